@@ -1,0 +1,1 @@
+"""Arrays in, clients out: loaders, partitioners, client shards and device profiles."""

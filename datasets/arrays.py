@@ -1,0 +1,202 @@
+"""Dense arrays of a data set, checked at the border: the form in which every loader hands over its examples."""
+
+import dataclasses
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from datasets.federated_data import Preprocessing
+
+
+class DatasetError(ValueError):
+    """A data set, file or split that cannot be used: one line that says what, what was expected and how to mend it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ExampleFormat:
+    """How one example of a data set looks: shape without the batch axis, stored dtype, class names, preprocessing."""
+
+    input_shape: tuple[int, ...]
+    input_dtype: str
+    class_names: tuple[str, ...]
+    preprocessing: Preprocessing
+
+
+_DIGIT_NAMES = tuple("0123456789")
+_ACTIVITY_NAMES = ("WALKING", "WALKING_UPSTAIRS", "WALKING_DOWNSTAIRS", "SITTING", "STANDING", "LAYING")
+DIGITS_FORMAT = ExampleFormat((8, 8, 1), "uint8", _DIGIT_NAMES, Preprocessing(1 / 16, feature_range=(0.0, 1.0)))
+MNIST_FORMAT = ExampleFormat((28, 28, 1), "uint8", _DIGIT_NAMES, Preprocessing(1 / 255, feature_range=(0.0, 1.0)))
+HAR_FORMATS = {
+    "statistics": ExampleFormat((561, 1), "float32", _ACTIVITY_NAMES, Preprocessing(feature_range=(-1.0, 1.0))),
+    "inertial": ExampleFormat((128, 9), "float32", _ACTIVITY_NAMES, Preprocessing()),
+}
+HAR_TRAIN_SUBJECTS = (1, 3, 5, 6, 7, 8, 11, 14, 15, 16, 17, 19, 21, 22, 23, 25, 26, 27, 28, 29, 30)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ArrayDataset:
+    """A whole data set in memory, pooled over clients. Made by `make_array_dataset`.
+
+    Attributes:
+      name: for example "mnist".
+      train_x: uint8 or float32, shape (examples, ..., channels): images (H, W, C), sequences (steps, C).
+      train_y: int32 labels 0..C-1, shape (examples,).
+      test_x: the global test set, dtype and example shape as `train_x`.
+      test_y: its labels.
+      class_names: one name a label.
+      preprocessing: stored example to model input.
+      train_clients: int64 position in `client_names` of each train example's natural client; None if there is none.
+      client_names: names of the natural clients, or None.
+      source_digest: SHA-256 (hex) of everything above, the identity of the data in the shard cache.
+
+    Raises:
+      DatasetError: shapes, dtypes or labels do not fit, a value is not finite, or a part is empty.
+    """
+
+    name: str
+    train_x: np.ndarray
+    train_y: np.ndarray
+    test_x: np.ndarray
+    test_y: np.ndarray
+    class_names: tuple[str, ...]
+    preprocessing: Preprocessing
+    train_clients: np.ndarray | None
+    client_names: tuple[str, ...] | None
+    source_digest: str
+
+    def __post_init__(self):
+        if len(self.class_names) < 2:
+            raise DatasetError(f"{self.name}: {len(self.class_names)} class, expected at least 2 to tell apart")
+        _check_part(self, "train", self.train_x, self.train_y)
+        _check_part(self, "test", self.test_x, self.test_y)
+        if (self.train_x.shape[1:], self.train_x.dtype) != (self.test_x.shape[1:], self.test_x.dtype):
+            raise DatasetError(
+                f"{self.name}: train examples are {self.train_x.dtype} {self.train_x.shape[1:]}, "
+                f"test examples are {self.test_x.dtype} {self.test_x.shape[1:]}; expected the same"
+            )
+        _check_clients(self)
+
+
+def _check_part(dataset: ArrayDataset, part: str, x: np.ndarray, y: np.ndarray) -> None:
+    where = f"{dataset.name}, {part} part"
+    if x.dtype not in (np.uint8, np.float32) or x.ndim < 3:
+        raise DatasetError(f"{where}: x is {x.dtype} {x.shape}, expected uint8 or float32 with a channel axis")
+    if y.dtype != np.int32 or y.shape != x.shape[:1]:
+        raise DatasetError(f"{where}: y is {y.dtype} {y.shape}, expected int32 ({len(x)},), a label for each example")
+    if not x.size:
+        raise DatasetError(f"{where}: empty, shape {x.shape}, expected at least one example of at least one value")
+    if y.min() < 0 or y.max() >= len(dataset.class_names):
+        raise DatasetError(f"{where}: labels {y.min()}..{y.max()}, expected 0..{len(dataset.class_names) - 1}")
+    if x.dtype == np.float32:
+        finite_rows = np.isfinite(x).reshape(len(x), -1).all(axis=1)
+        if not finite_rows.all():
+            raise DatasetError(
+                f"{where}: {np.count_nonzero(~finite_rows)} examples with NaN or infinite values, "
+                f"the first is example {np.argmin(finite_rows)}; repair or drop them"
+            )
+
+
+def _check_clients(dataset: ArrayDataset) -> None:
+    clients, names = dataset.train_clients, dataset.client_names
+    if clients is None and names is None:
+        return
+    if clients is None or names is None or clients.shape != dataset.train_y.shape or clients.dtype.kind not in "iu":
+        raise DatasetError(f"{dataset.name}: expected an integer client for each train example, and the clients' names")
+    if not np.array_equal(np.unique(clients), np.arange(len(names))):
+        raise DatasetError(f"{dataset.name}: client ids must be 0..{len(names) - 1}, each with at least one example")
+
+
+def make_array_dataset(
+    name: str,
+    train: tuple[np.ndarray, np.ndarray],
+    test: tuple[np.ndarray, np.ndarray],
+    class_names: tuple[str, ...],
+    preprocessing: Preprocessing,
+    clients: np.ndarray | None = None,
+) -> ArrayDataset:
+    """An `ArrayDataset` from (x, y) of both parts; labels of any integer type become int32.
+
+    The digest covers the arrays as decoded, so that one data set has one identity in whatever file format it came.
+
+    Args:
+      clients: the natural client of each train example: integers or strings, shape (examples,); or None.
+
+    Raises:
+      DatasetError: see `ArrayDataset`.
+    """
+    client_names = train_clients = None
+    if clients is not None:
+        ids, train_clients = np.unique(clients, return_inverse=True)
+        client_names = tuple(str(client) if ids.dtype.kind == "U" else f"client_{client}" for client in ids)
+    fields = {
+        "name": name,
+        "train_x": np.ascontiguousarray(train[0]),
+        "train_y": np.ascontiguousarray(train[1], np.int32),
+        "test_x": np.ascontiguousarray(test[0]),
+        "test_y": np.ascontiguousarray(test[1], np.int32),
+        "class_names": tuple(class_names),
+        "preprocessing": preprocessing,
+        "train_clients": train_clients,
+        "client_names": client_names,
+    }
+    return ArrayDataset(**fields, source_digest=_compute_digest(fields))
+
+
+def _compute_digest(fields: dict[str, Any]) -> str:
+    digest = hashlib.sha256()
+    for key, value in fields.items():
+        if isinstance(value, np.ndarray):
+            digest.update(f"{key}:{value.dtype.str}{value.shape}".encode())
+            digest.update(value)
+        else:
+            digest.update(f"{key}:{value!r}".encode())
+    return digest.hexdigest()
+
+
+def name_subjects(subjects: np.ndarray) -> np.ndarray:
+    """Names of UCI HAR's people from their numbers 1..30: "subject_01" and so on."""
+    return np.array([f"subject_{subject:02}" for subject in subjects.tolist()])
+
+
+def hold_out_test_part(labels: np.ndarray, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Stratified split: (train indices, test indices), ascending; of each class `fraction`, rounded, is held out.
+
+    Halves are rounded up. With `fraction` below 0.5 every class keeps a train example.
+    """
+    rng = np.random.default_rng([seed, 3])
+    held_out = np.zeros(len(labels), bool)
+    for label in np.unique(labels):
+        members = rng.permutation(np.flatnonzero(labels == label))
+        held_out[members[: int(len(members) * fraction + 0.5)]] = True
+    return np.flatnonzero(~held_out), np.flatnonzero(held_out)
+
+
+def make_random_arrays(name: str, features: str = "statistics", seed: int = 0) -> ArrayDataset:
+    """Noise of the shape, dtype, classes and clients of a named data set, for smoke runs: 600 train, 120 test examples.
+
+    Args:
+      name: "digits", "mnist" or "har".
+      features: "statistics" or "inertial", for "har".
+      seed: of the noise.
+
+    Raises:
+      DatasetError: an unknown name, or one (npz) whose shape is not known before the file is read.
+    """
+    formats = {"digits": DIGITS_FORMAT, "mnist": MNIST_FORMAT, "har": HAR_FORMATS.get(features)}
+    example_format = formats.get(name)
+    if example_format is None:
+        raise DatasetError(f"no random arrays for data set {name!r} ({features}); expected one of {', '.join(formats)}")
+    rng = np.random.default_rng(seed)
+    parts = [_random_part(example_format, num_examples, rng) for num_examples in (600, 120)]
+    clients = name_subjects(np.resize(HAR_TRAIN_SUBJECTS, 600)) if name == "har" else None
+    return make_array_dataset(name, *parts, example_format.class_names, example_format.preprocessing, clients)
+
+
+def _random_part(example_format: ExampleFormat, num_examples: int, rng: np.random.Generator):
+    shape = (num_examples, *example_format.input_shape)
+    y = rng.permutation(np.arange(num_examples) % len(example_format.class_names))
+    if example_format.input_dtype == "float32":
+        return rng.uniform(-1, 1, shape).astype(np.float32), y
+    largest = round(1 / example_format.preprocessing.scale)
+    return rng.integers(0, largest + 1, shape, np.uint8), y

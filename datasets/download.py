@@ -1,0 +1,135 @@
+"""Fetches one file over HTTP: resumable, digest-checked, put in place atomically.
+
+The bytes go to `<file>.part`, which a later attempt continues with a Range request. The part is renamed to its final
+name only when its digest fits, so a file under its final name is complete.
+"""
+
+import contextlib
+import dataclasses
+import fcntl
+import hashlib
+import http.client
+import os
+import shutil
+import ssl
+import sys
+import urllib.error
+import urllib.request
+
+from datasets.arrays import DatasetError
+
+_NUM_ATTEMPTS = 3
+_CHUNK_BYTES = 1 << 20
+
+
+class DownloadError(DatasetError):
+    """A file that could not be fetched: one line that names the file and the folder to put it in by hand."""
+
+
+@dataclasses.dataclass(frozen=True)
+class RemoteFile:
+    """A file to fetch.
+
+    Attributes:
+      name: its name on disk.
+      addresses: where it can be had, tried in this order.
+      sha256: hex digest of the right content.
+    """
+
+    name: str
+    addresses: tuple[str, ...]
+    sha256: str
+
+
+def fetch_file(remote: RemoteFile, folder: str, timeout_s: float = 30.0) -> str:
+    """Returns the path of `remote` in `folder`, downloading it unless it lies there already.
+
+    A connection that breaks is resumed, a server that does not resume is read from the start, and a part whose digest
+    does not fit is thrown away and fetched anew: three attempts an address. Two processes may ask for the same file;
+    one waits for the other.
+
+    Args:
+      remote: what to fetch.
+      folder: where to put it; made if it does not exist.
+      timeout_s: how long a connection may stay silent.
+
+    Raises:
+      DownloadError: no network, a wrong digest from every address, or a folder that cannot be written.
+    """
+    path = os.path.join(folder, remote.name)
+    part_path = path + ".part"
+    if os.path.exists(path):
+        return path
+    try:
+        os.makedirs(folder, exist_ok=True)
+        # One open file for lock and bytes; after the wait for the lock another process may have finished the file.
+        with open(part_path, "ab") as part:
+            fcntl.flock(part, fcntl.LOCK_EX)
+            if not os.path.exists(path):
+                print(f"downloading {remote.name} to {folder}", file=sys.stderr, flush=True)
+                _fetch_from_any(remote, part, folder, timeout_s)
+                os.replace(part_path, path)
+            else:
+                with contextlib.suppress(FileNotFoundError):
+                    os.remove(part_path)
+    except OSError as error:
+        raise DownloadError(f"cannot write {path}: {error.strerror or error}; choose another --data_dir") from None
+    return path
+
+
+def _fetch_from_any(remote: RemoteFile, part, folder: str, timeout_s: float) -> None:
+    problems = []
+    for address in remote.addresses:
+        problem = _fetch_from_address(address, remote.sha256, part, timeout_s)
+        if problem is None:
+            return
+        problems.append(problem)
+    raise DownloadError(
+        f"cannot download {remote.name} ({'; '.join(dict.fromkeys(problems))}): get it from {remote.addresses[0]} "
+        f"and put it into {folder}"
+    )
+
+
+def _fetch_from_address(address: str, sha256: str, part, timeout_s: float) -> str | None:
+    """Completes `part` from one address. Returns None on success, else what went wrong at last."""
+    problem = None
+    for _ in range(_NUM_ATTEMPTS):
+        try:
+            _append_missing_bytes(address, part, timeout_s)
+        except urllib.error.HTTPError as error:
+            # 416: the part has all bytes already, or those of another file. The digest tells.
+            if error.code != http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
+                return f"the server answered {error.code} {error.reason}"
+        except urllib.error.URLError as error:
+            return f"no connection: {getattr(error.reason, 'strerror', None) or error.reason}"
+        except (http.client.HTTPException, ssl.SSLError, TimeoutError, ConnectionError) as error:
+            problem = f"the connection broke: {str(error) or type(error).__name__}"
+            continue
+        if compute_file_digest(part.name) == sha256:
+            return None
+        part.truncate(0)
+        problem = "wrong digest: the server gave another or a damaged file"
+    return problem
+
+
+def _append_missing_bytes(address: str, part, timeout_s: float) -> None:
+    """One request: appends what `part` lacks, or replaces its content if the server does not resume."""
+    num_present_bytes = part.seek(0, os.SEEK_END)
+    headers = {"User-Agent": "federated-suite", "Accept-Encoding": "identity"}
+    if num_present_bytes:
+        headers["Range"] = f"bytes={num_present_bytes}-"
+    with urllib.request.urlopen(urllib.request.Request(address, headers=headers), timeout=timeout_s) as response:
+        if not response.headers.get("Content-Range", "").startswith(f"bytes {num_present_bytes}-"):
+            part.truncate(0)
+            num_present_bytes = 0
+        shutil.copyfileobj(response, part, _CHUNK_BYTES)
+        expected_bytes = response.headers.get("Content-Length")
+    num_new_bytes = part.seek(0, os.SEEK_END) - num_present_bytes
+    if expected_bytes is not None and num_new_bytes != int(expected_bytes):
+        raise ConnectionError(f"{num_new_bytes} of {expected_bytes} bytes came")
+
+
+def compute_file_digest(path: str) -> str:
+    """SHA-256 of a file's bytes, in hex."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

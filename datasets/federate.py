@@ -1,0 +1,101 @@
+"""From pooled arrays to a federation: partition, each client's own splits, shards on disk, simulated devices."""
+
+import dataclasses
+import hashlib
+import json
+import os
+
+import numpy as np
+
+from datasets.arrays import ArrayDataset
+from datasets.device_profiles import draw_device_profiles
+from datasets.federated_data import SPLITS, ClientShard, FederatedData
+from datasets.partitioners import PARTITIONS, Partition, PartitionSettings
+from datasets.shards import (
+    FORMAT_VERSION,
+    ClientSplits,
+    clean_shard_dir,
+    default_shard_dir,
+    get_client_prefix,
+    open_or_write_entry,
+)
+
+__all__ = ["PartitionSettings", "build_federated_data", "clean_shard_dir", "default_shard_dir", "partition_clients"]
+
+# A client with fewer examples keeps them all for training.
+MINIMUM_EXAMPLES_TO_SPLIT = 12
+
+
+def build_federated_data(arrays: ArrayDataset, settings: PartitionSettings, shard_dir: str) -> FederatedData:
+    """Partitions a data set over clients, writes their shards unless the cache has them, and describes the result.
+
+    Each client's validation and test split is drawn from its part of the train data; the data set's own test part is
+    the global test set. Devices are drawn from `settings.seed` with the default distributions.
+
+    Args:
+      arrays: the data set.
+      settings: partition, splits and seed.
+      shard_dir: the cache folder; the same path on every machine that runs a worker.
+
+    Raises:
+      DatasetError: the partition is impossible for this data set, or `shard_dir` cannot be written.
+    """
+    entry, index = open_or_write_entry(shard_dir, _compute_digest(arrays, settings), lambda: _split(arrays, settings))
+    clients = tuple(
+        ClientShard(
+            index=client,
+            name=_name_client(arrays, settings, client),
+            path=os.path.join(entry, get_client_prefix(client)),
+            **{f"num_{split}": counts[split] for split in SPLITS},
+        )
+        for client, counts in enumerate(index["clients"])
+    )
+    return FederatedData(
+        dataset=arrays.name,
+        input_shape=arrays.train_x.shape[1:],
+        input_dtype=arrays.train_x.dtype.name,
+        class_names=arrays.class_names,
+        preprocessing=arrays.preprocessing,
+        clients=clients,
+        label_counts=_count_labels(clients, len(arrays.class_names)),
+        test_x=arrays.test_x,
+        test_y=arrays.test_y,
+        profiles=draw_device_profiles(len(clients), settings.seed),
+    )
+
+
+def partition_clients(arrays: ArrayDataset, settings: PartitionSettings) -> Partition:
+    """Indices of each client's train examples, before its own validation and test split are taken out."""
+    rng = np.random.default_rng([settings.seed, 1])
+    return PARTITIONS[settings.partition](arrays.train_y, arrays.train_clients, settings, rng)
+
+
+def split_client(indices: np.ndarray, client: int, settings: PartitionSettings) -> dict[str, np.ndarray]:
+    """Divides one client's examples at random: split -> ascending indices; counts are rounded, halves up."""
+    num_validation = num_test = 0
+    if len(indices) >= MINIMUM_EXAMPLES_TO_SPLIT:
+        num_validation = int(len(indices) * settings.validation_fraction + 0.5)
+        num_test = int(len(indices) * settings.test_fraction + 0.5)
+    shuffled = np.random.default_rng([settings.seed, 2, client]).permutation(indices)
+    validation, test, train = np.split(shuffled, [num_validation, num_validation + num_test])
+    return {"train": np.sort(train), "validation": np.sort(validation), "test": np.sort(test)}
+
+
+def _split(arrays: ArrayDataset, settings: PartitionSettings) -> ClientSplits:
+    splits = [split_client(part, client, settings) for client, part in enumerate(partition_clients(arrays, settings))]
+    return [{split: (arrays.train_x[part[split]], arrays.train_y[part[split]]) for split in SPLITS} for part in splits]
+
+
+def _compute_digest(arrays: ArrayDataset, settings: PartitionSettings) -> str:
+    identity = [FORMAT_VERSION, arrays.source_digest, dataclasses.asdict(settings)]
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+
+
+def _name_client(arrays: ArrayDataset, settings: PartitionSettings, client: int) -> str:
+    is_natural = settings.partition == "natural" and arrays.client_names is not None
+    return arrays.client_names[client] if is_natural else f"client_{client}"
+
+
+def _count_labels(clients: tuple[ClientShard, ...], num_classes: int) -> np.ndarray:
+    rows = [np.bincount(np.fromfile(f"{client.path}.train.y", np.int32), minlength=num_classes) for client in clients]
+    return np.stack(rows).astype(np.int64)

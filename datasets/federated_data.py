@@ -1,0 +1,112 @@
+"""The types that carry client data from the loaders to the algorithms.
+
+An algorithm never sees a client's examples: it hands a `ClientShard` (a path and three counts) to a TFF computation,
+and the computation reads the files in its graph. Shard files are raw little-endian arrays in C order, one for each
+client, split and array: `<path>.<split>.x` with the dtype of `FederatedData.input_dtype`, `<path>.<split>.y` as int32.
+"""
+
+import dataclasses
+from collections.abc import Iterable
+
+import numpy as np
+
+SPLITS = ("train", "validation", "test")
+
+
+@dataclasses.dataclass(frozen=True)
+class Preprocessing:
+    """What a phone does to a raw reading before the model: `float32(x) * scale + offset`.
+
+    `feature_range` is the known (lowest, highest) value after that, or None if the data set promises no bound.
+    """
+
+    scale: float = 1.0
+    offset: float = 0.0
+    feature_range: tuple[float, float] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class DeviceProfiles:
+    """The simulated devices, one entry a client in every array (float64, shape (clients,)).
+
+    Attributes:
+      examples_per_s: training speed, examples a second of the reference model.
+      downlink_bytes_per_s: server to client.
+      uplink_bytes_per_s: client to server.
+      availability: chance in (0, 1] that the device is reachable when asked.
+    """
+
+    examples_per_s: np.ndarray
+    downlink_bytes_per_s: np.ndarray
+    uplink_bytes_per_s: np.ndarray
+    availability: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class ClientShard:
+    """One client: its place in the federation and where its examples lie.
+
+    Attributes:
+      index: position in `FederatedData.clients`, 0-based.
+      name: how reports call it, for example "client_7".
+      path: absolute path prefix of its shard files.
+      num_train: examples in the train split, at least 1.
+      num_validation: examples in its own validation split, possibly 0.
+      num_test: examples in its own test split, possibly 0.
+    """
+
+    index: int
+    name: str
+    path: str
+    num_train: int
+    num_validation: int
+    num_test: int
+
+
+@dataclasses.dataclass(frozen=True)
+class FederatedData:
+    """A partitioned data set: the clients, the global test set and what is needed to read an example.
+
+    Attributes:
+      dataset: its name, for example "mnist".
+      input_shape: shape of one example, without the batch axis.
+      input_dtype: "uint8" or "float32", as stored in the shards.
+      class_names: one name a label; labels are 0..len-1.
+      preprocessing: raw reading to model input.
+      clients: in ascending order of index.
+      label_counts: int64, shape (clients, classes), over the train splits.
+      test_x: global test set, shape (examples, *input_shape), dtype `input_dtype`.
+      test_y: its labels, int32, shape (examples,).
+      profiles: the simulated devices.
+    """
+
+    dataset: str
+    input_shape: tuple[int, ...]
+    input_dtype: str
+    class_names: tuple[str, ...]
+    preprocessing: Preprocessing
+    clients: tuple[ClientShard, ...]
+    label_counts: np.ndarray
+    test_x: np.ndarray
+    test_y: np.ndarray
+    profiles: DeviceProfiles
+
+    @property
+    def num_classes(self) -> int:
+        return len(self.class_names)
+
+    @property
+    def num_train(self) -> np.ndarray:
+        """Train examples of each client, int64, shape (clients,)."""
+        return np.array([client.num_train for client in self.clients], np.int64)
+
+    def read_split(self, client: ClientShard, split: str) -> tuple[np.ndarray, np.ndarray]:
+        """One client's examples on the host, for evaluation and plots: (x, y) as stored."""
+        x = np.fromfile(f"{client.path}.{split}.x", self.input_dtype).reshape((-1, *self.input_shape))
+        y = np.fromfile(f"{client.path}.{split}.y", np.int32)
+        return x, y
+
+    def read_pooled(self, clients: Iterable[ClientShard], split: str) -> tuple[np.ndarray, np.ndarray]:
+        """The same split of several clients, concatenated in the order given."""
+        parts = [self.read_split(client, split) for client in clients]
+        return np.concatenate([x for x, _ in parts]), np.concatenate([y for _, y in parts])

@@ -1,0 +1,160 @@
+"""UCI HAR: 30 people, six activities, a phone at the waist; 7,352 train and 2,947 test windows of 2.56 s.
+
+Source: Anguita et al., A Public Domain Dataset for Human Activity Recognition Using Smartphones, ESANN 2013 (its
+authors ask for the citation and non-commercial use). Read from `har.npz` (with `har_inertial.npz` for the raw windows),
+the official `UCI HAR Dataset/` folder of text files, or its zip, in which the archive's host nests a second zip.
+
+The host publishes no digest. The one below is that of the archive as public records of it agree; besides it, whatever
+the container, row counts, columns, class counts and subjects are compared with the official ones.
+"""
+
+import contextlib
+import io
+import os
+import zipfile
+import zlib
+from collections.abc import Callable
+
+import numpy as np
+
+from datasets.arrays import (
+    HAR_FORMATS,
+    HAR_TRAIN_SUBJECTS,
+    ArrayDataset,
+    DatasetError,
+    make_array_dataset,
+    name_subjects,
+)
+from datasets.cache_folder import search_dirs
+from datasets.download import RemoteFile, fetch_file
+from datasets.npz import read_npz_file
+
+FEATURES = tuple(HAR_FORMATS)
+FOLDER_NAME = "UCI HAR Dataset"
+NPZ_FILES = {"statistics": "har.npz", "inertial": "har_inertial.npz"}
+REMOTE_FILE = RemoteFile(
+    "human+activity+recognition+using+smartphones.zip",
+    ("https://archive.ics.uci.edu/static/public/240/human+activity+recognition+using+smartphones.zip",),
+    "c00b803081a5c797cd5e4b83700a9810b38d53d9d84e01917e090e1fdbc81031",
+)
+ZIP_FILES = (f"{FOLDER_NAME}.zip", REMOTE_FILE.name)
+PARTS = ("train", "test")
+CHANNELS = tuple(f"{signal}_{axis}" for signal in ("body_acc", "body_gyro", "total_acc") for axis in "xyz")
+CLASS_COUNTS = {"train": (1226, 1073, 986, 1286, 1374, 1407), "test": (496, 471, 420, 491, 532, 537)}
+
+# The arrays of a source: keys x_train, y_train, subject_train and the same for test; labels 1..6, subjects 1..30.
+_Arrays = dict[str, np.ndarray]
+
+
+def find_har_source(data_dir: str | None, features: str = "statistics") -> str | None:
+    """Path of the npz file, folder or zip that has these features, or None.
+
+    Looked for in `<data_dir>/har`, `<data_dir>` and the cache folder.
+    """
+    for folder in search_dirs(data_dir, "har"):
+        npz_path = os.path.join(folder, NPZ_FILES[features])
+        # The raw windows are stored without labels: row k is row k of har.npz.
+        if os.path.isfile(npz_path) and os.path.isfile(os.path.join(folder, NPZ_FILES["statistics"])):
+            return npz_path
+        text_folder = os.path.join(folder, FOLDER_NAME)
+        if os.path.isdir(text_folder):
+            return text_folder
+        for name in ZIP_FILES:
+            if os.path.isfile(os.path.join(folder, name)):
+                return os.path.join(folder, name)
+    return None
+
+
+def load_har_arrays(data_dir: str | None = None, features: str = "statistics", download: bool = True) -> ArrayDataset:
+    """UCI HAR with its official train and test subjects; float32, clients are the 21 train subjects.
+
+    Args:
+      data_dir: where to look first, and where a download goes.
+      features: "statistics", the 561 official features in [-1, 1], shape (561, 1); or "inertial", the raw windows,
+        shape (128 steps, 9 channels), acceleration in g and angular velocity in rad/s, without a bound.
+      download: whether to fetch the official zip if nothing is found.
+
+    Raises:
+      DatasetError: a source is missing and cannot be downloaded, or is damaged, truncated or not UCI HAR.
+    """
+    if features not in HAR_FORMATS:
+        raise DatasetError(f"har_features={features}: expected one of {', '.join(HAR_FORMATS)}")
+    source = find_har_source(data_dir, features)
+    if source is None:
+        folder = search_dirs(data_dir, "har")[0]
+        if not download:
+            raise DatasetError(f"har: not found; put {NPZ_FILES[features]} or '{ZIP_FILES[0]}' into {folder}")
+        source = fetch_file(REMOTE_FILE, folder)
+    arrays = _read_source(source, features)
+    for part in PARTS:
+        _check_part(source, arrays, part, features)
+    if set(arrays["subject_train"].tolist()) != set(HAR_TRAIN_SUBJECTS):
+        raise DatasetError(f"{source}: the train subjects are not UCI HAR's")
+    shape = HAR_FORMATS[features].input_shape
+    train, test = (
+        (arrays[f"x_{part}"].reshape(-1, *shape), arrays[f"y_{part}"].astype(np.int32) - 1) for part in PARTS
+    )
+    subjects = name_subjects(arrays["subject_train"])
+    return make_array_dataset(
+        "har", train, test, HAR_FORMATS[features].class_names, HAR_FORMATS[features].preprocessing, subjects
+    )
+
+
+def _read_source(source: str, features: str) -> _Arrays:
+    if source.endswith(".npz"):
+        label_keys = [f"{kind}_{part}" for kind in ("y", "subject") for part in PARTS]
+        x_keys = [f"x_{part}" for part in PARTS]
+        labels = read_npz_file(os.path.join(os.path.dirname(source), NPZ_FILES["statistics"]), label_keys)
+        return {**labels, **read_npz_file(source, x_keys)}
+    if os.path.isdir(source):
+        return _read_texts(source, lambda name: open(os.path.join(source, name), "rb"), features)
+    try:
+        with contextlib.ExitStack() as stack:
+            archive = stack.enter_context(zipfile.ZipFile(source))
+            if ZIP_FILES[0] in archive.namelist():
+                archive = stack.enter_context(zipfile.ZipFile(io.BytesIO(archive.read(ZIP_FILES[0]))))
+            return _read_texts(source, lambda name: archive.open(f"{FOLDER_NAME}/{name}"), features)
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise DatasetError(f"{source}: damaged or truncated zip ({error}); delete it to have it downloaded") from None
+
+
+def _read_texts(source: str, open_member: Callable, features: str) -> _Arrays:
+    """The arrays from the official text files; `open_member` opens one by its path inside the official folder."""
+
+    def read(name: str, dtype: type) -> np.ndarray:
+        try:
+            with open_member(name) as file:
+                return np.loadtxt(file, dtype, ndmin=2)
+        except (FileNotFoundError, KeyError):
+            raise DatasetError(f"{source}: {name} is missing; unpack the official zip anew") from None
+        except ValueError as error:
+            raise DatasetError(f"{source}: {name} is damaged or truncated ({error})") from None
+
+    arrays = {}
+    for part in PARTS:
+        if features == "statistics":
+            arrays[f"x_{part}"] = read(f"{part}/X_{part}.txt", np.float32)
+        else:
+            signals = [read(f"{part}/Inertial Signals/{channel}_{part}.txt", np.float32) for channel in CHANNELS]
+            if len({signal.shape for signal in signals}) > 1:
+                raise DatasetError(f"{source}: the files of {part}/Inertial Signals differ in their numbers of rows")
+            arrays[f"x_{part}"] = np.stack(signals, axis=-1)
+        arrays[f"y_{part}"] = read(f"{part}/y_{part}.txt", np.int32)[:, 0]
+        arrays[f"subject_{part}"] = read(f"{part}/subject_{part}.txt", np.int32)[:, 0]
+    return arrays
+
+
+def _check_part(source: str, arrays: _Arrays, part: str, features: str) -> None:
+    x, y, subject = (arrays[f"{kind}_{part}"] for kind in ("x", "y", "subject"))
+    num_rows = sum(CLASS_COUNTS[part])
+    for kind, array in (("x", x), ("y", y), ("subject", subject)):
+        if len(array) != num_rows:
+            raise DatasetError(f"{source}: {kind}_{part} has {len(array)} rows, expected {num_rows}: truncated?")
+    shape = HAR_FORMATS[features].input_shape
+    if x.dtype != np.float32 or x.size != num_rows * np.prod(shape):
+        raise DatasetError(f"{source}: x_{part} is {x.dtype} {x.shape}, expected float32 with {shape} a row")
+    if y.dtype.kind not in "iu" or tuple(np.bincount(y.clip(0), minlength=7)) != (0, *CLASS_COUNTS[part]):
+        raise DatasetError(f"{source}: the labels of the {part} part are not UCI HAR's (class counts differ)")
+    value_range = HAR_FORMATS[features].preprocessing.feature_range
+    if value_range and not (x.min() >= value_range[0] and x.max() <= value_range[1]):
+        raise DatasetError(f"{source}: features from {x.min()} to {x.max()}, expected UCI HAR's, within {value_range}")

@@ -1,0 +1,129 @@
+"""MNIST from its four idx files, plain or gzipped, or from Keras's mnist.npz, wherever the user has them.
+
+Source: LeCun, Cortes and Burges, The MNIST database of handwritten digits, 1998. Whatever the container, the decoded
+bytes are compared with the digests of the canonical arrays, so that a look-alike (Fashion-MNIST has the same file
+names and shapes) or a damaged file is never taken for MNIST.
+"""
+
+import gzip
+import hashlib
+import math
+import os
+import struct
+import zlib
+
+import numpy as np
+
+from datasets.arrays import MNIST_FORMAT, ArrayDataset, DatasetError, make_array_dataset
+from datasets.cache_folder import search_dirs
+from datasets.download import RemoteFile, fetch_file
+from datasets.npz import read_npz_file
+
+KERAS_FILE = "mnist.npz"
+IDX_FILES = {
+    "x_train": "train-images-idx3-ubyte",
+    "y_train": "train-labels-idx1-ubyte",
+    "x_test": "t10k-images-idx3-ubyte",
+    "y_test": "t10k-labels-idx1-ubyte",
+}
+# Of the bytes after the idx header, which are also the bytes of the arrays in mnist.npz.
+CONTENT_SHA256 = {
+    "x_train": "741c988805d008ac6e4c904b69001ba184c24b2c540a4ef403f4c71b676cf757",
+    "y_train": "1feba77c54802fa5339a11837ea4b2866434b83314ec45192930f1df69120c13",
+    "x_test": "6d87418db22cc8025d05968bec9bd5c3932904b23485740db143a061a2c9d161",
+    "y_test": "ddeff807876a9661a1110d45c266c86239a3a1b7d37da0c3716a7a683c852ff5",
+}
+_GZIP_SHA256 = {
+    "x_train": "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+    "y_train": "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+    "x_test": "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+    "y_test": "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+}
+# The original host no longer serves the files; these two public copies are byte for byte the same.
+_ADDRESSES = ("https://storage.googleapis.com/cvdf-datasets/mnist/", "https://ossci-datasets.s3.amazonaws.com/mnist/")
+REMOTE_FILES = tuple(
+    RemoteFile(f"{name}.gz", tuple(f"{address}{name}.gz" for address in _ADDRESSES), _GZIP_SHA256[key])
+    for key, name in IDX_FILES.items()
+)
+
+
+def find_mnist_files(data_dir: str | None) -> list[str]:
+    """Paths of the four idx files, or of mnist.npz alone, from the first folder that has them; [] if none has.
+
+    Looked for in `<data_dir>/mnist`, `<data_dir>` and the cache folder.
+    """
+    for folder in search_dirs(data_dir, "mnist"):
+        idx_paths = [_find_idx_file(folder, name) for name in IDX_FILES.values()]
+        if all(idx_paths):
+            return idx_paths
+        if os.path.isfile(os.path.join(folder, KERAS_FILE)):
+            return [os.path.join(folder, KERAS_FILE)]
+    return []
+
+
+def _find_idx_file(folder: str, name: str) -> str | None:
+    candidates = (os.path.join(folder, name + suffix) for suffix in ("", ".gz"))
+    return next(filter(os.path.isfile, candidates), None)
+
+
+def load_mnist_arrays(data_dir: str | None = None, download: bool = True) -> ArrayDataset:
+    """60,000 train and 10,000 test images, uint8, shape (28, 28, 1).
+
+    Raises:
+      DatasetError: a file is missing and cannot be downloaded, or is damaged, truncated or not MNIST.
+    """
+    paths = find_mnist_files(data_dir)
+    if not paths:
+        folder = search_dirs(data_dir, "mnist")[0]
+        if not download:
+            raise DatasetError(f"mnist: not found; put {', '.join(f.name for f in REMOTE_FILES)} into {folder}")
+        paths = [fetch_file(remote, folder) for remote in REMOTE_FILES]
+    sources = dict(zip(IDX_FILES, paths if len(paths) > 1 else paths * len(IDX_FILES), strict=True))
+    arrays = (
+        read_npz_file(paths[0], tuple(IDX_FILES))
+        if len(paths) == 1
+        else {key: read_idx_file(sources[key]) for key in IDX_FILES}
+    )
+    for key, array in arrays.items():
+        if hashlib.sha256(np.ascontiguousarray(array)).hexdigest() != CONTENT_SHA256[key]:
+            raise DatasetError(
+                f"{sources[key]}: {key} {array.shape} is not MNIST's (the content's digest differs): a foreign or "
+                f"damaged file; delete it to have it downloaded"
+            )
+    return make_array_dataset(
+        "mnist",
+        (arrays["x_train"][..., np.newaxis], arrays["y_train"]),
+        (arrays["x_test"][..., np.newaxis], arrays["y_test"]),
+        MNIST_FORMAT.class_names,
+        MNIST_FORMAT.preprocessing,
+    )
+
+
+def read_idx_file(path: str) -> np.ndarray:
+    """The uint8 array of an idx file, plain or gzipped (told by its first bytes, not by its name).
+
+    The format: two zero bytes, the type (8 = uint8), the rank, the dimensions as big-endian int32, the bytes.
+
+    Raises:
+      DatasetError: damaged, truncated or not idx.
+    """
+    with open(path, "rb") as file:
+        content = file.read()
+    if content[:2] == b"\x1f\x8b":
+        try:
+            content = gzip.decompress(content)
+        except (EOFError, OSError, zlib.error) as error:
+            raise DatasetError(
+                f"{path}: damaged or truncated gzip file ({error}); delete it to download anew"
+            ) from None
+    if len(content) < 4 or content[:3] != b"\0\0\x08" or len(content) < 4 + 4 * content[3]:
+        raise DatasetError(f"{path}: not an idx file of bytes (it starts with {content[:4].hex(' ') or 'nothing'})")
+    rank = content[3]
+    shape = struct.unpack_from(f">{rank}i", content, offset=4)
+    header_bytes = 4 + 4 * rank
+    if len(content) - header_bytes != math.prod(shape):
+        raise DatasetError(
+            f"{path}: {len(content) - header_bytes} bytes of data, expected {math.prod(shape)} for shape {shape}: "
+            f"damaged or truncated"
+        )
+    return np.frombuffer(content, np.uint8, offset=header_bytes).reshape(shape)

@@ -1,0 +1,182 @@
+"""Who holds which example: from the labels and a seed to one ascending array of indices for each client.
+
+Every partitioner uses every example exactly once, leaves no client without one, and gives the same split for the same
+generator state.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from datasets.arrays import DatasetError
+
+Partition = list[np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True)
+class PartitionSettings:
+    """How a data set is divided over clients and within them.
+
+    Attributes:
+      partition: a name of `PARTITIONS`.
+      num_clients: number of clients; for "natural" the data decides and this is ignored.
+      dirichlet_alpha: concentration of the Dirichlet distribution, above 0; small is skewed.
+      labels_per_client: most labels a client holds, for "shards".
+      validation_fraction: share of a client's examples in its own validation split.
+      test_fraction: share of a client's examples in its own test split.
+      seed: a non-negative integer; draws the partition and the splits.
+
+    Raises:
+      DatasetError: a value out of its range.
+    """
+
+    partition: str = "dirichlet"
+    num_clients: int = 10
+    dirichlet_alpha: float = 0.5
+    labels_per_client: int = 2
+    validation_fraction: float = 1 / 12
+    test_fraction: float = 1 / 12
+    seed: int = 0
+
+    def __post_init__(self):
+        fractions = (self.validation_fraction, self.test_fraction)
+        checks = {
+            "partition": (self.partition in PARTITIONS, "one of " + ", ".join(PARTITIONS)),
+            "num_clients": (self.num_clients >= 1, "at least 1"),
+            "dirichlet_alpha": (0 < self.dirichlet_alpha < math.inf, "a number above 0"),
+            "labels_per_client": (self.labels_per_client >= 1, "at least 1"),
+            "validation_fraction": (fractions[0] >= 0 and sum(fractions) <= 0.9, "at least 0, at most 0.9 with test"),
+            "test_fraction": (fractions[1] >= 0, "at least 0"),
+            "seed": (self.seed >= 0, "at least 0"),
+        }
+        for field, (is_right, expected) in checks.items():
+            if not is_right:
+                raise DatasetError(f"{field}={getattr(self, field)}: expected {expected}")
+
+
+def _check_enough(labels: np.ndarray, num_clients: int) -> None:
+    if not 1 <= num_clients <= len(labels):
+        raise DatasetError(f"num_clients={num_clients}: expected 1 to {len(labels)}, the number of train examples")
+
+
+def partition_iid(labels: np.ndarray, num_clients: int, rng: np.random.Generator) -> Partition:
+    """Shuffles the examples and deals them out in parts whose sizes differ by at most 1.
+
+    Raises:
+      DatasetError: more clients than examples.
+    """
+    _check_enough(labels, num_clients)
+    return [np.sort(part) for part in np.array_split(rng.permutation(len(labels)), num_clients)]
+
+
+def partition_dirichlet(labels: np.ndarray, num_clients: int, alpha: float, rng: np.random.Generator) -> Partition:
+    """Label skew: of each class, the clients' shares are drawn from Dir(alpha, ..., alpha), so sizes differ as well.
+
+    As Yurochkin et al., Bayesian Nonparametric Federated Learning of Neural Networks, 2019. A client that is left with
+    nothing gets one random example from the client that then has the most; the draw is otherwise kept as it is.
+
+    Args:
+      labels: integers, shape (examples,).
+      num_clients: at most the number of examples.
+      alpha: above 0; towards 0 each class goes to one client, towards infinity all clients get the same mixture.
+      rng: is advanced.
+
+    Raises:
+      DatasetError: more clients than examples.
+    """
+    _check_enough(labels, num_clients)
+    owners = np.empty(len(labels), np.int64)
+    for label in np.unique(labels):
+        members = rng.permutation(np.flatnonzero(labels == label))
+        shares = rng.dirichlet(np.full(num_clients, alpha))
+        last_indices = np.rint(np.cumsum(shares) * len(members)).astype(np.int64)
+        last_indices[-1] = len(members)
+        owners[members] = np.searchsorted(last_indices, np.arange(len(members)), side="right")
+    _fill_empty_clients(owners, num_clients, rng)
+    return _group_by_owner(owners, num_clients)
+
+
+def _fill_empty_clients(owners: np.ndarray, num_clients: int, rng: np.random.Generator) -> None:
+    counts = np.bincount(owners, minlength=num_clients)
+    for client in np.flatnonzero(counts == 0):
+        largest = int(np.argmax(counts))
+        owners[rng.choice(np.flatnonzero(owners == largest))] = client
+        counts[largest] -= 1
+        counts[client] = 1
+
+
+def _group_by_owner(owners: np.ndarray, num_clients: int) -> Partition:
+    order = np.argsort(owners, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(owners, minlength=num_clients))[:-1])
+
+
+def partition_shards(
+    labels: np.ndarray, num_clients: int, labels_per_client: int, rng: np.random.Generator
+) -> Partition:
+    """Sorts by label, cuts into `num_clients * labels_per_client` shards and deals each client `labels_per_client`.
+
+    As McMahan et al., Communication-Efficient Learning of Deep Networks from Decentralized Data, 2017, except that no
+    shard crosses a class border: the number of shards of a class follows its size (the next shard always goes to the
+    class whose shards are largest), so "at most k labels a client" is exact on classes of uneven size as well. On
+    classes of equal size it is the original. With fewer examples than shards there is one shard for each example.
+
+    Raises:
+      DatasetError: more clients than examples, or too few shards for one of each class.
+    """
+    _check_enough(labels, num_clients)
+    classes, class_sizes = np.unique(labels, return_counts=True)
+    num_shards = min(num_clients * labels_per_client, len(labels))
+    if num_shards < len(classes):
+        raise DatasetError(
+            f"shards: {num_clients} clients with at most {labels_per_client} labels cannot hold {len(classes)} classes"
+            f"; raise num_clients or labels_per_client"
+        )
+    shards = []
+    for label, num_class_shards in zip(classes, _share_out_shards(class_sizes, num_shards), strict=True):
+        shards += np.array_split(rng.permutation(np.flatnonzero(labels == label)), num_class_shards)
+    owners = np.empty(len(labels), np.int64)
+    for position, shard in enumerate(rng.permutation(num_shards)):
+        owners[shards[shard]] = position % num_clients
+    return _group_by_owner(owners, num_clients)
+
+
+def _share_out_shards(class_sizes: np.ndarray, num_shards: int) -> np.ndarray:
+    """Number of shards of each class: at least 1, at most its size, `num_shards` in all."""
+    counts = np.ones(len(class_sizes), np.int64)
+    for _ in range(num_shards - len(class_sizes)):
+        counts[np.argmax(class_sizes / counts)] += 1
+    return counts
+
+
+def partition_natural(clients: np.ndarray, num_clients: int) -> Partition:
+    """Each example stays with who made it.
+
+    Args:
+      clients: client of each example, integers 0..num_clients-1, each at least once, shape (examples,).
+      num_clients: how many there are.
+    """
+    return _group_by_owner(np.asarray(clients, np.int64), num_clients)
+
+
+def _partition_natural_clients(labels, clients, settings, rng) -> Partition:
+    if clients is None:
+        raise DatasetError(
+            "partition=natural: this data set does not say who holds which example; use har, or an npz file with an "
+            "array client, or another partition"
+        )
+    return partition_natural(clients, int(clients.max()) + 1)
+
+
+# Name -> (labels, natural clients or None, settings, rng) -> partition.
+PARTITIONS: dict[str, Callable[..., Partition]] = {
+    "iid": lambda labels, clients, settings, rng: partition_iid(labels, settings.num_clients, rng),
+    "dirichlet": lambda labels, clients, settings, rng: partition_dirichlet(
+        labels, settings.num_clients, settings.dirichlet_alpha, rng
+    ),
+    "shards": lambda labels, clients, settings, rng: partition_shards(
+        labels, settings.num_clients, settings.labels_per_client, rng
+    ),
+    "natural": _partition_natural_clients,
+}

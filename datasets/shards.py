@@ -1,0 +1,173 @@
+"""The shard cache: a folder for each (data, split), with raw arrays a file a client, split and array, and an index.
+
+A folder appears under its final name only when it is complete, so it can be read without a lock, and two processes
+that write the same one do not disturb each other. Files are little-endian, in C order, without a header.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from datasets.arrays import DatasetError
+from datasets.cache_folder import default_cache_dir
+from datasets.federated_data import SPLITS
+
+FORMAT_NAME = "federated-suite client shards"
+FORMAT_VERSION = 1
+INDEX_FILE = "index.json"
+_WRITING_PREFIX = ".writing-"
+_ENTRY_PATTERN = re.compile(rf"({re.escape(_WRITING_PREFIX)})?[0-9a-f]{{64}}(-\w+)?")
+
+# For each client: split -> (x, y).
+ClientSplits = list[dict[str, tuple[np.ndarray, np.ndarray]]]
+
+
+def default_shard_dir() -> str:
+    """Where shards are kept unless the user says otherwise: in the user's cache folder."""
+    return default_cache_dir("shards")
+
+
+def get_client_prefix(client: int) -> str:
+    """The start of a client's file names."""
+    return f"client_{client}"
+
+
+def open_or_write_entry(
+    shard_dir: str, digest: str, make_splits: Callable[[], ClientSplits]
+) -> tuple[str, dict[str, Any]]:
+    """Finds the cache entry, or writes it if it is missing or damaged (a file missing or of the wrong size).
+
+    Args:
+      shard_dir: the cache folder; made if it does not exist.
+      digest: 64 hex digits, the entry's name.
+      make_splits: called only if the entry must be written.
+
+    Returns:
+      The entry's absolute path, and its index: `clients` (for each, split -> number of examples) and `files` (name ->
+      bytes).
+
+    Raises:
+      DatasetError: the folder cannot be written.
+    """
+    shard_dir = os.path.abspath(os.path.expanduser(shard_dir))
+    entry = os.path.join(shard_dir, digest)
+    index = _read_intact_index(entry)
+    if index is None:
+        try:
+            os.makedirs(shard_dir, exist_ok=True)
+            with _hold_lock(shard_dir):
+                # Another process may have written it during the wait.
+                index = _read_intact_index(entry) or _write_entry(shard_dir, digest, make_splits())
+        except OSError as error:
+            raise DatasetError(
+                f"cannot write client shards into {shard_dir}: {error.strerror or error}; choose another --shard_dir"
+            ) from None
+    return entry, index
+
+
+def _read_index(entry: str) -> dict[str, Any] | None:
+    """The index of an entry that this module wrote, complete or not; None if there is none."""
+    try:
+        with open(os.path.join(entry, INDEX_FILE), encoding="utf-8") as file:
+            index = json.load(file)
+    except (OSError, ValueError):
+        return None
+    return index if isinstance(index, dict) and index.get("format") == FORMAT_NAME else None
+
+
+def _read_intact_index(entry: str) -> dict[str, Any] | None:
+    index = _read_index(entry)
+    if index is None or index.get("version") != FORMAT_VERSION:
+        return None
+    try:
+        sizes = {item.name: item.stat().st_size for item in os.scandir(entry)}
+    except OSError:
+        return None
+    is_intact = all(sizes.get(name) == num_bytes for name, num_bytes in index["files"].items())
+    return index if is_intact else None
+
+
+def _write_entry(shard_dir: str, digest: str, splits: ClientSplits) -> dict[str, Any]:
+    index = _make_index(splits)
+    draft = tempfile.mkdtemp(prefix=f"{_WRITING_PREFIX}{digest}-", dir=shard_dir)
+    try:
+        # The index comes first, so that a draft left by a killed process is known as ours.
+        with open(os.path.join(draft, INDEX_FILE), "w", encoding="utf-8") as file:
+            json.dump(index, file)
+        for name, array in _iterate_files(splits):
+            array.tofile(os.path.join(draft, name))
+        os.chmod(draft, 0o755)
+        _put_in_place(draft, os.path.join(shard_dir, digest))
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return index
+
+
+def _iterate_files(splits: ClientSplits) -> Iterator[tuple[str, np.ndarray]]:
+    for client, parts in enumerate(splits):
+        for split in SPLITS:
+            for kind, array in zip("xy", parts[split], strict=True):
+                yield f"{get_client_prefix(client)}.{split}.{kind}", array
+
+
+def _make_index(splits: ClientSplits) -> dict[str, Any]:
+    return {
+        "format": FORMAT_NAME,
+        "version": FORMAT_VERSION,
+        "clients": [{split: len(parts[split][1]) for split in SPLITS} for parts in splits],
+        "files": {name: array.nbytes for name, array in _iterate_files(splits)},
+    }
+
+
+@contextlib.contextmanager
+def _hold_lock(shard_dir: str) -> Iterator[None]:
+    """Spares a second process the work. A file system without locks is safe too: the rename is what counts."""
+    with open(os.path.join(shard_dir, ".lock"), "w") as file:
+        with contextlib.suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _put_in_place(draft: str, entry: str) -> None:
+    """Renames the draft to its final name. Another process's intact entry stays; a damaged one makes way."""
+    with contextlib.suppress(OSError):  # The name is taken.
+        os.rename(draft, entry)
+        return
+    if _read_intact_index(entry) is None:
+        shutil.rmtree(entry)
+        os.rename(draft, entry)
+
+
+def clean_shard_dir(shard_dir: str) -> int:
+    """Deletes the cache entries, finished or abandoned, and nothing else. Returns the bytes freed.
+
+    A folder is an entry if its name is a digest and its index file is this module's. Don't call it while a run uses
+    the cache.
+
+    Raises:
+      DatasetError: an entry cannot be deleted.
+    """
+    freed_bytes = 0
+    try:
+        for entry in _find_entries(shard_dir):
+            num_bytes = sum(file.stat(follow_symlinks=False).st_size for file in os.scandir(entry))
+            shutil.rmtree(entry)
+            freed_bytes += num_bytes
+    except OSError as error:
+        raise DatasetError(f"cannot delete {error.filename}: {error.strerror or error}") from None
+    return freed_bytes
+
+
+def _find_entries(shard_dir: str) -> list[str]:
+    if not os.path.isdir(shard_dir):
+        return []
+    folders = [item for item in os.scandir(shard_dir) if item.is_dir(follow_symlinks=False)]
+    return [item.path for item in folders if _ENTRY_PATTERN.fullmatch(item.name) and _read_index(item.path)]

@@ -1,0 +1,1 @@
+"""What a person runs: train, evaluate, sweep, report, benchmark, doctor."""

@@ -1,0 +1,69 @@
+"""The table of algorithms: a row gives the driver everything it needs of one. Imports no TensorFlow."""
+
+import dataclasses
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tff_algos.fed_avg.config import FedAvgConfig
+from tff_algos.fed_sikd.config import FedSiKDConfig
+from tff_algos.fl_hc.config import FLHCConfig
+
+
+@dataclasses.dataclass(frozen=True)
+class Algorithm:
+    """One algorithm as the command line knows it; its key in `ALGORITHMS` is the spelling of `--algo`.
+
+    Attributes:
+      summary: a line for `--help`.
+      config_class: its settings, a frozen dataclass whose fields become flags.
+      builder: "module:function" of its process builder, imported only when a run starts.
+      fixed: values of fields that this algorithm does not leave to the user.
+      unused: further fields without a flag, which keep their defaults because nothing reads them.
+    """
+
+    summary: str
+    config_class: type
+    builder: str
+    fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    unused: tuple[str, ...] = ()
+
+    @property
+    def fields_without_flag(self) -> frozenset[str]:
+        return frozenset(self.fixed) | frozenset(self.unused)
+
+    def default_config(self) -> Any:
+        """The settings with which the algorithm runs if no flag is given."""
+        return self.config_class(**self.fixed)
+
+    def load_builder(self) -> Callable[..., Any]:
+        """Imports the builder: (model_spec, clients, config, seed) -> FederatedProcess."""
+        module, function = self.builder.split(":")
+        return getattr(importlib.import_module(module), function)
+
+
+ALGORITHMS: dict[str, Algorithm] = {
+    "fedavg": Algorithm(
+        summary="FedAvg (McMahan et al. 2017); FedProx with a proximal weight.",
+        config_class=FedAvgConfig,
+        builder="tff_algos.fed_avg.process:build_fed_avg_process",
+    ),
+    "fedsikd": Algorithm(
+        summary="FedSiKD: clusters by the clients' statistics, a teacher for each cluster.",
+        config_class=FedSiKDConfig,
+        builder="tff_algos.fed_sikd.process:build_fed_sikd_process",
+        fixed={"clustering": "kmeans"},
+    ),
+    "random_cluster": Algorithm(
+        summary="RandomCluster: FedSiKD with clusters drawn at random.",
+        config_class=FedSiKDConfig,
+        builder="tff_algos.fed_sikd.process:build_fed_sikd_process",
+        fixed={"clustering": "random"},
+        unused=("statistics", "max_clusters", "privacy_epsilon", "privacy_delta"),
+    ),
+    "fl_hc": Algorithm(
+        summary="FL+HC (Briggs et al. 2020): clusters of similar updates, then FedAvg inside each.",
+        config_class=FLHCConfig,
+        builder="tff_algos.fl_hc.process:build_fl_hc_process",
+    ),
+}

@@ -1,0 +1,214 @@
+"""`python -m launch.benchmark`: seconds a round of this project beside stock TFF and beside the machine's limit.
+
+Every peer (`launch/benchmarks/`) lives in a process of its own, and they take turns: one round each, again and again,
+with only one of them working at a time, so that a slow minute of the machine meets all alike. Imports no TensorFlow.
+"""
+
+import contextlib
+import dataclasses
+import importlib.metadata
+import os
+import pathlib
+import platform
+import signal
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import psutil
+from absl import flags as absl_flags
+
+from datasets.arrays import DatasetError
+from launch.benchmarks.peer_process import PeerError, PeerProcess
+from launch.benchmarks.workloads import OURS, PEERS, WORKLOADS, Workload, build_data
+from launch.command_line import format_command_help, parse_command
+from launch.flags import HELP_FLAGS, FlagError
+from launch.run_folder import write_json
+
+PROGRAM = "python -m launch.benchmark"
+DEFAULT_WORKLOADS = ("fed_avg_mnist_student",)
+DEFAULT_REPEATS = 5  # with stock TFF at 5 to 11 s a round on 2 cores, about three minutes in all
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What is asked for: the workloads, each with the peers that shall run it, timed rounds a peer, the JSON file."""
+
+    workloads: tuple[Workload, ...]
+    repeats: int
+    output: str
+
+
+def define_flags() -> absl_flags.FlagValues:
+    """The flags of this command, apart from absl's global ones, which belong to whatever is imported."""
+    values = absl_flags.FlagValues()
+    absl_flags.DEFINE_list(
+        "workloads", list(DEFAULT_WORKLOADS), f"What to time: {', '.join(WORKLOADS)}.", flag_values=values
+    )
+    absl_flags.DEFINE_list("peers", None, f"Who runs it: {', '.join(PEERS)}; empty: all that can.", flag_values=values)
+    absl_flags.DEFINE_integer(
+        "repeats", DEFAULT_REPEATS, "Timed rounds of each peer, after one to warm up.", 1, flag_values=values
+    )
+    absl_flags.DEFINE_string("output", "", "JSON file for the results; empty: only the table.", flag_values=values)
+    return values
+
+
+def parse_options(argv: Sequence[str]) -> Options:
+    """Reads the command line, without the program's name.
+
+    Raises:
+      FlagError: an unknown flag, workload or peer, a value out of range, a file that cannot be written.
+    """
+    values = define_flags()
+    rest = parse_command(values, argv)
+    if rest:
+        raise FlagError(f"{rest[0]}: expected flags only, each as --name=value")
+    _check_names("workloads", values.workloads or ("",), WORKLOADS)
+    _check_names("peers", values.peers or (), PEERS)
+    _check_output(values.output)
+    chosen = (_choose_peers(WORKLOADS[name], values.peers or ()) for name in dict.fromkeys(values.workloads))
+    return Options(tuple(chosen), values.repeats, values.output)
+
+
+def compute_results(times_s: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    """The results of a workload from the seconds of each peer's rounds.
+
+    Returns:
+      `<peer>_s`, the median; `ratio_to_<peer>`, how many times as long as ours that peer took (above 1: ours is
+      faster), if ours was timed; and `rounds_s`, the seconds given.
+    """
+    medians = {name: statistics.median(times) for name, times in times_s.items()}
+    results: dict[str, Any] = {f"{name}_s": median for name, median in medians.items()}
+    if OURS in medians:
+        results |= {f"ratio_to_{name}": median / medians[OURS] for name, median in medians.items() if name != OURS}
+    return {**results, "rounds_s": {name: list(times) for name, times in times_s.items()}}
+
+
+def format_table(workload: Workload, times_s: Mapping[str, Sequence[float]]) -> str:
+    """The results for people: median, spread and ratio of each peer."""
+    results = compute_results(times_s)
+    lines = [workload.describe(), f"{'peer':<16}{'median':>9}{'fastest':>9}{'slowest':>9}{'ratio':>8}"]
+    for name, times in times_s.items():
+        ratio = results.get(f"ratio_to_{name}")
+        seconds = "".join(f"{value:7.3f} s" for value in (results[f"{name}_s"], min(times), max(times)))
+        lines.append(f"{name:<16}{seconds}{'' if ratio is None else f'{ratio:.2f}':>8}  {PEERS[name].description}")
+    return "\n".join([*lines, "seconds a round; ratio: how many times as long as ours, above 1 where ours is faster"])
+
+
+def time_in_turns(
+    round_functions: Mapping[str, Callable[[], float]], repeats: int, report: Callable[[str], None]
+) -> dict[str, list[float]]:
+    """Calls each function once to warm up, then each in turn, `repeats` times over; returns the seconds they return."""
+    for name, run_round in round_functions.items():
+        report(f"warm-up: {name} {run_round():.2f} s")
+    times_s: dict[str, list[float]] = {name: [] for name in round_functions}
+    for repeat in range(1, repeats + 1):
+        for name, run_round in round_functions.items():
+            times_s[name].append(run_round())
+        latest = ", ".join(f"{name} {times[-1]:.2f} s" for name, times in times_s.items())
+        report(f"repeat {repeat}/{repeats}: {latest}")
+    return times_s
+
+
+def run_workload(workload: Workload, repeats: int, report: Callable[[str], None]) -> dict[str, list[float]]:
+    """Starts the peers of a workload, times their rounds in turn, and leaves no process behind.
+
+    Returns:
+      The seconds of every timed round, by peer.
+
+    Raises:
+      PeerError: a peer could not start or finish a round.
+    """
+    with tempfile.TemporaryDirectory(prefix="benchmark_") as folder, contextlib.ExitStack() as stack:
+        build_data(workload, folder)
+        report(f"{workload.describe()}; starting {', '.join(workload.peers)}")
+        peers = [stack.enter_context(PeerProcess(name, workload, folder)) for name in workload.peers]
+        for peer in peers:
+            peer.wait_until_ready()
+        return time_in_turns({peer.name: peer.run_round for peer in peers}, repeats, report)
+
+
+def describe_machine() -> dict[str, Any]:
+    """Where it was timed: processor, cores, memory, versions, and how busy the machine was before."""
+    packages = ("tensorflow", "tensorflow-federated")
+    return {
+        "cpu": _read_cpu_name(),
+        "num_cores": len(os.sched_getaffinity(0)),
+        "memory_bytes": psutil.virtual_memory().total,
+        "load_average_before": os.getloadavg()[0],
+        "platform": platform.platform(),
+        "python": platform.python_version(),
+        **{name.replace("-", "_"): importlib.metadata.version(name) for name in packages},
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command; returns its exit code: 0, 2 for a wrong request, 1 for a failed run, 130 for Ctrl-C."""
+    arguments = sys.argv[1:] if argv is None else argv
+    if any(argument in HELP_FLAGS for argument in arguments):
+        print(format_command_help(f"{PROGRAM} [--flag=value ...]: seconds a round, ours beside others", define_flags()))
+        return 0
+    try:
+        _run(parse_options(arguments))
+    except FlagError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except (PeerError, DatasetError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("stopped: the benchmark was interrupted; nothing was written", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _run(options: Options) -> None:
+    start = time.monotonic()
+    machine = describe_machine()
+    results = {}
+    for workload in options.workloads:
+        times_s = run_workload(
+            workload, options.repeats, lambda line: print(f"[{time.monotonic() - start:4.0f} s] {line}", flush=True)
+        )
+        results[workload.name] = compute_results(times_s)
+        print(f"\n{format_table(workload, times_s)}\n", flush=True)
+    if options.output:
+        write_json(pathlib.Path(options.output), {"machine": machine, "workloads": results})
+        print(f"results in {options.output}")
+
+
+def _check_names(flag: str, names: Iterable[str], known: Iterable[str]) -> None:
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise FlagError(f"--{flag}={unknown[0]}: expected names, with commas between, of {', '.join(known)}")
+
+
+def _check_output(path: str) -> None:
+    folder = pathlib.Path(path).absolute().parent
+    if path and (not os.access(folder, os.W_OK) or pathlib.Path(path).is_dir()):
+        raise FlagError(f"--output={path}: expected a file in a folder that exists and can be written")
+
+
+def _choose_peers(workload: Workload, names: Sequence[str]) -> Workload:
+    chosen = tuple(name for name in workload.peers if not names or name in names)
+    if not chosen:
+        raise FlagError(
+            f"--peers={','.join(names)}: none can run {workload.name}; its peers: {', '.join(workload.peers)}"
+        )
+    return dataclasses.replace(workload, peers=chosen)
+
+
+def _read_cpu_name() -> str:
+    with contextlib.suppress(OSError):
+        for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    sys.exit(main())

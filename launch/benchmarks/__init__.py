@@ -1,0 +1,1 @@
+"""The workloads of `launch.benchmark` and the programs that are timed on them."""

@@ -1,0 +1,36 @@
+"""This project: the process and the runtime of `launch.train`; a timed round is `process.next(state)`."""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+
+from launch.algorithms import ALGORITHMS
+from launch.benchmarks.workloads import Workload, build_data
+from launch.experiment_config import replace_fields
+from launch.runtime import run_tff
+
+
+@contextlib.contextmanager
+def open_rounds(workload: Workload, folder: str) -> Iterator[Callable[[], None]]:
+    """Yields a function that runs the next round."""
+    algorithm = ALGORITHMS[workload.algo]
+    flags = {
+        "batch_size": workload.batch_size,
+        f"{workload.algo}_epochs": workload.epochs,
+        f"{workload.algo}_optimizer": "adam",
+        f"{workload.algo}_learning_rate": workload.learning_rate,
+    }
+    config = replace_fields(algorithm.default_config(), f"{workload.algo}_", flags)
+    with run_tff(os.path.join(folder, "ours_worker.log")):
+        from launch.benchmarks.model import build_model_spec
+
+        build_process = algorithm.load_builder()
+        data = build_data(workload, folder)
+        process = build_process(build_model_spec(workload, data), data, config, workload.seed)
+        state = process.initialize()
+
+        def run_round():
+            nonlocal state
+            state = process.next(state).state
+
+        yield run_round

@@ -1,0 +1,112 @@
+"""The limit of the machine: the same federated round in plain TensorFlow, one single-threaded process a core.
+
+Nothing is federated here but the arithmetic: each process holds its clients' arrays in memory, trains them one after
+another in one compiled loop (dense gather, Adam started afresh, no input pipeline), and sends back the sum of their
+weights. A round is timed from sending the weights to having the average.
+"""
+
+import contextlib
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from datasets.federated_data import FederatedData
+from launch.benchmarks.model import build_model_spec
+from launch.benchmarks.workloads import Workload, build_data
+
+FIRST_DECAY, SECOND_DECAY, EPSILON = 0.9, 0.999, 1e-7
+
+
+@contextlib.contextmanager
+def open_rounds(workload: Workload, folder: str, num_processes: int = 0) -> Iterator[Callable[[], list[np.ndarray]]]:
+    """Starts the processes (0: one a core); yields a function that runs the next round and returns the weights."""
+    num_processes = min(num_processes or len(os.sched_getaffinity(0)), workload.num_clients)
+    context = multiprocessing.get_context("spawn")
+    connections, processes = [], []
+    try:
+        for share in np.array_split(np.arange(workload.num_clients), num_processes):
+            ours, theirs = context.Pipe()
+            process = context.Process(target=_serve, args=(theirs, workload, folder, share.tolist()), daemon=True)
+            process.start()
+            theirs.close()
+            connections.append(ours)
+            processes.append(process)
+        weights, *_ = [connection.recv() for connection in connections]
+
+        def run_round():
+            nonlocal weights
+            for connection in connections:
+                connection.send(weights)
+            sums = [connection.recv() for connection in connections]
+            weights = [np.sum(parts, axis=0) / workload.num_clients for parts in zip(*sums, strict=True)]
+            return weights
+
+        yield run_round
+    finally:
+        for process in processes:
+            process.kill()
+            process.join()
+
+
+def build_client_training(
+    workload: Workload, data: FederatedData
+) -> tuple[list[np.ndarray], Callable[..., list[tf.Tensor]]]:
+    """The initial weights, and the compiled training of one client: (weights, x, y, seed) -> trained weights.
+
+    The arguments are: one float32 tensor a weight, uint8 (examples, *input_shape), int32 (examples,), int32 (2,).
+    """
+    tf.keras.utils.set_random_seed(workload.seed)
+    spec = build_model_spec(workload, data)
+    model = spec.build()
+    variables = model.trainable_variables
+    batch_size = workload.batch_size
+
+    @tf.function
+    def train(weights, x, y, seed):
+        for variable, value in zip(variables, weights, strict=True):
+            variable.assign(value)
+        first = [tf.zeros_like(w) for w in weights]
+        second = [tf.zeros_like(w) for w in weights]
+        count = tf.constant(0.0)
+        num_examples = tf.shape(y)[0]
+        for epoch in tf.range(workload.epochs):
+            order = tf.random.experimental.stateless_shuffle(tf.range(num_examples), seed + tf.stack([0, epoch]))
+            for step in tf.range((num_examples + batch_size - 1) // batch_size):
+                batch = order[step * batch_size : (step + 1) * batch_size]
+                with tf.GradientTape() as tape:
+                    logits = model(spec.preprocess(tf.gather(x, batch)), training=True)
+                    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(tf.gather(y, batch), logits)
+                    loss = tf.reduce_mean(losses)
+                gradients = tape.gradient(loss, variables)
+                count += 1.0
+                first = [a + (g - a) * (1 - FIRST_DECAY) for a, g in zip(first, gradients, strict=True)]
+                second = [p + (g * g - p) * (1 - SECOND_DECAY) for p, g in zip(second, gradients, strict=True)]
+                rate = workload.learning_rate * tf.sqrt(1 - SECOND_DECAY**count) / (1 - FIRST_DECAY**count)
+                for variable, a, p in zip(variables, first, second, strict=True):
+                    variable.assign_sub(rate * a / (tf.sqrt(p) + EPSILON))
+        return [variable.read_value() for variable in variables]
+
+    return model.get_weights(), train
+
+
+def _serve(connection, workload: Workload, folder: str, indices: Sequence[int]) -> None:
+    """One process: holds the arrays of the clients `indices`; weights in, sum of the clients' trained weights out."""
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    data = build_data(workload, folder)
+    arrays = {i: [tf.constant(array) for array in data.read_split(data.clients[i], "train")] for i in indices}
+    initial_weights, train = build_client_training(workload, data)
+    connection.send(initial_weights)
+    round_num = 0
+    with contextlib.suppress(EOFError):
+        while True:
+            weights = [tf.constant(w, tf.float32) for w in connection.recv()]
+            round_num += 1
+            total = [tf.zeros_like(w) for w in weights]
+            for i in indices:
+                trained = train(weights, *arrays[i], tf.constant([round_num, i]))
+                total = [t + w for t, w in zip(total, trained, strict=True)]
+            connection.send([t.numpy() for t in total])

@@ -1,0 +1,60 @@
+"""TFF as its tutorials use it: `tff.learning`'s weighted FedAvg over `tf.data` client datasets, default context.
+
+The datasets are those of TFF's image classification tutorial: float32 pixels in [0, 1], as TFF's own EMNIST has them,
+then repeat, shuffle, batch, map and prefetch. They are made before the clock starts.
+"""
+
+import collections
+import contextlib
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from datasets.federated_data import ClientShard, FederatedData
+from launch.benchmarks.model import build_model_spec
+from launch.benchmarks.workloads import Workload, build_data
+
+PREFETCHED_BATCHES = 10
+
+
+@contextlib.contextmanager
+def open_rounds(workload: Workload, folder: str, max_concurrent_calls: int = 0) -> Iterator[Callable[[], None]]:
+    """Yields a function that runs the next round; 0 concurrent calls leaves TFF's default context as it is.
+
+    TFF starts its worker on first use and leaves it running: the caller kills this process's group.
+    """
+    if max_concurrent_calls:
+        tff.backends.native.set_sync_local_cpp_execution_context(max_concurrent_computation_calls=max_concurrent_calls)
+    tf.keras.utils.set_random_seed(workload.seed)
+    data = build_data(workload, folder)
+    datasets = [build_client_dataset(workload, data, client) for client in data.clients]
+
+    def model_fn():
+        return tff.learning.models.from_keras_model(
+            build_model_spec(workload, data).build(),
+            loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+            input_spec=datasets[0].element_spec,
+        )
+
+    process = tff.learning.algorithms.build_weighted_fed_avg(
+        model_fn, client_optimizer_fn=tff.learning.optimizers.build_adam(workload.learning_rate)
+    )
+    state = process.initialize()
+
+    def run_round():
+        nonlocal state
+        state = process.next(state, datasets).state
+
+    yield run_round
+
+
+def build_client_dataset(workload: Workload, data: FederatedData, client: ClientShard) -> tf.data.Dataset:
+    """A client's epochs as batches {"x": float32 (batch, *input_shape), "y": int32 (batch,)}."""
+    x, y = data.read_split(client, "train")
+    pixels = x.astype(np.float32) * np.float32(data.preprocessing.scale) + np.float32(data.preprocessing.offset)
+    examples = tf.data.Dataset.from_tensor_slices(collections.OrderedDict(pixels=pixels, label=y))
+    batches = examples.repeat(workload.epochs).shuffle(len(y), seed=workload.seed).batch(workload.batch_size)
+    named = batches.map(lambda batch: collections.OrderedDict(x=batch["pixels"], y=batch["label"]))
+    return named.prefetch(PREFETCHED_BATCHES)

@@ -1,0 +1,167 @@
+"""Accuracy and loss of an algorithm's models: on the global test set, and on each client's own splits."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from datasets.federated_data import ClientShard, FederatedData
+from models.model_spec import ModelSpec
+from tff_algos.process import FederatedProcess, State, Weights, use_shared_model
+
+
+class Evaluation(NamedTuple):
+    """How a model did on each of n examples: `correct`, bool (n,), and `loss`, float32 (n,)."""
+
+    correct: np.ndarray
+    loss: np.ndarray
+
+    @property
+    def accuracy(self) -> float:
+        """Share of correct examples; NaN without examples."""
+        return _mean(self.correct)
+
+    @property
+    def mean_loss(self) -> float:
+        """Mean cross-entropy in nats; NaN without examples."""
+        return _mean(self.loss)
+
+    def split(self, sizes: Sequence[int]) -> list["Evaluation"]:
+        """Parts of the given sizes, in order; the sizes sum to n."""
+        ends = list(itertools.accumulate(sizes))
+        return [
+            Evaluation(self.correct[end - size : end], self.loss[end - size : end])
+            for size, end in zip(sizes, ends, strict=True)
+        ]
+
+
+class ClientResults(NamedTuple):
+    """One value a client, float64 (clients,), NaN for a client without the split: `accuracy` and mean `loss`."""
+
+    accuracy: np.ndarray
+    loss: np.ndarray
+
+
+Evaluate = Callable[[Weights, np.ndarray, np.ndarray], Evaluation]
+
+
+def build_evaluator(spec: ModelSpec, batch_size: int = 1000) -> Evaluate:
+    """Builds the model once and returns `evaluate(weights, x, y) -> Evaluation`.
+
+    `weights` are in the order of `keras_model.weights`; `x` are stored examples, (n, *spec.input_shape) in
+    `spec.input_dtype`; `y` are integer labels, (n,). The loss is the sparse categorical cross-entropy of the logits.
+    The same arguments give the same bits.
+    """
+    model = spec.build()
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec((None, *spec.input_shape), spec.input_dtype),
+            tf.TensorSpec((None,), tf.int32),
+        ]
+    )
+    def evaluate_batch(x, y):
+        logits = tf.cast(model(spec.preprocess(x), training=False), tf.float32)
+        correct = tf.equal(tf.argmax(logits, axis=1, output_type=tf.int32), y)
+        return correct, tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits)
+
+    # Traced now, since Keras refuses to call a model once another was built in a TFF computation's graph.
+    evaluate_traced = evaluate_batch.get_concrete_function()
+
+    def evaluate(weights: Weights, x: np.ndarray, y: np.ndarray) -> Evaluation:
+        for variable, value in zip(model.weights, weights, strict=True):
+            variable.assign(value)
+        labels = np.asarray(y, np.int32)
+        starts = range(0, len(labels), batch_size)
+        batches = [
+            evaluate_traced(tf.constant(x[i : i + batch_size]), tf.constant(labels[i : i + batch_size])) for i in starts
+        ]
+        correct = np.concatenate([np.zeros(0, bool), *(correct.numpy() for correct, _ in batches)])
+        loss = np.concatenate([np.zeros(0, np.float32), *(loss.numpy() for _, loss in batches)])
+        return Evaluation(correct, loss)
+
+    return evaluate
+
+
+def evaluate_federation(
+    process: FederatedProcess, state: State, data: FederatedData, evaluate: Evaluate
+) -> dict[str, float]:
+    """The evaluation columns of metrics.csv.
+
+    `test_loss` and `test_accuracy` are means over the shared models on the global test set, weighted by the clients
+    that use each; `client_test_accuracy` is that of `compute_client_accuracy` on the test splits.
+    """
+    models, names = process.get_models(state), process.client_model(state)
+    used = sorted(set(names))
+    results = [evaluate(models[name], data.test_x, data.test_y) for name in used]
+    num_users = [names.count(name) for name in used]
+    return {
+        "test_loss": float(np.average([result.mean_loss for result in results], weights=num_users)),
+        "test_accuracy": float(np.average([result.accuracy for result in results], weights=num_users)),
+        "client_test_accuracy": compute_client_accuracy(process, state, data, evaluate, "test"),
+    }
+
+
+def compute_client_accuracy(
+    process: FederatedProcess, state: State, data: FederatedData, evaluate: Evaluate, split: str
+) -> float:
+    """Mean over clients of the accuracy of their shared model on their own `split`, "test" or "validation".
+
+    Clients without that split are left out; NaN if none has it. Tuning looks at "validation" only.
+    """
+    clients = _order_by_model(_select_clients(data, split), process.client_model(state))
+    assign_shared = use_shared_model(process.get_models, process.client_model)
+    accuracy = _evaluate_each(assign_shared(state, clients), data, evaluate, split).accuracy
+    return _mean(accuracy[~np.isnan(accuracy)])
+
+
+def evaluate_clients(
+    process: FederatedProcess, state: State, data: FederatedData, evaluate: Evaluate, split: str = "test"
+) -> ClientResults:
+    """Each client's accuracy and loss on its own `split`, with the weights that `process.personalize` gives it."""
+    clients = _order_by_model(_select_clients(data, split), process.client_model(state))
+    return _evaluate_each(process.personalize(state, clients), data, evaluate, split)
+
+
+def _select_clients(data: FederatedData, split: str) -> list[ClientShard]:
+    return [client for client in data.clients if _count_examples(client, split) > 0]
+
+
+def _count_examples(client: ClientShard, split: str) -> int:
+    return {"train": client.num_train, "validation": client.num_validation, "test": client.num_test}[split]
+
+
+def _order_by_model(clients: Sequence[ClientShard], names: Sequence[str]) -> list[ClientShard]:
+    """Clients who share a model side by side, so that one pass serves them."""
+    return sorted(clients, key=lambda client: names[client.index])
+
+
+def _evaluate_each(pairs: Any, data: FederatedData, evaluate: Evaluate, split: str) -> ClientResults:
+    """Results of (client, weights) pairs; neighbours with the identical weights object are pooled into one pass."""
+    results = ClientResults(np.full(len(data.clients), np.nan), np.full(len(data.clients), np.nan))
+    for clients, weights in _pool_neighbours(pairs):
+        evaluation = evaluate(weights, *data.read_pooled(clients, split))
+        parts = evaluation.split([_count_examples(client, split) for client in clients])
+        for client, part in zip(clients, parts, strict=True):
+            results.accuracy[client.index] = part.accuracy
+            results.loss[client.index] = part.mean_loss
+    return results
+
+
+def _pool_neighbours(pairs):
+    """(client, weights) pairs to (clients, weights); one set of weights is held at a time, since many may stream by."""
+    pooled, pooled_weights = [], None
+    for client, weights in pairs:
+        if pooled and weights is not pooled_weights:
+            yield pooled, pooled_weights
+            pooled = []
+        pooled.append(client)
+        pooled_weights = weights
+    if pooled:
+        yield pooled, pooled_weights
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(values.mean(dtype=np.float64)) if len(values) else float("nan")

@@ -1,0 +1,54 @@
+"""Makes the data and the model that a config asks for: where data sets and models meet."""
+
+from typing import TYPE_CHECKING
+
+from datasets.arrays import make_random_arrays
+from datasets.catalog import load_arrays
+from datasets.federate import PartitionSettings, build_federated_data, default_shard_dir
+from datasets.federated_data import FederatedData
+from launch.experiment_config import ExperimentConfig
+
+if TYPE_CHECKING:
+    from models.model_spec import ModelSpec
+
+
+def load_federated_data(config: ExperimentConfig) -> FederatedData:
+    """The clients of a run, their shards written if they are not there yet. Imports no TensorFlow.
+
+    Raises:
+      DatasetError: a file is missing or damaged, or the split asked for cannot be made.
+    """
+    if config.smoke and config.dataset != "npz":
+        arrays = make_random_arrays(config.dataset, config.har_features, config.seed)
+    else:
+        arrays = load_arrays(
+            config.dataset, config.data_dir or None, config.har_features, config.npz or None, config.seed
+        )
+    settings = PartitionSettings(
+        partition=config.partition,
+        num_clients=config.num_clients,
+        dirichlet_alpha=config.dirichlet_alpha,
+        labels_per_client=config.labels_per_client,
+        seed=config.seed,
+    )
+    return build_federated_data(arrays, settings, config.shard_dir or default_shard_dir())
+
+
+def build_spec(config: ExperimentConfig, data: FederatedData) -> "ModelSpec":
+    """The model of a run.
+
+    Raises:
+      ModelError: the model does not exist, cannot be built, or does not fit the data.
+    """
+    from models.catalog import build_model_spec
+
+    return build_model_spec(
+        config.model,
+        data.input_shape,
+        data.input_dtype,
+        data.num_classes,
+        data.preprocessing.scale,
+        data.preprocessing.offset,
+        config.activation,
+        config.teacher_model,
+    )

@@ -1,0 +1,213 @@
+"""The command line of training: absl flags derived from the configs, read without importing TensorFlow.
+
+The flags are parsed into a `FlagValues` of our own, because absl's runner answers a mistake with two lines and exit
+code 1, and because its global flags belong to whatever libraries are imported.
+"""
+
+import difflib
+import json
+import pathlib
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from absl import flags as absl_flags
+
+from launch.algorithms import ALGORITHMS
+from launch.experiment_config import (
+    CHANGEABLE_ON_RESUME,
+    ExperimentConfig,
+    FlagField,
+    algorithm_fields,
+    build_experiment_config,
+    flag_values,
+    shared_fields,
+)
+from tff_algos.config_fields import ConfigError, Setting
+
+PROGRAM = "python -m launch.train"
+HELP_FLAGS = ("--help", "-help", "-h", "--helpfull", "-?")
+
+
+class FlagError(ValueError):
+    """A command line that cannot be meant: what was wrong, what was expected, how to mend it, in one line."""
+
+
+def describe_expected(setting: Setting, value_type: type) -> str:
+    """What a flag takes, in words; "" for any text."""
+    if value_type is bool:
+        return "true or false"
+    if value_type is str and not setting.choices:
+        return ""
+    described = setting.describe_range()
+    return described.replace("a number", "an integer") if value_type is int else described
+
+
+class _SettingParser(absl_flags.ArgumentParser):
+    """Reads one value as the type of the setting's default and holds it to the setting's range."""
+
+    def __init__(self, setting: Setting, value_type: type):
+        super().__init__()
+        self.setting, self.value_type = setting, value_type
+
+    def parse(self, argument: Any) -> Any:
+        try:
+            value = self.value_type(argument)
+        except ValueError:
+            raise ValueError(f"expected {describe_expected(self.setting, self.value_type)}") from None
+        if not self.setting.admits(value):
+            near = difflib.get_close_matches(argument, self.setting.choices or (), n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise ValueError(f"expected {describe_expected(self.setting, self.value_type)}{hint}")
+        return value
+
+
+class _BooleanParser(absl_flags.BooleanParser):
+    """absl's, with an error that reads like the others."""
+
+    def parse(self, argument: Any) -> bool:
+        try:
+            return super().parse(argument)
+        except (TypeError, ValueError):
+            raise ValueError("expected true or false") from None
+
+
+def _define(field: FlagField, values: absl_flags.FlagValues) -> None:
+    is_boolean = isinstance(field.default, bool)
+    value_type = str if field.default is None else type(field.default)
+    parser = _BooleanParser() if is_boolean else _SettingParser(field.setting, value_type)
+    flag = absl_flags.Flag(parser, None, field.name, None, field.setting.help_text, boolean=is_boolean)
+    absl_flags.DEFINE_flag(flag, values)
+
+
+def define_flags() -> absl_flags.FlagValues:
+    """The shared flags and those of every algorithm, all with the default None, which means "not given"."""
+    values = absl_flags.FlagValues()
+    for field in shared_fields():
+        _define(field, values)
+    for name in ALGORITHMS:
+        for field in algorithm_fields(name):
+            _define(field, values)
+    return values
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """A half sentence with the nearest known flags, empty if none is near."""
+    near = difflib.get_close_matches(name, list(known), n=3, cutoff=0.7)
+    return "; did you mean " + " or ".join(f"--{match}" for match in near) + "?" if near else ""
+
+
+def parse_given(argv: Sequence[str]) -> dict[str, Any]:
+    """The flags that are on the command line or in its flagfiles, as {name: value}.
+
+    Args:
+      argv: the arguments, without the program's name.
+
+    Raises:
+      FlagError: an unknown flag, a stray argument, a value of the wrong type or out of range, no such flagfile.
+    """
+    values = define_flags()
+    values.set_gnu_getopt(True)
+    try:
+        stray = values(["train", *argv])[1:]
+    except absl_flags.UnrecognizedFlagError as error:
+        hint = suggest(error.flagname, values) or "; --help lists them all"
+        raise FlagError(f"--{error.flagname}: unknown flag{hint}") from None
+    except absl_flags.CantOpenFlagFileError as error:
+        raise FlagError(f"cannot read the flagfile: {error.__cause__ or error.__context__}") from None
+    except UnicodeDecodeError:
+        raise FlagError("cannot read the flagfile: it is not a text file") from None
+    except (absl_flags.Error, ValueError) as error:
+        missing = re.fullmatch("Missing value for flag (.+)", str(error))
+        text = f"{missing[1]}: no value, expected {missing[1]}=<value>" if missing else str(error)
+        raise FlagError(text.removeprefix("flag ")) from None
+    if stray:
+        raise FlagError(f"{stray[0]}: expected flags only, each as --name=value; a space before = or in a list?")
+    return {name: values[name].value for name in values if values[name].present}
+
+
+def parse_config(argv: Sequence[str]) -> ExperimentConfig:
+    """The config that a command line asks for; with --resume, flags left out come from the run folder.
+
+    Raises:
+      FlagError: see `parse_given`; also a flag of another algorithm, or values in conflict.
+    """
+    given = parse_given(argv)
+    stored = read_stored_flags(given["run_dir"]) if given.get("resume") and given.get("run_dir") else {}
+    name = given.get("algo") or stored.get("algo")
+    if name is None:
+        raise FlagError(f"--algo is missing: expected --algo=<{'|'.join(ALGORITHMS)}>; --help lists the flags")
+    _check_no_flag_of_another_algorithm(name, given)
+    try:
+        config = build_experiment_config({**stored, **given})
+    except ConfigError as error:
+        raise FlagError(f"--{error}") from None
+    if stored:
+        _check_same_run(stored, flag_values(config))
+    return config
+
+
+def read_stored_flags(run_dir: str) -> dict[str, Any]:
+    """The flags in a run folder's `config.json`.
+
+    Raises:
+      FlagError: there is no run in that folder, or it was written by another version.
+    """
+    path = pathlib.Path(run_dir) / "config.json"
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))["flags"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise FlagError(
+            f"--run_dir={run_dir}: no run to read there (no valid {path.name}); was it ever started?"
+        ) from None
+    known = {field.name for field in (*shared_fields(), *algorithm_fields(stored["algo"]))}
+    unknown = sorted(set(stored) - known)
+    if unknown:
+        raise FlagError(
+            f"--run_dir={run_dir}: its {path.name} has unknown flags ({', '.join(unknown)}); start a new run"
+        )
+    return {name: value for name, value in stored.items() if name not in ("resume", "overwrite", "run_dir")}
+
+
+def _check_no_flag_of_another_algorithm(name: str, given: dict[str, Any]) -> None:
+    own = {field.name for field in algorithm_fields(name)}
+    for other in ALGORITHMS:
+        foreign = [field.name for field in algorithm_fields(other) if field.name in given and field.name not in own]
+        if foreign:
+            near = suggest(foreign[0].replace(other, name, 1), own)
+            raise FlagError(f"--{foreign[0]}: belongs to --algo={other}, expected flags of --algo={name}{near}")
+
+
+def _check_same_run(stored: dict[str, Any], wanted: dict[str, Any]) -> None:
+    differences = [
+        f"--{name}={wanted.get(name)} (the run has {stored[name]})"
+        for name in stored
+        if name not in CHANGEABLE_ON_RESUME and wanted.get(name) != stored[name]
+    ]
+    if differences:
+        raise FlagError(
+            f"cannot resume with other settings: {', '.join(differences)}; leave them out or start a new run"
+        )
+
+
+def _describe(field: FlagField) -> str:
+    value_type = str if field.default is None else type(field.default)
+    default = (
+        str(field.default).lower() if value_type is bool else "" if field.default in (None, "") else str(field.default)
+    )
+    expected = describe_expected(field.setting, value_type)
+    lines = textwrap.wrap(
+        f"{field.setting.help_text} Expected: {expected}." if expected else field.setting.help_text, 100
+    )
+    return "\n      ".join([f"  --{field.name}" + (f" [{default}]" if default else ""), *lines])
+
+
+def format_help() -> str:
+    """The text of --help: the shared flags, then each algorithm's."""
+    lines = [f"{PROGRAM} --algo=<{'|'.join(ALGORITHMS)}> [--flag=value ...]", ""]
+    lines += ["Flags of every algorithm; the default is in brackets. --flagfile=<file> reads flags from a file:"]
+    lines += [_describe(field) for field in shared_fields()]
+    for name, algorithm in ALGORITHMS.items():
+        lines += ["", f"--algo={name}: {algorithm.summary}", *map(_describe, algorithm_fields(name))]
+    return "\n".join(lines)

@@ -1,0 +1,296 @@
+"""The PNG files of a run and of a comparison of runs: what a person looks at first.
+
+matplotlib is imported inside the functions, without pyplot, so that nothing global is touched and `--help` stays quick.
+Colours are Okabe and Ito's, which colour-blind people can tell apart; series differ in line style or marker as well.
+"""
+
+import os
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from launch.run_records import read_columns, read_json
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999933")
+LINES = ("-", "--", "-.", ":")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+STYLE = {
+    "font.size": 10,
+    "axes.titlesize": 11,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "lines.linewidth": 1.8,
+    "savefig.dpi": 130,
+}
+ACCURACIES = {"test_accuracy": "global test set", "client_test_accuracy": "clients' own test splits"}
+LOSSES = {"test_loss": "global test set", "train_loss": "training"}
+MOST_NAMED_CLIENTS = 60
+MOST_MARKED_ROUNDS = 30
+
+
+class Curves(NamedTuple):
+    """One panel of a comparison: for each label the run folders of its seeds."""
+
+    title: str
+    run_dirs: Mapping[str, Sequence[pathlib.Path]]
+
+
+class _Axis(NamedTuple):
+    """A horizontal axis: file name, label, and one value a round."""
+
+    name: str
+    label: str
+    values: np.ndarray
+
+
+def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
+    """Draws a run's `metrics.csv` and `clients.csv` into its folder `plots/`; returns the files written.
+
+    Always accuracy and loss by round, by virtual time and by bytes. With the columns `within_cluster_drift` and
+    `total_drift`, the drift of the updates; with `cluster`, `plane_x` and `plane_y` in `clients.csv`, the clusters.
+
+    Raises:
+      RunRecordError: there is no run to draw.
+      OSError: a file cannot be read or written.
+    """
+    run_dir = pathlib.Path(run_dir)
+    flags = read_json(run_dir / "config.json").get("flags", {})
+    title = f"{flags.get('algo', run_dir.name)} on {flags.get('dataset', 'its data')}, seed {flags.get('seed', '?')}"
+    metrics = read_columns(run_dir / "metrics.csv")
+    plots = run_dir / "plots"
+    written = [_draw_progress(metrics, axis, title, plots / f"by_{axis.name}.png") for axis in _list_axes(metrics)]
+    if {"within_cluster_drift", "total_drift"} <= metrics.keys():
+        written.append(_draw_drift(metrics, title, plots / "drift.png"))
+    if (run_dir / "clients.csv").exists():
+        clients = read_columns(run_dir / "clients.csv")
+        if {"cluster", "plane_x", "plane_y"} <= clients.keys():
+            written.append(_draw_clusters(clients, title, plots / "clusters.png"))
+    return written
+
+
+def draw_partition(
+    label_counts: np.ndarray, class_names: Sequence[str], client_names: Sequence[str], path: str | os.PathLike
+) -> None:
+    """Draws how many examples of each label each client has, and above it how many examples in all.
+
+    Args:
+      label_counts: integers, shape (clients, classes).
+      class_names: one a class.
+      client_names: one a client.
+      path: the PNG file.
+    """
+    import matplotlib
+
+    counts = np.asarray(label_counts)
+    num_clients, num_classes = counts.shape
+    with matplotlib.rc_context(STYLE):
+        figure = _new_figure(min(5 + 0.16 * num_clients, 14), 2.6 + 0.24 * num_classes)
+        grid = figure.add_gridspec(2, 2, height_ratios=(1, 0.22 * num_classes), width_ratios=(40, 1))
+        heat = figure.add_subplot(grid[1, 0])
+        totals = figure.add_subplot(grid[0, 0], sharex=heat)
+        totals.bar(np.arange(num_clients), counts.sum(axis=1), color="#777777", width=0.8)
+        totals.set(ylabel="examples", title=f"Labels by client: {num_clients} clients, {counts.sum():,} train examples")
+        totals.grid(visible=False, axis="x")
+        totals.tick_params(labelbottom=False)
+        image = heat.imshow(np.ma.masked_equal(counts.T, 0), aspect="auto", cmap="YlGnBu", vmin=0)
+        figure.colorbar(image, cax=figure.add_subplot(grid[1, 1]), label="examples (white: none)")
+        heat.grid(visible=False)
+        heat.set_yticks(np.arange(num_classes), class_names)
+        _name_clients(heat, client_names)
+        heat.set(ylabel="label")
+        _save(figure, pathlib.Path(path))
+
+
+def draw_comparison(panels: Sequence[Curves], path: str | os.PathLike, title: str = "") -> None:
+    """Draws test accuracy by round, a panel a setting: the mean over seeds and a band of one deviation either side.
+
+    A panel or a curve without runs says so. Panels lie in rows of four.
+
+    Args:
+      panels: in reading order; a label has the same colour in all.
+      path: the PNG file.
+      title: of the whole figure.
+    """
+    import matplotlib
+
+    labels = list(dict.fromkeys(label for panel in panels for label in panel.run_dirs))
+    columns = min(4, len(panels))
+    rows = -(-len(panels) // columns)
+    with matplotlib.rc_context(STYLE):
+        figure = _new_figure(3.4 * columns + 0.6, 2.9 * rows + 0.9)
+        axes = figure.subplots(rows, columns, squeeze=False, sharey="row")
+        for ax, panel in zip(axes.flat, panels, strict=False):
+            for label, run_dirs in panel.run_dirs.items():
+                _draw_seeds(ax, label, labels.index(label), run_dirs)
+            ax.set(title=panel.title, xlabel="round")
+            _count_rounds(ax)
+            if not ax.lines:
+                ax.text(0.5, 0.5, "not run", transform=ax.transAxes, ha="center", va="center", color="#777777")
+                ax.set_xticks([])
+        for ax in axes.flat[len(panels) :]:
+            ax.set_axis_off()
+        for ax in axes[:, 0]:
+            ax.set_ylabel("test accuracy")
+        _add_shared_legend(figure, axes)
+        figure.suptitle(title)
+        _save(figure, pathlib.Path(path))
+
+
+def _list_axes(metrics: Mapping[str, np.ndarray]) -> list[_Axis]:
+    seconds = metrics["virtual_time_s"]
+    sent_bytes = np.cumsum(metrics["bytes_down"] + metrics["bytes_up"])
+    time_unit, time_size = _pick_unit(seconds, (("s", 1), ("min", 60), ("h", 3600), ("days", 86400)))
+    byte_unit, byte_size = _pick_unit(sent_bytes, (("bytes", 1), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12)))
+    return [
+        _Axis("round", "round", metrics["round"]),
+        _Axis("virtual_time", f"virtual time ({time_unit})", seconds / time_size),
+        _Axis("bytes", f"sent both ways, all clients ({byte_unit})", sent_bytes / byte_size),
+    ]
+
+
+def _pick_unit(values: np.ndarray, units: Sequence[tuple[str, float]]) -> tuple[str, float]:
+    """The largest unit of which the largest value has at least two."""
+    largest = np.nanmax(values, initial=0)
+    return next((unit for unit in reversed(units) if largest >= 2 * unit[1]), units[0])
+
+
+def _draw_progress(metrics: Mapping[str, np.ndarray], axis: _Axis, title: str, path: pathlib.Path) -> pathlib.Path:
+    """Accuracy and loss beside each other over one axis."""
+    import matplotlib
+
+    with matplotlib.rc_context(STYLE):
+        figure = _new_figure(9, 3.6)
+        accuracy, loss = figure.subplots(1, 2)
+        _draw_series(accuracy, metrics, axis, ACCURACIES)
+        _draw_series(loss, metrics, axis, LOSSES)
+        accuracy.set(ylabel="accuracy", title="Accuracy", xlabel=axis.label)
+        loss.set(ylabel="loss", title="Loss", xlabel=axis.label)
+        for ax in (accuracy, loss):
+            if axis.name == "round":
+                _count_rounds(ax)
+        figure.suptitle(title)
+        return _save(figure, path)
+
+
+def _draw_series(ax: "Axes", metrics: Mapping[str, np.ndarray], axis: _Axis, series: Mapping[str, str]) -> None:
+    for i, (column, label) in enumerate(series.items()):
+        values = metrics.get(column, np.array([]))
+        seen = np.isfinite(values)
+        if seen.any():
+            marker = MARKERS[i] if seen.sum() <= MOST_MARKED_ROUNDS else None
+            style = {"color": COLORS[i], "marker": marker, "markersize": 4}
+            ax.plot(axis.values[seen], values[seen], LINES[i], label=label, **style)
+    if ax.lines:
+        ax.legend()
+
+
+def _draw_drift(metrics: Mapping[str, np.ndarray], title: str, path: pathlib.Path) -> pathlib.Path:
+    import matplotlib
+
+    axis = _Axis("round", "round", metrics["round"])
+    with matplotlib.rc_context(STYLE):
+        figure = _new_figure(5.5, 3.6)
+        ax = figure.subplots()
+        _draw_series(ax, metrics, axis, {"total_drift": "total", "within_cluster_drift": "within clusters"})
+        ax.set(xlabel="round", ylabel="mean squared distance from the centre", ylim=(0, None))
+        _count_rounds(ax)
+        ax.set_title(f"Drift of the clients' updates\n{title}")
+        return _save(figure, path)
+
+
+def _draw_clusters(clients: Mapping[str, np.ndarray], title: str, path: pathlib.Path) -> pathlib.Path:
+    import matplotlib
+
+    with matplotlib.rc_context(STYLE):
+        figure = _new_figure(6.2, 4.4)
+        ax = figure.subplots()
+        for i, cluster in enumerate(np.unique(clients["cluster"])):
+            members = clients["cluster"] == cluster
+            ax.scatter(
+                clients["plane_x"][members],
+                clients["plane_y"][members],
+                s=52,
+                color=COLORS[i % len(COLORS)],
+                marker=MARKERS[i % len(MARKERS)],
+                edgecolor="white",
+                linewidth=0.6,
+                label=f"{cluster:g} ({members.sum()} clients)",
+            )
+        ax.set(xlabel="first principal component of the statistics", ylabel="second principal component")
+        ax.set_title(f"Clients in the plane of their statistics\n{title}")
+        ax.legend(title="cluster", loc="center left", bbox_to_anchor=(1, 0.5))
+        return _save(figure, path)
+
+
+def _draw_seeds(ax: "Axes", label: str, index: int, run_dirs: Sequence[pathlib.Path]) -> None:
+    """One curve: the mean over the runs that were evaluated in a round, and their deviation where there are two."""
+    by_round: dict[int, list[float]] = {}
+    for run_dir in run_dirs:
+        metrics = read_columns(pathlib.Path(run_dir) / "metrics.csv")
+        for round_num, accuracy in zip(metrics["round"], metrics["test_accuracy"], strict=True):
+            if np.isfinite(accuracy):
+                by_round.setdefault(int(round_num), []).append(accuracy)
+    if not by_round:
+        return
+    rounds = sorted(by_round)
+    mean = np.array([np.mean(by_round[round_num]) for round_num in rounds])
+    spread = np.array([np.std(by_round[n], ddof=1) if len(by_round[n]) > 1 else 0.0 for n in rounds])
+    color, marker = COLORS[index % len(COLORS)], MARKERS[index % len(MARKERS)]
+    every = max(1, len(rounds) // 10)
+    ax.fill_between(rounds, mean - spread, mean + spread, color=color, alpha=0.18, linewidth=0)
+    ax.plot(
+        rounds, mean, LINES[index % len(LINES)], color=color, marker=marker, markersize=4, markevery=every, label=label
+    )
+
+
+def _add_shared_legend(figure: "Figure", axes: np.ndarray) -> None:
+    handles = {}
+    for ax in axes.flat:
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    if handles:
+        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles))
+
+
+def _name_clients(ax: "Axes", client_names: Sequence[str]) -> None:
+    """Client numbers if the names are only that, else the names; none if they are too many to read."""
+    ax.set_xlabel("client")
+    if len(client_names) > MOST_NAMED_CLIENTS:
+        return
+    numbers = [name.removeprefix("client_") for name in client_names]
+    are_short = all(number.isdigit() for number in numbers)
+    names = numbers if are_short else client_names
+    ax.set_xticks(np.arange(len(names)), names, fontsize=8, rotation=0 if are_short else 90)
+
+
+def _count_rounds(ax: "Axes") -> None:
+    """Whole numbers on the axis of rounds."""
+    from matplotlib.ticker import MaxNLocator
+
+    ax.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+
+
+def _new_figure(width: float, height: float) -> "Figure":
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _save(figure: "Figure", path: pathlib.Path) -> pathlib.Path:
+    """Writes a PNG file atomically."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    figure.savefig(temporary, format="png")
+    os.replace(temporary, path)
+    return path

@@ -1,0 +1,56 @@
+"""What a person sees of a run: one line that moves on a terminal, plain lines elsewhere."""
+
+import sys
+import time
+
+from tqdm import tqdm
+
+
+def format_duration(seconds: float) -> str:
+    """A duration in words short enough for a line, for example "42 s", "3 min 5 s", "2 h 4 min"."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def say(line: str) -> None:
+    """Prints a line at once, above a progress line if there is one."""
+    with tqdm.external_write_mode(file=sys.stdout):
+        print(line, flush=True)
+
+
+class Progress:
+    """Shows the rounds of a run: round, accuracy, seconds a round, time left.
+
+    Args:
+      rounds: rounds of the whole run.
+      done: rounds done before, in a resumed run.
+    """
+
+    def __init__(self, rounds: int, done: int = 0):
+        self._rounds, self._start_round = rounds, done
+        self._start_s = time.perf_counter()
+        self._bar = None
+        if sys.stderr.isatty():
+            layout = "{desc} |{bar}| {n_fmt}/{total_fmt}{postfix}"
+            self._bar = tqdm(total=rounds, initial=done, desc="round", bar_format=layout, file=sys.stderr)
+
+    def update(self, round_num: int, accuracy: float | None) -> None:
+        """Shows that `round_num` (1-based) is done; `accuracy` is None if it was not evaluated."""
+        seconds = (time.perf_counter() - self._start_s) / (round_num - self._start_round)
+        left = format_duration(seconds * (self._rounds - round_num))
+        reached = "" if accuracy is None else f"test accuracy {accuracy:.4f}, "
+        text = f"{reached}{seconds:.2f} s a round, {left} left"
+        if self._bar is None:
+            say(f"round {round_num}/{self._rounds}: {text}")
+        else:
+            self._bar.set_postfix_str(text, refresh=False)
+            self._bar.update(round_num - self._bar.n)
+
+    def close(self) -> None:
+        """Leaves the line as it is and goes on below it."""
+        if self._bar is not None:
+            self._bar.close()

@@ -1,0 +1,161 @@
+"""`python -m launch.report --tables=fedsikd` sets a paper's printed results beside those of the runs in a folder.
+
+Exit codes: 0 done, 1 a file could not be written, 2 the request was wrong.
+"""
+
+import pathlib
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from absl import flags as absl_flags
+
+from launch.command_line import format_command_help, parse_command
+from launch.flags import HELP_FLAGS, FlagError
+from launch.paper_reports import REPORTS
+from launch.report_tables import (
+    PaperReport,
+    PrintedValue,
+    choose_runs,
+    compute_results,
+    format_claims,
+    format_tables,
+    judge,
+    normalize_setting,
+    read_printed_values,
+    tabulate_claims,
+    tabulate_values,
+)
+from launch.run_folder import write_table, write_text
+from launch.run_records import RunRecord, read_runs
+
+PROGRAM = "python -m launch.report"
+LEGEND = (
+    "Ours: mean ± sample deviation over n seeds, of runs with the settings of the flagfiles in launch/experiments/. "
+    "Tuned: of the flagfiles that end in _tuned; in a claim, algorithms without such a run take part as printed. "
+    "A claim is reproduced if all comparisons of its rule hold for our means."
+)
+
+
+class Request(NamedTuple):
+    """What is asked for: the paper, where the runs lie, where the report goes (None: only printed), with a figure."""
+
+    tables: str
+    runs_dir: pathlib.Path
+    output: pathlib.Path | None
+    figure: bool
+
+
+class Report(NamedTuple):
+    """A finished report: Markdown, the CSV tables by name, the runs counted and a line for each folder that is not."""
+
+    markdown: str
+    tables: dict[str, tuple[list[str], list[list[str]]]]
+    runs: list[RunRecord]
+    left_out: list[str]
+
+
+def define_flags() -> absl_flags.FlagValues:
+    """The flags of this command."""
+    values = absl_flags.FlagValues()
+    absl_flags.DEFINE_enum("tables", None, list(REPORTS), f"Paper: {', '.join(REPORTS)}.", flag_values=values)
+    absl_flags.DEFINE_string("runs_dir", "runs", "Folder with the run folders, at any depth.", flag_values=values)
+    absl_flags.DEFINE_string("output", "", "Folder for .md and .csv; empty: only print.", flag_values=values)
+    absl_flags.DEFINE_bool("figure", False, "Draw accuracy by round as well, into --output.", flag_values=values)
+    return values
+
+
+def parse_request(argv: Sequence[str]) -> Request:
+    """Reads the command line, without the program's name. Raises FlagError."""
+    values = define_flags()
+    if parse_command(values, argv):
+        raise FlagError("nothing is expected after --")
+    if values.tables is None:
+        raise FlagError(f"--tables is missing: expected one of {', '.join(REPORTS)}")
+    if values.figure and not values.output:
+        raise FlagError("--figure needs --output=<folder to draw into>")
+    runs_dir = pathlib.Path(values.runs_dir)
+    if not runs_dir.is_dir():
+        raise FlagError(f"--runs_dir={runs_dir}: no such folder; python -m launch.sweep makes runs")
+    return Request(values.tables, runs_dir, pathlib.Path(values.output) if values.output else None, values.figure)
+
+
+def build_report(paper: PaperReport, runs_dir: pathlib.Path) -> Report:
+    """Compares the runs in `runs_dir` with the paper."""
+    records, left_out = [], []
+    for record, reason in read_runs(runs_dir):
+        if record is None:
+            left_out.append(reason)
+        else:
+            records.append(record)
+    records, duplicates = choose_runs(records)
+    printed, results = read_printed_values(paper), compute_results(records, paper.setting_flag)
+    judgements = [judge(claim, printed, results) for claim in paper.claims]
+    parts = [f"# {paper.title}", LEGEND, format_tables(paper, printed, results), "## Claims", format_claims(judgements)]
+    tables = {"tables": tabulate_values(paper, printed, results), "claims": tabulate_claims(judgements)}
+    return Report("\n\n".join(parts), tables, records, left_out + duplicates)
+
+
+def draw_figure(
+    paper: PaperReport, printed: Sequence[PrintedValue], runs: Sequence[RunRecord], folder: pathlib.Path
+) -> pathlib.Path:
+    """Draws the paper's figure of accuracy by round from our runs, a panel for each data set and setting."""
+    from launch.plots import Curves, draw_comparison
+
+    datasets = list(dict.fromkeys(value.cell.dataset for value in printed))
+    places = dict.fromkeys((value.cell.dataset, value.cell.setting) for value in printed)
+    panels = []
+    for dataset, setting in sorted(places, key=lambda place: datasets.index(place[0])):
+        curves: dict[str, list[pathlib.Path]] = {name: [] for name in paper.algorithms}
+        for name, algo in paper.algorithms.items():
+            for run in runs:
+                place = (run.flags["dataset"], normalize_setting(run.flags[paper.setting_flag]), run.flags["algo"])
+                if place == (dataset, setting, algo):
+                    label = name if run.preset == "printed" else f"{name}, tuned"
+                    curves.setdefault(label, []).append(run.path)
+        panels.append(Curves(f"{dataset.upper()}, {paper.setting_flag.replace('_', ' ')} {setting}", curves))
+    file_name, title = paper.figure
+    draw_comparison(panels, folder / file_name, title)
+    return folder / file_name
+
+
+def write_report(report: Report, request: Request) -> list[pathlib.Path]:
+    """Writes the Markdown, the CSV files and, if asked for, the figure; returns their paths."""
+    written = [request.output / f"{request.tables}.md"]
+    write_text(written[0], report.markdown)
+    for name, (columns, rows) in report.tables.items():
+        written.append(request.output / f"{request.tables}_{name}.csv")
+        write_table(written[-1], columns, rows)
+    paper = REPORTS[request.tables]
+    if request.figure and paper.figure is not None:
+        written.append(draw_figure(paper, read_printed_values(paper), report.runs, request.output))
+    return written
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line `argv` (by default this program's) and returns the exit code."""
+    arguments = sys.argv[1:] if argv is None else argv
+    if any(argument in HELP_FLAGS for argument in arguments):
+        print(format_command_help(f"{PROGRAM} --tables=<{'|'.join(REPORTS)}> [--flag=value ...]", define_flags()))
+        return 0
+    try:
+        request = parse_request(arguments)
+        report = build_report(REPORTS[request.tables], request.runs_dir)
+    except FlagError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(report.markdown)
+    for reason in report.left_out:
+        print(f"not counted: {reason}", file=sys.stderr)
+    if request.output is not None:
+        try:
+            written = write_report(report, request)
+        except OSError as error:
+            print(f"error: --output={request.output}: cannot write there ({error.strerror})", file=sys.stderr)
+            return 1
+        print("written: " + ", ".join(map(str, written)), file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

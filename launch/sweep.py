@@ -1,0 +1,270 @@
+"""`python -m launch.sweep --flagfiles=a.flags,b.flags --seeds=0,1,2` trains flagfiles one after another.
+
+Each run is a process of its own, in `<runs_dir>/<flagfile's stem>/seed_<seed>`. Runs that are finished are skipped and
+broken ones resumed, so the same command goes on where an interrupted sweep ended. Arguments after a lone `--` go to
+every run. Exit codes: 0 all runs are finished, 1 some failed, 2 the request was wrong, 130 stopped by Ctrl-C.
+"""
+
+import contextlib
+import dataclasses
+import glob
+import os
+import pathlib
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from absl import flags as absl_flags
+
+from launch.command_line import format_command_help, parse_command
+from launch.experiment_config import ExperimentConfig
+from launch.flags import HELP_FLAGS, FlagError
+from launch.progress import format_duration, say
+from launch.run_folder import RunFolder, RunFolderError
+from launch.run_records import RunRecordError, list_other_settings, read_json, resolve_flagfile
+
+PROGRAM = "python -m launch.sweep"
+SECONDS_TO_STOP = 60
+OWN_FLAGS = ("seed", "run_dir", "resume", "overwrite", "rounds")
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """One run to make.
+
+    Attributes:
+      flagfile: its settings.
+      arguments: those of the command line after the flagfile.
+      run_dir: its folder.
+      config: what both ask for.
+    """
+
+    flagfile: pathlib.Path
+    arguments: tuple[str, ...]
+    run_dir: pathlib.Path
+    config: ExperimentConfig
+
+    @property
+    def name(self) -> str:
+        return f"{self.flagfile.stem}, seed {self.config.seed}"
+
+
+class Stopped(Exception):
+    """Somebody asked the sweep to stop."""
+
+
+def define_flags() -> absl_flags.FlagValues:
+    """The flags of this command."""
+    values = absl_flags.FlagValues()
+    absl_flags.DEFINE_list("flagfiles", [], "Flagfiles or patterns of their names (quote a *).", flag_values=values)
+    absl_flags.DEFINE_list("seeds", ["0"], "Seeds, each a run of every flagfile.", flag_values=values)
+    absl_flags.DEFINE_string("runs_dir", "runs", "Folder for the run folders.", flag_values=values)
+    absl_flags.DEFINE_integer(
+        "rounds", None, "Rounds of every run; by default the flagfile's.", lower_bound=1, flag_values=values
+    )
+    return values
+
+
+def parse_tasks(argv: Sequence[str]) -> list[Task]:
+    """The runs that a command line asks for: all flagfiles with the first seed, then with the next.
+
+    Raises:
+      FlagError: a wrong flag, no such flagfile, a wrong seed, or settings that `launch.train` would refuse.
+    """
+    values = define_flags()
+    extra = parse_command(values, argv)
+    forbidden = [name for name in OWN_FLAGS for argument in extra if _names_flag(argument, name)]
+    if forbidden:
+        raise FlagError(f"--{forbidden[0]} after --: expected flags that the sweep does not set itself")
+    if values.rounds is not None:
+        extra = [f"--rounds={values.rounds}", *extra]
+    flagfiles, runs_dir = find_flagfiles(values.flagfiles), pathlib.Path(values.runs_dir)
+    seeds = list(dict.fromkeys(values.seeds))
+    if not seeds:
+        raise FlagError("--seeds is empty: expected whole numbers with commas between them")
+    return [_build_task(flagfile, seed, runs_dir, extra) for seed in seeds for flagfile in flagfiles]
+
+
+def _names_flag(argument: str, name: str) -> bool:
+    return argument.lstrip("-").split("=")[0].removeprefix("no") == name and argument.startswith("-")
+
+
+def _build_task(flagfile: pathlib.Path, seed: str, runs_dir: pathlib.Path, extra: Sequence[str]) -> Task:
+    run_dir = runs_dir / flagfile.stem / f"seed_{seed}"
+    arguments = (f"--seed={seed}", f"--run_dir={run_dir}", *extra)
+    return Task(flagfile, arguments, run_dir, resolve_flagfile(flagfile, arguments))
+
+
+def find_flagfiles(patterns: Sequence[str]) -> list[pathlib.Path]:
+    """The files that the patterns name, each once. Raises FlagError if a pattern finds none or two share a stem."""
+    if not patterns:
+        raise FlagError(
+            "--flagfiles is missing: expected files or patterns such as 'launch/experiments/*_mnist_*.flags'"
+        )
+    found: dict[str, pathlib.Path] = {}
+    for pattern in patterns:
+        paths = [pathlib.Path(name) for name in sorted(glob.glob(os.path.expanduser(pattern)))]
+        if not paths:
+            raise FlagError(f"--flagfiles: no file is named {pattern}")
+        for path in paths:
+            if not found.setdefault(path.stem, path).samefile(path):
+                raise FlagError(f"--flagfiles: {found[path.stem]} and {path} would share a run folder; rename one")
+    return list(found.values())
+
+
+def is_finished(task: Task) -> bool:
+    """Whether the run folder holds a run with these settings and at least the rounds asked for.
+
+    Raises:
+      RunFolderError: the folder holds a run with other settings.
+    """
+    try:
+        stored = read_json(task.run_dir / "config.json")
+    except RunRecordError:
+        return False
+    other = list_other_settings(stored.get("flags", {}), task.config)
+    if other:
+        raise RunFolderError(
+            f"{task.run_dir}: a run with other settings ({'; '.join(other)}); choose another --runs_dir"
+        )
+    try:
+        summary = read_json(task.run_dir / "summary.json")
+    except RunRecordError:
+        return False
+    return summary.get("rounds", 0) >= task.config.rounds or _has_reached_target(summary, task.config)
+
+
+def _has_reached_target(summary: dict, config: ExperimentConfig) -> bool:
+    accuracy = summary.get("final", {}).get("test_accuracy")
+    return config.target_accuracy > 0 and accuracy is not None and accuracy >= config.target_accuracy
+
+
+def build_command(task: Task) -> list[str]:
+    """The command that trains a task's run or, if its folder holds one, goes on with it."""
+    resume = ["--resume"] if (task.run_dir / "config.json").exists() else []
+    return [sys.executable, "-m", "launch.train", f"--flagfile={task.flagfile}", *task.arguments, *resume]
+
+
+def run_task(task: Task) -> int:
+    """Trains one run in a child process and returns its exit code.
+
+    The child has a session of its own, so Ctrl-C reaches it once, from us, and it can keep its checkpoint; and the
+    kernel kills it if this process is killed.
+
+    Raises:
+      Stopped: the sweep was asked to stop; the child has ended.
+    """
+    if task.run_dir.exists() and not (task.run_dir / "config.json").exists():
+        _remove_unstarted(task.run_dir)
+    launcher = pathlib.Path(__file__).with_name("worker_launcher.py")
+    command = [sys.executable, "-I", "-S", str(launcher), str(os.getpid()), *build_command(task)]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True) as child:
+        try:
+            return child.wait()
+        except Stopped:
+            _stop_child(child)
+            raise
+
+
+def _remove_unstarted(run_dir: pathlib.Path) -> None:
+    """Removes what a run leaves that was killed before its first round, unless it is just starting."""
+    unknown = [path.name for path in run_dir.iterdir() if path.name not in (".lock", "worker.log", "host.log")]
+    if unknown:
+        raise RunFolderError(f"{run_dir}: holds no run, but {unknown[0]}; move it away")
+    RunFolder(run_dir, is_new=False).remove()
+
+
+def _stop_child(child: subprocess.Popen) -> None:
+    with contextlib.suppress(Stopped, subprocess.TimeoutExpired):  # a second Ctrl-C kills at once
+        child.send_signal(signal.SIGINT)
+        child.wait(SECONDS_TO_STOP)
+    child.kill()
+    child.wait()
+
+
+@contextlib.contextmanager
+def stop_on_signals() -> Iterator[None]:
+    """Turns Ctrl-C, SIGTERM and SIGHUP into `Stopped`, inside the block."""
+
+    def stop(signal_number, frame):
+        raise Stopped
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def run_sweep(tasks: Sequence[Task], train: Callable[[Task], int] = run_task) -> list[str]:
+    """Runs the tasks that are not finished; returns a line for each that failed.
+
+    Args:
+      tasks: in the order to run them.
+      train: trains one run and returns its exit code.
+    """
+    failures: list[str] = []
+    start_s, rounds_run = time.perf_counter(), 0
+    for position, task in enumerate(tasks, 1):
+        heading = f"[{position}/{len(tasks)}] {task.name}"
+        try:
+            if is_finished(task):
+                say(f"{heading}: finished before")
+                continue
+            say(f"{heading}{_estimate(tasks[position - 1 :], time.perf_counter() - start_s, rounds_run)}")
+            exit_code = train(task)
+        except RunFolderError as error:
+            exit_code = str(error)
+        if exit_code:
+            reason = exit_code if isinstance(exit_code, str) else f"exit code {exit_code}, see above and {task.run_dir}"
+            failures.append(f"{task.name}: {reason}")
+            say(f"{heading}: failed ({reason})")
+        else:
+            rounds_run += task.config.rounds
+    return failures
+
+
+def _estimate(left: Sequence[Task], seconds: float, rounds_run: int) -> str:
+    """The time left, by the rounds of the runs that are done and of those that are not."""
+    if not rounds_run:
+        return f": {len(left)} runs to look at"
+    rounds_left = sum(task.config.rounds for task in left)
+    return (
+        f": {format_duration(seconds)} gone, about {format_duration(seconds / rounds_run * rounds_left)} left"
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line `argv` (by default this program's) and returns the exit code."""
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    if any(argument in HELP_FLAGS for argument in arguments):
+        print(
+            format_command_help(
+                f"{PROGRAM} --flagfiles=<file,...> [--flag=value ...] [-- flags of train]", define_flags()
+            )
+        )
+        return 0
+    try:
+        tasks = parse_tasks(arguments)
+    except FlagError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    try:
+        with stop_on_signals():
+            failures = run_sweep(tasks)
+    except Stopped:
+        print(f"stopped; go on with: {PROGRAM} {shlex.join(arguments)}", file=sys.stderr)
+        return 130
+    if failures:
+        print(f"{len(failures)} of {len(tasks)} runs failed:", *failures, sep="\n  ", file=sys.stderr)
+        return 1
+    say(f"all {len(tasks)} runs are finished; next: python -m launch.report --tables=fedsikd")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

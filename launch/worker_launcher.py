@@ -1,0 +1,31 @@
+"""Run as a script, becomes a TFF worker that the kernel kills when the process that asked for it ends.
+
+`python -I -S worker_launcher.py PARENT_PID BINARY ARGUMENT...`
+
+The death signal must be set in the child itself. Doing it here, in a tiny program between fork and exec, and not in a
+`preexec_fn`, keeps Python code out of the forked copy of a process full of threads.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+
+PR_SET_PDEATHSIG = 1  # linux/prctl.h; survives exec
+
+
+def main(parent_pid: int, command: list[str]) -> None:
+    """Sets the death signal and turns into `command`; exits 1 if the parent is gone already, 127 if it cannot run."""
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
+        sys.exit(f"prctl(PR_SET_PDEATHSIG) failed: {os.strerror(ctypes.get_errno())}")
+    if os.getppid() != parent_pid:  # it ended before the signal was set, so nothing would ever kill us
+        sys.exit(1)
+    try:
+        os.execv(command[0], command)
+    except OSError as error:
+        print(f"cannot run {command[0]}: {error.strerror}", flush=True)
+        sys.exit(127)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2:])

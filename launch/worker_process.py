@@ -1,0 +1,155 @@
+"""A TFF worker of our own: started with pinned threads and its own log, and never left behind.
+
+Its stdin is empty and its output goes to a log file, so it holds none of our pipes; it lives in its own session, so
+Ctrl-C reaches only us; and the kernel kills it when the thread that started it ends, however that happens.
+
+The worker runs any graph that it is sent and listens on all network interfaces without authentication; the binary in
+TFF 0.87 has no option against that. On a machine that others can reach, keep its ports behind a firewall.
+"""
+
+import atexit
+import contextlib
+import dataclasses
+import importlib.util
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import portpicker
+
+TAIL_LINES = 20
+
+
+class WorkerError(RuntimeError):
+    """A worker that did not start, died, stopped answering, or could not finish a computation; the message is one line.
+
+    Attributes:
+      log_tail: the last lines of the worker's log, or "" where there are none.
+    """
+
+    def __init__(self, message: str, log_tail: str = ""):
+        super().__init__(message)
+        self.log_tail = log_tail
+
+
+@dataclasses.dataclass(frozen=True)
+class Threads:
+    """How a worker of our own is pinned.
+
+    Attributes:
+      intra_op: threads inside one operation; 1 makes results repeatable bit for bit.
+      inter_op: operations at a time.
+      concurrent_calls: clients of one computation at a time.
+    """
+
+    intra_op: int
+    inter_op: int
+    concurrent_calls: int
+
+
+def default_threads() -> Threads:
+    """One thread an operation, an operation a core, two clients a core: the fastest measured on small models."""
+    num_cores = len(os.sched_getaffinity(0))
+    return Threads(intra_op=1, inter_op=num_cores, concurrent_calls=2 * num_cores)
+
+
+@dataclasses.dataclass(frozen=True)
+class WorkerProcess:
+    """A running worker of our own.
+
+    Attributes:
+      process: its handle.
+      address: "host:port" where it listens.
+      log_path: where its stdout and stderr go.
+      log_start_bytes: size of the log when it started.
+    """
+
+    process: subprocess.Popen
+    address: str
+    log_path: str
+    log_start_bytes: int
+
+    def is_alive(self) -> bool:
+        return self.process.poll() is None
+
+    def read_log_tail(self) -> str:
+        """The last lines that this worker wrote."""
+        with open(self.log_path, "rb") as log:
+            log.seek(self.log_start_bytes)
+            lines = log.read().decode("utf-8", "replace").splitlines()
+        return "\n".join(lines[-TAIL_LINES:])
+
+    def describe_death(self, grace_s: float = 2.0) -> WorkerError | None:
+        """The error to raise for a dead worker; None if it still lives after `grace_s` seconds."""
+        try:
+            returncode = self.process.wait(grace_s)
+        except subprocess.TimeoutExpired:
+            return None
+        message = f"the TFF worker (process {self.process.pid}) {_explain_exit(returncode)}; its log: {self.log_path}"
+        return WorkerError(message, self.read_log_tail())
+
+    def stop(self) -> None:
+        """Kills the worker, which holds nothing worth saving, and waits until it is gone."""
+        self.process.kill()
+        self.process.wait()
+
+
+def _explain_exit(returncode: int) -> str:
+    if returncode == -signal.SIGKILL:
+        return "was killed by SIGKILL, probably because memory ran out"
+    if returncode < 0:
+        return f"crashed with {signal.Signals(-returncode).name}"
+    return f"ended with exit code {returncode}"
+
+
+def find_worker_binary() -> str:
+    """Path of the worker inside the TFF package, found without importing TFF. Raises WorkerError if it is not there."""
+    spec = importlib.util.find_spec("tensorflow_federated")
+    if spec is None or spec.origin is None:
+        raise WorkerError("tensorflow_federated is not installed; run `make setup`")
+    binary = os.path.join(os.path.dirname(spec.origin), "data", "worker_binary")
+    if not os.access(binary, os.X_OK):
+        raise WorkerError(f"no TFF worker at {binary}; run `make setup` again")
+    return binary
+
+
+def _start_worker(log_path: str, threads: Threads) -> WorkerProcess:
+    port = portpicker.pick_unused_port()
+    launcher = pathlib.Path(__file__).with_name("worker_launcher.py")
+    command = [sys.executable, "-I", "-S", str(launcher), str(os.getpid()), find_worker_binary()]
+    arguments = [f"--port={port}", f"--max_concurrent_computation_calls={threads.concurrent_calls}"]
+    environment = {
+        **os.environ,
+        "TF_NUM_INTRAOP_THREADS": str(threads.intra_op),
+        "TF_NUM_INTEROP_THREADS": str(threads.inter_op),
+        "OMP_NUM_THREADS": str(threads.intra_op),
+        "TF_CPP_MIN_LOG_LEVEL": "1",
+    }
+    with open(log_path, "ab") as log:
+        process = subprocess.Popen(
+            [*command, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            start_new_session=True,
+        )
+        return WorkerProcess(process, f"127.0.0.1:{port}", log_path, log.tell())
+
+
+@contextlib.contextmanager
+def run_worker(log_path: str, threads: Threads) -> Iterator[WorkerProcess]:
+    """Starts a worker and stops it at the end; does not wait until it listens.
+
+    Call it from a thread that outlives the block, normally the main thread: the kernel's death signal is tied to it.
+    """
+    worker = _start_worker(log_path, threads)
+    atexit.register(worker.stop)
+    try:
+        yield worker
+    finally:
+        worker.stop()
+        atexit.unregister(worker.stop)

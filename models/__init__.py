@@ -1,0 +1,1 @@
+"""Keras in, weights out: architectures and the model specification."""

@@ -1,0 +1,116 @@
+"""From a model's name, or a user's own function, to a ModelSpec with its teacher."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from models.image_cnn import build_image_student, build_image_teacher
+from models.model_names import ACTIVATIONS, MODEL_NAMES, ModelError, check_model_name, is_own_model
+from models.model_spec import ModelSpec
+from models.own_model import load_own_model
+from models.perceptron import build_perceptron, build_perceptron_teacher
+from models.sensor_cnn import build_sensor_student, build_sensor_teacher
+
+__all__ = ["MODEL_NAMES", "ModelError", "build_model_spec"]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Architecture:
+    """A builder, the rank of the examples it takes (None: any), and the name of its teacher."""
+
+    build: Callable[..., tf.keras.Model]
+    rank: int | None
+    teacher: str
+    has_activation: bool = False
+
+
+_ARCHITECTURES = {
+    "image_student": _Architecture(build_image_student, 3, "image_teacher", has_activation=True),
+    "image_teacher": _Architecture(build_image_teacher, 3, "image_teacher", has_activation=True),
+    "sensor_student": _Architecture(build_sensor_student, 2, "sensor_teacher"),
+    "sensor_teacher": _Architecture(build_sensor_teacher, 2, "sensor_teacher"),
+    "perceptron": _Architecture(build_perceptron, None, "perceptron_teacher"),
+    "perceptron_teacher": _Architecture(build_perceptron_teacher, None, "perceptron_teacher"),
+}
+_SHAPES = {3: "(height, width, channels)", 2: "(steps, channels)"}
+_STUDENT_OF_RANK = {3: "image_student", 2: "sensor_student", 1: "perceptron"}
+
+
+def build_model_spec(
+    model: str,
+    input_shape: tuple[int, ...],
+    input_dtype: str,
+    num_classes: int,
+    scale: float = 1.0,
+    offset: float = 0.0,
+    activation: str = "linear",
+    teacher_model: str = "auto",
+) -> ModelSpec:
+    """The specification of a model and, as its `teacher`, of the larger model that can teach it.
+
+    Args:
+      model: "auto" (by the shape of an example: (height, width, channels) the image student, (steps, channels) the
+        sensor student, (features,) the perceptron), one of MODEL_NAMES, or "module:function", the user's own: a
+        function of (input_shape, num_classes) that returns a new built Keras model with logits as output.
+      input_shape: shape of one stored example, without the batch axis.
+      input_dtype: "uint8" or "float32", as stored.
+      num_classes: width of the logits.
+      scale: factor of the preprocessing, `float32(x) * scale + offset`.
+      offset: summand of the preprocessing.
+      activation: of the convolutions in image_student and image_teacher, "linear" (as printed) or "relu".
+      teacher_model: like `model`; "auto" is the larger model of the same kind, for a user's own model the one that fits
+        the shape (None if there is none).
+
+    Raises:
+      ModelError: if a model is unknown, does not fit the shape, or (the user's own) cannot be used.
+    """
+    input_shape = tuple(input_shape)
+    student_name = _resolve(model, input_shape)
+    teacher_name = _resolve_teacher(teacher_model, student_name, input_shape)
+    _check_activation(activation, (student_name, teacher_name))
+
+    def build_spec(name: str) -> ModelSpec:
+        build = _find_builder(name, input_shape, num_classes, activation)
+        return ModelSpec(name, build, input_shape, input_dtype, num_classes, scale, offset)
+
+    student = build_spec(student_name)
+    return dataclasses.replace(student, teacher=build_spec(teacher_name) if teacher_name else None)
+
+
+def _resolve(model: str, input_shape: tuple[int, ...]) -> str:
+    check_model_name(model)
+    if model != "auto":
+        return model
+    if len(input_shape) not in _STUDENT_OF_RANK:
+        raise ModelError(f"model=auto: no model for examples of shape {input_shape}; give your own as module:function")
+    return _STUDENT_OF_RANK[len(input_shape)]
+
+
+def _resolve_teacher(teacher_model: str, student_name: str, input_shape: tuple[int, ...]) -> str | None:
+    check_model_name(teacher_model)
+    if teacher_model != "auto":
+        return teacher_model
+    if is_own_model(student_name):
+        student_name = _STUDENT_OF_RANK.get(len(input_shape))
+    return _ARCHITECTURES[student_name].teacher if student_name else None
+
+
+def _check_activation(activation: str, names: tuple[str | None, ...]) -> None:
+    if activation not in ACTIVATIONS:
+        raise ModelError(f"activation={activation}: expected one of {', '.join(ACTIVATIONS)}")
+    has_choice = any(name in _ARCHITECTURES and _ARCHITECTURES[name].has_activation for name in names)
+    if activation != "linear" and not has_choice:
+        reason = f"only the image models have this choice, not {names[0]}"
+        raise ModelError(f"activation={activation}: {reason}; leave it out")
+
+
+def _find_builder(name: str, input_shape, num_classes: int, activation: str) -> Callable[[], tf.keras.Model]:
+    if is_own_model(name):
+        return load_own_model(name, input_shape, num_classes)
+    architecture = _ARCHITECTURES[name]
+    if architecture.rank not in (None, len(input_shape)):
+        raise ModelError(f"model={name}: expected examples of shape {_SHAPES[architecture.rank]}, got {input_shape}")
+    options = {"activation": activation} if architecture.has_activation else {}
+    return functools.partial(architecture.build, input_shape, num_classes, **options)

@@ -1,0 +1,40 @@
+"""The image teacher and student of FedSiKD (Table III): four strided convolutions and one dense layer, logits out.
+
+As printed, the convolutions have no activation, so that the whole network is a linear function of the image;
+`activation="relu"` mends that. The table's softmax is left to the loss.
+
+Parameters. A 3x3 convolution from a to b channels has 9ab + b; its stride 2 with padding "same" halves a side, rounded
+up: 28, 14, 7, 4, 2 for MNIST and 8, 4, 2, 1, 1 for digits, so that 2 * 2 * 64 = 256 or 64 values reach the dense layer.
+
+    student  1 -> 32 -> 16 -> 16 -> 64       320 + 4,624 + 2,320 + 9,280    = 16,544
+    teacher  1 -> 32 -> 64 -> 64 -> 64       320 + 18,496 + 36,928 + 36,928 = 92,672
+    dense    256 -> 10: 2,570                64 -> 10: 650
+    sum      MNIST 19,114 and 95,242         digits 17,194 and 93,322
+"""
+
+import tensorflow as tf
+
+_STUDENT_FILTERS = (32, 16, 16, 64)
+_TEACHER_FILTERS = (32, 64, 64, 64)
+
+
+def build_image_student(input_shape: tuple[int, int, int], num_classes: int, activation: str = "linear"):
+    """The student: images (batch, height, width, channels) in float32 to logits (batch, num_classes)."""
+    return _build_image_cnn(input_shape, num_classes, activation, _STUDENT_FILTERS)
+
+
+def build_image_teacher(input_shape: tuple[int, int, int], num_classes: int, activation: str = "linear"):
+    """The teacher: images (batch, height, width, channels) in float32 to logits (batch, num_classes)."""
+    return _build_image_cnn(input_shape, num_classes, activation, _TEACHER_FILTERS)
+
+
+def _build_image_cnn(input_shape, num_classes, activation, filters) -> tf.keras.Sequential:
+    layers = tf.keras.layers
+    return tf.keras.Sequential(
+        [
+            tf.keras.Input(input_shape),
+            *(layers.Conv2D(width, 3, strides=2, padding="same", activation=activation) for width in filters),
+            layers.Flatten(),
+            layers.Dense(num_classes, dtype="float32"),  # float32 logits under a mixed precision policy, too
+        ]
+    )

@@ -1,0 +1,30 @@
+"""What can be asked for as a model, checked without TensorFlow, so that `--help` and flag errors answer at once."""
+
+MODEL_NAMES = (
+    "image_student",
+    "image_teacher",
+    "sensor_student",
+    "sensor_teacher",
+    "perceptron",
+    "perceptron_teacher",
+)
+ACTIVATIONS = ("linear", "relu")
+
+
+class ModelError(ValueError):
+    """A model that cannot be had: one line with what was wrong, what was expected and how to mend it."""
+
+
+def is_own_model(model: str) -> bool:
+    """Whether `model` names a user's own function, "module:function"."""
+    return ":" in model
+
+
+def check_model_name(model: str) -> None:
+    """Raises ModelError unless `model` is "auto", one of MODEL_NAMES or of the form "module:function"."""
+    if is_own_model(model):
+        module, _, function = model.partition(":")
+        if not (function.isidentifier() and all(part.isidentifier() for part in module.split("."))):
+            raise ModelError(f"model={model}: expected module:function, for example my_models:build_cnn")
+    elif model != "auto" and model not in MODEL_NAMES:
+        raise ModelError(f"model={model}: expected auto, {', '.join(MODEL_NAMES)}, or your own as module:function")

@@ -1,0 +1,51 @@
+"""The HAR teacher and student of FedSiKD (Table IV) for sequences (steps, channels), logits out.
+
+The table's Conv1D and MaxPooling1D over (steps, channels) are written as Conv2D and MaxPooling2D over (1, steps,
+channels), the same arithmetic, since TF-MOT quantizes only those by channel. The table's softmax is left to the loss.
+
+Parameters. A convolution of length 3 from a to b channels has 3ab + b; each of the two halves the steps, rounded up
+(561, 281, 141 and 128, 64, 32; the pooling has stride 1 and keeps them).
+
+                    first convolution   second (256)   dense 128                    dense 6   sum
+    student (561, 1)       256             49,408      141*256*128+128 = 4,620,416    774     4,670,854
+    teacher (561, 1)       512             98,560                        4,620,416    774     4,720,262
+    student (128, 9)     1,792             49,408       32*256*128+128 = 1,048,704    774     1,100,678
+    teacher (128, 9)     3,584             98,560                        1,048,704    774     1,151,622
+
+The dense layer of 128 outweighs the rest, so the printed student is hardly smaller than its teacher.
+"""
+
+import tensorflow as tf
+
+from models.stateless_dropout import StatelessDropout
+
+_STUDENT_FILTERS = 64
+_TEACHER_FILTERS = 128
+
+
+def build_sensor_student(input_shape: tuple[int, int], num_classes: int):
+    """The student: sequences (batch, steps, channels) in float32 to logits (batch, num_classes)."""
+    return _build_sensor_cnn(input_shape, num_classes, _STUDENT_FILTERS)
+
+
+def build_sensor_teacher(input_shape: tuple[int, int], num_classes: int):
+    """The teacher: sequences (batch, steps, channels) in float32 to logits (batch, num_classes)."""
+    return _build_sensor_cnn(input_shape, num_classes, _TEACHER_FILTERS)
+
+
+def _build_sensor_cnn(input_shape, num_classes, first_filters) -> tf.keras.Sequential:
+    layers = tf.keras.layers
+    return tf.keras.Sequential(
+        [
+            tf.keras.Input(input_shape),
+            layers.Reshape((1, *input_shape)),
+            layers.Conv2D(first_filters, (1, 3), strides=(1, 2), padding="same"),
+            layers.LeakyReLU(0.2),
+            layers.MaxPooling2D((1, 2), strides=1, padding="same"),
+            StatelessDropout(0.25),
+            layers.Conv2D(256, (1, 3), strides=(1, 2), padding="same"),
+            layers.Flatten(),
+            layers.Dense(128, activation="relu"),
+            layers.Dense(num_classes, dtype="float32"),  # float32 logits under a mixed precision policy, too
+        ]
+    )

@@ -1,0 +1,70 @@
+"""Fixtures for everyone: one TFF worker for the whole test run, and small federations on disk."""
+
+import numpy as np
+import pytest
+
+from datasets.federated_data import ClientShard, DeviceProfiles, FederatedData, Preprocessing
+
+NUM_CLASSES = 3
+INPUT_SHAPE = (4,)
+
+
+@pytest.fixture(scope="session")
+def tff_runtime(tmp_path_factory):
+    """A running worker as TFF's default context."""
+    from launch.runtime import run_tff
+
+    with run_tff(str(tmp_path_factory.mktemp("worker") / "worker.log")) as runtime:
+        yield runtime
+
+
+@pytest.fixture
+def make_federation(tmp_path):
+    """A function (sizes, seed) -> FederatedData of float32 examples of shape (4,) in 3 separable classes."""
+
+    def make(sizes, seed=0):
+        rng = np.random.default_rng(seed)
+        centers = 2.0 * np.eye(NUM_CLASSES, *INPUT_SHAPE, dtype=np.float32)
+        shards, counts = [], []
+        for index, size in enumerate(sizes):
+            y = rng.integers(0, NUM_CLASSES, size, dtype=np.int32)
+            x = centers[y] + rng.normal(0, 0.3, (size, *INPUT_SHAPE)).astype(np.float32)
+            path = str(tmp_path / f"federation_{seed}_client_{index}")
+            x.tofile(f"{path}.train.x")
+            y.tofile(f"{path}.train.y")
+            shards.append(ClientShard(index, f"client_{index}", path, size, 0, 0))
+            counts.append(np.bincount(y, minlength=NUM_CLASSES))
+        test_y = np.arange(30, dtype=np.int32) % NUM_CLASSES
+        rate = np.arange(1.0, len(sizes) + 1)
+        return FederatedData(
+            dataset="blobs",
+            input_shape=INPUT_SHAPE,
+            input_dtype="float32",
+            class_names=("a", "b", "c"),
+            preprocessing=Preprocessing(feature_range=(-4.0, 4.0)),
+            clients=tuple(shards),
+            label_counts=np.stack(counts),
+            test_x=centers[test_y],
+            test_y=test_y,
+            profiles=DeviceProfiles(100 * rate, 1000 * rate, 500 * rate, np.ones(len(sizes))),
+        )
+
+    return make
+
+
+@pytest.fixture
+def linear_spec():
+    """A spec of one dense layer, (4 + 1) x 3 weights, whose teacher has a hidden layer."""
+    return build_dense_spec("linear", (), teacher=build_dense_spec("teacher", (8,)))
+
+
+def build_dense_spec(name, hidden, teacher=None):
+    import tensorflow as tf
+
+    from models.model_spec import ModelSpec
+
+    def build():
+        layers = [tf.keras.layers.Dense(units, activation="relu") for units in hidden]
+        return tf.keras.Sequential([tf.keras.Input(INPUT_SHAPE), *layers, tf.keras.layers.Dense(NUM_CLASSES)])
+
+    return ModelSpec(name, build, INPUT_SHAPE, "float32", NUM_CLASSES, teacher=teacher)

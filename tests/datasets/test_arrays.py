@@ -1,0 +1,95 @@
+"""Border checks of `ArrayDataset`, its digest, the held-out part and the random arrays."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from datasets.arrays import DatasetError, hold_out_test_part, make_array_dataset, make_random_arrays
+from datasets.federated_data import Preprocessing
+
+
+def make(x=None, y=None, test_x=None, test_y=None, names=("a", "b"), clients=None):
+    x = np.zeros((4, 3, 1), np.float32) if x is None else x
+    y = np.array([0, 1, 0, 1]) if y is None else y
+    test = (x if test_x is None else test_x, y if test_y is None else test_y)
+    return make_array_dataset("toy", (x, y), test, names, Preprocessing(), clients)
+
+
+def test_labels_become_int32_and_clients_become_positions():
+    arrays = make(y=np.array([0, 1, 0, 1], np.uint8), clients=np.array([7, 3, 7, 9]))
+    assert arrays.train_y.dtype == np.int32
+    assert arrays.train_clients.tolist() == [1, 0, 1, 2]
+    assert arrays.client_names == ("client_3", "client_7", "client_9")
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"x": np.zeros((4, 3), np.float32)}, "channel axis"),
+        ({"x": np.zeros((4, 3, 1))}, "float64"),
+        ({"y": np.array([0, 1, 0])}, "a label for each example"),
+        ({"y": np.array([0, 1, 0, 2])}, r"labels 0\.\.2, expected 0\.\.1"),
+        ({"y": np.array([0, 1, 0, -1])}, r"labels -1\.\.1"),
+        ({"x": np.zeros((0, 3, 1), np.float32), "y": np.zeros(0, int)}, "empty"),
+        ({"test_x": np.zeros((4, 2, 1), np.float32)}, "expected the same"),
+        ({"names": ("a",), "y": np.zeros(4, int)}, "at least 2"),
+        ({"clients": np.array([1, 2])}, "client for each train example"),
+    ],
+)
+def test_what_does_not_fit_is_reported_in_one_line(fields, message):
+    with pytest.raises(DatasetError, match=message) as caught:
+        make(**fields)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_first_example_that_is_not_finite_is_named():
+    x = np.zeros((4, 3, 1), np.float32)
+    x[2, 1] = np.nan
+    x[3, 0] = np.inf
+    with pytest.raises(DatasetError, match=r"2 examples .* first is example 2"):
+        make(x=x)
+
+
+def test_digest_is_that_of_the_content():
+    changed = np.zeros((4, 3, 1), np.float32)
+    changed[3, 2] = 1e-30
+    assert make().source_digest == make().source_digest
+    digests = {make().source_digest, make(x=changed).source_digest, make(names=("a", "c")).source_digest}
+    digests.add(make(clients=np.array([0, 0, 1, 1])).source_digest)
+    assert len(digests) == 4
+
+
+@hypothesis_settings(deadline=None)
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=80), st.integers(0, 9))
+def test_held_out_part_is_stratified_and_disjoint(labels, seed):
+    labels = np.array(labels)
+    train, test = hold_out_test_part(labels, 0.2, seed)
+    assert sorted([*train, *test]) == list(range(len(labels)))
+    for label in np.unique(labels):
+        size = np.count_nonzero(labels == label)
+        assert np.count_nonzero(labels[test] == label) == int(size * 0.2 + 0.5) < size
+
+
+@pytest.mark.parametrize(
+    ("name", "features", "shape", "dtype", "largest"),
+    [
+        ("digits", "statistics", (8, 8, 1), np.uint8, 16),
+        ("mnist", "statistics", (28, 28, 1), np.uint8, 255),
+        ("har", "statistics", (561, 1), np.float32, 1),
+        ("har", "inertial", (128, 9), np.float32, 1),
+    ],
+)
+def test_random_arrays_look_like_the_data_set(name, features, shape, dtype, largest):
+    arrays = make_random_arrays(name, features, seed=1)
+    assert arrays.train_x.shape == (600, *shape) and arrays.test_x.shape == (120, *shape)
+    assert arrays.train_x.dtype == dtype and arrays.train_x.max() <= largest
+    assert set(arrays.train_y) == set(range(len(arrays.class_names)))
+    assert arrays.source_digest == make_random_arrays(name, features, seed=1).source_digest
+    assert arrays.source_digest != make_random_arrays(name, features, seed=2).source_digest
+
+
+def test_random_arrays_of_an_unknown_shape_are_refused():
+    with pytest.raises(DatasetError, match="npz"):
+        make_random_arrays("npz")

@@ -1,0 +1,17 @@
+import numpy as np
+
+from datasets.digits import load_digits_arrays
+
+
+def test_digits_are_split_four_to_one_by_class():
+    arrays = load_digits_arrays(seed=0)
+    assert len(arrays.train_x) + len(arrays.test_x) == 1797
+    assert arrays.train_x.shape[1:] == (8, 8, 1) and arrays.train_x.dtype == np.uint8 and arrays.train_x.max() == 16
+    train_counts, test_counts = np.bincount(arrays.train_y), np.bincount(arrays.test_y)
+    np.testing.assert_allclose(test_counts / (train_counts + test_counts), 0.2, atol=0.004)
+    assert arrays.preprocessing.scale * 16 == 1
+
+
+def test_the_seed_decides_the_split():
+    first, again, other = (load_digits_arrays(seed).source_digest for seed in (0, 0, 1))
+    assert first == again != other

@@ -1,0 +1,136 @@
+"""From arrays to clients: splits, shards on disk and the shard cache as seen from outside."""
+
+import dataclasses
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from datasets.arrays import DatasetError, make_array_dataset, make_random_arrays
+from datasets.federate import (
+    PartitionSettings,
+    build_federated_data,
+    default_shard_dir,
+    partition_clients,
+    split_client,
+)
+from datasets.federated_data import SPLITS, Preprocessing
+
+SETTINGS = PartitionSettings("dirichlet", num_clients=8)
+
+
+def make_numbered(num_examples=240):
+    """Examples that carry their own number, so that each can be followed to its shard."""
+    x = np.arange(num_examples, dtype=np.float32).reshape(-1, 1, 1)
+    y = np.arange(num_examples) % 3
+    clients = np.array(["ann", "bob", "cleo", "dan"])[np.arange(num_examples) % 4]
+    return make_array_dataset("toy", (x, y), (x[:3], y[:3]), ("a", "b", "c"), Preprocessing(), clients)
+
+
+@pytest.mark.parametrize("partition", ["iid", "dirichlet", "shards", "natural"])
+def test_every_example_lands_in_one_split_of_one_client_with_its_label(tmp_path, partition):
+    data = build_federated_data(make_numbered(), PartitionSettings(partition, 8), str(tmp_path))
+    parts = [data.read_pooled(data.clients, split) for split in SPLITS]
+    numbers = np.concatenate([x.ravel() for x, _ in parts]).astype(int)
+    assert sorted(numbers) == list(range(240))
+    np.testing.assert_array_equal(np.concatenate([y for _, y in parts]), numbers % 3)
+    for client in data.clients:
+        sizes = [len(data.read_split(client, split)[1]) for split in SPLITS]
+        assert sizes == [client.num_train, client.num_validation, client.num_test]
+        counts = np.bincount(data.read_split(client, "train")[1], minlength=3)
+        np.testing.assert_array_equal(data.label_counts[client.index], counts)
+        assert os.path.isabs(client.path)
+
+
+def test_natural_clients_keep_their_names_and_examples(tmp_path):
+    data = build_federated_data(make_numbered(), PartitionSettings("natural"), str(tmp_path))
+    assert [client.name for client in data.clients] == ["ann", "bob", "cleo", "dan"]
+    assert set(data.read_split(data.clients[2], "train")[0].ravel() % 4) == {2}
+    assert len(data.profiles.examples_per_s) == 4
+
+
+def test_shards_are_raw_bytes_of_the_stored_dtype(tmp_path):
+    arrays = make_random_arrays("digits")
+    data = build_federated_data(arrays, SETTINGS, str(tmp_path))
+    client = data.clients[3]
+    assert data.input_dtype == "uint8" and data.input_shape == (8, 8, 1)
+    assert os.path.getsize(f"{client.path}.train.x") == client.num_train * 64
+    assert os.path.getsize(f"{client.path}.train.y") == client.num_train * 4
+    assert os.path.exists(f"{client.path}.validation.x")
+
+
+@hypothesis_settings(deadline=None)
+@given(st.integers(1, 300), st.floats(0, 0.45), st.floats(0, 0.45))
+def test_splits_leave_something_to_train_on(num_examples, validation_fraction, test_fraction):
+    settings = PartitionSettings(validation_fraction=validation_fraction, test_fraction=test_fraction)
+    parts = split_client(np.arange(num_examples), 0, settings)
+    assert sorted(np.concatenate(list(parts.values()))) == list(range(num_examples))
+    assert len(parts["train"]) >= 1
+    if num_examples < 12:
+        assert len(parts["train"]) == num_examples
+
+
+@pytest.mark.parametrize(("num_examples", "num_held_out"), [(11, 0), (12, 1), (17, 1), (18, 2), (1500, 125)])
+def test_a_twelfth_is_held_out_twice(num_examples, num_held_out):
+    parts = split_client(np.arange(num_examples), 0, PartitionSettings())
+    assert len(parts["validation"]) == len(parts["test"]) == num_held_out
+
+
+def test_the_second_run_finds_the_shards(tmp_path, monkeypatch):
+    arrays = make_numbered()
+    first = build_federated_data(arrays, SETTINGS, str(tmp_path))
+    monkeypatch.setattr("datasets.federate.partition_clients", lambda *_: pytest.fail("partitioned again"))
+    second = build_federated_data(arrays, SETTINGS, str(tmp_path))
+    assert first.clients == second.clients
+    np.testing.assert_array_equal(first.label_counts, second.label_counts)
+
+
+def test_data_and_each_setting_have_their_own_shards(tmp_path):
+    changes = {
+        "partition": "iid",
+        "num_clients": 7,
+        "dirichlet_alpha": 0.6,
+        "labels_per_client": 3,
+        "validation_fraction": 0.1,
+        "test_fraction": 0.1,
+        "seed": 1,
+    }
+    assert set(changes) == {field.name for field in dataclasses.fields(PartitionSettings)}
+    variants = [SETTINGS, *(dataclasses.replace(SETTINGS, **{key: value}) for key, value in changes.items())]
+    paths = {build_federated_data(make_numbered(), settings, str(tmp_path)).clients[0].path for settings in variants}
+    paths.add(build_federated_data(make_numbered(243), SETTINGS, str(tmp_path)).clients[0].path)
+    assert len(paths) == 9
+
+
+def test_the_seed_decides_partition_and_splits():
+    arrays = make_numbered()
+    first, again, other = (partition_clients(arrays, PartitionSettings("iid", 4, seed=seed)) for seed in (0, 0, 1))
+    assert np.array_equal(first, again) and not np.array_equal(first, other)
+    tests = [split_client(first[0], client, PartitionSettings(seed=seed))["test"] for client, seed in ((0, 0), (0, 1))]
+    assert not np.array_equal(*tests)
+
+
+def test_impossible_partitions_leave_nothing_behind(tmp_path):
+    with pytest.raises(DatasetError, match="num_clients=241"):
+        build_federated_data(make_numbered(), PartitionSettings(num_clients=241), str(tmp_path))
+    assert [name for name in os.listdir(tmp_path) if name != ".lock"] == []
+
+
+def test_default_folder_follows_the_environment(monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
+    assert default_shard_dir() == "/somewhere/federated_suite/shards"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", "/home/ann")
+    assert default_shard_dir() == "/home/ann/.cache/federated_suite/shards"
+
+
+@pytest.mark.skipif("FL_DATA_DIR" not in os.environ, reason="FL_DATA_DIR is not set: no real data here")
+def test_mnist_on_40_clients_trains_on_50000(tmp_path):
+    from datasets.catalog import load_arrays
+
+    arrays = load_arrays("mnist", os.environ["FL_DATA_DIR"], download=False)
+    data = build_federated_data(arrays, PartitionSettings("iid", 40), str(tmp_path))
+    assert data.num_train.tolist() == [1250] * 40

@@ -1,0 +1,129 @@
+"""Invariants of every partitioner on arbitrary labels, and hand-worked cases."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from datasets.arrays import DatasetError
+from datasets.partitioners import (
+    PARTITIONS,
+    PartitionSettings,
+    partition_dirichlet,
+    partition_iid,
+    partition_natural,
+    partition_shards,
+)
+
+
+@st.composite
+def labels_and_settings(draw):
+    labels = np.array(draw(st.lists(st.integers(0, 6), min_size=1, max_size=120)))
+    num_clients = draw(st.integers(1, len(labels)))
+    settings = PartitionSettings(
+        partition=draw(st.sampled_from(["iid", "dirichlet", "shards", "natural"])),
+        num_clients=num_clients,
+        dirichlet_alpha=draw(st.sampled_from([1e-3, 0.1, 1.0, 1e4])),
+        labels_per_client=draw(st.integers(1, 4)),
+        seed=draw(st.integers(0, 5)),
+    )
+    return labels, settings
+
+
+def run(labels, settings):
+    clients = np.arange(len(labels)) % settings.num_clients
+    return PARTITIONS[settings.partition](labels, clients, settings, np.random.default_rng(settings.seed))
+
+
+@hypothesis_settings(deadline=None)
+@given(labels_and_settings())
+def test_every_example_is_used_once_by_clients_that_all_have_some(case):
+    labels, settings = case
+    if settings.partition == "shards" and settings.num_clients * settings.labels_per_client < len(np.unique(labels)):
+        with pytest.raises(DatasetError, match="cannot hold"):
+            run(labels, settings)
+        return
+    parts = run(labels, settings)
+    assert len(parts) == settings.num_clients and min(len(part) for part in parts) >= 1
+    assert np.array_equal(np.sort(np.concatenate(parts)), np.arange(len(labels)))
+    assert all(np.all(np.diff(part) > 0) for part in parts)
+    for part, again in zip(parts, run(labels, settings), strict=True):
+        np.testing.assert_array_equal(part, again)
+    if settings.partition == "shards":
+        assert max(len(np.unique(labels[part])) for part in parts) <= settings.labels_per_client
+
+
+@pytest.mark.parametrize("name", ["iid", "dirichlet", "shards"])
+def test_another_seed_gives_another_split(name):
+    labels = np.arange(100) % 5
+    first, second = (run(labels, PartitionSettings(name, 5, seed=seed)) for seed in (0, 1))
+    assert any(not np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+@pytest.mark.parametrize("name", ["iid", "dirichlet", "shards"])
+def test_more_clients_than_examples(name):
+    with pytest.raises(DatasetError, match="num_clients=4: expected 1 to 3"):
+        run(np.array([0, 1, 1]), PartitionSettings(name, 4))
+
+
+def test_iid_sizes_differ_by_at_most_one():
+    sizes = sorted(len(part) for part in partition_iid(np.zeros(11, int), 4, np.random.default_rng(0)))
+    assert sizes == [2, 3, 3, 3]
+
+
+def test_dirichlet_is_skewed_for_small_alpha_and_even_for_large():
+    labels = np.repeat(np.arange(10), 500)
+
+    def largest_label_share(alpha):
+        parts = partition_dirichlet(labels, 10, alpha, np.random.default_rng(0))
+        return np.mean([np.bincount(labels[part]).max() / len(part) for part in parts])
+
+    assert largest_label_share(1e6) == pytest.approx(0.1, abs=0.005)
+    assert largest_label_share(0.1) > 0.5
+
+
+def test_dirichlet_gives_an_empty_client_one_example_of_the_largest():
+    # One class at vanishing alpha goes to one client as a whole; the other four get one example each.
+    parts = partition_dirichlet(np.zeros(20, int), 5, 1e-6, np.random.default_rng(0))
+    assert sorted(len(part) for part in parts) == [1, 1, 1, 1, 16]
+
+
+def test_shards_of_equal_classes_are_mcmahans():
+    # 100 clients x 2 shards of 600 examples in 10 classes: 200 shards of 3, 20 a class, 6 examples a client.
+    labels = np.repeat(np.arange(10), 60)
+    parts = partition_shards(labels, 100, 2, np.random.default_rng(0))
+    assert {len(part) for part in parts} == {6}
+    assert all(set(np.bincount(labels[part])) <= {0, 3, 6} for part in parts)
+
+
+def test_shards_follow_the_sizes_of_uneven_classes():
+    # Sizes 90, 9, 1 and 10 shards: one each, then the next always to the class of 90: 8, 1, 1 (90/8 > 9).
+    labels = np.repeat([0, 1, 2], [90, 9, 1])
+    parts = partition_shards(labels, 10, 1, np.random.default_rng(0))
+    assert sorted(len(part) for part in parts) == [1, 9, 11, 11, 11, 11, 11, 11, 12, 12]
+
+
+def test_natural_keeps_examples_with_their_maker():
+    parts = partition_natural(np.array([1, 0, 1, 2]), 3)
+    assert [part.tolist() for part in parts] == [[1], [0, 2], [3]]
+    with pytest.raises(DatasetError, match="does not say who"):
+        PARTITIONS["natural"](np.zeros(4, int), None, PartitionSettings("natural"), np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"partition": "sorted"},
+        {"num_clients": 0},
+        {"dirichlet_alpha": 0.0},
+        {"dirichlet_alpha": float("nan")},
+        {"labels_per_client": 0},
+        {"validation_fraction": 0.6, "test_fraction": 0.6},
+        {"test_fraction": -0.1},
+        {"seed": -1},
+    ],
+)
+def test_settings_out_of_range(wrong):
+    with pytest.raises(DatasetError, match=f"{next(iter(wrong))}=.*expected"):
+        PartitionSettings(**wrong)

@@ -1,0 +1,117 @@
+"""The shard cache: atomic, rebuilt when damaged, safe between processes, cleaned without touching anything else."""
+
+import json
+import multiprocessing
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+from datasets import shards
+from datasets.arrays import DatasetError
+from datasets.shards import INDEX_FILE, clean_shard_dir, open_or_write_entry
+
+DIGEST = "ab" * 32
+
+
+def make_splits(num_examples=5):
+    part = (
+        np.arange(num_examples * 2, dtype=np.uint8).reshape(num_examples, 2),
+        np.arange(num_examples, dtype=np.int32),
+    )
+    empty = (part[0][:0], part[1][:0])
+    return [{"train": part, "validation": empty, "test": empty} for _ in range(2)]
+
+
+def fail():
+    pytest.fail("written again")
+
+
+def read_all(entry):
+    return {item.name: open(item.path, "rb").read() for item in os.scandir(entry)}
+
+
+def test_an_entry_is_written_once(tmp_path):
+    entry, index = open_or_write_entry(str(tmp_path / "new" / "cache"), DIGEST, make_splits)
+    assert entry == str(tmp_path / "new" / "cache" / DIGEST)
+    assert index["clients"] == [{"train": 5, "validation": 0, "test": 0}] * 2
+    assert index["files"]["client_1.train.x"] == 10 and index["files"]["client_0.train.y"] == 20
+    assert open_or_write_entry(str(tmp_path / "new" / "cache"), DIGEST, fail) == (entry, index)
+
+
+def damage_by_deleting(entry):
+    os.remove(os.path.join(entry, "client_0.test.y"))
+
+
+def damage_by_truncating(entry):
+    os.truncate(os.path.join(entry, "client_1.train.x"), 3)
+
+
+def damage_the_index(entry):
+    os.truncate(os.path.join(entry, INDEX_FILE), 10)
+
+
+def age_the_index(entry):
+    with open(os.path.join(entry, INDEX_FILE)) as file:
+        index = json.load(file)
+    with open(os.path.join(entry, INDEX_FILE), "w") as file:
+        json.dump({**index, "version": 0}, file)
+
+
+@pytest.mark.parametrize("damage", [damage_by_deleting, damage_by_truncating, damage_the_index, age_the_index])
+def test_a_damaged_entry_is_rebuilt(tmp_path, damage):
+    entry, _ = open_or_write_entry(str(tmp_path), DIGEST, make_splits)
+    intact = read_all(entry)
+    damage(entry)
+    open_or_write_entry(str(tmp_path), DIGEST, make_splits)
+    assert read_all(entry) == intact
+    assert sorted(os.listdir(tmp_path)) == [".lock", DIGEST]
+
+
+def test_a_broken_write_leaves_no_entry(tmp_path, monkeypatch):
+    def break_down(splits):
+        yield "client_0.train.x", np.zeros(3, np.uint8)
+        raise OSError(28, "No space left on device")
+
+    index = shards._make_index(make_splits())
+    monkeypatch.setattr(shards, "_make_index", lambda splits: index)
+    monkeypatch.setattr(shards, "_iterate_files", break_down)
+    with pytest.raises(DatasetError, match="No space left on device; choose another --shard_dir"):
+        open_or_write_entry(str(tmp_path), DIGEST, make_splits)
+    assert os.listdir(tmp_path) == [".lock"]
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(DatasetError, match="choose another --shard_dir"):
+        open_or_write_entry(str(tmp_path / "file" / "cache"), DIGEST, make_splits)
+
+
+def _write_and_check(arguments):
+    shard_dir, has_locks = arguments
+    if not has_locks:
+        shards.fcntl.flock = lambda *_: None
+    entry, index = open_or_write_entry(shard_dir, DIGEST, lambda: make_splits(20_000))
+    return {name: os.path.getsize(os.path.join(entry, name)) for name in index["files"]} == index["files"]
+
+
+@pytest.mark.parametrize("has_locks", [True, False])
+def test_racing_processes_agree(tmp_path, has_locks):
+    with multiprocessing.get_context("fork").Pool(4) as pool:
+        assert all(pool.map(_write_and_check, [(str(tmp_path), has_locks)] * 16, chunksize=1))
+    assert sorted(os.listdir(tmp_path)) == [".lock", DIGEST]
+
+
+def test_clean_deletes_entries_and_abandoned_drafts_only(tmp_path):
+    entry, index = open_or_write_entry(str(tmp_path), DIGEST, make_splits)
+    entry_bytes = sum(index["files"].values()) + os.path.getsize(os.path.join(entry, INDEX_FILE))
+    shutil.copytree(entry, tmp_path / f".writing-{DIGEST}-a1b2c3_d")
+    shutil.copytree(entry, tmp_path / "my_copy")
+    (tmp_path / ("cd" * 32)).mkdir()
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / ("ef" * 32)).symlink_to(tmp_path / "my_copy")
+    assert clean_shard_dir(str(tmp_path)) == 2 * entry_bytes
+    assert sorted(os.listdir(tmp_path)) == sorted([".lock", "my_copy", "notes.txt", "cd" * 32, "ef" * 32])
+    assert clean_shard_dir(str(tmp_path)) == 0
+    assert clean_shard_dir(str(tmp_path / "missing")) == 0

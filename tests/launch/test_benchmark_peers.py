@@ -1,0 +1,187 @@
+"""The peers of the benchmark: their processes, what they leave behind (nothing), and the arithmetic of the raw loop."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import psutil
+import pytest
+
+from launch.benchmarks.peer_process import PeerError, PeerProcess
+from launch.benchmarks.workloads import PEERS, Peer, Workload, build_data
+
+TINY = Workload("tiny", "fedavg", "image_student", num_clients=3, num_examples=10, batch_size=4, epochs=2)
+
+STAND_IN = """
+import contextlib, os, subprocess, sys
+
+@contextlib.contextmanager
+def open_rounds(workload, folder, fail_in_round=0, exit_in_round=0):
+    worker = subprocess.Popen(["sleep", "1000"], stdout=sys.stdout)  # like stock TFF's: it inherits and stays
+    with open(os.path.join(folder, "worker_pid"), "w") as file:
+        file.write(str(worker.pid))
+    rounds = []
+
+    def run_round():
+        rounds.append(1)
+        if len(rounds) == fail_in_round:
+            raise RuntimeError("no\\nluck")
+        if len(rounds) == exit_in_round:
+            print("last words", flush=True)
+            os._exit(3)
+
+    yield run_round
+"""
+
+
+@pytest.fixture
+def add_stand_in(monkeypatch, tmp_path):
+    """A function that makes `stand_in`, a peer with a worker that outlives it, one of PEERS."""
+    (tmp_path / "stand_in_peer.py").write_text(textwrap.dedent(STAND_IN))
+
+    def add(**options):
+        monkeypatch.setitem(
+            PEERS, "stand_in", Peer("stand_in_peer", "a stand-in", {"PYTHONPATH": str(tmp_path)}, options)
+        )
+
+    return add
+
+
+def wait_until_gone(pid, limit_s=10.0):
+    """Whether the process ends within the limit; one that nobody has waited for counts as gone."""
+    deadline = time.monotonic() + limit_s
+    while time.monotonic() < deadline:
+        try:
+            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+                return True
+        except psutil.NoSuchProcess:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def read_worker_pid(folder):
+    return int((folder / "worker_pid").read_text())
+
+
+def test_a_peer_runs_rounds_and_its_worker_ends_with_it(add_stand_in, tmp_path):
+    add_stand_in()
+    with PeerProcess("stand_in", TINY, str(tmp_path)) as peer:
+        peer.wait_until_ready()
+        assert 0 <= peer.run_round() < 5
+        assert 0 <= peer.run_round() < 5
+        worker_pid = read_worker_pid(tmp_path)
+        assert psutil.pid_exists(worker_pid)
+    assert wait_until_gone(worker_pid)
+    peer.close()
+
+
+def test_an_interrupt_leaves_no_worker(add_stand_in, tmp_path):
+    add_stand_in()
+    with pytest.raises(KeyboardInterrupt), PeerProcess("stand_in", TINY, str(tmp_path)) as peer:
+        peer.wait_until_ready()
+        raise KeyboardInterrupt
+    assert wait_until_gone(read_worker_pid(tmp_path))
+
+
+def test_an_error_in_a_round_is_one_line(add_stand_in, tmp_path):
+    add_stand_in(fail_in_round=2)
+    with PeerProcess("stand_in", TINY, str(tmp_path)) as peer:
+        peer.wait_until_ready()
+        peer.run_round()
+        with pytest.raises(PeerError, match=r"^stand_in: RuntimeError: no luck$"):
+            peer.run_round()
+    assert wait_until_gone(read_worker_pid(tmp_path))
+
+
+def test_a_peer_that_ends_early_is_noticed_though_its_worker_lives(add_stand_in, tmp_path):
+    add_stand_in(exit_in_round=1)
+    with PeerProcess("stand_in", TINY, str(tmp_path)) as peer:
+        peer.wait_until_ready()
+        with pytest.raises(PeerError, match="its process ended; its log ends: last words"):
+            peer.run_round()
+    assert wait_until_gone(read_worker_pid(tmp_path))
+
+
+def test_when_the_benchmark_is_killed_nothing_remains(add_stand_in, tmp_path):
+    add_stand_in()
+    code = """
+        import sys
+        from launch.benchmarks import peer_process
+        from launch.benchmarks.workloads import PEERS, Peer, Workload
+        PEERS["stand_in"] = Peer("stand_in_peer", "", {"PYTHONPATH": sys.argv[1]})
+        peer = peer_process.PeerProcess("stand_in", Workload("tiny", "fedavg", "image_student", 3, 10), sys.argv[1])
+        peer.wait_until_ready()
+        print(peer._process.pid, flush=True)
+        input()
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code), str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+        peer_pid = int(parent.stdout.readline())
+        worker_pid = read_worker_pid(tmp_path)
+        assert psutil.pid_exists(worker_pid)
+        os.kill(parent.pid, signal.SIGKILL)
+    assert wait_until_gone(peer_pid)
+    assert wait_until_gone(worker_pid)
+
+
+def test_threads_of_the_user_reach_only_peers_that_set_none(add_stand_in, monkeypatch):
+    from launch.benchmarks.peer_process import _environment
+
+    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "7")
+    assert "TF_NUM_INTRAOP_THREADS" not in _environment("stock_tff")
+    assert _environment("stock_tff_tuned")["TF_NUM_INTRAOP_THREADS"] == "1"
+
+
+def test_data_are_the_workloads_in_every_process(tmp_path):
+    first, second = build_data(TINY, str(tmp_path)), build_data(TINY, str(tmp_path))
+    assert first.num_train.tolist() == [10, 10, 10]
+    assert [client.path for client in first.clients] == [client.path for client in second.clients]
+    x, y = first.read_split(first.clients[2], "train")
+    assert (x.shape, x.dtype, y.shape) == ((10, 28, 28, 1), np.uint8, (10,))
+
+
+def train_with_keras(weights, x, y, seed):
+    """The reference: the same batches with Keras's own Adam, one eager step after another."""
+    import tensorflow as tf
+
+    from models.image_cnn import build_image_student
+
+    model = build_image_student((28, 28, 1), 10)
+    model.set_weights(weights)
+    optimizer = tf.keras.optimizers.legacy.Adam(TINY.learning_rate, epsilon=1e-7)
+    loss_fn = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    for epoch in range(TINY.epochs):
+        order = tf.random.experimental.stateless_shuffle(
+            np.arange(len(y)), seed + np.array([0, epoch], np.int32)
+        ).numpy()
+        for start in range(0, len(y), TINY.batch_size):
+            batch = order[start : start + TINY.batch_size]
+            with tf.GradientTape() as tape:
+                loss = loss_fn(y[batch], model(x[batch] / np.float32(255), training=True))
+            gradients = tape.gradient(loss, model.trainable_variables)
+            optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+    return model.get_weights()
+
+
+def test_raw_loop_trains_as_keras_does_and_averages_over_its_processes(tmp_path):
+    """Batches of 4, 4 and 2 in two epochs: a partial last batch, and moments that outlive the epoch."""
+    from launch.benchmarks import raw_loop
+
+    data = build_data(TINY, str(tmp_path))
+    with raw_loop.open_rounds(TINY, str(tmp_path), num_processes=2) as run_round:
+        averages = run_round()
+    initial_weights, _ = raw_loop.build_client_training(TINY, data)
+    trained = [
+        train_with_keras(initial_weights, *data.read_split(client, "train"), np.array([1, client.index], np.int32))
+        for client in data.clients
+    ]
+    for average, *clients in zip(averages, *trained, strict=True):
+        np.testing.assert_allclose(average, np.mean(clients, axis=0), atol=2e-5)
+    assert any(
+        not np.allclose(average, start, atol=1e-4) for average, start in zip(averages, initial_weights, strict=True)
+    )

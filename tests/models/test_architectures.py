@@ -1,0 +1,82 @@
+"""The printed architectures: parameter counts against the hand counts in the modules' docstrings, layers, outputs."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from models.image_cnn import build_image_student, build_image_teacher
+from models.perceptron import build_perceptron, build_perceptron_teacher
+from models.sensor_cnn import build_sensor_student, build_sensor_teacher
+from models.stateless_dropout import StatelessDropout
+
+
+@pytest.mark.parametrize(
+    ("build", "input_shape", "num_classes", "num_parameters"),
+    [
+        (build_image_student, (28, 28, 1), 10, 19_114),
+        (build_image_teacher, (28, 28, 1), 10, 95_242),
+        (build_image_student, (8, 8, 1), 10, 17_194),
+        (build_image_teacher, (8, 8, 1), 10, 93_322),
+        (build_sensor_student, (561, 1), 6, 4_670_854),
+        (build_sensor_teacher, (561, 1), 6, 4_720_262),
+        (build_sensor_student, (128, 9), 6, 1_100_678),
+        (build_sensor_teacher, (128, 9), 6, 1_151_622),
+        (build_perceptron, (20,), 3, 5_699),
+        (build_perceptron_teacher, (20,), 3, 71_939),
+        (build_perceptron, (5, 4), 3, 5_699),
+    ],
+)
+def test_parameters_and_shapes(build, input_shape, num_classes, num_parameters):
+    model = build(input_shape, num_classes)
+    assert model.count_params() == num_parameters
+    assert model.input_shape == (None, *input_shape)
+    assert model.output_shape == (None, num_classes)
+    assert all(weight.trainable for weight in model.weights)
+
+
+@pytest.mark.parametrize("build", [build_image_student, build_image_teacher])
+def test_printed_image_network_is_affine(build):
+    """Without activations f(a) + f(b) = f(a + b) + f(0); with ReLU it is not."""
+    a, b = np.random.default_rng(0).normal(size=(2, 3, 8, 8, 1)).astype(np.float32)
+
+    def gap(model):
+        return np.abs(model(a) + model(b) - model(a + b) - model(np.zeros_like(a))).max()
+
+    tf.keras.utils.set_random_seed(0)
+    assert gap(build((8, 8, 1), 10)) < 1e-5
+    assert gap(build((8, 8, 1), 10, activation="relu")) > 1e-3
+
+
+def test_sensor_network_equals_the_printed_one_dimensional_layers():
+    tf.keras.utils.set_random_seed(0)
+    model = build_sensor_student((15, 3), 6)
+    layers = tf.keras.layers
+    printed = tf.keras.Sequential(
+        [
+            tf.keras.Input((15, 3)),
+            layers.Conv1D(64, 3, strides=2, padding="same"),
+            layers.LeakyReLU(0.2),
+            layers.MaxPooling1D(pool_size=2, strides=1, padding="same"),
+            layers.Dropout(0.25),
+            layers.Conv1D(256, 3, strides=2, padding="same"),
+            layers.Flatten(),
+            layers.Dense(128, activation="relu"),
+            layers.Dense(6),
+        ]
+    )
+    printed.set_weights([w[0] if w.ndim == 4 else w for w in model.get_weights()])  # kernel (1, 3, a, b) to (3, a, b)
+    x = np.random.default_rng(0).normal(size=(4, 15, 3)).astype(np.float32)
+    np.testing.assert_allclose(model(x), printed(x), atol=1e-5)
+
+
+def test_sensor_dropout_rate():
+    assert [layer.rate for layer in build_sensor_student((15, 3), 6).layers if isinstance(layer, StatelessDropout)] == [
+        0.25
+    ]
+
+
+@pytest.mark.parametrize("build", [build_image_student, build_sensor_student, build_perceptron])
+def test_logits_are_not_probabilities(build):
+    shape = {build_image_student: (8, 8, 1), build_sensor_student: (15, 3), build_perceptron: (20,)}[build]
+    logits = build(shape, 4)(np.full((2, *shape), 10.0, np.float32)).numpy()
+    assert np.abs(logits.sum(axis=1) - 1).max() > 1e-3

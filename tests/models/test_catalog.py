@@ -1,0 +1,95 @@
+"""From names and shapes to specifications."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from models.catalog import MODEL_NAMES, ModelError, build_model_spec
+
+OWN_MODEL = "models.image_cnn:build_image_teacher"  # any function of (input_shape, num_classes)
+
+
+@pytest.mark.parametrize(
+    ("input_shape", "student", "teacher"),
+    [
+        ((8, 8, 1), "image_student", "image_teacher"),
+        ((15, 3), "sensor_student", "sensor_teacher"),
+        ((20,), "perceptron", "perceptron_teacher"),
+    ],
+)
+def test_auto_goes_by_shape(input_shape, student, teacher):
+    spec = build_model_spec("auto", input_shape, "float32", 4)
+    assert (spec.name, spec.teacher.name, spec.teacher.teacher) == (student, teacher, None)
+    for each in (spec, spec.teacher):
+        assert each.build().output_shape == (None, 4)
+        assert each.build().input_shape == (None, *input_shape)
+
+
+@pytest.mark.parametrize("name", MODEL_NAMES)
+def test_every_name_builds(name):
+    shape = {"image": (8, 8, 1), "sensor": (15, 3), "perceptron": (20,)}[name.split("_")[0]]
+    spec = build_model_spec(name, shape, "float32", 4)
+    assert (spec.name, spec.build().output_shape) == (name, (None, 4))
+
+
+def test_preprocessing_is_shared_with_the_teacher():
+    spec = build_model_spec("auto", (8, 8, 1), "uint8", 10, scale=1 / 16, offset=-0.5)
+    for each in (spec, spec.teacher):
+        np.testing.assert_array_equal(each.preprocess(tf.constant([0, 8, 16], tf.uint8)), [-0.5, 0.0, 0.5])
+    assert (spec.input_dtype, spec.teacher.input_dtype) == ("uint8", "uint8")
+
+
+def test_activation_reaches_student_and_teacher():
+    spec = build_model_spec("auto", (8, 8, 1), "uint8", 10, activation="relu")
+    for each in (spec, spec.teacher):
+        activations = {layer.activation for layer in each.build().layers if isinstance(layer, tf.keras.layers.Conv2D)}
+        assert activations == {tf.keras.activations.relu}
+
+
+def test_teacher_can_be_chosen():
+    assert build_model_spec("auto", (8, 8, 1), "uint8", 10, teacher_model="perceptron").teacher.name == "perceptron"
+    own = build_model_spec("perceptron", (8, 8, 1), "uint8", 10, teacher_model=OWN_MODEL).teacher
+    assert (own.name, own.build().count_params()) == (OWN_MODEL, 93_322)
+
+
+def test_own_model_gets_the_teacher_of_the_shape():
+    spec = build_model_spec(OWN_MODEL, (8, 8, 1), "uint8", 10)
+    assert (spec.name, spec.teacher.name) == (OWN_MODEL, "image_teacher")
+
+
+def test_own_model_of_a_shape_without_teacher(tmp_path, monkeypatch):
+    (tmp_path / "own_volumes.py").write_text(
+        "from models.perceptron import build_perceptron\n"
+        "def build(input_shape, num_classes):\n    return build_perceptron(input_shape, num_classes)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert build_model_spec("own_volumes:build", (2, 2, 2, 1), "float32", 3).teacher is None
+
+
+def test_builds_inside_graphs_again_and_again():
+    spec = build_model_spec("auto", (15, 3), "float32", 4)
+    expected = [tuple(weight.shape) for weight in spec.build().weights]
+    for _ in range(2):
+        with tf.Graph().as_default():
+            model = spec.build()
+            assert [tuple(weight.shape) for weight in model.weights] == expected
+            assert model(tf.zeros((2, 15, 3)), training=True).shape == (2, 4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"model": "resnet"}, "model=resnet: expected auto, image_student"),
+        ({"model": "auto", "input_shape": (2, 2, 2, 1)}, "no model for examples of shape"),
+        ({"model": "sensor_student"}, r"model=sensor_student: expected examples of shape \(steps, channels\)"),
+        ({"model": "auto", "teacher_model": "sensor_teacher"}, "model=sensor_teacher: expected examples of shape"),
+        ({"model": "auto", "teacher_model": "resnet"}, "model=resnet: expected auto"),
+        ({"model": "auto", "activation": "tanh"}, "activation=tanh: expected one of linear, relu"),
+        ({"model": "perceptron", "activation": "relu"}, "only the image models have this choice, not perceptron"),
+        ({"model": "models.image_cnn:nothing"}, "expected a function nothing"),
+    ],
+)
+def test_mistakes_in_one_line(arguments, message):
+    with pytest.raises(ModelError, match=message) as error:
+        build_model_spec(**{"input_shape": (8, 8, 1), "input_dtype": "uint8", "num_classes": 10, **arguments})
+    assert "\n" not in str(error.value)

@@ -1,0 +1,119 @@
+"""Dropout from a seed: reproducible, unbiased, without variables, in and out of graphs."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from models.stateless_dropout import StatelessDropout, dropout_seed
+
+SEED = np.array([3, 7], np.int32)
+ONES = tf.ones((40, 50))
+
+
+def drop(seed=SEED, salt=0, rate=0.25, x=ONES):
+    with dropout_seed(tf.constant(seed, tf.int32)):
+        return StatelessDropout(rate, salt)(x, training=True).numpy()
+
+
+def test_same_seed_same_mask():
+    np.testing.assert_array_equal(drop(), drop())
+
+
+@pytest.mark.parametrize("other", [{"seed": [3, 8]}, {"seed": [4, 7]}, {"salt": 1}])
+def test_other_seed_or_salt_other_mask(other):
+    assert (drop() != drop(**other)).mean() > 0.2  # two independent masks differ at 2 * 0.25 * 0.75 = 0.375 of places
+
+
+def test_zero_or_scaled_and_expectation_preserved():
+    values = np.concatenate([drop(seed=[0, i]).ravel() for i in range(50)])  # 100,000 values
+    assert set(np.unique(values)) == {np.float32(0), np.float32(1 / 0.75)}
+    # one value has variance 0.25 / 0.75 = 1/3, so the mean's standard deviation is 0.0018
+    assert abs(values.mean() - 1) < 5 * 0.0018
+
+
+@pytest.mark.parametrize("training", [False, None, tf.constant(False)])
+def test_no_dropout_outside_training(training):
+    with dropout_seed(SEED):
+        np.testing.assert_array_equal(StatelessDropout(0.5)(ONES, training=training), ONES)
+
+
+def test_training_as_a_tensor():
+    with dropout_seed(SEED):
+        np.testing.assert_array_equal(StatelessDropout(0.25)(ONES, training=tf.constant(True)), drop())
+
+
+def test_rate_zero_keeps_all():
+    np.testing.assert_array_equal(drop(rate=0.0), ONES)
+
+
+@pytest.mark.parametrize("rate", [-0.1, 1.0])
+def test_rate_out_of_range(rate):
+    with pytest.raises(ValueError, match=r"rate=.*below 1"):
+        StatelessDropout(rate)
+
+
+def test_gradient_is_the_mask():
+    layer = StatelessDropout(0.25)
+    with tf.GradientTape() as tape, dropout_seed(SEED):
+        tape.watch(ONES)
+        y = layer(ONES * 2.0, training=True)
+    np.testing.assert_allclose(tape.gradient(y, ONES), 2 * drop())
+
+
+def test_innermost_context_counts_and_outer_returns():
+    layer = StatelessDropout(0.25)
+    with dropout_seed(SEED):
+        with dropout_seed(np.array([9, 9], np.int32)):
+            inner = layer(ONES, training=True).numpy()
+        outer = layer(ONES, training=True).numpy()
+    np.testing.assert_array_equal(inner, drop(seed=[9, 9]))
+    np.testing.assert_array_equal(outer, drop())
+
+
+def test_context_ends_on_an_error():
+    layer = StatelessDropout(0.25)
+    with pytest.raises(KeyError), dropout_seed(SEED):
+        raise KeyError
+    assert (layer(ONES, training=True).numpy() != drop()).any()
+
+
+def test_without_context_ordinary_dropout():
+    layer = StatelessDropout(0.25)
+    first, second = layer(ONES, training=True).numpy(), layer(ONES, training=True).numpy()
+    assert (first != second).any()
+    assert 0.2 < (first == 0).mean() < 0.3
+
+
+def test_symbolic_seed_in_a_loop():
+    """Each step of a `while_loop` folds its number into the seed; the graph gives what eager execution gives."""
+    layer = StatelessDropout(0.25, salt=2)
+
+    @tf.function(input_signature=[tf.TensorSpec((2,), tf.int32)])
+    def run(seed):
+        masks = tf.TensorArray(tf.float32, 3)
+        for step in tf.range(3):
+            with dropout_seed(tf.random.experimental.stateless_fold_in(seed, step)):
+                masks = masks.write(step, layer(ONES, training=True))
+        return masks.stack()
+
+    seeds = [tf.random.experimental.stateless_fold_in(SEED, step) for step in range(3)]
+    np.testing.assert_array_equal(run(SEED), np.stack([drop(seed=seed, salt=2) for seed in seeds]))
+
+
+def build_model():
+    return tf.keras.Sequential([tf.keras.Input((8,)), tf.keras.layers.Dense(8), StatelessDropout(0.5, salt=5)])
+
+
+def test_no_variables_and_round_trip_of_the_config(tmp_path):
+    model = build_model()
+    assert [tuple(weight.shape) for weight in model.weights] == [(8, 8), (8,)]
+    model.save(tmp_path / "m.keras")
+    layer = tf.keras.models.load_model(tmp_path / "m.keras").layers[-1]
+    assert (type(layer), layer.rate, layer.salt) == (StatelessDropout, 0.5, 5)
+
+
+def test_fit_in_a_notebook():
+    model = build_model()
+    model.compile("sgd", "mse")
+    history = model.fit(np.ones((16, 8)), np.ones((16, 8)), epochs=2, verbose=0)
+    assert np.isfinite(history.history["loss"]).all()

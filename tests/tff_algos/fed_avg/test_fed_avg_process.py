@@ -1,0 +1,128 @@
+"""FedAvg as a process, on a TFF worker."""
+
+import numpy as np
+import pytest
+
+from tff_algos.fed_avg.config import FedAvgConfig
+from tff_algos.fed_avg.process import build_fed_avg_process, sample_cohort
+from tff_algos.local_training_config import LocalTrainingConfig
+from tff_algos.process import COMMON_METRICS
+
+SGD = LocalTrainingConfig(optimizer="sgd", learning_rate=0.1, batch_size=4)
+
+
+def run(process, num_rounds=1):
+    state = process.initialize()
+    for _ in range(num_rounds):
+        state, metrics = process.next(state)
+    return state, metrics
+
+
+def read_full_batch_gradient(data, client, weights):
+    """Softmax regression's mean gradient at `weights` on a client's train split, in NumPy."""
+    x, y = data.read_split(data.clients[client], "train")
+    logits = x @ weights[0] + weights[1]
+    probabilities = np.exp(logits - logits.max(axis=1, keepdims=True))
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    error = (probabilities - np.eye(3)[y]) / len(y)
+    return x.T @ error, error.sum(axis=0)
+
+
+@pytest.mark.parametrize("weighting", ["examples", "equal"])
+def test_one_step_a_client_is_the_weighted_mean_gradient(tff_runtime, make_federation, linear_spec, weighting):
+    """With one full-batch SGD step a client, w' = w - eta * sum_i p_i g_i."""
+    data = make_federation([5, 20, 10])
+    training = LocalTrainingConfig(optimizer="sgd", learning_rate=0.1, batch_size=20)
+    process = build_fed_avg_process(linear_spec, data, FedAvgConfig(training, client_weighting=weighting), seed=1)
+    start = process.get_models(process.initialize())["global"]
+    state, _ = run(process)
+    shares = np.array([5, 20, 10]) / 35 if weighting == "examples" else np.full(3, 1 / 3)
+    gradients = [read_full_batch_gradient(data, client, start) for client in range(3)]
+    for position, trained in enumerate(process.get_models(state)["global"]):
+        mean = sum(share * gradient[position] for share, gradient in zip(shares, gradients, strict=True))
+        np.testing.assert_allclose(trained, start[position] - 0.1 * mean, atol=1e-6)
+
+
+def test_rounds_repeat_bit_for_bit_and_learn(tff_runtime, make_federation, linear_spec):
+    data = make_federation([9, 12, 30, 3])
+    process = build_fed_avg_process(linear_spec, data, FedAvgConfig(SGD), seed=3)
+    (first, metrics), (second, same_metrics) = run(process, 3), run(process, 3)
+    for a, b in zip(first.models, second.models, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert metrics == same_metrics and set(COMMON_METRICS) <= set(metrics)
+    _, first_metrics = run(process, 1)
+    assert metrics["train_loss"] < first_metrics["train_loss"]
+
+
+def test_time_and_bytes_of_a_round(tff_runtime, make_federation, linear_spec):
+    """15 floats = 60 bytes. Client 0 (rates 1000 down, 100 examples/s, 500 up): 0.06 + 0.2 + 0.12 s is the slowest."""
+    data = make_federation([20, 10])
+    _, metrics = run(build_fed_avg_process(linear_spec, data, FedAvgConfig(SGD), seed=3))
+    assert metrics["bytes_down"] == metrics["bytes_up"] == 2 * 60
+    assert metrics["virtual_time_s"] == pytest.approx(0.38)
+
+
+def test_server_learning_rate_scales_the_update(tff_runtime, make_federation, linear_spec):
+    data = make_federation([8, 8])
+    full, half = (
+        build_fed_avg_process(linear_spec, data, FedAvgConfig(SGD, server_learning_rate=rate), 1) for rate in (1.0, 0.5)
+    )
+    start = full.get_models(full.initialize())["global"][0]
+    full_step = full.get_models(run(full)[0])["global"][0] - start
+    half_step = half.get_models(run(half)[0])["global"][0] - start
+    np.testing.assert_allclose(half_step, full_step / 2, atol=1e-7)
+
+
+def test_a_broken_client_is_left_out_and_if_all_are_the_model_stays(tff_runtime, make_federation, linear_spec):
+    data = make_federation([8, 8])
+    np.full((8, 4), np.nan, np.float32).tofile(data.clients[1].path + ".train.x")
+    process = build_fed_avg_process(linear_spec, data, FedAvgConfig(SGD), seed=1)
+    alone = build_fed_avg_process(linear_spec, make_federation([8]), FedAvgConfig(SGD), seed=1)
+    state, metrics = run(process)
+    assert metrics["num_rejected"] == 1
+    for a, b in zip(state.models, run(alone)[0].models, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-7)
+    np.full((8, 4), np.nan, np.float32).tofile(data.clients[0].path + ".train.x")
+    state, metrics = run(process)
+    assert metrics["num_rejected"] == 2 and np.isnan(metrics["train_loss"])
+    for a, b in zip(state.models, process.initialize().models, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_batch_norm_statistics_reach_the_server(tff_runtime, make_federation):
+    """Keras's moving mean after one step: 0.99 * 0 + 0.01 * batch mean; the server's is the weighted mean of these."""
+    import tensorflow as tf
+
+    from models.model_spec import ModelSpec
+
+    def build():
+        layers = [tf.keras.Input((4,)), tf.keras.layers.BatchNormalization(), tf.keras.layers.Dense(3)]
+        return tf.keras.Sequential(layers)
+
+    data = make_federation([6, 18])
+    spec = ModelSpec("normalised", build, (4,), "float32", 3)
+    names = [variable.name for variable in build().weights]
+    moving_mean = next(i for i, name in enumerate(names) if "moving_mean" in name)
+    training = LocalTrainingConfig(optimizer="sgd", learning_rate=0.1, batch_size=18)
+    process = build_fed_avg_process(spec, data, FedAvgConfig(training), seed=1)
+    state, _ = run(process)
+    x, _ = data.read_pooled(data.clients, "train")
+    trained = process.get_models(state)["global"][moving_mean]
+    np.testing.assert_allclose(trained, 0.01 * x.mean(axis=0), atol=1e-6)
+
+
+def test_cohorts_are_drawn_from_seed_and_round():
+    config = FedAvgConfig(cohort_size=3)
+    cohorts = [tuple(sample_cohort(10, config, 0, r)) for r in range(20)]
+    assert all(len(set(c)) == 3 and list(c) == sorted(c) for c in cohorts)
+    assert len(set(cohorts)) > 5
+    assert cohorts[4] == tuple(sample_cohort(10, config, 0, 4)) != tuple(sample_cohort(10, config, 1, 4))
+    assert sample_cohort(4, FedAvgConfig(), 0, 1).tolist() == [0, 1, 2, 3]
+    assert len(sample_cohort(4, FedAvgConfig(cohort_size=99), 0, 1)) == 4
+
+
+def test_bernoulli_cohorts_vary_around_their_mean_and_are_never_empty():
+    config = FedAvgConfig(cohort_size=2, participation="bernoulli")
+    sizes = [len(sample_cohort(20, config, 0, r)) for r in range(400)]
+    assert min(sizes) == 1 and len(set(sizes)) > 4
+    assert 1.8 < np.mean(sizes) < 2.4

@@ -1,0 +1,164 @@
+"""Eq. (2): k-means, the choice of k, random clusters and leaders."""
+
+import itertools
+import math
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from tff_algos.fed_sikd.clustering import (
+    Clustering,
+    choose_by_majority,
+    choose_leaders,
+    cluster_at_random,
+    cluster_by_statistics,
+)
+
+THREE_GROUPS = np.array([[9.0, 9.0], [0.0, 0.0], [9.0, 9.5], [-9.0, 9.0], [0.0, 0.5], [-9.0, 9.5], [0.5, 0.0]])
+
+
+@pytest.fixture(autouse=True)
+def fail_on_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def assert_numbered_by_first_appearance(assignments, num_clusters):
+    assert assignments.dtype == np.int32
+    assert list(dict.fromkeys(assignments.tolist())) == list(range(num_clusters))
+
+
+class TestClusterByStatistics:
+    def test_hand_worked_indices(self):
+        """Points 0, 1 | 10, 11.
+
+        Silhouette: 1 - 1/10.5 for the outer points, 1 - 1/9.5 for the inner. Calinski-Harabasz: between 4 * 5^2 over
+        k - 1 = 1, within 4 * 0.5^2 over n - k = 2, so 200. Davies-Bouldin: (0.5 + 0.5) / 10.
+        """
+        clustering = cluster_by_statistics(np.array([[10.0], [0.0], [11.0], [1.0]]), 2, 8, seed=0)
+        np.testing.assert_array_equal(clustering.assignments, [0, 1, 0, 1])
+        np.testing.assert_allclose(clustering.silhouette, 1 - (1 / 10.5 + 1 / 9.5) / 2)
+        np.testing.assert_allclose(clustering.calinski_harabasz, 200)
+        np.testing.assert_allclose(clustering.davies_bouldin, 0.1)
+
+    @pytest.mark.parametrize("num_clusters", [0, 3])
+    def test_finds_three_groups(self, num_clusters):
+        clustering = cluster_by_statistics(THREE_GROUPS, num_clusters, 6, seed=1)
+        np.testing.assert_array_equal(clustering.assignments, [0, 1, 0, 2, 1, 2, 1])
+        assert clustering.num_clusters == 3 and clustering.assignments.dtype == np.int32
+
+    def test_chooses_at_most_max_clusters(self):
+        assert cluster_by_statistics(THREE_GROUPS, 0, 2, seed=1).num_clusters == 2
+
+    def test_minimises_the_squared_distances_to_the_centroids(self):
+        """Eq. (2) against all 3^7 assignments."""
+        points = np.random.default_rng(5).normal(size=(7, 2))
+
+        def compute_objective(assignments):
+            groups = [points[np.array(assignments) == cluster] for cluster in set(assignments)]
+            return sum(np.sum((group - group.mean(axis=0)) ** 2) for group in groups)
+
+        best = min(compute_objective(assignments) for assignments in itertools.product(range(3), repeat=7))
+        found = compute_objective(cluster_by_statistics(points, 3, 8, seed=0).assignments.tolist())
+        np.testing.assert_allclose(found, best)
+
+    @pytest.mark.parametrize("num_clusters", [0, 1, 4])
+    def test_one_client(self, num_clusters):
+        clustering = cluster_by_statistics(np.zeros((1, 3)), num_clusters, 8, seed=0)
+        np.testing.assert_array_equal(clustering.assignments, [0])
+        assert clustering.num_clusters == 1
+        assert all(math.isnan(index) for index in clustering[2:])
+
+    @pytest.mark.parametrize("num_clusters", [0, 4])
+    def test_identical_clients_are_one_cluster_in_spite_of_rounding(self, num_clusters):
+        clustering = cluster_by_statistics(
+            np.full((5, 3), 0.1) + np.arange(5)[:, None] * 1e-15, num_clusters, 8, seed=0
+        )
+        np.testing.assert_array_equal(clustering.assignments, np.zeros(5))
+
+    def test_as_many_clusters_as_clients_has_no_indices(self):
+        clustering = cluster_by_statistics(np.array([[1.0], [2.0], [5.0]]), 4, 8, seed=0)
+        np.testing.assert_array_equal(clustering.assignments, [0, 1, 2])
+        assert all(math.isnan(index) for index in clustering[2:])
+
+    def test_two_clients_give_the_indices_no_choice(self):
+        assert cluster_by_statistics(np.array([[1.0], [2.0]]), 0, 8, seed=0).num_clusters == 1
+
+    def test_clusters_of_identical_clients(self):
+        """Three points, each twice; the silhouette is 1, Davies-Bouldin 0, and nothing is dispersed within."""
+        clustering = cluster_by_statistics(np.array([[0.0], [0.0], [1.0], [1.0], [7.0], [7.0]]), 0, 5, seed=0)
+        np.testing.assert_array_equal(clustering.assignments, [0, 0, 1, 1, 2, 2])
+        assert (clustering.silhouette, clustering.davies_bouldin) == (1, 0)
+        assert math.isnan(clustering.calinski_harabasz)
+
+    @settings(deadline=None, max_examples=10)
+    @given(
+        st.integers(1, 7).flatmap(lambda n: arrays(np.float64, (n, 2), elements=st.integers(-2, 2).map(float))),
+        st.integers(0, 5),
+        st.integers(0, 2**32 + 1),
+    )
+    def test_any_points(self, points, num_clusters, seed):
+        clustering = cluster_by_statistics(points, num_clusters, 4, seed)
+        assert_numbered_by_first_appearance(clustering.assignments, clustering.num_clusters)
+        num_distinct = len({tuple(point) for point in points.tolist()})
+        if num_clusters:
+            assert clustering.num_clusters == min(num_clusters, num_distinct)
+        else:
+            assert 1 <= clustering.num_clusters <= min(4, num_distinct)
+        again = cluster_by_statistics(points, num_clusters, 4, seed)
+        np.testing.assert_array_equal(clustering.assignments, again.assignments)
+
+
+class TestChooseByMajority:
+    @pytest.mark.parametrize(
+        ("silhouettes", "calinski_harabasz", "davies_bouldin", "expected"),
+        [
+            pytest.param((0.5, 0.6, 0.4), (1, 9, 2), (0.1, 0.2, 0.3), 3, id="silhouette and Calinski-Harabasz"),
+            pytest.param((0.5, 0.6, 0.4), (1, 2, 9), (0.3, 0.1, 0.2), 3, id="silhouette and Davies-Bouldin"),
+            pytest.param((0.5, 0.6, 0.4), (1, 2, 9), (0.3, 0.2, 0.1), 4, id="the other two"),
+            pytest.param((0.5, 0.6, 0.4), (9, 1, 2), (0.3, 0.2, 0.1), 3, id="all differ: silhouette"),
+            pytest.param((0.5, 0.5, 0.5), (1, 2, 9), (0.1, 0.1, 0.2), 2, id="ties go to the smallest"),
+            pytest.param((0.5, 0.6, 0.7), (1, math.nan, 9), (0.3, 0.1, 0.2), 3, id="undefined ratio is the best"),
+        ],
+    )
+    def test_votes(self, silhouettes, calinski_harabasz, davies_bouldin, expected):
+        rows = zip((2, 3, 4), silhouettes, calinski_harabasz, davies_bouldin, strict=True)
+        assert choose_by_majority([Clustering(np.zeros(5), *row) for row in rows]).num_clusters == expected
+
+
+class TestClusterAtRandom:
+    @given(st.integers(1, 50), st.integers(1, 10), st.integers(0, 2**40))
+    def test_sizes_differ_by_at_most_one(self, num_clients, num_clusters, seed):
+        assignments, found_clusters, *indices = cluster_at_random(num_clients, num_clusters, seed)
+        sizes = np.bincount(assignments)
+        assert len(assignments) == num_clients and len(sizes) == found_clusters == min(num_clusters, num_clients)
+        assert all(math.isnan(index) for index in indices)
+        assert sizes.min() >= 1 and sizes.max() - sizes.min() <= 1
+        assert_numbered_by_first_appearance(assignments, len(sizes))
+
+    def test_follows_the_seed(self):
+        first, again, other = (cluster_at_random(40, 4, seed).assignments for seed in (7, 7, 8))
+        np.testing.assert_array_equal(first, again)
+        assert np.any(first != other)
+
+
+class TestChooseLeaders:
+    ASSIGNMENTS = np.array([0, 1, 0, 1, 0], np.int32)
+
+    def test_most_examples_ties_to_the_lowest_index(self):
+        leaders = choose_leaders(self.ASSIGNMENTS, np.array([5, 1, 9, 2, 9]), np.zeros(5), "examples")
+        np.testing.assert_array_equal(leaders, [2, 3])
+        assert leaders.dtype == np.int32
+
+    def test_fastest_device(self):
+        speeds = np.array([5.0, 7.5, 1.0, 7.25, 1.0])
+        np.testing.assert_array_equal(choose_leaders(self.ASSIGNMENTS, np.ones(5), speeds, "speed"), [0, 1])
+
+    def test_unknown_criterion(self):
+        with pytest.raises(ValueError, match="expected one of examples, speed"):
+            choose_leaders(self.ASSIGNMENTS, np.ones(5), np.ones(5), "age")

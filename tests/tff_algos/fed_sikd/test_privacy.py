@@ -1,0 +1,109 @@
+"""The Gaussian mechanism on the moment vectors: bound, calibration, noise, and units."""
+
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+from scipy.stats import norm
+
+from tff_algos.fed_sikd.privacy import (
+    add_noise,
+    calibrate_noise_multiplier,
+    compute_sensitivity,
+    normalize_features,
+    restore_units,
+    spent_epsilon,
+)
+from tff_algos.fed_sikd.statistics import compute_moment_sums, compute_statistics, statistics_from_moments
+
+ANY_FLOAT32 = st.floats(width=32, allow_nan=True, allow_infinity=True)
+
+
+def compute_exact_delta(noise_multiplier, epsilon):
+    """The Gaussian mechanism's delta (Balle and Wang 2018, Theorem 5), with sensitivity 1 and deviation s.
+
+    delta = Phi(1 / (2 s) - epsilon s) - e^epsilon Phi(-1 / (2 s) - epsilon s).
+    """
+    half, shift = 1 / (2 * noise_multiplier), epsilon * noise_multiplier
+    return norm.cdf(half - shift) - math.exp(epsilon + norm.logcdf(-half - shift))
+
+
+def test_values_are_clipped_and_mapped_and_nan_is_the_center():
+    """Range (0, 4): center 2, half width 2."""
+    normalized = normalize_features(tf.constant([-1, 0, 3, 4, 9, math.nan, math.inf]), (0.0, 4.0))
+    np.testing.assert_array_equal(normalized, [-1, -1, 0.5, 1, 1, 0, 1])
+
+
+def test_an_empty_range_is_refused():
+    with pytest.raises(ValueError, match="lowest value below the highest"):
+        normalize_features(tf.zeros(1), (1.0, 1.0))
+
+
+def test_statistics_return_to_their_units():
+    """Range (0, 4): mean 2 + 2 * 0.5, deviation 2 * 0.25, skewness as it was."""
+    np.testing.assert_array_equal(restore_units(np.array([0.5, 0.25, -1.5]), (0.0, 4.0)), [3, 0.5, -1.5])
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    arrays(np.float32, array_shapes(min_dims=2, max_dims=3, max_side=6), elements=ANY_FLOAT32),
+    st.sampled_from(["scalar", "per_feature"]),
+)
+def test_one_example_moves_the_sums_by_at_most_the_sensitivity(x, kind):
+    """The last example is added; whatever it holds, the vectors differ by no more."""
+    normalized = normalize_features(tf.constant(x), (-3.0, 1.0))
+    difference = compute_moment_sums(normalized, kind) - compute_moment_sums(normalized[:-1], kind)
+    columns = 1 if kind == "scalar" else math.prod(x.shape[1:])
+    assert np.linalg.norm(difference) <= compute_sensitivity(columns) + 1e-9
+
+
+@pytest.mark.parametrize(("kind", "columns", "expected"), [("scalar", 1, 2.0), ("per_feature", 5, 4.0)])
+def test_an_example_of_ones_reaches_the_sensitivity(kind, columns, expected):
+    """sqrt(1 + 3) = 2, and with 5 features sqrt(1 + 15) = 4."""
+    assert compute_sensitivity(columns) == expected
+    np.testing.assert_allclose(np.linalg.norm(compute_moment_sums(tf.ones((1, 5)), kind)), expected)
+
+
+@pytest.mark.parametrize("delta", [1e-12, 1e-5, 0.1])
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 8.0, 100.0])
+def test_spent_epsilon_is_what_was_asked_and_the_mechanism_is_private(epsilon, delta):
+    noise_multiplier = calibrate_noise_multiplier(epsilon, delta)
+    assert 0.99 * epsilon <= spent_epsilon(noise_multiplier, delta) <= epsilon
+    assert compute_exact_delta(noise_multiplier, epsilon) <= delta
+
+
+def test_at_most_a_tenth_more_noise_than_the_exact_mechanism():
+    """At epsilon 1 and delta 1e-5 the exact multiplier is 3.7306."""
+    assert 3.7306 <= calibrate_noise_multiplier(1.0, 1e-5) <= 1.1 * 3.7306
+
+
+def test_noise_has_the_given_deviation_and_follows_the_seed():
+    """With 200,000 draws, the sample's deviation lies within 1 % (six standard errors) of 2.5."""
+    zeros = tf.zeros(200_000, tf.float64)
+    noise = add_noise(zeros, 2.5, tf.constant([3, 4])).numpy()
+    assert abs(noise.std() - 2.5) < 0.025 and abs(noise.mean()) < 0.04
+    np.testing.assert_array_equal(noise, add_noise(zeros, 2.5, tf.constant([3, 4])))
+    assert not np.any(noise == add_noise(zeros, 2.5, tf.constant([3, 5])).numpy())
+
+
+@pytest.mark.parametrize("kind", ["scalar", "per_feature"])
+def test_with_little_noise_private_statistics_are_the_exact_ones(kind):
+    """Epsilon 1e8, the whole path as a client and the server walk it."""
+    x = tf.constant(np.random.default_rng(0).beta(2, 5, size=(50, 3, 2)).astype(np.float32))
+    feature_range = (0.0, 1.0)
+    columns = 1 if kind == "scalar" else 6
+    deviation = calibrate_noise_multiplier(1e8, 1e-5) * compute_sensitivity(columns)
+
+    @tf.function
+    def release(x):
+        moments = compute_moment_sums(normalize_features(x, feature_range), kind)
+        return add_noise(moments, deviation, tf.constant([1, 2]))
+
+    statistics = restore_units(statistics_from_moments(release(x).numpy(), kind), feature_range)
+    exact = compute_statistics(x, kind).numpy()
+    np.testing.assert_allclose(statistics, exact, atol=2e-3)
+    assert np.any(statistics != exact)

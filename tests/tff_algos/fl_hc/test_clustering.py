@@ -1,0 +1,87 @@
+"""Agglomerative clustering of updates, average linkage."""
+
+import math
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from tff_algos.fl_hc.clustering import BLOCK_PARAMETERS, cluster_updates, pairwise_distances
+
+
+def place_on_line(*positions):
+    return np.array(positions, np.float32)[:, np.newaxis]
+
+
+@pytest.mark.parametrize(
+    ("distance_threshold", "expected"),
+    [(0.9, [0, 1, 2, 3]), (2.4, [0, 1, 2, 1]), (2.5, [0, 1, 1, 1]), (8.6, [0, 1, 1, 1]), (8.7, [0, 0, 0, 0])],
+)
+def test_average_linkage_at_a_threshold(distance_threshold, expected):
+    """10 | 0, 3, 1: 0 and 1 join at 1; 3 joins at (3 + 2)/2 = 2.5; 10 at (10 + 9 + 7)/3 = 8.67.
+
+    Single linkage would join 3 at 2, complete linkage at 3.
+    """
+    assignments = cluster_updates(place_on_line(10, 0, 3, 1), distance_threshold, num_clusters=1)
+    np.testing.assert_array_equal(assignments, expected)
+    assert assignments.dtype == np.int32
+
+
+@pytest.mark.parametrize(
+    ("num_clusters", "expected"), [(1, [0, 0, 0, 0]), (2, [0, 1, 1, 1]), (3, [0, 1, 2, 1]), (9, [0, 1, 2, 3])]
+)
+def test_number_of_clusters(num_clusters, expected):
+    assignments = cluster_updates(place_on_line(10, 0, 3, 1), 0.0, num_clusters)
+    np.testing.assert_array_equal(assignments, expected)
+
+
+def test_one_client():
+    np.testing.assert_array_equal(cluster_updates(place_on_line(7), 0.5, 4), [0])
+
+
+def test_identical_clients_join_at_any_threshold_and_are_split_by_number():
+    updates = np.full((4, 3), 0.1, np.float32)
+    np.testing.assert_array_equal(cluster_updates(updates, 1e-12, 4), np.zeros(4))
+    assert len(set(cluster_updates(updates, 0.0, 3).tolist())) == 3
+
+
+def test_an_update_that_is_not_finite_is_refused():
+    with pytest.raises(ValueError, match="expected finite updates"):
+        cluster_updates(place_on_line(1, math.nan, 2), 0.5, 2)
+
+
+@settings(deadline=None)
+@given(
+    st.integers(1, 8).flatmap(lambda n: arrays(np.float32, (n, 2), elements=st.integers(-3, 3).map(float))),
+    st.sampled_from([0.0, 1.0, 2.5]),
+    st.integers(1, 5),
+)
+def test_clusters_are_numbered_by_first_appearance(updates, distance_threshold, num_clusters):
+    assignments = cluster_updates(updates, distance_threshold, num_clusters).tolist()
+    assert list(dict.fromkeys(assignments)) == list(range(max(assignments) + 1))
+    if distance_threshold == 0:
+        assert max(assignments) + 1 == min(num_clusters, len(updates))
+
+
+def test_distances_by_hand():
+    """(0, 0), (3, 4), (0, 4): 5, 4, 3."""
+    np.testing.assert_array_equal(pairwise_distances(np.array([[0, 0], [3, 4], [0, 4]], np.float32)), [5, 4, 3])
+
+
+def test_distances_over_several_blocks_are_exact_and_cost_no_copy():
+    """A large common part, which a float32 Gram matrix would lose the differences in; the last block is not full."""
+    generator = np.random.default_rng(0)
+    num_parameters = 20 * BLOCK_PARAMETERS + 17
+    shared = 100 * generator.standard_normal(num_parameters, np.float32)
+    updates = shared + 0.01 * generator.standard_normal((5, num_parameters), np.float32)
+    differences = updates[:, np.newaxis].astype(np.float64) - updates
+    expected = np.linalg.norm(differences, axis=2)[np.triu_indices(5, 1)]
+    tracemalloc.start()
+    distances = pairwise_distances(updates)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    np.testing.assert_allclose(distances, expected, rtol=1e-12)
+    assert peak_bytes < updates.nbytes / 3

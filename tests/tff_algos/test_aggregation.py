@@ -1,0 +1,86 @@
+"""Weighted means by group, and the drift of Theorem 1, by hand."""
+
+import numpy as np
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from tff_algos.aggregation import (
+    GroupTotals,
+    add_to_models,
+    assign_to_group,
+    compute_drift,
+    compute_group_means,
+    summarize_totals,
+)
+from tff_algos.local_training import LocalResult
+
+
+def total_of(updates, groups, weights, num_groups, is_finite=None):
+    """The federated sum of the messages of clients with these updates."""
+    is_finite = [True] * len(updates) if is_finite is None else is_finite
+    messages = [
+        assign_to_group(
+            LocalResult((tf.constant(u, tf.float32),), tf.constant(1.0), tf.constant(2.0), tf.constant(finite)),
+            tf.constant(group),
+            tf.constant(float(weight)),
+            num_groups,
+        )
+        for u, group, weight, finite in zip(updates, groups, weights, is_finite, strict=True)
+    ]
+    return tf.nest.map_structure(lambda *parts: tf.add_n(parts), *messages)
+
+
+def test_means_are_weighted_and_stay_in_their_group():
+    """Group 0: (1 * 1 + 3 * 5) / 4 = 4; group 1: 7; group 2 has nobody: 0."""
+    totals = total_of([[1.0], [5.0], [7.0]], [0, 0, 1], [1, 3, 2], 3)
+    (means,) = compute_group_means(totals)
+    np.testing.assert_allclose(means, [[4.0], [7.0], [0.0]])
+    np.testing.assert_allclose(totals.weight, [4, 2, 0])
+
+
+def test_a_rejected_client_adds_no_weight_and_is_counted():
+    totals = total_of([[2.0], [0.0]], [0, 0], [1, 5], 1, is_finite=[True, False])
+    (means,) = compute_group_means(totals)
+    np.testing.assert_allclose(means, [[2.0]])
+    assert int(totals.num_rejected) == 1
+
+
+def test_models_move_by_the_rate_and_integers_stay():
+    models = (tf.constant([[1.0], [2.0]]), tf.constant([[3], [4]]))
+    new_float, new_integer = add_to_models(models, (tf.constant([[10.0], [20.0]]),), 0.5)
+    np.testing.assert_allclose(new_float, [[6.0], [12.0]])
+    np.testing.assert_array_equal(new_integer, [[3], [4]])
+
+
+def test_drift_by_hand():
+    """Updates 0 and 2 in group 0 (mean 1), 5 in group 1 (mean 5), equal weights; mean of all 7/3.
+
+    Within: (1 + 1 + 0) / 3 = 2/3. Total: ((7/3)^2 + (1/3)^2 + (8/3)^2) / 3 = (49 + 1 + 64) / 27 = 114 / 27.
+    """
+    within, total = compute_drift(total_of([[0.0], [2.0], [5.0]], [0, 0, 1], [1, 1, 1], 2))
+    np.testing.assert_allclose([within, total], [2 / 3, 114 / 27], rtol=1e-6)
+
+
+def test_without_anybody_everything_is_zero():
+    zeros = tf.zeros(2)
+    totals = GroupTotals((tf.zeros((2, 3)),), zeros, zeros, tf.constant(0.0), tf.constant(0.0), tf.constant(1))
+    summary = summarize_totals(totals)
+    assert float(summary.within_group_drift) == float(summary.total_drift) == 0.0
+    np.testing.assert_array_equal(compute_group_means(totals)[0], np.zeros((2, 3)))
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    arrays(np.float32, (6, 2), elements=st.floats(-5, 5, width=32)), st.lists(st.integers(0, 2), min_size=6, max_size=6)
+)
+def test_drift_equals_its_definition_and_within_is_at_most_total(updates, groups):
+    groups, weights = np.array(groups), np.arange(1.0, 7.0)
+    within, total = compute_drift(total_of(updates, groups.tolist(), weights, 3))
+    mean = np.average(updates, axis=0, weights=weights)
+    expected_total = np.average(np.sum((updates - mean) ** 2, axis=1), weights=weights)
+    own = np.stack([np.average(updates[groups == g], axis=0, weights=weights[groups == g]) for g in groups])
+    expected_within = np.average(np.sum((updates - own) ** 2, axis=1), weights=weights)
+    np.testing.assert_allclose([within, total], [expected_within, expected_total], atol=1e-4)
+    assert within <= total + 1e-4

@@ -1,0 +1,145 @@
+"""The local training loop against hand-worked steps and against Keras."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from models.model_spec import ModelSpec
+from tff_algos.local_training import count_examples_trained, predict_logits, train_locally
+from tff_algos.local_training_config import LocalTrainingConfig
+
+
+def build_scalar_spec():
+    """Two logits (a x, 0): one trained weight a, input shape (1,)."""
+
+    def build():
+        inputs = tf.keras.Input((1,))
+        logit = tf.keras.layers.Dense(1, use_bias=False)(inputs)
+        return tf.keras.Model(inputs, tf.keras.layers.Concatenate()([logit, tf.zeros_like(logit)]))
+
+    return ModelSpec("scalar", build, (1,), "float32", 2)
+
+
+def square_loss(labels, logits, targets):
+    """Mean of (a x - y)^2 / 2, so that gradients are easy by hand."""
+    del targets
+    return tf.reduce_mean(tf.square(logits[:, 0] - tf.cast(labels, tf.float32)) / 2)
+
+
+def train(spec, config, weights, x, y, seed=(1, 2), rate=0.1, **kwargs):
+    return train_locally(
+        spec,
+        config,
+        tuple(tf.constant(w) for w in weights),
+        tf.constant(x),
+        tf.constant(y, tf.int32),
+        tf.constant(seed),
+        tf.constant(rate),
+        **kwargs,
+    )
+
+
+START = (np.array([[1.0]], np.float32),)
+
+
+def test_one_step_by_hand():
+    """a = 1, one batch of (x, y) = (2, 0), (1, 3): gradient mean of (a x - y) x = (4 - 2) / 2 = 1; a -> 1 - 0.1."""
+    config = LocalTrainingConfig(optimizer="sgd", batch_size=2)
+    result = train(build_scalar_spec(), config, START, [[2.0], [1.0]], [0, 3], loss_fn=square_loss)
+    np.testing.assert_allclose(result.weights_delta[0], [[-0.1]], rtol=1e-6)
+    assert float(result.num_trained) == 2 and bool(result.is_finite)
+    np.testing.assert_allclose(result.loss_sum, (4 + 4) / 2)  # squares 2^2 and (1 - 3)^2, halved, summed
+
+
+def test_momentum_by_hand():
+    """Two epochs of one example (1, 0) from a = 1: velocities 1 and 0.9 * 1 + 0.9 = 1.8; a = 1 - 0.1 - 0.18."""
+    config = LocalTrainingConfig(optimizer="sgd", momentum=0.9, epochs=2, batch_size=1)
+    result = train(build_scalar_spec(), config, START, [[1.0]], [0], loss_fn=square_loss)
+    np.testing.assert_allclose(result.weights_delta[0], [[-0.28]], rtol=1e-6)
+
+
+def test_proximal_term_by_hand():
+    """Second step from a = 0.9: gradient 0.9 + mu (0.9 - 1) = 0.9 - 0.2 with mu = 2; a = 0.9 - 0.07."""
+    config = LocalTrainingConfig(optimizer="sgd", epochs=2, batch_size=1, proximal_weight=2.0)
+    result = train(build_scalar_spec(), config, START, [[1.0]], [0], loss_fn=square_loss)
+    np.testing.assert_allclose(result.weights_delta[0], [[-0.17]], rtol=1e-5)
+
+
+def test_adam_equals_keras(linear_spec):
+    """One full-batch epoch a call, three epochs: the same weights as Keras's Adam on the same loss."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(12, 4)).astype(np.float32), rng.integers(0, 3, 12)
+    model = linear_spec.build()
+    start = model.get_weights()
+    config = LocalTrainingConfig(optimizer="adam", epochs=3, batch_size=12)
+    result = train(linear_spec, config, start, x, y, rate=0.05)
+    loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(tf.keras.optimizers.Adam(0.05, epsilon=1e-7), loss)
+    model.fit(x, y, batch_size=12, epochs=3, verbose=0)
+    for delta, after, before in zip(result.weights_delta, model.get_weights(), start, strict=True):
+        np.testing.assert_allclose(delta, after - before, atol=2e-5)
+
+
+def test_every_example_is_seen_once_an_epoch_and_the_last_batch_is_partial():
+    """With rate ~0 and inputs 1..5, the loss sums show which examples were seen: each once an epoch."""
+    x = np.arange(1.0, 6.0, dtype=np.float32)[:, np.newaxis]
+    config = LocalTrainingConfig(optimizer="sgd", epochs=2, batch_size=2)
+    result = train(build_scalar_spec(), config, START, x, np.zeros(5), rate=1e-12, loss_fn=square_loss)
+    np.testing.assert_allclose(result.loss_sum, 2 * (1 + 4 + 9 + 16 + 25) / 2)
+    assert float(result.num_trained) == 10
+
+
+@pytest.mark.parametrize(("steps", "expected"), [(1, 2), (3, 5), (4, 7), (7, 12)])
+def test_steps_count_batches_across_epochs(steps, expected):
+    """5 examples in batches of 2, 2, 1: steps 1, 3, 4, 7 see 2, 5, 7, 12 examples."""
+    config = LocalTrainingConfig(optimizer="sgd", steps=steps, batch_size=2)
+    result = train(build_scalar_spec(), config, START, np.ones((5, 1), np.float32), np.zeros(5), loss_fn=square_loss)
+    assert float(result.num_trained) == expected == count_examples_trained(config, 5)
+
+
+def test_a_client_without_examples_returns_zeros():
+    for config in (LocalTrainingConfig(), LocalTrainingConfig(steps=3)):
+        result = train(build_scalar_spec(), config, START, np.zeros((0, 1), np.float32), np.zeros(0))
+        np.testing.assert_array_equal(result.weights_delta[0], [[0.0]])
+        assert float(result.num_trained) == 0 and bool(result.is_finite)
+
+
+def test_an_update_that_is_not_finite_is_zeroed_and_flagged():
+    config = LocalTrainingConfig(optimizer="sgd", batch_size=1)
+    result = train(build_scalar_spec(), config, START, [[np.inf]], [0], loss_fn=square_loss)
+    assert not bool(result.is_finite)
+    np.testing.assert_array_equal(result.weights_delta[0], [[0.0]])
+    assert float(result.loss_sum) == float(result.num_trained) == 0
+
+
+def test_the_seed_decides_the_order_and_epochs_differ(linear_spec):
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(9, 4)).astype(np.float32), rng.integers(0, 3, 9)
+    start = [w.numpy() for w in linear_spec.build().weights]
+    config = LocalTrainingConfig(batch_size=2)
+    first, again = (train(linear_spec, config, start, x, y, seed=(1, 2)) for _ in range(2))
+    other = train(linear_spec, config, start, x, y, seed=(1, 3))
+    np.testing.assert_array_equal(first.weights_delta[0], again.weights_delta[0])
+    assert not np.array_equal(first.weights_delta[0], other.weights_delta[0])
+
+
+def test_targets_follow_their_examples():
+    """The target of an example is its own input: any mismatch of rows would make the loss positive."""
+
+    def mismatch(labels, logits, targets):
+        del labels
+        return tf.reduce_mean(tf.square(logits[:, 0] - targets[:, 0]))
+
+    x = np.arange(7.0, dtype=np.float32)[:, np.newaxis]
+    config = LocalTrainingConfig(optimizer="sgd", batch_size=3)
+    result = train(build_scalar_spec(), config, START, x, np.zeros(7), loss_fn=mismatch, targets=tf.constant(x))
+    np.testing.assert_allclose(result.loss_sum, 0.0, atol=1e-9)
+
+
+def test_predicted_logits_equal_the_model_in_batches(linear_spec):
+    model = linear_spec.build()
+    x = np.random.default_rng(0).normal(size=(1203, 4)).astype(np.float32)
+    weights = tuple(tf.constant(w.numpy()) for w in model.weights)
+    logits = predict_logits(linear_spec, weights, tf.constant(x))
+    np.testing.assert_allclose(logits, model(x), rtol=1e-5, atol=1e-5)
+    assert predict_logits(linear_spec, weights, tf.constant(x[:0])).shape == (0, 3)

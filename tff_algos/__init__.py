@@ -1,0 +1,1 @@
+"""Federated algorithms as TensorFlow Federated computations, and the parts that they share."""

@@ -1,0 +1,97 @@
+"""Weighted means of client updates by group, with one federated sum: the messages of a round and what is made of them.
+
+A *group* is a row of the aggregate: the only one (FedAvg), a cluster (FedSiKD, FL+HC) or a model. Each client adds
+its weighted update to the row of its group. A client whose update is not finite, or a padded place in the cohort, adds
+zeros and no weight; the mean is thus over those that count. BatchNorm's moving statistics are averaged like trained
+weights.
+"""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from tff_algos.local_training import LocalResult
+from tff_algos.weights import is_float
+
+
+class GroupTotals(NamedTuple):
+    """One client's message, and the sum of all messages.
+
+    Attributes:
+      deltas: sum of weight * update for each floating-point weight, shape (groups, *shape).
+      weight: sum of the weights, float32, shape (groups,).
+      squared_norm: sum of weight * squared norm of the update, float32, shape (groups,).
+      loss_sum: loss over all trained examples, float32.
+      num_trained: trained examples, each epoch counted, float32.
+      num_rejected: clients whose update was not finite, int32.
+    """
+
+    deltas: tuple[tf.Tensor, ...]
+    weight: tf.Tensor
+    squared_norm: tf.Tensor
+    loss_sum: tf.Tensor
+    num_trained: tf.Tensor
+    num_rejected: tf.Tensor
+
+
+class RoundTotals(NamedTuple):
+    """Scalars of a round: loss and examples as in GroupTotals, and the drift of the updates (see `compute_drift`)."""
+
+    loss_sum: tf.Tensor
+    num_trained: tf.Tensor
+    num_rejected: tf.Tensor
+    within_group_drift: tf.Tensor
+    total_drift: tf.Tensor
+
+
+def assign_to_group(result: LocalResult, group: tf.Tensor, weight: tf.Tensor, num_groups: int) -> GroupTotals:
+    """A client's message: its weighted update in the row of its group, zeros in the others."""
+    row = tf.one_hot(group, num_groups) * tf.where(result.is_finite, weight, 0.0)
+    squared_norm = tf.add_n([tf.reduce_sum(tf.square(delta)) for delta in result.weights_delta])
+    return GroupTotals(
+        deltas=tuple(_scale_rows(delta[tf.newaxis], row) for delta in result.weights_delta),
+        weight=row,
+        squared_norm=row * squared_norm,
+        loss_sum=result.loss_sum,
+        num_trained=result.num_trained,
+        num_rejected=tf.cast(~result.is_finite, tf.int32),
+    )
+
+
+def _scale_rows(values: tf.Tensor, factors: tf.Tensor) -> tf.Tensor:
+    """Multiplies row g of `values` (or its only row) by `factors[g]`."""
+    return values * tf.reshape(factors, (-1, *[1] * (len(values.shape) - 1)))
+
+
+def compute_group_means(totals: GroupTotals) -> tuple[tf.Tensor, ...]:
+    """Mean update of each group, shape (groups, *shape); zeros for a group in which nobody counted."""
+    return tuple(_scale_rows(delta, tf.math.divide_no_nan(1.0, totals.weight)) for delta in totals.deltas)
+
+
+def add_to_models(models: tuple[tf.Tensor, ...], updates: tuple[tf.Tensor, ...], rate: float) -> tuple[tf.Tensor, ...]:
+    """models + rate * updates for floating-point weights; integer weights stay. Shapes broadcast."""
+    remaining = iter(updates)
+    return tuple(model + rate * next(remaining) if is_float(model) else model for model in models)
+
+
+def compute_drift(totals: GroupTotals) -> tuple[tf.Tensor, tf.Tensor]:
+    """How far the clients' updates lie apart (FedSiKD, Theorem 1: sigma_k^2 and sigma^2).
+
+    With client weights p_i that sum to 1, update d_i, mean m_g of its group g and mean m of all:
+    within = sum_i p_i |d_i - m_g|^2 = sum_i p_i |d_i|^2 - sum_g p_g |m_g|^2, and total likewise with m. Both are
+    differences of sums, so they are floored at 0.
+
+    Returns:
+      (within-group drift, total drift), float32 scalars, squared length in weight space; 0 without clients.
+    """
+    share = tf.math.divide_no_nan(totals.weight, tf.reduce_sum(totals.weight))
+    mean_square = tf.math.divide_no_nan(tf.reduce_sum(totals.squared_norm), tf.reduce_sum(totals.weight))
+    means = compute_group_means(totals)
+    group_square = tf.add_n([tf.reduce_sum(tf.square(m), axis=range(1, len(m.shape))) for m in means])
+    all_square = tf.add_n([tf.reduce_sum(tf.square(tf.reduce_sum(_scale_rows(m, share), axis=0))) for m in means])
+    within = tf.maximum(mean_square - tf.reduce_sum(share * group_square), 0.0)
+    return within, tf.maximum(mean_square - all_square, 0.0)
+
+
+def summarize_totals(totals: GroupTotals) -> RoundTotals:
+    return RoundTotals(totals.loss_sum, totals.num_trained, totals.num_rejected, *compute_drift(totals))

@@ -1,0 +1,29 @@
+"""Reads a client's examples inside a TFF computation, from its shard; the arrays never leave the computation."""
+
+import tensorflow as tf
+
+from models.model_spec import ModelSpec
+
+
+def read_split(path: tf.Tensor, split: str, model_spec: ModelSpec) -> tuple[tf.Tensor, tf.Tensor]:
+    """The examples of one client and split, in any graph.
+
+    Args:
+      path: string scalar, `ClientShard.path`; "" (a padded place in a cohort) gives no examples.
+      split: "train", "validation" or "test".
+      model_spec: its `input_shape` and `input_dtype` are those of the shard.
+
+    Returns:
+      x, shape (examples, *input_shape), in the stored dtype, and y, int32, shape (examples,).
+    """
+    dtype = tf.as_dtype(model_spec.input_dtype)
+
+    def read():
+        x = tf.io.decode_raw(tf.io.read_file(tf.strings.join([path, f".{split}.x"])), dtype)
+        y = tf.io.decode_raw(tf.io.read_file(tf.strings.join([path, f".{split}.y"])), tf.int32)
+        return tf.reshape(x, (-1, *model_spec.input_shape)), y
+
+    def read_nothing():
+        return tf.zeros((0, *model_spec.input_shape), dtype), tf.zeros((0,), tf.int32)
+
+    return tf.cond(tf.strings.length(path) > 0, read, read_nothing)

@@ -1,0 +1,89 @@
+"""The clients of a round: what each is told, and cohort sizes that do not wear out the worker."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow_federated as tff
+
+from datasets.federated_data import FederatedData
+
+
+class ClientInput(NamedTuple):
+    """What a client is told in a round (CLIENTS-placed); its data it reads itself.
+
+    Attributes:
+      path: shard path prefix, `ClientShard.path`.
+      seed: int32, shape (2,).
+      group: row of the stacked models that it starts from, and of the aggregate that it adds to, int32.
+      weight: its weight in the mean of its group, float32.
+      learning_rate: of this round, float32.
+    """
+
+    path: str
+    seed: np.ndarray
+    group: np.int32
+    weight: np.float32
+    learning_rate: np.float32
+
+
+CLIENT_INPUT_TYPE = tff.StructWithPythonType(
+    [
+        ("path", np.str_),
+        ("seed", tff.TensorType(np.int32, (2,))),
+        ("group", np.int32),
+        ("weight", np.float32),
+        ("learning_rate", np.float32),
+    ],
+    ClientInput,
+)
+
+_PADDING = ClientInput("", np.zeros(2, np.int32), np.int32(0), np.float32(0.0), np.float32(0.0))
+
+
+def compute_padded_size(num_clients: int) -> int:
+    """The next of the sizes 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, ... (four an octave).
+
+    Each distinct number of clients makes the worker keep another executor with its threads for ever, so cohorts of
+    varying size are padded to few sizes; a padded place has no examples and costs next to nothing.
+    """
+    step = 2 ** max(num_clients.bit_length() - 3, 0)
+    return -(-num_clients // step) * step
+
+
+def pad_cohort(inputs: Sequence[ClientInput]) -> list[ClientInput]:
+    """The cohort with empty places up to its padded size; at least one place."""
+    return [*inputs, *[_PADDING] * (compute_padded_size(max(len(inputs), 1)) - len(inputs))]
+
+
+def build_client_inputs(
+    data: FederatedData,
+    clients: np.ndarray,
+    groups: np.ndarray,
+    weighting: str,
+    learning_rate: float,
+    seeds: Sequence[np.ndarray],
+) -> list[ClientInput]:
+    """What each client of a cohort is told, padded (see `pad_cohort`).
+
+    Args:
+      data: the federation.
+      clients: indices of the cohort, in ascending order.
+      groups: the row of each, shape (len(clients),).
+      weighting: "examples" (of its train split) or "equal".
+      learning_rate: of this round.
+      seeds: of each.
+    """
+    shards = [data.clients[index] for index in clients]
+    return pad_cohort(
+        [
+            ClientInput(
+                path=shard.path,
+                seed=seed,
+                group=np.int32(group),
+                weight=np.float32(shard.num_train if weighting == "examples" else 1),
+                learning_rate=np.float32(learning_rate),
+            )
+            for shard, group, seed in zip(shards, groups, seeds, strict=True)
+        ]
+    )

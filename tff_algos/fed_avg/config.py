@@ -1,0 +1,24 @@
+"""Settings of FedAvg. Imports no TensorFlow."""
+
+import dataclasses
+
+from tff_algos.config_fields import check, group, setting
+from tff_algos.local_training_config import LocalTrainingConfig
+
+
+@dataclasses.dataclass(frozen=True)
+class FedAvgConfig:
+    """FedAvg (McMahan et al. 2017, Algorithm 1); with a proximal weight it is FedProx (Li et al. 2020)."""
+
+    training: LocalTrainingConfig = group(LocalTrainingConfig, flag_prefix="")
+    cohort_size: int = setting(0, "Clients asked in a round; 0 means all (paper: max(C * K, 1)).", minimum=0)
+    participation: str = setting(
+        "fixed",
+        "fixed: exactly cohort_size clients a round; bernoulli: each client by chance, cohort_size on average.",
+        choices=("fixed", "bernoulli"),
+    )
+    client_weighting: str = setting("examples", "Weight of a client in the average.", choices=("examples", "equal"))
+    server_learning_rate: float = setting(1.0, "Factor on the averaged update; 1 is plain averaging.", above=0)
+
+    def __post_init__(self):
+        check(self)

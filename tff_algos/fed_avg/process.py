@@ -1,0 +1,118 @@
+"""FedAvg: Algorithm 1 of McMahan et al. 2017.
+
+"Communication-Efficient Learning of Deep Networks from Decentralized Data", AISTATS 2017.
+
+A round:
+1. The server draws a cohort (all clients by default) and broadcasts the global model.
+2. Each client of the cohort trains it on its own examples.
+3. The server adds the mean of the clients' updates, weighted by their examples, times its learning rate.
+
+| paper | here |
+|---|---|
+| K, C | `len(clients.clients)`, `cohort_size` / K |
+| E, B, eta | `training.epochs`, `training.batch_size`, `training.learning_rate` |
+| n_k | `ClientShard.num_train` |
+| w_t | `ServerState.models` |
+
+Limit cases: one client is plain training; `client_weighting="equal"` is an unweighted mean; a `proximal_weight` gives
+FedProx (Li et al. 2020, Eq. 2).
+
+Deviations from the paper: the local optimizer can be Adam, and the server can scale the mean update.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from datasets.federated_data import FederatedData
+from models.model_spec import ModelSpec
+from tff_algos.byte_ledger import compute_model_bytes
+from tff_algos.cohort import build_client_inputs
+from tff_algos.fed_avg.config import FedAvgConfig
+from tff_algos.grouped_round import build_grouped_round
+from tff_algos.local_training import count_examples_trained
+from tff_algos.process import FederatedProcess, RoundOutput, Weights, use_shared_model
+from tff_algos.round_metrics import build_common_metrics
+from tff_algos.seeds import derive_generator, derive_seed
+from tff_algos.virtual_clock import compute_client_seconds, compute_synchronous_round_s
+from tff_algos.weights import initialize_weights, stack_models, take_model
+
+
+class ServerState(NamedTuple):
+    """Everything that a resume needs.
+
+    Attributes:
+      round_num: rounds done, int32.
+      virtual_time_s: since the start, float64.
+      models: the global model, stacked alone along axis 0.
+    """
+
+    round_num: np.int32
+    virtual_time_s: np.float64
+    models: Weights
+
+
+def sample_cohort(num_clients: int, config: FedAvgConfig, seed: int, round_num: int) -> np.ndarray:
+    """Indices of the clients of a round, ascending; never empty. A function of (config, seed, round)."""
+    cohort_size = min(config.cohort_size or num_clients, num_clients)
+    generator = derive_generator(seed, "cohort", round_num)
+    if config.participation == "bernoulli":
+        drawn = np.flatnonzero(generator.random(num_clients) < cohort_size / num_clients)
+        if drawn.size:
+            return drawn
+        cohort_size = 1
+    return np.sort(generator.choice(num_clients, cohort_size, replace=False))
+
+
+def build_fed_avg_process(
+    model_spec: ModelSpec, clients: FederatedData, config: FedAvgConfig, seed: int
+) -> FederatedProcess:
+    """FedAvg as a process; needs a TFF context (see `launch.runtime`) when it runs.
+
+    Args:
+      model_spec: the model to train.
+      clients: the federation.
+      config: settings.
+      seed: of the first weights, the cohorts and the local training.
+    """
+    initial_weights = initialize_weights(model_spec, seed)
+    run_round = build_grouped_round(model_spec, config.training, initial_weights, 1, config.server_learning_rate)
+    model_bytes = compute_model_bytes(initial_weights)
+    examples_trained = np.array([count_examples_trained(config.training, n) for n in clients.num_train])
+
+    def initialize() -> ServerState:
+        return ServerState(np.int32(0), np.float64(0.0), stack_models([initial_weights]))
+
+    def run_next(state: ServerState) -> RoundOutput:
+        round_num = int(state.round_num) + 1
+        cohort = sample_cohort(len(clients.clients), config, seed, round_num)
+        inputs = build_client_inputs(
+            clients,
+            cohort,
+            np.zeros_like(cohort),
+            config.client_weighting,
+            config.training.round_learning_rate(round_num),
+            [derive_seed(seed, "training", round_num, index) for index in cohort],
+        )
+        models, totals = run_round(state.models, inputs)
+        seconds = compute_client_seconds(clients.profiles, cohort, examples_trained[cohort], model_bytes, model_bytes)
+        virtual_time_s = state.virtual_time_s + compute_synchronous_round_s(seconds)
+        sent = len(cohort) * model_bytes
+        metrics = build_common_metrics(totals, virtual_time_s, len(cohort), sent, sent)
+        metrics["total_drift"] = float(totals.total_drift)
+        return RoundOutput(ServerState(np.int32(round_num), np.float64(virtual_time_s), tuple(models)), metrics)
+
+    def get_models(state: ServerState) -> dict[str, Weights]:
+        return {"global": take_model(state.models, 0)}
+
+    def client_model(state: ServerState) -> list[str]:
+        del state
+        return ["global"] * len(clients.clients)
+
+    return FederatedProcess(
+        initialize=initialize,
+        next=run_next,
+        get_models=get_models,
+        client_model=client_model,
+        personalize=use_shared_model(get_models, client_model),
+    )

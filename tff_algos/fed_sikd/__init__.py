@@ -1,0 +1,1 @@
+"""FedSiKD: clients clustered by statistics of their data, a teacher distilled into students in each cluster."""

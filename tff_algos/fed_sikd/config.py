@@ -1,0 +1,60 @@
+"""Settings of FedSiKD and of its baseline with random clusters. Imports no TensorFlow."""
+
+import dataclasses
+
+from tff_algos.config_fields import ConfigError, check, group, setting
+from tff_algos.local_training_config import LocalTrainingConfig
+
+
+@dataclasses.dataclass(frozen=True)
+class FedSiKDConfig:
+    """FedSiKD; the paper prints only the batch size, the number of clients and the rounds, the rest is chosen."""
+
+    student: LocalTrainingConfig = group(LocalTrainingConfig, flag_prefix="student_")
+    teacher_training: LocalTrainingConfig = group(LocalTrainingConfig, flag_prefix="teacher_")
+    clustering: str = setting(
+        "kmeans", "kmeans: by the clients' statistics; random: at random (RandomCluster).", choices=("kmeans", "random")
+    )
+    statistics: str = setting(
+        "scalar",
+        "Statistics of Eq. (1): scalar, over all values of a client; per_feature, for each feature.",
+        choices=("scalar", "per_feature"),
+    )
+    num_clusters: int = setting(4, "Number of clusters k; 0 lets the three indices choose.", minimum=0)
+    max_clusters: int = setting(8, "Largest k that the indices may choose.", minimum=2)
+    teacher: str = setting(
+        "leader",
+        "leader: one client of the cluster trains the teacher alone (paper); cluster: all its members do, federated.",
+        choices=("leader", "cluster"),
+    )
+    leader: str = setting(
+        "examples",
+        "The leader is the client with the most examples, or the fastest device.",
+        choices=("examples", "speed"),
+    )
+    label_weight: float = setting(
+        0.5, "Weight w of the cross-entropy; 1 - w is the distillation's. 1 means no teacher.", minimum=0, maximum=1
+    )
+    temperature: float = setting(3.0, "Temperature T of the distillation.", above=0)
+    temperature_squared: bool = setting(False, "Multiply the distillation term by T^2 (Hinton et al. 2015).")
+    distillation_inputs: str = setting(
+        "logits",
+        "What is divided by T: logits, or probabilities as in the authors' published code.",
+        choices=("logits", "probabilities"),
+    )
+    weighting: str = setting(
+        "equal",
+        "Average in a cluster and over clusters: equal (as printed), or by examples.",
+        choices=("equal", "examples"),
+    )
+    privacy_epsilon: float = setting(
+        0.0, "Epsilon of the Gaussian mechanism on the statistics; 0 shares them as they are.", minimum=0
+    )
+    privacy_delta: float = setting(1e-5, "Delta of the Gaussian mechanism.", above=0, below=1)
+
+    def __post_init__(self):
+        check(self)
+        if self.num_clusters == 0 and self.clustering == "random":
+            raise ConfigError(
+                "num_clusters", 0, "a number at least 1, since random clusters have no indices to choose by"
+            )

@@ -1,0 +1,107 @@
+"""How the clients' statistics reach the server: computed inside each client's computation, with noise if asked for.
+
+Without privacy a client returns its mean, standard deviation and skewness (Eq. 1). With privacy it returns its noisy
+moment vector, from which the server derives them (see `privacy`).
+"""
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from datasets.federated_data import FederatedData
+from models.model_spec import ModelSpec
+from tff_algos.client_data import read_split
+from tff_algos.config_fields import ConfigError
+from tff_algos.fed_sikd import privacy
+from tff_algos.fed_sikd.config import FedSiKDConfig
+from tff_algos.fed_sikd.statistics import compute_moment_sums, compute_statistics, statistics_from_moments
+from tff_algos.seeds import derive_seed
+
+_BYTES_OF_VALUE = 8  # statistics travel as float64
+
+
+@dataclasses.dataclass(frozen=True)
+class StatisticsSharing:
+    """The exchange before the first round.
+
+    Attributes:
+      collect: () -> what the clients share, float64, shape (clients, columns): their means, then their standard
+        deviations, then their skewnesses.
+      bytes_up: what all clients send together, in bytes.
+      spent_epsilon: the epsilon that it costs each client at `privacy_delta`; None without privacy.
+    """
+
+    collect: Callable[[], np.ndarray]
+    bytes_up: int
+    spent_epsilon: float | None
+
+
+def build_statistics_sharing(
+    model_spec: ModelSpec, clients: FederatedData, config: FedSiKDConfig, seed: int
+) -> StatisticsSharing:
+    """The exchange under `config`; `collect` needs a TFF context.
+
+    Raises:
+      ConfigError: privacy is asked for and the data set has no known feature range.
+    """
+    num_columns = 1 if config.statistics == "scalar" else int(np.prod(model_spec.input_shape))
+    bytes_of_column = 3 * len(clients.clients) * _BYTES_OF_VALUE
+    if not config.privacy_epsilon:
+
+        def compute_exact(x, noise_seed):
+            del noise_seed
+            return compute_statistics(_preprocess(model_spec, x), config.statistics)
+
+        compute = _build_client_computation(compute_exact, model_spec)
+        return StatisticsSharing(lambda: _run(compute, clients, seed), bytes_of_column * num_columns, None)
+    feature_range = clients.preprocessing.feature_range
+    if feature_range is None:
+        raise ConfigError(
+            "privacy_epsilon",
+            config.privacy_epsilon,
+            "0 for this data set, whose values have no known range to clip to",
+        )
+    noise_multiplier = privacy.calibrate_noise_multiplier(config.privacy_epsilon, config.privacy_delta)
+    deviation = noise_multiplier * privacy.compute_sensitivity(num_columns)
+
+    def compute_noisy_moments(x, noise_seed):
+        normalized = privacy.normalize_features(_preprocess(model_spec, x), feature_range)
+        return privacy.add_noise(compute_moment_sums(normalized, config.statistics), deviation, noise_seed)
+
+    compute = _build_client_computation(compute_noisy_moments, model_spec)
+
+    def collect():
+        statistics = [statistics_from_moments(row, config.statistics) for row in _run(compute, clients, seed)]
+        return np.stack([privacy.restore_units(row, feature_range).ravel() for row in statistics])
+
+    bytes_up = bytes_of_column * num_columns + len(clients.clients) * _BYTES_OF_VALUE  # the moments and the count
+    return StatisticsSharing(collect, bytes_up, privacy.spent_epsilon(noise_multiplier, config.privacy_delta))
+
+
+def _preprocess(model_spec: ModelSpec, x: tf.Tensor) -> tf.Tensor:
+    return tf.ensure_shape(model_spec.preprocess(x), (None, *model_spec.input_shape))
+
+
+def _build_client_computation(compute: Callable[[tf.Tensor, tf.Tensor], tf.Tensor], model_spec: ModelSpec) -> Callable:
+    """The computation {<path, seed>}@CLIENTS -> {float64 vector}@CLIENTS of `compute(examples, seed)`."""
+    client_type = tff.StructWithPythonType([np.str_, tff.TensorType(np.int32, (2,))], tuple)
+
+    @tff.tensorflow.computation(client_type)
+    def client_work(client):
+        path, seed = client
+        x, _ = read_split(path, "train", model_spec)
+        return tf.reshape(compute(x, seed), [-1])
+
+    @tff.federated_computation(tff.FederatedType(client_type, tff.CLIENTS))
+    def share(clients):
+        return tff.federated_map(client_work, clients)
+
+    return share
+
+
+def _run(share: Callable, clients: FederatedData, seed: int) -> np.ndarray:
+    inputs = [(shard.path, derive_seed(seed, "privacy noise", client=shard.index)) for shard in clients.clients]
+    return np.stack([np.asarray(vector, np.float64) for vector in share(inputs)])

@@ -1,0 +1,117 @@
+"""The students' half of a FedSiKD round, as a TFF computation: the clusters' teachers distilled into the student."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from models.model_spec import ModelSpec
+from tff_algos.aggregation import (
+    GroupTotals,
+    RoundTotals,
+    add_to_models,
+    assign_to_group,
+    compute_group_means,
+    summarize_totals,
+)
+from tff_algos.client_data import read_split
+from tff_algos.cohort import CLIENT_INPUT_TYPE
+from tff_algos.fed_sikd.config import FedSiKDConfig
+from tff_algos.fed_sikd.distillation import distillation_loss
+from tff_algos.local_training import cross_entropy_loss, predict_logits, train_locally
+from tff_algos.process import Weights
+from tff_algos.weights import build_stacked_type
+
+
+class StudentTotals(NamedTuple):
+    """A client's message of the student round, and the sum of all.
+
+    Attributes:
+      updates: as in GroupTotals, a row a cluster.
+      teacher_correct: train examples that the cluster's teacher classifies correctly, float32.
+      num_examples: train examples, float32.
+    """
+
+    updates: GroupTotals
+    teacher_correct: tf.Tensor
+    num_examples: tf.Tensor
+
+
+class StudentRoundTotals(NamedTuple):
+    """Scalars of a student round: the shared ones, and the accuracy of the teachers on their members' train splits."""
+
+    totals: RoundTotals
+    teacher_accuracy: tf.Tensor
+
+
+def compute_global_update(totals: GroupTotals, weighting: str) -> tuple[tf.Tensor, ...]:
+    """Mean of the cluster means, each shape (1, *shape): over clusters equally as printed, or by their weights.
+
+    A cluster none of whose members counted has no say.
+    """
+    weight = totals.weight if weighting == "examples" else tf.cast(totals.weight > 0, tf.float32)
+    share = tf.math.divide_no_nan(weight, tf.reduce_sum(weight))
+    return tuple(tf.tensordot(share, mean, axes=1) for mean in compute_group_means(totals))
+
+
+def build_student_round(
+    model_spec: ModelSpec, config: FedSiKDConfig, student: Weights, teacher: Weights, num_clusters: int
+) -> Callable:
+    """The computation of steps 2 to 4 of the round.
+
+    Functional type: (<student, teachers>@SERVER, {ClientInput}@CLIENTS) -> <student@SERVER, StudentRoundTotals@SERVER>.
+    With `label_weight` 1 there is no teacher: `teacher` is empty, and the loss is the cross-entropy.
+    """
+    student_type = tff.StructWithPythonType([tff.TensorType(a.dtype.type, a.shape) for a in student], tuple)
+    models_type = tff.StructWithPythonType([student_type, build_stacked_type(teacher, num_clusters)], tuple)
+
+    def compute_loss(labels, logits, teacher_logits):
+        return distillation_loss(
+            labels,
+            logits,
+            teacher_logits,
+            label_weight=config.label_weight,
+            temperature=config.temperature,
+            temperature_squared=config.temperature_squared,
+            distillation_inputs=config.distillation_inputs,
+        )
+
+    @tff.tensorflow.computation(models_type, CLIENT_INPUT_TYPE)
+    def client_work(models, client):
+        start, teachers = models
+        x, y = read_split(client.path, "train", model_spec)
+        loss_fn, teacher_logits, teacher_correct = cross_entropy_loss, None, tf.constant(0.0)
+        if teacher:
+            own_teacher = tuple(stacked[client.group] for stacked in teachers)
+            loss_fn, teacher_logits = compute_loss, predict_logits(model_spec.teacher, own_teacher, x)
+            predicted = tf.argmax(teacher_logits, axis=1, output_type=tf.int32)
+            teacher_correct = tf.reduce_sum(tf.cast(tf.equal(predicted, y), tf.float32))
+        result = train_locally(
+            model_spec,
+            config.student,
+            tuple(start),
+            x,
+            y,
+            client.seed,
+            client.learning_rate,
+            loss_fn=loss_fn,
+            targets=teacher_logits,
+        )
+        updates = assign_to_group(result, client.group, client.weight, num_clusters)
+        return StudentTotals(updates, teacher_correct, tf.cast(tf.shape(y)[0], tf.float32))
+
+    @tff.tensorflow.computation(student_type, client_work.type_signature.result)
+    def server_update(student, totals):
+        accuracy = totals.teacher_correct / totals.num_examples
+        update = compute_global_update(totals.updates, config.weighting)
+        return add_to_models(student, update, 1.0), StudentRoundTotals(summarize_totals(totals.updates), accuracy)
+
+    @tff.federated_computation(
+        tff.FederatedType(models_type, tff.SERVER), tff.FederatedType(CLIENT_INPUT_TYPE, tff.CLIENTS)
+    )
+    def run_round(models, clients):
+        messages = tff.federated_map(client_work, (tff.federated_broadcast(models), clients))
+        return tff.federated_map(server_update, (models[0], tff.federated_sum(messages)))
+
+    return run_round

@@ -1,0 +1,22 @@
+"""Settings of FL+HC. Imports no TensorFlow."""
+
+import dataclasses
+
+from tff_algos.config_fields import check, group, setting
+from tff_algos.local_training_config import LocalTrainingConfig
+
+
+@dataclasses.dataclass(frozen=True)
+class FLHCConfig:
+    """FL+HC (Briggs et al. 2020, Algorithm 1)."""
+
+    training: LocalTrainingConfig = group(LocalTrainingConfig, flag_prefix="")
+    clustering_round: int = setting(1, "FedAvg rounds before the clients are clustered (Briggs et al.: n).", minimum=1)
+    distance_threshold: float = setting(
+        0.0, "Cut of the tree, Euclidean distance between updates; 0 cuts at num_clusters instead.", minimum=0
+    )
+    num_clusters: int = setting(4, "Number of clusters if distance_threshold is 0.", minimum=1)
+    client_weighting: str = setting("examples", "Weight of a client in its cluster.", choices=("examples", "equal"))
+
+    def __post_init__(self):
+        check(self)

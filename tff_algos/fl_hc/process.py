@@ -1,0 +1,190 @@
+"""FL+HC: Briggs et al. 2020, "Federated learning with hierarchical clustering of local updates to improve training on
+non-IID data", Algorithm 1; a baseline of FedSiKD.
+
+1. `clustering_round` rounds of FedAvg with all clients.
+2. At the start of the next round, each client trains the global model and sends its update; the server clusters the
+   updates (agglomerative, average linkage, Euclidean) at a distance threshold or into a number of clusters.
+3. From then on (that round included), FedAvg inside each cluster, independently; each starts from the global model.
+
+| paper | here |
+|---|---|
+| n | `clustering_round` |
+| T, P (linkage), D (distance) | `distance_threshold`, "average", Euclidean |
+| Delta w_k | the rows that `cluster_updates` gets |
+| w^c | rows of `ServerState.models` |
+
+Before the clustering all clients belong to cluster 0, and there is one model. Limit case: one cluster is FedAvg.
+
+Deviations from the paper:
+- The exchange of step 2 is counted in the bytes and the time of the round that it opens.
+- Every client takes part in every round (the paper samples a fraction inside each cluster).
+- A number of clusters can be given in place of the threshold, whose scale depends on the model.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from datasets.federated_data import FederatedData
+from models.model_spec import ModelSpec
+from tff_algos.byte_ledger import compute_model_bytes
+from tff_algos.client_data import read_split
+from tff_algos.cluster_labels import count_clusters
+from tff_algos.cohort import CLIENT_INPUT_TYPE, ClientInput, build_client_inputs
+from tff_algos.fl_hc.clustering import cluster_updates
+from tff_algos.fl_hc.config import FLHCConfig
+from tff_algos.grouped_round import build_grouped_round
+from tff_algos.local_training import count_examples_trained, train_locally
+from tff_algos.process import FederatedProcess, RoundOutput, Weights, use_shared_model
+from tff_algos.round_metrics import build_common_metrics
+from tff_algos.seeds import derive_seed
+from tff_algos.virtual_clock import compute_client_seconds, compute_synchronous_round_s
+from tff_algos.weights import build_stacked_type, initialize_weights, stack_models, take_model
+
+# A call's result must stay well below the 2 GB that a message of the worker can carry.
+_MAX_RESULT_BYTES = 2**28
+
+
+class ServerState(NamedTuple):
+    """Everything that a resume needs.
+
+    Attributes:
+      round_num: rounds done, int32.
+      virtual_time_s: since the start, float64.
+      models: the cluster models, stacked along axis 0; one before the clustering.
+      assignments: the cluster of each client, int32, shape (clients,).
+    """
+
+    round_num: np.int32
+    virtual_time_s: np.float64
+    models: Weights
+    assignments: np.ndarray
+
+
+def build_local_updates(model_spec: ModelSpec, config: FLHCConfig, example_weights: Weights) -> Callable:
+    """The computation (models@SERVER, {ClientInput}@CLIENTS) -> {flattened update, float32}@CLIENTS."""
+    models_type = build_stacked_type(example_weights, 1)
+
+    @tff.tensorflow.computation(models_type, CLIENT_INPUT_TYPE)
+    def client_work(models, client):
+        x, y = read_split(client.path, "train", model_spec)
+        start = tuple(model[0] for model in models)
+        result = train_locally(model_spec, config.training, start, x, y, client.seed, client.learning_rate)
+        return tf.concat([tf.reshape(delta, [-1]) for delta in result.weights_delta], axis=0)
+
+    @tff.federated_computation(
+        tff.FederatedType(models_type, tff.SERVER), tff.FederatedType(CLIENT_INPUT_TYPE, tff.CLIENTS)
+    )
+    def compute_updates(models, clients):
+        return tff.federated_map(client_work, (tff.federated_broadcast(models), clients))
+
+    return compute_updates
+
+
+@dataclasses.dataclass(frozen=True, eq=False)  # compared by identity, which the cache below needs
+class _FLHC:
+    """The process's functions, over what stays the same from round to round."""
+
+    model_spec: ModelSpec
+    clients: FederatedData
+    config: FLHCConfig
+    seed: int
+    initial_weights: Weights
+
+    @property
+    def everyone(self) -> np.ndarray:
+        return np.arange(len(self.clients.clients))
+
+    def initialize(self) -> ServerState:
+        assignments = np.zeros(len(self.everyone), np.int32)
+        return ServerState(np.int32(0), np.float64(0.0), stack_models([self.initial_weights]), assignments)
+
+    @functools.cache  # noqa: B019 - the computations of a run live as long as the run
+    def build_round(self, num_clusters: int) -> Callable:
+        return build_grouped_round(self.model_spec, self.config.training, self.initial_weights, num_clusters)
+
+    def build_inputs(self, state: ServerState, indices: np.ndarray, purpose: str) -> list[ClientInput]:
+        round_num = int(state.round_num) + 1
+        seeds = [derive_seed(self.seed, purpose, round_num, index) for index in indices]
+        rate = self.config.training.round_learning_rate(round_num)
+        groups = state.assignments[indices]
+        return build_client_inputs(self.clients, indices, groups, self.config.client_weighting, rate, seeds)
+
+    def cluster(self, state: ServerState) -> ServerState:
+        """Step 2: the clients in clusters, each with a copy of the global model."""
+        compute_updates = build_local_updates(self.model_spec, self.config, self.initial_weights)
+        size = max(_MAX_RESULT_BYTES // compute_model_bytes(self.initial_weights), 1)
+        updates = []
+        for start in range(0, len(self.everyone), size):
+            part = self.everyone[start : start + size]
+            results = compute_updates(state.models, self.build_inputs(state, part, "clustering"))
+            updates.extend(np.asarray(update) for update in results[: len(part)])
+        assignments = cluster_updates(np.stack(updates), self.config.distance_threshold, self.config.num_clusters)
+        models = stack_models([take_model(state.models, 0)] * count_clusters(assignments))
+        return state._replace(models=models, assignments=assignments)
+
+    def next(self, state: ServerState) -> RoundOutput:
+        exchanges = 1
+        if state.round_num == self.config.clustering_round:
+            state, exchanges = self.cluster(state), 2
+        num_clusters = count_clusters(state.assignments)
+        inputs = self.build_inputs(state, self.everyone, "training")
+        models, totals = self.build_round(num_clusters)(state.models, inputs)
+        virtual_time_s = np.float64(state.virtual_time_s + exchanges * self.compute_exchange_s())
+        sent = exchanges * len(self.everyone) * compute_model_bytes(self.initial_weights)
+        metrics = build_common_metrics(totals, virtual_time_s, len(self.everyone), sent, sent)
+        metrics["num_clusters"] = num_clusters
+        metrics["within_cluster_drift"] = float(totals.within_group_drift)
+        metrics["total_drift"] = float(totals.total_drift)
+        round_num = np.int32(state.round_num + 1)
+        new_state = ServerState(round_num, virtual_time_s, tuple(models), state.assignments)
+        return RoundOutput(new_state, metrics)
+
+    def compute_exchange_s(self) -> float:
+        """Virtual seconds until every client has received, trained and sent a model once."""
+        model_bytes = compute_model_bytes(self.initial_weights)
+        num_examples = [count_examples_trained(self.config.training, n) for n in self.clients.num_train]
+        profiles = self.clients.profiles
+        seconds = compute_client_seconds(profiles, self.everyone, np.array(num_examples), model_bytes, model_bytes)
+        return compute_synchronous_round_s(seconds)
+
+    def get_models(self, state: ServerState) -> dict[str, Weights]:
+        return {f"cluster_{i}": take_model(state.models, i) for i in range(count_clusters(state.assignments))}
+
+    def client_model(self, state: ServerState) -> list[str]:
+        return [f"cluster_{cluster}" for cluster in state.assignments]
+
+    def client_columns(self, state: ServerState) -> dict[str, list]:
+        return {"cluster": state.assignments.tolist()}
+
+    def summarize(self, state: ServerState) -> dict:
+        sizes = np.bincount(state.assignments).tolist()
+        return {"num_clusters": len(sizes), "cluster_sizes": sizes}
+
+
+def build_fl_hc_process(
+    model_spec: ModelSpec, clients: FederatedData, config: FLHCConfig, seed: int
+) -> FederatedProcess:
+    """FL+HC as a process; needs a TFF context (see `launch.runtime`) when it runs.
+
+    Args:
+      model_spec: the model that every cluster trains.
+      clients: the federation; all clients take part in every round.
+      config: settings.
+      seed: of the first weights and the local training.
+    """
+    functions = _FLHC(model_spec, clients, config, seed, initialize_weights(model_spec, seed))
+    return FederatedProcess(
+        initialize=functions.initialize,
+        next=functions.next,
+        get_models=functions.get_models,
+        client_model=functions.client_model,
+        personalize=use_shared_model(functions.get_models, functions.client_model),
+        summarize=functions.summarize,
+        client_columns=functions.client_columns,
+    )
