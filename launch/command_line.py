@@ -32,6 +32,6 @@ def format_command_help(usage: str, values: absl_flags.FlagValues) -> str:
     lines = [usage, ""]
     for name in values:
         flag = values[name]
-        default = "" if flag.default in (None, "") else f" [{flag.default_as_str.strip(chr(39))}]"
+        default = "" if flag.default in (None, "", []) else f" [{flag.default_as_str.strip(chr(39))}]"
         lines.append(f"  --{name}{default}\n      {flag.help}")
     return "\n".join(lines)

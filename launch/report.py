@@ -58,7 +58,7 @@ class Report(NamedTuple):
 def define_flags() -> absl_flags.FlagValues:
     """The flags of this command."""
     values = absl_flags.FlagValues()
-    absl_flags.DEFINE_enum("tables", None, list(REPORTS), f"Paper: {', '.join(REPORTS)}.", flag_values=values)
+    absl_flags.DEFINE_enum("tables", None, list(REPORTS), "The paper whose tables are compared.", flag_values=values)
     absl_flags.DEFINE_string("runs_dir", "runs", "Folder with the run folders, at any depth.", flag_values=values)
     absl_flags.DEFINE_string("output", "", "Folder for .md and .csv; empty: only print.", flag_values=values)
     absl_flags.DEFINE_bool("figure", False, "Draw accuracy by round as well, into --output.", flag_values=values)

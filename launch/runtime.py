@@ -88,8 +88,9 @@ def run_tff(
 ) -> Iterator[Runtime]:
     """Starts or joins TFF workers and makes them TFF's default context; stops its own workers at the end.
 
-    A worker listens on all network interfaces and runs any graph that it is sent, without authentication: TFF's
-    binary has no option against that.
+    Enter it in the main thread and compute there: TFF's default context belongs to a thread, and our workers end with
+    the thread that started them. A worker listens on all network interfaces and runs any graph that it is sent,
+    without authentication: TFF's binary has no option against that.
 
     Args:
       log_path: where our worker and TensorFlow's start-up write, appended to. A second worker gets `<stem>_2`.

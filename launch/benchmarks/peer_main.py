@@ -21,7 +21,7 @@ from launch.benchmarks.workloads import Workload
 
 
 def main(request: str) -> int:
-    """Serves rounds until "quit". `request` is JSON: the peer's module and options, workload (fields), folder, answer_fd."""
+    """Serves rounds until "quit". `request` is JSON: module, options, workload, folder, answer_fd."""
     asked = json.loads(request)
     os.set_inheritable(asked["answer_fd"], False)
     commands: queue.Queue[str] = queue.Queue()

@@ -1,0 +1,244 @@
+"""`python -m launch.doctor` says whether this machine can train, and how to mend what is missing.
+
+It prints versions, cores, memory, disk, whether a worker starts and answers, and where the data sets lie.
+`--clean` empties the cache of client shards instead. Exit codes: 0 all is well, 1 something must be mended, 2 the
+request was wrong, 130 stopped by Ctrl-C.
+"""
+
+import contextlib
+import importlib.metadata
+import os
+import platform
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import psutil
+from absl import flags as absl_flags
+from packaging.requirements import Requirement
+
+from datasets.arrays import DatasetError
+from datasets.catalog import DATASET_NAMES, locate
+from datasets.shards import clean_shard_dir, default_shard_dir
+from launch.command_line import format_command_help, parse_command
+from launch.flags import HELP_FLAGS, FlagError
+from launch.runtime import READY_TIMEOUT_S, WorkerError, check_address, quiet_tensorflow, run_tff
+
+PROGRAM = "python -m launch.doctor"
+DISTRIBUTION = "federated-suite"
+MIN_MEMORY_BYTES = 2 * 1024**3
+MIN_DISK_BYTES = 1024**3
+
+
+class Finding(NamedTuple):
+    """One line of the diagnosis; `mend` says what to do, and is "" if nothing must be done."""
+
+    topic: str
+    text: str
+    mend: str = ""
+
+
+def check_python() -> Finding:
+    """The Python version and the machine; the lock file holds packages for one kind only."""
+    text = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    if sys.version_info[:2] != (3, 11):
+        return Finding(
+            "python", text, "TensorFlow Federated 0.87 is locked for Python 3.11; install it, then make setup"
+        )
+    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+        return Finding("python", text, "TensorFlow Federated's worker runs on x86-64 Linux only")
+    return Finding("python", text)
+
+
+def check_libraries() -> Finding:
+    """Versions of the libraries in use, held to what `setup.py` asks for."""
+    try:
+        declared = [Requirement(line) for line in importlib.metadata.requires(DISTRIBUTION) or ()]
+    except importlib.metadata.PackageNotFoundError:
+        return Finding("libraries", f"{DISTRIBUTION} is not installed", "run make setup")
+    found, wrong = [], []
+    for requirement in declared:
+        if requirement.marker and not requirement.marker.evaluate({"extra": ""}):
+            continue
+        version = find_version(requirement.name)
+        found.append(f"{requirement.name} {version or 'missing'}")
+        if version is None or version not in requirement.specifier:
+            wrong.append(requirement.name)
+    mend = f"wrong or missing: {', '.join(wrong)}; run make setup" if wrong else ""
+    return Finding("libraries", ", ".join(found), mend)
+
+
+def find_version(distribution: str) -> str | None:
+    """The installed version of a distribution; None if it is not there."""
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def check_memory() -> Finding:
+    """Cores that this process may use, and the machine's memory."""
+    memory = psutil.virtual_memory()
+    num_cores = len(os.sched_getaffinity(0))
+    text = f"{num_cores} cores, {format_gigabytes(memory.total)} memory, {format_gigabytes(memory.available)} available"
+    mend = "close other programs, or train on fewer clients" if memory.available < MIN_MEMORY_BYTES else ""
+    return Finding("machine", text, mend)
+
+
+def check_disk(shard_dir: str) -> Finding:
+    """Room where runs go (here) and where client shards go."""
+    free_bytes = {folder: shutil.disk_usage(find_existing(folder)).free for folder in (os.getcwd(), shard_dir)}
+    text = ", ".join(f"{format_gigabytes(free)} free for {folder}" for folder, free in free_bytes.items())
+    mend = (
+        f"make room, or empty the shard cache: {PROGRAM} --clean" if min(free_bytes.values()) < MIN_DISK_BYTES else ""
+    )
+    return Finding("disk", text, mend)
+
+
+def find_existing(folder: str) -> str:
+    """The folder, or the nearest one above it that exists."""
+    folder = os.path.abspath(folder)
+    while not os.path.exists(folder):
+        folder = os.path.dirname(folder)
+    return folder
+
+
+def format_gigabytes(num_bytes: float) -> str:
+    return f"{num_bytes / 1024**3:.1f} GiB"
+
+
+def check_worker(addresses: Sequence[str], timeout_s: float = READY_TIMEOUT_S) -> Finding:
+    """Whether a worker, ours or those at `addresses`, is there and computes 1 + 1 within `timeout_s` seconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        log_path = os.path.join(folder, "worker.log")
+        try:
+            with quiet_tensorflow(log_path):
+                import tensorflow_federated  # noqa: F401  (not to count its seconds against the worker)
+            seconds = time_answer(addresses, log_path, timeout_s)
+        except ImportError as error:
+            return Finding("worker", f"TensorFlow Federated cannot be imported: {error}", "run make setup")
+        except WorkerError as error:
+            mend = (
+                "start the worker there, and check its port" if addresses else "run make setup again; memory may lack"
+            )
+            return Finding("worker", "\n".join(filter(None, (str(error), error.log_tail))), mend)
+        except TimeoutError:
+            return Finding("worker", f"no answer within {timeout_s:g} s", "see whether other programs use all cores")
+    where = ", ".join(addresses) or "of our own"
+    return Finding("worker", f"{where}: starts and answers in {seconds:.1f} s")
+
+
+def time_answer(addresses: Sequence[str], log_path: str, timeout_s: float) -> float:
+    """Seconds until the workers have computed. Raises WorkerError or TimeoutError."""
+    start_s = time.monotonic()
+    with run_tff(log_path, addresses, ready_timeout_s=timeout_s) as runtime:
+        num_clients = len(runtime.addresses)
+        with limit_time(max(start_s + timeout_s - time.monotonic(), 0.1)):
+            if compute_in_workers(num_clients) != 2 * num_clients:
+                raise WorkerError("the worker computes wrongly")
+    return time.monotonic() - start_s
+
+
+@contextlib.contextmanager
+def limit_time(timeout_s: float) -> Iterator[None]:
+    """Raises TimeoutError in the block after `timeout_s` seconds. For the main thread only."""
+
+    def give_up(signal_number, frame):
+        raise TimeoutError
+
+    previous = signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, timeout_s)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+def compute_in_workers(num_clients: int) -> int:
+    """1 + 1 at each client, summed."""
+    import numpy as np
+    import tensorflow_federated as tff
+
+    add_one = tff.tensorflow.computation(lambda x: x + 1, np.int32)
+    add_and_sum = tff.federated_computation(
+        lambda values: tff.federated_sum(tff.federated_map(add_one, values)), tff.FederatedType(np.int32, tff.CLIENTS)
+    )
+    return int(add_and_sum([1] * num_clients))
+
+
+def check_dataset(name: str, data_dir: str | None) -> Finding:
+    """Where a data set lies. One that is missing is no fault: it is downloaded when it is needed."""
+    return Finding(f"data: {name}", locate(name, data_dir).description)
+
+
+def diagnose(data_dir: str | None, shard_dir: str, addresses: Sequence[str]) -> Iterator[Finding]:
+    """All findings, the quick ones first."""
+    yield check_python()
+    yield check_libraries()
+    yield check_memory()
+    yield check_disk(shard_dir)
+    for name in DATASET_NAMES:
+        yield check_dataset(name, data_dir)
+    yield check_worker(addresses)
+
+
+def define_flags() -> absl_flags.FlagValues:
+    """The flags of this command."""
+    values = absl_flags.FlagValues()
+    data_dir = os.environ.get("FL_DATA_DIR", "")
+    absl_flags.DEFINE_string("data_dir", data_dir, "Folder of the data sets' files.", flag_values=values)
+    absl_flags.DEFINE_string("shard_dir", default_shard_dir(), "Cache folder of client shards.", flag_values=values)
+    absl_flags.DEFINE_list("workers", [], "Workers elsewhere to ask, each host:port.", flag_values=values)
+    absl_flags.DEFINE_bool("clean", False, "Empty the cache of client shards, and do nothing else.", flag_values=values)
+    return values
+
+
+def parse_request(argv: Sequence[str]) -> absl_flags.FlagValues:
+    """Reads the command line, without the program's name. Raises FlagError."""
+    values = define_flags()
+    if parse_command(values, argv):
+        raise FlagError("nothing is expected after --")
+    try:
+        values.workers = [check_address(address) for address in values.workers]
+    except ValueError as error:
+        raise FlagError(f"--workers: {error}") from None
+    return values
+
+
+def print_finding(finding: Finding) -> bool:
+    """Prints a finding and what mends it; returns whether all is well."""
+    print(f"{'MEND' if finding.mend else 'ok':5}{finding.topic:14}{finding.text}", flush=True)
+    if finding.mend:
+        print(f"{'':19}-> {finding.mend}", flush=True)
+    return not finding.mend
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line `argv` (by default this program's) and returns the exit code."""
+    arguments = sys.argv[1:] if argv is None else argv
+    if any(argument in HELP_FLAGS for argument in arguments):
+        print(format_command_help(f"{PROGRAM} [--clean]", define_flags()))
+        return 0
+    try:
+        values = parse_request(arguments)
+        shard_dir = os.path.abspath(os.path.expanduser(values.shard_dir))
+        if values.clean:
+            print(f"freed {clean_shard_dir(shard_dir) / 1e6:.1f} MB in {shard_dir}")
+            return 0
+        findings = diagnose(values.data_dir or None, shard_dir, values.workers)
+        all_well = [print_finding(finding) for finding in findings]
+        return 0 if all(all_well) else 1
+    except (FlagError, DatasetError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

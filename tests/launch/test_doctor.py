@@ -1,0 +1,99 @@
+"""The diagnosis of this machine, of a broken one, and emptying the shard cache."""
+
+import contextlib
+import importlib.metadata
+import os
+import signal
+import socket
+
+import numpy as np
+import pytest
+
+from datasets.shards import open_or_write_entry
+from launch import doctor
+from launch.runtime import WorkerError
+
+
+def test_this_machine_is_well(capsys, tmp_path):
+    assert doctor.main([f"--data_dir={tmp_path}", f"--shard_dir={tmp_path / 'no' / 'such'}"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    topics = [
+        "python",
+        "libraries",
+        "machine",
+        "disk",
+        "data: digits",
+        "data: mnist",
+        "data: har",
+        "data: npz",
+        "worker",
+    ]
+    assert [line[5:19].rstrip() for line in lines] == topics
+    assert all(line.startswith("ok ") for line in lines)
+    assert "tensorflow-federated 0.87.0" in lines[1]
+    assert "starts and answers in" in lines[-1]
+
+
+def test_a_worker_that_does_not_answer_must_be_mended():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        finding = doctor.check_worker([f"127.0.0.1:{silent.getsockname()[1]}"], timeout_s=0.3)
+    assert "no TFF worker answers at 127.0.0.1:" in finding.text
+    assert finding.mend.startswith("start the worker there")
+
+
+def test_a_worker_that_hangs_is_given_up(monkeypatch):
+    run_tff = doctor.run_tff
+
+    @contextlib.contextmanager
+    def run_stopped_tff(log_path, addresses, ready_timeout_s):
+        with run_tff(log_path, addresses) as runtime:
+            os.kill(runtime.pids[0], signal.SIGSTOP)
+            yield runtime
+
+    monkeypatch.setattr(doctor, "run_tff", run_stopped_tff)
+    assert doctor.check_worker([], timeout_s=3.0).text == "no answer within 3 s"
+
+
+def test_a_worker_that_dies_shows_its_log(monkeypatch):
+    def fail(addresses, log_path, timeout_s):
+        raise WorkerError("it died", "last words")
+
+    monkeypatch.setattr(doctor, "time_answer", fail)
+    assert doctor.check_worker([]).text == "it died\nlast words"
+
+
+def test_a_missing_library_must_be_mended(monkeypatch):
+    def find_version(distribution):
+        if distribution == "numpy":
+            raise importlib.metadata.PackageNotFoundError(distribution)
+        return {"tensorflow": "2.15.0"}.get(distribution, "0.87.0" if "federated" in distribution else "0.7.5")
+
+    monkeypatch.setattr(importlib.metadata, "version", find_version)
+    finding = doctor.check_libraries()
+    assert "numpy missing" in finding.text
+    assert finding.mend == "wrong or missing: numpy, tensorflow; run make setup"
+
+
+def test_clean_empties_the_shard_cache_and_nothing_else(capsys, tmp_path):
+    arrays = np.zeros((100_000, 2), np.float32), np.zeros(100_000, np.int32)
+    splits = {"train": arrays, "validation": arrays, "test": arrays}
+    entry, _ = open_or_write_entry(str(tmp_path), "0" * 64, lambda: [splits])
+    (tmp_path / "mine.txt").write_text("keep me")
+    assert doctor.main(["--clean", f"--shard_dir={tmp_path}"]) == 0
+    assert capsys.readouterr().out == f"freed 3.6 MB in {tmp_path}\n"
+    assert not os.path.exists(entry)
+    assert (tmp_path / "mine.txt").exists()
+
+
+@pytest.mark.parametrize("argument", ["--clear", "--clean=perhaps", "now", "--workers=host"])
+def test_a_wrong_request_is_one_line_and_exit_code_2(capsys, argument):
+    assert doctor.main([argument]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("error: ")
+    assert captured.err.count("\n") == 1
+
+
+def test_help_lists_the_flags(capsys):
+    assert doctor.main(["--help"]) == 0
+    assert "--clean" in capsys.readouterr().out

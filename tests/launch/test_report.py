@@ -1,0 +1,72 @@
+"""The command `launch.report` from its arguments to its files."""
+
+import csv
+import subprocess
+import sys
+
+import pytest
+
+from launch.report import main
+
+CELLS = ("fedsikd_mnist_alpha0.1", "fedavg_mnist_alpha0.1", "fl_hc_mnist_alpha0.1", "random_cluster_mnist_alpha0.1")
+
+
+@pytest.fixture
+def runs_dir(tmp_path, write_run):
+    for experiment, accuracy in zip(CELLS, (0.9, 0.6, 0.5, 0.4), strict=True):
+        for seed in range(2):
+            write_run(tmp_path / "runs", experiment, seed, rounds=5, accuracy=accuracy)
+    write_run(tmp_path / "runs", "fedsikd_har_alpha0.1", 0, rounds=1, arguments=["--fedsikd_label_weight=0.1"])
+    return tmp_path / "runs"
+
+
+def test_the_report_is_printed_and_written(runs_dir, tmp_path, capsys):
+    assert main(["--tables=fedsikd", f"--runs_dir={runs_dir}", f"--output={tmp_path / 'out'}", "--figure"]) == 0
+    printed = capsys.readouterr()
+    assert "|  | ours (n = 2) | 91.00 ± 0.00 | 92.00 ± 0.00 |" in printed.out
+    assert "| MNIST, highly skewed: FedSiKD outperforms the baselines | contradict it | reproduced |" in printed.out
+    assert "not counted: " in printed.err and "--fedsikd_label_weight=0.1, not 0.5" in printed.err
+    names = ["fedsikd.md", "fedsikd_claims.csv", "fedsikd_tables.csv", "figure_3.png"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == names
+    with open(tmp_path / "out" / "fedsikd_tables.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 64 + 320
+    assert [row["ours_mean"] for row in rows if row["algo"] == "fedsikd" and row["round"] == "70"] == [""] * 4
+
+
+def test_an_empty_folder_gives_a_report_of_what_is_not_run(tmp_path, capsys):
+    assert main(["--tables=fedsikd", f"--runs_dir={tmp_path}"]) == 0
+    assert "reproduced |" not in capsys.readouterr().out.replace("not reproduced |", "reproduced |")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "--tables is missing"),
+        (["--tables=nope"], "nope"),
+        (["--tables=fedsikd", "--runs_dir=/no/such"], "no such folder"),
+        (["--tables=fedsikd", "--runs_dir=.", "--figure"], "--figure needs --output"),
+        (["--table=fedsikd"], "did you mean --tables?"),
+        (["--tables=fedsikd", "stray"], "stray: expected flags only"),
+    ],
+)
+def test_a_wrong_request_is_one_line_and_exit_code_2(arguments, message, capsys):
+    assert main(arguments) == 2
+    printed = capsys.readouterr()
+    assert message in printed.err
+    assert printed.err.count("\n") == 1
+
+
+def test_an_output_that_cannot_be_written_is_one_line(runs_dir, tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert main(["--tables=fedsikd", f"--runs_dir={runs_dir}", f"--output={tmp_path / 'file'}"]) == 1
+    assert "cannot write there" in capsys.readouterr().err
+
+
+def test_help_is_quick_and_imports_nothing_heavy():
+    code = (
+        "import sys, launch.report as r; r.main(['--help']); print(sys.modules.keys() & {'tensorflow', 'matplotlib'})"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20)
+    assert run.stdout.splitlines()[-1] == "set()"
+    assert "--runs_dir [runs]" in run.stdout

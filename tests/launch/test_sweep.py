@@ -1,0 +1,218 @@
+"""The sweep on real processes that stand in for training, and its decisions on run folders with made-up numbers."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from launch import sweep
+from launch.flags import FlagError
+from launch.run_folder import RunFolderError
+
+ROOT = pathlib.Path(__file__).parents[2]
+CELL = "fedsikd_mnist_alpha0.1"
+FLAGFILE = ROOT / "launch" / "experiments" / f"{CELL}.flags"
+RIVAL = FLAGFILE.with_name("fedavg_mnist_alpha0.1.flags")
+
+
+def parse(tmp_path, *arguments):
+    return sweep.parse_tasks([f"--runs_dir={tmp_path}", *arguments])
+
+
+def test_every_flagfile_with_every_seed(tmp_path):
+    tasks = parse(tmp_path, f"--flagfiles={FLAGFILE},{RIVAL}", "--seeds=0,7", "--rounds=5", "--", "--data_dir=there")
+    assert [task.name for task in tasks] == [
+        f"{CELL}, seed 0",
+        "fedavg_mnist_alpha0.1, seed 0",
+        f"{CELL}, seed 7",
+        "fedavg_mnist_alpha0.1, seed 7",
+    ]
+    assert tasks[2].run_dir == tmp_path / CELL / "seed_7"
+    assert (tasks[2].config.rounds, tasks[2].config.seed, tasks[2].config.data_dir) == (5, 7, "there")
+    command = sweep.build_command(tasks[2])
+    assert command[1:4] == ["-m", "launch.train", f"--flagfile={FLAGFILE}"]
+    assert {"--seed=7", f"--run_dir={tasks[2].run_dir}", "--rounds=5", "--data_dir=there"} <= set(command)
+    assert "--resume" not in command
+
+
+def test_patterns_are_expanded_and_overlaps_count_once(tmp_path):
+    tasks = parse(tmp_path, f"--flagfiles={FLAGFILE.parent}/*_mnist_alpha0.1.flags,{FLAGFILE}")
+    assert len(tasks) == 4
+    assert tasks[0].config.rounds == 70
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "--flagfiles is missing"),
+        (["--flagfiles=nothing*.flags"], "no file is named nothing"),
+        ([f"--flagfiles={FLAGFILE}", "--seeds=a"], "seed"),
+        ([f"--flagfiles={FLAGFILE}", "--seeds="], "--seeds is empty"),
+        ([f"--flagfiles={FLAGFILE}", "--seeds=-1"], "seed"),
+        ([f"--flagfiles={FLAGFILE}", "--rounds=0"], "rounds"),
+        ([f"--flagfiles={FLAGFILE}", "--", "--seed=3"], "does not set itself"),
+        ([f"--flagfiles={FLAGFILE}", "--", "--nope=3"], "unknown flag"),
+        ([f"--flagfiles={FLAGFILE},{RIVAL}", "--", "--fedsikd_temperature=1"], "belongs to --algo=fedsikd"),
+    ],
+)
+def test_a_wrong_request_is_one_line_and_exit_code_2(tmp_path, arguments, message, capsys):
+    assert sweep.main([f"--runs_dir={tmp_path}", *arguments]) == 2
+    printed = capsys.readouterr()
+    assert message in printed.err
+    assert printed.err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_two_flagfiles_of_one_name_are_refused(tmp_path):
+    (tmp_path / FLAGFILE.name).write_text(FLAGFILE.read_text())
+    with pytest.raises(FlagError, match="would share a run folder"):
+        parse(tmp_path, f"--flagfiles={FLAGFILE},{tmp_path / FLAGFILE.name}")
+
+
+def task_of(tmp_path, rounds, *extra):
+    [task] = parse(tmp_path, f"--flagfiles={FLAGFILE}", f"--rounds={rounds}", "--", *extra)
+    return task
+
+
+def test_a_run_is_finished_with_as_many_rounds_as_asked_for(tmp_path, write_run):
+    assert not sweep.is_finished(task_of(tmp_path, 5))
+    write_run(tmp_path, CELL, seed=0, rounds=5)
+    assert sweep.is_finished(task_of(tmp_path, 5))
+    assert sweep.is_finished(task_of(tmp_path, 3))
+    assert not sweep.is_finished(task_of(tmp_path, 6))
+    assert sweep.is_finished(task_of(tmp_path, 6, "--target_accuracy=0.5"))  # reached in round 5, with 0.55
+    assert not sweep.is_finished(task_of(tmp_path, 6, "--target_accuracy=0.6"))
+
+
+def test_a_broken_run_is_resumed(tmp_path, write_run):
+    write_run(tmp_path, CELL, seed=0, rounds=2, is_finished=False)
+    task = task_of(tmp_path, 5)
+    assert not sweep.is_finished(task)
+    assert sweep.build_command(task)[-1] == "--resume"
+
+
+def test_a_run_with_other_settings_is_not_touched(tmp_path, write_run):
+    write_run(tmp_path, CELL, seed=0, rounds=5, arguments=["--fedsikd_temperature=1"])
+    with pytest.raises(RunFolderError, match=r"--fedsikd_temperature=1.0, not 3.0"):
+        sweep.is_finished(task_of(tmp_path, 5))
+
+
+def test_the_sweep_goes_on_after_a_failure_and_says_so(tmp_path, write_run, capsys):
+    write_run(tmp_path, CELL, seed=1, rounds=5)
+    write_run(tmp_path, CELL, seed=3, rounds=5, arguments=["--fedsikd_temperature=1"])
+    tasks = parse(tmp_path, f"--flagfiles={FLAGFILE}", "--seeds=0,1,2,3,4", "--rounds=5")
+    trained = []
+
+    def train(task):
+        trained.append(task.config.seed)
+        return 2 if task.config.seed == 0 else 0
+
+    failures = sweep.run_sweep(tasks, train)
+    assert trained == [0, 2, 4]
+    assert len(failures) == 2
+    assert failures[0].startswith(f"{CELL}, seed 0: exit code 2")
+    assert "other settings" in failures[1]
+    shown = capsys.readouterr().out
+    assert f"[2/5] {CELL}, seed 1: finished before" in shown
+    assert "left" in shown
+
+
+def test_what_an_unstarted_run_left_is_removed_but_nothing_else(tmp_path):
+    run_dir = tmp_path / "seed_0"
+    run_dir.mkdir()
+    (run_dir / ".lock").write_text("")
+    (run_dir / "worker.log").write_text("noise")
+    sweep._remove_unstarted(run_dir)
+    assert not run_dir.exists()
+    run_dir.mkdir()
+    (run_dir / "thesis.txt").write_text("dear")
+    with pytest.raises(RunFolderError, match=r"thesis\.txt"):
+        sweep._remove_unstarted(run_dir)
+    assert (run_dir / "thesis.txt").exists()
+
+
+STAND_IN = """
+import json, pathlib, signal, sys, time
+from launch import sweep
+
+CHILD = '''
+import pathlib, signal, sys, time
+run_dir = pathlib.Path(sys.argv[1])
+run_dir.mkdir(parents=True)
+(run_dir / "pid").write_text(str(__import__("os").getpid()))
+try:
+    time.sleep(60)
+except KeyboardInterrupt:
+    (run_dir / "checkpoint").write_text("kept")
+    sys.exit(130)
+'''
+sweep.build_command = lambda task: [sys.executable, "-c", CHILD, str(task.run_dir)]
+sys.exit(sweep.main(sys.argv[1:]))
+"""
+
+
+@pytest.fixture
+def sweep_with_stand_in(tmp_path):
+    """A sweep whose first run sleeps; yields (process, folder of that run) once it sleeps."""
+    command = [sys.executable, "-c", STAND_IN, f"--flagfiles={FLAGFILE}", f"--runs_dir={tmp_path}"]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    run_dir = tmp_path / CELL / "seed_0"
+    wait_until(lambda: (run_dir / "pid").exists() and (run_dir / "pid").read_text())
+    yield process, run_dir
+    process.kill()
+    process.communicate()
+
+
+def wait_until(condition, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)
+
+
+def is_alive(pid):
+    try:
+        state = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_stopping_lets_the_run_keep_its_checkpoint_and_says_how_to_go_on(sweep_with_stand_in, number):
+    process, run_dir = sweep_with_stand_in
+    os.kill(process.pid, number)
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert (run_dir / "checkpoint").read_text() == "kept"
+    assert errors.startswith("stopped; go on with: python -m launch.sweep --flagfiles=")
+    assert errors.count("\n") == 1
+
+
+def test_no_run_outlives_a_killed_sweep(sweep_with_stand_in):
+    process, run_dir = sweep_with_stand_in
+    pid = int((run_dir / "pid").read_text())
+    assert is_alive(pid)
+    process.kill()
+    wait_until(lambda: not is_alive(pid))
+
+
+def test_help_is_quick_and_imports_no_tensorflow():
+    code = "import sys, launch.sweep as s; s.main(['--help']); print(sys.modules.keys() & {'tensorflow', 'sklearn'})"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20, cwd=ROOT)
+    assert run.stdout.splitlines()[-1] == "set()"
+    assert "--seeds [0]" in run.stdout
+
+
+def test_the_stored_config_decides_not_the_folder_name(tmp_path, write_run):
+    run_dir = write_run(tmp_path, CELL, seed=0, rounds=5)
+    stored = json.loads((run_dir / "config.json").read_text())
+    stored["flags"]["seed"] = 4
+    (run_dir / "config.json").write_text(json.dumps(stored))
+    with pytest.raises(RunFolderError, match="--seed=4, not 0"):
+        sweep.is_finished(task_of(tmp_path, 5))
