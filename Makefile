@@ -34,5 +34,5 @@ lock:
 
 # What can be made again in seconds; .venv and runs/ stay.
 clean:
-	@rm -rf build .pytest_cache .ruff_cache .hypothesis .venv.log
+	@rm -rf build .pytest_cache .ruff_cache .hypothesis
 	@find . -path ./.venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,12 +1,12 @@
 #!/bin/sh
 # Makes .venv with exactly the packages of requirements.lock and this project, unless that is done already.
-# `make` calls it. PYTHON names another Python 3.11. Every failure is one line; pip's own words are in .venv.log.
+# `make` calls it. PYTHON names another Python 3.11. Every failure is one line; pip's own words are in .venv/setup.log.
 set -u
 cd "$(dirname "$0")" || exit 1
 
 stamp=.venv/setup_done
 unfinished=.venv/setup_unfinished
-log=.venv.log
+log=.venv/setup.log
 python=.venv/bin/python
 
 fail() {
@@ -28,14 +28,14 @@ find_python() {
     return 1
 }
 
-# What the environment is made from: the lock, the project's metadata, and where it lies (an editable install points there).
+# What the environment is made from: the lock, the project's metadata, and the folder that an editable install points to.
 compute_digest() {
-    { cat requirements.lock setup.py pyproject.toml && pwd; } | sha256sum
+    { cat requirements.lock setup.py && pwd; } | sha256sum
 }
 
 # One line for what stopped pip, from its log.
 explain() {
-    if grep -qE 'NewConnectionError|NameResolutionError|ConnectTimeoutError|ReadTimeoutError|ProxyError|Max retries exceeded' "$log"; then
+    if grep -qE 'NewConnectionError|NameResolutionError|Connect(ion|Timeout)Error|ReadTimeoutError|ProxyError' "$log"; then
         echo "no network: a package could not be downloaded"
     elif grep -q 'No space left on device' "$log"; then
         echo "the disk is full; about 4 GB are needed"
@@ -46,9 +46,26 @@ explain() {
     fi
 }
 
+make_environment() {
+    base=$(find_python) ||
+        fail "no Python 3.11 found, which TensorFlow Federated 0.87 needs; install it, or name it: make setup PYTHON=<path>"
+    mkdir .venv 2>/dev/null && touch "$unfinished" || fail "cannot write into $(pwd)"
+    "$base" -m venv .venv >"$log" 2>&1 ||
+        fail "$base cannot make a virtual environment (Debian, Ubuntu: apt install python3.11-venv); whole log: $log"
+}
+
+# An environment of an older lock is brought up to date in place. If pip refuses, it has left that one as it was.
+reuse_environment() {
+    is_python_3_11 "$python" || fail ".venv is no working Python 3.11 environment; delete it and run make again"
+    touch "$unfinished" 2>/dev/null || fail "cannot write into .venv"
+    : >"$log"
+    is_reused=yes
+}
+
 install() {
-    PIP_USER=0 PIP_DISABLE_PIP_VERSION_CHECK=1 "$python" -m pip --no-input install --no-deps "$@" >>"$log" 2>&1 ||
-        fail "$(explain) (whole log: $log); then run make again"
+    PIP_USER=0 PIP_DISABLE_PIP_VERSION_CHECK=1 "$python" -m pip --no-input install --no-deps "$@" >>"$log" 2>&1 && return
+    [ -z "$is_reused" ] || rm -f "$unfinished"
+    fail "$(explain); mend that and run make again (whole log: $log)"
 }
 
 exec 9<setup.py
@@ -61,22 +78,10 @@ fi
 
 [ "$(uname -s) $(uname -m)" = "Linux x86_64" ] ||
     fail "TensorFlow Federated 0.87 runs on x86-64 Linux only, and this is $(uname -s) on $(uname -m)"
-[ ! -e "$unfinished" ] || rm -rf .venv
-if [ -e .venv ]; then
-    is_python_3_11 "$python" || fail ".venv is not a working Python 3.11 environment; delete it and run make again"
-else
-    base=$(find_python) ||
-        fail "no Python 3.11 found, which TensorFlow Federated 0.87 needs; install it, or name it: make setup PYTHON=<path>"
-fi
-echo "setting up .venv: 83 packages, 2.4 GB on disk, a few minutes (log: $log)"
-: >"$log"
-if [ ! -e .venv ]; then
-    mkdir .venv && : >"$unfinished" || fail "cannot make .venv here"
-    "$base" -m venv .venv >>"$log" 2>&1 ||
-        fail "$base cannot make a virtual environment; on Debian and Ubuntu: apt install python3.11-venv (whole log: $log)"
-else
-    : >"$unfinished" || fail "cannot write into .venv"
-fi
+is_reused=
+[ ! -e "$unfinished" ] || rm -rf .venv # a set-up was killed: nobody knows what is missing
+if [ -e .venv ]; then reuse_environment; else make_environment; fi
+echo "setting up .venv: $(grep -c '==' requirements.lock) packages, 2.4 GB on disk, a few minutes (log: $log)"
 install --require-hashes -r requirements.lock
 install --no-build-isolation -e .
 echo "$digest" >"$stamp"

@@ -1,12 +1,13 @@
 """One training run from its config to its run folder; knows no algorithm by name."""
 
 import contextlib
+import pathlib
 import shlex
 import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
@@ -16,21 +17,25 @@ from launch.experiment_config import ExperimentConfig
 from launch.federation import build_spec, load_federated_data
 from launch.flags import PROGRAM
 from launch.progress import Progress, format_duration, say
-from launch.run_folder import RoundTable, RunFolder, RunFolderError, check_run_folder, open_run_folder, write_config
+from launch.run_folder import (
+    RoundTable,
+    RunFolder,
+    RunFolderError,
+    RunStopped,
+    check_run_folder,
+    describe_data,
+    open_run_folder,
+    write_config,
+)
 from launch.runtime import WorkerError, run_tff
 from tff_algos.process import COMMON_METRICS, FederatedProcess, State
+
+if TYPE_CHECKING:
+    from models.model_spec import ModelSpec
 
 EVALUATION_METRICS = ("test_loss", "test_accuracy", "client_test_accuracy", "client_validation_accuracy")
 
 EvaluateState = Callable[[State], dict[str, float]]
-
-
-class RunStopped(Exception):
-    """A run that ended before its time; the message is one line and says how to go on."""
-
-    def __init__(self, message: str, exit_code: int):
-        super().__init__(message)
-        self.exit_code = exit_code
 
 
 def run_experiment(config: ExperimentConfig) -> dict[str, Any]:
@@ -42,9 +47,12 @@ def run_experiment(config: ExperimentConfig) -> dict[str, Any]:
     """
     check_run_folder(config)
     data = load_federated_data(config)
-    with _open_folder(config) as folder, _stop_in_one_line(folder):
-        with run_tff(str(folder.worker_log), config.worker_addresses) as runtime:
-            return _run(config, folder, data, runtime.worker_memory_bytes)
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(_open_folder(config))
+        stack.enter_context(_stop_in_one_line(folder))
+        announce_data(config, folder, data)
+        runtime = stack.enter_context(run_tff(str(folder.worker_log), config.worker_addresses))
+        return _run(config, folder, data, runtime.worker_memory_bytes)
 
 
 @contextlib.contextmanager
@@ -53,7 +61,7 @@ def _open_folder(config: ExperimentConfig) -> Iterator[RunFolder]:
     temporary = None
     if config.smoke and not config.run_dir:
         temporary = tempfile.mkdtemp(prefix="federated_smoke_")
-        folder = RunFolder(temporary, is_new=True)
+        folder = RunFolder(pathlib.Path(temporary), is_new=True)
     else:
         folder = open_run_folder(config)
     try:
@@ -71,7 +79,7 @@ def _stop_in_one_line(folder: RunFolder) -> Iterator[None]:
     except KeyboardInterrupt:
         raise RunStopped(f"stopped; {_say_how_to_go_on(folder)}", 130) from None
     except WorkerError as error:
-        raise RunStopped(f"{error}; {_say_how_to_go_on(folder)}", 1) from error
+        raise RunStopped(f"error: {error}; {_say_how_to_go_on(folder)}", 1) from error
 
 
 def _say_how_to_go_on(folder: RunFolder) -> str:
@@ -93,7 +101,7 @@ def _run(
     from launch.checkpoints import Checkpoints
     from launch.tensorboard_log import TensorBoardLog
 
-    spec = build_spec(config, data)
+    spec = build_spec(config, describe_data(data))
     process = ALGORITHMS[config.algo].load_builder()(spec, data, config.algorithm, config.seed)
     write_config(folder, config, data)
     evaluate = evaluation.build_evaluator(spec)
@@ -103,7 +111,7 @@ def _run(
         validation = evaluation.compute_client_accuracy(process, state, data, evaluate, "validation")
         return {**measured, "client_validation_accuracy": validation}
 
-    announce(config, folder, data, spec)
+    announce_model(spec)
     checkpoints = Checkpoints(folder.checkpoints)
     loop = RoundLoop(config, folder, process, checkpoints, evaluate_state, worker_memory_bytes)
     tensorboard = TensorBoardLog(folder.tensorboard, loop.metrics)
@@ -114,6 +122,8 @@ def _run(
         checkpoints.close()
     summary = results.write_results(folder, config, data, spec, process, state, evaluate)
     plots.draw_run(folder.path)
+    names = [client.name for client in data.clients]
+    plots.draw_partition(data.label_counts, data.class_names, names, folder.path / "plots" / "partition.png")
     say_result(config, folder, summary)
     return summary
 
@@ -199,34 +209,37 @@ def build_metrics_row(round_num: int, metrics: dict[str, float], evaluation: dic
     return {"round": round_num, **common, **measured, **own}
 
 
-def announce(config: ExperimentConfig, folder: RunFolder, data: FederatedData, spec: Any) -> None:
-    """Says what is being trained on."""
+def announce_data(config: ExperimentConfig, folder: RunFolder, data: FederatedData) -> None:
+    """Says what is being trained, on what, and where it goes; TensorFlow's start takes a while after that."""
     sizes = data.num_train
-    test = f"{len(data.test_y):,} test examples"
-    kind = " (random numbers: a smoke run)" if config.smoke and config.dataset != "npz" else ""
-    say(f"data    {data.dataset}{kind}: {sizes.sum():,} train and {test}, {data.num_classes} classes")
-    say(f"clients {len(data.clients)}, {config.partition} partition, {sizes.min():,} to {sizes.max():,} examples each")
+    source = "random numbers of its shape (a smoke run)" if config.smoke and config.dataset != "npz" else data.dataset
+    say(f"run      {config.algo}, {config.rounds} rounds, seed {config.seed}, in {folder.path}")
+    say(f"data     {source}: {sizes.sum():,} train and {len(data.test_y):,} test examples, {data.num_classes} classes")
+    say(f"clients  {len(data.clients)}, {config.partition} partition, {sizes.min():,} to {sizes.max():,} examples each")
+
+
+def announce_model(spec: "ModelSpec") -> None:
+    """Says what is trained."""
     models = [f"{spec.name} ({spec.build().count_params():,} parameters)"]
     if spec.teacher is not None:
-        models.append(f"teacher {spec.teacher.name} ({spec.teacher.build().count_params():,})")
-    say(f"model   {', '.join(models)}")
-    say(f"run     {config.algo}, {config.rounds} rounds, seed {config.seed}, in {folder.path}")
+        models.append(f"its teacher {spec.teacher.name} ({spec.teacher.build().count_params():,})")
+    say(f"model    {', '.join(models)}")
 
 
 def say_result(config: ExperimentConfig, folder: RunFolder, summary: dict[str, Any]) -> None:
     """Says what came out, and what to type next."""
     final, best = summary["final"], summary["best"]
     duration = format_duration(summary["train_seconds"])
-    say(f"done    {summary['rounds']} rounds in {duration}: test accuracy {_format(final['test_accuracy'])} "
+    say(f"done     {summary['rounds']} rounds in {duration}: test accuracy {_format(final['test_accuracy'])} "
         f"(best {_format(best['test_accuracy'])} in round {best['round']}), "
         f"clients' own test accuracy {_format(final['client_test_accuracy'])}")  # fmt: skip
     if config.smoke and not config.run_dir:
-        say("next    leave out --smoke; the smoke run's folder is removed")
+        say("next     leave out --smoke; the smoke run's folder is removed")
         return
     path = shlex.quote(str(folder.path))
-    say(f"next    python -m launch.evaluate --run_dir={path}")
-    say(f"        {resume_command(folder)} --rounds={2 * config.rounds}")
-    say(f"        tensorboard --logdir={shlex.quote(str(folder.tensorboard))}")
+    say(f"next     python -m launch.evaluate --run_dir={path}")
+    say(f"         {resume_command(folder)} --rounds={2 * config.rounds}")
+    say(f"         tensorboard --logdir={shlex.quote(str(folder.tensorboard))}")
 
 
 def _format(accuracy: float | None) -> str:

@@ -15,6 +15,7 @@ from launch.algorithms import ALGORITHMS, Algorithm
 from launch.runtime import check_address
 from models.model_names import ACTIVATIONS, MODEL_NAMES, ModelError, check_model_name
 from tff_algos.config_fields import ConfigError, Setting, check, setting
+from tff_algos.local_training_config import LocalTrainingConfig
 
 SMOKE_ROUNDS = 2
 SMOKE_CLIENTS = 4
@@ -52,8 +53,10 @@ class ExperimentConfig:
     )
     teacher_model: str = setting("auto", "Teacher model, named likewise.")
     activation: str = setting("linear", "Activation of the convolutions; the paper prints none.", choices=ACTIVATIONS)
-    batch_size: int = setting(32, "Examples in a mini-batch; the last one of an epoch may be smaller.", minimum=1)
-    rounds: int = setting(15, "Rounds of training.", minimum=1)
+    batch_size: int = setting(
+        LocalTrainingConfig.batch_size, "Examples in a mini-batch; the last one of an epoch may be smaller.", minimum=1
+    )
+    rounds: int = setting(20, "Rounds of training.", minimum=1)
     rounds_per_evaluation: int = setting(1, "Rounds between two evaluations; the last is always evaluated.", minimum=1)
     rounds_per_checkpoint: int = setting(1, "Rounds between two checkpoints; the last is always kept.", minimum=1)
     target_accuracy: float = setting(0.0, "Stop at this test accuracy; 0 means never.", minimum=0, maximum=1)

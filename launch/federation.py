@@ -1,6 +1,7 @@
 """Makes the data and the model that a config asks for: where data sets and models meet."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from datasets.arrays import make_random_arrays
 from datasets.catalog import load_arrays
@@ -34,8 +35,12 @@ def load_federated_data(config: ExperimentConfig) -> FederatedData:
     return build_federated_data(arrays, settings, config.shard_dir or default_shard_dir())
 
 
-def build_spec(config: ExperimentConfig, data: FederatedData) -> "ModelSpec":
+def build_spec(config: ExperimentConfig, data: Mapping[str, Any]) -> "ModelSpec":
     """The model of a run.
+
+    Args:
+      config: what was asked for.
+      data: `run_folder.describe_data` of the data, or the same as read from `config.json`.
 
     Raises:
       ModelError: the model does not exist, cannot be built, or does not fit the data.
@@ -44,11 +49,11 @@ def build_spec(config: ExperimentConfig, data: FederatedData) -> "ModelSpec":
 
     return build_model_spec(
         config.model,
-        data.input_shape,
-        data.input_dtype,
-        data.num_classes,
-        data.preprocessing.scale,
-        data.preprocessing.offset,
+        tuple(data["input_shape"]),
+        data["input_dtype"],
+        len(data["class_names"]),
+        data["scale"],
+        data["offset"],
         config.activation,
         config.teacher_model,
     )

@@ -225,11 +225,11 @@ def _draw_clusters(clients: Mapping[str, np.ndarray], title: str, path: pathlib.
                 marker=MARKERS[i % len(MARKERS)],
                 edgecolor="white",
                 linewidth=0.6,
-                label=f"{cluster:g} ({members.sum()} clients)",
+                label=f"{cluster:g} ({members.sum()})",
             )
         ax.set(xlabel="first principal component of the statistics", ylabel="second principal component")
         ax.set_title(f"Clients in the plane of their statistics\n{title}")
-        ax.legend(title="cluster", loc="center left", bbox_to_anchor=(1, 0.5))
+        ax.legend(title="cluster (clients)", loc="center left", bbox_to_anchor=(1, 0.5))
         return _save(figure, path)
 
 

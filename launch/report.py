@@ -74,6 +74,8 @@ def parse_request(argv: Sequence[str]) -> Request:
         raise FlagError(f"--tables is missing: expected one of {', '.join(REPORTS)}")
     if values.figure and not values.output:
         raise FlagError("--figure needs --output=<folder to draw into>")
+    if values.figure and REPORTS[values.tables].figure is None:
+        raise FlagError(f"--figure: --tables={values.tables} has no figure; leave it out")
     runs_dir = pathlib.Path(values.runs_dir)
     if not runs_dir.is_dir():
         raise FlagError(f"--runs_dir={runs_dir}: no such folder; python -m launch.sweep makes runs")
@@ -127,7 +129,7 @@ def write_report(report: Report, request: Request) -> list[pathlib.Path]:
         written.append(request.output / f"{request.tables}_{name}.csv")
         write_table(written[-1], columns, rows)
     paper = REPORTS[request.tables]
-    if request.figure and paper.figure is not None:
+    if request.figure:
         written.append(draw_figure(paper, read_printed_values(paper), report.runs, request.output))
     return written
 

@@ -5,6 +5,7 @@ TensorFlow.
 """
 
 import csv
+import dataclasses
 import fcntl
 import importlib.metadata
 import json
@@ -12,6 +13,7 @@ import math
 import os
 import pathlib
 import platform
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -26,6 +28,14 @@ LIBRARIES = ("tensorflow-federated", "tensorflow", "tensorflow-model-optimizatio
 
 class RunFolderError(ValueError):
     """A run folder that cannot be used as asked: which, why, how to mend it, in one line."""
+
+
+class RunStopped(Exception):
+    """A run that ended before its time; the message is one line and says how to go on."""
+
+    def __init__(self, message: str, exit_code: int):
+        super().__init__(message)
+        self.exit_code = exit_code
 
 
 class RunFolder:
@@ -125,7 +135,9 @@ def write_text(path: pathlib.Path, text: str) -> None:
 
 def write_json(path: pathlib.Path, content: Any) -> None:
     """Writes JSON atomically; NumPy scalars become numbers, and numbers that JSON lacks become null."""
-    write_text(path, json.dumps(_to_json(content), indent=2) + "\n")
+    text = json.dumps(_to_json(content), indent=2)
+    flat = re.sub(r"\[[^\[\]{}\"]*\]", lambda match: " ".join(match[0].split()), text)  # numbers of a list on one line
+    write_text(path, flat + "\n")
 
 
 def _to_json(value: Any) -> Any:
@@ -175,7 +187,8 @@ class RoundTable:
             with open(path, newline="", encoding="utf-8") as file:
                 self.columns, *rows = list(csv.reader(file))
             self.rows = [row for row in rows if int(row[0]) <= last_round]
-            write_table(path, self.columns, self.rows)
+            if len(self.rows) < len(rows):
+                write_table(path, self.columns, self.rows)
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Adds a round's row, which begins with `round`, and writes the file.
@@ -200,6 +213,9 @@ def describe_data(data: FederatedData) -> dict[str, Any]:
     return {
         "num_clients": len(data.clients),
         "input_shape": list(data.input_shape),
+        "input_dtype": data.input_dtype,
+        "scale": data.preprocessing.scale,
+        "offset": data.preprocessing.offset,
         "class_names": list(data.class_names),
         "num_train": int(data.num_train.sum()),
         "num_validation": sum(client.num_validation for client in data.clients),
@@ -218,13 +234,13 @@ def write_config(folder: RunFolder, config: ExperimentConfig, data: FederatedDat
     described = describe_data(data)
     if not folder.is_new:
         before = json.loads(folder.config.read_text(encoding="utf-8"))["data"]
-        changed = [name for name, value in described.items() if before.get(name) != value]
+        changed = [name for name, value in described.items() if name in before and before[name] != value]
         if changed:
             raise RunFolderError(
                 f"{folder.path}: the data changed since the run began ({', '.join(changed)}); start anew"
             )
     content = {
-        "flags": flag_values(config),
+        "flags": flag_values(dataclasses.replace(config, run_dir=str(folder.path), resume=False, overwrite=False)),
         "data": described,
         "versions": {"python": platform.python_version()}
         | {name: importlib.metadata.version(name) for name in LIBRARIES},

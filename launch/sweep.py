@@ -233,9 +233,7 @@ def _estimate(left: Sequence[Task], seconds: float, rounds_run: int) -> str:
     if not rounds_run:
         return f": {len(left)} runs to look at"
     rounds_left = sum(task.config.rounds for task in left)
-    return (
-        f": {format_duration(seconds)} gone, about {format_duration(seconds / rounds_run * rounds_left)} left"
-    )
+    return f": {format_duration(seconds)} gone, about {format_duration(seconds / rounds_run * rounds_left)} left"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from datasets.arrays import DatasetError
 from launch.flags import HELP_FLAGS, FlagError, format_help, parse_config
-from launch.run_folder import RunFolderError
+from launch.run_folder import RunFolderError, RunStopped
 from models.model_names import ModelError
 from tff_algos.config_fields import ConfigError
 
@@ -26,30 +26,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         config = parse_config(arguments)
         from launch import experiment
-    except WRONG_REQUESTS as error:
-        return _fail(error, 2)
-    except KeyboardInterrupt:
-        return _fail("stopped before the training began", 130)
-    try:
+
         experiment.run_experiment(config)
     except WRONG_REQUESTS as error:
-        return _fail(error, 2)
-    except experiment.RunStopped as error:
-        return _fail(error, error.exit_code)
+        return _fail(f"error: {error}", 2)
+    except RunStopped as error:
+        return _fail(str(error), error.exit_code)
     except KeyboardInterrupt:
         return _fail("stopped before the training began", 130)
     except OSError as error:
         if error.errno not in FAILURES_OF_THE_DISK:
             raise
-        return _fail(error, 1)
+        return _fail(f"error: {error}", 1)
     return 0
 
 
-def _fail(message: object, exit_code: int) -> int:
-    print(
-        f"{'stopped' if exit_code == 130 else 'error'}: {message}".replace("stopped: stopped", "stopped"),
-        file=sys.stderr,
-    )
+def _fail(message: str, exit_code: int) -> int:
+    print(message, file=sys.stderr)
     return exit_code
 
 

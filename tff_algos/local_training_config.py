@@ -9,13 +9,13 @@ from tff_algos.config_fields import check, setting
 class LocalTrainingConfig:
     """Settings of the local training loop (`tff_algos/local_training.py`)."""
 
-    epochs: int = setting(1, "Passes over the client's train split in a round (paper: E).", minimum=1)
+    epochs: int = setting(5, "Passes over the client's train split in a round (paper: E).", minimum=1)
     steps: int = setting(0, "Mini-batch steps in a round instead of epochs; 0 means epochs.", minimum=0)
     batch_size: int = setting(
-        32, "Examples in a mini-batch; the last one of an epoch may be smaller.", minimum=1, shared=True
+        16, "Examples in a mini-batch; the last one of an epoch may be smaller.", minimum=1, shared=True
     )
     optimizer: str = setting("adam", "Local optimizer, started afresh each round.", choices=("adam", "sgd"))
-    learning_rate: float = setting(1e-3, "Step size of the local optimizer in the first round.", above=0)
+    learning_rate: float = setting(3e-3, "Step size of the local optimizer in the first round.", above=0)
     momentum: float = setting(0.0, "Momentum of sgd; adam ignores it.", minimum=0, below=1)
     learning_rate_decay: float = setting(
         1.0, "Factor on the learning rate after every learning_rate_decay_rounds rounds.", above=0, maximum=1

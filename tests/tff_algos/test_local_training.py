@@ -44,7 +44,7 @@ START = (np.array([[1.0]], np.float32),)
 
 def test_one_step_by_hand():
     """a = 1, one batch of (x, y) = (2, 0), (1, 3): gradient mean of (a x - y) x = (4 - 2) / 2 = 1; a -> 1 - 0.1."""
-    config = LocalTrainingConfig(optimizer="sgd", batch_size=2)
+    config = LocalTrainingConfig(epochs=1, optimizer="sgd", batch_size=2)
     result = train(build_scalar_spec(), config, START, [[2.0], [1.0]], [0, 3], loss_fn=square_loss)
     np.testing.assert_allclose(result.weights_delta[0], [[-0.1]], rtol=1e-6)
     assert float(result.num_trained) == 2 and bool(result.is_finite)
@@ -105,7 +105,7 @@ def test_a_client_without_examples_returns_zeros():
 
 
 def test_an_update_that_is_not_finite_is_zeroed_and_flagged():
-    config = LocalTrainingConfig(optimizer="sgd", batch_size=1)
+    config = LocalTrainingConfig(epochs=1, optimizer="sgd", batch_size=1)
     result = train(build_scalar_spec(), config, START, [[np.inf]], [0], loss_fn=square_loss)
     assert not bool(result.is_finite)
     np.testing.assert_array_equal(result.weights_delta[0], [[0.0]])
@@ -116,7 +116,7 @@ def test_the_seed_decides_the_order_and_epochs_differ(linear_spec):
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(9, 4)).astype(np.float32), rng.integers(0, 3, 9)
     start = [w.numpy() for w in linear_spec.build().weights]
-    config = LocalTrainingConfig(batch_size=2)
+    config = LocalTrainingConfig(epochs=1, batch_size=2)
     first, again = (train(linear_spec, config, start, x, y, seed=(1, 2)) for _ in range(2))
     other = train(linear_spec, config, start, x, y, seed=(1, 3))
     np.testing.assert_array_equal(first.weights_delta[0], again.weights_delta[0])
@@ -131,7 +131,7 @@ def test_targets_follow_their_examples():
         return tf.reduce_mean(tf.square(logits[:, 0] - targets[:, 0]))
 
     x = np.arange(7.0, dtype=np.float32)[:, np.newaxis]
-    config = LocalTrainingConfig(optimizer="sgd", batch_size=3)
+    config = LocalTrainingConfig(epochs=1, optimizer="sgd", batch_size=3)
     result = train(build_scalar_spec(), config, START, x, np.zeros(7), loss_fn=mismatch, targets=tf.constant(x))
     np.testing.assert_allclose(result.loss_sum, 0.0, atol=1e-9)
 

@@ -11,7 +11,7 @@ class FedSiKDConfig:
     """FedSiKD; the paper prints only the batch size, the number of clients and the rounds, the rest is chosen."""
 
     student: LocalTrainingConfig = group(LocalTrainingConfig, flag_prefix="student_")
-    teacher_training: LocalTrainingConfig = group(LocalTrainingConfig, flag_prefix="teacher_")
+    teacher_training: LocalTrainingConfig = group(lambda: LocalTrainingConfig(epochs=10), flag_prefix="teacher_")
     clustering: str = setting(
         "kmeans", "kmeans: by the clients' statistics; random: at random (RandomCluster).", choices=("kmeans", "random")
     )
@@ -20,7 +20,7 @@ class FedSiKDConfig:
         "Statistics of Eq. (1): scalar, over all values of a client; per_feature, for each feature.",
         choices=("scalar", "per_feature"),
     )
-    num_clusters: int = setting(4, "Number of clusters k; 0 lets the three indices choose.", minimum=0)
+    num_clusters: int = setting(3, "Number of clusters k; 0 lets the three indices choose.", minimum=0)
     max_clusters: int = setting(8, "Largest k that the indices may choose.", minimum=2)
     teacher: str = setting(
         "leader",

@@ -15,7 +15,7 @@ class FLHCConfig:
     distance_threshold: float = setting(
         0.0, "Cut of the tree, Euclidean distance between updates; 0 cuts at num_clusters instead.", minimum=0
     )
-    num_clusters: int = setting(4, "Number of clusters if distance_threshold is 0.", minimum=1)
+    num_clusters: int = setting(3, "Number of clusters if distance_threshold is 0.", minimum=1)
     client_weighting: str = setting("examples", "Weight of a client in its cluster.", choices=("examples", "equal"))
 
     def __post_init__(self):

@@ -8,7 +8,7 @@ from tff_algos.fed_avg.process import build_fed_avg_process, sample_cohort
 from tff_algos.local_training_config import LocalTrainingConfig
 from tff_algos.process import COMMON_METRICS
 
-SGD = LocalTrainingConfig(optimizer="sgd", learning_rate=0.1, batch_size=4)
+SGD = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.1, batch_size=4)
 
 
 def run(process, num_rounds=1):
@@ -32,7 +32,7 @@ def read_full_batch_gradient(data, client, weights):
 def test_one_step_a_client_is_the_weighted_mean_gradient(tff_runtime, make_federation, linear_spec, weighting):
     """With one full-batch SGD step a client, w' = w - eta * sum_i p_i g_i."""
     data = make_federation([5, 20, 10])
-    training = LocalTrainingConfig(optimizer="sgd", learning_rate=0.1, batch_size=20)
+    training = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.1, batch_size=20)
     process = build_fed_avg_process(linear_spec, data, FedAvgConfig(training, client_weighting=weighting), seed=1)
     start = process.get_models(process.initialize())["global"]
     state, _ = run(process)
@@ -103,7 +103,7 @@ def test_batch_norm_statistics_reach_the_server(tff_runtime, make_federation):
     spec = ModelSpec("normalised", build, (4,), "float32", 3)
     names = [variable.name for variable in build().weights]
     moving_mean = next(i for i, name in enumerate(names) if "moving_mean" in name)
-    training = LocalTrainingConfig(optimizer="sgd", learning_rate=0.1, batch_size=18)
+    training = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.1, batch_size=18)
     process = build_fed_avg_process(spec, data, FedAvgConfig(training), seed=1)
     state, _ = run(process)
     x, _ = data.read_pooled(data.clients, "train")

@@ -14,7 +14,7 @@ from tff_algos.fed_sikd.process import build_fed_sikd_process, compute_round_cos
 from tff_algos.local_training_config import LocalTrainingConfig
 from tff_algos.process import COMMON_METRICS
 
-SGD = LocalTrainingConfig(optimizer="sgd", learning_rate=0.1, batch_size=4)
+SGD = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.1, batch_size=4)
 SIZES = [9, 12, 30, 3, 17]
 
 

@@ -10,7 +10,7 @@ from tff_algos.fl_hc.config import FLHCConfig
 from tff_algos.fl_hc.process import build_fl_hc_process
 from tff_algos.local_training_config import LocalTrainingConfig
 
-SGD = LocalTrainingConfig(optimizer="sgd", learning_rate=0.1, batch_size=4)
+SGD = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.1, batch_size=4)
 SIZES = [9, 12, 30, 3, 17]
 
 

@@ -1,0 +1,217 @@
+"""`python -m launch.evaluate --run_dir=...` evaluates a finished run's models again: on its test sets, or on your file.
+
+Without --npz: every model on the global test set, and each client's own test split with the model that the client uses.
+With --npz: every model on the examples of that file. Prints a table and writes it into the run folder.
+Exit codes: 0 done, 2 the request was wrong.
+"""
+
+import csv
+import json
+import pathlib
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from absl import flags as absl_flags
+
+from datasets.arrays import DatasetError
+from datasets.npz import read_npz_file
+from launch.command_line import format_command_help, parse_command
+from launch.experiment_config import ExperimentConfig, build_experiment_config
+from launch.federation import build_spec, load_federated_data
+from launch.flags import HELP_FLAGS, FlagError, read_stored_flags
+from launch.run_folder import RunFolderError, format_cell, write_json, write_table
+from launch.runtime import quiet_tensorflow
+from models.model_names import ModelError
+from tff_algos.config_fields import ConfigError
+
+if TYPE_CHECKING:
+    from launch.evaluation import Evaluation
+
+USAGE = "python -m launch.evaluate --run_dir=<folder> [--npz=<file>] [--model_name=<name>] [--data_dir=<folder>]"
+COLUMNS = ("model", "test_set", "examples", "accuracy", "loss")
+
+
+class EvaluationRow(NamedTuple):
+    """One model on one test set; its fields are the columns of the table."""
+
+    model: str
+    test_set: str
+    examples: int
+    accuracy: float
+    loss: float
+
+
+class FinishedRun(NamedTuple):
+    """What a run folder says: the config, the data's description, each client's model, and the teachers' names."""
+
+    path: pathlib.Path
+    config: ExperimentConfig
+    data: Mapping[str, Any]
+    client_models: Mapping[str, str]
+    teachers: frozenset[str]
+
+
+def define_flags() -> absl_flags.FlagValues:
+    """The flags of this command."""
+    values = absl_flags.FlagValues()
+    absl_flags.DEFINE_string("run_dir", "", "Folder of a finished run.", flag_values=values)
+    absl_flags.DEFINE_string(
+        "npz", "", "Your own examples: x and y, or x_test and y_test where they are there.", flag_values=values
+    )
+    absl_flags.DEFINE_string("model_name", "", "Only this model of the run; empty: all.", flag_values=values)
+    absl_flags.DEFINE_string(
+        "data_dir", "", "Where the data set's files lie now; empty: where the run found them.", flag_values=values
+    )
+    return values
+
+
+def read_finished_run(run_dir: str, data_dir: str = "") -> FinishedRun:
+    """Reads a run folder back.
+
+    Raises:
+      FlagError: there is no run in that folder.
+      RunFolderError: the run is not finished.
+      ConfigError: its config does not fit this version.
+    """
+    stored = read_stored_flags(run_dir)
+    config = build_experiment_config({**stored, **({"data_dir": data_dir} if data_dir else {})})
+    path = pathlib.Path(run_dir)
+    try:
+        data = json.loads((path / "config.json").read_text(encoding="utf-8"))["data"]
+        own = json.loads((path / "summary.json").read_text(encoding="utf-8"))[config.algo]
+        with open(path / "clients.csv", newline="", encoding="utf-8") as file:
+            client_models = {row["client"]: row["model"] for row in csv.DictReader(file)}
+    except (OSError, ValueError, KeyError):
+        raise RunFolderError(f"--run_dir={path}: the run is not finished; add --resume to its command first") from None
+    return FinishedRun(path, config, data, client_models, frozenset(own.get("teachers_test_accuracy", ())))
+
+
+def choose_models(run: FinishedRun, model_name: str) -> list[str]:
+    """The names of the models to evaluate. Raises FlagError if there is no model of that name."""
+    names = sorted(path.parent.name for path in run.path.glob("models/*/model.keras"))
+    if model_name and model_name not in names:
+        raise FlagError(f"--model_name={model_name}: expected one of {', '.join(names)}")
+    return [model_name] if model_name else names
+
+
+def read_npz_examples(path: str, data: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """A user's examples in the form the run was trained on: (x, y), y as integer labels of the run's classes.
+
+    Raises:
+      DatasetError: the file cannot be read, or its examples or labels are not of the run's kind.
+    """
+    arrays = read_npz_file(path, ("x", "y"), ("x_test", "y_test"))
+    has_test = "x_test" in arrays and "y_test" in arrays
+    x, y = (arrays["x_test"], arrays["y_test"]) if has_test else (arrays["x"], arrays["y"])
+    if not len(x) or y.shape != x.shape[:1]:
+        raise DatasetError(f"{path}: {len(x)} examples and {y.shape} labels, expected one label for each example")
+    return _convert_examples(path, x, tuple(data["input_shape"]), data["input_dtype"]), _convert_labels(path, y, data)
+
+
+def _convert_examples(path: str, x: np.ndarray, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    if x.shape[1:] not in (shape, shape[:-1] if shape[-1] == 1 else shape) or x.dtype.kind not in "biuf":
+        raise DatasetError(f"{path}: examples are {x.dtype} {x.shape[1:]}, expected numbers of shape {shape}")
+    converted = x.astype(dtype).reshape(-1, *shape)
+    if dtype == "uint8" and not np.array_equal(converted.reshape(x.shape), x):
+        raise DatasetError(f"{path}: the run was trained on whole numbers 0..255, expected such, found {x.dtype}")
+    return converted
+
+
+def _convert_labels(path: str, y: np.ndarray, data: Mapping[str, Any]) -> np.ndarray:
+    names = list(data["class_names"])
+    if y.dtype.kind == "U":
+        unknown = sorted(set(y.tolist()) - set(names))
+        if unknown:
+            raise DatasetError(f"{path}: label {unknown[0]!r} is unknown to the run, expected {', '.join(names)}")
+        return np.array([names.index(label) for label in y.tolist()], np.int32)
+    if y.dtype.kind not in "iu" or y.min() < 0 or y.max() >= len(names):
+        raise DatasetError(
+            f"{path}: expected labels 0..{len(names) - 1} as integers, or the names of the run's classes"
+        )
+    return y.astype(np.int32)
+
+
+def evaluate_run(run: FinishedRun, names: Sequence[str], npz: str) -> list[EvaluationRow]:
+    """Evaluates the models of a run; see the module for which test sets.
+
+    Raises:
+      DatasetError: the data cannot be read.
+      ModelError: a saved model cannot be read.
+    """
+    examples = read_npz_examples(npz, run.data) if npz else None
+    federation = None if npz else load_federated_data(run.config)
+    with quiet_tensorflow(str(run.path / "worker.log")):
+        from launch.evaluation import build_evaluator
+        from models.saved_models import load_weights
+
+    spec = build_spec(run.config, run.data)
+    rows = []
+    for name in names:
+        model_spec = spec.teacher if name in run.teachers else spec
+        evaluate, weights = build_evaluator(model_spec), load_weights(model_spec, run.path / "models" / name)
+        if examples is not None:
+            rows.append(_make_row(name, pathlib.Path(npz).name, evaluate(weights, *examples)))
+            continue
+        rows.append(_make_row(name, "global", evaluate(weights, federation.test_x, federation.test_y)))
+        users = [client for client in federation.clients if run.client_models.get(client.name) == name]
+        rows += [
+            _make_row(name, client.name, evaluate(weights, *federation.read_split(client, "test")))
+            for client in users
+            if client.num_test
+        ]
+    return rows
+
+
+def _make_row(name: str, test_set: str, evaluation: "Evaluation") -> EvaluationRow:
+    return EvaluationRow(name, test_set, len(evaluation.correct), evaluation.accuracy, evaluation.mean_loss)
+
+
+def format_table(rows: Sequence[EvaluationRow]) -> Iterator[str]:
+    """The rows as lines of aligned columns."""
+    cells = [COLUMNS, *((row[0], row[1], f"{row[2]:,}", f"{row[3]:.4f}", f"{row[4]:.4f}") for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for line in cells:
+        texts = [f"{text:<{width}}" for text, width in zip(line[:2], widths[:2], strict=True)]
+        numbers = [f"{text:>{width}}" for text, width in zip(line[2:], widths[2:], strict=True)]
+        yield "  ".join([*texts, *numbers])
+
+
+def write_evaluation(run: FinishedRun, rows: Sequence[EvaluationRow], npz: str) -> pathlib.Path:
+    """Writes `evaluation.csv` and `.json` (`evaluation_<file>` for a user's file) and returns the former's path."""
+    stem = f"evaluation_{pathlib.Path(npz).stem}" if npz else "evaluation"
+    path = run.path / f"{stem}.csv"
+    write_table(path, COLUMNS, [[format_cell(value) for value in row] for row in rows])
+    write_json(run.path / f"{stem}.json", [row._asdict() for row in rows])
+    return path
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line `argv` (by default this program's) and returns the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    values = define_flags()
+    if any(argument in HELP_FLAGS for argument in arguments):
+        print(format_command_help(USAGE, values))
+        return 0
+    try:
+        parse_command(values, arguments)
+        if not values.run_dir:
+            raise FlagError(
+                "--run_dir is missing: expected the folder of a finished run, such as runs/fedavg_digits_001"
+            )
+        run = read_finished_run(values.run_dir, values.data_dir)
+        rows = evaluate_run(run, choose_models(run, values.model_name), values.npz)
+    except (FlagError, RunFolderError, ConfigError, DatasetError, ModelError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
+    print("\n".join(format_table(rows)))
+    print(f"written to {write_evaluation(run, rows, values.npz)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
