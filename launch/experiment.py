@@ -233,10 +233,10 @@ def say_result(config: ExperimentConfig, folder: RunFolder, summary: dict[str, A
     say(f"done     {summary['rounds']} rounds in {duration}: test accuracy {_format(final['test_accuracy'])} "
         f"(best {_format(best['test_accuracy'])} in round {best['round']}), "
         f"clients' own test accuracy {_format(final['client_test_accuracy'])}")  # fmt: skip
-    if config.smoke and not config.run_dir:
-        say("next     leave out --smoke; the smoke run's folder is removed")
-        return
     path = shlex.quote(str(folder.path))
+    if config.smoke:
+        say("next     leave out --smoke" + ("" if config.run_dir else "; the smoke run's folder is removed"))
+        return
     say(f"next     python -m launch.evaluate --run_dir={path}")
     say(f"         {resume_command(folder)} --rounds={2 * config.rounds}")
     say(f"         tensorboard --logdir={shlex.quote(str(folder.tensorboard))}")

@@ -161,6 +161,8 @@ def read_stored_flags(run_dir: str) -> dict[str, Any]:
         raise FlagError(
             f"--run_dir={run_dir}: no run to read there (no valid {path.name}); was it ever started?"
         ) from None
+    if stored.get("algo") not in ALGORITHMS:
+        raise FlagError(f"--run_dir={run_dir}: its algorithm {stored.get('algo')} is unknown; start a new run")
     known = {field.name for field in (*shared_fields(), *algorithm_fields(stored["algo"]))}
     unknown = sorted(set(stored) - known)
     if unknown:
@@ -180,9 +182,10 @@ def _check_no_flag_of_another_algorithm(name: str, given: dict[str, Any]) -> Non
 
 
 def _check_same_run(stored: dict[str, Any], wanted: dict[str, Any]) -> None:
+    names = stored if wanted["algo"] == stored["algo"] else ("algo",)
     differences = [
         f"--{name}={wanted.get(name)} (the run has {stored[name]})"
-        for name in stored
+        for name in names
         if name not in CHANGEABLE_ON_RESUME and wanted.get(name) != stored[name]
     ]
     if differences:

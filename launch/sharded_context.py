@@ -2,8 +2,8 @@
 
 Like `tff.framework.MergeableCompExecutionContext`, and with the same compiler: a computation is cut at its aggregation
 into `up_to_merge` (on each share of the clients), `merge` (two partial aggregates into one) and `after_merge`. The
-context of TFF 0.87 itself returns values of clients in the order in which the workers finish, hands clients out twice
-when a server value follows them in the argument, and waits for one worker after another.
+context of TFF 0.87 itself returns values of clients in the order in which the workers finish, gives some clients out
+twice and others not at all when a server value follows them in the argument, and lets the workers wait for each other.
 """
 
 import asyncio

@@ -1,21 +1,33 @@
-"""Weighted means of client updates by group, with one federated sum: the messages of a round and what is made of them.
+"""Weighted means of client updates by group, in one federated aggregation: the messages and what is made of them.
 
-A *group* is a row of the aggregate: the only one (FedAvg), a cluster (FedSiKD, FL+HC) or a model. Each client adds
-its weighted update to the row of its group. A client whose update is not finite, or a padded place in the cohort, adds
-zeros and no weight; the mean is thus over those that count. BatchNorm's moving statistics are averaged like trained
-weights.
+A *group* is a row of the aggregate: the only one (FedAvg), a cluster (FedSiKD, FL+HC) or a model. Each client's
+weighted update is added to the row of its group. A client whose update is not finite, or a padded place in the cohort,
+adds zeros and no weight; the mean is thus over those that count. BatchNorm's moving statistics are averaged like
+trained weights.
+
+Updates are accumulated one after another, in the order of the clients, so that a round needs the memory of its updates
+and of one row a group, not of one row a group for each client.
 """
 
 from typing import NamedTuple
 
 import tensorflow as tf
+import tensorflow_federated as tff
 
 from tff_algos.local_training import LocalResult
 from tff_algos.weights import is_float
 
 
+class ClientUpdate(NamedTuple):
+    """What a client sends: its local result, the row that it goes to, int32, and its weight there, float32."""
+
+    result: LocalResult
+    group: tf.Tensor
+    weight: tf.Tensor
+
+
 class GroupTotals(NamedTuple):
-    """One client's message, and the sum of all messages.
+    """The sum of the clients' updates.
 
     Attributes:
       deltas: sum of weight * update for each floating-point weight, shape (groups, *shape).
@@ -44,18 +56,60 @@ class RoundTotals(NamedTuple):
     total_drift: tf.Tensor
 
 
-def assign_to_group(result: LocalResult, group: tf.Tensor, weight: tf.Tensor, num_groups: int) -> GroupTotals:
-    """A client's message: its weighted update in the row of its group, zeros in the others."""
-    row = tf.one_hot(group, num_groups) * tf.where(result.is_finite, weight, 0.0)
+def add_to_group(totals: GroupTotals, update: ClientUpdate) -> GroupTotals:
+    """The totals with one more client: its weighted update in the row of its group."""
+    result = update.result
+    row = tf.one_hot(update.group, totals.weight.shape[0]) * tf.where(result.is_finite, update.weight, 0.0)
     squared_norm = tf.add_n([tf.reduce_sum(tf.square(delta)) for delta in result.weights_delta])
     return GroupTotals(
-        deltas=tuple(_scale_rows(delta[tf.newaxis], row) for delta in result.weights_delta),
-        weight=row,
-        squared_norm=row * squared_norm,
-        loss_sum=result.loss_sum,
-        num_trained=result.num_trained,
-        num_rejected=tf.cast(~result.is_finite, tf.int32),
+        deltas=tuple(
+            total + _scale_rows(delta[tf.newaxis], row)
+            for total, delta in zip(totals.deltas, result.weights_delta, strict=True)
+        ),
+        weight=totals.weight + row,
+        squared_norm=totals.squared_norm + row * squared_norm,
+        loss_sum=totals.loss_sum + result.loss_sum,
+        num_trained=totals.num_trained + result.num_trained,
+        num_rejected=totals.num_rejected + tf.cast(~result.is_finite, tf.int32),
     )
+
+
+def build_zero_totals(shapes: list[tuple[int, ...]], num_groups: int) -> GroupTotals:
+    """The totals of nobody, for updates of these shapes."""
+    return GroupTotals(
+        deltas=tuple(tf.zeros((num_groups, *shape)) for shape in shapes),
+        weight=tf.zeros(num_groups),
+        squared_norm=tf.zeros(num_groups),
+        loss_sum=tf.constant(0.0),
+        num_trained=tf.constant(0.0),
+        num_rejected=tf.constant(0),
+    )
+
+
+def sum_by_group(updates: tff.Value, num_groups: int) -> tff.Value:
+    """{ClientUpdate}@CLIENTS -> GroupTotals@SERVER, inside a federated computation."""
+    update_type = updates.type_signature.member
+    shapes = [tuple(tensor.shape) for tensor in update_type.result.weights_delta]
+
+    @tff.tensorflow.computation
+    def zero():
+        return build_zero_totals(shapes, num_groups)
+
+    totals_type = zero.type_signature.result
+
+    @tff.tensorflow.computation(totals_type, update_type)
+    def accumulate(totals, update):
+        return add_to_group(totals, update)
+
+    @tff.tensorflow.computation(totals_type, totals_type)
+    def merge(first, second):
+        return tf.nest.map_structure(tf.add, first, second)
+
+    @tff.tensorflow.computation(totals_type)
+    def report(totals):
+        return totals
+
+    return tff.federated_aggregate(updates, zero(), accumulate, merge, report)
 
 
 def _scale_rows(values: tf.Tensor, factors: tf.Tensor) -> tf.Tensor:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import tensorflow_federated as tff
 
 from models.model_spec import ModelSpec
-from tff_algos.aggregation import add_to_models, assign_to_group, compute_group_means, summarize_totals
+from tff_algos.aggregation import ClientUpdate, add_to_models, compute_group_means, sum_by_group, summarize_totals
 from tff_algos.client_data import read_split
 from tff_algos.cohort import CLIENT_INPUT_TYPE
 from tff_algos.local_training import train_locally
@@ -41,9 +41,9 @@ def build_grouped_round(
         x, y = read_split(client.path, "train", model_spec)
         start = tuple(model[client.group] for model in models)
         result = train_locally(model_spec, training, start, x, y, client.seed, client.learning_rate)
-        return assign_to_group(result, client.group, client.weight, num_groups)
+        return ClientUpdate(result, client.group, client.weight)
 
-    @tff.tensorflow.computation(models_type, client_work.type_signature.result)
+    @tff.tensorflow.computation
     def server_update(models, totals):
         return add_to_models(models, compute_group_means(totals), server_learning_rate), summarize_totals(totals)
 
@@ -51,7 +51,7 @@ def build_grouped_round(
         tff.FederatedType(models_type, tff.SERVER), tff.FederatedType(CLIENT_INPUT_TYPE, tff.CLIENTS)
     )
     def run_round(models, clients):
-        messages = tff.federated_map(client_work, (tff.federated_broadcast(models), clients))
-        return tff.federated_map(server_update, (models, tff.federated_sum(messages)))
+        updates = tff.federated_map(client_work, (tff.federated_broadcast(models), clients))
+        return tff.federated_map(server_update, (models, sum_by_group(updates, num_groups)))
 
     return run_round

@@ -124,6 +124,14 @@ def test_a_worker_killed_between_computations_is_noticed_by_the_next(computation
             computations[0](*make_arguments(2))
 
 
+def test_a_worker_elsewhere_that_goes_away_is_noticed(computations, tmp_path):
+    log = str(tmp_path / "a.log")
+    with run_worker(log, Threads(1, 2, 4)) as worker, run_tff(str(tmp_path / "worker.log"), [worker.address]):
+        threading.Timer(1.0, os.kill, (worker.process.pid, signal.SIGKILL)).start()
+        with pytest.raises(WorkerError, match=f"the TFF worker at {worker.address} does not answer any more"):
+            computations[2]([0.5])
+
+
 def test_ctrl_c_interrupts_a_computation(computations, tmp_path):
     start_s = time.monotonic()
     with pytest.raises(KeyboardInterrupt), run_tff(str(tmp_path / "worker.log")):

@@ -8,11 +8,12 @@ import tensorflow_federated as tff
 
 from models.model_spec import ModelSpec
 from tff_algos.aggregation import (
+    ClientUpdate,
     GroupTotals,
     RoundTotals,
     add_to_models,
-    assign_to_group,
     compute_group_means,
+    sum_by_group,
     summarize_totals,
 )
 from tff_algos.client_data import read_split
@@ -24,17 +25,10 @@ from tff_algos.process import Weights
 from tff_algos.weights import build_stacked_type
 
 
-class StudentTotals(NamedTuple):
-    """A client's message of the student round, and the sum of all.
+class TeacherScore(NamedTuple):
+    """How a teacher does on its members' train splits: correct and all examples, float32; summed over clients."""
 
-    Attributes:
-      updates: as in GroupTotals, a row a cluster.
-      teacher_correct: train examples that the cluster's teacher classifies correctly, float32.
-      num_examples: train examples, float32.
-    """
-
-    updates: GroupTotals
-    teacher_correct: tf.Tensor
+    num_correct: tf.Tensor
     num_examples: tf.Tensor
 
 
@@ -81,12 +75,12 @@ def build_student_round(
     def client_work(models, client):
         start, teachers = models
         x, y = read_split(client.path, "train", model_spec)
-        loss_fn, teacher_logits, teacher_correct = cross_entropy_loss, None, tf.constant(0.0)
+        loss_fn, teacher_logits, num_correct = cross_entropy_loss, None, tf.constant(0.0)
         if teacher:
             own_teacher = tuple(stacked[client.group] for stacked in teachers)
             loss_fn, teacher_logits = compute_loss, predict_logits(model_spec.teacher, own_teacher, x)
             predicted = tf.argmax(teacher_logits, axis=1, output_type=tf.int32)
-            teacher_correct = tf.reduce_sum(tf.cast(tf.equal(predicted, y), tf.float32))
+            num_correct = tf.reduce_sum(tf.cast(tf.equal(predicted, y), tf.float32))
         result = train_locally(
             model_spec,
             config.student,
@@ -98,20 +92,21 @@ def build_student_round(
             loss_fn=loss_fn,
             targets=teacher_logits,
         )
-        updates = assign_to_group(result, client.group, client.weight, num_clusters)
-        return StudentTotals(updates, teacher_correct, tf.cast(tf.shape(y)[0], tf.float32))
+        score = TeacherScore(num_correct, tf.cast(tf.shape(y)[0], tf.float32))
+        return ClientUpdate(result, client.group, client.weight), score
 
-    @tff.tensorflow.computation(student_type, client_work.type_signature.result)
-    def server_update(student, totals):
-        accuracy = totals.teacher_correct / totals.num_examples
-        update = compute_global_update(totals.updates, config.weighting)
-        return add_to_models(student, update, 1.0), StudentRoundTotals(summarize_totals(totals.updates), accuracy)
+    @tff.tensorflow.computation
+    def server_update(student, totals, score):
+        update = compute_global_update(totals, config.weighting)
+        accuracy = score.num_correct / score.num_examples
+        return add_to_models(student, update, 1.0), StudentRoundTotals(summarize_totals(totals), accuracy)
 
     @tff.federated_computation(
         tff.FederatedType(models_type, tff.SERVER), tff.FederatedType(CLIENT_INPUT_TYPE, tff.CLIENTS)
     )
     def run_round(models, clients):
-        messages = tff.federated_map(client_work, (tff.federated_broadcast(models), clients))
-        return tff.federated_map(server_update, (models[0], tff.federated_sum(messages)))
+        updates, scores = tff.federated_map(client_work, (tff.federated_broadcast(models), clients))
+        totals = sum_by_group(updates, num_clusters)
+        return tff.federated_map(server_update, (models[0], totals, tff.federated_sum(scores)))
 
     return run_round

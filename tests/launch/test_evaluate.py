@@ -1,0 +1,93 @@
+"""The evaluation command on a user's file, and its one-line errors; a whole run is evaluated in test_train.py."""
+
+import numpy as np
+import pytest
+
+from datasets.arrays import DatasetError
+from launch import evaluate
+
+DATA = {
+    "input_shape": [2, 2, 1],
+    "input_dtype": "uint8",
+    "class_names": ["cat", "dog"],
+    "scale": 1 / 255,
+    "offset": 0.0,
+}
+
+
+@pytest.fixture
+def save(tmp_path):
+    def save_arrays(**arrays):
+        path = tmp_path / "mine.npz"
+        np.savez(path, **arrays)
+        return str(path)
+
+    return save_arrays
+
+
+def test_file_is_brought_into_the_form_of_the_run(save):
+    x, y = evaluate.read_npz_examples(save(x=np.full((3, 2, 2), 200.0), y=np.array(["dog", "cat", "dog"])), DATA)
+    assert (x.shape, x.dtype, x.max()) == ((3, 2, 2, 1), np.uint8, 200)
+    assert (y.tolist(), y.dtype) == ([1, 0, 1], np.int32)
+
+
+def test_test_part_is_taken_where_there_is_one(save):
+    path = save(x=np.zeros((3, 2, 2)), y=np.zeros(3, int), x_test=np.ones((1, 2, 2)), y_test=np.ones(1, int))
+    x, y = evaluate.read_npz_examples(path, DATA)
+    assert (len(x), y.tolist()) == (1, [1])
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"x": np.zeros((3, 2, 2))}, "'y' is missing"),
+        ({"x": np.zeros((3, 2, 2)), "y": np.zeros(2, int)}, "one label for each example"),
+        ({"x": np.zeros((0, 2, 2)), "y": np.zeros(0, int)}, "0 examples"),
+        ({"x": np.zeros((3, 4)), "y": np.zeros(3, int)}, "expected numbers of shape"),
+        ({"x": np.full((3, 2, 2), 0.5), "y": np.zeros(3, int)}, "whole numbers 0..255"),
+        ({"x": np.full((3, 2, 2), -1), "y": np.zeros(3, int)}, "whole numbers 0..255"),
+        ({"x": np.zeros((3, 2, 2)), "y": np.array([0, 1, 2])}, "expected labels 0..1"),
+        ({"x": np.zeros((3, 2, 2)), "y": np.array(["cat", "dog", "cow"])}, "'cow' is unknown"),
+    ],
+)
+def test_file_that_does_not_fit_is_named(save, arrays, message):
+    with pytest.raises(DatasetError, match=message):
+        evaluate.read_npz_examples(save(**arrays), DATA)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "--run_dir is missing"),
+        (["--run_dir=/nowhere"], "no run to read there"),
+        (["--rundir=x"], "did you mean --run_dir"),
+    ],
+)
+def test_mistakes_are_one_line(arguments, message, capsys):
+    assert evaluate.main(arguments) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert len(error.splitlines()) == 1
+
+
+def test_unfinished_run_is_refused(write_run, tmp_path, capsys):
+    run_dir = write_run(tmp_path, "fedavg_mnist_alpha0.1", 0, 2, is_finished=False)
+    assert evaluate.main([f"--run_dir={run_dir}"]) == 2
+    assert "not finished" in capsys.readouterr().err
+
+
+def test_table_is_aligned():
+    rows = [
+        evaluate.EvaluationRow("global", "client_10", 1234, 0.5, 0.25),
+        evaluate.EvaluationRow("a", "b", 1, 1.0, 2.0),
+    ]
+    assert list(evaluate.format_table(rows)) == [
+        "model   test_set   examples  accuracy    loss",
+        "global  client_10     1,234    0.5000  0.2500",
+        "a       b                 1    1.0000  2.0000",
+    ]
+
+
+def test_help(capsys):
+    assert evaluate.main(["--help"]) == 0
+    assert "--model_name" in capsys.readouterr().out

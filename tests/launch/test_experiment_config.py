@@ -1,0 +1,117 @@
+"""Configs and their flags are two spellings of the same thing."""
+
+import dataclasses
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from launch.algorithms import ALGORITHMS
+from launch.experiment_config import (
+    SMOKE_CLIENTS,
+    SMOKE_ROUNDS,
+    FlagField,
+    algorithm_fields,
+    build_experiment_config,
+    flag_values,
+    replace_fields,
+    shared_fields,
+)
+from tff_algos.config_fields import ConfigError
+from tff_algos.local_training_config import LocalTrainingConfig
+
+
+def draw_value(draw, field: FlagField):
+    if field.setting.choices:
+        return draw(st.sampled_from(field.setting.choices))
+    if isinstance(field.default, bool):
+        return draw(st.booleans())
+    if isinstance(field.default, (int, float)):
+        values = st.integers(1, 50) if isinstance(field.default, int) else st.floats(1e-9, 50)
+        return draw(values.filter(field.setting.admits))
+    return field.default
+
+
+@st.composite
+def flag_sets(draw):
+    """Any flags of any algorithm with values in their ranges; a few that depend on each other are left out."""
+    name = draw(st.sampled_from(list(ALGORITHMS)))
+    dependent = ("algo", "npz", "dataset", "resume", "overwrite", "smoke", "activation")
+    fields = [field for field in (*shared_fields(), *algorithm_fields(name)) if field.name not in dependent]
+    chosen = draw(st.lists(st.sampled_from(fields), unique_by=lambda field: field.name))
+    return {"algo": name, **{field.name: draw_value(draw, field) for field in chosen}}
+
+
+@given(flag_sets())
+@settings(deadline=None)
+def test_config_survives_the_way_through_json(values):
+    config = build_experiment_config(values)
+    written = flag_values(config)
+    assert {name: written[name] for name in values} == values
+    assert build_experiment_config(json.loads(json.dumps(written))) == config
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_defaults_are_those_of_the_config_class(name):
+    assert build_experiment_config({"algo": name}).algorithm == ALGORITHMS[name].default_config()
+
+
+def test_batch_size_reaches_every_group():
+    config = build_experiment_config({"algo": "fedsikd", "batch_size": 7})
+    assert (config.algorithm.student.batch_size, config.algorithm.teacher_training.batch_size) == (7, 7)
+    assert "fedsikd_student_batch_size" not in flag_values(config)
+
+
+def test_groups_are_told_apart_by_their_prefix():
+    config = build_experiment_config({"algo": "fedsikd", "fedsikd_teacher_epochs": 9})
+    assert config.algorithm.teacher_training.epochs == 9
+    assert config.algorithm.student.epochs == ALGORITHMS["fedsikd"].default_config().student.epochs
+
+
+def test_error_names_the_flag():
+    with pytest.raises(ConfigError) as caught:
+        build_experiment_config({"algo": "fedsikd", "fedsikd_teacher_momentum": 1.0})
+    assert caught.value.field == "fedsikd_teacher_momentum"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"algo": "nope"},
+        {"rounds": 0},
+        {"resume": True},
+        {"resume": True, "overwrite": True, "run_dir": "x"},
+        {"npz": "x.npz"},
+        {"dataset": "npz"},
+        {"model": "nope"},
+        {"teacher_model": "a:b:c"},
+        {"workers": "localhost"},
+    ],
+)
+def test_refuses_what_cannot_be_meant(values):
+    with pytest.raises(ConfigError):
+        build_experiment_config(values if "algo" in values or not values else {"algo": "fedavg", **values})
+
+
+def test_worker_addresses_are_split():
+    assert build_experiment_config({"algo": "fedavg"}).worker_addresses == []
+    config = build_experiment_config({"algo": "fedavg", "workers": "a:1, b:2"})
+    assert config.worker_addresses == ["a:1", "b:2"]
+
+
+def test_smoke_shrinks_what_costs_time_and_nothing_else():
+    values = {"algo": "fedsikd", "rounds": 70, "num_clients": 40, "fedsikd_teacher_epochs": 10, "smoke": True}
+    config = build_experiment_config(values)
+    assert (config.rounds, config.num_clients) == (SMOKE_ROUNDS, SMOKE_CLIENTS)
+    assert (config.algorithm.teacher_training.epochs, config.algorithm.student.epochs) == (1, 1)
+    assert config.algorithm.student.steps == 0  # still epochs
+    whole = build_experiment_config({**values, "smoke": False})
+    assert config.algorithm.temperature == whole.algorithm.temperature
+    assert build_experiment_config(flag_values(config)) == config
+
+
+def test_replace_fields_leaves_the_rest():
+    config = replace_fields(LocalTrainingConfig(momentum=0.5), "x_", {"x_epochs": 3, "batch_size": 8, "epochs": 99})
+    assert config == dataclasses.replace(LocalTrainingConfig(momentum=0.5), epochs=3, batch_size=8)

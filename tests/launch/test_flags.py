@@ -1,0 +1,147 @@
+"""The command line: every mistake is one line, quickly and without TensorFlow."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from launch.algorithms import ALGORITHMS
+from launch.experiment_config import build_experiment_config, flag_values
+from launch.flags import FlagError, format_help, parse_config, parse_given
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+MISTAKES = {
+    "": "--algo is missing: expected --algo=<fedavg|",
+    "--algo=nope": "--algo=nope: expected one of fedavg",
+    "--algo=fedavgg": "did you mean fedavg?",
+    "--algo=fedsikd --fedsikd_temperature=-1": "--fedsikd_temperature=-1: expected a number above 0",
+    "--algo=fedavg --fedavg_learning_rate=nan": "--fedavg_learning_rate=nan: expected a number above 0",
+    "--algo=fedavg --fedavg_learning_rate=inf": "--fedavg_learning_rate=inf: expected a number above 0",
+    "--algo=fedavg --rounds=abc": "--rounds=abc: expected an integer at least 1",
+    "--algo=fedavg --rounds=1.5": "--rounds=1.5: expected an integer at least 1",
+    "--algo=fedavg --rounds=0": "--rounds=0: expected an integer at least 1",
+    "--algo=fedavg --rounds": "--rounds: no value, expected --rounds=<value>",
+    "--algo=fedavg --resume=maybe": "--resume=maybe: expected true or false",
+    "--algo=fedavg --dataset=minst": "did you mean mnist?",
+    "--algo=fedavg --roundz=3": "--roundz: unknown flag; did you mean --rounds?",
+    "--algo=fedavg --xyzzyx=3": "--xyzzyx: unknown flag; --help lists them all",
+    "--algo=fedavg stray": "stray: expected flags only",
+    "--algo=fedavg --fl_hc_num_clusters=3": "--fl_hc_num_clusters: belongs to --algo=fl_hc",
+    "--algo=fedavg --fl_hc_learning_rate=1": "did you mean --fedavg_learning_rate",
+    "--algo=random_cluster --random_cluster_statistics=scalar": "--random_cluster_statistics: unknown flag",
+    "--algo=random_cluster --random_cluster_num_clusters=0": "--random_cluster_num_clusters=0: expected",
+    "--algo=fedavg --model=nope": "--model=nope: expected auto",
+    "--flagfile=/nowhere/x.flags": "cannot read the flagfile: [Errno 2]",
+    "--algo=fedavg --resume": "expected --run_dir",
+    "--algo=fedavg --resume --run_dir=/nowhere": "--run_dir=/nowhere: no run to read there",
+    "--algo=fedavg --workers=here": "--workers=here: expected host:port",
+}
+
+
+@pytest.mark.parametrize("arguments", MISTAKES)
+def test_mistake_is_named_in_one_line(arguments):
+    with pytest.raises(FlagError) as caught:
+        parse_config(arguments.split())
+    assert MISTAKES[arguments] in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def run_train(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "launch.train", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+
+
+@pytest.mark.parametrize("arguments", ["--algo=nope", "--algo=fedavg --fl_hc_num_clusters=3"])
+def test_program_answers_a_mistake_with_exit_code_2(arguments):
+    done = run_train(*arguments.split())
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_help_lists_all_flags_and_exits_with_0():
+    done = run_train("--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    for name in ALGORITHMS:
+        for flag in flag_values(build_experiment_config({"algo": name})):
+            assert f"\n  --{flag}" in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--algo=fedavg", "--rounds=0"]])
+def test_answer_needs_little_time_and_no_heavy_library(arguments):
+    program = f"""
+import contextlib, io, sys
+from launch.train import main
+with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    main({arguments!r})
+heavy = {{"tensorflow", "tensorflow_federated", "sklearn", "scipy", "matplotlib", "jax"}} & set(sys.modules)
+print(sorted(heavy))
+"""
+    usage_before = os.times()
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    usage = os.times()
+    assert done.stdout.strip() == "[]", done.stderr
+    cpu_s = usage.children_user + usage.children_system - usage_before.children_user - usage_before.children_system
+    assert cpu_s < 1.0  # CPU time, since other work on the machine is none of its doing
+
+
+def test_help_says_type_range_and_default():
+    text = format_help()
+    assert "--rounds_per_evaluation [1]" in text
+    assert "Expected: a number above 0." in text
+
+
+def test_flagfile_may_hold_comments_and_the_last_value_wins(tmp_path):
+    path = tmp_path / "x.flags"
+    path.write_text("# the paper's Table V\n--algo=fedavg\n\n--rounds=7\n--fedavg_epochs=2\n")
+    config = parse_config([f"--flagfile={path}", "--rounds=8"])
+    assert (config.algo, config.rounds, config.algorithm.training.epochs) == ("fedavg", 8, 2)
+
+
+def test_flagfile_that_is_no_text_is_named(tmp_path):
+    path = tmp_path / "x.flags"
+    path.write_bytes(b"\xff\xfe\x00\x81")
+    with pytest.raises(FlagError, match="flagfile"):
+        parse_config([f"--flagfile={path}"])
+
+
+def test_only_given_flags_are_given():
+    assert parse_given(["--algo=fedavg", "--nosmoke"]) == {"algo": "fedavg", "smoke": False}
+
+
+@pytest.fixture
+def stored_run(tmp_path):
+    flags = flag_values(build_experiment_config({"algo": "fedavg", "rounds": 5, "seed": 3, "fedavg_epochs": 2}))
+    (tmp_path / "config.json").write_text(json.dumps({"flags": flags}))
+    return tmp_path
+
+
+def test_resume_takes_the_flags_of_the_run(stored_run):
+    config = parse_config(["--resume", f"--run_dir={stored_run}", "--rounds=9"])
+    assert (config.algo, config.seed, config.rounds, config.algorithm.training.epochs) == ("fedavg", 3, 9, 2)
+    assert config.resume
+    assert config.run_dir == str(stored_run)
+
+
+def test_resume_with_other_settings_names_them(stored_run):
+    with pytest.raises(FlagError, match=r"--seed=4 \(the run has 3\), --fedavg_epochs=1 \(the run has 2\)"):
+        parse_config(["--resume", f"--run_dir={stored_run}", "--seed=4", "--fedavg_epochs=1"])
+    with pytest.raises(FlagError, match=r"--algo=fl_hc \(the run has fedavg\)"):
+        parse_config(["--resume", f"--run_dir={stored_run}", "--algo=fl_hc"])
+
+
+def test_resume_of_a_run_of_another_version_is_refused(stored_run):
+    content = json.loads((stored_run / "config.json").read_text())
+    content["flags"]["fedavg_gone"] = 1
+    (stored_run / "config.json").write_text(json.dumps(content))
+    with pytest.raises(FlagError, match="unknown flags"):
+        parse_config(["--resume", f"--run_dir={stored_run}"])
+    content["flags"]["algo"] = "gone"
+    (stored_run / "config.json").write_text(json.dumps(content))
+    with pytest.raises(FlagError, match="gone"):
+        parse_config(["--resume", f"--run_dir={stored_run}"])

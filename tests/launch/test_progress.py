@@ -1,0 +1,49 @@
+"""What a person sees of a run."""
+
+import io
+
+import pytest
+
+from launch import progress
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.2, "0 s"), (59.4, "59 s"), (59.6, "1 min 0 s"), (185, "3 min 5 s"), (7440, "2 h 4 min")]
+)
+def test_durations(seconds, text):
+    assert progress.format_duration(seconds) == text
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "perf_counter", lambda: now[0])
+    return now
+
+
+def test_plain_lines_where_there_is_no_terminal(capsys, clock):
+    shown = progress.Progress(rounds=10, done=4)
+    clock[0] += 6
+    shown.update(5, 0.5)
+    clock[0] += 2
+    shown.update(6, None)
+    shown.close()
+    assert capsys.readouterr().out.splitlines() == [
+        "round 5/10: test accuracy 0.5000, 6.00 s a round, 30 s left",
+        "round 6/10: 4.00 s a round, 16 s left",
+    ]
+
+
+def test_one_line_that_moves_on_a_terminal(monkeypatch, capsys, clock):
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr("sys.stderr", terminal)
+    shown = progress.Progress(rounds=2)
+    clock[0] += 3
+    shown.update(1, 0.25)
+    shown.update(2, 0.75)
+    shown.close()
+    assert capsys.readouterr().out == ""
+    assert "2/2" in terminal.getvalue()
+    assert "test accuracy 0.7500" in terminal.getvalue()
+    assert terminal.getvalue().count("\n") == 1

@@ -1,0 +1,146 @@
+"""Holds the code to the table of imports, sizes and names that the project's design sets."""
+
+import ast
+import importlib
+import pathlib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[1]
+PACKAGES = ("datasets", "models", "tff_algos", "launch")
+MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+NAMES = [str(path.relative_to(ROOT)) for path in MODULES]
+
+HEAVY = {"tensorflow", "tensorflow_federated", "tensorflow_model_optimization", "keras"}
+FORBIDDEN = {
+    "datasets": {"models", "tff_algos", "launch", "absl", *HEAVY},
+    "models": {"datasets", "tff_algos", "launch", "absl", "tensorflow_federated"},
+    "tff_algos": {"launch", "absl"},
+    "launch": set(),
+}
+# What `tff_algos` may know of the other packages: their types, and how the training loop hands dropout its seed.
+KNOWN_TO_ALGORITHMS = {"datasets.federated_data", "models.model_spec", "models.stateless_dropout"}
+AT_MOST_ONE_MODULE = {"tensorflow_model_optimization": "models"}
+MAX_LINES = 400
+MAX_STATEMENTS = 40
+VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
+LIGHT_MODULES = ["launch/train.py", "launch/flags.py", "launch/algorithms.py", "launch/doctor.py", "launch/runtime.py"]
+
+
+class Import(NamedTuple):
+    """An imported module by its full name, and whether importing the importer imports it."""
+
+    module: str
+    is_at_top: bool
+
+
+def read_imports(path: pathlib.Path) -> Iterator[Import]:
+    """All imports of a module; those inside functions and under TYPE_CHECKING are not at its top."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    lazy = set()
+    for node in ast.walk(tree):
+        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        if is_function or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
+            lazy.update(ast.walk(node))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (Import(alias.name, node not in lazy) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: a relative import; name the package"
+            # `from package import module` imports package.module
+            are_modules = [is_module(f"{node.module}.{alias.name}") for alias in node.names]
+            yield Import(node.module, node not in lazy)
+            for alias, is_submodule in zip(node.names, are_modules, strict=True):
+                if is_submodule:
+                    yield Import(f"{node.module}.{alias.name}", node not in lazy)
+
+
+def is_module(name: str) -> bool:
+    path = ROOT.joinpath(*name.split("."))
+    return path.with_suffix(".py").exists() or (path / "__init__.py").exists()
+
+
+def find_path(module: str) -> pathlib.Path | None:
+    """The file of a module of ours; None for others'."""
+    path = ROOT.joinpath(*module.split("."))
+    if module.split(".")[0] not in PACKAGES:
+        return None
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_imports_keep_to_the_table(name):
+    package = name.split("/")[0]
+    imported = {imported.module for imported in read_imports(ROOT / name)}
+    roots = {module.split(".")[0] for module in imported}
+    assert not roots & FORBIDDEN[package]
+    if package == "tff_algos":
+        ours = {module for module in imported if module.split(".")[0] in ("datasets", "models")}
+        assert ours <= KNOWN_TO_ALGORITHMS
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.count("/") >= 2 and name.startswith("tff_algos/")])
+def test_an_algorithm_imports_no_other_algorithm(name):
+    algorithm = name.split("/")[1]
+    folders = {path.name for path in (ROOT / "tff_algos").iterdir() if (path / "__init__.py").exists()}
+    parts = [imported.module.split(".") for imported in read_imports(ROOT / name)]
+    used = {part[1] for part in parts if part[0] == "tff_algos" and len(part) > 1}
+    assert used & folders <= {algorithm}
+
+
+@pytest.mark.parametrize("library", AT_MOST_ONE_MODULE)
+def test_one_module_alone_knows_the_library(library):
+    knowing = [name for name in NAMES for found in read_imports(ROOT / name) if found.module.split(".")[0] == library]
+    assert len(set(knowing)) <= 1
+    assert all(name.startswith(AT_MOST_ONE_MODULE[library]) for name in knowing)
+
+
+@pytest.mark.parametrize("name", [name for name in LIGHT_MODULES if (ROOT / name).exists()])
+def test_what_answers_help_imports_nothing_heavy(name):
+    heavy = {*HEAVY, "sklearn", "scipy", "matplotlib", "grpc"}
+    seen, waiting = set(), [ROOT / name]
+    while waiting:
+        path = waiting.pop()
+        if path in seen:
+            continue
+        seen.add(path)
+        for module in [found.module for found in read_imports(path) if found.is_at_top]:
+            assert module.split(".")[0] not in heavy, f"{path.relative_to(ROOT)} imports {module}"
+            waiting.extend(filter(None, [find_path(module), find_path(module.rpartition(".")[0])]))
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.endswith("__init__.py")])
+def test_packages_import_nothing(name):
+    assert not list(read_imports(ROOT / name))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_modules_are_short_and_described(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= MAX_LINES
+    assert ast.get_docstring(ast.parse(text)), "no docstring"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_functions_are_short(name):
+    for node in ast.walk(ast.parse((ROOT / name).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            num_statements = sum(isinstance(inner, ast.stmt) for inner in ast.walk(node)) - 1
+            assert num_statements <= MAX_STATEMENTS, f"{node.name} has {num_statements} statements"
+
+
+def test_names_say_what_is_inside():
+    parts = {part for name in NAMES for part in pathlib.PurePath(name).with_suffix("").parts}
+    assert not parts & VAGUE_NAMES
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_imported_packages_are_ours(package):
+    """`datasets` and `models` are names that other distributions have, too."""
+    assert pathlib.Path(importlib.import_module(package).__file__) == ROOT / package / "__init__.py"
+
+
+def test_tests_are_no_packages():
+    assert not list((ROOT / "tests").rglob("__init__.py"))
