@@ -1,0 +1,87 @@
+"""Every algorithm meets the protocol of `tff_algos/process.py`: the same checks for each row of the launch table."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from launch.algorithms import ALGORITHMS
+from launch.checkpoints import Checkpoints
+from tff_algos.process import COMMON_METRICS
+
+NUM_ROUNDS = 3  # FL+HC clusters in the second
+
+
+@pytest.fixture(params=ALGORITHMS)
+def process(request, tff_runtime, make_federation, linear_spec):
+    algorithm = ALGORITHMS[request.param]
+    config = algorithm.default_config()
+    if hasattr(config, "num_clusters"):
+        config = dataclasses.replace(config, num_clusters=2)
+    return algorithm.load_builder()(linear_spec, make_federation([9, 12, 30, 3]), config, 7)
+
+
+def run_states(process, num_rounds=NUM_ROUNDS):
+    states, metrics = [process.initialize()], []
+    for _ in range(num_rounds):
+        state, row = process.next(states[-1])
+        states.append(state)
+        metrics.append(row)
+    return states, metrics
+
+
+def assert_same_state(first, second):
+    for a, b in zip(tf.nest.flatten(first), tf.nest.flatten(second), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_the_protocol(process):
+    states, metrics = run_states(process)
+    assert all(list(row) == list(metrics[0]) for row in metrics), "columns are fixed from the first row"
+    assert set(COMMON_METRICS) <= set(metrics[0])
+    assert all(np.isscalar(value) for row in metrics for value in row.values())
+    times = [row["virtual_time_s"] for row in metrics]
+    assert times == sorted(times) and times[0] > 0
+    for state in states:
+        tf.nest.assert_same_structure(states[0], state)
+        leaves = [np.asarray(leaf) for leaf in tf.nest.flatten(state)]
+        assert all(leaf.dtype.kind in "fiub" for leaf in leaves), "numbers and masks only, no strings"
+        models, names = process.get_models(state), process.client_model(state)
+        assert len(names) == 4 and set(names) <= set(models)
+        for model in [*models.values(), *process.get_teachers(state).values()]:
+            assert all(isinstance(array, np.ndarray) for array in model)
+        assert all(len(column) == 4 for column in process.client_columns(state).values())
+        json.dumps(process.summarize(state))
+
+
+def test_a_round_is_a_pure_function_of_its_state(process):
+    states, metrics = run_states(process)
+    copies = [tf.nest.map_structure(np.copy, state) for state in states]
+    again, same_metrics = process.next(states[1])
+    assert_same_state(again, states[2])
+    np.testing.assert_equal(same_metrics, metrics[1])
+    assert_same_state(states, copies)
+
+
+def test_a_run_goes_on_from_a_checkpoint_bit_for_bit(process, tmp_path):
+    states, metrics = run_states(process)
+    checkpoints = Checkpoints(tmp_path)
+    checkpoints.save(states[2], 2)
+    loaded = checkpoints.load(2, process.initialize())
+    checkpoints.close()
+    state, row = process.next(loaded)
+    assert_same_state(state, states[3])
+    np.testing.assert_equal(row, metrics[2])
+
+
+def test_clients_end_up_with_their_shared_model(process, make_federation):
+    (*_, state), _ = run_states(process)
+    clients = make_federation([9, 12, 30, 3]).clients[1:3]
+    models, names = process.get_models(state), process.client_model(state)
+    personal = list(process.personalize(state, clients))
+    assert [client.index for client, _ in personal] == [1, 2]
+    for client, weights in personal:
+        for a, b in zip(weights, models[names[client.index]], strict=True):
+            np.testing.assert_array_equal(a, b)
