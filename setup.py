@@ -22,6 +22,7 @@ setup(
         "grpcio",
         "matplotlib",
         "numpy",
+        "packaging",
         "portpicker",
         "psutil",
         "scikit-learn",

@@ -43,7 +43,7 @@ def load_arrays(
     if name != "npz":
         raise arrays.DatasetError(f"dataset={name}: expected one of {', '.join(DATASET_NAMES)}")
     if not npz_path:
-        raise arrays.DatasetError("dataset npz: name your file with --npz_path (arrays x and y, see the README)")
+        raise arrays.DatasetError("dataset npz: name your file with --npz (arrays x and y, see the README)")
     return npz.load_npz_arrays(os.path.expanduser(npz_path), seed)
 
 
@@ -67,7 +67,7 @@ def locate(name: str, data_dir: str | None = None) -> DatasetLocation:
     if name == "digits":
         return DatasetLocation(name, True, "comes with scikit-learn")
     if name == "npz":
-        return DatasetLocation(name, True, "your own file, named by --npz_path")
+        return DatasetLocation(name, True, "your own file, named by --npz")
     if name == "mnist":
         paths = mnist.find_mnist_files(data_dir)
         if paths:

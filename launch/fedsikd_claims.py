@@ -1,6 +1,7 @@
 """What the FedSiKD paper claims in words, each with the rule that decides it.
 
-The paper's text at hand has lost most of the alphas; they are read here from the tables that a sentence speaks of.
+The paper's text at hand has lost most of the alphas; they are read here from the tables that a sentence speaks of, and
+those of the abstract (0.1 for HAR, 0.5 for MNIST, "respectively") from its version on arXiv, 2402.09095.
 "Per cent" of an accuracy or a loss are points. Sentences without a measurable content are left out. Where a sentence
 is vague ("similar", "minimal"), the threshold is ours and stands in the rule.
 """
@@ -88,11 +89,11 @@ def _others_lose_ground(dataset: str, alpha: str, allowed: float) -> list[Condit
 
 def _abstract() -> list[Claim]:
     claims = []
-    for dataset, lead, rise in (("har", 0.25, 0.17), ("mnist", 0.18, 0.20)):
+    for dataset, alpha, lead, rise in (("har", "0.1", 0.25, 0.17), ("mnist", "0.5", 0.18, 0.20)):
         name = dataset.upper()
         says = f"FedSiKD is {100 * lead:.0f} % more accurate than the state of the art on {name}, highly skewed"
-        rule = f"leads each of the other three by more than {100 * lead:.0f} points at alpha 0.1"
-        at_end, at_five = _last(dataset, "0.1"), _cell(dataset, "0.1", 5)
+        rule = f"leads each of the other three by more than {100 * lead:.0f} points at alpha {alpha}"
+        at_end, at_five = _last(dataset, alpha), _cell(dataset, alpha, 5)
         claims += [
             Claim("abstract", f"{says} (last round)", rule, tuple(_beats(at_end, OTHERS, lead))),
             Claim("abstract", f"{says} (round 5)", rule, tuple(_beats(at_five, OTHERS, lead))),
@@ -100,7 +101,7 @@ def _abstract() -> list[Claim]:
                 "abstract",
                 f"accuracy rises by {100 * rise:.0f} % on {name} within the first five rounds",
                 f"at alpha 0.1 by more than {100 * rise:.0f} points from round 1 to 5",
-                (_changes(at_five, 1, above=rise),),
+                (_changes(_cell(dataset, "0.1", 5), 1, above=rise),),
             ),
         ]
     return claims
