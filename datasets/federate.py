@@ -40,7 +40,8 @@ def build_federated_data(arrays: ArrayDataset, settings: PartitionSettings, shar
     Raises:
       DatasetError: the partition is impossible for this data set, or `shard_dir` cannot be written.
     """
-    entry, index = open_or_write_entry(shard_dir, _compute_digest(arrays, settings), lambda: _split(arrays, settings))
+    digest = _compute_digest(arrays, settings)
+    entry, index = open_or_write_entry(shard_dir, digest, lambda: _split(arrays, settings))
     clients = tuple(
         ClientShard(
             index=client,
@@ -61,6 +62,7 @@ def build_federated_data(arrays: ArrayDataset, settings: PartitionSettings, shar
         test_x=arrays.test_x,
         test_y=arrays.test_y,
         profiles=draw_device_profiles(len(clients), settings.seed),
+        digest=digest,
     )
 
 

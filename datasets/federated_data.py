@@ -25,7 +25,7 @@ class Preprocessing:
     feature_range: tuple[float, float] | None = None
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class DeviceProfiles:
     """The simulated devices, one entry a client in every array (float64, shape (clients,)).
 
@@ -63,7 +63,7 @@ class ClientShard:
     num_test: int
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class FederatedData:
     """A partitioned data set: the clients, the global test set and what is needed to read an example.
 
@@ -78,6 +78,7 @@ class FederatedData:
       test_x: global test set, shape (examples, *input_shape), dtype `input_dtype`.
       test_y: its labels, int32, shape (examples,).
       profiles: the simulated devices.
+      digest: of the source data, the partition and the splits; names the folder of the shards.
     """
 
     dataset: str
@@ -90,9 +91,11 @@ class FederatedData:
     test_x: np.ndarray
     test_y: np.ndarray
     profiles: DeviceProfiles
+    digest: str = ""
 
     @property
     def num_classes(self) -> int:
+        """How many labels there are."""
         return len(self.class_names)
 
     @property

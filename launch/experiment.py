@@ -28,6 +28,7 @@ from launch.run_folder import (
     write_config,
 )
 from launch.runtime import WorkerError, run_tff
+from tff_algos.config_fields import ConfigError
 from tff_algos.process import COMMON_METRICS, FederatedProcess, State
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def _run(
     from launch.tensorboard_log import TensorBoardLog
 
     spec = build_spec(config, describe_data(data))
-    process = ALGORITHMS[config.algo].load_builder()(spec, data, config.algorithm, config.seed)
+    process = _build_process(config, spec, data)
     write_config(folder, config, data)
     evaluate = evaluation.build_evaluator(spec)
 
@@ -126,6 +127,13 @@ def _run(
     plots.draw_partition(data.label_counts, data.class_names, names, folder.path / "plots" / "partition.png")
     say_result(config, folder, summary)
     return summary
+
+
+def _build_process(config: ExperimentConfig, spec: "ModelSpec", data: FederatedData) -> FederatedProcess:
+    try:
+        return ALGORITHMS[config.algo].load_builder()(spec, data, config.algorithm, config.seed)
+    except ConfigError as error:
+        raise ConfigError(f"--{config.algo}_{error.field}", error.value, error.expected) from None
 
 
 class RoundLoop:

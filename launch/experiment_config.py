@@ -48,6 +48,12 @@ class ExperimentConfig:
     partition: str = setting("dirichlet", "How examples go to clients.", choices=tuple(PARTITIONS))
     dirichlet_alpha: float = setting(0.5, "Label skew of the dirichlet partition; smaller is more skewed.", above=0)
     labels_per_client: int = setting(2, "Most labels that a client has in the shards partition.", minimum=1)
+    validation_fraction: float = setting(
+        1 / 12, "Share of a client's examples in its own validation split.", minimum=0, maximum=0.45
+    )
+    test_fraction: float = setting(
+        1 / 12, "Share of a client's examples in its own test split.", minimum=0, maximum=0.45
+    )
     model: str = setting(
         "auto", f"Model: {', '.join(MODEL_NAMES)}, or module:function of your own (auto: by data set)."
     )

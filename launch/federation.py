@@ -30,6 +30,8 @@ def load_federated_data(config: ExperimentConfig) -> FederatedData:
         num_clients=config.num_clients,
         dirichlet_alpha=config.dirichlet_alpha,
         labels_per_client=config.labels_per_client,
+        validation_fraction=config.validation_fraction,
+        test_fraction=config.test_fraction,
         seed=config.seed,
     )
     return build_federated_data(arrays, settings, config.shard_dir or default_shard_dir())

@@ -211,6 +211,7 @@ class RoundTable:
 def describe_data(data: FederatedData) -> dict[str, Any]:
     """The sizes of a federated data set, for `config.json`."""
     return {
+        "digest": data.digest,
         "num_clients": len(data.clients),
         "input_shape": list(data.input_shape),
         "input_dtype": data.input_dtype,

@@ -52,8 +52,8 @@ def build_model_spec(
 
     Args:
       model: "auto" (by the shape of an example: (height, width, channels) the image student, (steps, channels) the
-        sensor student, (features,) the perceptron), one of MODEL_NAMES, or "module:function", the user's own: a
-        function of (input_shape, num_classes) that returns a new built Keras model with logits as output.
+        sensor student, also with one channel, (features,) the perceptron), one of MODEL_NAMES, or "module:function",
+        the user's own: a function of (input_shape, num_classes) that returns a new built Keras model with logits out.
       input_shape: shape of one stored example, without the batch axis.
       input_dtype: "uint8" or "float32", as stored.
       num_classes: width of the logits.
@@ -71,12 +71,12 @@ def build_model_spec(
     teacher_name = _resolve_teacher(teacher_model, student_name, input_shape)
     _check_activation(activation, (student_name, teacher_name))
 
-    def build_spec(name: str) -> ModelSpec:
-        build = _find_builder(name, input_shape, num_classes, activation)
+    def build_spec(name: str, flag: str) -> ModelSpec:
+        build = _find_builder(name, input_shape, num_classes, activation, flag)
         return ModelSpec(name, build, input_shape, input_dtype, num_classes, scale, offset)
 
-    student = build_spec(student_name)
-    return dataclasses.replace(student, teacher=build_spec(teacher_name) if teacher_name else None)
+    student = build_spec(student_name, "model")
+    return dataclasses.replace(student, teacher=build_spec(teacher_name, "teacher_model") if teacher_name else None)
 
 
 def _resolve(model: str, input_shape: tuple[int, ...]) -> str:
@@ -89,7 +89,7 @@ def _resolve(model: str, input_shape: tuple[int, ...]) -> str:
 
 
 def _resolve_teacher(teacher_model: str, student_name: str, input_shape: tuple[int, ...]) -> str | None:
-    check_model_name(teacher_model)
+    check_model_name(teacher_model, "teacher_model")
     if teacher_model != "auto":
         return teacher_model
     if is_own_model(student_name):
@@ -106,11 +106,11 @@ def _check_activation(activation: str, names: tuple[str | None, ...]) -> None:
         raise ModelError(f"activation={activation}: {reason}; leave it out")
 
 
-def _find_builder(name: str, input_shape, num_classes: int, activation: str) -> Callable[[], tf.keras.Model]:
+def _find_builder(name: str, input_shape, num_classes: int, activation: str, flag: str) -> Callable[[], tf.keras.Model]:
     if is_own_model(name):
-        return load_own_model(name, input_shape, num_classes)
+        return load_own_model(name, input_shape, num_classes, flag)
     architecture = _ARCHITECTURES[name]
     if architecture.rank not in (None, len(input_shape)):
-        raise ModelError(f"model={name}: expected examples of shape {_SHAPES[architecture.rank]}, got {input_shape}")
+        raise ModelError(f"{flag}={name}: expected examples of shape {_SHAPES[architecture.rank]}, got {input_shape}")
     options = {"activation": activation} if architecture.has_activation else {}
     return functools.partial(architecture.build, input_shape, num_classes, **options)

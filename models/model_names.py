@@ -20,11 +20,11 @@ def is_own_model(model: str) -> bool:
     return ":" in model
 
 
-def check_model_name(model: str) -> None:
-    """Raises ModelError unless `model` is "auto", one of MODEL_NAMES or of the form "module:function"."""
+def check_model_name(model: str, flag: str = "model") -> None:
+    """Raises ModelError, naming `flag`, unless `model` is "auto", one of MODEL_NAMES or "module:function"."""
     if is_own_model(model):
         module, _, function = model.partition(":")
         if not (function.isidentifier() and all(part.isidentifier() for part in module.split("."))):
-            raise ModelError(f"model={model}: expected module:function, for example my_models:build_cnn")
+            raise ModelError(f"{flag}={model}: expected module:function, for example my_models:build_cnn")
     elif model != "auto" and model not in MODEL_NAMES:
-        raise ModelError(f"model={model}: expected auto, {', '.join(MODEL_NAMES)}, or your own as module:function")
+        raise ModelError(f"{flag}={model}: expected auto, {', '.join(MODEL_NAMES)}, or your own as module:function")

@@ -11,7 +11,7 @@ class ModelSpec:
     """A Keras model that can be built anew inside any graph.
 
     Attributes:
-      name: for reports, for example "mnist_student".
+      name: for reports, for example "image_student".
       build: takes nothing, returns a built Keras model with logits as output.
       input_shape: shape of one stored example, without the batch axis.
       input_dtype: dtype of a stored example, "uint8" or "float32".

@@ -12,11 +12,19 @@ _TRANSPARENT_OPS = {"Identity", "Cast", "Reshape"}
 _PROBABILITY_OPS = {"Softmax": "softmax", "Sigmoid": "sigmoid"}
 
 
-def load_own_model(model: str, input_shape: tuple[int, ...], num_classes: int) -> Callable[[], tf.keras.Model]:
+def load_own_model(
+    model: str, input_shape: tuple[int, ...], num_classes: int, flag: str = "model"
+) -> Callable[[], tf.keras.Model]:
     """Imports the function "module:function" and checks the model it returns.
 
     The function gets (input_shape, num_classes) and returns a new, built Keras model that takes float32 of shape
     (batch, *input_shape) and returns logits (batch, num_classes).
+
+    Args:
+      model: "module:function".
+      input_shape: shape of one example, without the batch axis.
+      num_classes: width of the logits.
+      flag: what errors call it, "model" or "teacher_model".
 
     Returns:
       A builder without arguments.
@@ -24,20 +32,22 @@ def load_own_model(model: str, input_shape: tuple[int, ...], num_classes: int) -
     Raises:
       ModelError: if the module or function is missing or fails, or the model is not as said.
     """
-    build = functools.partial(_import_function(model), input_shape, num_classes)
-    keras_model = _call(model, build)
+    check_model_name(model, flag)
+    label = f"{flag}={model}"
+    build = functools.partial(_import_function(model, label), input_shape, num_classes)
+    keras_model = _call(label, build)
     if not isinstance(keras_model, tf.keras.Model):
-        raise ModelError(f"model={model}: expected the function to return a tf.keras.Model, got {type(keras_model)}")
+        raise ModelError(f"{label}: expected the function to return a tf.keras.Model, got {type(keras_model)}")
     if not keras_model.built:
-        raise ModelError(f"model={model}: expected a built model; start it with tf.keras.Input({input_shape})")
-    if _call(model, build) is keras_model:
-        raise ModelError(f"model={model}: expected a new model from each call; build it inside the function")
-    _check_logits(model, keras_model, input_shape, num_classes)
+        raise ModelError(f"{label}: expected a built model; start it with tf.keras.Input({input_shape})")
+    if _call(label, build) is keras_model:
+        raise ModelError(f"{label}: expected a new model from each call; build it inside the function")
+    _check_weights(label, keras_model)
+    _check_logits(label, keras_model, input_shape, num_classes)
     return build
 
 
-def _import_function(model: str) -> Callable:
-    check_model_name(model)
+def _import_function(model: str, label: str) -> Callable:
     module_name, _, function_name = model.partition(":")
     try:
         module = importlib.import_module(module_name)
@@ -45,36 +55,49 @@ def _import_function(model: str) -> Callable:
         mend = "run from the folder that holds it, or put that folder in PYTHONPATH"
         if error.name and not f"{module_name}.".startswith(f"{error.name}."):
             mend = f"{module_name} needs it; install it"
-        raise ModelError(f"model={model}: no module named {error.name}; {mend}") from error
+        raise ModelError(f"{label}: no module named {error.name}; {mend}") from error
     except Exception as error:
-        raise ModelError(f"model={model}: importing {module_name} failed: {_in_one_line(error)}") from error
+        raise ModelError(f"{label}: importing {module_name} failed: {_in_one_line(error)}") from error
     function = getattr(module, function_name, None)
     if not callable(function):
-        raise ModelError(f"model={model}: expected a function {function_name} in {module.__file__}, there is none")
+        raise ModelError(f"{label}: expected a function {function_name} in {module.__file__}, there is none")
     return function
 
 
-def _call(model: str, function: Callable, *arguments):
+def _call(label: str, function: Callable, *arguments):
     """`function(*arguments)`; the user's code may raise anything, so anything becomes a ModelError."""
     try:
         return function(*arguments)
     except Exception as error:
-        raise ModelError(f"model={model}: failed with {_in_one_line(error)}") from error
+        raise ModelError(f"{label}: failed with {_in_one_line(error)}") from error
 
 
-def _check_logits(model: str, keras_model: tf.keras.Model, input_shape, num_classes: int) -> None:
+def _check_weights(label: str, keras_model: tf.keras.Model) -> None:
+    """Weights that the algorithms can train and average, and no layer whose randomness cannot be repeated."""
+    others = sorted({weight.dtype.name for weight in keras_model.weights if weight.dtype.is_floating} - {"float32"})
+    if others:
+        raise ModelError(f"{label}: expected float32 weights, got {', '.join(others)}")
+    if not keras_model.trainable_weights:
+        raise ModelError(f"{label}: expected a model with weights to train, it has none")
+    if any(type(layer) is tf.keras.layers.Dropout for layer in keras_model.layers):
+        raise ModelError(f"{label}: Keras's Dropout cannot be repeated; take models.stateless_dropout.StatelessDropout")
+
+
+def _check_logits(label: str, keras_model: tf.keras.Model, input_shape, num_classes: int) -> None:
     batch = tf.TensorSpec((None, *input_shape), tf.float32)
-    traced = _call(model, tf.function(lambda x: keras_model(x, training=False)).get_concrete_function, batch)
+    traced = _call(label, tf.function(lambda x: keras_model(x, training=False)).get_concrete_function, batch)
     outputs = traced.outputs
     if len(outputs) != 1 or outputs[0].shape.rank != 2 or outputs[0].shape[1] != num_classes:
         shapes = ", ".join(str(output.shape) for output in outputs)
-        raise ModelError(f"model={model}: expected logits of shape (batch, {num_classes}), got {shapes}")
+        raise ModelError(f"{label}: expected logits of shape (batch, {num_classes}), got {shapes}")
+    if outputs[0].dtype != tf.float32:
+        raise ModelError(f"{label}: expected logits of dtype float32, got {outputs[0].dtype.name}")
     operation = outputs[0].op
     while operation.type in _TRANSPARENT_OPS:
         operation = operation.inputs[0].op
     if operation.type in _PROBABILITY_OPS:
         name = _PROBABILITY_OPS[operation.type]
-        raise ModelError(f"model={model}: expected logits, the last operation is a {name}; leave it out")
+        raise ModelError(f"{label}: expected logits, the last operation is a {name}; leave it out")
 
 
 def _in_one_line(error: Exception) -> str:

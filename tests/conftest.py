@@ -58,6 +58,47 @@ def linear_spec():
     return build_dense_spec("linear", (), teacher=build_dense_spec("teacher", (8,)))
 
 
+@pytest.fixture
+def descend():
+    """A function (spec, weights, x, y, rate) -> weights after one full-batch step down the mean cross-entropy."""
+    import tensorflow as tf
+
+    def step(spec, weights, x, y, rate):
+        model = spec.build()
+        model.set_weights(weights)
+        with tf.GradientTape() as tape:
+            logits = model(spec.preprocess(x), training=True)
+            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits))
+        gradients = tape.gradient(loss, model.trainable_variables)
+        return [np.asarray(w - rate * g) for w, g in zip(weights, gradients, strict=True)]
+
+    return step
+
+
+@pytest.fixture
+def relabel():
+    """A function (data, clients) that turns each of these clients' train labels c into c + 1, on disk."""
+
+    def turn(data, clients):
+        for index in clients:
+            shard = data.clients[index]
+            _, y = data.read_split(shard, "train")
+            ((y + 1) % NUM_CLASSES).astype(np.int32).tofile(f"{shard.path}.train.y")
+
+    return turn
+
+
+@pytest.fixture
+def break_client():
+    """A function (data, client) that turns all train features of a client into NaN, on disk."""
+
+    def fill(data, client):
+        shard = data.clients[client]
+        np.full((shard.num_train, *data.input_shape), np.nan, np.float32).tofile(f"{shard.path}.train.x")
+
+    return fill
+
+
 def build_dense_spec(name, hidden, teacher=None):
     import tensorflow as tf
 

@@ -3,10 +3,13 @@
 import ast
 import importlib
 import pathlib
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
+
+from launch.flags import HELP_FLAGS, define_flags
 
 ROOT = pathlib.Path(__file__).parents[1]
 PACKAGES = ("datasets", "models", "tff_algos", "launch")
@@ -129,6 +132,15 @@ def test_functions_are_short(name):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             num_statements = sum(isinstance(inner, ast.stmt) for inner in ast.walk(node)) - 1
             assert num_statements <= MAX_STATEMENTS, f"{node.name} has {num_statements} statements"
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith("launch/")])
+def test_flags_that_texts_name_exist(name):
+    """What an error or a docstring tells the user to type must be a flag of the training command."""
+    constants = [node.value for node in ast.walk(ast.parse((ROOT / name).read_text())) if isinstance(node, ast.Constant)]
+    texts = [constant for constant in constants if isinstance(constant, str)]
+    named = {flag for text in texts for flag in re.findall(r"--[a-z_]+", text)}
+    assert named <= {*HELP_FLAGS, *(f"--{flag}" for flag in define_flags())}
 
 
 def test_names_say_what_is_inside():

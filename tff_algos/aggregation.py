@@ -58,16 +58,15 @@ class RoundTotals(NamedTuple):
 
 def add_to_group(totals: GroupTotals, update: ClientUpdate) -> GroupTotals:
     """The totals with one more client: its weighted update in the row of its group."""
-    result = update.result
-    row = tf.one_hot(update.group, totals.weight.shape[0]) * tf.where(result.is_finite, update.weight, 0.0)
-    squared_norm = tf.add_n([tf.reduce_sum(tf.square(delta)) for delta in result.weights_delta])
+    result, weight = update.result, tf.where(update.result.is_finite, update.weight, 0.0)
+
+    def add_row(total, value):
+        return tf.tensor_scatter_nd_add(total, [[update.group]], (weight * value)[tf.newaxis])
+
     return GroupTotals(
-        deltas=tuple(
-            total + _scale_rows(delta[tf.newaxis], row)
-            for total, delta in zip(totals.deltas, result.weights_delta, strict=True)
-        ),
-        weight=totals.weight + row,
-        squared_norm=totals.squared_norm + row * squared_norm,
+        deltas=tuple(add_row(total, delta) for total, delta in zip(totals.deltas, result.weights_delta, strict=True)),
+        weight=add_row(totals.weight, 1.0),
+        squared_norm=add_row(totals.squared_norm, result.squared_norm),
         loss_sum=totals.loss_sum + result.loss_sum,
         num_trained=totals.num_trained + result.num_trained,
         num_rejected=totals.num_rejected + tf.cast(~result.is_finite, tf.int32),

@@ -7,6 +7,8 @@ import numpy as np
 import tensorflow_federated as tff
 
 from datasets.federated_data import FederatedData
+from tff_algos.local_training_config import LocalTrainingConfig
+from tff_algos.seeds import derive_seed
 
 
 class ClientInput(NamedTuple):
@@ -61,8 +63,10 @@ def build_client_inputs(
     clients: np.ndarray,
     groups: np.ndarray,
     weighting: str,
-    learning_rate: float,
-    seeds: Sequence[np.ndarray],
+    training: LocalTrainingConfig,
+    seed: int,
+    purpose: str,
+    round_num: int,
 ) -> list[ClientInput]:
     """What each client of a cohort is told, padded (see `pad_cohort`).
 
@@ -71,19 +75,16 @@ def build_client_inputs(
       clients: indices of the cohort, in ascending order.
       groups: the row of each, shape (len(clients),).
       weighting: "examples" (of its train split) or "equal".
-      learning_rate: of this round.
-      seeds: of each.
+      training: gives the learning rate of the round.
+      seed: the run's.
+      purpose: what the clients do, which their seeds are derived from.
+      round_num: 1-based.
     """
-    shards = [data.clients[index] for index in clients]
-    return pad_cohort(
-        [
-            ClientInput(
-                path=shard.path,
-                seed=seed,
-                group=np.int32(group),
-                weight=np.float32(shard.num_train if weighting == "examples" else 1),
-                learning_rate=np.float32(learning_rate),
-            )
-            for shard, group, seed in zip(shards, groups, seeds, strict=True)
-        ]
-    )
+    learning_rate = np.float32(training.round_learning_rate(round_num))
+    inputs = []
+    for index, group in zip(clients, groups, strict=True):
+        shard = data.clients[index]
+        weight = np.float32(shard.num_train if weighting == "examples" else 1)
+        client_seed = derive_seed(seed, purpose, round_num, index)
+        inputs.append(ClientInput(shard.path, client_seed, np.int32(group), weight, learning_rate))
+    return pad_cohort(inputs)

@@ -21,7 +21,7 @@ from tff_algos.weights import build_stacked_type
 def build_grouped_round(
     model_spec: ModelSpec,
     training: LocalTrainingConfig,
-    example_weights: Weights,
+    template_weights: Weights,
     num_groups: int,
     server_learning_rate: float = 1.0,
 ) -> Callable:
@@ -30,11 +30,11 @@ def build_grouped_round(
     Args:
       model_spec: the model that every group trains.
       training: local training of each client.
-      example_weights: one model's weights, for their shapes and dtypes.
+      template_weights: one model's weights, for their shapes and dtypes.
       num_groups: rows of the stacked models; a group without clients in a round keeps its model.
       server_learning_rate: 1 is plain averaging.
     """
-    models_type = build_stacked_type(example_weights, num_groups)
+    models_type = build_stacked_type(template_weights, num_groups)
 
     @tff.tensorflow.computation(models_type, CLIENT_INPUT_TYPE)
     def client_work(models, client):

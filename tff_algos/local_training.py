@@ -25,12 +25,14 @@ class LocalResult(NamedTuple):
 
     Attributes:
       weights_delta: trained - initial, one tensor for each floating-point weight; zeros if not finite.
+      squared_norm: of the whole update, float32; 0 if not finite.
       loss_sum: loss summed over all trained examples, float32; 0 if not finite.
       num_trained: examples that were trained on, each epoch counted, float32.
-      is_finite: whether every weight and the loss are finite, bool.
+      is_finite: whether the squared norm and the loss are finite, and with them every weight, bool.
     """
 
     weights_delta: tuple[tf.Tensor, ...]
+    squared_norm: tf.Tensor
     loss_sum: tf.Tensor
     num_trained: tf.Tensor
     is_finite: tf.Tensor
@@ -130,10 +132,12 @@ def train_locally(
 
 
 def _reject_if_not_finite(deltas, loss_sum, num_trained) -> LocalResult:
-    """Zeros in place of an update that holds a NaN or an infinity, since 0 x NaN would still be NaN in a sum."""
-    is_finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(tensor)) for tensor in [*deltas, loss_sum]])
+    """Zeros in place of an update that is not finite or too large for a sum, since there 0 x NaN would still be NaN."""
+    squared_norm = tf.add_n([tf.reduce_sum(tf.square(delta)) for delta in deltas])
+    is_finite = tf.math.is_finite(squared_norm) & tf.math.is_finite(loss_sum)
     kept = tuple(tf.where(is_finite, delta, tf.zeros_like(delta)) for delta in deltas)
-    return LocalResult(kept, tf.where(is_finite, loss_sum, 0.0), tf.where(is_finite, num_trained, 0.0), is_finite)
+    scalars = (tf.where(is_finite, value, 0.0) for value in (squared_norm, loss_sum, num_trained))
+    return LocalResult(kept, *scalars, is_finite)
 
 
 def predict_logits(model_spec: ModelSpec, weights: tuple[tf.Tensor, ...], x: tf.Tensor) -> tf.Tensor:

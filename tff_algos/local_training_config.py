@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from tff_algos.config_fields import check, setting
+from tff_algos.config_fields import ConfigError, check, setting
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,7 +16,7 @@ class LocalTrainingConfig:
     )
     optimizer: str = setting("adam", "Local optimizer, started afresh each round.", choices=("adam", "sgd"))
     learning_rate: float = setting(3e-3, "Step size of the local optimizer in the first round.", above=0)
-    momentum: float = setting(0.0, "Momentum of sgd; adam ignores it.", minimum=0, below=1)
+    momentum: float = setting(0.0, "Momentum of sgd.", minimum=0, below=1)
     learning_rate_decay: float = setting(
         1.0, "Factor on the learning rate after every learning_rate_decay_rounds rounds.", above=0, maximum=1
     )
@@ -27,6 +27,8 @@ class LocalTrainingConfig:
 
     def __post_init__(self):
         check(self)
+        if self.momentum and self.optimizer == "adam":
+            raise ConfigError("momentum", self.momentum, "0 with the optimizer adam, which has no such setting")
 
     def round_learning_rate(self, round_num: int) -> float:
         """The learning rate of round `round_num` (1-based)."""

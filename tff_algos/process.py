@@ -17,8 +17,9 @@ COMMON_METRICS = ("virtual_time_s", "num_clients", "num_rejected", "bytes_down",
 class RoundOutput(NamedTuple):
     """What a round gives: the next state, and scalar metrics under the same names every round.
 
-    The metrics hold at least `COMMON_METRICS`: `virtual_time_s` since the start, the clients that took part, those
-    whose update was left out because it was not finite, the bytes of this round, the mean loss over trained examples.
+    The metrics hold at least `COMMON_METRICS`: `virtual_time_s` since the start, the clients that took part, the
+    updates that were left out because they were not finite (a client that trains two models sends two), the bytes of
+    this round, the mean loss over trained examples.
     """
 
     state: State

@@ -22,6 +22,7 @@ def initialize_weights(model_spec: ModelSpec, seed: int, purpose: str = "initial
 
 
 def is_float(array: np.ndarray | tf.Tensor | tf.Variable) -> bool:
+    """Whether this weight is trained, sent and averaged."""
     return tf.as_dtype(array.dtype).is_floating
 
 
@@ -32,11 +33,7 @@ def stack_models(models: Sequence[Weights]) -> Weights:
 
 def take_model(stacked: Weights, index: int) -> Weights:
     """One of the stacked models."""
-    return tuple(array[index] for array in stacked)
-
-
-def count_models(stacked: Weights) -> int:
-    return stacked[0].shape[0]
+    return tuple(np.asarray(array[index]) for array in stacked)
 
 
 def build_stacked_type(weights: Weights, num_models: int) -> tff.StructWithPythonType:

@@ -32,7 +32,7 @@ def test_loads_digits_and_a_users_file(tmp_path):
     ("arguments", "message"),
     [
         ({"name": "imagenet"}, "expected one of digits, mnist, har, npz"),
-        ({"name": "npz"}, "--npz_path"),
+        ({"name": "npz"}, r"--npz \("),
         ({"name": "mnist", "download": False}, "not found"),
         ({"name": "har", "download": False, "har_features": "raw"}, "har_features=raw"),
     ],

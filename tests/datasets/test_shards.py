@@ -1,9 +1,11 @@
 """The shard cache: atomic, rebuilt when damaged, safe between processes, cleaned without touching anything else."""
 
 import json
-import multiprocessing
 import os
+import pathlib
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from datasets import shards
 from datasets.arrays import DatasetError
 from datasets.shards import INDEX_FILE, clean_shard_dir, open_or_write_entry
 
+ROOT = pathlib.Path(__file__).parents[2]
 DIGEST = "ab" * 32
 
 
@@ -88,19 +91,39 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
         open_or_write_entry(str(tmp_path / "file" / "cache"), DIGEST, make_splits)
 
 
-def _write_and_check(arguments):
-    shard_dir, has_locks = arguments
-    if not has_locks:
-        shards.fcntl.flock = lambda *_: None
-    entry, index = open_or_write_entry(shard_dir, DIGEST, lambda: make_splits(20_000))
-    return {name: os.path.getsize(os.path.join(entry, name)) for name in index["files"]} == index["files"]
+RACER = """
+import os, sys
+import numpy as np
+from datasets import shards
+
+shard_dir, has_locks, digests = sys.argv[1], sys.argv[2] == "True", sys.argv[3:]
+if not has_locks:
+    shards.fcntl.flock = lambda *_: None
+x, y = np.arange(40_000, dtype=np.uint8).reshape(-1, 2), np.arange(20_000, dtype=np.int32)
+splits = [{"train": (x, y), "validation": (x[:0], y[:0]), "test": (x[:0], y[:0])}] * 2
+print("ready", flush=True)
+sys.stdin.readline()
+for digest in digests:
+    entry, index = shards.open_or_write_entry(shard_dir, digest, lambda: splits)
+    sizes = {name: os.path.getsize(os.path.join(entry, name)) for name in index["files"]}
+    assert sizes == index["files"], (digest, sizes)
+"""
 
 
 @pytest.mark.parametrize("has_locks", [True, False])
 def test_racing_processes_agree(tmp_path, has_locks):
-    with multiprocessing.get_context("fork").Pool(4) as pool:
-        assert all(pool.map(_write_and_check, [(str(tmp_path), has_locks)] * 16, chunksize=1))
-    assert sorted(os.listdir(tmp_path)) == [".lock", DIGEST]
+    """Four programs start at once on the same entries, one after another."""
+    digests = [f"{number:064x}" for number in range(10)]
+    command = [sys.executable, "-c", RACER, str(tmp_path), str(has_locks), *digests]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    racers = [subprocess.Popen(command, cwd=ROOT, **pipes) for _ in range(4)]
+    assert [racer.stdout.readline() for racer in racers] == ["ready\n"] * 4
+    for racer in racers:
+        racer.stdin.write("go\n")
+        racer.stdin.flush()
+    errors = [racer.communicate(timeout=60)[1] for racer in racers]
+    assert [racer.returncode for racer in racers] == [0] * 4, errors
+    assert sorted(os.listdir(tmp_path)) == [".lock", *digests]
 
 
 def test_clean_deletes_entries_and_abandoned_drafts_only(tmp_path):

@@ -79,17 +79,21 @@ def test_builds_inside_graphs_again_and_again():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"model": "resnet"}, "model=resnet: expected auto, image_student"),
-        ({"model": "auto", "input_shape": (2, 2, 2, 1)}, "no model for examples of shape"),
-        ({"model": "sensor_student"}, r"model=sensor_student: expected examples of shape \(steps, channels\)"),
-        ({"model": "auto", "teacher_model": "sensor_teacher"}, "model=sensor_teacher: expected examples of shape"),
-        ({"model": "auto", "teacher_model": "resnet"}, "model=resnet: expected auto"),
-        ({"model": "auto", "activation": "tanh"}, "activation=tanh: expected one of linear, relu"),
+        ({"model": "resnet"}, "^model=resnet: expected auto, image_student"),
+        ({"input_shape": (2, 2, 2, 1)}, "^model=auto: no model for examples of shape"),
+        ({"model": "sensor_student"}, r"^model=sensor_student: expected examples of shape \(steps, channels\)"),
+        ({"teacher_model": "sensor_teacher"}, r"^teacher_model=sensor_teacher: expected examples of shape \(steps, "),
+        ({"teacher_model": "resnet"}, "^teacher_model=resnet: expected auto, image_student"),
+        ({"teacher_model": "a-b:c"}, "^teacher_model=a-b:c: expected module:function"),
+        ({"teacher_model": "models.image_cnn:nothing"}, "^teacher_model=models.image_cnn:nothing: expected a function"),
+        ({"teacher_model": "no_such_module:f"}, "^teacher_model=no_such_module:f: no module named no_such_module"),
+        ({"activation": "tanh"}, "activation=tanh: expected one of linear, relu"),
         ({"model": "perceptron", "activation": "relu"}, "only the image models have this choice, not perceptron"),
-        ({"model": "models.image_cnn:nothing"}, "expected a function nothing"),
+        ({"model": "models.image_cnn:nothing"}, "^model=models.image_cnn:nothing: expected a function nothing"),
     ],
 )
 def test_mistakes_in_one_line(arguments, message):
+    defaults = {"model": "auto", "input_shape": (8, 8, 1), "input_dtype": "uint8", "num_classes": 10}
     with pytest.raises(ModelError, match=message) as error:
-        build_model_spec(**{"input_shape": (8, 8, 1), "input_dtype": "uint8", "num_classes": 10, **arguments})
+        build_model_spec(**{**defaults, **arguments})
     assert "\n" not in str(error.value)

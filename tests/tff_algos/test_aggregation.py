@@ -7,29 +7,43 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tff_algos.aggregation import (
+    ClientUpdate,
     GroupTotals,
+    add_to_group,
     add_to_models,
-    assign_to_group,
+    build_zero_totals,
     compute_drift,
     compute_group_means,
     summarize_totals,
 )
-from tff_algos.local_training import LocalResult
+from tff_algos.local_training import LocalResult, train_locally
+from tff_algos.local_training_config import LocalTrainingConfig
+
+
+def make_result(update, is_finite=True):
+    """What a client with this update sends; zeros if it is not finite, as `train_locally` gives them."""
+    delta = tf.constant(update, tf.float32) if is_finite else tf.zeros_like(update, tf.float32)
+    return LocalResult(
+        weights_delta=(delta,),
+        squared_norm=tf.reduce_sum(tf.square(delta)),
+        loss_sum=tf.constant(1.0),
+        num_trained=tf.constant(2.0),
+        is_finite=tf.constant(is_finite),
+    )
 
 
 def total_of(updates, groups, weights, num_groups, is_finite=None):
-    """The federated sum of the messages of clients with these updates."""
+    """The totals of clients with these updates, added one after another."""
     is_finite = [True] * len(updates) if is_finite is None else is_finite
-    messages = [
-        assign_to_group(
-            LocalResult((tf.constant(u, tf.float32),), tf.constant(1.0), tf.constant(2.0), tf.constant(finite)),
-            tf.constant(group),
-            tf.constant(float(weight)),
-            num_groups,
-        )
-        for u, group, weight, finite in zip(updates, groups, weights, is_finite, strict=True)
-    ]
-    return tf.nest.map_structure(lambda *parts: tf.add_n(parts), *messages)
+    results = [make_result(update, finite) for update, finite in zip(updates, is_finite, strict=True)]
+    return add_all(results, groups, weights, num_groups)
+
+
+def add_all(results, groups, weights, num_groups):
+    totals = build_zero_totals([tuple(delta.shape) for delta in results[0].weights_delta], num_groups)
+    for result, group, weight in zip(results, groups, weights, strict=True):
+        totals = add_to_group(totals, ClientUpdate(result, tf.constant(group), tf.constant(float(weight))))
+    return totals
 
 
 def test_means_are_weighted_and_stay_in_their_group():
@@ -45,6 +59,38 @@ def test_a_rejected_client_adds_no_weight_and_is_counted():
     (means,) = compute_group_means(totals)
     np.testing.assert_allclose(means, [[2.0]])
     assert int(totals.num_rejected) == 1
+
+
+def test_loss_and_examples_are_summed_over_all_groups():
+    """Each client adds a loss of 1 over 2 examples."""
+    totals = total_of([[1.0], [5.0], [7.0]], [0, 0, 1], [1, 3, 2], 2)
+    assert (float(totals.loss_sum), float(totals.num_trained), int(totals.num_rejected)) == (3, 6, 0)
+
+
+def test_a_huge_update_spoils_nothing(linear_spec):
+    """Of length about 1e25: finite, but its square is not, so it is left out; groups 0 and 1 are as without it."""
+    start = tuple(tf.convert_to_tensor(variable) for variable in linear_spec.build().weights)
+    config = LocalTrainingConfig(epochs=1, optimizer="sgd")
+    x, y = tf.constant([[1.0, -1.0, 2.0, 0.5]]), tf.constant([1])
+    ordinary, huge = (
+        train_locally(linear_spec, config, start, x, y, tf.constant([1, 2]), tf.constant(rate)) for rate in (0.1, 1e25)
+    )
+    assert bool(ordinary.is_finite) and not bool(huge.is_finite)
+    totals = add_all([ordinary, huge, ordinary, huge], [0, 0, 1, 2], [1, 2, 3, 4], 3)
+    without = add_all([ordinary, ordinary], [0, 1], [1, 3], 3)
+    for mean, expected in zip(compute_group_means(totals), compute_group_means(without), strict=True):
+        np.testing.assert_array_equal(mean, expected)
+        assert np.any(mean[0] != 0)
+    np.testing.assert_array_equal(compute_drift(totals), compute_drift(without))
+    assert int(totals.num_rejected) == 2
+
+
+def test_a_large_update_stays_in_its_group():
+    """Of length 1e18, which counts; in float32 a row of another group would lose its small values to it."""
+    totals = total_of([[1e18, -1e18], [1.0, 3.0], [2.0, 5.0]], [1, 0, 0], [1, 1, 1], 3)
+    (means,) = compute_group_means(totals)
+    np.testing.assert_allclose(means, [[1.5, 4.0], [1e18, -1e18], [0.0, 0.0]])
+    assert np.isfinite(compute_drift(totals)).all()
 
 
 def test_models_move_by_the_rate_and_integers_stay():

@@ -11,7 +11,9 @@ class FedAvgConfig:
     """FedAvg (McMahan et al. 2017, Algorithm 1); with a proximal weight it is FedProx (Li et al. 2020)."""
 
     training: LocalTrainingConfig = group(LocalTrainingConfig, flag_prefix="")
-    cohort_size: int = setting(0, "Clients asked in a round; 0 means all (paper: max(C * K, 1)).", minimum=0)
+    cohort_size: int = setting(
+        0, "Clients asked in a round; 0 or more than there are means all (paper: max(C * K, 1)).", minimum=0
+    )
     participation: str = setting(
         "fixed",
         "fixed: exactly cohort_size clients a round; bernoulli: each client by chance, cohort_size on average.",

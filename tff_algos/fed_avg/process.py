@@ -33,7 +33,7 @@ from tff_algos.grouped_round import build_grouped_round
 from tff_algos.local_training import count_examples_trained
 from tff_algos.process import FederatedProcess, RoundOutput, Weights, use_shared_model
 from tff_algos.round_metrics import build_common_metrics
-from tff_algos.seeds import derive_generator, derive_seed
+from tff_algos.seeds import derive_generator
 from tff_algos.virtual_clock import compute_client_seconds, compute_synchronous_round_s
 from tff_algos.weights import initialize_weights, stack_models, take_model
 
@@ -91,8 +91,10 @@ def build_fed_avg_process(
             cohort,
             np.zeros_like(cohort),
             config.client_weighting,
-            config.training.round_learning_rate(round_num),
-            [derive_seed(seed, "training", round_num, index) for index in cohort],
+            config.training,
+            seed,
+            "training",
+            round_num,
         )
         models, totals = run_round(state.models, inputs)
         seconds = compute_client_seconds(clients.profiles, cohort, examples_trained[cohort], model_bytes, model_bytes)

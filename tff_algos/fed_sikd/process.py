@@ -28,6 +28,10 @@ Deviations from the paper:
 - The statistics are standardised over clients before k-means, which the paper does not mention; without it the skewness
   would decide alone.
 - The paper asks for differential privacy and leaves it open; `privacy_epsilon` gives it (see `privacy`).
+- The paper's leaders collect models and send teachers themselves; here everything goes through the server, and is
+  counted so. A leader trains a student as well, like every other client.
+- k is fixed by default, so that runs can be compared; the paper chooses it by the indices (`num_clusters=0`).
+- The exchange of the statistics is in the bytes of the first round, but takes no virtual time.
 """
 
 import dataclasses
@@ -42,6 +46,7 @@ from models.model_spec import ModelSpec
 from tff_algos.byte_ledger import compute_model_bytes
 from tff_algos.cluster_labels import count_clusters
 from tff_algos.cohort import ClientInput, build_client_inputs
+from tff_algos.config_fields import ConfigError
 from tff_algos.fed_sikd.clustering import choose_leaders, cluster_at_random, cluster_by_statistics
 from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.fed_sikd.sharing import StatisticsSharing, build_statistics_sharing
@@ -52,7 +57,6 @@ from tff_algos.local_training import count_examples_trained
 from tff_algos.local_training_config import LocalTrainingConfig
 from tff_algos.process import FederatedProcess, RoundOutput, Weights, use_shared_model
 from tff_algos.round_metrics import build_common_metrics
-from tff_algos.seeds import derive_seed
 from tff_algos.virtual_clock import compute_client_seconds, compute_synchronous_round_s
 from tff_algos.weights import initialize_weights, stack_models, take_model
 
@@ -118,17 +122,23 @@ def compute_round_costs(
     )
 
 
-@dataclasses.dataclass(frozen=True, eq=False)  # compared by identity, which the caches below need
+@dataclasses.dataclass(frozen=True)
 class _FedSiKD:
-    """The process's functions, over what stays the same from round to round."""
+    """The process's functions, over what stays the same from round to round.
+
+    The two `build_` fields give the computations of a round for a number of clusters. A run without a teacher has no
+    weights in `initial_teacher`.
+    """
 
     model_spec: ModelSpec
     clients: FederatedData
     config: FedSiKDConfig
     seed: int
-    student: Weights
-    teacher: Weights
+    initial_student: Weights
+    initial_teacher: Weights
     sharing: StatisticsSharing | None
+    build_student_round: Callable[[int], Callable]
+    build_teacher_round: Callable[[int], Callable]
 
     @property
     def everyone(self) -> np.ndarray:
@@ -146,22 +156,15 @@ class _FedSiKD:
                 standardize(statistics), config.num_clusters, config.max_clusters, self.seed
             )
             assignments, indices = clustering.assignments, [getattr(clustering, name) for name in INDEX_NAMES]
-        teachers = stack_models([self.teacher] * count_clusters(assignments))
+        teachers = stack_models([self.initial_teacher] * count_clusters(assignments))
         indices = np.asarray(indices, np.float64)
-        return ServerState(np.int32(0), np.float64(0.0), self.student, teachers, assignments, statistics, indices)
-
-    @functools.cache  # noqa: B019 - the computations of a run live as long as the run
-    def build_student_round(self, num_clusters: int) -> Callable:
-        return build_student_round(self.model_spec, self.config, self.student, self.teacher, num_clusters)
-
-    @functools.cache  # noqa: B019
-    def build_teacher_round(self, num_clusters: int) -> Callable:
-        spec = self.model_spec.teacher
-        return build_grouped_round(spec, self.config.teacher_training, self.teacher, num_clusters)
+        return ServerState(
+            np.int32(0), np.float64(0.0), self.initial_student, teachers, assignments, statistics, indices
+        )
 
     def choose_trainers(self, assignments: np.ndarray) -> np.ndarray:
         """The clients that train a teacher, ascending: the leaders, or all, or none if there is no teacher."""
-        if not self.teacher:
+        if not self.initial_teacher:
             return self.everyone[:0]
         if self.config.teacher == "cluster":
             return self.everyone
@@ -171,15 +174,12 @@ class _FedSiKD:
     def build_inputs(
         self, state: ServerState, indices: np.ndarray, purpose: str, training: LocalTrainingConfig
     ) -> list[ClientInput]:
-        round_num = int(state.round_num) + 1
-        seeds = [derive_seed(self.seed, purpose, round_num, index) for index in indices]
-        rate = training.round_learning_rate(round_num)
-        groups = state.assignments[indices]
-        return build_client_inputs(self.clients, indices, groups, self.config.weighting, rate, seeds)
+        groups, weighting, round_num = state.assignments[indices], self.config.weighting, int(state.round_num) + 1
+        return build_client_inputs(self.clients, indices, groups, weighting, training, self.seed, purpose, round_num)
 
     def train_teachers(self, state: ServerState, trainers: np.ndarray) -> tuple[Weights, int]:
         """Step 1 of the round: the new teachers, and how many updates were rejected."""
-        if not self.teacher:
+        if not self.initial_teacher:
             return state.teachers, 0
         inputs = self.build_inputs(state, trainers, "teacher training", self.config.teacher_training)
         teachers, totals = self.build_teacher_round(count_clusters(state.assignments))(state.teachers, inputs)
@@ -200,7 +200,7 @@ class _FedSiKD:
         metrics["num_rejected"] += num_rejected_teachers
         metrics["num_clusters"] = num_clusters
         metrics.update(zip(INDEX_NAMES, state.indices.tolist(), strict=True))
-        metrics["teacher_accuracy"] = float(result.teacher_accuracy) if self.teacher else float("nan")
+        metrics["teacher_accuracy"] = float(result.teacher_accuracy) if self.initial_teacher else float("nan")
         metrics["within_cluster_drift"] = float(result.totals.within_group_drift)
         metrics["total_drift"] = float(result.totals.total_drift)
         new_state = state._replace(
@@ -212,14 +212,17 @@ class _FedSiKD:
         return RoundOutput(new_state, metrics)
 
     def compute_costs(self, trainers: np.ndarray) -> RoundCosts:
-        student_bytes, teacher_bytes = compute_model_bytes(self.student), compute_model_bytes(self.teacher)
+        student_bytes, teacher_bytes = (
+            compute_model_bytes(self.initial_student),
+            compute_model_bytes(self.initial_teacher),
+        )
         return compute_round_costs(self.clients, self.config, trainers, student_bytes, teacher_bytes)
 
     def get_models(self, state: ServerState) -> dict[str, Weights]:
         return {"global": state.student}
 
     def get_teachers(self, state: ServerState) -> dict[str, Weights]:
-        num_teachers = count_clusters(state.assignments) if self.teacher else 0
+        num_teachers = count_clusters(state.assignments) if self.initial_teacher else 0
         return {f"teacher_{cluster}": take_model(state.teachers, cluster) for cluster in range(num_teachers)}
 
     def client_model(self, state: ServerState) -> list[str]:
@@ -253,16 +256,30 @@ def build_fed_sikd_process(
       seed: of the first weights, the clustering, the privacy noise and the local training.
 
     Raises:
-      ConfigError: privacy is asked for and the data set has no known feature range.
+      ConfigError: distillation is asked for and the model has no teacher, or privacy and the data set has no known
+        feature range.
     """
-    has_teacher = config.label_weight < 1.0
+    teacher_spec = model_spec.teacher if config.label_weight < 1.0 else None
+    if teacher_spec is None and config.label_weight < 1.0:
+        mend = (
+            "1 (no distillation), since the model has no teacher for these examples; or name one with --teacher_model"
+        )
+        raise ConfigError("label_weight", config.label_weight, mend)
+    student = initialize_weights(model_spec, seed)
+    teacher = initialize_weights(teacher_spec, seed, "teacher weights") if teacher_spec else ()
     functions = _FedSiKD(
         model_spec=model_spec,
         clients=clients,
         config=config,
         seed=seed,
-        student=initialize_weights(model_spec, seed),
-        teacher=initialize_weights(model_spec.teacher, seed, "teacher weights") if has_teacher else (),
+        initial_student=student,
+        initial_teacher=teacher,
+        build_student_round=functools.cache(
+            lambda num_clusters: build_student_round(model_spec, config, student, teacher, num_clusters)
+        ),
+        build_teacher_round=functools.cache(
+            lambda num_clusters: build_grouped_round(teacher_spec, config.teacher_training, teacher, num_clusters)
+        ),
         sharing=build_statistics_sharing(model_spec, clients, config, seed) if config.clustering == "kmeans" else None,
     )
     return FederatedProcess(

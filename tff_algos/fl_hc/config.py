@@ -13,7 +13,9 @@ class FLHCConfig:
     training: LocalTrainingConfig = group(LocalTrainingConfig, flag_prefix="")
     clustering_round: int = setting(1, "FedAvg rounds before the clients are clustered (Briggs et al.: n).", minimum=1)
     distance_threshold: float = setting(
-        0.0, "Cut of the tree, Euclidean distance between updates; 0 cuts at num_clusters instead.", minimum=0
+        0.0,
+        "Cut of the tree, Euclidean distance between updates, whatever num_clusters says; 0 cuts at that instead.",
+        minimum=0,
     )
     num_clusters: int = setting(3, "Number of clusters if distance_threshold is 0.", minimum=1)
     client_weighting: str = setting("examples", "Weight of a client in its cluster.", choices=("examples", "equal"))

@@ -42,7 +42,6 @@ from tff_algos.grouped_round import build_grouped_round
 from tff_algos.local_training import count_examples_trained, train_locally
 from tff_algos.process import FederatedProcess, RoundOutput, Weights, use_shared_model
 from tff_algos.round_metrics import build_common_metrics
-from tff_algos.seeds import derive_seed
 from tff_algos.virtual_clock import compute_client_seconds, compute_synchronous_round_s
 from tff_algos.weights import build_stacked_type, initialize_weights, stack_models, take_model
 
@@ -66,16 +65,16 @@ class ServerState(NamedTuple):
     assignments: np.ndarray
 
 
-def build_local_updates(model_spec: ModelSpec, config: FLHCConfig, example_weights: Weights) -> Callable:
-    """The computation (models@SERVER, {ClientInput}@CLIENTS) -> {flattened update, float32}@CLIENTS."""
-    models_type = build_stacked_type(example_weights, 1)
+def build_local_updates(model_spec: ModelSpec, config: FLHCConfig, template_weights: Weights) -> Callable:
+    """The computation (models@SERVER, {ClientInput}@CLIENTS) -> {<flattened update, is_finite>}@CLIENTS."""
+    models_type = build_stacked_type(template_weights, 1)
 
     @tff.tensorflow.computation(models_type, CLIENT_INPUT_TYPE)
     def client_work(models, client):
         x, y = read_split(client.path, "train", model_spec)
         start = tuple(model[0] for model in models)
         result = train_locally(model_spec, config.training, start, x, y, client.seed, client.learning_rate)
-        return tf.concat([tf.reshape(delta, [-1]) for delta in result.weights_delta], axis=0)
+        return tf.concat([tf.reshape(delta, [-1]) for delta in result.weights_delta], axis=0), result.is_finite
 
     @tff.federated_computation(
         tff.FederatedType(models_type, tff.SERVER), tff.FederatedType(CLIENT_INPUT_TYPE, tff.CLIENTS)
@@ -86,15 +85,16 @@ def build_local_updates(model_spec: ModelSpec, config: FLHCConfig, example_weigh
     return compute_updates
 
 
-@dataclasses.dataclass(frozen=True, eq=False)  # compared by identity, which the cache below needs
+@dataclasses.dataclass(frozen=True)
 class _FLHC:
-    """The process's functions, over what stays the same from round to round."""
+    """The process's functions, over what stays the same; `build_round` takes a number of clusters."""
 
     model_spec: ModelSpec
     clients: FederatedData
     config: FLHCConfig
     seed: int
     initial_weights: Weights
+    build_round: Callable[[int], Callable]
 
     @property
     def everyone(self) -> np.ndarray:
@@ -104,40 +104,45 @@ class _FLHC:
         assignments = np.zeros(len(self.everyone), np.int32)
         return ServerState(np.int32(0), np.float64(0.0), stack_models([self.initial_weights]), assignments)
 
-    @functools.cache  # noqa: B019 - the computations of a run live as long as the run
-    def build_round(self, num_clusters: int) -> Callable:
-        return build_grouped_round(self.model_spec, self.config.training, self.initial_weights, num_clusters)
-
     def build_inputs(self, state: ServerState, indices: np.ndarray, purpose: str) -> list[ClientInput]:
-        round_num = int(state.round_num) + 1
-        seeds = [derive_seed(self.seed, purpose, round_num, index) for index in indices]
-        rate = self.config.training.round_learning_rate(round_num)
-        groups = state.assignments[indices]
-        return build_client_inputs(self.clients, indices, groups, self.config.client_weighting, rate, seeds)
+        config, groups, round_num = self.config, state.assignments[indices], int(state.round_num) + 1
+        weighting, training = config.client_weighting, config.training
+        return build_client_inputs(self.clients, indices, groups, weighting, training, self.seed, purpose, round_num)
 
-    def cluster(self, state: ServerState) -> ServerState:
-        """Step 2: the clients in clusters, each with a copy of the global model."""
+    def cluster(self, state: ServerState) -> tuple[ServerState, int]:
+        """Step 2: the clients in clusters, each with a copy of the global model, and how many updates were rejected.
+
+        Clients whose update is not finite have no say in it and join the largest cluster.
+        """
         compute_updates = build_local_updates(self.model_spec, self.config, self.initial_weights)
         size = max(_MAX_RESULT_BYTES // compute_model_bytes(self.initial_weights), 1)
-        updates = []
+        updates, is_finite = None, np.zeros(len(self.everyone), bool)
         for start in range(0, len(self.everyone), size):
             part = self.everyone[start : start + size]
             results = compute_updates(state.models, self.build_inputs(state, part, "clustering"))
-            updates.extend(np.asarray(update) for update in results[: len(part)])
-        assignments = cluster_updates(np.stack(updates), self.config.distance_threshold, self.config.num_clusters)
+            for client, (update, finite) in zip(part, results, strict=False):  # padded places come last
+                if updates is None:
+                    updates = np.empty((len(self.everyone), len(update)), np.float32)
+                updates[client], is_finite[client] = update, finite
+        assignments = np.zeros(len(self.everyone), np.int32)
+        if is_finite.any():
+            config = self.config
+            found = cluster_updates(updates[is_finite], config.distance_threshold, config.num_clusters)
+            assignments[is_finite], assignments[~is_finite] = found, np.bincount(found).argmax()
         models = stack_models([take_model(state.models, 0)] * count_clusters(assignments))
-        return state._replace(models=models, assignments=assignments)
+        return state._replace(models=models, assignments=assignments), int(np.sum(~is_finite))
 
     def next(self, state: ServerState) -> RoundOutput:
-        exchanges = 1
+        exchanges, num_rejected = 1, 0
         if state.round_num == self.config.clustering_round:
-            state, exchanges = self.cluster(state), 2
+            exchanges, (state, num_rejected) = 2, self.cluster(state)
         num_clusters = count_clusters(state.assignments)
         inputs = self.build_inputs(state, self.everyone, "training")
         models, totals = self.build_round(num_clusters)(state.models, inputs)
         virtual_time_s = np.float64(state.virtual_time_s + exchanges * self.compute_exchange_s())
         sent = exchanges * len(self.everyone) * compute_model_bytes(self.initial_weights)
         metrics = build_common_metrics(totals, virtual_time_s, len(self.everyone), sent, sent)
+        metrics["num_rejected"] += num_rejected
         metrics["num_clusters"] = num_clusters
         metrics["within_cluster_drift"] = float(totals.within_group_drift)
         metrics["total_drift"] = float(totals.total_drift)
@@ -178,7 +183,11 @@ def build_fl_hc_process(
       config: settings.
       seed: of the first weights and the local training.
     """
-    functions = _FLHC(model_spec, clients, config, seed, initialize_weights(model_spec, seed))
+    initial_weights = initialize_weights(model_spec, seed)
+    build_round = functools.cache(
+        lambda num_clusters: build_grouped_round(model_spec, config.training, initial_weights, num_clusters)
+    )
+    functions = _FLHC(model_spec, clients, config, seed, initial_weights, build_round)
     return FederatedProcess(
         initialize=functions.initialize,
         next=functions.next,
