@@ -26,6 +26,7 @@ from launch.report_tables import (
     tabulate_claims,
     tabulate_values,
 )
+from launch.run_archive import archive_runs
 from launch.run_folder import write_table, write_text
 from launch.run_records import RunRecord, read_runs
 
@@ -38,12 +39,21 @@ LEGEND = (
 
 
 class Request(NamedTuple):
-    """What is asked for: the paper, where the runs lie, where the report goes (None: only printed), with a figure."""
+    """What is asked for.
+
+    Attributes:
+      tables: the paper.
+      runs_dir: where the runs lie.
+      output: where the report goes; None: it is only printed.
+      figure: whether the paper's figure is drawn into `output`.
+      archive: where the numbers of the runs that count are kept; None: nowhere.
+    """
 
     tables: str
     runs_dir: pathlib.Path
     output: pathlib.Path | None
     figure: bool
+    archive: pathlib.Path | None
 
 
 class Report(NamedTuple):
@@ -62,6 +72,9 @@ def define_flags() -> absl_flags.FlagValues:
     absl_flags.DEFINE_string("runs_dir", "runs", "Folder with the run folders, at any depth.", flag_values=values)
     absl_flags.DEFINE_string("output", "", "Folder for .md and .csv; empty: only print.", flag_values=values)
     absl_flags.DEFINE_bool("figure", False, "Draw accuracy by round as well, into --output.", flag_values=values)
+    absl_flags.DEFINE_string(
+        "archive", "", "Folder to keep the runs' settings and metrics in, without models.", flag_values=values
+    )
     return values
 
 
@@ -79,7 +92,8 @@ def parse_request(argv: Sequence[str]) -> Request:
     runs_dir = pathlib.Path(values.runs_dir)
     if not runs_dir.is_dir():
         raise FlagError(f"--runs_dir={runs_dir}: no such folder; python -m launch.sweep makes runs")
-    return Request(values.tables, runs_dir, pathlib.Path(values.output) if values.output else None, values.figure)
+    output, archive = (pathlib.Path(folder) if folder else None for folder in (values.output, values.archive))
+    return Request(values.tables, runs_dir, output, values.figure, archive)
 
 
 def build_report(paper: PaperReport, runs_dir: pathlib.Path) -> Report:
@@ -122,7 +136,11 @@ def draw_figure(
 
 
 def write_report(report: Report, request: Request) -> list[pathlib.Path]:
-    """Writes the Markdown, the CSV files and, if asked for, the figure; returns their paths."""
+    """Writes what is asked for: archive, Markdown, CSV files, figure; returns their paths."""
+    if request.archive is not None:
+        archive_runs(report.runs, request.archive)
+    if request.output is None:
+        return [request.archive] if request.archive else []
     written = [request.output / f"{request.tables}.md"]
     write_text(written[0], report.markdown)
     for name, (columns, rows) in report.tables.items():
@@ -149,12 +167,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(report.markdown)
     for reason in report.left_out:
         print(f"not counted: {reason}", file=sys.stderr)
-    if request.output is not None:
-        try:
-            written = write_report(report, request)
-        except OSError as error:
-            print(f"error: --output={request.output}: cannot write there ({error.strerror})", file=sys.stderr)
-            return 1
+    try:
+        written = write_report(report, request)
+    except OSError as error:
+        print(f"error: cannot write {error.filename} ({error.strerror})", file=sys.stderr)
+        return 1
+    if written:
         print("written: " + ", ".join(map(str, written)), file=sys.stderr)
     return 0
 

@@ -137,7 +137,9 @@ def test_functions_are_short(name):
 @pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith("launch/")])
 def test_flags_that_texts_name_exist(name):
     """What an error or a docstring tells the user to type must be a flag of the training command."""
-    constants = [node.value for node in ast.walk(ast.parse((ROOT / name).read_text())) if isinstance(node, ast.Constant)]
+    constants = [
+        node.value for node in ast.walk(ast.parse((ROOT / name).read_text())) if isinstance(node, ast.Constant)
+    ]
     texts = [constant for constant in constants if isinstance(constant, str)]
     named = {flag for text in texts for flag in re.findall(r"--[a-z_]+", text)}
     assert named <= {*HELP_FLAGS, *(f"--{flag}" for flag in define_flags())}

@@ -1,10 +1,13 @@
 """Padded cohorts and what clients are told."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tff_algos.cohort import build_client_inputs, compute_padded_size, pad_cohort
+from tff_algos.local_training_config import LocalTrainingConfig
+from tff_algos.seeds import derive_seed
 
 
 @given(st.integers(1, 10_000))
@@ -24,14 +27,36 @@ def test_an_empty_cohort_still_has_one_place():
     assert padding.path == "" and padding.weight == 0
 
 
-def test_inputs_carry_weight_group_and_rate(make_federation):
+def build_inputs(data, weighting="examples", purpose="training", round_num=3):
+    """Clients 0 and 2, in rows 1 and 0, at a rate that halves after every round."""
+    training = LocalTrainingConfig(learning_rate=0.4, learning_rate_decay=0.5)
+    return build_client_inputs(
+        data, np.array([0, 2]), np.array([1, 0]), weighting, training, seed=7, purpose=purpose, round_num=round_num
+    )
+
+
+def test_inputs_carry_path_group_weight_and_rate(make_federation):
+    """0.4 halved twice before round 3 is 0.1."""
     data = make_federation([5, 7, 9])
-    seeds = [np.array([1, 2], np.int32), np.array([3, 4], np.int32)]
-    inputs = build_client_inputs(data, np.array([0, 2]), np.array([1, 0]), "examples", 0.5, seeds)
+    inputs = build_inputs(data)
     assert [(i.path, int(i.group), float(i.weight)) for i in inputs] == [
         (data.clients[0].path, 1, 5.0),
         (data.clients[2].path, 0, 9.0),
     ]
-    assert all(i.learning_rate == 0.5 for i in inputs)
-    equal = build_client_inputs(data, np.array([0, 2]), np.array([1, 0]), "equal", 0.5, seeds)
-    assert [float(i.weight) for i in equal] == [1.0, 1.0]
+    assert [float(i.learning_rate) for i in inputs] == pytest.approx([0.1, 0.1])
+    assert [float(i.weight) for i in build_inputs(data, "equal")] == [1.0, 1.0]
+
+
+def test_seeds_are_those_of_client_purpose_and_round(make_federation):
+    data = make_federation([5, 7, 9])
+    for purpose, round_num in (("training", 3), ("training", 4), ("clustering", 3)):
+        for client, client_input in zip((0, 2), build_inputs(data, purpose=purpose, round_num=round_num), strict=True):
+            np.testing.assert_array_equal(client_input.seed, derive_seed(7, purpose, round_num, client))
+
+
+def test_a_cohort_of_nine_is_padded_to_ten(make_federation):
+    data = make_federation([1] * 9)
+    everyone = np.arange(9)
+    inputs = build_client_inputs(data, everyone, everyone, "equal", LocalTrainingConfig(), 7, "training", 1)
+    assert [i.path for i in inputs] == [*(client.path for client in data.clients), ""]
+    assert [float(i.weight) for i in inputs] == [1.0] * 9 + [0.0]

@@ -51,6 +51,12 @@ def test_random_clusters_need_a_number():
         FedSiKDConfig(clustering="random", num_clusters=0)
 
 
+def test_adam_takes_no_momentum():
+    with pytest.raises(ConfigError, match=r"^momentum=0\.9: expected 0 with the optimizer adam"):
+        LocalTrainingConfig(optimizer="adam", momentum=0.9)
+    LocalTrainingConfig(optimizer="sgd", momentum=0.9)
+
+
 def test_learning_rate_decays_in_steps():
     """0.01 up to round 20, 0.005 from 21, 0.0025 from 41."""
     config = LocalTrainingConfig(learning_rate=0.01, learning_rate_decay=0.5, learning_rate_decay_rounds=20)

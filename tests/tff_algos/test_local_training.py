@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from models.model_spec import ModelSpec
+from models.stateless_dropout import StatelessDropout
 from tff_algos.local_training import count_examples_trained, predict_logits, train_locally
 from tff_algos.local_training_config import LocalTrainingConfig
 
@@ -112,15 +113,85 @@ def test_an_update_that_is_not_finite_is_zeroed_and_flagged():
     assert float(result.loss_sum) == float(result.num_trained) == 0
 
 
-def test_the_seed_decides_the_order_and_epochs_differ(linear_spec):
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(9, 4)).astype(np.float32), rng.integers(0, 3, 9)
+def test_an_update_whose_square_is_not_finite_is_rejected():
+    """One example (1, 3) from a = 1 at rate 1e25: a moves by 2e25, which float32 holds, but not its square."""
+    config = LocalTrainingConfig(epochs=1, optimizer="sgd", batch_size=1)
+    result = train(build_scalar_spec(), config, START, [[1.0]], [3], rate=1e25, loss_fn=square_loss)
+    assert not bool(result.is_finite)
+    np.testing.assert_array_equal(result.weights_delta[0], [[0.0]])
+    assert float(result.squared_norm) == float(result.loss_sum) == float(result.num_trained) == 0
+
+
+def test_the_squared_norm_is_of_all_weights(linear_spec):
     start = [w.numpy() for w in linear_spec.build().weights]
-    config = LocalTrainingConfig(epochs=1, batch_size=2)
-    first, again = (train(linear_spec, config, start, x, y, seed=(1, 2)) for _ in range(2))
-    other = train(linear_spec, config, start, x, y, seed=(1, 3))
-    np.testing.assert_array_equal(first.weights_delta[0], again.weights_delta[0])
-    assert not np.array_equal(first.weights_delta[0], other.weights_delta[0])
+    x = np.random.default_rng(0).normal(size=(9, 4)).astype(np.float32)
+    result = train(linear_spec, LocalTrainingConfig(epochs=1, optimizer="sgd"), start, x, np.zeros(9))
+    kernel, bias = result.weights_delta
+    expected = np.sum(kernel.numpy() ** 2) + np.sum(bias.numpy() ** 2)
+    np.testing.assert_allclose(result.squared_norm, expected, rtol=1e-5)
+    assert np.sum(bias.numpy() ** 2) > 0.01 * expected
+
+
+def test_integer_weights_are_not_in_the_update():
+    def build():
+        model = build_scalar_spec().build()
+        model.layers[1].add_weight(name="counter", shape=(), dtype=tf.int32, initializer="zeros", trainable=False)
+        return model
+
+    spec = ModelSpec("counting", build, (1,), "float32", 2)
+    start = [np.float32([[1.0]]), np.int32(5)]
+    config = LocalTrainingConfig(epochs=1, optimizer="sgd", batch_size=2)
+    result = train(spec, config, start, [[2.0], [1.0]], [0, 3], loss_fn=square_loss)
+    (delta,) = result.weights_delta
+    np.testing.assert_allclose(delta, [[-0.1]], rtol=1e-6)
+
+
+def record_logits(spec, weights, x, num_epochs, seed):
+    """The logits of each step, one example a step, at a rate that moves nothing."""
+    seen = []
+
+    def recording_loss(labels, logits, targets):
+        tf.numpy_function(lambda logits: seen.append(logits[0].copy()), [logits], [])
+        return square_loss(labels, logits, targets)
+
+    config = LocalTrainingConfig(epochs=num_epochs, optimizer="sgd", batch_size=1)
+    train(spec, config, weights, x, np.zeros(len(x)), seed=seed, rate=1e-30, loss_fn=recording_loss)
+    assert len(seen) == num_epochs * len(x)
+    return np.array(seen).reshape(num_epochs, len(x), -1)
+
+
+def record_orders(num_epochs, seed):
+    """Which of six examples each step sees, shape (epochs, 6): the first logit is the example itself."""
+    x = np.arange(6, dtype=np.float32)[:, np.newaxis]
+    return record_logits(build_scalar_spec(), START, x, num_epochs, seed)[:, :, 0].astype(int)
+
+
+def test_each_epoch_has_an_order_of_its_own_decided_by_the_seed():
+    orders = record_orders(num_epochs=4, seed=(1, 2))
+    assert all(sorted(order) == list(range(6)) for order in orders.tolist())
+    assert len({tuple(order) for order in orders.tolist()}) == 4
+    np.testing.assert_array_equal(orders, record_orders(num_epochs=4, seed=(1, 2)))
+    assert not np.array_equal(orders, record_orders(num_epochs=4, seed=(1, 3)))
+
+
+def record_masks(seed):
+    """What dropout leaves of 16 ones, in each of three steps of three epochs, shape (3, 3, 16)."""
+
+    def build():
+        layers = [tf.keras.Input((16,)), StatelessDropout(0.5), tf.keras.layers.Dense(16, use_bias=False)]
+        return tf.keras.Sequential(layers)
+
+    spec = ModelSpec("dropping", build, (16,), "float32", 16)
+    return record_logits(spec, [np.eye(16, dtype=np.float32)], np.ones((3, 16), np.float32), 3, seed).round()
+
+
+def test_dropout_masks_differ_by_step_and_epoch_and_repeat_with_the_seed():
+    """Each value is dropped or doubled; nine masks of 16 values agree by chance in one of about 2,000 runs."""
+    masks = record_masks(seed=(1, 2))
+    assert set(masks.ravel().tolist()) == {0.0, 2.0}
+    assert len({tuple(mask) for mask in masks.reshape(9, 16).tolist()}) == 9
+    np.testing.assert_array_equal(masks, record_masks(seed=(1, 2)))
+    assert not np.array_equal(masks, record_masks(seed=(1, 3)))
 
 
 def test_targets_follow_their_examples():

@@ -30,17 +30,31 @@ def read_full_batch_gradient(data, client, weights):
 
 @pytest.mark.parametrize("weighting", ["examples", "equal"])
 def test_one_step_a_client_is_the_weighted_mean_gradient(tff_runtime, make_federation, linear_spec, weighting):
-    """With one full-batch SGD step a client, w' = w - eta * sum_i p_i g_i."""
-    data = make_federation([5, 20, 10])
+    """With one full-batch SGD step a client, w' = w - eta * sum_i p_i g_i; nine clients are padded to ten places."""
+    sizes = np.array([5, 20, 10, 3, 8, 12, 7, 2, 16])
+    data = make_federation(sizes)
     training = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.1, batch_size=20)
     process = build_fed_avg_process(linear_spec, data, FedAvgConfig(training, client_weighting=weighting), seed=1)
     start = process.get_models(process.initialize())["global"]
     state, _ = run(process)
-    shares = np.array([5, 20, 10]) / 35 if weighting == "examples" else np.full(3, 1 / 3)
-    gradients = [read_full_batch_gradient(data, client, start) for client in range(3)]
+    shares = sizes / sizes.sum() if weighting == "examples" else np.full(9, 1 / 9)
+    gradients = [read_full_batch_gradient(data, client, start) for client in range(9)]
     for position, trained in enumerate(process.get_models(state)["global"]):
         mean = sum(share * gradient[position] for share, gradient in zip(shares, gradients, strict=True))
         np.testing.assert_allclose(trained, start[position] - 0.1 * mean, atol=1e-6)
+
+
+def test_the_learning_rate_decays_from_round_to_round(tff_runtime, make_federation, linear_spec, descend):
+    """One client, full batch: a step at 0.4, then one at 0.2."""
+    data = make_federation([12])
+    training = LocalTrainingConfig(1, optimizer="sgd", learning_rate=0.4, batch_size=12, learning_rate_decay=0.5)
+    process = build_fed_avg_process(linear_spec, data, FedAvgConfig(training), seed=1)
+    expected = process.get_models(process.initialize())["global"]
+    for rate in (0.4, 0.2):
+        expected = descend(linear_spec, expected, *data.read_split(data.clients[0], "train"), rate)
+    state, _ = run(process, 2)
+    for trained, stepped in zip(process.get_models(state)["global"], expected, strict=True):
+        np.testing.assert_allclose(trained, stepped, atol=1e-6)
 
 
 def test_rounds_repeat_bit_for_bit_and_learn(tff_runtime, make_federation, linear_spec):
@@ -73,16 +87,18 @@ def test_server_learning_rate_scales_the_update(tff_runtime, make_federation, li
     np.testing.assert_allclose(half_step, full_step / 2, atol=1e-7)
 
 
-def test_a_broken_client_is_left_out_and_if_all_are_the_model_stays(tff_runtime, make_federation, linear_spec):
+def test_a_broken_client_is_left_out_and_if_all_are_the_model_stays(
+    tff_runtime, make_federation, linear_spec, break_client
+):
     data = make_federation([8, 8])
-    np.full((8, 4), np.nan, np.float32).tofile(data.clients[1].path + ".train.x")
+    break_client(data, 1)
     process = build_fed_avg_process(linear_spec, data, FedAvgConfig(SGD), seed=1)
     alone = build_fed_avg_process(linear_spec, make_federation([8]), FedAvgConfig(SGD), seed=1)
     state, metrics = run(process)
     assert metrics["num_rejected"] == 1
     for a, b in zip(state.models, run(alone)[0].models, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-7)
-    np.full((8, 4), np.nan, np.float32).tofile(data.clients[0].path + ".train.x")
+    break_client(data, 0)
     state, metrics = run(process)
     assert metrics["num_rejected"] == 2 and np.isnan(metrics["train_loss"])
     for a, b in zip(state.models, process.initialize().models, strict=True):

@@ -4,18 +4,23 @@ import dataclasses
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from datasets.federated_data import Preprocessing
+from launch.runtime import run_tff
 from tff_algos.config_fields import ConfigError
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
 from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.fed_sikd.process import build_fed_sikd_process, compute_round_costs
+from tff_algos.fed_sikd.statistics import project_to_plane, standardize
 from tff_algos.local_training_config import LocalTrainingConfig
 from tff_algos.process import COMMON_METRICS
 
 SGD = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.1, batch_size=4)
+FULL_BATCH = dataclasses.replace(SGD, batch_size=99)
 SIZES = [9, 12, 30, 3, 17]
+NINE_SIZES = [*SIZES, 8, 21, 6, 13]  # padded to ten places
 
 
 def make_config(**fields):
@@ -34,7 +39,7 @@ def test_without_distillation_and_weighted_by_examples_it_is_fed_avg(
     tff_runtime, make_federation, linear_spec, num_clusters
 ):
     """Cluster means weighted by their examples, of members weighted by theirs, are the mean over all examples."""
-    data = make_federation(SIZES)
+    data = make_federation(NINE_SIZES)
     config = make_config(label_weight=1.0, weighting="examples", num_clusters=num_clusters)
     state, metrics = run(build_fed_sikd_process(linear_spec, data, config, seed=5), 3)
     expected, _ = run(build_fed_avg_process(linear_spec, data, FedAvgConfig(SGD), seed=5), 3)
@@ -53,52 +58,128 @@ def test_one_cluster_without_distillation_is_fed_avg_with_equal_weights(tff_runt
         np.testing.assert_allclose(trained, stacked[0], atol=1e-6)
 
 
-def test_the_average_is_equal_in_a_cluster_and_then_over_clusters(tff_runtime, make_federation, linear_spec):
-    """The students' updates, each from a federation of one client, averaged by hand."""
+def test_the_average_is_equal_in_a_cluster_and_then_over_clusters(tff_runtime, make_federation, linear_spec, descend):
+    """The clients' steps, averaged by hand; each is one full batch, so that the order of the examples plays no part."""
     data = make_federation(SIZES)
-    process = build_fed_sikd_process(linear_spec, data, make_config(label_weight=1.0), seed=5)
+    config = make_config(label_weight=1.0, student=FULL_BATCH)
+    process = build_fed_sikd_process(linear_spec, data, config, seed=5)
     start = process.initialize()
-    updates = []
-    for client in data.clients:
-        # The seed of a client's training is derived from its index, so it must keep its place: the others get no say.
-        alone = dataclasses.replace(data, clients=(client,))
-        solo = build_fed_avg_process(linear_spec, alone, FedAvgConfig(dataclasses.replace(SGD, batch_size=99)), seed=5)
-        updates.append(run(solo)[0].models[0][0] - start.student[0])
-    full_batch = make_config(label_weight=1.0, student=dataclasses.replace(SGD, batch_size=99))
-    state, _ = run(build_fed_sikd_process(linear_spec, data, full_batch, seed=5))
-    clusters = [np.mean([u for u, c in zip(updates, state.assignments, strict=True) if c == k], axis=0) for k in (0, 1)]
-    np.testing.assert_allclose(state.student[0] - start.student[0], np.mean(clusters, axis=0), atol=1e-6)
+    state, _ = process.next(start)
+    steps = [descend(linear_spec, start.student, *data.read_split(client, "train"), 0.1) for client in data.clients]
+    for trained, *students in zip(state.student, *steps, strict=True):
+        clusters = [np.mean(np.stack(students)[state.assignments == cluster], axis=0) for cluster in (0, 1)]
+        np.testing.assert_allclose(trained, np.mean(clusters, axis=0), atol=1e-6)
     assert len({int(n) for n in np.bincount(state.assignments)}) == 2, (
         "clusters of one size would not tell the means apart"
     )
 
 
-def test_only_leaders_move_the_teacher_and_their_clusters_keep_it(tff_runtime, make_federation, linear_spec):
-    """The teacher of a cluster equals its leader trained alone: one client per group, so the mean is its own."""
+def find_leaders(assignments):
+    """The client with the most examples in each of two clusters."""
+    return [max(np.flatnonzero(assignments == cluster), key=lambda i: SIZES[i]) for cluster in (0, 1)]
+
+
+def test_only_leaders_move_the_teachers_each_that_of_its_cluster(
+    tff_runtime, make_federation, linear_spec, descend, relabel
+):
+    """A teacher takes its leader's step; other labels of the others leave it, other labels of a leader move it."""
     data = make_federation(SIZES)
-    process = build_fed_sikd_process(linear_spec, data, make_config(), seed=5)
+    process = build_fed_sikd_process(linear_spec, data, make_config(teacher_training=FULL_BATCH), seed=5)
     before = process.initialize()
-    after, metrics = process.next(before)
-    leaders = [max(np.flatnonzero(before.assignments == c), key=lambda i: SIZES[i]) for c in (0, 1)]
-    spec = linear_spec.teacher
-    for cluster, leader in enumerate(leaders):
-        x, y = data.read_split(data.clients[leader], "train")
-        model = spec.build()
-        model.set_weights([w[cluster] for w in after.teachers])
-        trained_loss = model_loss(model, x, y)
-        model.set_weights([w[cluster] for w in before.teachers])
-        assert trained_loss < model_loss(model, x, y)
-    assert 0 < metrics["teacher_accuracy"] <= 1
-    teachers = process.get_teachers(after)
+    after, _ = process.next(before)
+    leaders = find_leaders(before.assignments)
+    for cluster, (leader, teacher) in enumerate(zip(leaders, process.get_teachers(after).values(), strict=True)):
+        start = [stacked[cluster] for stacked in before.teachers]
+        expected = descend(linear_spec.teacher, start, *data.read_split(data.clients[leader], "train"), 0.1)
+        for trained, stepped in zip(teacher, expected, strict=True):
+            np.testing.assert_allclose(trained, stepped, atol=1e-6)
+
+    relabel(data, set(range(5)) - set(leaders))
+    others_changed, _ = process.next(before)
+    assert not np.array_equal(others_changed.student[0], after.student[0]), "the new labels were not read"
+    for same, first in zip(others_changed.teachers, after.teachers, strict=True):
+        np.testing.assert_array_equal(same, first)
+
+    relabel(data, leaders[:1])
+    leader_changed, _ = process.next(before)
+    for moved, first in zip(leader_changed.teachers, after.teachers, strict=True):
+        assert not np.array_equal(moved[0], first[0])
+        np.testing.assert_array_equal(moved[1], first[1])
+
+
+@pytest.mark.parametrize(("num_clusters", "weighting"), [(1, "equal"), (1, "examples"), (2, "equal")])
+def test_a_federated_teacher_is_the_mean_of_its_clusters_members(
+    tff_runtime, make_federation, linear_spec, descend, num_clusters, weighting
+):
+    """One full-batch step a member; with one cluster it is a round of FedAvg of the teacher."""
+    data = make_federation(SIZES)
+    config = make_config(teacher="cluster", teacher_training=FULL_BATCH, num_clusters=num_clusters, weighting=weighting)
+    process = build_fed_sikd_process(linear_spec, data, config, seed=5)
+    before = process.initialize()
+    after, _ = process.next(before)
+    for cluster in range(num_clusters):
+        members = np.flatnonzero(before.assignments == cluster)
+        start = [stacked[cluster] for stacked in before.teachers]
+        splits = [data.read_split(data.clients[member], "train") for member in members]
+        steps = [descend(linear_spec.teacher, start, *split, 0.1) for split in splits]
+        shares = data.num_train[members] if weighting == "examples" else None
+        for trained, *teachers in zip(after.teachers, *steps, strict=True):
+            np.testing.assert_allclose(trained[cluster], np.average(teachers, axis=0, weights=shares), atol=1e-6)
+
+
+def test_the_students_rate_decays_from_round_to_round(tff_runtime, make_federation, linear_spec, descend):
+    """One client, full batch: a step at 0.1, then one at 0.05."""
+    data = make_federation([12])
+    decaying = dataclasses.replace(FULL_BATCH, learning_rate_decay=0.5)
+    process = build_fed_sikd_process(linear_spec, data, make_config(student=decaying, label_weight=1.0), seed=5)
+    expected = process.initialize().student
+    for rate in (0.1, 0.05):
+        expected = descend(linear_spec, expected, *data.read_split(data.clients[0], "train"), rate)
+    state, _ = run(process, 2)
+    for trained, stepped in zip(state.student, expected, strict=True):
+        np.testing.assert_allclose(trained, stepped, atol=1e-6)
+
+
+def test_a_teacher_is_kept_and_its_rate_decays_from_round_to_round(tff_runtime, make_federation, linear_spec, descend):
+    """One client, full batch: a step of the teacher at 0.1, then one at 0.05 from there."""
+    data = make_federation([12])
+    decaying = dataclasses.replace(FULL_BATCH, learning_rate_decay=0.5)
+    process = build_fed_sikd_process(linear_spec, data, make_config(teacher_training=decaying), seed=5)
+    expected = process.get_teachers(process.initialize())["teacher_0"]
+    for rate in (0.1, 0.05):
+        expected = descend(linear_spec.teacher, expected, *data.read_split(data.clients[0], "train"), rate)
+    state, _ = run(process, 2)
+    for trained, stepped in zip(process.get_teachers(state)["teacher_0"], expected, strict=True):
+        np.testing.assert_allclose(trained, stepped, atol=1e-6)
+
+
+def test_teacher_accuracy_is_over_the_members_examples(tff_runtime, make_federation, linear_spec):
+    """Of nine clients, padded to ten places: the teachers that the students learn from, each on its own members."""
+    data = make_federation(NINE_SIZES)
+    process = build_fed_sikd_process(linear_spec, data, make_config(), seed=5)
+    state, metrics = run(process)
+    teachers = process.get_teachers(state)
     assert list(teachers) == ["teacher_0", "teacher_1"]
-    np.testing.assert_array_equal(teachers["teacher_1"][0], after.teachers[0][1])
-    assert not np.array_equal(after.teachers[0][0], after.teachers[0][1])
+    num_correct = 0
+    for cluster, weights in enumerate(teachers.values()):
+        model = linear_spec.teacher.build()
+        model.set_weights(weights)
+        members = [client for client in data.clients if state.assignments[client.index] == cluster]
+        x, y = data.read_pooled(members, "train")
+        num_correct += np.sum(np.argmax(model(x), axis=1) == y)
+    assert metrics["teacher_accuracy"] == pytest.approx(num_correct / sum(NINE_SIZES))
+    assert 0 < num_correct < sum(NINE_SIZES)
 
 
-def model_loss(model, x, y):
-    import tensorflow as tf
-
-    return float(tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(y, model(x))))
+def test_two_workers_give_the_result_of_one(tff_runtime, make_federation, linear_spec, tmp_path):
+    process = build_fed_sikd_process(linear_spec, make_federation(NINE_SIZES), make_config(), seed=5)
+    expected, expected_metrics = run(process, 2)
+    with run_tff(str(tmp_path / "worker.log"), num_workers=2) as runtime:
+        assert len(runtime.pids) == 2
+        state, metrics = run(process, 2)
+    for value, same in zip(tf.nest.flatten(state), tf.nest.flatten(expected), strict=True):
+        np.testing.assert_allclose(value, same, atol=1e-6)
+    assert metrics == pytest.approx(expected_metrics, abs=1e-5, nan_ok=True)
 
 
 @pytest.mark.parametrize(
@@ -146,8 +227,40 @@ def test_bytes_and_seconds_by_hand(make_federation):
     costs = compute_round_costs(data, config, np.array([1, 2]), 60, 200)
     assert (costs.bytes_down, costs.bytes_up) == (900, 700)
     assert costs.seconds == pytest.approx(60 / 300 + 200 / 1500 + 0.74)
-    everyone = compute_round_costs(data, dataclasses.replace(config, teacher="cluster"), np.arange(5), 60, 200)
-    assert (everyone.bytes_down, everyone.bytes_up) == (5 * 260, 5 * 260)
+
+
+def test_bytes_and_seconds_of_a_federated_teacher_by_hand(make_federation):
+    """As above, but each client trains the teacher, and all get it.
+
+    Teacher phase: client 0 needs 18 / 100 + 200 / 500 = 0.58 s, client 2 60 / 300 + 200 / 1500 = 0.3333 s, and the
+    others less. Student phase: client 0 260 / 1000 + 36 / 100 + 60 / 500 = 0.74 s, client 2 260 / 3000 + 120 / 300 +
+    60 / 1500 = 0.5267 s.
+    """
+    config = make_config(
+        student=dataclasses.replace(SGD, epochs=4),
+        teacher_training=dataclasses.replace(SGD, epochs=2),
+        teacher="cluster",
+    )
+    costs = compute_round_costs(make_federation(SIZES), config, np.arange(5), 60, 200)
+    assert (costs.bytes_down, costs.bytes_up) == (5 * 260, 5 * 260)
+    assert costs.seconds == pytest.approx(0.58 + 0.74)
+
+
+def test_bytes_and_seconds_without_a_teacher_by_hand(make_federation):
+    """The student's phase alone: client 0 needs 60 / 1000 + 36 / 100 + 60 / 500 = 0.54 s, client 2 0.46 s."""
+    config = make_config(student=dataclasses.replace(SGD, epochs=4), label_weight=1.0)
+    costs = compute_round_costs(make_federation(SIZES), config, np.zeros(0, np.int64), 60, 0)
+    assert (costs.bytes_down, costs.bytes_up) == (5 * 60, 5 * 60)
+    assert costs.seconds == pytest.approx(0.54)
+
+
+def test_a_run_without_a_teacher_costs_only_students(tff_runtime, make_federation, linear_spec):
+    """15 floats, 60 bytes each way. Client 0: 0.06 + 9 / 100 + 0.12 s; client 2: 0.02 + 30 / 300 + 0.04 s."""
+    process = build_fed_sikd_process(linear_spec, make_federation(SIZES), make_config(label_weight=1.0), seed=5)
+    _, metrics = run(process, 2)
+    assert (metrics["bytes_down"], metrics["bytes_up"]) == (300, 300)
+    assert metrics["virtual_time_s"] == pytest.approx(2 * 0.27)
+    assert process.get_teachers(process.initialize()) == {}
 
 
 def test_the_first_round_counts_the_statistics(tff_runtime, make_federation, linear_spec):
@@ -188,15 +301,26 @@ def test_more_clusters_than_clients(tff_runtime, make_federation, linear_spec):
     assert metrics["num_clusters"] == 2 and len(process.get_teachers(state)) == 2
 
 
-def test_a_cluster_whose_members_all_break_has_no_say(tff_runtime, make_federation, linear_spec):
+def test_a_model_without_a_teacher_cannot_be_distilled(make_federation, linear_spec):
+    spec = dataclasses.replace(linear_spec, teacher=None)
+    with pytest.raises(ConfigError, match=r"^label_weight=0\.5: expected 1 .*--teacher_model"):
+        build_fed_sikd_process(spec, make_federation(SIZES), make_config(), seed=5)
+    build_fed_sikd_process(spec, make_federation(SIZES), make_config(label_weight=1.0), seed=5)
+
+
+def test_a_cluster_whose_members_all_break_has_no_say(tff_runtime, make_federation, linear_spec, descend, break_client):
+    """Five clusters of one client; the mean is over the four that remain, not over five with a step of zero."""
     data = make_federation(SIZES)
-    process = build_fed_sikd_process(linear_spec, data, make_config(label_weight=1.0, num_clusters=5), seed=5)
+    config = make_config(label_weight=1.0, num_clusters=5, student=FULL_BATCH)
+    process = build_fed_sikd_process(linear_spec, data, config, seed=5)
     state = process.initialize()
-    np.full((9, 4), np.nan, np.float32).tofile(data.clients[0].path + ".train.x")
+    break_client(data, 0)
     after, metrics = process.next(state)
-    assert metrics["num_rejected"] == 1
-    assert all(np.isfinite(w).all() for w in after.student)
-    assert not np.array_equal(after.student[0], state.student[0])
+    assert (metrics["num_rejected"], metrics["num_clusters"]) == (1, 5)
+    splits = [data.read_split(client, "train") for client in data.clients[1:]]
+    steps = [descend(linear_spec, state.student, *split, 0.1) for split in splits]
+    for trained, *students in zip(after.student, *steps, strict=True):
+        np.testing.assert_allclose(trained, np.mean(students, axis=0), atol=1e-6)
 
 
 def test_client_columns_are_drawn_from_the_statistics(tff_runtime, make_federation, linear_spec):
@@ -204,6 +328,8 @@ def test_client_columns_are_drawn_from_the_statistics(tff_runtime, make_federati
     state = process.initialize()
     columns = process.client_columns(state)
     assert columns["cluster"] == state.assignments.tolist()
-    assert len(columns["plane_x"]) == len(columns["plane_y"]) == len(SIZES)
+    plane = project_to_plane(standardize(state.statistics))
+    assert (columns["plane_x"], columns["plane_y"]) == (plane[:, 0].tolist(), plane[:, 1].tolist())
+    assert np.all(np.ptp(plane, axis=0) > 0)
     random = build_fed_sikd_process(linear_spec, make_federation(SIZES), make_config(clustering="random"), seed=5)
     assert list(random.client_columns(random.initialize())) == ["cluster"]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from launch.runtime import run_tff
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
 from tff_algos.fl_hc import process as fl_hc_process
@@ -12,6 +13,7 @@ from tff_algos.local_training_config import LocalTrainingConfig
 
 SGD = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.1, batch_size=4)
 SIZES = [9, 12, 30, 3, 17]
+NINE_SIZES = [*SIZES, 8, 21, 6, 13]  # padded to ten places
 
 
 def run(process, num_rounds):
@@ -22,7 +24,7 @@ def run(process, num_rounds):
 
 
 def test_one_cluster_is_fed_avg(tff_runtime, make_federation, linear_spec):
-    data = make_federation(SIZES)
+    data = make_federation(NINE_SIZES)
     config = FLHCConfig(SGD, clustering_round=1, num_clusters=1)
     state, _ = run(build_fl_hc_process(linear_spec, data, config, seed=2), 3)
     expected, _ = run(build_fed_avg_process(linear_spec, data, FedAvgConfig(SGD), seed=2), 3)
@@ -30,50 +32,83 @@ def test_one_cluster_is_fed_avg(tff_runtime, make_federation, linear_spec):
         np.testing.assert_allclose(trained, other, atol=1e-6)
 
 
-def relabel(data, clients):
-    """Gives these clients labels that contradict the others': class c becomes c + 1."""
-    for index in clients:
-        shard = data.clients[index]
-        _, y = data.read_split(shard, "train")
-        ((y + 1) % 3).astype(np.int32).tofile(shard.path + ".train.y")
-
-
 @pytest.mark.parametrize("fields", [{"num_clusters": 2}, {"distance_threshold": 0.5}])
 def test_clients_with_contradicting_labels_part_and_get_models_of_their_own(
-    tff_runtime, make_federation, linear_spec, fields
+    tff_runtime, make_federation, linear_spec, relabel, fields
 ):
-    data = make_federation([40] * 6)
-    relabel(data, [1, 4])
+    """Nine clients are padded to ten places, which belong to no cluster."""
+    data = make_federation([40] * 9)
+    relabel(data, [1, 4, 8])
     training = LocalTrainingConfig(optimizer="sgd", learning_rate=0.3, batch_size=8, epochs=3)
     process = build_fl_hc_process(linear_spec, data, FLHCConfig(training, clustering_round=2, **fields), seed=2)
     before, metrics = run(process, 2)
-    assert metrics["num_clusters"] == 1 and process.client_model(before) == ["cluster_0"] * 6
+    assert metrics["num_clusters"] == 1 and process.client_model(before) == ["cluster_0"] * 9
     state, metrics = run(process, 5)
-    assert state.assignments.tolist() == [0, 1, 0, 0, 1, 0]
-    assert process.client_columns(state)["cluster"] == [0, 1, 0, 0, 1, 0]
+    assert state.assignments.tolist() == [0, 1, 0, 0, 1, 0, 0, 0, 1]
+    assert process.client_columns(state)["cluster"] == [0, 1, 0, 0, 1, 0, 0, 0, 1]
     model = linear_spec.build()
     for name, shift in (("cluster_0", 0), ("cluster_1", 1)):
         model.set_weights(process.get_models(state)[name])
         assert np.mean(np.argmax(model(data.test_x), axis=1) == (data.test_y + shift) % 3) > 0.9
 
 
-def test_a_cluster_trains_alone(tff_runtime, make_federation, linear_spec):
-    """From the clustering on, a cluster's model is FedAvg among its members from the global model."""
-    data = make_federation([40] * 4)
-    relabel(data, [3])
-    training = LocalTrainingConfig(optimizer="sgd", learning_rate=0.3, batch_size=40, epochs=3)
+def test_a_cluster_trains_alone_at_the_rate_of_its_round(tff_runtime, make_federation, linear_spec, descend):
+    """Two clients, full batch: one step at 0.4 down both gradients, then each at 0.2 down its own from there."""
+    data = make_federation([12, 12])
+    training = LocalTrainingConfig(1, optimizer="sgd", learning_rate=0.4, batch_size=12, learning_rate_decay=0.5)
     process = build_fl_hc_process(linear_spec, data, FLHCConfig(training, num_clusters=2), seed=2)
-    global_state, _ = run(process, 1)
-    state, _ = process.next(global_state)
-    assert state.assignments.tolist() == [0, 0, 0, 1]
-    x, y = data.read_split(data.clients[3], "train")
-    weights = [w[0] for w in global_state.models]
-    for _ in range(3):  # full-batch steps of softmax regression, in NumPy
-        logits = x @ weights[0] + weights[1]
-        probabilities = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-        error = (probabilities - np.eye(3)[y]) / len(y)
-        weights = [weights[0] - 0.3 * x.T @ error, weights[1] - 0.3 * error.sum(axis=0)]
-    np.testing.assert_allclose(state.models[0][1], weights[0], atol=1e-5)
+    splits = [data.read_split(client, "train") for client in data.clients]
+    start = process.get_models(process.initialize())["cluster_0"]
+    steps = [descend(linear_spec, start, *split, 0.4) for split in splits]
+    together = [np.mean(weights, axis=0) for weights in zip(*steps, strict=True)]
+    state, _ = run(process, 2)
+    for name, split in zip(("cluster_0", "cluster_1"), splits, strict=True):
+        expected = descend(linear_spec, together, *split, 0.2)
+        for trained, stepped in zip(process.get_models(state)[name], expected, strict=True):
+            np.testing.assert_allclose(trained, stepped, atol=1e-6)
+
+
+def test_clients_that_break_join_the_largest_cluster_and_are_counted(
+    tff_runtime, make_federation, linear_spec, relabel, break_client
+):
+    """Clients 1, 3 and 4 have other labels than 0 and 5; 2 is broken. It sends two updates in the second round."""
+    data = make_federation([40] * 6)
+    relabel(data, [1, 3, 4])
+    break_client(data, 2)
+    training = LocalTrainingConfig(optimizer="sgd", learning_rate=0.3, batch_size=8, epochs=3)
+    process = build_fl_hc_process(linear_spec, data, FLHCConfig(training, num_clusters=2), seed=2)
+    state, first = run(process, 1)
+    state, second = process.next(state)
+    assert state.assignments.tolist() == [0, 1, 1, 1, 1, 0]
+    assert (first["num_rejected"], second["num_rejected"], second["num_clusters"]) == (1, 2, 2)
+    assert all(np.isfinite(weights).all() for weights in state.models)
+
+
+def test_if_all_clients_break_they_stay_together_and_the_model_stays(
+    tff_runtime, make_federation, linear_spec, break_client
+):
+    data = make_federation([5, 6])
+    break_client(data, 0)
+    break_client(data, 1)
+    process = build_fl_hc_process(linear_spec, data, FLHCConfig(SGD, num_clusters=2), seed=2)
+    state, metrics = run(process, 2)
+    assert state.assignments.tolist() == [0, 0] and metrics["num_rejected"] == 4
+    for weights, initial in zip(state.models, process.initialize().models, strict=True):
+        np.testing.assert_array_equal(weights, initial)
+
+
+@pytest.mark.slow
+def test_two_workers_give_the_result_of_one(tff_runtime, make_federation, linear_spec, tmp_path):
+    config = FLHCConfig(SGD, num_clusters=3)
+    process = build_fl_hc_process(linear_spec, make_federation(NINE_SIZES), config, seed=2)
+    expected, expected_metrics = run(process, 3)
+    with run_tff(str(tmp_path / "worker.log"), num_workers=2) as runtime:
+        assert len(runtime.pids) == 2
+        state, metrics = run(process, 3)
+    assert state.assignments.tolist() == expected.assignments.tolist() and state.assignments.max() == 2
+    for weights, same in zip(state.models, expected.models, strict=True):
+        np.testing.assert_allclose(weights, same, atol=1e-6)
+    assert metrics == pytest.approx(expected_metrics, abs=1e-5)
 
 
 def test_the_clustering_round_costs_two_exchanges(tff_runtime, make_federation, linear_spec):

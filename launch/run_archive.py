@@ -1,0 +1,38 @@
+"""Keeps the numbers of runs that a report counted, small enough to commit: settings, metrics and summary, no models.
+
+An archive is a folder of run folders like any other for `launch.report`; `launch.sweep` takes its runs as finished.
+"""
+
+import pathlib
+import shutil
+from collections.abc import Iterable
+
+from launch.run_folder import write_json
+from launch.run_records import RunRecord, read_json
+
+PLACES = ("run_dir", "data_dir", "shard_dir", "npz", "workers")  # flags that only mean something on one machine
+KEPT_FROM_CONFIG = ("flags", "versions", "git_revision")
+COPIED = ("metrics.csv", "summary.json")
+
+
+def archive_runs(runs: Iterable[RunRecord], folder: pathlib.Path) -> list[pathlib.Path]:
+    """Copies the numbers of `runs` to `<folder>/<experiment>/seed_<seed>`; returns these folders.
+
+    Raises:
+      OSError: a file could not be read or written.
+      RunRecordError: a run has no `config.json` that can be read.
+    """
+    archived = []
+    for run in runs:
+        target = folder / run.experiment / f"seed_{run.flags['seed']}"
+        archived.append(target)
+        if target.resolve() == run.path.resolve():
+            continue
+        target.mkdir(parents=True, exist_ok=True)
+        config = read_json(run.path / "config.json")
+        kept = {name: config[name] for name in KEPT_FROM_CONFIG if name in config}
+        kept["flags"] = {name: value for name, value in config["flags"].items() if name not in PLACES}
+        write_json(target / "config.json", kept)
+        for name in COPIED:
+            shutil.copyfile(run.path / name, target / name)
+    return archived

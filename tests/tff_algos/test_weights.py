@@ -1,0 +1,72 @@
+"""Weights as tuples: first values, types, stacking."""
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from models.model_spec import ModelSpec
+from tff_algos.weights import build_stacked_type, initialize_weights, is_float, stack_models, take_model
+
+
+def assert_same(first, second):
+    for a, b in zip(first, second, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def build_counting_model():
+    """A dense layer with a counter, as quantization-aware training adds them."""
+    layer = tf.keras.layers.Dense(2)
+    model = tf.keras.Sequential([tf.keras.Input((3,)), layer])
+    layer.add_weight(name="counter", shape=(), dtype=tf.int32, initializer="ones", trainable=False)
+    return model
+
+
+COUNTING_SPEC = ModelSpec("counting", build_counting_model, (3,), "float32", 2)
+
+
+def test_first_weights_are_a_function_of_seed_and_purpose(linear_spec):
+    first = initialize_weights(linear_spec, 5)
+    tf.keras.utils.set_random_seed(99)
+    linear_spec.build()  # draws from the global generator
+    assert_same(initialize_weights(linear_spec, 5), first)
+    assert not np.array_equal(initialize_weights(linear_spec, 6)[0], first[0])
+    assert not np.array_equal(initialize_weights(linear_spec, 5, "teacher weights")[0], first[0])
+
+
+def test_first_weights_have_the_order_and_types_of_the_model():
+    kernel, bias, counter = initialize_weights(COUNTING_SPEC, 5)
+    assert [(w.shape, w.dtype) for w in (kernel, bias, counter)] == [
+        ((3, 2), np.float32),
+        ((2,), np.float32),
+        ((), np.int32),
+    ]
+    assert np.any(kernel != 0) and not bias.any() and counter == 1
+
+
+def test_only_floating_point_weights_are_floats():
+    weights = initialize_weights(COUNTING_SPEC, 5)
+    assert [is_float(weight) for weight in weights] == [True, True, False]
+    assert [is_float(variable) for variable in COUNTING_SPEC.build().weights] == [True, True, False]
+
+
+def test_a_stacked_model_is_taken_out_as_it_was_put_in():
+    models = [initialize_weights(COUNTING_SPEC, seed) for seed in (1, 2)]
+    models[1] = (*models[1][:2], np.int32(7))
+    stacked = stack_models(models)
+    assert [array.shape for array in stacked] == [(2, 3, 2), (2, 2), (2,)]
+    for index, model in enumerate(models):
+        taken = take_model(stacked, index)
+        assert_same(taken, model)
+        assert all(isinstance(array, np.ndarray) for array in taken)
+        assert [array.dtype for array in taken] == [np.float32, np.float32, np.int32]
+
+
+def test_stacking_no_models_keeps_none():
+    """A run without teachers: no weights, so nothing to stack."""
+    assert stack_models([(), ()]) == take_model((), 1) == ()
+
+
+def test_the_stacked_type_keeps_shapes_and_integers():
+    stacked_type = build_stacked_type(initialize_weights(COUNTING_SPEC, 5), 4)
+    expected = [(np.float32, (4, 3, 2)), (np.float32, (4, 2)), (np.int32, (4,))]
+    assert stacked_type == tff.StructWithPythonType([tff.TensorType(*each) for each in expected], tuple)
