@@ -40,7 +40,7 @@ class StudentRoundTotals(NamedTuple):
 
 
 def compute_global_update(totals: GroupTotals, weighting: str) -> tuple[tf.Tensor, ...]:
-    """Mean of the cluster means, each shape (1, *shape): over clusters equally as printed, or by their weights.
+    """Mean of the cluster means, over clusters equally as printed, or by their weights.
 
     A cluster none of whose members counted has no say.
     """
