@@ -8,9 +8,7 @@ setup(
     name="federated-suite",
     version="0.1.0",
     description="Four published federated-learning systems on TensorFlow Federated and Keras, down to TFLite on phones",
-    long_description=(pathlib.Path(__file__).parent / "README.md").read_text(encoding="utf-8")
-    if (pathlib.Path(__file__).parent / "README.md").exists()
-    else "",
+    long_description=pathlib.Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     python_requires=">=3.11,<3.12",

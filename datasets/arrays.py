@@ -31,6 +31,8 @@ HAR_FORMATS = {
     "statistics": ExampleFormat((561, 1), "float32", _ACTIVITY_NAMES, Preprocessing(feature_range=(-1.0, 1.0))),
     "inertial": ExampleFormat((128, 9), "float32", _ACTIVITY_NAMES, Preprocessing()),
 }
+SMOKE_SIZES = 600, 120  # train and test examples
+HAR_SMOKE_SIZES = 150, 30  # fewer, since its models have millions of parameters
 HAR_TRAIN_SUBJECTS = (1, 3, 5, 6, 7, 8, 11, 14, 15, 16, 17, 19, 21, 22, 23, 25, 26, 27, 28, 29, 30)
 
 
@@ -173,7 +175,7 @@ def hold_out_test_part(labels: np.ndarray, fraction: float, seed: int) -> tuple[
 
 
 def make_random_arrays(name: str, features: str = "statistics", seed: int = 0) -> ArrayDataset:
-    """Noise of the shape, dtype, classes and clients of a named data set, for smoke runs: 600 train, 120 test examples.
+    """Noise of the shape, dtype, classes and clients of a named data set, for smoke runs: `SMOKE_SIZES` examples.
 
     Args:
       name: "digits", "mnist" or "har".
@@ -188,8 +190,9 @@ def make_random_arrays(name: str, features: str = "statistics", seed: int = 0) -
     if example_format is None:
         raise DatasetError(f"no random arrays for data set {name!r} ({features}); expected one of {', '.join(formats)}")
     rng = np.random.default_rng(seed)
-    parts = [_random_part(example_format, num_examples, rng) for num_examples in (600, 120)]
-    clients = name_subjects(np.resize(HAR_TRAIN_SUBJECTS, 600)) if name == "har" else None
+    sizes = HAR_SMOKE_SIZES if name == "har" else SMOKE_SIZES
+    parts = [_random_part(example_format, num_examples, rng) for num_examples in sizes]
+    clients = name_subjects(np.resize(HAR_TRAIN_SUBJECTS, sizes[0])) if name == "har" else None
     return make_array_dataset(name, *parts, example_format.class_names, example_format.preprocessing, clients)
 
 

@@ -10,7 +10,6 @@ import importlib.metadata
 import os
 import pathlib
 import platform
-import signal
 import statistics
 import sys
 import tempfile
@@ -21,12 +20,11 @@ from typing import Any
 import psutil
 from absl import flags as absl_flags
 
-from datasets.arrays import DatasetError
 from launch.benchmarks.peer_process import PeerError, PeerProcess
 from launch.benchmarks.workloads import OURS, PEERS, WORKLOADS, Workload, build_data
-from launch.command_line import format_command_help, parse_command
-from launch.flags import HELP_FLAGS, FlagError
-from launch.run_folder import write_json
+from launch.command_line import format_command_help, parse_command, run_main
+from launch.flags import FlagError
+from launch.run_folder import RunStopped, write_json
 
 PROGRAM = "python -m launch.benchmark"
 DEFAULT_WORKLOADS = ("fed_avg_mnist_student",)
@@ -48,7 +46,7 @@ def define_flags() -> absl_flags.FlagValues:
     absl_flags.DEFINE_list(
         "workloads", list(DEFAULT_WORKLOADS), f"What to time: {', '.join(WORKLOADS)}.", flag_values=values
     )
-    absl_flags.DEFINE_list("peers", None, f"Who runs it: {', '.join(PEERS)}; empty: all that can.", flag_values=values)
+    absl_flags.DEFINE_list("peers", list(PEERS), "Who runs it, of those that can.", flag_values=values)
     absl_flags.DEFINE_integer(
         "repeats", DEFAULT_REPEATS, "Timed rounds of each peer, after one to warm up.", 1, flag_values=values
     )
@@ -66,10 +64,10 @@ def parse_options(argv: Sequence[str]) -> Options:
     rest = parse_command(values, argv)
     if rest:
         raise FlagError(f"{rest[0]}: expected flags only, each as --name=value")
-    _check_names("workloads", values.workloads or ("",), WORKLOADS)
-    _check_names("peers", values.peers or (), PEERS)
+    _check_names("workloads", values.workloads, WORKLOADS)
+    _check_names("peers", values.peers, PEERS)
     _check_output(values.output)
-    chosen = (_choose_peers(WORKLOADS[name], values.peers or ()) for name in dict.fromkeys(values.workloads))
+    chosen = (_choose_peers(WORKLOADS[name], values.peers) for name in dict.fromkeys(values.workloads))
     return Options(tuple(chosen), values.repeats, values.output)
 
 
@@ -147,22 +145,13 @@ def describe_machine() -> dict[str, Any]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit code: 0, 2 for a wrong request, 1 for a failed run, 130 for Ctrl-C."""
-    arguments = sys.argv[1:] if argv is None else argv
-    if any(argument in HELP_FLAGS for argument in arguments):
-        print(format_command_help(f"{PROGRAM} [--flag=value ...]: seconds a round, ours beside others", define_flags()))
-        return 0
-    try:
-        _run(parse_options(arguments))
-    except FlagError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except (PeerError, DatasetError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("stopped: the benchmark was interrupted; nothing was written", file=sys.stderr)
-        return 130
-    return 0
+    usage = f"{PROGRAM} [--flag=value ...]: seconds a round, ours beside others"
+    return run_main(
+        lambda arguments: _run(parse_options(arguments)),
+        lambda: format_command_help(usage, define_flags()),
+        argv,
+        stopped="stopped: the benchmark was interrupted; nothing was written",
+    )
 
 
 def _run(options: Options) -> None:
@@ -170,9 +159,12 @@ def _run(options: Options) -> None:
     machine = describe_machine()
     results = {}
     for workload in options.workloads:
-        times_s = run_workload(
-            workload, options.repeats, lambda line: print(f"[{time.monotonic() - start:4.0f} s] {line}", flush=True)
-        )
+        try:
+            times_s = run_workload(
+                workload, options.repeats, lambda line: print(f"[{time.monotonic() - start:4.0f} s] {line}", flush=True)
+            )
+        except PeerError as error:
+            raise RunStopped(f"error: {error}", 1) from error
         results[workload.name] = compute_results(times_s)
         print(f"\n{format_table(workload, times_s)}\n", flush=True)
     if options.output:
@@ -181,19 +173,28 @@ def _run(options: Options) -> None:
 
 
 def _check_names(flag: str, names: Iterable[str], known: Iterable[str]) -> None:
-    unknown = [name for name in names if name not in known]
+    unknown = [name for name in names or [""] if name not in known]
     if unknown:
         raise FlagError(f"--{flag}={unknown[0]}: expected names, with commas between, of {', '.join(known)}")
 
 
 def _check_output(path: str) -> None:
-    folder = pathlib.Path(path).absolute().parent
-    if path and (not os.access(folder, os.W_OK) or pathlib.Path(path).is_dir()):
-        raise FlagError(f"--output={path}: expected a file in a folder that exists and can be written")
+    """Raises FlagError if the file could not be written in the end, when minutes have gone by."""
+    if not path:
+        return
+    if pathlib.Path(path).is_dir():
+        raise FlagError(f"--output={path}: is a folder; expected a file")
+    try:
+        with tempfile.TemporaryFile(dir=pathlib.Path(path).absolute().parent):
+            pass
+    except OSError as error:
+        raise FlagError(
+            f"--output={path}: expected a file in a folder that exists and can be written ({error.strerror})"
+        ) from None
 
 
 def _choose_peers(workload: Workload, names: Sequence[str]) -> Workload:
-    chosen = tuple(name for name in workload.peers if not names or name in names)
+    chosen = tuple(name for name in workload.peers if name in names)
     if not chosen:
         raise FlagError(
             f"--peers={','.join(names)}: none can run {workload.name}; its peers: {', '.join(workload.peers)}"
@@ -210,5 +211,4 @@ def _read_cpu_name() -> str:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())

@@ -13,9 +13,13 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from launch.progress import say
+from launch.run_folder import RunFolderError
 from tff_algos.process import State
 
 KEPT = 2
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_PREFIX = "program_state_"
 
 
 class Checkpoints:
@@ -28,7 +32,8 @@ class Checkpoints:
     def __init__(self, path: pathlib.Path):
         for unfinished in path.glob("*_temp*"):  # a save that was killed
             shutil.rmtree(unfinished, ignore_errors=True)
-        self._manager = tff.program.FileProgramStateManager(str(path), keep_total=KEPT, keep_first=False)
+        self._path = path
+        self._manager = tff.program.FileProgramStateManager(str(path), _PREFIX, keep_total=KEPT, keep_first=False)
         self._loop = asyncio.new_event_loop()  # its own, never installed: TFF's contexts look for the current one
         gc.collect()
         gc.freeze()  # what the libraries made stays; it need not be searched after each save (see `save`)
@@ -41,9 +46,9 @@ class Checkpoints:
         return max(self._run(self._manager.get_versions()) or [0])
 
     def save(self, state: State, round_num: int) -> None:
-        """Saves the state after a round, unless it is there already. Ctrl-C takes effect when it is saved."""
+        """Saves the state after a round, unless it is there already. Ctrl-C and SIGTERM wait until it is saved."""
         if round_num > self.last_round():
-            with _hold_back_interrupt():
+            with _hold_back_stop():
                 self._run(self._manager.save(tf.nest.flatten(state), round_num))
             gc.collect()  # a SavedModel is full of reference cycles: 0.4 MB a save that Python would keep for long
 
@@ -52,6 +57,29 @@ class Checkpoints:
         leaves = tf.nest.flatten(template)
         return tf.nest.pack_sequence_as(template, self._run(self._manager.load(round_num, [0] * len(leaves))))
 
+    def restore(self, template: State) -> tuple[int, State]:
+        """(round, state) of the newest checkpoint that can be read, (0, `template`) if there is none at all.
+
+        Damaged ones are removed if an older one serves.
+
+        Raises:
+          RunFolderError: no checkpoint can be read.
+        """
+        damaged: list[int] = []
+        for round_num in sorted(self._run(self._manager.get_versions()) or (), reverse=True):
+            try:
+                state = self.load(round_num, template)
+            except Exception:  # the readers of a damaged SavedModel raise errors of many types
+                damaged.append(round_num)
+                continue
+            for newer in damaged:
+                say(f"resume   the checkpoint of round {newer} is damaged; going on from round {round_num}")
+                shutil.rmtree(self._path / f"{_PREFIX}{newer}")
+            return round_num, state
+        if damaged:
+            raise RunFolderError(f"{self._path}: no checkpoint in it can be read; start the run anew")
+        return 0, template
+
     def close(self) -> None:
         """Ends the event loop and its threads."""
         self._run(self._loop.shutdown_default_executor())
@@ -59,16 +87,17 @@ class Checkpoints:
 
 
 @contextlib.contextmanager
-def _hold_back_interrupt() -> Iterator[None]:
-    """Lets SIGINT wait until the block is done, so that it cannot stop a save half-way."""
+def _hold_back_stop() -> Iterator[None]:
+    """Lets Ctrl-C, SIGTERM and SIGHUP wait until the block is done, so that they cannot stop a save half-way."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     came = []
-    handler = signal.signal(signal.SIGINT, lambda *_: came.append(True))
+    handlers = {number: signal.signal(number, lambda number, _: came.append(number)) for number in STOP_SIGNALS}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, handler)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
     if came:
-        raise KeyboardInterrupt
+        signal.raise_signal(came[0])

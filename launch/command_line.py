@@ -1,10 +1,114 @@
-"""Reads the flags of a small command (sweep, report) so that a mistake is one line. Imports no TensorFlow."""
+"""What the commands share: reading flags, and turning every end of a command into one line and an exit code.
 
-from collections.abc import Sequence
+Exit codes: 0 done, 1 it failed, 2 the request was wrong, 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP. Imports no TensorFlow.
+"""
+
+import contextlib
+import os
+import re
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
 
 from absl import flags as absl_flags
 
-from launch.flags import FlagError, suggest
+from datasets.arrays import DatasetError
+from launch.flags import HELP_FLAGS, FlagError, read_flags
+from launch.run_folder import RunFolderError, RunStopped
+from models.model_names import ModelError
+from tff_algos.config_fields import ConfigError
+
+WRONG_REQUESTS = (FlagError, ConfigError, RunFolderError, DatasetError, ModelError)
+
+
+class StopSignal(KeyboardInterrupt):
+    """SIGTERM or SIGHUP, which end a command as Ctrl-C does."""
+
+    def __init__(self, number: int):
+        super().__init__()
+        self.exit_code = 128 + number
+
+
+def get_stop_code(error: KeyboardInterrupt) -> int:
+    """The exit code after Ctrl-C, SIGTERM or SIGHUP."""
+    return getattr(error, "exit_code", 130)
+
+
+def run_main(
+    run: Callable[[list[str]], int | None],
+    format_help: Callable[[], str],
+    argv: Sequence[str] | None = None,
+    stopped: str = "stopped",
+) -> int:
+    """Runs a command, or prints its help, and returns its exit code; what a user can cause is one line on stderr.
+
+    Args:
+      run: does the work for the arguments; None means 0.
+      format_help: the text of --help.
+      argv: the arguments without the program's name; None: those of this program.
+      stopped: what to say after Ctrl-C.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        with _stop_on_signals():
+            if any(argument in HELP_FLAGS for argument in arguments):
+                print(format_help())
+                exit_code = 0
+            else:
+                exit_code = run(arguments) or 0
+            sys.stdout.flush()
+    except WRONG_REQUESTS as error:
+        return _fail(f"error: {name_flag(str(error))}", 2)
+    except RunStopped as error:
+        return _fail(str(error), error.exit_code)
+    except KeyboardInterrupt as error:
+        return _fail(stopped, get_stop_code(error))
+    except BrokenPipeError:  # `| head`: the reader has enough, so there is nothing to say
+        return _fail("", 1)
+    except OSError as error:
+        return _fail(f"error: {describe_os_error(error)}", 1)
+    return exit_code
+
+
+def _fail(message: str, exit_code: int) -> int:
+    """Says why, if anybody listens, and sees to it that Python's own flush at its end has nothing to complain of."""
+    for stream, text in ((sys.stdout, ""), (sys.stderr, message)):
+        try:
+            print(text, end="\n" if text else "", file=stream, flush=True)
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
+    return exit_code
+
+
+def describe_os_error(error: OSError) -> str:
+    """An error of the operating system in one line: the file, if there is one, and what is wrong with it."""
+    reason = " ".join((error.strerror or str(error) or type(error).__name__).split())
+    return reason if error.filename is None else f"{error.filename}: {reason}"
+
+
+def name_flag(message: str) -> str:
+    """`message` with "--" in front if it starts with a setting that is a flag, as data sets and models write it."""
+    return f"--{message}" if re.match("[a-z_]+=", message) else message
+
+
+@contextlib.contextmanager
+def _stop_on_signals() -> Iterator[None]:
+    """Raises StopSignal on SIGTERM and SIGHUP inside the block, except where they are ignored, as under nohup."""
+
+    def stop(number, frame):
+        raise StopSignal(number)
+
+    is_main = threading.current_thread() is threading.main_thread()
+    numbers = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) == signal.SIG_DFL]
+    before = {number: signal.signal(number, stop) for number in numbers if is_main}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def parse_command(values: absl_flags.FlagValues, argv: Sequence[str]) -> list[str]:
@@ -14,16 +118,7 @@ def parse_command(values: absl_flags.FlagValues, argv: Sequence[str]) -> list[st
       FlagError: an unknown flag, a stray argument, a value of the wrong type or out of range.
     """
     split = list(argv).index("--") if "--" in argv else len(argv)
-    values.set_gnu_getopt(True)
-    try:
-        stray = values(["command", *argv[:split]])[1:]
-    except absl_flags.UnrecognizedFlagError as error:
-        hint = suggest(error.flagname, values) or "; --help lists them all"
-        raise FlagError(f"--{error.flagname}: unknown flag{hint}") from None
-    except (absl_flags.Error, ValueError) as error:
-        raise FlagError(" ".join(str(error).removeprefix("flag ").split())) from None
-    if stray:
-        raise FlagError(f"{stray[0]}: expected flags only, each as --name=value")
+    read_flags(values, argv[:split])
     return list(argv[split + 1 :])
 
 

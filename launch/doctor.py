@@ -21,11 +21,10 @@ import psutil
 from absl import flags as absl_flags
 from packaging.requirements import Requirement
 
-from datasets.arrays import DatasetError
 from datasets.catalog import DATASET_NAMES, locate
 from datasets.shards import clean_shard_dir, default_shard_dir
-from launch.command_line import format_command_help, parse_command
-from launch.flags import HELP_FLAGS, FlagError
+from launch.command_line import format_command_help, parse_command, run_main
+from launch.flags import FlagError
 from launch.runtime import READY_TIMEOUT_S, WorkerError, check_address, quiet_tensorflow, run_tff
 
 PROGRAM = "python -m launch.doctor"
@@ -90,13 +89,25 @@ def check_memory() -> Finding:
 
 
 def check_disk(shard_dir: str) -> Finding:
-    """Room where runs go (here) and where client shards go."""
+    """Room where runs go (here) and where client shards go, and whether files can be made there."""
     free_bytes = {folder: shutil.disk_usage(find_existing(folder)).free for folder in (os.getcwd(), shard_dir)}
     text = ", ".join(f"{format_gigabytes(free)} free for {folder}" for folder, free in free_bytes.items())
-    mend = (
-        f"make room, or empty the shard cache: {PROGRAM} --clean" if min(free_bytes.values()) < MIN_DISK_BYTES else ""
-    )
-    return Finding("disk", text, mend)
+    for folder, mend in ((os.getcwd(), "start from another folder"), (shard_dir, "name another folder by --shard_dir")):
+        problem = find_write_problem(folder)
+        if problem:
+            return Finding("disk", text, f"{folder}: cannot write there ({problem}); {mend}")
+    if min(free_bytes.values()) < MIN_DISK_BYTES:
+        return Finding("disk", text, f"make room, or empty the shard cache: {PROGRAM} --clean")
+    return Finding("disk", text)
+
+
+def find_write_problem(folder: str) -> str | None:
+    """Why no file can be made in a folder, or above it where it would be made; None if one can."""
+    try:
+        with tempfile.TemporaryFile(dir=find_existing(folder)):
+            return None
+    except OSError as error:
+        return error.strerror
 
 
 def find_existing(folder: str) -> str:
@@ -171,6 +182,13 @@ def compute_in_workers(num_clients: int) -> int:
     return int(add_and_sum([1] * num_clients))
 
 
+def check_data_dir(data_dir: str) -> Finding:
+    """Whether the folder that the user names for data sets is one."""
+    is_folder = os.path.isdir(os.path.expanduser(data_dir))
+    mend = "" if is_folder else "no such folder; make it, or name another by --data_dir or the variable FL_DATA_DIR"
+    return Finding("data folder", data_dir, mend)
+
+
 def check_dataset(name: str, data_dir: str | None) -> Finding:
     """Where a data set lies. One that is missing is no fault: it is downloaded when it is needed."""
     return Finding(f"data: {name}", locate(name, data_dir).description)
@@ -182,6 +200,8 @@ def diagnose(data_dir: str | None, shard_dir: str, addresses: Sequence[str]) -> 
     yield check_libraries()
     yield check_memory()
     yield check_disk(shard_dir)
+    if data_dir is not None:
+        yield check_data_dir(data_dir)
     for name in DATASET_NAMES:
         yield check_dataset(name, data_dir)
     yield check_worker(addresses)
@@ -220,24 +240,18 @@ def print_finding(finding: Finding) -> bool:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
-    arguments = sys.argv[1:] if argv is None else argv
-    if any(argument in HELP_FLAGS for argument in arguments):
-        print(format_command_help(f"{PROGRAM} [--clean]", define_flags()))
+    return run_main(_run, lambda: format_command_help(f"{PROGRAM} [--clean]", define_flags()), argv)
+
+
+def _run(arguments: Sequence[str]) -> int:
+    values = parse_request(arguments)
+    shard_dir = os.path.abspath(os.path.expanduser(values.shard_dir))
+    if values.clean:
+        print(f"freed {clean_shard_dir(shard_dir) / 1e6:.1f} MB in {shard_dir}")
         return 0
-    try:
-        values = parse_request(arguments)
-        shard_dir = os.path.abspath(os.path.expanduser(values.shard_dir))
-        if values.clean:
-            print(f"freed {clean_shard_dir(shard_dir) / 1e6:.1f} MB in {shard_dir}")
-            return 0
-        findings = diagnose(values.data_dir or None, shard_dir, values.workers)
-        all_well = [print_finding(finding) for finding in findings]
-        return 0 if all(all_well) else 1
-    except (FlagError, DatasetError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130
+    findings = diagnose(values.data_dir or None, shard_dir, values.workers)
+    all_well = [print_finding(finding) for finding in findings]
+    return 0 if all(all_well) else 1
 
 
 if __name__ == "__main__":

@@ -2,11 +2,12 @@
 
 Without --npz: every model on the global test set, and each client's own test split with the model that the client uses.
 With --npz: every model on the examples of that file. Prints a table and writes it into the run folder.
-Exit codes: 0 done, 2 the request was wrong.
+Exit codes: 0 done, 1 a file could not be written, 2 the request was wrong, 130 stopped by Ctrl-C.
 """
 
 import csv
 import json
+import os
 import pathlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,19 +18,18 @@ from absl import flags as absl_flags
 
 from datasets.arrays import DatasetError
 from datasets.npz import read_npz_file
-from launch.command_line import format_command_help, parse_command
+from launch.command_line import format_command_help, parse_command, run_main
 from launch.experiment_config import ExperimentConfig, build_experiment_config
 from launch.federation import build_spec, load_federated_data
-from launch.flags import HELP_FLAGS, FlagError, read_stored_flags
+from launch.flags import FlagError, read_stored_flags
 from launch.run_folder import RunFolderError, format_cell, write_json, write_table
 from launch.runtime import quiet_tensorflow
-from models.model_names import ModelError
-from tff_algos.config_fields import ConfigError
 
 if TYPE_CHECKING:
     from launch.evaluation import Evaluation
 
 USAGE = "python -m launch.evaluate --run_dir=<folder> [--npz=<file>] [--model_name=<name>] [--data_dir=<folder>]"
+NEEDED_DATA = ("input_shape", "input_dtype", "scale", "offset", "class_names")
 COLUMNS = ("model", "test_set", "examples", "accuracy", "loss")
 
 
@@ -72,7 +72,7 @@ def read_finished_run(run_dir: str, data_dir: str = "") -> FinishedRun:
 
     Raises:
       FlagError: there is no run in that folder.
-      RunFolderError: the run is not finished.
+      RunFolderError: the run is not finished, or a file of its is damaged.
       ConfigError: its config does not fit this version.
     """
     stored = read_stored_flags(run_dir)
@@ -83,14 +83,27 @@ def read_finished_run(run_dir: str, data_dir: str = "") -> FinishedRun:
         own = json.loads((path / "summary.json").read_text(encoding="utf-8"))[config.algo]
         with open(path / "clients.csv", newline="", encoding="utf-8") as file:
             client_models = {row["client"]: row["model"] for row in csv.DictReader(file)}
-    except (OSError, ValueError, KeyError):
+        teachers = frozenset(own.get("teachers_test_accuracy", ()))
+    except FileNotFoundError:
         raise RunFolderError(f"--run_dir={path}: the run is not finished; add --resume to its command first") from None
-    return FinishedRun(path, config, data, client_models, frozenset(own.get("teachers_test_accuracy", ())))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, csv.Error):
+        raise RunFolderError(f"--run_dir={path}: its config.json, summary.json or clients.csv is damaged") from None
+    missing = [name for name in NEEDED_DATA if not isinstance(data, dict) or name not in data]
+    if missing:
+        raise RunFolderError(f"--run_dir={path}: its config.json is damaged, says nothing of {', '.join(missing)}")
+    return FinishedRun(path, config, data, client_models, teachers)
 
 
 def choose_models(run: FinishedRun, model_name: str) -> list[str]:
-    """The names of the models to evaluate. Raises FlagError if there is no model of that name."""
+    """The names of the models to evaluate.
+
+    Raises:
+      FlagError: there is no model of that name.
+      RunFolderError: there is no model at all.
+    """
     names = sorted(path.parent.name for path in run.path.glob("models/*/model.keras"))
+    if not names:
+        raise RunFolderError(f"--run_dir={run.path}: its saved models are gone (models/*/model.keras); train again")
     if model_name and model_name not in names:
         raise FlagError(f"--model_name={model_name}: expected one of {', '.join(names)}")
     return [model_name] if model_name else names
@@ -113,7 +126,12 @@ def read_npz_examples(path: str, data: Mapping[str, Any]) -> tuple[np.ndarray, n
 def _convert_examples(path: str, x: np.ndarray, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     if x.shape[1:] not in (shape, shape[:-1] if shape[-1] == 1 else shape) or x.dtype.kind not in "biuf":
         raise DatasetError(f"{path}: examples are {x.dtype} {x.shape[1:]}, expected numbers of shape {shape}")
-    converted = x.astype(dtype).reshape(-1, *shape)
+    with np.errstate(over="ignore", invalid="ignore"):  # found below and said once
+        converted = x.astype(dtype).reshape(-1, *shape)
+    if dtype != "uint8" and not np.isfinite(converted).all():
+        raise DatasetError(
+            f"{path}: an example holds NaN, infinity or what float32 cannot hold; expected finite numbers"
+        )
     if dtype == "uint8" and not np.array_equal(converted.reshape(x.shape), x):
         raise DatasetError(f"{path}: the run was trained on whole numbers 0..255, expected such, found {x.dtype}")
     return converted
@@ -137,11 +155,13 @@ def evaluate_run(run: FinishedRun, names: Sequence[str], npz: str) -> list[Evalu
     """Evaluates the models of a run; see the module for which test sets.
 
     Raises:
-      DatasetError: the data cannot be read.
+      DatasetError: the data cannot be read, or are not those of the run.
       ModelError: a saved model cannot be read.
     """
     examples = read_npz_examples(npz, run.data) if npz else None
     federation = None if npz else load_federated_data(run.config)
+    if federation is not None and run.data.get("digest", federation.digest) != federation.digest:
+        raise DatasetError(f"{run.path}: the data are not those that the run was trained on; name them with --data_dir")
     with quiet_tensorflow(str(run.path / "worker.log")):
         from launch.evaluation import build_evaluator
         from models.saved_models import load_weights
@@ -178,9 +198,12 @@ def format_table(rows: Sequence[EvaluationRow]) -> Iterator[str]:
         yield "  ".join([*texts, *numbers])
 
 
-def write_evaluation(run: FinishedRun, rows: Sequence[EvaluationRow], npz: str) -> pathlib.Path:
-    """Writes `evaluation.csv` and `.json` (`evaluation_<file>` for a user's file) and returns the former's path."""
-    stem = f"evaluation_{pathlib.Path(npz).stem}" if npz else "evaluation"
+def write_evaluation(run: FinishedRun, rows: Sequence[EvaluationRow], npz: str, model_name: str = "") -> pathlib.Path:
+    """Writes the rows as .csv and .json and returns the former's path.
+
+    They are called `evaluation`, with `_<file>` for a user's file and then `_of_<model>` if only that was asked for.
+    """
+    stem = "evaluation" + (f"_{pathlib.Path(npz).stem}" if npz else "") + (f"_of_{model_name}" if model_name else "")
     path = run.path / f"{stem}.csv"
     write_table(path, COLUMNS, [[format_cell(value) for value in row] for row in rows])
     write_json(run.path / f"{stem}.json", [row._asdict() for row in rows])
@@ -189,28 +212,20 @@ def write_evaluation(run: FinishedRun, rows: Sequence[EvaluationRow], npz: str) 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    return run_main(_run, lambda: format_command_help(USAGE, define_flags()), argv)
+
+
+def _run(arguments: Sequence[str]) -> None:
     values = define_flags()
-    if any(argument in HELP_FLAGS for argument in arguments):
-        print(format_command_help(USAGE, values))
-        return 0
-    try:
-        parse_command(values, arguments)
-        if not values.run_dir:
-            raise FlagError(
-                "--run_dir is missing: expected the folder of a finished run, such as runs/fedavg_digits_001"
-            )
-        run = read_finished_run(values.run_dir, values.data_dir)
-        rows = evaluate_run(run, choose_models(run, values.model_name), values.npz)
-    except (FlagError, RunFolderError, ConfigError, DatasetError, ModelError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
-        return 130
+    if parse_command(values, arguments):
+        raise FlagError("nothing is expected after --")
+    if not values.run_dir:
+        raise FlagError("--run_dir is missing: expected the folder of a finished run, such as runs/fedavg_digits_001")
+    npz = os.path.expanduser(values.npz)
+    run = read_finished_run(values.run_dir, values.data_dir)
+    rows = evaluate_run(run, choose_models(run, values.model_name), npz)
     print("\n".join(format_table(rows)))
-    print(f"written to {write_evaluation(run, rows, values.npz)}")
-    return 0
+    print(f"written to {write_evaluation(run, rows, npz, values.model_name)}")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import contextlib
 import pathlib
 import shlex
 import shutil
+import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -13,9 +14,10 @@ import psutil
 
 from datasets.federated_data import FederatedData
 from launch.algorithms import ALGORITHMS
+from launch.command_line import get_stop_code
 from launch.experiment_config import ExperimentConfig
 from launch.federation import build_spec, load_federated_data
-from launch.flags import PROGRAM
+from launch.flags import PROGRAM, FlagError
 from launch.progress import Progress, format_duration, say
 from launch.run_folder import (
     RoundTable,
@@ -23,6 +25,7 @@ from launch.run_folder import (
     RunFolderError,
     RunStopped,
     check_run_folder,
+    check_same_data,
     describe_data,
     open_run_folder,
     write_config,
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
 
 EVALUATION_METRICS = ("test_loss", "test_accuracy", "client_test_accuracy", "client_validation_accuracy")
 
+MAX_LOG_LINE = 200
+
 EvaluateState = Callable[[State], dict[str, float]]
 
 
@@ -43,17 +48,32 @@ def run_experiment(config: ExperimentConfig) -> dict[str, Any]:
     """Trains, evaluates and records as the config says; returns what is in `summary.json`.
 
     Raises:
-      RunStopped: the worker died (exit code 1) or somebody pressed Ctrl-C (130); a checkpoint is kept.
+      RunStopped: the worker died or nobody reads the output (exit code 1), or somebody pressed Ctrl-C (130); a
+        checkpoint is kept.
       ValueError: a subclass that says in one line what of the config cannot be done.
+      OSError: a file cannot be read or written.
     """
     check_run_folder(config)
+    check_worker_names(config)
     data = load_federated_data(config)
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(_open_folder(config))
         stack.enter_context(_stop_in_one_line(folder))
+        if not folder.is_new:
+            check_same_data(folder, data)
         announce_data(config, folder, data)
         runtime = stack.enter_context(run_tff(str(folder.worker_log), config.worker_addresses))
         return _run(config, folder, data, runtime.worker_memory_bytes)
+
+
+def check_worker_names(config: ExperimentConfig) -> None:
+    """Raises FlagError if the name of a worker's machine is unknown, for which gRPC would wait in vain."""
+    for address in config.worker_addresses:
+        host, _, port = address.rpartition(":")
+        try:
+            socket.getaddrinfo(host.strip("[]"), int(port))
+        except (OSError, UnicodeError):
+            raise FlagError(f"--workers={config.workers}: no machine is known as {host}; check the name") from None
 
 
 @contextlib.contextmanager
@@ -77,16 +97,23 @@ def _open_folder(config: ExperimentConfig) -> Iterator[RunFolder]:
 def _stop_in_one_line(folder: RunFolder) -> Iterator[None]:
     try:
         yield
-    except KeyboardInterrupt:
-        raise RunStopped(f"stopped; {_say_how_to_go_on(folder)}", 130) from None
+    except KeyboardInterrupt as error:
+        raise RunStopped(f"stopped; {_say_how_to_go_on(folder)}", get_stop_code(error)) from None
+    except BrokenPipeError:
+        raise RunStopped(f"error: nobody reads the output any more; {_say_how_to_go_on(folder)}", 1) from None
     except WorkerError as error:
-        raise RunStopped(f"error: {error}; {_say_how_to_go_on(folder)}", 1) from error
+        raise RunStopped(f"error: {_explain(error)}; {_say_how_to_go_on(folder)}", 1) from error
+
+
+def _explain(error: WorkerError) -> str:
+    """The error with the last line of the worker's log, where that is short and new."""
+    message = str(error).rstrip("?")
+    last = (error.log_tail.splitlines() or [""])[-1].strip()
+    return message if not last or len(last) > MAX_LOG_LINE or last in message else f"{message} ({last})"
 
 
 def _say_how_to_go_on(folder: RunFolder) -> str:
-    if not folder.config.exists():
-        return "nothing was trained yet, so start it again"
-    return f"go on with: {resume_command(folder)}"
+    return f"go on with: {resume_command(folder)}" if folder.has_begun else "nothing was trained yet"
 
 
 def resume_command(folder: RunFolder) -> str:
@@ -104,7 +131,6 @@ def _run(
 
     spec = build_spec(config, describe_data(data))
     process = _build_process(config, spec, data)
-    write_config(folder, config, data)
     evaluate = evaluation.build_evaluator(spec)
 
     def evaluate_state(state: State) -> dict[str, float]:
@@ -113,18 +139,19 @@ def _run(
         return {**measured, "client_validation_accuracy": validation}
 
     announce_model(spec)
+    if folder.is_new:
+        folder.clear()
     checkpoints = Checkpoints(folder.checkpoints)
     loop = RoundLoop(config, folder, process, checkpoints, evaluate_state, worker_memory_bytes)
+    write_config(folder, config, data)  # only now, since the loop refuses fewer rounds than a resumed run has done
     tensorboard = TensorBoardLog(folder.tensorboard, loop.metrics)
     try:
         state = loop.run(after_round=tensorboard.update)
     finally:
         tensorboard.close()
         checkpoints.close()
-    summary = results.write_results(folder, config, data, spec, process, state, evaluate)
+    summary = results.write_results(folder, config, data, spec, process, state, evaluate, loop.metrics, loop.timing)
     plots.draw_run(folder.path)
-    names = [client.name for client in data.clients]
-    plots.draw_partition(data.label_counts, data.class_names, names, folder.path / "plots" / "partition.png")
     say_result(config, folder, summary)
     return summary
 
@@ -155,33 +182,29 @@ class RoundLoop:
     ):
         self._config, self._process, self._checkpoints = config, process, checkpoints
         self._evaluate_state, self._worker_memory_bytes = evaluate_state, worker_memory_bytes
-        self.round_num = checkpoints.last_round()
-        if self.round_num > config.rounds:
-            raise RunFolderError(
-                f"--rounds={config.rounds}: the run has done {self.round_num}; expected as many or more"
-            )
+        last_round = checkpoints.last_round()
+        if last_round > config.rounds:
+            raise RunFolderError(f"--rounds={config.rounds}: the run has done {last_round}; expected as many or more")
+        self.round_num, self._state = checkpoints.restore(process.initialize())
         self.metrics = RoundTable(folder.metrics, self.round_num)
         self.timing = RoundTable(folder.timing, self.round_num)
 
     def run(self, after_round: Callable[[], None] = lambda: None) -> State:
         """Runs the rounds that are left, and returns the last state, of which there is a checkpoint."""
-        state = self._process.initialize()
-        if self.round_num:
-            state = self._checkpoints.load(self.round_num, state)
         progress = Progress(self._config.rounds, self.round_num)
         try:
             while not self._is_done():
-                state, accuracy = self._run_round(state)
-                self.round_num += 1
+                # In one statement, so that Ctrl-C cannot come between a state and its number.
+                self._state, self.round_num, accuracy = self._run_round()
                 if self.round_num % self._config.rounds_per_checkpoint == 0:
-                    self._checkpoints.save(state, self.round_num)
+                    self._checkpoints.save(self._state, self.round_num)
                 after_round()
                 progress.update(self.round_num, accuracy)
         finally:
             progress.close()
             if self.round_num:
-                self._checkpoints.save(state, self.round_num)
-        return state
+                self._checkpoints.save(self._state, self.round_num)
+        return self._state
 
     def _is_done(self) -> bool:
         if self.round_num >= self._config.rounds:
@@ -189,10 +212,11 @@ class RoundLoop:
         accuracy = self.metrics.column("test_accuracy")[-1] if self.round_num else None
         return self._config.target_accuracy > 0 and accuracy is not None and accuracy >= self._config.target_accuracy
 
-    def _run_round(self, state: State) -> tuple[State, float | None]:
+    def _run_round(self) -> tuple[State, int, float | None]:
+        """(state, round, test accuracy if it was evaluated) of the next round."""
         round_num = self.round_num + 1
         start_s = time.perf_counter()
-        output = self._process.next(state)
+        output = self._process.next(self._state)
         trained_s = time.perf_counter()
         is_evaluated = round_num % self._config.rounds_per_evaluation == 0 or round_num == self._config.rounds
         evaluation = self._evaluate_state(output.state) if is_evaluated else {}
@@ -206,7 +230,7 @@ class RoundLoop:
                 "worker_memory_bytes": self._worker_memory_bytes(),
             }
         )
-        return output.state, evaluation.get("test_accuracy")
+        return output.state, round_num, evaluation.get("test_accuracy")
 
 
 def build_metrics_row(round_num: int, metrics: dict[str, float], evaluation: dict[str, float]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from tff_algos.config_fields import ConfigError, Setting, check, setting
 from tff_algos.local_training_config import LocalTrainingConfig
 
 SMOKE_ROUNDS = 2
-SMOKE_CLIENTS = 4
+SMOKE_CLIENTS = 3
 SMOKE_LIMITS = {"epochs": 1, "steps": 1, "cohort_size": SMOKE_CLIENTS, "clustering_round": 1}
 
 # What a resumed run may change: how long it goes on and where things lie, never what a round computes.
@@ -62,7 +62,7 @@ class ExperimentConfig:
     batch_size: int = setting(
         LocalTrainingConfig.batch_size, "Examples in a mini-batch; the last one of an epoch may be smaller.", minimum=1
     )
-    rounds: int = setting(20, "Rounds of training.", minimum=1)
+    rounds: int = setting(20, "Rounds of training.", minimum=1, maximum=10**6)
     rounds_per_evaluation: int = setting(1, "Rounds between two evaluations; the last is always evaluated.", minimum=1)
     rounds_per_checkpoint: int = setting(1, "Rounds between two checkpoints; the last is always kept.", minimum=1)
     target_accuracy: float = setting(0.0, "Stop at this test accuracy; 0 means never.", minimum=0, maximum=1)
@@ -84,10 +84,10 @@ class ExperimentConfig:
         if self.resume and not self.run_dir:
             raise ConfigError("resume", True, "--run_dir=<folder of the run to go on with> beside it")
         if bool(self.npz) != (self.dataset == "npz"):
-            raise ConfigError("npz", repr(self.npz), "a file together with --dataset=npz, and only then")
+            raise ConfigError("npz", self.npz, "a file together with --dataset=npz, and only then")
         for field in ("model", "teacher_model"):
             _check_model(field, getattr(self, field))
-        for address in self.worker_addresses:
+        for address in self.worker_addresses or ([self.workers] if self.workers else []):
             _check_worker(self.workers, address)
 
     @property

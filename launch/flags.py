@@ -9,8 +9,8 @@ import json
 import pathlib
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from absl import flags as absl_flags
 
@@ -30,6 +30,35 @@ PROGRAM = "python -m launch.train"
 HELP_FLAGS = ("--help", "-help", "-h", "--helpfull", "-?")
 
 
+class Dependency(NamedTuple):
+    """A flag that another one can make idle.
+
+    Attributes:
+      flag: its name, or what follows the group's prefix if it begins with "_".
+      other: the other flag, likewise.
+      is_needed: whether `flag` does something, from the other's value.
+      mend: what to give for it to do something.
+    """
+
+    flag: str
+    other: str
+    is_needed: Callable[[Any], bool]
+    mend: str
+
+
+DEPENDENCIES = (
+    Dependency("har_features", "dataset", lambda name: name == "har", "--dataset=har"),
+    Dependency("num_clients", "partition", lambda name: name != "natural", "another partition"),
+    Dependency("dirichlet_alpha", "partition", lambda name: name == "dirichlet", "--partition=dirichlet"),
+    Dependency("labels_per_client", "partition", lambda name: name == "shards", "--partition=shards"),
+    Dependency("_epochs", "_steps", lambda steps: steps == 0, "0 steps"),
+    Dependency("_learning_rate_decay_rounds", "_learning_rate_decay", lambda factor: factor != 1, "a factor below 1"),
+    Dependency("fedsikd_max_clusters", "fedsikd_num_clusters", lambda number: number == 0, "--fedsikd_num_clusters=0"),
+    Dependency("fedsikd_privacy_delta", "fedsikd_privacy_epsilon", lambda epsilon: epsilon > 0, "an epsilon above 0"),
+    Dependency("fl_hc_num_clusters", "fl_hc_distance_threshold", lambda distance: distance == 0, "a threshold of 0"),
+)
+
+
 class FlagError(ValueError):
     """A command line that cannot be meant: what was wrong, what was expected, how to mend it, in one line."""
 
@@ -41,7 +70,10 @@ def describe_expected(setting: Setting, value_type: type) -> str:
     if value_type is str and not setting.choices:
         return ""
     described = setting.describe_range()
-    return described.replace("a number", "an integer") if value_type is int else described
+    if value_type is not int:
+        return described
+    in_full = re.sub(r"\d\S*e\+\d+", lambda number: f"{float(number[0]):.0f}", described)
+    return in_full.replace("a number", "an integer")
 
 
 class _SettingParser(absl_flags.ArgumentParser):
@@ -73,7 +105,8 @@ class _BooleanParser(absl_flags.BooleanParser):
             raise ValueError("expected true or false") from None
 
 
-def _define(field: FlagField, values: absl_flags.FlagValues) -> None:
+def define_flag(field: FlagField, values: absl_flags.FlagValues) -> None:
+    """Adds a flag of the type of the field's default to `values`; its own default is None, which means "not given"."""
     is_boolean = isinstance(field.default, bool)
     value_type = str if field.default is None else type(field.default)
     parser = _BooleanParser() if is_boolean else _SettingParser(field.setting, value_type)
@@ -85,10 +118,10 @@ def define_flags() -> absl_flags.FlagValues:
     """The shared flags and those of every algorithm, all with the default None, which means "not given"."""
     values = absl_flags.FlagValues()
     for field in shared_fields():
-        _define(field, values)
+        define_flag(field, values)
     for name in ALGORITHMS:
         for field in algorithm_fields(name):
-            _define(field, values)
+            define_flag(field, values)
     return values
 
 
@@ -98,19 +131,15 @@ def suggest(name: str, known: Iterable[str]) -> str:
     return "; did you mean " + " or ".join(f"--{match}" for match in near) + "?" if near else ""
 
 
-def parse_given(argv: Sequence[str]) -> dict[str, Any]:
-    """The flags that are on the command line or in its flagfiles, as {name: value}.
-
-    Args:
-      argv: the arguments, without the program's name.
+def read_flags(values: absl_flags.FlagValues, argv: Sequence[str]) -> None:
+    """Sets `values` from the arguments, without the program's name.
 
     Raises:
       FlagError: an unknown flag, a stray argument, a value of the wrong type or out of range, no such flagfile.
     """
-    values = define_flags()
     values.set_gnu_getopt(True)
     try:
-        stray = values(["train", *argv])[1:]
+        stray = values(["command", *argv])[1:]
     except absl_flags.UnrecognizedFlagError as error:
         hint = suggest(error.flagname, values) or "; --help lists them all"
         raise FlagError(f"--{error.flagname}: unknown flag{hint}") from None
@@ -119,11 +148,36 @@ def parse_given(argv: Sequence[str]) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise FlagError("cannot read the flagfile: it is not a text file") from None
     except (absl_flags.Error, ValueError) as error:
-        missing = re.fullmatch("Missing value for flag (.+)", str(error))
-        text = f"{missing[1]}: no value, expected {missing[1]}=<value>" if missing else str(error)
-        raise FlagError(text.removeprefix("flag ")) from None
+        raise FlagError(_reword(" ".join(str(error).split()), values)) from None
     if stray:
         raise FlagError(f"{stray[0]}: expected flags only, each as --name=value; a space before = or in a list?")
+
+
+def _reword(text: str, values: absl_flags.FlagValues) -> str:
+    """absl's complaint about a value, in the words of our own parsers."""
+    missing = re.fullmatch("Missing value for flag (.+)", text)
+    if missing:
+        return f"{missing[1]}: no value, expected {missing[1]}=<value>"
+    refused = re.fullmatch(r"flag (--(\w+)=.*?): (?!expected )(.+)", text)
+    if refused is None:
+        return text.removeprefix("flag ")
+    flag = values[refused[2]]
+    choices = getattr(flag.parser, "enum_values", None)
+    expected = "one of " + ", ".join(choices) if choices else flag.parser.syntactic_help or refused[3]
+    return f"{refused[1]}: expected {'true or false' if flag.boolean else expected}"
+
+
+def parse_given(argv: Sequence[str]) -> dict[str, Any]:
+    """The flags that are on the command line or in its flagfiles, as {name: value}.
+
+    Args:
+      argv: the arguments, without the program's name.
+
+    Raises:
+      FlagError: see `read_flags`.
+    """
+    values = define_flags()
+    read_flags(values, argv)
     return {name: values[name].value for name in values if values[name].present}
 
 
@@ -131,7 +185,7 @@ def parse_config(argv: Sequence[str]) -> ExperimentConfig:
     """The config that a command line asks for; with --resume, flags left out come from the run folder.
 
     Raises:
-      FlagError: see `parse_given`; also a flag of another algorithm, or values in conflict.
+      FlagError: see `read_flags`; also a flag of another algorithm, one that does nothing, or values in conflict.
     """
     given = parse_given(argv)
     stored = read_stored_flags(given["run_dir"]) if given.get("resume") and given.get("run_dir") else {}
@@ -143,6 +197,8 @@ def parse_config(argv: Sequence[str]) -> ExperimentConfig:
         config = build_experiment_config({**stored, **given})
     except ConfigError as error:
         raise FlagError(f"--{error}") from None
+    typed = {argument.lstrip("-").split("=")[0] for argument in argv if argument.startswith("-")}
+    _check_no_idle_flag([name for name in given if name in typed], flag_values(config))
     if stored:
         _check_same_run(stored, flag_values(config))
     return config
@@ -158,18 +214,28 @@ def read_stored_flags(run_dir: str) -> dict[str, Any]:
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))["flags"]
     except (OSError, ValueError, KeyError, TypeError):
-        raise FlagError(
-            f"--run_dir={run_dir}: no run to read there (no valid {path.name}); was it ever started?"
-        ) from None
-    if stored.get("algo") not in ALGORITHMS:
+        stored = None
+    if not isinstance(stored, dict):
+        raise FlagError(f"--run_dir={run_dir}: no run to read there (no valid {path.name}); was it ever started?")
+    if stored.get("algo") not in list(ALGORITHMS):
         raise FlagError(f"--run_dir={run_dir}: its algorithm {stored.get('algo')} is unknown; start a new run")
-    known = {field.name for field in (*shared_fields(), *algorithm_fields(stored["algo"]))}
-    unknown = sorted(set(stored) - known)
+    known = {field.name: field for field in (*shared_fields(), *algorithm_fields(stored["algo"]))}
+    unknown = sorted(set(stored) - set(known))
     if unknown:
         raise FlagError(
             f"--run_dir={run_dir}: its {path.name} has unknown flags ({', '.join(unknown)}); start a new run"
         )
+    damaged = [f"{name}={value}" for name, value in stored.items() if not _can_hold(known[name], value)]
+    if damaged:
+        raise FlagError(f"--run_dir={run_dir}: its {path.name} is damaged ({', '.join(damaged)}); start a new run")
     return {name: value for name, value in stored.items() if name not in ("resume", "overwrite", "run_dir")}
+
+
+def _can_hold(field: FlagField, value: Any) -> bool:
+    """Whether a value read from JSON is of the flag's type and in its range."""
+    value_type = str if field.default is None else type(field.default)
+    types = (int, float) if value_type is float else value_type
+    return isinstance(value, types) and isinstance(value, bool) == (value_type is bool) and field.setting.admits(value)
 
 
 def _check_no_flag_of_another_algorithm(name: str, given: dict[str, Any]) -> None:
@@ -179,6 +245,18 @@ def _check_no_flag_of_another_algorithm(name: str, given: dict[str, Any]) -> Non
         if foreign:
             near = suggest(foreign[0].replace(other, name, 1), own)
             raise FlagError(f"--{foreign[0]}: belongs to --algo={other}, expected flags of --algo={name}{near}")
+
+
+def _check_no_idle_flag(names: Iterable[str], values: Mapping[str, Any]) -> None:
+    """Refuses a flag that another makes idle. Flags of a flagfile are let pass: other flags may be set over them."""
+    for name in names:
+        for flag, other, is_needed, mend in DEPENDENCIES:
+            if name == flag or (flag.startswith("_") and name.endswith(flag)):
+                other_name = name.removesuffix(flag) + other
+                if not is_needed(values[other_name]):
+                    raise FlagError(
+                        f"--{name}: does nothing with --{other_name}={values[other_name]}; leave it out, or give {mend}"
+                    )
 
 
 def _check_same_run(stored: dict[str, Any], wanted: dict[str, Any]) -> None:

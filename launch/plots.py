@@ -4,14 +4,18 @@ matplotlib is imported inside the functions, without pyplot, so that nothing glo
 Colours are Okabe and Ito's, which colour-blind people can tell apart; series differ in line style or marker as well.
 """
 
+import csv
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from launch.label_placement import place_labels
+from launch.run_folder import replace_whole
 from launch.run_records import read_columns, read_json
+from launch.run_titles import describe_run, describe_split
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,12 +39,17 @@ STYLE = {
 }
 ACCURACIES = {"test_accuracy": "global test set", "client_test_accuracy": "clients' own test splits"}
 LOSSES = {"test_loss": "global test set", "train_loss": "training"}
+DRIFTS = {"total_drift": "total", "within_cluster_drift": "within clusters"}
 MOST_NAMED_CLIENTS = 60
 MOST_MARKED_ROUNDS = 30
+LIGHTEST_SHADE = 0.25  # of the colour map: what one example looks like, clearly not white
 
 
 class Curves(NamedTuple):
-    """One panel of a comparison: for each label the run folders of its seeds."""
+    """One panel of a comparison: for each label the run folders of its seeds.
+
+    A label "name, variant" has the colour of "name" and a line style of its own.
+    """
 
     title: str
     run_dirs: Mapping[str, Sequence[pathlib.Path]]
@@ -55,32 +64,45 @@ class _Axis(NamedTuple):
 
 
 def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
-    """Draws a run's `metrics.csv` and `clients.csv` into its folder `plots/`; returns the files written.
+    """Draws a run's tables into its folder `plots/`; returns the files written.
 
     Always accuracy and loss by round, by virtual time and by bytes. With the columns `within_cluster_drift` and
-    `total_drift`, the drift of the updates; with `cluster`, `plane_x` and `plane_y` in `clients.csv`, the clusters.
+    `total_drift` in `metrics.csv`, the drift of the updates; with `cluster`, `plane_x` and `plane_y` in `clients.csv`,
+    the clusters; with `label_counts` and `class_names` in `config.json`, the partition.
 
     Raises:
       RunRecordError: there is no run to draw.
       OSError: a file cannot be read or written.
     """
     run_dir = pathlib.Path(run_dir)
-    flags = read_json(run_dir / "config.json").get("flags", {})
-    title = f"{flags.get('algo', run_dir.name)} on {flags.get('dataset', 'its data')}, seed {flags.get('seed', '?')}"
+    config = read_json(run_dir / "config.json")
+    flags, data = config["flags"], config.get("data", {})
+    title = describe_run(flags)
     metrics = read_columns(run_dir / "metrics.csv")
     plots = run_dir / "plots"
-    written = [_draw_progress(metrics, axis, title, plots / f"by_{axis.name}.png") for axis in _list_axes(metrics)]
-    if {"within_cluster_drift", "total_drift"} <= metrics.keys():
+    written = [
+        _draw_progress(metrics, axis, _name_losses(flags), title, plots / f"by_{axis.name}.png")
+        for axis in _list_axes(metrics)
+    ]
+    if DRIFTS.keys() <= metrics.keys():
         written.append(_draw_drift(metrics, title, plots / "drift.png"))
     if (run_dir / "clients.csv").exists():
-        clients = read_columns(run_dir / "clients.csv")
+        names, clients = _read_names(run_dir / "clients.csv"), read_columns(run_dir / "clients.csv")
         if {"cluster", "plane_x", "plane_y"} <= clients.keys():
-            written.append(_draw_clusters(clients, title, plots / "clusters.png"))
+            written.append(_draw_clusters(clients, names, title, plots / "clusters.png"))
+        if {"label_counts", "class_names"} <= data.keys():
+            written.append(plots / "partition.png")
+            counts = np.array(data["label_counts"])
+            draw_partition(counts, data["class_names"], names, written[-1], describe_split(flags))
     return written
 
 
 def draw_partition(
-    label_counts: np.ndarray, class_names: Sequence[str], client_names: Sequence[str], path: str | os.PathLike
+    label_counts: np.ndarray,
+    class_names: Sequence[str],
+    client_names: Sequence[str],
+    path: str | os.PathLike,
+    title: str = "",
 ) -> None:
     """Draws how many examples of each label each client has, and above it how many examples in all.
 
@@ -89,8 +111,10 @@ def draw_partition(
       class_names: one a class.
       client_names: one a client.
       path: the PNG file.
+      title: what was divided, and how.
     """
     import matplotlib
+    from matplotlib.colors import ListedColormap, LogNorm
 
     counts = np.asarray(label_counts)
     num_clients, num_classes = counts.shape
@@ -100,11 +124,13 @@ def draw_partition(
         heat = figure.add_subplot(grid[1, 0])
         totals = figure.add_subplot(grid[0, 0], sharex=heat)
         totals.bar(np.arange(num_clients), counts.sum(axis=1), color="#777777", width=0.8)
-        totals.set(ylabel="examples", title=f"Labels by client: {num_clients} clients, {counts.sum():,} train examples")
+        totals.set(ylabel="examples", title=f"{title}\n{num_clients} clients, {counts.sum():,} train examples".strip())
         totals.grid(visible=False, axis="x")
         totals.tick_params(labelbottom=False)
-        image = heat.imshow(np.ma.masked_equal(counts.T, 0), aspect="auto", cmap="YlGnBu", vmin=0)
-        figure.colorbar(image, cax=figure.add_subplot(grid[1, 1]), label="examples (white: none)")
+        shades = ListedColormap(matplotlib.colormaps["YlGnBu"](np.linspace(LIGHTEST_SHADE, 1, 256)))
+        scale = LogNorm(vmin=1, vmax=max(2, counts.max()))
+        image = heat.imshow(np.ma.masked_equal(counts.T, 0), aspect="auto", cmap=shades, norm=scale)
+        figure.colorbar(image, cax=figure.add_subplot(grid[1, 1]), label="examples (white: none)", format="{x:,.0f}")
         heat.grid(visible=False)
         heat.set_yticks(np.arange(num_classes), class_names)
         _name_clients(heat, client_names)
@@ -124,7 +150,7 @@ def draw_comparison(panels: Sequence[Curves], path: str | os.PathLike, title: st
     """
     import matplotlib
 
-    labels = list(dict.fromkeys(label for panel in panels for label in panel.run_dirs))
+    styles = _style_labels([label for panel in panels for label in panel.run_dirs])
     columns = min(4, len(panels))
     rows = -(-len(panels) // columns)
     with matplotlib.rc_context(STYLE):
@@ -132,7 +158,7 @@ def draw_comparison(panels: Sequence[Curves], path: str | os.PathLike, title: st
         axes = figure.subplots(rows, columns, squeeze=False, sharey="row")
         for ax, panel in zip(axes.flat, panels, strict=False):
             for label, run_dirs in panel.run_dirs.items():
-                _draw_seeds(ax, label, labels.index(label), run_dirs)
+                _draw_seeds(ax, label, styles[label], run_dirs)
             ax.set(title=panel.title, xlabel="round")
             _count_rounds(ax)
             if not ax.lines:
@@ -142,7 +168,7 @@ def draw_comparison(panels: Sequence[Curves], path: str | os.PathLike, title: st
             ax.set_axis_off()
         for ax in axes[:, 0]:
             ax.set_ylabel("test accuracy")
-        _add_shared_legend(figure, axes)
+        _add_shared_legend(figure, axes, list(styles))
         figure.suptitle(title)
         _save(figure, pathlib.Path(path))
 
@@ -165,7 +191,9 @@ def _pick_unit(values: np.ndarray, units: Sequence[tuple[str, float]]) -> tuple[
     return next((unit for unit in reversed(units) if largest >= 2 * unit[1]), units[0])
 
 
-def _draw_progress(metrics: Mapping[str, np.ndarray], axis: _Axis, title: str, path: pathlib.Path) -> pathlib.Path:
+def _draw_progress(
+    metrics: Mapping[str, np.ndarray], axis: _Axis, losses: Mapping[str, str], title: str, path: pathlib.Path
+) -> pathlib.Path:
     """Accuracy and loss beside each other over one axis."""
     import matplotlib
 
@@ -173,12 +201,14 @@ def _draw_progress(metrics: Mapping[str, np.ndarray], axis: _Axis, title: str, p
         figure = _new_figure(9, 3.6)
         accuracy, loss = figure.subplots(1, 2)
         _draw_series(accuracy, metrics, axis, ACCURACIES)
-        _draw_series(loss, metrics, axis, LOSSES)
+        _draw_series(loss, metrics, axis, losses)
         accuracy.set(ylabel="accuracy", title="Accuracy", xlabel=axis.label)
         loss.set(ylabel="loss", title="Loss", xlabel=axis.label)
         for ax in (accuracy, loss):
             if axis.name == "round":
                 _count_rounds(ax)
+            else:
+                ax.set_xlim(left=0)
         figure.suptitle(title)
         return _save(figure, path)
 
@@ -202,25 +232,29 @@ def _draw_drift(metrics: Mapping[str, np.ndarray], title: str, path: pathlib.Pat
     with matplotlib.rc_context(STYLE):
         figure = _new_figure(5.5, 3.6)
         ax = figure.subplots()
-        _draw_series(ax, metrics, axis, {"total_drift": "total", "within_cluster_drift": "within clusters"})
-        ax.set(xlabel="round", ylabel="mean squared distance from the centre", ylim=(0, None))
+        _draw_series(ax, metrics, axis, DRIFTS)
+        if ax.lines and all(line.get_ydata().min() > 0 for line in ax.lines):
+            _scale_by_ratio(ax)
+        ax.set(xlabel="round", ylabel="mean squared distance")
         _count_rounds(ax)
         ax.set_title(f"Drift of the clients' updates\n{title}")
         return _save(figure, path)
 
 
-def _draw_clusters(clients: Mapping[str, np.ndarray], title: str, path: pathlib.Path) -> pathlib.Path:
+def _draw_clusters(
+    clients: Mapping[str, np.ndarray], names: Sequence[str], title: str, path: pathlib.Path
+) -> pathlib.Path:
     import matplotlib
 
     with matplotlib.rc_context(STYLE):
-        figure = _new_figure(6.2, 4.4)
+        figure = _new_figure(7.4, 5)
         ax = figure.subplots()
         for i, cluster in enumerate(np.unique(clients["cluster"])):
             members = clients["cluster"] == cluster
             ax.scatter(
                 clients["plane_x"][members],
                 clients["plane_y"][members],
-                s=52,
+                s=40,
                 color=COLORS[i % len(COLORS)],
                 marker=MARKERS[i % len(MARKERS)],
                 edgecolor="white",
@@ -230,10 +264,54 @@ def _draw_clusters(clients: Mapping[str, np.ndarray], title: str, path: pathlib.
         ax.set(xlabel="first principal component of the statistics", ylabel="second principal component")
         ax.set_title(f"Clients in the plane of their statistics\n{title}")
         ax.legend(title="cluster (clients)", loc="center left", bbox_to_anchor=(1, 0.5))
+        if len(names) <= MOST_NAMED_CLIENTS:
+            figure.draw_without_rendering()  # settles where the points are
+            _label_points(ax, np.column_stack([clients["plane_x"], clients["plane_y"]]), _shorten(names))
         return _save(figure, path)
 
 
-def _draw_seeds(ax: "Axes", label: str, index: int, run_dirs: Sequence[pathlib.Path]) -> None:
+def _label_points(ax: "Axes", points: np.ndarray, labels: Sequence[str]) -> None:
+    """Small grey labels beside the points, shape (points, 2), where there is room, each with a line to its point."""
+    places = ax.transData.transform(points) * 72 / ax.figure.dpi
+    gap = (2 + 3.6 * max(map(len, labels)), 7.0)  # of letters of size 6
+    for label, point, offset in zip(labels, points, place_labels(places, gap), strict=True):
+        ax.annotate(
+            label,
+            point,
+            offset,
+            textcoords="offset points",
+            ha="center",
+            va="center",
+            fontsize=6,
+            color="#555555",
+            arrowprops={"arrowstyle": "-", "color": "#bbbbbb", "linewidth": 0.5, "shrinkA": 0, "shrinkB": 0},
+            zorder=0.9,  # under the points
+        )
+
+
+def _style_labels(labels: Sequence[str]) -> dict[str, dict[str, str]]:
+    """How each label is drawn: a colour and marker for each name, a line style for each variant of it.
+
+    In the order of the legend: a name, its variants, the next name.
+    """
+    names: dict[str, list[str]] = {}
+    for label in labels:
+        variants = names.setdefault(label.split(", ")[0], [])
+        if label not in variants:
+            variants.append(label)
+    return {
+        label: {
+            "color": COLORS[i % len(COLORS)],
+            "marker": MARKERS[i % len(MARKERS)],
+            "linestyle": LINES[k % len(LINES)],
+            "markerfacecolor": "white" if k else COLORS[i % len(COLORS)],
+        }
+        for i, (name, variants) in enumerate(names.items())
+        for k, label in enumerate(sorted(variants, key=lambda label: label != name))
+    }
+
+
+def _draw_seeds(ax: "Axes", label: str, style: Mapping[str, str], run_dirs: Sequence[pathlib.Path]) -> None:
     """One curve: the mean over the runs that were evaluated in a round, and their deviation where there are two."""
     by_round: dict[int, list[float]] = {}
     for run_dir in run_dirs:
@@ -246,32 +324,46 @@ def _draw_seeds(ax: "Axes", label: str, index: int, run_dirs: Sequence[pathlib.P
     rounds = sorted(by_round)
     mean = np.array([np.mean(by_round[round_num]) for round_num in rounds])
     spread = np.array([np.std(by_round[n], ddof=1) if len(by_round[n]) > 1 else 0.0 for n in rounds])
-    color, marker = COLORS[index % len(COLORS)], MARKERS[index % len(MARKERS)]
     every = max(1, len(rounds) // 10)
-    ax.fill_between(rounds, mean - spread, mean + spread, color=color, alpha=0.18, linewidth=0)
-    ax.plot(
-        rounds, mean, LINES[index % len(LINES)], color=color, marker=marker, markersize=4, markevery=every, label=label
-    )
+    ax.fill_between(rounds, mean - spread, mean + spread, color=style["color"], alpha=0.18, linewidth=0)
+    ax.plot(rounds, mean, label=label, markersize=4, markevery=every, **style)
 
 
-def _add_shared_legend(figure: "Figure", axes: np.ndarray) -> None:
+def _add_shared_legend(figure: "Figure", axes: np.ndarray, order: Sequence[str]) -> None:
     handles = {}
     for ax in axes.flat:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
-    if handles:
-        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles))
+    labels = [label for label in order if label in handles]
+    if labels:
+        figure.legend([handles[label] for label in labels], labels, loc="outside lower center", ncols=len(labels))
 
 
 def _name_clients(ax: "Axes", client_names: Sequence[str]) -> None:
-    """Client numbers if the names are only that, else the names; none if they are too many to read."""
+    """The clients' names on the horizontal axis; none if they are too many to read."""
     ax.set_xlabel("client")
     if len(client_names) > MOST_NAMED_CLIENTS:
         return
-    numbers = [name.removeprefix("client_") for name in client_names]
-    are_short = all(number.isdigit() for number in numbers)
-    names = numbers if are_short else client_names
+    names = _shorten(client_names)
+    are_short = all(name.isdigit() for name in names)
     ax.set_xticks(np.arange(len(names)), names, fontsize=8, rotation=0 if are_short else 90)
+
+
+def _shorten(client_names: Sequence[str]) -> Sequence[str]:
+    """Client numbers if the names are only that, else the names."""
+    numbers = [name.removeprefix("client_") for name in client_names]
+    return numbers if all(number.isdigit() for number in numbers) else client_names
+
+
+def _read_names(path: pathlib.Path) -> list[str]:
+    with open(path, newline="", encoding="utf-8") as file:
+        return [row["client"] for row in csv.DictReader(file)]
+
+
+def _name_losses(flags: Mapping[str, Any]) -> dict[str, str]:
+    """The labels of the losses: a student's training loss has a part that the test loss has not."""
+    is_distilled = flags.get(f"{flags.get('algo')}_label_weight", 1) < 1
+    return LOSSES | ({"train_loss": "training (with distillation)"} if is_distilled else {})
 
 
 def _count_rounds(ax: "Axes") -> None:
@@ -279,6 +371,16 @@ def _count_rounds(ax: "Axes") -> None:
     from matplotlib.ticker import MaxNLocator
 
     ax.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+
+
+def _scale_by_ratio(ax: "Axes") -> None:
+    """A logarithmic vertical axis that shows plain numbers, also where it spans less than a power of ten."""
+    from matplotlib.ticker import LogFormatter
+
+    ax.set_yscale("log")
+    ax.yaxis.set_major_formatter(LogFormatter())
+    ax.yaxis.set_minor_formatter(LogFormatter())
+    ax.grid(visible=True, which="both", axis="y")
 
 
 def _new_figure(width: float, height: float) -> "Figure":
@@ -289,8 +391,6 @@ def _new_figure(width: float, height: float) -> "Figure":
 
 def _save(figure: "Figure", path: pathlib.Path) -> pathlib.Path:
     """Writes a PNG file atomically."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    figure.savefig(temporary, format="png")
-    os.replace(temporary, path)
+    with replace_whole(path) as temporary:
+        figure.savefig(temporary, format="png")
     return path

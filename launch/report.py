@@ -1,6 +1,6 @@
 """`python -m launch.report --tables=fedsikd` sets a paper's printed results beside those of the runs in a folder.
 
-Exit codes: 0 done, 1 a file could not be written, 2 the request was wrong.
+Exit codes: 0 done, 1 a file could not be written, 2 the request was wrong, 130 stopped by Ctrl-C.
 """
 
 import pathlib
@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from absl import flags as absl_flags
 
-from launch.command_line import format_command_help, parse_command
-from launch.flags import HELP_FLAGS, FlagError
+from launch.command_line import describe_os_error, format_command_help, parse_command, run_main
+from launch.flags import FlagError
 from launch.paper_reports import REPORTS
 from launch.report_tables import (
     PaperReport,
@@ -27,7 +27,7 @@ from launch.report_tables import (
     tabulate_values,
 )
 from launch.run_archive import archive_runs
-from launch.run_folder import write_table, write_text
+from launch.run_folder import RunStopped, write_table, write_text
 from launch.run_records import RunRecord, read_runs
 
 PROGRAM = "python -m launch.report"
@@ -129,7 +129,7 @@ def draw_figure(
                 if place == (dataset, setting, algo):
                     label = name if run.preset == "printed" else f"{name}, tuned"
                     curves.setdefault(label, []).append(run.path)
-        panels.append(Curves(f"{dataset.upper()}, {paper.setting_flag.replace('_', ' ')} {setting}", curves))
+        panels.append(Curves(f"{dataset.upper()}, {paper.setting_flag.split('_')[-1]} = {setting}", curves))
     file_name, title = paper.figure
     draw_comparison(panels, folder / file_name, title)
     return folder / file_name
@@ -154,27 +154,22 @@ def write_report(report: Report, request: Request) -> list[pathlib.Path]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
-    arguments = sys.argv[1:] if argv is None else argv
-    if any(argument in HELP_FLAGS for argument in arguments):
-        print(format_command_help(f"{PROGRAM} --tables=<{'|'.join(REPORTS)}> [--flag=value ...]", define_flags()))
-        return 0
-    try:
-        request = parse_request(arguments)
-        report = build_report(REPORTS[request.tables], request.runs_dir)
-    except FlagError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    usage = f"{PROGRAM} --tables=<{'|'.join(REPORTS)}> [--flag=value ...]"
+    return run_main(_run, lambda: format_command_help(usage, define_flags()), argv)
+
+
+def _run(arguments: Sequence[str]) -> None:
+    request = parse_request(arguments)
+    report = build_report(REPORTS[request.tables], request.runs_dir)
     print(report.markdown)
     for reason in report.left_out:
         print(f"not counted: {reason}", file=sys.stderr)
     try:
         written = write_report(report, request)
     except OSError as error:
-        print(f"error: cannot write {error.filename} ({error.strerror})", file=sys.stderr)
-        return 1
+        raise RunStopped(f"error: cannot write {describe_os_error(error)}", 1) from None
     if written:
         print("written: " + ", ".join(map(str, written)), file=sys.stderr)
-    return 0
 
 
 if __name__ == "__main__":

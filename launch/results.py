@@ -22,6 +22,8 @@ def write_results(
     process: FederatedProcess,
     state: State,
     evaluate: Evaluate,
+    metrics: RoundTable,
+    timing: RoundTable,
 ) -> dict[str, Any]:
     """Writes the clients' table, the models and the summary of a run, and returns the summary."""
     results = evaluate_clients(process, state, data, evaluate)
@@ -32,7 +34,7 @@ def write_results(
     teachers = process.get_teachers(state)
     if teachers:
         own["teachers_test_accuracy"] = _save_teachers(folder, data, spec, teachers)
-    summary = build_summary(config, RoundTable(folder.metrics, config.rounds), RoundTable(folder.timing, config.rounds))
+    summary = build_summary(config, metrics, timing)
     summary["clients"] = compute_client_statistics(results.accuracy)
     summary[config.algo] = own
     write_json(folder.summary, summary)

@@ -4,9 +4,11 @@ Everything is written to a neighbouring file first and then renamed, so a file i
 TensorFlow.
 """
 
+import contextlib
 import csv
 import dataclasses
 import fcntl
+import fnmatch
 import importlib.metadata
 import json
 import math
@@ -16,13 +18,18 @@ import platform
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from datasets.federated_data import FederatedData
+from launch.algorithms import ALGORITHMS
 from launch.experiment_config import ExperimentConfig, flag_values
 
 RUNS = pathlib.Path("runs")
+TEMPORARY = ".[0-9]*.*"
+START_UP_FILES = (".lock", "worker*.log", ".config.json.*", TEMPORARY)
+RESULT_FILES = ("metrics.csv", "timing.csv", "clients.csv", "summary.json", "evaluation*.csv", "evaluation*.json")
+RUN_FILES = (*START_UP_FILES, "config.json", *RESULT_FILES, "checkpoints", "tensorboard", "plots", "models")
 LIBRARIES = ("tensorflow-federated", "tensorflow", "tensorflow-model-optimization", "numpy", "scipy", "scikit-learn")
 
 
@@ -39,10 +46,15 @@ class RunStopped(Exception):
 
 
 class RunFolder:
-    """The paths of one run, held by one process at a time."""
+    """The paths of one run, held by one process at a time.
+
+    Attributes:
+      is_new: whether a run begins here, and not goes on.
+      has_begun: whether `config.json` is this run's, so that it can be resumed.
+    """
 
     def __init__(self, path: pathlib.Path, is_new: bool):
-        self.path, self.is_new = path, is_new
+        self.path, self.is_new, self.has_begun = path, is_new, not is_new
         self.config = path / "config.json"
         self.metrics = path / "metrics.csv"
         self.timing = path / "timing.csv"
@@ -63,10 +75,11 @@ class RunFolder:
         """Lets another process use the folder."""
         self._lock.close()
 
-    def remove(self) -> None:
-        """Removes the folder with all it holds."""
-        shutil.rmtree(self.path, ignore_errors=True)
-        self.close()
+    def clear(self) -> None:
+        """Removes what another run left, but its config, which the new run's replaces, and the worker's log."""
+        for path in self.path.iterdir():
+            if path != self.config and not _is_one_of(path.name, START_UP_FILES):
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
 def check_run_folder(config: ExperimentConfig) -> None:
@@ -74,34 +87,52 @@ def check_run_folder(config: ExperimentConfig) -> None:
     path = pathlib.Path(config.run_dir)
     if not config.run_dir:
         return
+    try:
+        names = sorted(inner.name for inner in path.iterdir()) if path.exists() else []
+    except NotADirectoryError:
+        raise RunFolderError(f"--run_dir={path}: expected a folder, found a file; choose another") from None
+    except OSError as error:
+        raise RunFolderError(f"--run_dir={path}: cannot be read ({error.strerror})") from None
     if config.resume:
-        if not (path / "config.json").is_file():
+        if "config.json" not in names:
             raise RunFolderError(f"--run_dir={path}: no run to resume there; leave out --resume to start one")
-    elif path.exists() and not _is_empty_folder(path):
-        if not config.overwrite:
-            raise RunFolderError(f"--run_dir={path}: exists already; add --resume to go on, --overwrite to replace it")
-        if not (path / "config.json").is_file():
-            raise RunFolderError(f"--run_dir={path}: holds no run (no config.json), so --overwrite leaves it alone")
+        return
+    if all(_is_one_of(name, START_UP_FILES) for name in names):
+        return
+    foreign = [name for name in names if not _is_one_of(name, RUN_FILES)]
+    if foreign or not _holds_config(path):
+        found = f"{foreign[0]} is no part of one" if foreign else "no valid config.json"
+        raise RunFolderError(f"--run_dir={path}: holds no run alone ({found}) and is left as it is; choose another")
+    if not config.overwrite:
+        raise RunFolderError(f"--run_dir={path}: exists already; add --resume to go on, --overwrite to replace it")
+
+
+def _is_one_of(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _holds_config(path: pathlib.Path) -> bool:
+    """Whether there is a `config.json` that a run has written."""
+    try:
+        return json.loads((path / "config.json").read_text(encoding="utf-8"))["flags"]["algo"] in list(ALGORITHMS)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def open_run_folder(config: ExperimentConfig) -> RunFolder:
-    """Makes the run's folder, or opens the one to resume.
+    """Makes the run's folder, or opens the one to resume or to overwrite, whose files stay until `RunFolder.clear`.
 
     Raises:
       RunFolderError: the folder exists and neither --resume nor --overwrite is given, there is nothing to resume, it is
-        in use, it is to be overwritten but holds no run, or it cannot be made.
+        in use, it is to be overwritten but holds something else than a run, or it cannot be made.
     """
     check_run_folder(config)
     path = pathlib.Path(config.run_dir)
     try:
         if not config.run_dir:
             return RunFolder(_make_next_folder(f"{config.algo}_{config.dataset}"), is_new=True)
-        if config.resume:
-            return RunFolder(path, is_new=False)
-        if path.exists() and not _is_empty_folder(path):
-            RunFolder(path, is_new=False).remove()
         path.mkdir(parents=True, exist_ok=True)
-        return RunFolder(path, is_new=True)
+        return RunFolder(path, is_new=not config.resume)
     except OSError as error:
         raise RunFolderError(f"--run_dir={config.run_dir or RUNS}: cannot write there ({error.strerror})") from None
 
@@ -121,16 +152,25 @@ def _make_next_folder(stem: str) -> pathlib.Path:
             return path
 
 
-def _is_empty_folder(path: pathlib.Path) -> bool:
-    return path.is_dir() and not any(path.iterdir())
+@contextlib.contextmanager
+def replace_whole(path: pathlib.Path) -> Iterator[pathlib.Path]:
+    """Yields a path beside `path`, with the same suffix, to write to; it becomes `path` at the end of the block.
+
+    If the block fails, it is removed and `path` stays as it was.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{os.getpid()}.{path.name}")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def write_text(path: pathlib.Path, text: str) -> None:
     """Writes a text file atomically."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
+    with replace_whole(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 def write_json(path: pathlib.Path, content: Any) -> None:
@@ -162,13 +202,20 @@ def format_cell(value: Any) -> str:
 
 def write_table(path: pathlib.Path, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Writes a CSV file of formatted cells atomically."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with open(temporary, "w", newline="", encoding="utf-8") as file:
+    with replace_whole(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(columns)
         writer.writerows(rows)
-    os.replace(temporary, path)
+
+
+def _read_table(path: pathlib.Path) -> tuple[list[str], list[list[str]]]:
+    """The columns of a CSV file and the rows that have a cell for each; nothing if it cannot be read."""
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            columns, *rows = list(csv.reader(file))
+    except (OSError, ValueError, csv.Error):
+        return [], []
+    return columns, [row for row in rows if row and len(row) == len(columns)]
 
 
 class RoundTable:
@@ -177,16 +224,20 @@ class RoundTable:
     Args:
       path: the file.
       last_round: keep the rows of the file up to this round, drop the others; 0 starts anew.
+
+    Raises:
+      RunFolderError: the file lacks a row of these rounds.
     """
 
     def __init__(self, path: pathlib.Path, last_round: int = 0):
         self.path = path
         self.columns: list[str] = []
         self.rows: list[list[str]] = []
-        if last_round and path.exists():
-            with open(path, newline="", encoding="utf-8") as file:
-                self.columns, *rows = list(csv.reader(file))
-            self.rows = [row for row in rows if int(row[0]) <= last_round]
+        if last_round:
+            self.columns, rows = _read_table(path)
+            self.rows = rows[:last_round]
+            if [row[0] for row in self.rows] != [str(number) for number in range(1, last_round + 1)]:
+                raise RunFolderError(f"{path}: damaged, expected the rounds 1 to {last_round}; start the run anew")
             if len(self.rows) < len(rows):
                 write_table(path, self.columns, self.rows)
 
@@ -226,28 +277,35 @@ def describe_data(data: FederatedData) -> dict[str, Any]:
     }
 
 
-def write_config(folder: RunFolder, config: ExperimentConfig, data: FederatedData) -> None:
-    """Writes `config.json`: every flag's value, data sizes, versions, git revision.
-
-    Raises:
-      RunFolderError: the folder's run was made on other data than these.
-    """
-    described = describe_data(data)
-    if not folder.is_new:
+def check_same_data(folder: RunFolder, data: FederatedData) -> None:
+    """Raises RunFolderError if the folder's run, which is to be resumed, was made on other data than these."""
+    try:
         before = json.loads(folder.config.read_text(encoding="utf-8"))["data"]
-        changed = [name for name, value in described.items() if name in before and before[name] != value]
-        if changed:
-            raise RunFolderError(
-                f"{folder.path}: the data changed since the run began ({', '.join(changed)}); start anew"
-            )
+        changed = [name for name, value in describe_data(data).items() if name in before and before[name] != value]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise RunFolderError(f"{folder.config}: damaged, says nothing of the data; start the run anew") from None
+    if changed:
+        raise RunFolderError(f"{folder.path}: the data changed since the run began ({', '.join(changed)}); start anew")
+
+
+def write_config(folder: RunFolder, config: ExperimentConfig, data: FederatedData) -> None:
+    """Writes `config.json`: every flag's value, places of data in full, data sizes, versions, git revision."""
+    places = {name: _name_in_full(getattr(config, name)) for name in ("data_dir", "shard_dir", "npz")}
+    stored = dataclasses.replace(config, run_dir=str(folder.path), resume=False, overwrite=False, **places)
     content = {
-        "flags": flag_values(dataclasses.replace(config, run_dir=str(folder.path), resume=False, overwrite=False)),
-        "data": described,
+        "flags": flag_values(stored),
+        "data": describe_data(data),
         "versions": {"python": platform.python_version()}
         | {name: importlib.metadata.version(name) for name in LIBRARIES},
         "git_revision": find_git_revision(),
     }
     write_json(folder.config, content)
+    folder.has_begun = True
+
+
+def _name_in_full(path: str) -> str:
+    """The path as other folders see it; "" stays."""
+    return path and os.path.abspath(os.path.expanduser(path))
 
 
 def find_git_revision() -> str | None:

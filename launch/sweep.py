@@ -2,7 +2,8 @@
 
 Each run is a process of its own, in `<runs_dir>/<flagfile's stem>/seed_<seed>`. Runs that are finished are skipped and
 broken ones resumed, so the same command goes on where an interrupted sweep ended. Arguments after a lone `--` go to
-every run. Exit codes: 0 all runs are finished, 1 some failed, 2 the request was wrong, 130 stopped by Ctrl-C.
+every run. Exit codes: 0 all runs are finished, 1 some failed, 2 the request was wrong, 130 stopped by Ctrl-C, 143 by
+SIGTERM, 129 by SIGHUP.
 """
 
 import contextlib
@@ -15,16 +16,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from absl import flags as absl_flags
 
-from launch.command_line import format_command_help, parse_command
-from launch.experiment_config import ExperimentConfig
-from launch.flags import HELP_FLAGS, FlagError
+from launch.command_line import format_command_help, get_stop_code, parse_command, run_main
+from launch.experiment_config import ExperimentConfig, FlagField
+from launch.flags import FlagError, define_flag
+from launch.paper_reports import REPORTS
 from launch.progress import format_duration, say
-from launch.run_folder import RunFolder, RunFolderError
+from launch.run_folder import RunFolderError, RunStopped
 from launch.run_records import RunRecordError, list_other_settings, read_json, resolve_flagfile
+from tff_algos.config_fields import Setting
 
 PROGRAM = "python -m launch.sweep"
 SECONDS_TO_STOP = 60
@@ -52,19 +55,14 @@ class Task:
         return f"{self.flagfile.stem}, seed {self.config.seed}"
 
 
-class Stopped(Exception):
-    """Somebody asked the sweep to stop."""
-
-
 def define_flags() -> absl_flags.FlagValues:
     """The flags of this command."""
     values = absl_flags.FlagValues()
     absl_flags.DEFINE_list("flagfiles", [], "Flagfiles or patterns of their names (quote a *).", flag_values=values)
     absl_flags.DEFINE_list("seeds", ["0"], "Seeds, each a run of every flagfile.", flag_values=values)
     absl_flags.DEFINE_string("runs_dir", "runs", "Folder for the run folders.", flag_values=values)
-    absl_flags.DEFINE_integer(
-        "rounds", None, "Rounds of every run; by default the flagfile's.", lower_bound=1, flag_values=values
-    )
+    rounds = Setting("Rounds of every run; by default the flagfile's.", minimum=1, maximum=10**6)
+    define_flag(FlagField("rounds", rounds, 1), values)
     return values
 
 
@@ -125,7 +123,10 @@ def is_finished(task: Task) -> bool:
         stored = read_json(task.run_dir / "config.json")
     except RunRecordError:
         return False
-    other = list_other_settings(stored.get("flags", {}), task.config)
+    flags = stored.get("flags", {})
+    if not isinstance(flags, dict):
+        raise RunFolderError(f"{task.run_dir}: its config.json is damaged; move it away")
+    other = list_other_settings(flags, task.config)
     if other:
         raise RunFolderError(
             f"{task.run_dir}: a run with other settings ({'; '.join(other)}); choose another --runs_dir"
@@ -155,49 +156,24 @@ def run_task(task: Task) -> int:
     kernel kills it if this process is killed.
 
     Raises:
-      Stopped: the sweep was asked to stop; the child has ended.
+      KeyboardInterrupt: the sweep was asked to stop; the child has ended.
     """
-    if task.run_dir.exists() and not (task.run_dir / "config.json").exists():
-        _remove_unstarted(task.run_dir)
     launcher = pathlib.Path(__file__).with_name("worker_launcher.py")
     command = [sys.executable, "-I", "-S", str(launcher), str(os.getpid()), *build_command(task)]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True) as child:
         try:
             return child.wait()
-        except Stopped:
+        except KeyboardInterrupt:
             _stop_child(child)
             raise
 
 
-def _remove_unstarted(run_dir: pathlib.Path) -> None:
-    """Removes what a run leaves that was killed before its first round, unless it is just starting."""
-    unknown = [path.name for path in run_dir.iterdir() if path.name not in (".lock", "worker.log", "host.log")]
-    if unknown:
-        raise RunFolderError(f"{run_dir}: holds no run, but {unknown[0]}; move it away")
-    RunFolder(run_dir, is_new=False).remove()
-
-
 def _stop_child(child: subprocess.Popen) -> None:
-    with contextlib.suppress(Stopped, subprocess.TimeoutExpired):  # a second Ctrl-C kills at once
+    with contextlib.suppress(KeyboardInterrupt, subprocess.TimeoutExpired):  # a second Ctrl-C kills at once
         child.send_signal(signal.SIGINT)
         child.wait(SECONDS_TO_STOP)
     child.kill()
     child.wait()
-
-
-@contextlib.contextmanager
-def stop_on_signals() -> Iterator[None]:
-    """Turns Ctrl-C, SIGTERM and SIGHUP into `Stopped`, inside the block."""
-
-    def stop(signal_number, frame):
-        raise Stopped
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def run_sweep(tasks: Sequence[Task], train: Callable[[Task], int] = run_task) -> list[str]:
@@ -236,31 +212,32 @@ def _estimate(left: Sequence[Task], seconds: float, rounds_run: int) -> str:
     return f": {format_duration(seconds)} gone, about {format_duration(seconds / rounds_run * rounds_left)} left"
 
 
+def suggest_report(tasks: Sequence[Task]) -> str:
+    """What to type to see the runs beside what a paper prints; "" where no paper compares these algorithms."""
+    algorithms = {task.config.algo for task in tasks}
+    runs_dir = tasks[0].run_dir.parents[1]
+    place = "" if runs_dir == pathlib.Path("runs") else f" --runs_dir={shlex.quote(str(runs_dir))}"
+    names = [name for name, paper in REPORTS.items() if algorithms & set(paper.algorithms.values())]
+    return "".join(f"; next: python -m launch.report --tables={name}{place}" for name in names[:1])
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
-    arguments = sys.argv[1:] if argv is None else list(argv)
-    if any(argument in HELP_FLAGS for argument in arguments):
-        print(
-            format_command_help(
-                f"{PROGRAM} --flagfiles=<file,...> [--flag=value ...] [-- flags of train]", define_flags()
-            )
-        )
-        return 0
+    usage = f"{PROGRAM} --flagfiles=<file,...> [--flag=value ...] [-- flags of train]"
+    return run_main(_run, lambda: format_command_help(usage, define_flags()), argv)
+
+
+def _run(arguments: Sequence[str]) -> int:
+    tasks = parse_tasks(arguments)
     try:
-        tasks = parse_tasks(arguments)
-    except FlagError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    try:
-        with stop_on_signals():
-            failures = run_sweep(tasks)
-    except Stopped:
-        print(f"stopped; go on with: {PROGRAM} {shlex.join(arguments)}", file=sys.stderr)
-        return 130
+        failures = run_sweep(tasks)
+    except KeyboardInterrupt as error:
+        again = f"stopped; go on with: {PROGRAM} {shlex.join(arguments)}"
+        raise RunStopped(again, get_stop_code(error)) from None
     if failures:
         print(f"{len(failures)} of {len(tasks)} runs failed:", *failures, sep="\n  ", file=sys.stderr)
         return 1
-    say(f"all {len(tasks)} runs are finished; next: python -m launch.report --tables=fedsikd")
+    say(f"all {len(tasks)} runs are finished{suggest_report(tasks)}")
     return 0
 
 

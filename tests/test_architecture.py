@@ -4,6 +4,7 @@ import ast
 import importlib
 import pathlib
 import re
+import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -29,7 +30,8 @@ AT_MOST_ONE_MODULE = {"tensorflow_model_optimization": "models"}
 MAX_LINES = 400
 MAX_STATEMENTS = 40
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
-LIGHT_MODULES = ["launch/train.py", "launch/flags.py", "launch/algorithms.py", "launch/doctor.py", "launch/runtime.py"]
+COMMANDS = ("train", "sweep", "report", "evaluate", "benchmark", "doctor")
+LIGHT_MODULES = [f"launch/{name}.py" for name in (*COMMANDS, "command_line", "flags", "algorithms", "runtime")]
 
 
 class Import(NamedTuple):
@@ -100,7 +102,7 @@ def test_one_module_alone_knows_the_library(library):
     assert all(name.startswith(AT_MOST_ONE_MODULE[library]) for name in knowing)
 
 
-@pytest.mark.parametrize("name", [name for name in LIGHT_MODULES if (ROOT / name).exists()])
+@pytest.mark.parametrize("name", LIGHT_MODULES)
 def test_what_answers_help_imports_nothing_heavy(name):
     heavy = {*HEAVY, "sklearn", "scipy", "matplotlib", "grpc"}
     seen, waiting = set(), [ROOT / name]
@@ -116,7 +118,9 @@ def test_what_answers_help_imports_nothing_heavy(name):
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name.endswith("__init__.py")])
 def test_packages_import_nothing(name):
-    assert not list(read_imports(ROOT / name))
+    imported = {found.module.split(".")[0] for found in read_imports(ROOT / name)}
+    # `launch` looks whether the project's libraries are there at all, before anything imports them.
+    assert imported <= (sys.stdlib_module_names if name == "launch/__init__.py" else set())
 
 
 @pytest.mark.parametrize("name", NAMES)

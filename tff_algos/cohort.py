@@ -1,5 +1,6 @@
 """The clients of a round: what each is told, and cohort sizes that do not wear out the worker."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -46,16 +47,30 @@ _PADDING = ClientInput("", np.zeros(2, np.int32), np.int32(0), np.float32(0.0), 
 def compute_padded_size(num_clients: int) -> int:
     """The next of the sizes 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, ... (four an octave).
 
-    Each distinct number of clients makes the worker keep another executor with its threads for ever, so cohorts of
-    varying size are padded to few sizes; a padded place has no examples and costs next to nothing.
+    Each distinct number of clients makes the worker keep another executor with its threads and graphs (20 MB for a
+    small model), so cohorts of varying size are padded to few sizes; a padded place has no examples and costs little.
     """
     step = 2 ** max(num_clients.bit_length() - 3, 0)
     return -(-num_clients // step) * step
 
 
-def pad_cohort(inputs: Sequence[ClientInput]) -> list[ClientInput]:
-    """The cohort with empty places up to its padded size; at least one place."""
-    return [*inputs, *[_PADDING] * (compute_padded_size(max(len(inputs), 1)) - len(inputs))]
+def compute_usual_places(num_clients: int, mean_size: int) -> int:
+    """Places in which a cohort that each client joins by chance fits, but for one round in a thousand or fewer.
+
+    Its size is binomial; the places are four standard deviations above its mean, at most all clients, padded. A run
+    that pads all its cohorts to them (see `pad_cohort`) makes one executor, in its first round.
+
+    Args:
+      num_clients: clients that may join.
+      mean_size: of the cohort, at most `num_clients`.
+    """
+    deviation = math.sqrt(mean_size * (1 - mean_size / num_clients))
+    return compute_padded_size(min(math.ceil(mean_size + 4 * deviation), num_clients))
+
+
+def pad_cohort(inputs: Sequence[ClientInput], min_places: int = 1) -> list[ClientInput]:
+    """The cohort with empty places up to its padded size, or to `min_places` (at least 1) if that is more."""
+    return [*inputs, *[_PADDING] * (max(compute_padded_size(len(inputs)), min_places) - len(inputs))]
 
 
 def build_client_inputs(

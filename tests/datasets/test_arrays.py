@@ -73,17 +73,17 @@ def test_held_out_part_is_stratified_and_disjoint(labels, seed):
 
 
 @pytest.mark.parametrize(
-    ("name", "features", "shape", "dtype", "largest"),
+    ("name", "features", "sizes", "shape", "dtype", "largest"),
     [
-        ("digits", "statistics", (8, 8, 1), np.uint8, 16),
-        ("mnist", "statistics", (28, 28, 1), np.uint8, 255),
-        ("har", "statistics", (561, 1), np.float32, 1),
-        ("har", "inertial", (128, 9), np.float32, 1),
+        ("digits", "statistics", (600, 120), (8, 8, 1), np.uint8, 16),
+        ("mnist", "statistics", (600, 120), (28, 28, 1), np.uint8, 255),
+        ("har", "statistics", (150, 30), (561, 1), np.float32, 1),
+        ("har", "inertial", (150, 30), (128, 9), np.float32, 1),
     ],
 )
-def test_random_arrays_look_like_the_data_set(name, features, shape, dtype, largest):
+def test_random_arrays_look_like_the_data_set(name, features, sizes, shape, dtype, largest):
     arrays = make_random_arrays(name, features, seed=1)
-    assert arrays.train_x.shape == (600, *shape) and arrays.test_x.shape == (120, *shape)
+    assert (arrays.train_x.shape, arrays.test_x.shape) == ((sizes[0], *shape), (sizes[1], *shape))
     assert arrays.train_x.dtype == dtype and arrays.train_x.max() <= largest
     assert set(arrays.train_y) == set(range(len(arrays.class_names)))
     assert arrays.source_digest == make_random_arrays(name, features, seed=1).source_digest

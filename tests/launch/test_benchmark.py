@@ -76,21 +76,26 @@ def test_peers_are_chosen_in_the_order_of_the_workload():
         (["--workloads=nope"], f"expected names, with commas between, of {NAME}"),
         (["--workloads="], "--workloads"),
         (["--peers=ours,nope"], "--peers=nope: expected"),
+        (["--peers="], "--peers=: expected"),
         (["--repeat=1"], "did you mean --repeats"),
         (["ours"], "expected flags only"),
-        (["--output=/no/such/folder/b.json"], "--output=/no/such/folder/b.json"),
+        (["--output=/no/such/folder/b.json"], "--output=/no/such/folder/b.json: expected a file in a folder"),
+        (["--output=/proc/b.json"], "--output=/proc/b.json: expected a file in a folder"),
+        ([f"--output={__file__}/b.json"], "b.json: expected a file in a folder"),
+        (["--output=/"], "--output=/: is a folder"),
     ],
 )
-def test_a_wrong_request_is_one_line_and_exit_code_2(arguments, expected, capsys):
+def test_a_wrong_request_is_one_line_and_exit_code_2(arguments, expected, capsys, monkeypatch):
+    monkeypatch.setattr(benchmark, "run_workload", lambda *given: pytest.fail("it started all the same"))
     assert benchmark.main(arguments) == 2
     message = capsys.readouterr().err
     assert expected in message
     assert message.count("\n") == 1
 
 
-def test_output_that_is_a_folder_is_refused(tmp_path):
-    with pytest.raises(FlagError, match="expected a file"):
-        benchmark.parse_options([f"--output={tmp_path}"])
+def test_asking_for_an_output_leaves_nothing_yet(tmp_path):
+    assert benchmark.parse_options([f"--output={tmp_path / 'b.json'}"]).output == str(tmp_path / "b.json")
+    assert not list(tmp_path.iterdir())
 
 
 def test_peers_that_cannot_run_the_workload_are_refused(monkeypatch):

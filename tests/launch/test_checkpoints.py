@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from launch.checkpoints import KEPT, Checkpoints
+from launch.run_folder import RunFolderError
 
 
 class NestedState(NamedTuple):
@@ -60,17 +61,52 @@ def test_unfinished_saves_are_cleared_away(tmp_path):
     reopened.close()
 
 
-def test_interrupt_waits_for_the_save(checkpoints, monkeypatch):
+def damage(path):
+    for file in path.rglob("*"):
+        if file.is_file():
+            file.write_bytes(b"")
+
+
+def test_a_damaged_checkpoint_gives_way_to_the_one_before(checkpoints, tmp_path, capsys):
+    assert checkpoints.restore("template") == (0, "template")
+    for round_num in (4, 5):
+        checkpoints.save(make_state(round_num), round_num)
+    damage(tmp_path / "checkpoints" / "program_state_5")
+    round_num, state = checkpoints.restore(make_state(1))
+    assert (round_num, int(state.round_num)) == (4, 4)
+    assert "round 5 is damaged" in capsys.readouterr().out
+    checkpoints.save(make_state(5), 5)  # the damaged one is out of the way
+    assert checkpoints.restore(make_state(1))[0] == 5
+
+
+def test_without_a_whole_checkpoint_nothing_is_removed(checkpoints, tmp_path):
+    checkpoints.save(make_state(1), 1)
+    damage(tmp_path / "checkpoints" / "program_state_1")
+    with pytest.raises(RunFolderError, match="no checkpoint in it can be read"):
+        checkpoints.restore(make_state(1))
+    assert (tmp_path / "checkpoints" / "program_state_1").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_waits_for_the_save(checkpoints, monkeypatch, number):
+    before = signal.signal(number, signal.default_int_handler)
+    try:
+        interrupt_a_save(checkpoints, monkeypatch, number)
+    finally:
+        signal.signal(number, before)
+
+
+def interrupt_a_save(checkpoints, monkeypatch, number):
     import tensorflow as tf
 
     save = tf.saved_model.save
 
     def interrupted_save(*arguments, **options):
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(number)
         save(*arguments, **options)
 
     monkeypatch.setattr(tf.saved_model, "save", interrupted_save)
     with pytest.raises(KeyboardInterrupt):
         checkpoints.save(make_state(2), 1)
     assert checkpoints.last_round() == 1
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(number) is signal.default_int_handler

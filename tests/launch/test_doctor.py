@@ -14,7 +14,9 @@ from launch import doctor
 from launch.runtime import WorkerError
 
 
-def test_this_machine_is_well(capsys, tmp_path):
+def test_this_machine_is_well(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(doctor, "MIN_MEMORY_BYTES", 0)  # what is free here and now is not the point
+    monkeypatch.setattr(doctor, "MIN_DISK_BYTES", 0)
     assert doctor.main([f"--data_dir={tmp_path}", f"--shard_dir={tmp_path / 'no' / 'such'}"]) == 0
     lines = capsys.readouterr().out.splitlines()
     topics = [
@@ -22,6 +24,7 @@ def test_this_machine_is_well(capsys, tmp_path):
         "libraries",
         "machine",
         "disk",
+        "data folder",
         "data: digits",
         "data: mnist",
         "data: har",
@@ -51,7 +54,7 @@ def test_a_worker_that_hangs_is_given_up(monkeypatch):
             yield runtime
 
     monkeypatch.setattr(doctor, "run_tff", run_stopped_tff)
-    assert doctor.check_worker([], timeout_s=3.0).text == "no answer within 3 s"
+    assert doctor.check_worker([], timeout_s=1.5).text == "no answer within 1.5 s"
 
 
 def test_a_worker_that_dies_shows_its_log(monkeypatch):
@@ -60,6 +63,26 @@ def test_a_worker_that_dies_shows_its_log(monkeypatch):
 
     monkeypatch.setattr(doctor, "time_answer", fail)
     assert doctor.check_worker([]).text == "it died\nlast words"
+
+
+def test_too_little_memory_or_disk_must_be_mended(monkeypatch, tmp_path):
+    monkeypatch.setattr(doctor, "MIN_MEMORY_BYTES", 2**60)
+    monkeypatch.setattr(doctor, "MIN_DISK_BYTES", 2**60)
+    assert doctor.check_memory().mend.startswith("close other programs")
+    assert doctor.check_disk(str(tmp_path)).mend.endswith("empty the shard cache: python -m launch.doctor --clean")
+
+
+@pytest.mark.parametrize("shard_dir", ["/proc/shards", __file__, f"{__file__}/shards"])
+def test_a_shard_folder_that_cannot_be_written_must_be_mended(shard_dir):
+    mend = doctor.check_disk(shard_dir).mend
+    assert mend.startswith(f"{shard_dir}: cannot write there (")
+    assert mend.endswith("name another folder by --shard_dir")
+
+
+def test_a_data_folder_that_is_not_there_must_be_mended(tmp_path):
+    assert doctor.check_data_dir(str(tmp_path)).mend == ""
+    assert doctor.check_data_dir(str(tmp_path / "nowhere")).mend.startswith("no such folder")
+    assert doctor.check_data_dir(__file__).mend.startswith("no such folder")
 
 
 def test_a_missing_library_must_be_mended(monkeypatch):

@@ -1,10 +1,13 @@
 """The evaluation command on a user's file, and its one-line errors; a whole run is evaluated in test_train.py."""
 
+import json
+
 import numpy as np
 import pytest
 
 from datasets.arrays import DatasetError
 from launch import evaluate
+from launch.run_folder import write_json
 
 DATA = {
     "input_shape": [2, 2, 1],
@@ -45,6 +48,7 @@ def test_test_part_is_taken_where_there_is_one(save):
         ({"x": np.zeros((0, 2, 2)), "y": np.zeros(0, int)}, "0 examples"),
         ({"x": np.zeros((3, 4)), "y": np.zeros(3, int)}, "expected numbers of shape"),
         ({"x": np.full((3, 2, 2), 0.5), "y": np.zeros(3, int)}, "whole numbers 0..255"),
+        ({"x": np.full((3, 2, 2), np.nan), "y": np.zeros(3, int)}, "whole numbers 0..255"),
         ({"x": np.full((3, 2, 2), -1), "y": np.zeros(3, int)}, "whole numbers 0..255"),
         ({"x": np.zeros((3, 2, 2)), "y": np.array([0, 1, 2])}, "expected labels 0..1"),
         ({"x": np.zeros((3, 2, 2)), "y": np.array(["cat", "dog", "cow"])}, "'cow' is unknown"),
@@ -68,6 +72,51 @@ def test_mistakes_are_one_line(arguments, message, capsys):
     error = capsys.readouterr().err
     assert message in error
     assert len(error.splitlines()) == 1
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e300])
+def test_numbers_that_are_none_are_refused(save, value):
+    path = save(x=np.full((3, 2, 2), value), y=np.zeros(3, int))
+    with pytest.raises(DatasetError, match="expected finite numbers"):
+        evaluate.read_npz_examples(path, {**DATA, "input_dtype": "float32"})
+
+
+@pytest.fixture
+def stored_run(write_run, tmp_path):
+    """A finished run without data files and models."""
+    run_dir = write_run(tmp_path, "fedavg_mnist_alpha0.1", 0, 2)
+    config = json.loads((run_dir / "config.json").read_text())
+    write_json(run_dir / "config.json", {**config, "data": DATA})
+    write_json(run_dir / "summary.json", {"rounds": 2, "fedavg": {}})
+    (run_dir / "clients.csv").write_text("client,model\nclient_0,global\n")
+    return run_dir
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("config.json", {"data": {}}, "damaged, says nothing of input_shape"),
+        ("config.json", {"data": 3}, "damaged, says nothing of input_shape"),
+        ("config.json", {"flags": []}, "no run to read there"),
+        ("summary.json", {"fedavg": None}, "summary.json or clients.csv is damaged"),
+        ("summary.json", {}, "its saved models are gone"),
+    ],
+)
+def test_a_damaged_run_is_one_line(stored_run, name, content, message, capsys):
+    before = json.loads((stored_run / name).read_text())
+    write_json(stored_run / name, {**before, **content})
+    assert evaluate.main([f"--run_dir={stored_run}"]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_one_model_has_a_table_of_its_own(stored_run):
+    run = evaluate.read_finished_run(str(stored_run))
+    row = evaluate.EvaluationRow("global", "global", 1, 0.5, 0.25)
+    names = [evaluate.write_evaluation(run, [row], *options).name for options in (("",), ("a/b.npz",), ("", "global"))]
+    assert names == ["evaluation.csv", "evaluation_b.csv", "evaluation_of_global.csv"]
 
 
 def test_unfinished_run_is_refused(write_run, tmp_path, capsys):

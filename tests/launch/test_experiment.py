@@ -5,9 +5,17 @@ import itertools
 import numpy as np
 import pytest
 
-from launch.experiment import EVALUATION_METRICS, RoundLoop, build_metrics_row
+from launch.experiment import (
+    EVALUATION_METRICS,
+    RoundLoop,
+    _stop_in_one_line,
+    build_metrics_row,
+    check_worker_names,
+)
 from launch.experiment_config import build_experiment_config
-from launch.run_folder import RunFolder, RunFolderError
+from launch.flags import FlagError
+from launch.run_folder import RunFolder, RunFolderError, RunStopped
+from launch.worker_process import WorkerError
 from tff_algos.process import COMMON_METRICS, FederatedProcess, RoundOutput
 
 COLUMNS = ("round", *COMMON_METRICS, *EVALUATION_METRICS, "own")
@@ -29,9 +37,9 @@ class MemoryCheckpoints:
     def save(self, state, round_num):
         self.states.setdefault(round_num, state.copy())
 
-    def load(self, round_num, template):
-        assert template.shape == self.states[round_num].shape
-        return self.states[round_num].copy()
+    def restore(self, template):
+        round_num = self.last_round()
+        return round_num, self.states.get(round_num, template).copy()
 
 
 def next_round(state):
@@ -154,6 +162,55 @@ def test_run_can_be_made_longer_but_not_shorter(make_loop):
     assert read(longer) == read(straight)
     with pytest.raises(RunFolderError, match="the run has done 6"):
         make_loop(checkpoints=checkpoints, rounds=5)
+
+
+@pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_text("round\n1\n")])
+def test_tables_shorter_than_the_checkpoint_are_refused(make_loop, damage):
+    checkpoints = MemoryCheckpoints()
+    loop = make_loop(checkpoints=checkpoints, rounds=3)
+    loop.run()
+    damage(loop.metrics.path)
+    with pytest.raises(RunFolderError, match="expected the rounds 1 to 3"):
+        make_loop(checkpoints=checkpoints)
+
+
+def test_a_stop_after_any_round_keeps_state_and_number_together(make_loop):
+    checkpoints = MemoryCheckpoints()
+    stops = itertools.count(1)
+
+    def stop():
+        if next(stops) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        make_loop(checkpoints=checkpoints, rounds_per_checkpoint=5).run(after_round=stop)
+    state = np.array([0.3, 0.6])
+    for _ in range(3):
+        state = next_round(state).state
+    np.testing.assert_array_equal(checkpoints.states[3], state)
+
+
+def test_an_unknown_machine_is_named_at_once():
+    config = build_experiment_config({"algo": "fedavg", "workers": "no-such-machine.invalid:8000"})
+    with pytest.raises(FlagError, match=r"no machine is known as no-such-machine\.invalid"):
+        check_worker_names(config)
+    check_worker_names(build_experiment_config({"algo": "fedavg", "workers": "127.0.0.1:8000,[::1]:8001"}))
+
+
+@pytest.mark.parametrize(
+    ("tail", "expected"),
+    [
+        ("first\nout of memory", "error: it died (out of memory); nothing was trained yet"),
+        ("x" * 1000, "error: it died; nothing was trained yet"),
+        ("", "error: it died; nothing was trained yet"),
+    ],
+)
+def test_a_dead_worker_is_one_line_with_its_last_words(tmp_path, tail, expected):
+    folder = RunFolder(tmp_path, is_new=True)
+    with pytest.raises(RunStopped) as caught, _stop_in_one_line(folder):
+        raise WorkerError("it died", tail)
+    folder.close()
+    assert (str(caught.value), caught.value.exit_code) == (expected, 1)
 
 
 def test_metrics_row_puts_the_common_columns_first():

@@ -161,14 +161,17 @@ def test_a_tuned_fedsikd_still_clusters_and_distils_and_trains_as_long_as_fedavg
 
 
 def list_representatives():
-    """The first flagfile of each (algorithm, model): a data set has one model."""
+    """The first flagfile of each (algorithm, model): a data set has one model.
+
+    RandomCluster on HAR is left to the slow test: it is FedSiKD's builder with FedSiKD's large models.
+    """
     first = {}
     for path in FLAGFILES:
         values = flag_values(resolve_flagfile(path))
         first.setdefault(
             tuple(values[name] for name in ("algo", "dataset", "har_features", "model", "teacher_model")), path
         )
-    return list(first.values())
+    return [path for (algo, dataset, *_), path in first.items() if (algo, dataset) != ("random_cluster", "har")]
 
 
 def test_one_of_each_algorithm_and_model_runs():

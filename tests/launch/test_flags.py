@@ -39,6 +39,17 @@ MISTAKES = {
     "--algo=fedavg --resume": "expected --run_dir",
     "--algo=fedavg --resume --run_dir=/nowhere": "--run_dir=/nowhere: no run to read there",
     "--algo=fedavg --workers=here": "--workers=here: expected host:port",
+    "--algo=fedavg --workers=,": "--workers=,: expected host:port",
+    "--algo=fedavg --seed=-1": "--seed=-1: expected an integer at least 0 and at most 1000000000",
+    "--algo=fedavg --rounds=1000001": "expected an integer at least 1 and at most 1000000",
+    "--algo=fedavg --npz=mine.npz": "--npz=mine.npz: expected a file together with --dataset=npz",
+    "--algo=fedavg --partition=iid --dirichlet_alpha=0.1": "--dirichlet_alpha: does nothing with --partition=iid",
+    "--algo=fedavg --labels_per_client=3": "leave it out, or give --partition=shards",
+    "--algo=fedavg --har_features=inertial": "--har_features: does nothing with --dataset=digits",
+    "--algo=fedavg --fedavg_epochs=3 --fedavg_steps=9": "--fedavg_epochs: does nothing with --fedavg_steps=9",
+    "--algo=fedsikd --fedsikd_teacher_epochs=3 --fedsikd_teacher_steps=9": "with --fedsikd_teacher_steps=9",
+    "--algo=fedsikd --fedsikd_max_clusters=5": "does nothing with --fedsikd_num_clusters=3",
+    "--algo=fl_hc --fl_hc_num_clusters=2 --fl_hc_distance_threshold=1": "--fl_hc_num_clusters: does nothing",
 }
 
 
@@ -126,6 +137,33 @@ def test_resume_takes_the_flags_of_the_run(stored_run):
     assert (config.algo, config.seed, config.rounds, config.algorithm.training.epochs) == ("fedavg", 3, 9, 2)
     assert config.resume
     assert config.run_dir == str(stored_run)
+
+
+def test_flags_of_a_flagfile_may_be_made_idle_by_others(tmp_path):
+    path = tmp_path / "x.flags"
+    path.write_text("--algo=fedavg\n--partition=dirichlet\n--dirichlet_alpha=0.1\n--fedavg_epochs=2\n")
+    config = parse_config([f"--flagfile={path}", "--partition=iid", "--fedavg_steps=9"])
+    assert (config.partition, config.algorithm.training.steps) == ("iid", 9)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        None,
+        [],
+        "fedavg",
+        {"algo": []},
+        {"algo": "fedavg", "rounds": "many"},
+        {"algo": "fedavg", "rounds": True},
+        {"algo": "fedavg", "rounds": -1},
+        {"algo": "fedavg", "smoke": 1},
+        {"algo": "fedavg", "fedavg_learning_rate": None},
+    ],
+)
+def test_resume_of_a_damaged_config_is_refused(tmp_path, flags):
+    (tmp_path / "config.json").write_text(json.dumps({"flags": flags}))
+    with pytest.raises(FlagError, match="run_dir"):
+        parse_config(["--resume", f"--run_dir={tmp_path}"])
 
 
 def test_resume_with_other_settings_names_them(stored_run):

@@ -78,7 +78,9 @@ def test_results_are_written_with_models_and_teachers(folder, make_federation, l
         client_columns=lambda state: {"cluster": [1, 0]},
     )
     config = build_experiment_config({"algo": "fedsikd", "rounds": 3})
-    summary = write_results(folder, config, data, linear_spec, process, weights, build_evaluator(linear_spec))
+    evaluate = build_evaluator(linear_spec)
+    tables = RoundTable(folder.metrics, 3), RoundTable(folder.timing, 3)
+    summary = write_results(folder, config, data, linear_spec, process, weights, evaluate, *tables)
     with open(folder.clients, newline="") as file:
         rows = list(csv.DictReader(file))
     assert [(row["client"], row["num_train"], row["model"], row["cluster"]) for row in rows] == [

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from launch.experiment_config import build_experiment_config
+from launch.experiment_config import build_experiment_config, flag_values
 from launch.run_folder import (
     RoundTable,
-    RunFolder,
     RunFolderError,
+    check_same_data,
     find_git_revision,
     format_cell,
     open_run_folder,
@@ -30,7 +30,7 @@ def ask(**values):
 
 def make_run(path):
     path.mkdir(parents=True)
-    (path / "config.json").write_text("{}")
+    (path / "config.json").write_text(json.dumps({"flags": flag_values(ask())}))
     (path / "metrics.csv").write_text("round\n1\n")
 
 
@@ -61,18 +61,52 @@ def test_existing_folder_is_refused_by_name(tmp_path):
     assert (tmp_path / "run" / "metrics.csv").exists()
 
 
-def test_overwrite_empties_a_run(tmp_path):
+def test_overwrite_takes_nothing_away_before_the_new_run_begins(tmp_path, make_federation):
     make_run(tmp_path / "run")
-    open_run_folder(ask(run_dir="run", overwrite=True)).close()
-    assert [path.name for path in (tmp_path / "run").iterdir()] == [".lock"]
+    (tmp_path / "run" / "models" / "global").mkdir(parents=True)
+    config = ask(run_dir="run", overwrite=True, rounds=7)
+    folder = open_run_folder(config)
+    assert folder.is_new and not folder.has_begun
+    assert folder.metrics.exists() and folder.models.exists()
+    folder.clear()
+    write_config(folder, config, make_federation([3]))
+    folder.close()
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [".lock", "config.json"]
+    assert json.loads(folder.config.read_text())["flags"]["rounds"] == 7
 
 
-def test_overwrite_leaves_other_folders_alone(tmp_path):
-    (tmp_path / "thesis").mkdir()
-    (tmp_path / "thesis" / "chapter.tex").write_text("x")
-    with pytest.raises(RunFolderError, match="holds no run"):
-        open_run_folder(ask(run_dir="thesis", overwrite=True))
-    assert (tmp_path / "thesis" / "chapter.tex").exists()
+@pytest.mark.parametrize("config", ["{}", "[]", "no JSON", '{"flags": {"algo": "other program"}}', '{"flags": []}'])
+def test_overwrite_leaves_folders_with_another_config_alone(tmp_path, config):
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app" / "config.json").write_text(config)
+    with pytest.raises(RunFolderError, match="holds no run alone"):
+        open_run_folder(ask(run_dir="app", overwrite=True))
+    assert (tmp_path / "app" / "config.json").read_text() == config
+
+
+def test_overwrite_leaves_a_run_with_other_files_beside_it_alone(tmp_path):
+    make_run(tmp_path / "run")
+    (tmp_path / "run" / "thesis.tex").write_text("x")
+    with pytest.raises(RunFolderError, match=r"thesis\.tex is no part of one"):
+        open_run_folder(ask(run_dir="run", overwrite=True))
+    assert {path.name for path in (tmp_path / "run").iterdir()} == {"config.json", "metrics.csv", "thesis.tex"}
+
+
+def test_what_a_run_killed_in_its_start_up_leaves_is_no_hindrance(tmp_path):
+    (tmp_path / "run").mkdir()
+    for name in (".lock", "worker.log", ".123.config.json"):
+        (tmp_path / "run" / name).write_text("")
+    folder = open_run_folder(ask(run_dir="run"))
+    assert folder.is_new
+    with pytest.raises(RunFolderError, match="a run is going on in it"):  # it may be just starting
+        open_run_folder(ask(run_dir="run"))
+    folder.close()
+
+
+def test_a_file_is_no_folder(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(RunFolderError, match="expected a folder, found a file"):
+        open_run_folder(ask(run_dir="file"))
 
 
 def test_resume_keeps_a_run_and_needs_one(tmp_path):
@@ -132,6 +166,7 @@ def test_text_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         write_text(path, "new")
     assert path.read_text() == "old"
+    assert list(path.parent.iterdir()) == [path]
 
 
 def test_json_has_no_nan_and_short_lists_on_one_line(tmp_path):
@@ -182,12 +217,33 @@ def test_config_json_holds_flags_sizes_and_versions(tmp_path, make_federation):
 def test_resume_on_other_data_is_refused(make_federation):
     folder = open_run_folder(ask(run_dir="run"))
     write_config(folder, ask(), make_federation([3, 5]))
-    folder.close()
-    resumed = RunFolder(folder.path, is_new=False)
-    write_config(resumed, ask(), make_federation([3, 5]))
+    check_same_data(folder, make_federation([3, 5]))
     with pytest.raises(RunFolderError, match="the data changed since the run began"):
-        write_config(resumed, ask(), make_federation([3, 6]))
-    resumed.close()
+        check_same_data(folder, make_federation([3, 6]))
+    for content in ("{}", "[]", "", '{"data": 3}'):
+        folder.config.write_text(content)
+        with pytest.raises(RunFolderError, match="damaged"):
+            check_same_data(folder, make_federation([3, 5]))
+    folder.close()
+
+
+def test_places_of_data_are_stored_in_full(tmp_path, make_federation):
+    folder = open_run_folder(ask(run_dir="run"))
+    write_config(folder, ask(data_dir="there", shard_dir=""), make_federation([3]))
+    folder.close()
+    flags = json.loads(folder.config.read_text())["flags"]
+    assert (flags["data_dir"], flags["shard_dir"]) == (str(tmp_path / "there"), "")
+
+
+@pytest.mark.parametrize(
+    "content", [None, "", "round,loss\n", "round,loss\n1,2\n", "round,loss\n1,2\n2\n", "a\nb\nc\n"]
+)
+def test_a_damaged_table_is_one_line(tmp_path, content):
+    path = tmp_path / "metrics.csv"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(RunFolderError, match=r"metrics\.csv: damaged, expected the rounds 1 to 2"):
+        RoundTable(path, last_round=2)
 
 
 def test_git_revision_is_none_without_git(monkeypatch):

@@ -122,18 +122,11 @@ def test_the_sweep_goes_on_after_a_failure_and_says_so(tmp_path, write_run, caps
     assert "left" in shown
 
 
-def test_what_an_unstarted_run_left_is_removed_but_nothing_else(tmp_path):
-    run_dir = tmp_path / "seed_0"
-    run_dir.mkdir()
-    (run_dir / ".lock").write_text("")
-    (run_dir / "worker.log").write_text("noise")
-    sweep._remove_unstarted(run_dir)
-    assert not run_dir.exists()
-    run_dir.mkdir()
-    (run_dir / "thesis.txt").write_text("dear")
-    with pytest.raises(RunFolderError, match=r"thesis\.txt"):
-        sweep._remove_unstarted(run_dir)
-    assert (run_dir / "thesis.txt").exists()
+def test_the_hint_names_the_folder_of_the_runs(tmp_path):
+    place = f"--tables=fedsikd --runs_dir={tmp_path}"
+    assert sweep.suggest_report([task_of(tmp_path, 5)]).endswith(place)
+    [task] = sweep.parse_tasks([f"--flagfiles={FLAGFILE}"])
+    assert sweep.suggest_report([task]).endswith("--tables=fedsikd")
 
 
 STAND_IN = """
@@ -183,12 +176,12 @@ def is_alive(pid):
     return state != "Z"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_stopping_lets_the_run_keep_its_checkpoint_and_says_how_to_go_on(sweep_with_stand_in, number):
+@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_stopping_lets_the_run_keep_its_checkpoint_and_says_how_to_go_on(sweep_with_stand_in, number, exit_code):
     process, run_dir = sweep_with_stand_in
     os.kill(process.pid, number)
     _, errors = process.communicate(timeout=20)
-    assert process.returncode == 130
+    assert process.returncode == exit_code
     assert (run_dir / "checkpoint").read_text() == "kept"
     assert errors.startswith("stopped; go on with: python -m launch.sweep --flagfiles=")
     assert errors.count("\n") == 1

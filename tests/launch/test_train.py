@@ -9,22 +9,25 @@ import subprocess
 import sys
 import time
 
+import numpy as np
+import psutil
 import pytest
 
+from datasets.arrays import DatasetError
 from launch import evaluate
 
 ROOT = pathlib.Path(__file__).parents[2]
 ARGUMENTS = ("--algo=fedavg", "--num_clients=3", "--seed=1")
 
 
-def start_train(tmp_path, *arguments):
+def start_train(tmp_path, *arguments, stdout=None):
     """Starts the program with Ctrl-C working as on a terminal, its output in files."""
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
     return subprocess.Popen(
         [sys.executable, "-m", "launch.train", *arguments],
         cwd=ROOT,
         env=environment,
-        stdout=open(tmp_path / "out.txt", "w"),
+        stdout=open(tmp_path / "out.txt", "w") if stdout is None else stdout,
         stderr=open(tmp_path / "err.txt", "w"),
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
@@ -46,12 +49,18 @@ def wait_for_round(tmp_path, process, round_num):
 
 @pytest.fixture(scope="module")
 def finished_run(tmp_path_factory):
-    """(run folder, stdout) of a smoke run."""
+    """(run folder, stdout) of a smoke run whose output goes through a pipe, as with `| tee`."""
     tmp_path = tmp_path_factory.mktemp("train")
-    code, out, err = train(tmp_path, "--algo=fedavg", "--smoke", f"--run_dir={tmp_path / 'run'}")
-    assert code == 0, err
-    assert err == ""
-    return tmp_path / "run", out
+    with open(tmp_path / "pipe.txt", "w") as file:
+        tee = subprocess.Popen(["tee"], stdin=subprocess.PIPE, stdout=file)
+        process = start_train(
+            tmp_path, "--algo=fedavg", "--smoke", f"--run_dir={tmp_path / 'run'}", stdout=tee.stdin.fileno()
+        )
+        tee.stdin.close()
+        assert process.wait(300) == 0, (tmp_path / "err.txt").read_text()
+        tee.wait(10)  # ends only if nobody, such as the worker, holds the pipe any more
+    assert (tmp_path / "err.txt").read_text() == ""
+    return tmp_path / "run", (tmp_path / "pipe.txt").read_text()
 
 
 def test_run_says_what_it_does_and_leaves_its_folder(finished_run):
@@ -81,24 +90,114 @@ def test_finished_run_is_evaluated_to_the_same_numbers(finished_run, capsys):
     assert sum(own) / len(own) == pytest.approx(summary["clients"]["accuracy_mean"], abs=1e-6)
 
 
+def test_finished_run_is_evaluated_on_a_users_file(finished_run, tmp_path, capsys):
+    run_dir, _ = finished_run
+    config = json.loads((run_dir / "config.json").read_text())
+    x = np.random.default_rng(0).integers(0, 17, (20, *config["data"]["input_shape"])).astype("uint8")
+    np.savez(tmp_path / "mine.npz", x=x, y=np.arange(20) % 10)
+    assert evaluate.main([f"--run_dir={run_dir}", f"--npz={tmp_path / 'mine.npz'}"]) == 0
+    with open(run_dir / "evaluation_mine.csv", newline="") as file:
+        [row] = csv.DictReader(file)
+    assert (row["model"], row["test_set"], row["examples"]) == ("global", "mine.npz", "20")
+    assert 0 <= float(row["accuracy"]) <= 1 and float(row["loss"]) > 0
+    assert "evaluation_mine.csv" in capsys.readouterr().out
+
+
+def test_data_that_changed_are_noticed(finished_run, monkeypatch):
+    run = evaluate.read_finished_run(str(finished_run[0]))
+    changed = run._replace(data={**run.data, "digest": "another"})
+    with pytest.raises(DatasetError, match="not those that the run was trained on"):
+        evaluate.evaluate_run(changed, ["global"], "")
+
+
+def test_a_wrong_overwrite_leaves_the_old_run(finished_run, tmp_path):
+    run_dir, _ = finished_run
+    before = {path: path.read_bytes() for path in run_dir.rglob("*") if path.is_file() and path.name != "worker.log"}
+    arguments = ("--algo=fedavg", "--smoke", "--overwrite", "--model=sensor_student", f"--run_dir={run_dir}")
+    code, _, err = train(tmp_path, *arguments)
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert err.startswith("error: --model=sensor_student: expected examples of shape")
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_refused_resume_leaves_the_config(finished_run, tmp_path):
+    run_dir, _ = finished_run
+    before = (run_dir / "config.json").read_bytes()
+    code, _, err = train(tmp_path, "--resume", "--rounds=1", f"--run_dir={run_dir}")
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert "the run has done 2" in err
+    assert (run_dir / "config.json").read_bytes() == before
+
+
 def test_existing_folder_is_refused_in_one_line(finished_run, tmp_path):
     run_dir, _ = finished_run
     code, out, err = train(tmp_path, "--algo=fedavg", f"--run_dir={run_dir}")
     assert (code, out, len(err.splitlines())) == (2, "", 1)
 
 
+def find_worker(process):
+    """The worker of a running program, as a process."""
+    [worker] = [child for child in psutil.Process(process.pid).children() if child.name().startswith("worker_binary")]
+    return worker
+
+
 @pytest.mark.slow
-def test_run_stopped_and_killed_and_resumed_has_the_bytes_of_a_straight_one(tmp_path):
+@pytest.mark.parametrize("algo", ["fedavg", "fedsikd"])
+def test_run_stopped_and_killed_and_resumed_has_the_bytes_of_a_straight_one(tmp_path, algo):
+    arguments = (f"--algo={algo}", "--num_clients=4", "--seed=1", "--rounds=8")
     straight, broken = tmp_path / "straight", tmp_path / "broken"
-    assert train(tmp_path, *ARGUMENTS, "--rounds=12", f"--run_dir={straight}")[0] == 0
-    process = start_train(tmp_path, *ARGUMENTS, "--rounds=12", f"--run_dir={broken}")
-    wait_for_round(tmp_path, process, 3)
+    assert train(tmp_path, *arguments, f"--run_dir={straight}")[0] == 0
+    process = start_train(tmp_path, *arguments, f"--run_dir={broken}")
+    wait_for_round(tmp_path, process, 2)
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 130
     assert "--resume --run_dir=" in (tmp_path / "err.txt").read_text()
     process = start_train(tmp_path, "--resume", f"--run_dir={broken}")
-    wait_for_round(tmp_path, process, 6)
-    process.kill()
+    wait_for_round(tmp_path, process, 4)
+    process.kill()  # in the midst of round 5
     process.wait(60)
     assert train(tmp_path, "--resume", f"--run_dir={broken}")[0] == 0
     assert (broken / "metrics.csv").read_bytes() == (straight / "metrics.csv").read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_run_that_is_asked_to_end_keeps_a_checkpoint(tmp_path, number, exit_code):
+    process = start_train(tmp_path, *ARGUMENTS, "--rounds=1000", f"--run_dir={tmp_path / 'run'}")
+    wait_for_round(tmp_path, process, 1)
+    process.send_signal(number)
+    assert process.wait(60) == exit_code
+    [line] = (tmp_path / "err.txt").read_text().splitlines()
+    assert line.startswith("stopped; go on with: python -m launch.train --resume --run_dir=")
+    assert any((tmp_path / "run" / "checkpoints").iterdir())
+
+
+@pytest.mark.slow
+def test_a_smoke_run_that_is_asked_to_end_leaves_no_folder(tmp_path):
+    process = start_train(tmp_path, "--algo=fedavg", "--smoke")
+    wait_for_round(tmp_path, process, 1)
+    run_dir = pathlib.Path((tmp_path / "out.txt").read_text().splitlines()[0].rsplit(" in ", 1)[1])
+    assert run_dir.exists()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 143
+    assert not run_dir.exists()
+
+
+@pytest.mark.slow
+def test_a_killed_worker_ends_the_run_in_one_line(tmp_path):
+    process = start_train(tmp_path, *ARGUMENTS, "--rounds=1000", f"--run_dir={tmp_path / 'run'}")
+    wait_for_round(tmp_path, process, 1)
+    find_worker(process).kill()
+    assert process.wait(60) == 1
+    [line] = (tmp_path / "err.txt").read_text().splitlines()
+    assert "was killed by SIGKILL" in line and "--resume --run_dir=" in line
+    done = len((tmp_path / "run" / "metrics.csv").read_text().splitlines()) - 1
+    assert train(tmp_path, "--resume", f"--rounds={done + 1}", f"--run_dir={tmp_path / 'run'}")[0] == 0
+
+
+@pytest.mark.slow
+def test_fedsikd_learns_the_digits_with_its_defaults_in_minutes(tmp_path):
+    start_s = time.monotonic()
+    assert train(tmp_path, "--algo=fedsikd", f"--run_dir={tmp_path / 'run'}")[0] == 0
+    assert time.monotonic() - start_s < 180
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["final"]["test_accuracy"] >= 0.85

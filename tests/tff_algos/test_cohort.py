@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binom
 
-from tff_algos.cohort import build_client_inputs, compute_padded_size, pad_cohort
+from tff_algos.cohort import build_client_inputs, compute_padded_size, compute_usual_places, pad_cohort
 from tff_algos.local_training_config import LocalTrainingConfig
 from tff_algos.seeds import derive_seed
 
@@ -25,6 +26,27 @@ def test_sizes_are_those_of_the_docstring():
 def test_an_empty_cohort_still_has_one_place():
     (padding,) = pad_cohort([])
     assert padding.path == "" and padding.weight == 0
+
+
+def test_usual_places_are_four_deviations_above_the_mean():
+    """100 of 1000: 100 + 4 sqrt(100 * 0.9) = 137.9, padded to 160; 5 of 10: 5 + 4 sqrt(2.5) = 11.3 > 10."""
+    assert compute_usual_places(1000, 100) == 160
+    assert compute_usual_places(10, 5) == 10
+    assert compute_usual_places(40, 40) == 40
+
+
+@given(st.integers(1, 500), st.data())
+def test_usual_places_hold_nearly_every_cohort(num_clients, data):
+    mean_size = data.draw(st.integers(1, num_clients))
+    places = compute_usual_places(num_clients, mean_size)
+    assert binom.sf(places, num_clients, mean_size / num_clients) < 1e-3 and places == compute_padded_size(places)
+
+
+@given(st.integers(0, 50), st.integers(1, 50))
+def test_padding_to_the_usual_places_comes_on_top(size, places):
+    places = compute_padded_size(places)
+    padded = pad_cohort(pad_cohort(["client"] * size), places)
+    assert len(padded) == max(places, compute_padded_size(size)) and padded.count("client") == size
 
 
 def build_inputs(data, weighting="examples", purpose="training", round_num=3):

@@ -1,0 +1,105 @@
+"""How commands end: one line and an exit code, whatever happens, and silence where nobody reads."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from datasets.arrays import DatasetError
+from launch.command_line import name_flag, run_main
+from launch.flags import FlagError
+from launch.run_folder import RunStopped
+
+ROOT = pathlib.Path(__file__).parents[2]
+COMMANDS = ("train", "evaluate", "sweep", "report", "benchmark", "doctor")
+
+
+def end_with(error):
+    def run(arguments):
+        raise error
+
+    return run_main(run, lambda: "help", [])
+
+
+@pytest.mark.parametrize(
+    ("error", "exit_code", "line"),
+    [
+        (FlagError("--x=1: expected 2"), 2, "error: --x=1: expected 2\n"),
+        (DatasetError("num_clients=0: expected 1 to 9"), 2, "error: --num_clients=0: expected 1 to 9\n"),
+        (DatasetError("a.npz: damaged"), 2, "error: a.npz: damaged\n"),
+        (RunStopped("it broke", 1), 1, "it broke\n"),
+        (KeyboardInterrupt(), 130, "stopped\n"),
+        (OSError(28, "No space left on device", "/a/b"), 1, "error: /a/b: No space left on device\n"),
+        (OSError("two\nlines"), 1, "error: two lines\n"),
+        (BrokenPipeError(32, "Broken pipe"), 1, ""),
+    ],
+)
+def test_an_error_is_one_line(error, exit_code, line, capsys):
+    assert end_with(error) == exit_code
+    assert capsys.readouterr() == ("", line)
+
+
+def test_a_bug_keeps_its_traceback():
+    with pytest.raises(ZeroDivisionError):
+        end_with(ZeroDivisionError())
+
+
+@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)])
+def test_a_signal_ends_a_command_as_ctrl_c_does(number, exit_code, capsys):
+    before = signal.getsignal(number)
+    cleaned = []
+
+    def run(arguments):
+        try:
+            signal.raise_signal(number)
+        finally:
+            cleaned.append(True)
+
+    assert run_main(run, lambda: "help", []) == exit_code
+    assert (capsys.readouterr().err, cleaned) == ("stopped\n", [True])
+    assert signal.getsignal(number) is before
+
+
+def test_what_nohup_ignores_stays_ignored():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert run_main(lambda arguments: signal.raise_signal(signal.SIGHUP), lambda: "help", []) == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_settings_of_texts_are_named_as_flags():
+    assert name_flag("model=x: no") == "--model=x: no"
+    assert name_flag("--model=x: no") == "--model=x: no"
+    assert name_flag("/a/b=c: no") == "/a/b=c: no"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_that_nobody_reads_is_no_error_to_speak_of(name):
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = run_command(name, stdout=writer)
+    os.close(writer)
+    assert done.stderr == ""
+
+
+def test_help_on_a_full_disk_is_one_line():
+    with open("/dev/full", "w") as full:
+        done = run_command("train", stdout=full)
+    assert (done.returncode, done.stderr) == (1, "error: No space left on device\n")
+
+
+def run_command(name, stdout):
+    command = [sys.executable, "-m", f"launch.{name}", "--help"]
+    return subprocess.run(command, cwd=ROOT, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=60)
+
+
+def test_another_python_is_told_to_take_the_environment():
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "launch.train", "--help"], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 2
+    assert done.stderr == "error: not the project's environment; run: make setup && . .venv/bin/activate\n"
