@@ -1,6 +1,7 @@
 """Checkpoints of a run: the state after a round, saved atomically, the last two kept."""
 
 import asyncio
+import concurrent.futures
 import contextlib
 import gc
 import pathlib
@@ -35,6 +36,8 @@ class Checkpoints:
         self._path = path
         self._manager = tff.program.FileProgramStateManager(str(path), _PREFIX, keep_total=KEPT, keep_first=False)
         self._loop = asyncio.new_event_loop()  # its own, never installed: TFF's contexts look for the current one
+        # One thread: each that ever saves gets a heap of its own from the C library, 10 MB that it keeps.
+        self._loop.set_default_executor(concurrent.futures.ThreadPoolExecutor(max_workers=1))
         gc.collect()
         gc.freeze()  # what the libraries made stays; it need not be searched after each save (see `save`)
 

@@ -16,7 +16,7 @@ COPIED = ("metrics.csv", "summary.json")
 
 
 def archive_runs(runs: Iterable[RunRecord], folder: pathlib.Path) -> list[pathlib.Path]:
-    """Copies the numbers of `runs` to `<folder>/<experiment>/seed_<seed>`; returns these folders.
+    """Copies the numbers of the finished ones of `runs` to `<folder>/<experiment>/seed_<seed>`; returns these folders.
 
     Raises:
       OSError: a file could not be read or written.
@@ -24,6 +24,8 @@ def archive_runs(runs: Iterable[RunRecord], folder: pathlib.Path) -> list[pathli
     """
     archived = []
     for run in runs:
+        if not (run.path / "summary.json").exists():
+            continue
         target = folder / run.experiment / f"seed_{run.flags['seed']}"
         archived.append(target)
         if target.resolve() == run.path.resolve():

@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import grpc
@@ -10,6 +10,8 @@ import tensorflow_federated as tff
 
 from launch.sharded_context import ShardedContext, compile_once
 from launch.worker_process import WorkerError, WorkerProcess
+
+MAX_EXECUTORS = 8  # a worker: each costs about 20 MB and its threads, and a second to make again
 
 _MAX_MESSAGE_BYTES = 2 * 10**9
 _CHANNEL_OPTIONS = (
@@ -104,13 +106,42 @@ class StoppedContext(tff.framework.SyncContext):
         raise WorkerError("no TFF worker is running; call computations inside `with run_tff(...)`")
 
 
-def _build_executor_factory(stub: WorkerStub) -> tff.framework.ResourceManagingExecutorFactory:
-    def build_executor(cardinalities):
-        executor = tff.framework.RemoteExecutor(stub)
+class ExecutorFactory(tff.framework.ExecutorFactory):
+    """A worker's executors, one a number of clients, at most `MAX_EXECUTORS` at a time.
+
+    Like `tff.framework.ResourceManagingExecutorFactory`, which forgets the oldest executor without closing it, so that
+    the worker keeps its threads and graphs for ever.
+    """
+
+    def __init__(self, stub: WorkerStub):
+        self._stub = stub
+        self._executors: dict[tuple, tff.framework.RemoteExecutor] = {}  # the one used last comes last
+
+    def create_executor(self, cardinalities: Mapping[Any, int]) -> tff.framework.RemoteExecutor:
+        """The executor for these numbers of clients, kept from an earlier call or new."""
+        key = _hashable(cardinalities)
+        executor = self._executors.pop(key, None) or self._start(cardinalities)
+        self._executors[key] = executor
+        if len(self._executors) > MAX_EXECUTORS:
+            self._executors.pop(next(iter(self._executors))).close()
+        return executor
+
+    def clean_up_executor(self, cardinalities: Mapping[Any, int]) -> None:
+        """Closes an executor; TFF calls it after errors."""
+        executor = self._executors.pop(_hashable(cardinalities), None)
+        if executor is not None:
+            executor.close()
+
+    def _start(self, cardinalities: Mapping[Any, int]) -> tff.framework.RemoteExecutor:
+        # By default the worker is told of values that are not needed any more only when there are 20 of them, which is
+        # several rounds' models and updates.
+        executor = tff.framework.RemoteExecutor(self._stub, dispose_batch_size=1)
         executor.set_cardinalities({tff.CLIENTS: 0, **cardinalities})
         return executor
 
-    return tff.framework.ResourceManagingExecutorFactory(executor_stack_fn=build_executor)
+
+def _hashable(cardinalities: Mapping[Any, int]) -> tuple:
+    return tuple(sorted((str(placement), number) for placement, number in cardinalities.items()))
 
 
 @contextlib.contextmanager
@@ -124,7 +155,7 @@ def use_workers(stubs: Sequence[WorkerStub]) -> Iterator[None]:
         "transform_args": tff.tensorflow.transform_args,
         "transform_result": tff.tensorflow.transform_result,
     }
-    factories = [_build_executor_factory(stub) for stub in stubs]
+    factories = [ExecutorFactory(stub) for stub in stubs]
     if len(factories) == 1:
         context = tff.framework.SyncExecutionContext(factories[0], **arguments)
     else:

@@ -27,7 +27,7 @@ import numpy as np
 from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
 from tff_algos.byte_ledger import compute_model_bytes
-from tff_algos.cohort import build_client_inputs
+from tff_algos.cohort import build_client_inputs, compute_usual_places, pad_cohort
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.grouped_round import build_grouped_round
 from tff_algos.local_training import count_examples_trained
@@ -79,6 +79,8 @@ def build_fed_avg_process(
     run_round = build_grouped_round(model_spec, config.training, initial_weights, 1, config.server_learning_rate)
     model_bytes = compute_model_bytes(initial_weights)
     examples_trained = np.array([count_examples_trained(config.training, n) for n in clients.num_train])
+    num_clients, is_fixed = len(clients.clients), config.participation == "fixed"
+    places = 1 if is_fixed else compute_usual_places(num_clients, min(config.cohort_size or num_clients, num_clients))
 
     def initialize() -> ServerState:
         return ServerState(np.int32(0), np.float64(0.0), stack_models([initial_weights]))
@@ -96,7 +98,7 @@ def build_fed_avg_process(
             "training",
             round_num,
         )
-        models, totals = run_round(state.models, inputs)
+        models, totals = run_round(state.models, pad_cohort(inputs, places))
         seconds = compute_client_seconds(clients.profiles, cohort, examples_trained[cohort], model_bytes, model_bytes)
         virtual_time_s = state.virtual_time_s + compute_synchronous_round_s(seconds)
         sent = len(cohort) * model_bytes

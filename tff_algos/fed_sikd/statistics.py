@@ -112,9 +112,11 @@ def standardize(statistics: np.ndarray) -> np.ndarray:
       float64, same shape.
     """
     statistics = np.asarray(statistics, np.float64)
-    centered = statistics - statistics.mean(axis=0)
+    largest = np.abs(statistics).max(axis=0)
+    scaled = statistics / np.where(largest > 0, largest, 1.0)  # so that squares of tiny values do not vanish
+    centered = scaled - scaled.mean(axis=0)
     deviation = np.sqrt(np.mean(centered**2, axis=0))
-    is_constant = deviation <= RELATIVE_TOLERANCE * np.abs(statistics).max(axis=0)
+    is_constant = deviation <= RELATIVE_TOLERANCE
     return np.where(is_constant, 0.0, centered / np.where(is_constant, 1.0, deviation))
 
 
