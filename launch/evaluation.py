@@ -50,10 +50,22 @@ Evaluate = Callable[[Weights, np.ndarray, np.ndarray], Evaluation]
 def build_evaluator(spec: ModelSpec, batch_size: int = 1000) -> Evaluate:
     """Builds the model once and returns `evaluate(weights, x, y) -> Evaluation`.
 
-    `weights` are in the order of `keras_model.weights`; `x` are stored examples, (n, *spec.input_shape) in
-    `spec.input_dtype`; `y` are integer labels, (n,). The loss is the sparse categorical cross-entropy of the logits.
-    The same arguments give the same bits.
+    `weights` are in the order of `keras_model.weights`, of a quantization-aware model or of its float model; `x` are
+    stored examples, (n, *spec.input_shape) in `spec.input_dtype`; `y` are integer labels, (n,). The loss is the sparse
+    categorical cross-entropy of the logits. The same arguments give the same bits.
     """
+    evaluate_own = _build_evaluator_of_one(spec, batch_size)
+    if spec.quantization is None:
+        return evaluate_own
+    evaluate_float = _build_evaluator_of_one(spec.quantization.float_spec, batch_size)
+
+    def evaluate(weights: Weights, x: np.ndarray, y: np.ndarray) -> Evaluation:
+        return (evaluate_own if spec.of_weights(weights) is spec else evaluate_float)(weights, x, y)
+
+    return evaluate
+
+
+def _build_evaluator_of_one(spec: ModelSpec, batch_size: int) -> Evaluate:
     model = spec.build()
 
     @tf.function(

@@ -130,7 +130,7 @@ def _run(
     from launch.tensorboard_log import TensorBoardLog
 
     spec = build_spec(config, describe_data(data))
-    process = _build_process(config, spec, data)
+    process = build_process(config, spec, data)
     evaluate = evaluation.build_evaluator(spec)
 
     def evaluate_state(state: State) -> dict[str, float]:
@@ -138,7 +138,7 @@ def _run(
         validation = evaluation.compute_client_accuracy(process, state, data, evaluate, "validation")
         return {**measured, "client_validation_accuracy": validation}
 
-    announce_model(spec)
+    announce_model(config, spec)
     if folder.is_new:
         folder.clear()
     checkpoints = Checkpoints(folder.checkpoints)
@@ -156,7 +156,26 @@ def _run(
     return summary
 
 
-def _build_process(config: ExperimentConfig, spec: "ModelSpec", data: FederatedData) -> FederatedProcess:
+def build_process(config: ExperimentConfig, spec: "ModelSpec", data: FederatedData) -> FederatedProcess:
+    """The algorithm over the model and the data, with the switch to quantization-aware training if there is one.
+
+    Raises:
+      ConfigError: a setting does not fit the model or the data, or the algorithm cannot switch.
+    """
+    process = _build_process_of(config, spec, data)
+    if config.qat_start_round == 1:
+        return process
+    if process.map_models is None:
+        raise ConfigError("--qat_start_round", config.qat_start_round, f"1 with --algo={config.algo}")
+    from tff_algos.quantization_start import start_quantization_later
+    from tff_algos.weights import initialize_weights
+
+    float_process = _build_process_of(config, spec.quantization.float_spec, data)
+    template = initialize_weights(spec, config.seed)
+    return start_quantization_later(float_process, process, spec.quantization, template, config.qat_start_round)
+
+
+def _build_process_of(config: ExperimentConfig, spec: "ModelSpec", data: FederatedData) -> FederatedProcess:
     try:
         return ALGORITHMS[config.algo].load_builder()(spec, data, config.algorithm, config.seed)
     except ConfigError as error:
@@ -250,12 +269,20 @@ def announce_data(config: ExperimentConfig, folder: RunFolder, data: FederatedDa
     say(f"clients  {len(data.clients)}, {config.partition} partition, {sizes.min():,} to {sizes.max():,} examples each")
 
 
-def announce_model(spec: "ModelSpec") -> None:
-    """Says what is trained."""
-    models = [f"{spec.name} ({spec.build().count_params():,} parameters)"]
+def announce_model(config: ExperimentConfig, spec: "ModelSpec") -> None:
+    """Says what is trained, and what quantization does to each layer."""
+    float_spec = spec.quantization.float_spec if spec.quantization else spec
+    model = float_spec.build()
+    models = [f"{spec.name} ({model.count_params():,} parameters)"]
     if spec.teacher is not None:
         models.append(f"its teacher {spec.teacher.name} ({spec.teacher.build().count_params():,})")
     say(f"model    {', '.join(models)}")
+    if spec.quantization is not None:
+        from models.quantization import plan_quantization
+
+        say(f"quantize to 8-bit integers, from round {config.qat_start_round} on, the layers of {spec.name}:")
+        for plan in plan_quantization(model):
+            say(f"         {plan.layer} ({plan.kind}) {plan.treatment}{plan.remark and f': {plan.remark}'}")
 
 
 def say_result(config: ExperimentConfig, folder: RunFolder, summary: dict[str, Any]) -> None:

@@ -13,12 +13,13 @@ from datasets.catalog import DATASET_NAMES, HAR_FEATURES
 from datasets.partitioners import PARTITIONS
 from launch.algorithms import ALGORITHMS, Algorithm
 from launch.runtime import check_address
-from models.model_names import ACTIVATIONS, MODEL_NAMES, ModelError, check_model_name
+from models.model_names import ACTIVATIONS, MODEL_NAMES, QUANTIZATIONS, ModelError, check_model_name
 from tff_algos.config_fields import ConfigError, Setting, check, setting
 from tff_algos.local_training_config import LocalTrainingConfig
 
 SMOKE_ROUNDS = 2
 SMOKE_CLIENTS = 3
+SMOKE_QAT_START_ROUND = 2
 SMOKE_LIMITS = {"epochs": 1, "steps": 1, "cohort_size": SMOKE_CLIENTS, "clustering_round": 1}
 
 # What a resumed run may change: how long it goes on and where things lie, never what a round computes.
@@ -59,6 +60,12 @@ class ExperimentConfig:
     )
     teacher_model: str = setting("auto", "Teacher model, named likewise.")
     activation: str = setting("linear", "Activation of the convolutions; the paper prints none.", choices=ACTIVATIONS)
+    quantize: str = setting(
+        "none",
+        "qat: train the model (not the teacher) for 8-bit integers, by quantization-aware training.",
+        choices=QUANTIZATIONS,
+    )
+    qat_start_round: int = setting(1, "First round of quantization-aware training; float before it.", minimum=1)
     batch_size: int = setting(
         LocalTrainingConfig.batch_size, "Examples in a mini-batch; the last one of an epoch may be smaller.", minimum=1
     )
@@ -85,6 +92,8 @@ class ExperimentConfig:
             raise ConfigError("resume", True, "--run_dir=<folder of the run to go on with> beside it")
         if bool(self.npz) != (self.dataset == "npz"):
             raise ConfigError("npz", self.npz, "a file together with --dataset=npz, and only then")
+        if self.qat_start_round > self.rounds:
+            raise ConfigError("qat_start_round", self.qat_start_round, f"at most --rounds={self.rounds}")
         for field in ("model", "teacher_model"):
             _check_model(field, getattr(self, field))
         for address in self.worker_addresses or ([self.workers] if self.workers else []):
@@ -197,6 +206,7 @@ def _shrink_to_smoke(config: ExperimentConfig) -> ExperimentConfig:
     return dataclasses.replace(
         config,
         rounds=min(config.rounds, SMOKE_ROUNDS),
+        qat_start_round=min(config.qat_start_round, SMOKE_QAT_START_ROUND),
         num_clients=min(config.num_clients, SMOKE_CLIENTS),
         algorithm=_limit_fields(config.algorithm),
     )

@@ -58,4 +58,5 @@ def build_spec(config: ExperimentConfig, data: Mapping[str, Any]) -> "ModelSpec"
         data["offset"],
         config.activation,
         config.teacher_model,
+        config.quantize,
     )

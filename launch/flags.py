@@ -51,6 +51,7 @@ DEPENDENCIES = (
     Dependency("num_clients", "partition", lambda name: name != "natural", "another partition"),
     Dependency("dirichlet_alpha", "partition", lambda name: name == "dirichlet", "--partition=dirichlet"),
     Dependency("labels_per_client", "partition", lambda name: name == "shards", "--partition=shards"),
+    Dependency("qat_start_round", "quantize", lambda choice: choice == "qat", "--quantize=qat"),
     Dependency("_epochs", "_steps", lambda steps: steps == 0, "0 steps"),
     Dependency("_learning_rate_decay_rounds", "_learning_rate_decay", lambda factor: factor != 1, "a factor below 1"),
     Dependency("fedsikd_max_clusters", "fedsikd_num_clusters", lambda number: number == 0, "--fedsikd_num_clusters=0"),

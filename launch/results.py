@@ -29,7 +29,7 @@ def write_results(
     results = evaluate_clients(process, state, data, evaluate)
     write_clients(folder, data, results, process, state)
     for name, weights in process.get_models(state).items():
-        save_model(spec, weights, folder.models / name)
+        save_model(spec.of_weights(weights), weights, folder.models / name)
     own = dict(process.summarize(state))
     teachers = process.get_teachers(state)
     if teachers:

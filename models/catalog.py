@@ -7,7 +7,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from models.image_cnn import build_image_student, build_image_teacher
-from models.model_names import ACTIVATIONS, MODEL_NAMES, ModelError, check_model_name, is_own_model
+from models.model_names import ACTIVATIONS, MODEL_NAMES, QUANTIZATIONS, ModelError, check_model_name, is_own_model
 from models.model_spec import ModelSpec
 from models.own_model import load_own_model
 from models.perceptron import build_perceptron, build_perceptron_teacher
@@ -47,6 +47,7 @@ def build_model_spec(
     offset: float = 0.0,
     activation: str = "linear",
     teacher_model: str = "auto",
+    quantize: str = "none",
 ) -> ModelSpec:
     """The specification of a model and, as its `teacher`, of the larger model that can teach it.
 
@@ -62,21 +63,32 @@ def build_model_spec(
       activation: of the convolutions in image_student and image_teacher, "linear" (as printed) or "relu".
       teacher_model: like `model`; "auto" is the larger model of the same kind, for a user's own model the one that fits
         the shape (None if there is none).
+      quantize: "qat" to train the model for 8-bit integers, "none"; its teacher is always a float model.
 
     Raises:
-      ModelError: if a model is unknown, does not fit the shape, or (the user's own) cannot be used.
+      ModelError: if a model is unknown, does not fit the shape, (the user's own) cannot be used, or has a layer that
+        cannot be quantized.
     """
     input_shape = tuple(input_shape)
     student_name = _resolve(model, input_shape)
     teacher_name = _resolve_teacher(teacher_model, student_name, input_shape)
     _check_activation(activation, (student_name, teacher_name))
+    if quantize not in QUANTIZATIONS:
+        raise ModelError(f"quantize={quantize}: expected one of {', '.join(QUANTIZATIONS)}")
 
     def build_spec(name: str, flag: str) -> ModelSpec:
         build = _find_builder(name, input_shape, num_classes, activation, flag)
         return ModelSpec(name, build, input_shape, input_dtype, num_classes, scale, offset)
 
     student = build_spec(student_name, "model")
-    return dataclasses.replace(student, teacher=build_spec(teacher_name, "teacher_model") if teacher_name else None)
+    student = dataclasses.replace(student, teacher=build_spec(teacher_name, "teacher_model") if teacher_name else None)
+    return _quantize(student) if quantize == "qat" else student
+
+
+def _quantize(spec: ModelSpec) -> ModelSpec:
+    from models.quantization import build_quantized_spec  # TF-MOT takes seconds to import, and few runs need it
+
+    return build_quantized_spec(spec)
 
 
 def _resolve(model: str, input_shape: tuple[int, ...]) -> str:

@@ -33,8 +33,13 @@ def _build_image_cnn(input_shape, num_classes, activation, filters) -> tf.keras.
     return tf.keras.Sequential(
         [
             tf.keras.Input(input_shape),
-            *(layers.Conv2D(width, 3, strides=2, padding="same", activation=activation) for width in filters),
-            layers.Flatten(),
-            layers.Dense(num_classes, dtype="float32"),  # float32 logits under a mixed precision policy, too
+            *(
+                layers.Conv2D(width, 3, strides=2, padding="same", activation=activation, name=f"convolution_{i}")
+                for i, width in enumerate(filters, start=1)
+            ),
+            layers.Flatten(name="flatten"),
+            layers.Dense(
+                num_classes, dtype="float32", name="logits"
+            ),  # float32 logits under a mixed precision policy, too
         ]
     )

@@ -9,6 +9,7 @@ MODEL_NAMES = (
     "perceptron_teacher",
 )
 ACTIVATIONS = ("linear", "relu")
+QUANTIZATIONS = ("none", "qat")
 
 
 class ModelError(ValueError):

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 
+import numpy as np
 import tensorflow as tf
 
 
@@ -19,6 +20,7 @@ class ModelSpec:
       scale: factor of the preprocessing.
       offset: summand of the preprocessing.
       teacher: the larger model that can teach this one, if there is one.
+      quantization: how it relates to a float model, if it is trained for 8-bit integers (see `models.quantization`).
     """
 
     name: str
@@ -29,7 +31,42 @@ class ModelSpec:
     scale: float = 1.0
     offset: float = 0.0
     teacher: "ModelSpec | None" = None
+    quantization: "Quantization | None" = None
 
     def preprocess(self, x: tf.Tensor) -> tf.Tensor:
         """Stored examples, shape (batch, *input_shape), to model inputs in float32, in any graph."""
         return tf.cast(x, tf.float32) * self.scale + self.offset
+
+    def of_weights(self, weights: tuple[np.ndarray, ...]) -> "ModelSpec":
+        """The specification that has these weights: this one, or that of the float model before it was quantized."""
+        is_float = self.quantization is not None and len(weights) == len(self.quantization.positions)
+        return self.quantization.float_spec if is_float else self
+
+
+@dataclasses.dataclass(frozen=True)
+class Quantization:
+    """The float model inside a quantization-aware one, which has more weights: value ranges and step counters.
+
+    Attributes:
+      float_spec: the float model.
+      positions: where each of its weights stands among those of the quantization-aware model.
+    """
+
+    float_spec: ModelSpec
+    positions: tuple[int, ...]
+
+    def strip(self, weights: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+        """The float model's weights among those of a quantization-aware model, or of several, stacked."""
+        return tuple(weights[position] for position in self.positions)
+
+    def wrap(self, float_weights: tuple[np.ndarray, ...], template: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+        """A quantization-aware model's weights: the float ones, and of `template`, one such model, the others.
+
+        If `float_weights` are of several models, stacked along new first axes, so is the result.
+        """
+        first = float_weights[0]
+        stacked = first.shape[: first.ndim - template[self.positions[0]].ndim]
+        weights = [np.broadcast_to(array, (*stacked, *array.shape)).copy() for array in template]
+        for position, weight in zip(self.positions, float_weights, strict=True):
+            weights[position] = weight
+        return tuple(weights)

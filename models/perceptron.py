@@ -25,8 +25,10 @@ def _build_perceptron(input_shape, num_classes, widths) -> tf.keras.Sequential:
     return tf.keras.Sequential(
         [
             tf.keras.Input(input_shape),
-            *([layers.Flatten()] if len(input_shape) > 1 else []),
-            *(layers.Dense(width, activation="relu") for width in widths),
-            layers.Dense(num_classes, dtype="float32"),  # float32 logits under a mixed precision policy, too
+            *([layers.Flatten(name="flatten")] if len(input_shape) > 1 else []),
+            *(layers.Dense(width, activation="relu", name=f"hidden_{i}") for i, width in enumerate(widths, start=1)),
+            layers.Dense(
+                num_classes, dtype="float32", name="logits"
+            ),  # float32 logits under a mixed precision policy, too
         ]
     )

@@ -38,14 +38,16 @@ def _build_sensor_cnn(input_shape, num_classes, first_filters) -> tf.keras.Seque
     return tf.keras.Sequential(
         [
             tf.keras.Input(input_shape),
-            layers.Reshape((1, *input_shape)),
-            layers.Conv2D(first_filters, (1, 3), strides=(1, 2), padding="same"),
-            layers.LeakyReLU(0.2),
-            layers.MaxPooling2D((1, 2), strides=1, padding="same"),
-            StatelessDropout(0.25),
-            layers.Conv2D(256, (1, 3), strides=(1, 2), padding="same"),
-            layers.Flatten(),
-            layers.Dense(128, activation="relu"),
-            layers.Dense(num_classes, dtype="float32"),  # float32 logits under a mixed precision policy, too
+            layers.Reshape((1, *input_shape), name="rows"),
+            layers.Conv2D(first_filters, (1, 3), strides=(1, 2), padding="same", name="convolution_1"),
+            layers.LeakyReLU(0.2, name="leaky_relu"),
+            layers.MaxPooling2D((1, 2), strides=1, padding="same", name="pooling"),
+            StatelessDropout(0.25, name="dropout"),
+            layers.Conv2D(256, (1, 3), strides=(1, 2), padding="same", name="convolution_2"),
+            layers.Flatten(name="flatten"),
+            layers.Dense(128, activation="relu", name="hidden"),
+            layers.Dense(
+                num_classes, dtype="float32", name="logits"
+            ),  # float32 logits under a mixed precision policy, too
         ]
     )

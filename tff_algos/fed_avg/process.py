@@ -119,4 +119,5 @@ def build_fed_avg_process(
         get_models=get_models,
         client_model=client_model,
         personalize=use_shared_model(get_models, client_model),
+        map_models=lambda state, function: state._replace(models=function(state.models)),
     )

@@ -291,4 +291,5 @@ def build_fed_sikd_process(
         get_teachers=functions.get_teachers,
         summarize=functions.summarize,
         client_columns=functions.client_columns,
+        map_models=lambda state, function: state._replace(student=function(state.student)),
     )

@@ -196,4 +196,5 @@ def build_fl_hc_process(
         personalize=use_shared_model(functions.get_models, functions.client_model),
         summarize=functions.summarize,
         client_columns=functions.client_columns,
+        map_models=lambda state, function: state._replace(models=function(state.models)),
     )
