@@ -5,8 +5,6 @@ With --npz: every model on the examples of that file. Prints a table and writes 
 Exit codes: 0 done, 1 a file could not be written, 2 the request was wrong, 130 stopped by Ctrl-C.
 """
 
-import csv
-import json
 import os
 import pathlib
 import sys
@@ -19,17 +17,15 @@ from absl import flags as absl_flags
 from datasets.arrays import DatasetError
 from datasets.npz import read_npz_file
 from launch.command_line import format_command_help, parse_command, run_main
-from launch.experiment_config import ExperimentConfig, build_experiment_config
-from launch.federation import build_spec, load_federated_data
-from launch.flags import FlagError, read_stored_flags
-from launch.run_folder import RunFolderError, format_cell, write_json, write_table
+from launch.finished_run import FinishedRun, choose_models, read_finished_run
+from launch.flags import FlagError
+from launch.run_folder import format_cell, write_json, write_table
 from launch.runtime import quiet_tensorflow
 
 if TYPE_CHECKING:
     from launch.evaluation import Evaluation
 
 USAGE = "python -m launch.evaluate --run_dir=<folder> [--npz=<file>] [--model_name=<name>] [--data_dir=<folder>]"
-NEEDED_DATA = ("input_shape", "input_dtype", "scale", "offset", "class_names")
 COLUMNS = ("model", "test_set", "examples", "accuracy", "loss")
 
 
@@ -41,16 +37,6 @@ class EvaluationRow(NamedTuple):
     examples: int
     accuracy: float
     loss: float
-
-
-class FinishedRun(NamedTuple):
-    """What a run folder says: the config, the data's description, each client's model, and the teachers' names."""
-
-    path: pathlib.Path
-    config: ExperimentConfig
-    data: Mapping[str, Any]
-    client_models: Mapping[str, str]
-    teachers: frozenset[str]
 
 
 def define_flags() -> absl_flags.FlagValues:
@@ -65,48 +51,6 @@ def define_flags() -> absl_flags.FlagValues:
         "data_dir", "", "Where the data set's files lie now; empty: where the run found them.", flag_values=values
     )
     return values
-
-
-def read_finished_run(run_dir: str, data_dir: str = "") -> FinishedRun:
-    """Reads a run folder back.
-
-    Raises:
-      FlagError: there is no run in that folder.
-      RunFolderError: the run is not finished, or a file of its is damaged.
-      ConfigError: its config does not fit this version.
-    """
-    stored = read_stored_flags(run_dir)
-    config = build_experiment_config({**stored, **({"data_dir": data_dir} if data_dir else {})})
-    path = pathlib.Path(run_dir)
-    try:
-        data = json.loads((path / "config.json").read_text(encoding="utf-8"))["data"]
-        own = json.loads((path / "summary.json").read_text(encoding="utf-8"))[config.algo]
-        with open(path / "clients.csv", newline="", encoding="utf-8") as file:
-            client_models = {row["client"]: row["model"] for row in csv.DictReader(file)}
-        teachers = frozenset(own.get("teachers_test_accuracy", ()))
-    except FileNotFoundError:
-        raise RunFolderError(f"--run_dir={path}: the run is not finished; add --resume to its command first") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, csv.Error):
-        raise RunFolderError(f"--run_dir={path}: its config.json, summary.json or clients.csv is damaged") from None
-    missing = [name for name in NEEDED_DATA if not isinstance(data, dict) or name not in data]
-    if missing:
-        raise RunFolderError(f"--run_dir={path}: its config.json is damaged, says nothing of {', '.join(missing)}")
-    return FinishedRun(path, config, data, client_models, teachers)
-
-
-def choose_models(run: FinishedRun, model_name: str) -> list[str]:
-    """The names of the models to evaluate.
-
-    Raises:
-      FlagError: there is no model of that name.
-      RunFolderError: there is no model at all.
-    """
-    names = sorted(path.parent.name for path in run.path.glob("models/*/model.keras"))
-    if not names:
-        raise RunFolderError(f"--run_dir={run.path}: its saved models are gone (models/*/model.keras); train again")
-    if model_name and model_name not in names:
-        raise FlagError(f"--model_name={model_name}: expected one of {', '.join(names)}")
-    return [model_name] if model_name else names
 
 
 def read_npz_examples(path: str, data: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
@@ -159,14 +103,12 @@ def evaluate_run(run: FinishedRun, names: Sequence[str], npz: str) -> list[Evalu
       ModelError: a saved model cannot be read.
     """
     examples = read_npz_examples(npz, run.data) if npz else None
-    federation = None if npz else load_federated_data(run.config)
-    if federation is not None and run.data.get("digest", federation.digest) != federation.digest:
-        raise DatasetError(f"{run.path}: the data are not those that the run was trained on; name them with --data_dir")
+    federation = None if npz else run.load_data()
     with quiet_tensorflow(str(run.path / "worker.log")):
         from launch.evaluation import build_evaluator
         from models.saved_models import load_weights
 
-    spec = build_spec(run.config, run.data)
+    spec = run.build_spec()
     rows = []
     for name in names:
         model_spec = spec.teacher if name in run.teachers else spec

@@ -29,7 +29,7 @@ RUNS = pathlib.Path("runs")
 TEMPORARY = ".[0-9]*.*"
 START_UP_FILES = (".lock", "worker*.log", ".config.json.*", TEMPORARY)
 RESULT_FILES = ("metrics.csv", "timing.csv", "clients.csv", "summary.json", "evaluation*.csv", "evaluation*.json")
-RUN_FILES = (*START_UP_FILES, "config.json", *RESULT_FILES, "checkpoints", "tensorboard", "plots", "models")
+RUN_FILES = (*START_UP_FILES, "config.json", *RESULT_FILES, "checkpoints", "tensorboard", "plots", "models", "export")
 LIBRARIES = ("tensorflow-federated", "tensorflow", "tensorflow-model-optimization", "numpy", "scipy", "scikit-learn")
 
 

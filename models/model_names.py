@@ -10,6 +10,8 @@ MODEL_NAMES = (
 )
 ACTIVATIONS = ("linear", "relu")
 QUANTIZATIONS = ("none", "qat")
+EXPORT_FORMATS = ("float32", "float16", "dynamic", "int8", "qat_int8")
+EXPORT_IO = ("float32", "int8")
 
 
 class ModelError(ValueError):
