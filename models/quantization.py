@@ -116,11 +116,6 @@ def build_quantized_model(build: Callable[[], tf.keras.Model]) -> tf.keras.Model
     return _wrap_layers(build)[1]
 
 
-def quantize_scope():
-    """A context in which Keras can read a saved quantization-aware model."""
-    return tfmot.quantization.keras.quantize_scope()
-
-
 def _plan_layer(layer: tf.keras.layers.Layer) -> LayerPlan:
     def plan(treatment: str, remark: str) -> LayerPlan:
         return LayerPlan(layer.name, type(layer).__name__, treatment, remark)
@@ -163,7 +158,8 @@ def _wrap_layers(build: Callable[[], tf.keras.Model]) -> tuple[tf.keras.Model, t
     annotated = tf.keras.models.clone_model(float_model, clone_function=annotate)
     if tf.executing_eagerly():
         annotated.set_weights(float_model.get_weights())
-    quantized = keras_api.quantize_apply(annotated)
+    with keras_api.quantize_scope():
+        quantized = keras_api.quantize_apply(annotated)
     _follow_ranges_faster(quantized)
     return float_model, quantized
 

@@ -9,18 +9,28 @@ import tensorflow as tf
 
 from launch.algorithms import ALGORITHMS
 from launch.checkpoints import Checkpoints
+from models.quantization import build_quantized_spec
 from tff_algos.process import COMMON_METRICS
+from tff_algos.quantization_start import start_quantization_later
+from tff_algos.weights import initialize_weights
 
 NUM_ROUNDS = 3  # FL+HC clusters in the second
 
 
-@pytest.fixture(params=ALGORITHMS)
+@pytest.fixture(params=[*ALGORITHMS, *(f"{name} quantized from round 2" for name in ALGORITHMS)])
 def process(request, tff_runtime, make_federation, linear_spec):
-    algorithm = ALGORITHMS[request.param]
+    name, *is_quantized = request.param.split(" quantized", 1)
+    algorithm, data = ALGORITHMS[name], make_federation([9, 12, 30, 3])
     config = algorithm.default_config()
     if hasattr(config, "num_clusters"):
         config = dataclasses.replace(config, num_clusters=2)
-    return algorithm.load_builder()(linear_spec, make_federation([9, 12, 30, 3]), config, 7)
+    build = algorithm.load_builder()
+    float_process = build(linear_spec, data, config, 7)
+    if not is_quantized:
+        return float_process
+    spec = build_quantized_spec(linear_spec)
+    template = initialize_weights(spec, 7)
+    return start_quantization_later(float_process, build(spec, data, config, 7), spec.quantization, template, 2)
 
 
 def run_states(process, num_rounds=NUM_ROUNDS):

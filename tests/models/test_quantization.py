@@ -1,0 +1,182 @@
+"""Which layers can be quantized, and the wrapped model beside its float model."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from models.catalog import build_model_spec
+from models.model_names import ModelError
+from models.model_spec import ModelSpec
+from models.quantization import (
+    BY_DEFAULT,
+    BY_OUR_CONFIG,
+    UNSUPPORTED,
+    MovingRange,
+    build_quantized_spec,
+    plan_quantization,
+)
+from models.saved_models import load_weights, save_model
+
+layers = tf.keras.layers
+SHAPES = {"image_student": (8, 8, 1), "sensor_student": (15, 3), "perceptron": (20,)}
+
+
+def make_spec(*body, input_shape=(8, 4), name="own"):
+    def build():
+        copies = [layer.__class__.from_config(layer.get_config()) for layer in body]
+        return tf.keras.Sequential([tf.keras.Input(input_shape), *copies])
+
+    return ModelSpec(name, build, input_shape, "float32", 3)
+
+
+def plan(*body, input_shape=(8, 4)):
+    return plan_quantization(make_spec(*body, input_shape=input_shape).build())
+
+
+def make_batch_norm_spec():
+    return make_spec(
+        layers.Conv2D(4, 3, padding="same"),
+        layers.BatchNormalization(),
+        layers.ReLU(),
+        layers.GlobalAveragePooling2D(),
+        layers.Dense(3),
+        input_shape=(6, 6, 2),
+    )
+
+
+@pytest.fixture(params=[*SHAPES, "batch_norm"])
+def float_spec(request):
+    if request.param == "batch_norm":
+        return make_batch_norm_spec()
+    return build_model_spec(request.param, SHAPES[request.param], "float32", 3)
+
+
+def test_the_projects_models_need_one_rule_of_ours(float_spec):
+    plans = plan_quantization(float_spec.build())
+    ours = [each.layer for each in plans if each.treatment == BY_OUR_CONFIG]
+    assert ours == (["dropout"] if float_spec.name == "sensor_student" else [])
+    assert all(each.treatment == BY_DEFAULT for each in plans if each.layer not in ours)
+
+
+def test_a_plan_names_each_layer_and_how():
+    plans = plan(layers.Conv1D(4, 3, name="first"), layers.MaxPooling1D(name="second"), layers.LSTM(3, name="third"))
+    assert [(each.layer, each.kind, each.treatment) for each in plans] == [
+        ("first", "Conv1D", BY_OUR_CONFIG),
+        ("second", "MaxPooling1D", BY_OUR_CONFIG),
+        ("third", "LSTM", UNSUPPORTED),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "treatment", "word"),
+    [
+        ((layers.Dense(4), layers.BatchNormalization()), BY_DEFAULT, "folded"),
+        ((layers.Dense(4, activation="relu"), layers.BatchNormalization()), UNSUPPORTED, "without activation"),
+        ((layers.BatchNormalization(),), UNSUPPORTED, "right after"),
+        ((layers.LayerNormalization(),), UNSUPPORTED, "BatchNormalization"),
+        ((layers.ELU(),), UNSUPPORTED, "LeakyReLU"),
+        ((layers.Rescaling(0.5),), UNSUPPORTED, "preprocessing"),
+        ((tf.keras.Sequential([tf.keras.Input((8, 4)), layers.Dense(4)]),), UNSUPPORTED, "one by one"),
+        ((layers.GaussianNoise(0.1),), UNSUPPORTED, "--quantize=none"),
+    ],
+)
+def test_treatments(body, treatment, word):
+    last = plan(*body)[-1]
+    assert (last.treatment, word in last.remark) == (treatment, True)
+
+
+def test_what_cannot_be_quantized_is_one_line_with_the_mend():
+    spec = make_spec(layers.Conv1D(4, 3), layers.LayerNormalization(name="norm"), layers.PReLU(name="bend"))
+    with pytest.raises(ModelError) as caught:
+        build_quantized_spec(spec)
+    message = str(caught.value)
+    assert message.startswith("quantize=qat with model=own: ") and "\n" not in message
+    assert "norm (LayerNormalization)" in message and "bend (PReLU): take ReLU" in message
+
+
+def test_a_model_that_is_no_graph_of_layers_is_refused():
+    class Own(tf.keras.Model):
+        def call(self, x):
+            return x
+
+    with pytest.raises(ModelError, match="Sequential or functional model, got Own"):
+        build_quantized_spec(ModelSpec("own", Own, (4,), "float32", 3))
+
+
+def test_the_first_weights_are_those_of_the_float_model(float_spec):
+    spec = build_quantized_spec(float_spec)
+    tf.keras.utils.set_random_seed(5)
+    float_weights = float_spec.build().get_weights()
+    tf.keras.utils.set_random_seed(5)
+    model = spec.build()
+    stripped = spec.quantization.strip(model.get_weights())
+    assert len(stripped) < len(model.weights)
+    for a, b in zip(float_weights, stripped, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("stacked", [(), (3,)])
+def test_wrapping_undoes_stripping(float_spec, stacked):
+    spec = build_quantized_spec(float_spec)
+    template = tuple(spec.build().get_weights())
+    rng = np.random.default_rng(0)
+    float_weights = tuple(
+        rng.normal(size=(*stacked, *template[i].shape)).astype(np.float32) for i in spec.quantization.positions
+    )
+    weights = spec.quantization.wrap(float_weights, template)
+    assert [array.shape for array in weights] == [(*stacked, *array.shape) for array in template]
+    for a, b in zip(spec.quantization.strip(weights), float_weights, strict=True):
+        np.testing.assert_array_equal(a, b)
+    others = set(range(len(template))) - set(spec.quantization.positions)
+    for i in others:
+        np.testing.assert_array_equal(weights[i], np.broadcast_to(template[i], weights[i].shape))
+    assert (spec.of_weights(weights), spec.of_weights(float_weights)) == (spec, float_spec)
+
+
+def test_ranges_follow_the_activations_by_hand():
+    low, high = tf.Variable(-6.0), tf.Variable(6.0)
+    rounded = MovingRange(8, per_axis=False, symmetric=False, narrow_range=False)(
+        tf.constant([2.0, 10.0]), True, {"min_var": low, "max_var": high}
+    )
+    np.testing.assert_allclose([low.numpy(), high.numpy()], [0.9 * -6 + 0.1 * 0, 0.9 * 6 + 0.1 * 10], rtol=1e-6)
+    assert abs(rounded[0] - 2) <= (6.4 + 5.4) / 255  # a step of the range
+    assert abs(rounded[1] - 6.4) <= (6.4 + 5.4) / 255  # cut off
+
+
+def test_every_moving_range_is_ours(float_spec):
+    model = build_quantized_spec(float_spec).build()
+    slow = [variable.name for variable in model.weights if "_max" in variable.name and "kernel" not in variable.name]
+    before = {variable.name: variable.numpy() for variable in model.weights}
+    model(tf.fill((2, *float_spec.input_shape), 0.5), training=True)
+    after = {variable.name: variable.numpy() for variable in model.weights}
+    activations = [name for name in slow if not name.startswith("quantize_layer")]  # the input's range has no decay
+    assert activations
+    for name in activations:
+        assert 0.9 * before[name] <= after[name] + 1e-6 and after[name] < 0.95 * before[name]
+
+
+def test_rounding_is_slight_once_the_ranges_fit(float_spec):
+    spec = build_quantized_spec(float_spec)
+    model, float_model = spec.build(), float_spec.build()
+    x = tf.random.stateless_uniform((16, *spec.input_shape), (1, 2))
+    for _ in range(60):
+        model(x, training=True)
+    float_model.set_weights(spec.quantization.strip(model.get_weights()))
+    difference = np.abs(model(x, training=False) - float_model(x, training=False)).max()
+    assert 0 < difference < 0.05 * np.ptp(float_model(x, training=False))
+
+
+def test_saved_and_read_back(float_spec, tmp_path):
+    spec = build_quantized_spec(float_spec)
+    weights = tuple(np.full_like(array, 2) for array in spec.build().get_weights())
+    save_model(spec, weights, tmp_path)
+    for a, b in zip(load_weights(spec, tmp_path), weights, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_the_teacher_stays_float():
+    spec = build_model_spec("image_student", (8, 8, 1), "uint8", 10, quantize="qat")
+    assert spec.teacher.quantization is None
+    assert spec.quantization.float_spec.teacher.name == "image_teacher"
+    with pytest.raises(ModelError, match="expected one of none, qat"):
+        build_model_spec("image_student", (8, 8, 1), "uint8", 10, quantize="int8")
