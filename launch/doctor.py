@@ -247,6 +247,8 @@ def _run(arguments: Sequence[str]) -> int:
     values = parse_request(arguments)
     shard_dir = os.path.abspath(os.path.expanduser(values.shard_dir))
     if values.clean:
+        if os.path.exists(shard_dir) and not os.path.isdir(shard_dir):
+            raise FlagError(f"--shard_dir={values.shard_dir}: expected a folder, found a file")
         print(f"freed {clean_shard_dir(shard_dir) / 1e6:.1f} MB in {shard_dir}")
         return 0
     findings = diagnose(values.data_dir or None, shard_dir, values.workers)

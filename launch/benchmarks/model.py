@@ -6,8 +6,8 @@ from models import catalog
 from models.model_spec import ModelSpec
 
 
-def build_model_spec(workload: Workload, data: FederatedData) -> ModelSpec:
-    """How to build the workload's model and to preprocess its examples."""
+def build_model_spec(workload: Workload, data: FederatedData, quantize: str = "none") -> ModelSpec:
+    """How to build the workload's model and to preprocess its examples; `quantize` as `--quantize` spells it."""
     preprocessing = data.preprocessing
     return catalog.build_model_spec(
         workload.model,
@@ -16,4 +16,5 @@ def build_model_spec(workload: Workload, data: FederatedData) -> ModelSpec:
         data.num_classes,
         preprocessing.scale,
         preprocessing.offset,
+        quantize=quantize,
     )

@@ -16,6 +16,7 @@ from datasets.federated_data import FederatedData
 from launch.worker_process import default_threads
 
 OURS = "ours"
+OURS_QAT = "ours_qat"
 RAW_LOOP = "raw_loop"
 
 
@@ -55,6 +56,11 @@ PEERS = {
         },
         {"max_concurrent_calls": OUR_THREADS.concurrent_calls},
     ),
+    OURS_QAT: Peer(
+        "launch.benchmarks.ours",
+        "this project, quantization-aware training (--quantize=qat)",
+        options={"quantize": "qat"},
+    ),
     "stock_tff": Peer("launch.benchmarks.stock_tff", "tff.learning's weighted FedAvg, default threads"),
 }
 
@@ -73,6 +79,7 @@ class Workload:
       epochs: passes over a client's examples in a round.
       learning_rate: of Adam.
       seed: of the data, the first weights and the order of the examples.
+      trainings: the prefixes of the algorithm's flags for local training, for example "student_".
       peers: keys of `PEERS` that can run it, in the order in which they take turns.
     """
 
@@ -85,7 +92,8 @@ class Workload:
     epochs: int = 1
     learning_rate: float = 1e-3
     seed: int = 0
-    peers: tuple[str, ...] = tuple(PEERS)
+    trainings: tuple[str, ...] = ("",)
+    peers: tuple[str, ...] = (OURS, RAW_LOOP, "stock_tff_tuned", "stock_tff")
 
     def describe(self) -> str:
         """One line for a heading."""
@@ -97,7 +105,26 @@ class Workload:
 
 WORKLOADS = {
     workload.name: workload
-    for workload in (Workload("fed_avg_mnist_student", "fedavg", "image_student", num_clients=40, num_examples=1500),)
+    for workload in (
+        Workload("fed_avg_mnist_student", "fedavg", "image_student", num_clients=40, num_examples=1500),
+        Workload(
+            "fed_avg_mnist_student_qat",
+            "fedavg",
+            "image_student",
+            num_clients=40,
+            num_examples=1500,
+            peers=(OURS, OURS_QAT),
+        ),
+        Workload(
+            "fed_sikd_mnist_student_qat",
+            "fedsikd",
+            "image_student",
+            num_clients=40,
+            num_examples=1500,
+            trainings=("student_", "teacher_"),
+            peers=(OURS, OURS_QAT),
+        ),
+    )
 }
 
 

@@ -108,6 +108,14 @@ def test_clean_empties_the_shard_cache_and_nothing_else(capsys, tmp_path):
     assert (tmp_path / "mine.txt").exists()
 
 
+def test_clean_of_a_file_is_refused(capsys, tmp_path):
+    path = tmp_path / "mine.txt"
+    path.write_text("keep me")
+    assert doctor.main(["--clean", f"--shard_dir={path}"]) == 2
+    assert "expected a folder, found a file" in capsys.readouterr().err
+    assert path.exists()
+
+
 @pytest.mark.parametrize("argument", ["--clear", "--clean=perhaps", "now", "--workers=host"])
 def test_a_wrong_request_is_one_line_and_exit_code_2(capsys, argument):
     assert doctor.main([argument]) == 2

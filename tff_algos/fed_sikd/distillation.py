@@ -2,8 +2,6 @@
 
 import tensorflow as tf
 
-DISTILLATION_INPUTS = ("logits", "probabilities")
-
 
 def distillation_loss(
     labels: tf.Tensor,
@@ -17,8 +15,7 @@ def distillation_loss(
     """`w * CE(labels, student) + (1 - w) * KL(teacher || student) [* T^2]`, mean over the batch, in any graph.
 
     The distributions in the KL term are softmax(logits / T), or softmax(softmax(logits) / T) with
-    `distillation_inputs='probabilities'`, as in the authors' published code; the paper's text does not say. With
-    w = 1 it is the cross-entropy itself, whatever the teacher's logits.
+    `distillation_inputs='probabilities'`, as in the authors' published code; the paper's text does not say.
 
     Args:
       labels: int, shape (batch,).
@@ -34,8 +31,6 @@ def distillation_loss(
     """
     student_logits = tf.cast(student_logits, tf.float32)
     cross_entropy = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, student_logits)
-    if label_weight == 1:
-        return tf.reduce_mean(cross_entropy)
     teacher_logits = tf.cast(teacher_logits, tf.float32)
     divergence = compute_divergence(student_logits, teacher_logits, temperature, distillation_inputs)
     divergence_factor = temperature**2 if temperature_squared else 1.0
@@ -46,8 +41,6 @@ def compute_divergence(
     student_logits: tf.Tensor, teacher_logits: tf.Tensor, temperature: float, distillation_inputs: str
 ) -> tf.Tensor:
     """KL(teacher || student) of each example's softened predictions, in nats, shape (batch,)."""
-    if distillation_inputs not in DISTILLATION_INPUTS:
-        raise ValueError(f"distillation_inputs={distillation_inputs}: expected one of {', '.join(DISTILLATION_INPUTS)}")
     if distillation_inputs == "probabilities":
         student_logits, teacher_logits = tf.nn.softmax(student_logits), tf.nn.softmax(teacher_logits)
     student_log = tf.nn.log_softmax(student_logits / temperature)
