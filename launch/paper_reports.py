@@ -1,15 +1,84 @@
-"""The papers whose results `launch.report` compares with ours: a row each. Imports no TensorFlow."""
+"""The reports that `launch.report` can make: a row each. Imports no TensorFlow."""
+
+import functools
+import pathlib
+import re
+from collections.abc import Sequence
 
 from launch.fedsikd_claims import FEDSIKD_CLAIMS
-from launch.report_tables import PaperReport
+from launch.quantization_report import build_quantization_report
+from launch.report_tables import (
+    PaperReport,
+    Report,
+    ReportSource,
+    compute_results,
+    format_claims,
+    format_tables,
+    judge,
+    normalize_setting,
+    read_printed_values,
+    tabulate_claims,
+    tabulate_values,
+)
+from launch.run_records import RunRecord
 
-REPORTS: dict[str, PaperReport] = {
-    "fedsikd": PaperReport(
-        title="FedSiKD: Tables V to IX",
-        printed_files=("fedsikd_table_v.csv", "fedsikd_tables_vi_to_ix.csv"),
-        setting_flag="dirichlet_alpha",
-        algorithms={"FedSiKD": "fedsikd", "RandomCluster": "random_cluster", "FL+HC": "fl_hc", "FedAvg": "fedavg"},
-        claims=FEDSIKD_CLAIMS,
-        figure=("figure_3.png", "Figure 3: test accuracy by round, mean over seeds and one deviation either side"),
-    ),
+LEGEND = (
+    "Ours: mean ± sample deviation over n seeds, of runs with the settings of the flagfiles in launch/experiments/. "
+    "Tuned: of the flagfiles that end in _tuned; in a claim, algorithms without such a run take part as printed. "
+    "A claim is reproduced if all comparisons of its rule hold for our means."
+)
+
+
+def build_paper_report(paper: PaperReport, runs: Sequence[RunRecord]) -> Report:
+    """Compares the runs of a paper's experiments with what it prints."""
+    runs = [run for run in runs if re.fullmatch(paper.experiments, run.experiment)]
+    printed, results = read_printed_values(paper), compute_results(runs, paper.setting_flag)
+    judgements = [judge(claim, printed, results) for claim in paper.claims]
+    parts = [f"# {paper.title}", LEGEND, format_tables(paper, printed, results), "## Claims", format_claims(judgements)]
+    tables = {"tables": tabulate_values(paper, printed, results), "claims": tabulate_claims(judgements)}
+    return Report("\n\n".join(parts), tables, runs)
+
+
+def draw_paper_figure(paper: PaperReport, runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
+    """Draws the paper's figure of accuracy by round from our runs, a panel for each data set and setting."""
+    from launch.plots import Curves, draw_comparison
+
+    printed = read_printed_values(paper)
+    datasets = list(dict.fromkeys(value.cell.dataset for value in printed))
+    places = dict.fromkeys((value.cell.dataset, value.cell.setting) for value in printed)
+    panels = []
+    for dataset, setting in sorted(places, key=lambda place: datasets.index(place[0])):
+        curves: dict[str, list[pathlib.Path]] = {name: [] for name in paper.algorithms}
+        for name, algo in paper.algorithms.items():
+            for run in runs:
+                place = (run.flags["dataset"], normalize_setting(run.flags[paper.setting_flag]), run.flags["algo"])
+                if place == (dataset, setting, algo):
+                    label = name if run.preset == "printed" else f"{name}, tuned"
+                    curves.setdefault(label, []).append(run.path)
+        panels.append(Curves(f"{dataset.upper()}, {paper.setting_flag.split('_')[-1]} = {setting}", curves))
+    file_name, title = paper.figure
+    draw_comparison(panels, folder / file_name, title)
+    return folder / file_name
+
+
+def from_paper(paper: PaperReport) -> ReportSource:
+    """The report that compares our runs with a paper."""
+    draw = functools.partial(draw_paper_figure, paper) if paper.figure else None
+    return ReportSource(functools.partial(build_paper_report, paper), draw)
+
+
+FEDSIKD = PaperReport(
+    title="FedSiKD: Tables V to IX",
+    printed_files=("fedsikd_table_v.csv", "fedsikd_tables_vi_to_ix.csv"),
+    setting_flag="dirichlet_alpha",
+    algorithms={"FedSiKD": "fedsikd", "RandomCluster": "random_cluster", "FL+HC": "fl_hc", "FedAvg": "fedavg"},
+    experiments=r"(fedsikd|random_cluster|fl_hc|fedavg)_(mnist|har)_alpha[0-9.]+(_tuned)?",
+    claims=FEDSIKD_CLAIMS,
+    figure=("figure_3.png", "Figure 3: test accuracy by round, mean over seeds and one deviation either side"),
+)
+
+PAPERS = {"fedsikd": FEDSIKD}
+REPORTS: dict[str, ReportSource] = {
+    **{name: from_paper(paper) for name, paper in PAPERS.items()},
+    "quantization": ReportSource(build_quantization_report),
 }

@@ -1,4 +1,4 @@
-"""`python -m launch.report --tables=fedsikd` sets a paper's printed results beside those of the runs in a folder.
+"""`python -m launch.report --tables=<name>` makes the tables of a paper, or of quantization, of the runs in a folder.
 
 Exit codes: 0 done, 1 a file could not be written, 2 the request was wrong, 130 stopped by Ctrl-C.
 """
@@ -13,29 +13,12 @@ from absl import flags as absl_flags
 from launch.command_line import describe_os_error, format_command_help, parse_command, run_main
 from launch.flags import FlagError
 from launch.paper_reports import REPORTS
-from launch.report_tables import (
-    PaperReport,
-    PrintedValue,
-    choose_runs,
-    compute_results,
-    format_claims,
-    format_tables,
-    judge,
-    normalize_setting,
-    read_printed_values,
-    tabulate_claims,
-    tabulate_values,
-)
+from launch.report_tables import Report, choose_runs
 from launch.run_archive import archive_runs
 from launch.run_folder import RunStopped, write_table, write_text
 from launch.run_records import RunRecord, read_runs
 
 PROGRAM = "python -m launch.report"
-LEGEND = (
-    "Ours: mean ± sample deviation over n seeds, of runs with the settings of the flagfiles in launch/experiments/. "
-    "Tuned: of the flagfiles that end in _tuned; in a claim, algorithms without such a run take part as printed. "
-    "A claim is reproduced if all comparisons of its rule hold for our means."
-)
 
 
 class Request(NamedTuple):
@@ -54,15 +37,6 @@ class Request(NamedTuple):
     output: pathlib.Path | None
     figure: bool
     archive: pathlib.Path | None
-
-
-class Report(NamedTuple):
-    """A finished report: Markdown, the CSV tables by name, the runs counted and a line for each folder that is not."""
-
-    markdown: str
-    tables: dict[str, tuple[list[str], list[list[str]]]]
-    runs: list[RunRecord]
-    left_out: list[str]
 
 
 def define_flags() -> absl_flags.FlagValues:
@@ -87,7 +61,7 @@ def parse_request(argv: Sequence[str]) -> Request:
         raise FlagError(f"--tables is missing: expected one of {', '.join(REPORTS)}")
     if values.figure and not values.output:
         raise FlagError("--figure needs --output=<folder to draw into>")
-    if values.figure and REPORTS[values.tables].figure is None:
+    if values.figure and REPORTS[values.tables].draw is None:
         raise FlagError(f"--figure: --tables={values.tables} has no figure; leave it out")
     runs_dir = pathlib.Path(values.runs_dir)
     if not runs_dir.is_dir():
@@ -96,47 +70,21 @@ def parse_request(argv: Sequence[str]) -> Request:
     return Request(values.tables, runs_dir, output, values.figure, archive)
 
 
-def build_report(paper: PaperReport, runs_dir: pathlib.Path) -> Report:
-    """Compares the runs in `runs_dir` with the paper."""
+def collect_runs(runs_dir: pathlib.Path) -> tuple[list[RunRecord], list[str]]:
+    """The runs in a folder, one for each experiment and seed, and a line for each run folder that is not counted."""
     records, left_out = [], []
     for record, reason in read_runs(runs_dir):
         if record is None:
             left_out.append(reason)
         else:
             records.append(record)
-    records, duplicates = choose_runs(records)
-    printed, results = read_printed_values(paper), compute_results(records, paper.setting_flag)
-    judgements = [judge(claim, printed, results) for claim in paper.claims]
-    parts = [f"# {paper.title}", LEGEND, format_tables(paper, printed, results), "## Claims", format_claims(judgements)]
-    tables = {"tables": tabulate_values(paper, printed, results), "claims": tabulate_claims(judgements)}
-    return Report("\n\n".join(parts), tables, records, left_out + duplicates)
-
-
-def draw_figure(
-    paper: PaperReport, printed: Sequence[PrintedValue], runs: Sequence[RunRecord], folder: pathlib.Path
-) -> pathlib.Path:
-    """Draws the paper's figure of accuracy by round from our runs, a panel for each data set and setting."""
-    from launch.plots import Curves, draw_comparison
-
-    datasets = list(dict.fromkeys(value.cell.dataset for value in printed))
-    places = dict.fromkeys((value.cell.dataset, value.cell.setting) for value in printed)
-    panels = []
-    for dataset, setting in sorted(places, key=lambda place: datasets.index(place[0])):
-        curves: dict[str, list[pathlib.Path]] = {name: [] for name in paper.algorithms}
-        for name, algo in paper.algorithms.items():
-            for run in runs:
-                place = (run.flags["dataset"], normalize_setting(run.flags[paper.setting_flag]), run.flags["algo"])
-                if place == (dataset, setting, algo):
-                    label = name if run.preset == "printed" else f"{name}, tuned"
-                    curves.setdefault(label, []).append(run.path)
-        panels.append(Curves(f"{dataset.upper()}, {paper.setting_flag.split('_')[-1]} = {setting}", curves))
-    file_name, title = paper.figure
-    draw_comparison(panels, folder / file_name, title)
-    return folder / file_name
+    chosen, duplicates = choose_runs(records)
+    return chosen, left_out + duplicates
 
 
 def write_report(report: Report, request: Request) -> list[pathlib.Path]:
     """Writes what is asked for: archive, Markdown, CSV files, figure; returns their paths."""
+    draw = REPORTS[request.tables].draw
     if request.archive is not None:
         archive_runs(report.runs, request.archive)
     if request.output is None:
@@ -146,9 +94,8 @@ def write_report(report: Report, request: Request) -> list[pathlib.Path]:
     for name, (columns, rows) in report.tables.items():
         written.append(request.output / f"{request.tables}_{name}.csv")
         write_table(written[-1], columns, rows)
-    paper = REPORTS[request.tables]
-    if request.figure:
-        written.append(draw_figure(paper, read_printed_values(paper), report.runs, request.output))
+    if request.figure and draw is not None:
+        written.append(draw(report.runs, request.output))
     return written
 
 
@@ -160,9 +107,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str]) -> None:
     request = parse_request(arguments)
-    report = build_report(REPORTS[request.tables], request.runs_dir)
+    runs, left_out = collect_runs(request.runs_dir)
+    report = REPORTS[request.tables].build(runs)
     print(report.markdown)
-    for reason in report.left_out:
+    for reason in left_out:
         print(f"not counted: {reason}", file=sys.stderr)
     try:
         written = write_report(report, request)

@@ -4,7 +4,7 @@ import csv
 import dataclasses
 import pathlib
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from launch.claims import FAILS, HOLDS, PERCENT_METRICS, Cell, Claim, Outcome, decide
@@ -27,6 +27,7 @@ class PaperReport:
         metric, value.
       setting_flag: the flag whose value tells the settings of a data set apart.
       algorithms: the paper's names of the algorithms, each with its `--algo`, in the order of the rows.
+      experiments: a regular expression that the names of its flagfiles match whole; other runs do not count.
       claims: what the paper says in words.
       figure: (file name, title) of the comparison by round, or None.
     """
@@ -35,8 +36,30 @@ class PaperReport:
     printed_files: tuple[str, ...]
     setting_flag: str
     algorithms: Mapping[str, str]
+    experiments: str
     claims: tuple[Claim, ...]
     figure: tuple[str, str] | None = None
+
+
+class Report(NamedTuple):
+    """A finished report: Markdown, and the CSV tables by name, each its columns and rows; the runs that it counts."""
+
+    markdown: str
+    tables: Mapping[str, tuple[Sequence[str], Sequence[Sequence[str]]]]
+    runs: Sequence[RunRecord]
+
+
+@dataclasses.dataclass(frozen=True)
+class ReportSource:
+    """How a report is made of runs, each experiment and seed once.
+
+    Attributes:
+      build: (runs) -> Report.
+      draw: (runs, folder) -> path of the figure drawn there, or None if there is no figure.
+    """
+
+    build: Callable[[Sequence[RunRecord]], Report]
+    draw: Callable[[Sequence[RunRecord], pathlib.Path], pathlib.Path] | None = None
 
 
 class PrintedValue(NamedTuple):

@@ -13,6 +13,7 @@ from launch.run_records import RunRecord, read_json
 PLACES = ("run_dir", "data_dir", "shard_dir", "npz", "workers")  # flags that only mean something on one machine
 KEPT_FROM_CONFIG = ("flags", "versions", "git_revision")
 COPIED = ("metrics.csv", "summary.json")
+COPIED_IF_THERE = ("export/report.csv",)
 
 
 def archive_runs(runs: Iterable[RunRecord], folder: pathlib.Path) -> list[pathlib.Path]:
@@ -35,6 +36,7 @@ def archive_runs(runs: Iterable[RunRecord], folder: pathlib.Path) -> list[pathli
         kept = {name: config[name] for name in KEPT_FROM_CONFIG if name in config}
         kept["flags"] = {name: value for name, value in config["flags"].items() if name not in PLACES}
         write_json(target / "config.json", kept)
-        for name in COPIED:
+        for name in (*COPIED, *(name for name in COPIED_IF_THERE if (run.path / name).exists())):
+            (target / name).parent.mkdir(exist_ok=True)
             shutil.copyfile(run.path / name, target / name)
     return archived

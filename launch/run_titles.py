@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from launch.paper_reports import REPORTS
+from launch.paper_reports import PAPERS
 
-ALGORITHM_NAMES = {algo: name for report in REPORTS.values() for name, algo in report.algorithms.items()}
+ALGORITHM_NAMES = {algo: name for report in PAPERS.values() for name, algo in report.algorithms.items()}
 DATASET_NAMES = {"mnist": "MNIST", "har": "HAR"}
 
 

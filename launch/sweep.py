@@ -11,6 +11,7 @@ import dataclasses
 import glob
 import os
 import pathlib
+import re
 import shlex
 import signal
 import subprocess
@@ -23,7 +24,7 @@ from absl import flags as absl_flags
 from launch.command_line import format_command_help, get_stop_code, parse_command, run_main
 from launch.experiment_config import ExperimentConfig, FlagField
 from launch.flags import FlagError, define_flag
-from launch.paper_reports import REPORTS
+from launch.paper_reports import PAPERS
 from launch.progress import format_duration, say
 from launch.run_folder import RunFolderError, RunStopped
 from launch.run_records import RunRecordError, list_other_settings, read_json, resolve_flagfile
@@ -213,11 +214,11 @@ def _estimate(left: Sequence[Task], seconds: float, rounds_run: int) -> str:
 
 
 def suggest_report(tasks: Sequence[Task]) -> str:
-    """What to type to see the runs beside what a paper prints; "" where no paper compares these algorithms."""
-    algorithms = {task.config.algo for task in tasks}
+    """What to type to see the runs beside what a paper prints; "" where they are of no paper's experiments."""
+    experiments = [task.flagfile.stem for task in tasks]
     runs_dir = tasks[0].run_dir.parents[1]
     place = "" if runs_dir == pathlib.Path("runs") else f" --runs_dir={shlex.quote(str(runs_dir))}"
-    names = [name for name, paper in REPORTS.items() if algorithms & set(paper.algorithms.values())]
+    names = [name for name, paper in PAPERS.items() for stem in experiments if re.fullmatch(paper.experiments, stem)]
     return "".join(f"; next: python -m launch.report --tables={name}{place}" for name in names[:1])
 
 

@@ -123,8 +123,10 @@ def _plan_layer(layer: tf.keras.layers.Layer) -> LayerPlan:
     own = _find_own_config(layer)
     if own is not None:
         return plan(BY_OUR_CONFIG, own[1])
-    if isinstance(layer, _LAYERS.BatchNormalization) and _follows_linear_host(layer):
-        return plan(BY_DEFAULT, "folded into the layer before")
+    host = _find_linear_host(layer) if isinstance(layer, _LAYERS.BatchNormalization) else None
+    if host is not None:
+        stays_float = isinstance(host, _LAYERS.Dense)
+        return plan(BY_DEFAULT, "in float, with the layer before" if stays_float else "folded into the layer before")
     rewrites = [rewrite for kind, rewrite in _REWRITES.items() if isinstance(layer, kind)]
     if not rewrites and _REGISTRY.supports(layer):
         return plan(BY_DEFAULT, "")
@@ -141,9 +143,11 @@ def _find_own_config(layer: tf.keras.layers.Layer):
     return None
 
 
-def _follows_linear_host(layer: tf.keras.layers.Layer) -> bool:
+def _find_linear_host(layer: tf.keras.layers.Layer) -> tf.keras.layers.Layer | None:
+    """The layer without activation whose output `layer` normalizes, if TF-MOT knows the pair."""
     before = layer.inbound_nodes[0].inbound_layers if layer.inbound_nodes else None
-    return isinstance(before, _BATCH_NORM_HOSTS) and before.activation is tf.keras.activations.linear
+    is_host = isinstance(before, _BATCH_NORM_HOSTS) and before.activation is tf.keras.activations.linear
+    return before if is_host else None
 
 
 def _wrap_layers(build: Callable[[], tf.keras.Model]) -> tuple[tf.keras.Model, tf.keras.Model]:

@@ -30,7 +30,7 @@ AT_MOST_ONE_MODULE = {"tensorflow_model_optimization": "models"}
 MAX_LINES = 400
 MAX_STATEMENTS = 40
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
-COMMANDS = ("train", "sweep", "report", "evaluate", "benchmark", "doctor")
+COMMANDS = ("train", "sweep", "report", "evaluate", "export", "benchmark", "doctor")
 LIGHT_MODULES = [f"launch/{name}.py" for name in (*COMMANDS, "command_line", "flags", "algorithms", "runtime")]
 
 
@@ -100,6 +100,11 @@ def test_one_module_alone_knows_the_library(library):
     knowing = [name for name in NAMES for found in read_imports(ROOT / name) if found.module.split(".")[0] == library]
     assert len(set(knowing)) <= 1
     assert all(name.startswith(AT_MOST_ONE_MODULE[library]) for name in knowing)
+
+
+def test_one_module_alone_knows_the_converter():
+    knowing = [name for name, path in zip(NAMES, MODULES, strict=True) if "TFLiteConverter" in path.read_text()]
+    assert knowing == ["models/tflite_export.py"]
 
 
 @pytest.mark.parametrize("name", LIGHT_MODULES)

@@ -5,7 +5,7 @@ import pytest
 
 from launch.claims import FAILS, HOLDS, UNKNOWN, decide
 from launch.fedsikd_claims import ALPHAS, FEDSIKD_CLAIMS, LAST_ROUND, NAMES
-from launch.paper_reports import REPORTS
+from launch.paper_reports import PAPERS
 from launch.report_tables import read_printed_values
 
 # Printed at round 5 and alpha 0.1: MNIST 74.83 against 65.18 % (no lead of 18 points), HAR 55.55 against 60.10 %.
@@ -24,7 +24,7 @@ CONTRADICTED = {
 
 @pytest.fixture(scope="module")
 def printed():
-    return {value.cell: value.value for value in read_printed_values(REPORTS["fedsikd"])}
+    return {value.cell: value.value for value in read_printed_values(PAPERS["fedsikd"])}
 
 
 def test_texts_are_unique():

@@ -160,6 +160,14 @@ def test_a_tuned_fedsikd_still_clusters_and_distils_and_trains_as_long_as_fedavg
     assert {name for name in shared if values[name] != fedavg[name]} == set()
 
 
+@pytest.mark.parametrize("path", sorted(EXPERIMENTS.glob("*_qat.flags")), ids=lambda path: path.stem)
+def test_a_quantized_run_differs_from_its_twin_in_quantization_alone(path):
+    twin = path.with_name(path.name.replace("_qat", ""))
+    rounds = flag_values(resolve_flagfile(path))["rounds"]
+    expected = flag_values(resolve_flagfile(twin, [f"--rounds={rounds}"])) | {"quantize": "qat"}
+    assert flag_values(resolve_flagfile(path)) == expected
+
+
 def list_representatives():
     """The first flagfile of each (algorithm, model): a data set has one model.
 

@@ -3,7 +3,7 @@
 import pytest
 
 from launch.claims import Cell, Claim, Condition
-from launch.paper_reports import REPORTS
+from launch.paper_reports import PAPERS
 from launch.report_tables import (
     Measured,
     PaperReport,
@@ -26,13 +26,13 @@ from launch.run_records import read_runs
 
 FIFTH = Cell("mnist", "0.1", "fedsikd", 5, "test_accuracy")
 RIVAL = FIFTH._replace(algo="fedavg")
-PAPER = PaperReport("A paper", (), "dirichlet_alpha", {"FedSiKD": "fedsikd", "FedAvg": "fedavg"}, ())
+PAPER = PaperReport("A paper", (), "dirichlet_alpha", {"FedSiKD": "fedsikd", "FedAvg": "fedavg"}, ".*", ())
 PRINTED = [PrintedValue("VI", FIFTH, 0.7483), PrintedValue("VI", RIVAL, 0.3779)]
 LEAD = Claim("V-C", "FedSiKD leads", "round 5", (Condition(((1, FIFTH), (-1, RIVAL)), "{0} against {1}", above=0),))
 
 
 def test_the_printed_tables_are_all_read():
-    values = read_printed_values(REPORTS["fedsikd"])
+    values = read_printed_values(PAPERS["fedsikd"])
     assert len(values) == 64 + 320
     assert len({value.cell for value in values if value.table != "V"}) == 320
     by_place = {(value.table, value.cell): value.value for value in values}

@@ -70,7 +70,8 @@ def test_a_plan_names_each_layer_and_how():
 @pytest.mark.parametrize(
     ("body", "treatment", "word"),
     [
-        ((layers.Dense(4), layers.BatchNormalization()), BY_DEFAULT, "folded"),
+        ((layers.Conv1D(4, 3), layers.BatchNormalization()), UNSUPPORTED, "right after"),
+        ((layers.Dense(4), layers.BatchNormalization()), BY_DEFAULT, "in float"),
         ((layers.Dense(4, activation="relu"), layers.BatchNormalization()), UNSUPPORTED, "without activation"),
         ((layers.BatchNormalization(),), UNSUPPORTED, "right after"),
         ((layers.LayerNormalization(),), UNSUPPORTED, "BatchNormalization"),

@@ -206,7 +206,7 @@ class _FedSiKD:
         new_state = state._replace(
             round_num=np.int32(state.round_num + 1),
             virtual_time_s=np.float64(virtual_time_s),
-            student=tuple(student),
+            student=tuple(map(np.asarray, student)),
             teachers=teachers,
         )
         return RoundOutput(new_state, metrics)

@@ -1,0 +1,139 @@
+"""Keras models to TFLite files: the one module that uses the TFLite converter.
+
+    float32   as it is
+    float16   weights in float16, computes in float32
+    dynamic   weights in int8, activations rounded as it runs ("dynamic range"); arrays below 1,024 values stay
+    int8      weights and activations in int8, with the activations' ranges taken from representative examples
+    qat_int8  the same with the weights and ranges of quantization-aware training
+
+All but qat_int8 start from the float model, if need be the one inside a quantization-aware model. A file takes one
+preprocessed example, shape (1, *input_shape), as "x" and gives "logits", shape (1, num_classes): with a batch of
+unknown size, the reshaping layers would leave operations behind that find out the size.
+"""
+
+import re
+import tempfile
+from collections.abc import Callable
+
+import numpy as np
+import tensorflow as tf
+
+from models.model_names import EXPORT_FORMATS, EXPORT_IO, ModelError
+from models.model_spec import ModelSpec
+from models.on_device_training import build_training_module
+
+_INTEGER_FORMATS = ("int8", "qat_int8")
+_LOCATION = re.compile(r"^.*?: error: (loc\(.*\): )?")  # of an operation, in the converter's errors
+
+
+def convert_model(
+    spec: ModelSpec,
+    weights: tuple[np.ndarray, ...],
+    export_format: str,
+    io: str = "float32",
+    representative: np.ndarray | None = None,
+) -> bytes:
+    """A TFLite file that maps one preprocessed example to its logits.
+
+    Args:
+      spec: the specification that has these weights, float or quantization-aware (`ModelSpec.of_weights`).
+      weights: in the order of `spec.build().weights`.
+      export_format: one of EXPORT_FORMATS.
+      io: "float32", or "int8" for inputs and outputs in int8, whose scales and zero points stand in the file.
+      representative: for int8 only, examples as stored, shape (n, *input_shape), which set the activations' ranges.
+
+    Raises:
+      ModelError: qat_int8 of a float model, int8 inputs of another format than int8 and qat_int8, int8 without
+        representative examples, weights that are not finite, or a model that the converter refuses.
+    """
+    source, source_weights = find_reference(spec, weights, export_format)
+    if io not in EXPORT_IO:
+        raise ModelError(f"io={io}: expected one of {', '.join(EXPORT_IO)}")
+    if io == "int8" and export_format not in _INTEGER_FORMATS:
+        raise ModelError(f"io=int8 with {export_format}: only {' and '.join(_INTEGER_FORMATS)} compute in integers")
+    if export_format == "int8" and (representative is None or len(representative) == 0):
+        raise ModelError("int8: expected representative examples, got none; take some of a client's training examples")
+
+    def configure(converter: tf.lite.TFLiteConverter) -> None:
+        if export_format != "float32":
+            converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        if export_format == "float16":
+            converter.target_spec.supported_types = [tf.float16]
+        if export_format == "int8":
+            inputs = source.preprocess(representative).numpy()
+            converter.representative_dataset = lambda: ([x[None]] for x in inputs)
+            converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8]
+        if io == "int8":
+            converter.inference_input_type = converter.inference_output_type = tf.int8
+
+    module = _build_inference_module(source, source_weights)
+    return _convert(module, ["serving_default"], configure, f"{export_format} of {source.name}")
+
+
+def find_reference(
+    spec: ModelSpec, weights: tuple[np.ndarray, ...], export_format: str
+) -> tuple[ModelSpec, tuple[np.ndarray, ...]]:
+    """The Keras model that a file of this format is converted from, and should agree with, and its weights.
+
+    Raises:
+      ModelError: an unknown format, or qat_int8 of a float model.
+    """
+    if export_format not in EXPORT_FORMATS:
+        raise ModelError(f"format {export_format}: expected one of {', '.join(EXPORT_FORMATS)}")
+    if export_format == "qat_int8":
+        if spec.quantization is None:
+            raise ModelError(f"qat_int8: {spec.name} is a float model; train it with --quantize=qat, or take int8")
+        return spec, weights
+    if spec.quantization is None:
+        return spec, weights
+    return spec.quantization.float_spec, spec.quantization.strip(weights)
+
+
+def convert_training_module(spec: ModelSpec, weights: tuple[np.ndarray, ...], batch_size: int) -> bytes:
+    """A TFLite file with the signatures train, infer, save and restore of `models.on_device_training`.
+
+    It needs a runtime with the select operators of TensorFlow.
+
+    Args:
+      spec: the specification that has these weights; of a quantization-aware one, the float model inside is taken.
+      weights: in the order of `spec.build().weights`.
+      batch_size: number of examples in one training step.
+
+    Raises:
+      ModelError: a batch size below 1, weights that are not finite, or a model that the converter refuses.
+    """
+
+    def configure(converter: tf.lite.TFLiteConverter) -> None:
+        converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS, tf.lite.OpsSet.SELECT_TF_OPS]
+        converter.experimental_enable_resource_variables = True
+
+    module = build_training_module(spec, weights, batch_size)
+    return _convert(module, ["train", "infer", "save", "restore"], configure, f"on-device training of {spec.name}")
+
+
+def _build_inference_module(spec: ModelSpec, weights: tuple[np.ndarray, ...]) -> tf.Module:
+    model = spec.build()
+    model.set_weights(weights)
+    x = tf.TensorSpec((1, *spec.input_shape), tf.float32, name="x")
+    module = tf.Module()
+    module.weights = model.weights  # not the model itself: Keras would trace each of its layers for a saved model
+    module.serving_default = tf.function(lambda x: {"logits": model(x, training=False)}, input_signature=[x])
+    return module
+
+
+def _convert(
+    module: tf.Module, signatures: list[str], configure: Callable[[tf.lite.TFLiteConverter], None], label: str
+) -> bytes:
+    """The file with these functions of the module, by way of a saved model, which keeps their names."""
+    if not all(np.isfinite(weight.numpy()).all() for weight in module.weights):
+        # The converter gives NaN a number, and the interpreter ends the process over infinite scales.
+        raise ModelError(f"{label}: expected finite weights; the training diverged, take an earlier or another model")
+    with tempfile.TemporaryDirectory(prefix="tflite_export_") as folder:
+        tf.saved_model.save(module, folder, {name: getattr(module, name) for name in signatures})
+        converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=signatures)
+        configure(converter)
+        try:
+            return converter.convert()
+        except Exception as error:  # ConverterError, which has no public name, ValueError, RuntimeError
+            reason = _LOCATION.sub("", (str(error).strip().splitlines() or [type(error).__name__])[0])
+            raise ModelError(f"{label}: the TFLite converter refuses: {reason}") from error

@@ -1,0 +1,240 @@
+"""Each format against the Keras model that it comes from, in TFLite's interpreter; and what is refused."""
+
+import functools
+import logging.handlers
+import tempfile
+import warnings
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from models.catalog import build_model_spec
+from models.model_names import EXPORT_FORMATS, ModelError
+from models.model_spec import ModelSpec
+from models.quantization import build_quantized_spec
+from models.tflite_export import convert_model, convert_training_module, find_reference
+
+NUM_EXAMPLES = 200
+LAYERS = tf.keras.layers
+
+
+def build_batch_norm_model():
+    return tf.keras.Sequential(
+        [
+            tf.keras.Input((8, 8, 1)),
+            LAYERS.Conv2D(8, 3, name="convolution"),
+            LAYERS.BatchNormalization(name="normalization"),
+            LAYERS.ReLU(name="relu"),
+            LAYERS.GlobalAveragePooling2D(name="pooling"),
+            LAYERS.Dense(4, name="logits"),
+        ]
+    )
+
+
+SPECS = {
+    "image_student": build_model_spec("auto", (8, 8, 1), "uint8", 10, scale=1 / 16, offset=-0.25),
+    "sensor_student": build_model_spec("auto", (16, 3), "float32", 6),
+    "batch_norm": ModelSpec("batch_norm", build_batch_norm_model, (8, 8, 1), "uint8", 4, scale=1 / 16),
+}
+# Largest difference of the logits as a share of their range, and smallest top-1 agreement.
+TOLERANCES = {
+    "float32": (1e-5, 1.0),
+    "float16": (0.005, 0.99),
+    "dynamic": (0.03, 0.97),
+    "int8": (0.06, 0.96),
+    "qat_int8": (0.02, 0.98),
+}
+
+
+@functools.cache
+def draw_examples(name):
+    """Stored examples, at random."""
+    generator = np.random.default_rng(0)
+    shape = (NUM_EXAMPLES, *SPECS[name].input_shape)
+    if SPECS[name].input_dtype == "uint8":
+        return generator.integers(0, 17, shape).astype(np.uint8)
+    return generator.normal(size=shape).astype(np.float32)
+
+
+@functools.cache
+def train_ranges(name):
+    """(quantization-aware spec, weights) whose ranges and BatchNorm statistics have followed data."""
+    tf.keras.utils.set_random_seed(0)
+    generator = np.random.default_rng(0)
+    spec = build_quantized_spec(SPECS[name])
+    model = spec.build()
+    for variable in model.weights:
+        if "gamma" in variable.name or "beta" in variable.name:
+            variable.assign(generator.uniform(0.5, 2, variable.shape))
+    step = tf.function(lambda x: model(spec.preprocess(x), training=True))
+    for _ in range(60):
+        step(draw_examples(name))
+    return spec, tuple(model.get_weights())
+
+
+@functools.cache
+def convert(name, export_format, io="float32"):
+    representative = draw_examples(name) if export_format == "int8" else None
+    return convert_model(*train_ranges(name), export_format, io, representative)
+
+
+def run_file(content, x):
+    """Logits of preprocessed examples, through int8 inputs and outputs if the file has them."""
+    interpreter = tf.lite.Interpreter(model_content=content)
+    run = interpreter.get_signature_runner()
+    (input_details,), (output_details,) = run.get_input_details().values(), run.get_output_details().values()
+    if input_details["dtype"] == np.int8:
+        scale, zero_point = input_details["quantization"]
+        x = np.clip(np.round(x / scale + zero_point), -128, 127).astype(np.int8)
+    logits = np.concatenate([run(x=example[None])["logits"] for example in x])
+    if output_details["dtype"] == np.int8:
+        scale, zero_point = output_details["quantization"]
+        logits = (logits.astype(np.float32) - zero_point) * np.float32(scale)
+    return logits
+
+
+def run_keras(spec, weights, x):
+    model = spec.build()
+    model.set_weights(weights)
+    return model(spec.preprocess(x), training=False).numpy()
+
+
+def list_operations(content):
+    without_delegates = tf.lite.experimental.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    interpreter = tf.lite.Interpreter(model_content=content, experimental_op_resolver_type=without_delegates)
+    return [operation["op_name"] for operation in interpreter._get_ops_details()]
+
+
+def list_folders(path):
+    """TensorFlow's generated source files lie beside them until the process ends."""
+    return [inner.name for inner in path.iterdir() if inner.is_dir()]
+
+
+def check_agreement(name, export_format, io="float32"):
+    spec, weights = find_reference(*train_ranges(name), export_format)
+    x = draw_examples(name)
+    ours, keras = run_file(convert(name, export_format, io), spec.preprocess(x).numpy()), run_keras(spec, weights, x)
+    largest, agreement = TOLERANCES[export_format]
+    assert np.abs(ours - keras).max() <= largest * np.ptp(keras)
+    assert np.mean(ours.argmax(1) == keras.argmax(1)) >= agreement
+
+
+@pytest.mark.parametrize("export_format", EXPORT_FORMATS)
+@pytest.mark.parametrize("name", SPECS)
+def test_agrees_with_keras(name, export_format):
+    check_agreement(name, export_format)
+
+
+@pytest.mark.parametrize("export_format", ["int8", "qat_int8"])
+@pytest.mark.parametrize("name", SPECS)
+def test_integers_in_and_out(name, export_format):
+    check_agreement(name, export_format, io="int8")
+    interpreter = tf.lite.Interpreter(model_content=convert(name, export_format, "int8"))
+    (input_details,), (output_details,) = interpreter.get_input_details(), interpreter.get_output_details()
+    assert input_details["dtype"] == output_details["dtype"] == np.int8
+    assert not {"QUANTIZE", "DEQUANTIZE"} & set(list_operations(convert(name, export_format, "int8")))
+
+
+@pytest.mark.parametrize("export_format", EXPORT_FORMATS)
+def test_interface(export_format):
+    run = tf.lite.Interpreter(model_content=convert("image_student", export_format)).get_signature_runner()
+    (x,), (logits,) = run.get_input_details().items(), run.get_output_details().items()
+    assert (x[0], x[1]["dtype"], tuple(x[1]["shape"])) == ("x", np.float32, (1, 8, 8, 1))
+    assert (logits[0], logits[1]["dtype"], tuple(logits[1]["shape"])) == ("logits", np.float32, (1, 10))
+
+
+@pytest.mark.parametrize("name", ["image_student", "sensor_student"])
+def test_order_of_sizes(name):
+    size = {export_format: len(convert(name, export_format)) for export_format in EXPORT_FORMATS}
+    assert 0.49 * size["float32"] < size["float16"] < 0.6 * size["float32"]
+    for export_format in ("dynamic", "int8", "qat_int8"):
+        assert size[export_format] < 0.4 * size["float32"]
+
+
+@pytest.mark.parametrize("export_format", ["float32", "int8", "qat_int8"])
+def test_batch_norm_is_folded(export_format):
+    """Nothing of it is left, a MUL or an ADD; what is left computes on the integers of the rest."""
+    operations = list_operations(convert("batch_norm", export_format))
+    assert operations[-1 - (export_format != "float32")] == "FULLY_CONNECTED"
+    assert set(operations) - {"QUANTIZE", "DEQUANTIZE"} == {"CONV_2D", "MEAN", "FULLY_CONNECTED"}
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_no_operation_is_about_shapes(name):
+    assert not {"SHAPE", "PACK", "STRIDED_SLICE"} & set(list_operations(convert(name, "float32")))
+
+
+@pytest.mark.parametrize("export_format", ["float32", "int8"])
+def test_float_formats_start_from_the_float_model(export_format):
+    """With ranges of no use the fake-quant model is far from the float one, which these formats keep to."""
+    spec = build_quantized_spec(SPECS["image_student"])
+    tf.keras.utils.set_random_seed(0)
+    weights = tuple(spec.build().get_weights())
+    x = draw_examples("image_student")
+    float_spec, float_weights = find_reference(spec, weights, export_format)
+    assert float_spec is SPECS["image_student"]
+    keras, fake_quant = run_keras(float_spec, float_weights, x), run_keras(spec, weights, x)
+    assert np.abs(fake_quant - keras).max() > 0.2 * np.ptp(keras)
+    content = convert_model(spec, weights, export_format, representative=x)
+    ours = run_file(content, spec.preprocess(x).numpy())
+    assert np.abs(ours - keras).max() < 0.06 * np.ptp(keras)
+
+
+def test_reference():
+    spec, weights = train_ranges("image_student")
+    assert find_reference(spec, weights, "qat_int8") == (spec, weights)
+    float_spec, float_weights = find_reference(spec, weights, "int8")
+    assert find_reference(float_spec, float_weights, "int8") == (float_spec, float_weights)
+
+
+def check_error(message, *arguments, **options):
+    with pytest.raises(ModelError, match=message) as error:
+        convert_model(*arguments, **options)
+    assert "\n" not in str(error.value)
+
+
+def test_bad_requests():
+    quantized, weights = train_ranges("image_student")
+    float_model = find_reference(quantized, weights, "float32")
+    check_error("qat_int8: image_student is a float model; train it with --quantize=qat", *float_model, "qat_int8")
+    for export_format in ("float32", "float16", "dynamic"):
+        check_error(f"io=int8 with {export_format}: only int8 and qat_int8", quantized, weights, export_format, "int8")
+    check_error("int8: expected representative examples, got none", quantized, weights, "int8")
+    check_error(
+        "expected representative examples", quantized, weights, "int8", representative=np.zeros((0, 8, 8, 1), np.uint8)
+    )
+    check_error("format int4: expected one of float32, float16", quantized, weights, "int4")
+    check_error("io=uint8: expected one of float32, int8", quantized, weights, "int8", "uint8")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_weights_that_are_not_finite(value):
+    """int8 would make a number of NaN, and infinity end the process of the interpreter."""
+    spec, weights = find_reference(*train_ranges("image_student"), "float32")
+    broken = (np.full_like(weights[0], value), *weights[1:])
+    check_error("float32 of image_student: expected finite weights", spec, broken, "float32")
+    with pytest.raises(ModelError, match="on-device training of image_student: expected finite weights"):
+        convert_training_module(spec, broken, 4)
+
+
+def test_an_operation_that_the_converter_lacks(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    layer = LAYERS.Lambda(lambda x: tf.math.betainc(x, x, x))
+    spec = ModelSpec("own", lambda: tf.keras.Sequential([tf.keras.Input((4,)), layer]), (4,), "float32", 4)
+    refusal = "of own: the TFLite converter refuses: 'tf.Betainc' op is neither a custom op nor a flex op$"
+    check_error(f"float32 {refusal}", spec, (), "float32")
+    assert list_folders(tmp_path) == []
+
+
+def test_nothing_is_printed_or_left_behind(tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    records = logging.handlers.BufferingHandler(1000)
+    tf.get_logger().addHandler(records)
+    with warnings.catch_warnings(record=True) as shown:
+        convert_model(*train_ranges("image_student"), "qat_int8")
+    tf.get_logger().removeHandler(records)
+    assert not shown
+    assert not records.buffer
+    assert capfd.readouterr().out == ""
+    assert list_folders(tmp_path) == []
