@@ -1,13 +1,15 @@
 # make train   FedSiKD on real handwritten digits, a minute or two on 2 cores; flags go into ARGS, as in
 #              make train ARGS="--rounds=5 --seed=1"
 # make test    lint, format check and tests; make test-slow for the longer ones
+# make test-litert   exports a run and checks the files with LiteRT, in .venv-litert; RUN_DIR=<folder> names the run
 # All of them set up .venv first if need be. PYTHON=<path> names the Python 3.11 to make it with.
 
 ARGS =
 PYTHON =
+RUN_DIR ?=
 RUN = .venv/bin/python -m
 
-.PHONY: train test test-slow setup lock clean
+.PHONY: train test test-slow test-litert setup lock clean
 
 train: setup
 	@$(RUN) launch.train --algo=fedsikd $(ARGS)
@@ -20,19 +22,23 @@ test: setup
 test-slow: setup
 	@$(RUN) pytest -m slow $(ARGS)
 
+test-litert: setup
+	@sh ./tests/litert/check.sh "$(RUN_DIR)"
+
 setup:
 	@PYTHON="$(PYTHON)" sh ./setup.sh
 
-# Resolves setup.py anew into requirements.lock, which needs a network.
+# Resolves setup.py anew into requirements.lock, and the runtime of test-litert likewise, which needs a network.
 lock:
 	@set -e; tools=$$(mktemp -d); trap 'rm -rf "$$tools"' EXIT; \
 	$(or $(PYTHON),python3) -m venv "$$tools"; \
 	"$$tools/bin/python" -m pip install --quiet uv; \
-	"$$tools/bin/uv" pip compile --quiet --override overrides.txt --generate-hashes --python-version 3.11 \
-	    --python-platform x86_64-manylinux_2_31 --extra dev --no-emit-index-url --no-header \
-	    --output-file requirements.lock setup.py
+	compile="$$tools/bin/uv pip compile --quiet --generate-hashes --python-version 3.11 \
+	    --python-platform x86_64-manylinux_2_31 --no-emit-index-url --no-header"; \
+	$$compile --override overrides.txt --extra dev --output-file requirements.lock setup.py; \
+	$$compile --output-file requirements-litert.lock requirements-litert.in
 
-# What can be made again in seconds; .venv and runs/ stay.
+# What can be made again in seconds; .venv, .venv-litert and runs/ stay.
 clean:
 	@rm -rf build .pytest_cache .ruff_cache .hypothesis
-	@find . -path ./.venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find . -path './.venv*' -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,4 +1,4 @@
-"""What a person runs: train, evaluate, sweep, report, benchmark, doctor.
+"""What a person runs: train, evaluate, export, sweep, report, benchmark, doctor.
 
 Another Python than the project's answers in one line; this is why the package imports something from the standard
 library.

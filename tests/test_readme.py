@@ -36,6 +36,7 @@ PATH = re.compile(r"(datasets|models|tff_algos|launch|tests)/[\w./-]*")
 PARSERS = {
     "launch.sweep": "parse_tasks",
     "launch.report": "parse_request",
+    "launch.export": "parse_request",
     "launch.benchmark": "parse_options",
     "launch.doctor": "parse_request",
 }
@@ -102,7 +103,7 @@ def test_own_data_and_own_model_train(tmp_path):
 
 def test_there_are_commands():
     assert {command.split()[2] for command in COMMANDS} == {
-        f"launch.{name}" for name in ("train", "sweep", "report", "evaluate", "benchmark", "doctor")
+        f"launch.{name}" for name in ("train", "sweep", "report", "evaluate", "export", "benchmark", "doctor")
     }
 
 

@@ -1,9 +1,9 @@
-"""A fixture that writes run folders with made-up numbers, for the tests of reports, sweeps and plots."""
+"""Fixtures that write run folders without training: with made-up numbers, or with models as they start."""
 
 import pytest
 
-from launch.experiment_config import flag_values
-from launch.run_folder import write_json, write_table
+from launch.experiment_config import build_experiment_config, flag_values
+from launch.run_folder import describe_data, write_json, write_table
 from launch.run_records import EXPERIMENTS, resolve_flagfile
 
 
@@ -31,6 +31,35 @@ def write_run():
         write_table(run_dir / "metrics.csv", list(rows[0]), [[str(value) for value in row.values()] for row in rows])
         if is_finished:
             write_json(run_dir / "summary.json", {"rounds": rounds, "final": {"test_accuracy": reached}})
+        return run_dir
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def write_finished_run():
+    """(run folder, **flags) -> the run folder, finished, on digits, with the models as they start.
+
+    `clients.csv` gives every client the model `global`; FedSiKD has one teacher, `teacher_0`.
+    """
+
+    def write(run_dir, **flags):
+        from launch.federation import build_spec, load_federated_data
+        from models.saved_models import save_model
+
+        shards = str(run_dir.parent / "shards")
+        config = build_experiment_config({"num_clients": 3, "rounds": 1, "shard_dir": shards, **flags})
+        data = load_federated_data(config)
+        described = describe_data(data)
+        spec = build_spec(config, described)
+        models = {"global": spec} | ({"teacher_0": spec.teacher} if config.algo == "fedsikd" else {})
+        for name, model_spec in models.items():
+            save_model(model_spec, tuple(model_spec.build().get_weights()), run_dir / "models" / name)
+        write_json(run_dir / "config.json", {"flags": flag_values(config), "data": described})
+        own = {"teachers_test_accuracy": {"teacher_0": 0.1}} if "teacher_0" in models else {}
+        write_json(run_dir / "summary.json", {"rounds": config.rounds, config.algo: own})
+        clients = [[client.name, str(client.num_train), "global"] for client in data.clients]
+        write_table(run_dir / "clients.csv", ["client", "num_train", "model"], clients)
         return run_dir
 
     return write

@@ -1,0 +1,141 @@
+"""`python -m launch.export --run_dir=...` makes TFLite files of a finished run's models, and measures them.
+
+Writes into the run's `export/`: a .tflite file for each model and format, a JSON beside each, `labels.txt` and a
+report. Exit codes: 0 done, 1 a file could not be written, 2 the request was wrong, 130 stopped by Ctrl-C.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from absl import flags as absl_flags
+
+from launch.command_line import format_command_help, parse_command, run_main
+from launch.export_plan import (
+    ALL_MODELS,
+    INTEGER_FORMATS,
+    ModelExport,
+    check_representative_client,
+    open_export_folder,
+    plan_exports,
+)
+from launch.export_report import format_summary
+from launch.finished_run import FinishedRun, read_finished_run
+from launch.flags import FlagError
+from launch.runtime import quiet_tensorflow
+from models.model_names import EXPORT_FORMATS, EXPORT_IO
+
+USAGE = "python -m launch.export --run_dir=<folder> [--model=<name>] [--formats=<format,...>] [--flag=value ...]"
+
+
+class Request(NamedTuple):
+    """What is asked for, flag by flag; `formats` is empty for all that apply."""
+
+    run_dir: str
+    data_dir: str
+    model: str
+    formats: tuple[str, ...]
+    io: str
+    representative_client: str
+    representative_examples: int
+    on_device_training: bool
+    save_test_set: bool
+
+
+def define_flags() -> absl_flags.FlagValues:
+    """The flags of this command."""
+    values = absl_flags.FlagValues()
+    absl_flags.DEFINE_string("run_dir", "", "Folder of a finished run.", flag_values=values)
+    absl_flags.DEFINE_string(
+        "model", ALL_MODELS, "A saved model of the run, or a client for the model it uses; all: all but teachers.",
+        flag_values=values,
+    )  # fmt: skip
+    absl_flags.DEFINE_list(
+        "formats", [], f"Some of {', '.join(EXPORT_FORMATS)}; empty: all that apply.", flag_values=values
+    )
+    absl_flags.DEFINE_enum(
+        "io", "float32", list(EXPORT_IO), "Inputs and outputs of int8 and qat_int8.", flag_values=values
+    )
+    absl_flags.DEFINE_string(
+        "data_dir", "", "Where the data set's files lie now; empty: where the run found them.", flag_values=values
+    )
+    absl_flags.DEFINE_string(
+        "representative_client", "",
+        "Client whose train split sets the ranges of int8; empty: the model's user with most examples.",
+        flag_values=values,
+    )  # fmt: skip
+    absl_flags.DEFINE_integer(
+        "representative_examples", 200, "How many of its examples at most.", lower_bound=1, flag_values=values
+    )
+    absl_flags.DEFINE_bool(
+        "on_device_training", False, "Write each model for training on the phone, too.", flag_values=values
+    )
+    absl_flags.DEFINE_bool(
+        "save_test_set", False, "Write the test set with each file's predictions, too.", flag_values=values
+    )
+    return values
+
+
+def parse_request(argv: Sequence[str]) -> Request:
+    """Reads the command line, without the program's name. Raises FlagError."""
+    values = define_flags()
+    if parse_command(values, argv):
+        raise FlagError("nothing is expected after --")
+    if not values.run_dir:
+        raise FlagError("--run_dir is missing: expected the folder of a finished run, such as runs/fedavg_digits_001")
+    request = Request(**{name: values[name].value for name in Request._fields})
+    request = request._replace(formats=tuple(request.formats))
+    _check_formats(request, is_given=lambda name: bool(values[name].present))
+    return request
+
+
+def _check_formats(request: Request, is_given) -> None:
+    unknown = [name for name in request.formats if name not in EXPORT_FORMATS]
+    if unknown:
+        raise FlagError(f"--formats={','.join(request.formats)}: expected some of {', '.join(EXPORT_FORMATS)}")
+    if not request.formats:
+        return
+    if request.io == "int8" and not set(request.formats) & set(INTEGER_FORMATS):
+        raise FlagError(f"--io=int8: only {' and '.join(INTEGER_FORMATS)} have that; add one to --formats")
+    for name in ("representative_client", "representative_examples"):
+        if is_given(name) and "int8" not in request.formats:
+            raise FlagError(f"--{name}: does nothing without int8; leave it out, or add int8 to --formats")
+
+
+def export_run(run: FinishedRun, exports: Sequence[ModelExport], request: Request) -> list[str]:
+    """Writes the files of these models into the run's `export/`, all or none, and returns a summary in lines.
+
+    Raises:
+      DatasetError: the data cannot be read, or are not those of the run.
+      ModelError: a saved model cannot be read, or cannot be converted.
+      RunFolderError: the run's folder cannot be written.
+    """
+    data = run.load_data()
+    with open_export_folder(run) as folder, quiet_tensorflow(str(run.path / "worker.log")):
+        from launch.export_models import ExportJob, export_models
+
+        job = ExportJob(
+            run, data, request.io, request.representative_client, request.representative_examples,
+            request.on_device_training, request.save_test_set, folder,
+        )  # fmt: skip
+        report = export_models(job, exports)
+    return [*format_summary(report.files), *(f"{name}  {size:,}" for name, size in report.training_files.items())]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line `argv` (by default this program's) and returns the exit code."""
+    return run_main(_run, lambda: format_command_help(USAGE, define_flags()), argv)
+
+
+def _run(arguments: Sequence[str]) -> None:
+    request = parse_request(arguments)
+    run = read_finished_run(request.run_dir, request.data_dir)
+    exports = plan_exports(run, request.model, request.formats)
+    check_representative_client(run, request.representative_client)
+    summary = export_run(run, exports, request)
+    print("\n".join(summary))
+    print(f"report   {run.path / 'export' / 'report.md'}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

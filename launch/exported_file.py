@@ -1,0 +1,128 @@
+"""A TFLite file run on this machine: its inputs and outputs, its logits, its latency, its operators."""
+
+import collections
+import os
+import time
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+WARM_UP_RUNS = 20
+TIMED_RUNS = 200
+
+
+class TensorForm(NamedTuple):
+    """The form of an input or output.
+
+    Attributes:
+      shape: with the batch axis, which is 1.
+      dtype: "float32" or "int8".
+      scale: of int8, real value = (stored - zero_point) * scale; None of float32.
+      zero_point: of int8; None of float32.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    scale: float | None
+    zero_point: int | None
+
+
+class Latency(NamedTuple):
+    """How long one example takes, in milliseconds: the median and the 95th percentile over `TIMED_RUNS`."""
+
+    median_ms: float
+    p95_ms: float
+
+
+class ExportedFile:
+    """A TFLite file with one input and one output, ready to run.
+
+    Attributes:
+      input: the form of its input, a preprocessed example.
+      output: the form of its output, the logits.
+    """
+
+    def __init__(self, content: bytes, num_threads: int = 1):
+        self._interpreter = tf.lite.Interpreter(model_content=content, num_threads=num_threads)
+        self._interpreter.allocate_tensors()
+        [self._input], [self._output] = self._interpreter.get_input_details(), self._interpreter.get_output_details()
+        self.input, self.output = _describe_tensor(self._input), _describe_tensor(self._output)
+
+    def compute_logits(self, x: np.ndarray) -> np.ndarray:
+        """Preprocessed examples, float32 (n, *input_shape), to logits, float32 (n, num_classes), one by one."""
+        logits = np.empty((len(x), self.output.shape[1]), np.float32)
+        for row, example in zip(logits, quantize(x, self.input), strict=True):
+            self._interpreter.set_tensor(self._input["index"], example[None])
+            self._interpreter.invoke()
+            row[:] = dequantize(self._interpreter.get_tensor(self._output["index"])[0], self.output)
+        return logits
+
+    def measure_latency(self, example: np.ndarray) -> Latency:
+        """Times one preprocessed example, float32 (*input_shape), after warm-up; it varies from run to run."""
+        self._interpreter.set_tensor(self._input["index"], quantize(example[None], self.input))
+        seconds = []
+        for _ in range(WARM_UP_RUNS + TIMED_RUNS):
+            start_s = time.perf_counter()
+            self._interpreter.invoke()
+            seconds.append(time.perf_counter() - start_s)
+        median_s, p95_s = np.percentile(seconds[WARM_UP_RUNS:], [50, 95])
+        return Latency(1000 * median_s, 1000 * p95_s)
+
+
+def _describe_tensor(details: dict) -> TensorForm:
+    scale, zero_point = details["quantization"]
+    is_quantized = details["dtype"] != np.float32
+    shape = tuple(int(size) for size in details["shape"])
+    dtype = np.dtype(details["dtype"]).name
+    return TensorForm(shape, dtype, float(scale) if is_quantized else None, int(zero_point) if is_quantized else None)
+
+
+def quantize(values: np.ndarray, form: TensorForm) -> np.ndarray:
+    """Real values, float32, as a tensor of this form stores them, rounded and cut off at its ends."""
+    if form.scale is None:
+        return values
+    limits = np.iinfo(form.dtype)
+    return np.clip(np.rint(values / np.float32(form.scale)) + form.zero_point, limits.min, limits.max).astype(
+        form.dtype
+    )
+
+
+def dequantize(stored: np.ndarray, form: TensorForm) -> np.ndarray:
+    """The inverse of `quantize`, as float32."""
+    if form.scale is None:
+        return stored
+    return (stored.astype(np.float32) - form.zero_point) * np.float32(form.scale)
+
+
+def list_operators(content: bytes) -> dict[str, int]:
+    """How often each operator occurs in a file, as it stands there and not as a delegate would run it."""
+    without_delegates = tf.lite.experimental.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    interpreter = tf.lite.Interpreter(model_content=content, experimental_op_resolver_type=without_delegates)
+    names = [operation["op_name"] for operation in interpreter._get_ops_details()]  # no public way gives them
+    return dict(sorted(collections.Counter(names).items()))
+
+
+def describe_signatures(content: bytes) -> dict[str, dict[str, dict[str, dict]]]:
+    """The inputs and outputs of each signature of a file: {signature: {"inputs": {name: {"shape", "dtype"}}, ...}}."""
+    interpreter = tf.lite.Interpreter(model_content=content)
+
+    def describe(tensors: dict[str, dict]) -> dict[str, dict]:
+        forms = sorted(tensors.items())
+        return {name: {"shape": form["shape"].tolist(), "dtype": _name_dtype(form["dtype"])} for name, form in forms}
+
+    described = {}
+    for name in sorted(interpreter.get_signature_list()):
+        runner = interpreter.get_signature_runner(name)
+        inputs, outputs = runner.get_input_details(), runner.get_output_details()
+        described[name] = {"inputs": describe(inputs), "outputs": describe(outputs)}
+    return described
+
+
+def _name_dtype(dtype: type) -> str:
+    return "string" if dtype in (np.bytes_, np.str_, object) else np.dtype(dtype).name
+
+
+def count_threads() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0))

@@ -1,0 +1,223 @@
+"""The export command: a run's files and report, and its one-line errors."""
+
+import csv
+import hashlib
+import json
+import time
+
+import numpy as np
+import pytest
+
+from launch import export
+from launch.exported_file import ExportedFile
+from launch.run_folder import write_json
+from models.model_names import EXPORT_FORMATS, ModelError
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short_timing():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("launch.exported_file.TIMED_RUNS", 5)
+        yield
+
+
+@pytest.fixture(scope="module")
+def student_run(tmp_path_factory, write_finished_run):
+    """A quantization-aware FedSiKD run of perceptrons that was not trained."""
+    run_dir = tmp_path_factory.mktemp("student") / "run"
+    return write_finished_run(run_dir, algo="fedsikd", model="perceptron", quantize="qat")
+
+
+@pytest.fixture(scope="module")
+def exported(student_run):
+    """Its export folder, with everything that can be asked for."""
+    arguments = [f"--run_dir={student_run}", "--on_device_training", "--save_test_set"]
+    assert export.main([*arguments, "--representative_client=client_1", "--representative_examples=7"]) == 0
+    return student_run / "export"
+
+
+def read_rows(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_every_format_is_written_with_its_json(exported):
+    files = [f"global.{name}" for name in (*EXPORT_FORMATS, "training")]
+    written = {path.name for path in exported.iterdir()}
+    assert written == {
+        *(f"{name}.tflite" for name in files),
+        *(f"{name}.json" for name in files),
+        *("labels.txt", "report.md", "report.csv", "report_clients.csv", "report_teachers.csv", "test_set.npz"),
+    }
+    assert (exported / "labels.txt").read_text().split() == list("0123456789")
+
+
+def test_json_says_what_a_phone_needs(exported):
+    description = json.loads((exported / "global.int8.json").read_text())
+    content = (exported / "global.int8.tflite").read_bytes()
+    assert description["sha256"] == hashlib.sha256(content).hexdigest()
+    assert description["size_bytes"] == len(content)
+    assert description["input"] == {"shape": [1, 8, 8, 1], "dtype": "float32", "scale": None, "zero_point": None}
+    assert description["output"]["shape"] == [1, 10]
+    assert description["preprocessing"] == {
+        "formula": "float32(x) * scale + offset",
+        "scale": 1 / 16,
+        "offset": 0.0,
+        "stored_dtype": "uint8",
+    }
+    assert (description["representative_client"], description["representative_examples"]) == ("client_1", 7)
+    told = [description[name] for name in ("dataset", "algorithm", "round", "source_model", "format")]
+    assert told == ["digits", "fedsikd", 1, "global", "int8"]
+    assert json.loads((exported / "global.dynamic.json").read_text())["representative_client"] is None
+
+
+def test_json_of_the_training_file_has_its_signatures(exported):
+    description = json.loads((exported / "global.training.json").read_text())
+    assert list(description["signatures"]) == ["infer", "restore", "save", "train"]
+    batch_size = description["batch_size"]
+    assert description["signatures"]["train"]["inputs"]["x"]["shape"] == [batch_size, 8, 8, 1]
+
+
+def test_report_agrees_with_the_files(exported):
+    rows = {row["format"]: row for row in read_rows(exported / "report.csv")}
+    assert list(rows) == list(EXPORT_FORMATS)
+    with np.load(exported / "test_set.npz") as test_set:
+        x, y, predictions = test_set["x"], test_set["y"], test_set["global.qat_int8.tflite"]
+    logits = ExportedFile((exported / "global.qat_int8.tflite").read_bytes()).compute_logits(
+        x.astype(np.float32) / np.float32(16)
+    )
+    np.testing.assert_array_equal(logits.argmax(axis=1), predictions)
+    assert float(rows["qat_int8"]["test_accuracy"]) == pytest.approx(np.mean(predictions == y), abs=1e-6)
+    assert float(rows["float32"]["top1_agreement"]) == 1
+    assert float(rows["float32"]["largest_logit_difference"]) < 1e-4
+    assert float(rows["float16"]["largest_logit_difference"]) < 0.05
+    assert all(float(row["top1_agreement"]) > 0.85 for row in rows.values())
+    assert rows["int8"]["keras_test_accuracy"] == rows["float32"]["keras_test_accuracy"]
+    assert float(rows["int8"]["share_of_float32"]) < 0.5
+
+
+def test_clients_are_measured_on_their_own_splits(exported, student_run):
+    rows = [row for row in read_rows(exported / "report_clients.csv") if row["file"] == "global.float32.tflite"]
+    assert [row["client"] for row in rows] == ["client_0", "client_1", "client_2"]
+    mean = np.mean([float(row["test_accuracy"]) for row in rows])
+    [row] = [row for row in read_rows(exported / "report.csv") if row["format"] == "float32"]
+    assert float(row["client_test_accuracy"]) == pytest.approx(mean, abs=1e-5)
+    assert row["num_clients"] == "3"
+
+
+def test_student_stands_beside_its_teacher(exported):
+    teacher, *students = read_rows(exported / "report_teachers.csv")
+    assert (teacher["model"], teacher["format"]) == ("teacher_0", "float32")
+    assert [row["format"] for row in students] == list(EXPORT_FORMATS)
+    for row in students:
+        assert int(teacher["parameters"]) > int(row["parameters"])
+        ratio = int(teacher["size_bytes"]) / int(row["size_bytes"])
+        assert float(row["times_smaller"]) == pytest.approx(ratio, rel=1e-5)
+
+
+def test_a_teacher_and_a_clients_model_with_integer_inputs(student_run, exported, capsys):
+    before = (exported / "global.int8.tflite").read_bytes()
+    assert export.main([f"--run_dir={student_run}", "--model=teacher_0", "--formats=float16"]) == 0
+    assert not read_rows(exported / "report_clients.csv")
+    capsys.readouterr()
+    assert export.main([f"--run_dir={student_run}", "--model=client_2", "--formats=int8", "--io=int8"]) == 0
+    [row] = read_rows(exported / "report.csv")
+    assert (row["file"], row["input_dtype"], row["num_clients"]) == ("client_2.int8.tflite", "int8", "1")
+    assert (row["model"], row["representative_client"]) == ("client_2", "client_2")
+    description = json.loads((exported / "client_2.int8.json").read_text())
+    assert description["source_model"] == "global"
+    assert description["input"]["scale"] == pytest.approx(1 / 255, rel=0.1)
+    assert (exported / "global.int8.tflite").read_bytes() == before
+    out = capsys.readouterr().out.splitlines()
+    assert out[-1] == f"report   {exported / 'report.md'}"
+    assert out[-2].startswith("client_2.int8.tflite")
+
+
+@pytest.mark.parametrize(
+    ("error", "exit_code", "expected"),
+    [
+        (ModelError("int8: the TFLite converter refuses: no such layer"), 2, "error: int8: the TFLite converter"),
+        (KeyboardInterrupt(), 130, "stopped"),
+        (OSError(28, "No space left on device"), 1, "error: No space left on device"),
+    ],
+)
+def test_what_stops_in_the_midst_leaves_nothing(student_run, exported, monkeypatch, capfd, error, exit_code, expected):
+    from launch import export_models
+
+    def convert(spec, weights, export_format, *options):
+        if export_format == "int8":
+            raise error
+        return convert_before(spec, weights, export_format, *options)
+
+    convert_before = export_models.convert_model
+    monkeypatch.setattr(export_models, "convert_model", convert)
+    before = {path: path.read_bytes() for path in exported.iterdir()}
+    assert export.main([f"--run_dir={student_run}", "--formats=float32,int8"]) == exit_code
+    message = capfd.readouterr().err
+    assert message.startswith(expected) and message.count("\n") == 1
+    assert {path: path.read_bytes() for path in exported.iterdir()} == before
+    assert not list(student_run.glob(".*export"))
+
+
+def test_a_damaged_model_is_one_line(tmp_path, write_finished_run, capfd):
+    run_dir = write_finished_run(tmp_path / "run", algo="fedavg", model="perceptron")
+    (run_dir / "models" / "global" / "model.keras").write_text("")
+    assert export.main([f"--run_dir={run_dir}"]) == 2
+    message = capfd.readouterr().err
+    assert "damaged, not a Keras file" in message and message.count("\n") == 1
+    assert not (run_dir / "export").exists()
+
+
+@pytest.fixture
+def stored_run(write_run, tmp_path):
+    """A finished float run with a model file, but without data."""
+    run_dir = write_run(tmp_path, "fedavg_mnist_alpha0.1", 0, 2)
+    config = json.loads((run_dir / "config.json").read_text())
+    data = {"input_shape": [2], "input_dtype": "uint8", "scale": 1.0, "offset": 0.0, "class_names": ["a", "b"]}
+    write_json(run_dir / "config.json", {**config, "data": data})
+    write_json(run_dir / "summary.json", {"rounds": 2, "fedavg": {}})
+    (run_dir / "clients.csv").write_text("client,model\nclient_0,global\n")
+    (run_dir / "models" / "global").mkdir(parents=True)
+    (run_dir / "models" / "global" / "model.keras").touch()
+    return run_dir
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--model=local"], "--model=local: expected all, or a shared model (global), or a client (client_0)"),
+        (["--formats=int8,int4"], "--formats=int8,int4: expected some of float32, float16, dynamic, int8, qat_int8"),
+        (["--formats=qat_int8"], "the run's models are float; train with --quantize=qat, or take int8"),
+        (["--io=int16"], "--io=int16: expected one of float32, int8"),
+        (["--io=int8", "--formats=float32,dynamic"], "--io=int8: only int8 and qat_int8 have that"),
+        (["--representative_client=client_9"], "--representative_client=client_9: no such client; expected one of"),
+        (["--representative_client=client_0", "--formats=float32"], "does nothing without int8"),
+        (["--representative_examples=0"], "--representative_examples=0"),
+        (["--format=int8"], "did you mean --formats"),
+    ],
+)
+def test_a_bad_request_is_one_line_at_once(stored_run, arguments, message, capsys):
+    before = sorted(stored_run.rglob("*"))
+    start_s = time.monotonic()
+    assert export.main([f"--run_dir={stored_run}", *arguments]) == 2
+    assert time.monotonic() - start_s < 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert sorted(stored_run.rglob("*")) == before
+
+
+def test_a_run_that_cannot_be_exported_is_one_line(stored_run, capsys):
+    (stored_run / "models" / "global" / "model.keras").unlink()
+    assert export.main([f"--run_dir={stored_run}"]) == 2
+    assert "its saved models are gone" in capsys.readouterr().err
+    (stored_run / "summary.json").unlink()
+    assert export.main([f"--run_dir={stored_run}"]) == 2
+    assert "the run is not finished" in capsys.readouterr().err
+    assert export.main([]) == 2
+    assert "--run_dir is missing" in capsys.readouterr().err
+
+
+def test_help(capsys):
+    assert export.main(["--help"]) == 0
+    assert "--representative_client" in capsys.readouterr().out
