@@ -31,8 +31,14 @@ HAR_FORMATS = {
     "statistics": ExampleFormat((561, 1), "float32", _ACTIVITY_NAMES, Preprocessing(feature_range=(-1.0, 1.0))),
     "inertial": ExampleFormat((128, 9), "float32", _ACTIVITY_NAMES, Preprocessing()),
 }
+BUILDING_FORMAT = ExampleFormat((8,), "float32", ("empty", "low", "medium", "high"), Preprocessing())
+OCCUPANCY_FORMATS = {
+    features: ExampleFormat((num_features,), "float32", ("empty", "occupied"), Preprocessing())
+    for features, num_features in (("temperature_humidity", 2), ("all", 5))
+}
 SMOKE_SIZES = 600, 120  # train and test examples
 HAR_SMOKE_SIZES = 150, 30  # fewer, since its models have millions of parameters
+SMOKE_CLIENTS = 3  # of the smoke arrays that stand for data with natural clients; HAR has its people
 HAR_TRAIN_SUBJECTS = (1, 3, 5, 6, 7, 8, 11, 14, 15, 16, 17, 19, 21, 22, 23, 25, 26, 27, 28, 29, 30)
 
 
@@ -42,7 +48,8 @@ class ArrayDataset:
 
     Attributes:
       name: for example "mnist".
-      train_x: uint8 or float32, shape (examples, ..., channels): images (H, W, C), sequences (steps, C).
+      train_x: uint8 or float32, shape (examples, ..., channels): images (H, W, C), sequences (steps, C); or features,
+        float32, shape (examples, features).
       train_y: int32 labels 0..C-1, shape (examples,).
       test_x: the global test set, dtype and example shape as `train_x`.
       test_y: its labels.
@@ -51,6 +58,7 @@ class ArrayDataset:
       train_clients: int64 position in `client_names` of each train example's natural client; None if there is none.
       client_names: names of the natural clients, or None.
       source_digest: SHA-256 (hex) of everything above, the identity of the data in the shard cache.
+      num_dropped: examples that the loader left out because a reading was missing.
 
     Raises:
       DatasetError: shapes, dtypes or labels do not fit, a value is not finite, or a part is empty.
@@ -66,6 +74,7 @@ class ArrayDataset:
     train_clients: np.ndarray | None
     client_names: tuple[str, ...] | None
     source_digest: str
+    num_dropped: int = 0
 
     def __post_init__(self):
         if len(self.class_names) < 2:
@@ -82,8 +91,10 @@ class ArrayDataset:
 
 def _check_part(dataset: ArrayDataset, part: str, x: np.ndarray, y: np.ndarray) -> None:
     where = f"{dataset.name}, {part} part"
-    if x.dtype not in (np.uint8, np.float32) or x.ndim < 3:
-        raise DatasetError(f"{where}: x is {x.dtype} {x.shape}, expected uint8 or float32 with a channel axis")
+    if x.dtype not in (np.uint8, np.float32) or x.ndim < (2 if x.dtype == np.float32 else 3):
+        raise DatasetError(
+            f"{where}: x is {x.dtype} {x.shape}, expected uint8 or float32 with a channel axis, or flat float32"
+        )
     if y.dtype != np.int32 or y.shape != x.shape[:1]:
         raise DatasetError(f"{where}: y is {y.dtype} {y.shape}, expected int32 ({len(x)},), a label for each example")
     if not x.size:
@@ -116,6 +127,7 @@ def make_array_dataset(
     class_names: tuple[str, ...],
     preprocessing: Preprocessing,
     clients: np.ndarray | None = None,
+    num_dropped: int = 0,
 ) -> ArrayDataset:
     """An `ArrayDataset` from (x, y) of both parts; labels of any integer type become int32.
 
@@ -123,6 +135,7 @@ def make_array_dataset(
 
     Args:
       clients: the natural client of each train example: integers or strings, shape (examples,); or None.
+      num_dropped: examples that were left out because a reading was missing; no part of the digest.
 
     Raises:
       DatasetError: see `ArrayDataset`.
@@ -142,7 +155,7 @@ def make_array_dataset(
         "train_clients": train_clients,
         "client_names": client_names,
     }
-    return ArrayDataset(**fields, source_digest=_compute_digest(fields))
+    return ArrayDataset(**fields, source_digest=_compute_digest(fields), num_dropped=num_dropped)
 
 
 def _compute_digest(fields: dict[str, Any]) -> str:
@@ -174,26 +187,41 @@ def hold_out_test_part(labels: np.ndarray, fraction: float, seed: int) -> tuple[
     return np.flatnonzero(~held_out), np.flatnonzero(held_out)
 
 
-def make_random_arrays(name: str, features: str = "statistics", seed: int = 0) -> ArrayDataset:
+def make_random_arrays(name: str, features: str = "", seed: int = 0) -> ArrayDataset:
     """Noise of the shape, dtype, classes and clients of a named data set, for smoke runs: `SMOKE_SIZES` examples.
 
     Args:
-      name: "digits", "mnist" or "har".
-      features: "statistics" or "inertial", for "har".
+      name: "digits", "mnist", "har", "building" or "occupancy".
+      features: "statistics" or "inertial" for "har", "temperature_humidity" or "all" for "occupancy".
       seed: of the noise.
 
     Raises:
       DatasetError: an unknown name, or one (npz) whose shape is not known before the file is read.
     """
-    formats = {"digits": DIGITS_FORMAT, "mnist": MNIST_FORMAT, "har": HAR_FORMATS.get(features)}
+    formats = {
+        "digits": DIGITS_FORMAT,
+        "mnist": MNIST_FORMAT,
+        "har": HAR_FORMATS.get(features),
+        "building": BUILDING_FORMAT,
+        "occupancy": OCCUPANCY_FORMATS.get(features),
+    }
     example_format = formats.get(name)
     if example_format is None:
         raise DatasetError(f"no random arrays for data set {name!r} ({features}); expected one of {', '.join(formats)}")
     rng = np.random.default_rng(seed)
     sizes = HAR_SMOKE_SIZES if name == "har" else SMOKE_SIZES
     parts = [_random_part(example_format, num_examples, rng) for num_examples in sizes]
-    clients = name_subjects(np.resize(HAR_TRAIN_SUBJECTS, sizes[0])) if name == "har" else None
+    clients = _name_smoke_clients(name, sizes[0])
     return make_array_dataset(name, *parts, example_format.class_names, example_format.preprocessing, clients)
+
+
+def _name_smoke_clients(name: str, num_examples: int) -> np.ndarray | None:
+    """The natural client of each random example; None for a data set that has none."""
+    if name == "har":
+        return name_subjects(np.resize(HAR_TRAIN_SUBJECTS, num_examples))
+    if name in ("building", "occupancy"):
+        return np.array([f"{name}_{index % SMOKE_CLIENTS}" for index in range(num_examples)])
+    return None
 
 
 def _random_part(example_format: ExampleFormat, num_examples: int, rng: np.random.Generator):

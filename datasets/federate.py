@@ -63,6 +63,7 @@ def build_federated_data(arrays: ArrayDataset, settings: PartitionSettings, shar
         test_y=arrays.test_y,
         profiles=draw_device_profiles(len(clients), settings.seed),
         digest=digest,
+        num_dropped=arrays.num_dropped,
     )
 
 

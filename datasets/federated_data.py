@@ -79,6 +79,7 @@ class FederatedData:
       test_y: its labels, int32, shape (examples,).
       profiles: the simulated devices.
       digest: of the source data, the partition and the splits; names the folder of the shards.
+      num_dropped: examples that the loader left out because a reading was missing.
     """
 
     dataset: str
@@ -92,6 +93,7 @@ class FederatedData:
     test_y: np.ndarray
     profiles: DeviceProfiles
     digest: str = ""
+    num_dropped: int = 0
 
     @property
     def num_classes(self) -> int:

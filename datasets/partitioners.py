@@ -163,8 +163,8 @@ def partition_natural(clients: np.ndarray, num_clients: int) -> Partition:
 def _partition_natural_clients(labels, clients, settings, rng) -> Partition:
     if clients is None:
         raise DatasetError(
-            "partition=natural: this data set does not say who holds which example; use har, or an npz file with an "
-            "array client, or another partition"
+            "partition=natural: this data set does not say who holds which example; use har, building, "
+            "occupancy, an npz file with an array client, or another partition"
         )
     return partition_natural(clients, int(clients.max()) + 1)
 

@@ -232,7 +232,7 @@ def parse_request(argv: Sequence[str]) -> absl_flags.FlagValues:
 
 def print_finding(finding: Finding) -> bool:
     """Prints a finding and what mends it; returns whether all is well."""
-    print(f"{'MEND' if finding.mend else 'ok':5}{finding.topic:14}{finding.text}", flush=True)
+    print(f"{'MEND' if finding.mend else 'ok':5}{finding.topic:17}{finding.text}", flush=True)
     if finding.mend:
         print(f"{'':19}-> {finding.mend}", flush=True)
     return not finding.mend

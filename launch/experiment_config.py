@@ -9,7 +9,13 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from datasets.catalog import DATASET_NAMES, HAR_FEATURES
+from datasets.catalog import (
+    BUILDING_HETEROGENEITY,
+    DATASET_NAMES,
+    HAR_FEATURES,
+    OCCUPANCY_FEATURES,
+    DatasetOptions,
+)
 from datasets.partitioners import PARTITIONS
 from launch.algorithms import ALGORITHMS, Algorithm
 from launch.runtime import check_address
@@ -17,6 +23,7 @@ from models.model_names import ACTIVATIONS, MODEL_NAMES, QUANTIZATIONS, ModelErr
 from tff_algos.config_fields import ConfigError, Setting, check, setting
 from tff_algos.local_training_config import LocalTrainingConfig
 
+NATURAL_DATASETS = ("building", "occupancy")  # their clients are sensors, and times
 SMOKE_ROUNDS = 2
 SMOKE_CLIENTS = 3
 SMOKE_QAT_START_ROUND = 2
@@ -25,7 +32,7 @@ SMOKE_LIMITS = {"epochs": 1, "steps": 1, "cohort_size": SMOKE_CLIENTS, "clusteri
 # What a resumed run may change: how long it goes on and where things lie, never what a round computes.
 CHANGEABLE_ON_RESUME = frozenset(
     {"rounds", "rounds_per_checkpoint", "target_accuracy", "workers"}
-    | {"data_dir", "shard_dir", "npz", "run_dir", "resume", "overwrite"}
+    | {"data_dir", "shard_dir", "npz", "building_csv", "run_dir", "resume", "overwrite"}
 )
 
 
@@ -35,7 +42,9 @@ class ExperimentConfig:
 
     algo: str = setting(dataclasses.MISSING, "Algorithm to train with.", choices=tuple(ALGORITHMS))
     algorithm: Any = None
-    dataset: str = setting("digits", "Data set; digits needs no download, npz is your own file.", choices=DATASET_NAMES)
+    dataset: str = setting(
+        "digits", "Data set; digits and building need no download, npz is your own file.", choices=DATASET_NAMES
+    )
     data_dir: str = dataclasses.field(
         default_factory=lambda: os.environ.get("FL_DATA_DIR", ""),
         metadata={"setting": Setting("Folder of the data sets' files; by default the variable FL_DATA_DIR.")},
@@ -44,6 +53,23 @@ class ExperimentConfig:
     npz: str = setting("", "Your own file for --dataset=npz: x, y, and optionally client, x_test, y_test.")
     har_features: str = setting(
         "statistics", "Input of har: the 561 statistics, or the (128, 9) windows.", choices=HAR_FEATURES
+    )
+    building_num_sensors: int = setting(
+        DatasetOptions.building_num_sensors, "Sensors of building, each a client.", minimum=1, maximum=10**5
+    )
+    building_heterogeneity: str = setting(
+        DatasetOptions.building_heterogeneity,
+        "How much the rooms and sensors of building differ.",
+        choices=BUILDING_HETEROGENEITY,
+    )
+    building_csv: str = setting("", "File to save the readings of building to, as CSV; empty: not saved.")
+    occupancy_client_hours: int = setting(
+        DatasetOptions.occupancy_client_hours, "Hours of readings that make a client of occupancy.", minimum=1
+    )
+    occupancy_features: str = setting(
+        DatasetOptions.occupancy_features,
+        "Input of occupancy: two of its readings, or all five.",
+        choices=OCCUPANCY_FEATURES,
     )
     num_clients: int = setting(10, "Number of clients; the natural partition brings its own.", minimum=1)
     partition: str = setting("dirichlet", "How examples go to clients.", choices=tuple(PARTITIONS))
@@ -138,7 +164,7 @@ def iterate_fields(config: Any, prefix: str, without_flag: Collection[str] = ())
     groups = dict(_groups(config))
     for field in dataclasses.fields(config):
         declared = field.metadata.get("setting")
-        if field.name in groups:
+        if field.name in groups and field.name not in without_flag:
             yield from iterate_fields(getattr(config, field.name), prefix + groups[field.name])
         elif declared is not None and not declared.shared and field.name not in without_flag:
             yield FlagField(prefix + field.name, declared, getattr(config, field.name))
@@ -186,6 +212,9 @@ def build_experiment_config(values: Mapping[str, Any]) -> ExperimentConfig:
     name = values.get("algo")
     if name not in ALGORITHMS:
         raise ConfigError("algo", name, "one of " + ", ".join(ALGORITHMS))
+    values = {**ALGORITHMS[name].shared_defaults, **values}
+    if values.get("dataset") in NATURAL_DATASETS:
+        values = {"partition": "natural", **values}
     shared = {field.name: values[field.name] for field in shared_fields() if field.name in values}
     config = ExperimentConfig(**shared)
     with_batch_size = {**values, "batch_size": config.batch_size}

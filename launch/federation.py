@@ -1,10 +1,11 @@
 """Makes the data and the model that a config asks for: where data sets and models meet."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from datasets.arrays import make_random_arrays
-from datasets.catalog import load_arrays
+from datasets.catalog import DatasetOptions, load_arrays
 from datasets.federate import PartitionSettings, build_federated_data, default_shard_dir
 from datasets.federated_data import FederatedData
 from launch.experiment_config import ExperimentConfig
@@ -20,11 +21,10 @@ def load_federated_data(config: ExperimentConfig) -> FederatedData:
       DatasetError: a file is missing or damaged, or the split asked for cannot be made.
     """
     if config.smoke and config.dataset != "npz":
-        arrays = make_random_arrays(config.dataset, config.har_features, config.seed)
+        features = {"har": config.har_features, "occupancy": config.occupancy_features}
+        arrays = make_random_arrays(config.dataset, features.get(config.dataset, ""), config.seed)
     else:
-        arrays = load_arrays(
-            config.dataset, config.data_dir or None, config.har_features, config.npz or None, config.seed
-        )
+        arrays = load_arrays(config.dataset, _choose_options(config))
     settings = PartitionSettings(
         partition=config.partition,
         num_clients=config.num_clients,
@@ -35,6 +35,13 @@ def load_federated_data(config: ExperimentConfig) -> FederatedData:
         seed=config.seed,
     )
     return build_federated_data(arrays, settings, config.shard_dir or default_shard_dir())
+
+
+def _choose_options(config: ExperimentConfig) -> DatasetOptions:
+    """The options of the data set, of which every one has a flag of its name but `download`; "" stands for None."""
+    names = {field.name for field in dataclasses.fields(DatasetOptions)} - {"download"}
+    values = {name: getattr(config, name) for name in names}
+    return DatasetOptions(**{name: None if value == "" else value for name, value in values.items()})
 
 
 def build_spec(config: ExperimentConfig, data: Mapping[str, Any]) -> "ModelSpec":

@@ -48,6 +48,15 @@ class Dependency(NamedTuple):
 
 DEPENDENCIES = (
     Dependency("har_features", "dataset", lambda name: name == "har", "--dataset=har"),
+    *(
+        Dependency(f"building_{name}", "dataset", lambda name: name == "building", "--dataset=building")
+        for name in ("num_sensors", "heterogeneity", "csv")
+    ),
+    Dependency("building_csv", "smoke", lambda smoke: not smoke, "--nosmoke"),
+    *(
+        Dependency(f"occupancy_{name}", "dataset", lambda name: name == "occupancy", "--dataset=occupancy")
+        for name in ("client_hours", "features")
+    ),
     Dependency("num_clients", "partition", lambda name: name != "natural", "another partition"),
     Dependency("dirichlet_alpha", "partition", lambda name: name == "dirichlet", "--partition=dirichlet"),
     Dependency("labels_per_client", "partition", lambda name: name == "shards", "--partition=shards"),

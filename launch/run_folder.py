@@ -273,6 +273,7 @@ def describe_data(data: FederatedData) -> dict[str, Any]:
         "num_validation": sum(client.num_validation for client in data.clients),
         "num_client_test": sum(client.num_test for client in data.clients),
         "num_test": len(data.test_y),
+        "num_dropped": data.num_dropped,
         "label_counts": data.label_counts.tolist(),
     }
 
@@ -291,7 +292,8 @@ def check_same_data(folder: RunFolder, data: FederatedData) -> None:
 def write_config(folder: RunFolder, config: ExperimentConfig, data: FederatedData) -> None:
     """Writes `config.json`: every flag's value, places of data in full, data sizes, versions, git revision."""
     places = {name: _name_in_full(getattr(config, name)) for name in ("data_dir", "shard_dir", "npz")}
-    stored = dataclasses.replace(config, run_dir=str(folder.path), resume=False, overwrite=False, **places)
+    requests = {"resume": False, "overwrite": False, "building_csv": ""}  # asked for once, not to be repeated
+    stored = dataclasses.replace(config, run_dir=str(folder.path), **requests, **places)
     content = {
         "flags": flag_values(stored),
         "data": describe_data(data),

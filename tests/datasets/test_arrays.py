@@ -27,7 +27,8 @@ def test_labels_become_int32_and_clients_become_positions():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"x": np.zeros((4, 3), np.float32)}, "channel axis"),
+        ({"x": np.zeros((4, 3), np.uint8)}, "channel axis"),
+        ({"x": np.zeros(4, np.float32)}, "channel axis"),
         ({"x": np.zeros((4, 3, 1))}, "float64"),
         ({"y": np.array([0, 1, 0])}, "a label for each example"),
         ({"y": np.array([0, 1, 0, 2])}, r"labels 0\.\.2, expected 0\.\.1"),
@@ -79,6 +80,9 @@ def test_held_out_part_is_stratified_and_disjoint(labels, seed):
         ("mnist", "statistics", (600, 120), (28, 28, 1), np.uint8, 255),
         ("har", "statistics", (150, 30), (561, 1), np.float32, 1),
         ("har", "inertial", (150, 30), (128, 9), np.float32, 1),
+        ("building", "", (600, 120), (8,), np.float32, 1),
+        ("occupancy", "temperature_humidity", (600, 120), (2,), np.float32, 1),
+        ("occupancy", "all", (600, 120), (5,), np.float32, 1),
     ],
 )
 def test_random_arrays_look_like_the_data_set(name, features, sizes, shape, dtype, largest):
@@ -88,6 +92,20 @@ def test_random_arrays_look_like_the_data_set(name, features, sizes, shape, dtyp
     assert set(arrays.train_y) == set(range(len(arrays.class_names)))
     assert arrays.source_digest == make_random_arrays(name, features, seed=1).source_digest
     assert arrays.source_digest != make_random_arrays(name, features, seed=2).source_digest
+
+
+def test_random_arrays_of_data_with_natural_clients_have_some():
+    assert make_random_arrays("building").client_names == ("building_0", "building_1", "building_2")
+    assert make_random_arrays("digits").client_names is None
+
+
+def test_dropped_examples_are_no_part_of_the_identity():
+    x, y = np.zeros((4, 3), np.float32), np.array([0, 1, 0, 1])
+    whole, rest = (
+        make_array_dataset("toy", (x, y), (x, y), ("a", "b"), Preprocessing(), num_dropped=n) for n in (0, 5)
+    )
+    assert (whole.num_dropped, rest.num_dropped) == (0, 5)
+    assert whole.source_digest == rest.source_digest
 
 
 def test_random_arrays_of_an_unknown_shape_are_refused():

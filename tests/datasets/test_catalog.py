@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 from datasets import catalog
-from datasets.arrays import HAR_FORMATS, DatasetError
+from datasets.arrays import HAR_FORMATS, OCCUPANCY_FORMATS, DatasetError
+from datasets.building_rooms import SCALES
+from datasets.catalog import DatasetOptions
 
 
 @pytest.fixture(autouse=True)
@@ -18,37 +20,54 @@ def test_names_cost_nothing_to_import():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "set()\n"
 
 
-def test_the_feature_names_are_those_of_the_loader():
+def test_the_names_of_variants_are_those_of_the_loaders():
     assert tuple(HAR_FORMATS) == catalog.HAR_FEATURES
+    assert tuple(SCALES) == catalog.BUILDING_HETEROGENEITY
+    assert tuple(OCCUPANCY_FORMATS) == catalog.OCCUPANCY_FEATURES
 
 
 def test_loads_digits_and_a_users_file(tmp_path):
     assert catalog.load_arrays("digits").name == "digits"
     np.savez(tmp_path / "mine.npz", x=np.zeros((10, 2)), y=np.arange(10) % 2)
-    assert catalog.load_arrays("npz", npz_path=str(tmp_path / "mine.npz")).name == "npz"
+    assert catalog.load_arrays("npz", DatasetOptions(npz=str(tmp_path / "mine.npz"))).name == "npz"
+
+
+def test_options_reach_the_building(tmp_path):
+    options = DatasetOptions(building_num_sensors=2, building_csv=str(tmp_path / "readings.csv"))
+    assert len(catalog.load_arrays("building", options).client_names) == 2
+    assert (tmp_path / "readings.csv").exists()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("name", "options", "message"),
     [
-        ({"name": "imagenet"}, "expected one of digits, mnist, har, npz"),
-        ({"name": "npz"}, r"--npz \("),
-        ({"name": "mnist", "download": False}, "not found"),
-        ({"name": "har", "download": False, "har_features": "raw"}, "har_features=raw"),
+        ("imagenet", {}, "expected one of digits, mnist, har, building, occupancy, npz"),
+        ("npz", {}, r"--npz \("),
+        ("mnist", {}, "not found"),
+        ("har", {"har_features": "raw"}, "har_features=raw"),
+        ("building", {"building_num_sensors": 0}, "building_num_sensors=0"),
+        ("building", {"building_heterogeneity": "some"}, "building_heterogeneity=some"),
+        ("occupancy", {}, "occupancy: not found; put datatraining.txt, datatest.txt, datatest2.txt into"),
+        ("occupancy", {"occupancy_features": "light"}, "occupancy_features=light"),
+        ("occupancy", {"occupancy_client_hours": 0}, "occupancy_client_hours=0"),
     ],
 )
-def test_wrong_requests(arguments, message):
+def test_wrong_requests(name, options, message):
     with pytest.raises(DatasetError, match=message):
-        catalog.load_arrays(**arguments)
+        catalog.load_arrays(name, DatasetOptions(**options, download=False))
 
 
 def test_locate_says_what_is_where(tmp_path):
-    assert catalog.locate("digits").found and catalog.locate("npz").found
-    for name, wanted in (("mnist", "train-images-idx3-ubyte.gz"), ("har", "har.npz")):
+    assert all(catalog.locate(name).found for name in ("digits", "npz", "building"))
+    wanted_files = {"mnist": "train-images-idx3-ubyte.gz", "har": "har.npz", "occupancy": "datatest2.txt"}
+    for name, wanted in wanted_files.items():
         location = catalog.locate(name, str(tmp_path))
         assert not location.found and wanted in location.description and str(tmp_path / name) in location.description
     (tmp_path / "har.npz").touch()
     (tmp_path / "mnist.npz").touch()
+    for name in ("datatraining.txt", "datatest.txt", "datatest2.txt"):
+        (tmp_path / name).touch()
+    assert catalog.locate("occupancy", str(tmp_path)).description == str(tmp_path)
     assert "har_inertial.npz beside it" in catalog.locate("har", str(tmp_path)).description
     assert catalog.locate("mnist", str(tmp_path)).description == f"{tmp_path} (mnist.npz)"
     with pytest.raises(DatasetError, match="imagenet"):

@@ -129,8 +129,8 @@ def test_default_folder_follows_the_environment(monkeypatch):
 
 @pytest.mark.skipif("FL_DATA_DIR" not in os.environ, reason="FL_DATA_DIR is not set: no real data here")
 def test_mnist_on_40_clients_trains_on_50000(tmp_path):
-    from datasets.catalog import load_arrays
+    from datasets.catalog import DatasetOptions, load_arrays
 
-    arrays = load_arrays("mnist", os.environ["FL_DATA_DIR"], download=False)
+    arrays = load_arrays("mnist", DatasetOptions(data_dir=os.environ["FL_DATA_DIR"], download=False))
     data = build_federated_data(arrays, PartitionSettings("iid", 40), str(tmp_path))
     assert data.num_train.tolist() == [1250] * 40

@@ -28,10 +28,12 @@ def test_this_machine_is_well(capsys, tmp_path, monkeypatch):
         "data: digits",
         "data: mnist",
         "data: har",
+        "data: building",
+        "data: occupancy",
         "data: npz",
         "worker",
     ]
-    assert [line[5:19].rstrip() for line in lines] == topics
+    assert [line[5:22].rstrip() for line in lines] == topics
     assert all(line.startswith("ok ") for line in lines)
     assert "tensorflow-federated 0.87.0" in lines[1]
     assert "starts and answers in" in lines[-1]

@@ -37,7 +37,7 @@ def draw_value(draw, field: FlagField):
 def flag_sets(draw):
     """Any flags of any algorithm with values in their ranges; a few that depend on each other are left out."""
     name = draw(st.sampled_from(list(ALGORITHMS)))
-    dependent = ("algo", "npz", "dataset", "resume", "overwrite", "smoke", "activation")
+    dependent = ("algo", "npz", "dataset", "resume", "overwrite", "smoke", "activation", "qat_start_round")
     fields = [field for field in (*shared_fields(), *algorithm_fields(name)) if field.name not in dependent]
     fields = [field for field in fields if not field.name.endswith(("momentum", "optimizer"))]
     chosen = draw(st.lists(st.sampled_from(fields), unique_by=lambda field: field.name))

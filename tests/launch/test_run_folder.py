@@ -1,5 +1,6 @@
 """The run folder: when it may be made, reused or replaced, and what is written into it."""
 
+import dataclasses
 import json
 
 import pytest
@@ -211,6 +212,16 @@ def test_config_json_holds_flags_sizes_and_versions(tmp_path, make_federation):
     assert (content["data"]["num_clients"], content["data"]["num_train"]) == (2, 8)
     assert content["data"]["label_counts"] == data.label_counts.tolist()
     assert content["versions"]["tensorflow-federated"].startswith("0.87")
+    folder.close()
+
+
+def test_what_was_dropped_is_told_and_the_csv_file_not_asked_for_again(tmp_path, make_federation):
+    data = dataclasses.replace(make_federation([3]), num_dropped=7)
+    folder = open_run_folder(ask(run_dir=str(tmp_path / "run")))
+    write_config(folder, ask(dataset="building", building_csv="readings.csv", run_dir=str(tmp_path / "run")), data)
+    content = json.loads(folder.config.read_text())
+    assert content["data"]["num_dropped"] == 7
+    assert (content["flags"]["dataset"], content["flags"]["building_csv"]) == ("building", "")
     folder.close()
 
 

@@ -1,0 +1,177 @@
+"""`occupancy`: the UCI Occupancy Detection data, a reading a minute in one office, and whether somebody is in it.
+
+Source: Candanedo and Feldheim, Accurate occupancy detection of an office room from light, temperature, humidity and
+CO2 measurements using statistical learning models, Energy and Buildings 112, 2016. Three text files: the train part is
+`datatraining.txt`, the global test set `datatest.txt` followed by `datatest2.txt`. Each begins with a line of 7 quoted
+names; a row has 8 fields between commas, the first of which is an unnamed row number:
+  "date","Temperature","Humidity","Light","CO2","HumidityRatio","Occupancy"
+  "1","2015-02-04 17:51:00",23.18,27.272,426,721.25,0.00479298817650529,1
+Units: C, % relative humidity, lux, ppm, kg water vapour a kg of dry air; occupancy 0 or 1.
+
+The office is one and the clients are blocks of time: every `client_hours` from midnight of the first day on, as long as
+it has a reading. A row that lacks a reading (an empty field, NA or NaN) is dropped and counted.
+
+Features, float32, standardised with constants, (value - offset) / unit, which need no data of any client:
+  Temperature (21, 1)   Humidity (26, 5)   Light (120, 200)   CO2 (600, 300)   HumidityRatio (0.004, 0.001)
+"""
+
+import csv
+import datetime
+import math
+import os
+from typing import NamedTuple
+
+import numpy as np
+
+from datasets.arrays import OCCUPANCY_FORMATS, ArrayDataset, DatasetError, make_array_dataset
+from datasets.cache_folder import search_dirs
+
+TRAIN_FILE = "datatraining.txt"
+TEST_FILES = ("datatest.txt", "datatest2.txt")
+COLUMNS = ("date", "Temperature", "Humidity", "Light", "CO2", "HumidityRatio", "Occupancy")
+NUMBERS = COLUMNS[1:]
+OFFSETS = np.array([21.0, 26.0, 120.0, 600.0, 0.004])
+UNITS = np.array([1.0, 5.0, 200.0, 300.0, 0.001])
+MISSING = frozenset({"", "na", "nan"})
+
+
+class _Rows(NamedTuple):
+    """The whole rows of a file: hours since 1970, float64 (rows,); the numbers, float64 (rows, 6); rows left out."""
+
+    hours: np.ndarray
+    numbers: np.ndarray
+    num_dropped: int
+
+
+def find_occupancy_folder(data_dir: str | None) -> str | None:
+    """The folder that holds all three files, or None. Looked for in `<data_dir>/occupancy`, `<data_dir>`, the cache."""
+    for folder in search_dirs(data_dir, "occupancy"):
+        if all(os.path.isfile(os.path.join(folder, name)) for name in (TRAIN_FILE, *TEST_FILES)):
+            return folder
+    return None
+
+
+def load_occupancy_arrays(
+    data_dir: str | None = None, features: str = "temperature_humidity", client_hours: int = 12
+) -> ArrayDataset:
+    """UCI Occupancy Detection; float32 features of shape (2,) or (5,), clients are blocks of time.
+
+    Args:
+      data_dir: where to look first.
+      features: "temperature_humidity", or "all" for Light, CO2 and HumidityRatio as well.
+      client_hours: length of a client's block of time, at least 1.
+
+    Raises:
+      DatasetError: a file is missing or cannot be read, a value is out of its range; an error in a file names its line.
+    """
+    if features not in OCCUPANCY_FORMATS:
+        raise DatasetError(f"occupancy_features={features}: expected one of {', '.join(OCCUPANCY_FORMATS)}")
+    if client_hours < 1:
+        raise DatasetError(f"occupancy_client_hours={client_hours}: expected at least 1")
+    folder = find_occupancy_folder(data_dir)
+    if folder is None:
+        names = ", ".join((TRAIN_FILE, *TEST_FILES))
+        raise DatasetError(f"occupancy: not found; put {names} into {search_dirs(data_dir, 'occupancy')[0]}")
+    train, *tests = (_read_rows(os.path.join(folder, name)) for name in (TRAIN_FILE, *TEST_FILES))
+    example_format = OCCUPANCY_FORMATS[features]
+    return make_array_dataset(
+        "occupancy",
+        _make_examples(train.numbers, example_format.input_shape[0]),
+        _make_examples(np.concatenate([rows.numbers for rows in tests]), example_format.input_shape[0]),
+        example_format.class_names,
+        example_format.preprocessing,
+        name_blocks(train.hours, client_hours),
+        num_dropped=sum(rows.num_dropped for rows in (train, *tests)),
+    )
+
+
+def _make_examples(numbers: np.ndarray, num_features: int) -> tuple[np.ndarray, np.ndarray]:
+    x = (numbers[:, :-1] - OFFSETS) / UNITS
+    return x[:, :num_features].astype(np.float32), numbers[:, -1].astype(np.int32)
+
+
+def name_blocks(hours: np.ndarray, client_hours: int) -> np.ndarray:
+    """The client of each reading: "block_00", "block_01", ... in the order of time, none without a reading.
+
+    Args:
+      hours: since 1970, shape (readings,).
+      client_hours: length of a block; the first begins at midnight of the first day.
+    """
+    if not len(hours):
+        return np.array([], str)
+    midnight = hours.min() // 24 * 24
+    blocks, positions = np.unique((hours - midnight) // client_hours, return_inverse=True)
+    width = max(2, len(str(len(blocks) - 1)))
+    return np.array([f"block_{position:0{width}}" for position in range(len(blocks))])[positions]
+
+
+def _read_rows(path: str) -> _Rows:
+    """The rows of one file.
+
+    Raises:
+      DatasetError: the file cannot be read, a column is missing, or a line is damaged.
+    """
+    hours, numbers, num_rows = [], [], 0
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            reader = csv.reader(file)
+            positions = _find_columns(path, next(reader, []))
+            for fields in reader:
+                if not fields:
+                    continue
+                num_rows += 1
+                row = _read_row(f"{path}, line {reader.line_num}", fields, positions)
+                if row is not None:
+                    hours.append(row[0])
+                    numbers.append(row[1:])
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise DatasetError(f"{path}: cannot be read as a text file with commas ({error})") from None
+    if not numbers:
+        raise DatasetError(f"{path}: no row without a missing reading, expected at least one")
+    return _Rows(np.array(hours), np.array(numbers), num_rows - len(numbers))
+
+
+def _find_columns(path: str, header: list[str]) -> dict[str, int]:
+    """The place of each column in a row, which has an unnamed row number before those that the header names."""
+    names = [name.strip() for name in header]
+    missing = [name for name in COLUMNS if name not in names]
+    if missing:
+        raise DatasetError(f"{path}, line 1: column {missing[0]} is missing; expected {', '.join(COLUMNS)}")
+    return {name: names.index(name) + 1 for name in COLUMNS} | {"": len(names) + 1}
+
+
+def _read_row(where: str, fields: list[str], positions: dict[str, int]) -> list[float] | None:
+    """Hours since 1970 and the numbers of a row; None if one is missing."""
+    if len(fields) != positions[""]:
+        raise DatasetError(f"{where}: {len(fields)} fields, expected {positions['']}, the first the row's number")
+    texts = {name: fields[positions[name]].strip() for name in COLUMNS}
+    hours = _read_date(where, texts["date"])
+    numbers = [_read_number(where, name, texts[name]) for name in NUMBERS]
+    if hours is None or any(math.isnan(number) for number in numbers):
+        return None
+    if numbers[-1] not in (0, 1):
+        raise DatasetError(f"{where}: Occupancy is {texts['Occupancy']}, expected 0 or 1")
+    return [hours, *numbers]
+
+
+def _read_date(where: str, text: str) -> float | None:
+    if text.lower() in MISSING:
+        return None
+    try:
+        moment = datetime.datetime.strptime(text, "%Y-%m-%d %H:%M:%S")
+    except ValueError:
+        raise DatasetError(f"{where}: date is {text!r}, expected one such as 2015-02-04 17:51:00") from None
+    return (moment - datetime.datetime(1970, 1, 1)).total_seconds() / 3600
+
+
+def _read_number(where: str, name: str, text: str) -> float:
+    """A number; NaN if it is missing."""
+    if text.lower() in MISSING:
+        return math.nan
+    try:
+        number = float(text)
+    except ValueError:
+        raise DatasetError(f"{where}: {name} is {text!r}, expected a number") from None
+    if not math.isfinite(number):
+        raise DatasetError(f"{where}: {name} is {text}, expected a finite number")
+    return number
