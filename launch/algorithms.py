@@ -5,9 +5,12 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tff_algos.amfl_p.config import AMFLPConfig
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_sikd.config import FedSiKDConfig
+from tff_algos.fine_tuning_config import FineTuningConfig
 from tff_algos.fl_hc.config import FLHCConfig
+from tff_algos.local_only.config import LocalOnlyConfig
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,6 +22,8 @@ class Algorithm:
       config_class: its settings, a frozen dataclass whose fields become flags.
       builder: "module:function" of its process builder, imported only when a run starts.
       fixed: values of fields that this algorithm does not leave to the user.
+      defaults: values of fields that differ from the config's own defaults.
+      shared_defaults: values of shared flags that differ from theirs.
       unused: further fields without a flag, which keep their defaults because nothing reads them.
     """
 
@@ -26,6 +31,8 @@ class Algorithm:
     config_class: type
     builder: str
     fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    shared_defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     unused: tuple[str, ...] = ()
 
     @property
@@ -34,7 +41,7 @@ class Algorithm:
 
     def default_config(self) -> Any:
         """The settings with which the algorithm runs if no flag is given."""
-        return self.config_class(**self.fixed)
+        return self.config_class(**self.fixed, **self.defaults)
 
     def load_builder(self) -> Callable[..., Any]:
         """Imports the builder: (model_spec, clients, config, seed) -> FederatedProcess."""
@@ -47,6 +54,7 @@ ALGORITHMS: dict[str, Algorithm] = {
         summary="FedAvg (McMahan et al. 2017); FedProx with a proximal weight.",
         config_class=FedAvgConfig,
         builder="tff_algos.fed_avg.process:build_fed_avg_process",
+        unused=("fine_tuning",),
     ),
     "fedsikd": Algorithm(
         summary="FedSiKD: clusters by the clients' statistics, a teacher for each cluster.",
@@ -65,5 +73,24 @@ ALGORITHMS: dict[str, Algorithm] = {
         summary="FL+HC (Briggs et al. 2020): clusters of similar updates, then FedAvg inside each.",
         config_class=FLHCConfig,
         builder="tff_algos.fl_hc.process:build_fl_hc_process",
+    ),
+    "amfl_p": Algorithm(
+        summary="AMFL-P: a start, meta-learned, from which unequal devices personalise the model.",
+        config_class=AMFLPConfig,
+        builder="tff_algos.amfl_p.process:build_amfl_p_process",
+        shared_defaults={"dataset": "building", "rounds": 30},
+    ),
+    "fine_tuning": Algorithm(
+        summary="Fine-Tuning: FedAvg, then as many steps on each client's own data.",
+        config_class=FedAvgConfig,
+        builder="tff_algos.fed_avg.process:build_fed_avg_process",
+        defaults={"fine_tuning": FineTuningConfig()},
+        shared_defaults={"dataset": "building", "rounds": 30},
+    ),
+    "local_only": Algorithm(
+        summary="Local training: every client on its own data, without a server.",
+        config_class=LocalOnlyConfig,
+        builder="tff_algos.local_only.process:build_local_only_process",
+        shared_defaults={"dataset": "building", "rounds": 30},
     ),
 }

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from datasets.federated_data import ClientShard, FederatedData
 from models.model_spec import ModelSpec
-from tff_algos.process import FederatedProcess, State, Weights, use_shared_model
+from tff_algos.process import FederatedProcess, State, Weights
 
 
 class Evaluation(NamedTuple):
@@ -103,62 +103,60 @@ def evaluate_federation(
     """The evaluation columns of metrics.csv.
 
     `test_loss` and `test_accuracy` are means over the shared models on the global test set, weighted by the clients
-    that use each; `client_test_accuracy` is that of `compute_client_accuracy` on the test splits.
+    that use each. `client_test_accuracy` and `client_validation_accuracy` are means over the clients, each with the
+    weights that `process.personalize` gives it, on its own split; clients without that split are left out. Tuning looks
+    at the latter only. Where these weights are personal, deviation and worst tenth of the former come as well.
     """
     models, names = process.get_models(state), process.client_model(state)
     used = sorted(set(names))
     results = [evaluate(models[name], data.test_x, data.test_y) for name in used]
     num_users = [names.count(name) for name in used]
-    return {
+    by_split = evaluate_clients(process, state, data, evaluate, ("test", "validation"))
+    own = {split: accuracy[~np.isnan(accuracy)] for split, (accuracy, _) in by_split.items()}
+    measured = {
         "test_loss": float(np.average([result.mean_loss for result in results], weights=num_users)),
         "test_accuracy": float(np.average([result.accuracy for result in results], weights=num_users)),
-        "client_test_accuracy": compute_client_accuracy(process, state, data, evaluate, "test"),
+        "client_test_accuracy": _mean(own["test"]),
+        "client_validation_accuracy": _mean(own["validation"]),
     }
+    if process.is_personal:
+        measured["client_test_accuracy_std"] = float(own["test"].std()) if own["test"].size else float("nan")
+        measured["client_test_accuracy_worst_tenth"] = compute_worst_tenth(own["test"])
+    return measured
 
 
-def compute_client_accuracy(
-    process: FederatedProcess, state: State, data: FederatedData, evaluate: Evaluate, split: str
-) -> float:
-    """Mean over clients of the accuracy of their shared model on their own `split`, "test" or "validation".
-
-    Clients without that split are left out; NaN if none has it. Tuning looks at "validation" only.
-    """
-    clients = _order_by_model(_select_clients(data, split), process.client_model(state))
-    assign_shared = use_shared_model(process.get_models, process.client_model)
-    accuracy = _evaluate_each(assign_shared(state, clients), data, evaluate, split).accuracy
-    return _mean(accuracy[~np.isnan(accuracy)])
+def compute_worst_tenth(accuracy: np.ndarray) -> float:
+    """Mean of the lowest tenth of the values, rounded up to whole values; NaN without any."""
+    return _mean(np.sort(accuracy)[: -(-len(accuracy) // 10)])
 
 
 def evaluate_clients(
-    process: FederatedProcess, state: State, data: FederatedData, evaluate: Evaluate, split: str = "test"
-) -> ClientResults:
-    """Each client's accuracy and loss on its own `split`, with the weights that `process.personalize` gives it."""
-    clients = _order_by_model(_select_clients(data, split), process.client_model(state))
-    return _evaluate_each(process.personalize(state, clients), data, evaluate, split)
-
-
-def _select_clients(data: FederatedData, split: str) -> list[ClientShard]:
-    return [client for client in data.clients if _count_examples(client, split) > 0]
+    process: FederatedProcess, state: State, data: FederatedData, evaluate: Evaluate, splits: Sequence[str] = ("test",)
+) -> dict[str, ClientResults]:
+    """Each client's accuracy and loss on its own splits, with the weights that `process.personalize` gives it."""
+    names = process.client_model(state)
+    clients = [client for client in data.clients if any(_count_examples(client, split) for split in splits)]
+    clients.sort(key=lambda client: names[client.index])  # those who share a model side by side: one pass serves them
+    return _evaluate_each(process.personalize(state, clients), data, evaluate, splits)
 
 
 def _count_examples(client: ClientShard, split: str) -> int:
     return {"train": client.num_train, "validation": client.num_validation, "test": client.num_test}[split]
 
 
-def _order_by_model(clients: Sequence[ClientShard], names: Sequence[str]) -> list[ClientShard]:
-    """Clients who share a model side by side, so that one pass serves them."""
-    return sorted(clients, key=lambda client: names[client.index])
-
-
-def _evaluate_each(pairs: Any, data: FederatedData, evaluate: Evaluate, split: str) -> ClientResults:
+def _evaluate_each(
+    pairs: Any, data: FederatedData, evaluate: Evaluate, splits: Sequence[str]
+) -> dict[str, ClientResults]:
     """Results of (client, weights) pairs; neighbours with the identical weights object are pooled into one pass."""
-    results = ClientResults(np.full(len(data.clients), np.nan), np.full(len(data.clients), np.nan))
+    shape = len(data.clients)
+    results = {split: ClientResults(np.full(shape, np.nan), np.full(shape, np.nan)) for split in splits}
     for clients, weights in _pool_neighbours(pairs):
-        evaluation = evaluate(weights, *data.read_pooled(clients, split))
-        parts = evaluation.split([_count_examples(client, split) for client in clients])
-        for client, part in zip(clients, parts, strict=True):
-            results.accuracy[client.index] = part.accuracy
-            results.loss[client.index] = part.mean_loss
+        for split in splits:
+            sizes = [_count_examples(client, split) for client in clients]
+            evaluation = evaluate(weights, *data.read_pooled(clients, split))
+            for client, part in zip(clients, evaluation.split(sizes), strict=True):
+                results[split].accuracy[client.index] = part.accuracy
+                results[split].loss[client.index] = part.mean_loss
     return results
 
 

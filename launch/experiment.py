@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from models.model_spec import ModelSpec
 
 EVALUATION_METRICS = ("test_loss", "test_accuracy", "client_test_accuracy", "client_validation_accuracy")
+PERSONAL_METRICS = ("client_test_accuracy_std", "client_test_accuracy_worst_tenth")
 
 MAX_LOG_LINE = 200
 
@@ -134,9 +135,7 @@ def _run(
     evaluate = evaluation.build_evaluator(spec)
 
     def evaluate_state(state: State) -> dict[str, float]:
-        measured = evaluation.evaluate_federation(process, state, data, evaluate)
-        validation = evaluation.compute_client_accuracy(process, state, data, evaluate, "validation")
-        return {**measured, "client_validation_accuracy": validation}
+        return evaluation.evaluate_federation(process, state, data, evaluate)
 
     announce_model(config, spec)
     if folder.is_new:
@@ -239,7 +238,7 @@ class RoundLoop:
         trained_s = time.perf_counter()
         is_evaluated = round_num % self._config.rounds_per_evaluation == 0 or round_num == self._config.rounds
         evaluation = self._evaluate_state(output.state) if is_evaluated else {}
-        self.metrics.append(build_metrics_row(round_num, output.metrics, evaluation))
+        self.metrics.append(build_metrics_row(round_num, output.metrics, evaluation, self._process.is_personal))
         self.timing.append(
             {
                 "round": round_num,
@@ -252,10 +251,13 @@ class RoundLoop:
         return output.state, round_num, evaluation.get("test_accuracy")
 
 
-def build_metrics_row(round_num: int, metrics: dict[str, float], evaluation: dict[str, float]) -> dict[str, Any]:
+def build_metrics_row(
+    round_num: int, metrics: dict[str, float], evaluation: dict[str, float], is_personal: bool = False
+) -> dict[str, Any]:
     """A row of `metrics.csv`: the common columns, those of the evaluation (None if there was none), the algorithm's."""
     common = {name: metrics[name] for name in COMMON_METRICS}
-    measured = {name: evaluation.get(name) for name in EVALUATION_METRICS}
+    names = (*EVALUATION_METRICS, *(PERSONAL_METRICS if is_personal else ()))
+    measured = {name: evaluation.get(name) for name in names}
     own = {name: value for name, value in metrics.items() if name not in COMMON_METRICS}
     return {"round": round_num, **common, **measured, **own}
 
@@ -297,6 +299,7 @@ def say_result(config: ExperimentConfig, folder: RunFolder, summary: dict[str, A
         say("next     leave out --smoke" + ("" if config.run_dir else "; the smoke run's folder is removed"))
         return
     say(f"next     python -m launch.evaluate --run_dir={path}")
+    say(f"         python -m launch.export --run_dir={path}")
     say(f"         {resume_command(folder)} --rounds={2 * config.rounds}")
     say(f"         tensorboard --logdir={shlex.quote(str(folder.tensorboard))}")
 

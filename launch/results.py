@@ -26,7 +26,7 @@ def write_results(
     timing: RoundTable,
 ) -> dict[str, Any]:
     """Writes the clients' table, the models and the summary of a run, and returns the summary."""
-    results = evaluate_clients(process, state, data, evaluate)
+    results = evaluate_clients(process, state, data, evaluate)["test"]
     write_clients(folder, data, results, process, state)
     for name, weights in process.get_models(state).items():
         save_model(spec.of_weights(weights), weights, folder.models / name)

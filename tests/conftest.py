@@ -32,6 +32,9 @@ def make_federation(tmp_path):
             path = str(tmp_path / f"federation_{seed}_client_{index}")
             x.tofile(f"{path}.train.x")
             y.tofile(f"{path}.train.y")
+            for split in ("validation", "test"):
+                x[:0].tofile(f"{path}.{split}.x")
+                y[:0].tofile(f"{path}.{split}.y")
             shards.append(ClientShard(index, f"client_{index}", path, size, 0, 0))
             counts.append(np.bincount(y, minlength=NUM_CLASSES))
         test_y = np.arange(30, dtype=np.int32) % NUM_CLASSES

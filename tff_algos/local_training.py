@@ -69,6 +69,7 @@ def train_locally(
     learning_rate: tf.Tensor,
     loss_fn: LossFn = cross_entropy_loss,
     targets: tf.Tensor | None = None,
+    num_steps: tf.Tensor | None = None,
 ) -> LocalResult:
     """Trains the model from `weights` on a client's examples; call it while a graph is traced.
 
@@ -85,6 +86,7 @@ def train_locally(
       learning_rate: float32 scalar.
       loss_fn: the loss of a batch; gets the batch's rows of `targets` as its third argument.
       targets: anything more that the loss needs an example, shape (examples, ...), for example a teacher's logits.
+      num_steps: int32 scalar, the steps to take in place of the config's epochs or steps.
     """
     model = model_spec.build()
     trained = model.trainable_variables
@@ -99,12 +101,12 @@ def train_locally(
         return loss
 
     @tf.function
-    def train(x, y, targets):
+    def train(x, y, targets, num_steps):
         for variable in model.weights:
             variable.assign(start_of[variable.ref()])
         num_examples = tf.shape(y)[0]
         steps_per_epoch = (num_examples + batch_size - 1) // batch_size
-        num_steps = tf.where(num_examples > 0, config.steps or config.epochs * steps_per_epoch, 0)
+        num_steps = _count_steps(config, num_examples, steps_per_epoch, num_steps)
         num_epochs = -(-num_steps // tf.maximum(steps_per_epoch, 1))
         state = optimizer.initialize([tf.TensorSpec(v.shape, v.dtype) for v in trained])
         loss_sum, num_trained = tf.constant(0.0), tf.constant(0.0)
@@ -128,11 +130,21 @@ def train_locally(
         deltas = [v - start_of[v.ref()] for v in model.weights if is_float(v)]
         return deltas, loss_sum, num_trained
 
-    return _reject_if_not_finite(*train(x, y, targets))
+    return reject_if_not_finite(*train(x, y, targets, num_steps))
 
 
-def _reject_if_not_finite(deltas, loss_sum, num_trained) -> LocalResult:
-    """Zeros in place of an update that is not finite or too large for a sum, since there 0 x NaN would still be NaN."""
+def _count_steps(config: LocalTrainingConfig, num_examples, steps_per_epoch, num_steps) -> tf.Tensor:
+    """`num_steps` if it is given, else what the config says; none without examples."""
+    if num_steps is None:
+        num_steps = config.steps or config.epochs * steps_per_epoch
+    return tf.where(num_examples > 0, num_steps, 0)
+
+
+def reject_if_not_finite(deltas, loss_sum, num_trained) -> LocalResult:
+    """The result of these deltas, or zeros in its place if it is not finite or too large for a sum.
+
+    A weight of 0 in the sum would not do: 0 x NaN is NaN.
+    """
     squared_norm = tf.add_n([tf.reduce_sum(tf.square(delta)) for delta in deltas])
     is_finite = tf.math.is_finite(squared_norm) & tf.math.is_finite(loss_sum)
     kept = tuple(tf.where(is_finite, delta, tf.zeros_like(delta)) for delta in deltas)

@@ -36,6 +36,7 @@ class FederatedProcess:
       get_models: (state) -> the shared models by name, for example {"global": weights}.
       client_model: (state) -> for each client the name of the shared model it uses.
       personalize: (state, clients) -> iterator of (client, weights that the client ends up with).
+      is_personal: whether these weights are of the client alone, and not those of its shared model.
       get_teachers: (state) -> teacher models by name, built by `model_spec.teacher`; empty without teachers.
       summarize: (state) -> the algorithm's own object in summary.json, made of plain numbers, strings and lists.
       client_columns: (state) -> the algorithm's own columns of clients.csv, one value a client. The columns
@@ -49,6 +50,7 @@ class FederatedProcess:
     get_models: Callable[[State], dict[str, Weights]]
     client_model: Callable[[State], list[str]]
     personalize: Callable[[State, Sequence[ClientShard]], Iterator[tuple[ClientShard, Weights]]]
+    is_personal: bool = False
     get_teachers: Callable[[State], dict[str, Weights]] = lambda state: {}
     summarize: Callable[[State], dict[str, Any]] = lambda state: {}
     client_columns: Callable[[State], dict[str, list]] = lambda state: {}

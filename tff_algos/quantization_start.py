@@ -65,4 +65,7 @@ def start_quantization_later(
         return call
 
     names = ("get_models", "client_model", "personalize", "get_teachers", "summarize", "client_columns")
-    return FederatedProcess(initialize=initialize, next=run_next, **{name: delegate(name) for name in names})
+    functions = {name: delegate(name) for name in names}
+    return FederatedProcess(
+        initialize=initialize, next=run_next, is_personal=quantized_process.is_personal, **functions
+    )

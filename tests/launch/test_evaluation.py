@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from datasets.federated_data import ClientShard, DeviceProfiles, FederatedData, Preprocessing
-from launch.evaluation import build_evaluator, compute_client_accuracy, evaluate_clients, evaluate_federation
+from launch.evaluation import build_evaluator, compute_worst_tenth, evaluate_clients, evaluate_federation
 from models.catalog import build_model_spec
 from models.model_spec import ModelSpec
 from tff_algos.process import FederatedProcess, use_shared_model
@@ -88,7 +88,7 @@ def data(tmp_path_factory):
     return FederatedData("tiny", (2,), "uint8", ("a", "b"), Preprocessing(0.5), tuple(clients), counts, X, Y, profiles)
 
 
-def build_process(models, names, personalize=None):
+def build_process(models, names, personalize=None, is_personal=False):
     get_models, client_model = (lambda state: models), (lambda state: names)
     return FederatedProcess(
         initialize=lambda: (),
@@ -96,6 +96,7 @@ def build_process(models, names, personalize=None):
         get_models=get_models,
         client_model=client_model,
         personalize=personalize or use_shared_model(get_models, client_model),
+        is_personal=is_personal,
     )
 
 
@@ -118,7 +119,9 @@ def test_one_shared_model(data, counted, evaluate):
     assert metrics["test_accuracy"] == pytest.approx(2 / 3)
     assert metrics["test_loss"] == pytest.approx(evaluate(STRAIGHT, X, Y).mean_loss)
     assert metrics["client_test_accuracy"] == pytest.approx((1 + 1 / 2 + 1 / 4) / 3)
-    assert counted.passes == [3, 7]  # the global test set once, the clients' in one pass
+    assert metrics["client_validation_accuracy"] == 1  # one example each for clients 0, 2 and 3, all correct
+    assert counted.passes == [3, 7, 3]  # the global test set once, the clients' splits in one pass each
+    assert len(metrics) == 4
 
 
 def test_cluster_models_are_weighted_by_clients(data, counted):
@@ -130,21 +133,16 @@ def test_cluster_models_are_weighted_by_clients(data, counted):
     metrics = evaluate_federation(build_process(models, ["a", "a", "b", "a"]), (), data, counted)
     assert metrics["test_accuracy"] == pytest.approx((3 * 2 / 3 + 1 / 3) / 4)
     assert metrics["client_test_accuracy"] == pytest.approx((1 + 1 / 4 + 1 / 2) / 3)
-    assert counted.passes == [3, 3, 5, 2]  # clients 0 and 3 share a pass though client 2 lies between them
-
-
-def test_validation_split(data, counted):
-    """One example each for clients 0, 2 and 3, all correct."""
-    process = build_process({"global": STRAIGHT}, ["global"] * 4)
-    assert compute_client_accuracy(process, (), data, counted, "validation") == 1.0
-    assert counted.passes == [3]
+    assert counted.passes == [3, 3, 5, 2, 2, 1]  # clients 0 and 3 share passes though client 2 lies between them
 
 
 def test_nobody_has_the_split(data, evaluate):
     lone = FederatedData(**{**data.__dict__, "clients": data.clients[1:2]})
     # the only client keeps its index 1, so names are given for two
-    process = build_process({"global": STRAIGHT}, ["global"] * 2)
-    assert math.isnan(compute_client_accuracy(process, (), lone, evaluate, "test"))
+    process = build_process({"global": STRAIGHT}, ["global"] * 2, is_personal=True)
+    metrics = evaluate_federation(process, (), lone, evaluate)
+    own = [value for name, value in metrics.items() if name.startswith("client_")]
+    assert len(own) == 4 and all(map(math.isnan, own))
 
 
 def test_personalized_weights(data, counted):
@@ -154,7 +152,7 @@ def test_personalized_weights(data, counted):
         ["global"] * 4,
         lambda state, clients: ((c, SWAPPED if c.index == 3 else STRAIGHT) for c in clients),
     )
-    results = evaluate_clients(process, (), data, counted)
+    results = evaluate_clients(process, (), data, counted)["test"]
     np.testing.assert_allclose(results.accuracy, [1, np.nan, 1 / 2, 3 / 4])
     right, wrong = math.log1p(math.exp(-1)), math.log1p(math.e)
     expected = [right, np.nan, (right + wrong) / 2, (wrong + 3 * right) / 4]
@@ -169,6 +167,19 @@ def test_equal_but_fresh_weights_are_not_pooled(data, counted):
         ["global"] * 4,
         lambda state, clients: ((c, tuple(w.copy() for w in (STRAIGHT if c.index else SWAPPED))) for c in clients),
     )
-    results = evaluate_clients(process, (), data, counted)
+    results = evaluate_clients(process, (), data, counted)["test"]
     np.testing.assert_allclose(results.accuracy, [0, np.nan, 1 / 2, 1 / 4])
     assert counted.passes == [1, 2, 4]
+
+
+def test_personal_models_show_their_spread(data, evaluate):
+    """Accuracies 1, 1/2 and 1/4: mean 7/12, deviation sqrt(7/72); the worst tenth of three is one of them."""
+    process = build_process({"global": STRAIGHT}, ["global"] * 4, is_personal=True)
+    metrics = evaluate_federation(process, (), data, evaluate)
+    assert metrics["client_test_accuracy_std"] == pytest.approx(math.sqrt(7 / 72))
+    assert metrics["client_test_accuracy_worst_tenth"] == 0.25
+
+
+@pytest.mark.parametrize(("number", "expected"), [(1, 0), (10, 0), (11, 0.5), (20, 0.5), (21, 1)])
+def test_worst_tenth(number, expected):
+    assert compute_worst_tenth(np.arange(number)[::-1]) == expected

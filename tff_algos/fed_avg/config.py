@@ -3,6 +3,7 @@
 import dataclasses
 
 from tff_algos.config_fields import check, group, setting
+from tff_algos.fine_tuning_config import FineTuningConfig
 from tff_algos.local_training_config import LocalTrainingConfig
 
 
@@ -21,6 +22,8 @@ class FedAvgConfig:
     )
     client_weighting: str = setting("examples", "Weight of a client in the average.", choices=("examples", "equal"))
     server_learning_rate: float = setting(1.0, "Factor on the averaged update; 1 is plain averaging.", above=0)
+
+    fine_tuning: FineTuningConfig = group(lambda: FineTuningConfig(steps=0), flag_prefix="fine_tuning_")
 
     def __post_init__(self):
         check(self)

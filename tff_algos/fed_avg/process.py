@@ -14,21 +14,26 @@ A round:
 | n_k | `ClientShard.num_train` |
 | w_t | `ServerState.models` |
 
+With `fine_tuning.steps` above 0 it is the baseline "Fine-Tuning" of AMFL-P: at the end, each client trains the global
+model on its own examples, all with as many steps and the same rate.
+
 Limit cases: one client is plain training; `client_weighting="equal"` is an unweighted mean; a `proximal_weight` gives
 FedProx (Li et al. 2020, Eq. 2).
 
 Deviations from the paper: the local optimizer can be Adam, and the server can scale the mean update.
 """
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from datasets.federated_data import FederatedData
+from datasets.federated_data import ClientShard, FederatedData
 from models.model_spec import ModelSpec
 from tff_algos.byte_ledger import compute_model_bytes
 from tff_algos.cohort import build_client_inputs, compute_usual_places, pad_cohort
 from tff_algos.fed_avg.config import FedAvgConfig
+from tff_algos.fine_tuning import build_fine_tuning
 from tff_algos.grouped_round import build_grouped_round
 from tff_algos.local_training import count_examples_trained
 from tff_algos.process import FederatedProcess, RoundOutput, Weights, use_shared_model
@@ -113,11 +118,19 @@ def build_fed_avg_process(
         del state
         return ["global"] * len(clients.clients)
 
+    tuning = config.fine_tuning
+    fine_tune = build_fine_tuning(model_spec, tuning, initial_weights, seed) if tuning.steps else None
+
+    def personalize(state: ServerState, members: Sequence[ClientShard]) -> Iterator[tuple[ClientShard, Weights]]:
+        steps, rates = np.full(len(members), tuning.steps), np.full(len(members), tuning.learning_rate)
+        return fine_tune(take_model(state.models, 0), members, steps, rates)
+
     return FederatedProcess(
         initialize=initialize,
         next=run_next,
         get_models=get_models,
         client_model=client_model,
-        personalize=use_shared_model(get_models, client_model),
+        personalize=personalize if fine_tune else use_shared_model(get_models, client_model),
+        is_personal=fine_tune is not None,
         map_models=lambda state, function: state._replace(models=function(state.models)),
     )

@@ -1,0 +1,185 @@
+"""AMFL-P as a process: its round against the same sums on the host, its limits, its edges."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from models.quantization import build_quantized_spec
+from tff_algos.amfl_p.config import AMFLPConfig
+from tff_algos.amfl_p.process import build_amfl_p_process
+from tff_algos.config_fields import ConfigError
+from tff_algos.fine_tuning_config import FineTuningConfig
+
+SIZES = [16, 12, 30, 8]
+CONFIG = AMFLPConfig(inner_steps=1, inner_learning_rate=0.1, support_size=4, query_size=4, meta_learning_rate=0.3)
+EQUAL = dataclasses.replace(CONFIG, weighting="equal")
+
+
+@pytest.fixture
+def build(tff_runtime, make_federation, linear_spec):
+    """A function (config, sizes) -> process; `build.data` are the clients."""
+
+    def make(config, sizes=tuple(SIZES), spec=linear_spec):
+        make.data = make_federation(list(sizes))
+        return build_amfl_p_process(spec, make.data, config, seed=5)
+
+    return make
+
+
+def run(process, rounds):
+    state, rows = process.initialize(), []
+    for _ in range(rounds):
+        state, metrics = process.next(state)
+        rows.append(metrics)
+    return state, rows
+
+
+def assert_same(first, second, tolerance=0.0):
+    for a, b in zip(first, second, strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=tolerance)
+
+
+def test_equal_qualities_and_resources_give_equal_weights(build):
+    """One resource level for all, and weights without quality: the same model as with equal weights."""
+    same_resources = dataclasses.replace(CONFIG, weighting="resource", min_resource=0.4, max_resource=0.4)
+    resource, _ = run(build(same_resources), 2)
+    equal, _ = run(build(dataclasses.replace(EQUAL, min_resource=0.4, max_resource=0.4)), 2)
+    assert_same(resource.model, equal.model, 1e-6)
+
+
+def test_the_effective_number_of_clients(build):
+    _, [metrics] = run(build(EQUAL), 1)
+    assert metrics["effective_num_clients"] == pytest.approx(4)
+    state, [metrics] = run(build(dataclasses.replace(CONFIG, weighting="resource")), 1)
+    weights = state.resources / state.resources.sum()
+    assert metrics["effective_num_clients"] == pytest.approx(1 / np.sum(weights**2), rel=1e-5)
+    state, [metrics] = run(build(dataclasses.replace(CONFIG, weighting="examples")), 1)
+    weights = np.array(SIZES) / sum(SIZES)
+    assert metrics["effective_num_clients"] == pytest.approx(1 / np.sum(weights**2), rel=1e-5)
+
+
+def test_quality_is_that_of_the_adapted_model_on_the_validation_split(build):
+    """Two devices, the second with validation labels that are all wrong: its share is smaller by exp(-loss)."""
+    config = dataclasses.replace(CONFIG, weighting="quality", inner_steps=0, inner_learning_rate=0.5)
+    process = build(config, sizes=(16, 16))
+    state = process.initialize()
+    losses = []
+    for client, turn in zip(build.data.clients, (0, 1), strict=True):
+        x, y = build.data.read_split(client, "train")
+        x.tofile(f"{client.path}.validation.x")
+        wrong = ((y + turn) % 3).astype(np.int32)
+        wrong.tofile(f"{client.path}.validation.y")
+        logits = x @ state.model[0] + state.model[1]
+        log_probabilities = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        losses.append(-log_probabilities[np.arange(16), wrong].mean())
+    _, metrics = process.next(state)
+    weights = np.exp(-np.array(losses)) / np.exp(-np.array(losses)).sum()
+    assert metrics["effective_num_clients"] == pytest.approx(1 / np.sum(weights**2), rel=1e-4)
+
+
+@pytest.mark.parametrize("change", [{}, {"weighting": "quality"}, {"first_order": True}, {"reptile": True}])
+def test_every_way_learns(build, change):
+    _, rows = run(build(dataclasses.replace(CONFIG, **change)), 6)
+    assert rows[-1]["meta_loss"] < 0.8 * rows[0]["meta_loss"]
+
+
+def test_first_and_second_order_differ_with_inner_steps_only(build):
+    for inner_steps, is_same in ((0, True), (2, False)):
+        config = dataclasses.replace(EQUAL, inner_steps=inner_steps, inner_learning_rate=0.5)
+        second, _ = run(build(config), 1)
+        first, _ = run(build(dataclasses.replace(config, first_order=True)), 1)
+        assert all(np.allclose(a, b, atol=1e-7) for a, b in zip(first.model, second.model, strict=True)) == is_same
+
+
+def test_a_round_without_inner_steps_is_a_plain_gradient_step(build, linear_spec, descend):
+    """The query batch is all that the support batch leaves; one client, so its gradient is the server's."""
+    process = build(dataclasses.replace(EQUAL, inner_steps=0, support_size=1, query_size=15), sizes=(16,))
+    state = process.initialize()
+    new_state, metrics = process.next(state)
+    x, y = build.data.read_split(build.data.clients[0], "train")
+    candidates = [
+        descend(linear_spec, state.model, np.delete(x, left_out, 0), np.delete(y, left_out), 0.3)
+        for left_out in range(16)
+    ]
+    errors = [max(np.abs(a - b).max() for a, b in zip(new_state.model, c, strict=True)) for c in candidates]
+    assert min(errors) < 1e-6
+    assert metrics["num_clients"] == 1
+
+
+def test_personal_models_take_steps_by_resources(build):
+    config = dataclasses.replace(CONFIG, fine_tuning=FineTuningConfig(steps=10, learning_rate=0.2, batch_size=4))
+    process = build(config)
+    state, _ = run(process, 1)
+    columns = process.client_columns(state)
+    share = state.resources / state.resources.max()
+    assert columns["fine_tuning_steps"] == [max(int(10 * each + 0.5), 1) for each in share]
+    np.testing.assert_allclose(columns["fine_tuning_learning_rate"], 0.2 * share)
+    personal = {client.index: weights for client, weights in process.personalize(state, build.data.clients)}
+    distances = [sum(np.square(a - b).sum() for a, b in zip(personal[i], state.model, strict=True)) for i in range(4)]
+    assert min(distances) > 0
+    assert int(np.argmax(distances)) == int(np.argmax(share))
+    again = dict(enumerate(weights for _, weights in process.personalize(state, build.data.clients[2:3])))
+    assert_same(again[0], personal[2])  # a client's model does not depend on who else is asked for
+
+
+def test_dynamic_resources_change_and_the_weak_sit_out(build):
+    config = dataclasses.replace(CONFIG, resources="dynamic", resource_floor=0.3)
+    process = build(config)
+    state, rows = run(process, 4)
+    assert len({row["mean_resource"] for row in rows}) == 4
+    assert any(row["num_clients"] < 4 for row in rows)
+    assert state.energy == sum(row["num_clients"] for row in rows) * 2
+
+
+def test_a_round_in_which_nobody_can_take_part_changes_only_the_devices(build):
+    process = build(dataclasses.replace(CONFIG, resources="dynamic", resource_floor=0.999))
+    before = process.initialize()
+    after, metrics = process.next(before)
+    assert_same(after.model, before.model)
+    assert (metrics["num_clients"], metrics["effective_num_clients"]) == (0, 0)
+    assert np.any(after.devices.load != before.devices.load)
+
+
+def test_an_update_that_is_not_finite_is_left_out(build, break_client):
+    process = build(EQUAL)
+    break_client(build.data, 1)
+    state, [metrics] = run(process, 1)
+    assert metrics["num_rejected"] == 1
+    assert metrics["effective_num_clients"] == pytest.approx(3)
+    assert all(np.isfinite(array).all() for array in state.model)
+
+
+@pytest.mark.parametrize("server_optimizer", ["momentum", "adam"])
+def test_server_optimizers_keep_their_state(build, server_optimizer):
+    config = dataclasses.replace(EQUAL, server_optimizer=server_optimizer, meta_learning_rate=0.05)
+    process = build(config)
+    state, _ = run(process, 2)
+    assert any(
+        np.any(leaf != first) for leaf, first in zip(state.optimizer, process.initialize().optimizer, strict=True)
+    )
+
+
+def test_too_few_examples_are_refused(build):
+    with pytest.raises(ConfigError, match="at most 8, the examples of the smallest client, not 9"):
+        build(dataclasses.replace(CONFIG, support_size=5))
+
+
+def test_a_quantized_model_is_refused(build, linear_spec):
+    with pytest.raises(ConfigError, match="leave out --quantize"):
+        build(CONFIG, spec=build_quantized_spec(linear_spec))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"reptile": True, "first_order": True}, "either first_order or reptile"),
+        ({"reptile": True, "inner_steps": 0}, "at least 1 with reptile"),
+        ({"min_resource": 0.0}, "above 0"),
+        ({"max_resource": 1.5}, "at most 1"),
+        ({"min_resource": 0.9, "max_resource": 0.5}, "at most max_resource"),
+    ],
+)
+def test_settings_out_of_range(values, message):
+    with pytest.raises(ConfigError, match=message):
+        AMFLPConfig(**values)

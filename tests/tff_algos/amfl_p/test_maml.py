@@ -1,0 +1,122 @@
+"""Meta-gradients against finite differences and hand-worked numbers."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tff_algos.amfl_p.maml import (
+    Batch,
+    adapt,
+    build_predict,
+    compute_loss,
+    compute_meta_gradient,
+    compute_reptile_gradient,
+)
+
+RATE = tf.constant(0.5, tf.float64)
+
+
+def predict_small(weights, x):
+    """A network of two layers in float64."""
+    first, second = weights
+    return tf.tanh(x @ first) @ second
+
+
+@pytest.fixture
+def task():
+    """(weights, support, query) of the small network: 3 features, 4 hidden units, 2 classes."""
+    rng = np.random.default_rng(3)
+    weights = tuple(tf.constant(rng.normal(size=shape)) for shape in ((3, 4), (4, 2)))
+    support, query = (
+        Batch(tf.constant(rng.normal(size=(size, 3))), tf.constant(rng.integers(0, 2, size), tf.int32))
+        for size in (5, 7)
+    )
+    return weights, support, query
+
+
+def compute_adapted_loss(weights, support, query, num_steps):
+    adapted = adapt(predict_small, weights, support, num_steps, RATE, first_order=False)
+    return float(compute_loss(predict_small, adapted, query))
+
+
+def differentiate(weights, support, query, num_steps, step=1e-5):
+    """The gradient of the loss after adaptation by central differences."""
+    gradients = []
+    for position, weight in enumerate(weights):
+        gradient = np.zeros(weight.shape)
+        for index in np.ndindex(*weight.shape):
+            losses = []
+            for sign in (1, -1):
+                moved = weight.numpy()
+                moved[index] += sign * step
+                changed = [*weights[:position], tf.constant(moved), *weights[position + 1 :]]
+                losses.append(compute_adapted_loss(tuple(changed), support, query, num_steps))
+            gradient[index] = (losses[0] - losses[1]) / (2 * step)
+        gradients.append(gradient)
+    return gradients
+
+
+def flatten(gradient):
+    return np.concatenate([np.ravel(part) for part in gradient])
+
+
+@pytest.mark.parametrize("num_steps", [0, 1, 3])
+def test_the_second_order_gradient_is_that_of_the_loss_after_adaptation(task, num_steps):
+    expected = flatten(differentiate(*task, num_steps))
+    meta = compute_meta_gradient(predict_small, *task, num_steps, RATE, first_order=False)
+    assert np.linalg.norm(flatten(meta.gradient) - expected) <= 1e-6 * np.linalg.norm(expected)
+    assert float(meta.query_loss) == pytest.approx(compute_adapted_loss(*task, num_steps))
+
+
+def test_the_first_order_gradient_is_the_plain_one_at_the_adapted_weights(task):
+    weights, support, query = task
+    meta = compute_meta_gradient(predict_small, weights, support, query, 3, RATE, first_order=True)
+    plain = compute_meta_gradient(predict_small, meta.adapted, support, query, 0, RATE, first_order=False)
+    np.testing.assert_allclose(flatten(meta.gradient), flatten(plain.gradient), rtol=1e-12)
+    second = compute_meta_gradient(predict_small, weights, support, query, 3, RATE, first_order=False)
+    difference = np.linalg.norm(flatten(meta.gradient) - flatten(second.gradient))
+    assert difference > 0.05 * np.linalg.norm(flatten(second.gradient))
+
+
+def test_without_inner_steps_both_are_the_plain_gradient(task):
+    weights, _, query = task
+    with tf.GradientTape() as tape:
+        tape.watch(weights)
+        loss = compute_loss(predict_small, weights, query)
+    expected = flatten(tape.gradient(loss, weights))
+    for first_order in (False, True):
+        meta = compute_meta_gradient(predict_small, *task, 0, RATE, first_order)
+        np.testing.assert_allclose(flatten(meta.gradient), expected, rtol=1e-12)
+
+
+def test_steps_follow_each_other(task):
+    weights, support, _ = task
+    once = adapt(predict_small, weights, support, 1, RATE, first_order=False)
+    twice = adapt(predict_small, once, support, 1, RATE, first_order=False)
+    straight = adapt(predict_small, weights, support, 2, RATE, first_order=False)
+    np.testing.assert_allclose(flatten(straight), flatten(twice), rtol=1e-12)
+
+
+def test_reptile_points_back_along_the_inner_steps(task):
+    weights, support, query = task
+    meta = compute_reptile_gradient(predict_small, weights, support, query, 2, RATE)
+    walked = flatten(weights) - 0.5 * flatten(meta.gradient)
+    np.testing.assert_allclose(walked, flatten(meta.adapted), rtol=1e-12)
+
+
+def test_loss_by_hand():
+    """Logits (0, ln 3) have probabilities (1/4, 3/4): the losses of labels 1 and 0 are ln 4/3 and ln 4."""
+    logits = tf.math.log([[1.0, 3.0], [1.0, 3.0]])
+    batch = Batch(logits, tf.constant([1, 0]))
+    loss = compute_loss(lambda weights, x: x, (), batch)
+    assert float(loss) == pytest.approx((np.log(4 / 3) + np.log(4)) / 2)
+    assert float(compute_loss(lambda weights, x: x, (), Batch(logits[:0], tf.zeros(0, tf.int32)))) == 0
+
+
+def test_a_keras_model_as_a_function_of_its_weights(linear_spec):
+    predict = build_predict(linear_spec)
+    weights = (np.arange(12, dtype=np.float32).reshape(4, 3), np.array([1, 2, 3], np.float32))
+    x = np.random.default_rng(0).normal(size=(5, 4)).astype(np.float32)
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        logits = session.run(predict(tuple(map(tf.constant, weights)), tf.constant(x)))
+    np.testing.assert_allclose(logits, x @ weights[0] + weights[1], rtol=1e-5)

@@ -1,0 +1,48 @@
+"""Settings of AMFL-P. Imports no TensorFlow."""
+
+import dataclasses
+
+from tff_algos.config_fields import ConfigError, check, group, setting
+from tff_algos.fine_tuning_config import FineTuningConfig
+
+
+@dataclasses.dataclass(frozen=True)
+class AMFLPConfig:
+    """AMFL-P; the paper prints alpha, beta, N_max and the range of R, the rest is chosen."""
+
+    inner_steps: int = setting(3, "Gradient steps on the support batch in a round (paper: K).", minimum=0, maximum=50)
+    inner_learning_rate: float = setting(0.05, "Rate of these steps (paper: alpha).", above=0)
+    support_size: int = setting(32, "Examples that a device adapts to in a round (paper: D_train).", minimum=1)
+    query_size: int = setting(32, "Further examples that the adapted model is judged by (paper: D_test).", minimum=1)
+    first_order: bool = setting(False, "FOMAML: the gradient at the adapted weights, without second derivatives.")
+    reptile: bool = setting(False, "Reptile: the way that the inner steps went, in place of the meta-gradient.")
+    meta_learning_rate: float = setting(0.5, "Rate of the server's step (paper: beta).", above=0)
+    server_optimizer: str = setting(
+        "sgd", "The server's step: plain, as printed, with momentum 0.9, or Adam.", choices=("sgd", "momentum", "adam")
+    )
+    weighting: str = setting(
+        "adaptive",
+        "Weight of a device: quality times resources (adaptive, as in the paper), one of them, its examples, or equal.",
+        choices=("adaptive", "resource", "quality", "examples", "equal"),
+    )
+    cohort_size: int = setting(0, "Devices asked in a round; 0 or more than there are means all (paper).", minimum=0)
+    fine_tuning: FineTuningConfig = group(FineTuningConfig, flag_prefix="fine_tuning_")
+    resources: str = setting(
+        "static",
+        "static: the devices' resources stay (paper); dynamic: batteries and other work change them every round.",
+        choices=("static", "dynamic"),
+    )
+    min_resource: float = setting(0.1, "Least resource level of a device.", above=0, maximum=1)
+    max_resource: float = setting(1.0, "Largest resource level of a device (paper: 1.0).", above=0, maximum=1)
+    resource_floor: float = setting(
+        0.05, "With dynamic resources, a device below this level sits the round out.", minimum=0, below=1
+    )
+
+    def __post_init__(self):
+        check(self)
+        if self.reptile and self.first_order:
+            raise ConfigError("reptile", True, "either first_order or reptile, not both")
+        if self.min_resource > self.max_resource:
+            raise ConfigError("min_resource", self.min_resource, f"at most max_resource={self.max_resource}")
+        if self.reptile and self.inner_steps == 0:
+            raise ConfigError("inner_steps", 0, "at least 1 with reptile, which follows these steps")

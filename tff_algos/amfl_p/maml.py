@@ -1,0 +1,114 @@
+"""Meta-gradients (section 3.2; Finn et al. 2017) of a model whose weights are tensors, in any graph.
+
+Keras layers hold variables, and a gradient through the inner steps needs weights that are functions of the start. So
+the model is called through TFF's functional form of it, which has no BatchNorm and no quantization.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from models.model_spec import ModelSpec
+
+WeightTensors = tuple[tf.Tensor, ...]
+Predict = Callable[[WeightTensors, tf.Tensor], tf.Tensor]  # (weights, examples as stored) -> logits
+
+
+class Batch(NamedTuple):
+    """Examples as stored, shape (examples, *input_shape), and labels, int32; possibly none."""
+
+    x: tf.Tensor
+    y: tf.Tensor
+
+
+class MetaGradient(NamedTuple):
+    """What a device finds out in a round.
+
+    Attributes:
+      gradient: of the query loss at the adapted weights with respect to the start, one tensor a weight.
+      adapted: the weights after the inner steps.
+      query_loss: at the adapted weights, float32; 0 without query examples.
+    """
+
+    gradient: WeightTensors
+    adapted: WeightTensors
+    query_loss: tf.Tensor
+
+
+def build_predict(model_spec: ModelSpec) -> Predict:
+    """The model as a function of weights in the order of `keras_model.weights`; call it while no graph is traced.
+
+    Raises:
+      tff.learning.models.KerasFunctionalModelError: the model has BatchNorm, or shares layers.
+    """
+    x = tf.TensorSpec((None, *model_spec.input_shape), tf.float32)
+    functional = tff.learning.models.functional_model_from_keras(
+        model_spec.build,
+        tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        (x, tf.TensorSpec((None,), tf.int32)),
+    )
+
+    def predict(weights: WeightTensors, x: tf.Tensor) -> tf.Tensor:
+        return functional.predict_on_batch((weights, ()), model_spec.preprocess(x), training=True)
+
+    return predict
+
+
+def compute_loss(predict: Predict, weights: WeightTensors, batch: Batch) -> tf.Tensor:
+    """Mean cross-entropy of a batch; 0 without examples."""
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(batch.y, predict(weights, batch.x))
+    return tf.math.divide_no_nan(tf.reduce_sum(losses), tf.cast(tf.shape(batch.y)[0], losses.dtype))
+
+
+def adapt(
+    predict: Predict,
+    weights: WeightTensors,
+    support: Batch,
+    num_steps: int,
+    learning_rate: tf.Tensor,
+    first_order: bool,
+) -> WeightTensors:
+    """`num_steps` gradient steps on the support batch, each at the weights that the one before gave.
+
+    With `first_order` the steps are constants for a gradient taken around them.
+    """
+    for _ in range(num_steps):
+        with tf.GradientTape() as tape:
+            tape.watch(weights)
+            loss = compute_loss(predict, weights, support)
+        gradients = tape.gradient(loss, weights)
+        if first_order:
+            gradients = [tf.stop_gradient(gradient) for gradient in gradients]
+        weights = tuple(w - learning_rate * gradient for w, gradient in zip(weights, gradients, strict=True))
+    return weights
+
+
+def compute_meta_gradient(
+    predict: Predict,
+    weights: WeightTensors,
+    support: Batch,
+    query: Batch,
+    num_steps: int,
+    learning_rate: tf.Tensor,
+    first_order: bool,
+) -> MetaGradient:
+    """The gradient of the query loss at the adapted weights with respect to the weights before the inner steps.
+
+    Without inner steps it is the plain gradient of the query loss.
+    """
+    with tf.GradientTape() as tape:
+        tape.watch(weights)
+        adapted = adapt(predict, weights, support, num_steps, learning_rate, first_order)
+        query_loss = compute_loss(predict, adapted, query)
+    return MetaGradient(tuple(tape.gradient(query_loss, weights)), adapted, query_loss)
+
+
+def compute_reptile_gradient(
+    predict: Predict, weights: WeightTensors, support: Batch, query: Batch, num_steps: int, learning_rate: tf.Tensor
+) -> MetaGradient:
+    """Reptile (Nichol et al. 2018): (start - adapted) / learning rate in the place of a gradient."""
+    adapted = adapt(predict, weights, support, num_steps, learning_rate, first_order=True)
+    gradient = tuple((start - end) / learning_rate for start, end in zip(weights, adapted, strict=True))
+    return MetaGradient(gradient, adapted, compute_loss(predict, adapted, query))

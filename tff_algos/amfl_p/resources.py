@@ -1,0 +1,74 @@
+"""What a device can spend: its resource level R_i, and what of fine-tuning follows from it (section 3.3). NumPy only.
+
+Static, as in the paper: R_i ~ U(0.1, 1.0), drawn once. Dynamic, a limitation that the paper names: a device has a
+battery with charge b_i and other work with load l_i, and
+
+    R_i(t) = R_i * b_i(t) * (1 - l_i(t))
+    b_i(t + 1) = clip(b_i(t) + PLUGGED_IN_GAIN * p_i(t) - FULL_WORK_DRAIN * R_i(t) * a_i(t), 0, 1)
+    l_i(t + 1) = LOAD_MEMORY * l_i(t) + (1 - LOAD_MEMORY) * u_i(t)
+
+with p_i(t) ~ Bernoulli(PLUGGED_IN_CHANCE), u_i(t) ~ U(0, 1), and a_i(t) = 1 if the device took part in the round, else
+IDLE_DRAIN. The constants are assumptions: a device that works at full power empties its battery in ten rounds.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+PLUGGED_IN_CHANCE = 0.25
+PLUGGED_IN_GAIN = 0.2
+FULL_WORK_DRAIN = 0.1
+IDLE_DRAIN = 0.1
+LOAD_MEMORY = 0.7
+LEAST_RESOURCE = 1e-3  # a weight and a step size stay above 0
+
+
+class DeviceState(NamedTuple):
+    """Charge b_i in [0, 1] and load l_i in [0, 1] of each device, float64, shape (clients,)."""
+
+    charge: np.ndarray
+    load: np.ndarray
+
+
+def draw_resources(num_clients: int, low: float, high: float, generator: np.random.Generator) -> np.ndarray:
+    """R_i ~ U(low, high) of each device, float64, shape (clients,)."""
+    return generator.uniform(low, high, num_clients)
+
+
+def draw_device_state(num_clients: int, generator: np.random.Generator) -> DeviceState:
+    """Where batteries and loads are at the start: b_i ~ U(0.5, 1), l_i ~ U(0, 0.5)."""
+    return DeviceState(generator.uniform(0.5, 1.0, num_clients), generator.uniform(0.0, 0.5, num_clients))
+
+
+def compute_dynamic_resources(resources: np.ndarray, state: DeviceState) -> np.ndarray:
+    """R_i(t), float64, shape (clients,), at least LEAST_RESOURCE."""
+    return np.maximum(resources * state.charge * (1 - state.load), LEAST_RESOURCE)
+
+
+def advance_devices(
+    state: DeviceState, current: np.ndarray, took_part: np.ndarray, generator: np.random.Generator
+) -> DeviceState:
+    """Batteries and loads a round later.
+
+    Args:
+      state: before the round.
+      current: R_i(t) in the round, shape (clients,).
+      took_part: who took part, bool, shape (clients,).
+      generator: draws who is plugged in, and the new loads.
+    """
+    plugged_in = generator.random(len(current)) < PLUGGED_IN_CHANCE
+    drain = FULL_WORK_DRAIN * current * np.where(took_part, 1.0, IDLE_DRAIN)
+    charge = np.clip(state.charge + PLUGGED_IN_GAIN * plugged_in - drain, 0, 1)
+    load = LOAD_MEMORY * state.load + (1 - LOAD_MEMORY) * generator.random(len(current))
+    return DeviceState(charge, load)
+
+
+def compute_fine_tuning_steps(resources: np.ndarray, max_steps: int) -> np.ndarray:
+    """N_i = N_max R_i / R_max, rounded half up, at least 1 (0 if N_max is 0); int32, shape (clients,)."""
+    steps = np.floor(max_steps * resources / resources.max() + 0.5)
+    return np.maximum(steps, min(max_steps, 1)).astype(np.int32)
+
+
+def compute_fine_tuning_rates(resources: np.ndarray, max_rate: float) -> np.ndarray:
+    """alpha_i = alpha_max R_i / R_max; float64, shape (clients,)."""
+    return max_rate * resources / resources.max()

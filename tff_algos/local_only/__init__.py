@@ -1,0 +1,1 @@
+"""Local training alone, a baseline of AMFL-P."""

@@ -1,0 +1,16 @@
+"""Settings of local training alone. Imports no TensorFlow."""
+
+import dataclasses
+
+from tff_algos.config_fields import check, group
+from tff_algos.local_training_config import LocalTrainingConfig
+
+
+@dataclasses.dataclass(frozen=True)
+class LocalOnlyConfig:
+    """What a client gets out of its own data; a round is the local training of FedAvg."""
+
+    training: LocalTrainingConfig = group(LocalTrainingConfig, flag_prefix="")
+
+    def __post_init__(self):
+        check(self)
