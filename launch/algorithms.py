@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tff_algos.amfl_p.config import AMFLPConfig
+from tff_algos.async_periodic.config import AsyncPeriodicConfig
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.fine_tuning_config import FineTuningConfig
@@ -73,6 +74,11 @@ ALGORITHMS: dict[str, Algorithm] = {
         summary="FL+HC (Briggs et al. 2020): clusters of similar updates, then FedAvg inside each.",
         config_class=FLHCConfig,
         builder="tff_algos.fl_hc.process:build_fl_hc_process",
+    ),
+    "async_periodic": Algorithm(
+        summary="Asynchronous FL: aggregation every period, scheduled devices, weights by age (Hu et al. 2021).",
+        config_class=AsyncPeriodicConfig,
+        builder="tff_algos.async_periodic.process:build_async_periodic_process",
     ),
     "amfl_p": Algorithm(
         summary="AMFL-P: a start, meta-learned, from which unequal devices personalise the model.",

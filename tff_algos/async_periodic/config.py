@@ -1,0 +1,44 @@
+"""Settings of asynchronous FL with periodic aggregation. Imports no TensorFlow."""
+
+import dataclasses
+
+from tff_algos.async_periodic.age_weighting import AVERAGED_DEVICES, WEIGHTINGS
+from tff_algos.config_fields import check, group, setting
+from tff_algos.local_training_config import LocalTrainingConfig
+from tff_algos.scheduling import POLICIES
+from tff_algos.training_times import TrainingTimesConfig
+
+
+def build_default_training() -> LocalTrainingConfig:
+    """Steps of plain SGD with the regulariser of Eq. (8), as in the paper; their number and the rate are the demo's."""
+    return LocalTrainingConfig(steps=20, optimizer="sgd", learning_rate=0.1, proximal_weight=0.02)
+
+
+@dataclasses.dataclass(frozen=True)
+class AsyncPeriodicConfig:
+    """Hu et al. 2021; the paper prints N, R, T, lambda and the learning rates, not E, the batch size or gamma."""
+
+    training: LocalTrainingConfig = group(build_default_training, flag_prefix="")
+    times: TrainingTimesConfig = group(TrainingTimesConfig, flag_prefix="")
+    waiting: str = setting(
+        "periodic",
+        "periodic: the server aggregates every period; synchronous: it waits for all devices (the paper's FedAvg).",
+        choices=("periodic", "synchronous"),
+    )
+    period_fraction: float = setting(0.25, "Period of the aggregation as a share of T_max (paper: T / T_max).", above=0)
+    max_scheduled: int = setting(3, "Most devices that send their update at an aggregation (paper: R).", minimum=1)
+    scheduling: str = setting("random", "Which of the ready devices these are.", choices=tuple(POLICIES))
+    weighting: str = setting(
+        "equal",
+        "equal: by examples, Eq. (13); age_aware: times gamma to the power of the age, Eq. (14).",
+        choices=WEIGHTINGS,
+    )
+    gamma: float = setting(1.0, "Base of the age weights: above 1 favours old updates, below 1 fresh ones.", above=0)
+    averaged_devices: str = setting(
+        "scheduled",
+        "scheduled: only their updates count; all: the others count with the model they started from, Eq. (10).",
+        choices=AVERAGED_DEVICES,
+    )
+
+    def __post_init__(self):
+        check(self)

@@ -1,0 +1,319 @@
+"""Asynchronous FL with periodic aggregation: Hu, Chen and Larsson 2021.
+
+"Device Scheduling and Update Aggregation Policies for Asynchronous Federated Learning". Aggregation t = 1, 2, ...:
+1. The clock goes on by one period T; K(t) are the devices that became ready in it.
+2. At most R of them are scheduled (section III-A) and send what they trained from theta(s_k(t)), the global model that
+   they got last; the loss has the regulariser of Eq. (8).
+3. theta(t + 1) is the weighted mean of the trained models, Eq. (10), with weights by examples, Eq. (13), or by age too,
+   Eq. (14).
+4. All ready devices, scheduled or not, get theta(t + 1) and start again; the others go on undisturbed.
+
+| paper | here |
+|---|---|
+| N, R, T | `len(clients.clients)`, `max_scheduled`, `period_fraction` * T_max |
+| T_k, T_max | `training_times` |
+| theta(t), s_k(t), a_k(t) | rows of `ServerState.models`, `start_indices`, `age_weighting.compute_ages` |
+| c_k(t) | `ServerState.counts` |
+| E, alpha_k, lambda | `training.steps`, `training.learning_rate`, `training.proximal_weight` |
+| gamma | `gamma` |
+
+A device trains, in the simulation, when it is scheduled, from the model that it got: same result as when it started,
+and no work for those that are not. Only a policy that looks at updates (significance) has all ready ones trained.
+
+With `waiting="synchronous"` the server waits for every device before it schedules: the FedAvg of the paper, Eq. (5),
+with the weights of the scheduled devices as in its section IV. Limit cases: all devices ready in each period is
+synchronous FedAvg with the scheduled devices as cohort; gamma = 1 is equal weighting; R >= N makes all policies alike.
+
+Deviations from the paper:
+- Eq. (7) with t' < t (see `age_weighting`).
+- An update that is not finite is left out, and the weights of the others are scaled up to 1.
+- A device that dropped out, an extension, gets the global model at the first aggregation after it is back.
+- A period in which nobody is ready changes nothing but the time; it is an aggregation in the numbering t all the same.
+- The learning rate is that of the aggregation in which the update is sent.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from datasets.federated_data import FederatedData
+from models.model_spec import ModelSpec
+from tff_algos.aggregation import RoundTotals
+from tff_algos.async_periodic.age_weighting import (
+    compute_ages,
+    compute_weights,
+    create_start_indices,
+    record_reception,
+)
+from tff_algos.async_periodic.config import AsyncPeriodicConfig
+from tff_algos.async_periodic.versioned_round import (
+    VersionedInput,
+    VersionedResult,
+    build_update_norms,
+    build_versioned_round,
+)
+from tff_algos.byte_ledger import compute_model_bytes
+from tff_algos.cohort import ClientInput, compute_padded_size, pad_cohort
+from tff_algos.event_clock import (
+    READY,
+    ClockState,
+    Event,
+    create_clock,
+    find_next_time,
+    find_waiting,
+    start_devices,
+    take_next,
+    take_until,
+)
+from tff_algos.local_training import count_examples_trained
+from tff_algos.process import FederatedProcess, RoundOutput, Weights, use_shared_model
+from tff_algos.round_metrics import build_common_metrics
+from tff_algos.scheduling import SchedulingContext, count_scheduled, get_policy, schedule
+from tff_algos.seeds import derive_generator, derive_seed
+from tff_algos.training_times import SimulatedDevices, compute_longest_training_s, plan_starts
+from tff_algos.weights import initialize_weights, stack_models, take_model
+
+NORM_BYTES = 4  # what a ready device sends for a policy that looks at updates
+
+
+class ServerState(NamedTuple):
+    """Everything that a resume needs.
+
+    Attributes:
+      round_num: aggregations done, int32.
+      clock: the event queue and the virtual time.
+      models: theta(v) of the versions in use and between them, stacked along axis 0, the newest last.
+      start_indices: s_k, the version that each device got last, int64, shape (clients,).
+      num_starts: how often each device has started, int64, shape (clients,).
+      counts: c_k, how often each device has been scheduled, int64, shape (clients,).
+    """
+
+    round_num: np.int32
+    clock: ClockState
+    models: Weights
+    start_indices: np.ndarray
+    num_starts: np.ndarray
+    counts: np.ndarray
+
+
+class Aggregation(NamedTuple):
+    """What happened at an aggregation: the new model, the scalars of the training, and who took part, ascending."""
+
+    model: Weights
+    totals: RoundTotals
+    ready: np.ndarray
+    scheduled: np.ndarray
+
+
+def mix_models(models: Weights, version_weights: np.ndarray, mean_update: Weights, update_weight: float) -> Weights:
+    """Eq. (10): start models weighted by version, and the updates on top; integer weights are those of the newest.
+
+    Args:
+      models: stacked versions.
+      version_weights: sum of the weights of the devices that started from each version, shape (versions,).
+      mean_update: weighted mean of the updates, floating-point weights only.
+      update_weight: sum of the weights of the devices whose updates these are.
+    """
+    shares, update_share = version_weights / version_weights.sum(), update_weight / version_weights.sum()
+    remaining = iter(mean_update)
+    mixed = []
+    for stacked in models:
+        if stacked.dtype.kind != "f":
+            mixed.append(stacked[-1])
+            continue
+        start = np.tensordot(shares, stacked, axes=1)
+        mixed.append((start + update_share * np.asarray(next(remaining))).astype(stacked.dtype))
+    return tuple(mixed)
+
+
+@dataclasses.dataclass(frozen=True)
+class _AsyncPeriodic:
+    """The process's functions, over what stays the same from aggregation to aggregation."""
+
+    clients: FederatedData
+    config: AsyncPeriodicConfig
+    seed: int
+    initial_weights: Weights
+    devices: SimulatedDevices
+    num_places: int
+    run_round: Callable
+    compute_norms: Callable | None
+
+    @property
+    def num_clients(self) -> int:
+        return len(self.clients.clients)
+
+    def initialize(self) -> ServerState:
+        """All devices have the first model, and start at time 0."""
+        num_starts = np.zeros(self.num_clients, np.int64)
+        state = ServerState(
+            round_num=np.int32(0),
+            clock=create_clock(self.num_clients),
+            models=stack_models([self.initial_weights]),
+            start_indices=create_start_indices(self.num_clients),
+            num_starts=num_starts,
+            counts=np.zeros(self.num_clients, np.int64),
+        )
+        return self.start(state, np.arange(self.num_clients))
+
+    def start(self, state: ServerState, clients: np.ndarray) -> ServerState:
+        """Devices begin to train at the clock's time."""
+        plan = plan_starts(self.devices, clients, state.num_starts[clients], float(state.clock.time_s))
+        num_starts = state.num_starts.copy()
+        num_starts[clients] += 1
+        return state._replace(clock=start_devices(state.clock, clients, *plan), num_starts=num_starts)
+
+    def wait(self, clock: ClockState, index: int) -> tuple[ClockState, list[Event]]:
+        """Step 1: the clock at aggregation `index`, and what happened until then."""
+        if self.config.waiting == "periodic":
+            return take_until(clock, index * self.config.period_fraction * compute_longest_training_s(self.devices))
+        events = []
+        while find_next_time(clock) < np.inf:
+            clock, event = take_next(clock)
+            events.append(event)
+        return clock, events
+
+    def build_inputs(
+        self, state: ServerState, chosen: np.ndarray, weights: np.ndarray, num_places: int
+    ) -> list[VersionedInput]:
+        """What devices are told when they train, with the model that each got last."""
+        index = int(state.round_num) + 1
+        rate = np.float32(self.config.training.round_learning_rate(index))
+        told = pad_cohort(
+            [
+                ClientInput(
+                    self.clients.clients[client].path,
+                    derive_seed(self.seed, "training", index, client),
+                    np.int32(0),
+                    np.float32(weights[client]),
+                    rate,
+                )
+                for client in chosen
+            ],
+            num_places,
+        )
+        rows = self.find_rows(state)[chosen].tolist() + [0] * (len(told) - len(chosen))
+        versions = {row: take_model(state.models, row) for row in set(rows)}
+        return [
+            VersionedInput(versions[row], client, np.int32(place))
+            for place, (row, client) in enumerate(zip(rows, told, strict=True))
+        ]
+
+    def find_rows(self, state: ServerState) -> np.ndarray:
+        """The row of `models` that each device started from."""
+        newest = int(state.round_num) + 1
+        return state.start_indices - newest + len(state.models[0]) - 1
+
+    def choose(self, state: ServerState, ready: np.ndarray) -> np.ndarray:
+        """Step 2, the scheduled devices, ascending."""
+        norms = None
+        if self.compute_norms is not None:
+            inputs = self.build_inputs(state, ready, np.ones(self.num_clients), 1)
+            norms = np.zeros(self.num_clients)
+            norms[ready] = self.compute_norms(inputs)[: len(ready)]
+        context = SchedulingContext(self.config.max_scheduled, state.counts, norms)
+        generator = derive_generator(self.seed, "scheduling", int(state.round_num) + 1)
+        return schedule(self.config.scheduling, ready, context, generator)
+
+    def aggregate(self, state: ServerState, ready: np.ndarray) -> Aggregation:
+        """Steps 2 and 3."""
+        newest = take_model(state.models, -1)
+        if not len(ready):
+            return Aggregation(newest, RoundTotals(0.0, 0.0, 0, 0.0, 0.0), ready, ready)
+        config, scheduled = self.config, self.choose(state, ready)
+        ages = compute_ages(state.start_indices, int(state.round_num) + 1)
+        num_examples = self.clients.num_train
+        weights = compute_weights(
+            config.weighting, config.averaged_devices, scheduled, num_examples, ages, config.gamma
+        )
+        result: VersionedResult = self.run_round(self.build_inputs(state, scheduled, weights, self.num_places))
+        is_rejected = np.zeros(self.num_clients, bool)
+        is_rejected[scheduled] = np.asarray(result.is_finite)[: len(scheduled)] == 0
+        weights = np.where(is_rejected, 0.0, weights)
+        if weights.sum() == 0:
+            return Aggregation(newest, result.totals, ready, scheduled)
+        by_version = np.bincount(self.find_rows(state), weights, len(state.models[0]))
+        mixed = mix_models(state.models, by_version, tuple(result.mean_update), weights[scheduled].sum())
+        return Aggregation(mixed, result.totals, ready, scheduled)
+
+    def next(self, state: ServerState) -> RoundOutput:
+        index = int(state.round_num) + 1
+        clock, events = self.wait(state.clock, index)
+        ready = np.array(sorted(event.client for event in events if event.kind == READY), np.int64)
+        done = self.aggregate(state, ready)
+        metrics = self.build_metrics(state, clock, done)
+        receivers = find_waiting(clock)
+        start_indices = record_reception(state.start_indices, receivers, index + 1)
+        kept = index + 2 - int(start_indices.min())
+        models = tuple(
+            np.concatenate([stacked, array[np.newaxis]])[-kept:]
+            for stacked, array in zip(state.models, done.model, strict=True)
+        )
+        counts = count_scheduled(state.counts, done.scheduled)
+        new_state = ServerState(np.int32(index), clock, models, start_indices, state.num_starts, counts)
+        return RoundOutput(self.start(new_state, receivers), metrics)
+
+    def build_metrics(self, state: ServerState, clock: ClockState, done: Aggregation) -> dict[str, float]:
+        model_bytes = compute_model_bytes(self.initial_weights)
+        bytes_up = len(done.scheduled) * model_bytes
+        bytes_up += len(done.ready) * NORM_BYTES if self.compute_norms is not None else 0
+        bytes_down = len(find_waiting(clock)) * model_bytes
+        num_scheduled = len(done.scheduled)
+        metrics = build_common_metrics(done.totals, float(clock.time_s), num_scheduled, bytes_down, bytes_up)
+        ages = compute_ages(state.start_indices, int(state.round_num) + 1)[done.scheduled]
+        steps = (new - old for new, old in zip(done.model, take_model(state.models, -1), strict=True))
+        metrics["num_ready"] = len(done.ready)
+        metrics["num_scheduled"] = num_scheduled
+        metrics["mean_age"] = float(ages.mean()) if num_scheduled else 0.0
+        metrics["max_age"] = int(ages.max(initial=0))
+        metrics["scheduled_count_std"] = float(count_scheduled(state.counts, done.scheduled).std())
+        metrics["update_norm"] = float(np.sqrt(sum(np.sum(np.square(step, dtype=np.float64)) for step in steps)))
+        return metrics
+
+    def get_models(self, state: ServerState) -> dict[str, Weights]:
+        return {"global": take_model(state.models, -1)}
+
+    def client_model(self, state: ServerState) -> list[str]:
+        del state
+        return ["global"] * self.num_clients
+
+    def client_columns(self, state: ServerState) -> dict[str, list]:
+        return {"scheduled": state.counts.tolist(), "starts": state.num_starts.tolist()}
+
+
+def build_async_periodic_process(
+    model_spec: ModelSpec, clients: FederatedData, config: AsyncPeriodicConfig, seed: int
+) -> FederatedProcess:
+    """Asynchronous FL as a process; needs a TFF context (see `launch.runtime`) when it runs.
+
+    Args:
+      model_spec: the model to train.
+      clients: the federation.
+      config: settings.
+      seed: of the first weights, the times, the scheduling and the local training.
+    """
+    initial_weights = initialize_weights(model_spec, seed)
+    model_bytes = compute_model_bytes(initial_weights)
+    num_examples = np.array([count_examples_trained(config.training, n) for n in clients.num_train])
+    num_places = compute_padded_size(min(config.max_scheduled, len(clients.clients)))
+    needs_updates = get_policy(config.scheduling).needs_updates
+    functions = _AsyncPeriodic(
+        clients=clients,
+        config=config,
+        seed=seed,
+        initial_weights=initial_weights,
+        devices=SimulatedDevices(config.times, seed, clients.profiles, num_examples, model_bytes, model_bytes),
+        num_places=num_places,
+        run_round=build_versioned_round(model_spec, config.training, initial_weights, num_places),
+        compute_norms=build_update_norms(model_spec, config.training, initial_weights) if needs_updates else None,
+    )
+    return FederatedProcess(
+        initialize=functions.initialize,
+        next=functions.next,
+        get_models=functions.get_models,
+        client_model=functions.client_model,
+        personalize=use_shared_model(functions.get_models, functions.client_model),
+        client_columns=functions.client_columns,
+    )

@@ -1,0 +1,104 @@
+"""Training from different versions of the global model in one call: each client's start weights are its argument.
+
+Functional types of the computations that the builders return:
+  build_versioned_round:  {VersionedInput}@CLIENTS -> VersionedResult@SERVER
+  build_update_norms:     {VersionedInput}@CLIENTS -> {norm of the update, NaN if not finite}@CLIENTS
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from models.model_spec import ModelSpec
+from tff_algos.aggregation import ClientUpdate, RoundTotals, compute_group_means, sum_by_group, summarize_totals
+from tff_algos.client_data import read_split
+from tff_algos.cohort import CLIENT_INPUT_TYPE, ClientInput
+from tff_algos.local_training import LocalResult, train_locally
+from tff_algos.local_training_config import LocalTrainingConfig
+from tff_algos.process import Weights
+
+
+class VersionedInput(NamedTuple):
+    """A client's start weights, what it is told, and its place in the call, int32."""
+
+    start: Weights
+    client: ClientInput
+    place: np.int32
+
+
+class VersionedResult(NamedTuple):
+    """The sum over the clients of a call.
+
+    Attributes:
+      mean_update: weighted mean of the updates that are finite, zeros without any.
+      is_finite: 1 at the places of clients whose update counts, 0 elsewhere, float32 (places,).
+      totals: the usual scalars.
+    """
+
+    mean_update: tuple[tf.Tensor, ...]
+    is_finite: tf.Tensor
+    totals: RoundTotals
+
+
+def _build_input_type(template_weights: Weights) -> tff.StructWithPythonType:
+    start_type = tff.StructWithPythonType([tff.TensorType(a.dtype.type, a.shape) for a in template_weights], tuple)
+    members = [("start", start_type), ("client", CLIENT_INPUT_TYPE), ("place", np.int32)]
+    return tff.StructWithPythonType(members, VersionedInput)
+
+
+def _train(model_spec: ModelSpec, training: LocalTrainingConfig, given: VersionedInput) -> LocalResult:
+    x, y = read_split(given.client.path, "train", model_spec)
+    client = given.client
+    return train_locally(model_spec, training, tuple(given.start), x, y, client.seed, client.learning_rate)
+
+
+def build_versioned_round(
+    model_spec: ModelSpec, training: LocalTrainingConfig, template_weights: Weights, num_places: int
+) -> Callable:
+    """Each client trains from its own start weights; the server gets the weighted mean of the updates.
+
+    Args:
+      model_spec: the model.
+      training: local training of each client.
+      template_weights: one model's weights, for their shapes and dtypes.
+      num_places: clients of a call, empty places among them.
+    """
+    input_type = _build_input_type(template_weights)
+
+    @tff.tensorflow.computation(input_type)
+    def client_work(given):
+        result = _train(model_spec, training, given)
+        is_there = tf.strings.length(given.client.path) > 0
+        flag = tf.one_hot(given.place, num_places) * tf.cast(result.is_finite & is_there, tf.float32)
+        return ClientUpdate(result, tf.constant(0), given.client.weight), flag
+
+    @tff.tensorflow.computation
+    def summarize(totals, flags):
+        means = tuple(mean[0] for mean in compute_group_means(totals))
+        return VersionedResult(means, flags, summarize_totals(totals))
+
+    @tff.federated_computation(tff.FederatedType(input_type, tff.CLIENTS))
+    def run_round(clients):
+        updates, flags = tff.federated_map(client_work, clients)
+        return tff.federated_map(summarize, (sum_by_group(updates, 1), tff.federated_sum(flags)))
+
+    return run_round
+
+
+def build_update_norms(model_spec: ModelSpec, training: LocalTrainingConfig, template_weights: Weights) -> Callable:
+    """Each client trains from its own start weights and tells the norm of its update alone, Eq. (11)."""
+    input_type = _build_input_type(template_weights)
+
+    @tff.tensorflow.computation(input_type)
+    def client_work(given):
+        result = _train(model_spec, training, given)
+        return tf.where(result.is_finite, tf.sqrt(result.squared_norm), float("nan"))
+
+    @tff.federated_computation(tff.FederatedType(input_type, tff.CLIENTS))
+    def compute_norms(clients):
+        return tff.federated_map(client_work, clients)
+
+    return compute_norms
