@@ -7,6 +7,8 @@ from typing import Any
 
 from tff_algos.amfl_p.config import AMFLPConfig
 from tff_algos.async_periodic.config import AsyncPeriodicConfig
+from tff_algos.buffered.config import BufferedConfig
+from tff_algos.fed_async.config import FedAsyncConfig
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.fine_tuning_config import FineTuningConfig
@@ -79,6 +81,16 @@ ALGORITHMS: dict[str, Algorithm] = {
         summary="Asynchronous FL: aggregation every period, scheduled devices, weights by age (Hu et al. 2021).",
         config_class=AsyncPeriodicConfig,
         builder="tff_algos.async_periodic.process:build_async_periodic_process",
+    ),
+    "fed_async": Algorithm(
+        summary="FedAsync (Xie et al. 2019): every update is mixed in when it arrives.",
+        config_class=FedAsyncConfig,
+        builder="tff_algos.fed_async.process:build_fed_async_process",
+    ),
+    "buffered": Algorithm(
+        summary="FedBuff (Nguyen et al. 2022): updates are averaged when a number of them has arrived.",
+        config_class=BufferedConfig,
+        builder="tff_algos.buffered.process:build_buffered_process",
     ),
     "amfl_p": Algorithm(
         summary="AMFL-P: a start, meta-learned, from which unequal devices personalise the model.",

@@ -128,8 +128,9 @@ def _start_worker(log_path: str, threads: Threads) -> WorkerProcess:
         "OMP_NUM_THREADS": str(threads.intra_op),
         "TF_CPP_MIN_LOG_LEVEL": "1",
         # Measured: with glibc's own settings the heaps fill with holes for hundreds of rounds (+6 % from round 20 to
-        # 200 of a small run), with a single heap the threads wait for each other (a round takes 1.3 times as long).
-        "MALLOC_ARENA_MAX": str(threads.concurrent_calls),
+        # 200 of a small run; +3 % with a heap for each concurrent call, +1 % with one for each inter-op thread). With a
+        # single heap the threads wait for each other: a round takes 1.3 to 2.5 times as long.
+        "MALLOC_ARENA_MAX": str(threads.inter_op),
         "MALLOC_TRIM_THRESHOLD_": str(2**20),
         "MALLOC_MMAP_THRESHOLD_": str(2**22),
     }

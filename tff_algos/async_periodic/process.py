@@ -48,14 +48,8 @@ from tff_algos.async_periodic.age_weighting import (
     record_reception,
 )
 from tff_algos.async_periodic.config import AsyncPeriodicConfig
-from tff_algos.async_periodic.versioned_round import (
-    VersionedInput,
-    VersionedResult,
-    build_update_norms,
-    build_versioned_round,
-)
 from tff_algos.byte_ledger import compute_model_bytes
-from tff_algos.cohort import ClientInput, compute_padded_size, pad_cohort
+from tff_algos.cohort import compute_padded_size
 from tff_algos.event_clock import (
     READY,
     ClockState,
@@ -71,8 +65,15 @@ from tff_algos.local_training import count_examples_trained
 from tff_algos.process import FederatedProcess, RoundOutput, Weights, use_shared_model
 from tff_algos.round_metrics import build_common_metrics
 from tff_algos.scheduling import SchedulingContext, count_scheduled, get_policy, schedule
-from tff_algos.seeds import derive_generator, derive_seed
+from tff_algos.seeds import derive_generator
 from tff_algos.training_times import SimulatedDevices, compute_longest_training_s, plan_starts
+from tff_algos.versioned_round import (
+    VersionedInput,
+    VersionedResult,
+    build_update_norms,
+    build_versioned_inputs,
+    build_versioned_round,
+)
 from tff_algos.weights import initialize_weights, stack_models, take_model
 
 NORM_BYTES = 4  # what a ready device sends for a policy that looks at updates
@@ -179,27 +180,19 @@ class _AsyncPeriodic:
         self, state: ServerState, chosen: np.ndarray, weights: np.ndarray, num_places: int
     ) -> list[VersionedInput]:
         """What devices are told when they train, with the model that each got last."""
-        index = int(state.round_num) + 1
-        rate = np.float32(self.config.training.round_learning_rate(index))
-        told = pad_cohort(
-            [
-                ClientInput(
-                    self.clients.clients[client].path,
-                    derive_seed(self.seed, "training", index, client),
-                    np.int32(0),
-                    np.float32(weights[client]),
-                    rate,
-                )
-                for client in chosen
-            ],
+        rows = self.find_rows(state)[chosen].tolist()
+        versions = {row: take_model(state.models, row) for row in set(rows)}
+        round_nums = np.full(len(chosen), int(state.round_num) + 1)
+        return build_versioned_inputs(
+            self.clients,
+            chosen,
+            [versions[row] for row in rows],
+            weights[chosen],
+            self.config.training,
+            self.seed,
+            round_nums,
             num_places,
         )
-        rows = self.find_rows(state)[chosen].tolist() + [0] * (len(told) - len(chosen))
-        versions = {row: take_model(state.models, row) for row in set(rows)}
-        return [
-            VersionedInput(versions[row], client, np.int32(place))
-            for place, (row, client) in enumerate(zip(rows, told, strict=True))
-        ]
 
     def find_rows(self, state: ServerState) -> np.ndarray:
         """The row of `models` that each device started from."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tff_algos.config_fields import ConfigError
-from tff_algos.fed_async.staleness import STALENESS_FUNCTIONS, StalenessParameters, compute_mixing_weight
+from tff_algos.staleness import STALENESS_FUNCTIONS, StalenessParameters, compute_mixing_weight
 
 STALENESS = np.array([0, 3, 4, 8])
 

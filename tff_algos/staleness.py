@@ -1,8 +1,8 @@
-"""FedAsync's mixing weight alpha_t = alpha * s(t - tau) (Xie et al. 2019). NumPy only.
+"""Weights by staleness of asynchronous aggregation (Xie et al. 2019), and FedAsync's mixing weight. NumPy only.
 
-The server sets x_t = (1 - alpha_t) x_{t-1} + alpha_t x_new. The staleness t - tau is taken as the number of updates
-that the server mixed in between the device's start and its arrival, so that an update that nobody overtook has
-staleness 0 and weight alpha.
+FedAsync's server sets x_t = (1 - alpha_t) x_{t-1} + alpha_t x_new with alpha_t = alpha * s(t - tau). The staleness t -
+tau is taken as the number of updates that the server mixed in between the device's start and its arrival, so that an
+update that nobody overtook has staleness 0 and weight alpha.
 """
 
 from collections.abc import Callable

@@ -3,22 +3,25 @@
 Functional types of the computations that the builders return:
   build_versioned_round:  {VersionedInput}@CLIENTS -> VersionedResult@SERVER
   build_update_norms:     {VersionedInput}@CLIENTS -> {norm of the update, NaN if not finite}@CLIENTS
+  build_versioned_updates: {VersionedInput}@CLIENTS -> {LocalResult}@CLIENTS
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
 from tff_algos.aggregation import ClientUpdate, RoundTotals, compute_group_means, sum_by_group, summarize_totals
 from tff_algos.client_data import read_split
-from tff_algos.cohort import CLIENT_INPUT_TYPE, ClientInput
+from tff_algos.cohort import CLIENT_INPUT_TYPE, ClientInput, pad_cohort
 from tff_algos.local_training import LocalResult, train_locally
 from tff_algos.local_training_config import LocalTrainingConfig
 from tff_algos.process import Weights
+from tff_algos.seeds import derive_seed
 
 
 class VersionedInput(NamedTuple):
@@ -88,6 +91,46 @@ def build_versioned_round(
     return run_round
 
 
+def build_versioned_inputs(
+    clients: FederatedData,
+    chosen: np.ndarray,
+    starts: Sequence[Weights],
+    weights: np.ndarray,
+    training: LocalTrainingConfig,
+    seed: int,
+    round_nums: np.ndarray,
+    min_places: int = 1,
+) -> list[VersionedInput]:
+    """What clients are told, padded (see `cohort.pad_cohort`); one that is chosen twice gets two seeds.
+
+    Args:
+      clients: the federation.
+      chosen: indices of the clients of the call, shape (members,).
+      starts: the weights that each starts from.
+      weights: the weight of each in the mean, shape (members,).
+      training: gives the learning rate.
+      seed: the run's.
+      round_nums: what each one's learning rate and seed are derived from, 1-based, shape (members,).
+      min_places: places at least.
+    """
+    told = [
+        ClientInput(
+            clients.clients[client].path,
+            derive_seed(seed, "training", round_num, client, slot=np.sum(chosen[:place] == client)),
+            np.int32(0),
+            np.float32(weight),
+            np.float32(training.round_learning_rate(round_num)),
+        )
+        for place, (client, weight, round_num) in enumerate(zip(chosen, weights, round_nums.tolist(), strict=True))
+    ]
+    padded = pad_cohort(told, min_places)
+    all_starts = [*starts, *[starts[0]] * (len(padded) - len(told))]
+    return [
+        VersionedInput(start, client, np.int32(place))
+        for place, (start, client) in enumerate(zip(all_starts, padded, strict=True))
+    ]
+
+
 def build_update_norms(model_spec: ModelSpec, training: LocalTrainingConfig, template_weights: Weights) -> Callable:
     """Each client trains from its own start weights and tells the norm of its update alone, Eq. (11)."""
     input_type = _build_input_type(template_weights)
@@ -102,3 +145,20 @@ def build_update_norms(model_spec: ModelSpec, training: LocalTrainingConfig, tem
         return tff.federated_map(client_work, clients)
 
     return compute_norms
+
+
+def build_versioned_updates(
+    model_spec: ModelSpec, training: LocalTrainingConfig, template_weights: Weights
+) -> Callable:
+    """Each client trains from its own start weights, and all results come back, in the order of the clients."""
+    input_type = _build_input_type(template_weights)
+
+    @tff.tensorflow.computation(input_type)
+    def client_work(given):
+        return _train(model_spec, training, given)
+
+    @tff.federated_computation(tff.FederatedType(input_type, tff.CLIENTS))
+    def compute_updates(clients):
+        return tff.federated_map(client_work, clients)
+
+    return compute_updates

@@ -1,0 +1,62 @@
+"""FedBuff against the same aggregation on the host."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from tff_algos.arrivals import collect_arrivals
+from tff_algos.buffered.config import BufferedConfig
+from tff_algos.buffered.process import build_buffered_process
+from tff_algos.local_training_config import LocalTrainingConfig
+from tff_algos.training_times import SimulatedDevices
+
+RATE = 0.3
+STEP = LocalTrainingConfig(steps=1, batch_size=100, optimizer="sgd", learning_rate=RATE)  # one batch of all examples
+CONFIG = BufferedConfig(training=STEP, buffer_size=2, server_learning_rate=0.5)
+
+
+@pytest.fixture
+def build(tff_runtime, make_federation, linear_spec):
+    def make(config, sizes=(6, 9, 12)):
+        make.data = make_federation(list(sizes))
+        return build_buffered_process(linear_spec, make.data, config, seed=4)
+
+    return make
+
+
+def test_a_buffer_is_averaged_with_weights_by_staleness(build, linear_spec, descend):
+    """theta + 0.5 / 2 * sum_i delta_i / sqrt(1 + staleness_i)."""
+    process = build(CONFIG)
+    state = process.initialize()
+    models = [process.get_models(state)["global"]]
+    devices = SimulatedDevices(CONFIG.times, 4, build.data.profiles, np.ones(3), 0, 0)
+    starts = state.starts
+    for version in range(4):
+        collected = collect_arrivals(devices, starts, version, 2, 2)
+        starts, step = collected.starts, [np.zeros_like(array) for array in models[0]]
+        for arrival in collected.arrivals:
+            start = models[arrival.start_version]
+            client = build.data.clients[arrival.client]
+            trained = descend(linear_spec, start, *build.data.read_split(client, "train"), RATE)
+            for i, (new, old) in enumerate(zip(trained, start, strict=True)):
+                step[i] += (new - old) / np.sqrt(1 + arrival.staleness)
+        models.append([old + 0.25 * change for old, change in zip(models[-1], step, strict=True)])
+        state, metrics = process.next(state)
+        for a, b in zip(process.get_models(state)["global"], models[-1], strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-6)
+        assert metrics["mean_staleness"] == np.mean([arrival.staleness for arrival in collected.arrivals])
+    assert metrics["bytes_up"] == 2 * 4 * 15
+
+
+def test_updates_that_are_not_finite_are_left_out(build, break_client):
+    process = build(dataclasses.replace(CONFIG, buffer_size=3), sizes=(6, 9))
+    break_client(build.data, 0)
+    state, metrics = process.next(process.initialize())
+    assert 0 < metrics["num_rejected"] < 3
+    assert all(np.isfinite(array).all() for array in process.get_models(state)["global"])
+    break_client(build.data, 1)
+    after, metrics = process.next(state)
+    assert metrics["num_rejected"] == 3
+    for a, b in zip(process.get_models(state)["global"], process.get_models(after)["global"], strict=True):
+        np.testing.assert_array_equal(a, b)

@@ -1,0 +1,1 @@
+"""FedBuff: asynchronous training with buffered aggregation."""

@@ -1,0 +1,31 @@
+"""Settings of FedBuff. Imports no TensorFlow."""
+
+import dataclasses
+
+from tff_algos.config_fields import check, group, setting
+from tff_algos.local_training_config import LocalTrainingConfig
+from tff_algos.staleness import STALENESS_FUNCTIONS
+from tff_algos.training_times import TrainingTimesConfig
+
+
+def build_default_training() -> LocalTrainingConfig:
+    """Steps of plain SGD."""
+    return LocalTrainingConfig(steps=20, optimizer="sgd", learning_rate=0.1)
+
+
+@dataclasses.dataclass(frozen=True)
+class BufferedConfig:
+    """FedBuff (Nguyen et al. 2022), without its secure aggregation; a round is one aggregation."""
+
+    training: LocalTrainingConfig = group(build_default_training, flag_prefix="")
+    times: TrainingTimesConfig = group(TrainingTimesConfig, flag_prefix="")
+    buffer_size: int = setting(3, "Updates that the server waits for before it aggregates (paper: K).", minimum=1)
+    server_learning_rate: float = setting(1.0, "Factor on the mean update (paper: eta_g).", above=0)
+    staleness: str = setting(
+        "polynomial", "How an update's weight falls with staleness.", choices=tuple(STALENESS_FUNCTIONS)
+    )
+    staleness_decay: float = setting(0.5, "Exponent of polynomial, slope of hinge.", minimum=0)
+    staleness_grace: float = setting(4.0, "Staleness up to which hinge is 1.", minimum=0)
+
+    def __post_init__(self):
+        check(self)

@@ -1,0 +1,33 @@
+"""Settings of FedAsync. Imports no TensorFlow."""
+
+import dataclasses
+
+from tff_algos.config_fields import check, group, setting
+from tff_algos.local_training_config import LocalTrainingConfig
+from tff_algos.staleness import STALENESS_FUNCTIONS
+from tff_algos.training_times import TrainingTimesConfig
+
+
+def build_default_training() -> LocalTrainingConfig:
+    """Steps of plain SGD with the paper's regulariser (rho = 0.005)."""
+    return LocalTrainingConfig(steps=20, optimizer="sgd", learning_rate=0.1, proximal_weight=0.005)
+
+
+@dataclasses.dataclass(frozen=True)
+class FedAsyncConfig:
+    """FedAsync (Xie et al. 2019); a round here is a number of updates, for evaluation and checkpoints."""
+
+    training: LocalTrainingConfig = group(build_default_training, flag_prefix="")
+    times: TrainingTimesConfig = group(TrainingTimesConfig, flag_prefix="")
+    mixing_weight: float = setting(
+        0.6, "Weight of a fresh update in the global model (paper: alpha).", above=0, maximum=1
+    )
+    staleness: str = setting(
+        "polynomial", "How the weight falls with staleness (paper: s).", choices=tuple(STALENESS_FUNCTIONS)
+    )
+    staleness_decay: float = setting(0.5, "Exponent of polynomial, slope of hinge (paper: a).", minimum=0)
+    staleness_grace: float = setting(4.0, "Staleness up to which hinge is 1 (paper: b).", minimum=0)
+    updates_per_round: int = setting(10, "Updates mixed in between two evaluations.", minimum=1)
+
+    def __post_init__(self):
+        check(self)

@@ -1,0 +1,191 @@
+"""FedAsync: Xie, Koyejo and Gupta 2019, "Asynchronous Federated Optimization", Algorithm 1.
+
+All devices train all the time. Whenever one is ready, the server mixes its model into the global one and hands it the
+new one:
+  x_t = (1 - alpha_t) x_{t-1} + alpha_t x_new,  alpha_t = alpha * s(staleness).
+A round of this process is `updates_per_round` such updates.
+
+| paper | here |
+|---|---|
+| x_t | newest of `ServerState.versions` |
+| t, tau | numbers of versions, `DeviceStarts.versions` |
+| alpha, s, a, b | `mixing_weight`, `staleness`, `staleness_decay`, `staleness_grace` |
+| rho, gamma, H | `training.proximal_weight`, `training.learning_rate`, `training.steps` |
+
+In the simulation devices train in waves: all arrivals whose start model is known are trained in one call, and mixed in
+in the order of their arrival.
+
+Deviations from the paper:
+- The paper's server triggers workers; here every device restarts at once, on the clock of the asynchronous systems.
+- The staleness counts from 0 (see `staleness`).
+- An update that is not finite leaves the model as it is; the version counts all the same.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from datasets.federated_data import FederatedData
+from models.model_spec import ModelSpec
+from tff_algos.aggregation import RoundTotals
+from tff_algos.arrivals import Arrival, DeviceStarts, collect_arrivals, start_at
+from tff_algos.byte_ledger import compute_model_bytes
+from tff_algos.cohort import compute_padded_size
+from tff_algos.event_clock import create_clock
+from tff_algos.fed_async.config import FedAsyncConfig
+from tff_algos.local_training import LocalResult, count_examples_trained
+from tff_algos.model_versions import ModelVersions, add_versions, create_versions
+from tff_algos.process import FederatedProcess, RoundOutput, Weights, use_shared_model
+from tff_algos.round_metrics import build_common_metrics
+from tff_algos.staleness import StalenessParameters, compute_mixing_weight
+from tff_algos.training_times import SimulatedDevices
+from tff_algos.versioned_round import build_versioned_inputs, build_versioned_updates
+from tff_algos.weights import initialize_weights
+
+
+class ServerState(NamedTuple):
+    """Everything that a resume needs.
+
+    Attributes:
+      round_num: rounds done, int32.
+      starts: the clock, and which version each device trains.
+      versions: the global models in use, the newest among them.
+    """
+
+    round_num: np.int32
+    starts: DeviceStarts
+    versions: ModelVersions
+
+
+def mix(model: Weights, start: Weights, result: LocalResult, mixing_weight: float) -> Weights:
+    """(1 - alpha_t) x + alpha_t x_new for floating-point weights; x if the update is not finite."""
+    if not result.is_finite:
+        return model
+    deltas = iter(result.weights_delta)
+    return tuple(
+        ((1 - mixing_weight) * old + mixing_weight * (begun + np.asarray(next(deltas)))).astype(old.dtype)
+        if old.dtype.kind == "f"
+        else old
+        for old, begun in zip(model, start, strict=True)
+    )
+
+
+def find_wave(arrivals: list[Arrival], newest_version: int) -> int:
+    """How many of the first arrivals started from versions that are there; at least 1 of any arrivals."""
+    waiting = (i for i, arrival in enumerate(arrivals) if arrival.start_version > newest_version)
+    return next(waiting, len(arrivals))
+
+
+@dataclasses.dataclass(frozen=True)
+class _FedAsync:
+    """The process's functions, over what stays the same from round to round."""
+
+    clients: FederatedData
+    config: FedAsyncConfig
+    seed: int
+    initial_weights: Weights
+    devices: SimulatedDevices
+    compute_updates: Callable
+
+    def initialize(self) -> ServerState:
+        """All devices have the first model, and start at time 0."""
+        num_clients = len(self.clients.clients)
+        nowhere = DeviceStarts(
+            create_clock(num_clients), np.zeros(num_clients, np.int64), np.zeros(num_clients, np.int64)
+        )
+        starts = start_at(self.devices, nowhere, np.arange(num_clients), 0)
+        return ServerState(np.int32(0), starts, create_versions(self.initial_weights))
+
+    def train(self, wave: list[Arrival], models: dict[int, Weights]) -> list[LocalResult]:
+        """The updates of arrivals whose start models are there; empty places fill the call up."""
+        inputs = build_versioned_inputs(
+            self.clients,
+            np.array([arrival.client for arrival in wave]),
+            [models[arrival.start_version] for arrival in wave],
+            np.ones(len(wave)),
+            self.config.training,
+            self.seed,
+            np.array([arrival.newest_version + 1 for arrival in wave]),
+            compute_padded_size(self.config.updates_per_round),
+        )
+        return self.compute_updates(inputs)[: len(wave)]
+
+    def next(self, state: ServerState) -> RoundOutput:
+        config, versions = self.config, state.versions
+        parameters = StalenessParameters(config.staleness_decay, config.staleness_grace)
+        collected = collect_arrivals(self.devices, state.starts, versions.newest, config.updates_per_round, 1)
+        models = {int(number): versions.get(int(number)) for number in versions.numbers}
+        newest, results, waiting = versions.newest, [], collected.arrivals
+        while waiting:
+            size = find_wave(waiting, newest)
+            wave, waiting = waiting[:size], waiting[size:]
+            results += self.train(wave, models)
+            for arrival, result in zip(wave, results[-size:], strict=True):
+                weight = compute_mixing_weight(config.mixing_weight, arrival.staleness, config.staleness, parameters)
+                models[newest + 1] = mix(models[newest], models[arrival.start_version], result, float(weight))
+                newest += 1
+        new_models = [models[number] for number in range(versions.newest + 1, newest + 1)]
+        new_versions = add_versions(versions, new_models, collected.starts.versions)
+        metrics = self.build_metrics(collected, results)
+        return RoundOutput(ServerState(np.int32(state.round_num + 1), collected.starts, new_versions), metrics)
+
+    def build_metrics(self, collected, results: list[LocalResult]) -> dict[str, float]:
+        model_bytes, arrivals = compute_model_bytes(self.initial_weights), collected.arrivals
+        totals = RoundTotals(
+            sum(float(result.loss_sum) for result in results),
+            sum(float(result.num_trained) for result in results),
+            sum(not result.is_finite for result in results),
+            0.0,
+            0.0,
+        )
+        time_s = float(collected.starts.clock.time_s)
+        sent = (collected.num_handed_out * model_bytes, len(arrivals) * model_bytes)
+        metrics = build_common_metrics(totals, time_s, len(arrivals), *sent)
+        staleness = np.array([arrival.staleness for arrival in arrivals])
+        metrics["mean_staleness"] = float(staleness.mean()) if arrivals else 0.0
+        metrics["max_staleness"] = int(staleness.max(initial=0))
+        return metrics
+
+    def get_models(self, state: ServerState) -> dict[str, Weights]:
+        return {"global": state.versions.get(state.versions.newest)}
+
+    def client_model(self, state: ServerState) -> list[str]:
+        del state
+        return ["global"] * len(self.clients.clients)
+
+    def client_columns(self, state: ServerState) -> dict[str, list]:
+        return {"starts": state.starts.num_starts.tolist()}
+
+
+def build_fed_async_process(
+    model_spec: ModelSpec, clients: FederatedData, config: FedAsyncConfig, seed: int
+) -> FederatedProcess:
+    """FedAsync as a process; needs a TFF context (see `launch.runtime`) when it runs.
+
+    Args:
+      model_spec: the model to train.
+      clients: the federation.
+      config: settings.
+      seed: of the first weights, the times and the local training.
+    """
+    initial_weights = initialize_weights(model_spec, seed)
+    model_bytes = compute_model_bytes(initial_weights)
+    num_examples = np.array([count_examples_trained(config.training, n) for n in clients.num_train])
+    functions = _FedAsync(
+        clients=clients,
+        config=config,
+        seed=seed,
+        initial_weights=initial_weights,
+        devices=SimulatedDevices(config.times, seed, clients.profiles, num_examples, model_bytes, model_bytes),
+        compute_updates=build_versioned_updates(model_spec, config.training, initial_weights),
+    )
+    return FederatedProcess(
+        initialize=functions.initialize,
+        next=functions.next,
+        get_models=functions.get_models,
+        client_model=functions.client_model,
+        personalize=use_shared_model(functions.get_models, functions.client_model),
+        client_columns=functions.client_columns,
+    )
