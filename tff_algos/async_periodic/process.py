@@ -48,6 +48,7 @@ from tff_algos.async_periodic.age_weighting import (
     record_reception,
 )
 from tff_algos.async_periodic.config import AsyncPeriodicConfig
+from tff_algos.asynchronous_server import build_devices
 from tff_algos.byte_ledger import compute_model_bytes
 from tff_algos.cohort import compute_padded_size
 from tff_algos.event_clock import (
@@ -61,7 +62,6 @@ from tff_algos.event_clock import (
     take_next,
     take_until,
 )
-from tff_algos.local_training import count_examples_trained
 from tff_algos.process import FederatedProcess, RoundOutput, Weights, use_shared_model
 from tff_algos.round_metrics import build_common_metrics
 from tff_algos.scheduling import SchedulingContext, count_scheduled, get_policy, schedule
@@ -288,8 +288,6 @@ def build_async_periodic_process(
       seed: of the first weights, the times, the scheduling and the local training.
     """
     initial_weights = initialize_weights(model_spec, seed)
-    model_bytes = compute_model_bytes(initial_weights)
-    num_examples = np.array([count_examples_trained(config.training, n) for n in clients.num_train])
     num_places = compute_padded_size(min(config.max_scheduled, len(clients.clients)))
     needs_updates = get_policy(config.scheduling).needs_updates
     functions = _AsyncPeriodic(
@@ -297,7 +295,7 @@ def build_async_periodic_process(
         config=config,
         seed=seed,
         initial_weights=initial_weights,
-        devices=SimulatedDevices(config.times, seed, clients.profiles, num_examples, model_bytes, model_bytes),
+        devices=build_devices(clients, config.times, config.training, initial_weights, seed),
         num_places=num_places,
         run_round=build_versioned_round(model_spec, config.training, initial_weights, num_places),
         compute_norms=build_update_norms(model_spec, config.training, initial_weights) if needs_updates else None,

@@ -16,39 +16,23 @@ aggregation and no privacy; an update that is not finite is left out of the mean
 
 import dataclasses
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
 from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
-from tff_algos.arrivals import Collected, DeviceStarts, collect_arrivals, start_at
+from tff_algos.arrivals import Collected, collect_arrivals
+from tff_algos.asynchronous_server import ServerState, build_asynchronous_process, build_devices
 from tff_algos.buffered.config import BufferedConfig
 from tff_algos.byte_ledger import compute_model_bytes
 from tff_algos.cohort import compute_padded_size
-from tff_algos.event_clock import create_clock
-from tff_algos.local_training import count_examples_trained
-from tff_algos.model_versions import ModelVersions, add_versions, create_versions
-from tff_algos.process import FederatedProcess, RoundOutput, Weights, use_shared_model
+from tff_algos.model_versions import add_versions
+from tff_algos.process import FederatedProcess, RoundOutput, Weights
 from tff_algos.round_metrics import build_common_metrics
 from tff_algos.staleness import StalenessParameters, compute_mixing_weight
 from tff_algos.training_times import SimulatedDevices
 from tff_algos.versioned_round import VersionedResult, build_versioned_inputs, build_versioned_round
 from tff_algos.weights import initialize_weights
-
-
-class ServerState(NamedTuple):
-    """Everything that a resume needs.
-
-    Attributes:
-      round_num: aggregations done, int32.
-      starts: the clock, and which version each device trains.
-      versions: the global models in use, the newest among them.
-    """
-
-    round_num: np.int32
-    starts: DeviceStarts
-    versions: ModelVersions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,15 +45,6 @@ class _Buffered:
     initial_weights: Weights
     devices: SimulatedDevices
     run_round: Callable
-
-    def initialize(self) -> ServerState:
-        """All devices have the first model, and start at time 0."""
-        num_clients = len(self.clients.clients)
-        nowhere = DeviceStarts(
-            create_clock(num_clients), np.zeros(num_clients, np.int64), np.zeros(num_clients, np.int64)
-        )
-        starts = start_at(self.devices, nowhere, np.arange(num_clients), 0)
-        return ServerState(np.int32(0), starts, create_versions(self.initial_weights))
 
     def next(self, state: ServerState) -> RoundOutput:
         config, versions = self.config, state.versions
@@ -114,16 +89,6 @@ class _Buffered:
         metrics["max_staleness"] = int(staleness.max())
         return metrics
 
-    def get_models(self, state: ServerState) -> dict[str, Weights]:
-        return {"global": state.versions.get(state.versions.newest)}
-
-    def client_model(self, state: ServerState) -> list[str]:
-        del state
-        return ["global"] * len(self.clients.clients)
-
-    def client_columns(self, state: ServerState) -> dict[str, list]:
-        return {"starts": state.starts.num_starts.tolist()}
-
 
 def build_buffered_process(
     model_spec: ModelSpec, clients: FederatedData, config: BufferedConfig, seed: int
@@ -137,22 +102,14 @@ def build_buffered_process(
       seed: of the first weights, the times and the local training.
     """
     initial_weights = initialize_weights(model_spec, seed)
-    model_bytes = compute_model_bytes(initial_weights)
-    num_examples = np.array([count_examples_trained(config.training, n) for n in clients.num_train])
+    devices = build_devices(clients, config.times, config.training, initial_weights, seed)
     places = compute_padded_size(config.buffer_size)
     functions = _Buffered(
         clients=clients,
         config=config,
         seed=seed,
         initial_weights=initial_weights,
-        devices=SimulatedDevices(config.times, seed, clients.profiles, num_examples, model_bytes, model_bytes),
+        devices=devices,
         run_round=build_versioned_round(model_spec, config.training, initial_weights, places),
     )
-    return FederatedProcess(
-        initialize=functions.initialize,
-        next=functions.next,
-        get_models=functions.get_models,
-        client_model=functions.client_model,
-        personalize=use_shared_model(functions.get_models, functions.client_model),
-        client_columns=functions.client_columns,
-    )
+    return build_asynchronous_process(devices, initial_weights, functions.next)

@@ -23,40 +23,25 @@ Deviations from the paper:
 
 import dataclasses
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
 from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
 from tff_algos.aggregation import RoundTotals
-from tff_algos.arrivals import Arrival, DeviceStarts, collect_arrivals, start_at
+from tff_algos.arrivals import Arrival, collect_arrivals
+from tff_algos.asynchronous_server import ServerState, build_asynchronous_process, build_devices
 from tff_algos.byte_ledger import compute_model_bytes
 from tff_algos.cohort import compute_padded_size
-from tff_algos.event_clock import create_clock
 from tff_algos.fed_async.config import FedAsyncConfig
-from tff_algos.local_training import LocalResult, count_examples_trained
-from tff_algos.model_versions import ModelVersions, add_versions, create_versions
-from tff_algos.process import FederatedProcess, RoundOutput, Weights, use_shared_model
+from tff_algos.local_training import LocalResult
+from tff_algos.model_versions import add_versions
+from tff_algos.process import FederatedProcess, RoundOutput, Weights
 from tff_algos.round_metrics import build_common_metrics
 from tff_algos.staleness import StalenessParameters, compute_mixing_weight
 from tff_algos.training_times import SimulatedDevices
 from tff_algos.versioned_round import build_versioned_inputs, build_versioned_updates
 from tff_algos.weights import initialize_weights
-
-
-class ServerState(NamedTuple):
-    """Everything that a resume needs.
-
-    Attributes:
-      round_num: rounds done, int32.
-      starts: the clock, and which version each device trains.
-      versions: the global models in use, the newest among them.
-    """
-
-    round_num: np.int32
-    starts: DeviceStarts
-    versions: ModelVersions
 
 
 def mix(model: Weights, start: Weights, result: LocalResult, mixing_weight: float) -> Weights:
@@ -88,15 +73,6 @@ class _FedAsync:
     initial_weights: Weights
     devices: SimulatedDevices
     compute_updates: Callable
-
-    def initialize(self) -> ServerState:
-        """All devices have the first model, and start at time 0."""
-        num_clients = len(self.clients.clients)
-        nowhere = DeviceStarts(
-            create_clock(num_clients), np.zeros(num_clients, np.int64), np.zeros(num_clients, np.int64)
-        )
-        starts = start_at(self.devices, nowhere, np.arange(num_clients), 0)
-        return ServerState(np.int32(0), starts, create_versions(self.initial_weights))
 
     def train(self, wave: list[Arrival], models: dict[int, Weights]) -> list[LocalResult]:
         """The updates of arrivals whose start models are there; empty places fill the call up."""
@@ -148,16 +124,6 @@ class _FedAsync:
         metrics["max_staleness"] = int(staleness.max(initial=0))
         return metrics
 
-    def get_models(self, state: ServerState) -> dict[str, Weights]:
-        return {"global": state.versions.get(state.versions.newest)}
-
-    def client_model(self, state: ServerState) -> list[str]:
-        del state
-        return ["global"] * len(self.clients.clients)
-
-    def client_columns(self, state: ServerState) -> dict[str, list]:
-        return {"starts": state.starts.num_starts.tolist()}
-
 
 def build_fed_async_process(
     model_spec: ModelSpec, clients: FederatedData, config: FedAsyncConfig, seed: int
@@ -171,21 +137,13 @@ def build_fed_async_process(
       seed: of the first weights, the times and the local training.
     """
     initial_weights = initialize_weights(model_spec, seed)
-    model_bytes = compute_model_bytes(initial_weights)
-    num_examples = np.array([count_examples_trained(config.training, n) for n in clients.num_train])
+    devices = build_devices(clients, config.times, config.training, initial_weights, seed)
     functions = _FedAsync(
         clients=clients,
         config=config,
         seed=seed,
         initial_weights=initial_weights,
-        devices=SimulatedDevices(config.times, seed, clients.profiles, num_examples, model_bytes, model_bytes),
+        devices=devices,
         compute_updates=build_versioned_updates(model_spec, config.training, initial_weights),
     )
-    return FederatedProcess(
-        initialize=functions.initialize,
-        next=functions.next,
-        get_models=functions.get_models,
-        client_model=functions.client_model,
-        personalize=use_shared_model(functions.get_models, functions.client_model),
-        client_columns=functions.client_columns,
-    )
+    return build_asynchronous_process(devices, initial_weights, functions.next)

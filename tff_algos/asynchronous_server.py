@@ -1,0 +1,68 @@
+"""What servers share that take updates whenever they arrive: state, its beginning, the process around a round."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from datasets.federated_data import FederatedData
+from tff_algos.arrivals import DeviceStarts, start_at
+from tff_algos.byte_ledger import compute_model_bytes
+from tff_algos.event_clock import create_clock
+from tff_algos.local_training import count_examples_trained
+from tff_algos.local_training_config import LocalTrainingConfig
+from tff_algos.model_versions import ModelVersions, create_versions
+from tff_algos.process import FederatedProcess, RoundOutput, Weights, use_shared_model
+from tff_algos.training_times import SimulatedDevices, TrainingTimesConfig
+
+
+class ServerState(NamedTuple):
+    """Everything that a resume needs.
+
+    Attributes:
+      round_num: rounds done, int32.
+      starts: the clock, and which version each device trains.
+      versions: the global models in use, the newest among them.
+    """
+
+    round_num: np.int32
+    starts: DeviceStarts
+    versions: ModelVersions
+
+
+def build_devices(
+    clients: FederatedData, times: TrainingTimesConfig, training: LocalTrainingConfig, weights: Weights, seed: int
+) -> SimulatedDevices:
+    """The simulated devices of a federation that trains a model of these weights."""
+    model_bytes = compute_model_bytes(weights)
+    num_examples = np.array([count_examples_trained(training, n) for n in clients.num_train])
+    return SimulatedDevices(times, seed, clients.profiles, num_examples, model_bytes, model_bytes)
+
+
+def initialize_server(devices: SimulatedDevices, initial_weights: Weights) -> ServerState:
+    """All devices have the first model, and start at time 0."""
+    num_clients = len(devices.num_examples)
+    nowhere = DeviceStarts(create_clock(num_clients), np.zeros(num_clients, np.int64), np.zeros(num_clients, np.int64))
+    starts = start_at(devices, nowhere, np.arange(num_clients), 0)
+    return ServerState(np.int32(0), starts, create_versions(initial_weights))
+
+
+def build_asynchronous_process(
+    devices: SimulatedDevices, initial_weights: Weights, run_next: Callable[[ServerState], RoundOutput]
+) -> FederatedProcess:
+    """The process whose round is `run_next`; every client uses the newest model."""
+
+    def get_models(state: ServerState) -> dict[str, Weights]:
+        return {"global": state.versions.get(state.versions.newest)}
+
+    def client_model(state: ServerState) -> list[str]:
+        return ["global"] * len(state.starts.versions)
+
+    return FederatedProcess(
+        initialize=lambda: initialize_server(devices, initial_weights),
+        next=run_next,
+        get_models=get_models,
+        client_model=client_model,
+        personalize=use_shared_model(get_models, client_model),
+        client_columns=lambda state: {"starts": state.starts.num_starts.tolist()},
+    )
