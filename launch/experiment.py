@@ -15,6 +15,7 @@ import psutil
 from datasets.federated_data import FederatedData
 from launch.algorithms import ALGORITHMS
 from launch.command_line import get_stop_code
+from launch.event_log import EventLog
 from launch.experiment_config import ExperimentConfig
 from launch.federation import build_spec, load_federated_data
 from launch.flags import PROGRAM, FlagError
@@ -206,6 +207,7 @@ class RoundLoop:
         self.round_num, self._state = checkpoints.restore(process.initialize())
         self.metrics = RoundTable(folder.metrics, self.round_num)
         self.timing = RoundTable(folder.timing, self.round_num)
+        self._events = EventLog(folder.events, self.round_num)
 
     def run(self, after_round: Callable[[], None] = lambda: None) -> State:
         """Runs the rounds that are left, and returns the last state, of which there is a checkpoint."""
@@ -238,6 +240,7 @@ class RoundLoop:
         trained_s = time.perf_counter()
         is_evaluated = round_num % self._config.rounds_per_evaluation == 0 or round_num == self._config.rounds
         evaluation = self._evaluate_state(output.state) if is_evaluated else {}
+        self._events.append(round_num, self._process.get_events(output.state))
         self.metrics.append(build_metrics_row(round_num, output.metrics, evaluation, self._process.is_personal))
         self.timing.append(
             {

@@ -68,7 +68,7 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
 
     Always accuracy and loss by round, by virtual time and by bytes. With the columns `within_cluster_drift` and
     `total_drift` in `metrics.csv`, the drift of the updates; with `cluster`, `plane_x` and `plane_y` in `clients.csv`,
-    the clusters; with `label_counts` and `class_names` in `config.json`, the partition.
+    the clusters; with `label_counts` and `class_names` in `config.json`, the partition; and what `events.csv` holds.
 
     Raises:
       RunRecordError: there is no run to draw.
@@ -94,6 +94,10 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
             written.append(plots / "partition.png")
             counts = np.array(data["label_counts"])
             draw_partition(counts, data["class_names"], names, written[-1], describe_split(flags))
+    if (run_dir / "events.csv").exists():
+        from launch.async_plots import draw_events
+
+        written += draw_events(run_dir / "events.csv", title, plots)
     return written
 
 
@@ -119,7 +123,7 @@ def draw_partition(
     counts = np.asarray(label_counts)
     num_clients, num_classes = counts.shape
     with matplotlib.rc_context(STYLE):
-        figure = _new_figure(min(5 + 0.16 * num_clients, 14), 2.6 + 0.24 * num_classes)
+        figure = new_figure(min(5 + 0.16 * num_clients, 14), 2.6 + 0.24 * num_classes)
         grid = figure.add_gridspec(2, 2, height_ratios=(1, 0.22 * num_classes), width_ratios=(40, 1))
         heat = figure.add_subplot(grid[1, 0])
         totals = figure.add_subplot(grid[0, 0], sharex=heat)
@@ -135,7 +139,7 @@ def draw_partition(
         heat.set_yticks(np.arange(num_classes), class_names)
         _name_clients(heat, client_names)
         heat.set(ylabel="label")
-        _save(figure, pathlib.Path(path))
+        save_figure(figure, pathlib.Path(path))
 
 
 def draw_comparison(panels: Sequence[Curves], path: str | os.PathLike, title: str = "") -> None:
@@ -154,7 +158,7 @@ def draw_comparison(panels: Sequence[Curves], path: str | os.PathLike, title: st
     columns = min(4, len(panels))
     rows = -(-len(panels) // columns)
     with matplotlib.rc_context(STYLE):
-        figure = _new_figure(3.4 * columns + 0.6, 2.9 * rows + 0.9)
+        figure = new_figure(3.4 * columns + 0.6, 2.9 * rows + 0.9)
         axes = figure.subplots(rows, columns, squeeze=False, sharey="row")
         for ax, panel in zip(axes.flat, panels, strict=False):
             for label, run_dirs in panel.run_dirs.items():
@@ -170,7 +174,7 @@ def draw_comparison(panels: Sequence[Curves], path: str | os.PathLike, title: st
             ax.set_ylabel("test accuracy")
         _add_shared_legend(figure, axes, list(styles))
         figure.suptitle(title)
-        _save(figure, pathlib.Path(path))
+        save_figure(figure, pathlib.Path(path))
 
 
 def _list_axes(metrics: Mapping[str, np.ndarray]) -> list[_Axis]:
@@ -198,7 +202,7 @@ def _draw_progress(
     import matplotlib
 
     with matplotlib.rc_context(STYLE):
-        figure = _new_figure(9, 3.6)
+        figure = new_figure(9, 3.6)
         accuracy, loss = figure.subplots(1, 2)
         _draw_series(accuracy, metrics, axis, ACCURACIES)
         _draw_series(loss, metrics, axis, losses)
@@ -210,7 +214,7 @@ def _draw_progress(
             else:
                 ax.set_xlim(left=0)
         figure.suptitle(title)
-        return _save(figure, path)
+        return save_figure(figure, path)
 
 
 def _draw_series(ax: "Axes", metrics: Mapping[str, np.ndarray], axis: _Axis, series: Mapping[str, str]) -> None:
@@ -230,7 +234,7 @@ def _draw_drift(metrics: Mapping[str, np.ndarray], title: str, path: pathlib.Pat
 
     axis = _Axis("round", "round", metrics["round"])
     with matplotlib.rc_context(STYLE):
-        figure = _new_figure(5.5, 3.6)
+        figure = new_figure(5.5, 3.6)
         ax = figure.subplots()
         _draw_series(ax, metrics, axis, DRIFTS)
         if ax.lines and all(line.get_ydata().min() > 0 for line in ax.lines):
@@ -238,7 +242,7 @@ def _draw_drift(metrics: Mapping[str, np.ndarray], title: str, path: pathlib.Pat
         ax.set(xlabel="round", ylabel="mean squared distance")
         _count_rounds(ax)
         ax.set_title(f"Drift of the clients' updates\n{title}")
-        return _save(figure, path)
+        return save_figure(figure, path)
 
 
 def _draw_clusters(
@@ -247,7 +251,7 @@ def _draw_clusters(
     import matplotlib
 
     with matplotlib.rc_context(STYLE):
-        figure = _new_figure(7.4, 5)
+        figure = new_figure(7.4, 5)
         ax = figure.subplots()
         for i, cluster in enumerate(np.unique(clients["cluster"])):
             members = clients["cluster"] == cluster
@@ -267,7 +271,7 @@ def _draw_clusters(
         if len(names) <= MOST_NAMED_CLIENTS:
             figure.draw_without_rendering()  # settles where the points are
             _label_points(ax, np.column_stack([clients["plane_x"], clients["plane_y"]]), _shorten(names))
-        return _save(figure, path)
+        return save_figure(figure, path)
 
 
 def _label_points(ax: "Axes", points: np.ndarray, labels: Sequence[str]) -> None:
@@ -383,13 +387,13 @@ def _scale_by_ratio(ax: "Axes") -> None:
     ax.grid(visible=True, which="both", axis="y")
 
 
-def _new_figure(width: float, height: float) -> "Figure":
+def new_figure(width: float, height: float) -> "Figure":
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def _save(figure: "Figure", path: pathlib.Path) -> pathlib.Path:
+def save_figure(figure: "Figure", path: pathlib.Path) -> pathlib.Path:
     """Writes a PNG file atomically."""
     with replace_whole(path) as temporary:
         figure.savefig(temporary, format="png")

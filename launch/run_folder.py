@@ -28,7 +28,8 @@ from launch.experiment_config import ExperimentConfig, flag_values
 RUNS = pathlib.Path("runs")
 TEMPORARY = ".[0-9]*.*"
 START_UP_FILES = (".lock", "worker*.log", ".config.json.*", TEMPORARY)
-RESULT_FILES = ("metrics.csv", "timing.csv", "clients.csv", "summary.json", "evaluation*.csv", "evaluation*.json")
+TABLES = ("metrics.csv", "timing.csv", "events.csv", "clients.csv", "summary.json")
+RESULT_FILES = (*TABLES, "evaluation*.csv", "evaluation*.json")
 RUN_FILES = (*START_UP_FILES, "config.json", *RESULT_FILES, "checkpoints", "tensorboard", "plots", "models", "export")
 LIBRARIES = ("tensorflow-federated", "tensorflow", "tensorflow-model-optimization", "numpy", "scipy", "scikit-learn")
 
@@ -58,6 +59,7 @@ class RunFolder:
         self.config = path / "config.json"
         self.metrics = path / "metrics.csv"
         self.timing = path / "timing.csv"
+        self.events = path / "events.csv"
         self.clients = path / "clients.csv"
         self.summary = path / "summary.json"
         self.checkpoints = path / "checkpoints"

@@ -7,7 +7,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tff_algos.event_clock import DROPPED, READY, ClockState, start_devices, take_next
+from tff_algos.event_clock import (
+    DROPPED,
+    READY,
+    ClockState,
+    LogRow,
+    log_clients,
+    log_events,
+    start_devices,
+    take_next,
+)
 from tff_algos.training_times import SimulatedDevices, plan_starts
 
 
@@ -39,11 +48,12 @@ class Arrival(NamedTuple):
 
 
 class Collected(NamedTuple):
-    """Arrivals in order, where the devices are after them, and how many models were handed out meanwhile."""
+    """Arrivals in order, where the devices are after them, how many models were handed out meanwhile, and the log."""
 
     arrivals: list[Arrival]
     starts: DeviceStarts
     num_handed_out: int
+    log: list[LogRow]
 
 
 def start_at(devices: SimulatedDevices, starts: DeviceStarts, clients: np.ndarray, version: int) -> DeviceStarts:
@@ -67,17 +77,20 @@ def collect_arrivals(
       num_arrivals: how many to wait for.
       arrivals_per_version: after so many arrivals the server makes a new version, before the last of them starts again.
     """
-    arrivals, num_handed_out = [], 0
+    arrivals, num_handed_out, log = [], 0, []
     while len(arrivals) < num_arrivals:
         clock, event = take_next(starts.clock)
         if event is None:
             break
-        starts = starts._replace(clock=clock)
+        starts, client = starts._replace(clock=clock), np.array([event.client])
+        log += log_events([event], starts.versions)
         if event.kind == DROPPED:
             continue
         if event.kind == READY:
             arrivals.append(Arrival(event.client, int(starts.versions[event.client]), newest_version))
             newest_version += len(arrivals) % arrivals_per_version == 0
-        starts = start_at(devices, starts, np.array([event.client]), newest_version)
+            log += log_clients(event.time_s, client, "received", starts.versions)
+        starts = start_at(devices, starts, client, newest_version)
+        log += log_clients(event.time_s, client, "start", starts.versions)
         num_handed_out += 1
-    return Collected(arrivals, starts, num_handed_out)
+    return Collected(arrivals, starts, num_handed_out, log)

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from datasets.federated_data import FederatedData
-from tff_algos.arrivals import DeviceStarts, start_at
+from tff_algos.arrivals import Collected, DeviceStarts, start_at
 from tff_algos.byte_ledger import compute_model_bytes
-from tff_algos.event_clock import create_clock
+from tff_algos.event_clock import PackedLog, create_clock, log_clients, pack_log, unpack_log
 from tff_algos.local_training import count_examples_trained
 from tff_algos.local_training_config import LocalTrainingConfig
 from tff_algos.model_versions import ModelVersions, create_versions
@@ -23,11 +23,13 @@ class ServerState(NamedTuple):
       round_num: rounds done, int32.
       starts: the clock, and which version each device trains.
       versions: the global models in use, the newest among them.
+      log: what happened in the last round.
     """
 
     round_num: np.int32
     starts: DeviceStarts
     versions: ModelVersions
+    log: PackedLog
 
 
 def build_devices(
@@ -44,7 +46,14 @@ def initialize_server(devices: SimulatedDevices, initial_weights: Weights) -> Se
     num_clients = len(devices.num_examples)
     nowhere = DeviceStarts(create_clock(num_clients), np.zeros(num_clients, np.int64), np.zeros(num_clients, np.int64))
     starts = start_at(devices, nowhere, np.arange(num_clients), 0)
-    return ServerState(np.int32(0), starts, create_versions(initial_weights))
+    return ServerState(np.int32(0), starts, create_versions(initial_weights), pack_log([]))
+
+
+def advance_server(state: ServerState, collected: Collected, versions: ModelVersions) -> ServerState:
+    """The state after a round; the log of the first round also has the starts at time 0."""
+    everyone = np.arange(len(state.starts.versions) if state.round_num == 0 else 0)
+    log = pack_log([*log_clients(0.0, everyone, "start", state.starts.versions), *collected.log])
+    return ServerState(np.int32(state.round_num + 1), collected.starts, versions, log)
 
 
 def build_asynchronous_process(
@@ -65,4 +74,5 @@ def build_asynchronous_process(
         client_model=client_model,
         personalize=use_shared_model(get_models, client_model),
         client_columns=lambda state: {"starts": state.starts.num_starts.tolist()},
+        get_events=lambda state: unpack_log(state.log),
     )

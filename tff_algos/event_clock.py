@@ -15,6 +15,7 @@ import numpy as np
 
 READY, DROPPED, BACK = 0, 1, 2
 KIND_NAMES = ("ready", "dropped", "back")
+WHATS = (*KIND_NAMES, "start", "scheduled", "received")
 
 
 class ClockState(NamedTuple):
@@ -61,6 +62,35 @@ class LogRow(NamedTuple):
     client: int
     what: str
     model_version: int
+
+
+class PackedLog(NamedTuple):
+    """Rows as arrays, for a state: times float64, clients int64, places in WHATS int8, versions int64, each (rows,)."""
+
+    times_s: np.ndarray
+    clients: np.ndarray
+    whats: np.ndarray
+    versions: np.ndarray
+
+
+def pack_log(rows: Iterable[LogRow]) -> PackedLog:
+    """The rows as arrays."""
+    times_s, clients, whats, versions = zip(*rows, strict=True) if (rows := list(rows)) else ((),) * 4
+    places = [WHATS.index(what) for what in whats]
+    return PackedLog(
+        np.array(times_s, np.float64),
+        np.array(clients, np.int64),
+        np.array(places, np.int8),
+        np.array(versions, np.int64),
+    )
+
+
+def unpack_log(log: PackedLog) -> list[LogRow]:
+    """The rows again."""
+    columns = (log.times_s.tolist(), log.clients.tolist(), log.whats.tolist(), log.versions.tolist())
+    return [
+        LogRow(time_s, client, WHATS[what], version) for time_s, client, what, version in zip(*columns, strict=True)
+    ]
 
 
 def create_clock(num_clients: int) -> ClockState:

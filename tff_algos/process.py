@@ -41,6 +41,8 @@ class FederatedProcess:
       summarize: (state) -> the algorithm's own object in summary.json, made of plain numbers, strings and lists.
       client_columns: (state) -> the algorithm's own columns of clients.csv, one value a client. The columns
         `cluster`, `plane_x` and `plane_y` (a cluster number, and two coordinates) are also drawn.
+      get_events: (state) -> the events of the last round, rows of `events.csv` in order of time, each (virtual seconds,
+        client, what, model version); empty where rounds are all there is to know.
       map_models: (state, function) -> the state with the function applied to its trained models (not the teachers), one
         or several stacked along a first axis; None if the process cannot change its model on the way.
     """
@@ -54,6 +56,7 @@ class FederatedProcess:
     get_teachers: Callable[[State], dict[str, Weights]] = lambda state: {}
     summarize: Callable[[State], dict[str, Any]] = lambda state: {}
     client_columns: Callable[[State], dict[str, list]] = lambda state: {}
+    get_events: Callable[[State], Sequence[tuple[float, int, str, int]]] = lambda state: ()
     map_models: Callable[[State, Callable[[Weights], Weights]], State] | None = None
 
 

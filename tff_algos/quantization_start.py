@@ -52,9 +52,9 @@ def start_quantization_later(
         round_num = np.int32(state.round_num + 1)
         if round_num < start_round:
             output = float_process.next(strip(state.inner))
-            return RoundOutput(DelayedState(round_num, wrap(output.state)), output.metrics)
+            return output._replace(state=DelayedState(round_num, wrap(output.state)))
         output = quantized_process.next(state.inner)
-        return RoundOutput(DelayedState(round_num, output.state), output.metrics)
+        return output._replace(state=DelayedState(round_num, output.state))
 
     def delegate(name: str):
         def call(state: DelayedState, *arguments):
@@ -64,7 +64,7 @@ def start_quantization_later(
 
         return call
 
-    names = ("get_models", "client_model", "personalize", "get_teachers", "summarize", "client_columns")
+    names = ("get_models", "client_model", "personalize", "get_teachers", "summarize", "client_columns", "get_events")
     functions = {name: delegate(name) for name in names}
     return FederatedProcess(
         initialize=initialize, next=run_next, is_personal=quantized_process.is_personal, **functions

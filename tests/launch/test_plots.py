@@ -17,14 +17,14 @@ PROGRESS = ["by_round.png", "by_virtual_time.png", "by_bytes.png"]
 @pytest.fixture(autouse=True)
 def figures(monkeypatch):
     """The figures drawn, by file name; they are saved coarsely, which is quick."""
-    save, drawn = plots._save, {}
+    save, drawn = plots.save_figure, {}
 
     def keep(figure, path):
         drawn[path.name] = figure
         return save(figure, path)
 
     monkeypatch.setitem(plots.STYLE, "savefig.dpi", 50)
-    monkeypatch.setattr(plots, "_save", keep)
+    monkeypatch.setattr(plots, "save_figure", keep)
     return drawn
 
 

@@ -10,14 +10,17 @@ from tff_algos.event_clock import (
     DROPPED,
     READY,
     Event,
+    LogRow,
     create_clock,
     find_next_time,
     find_waiting,
     log_clients,
     log_events,
+    pack_log,
     start_devices,
     take_next,
     take_until,
+    unpack_log,
 )
 
 # Quarters are exact in float64, so that events at equal times are common.
@@ -158,3 +161,9 @@ def test_devices_that_always_start_again_are_in_one_place_at_a_time(plans, rando
     for (_, away_s), history in zip(plans, histories, strict=True):
         cycle = ["start", DROPPED, BACK] if away_s else ["start", READY]
         assert history == (cycle * len(history))[: len(history)]
+
+
+def test_a_packed_log_is_the_same_log():
+    rows = [LogRow(0.5, 3, "start", 1), LogRow(0.75, 1, "received", 2)]
+    assert unpack_log(pack_log(rows)) == rows
+    assert unpack_log(pack_log([])) == []

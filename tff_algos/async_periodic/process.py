@@ -55,12 +55,17 @@ from tff_algos.event_clock import (
     READY,
     ClockState,
     Event,
+    PackedLog,
     create_clock,
     find_next_time,
     find_waiting,
+    log_clients,
+    log_events,
+    pack_log,
     start_devices,
     take_next,
     take_until,
+    unpack_log,
 )
 from tff_algos.process import FederatedProcess, RoundOutput, Weights, use_shared_model
 from tff_algos.round_metrics import build_common_metrics
@@ -89,6 +94,7 @@ class ServerState(NamedTuple):
       start_indices: s_k, the version that each device got last, int64, shape (clients,).
       num_starts: how often each device has started, int64, shape (clients,).
       counts: c_k, how often each device has been scheduled, int64, shape (clients,).
+      log: what happened since the aggregation before.
     """
 
     round_num: np.int32
@@ -97,6 +103,7 @@ class ServerState(NamedTuple):
     start_indices: np.ndarray
     num_starts: np.ndarray
     counts: np.ndarray
+    log: PackedLog
 
 
 class Aggregation(NamedTuple):
@@ -156,6 +163,7 @@ class _AsyncPeriodic:
             start_indices=create_start_indices(self.num_clients),
             num_starts=num_starts,
             counts=np.zeros(self.num_clients, np.int64),
+            log=pack_log([]),
         )
         return self.start(state, np.arange(self.num_clients))
 
@@ -245,7 +253,16 @@ class _AsyncPeriodic:
             for stacked, array in zip(state.models, done.model, strict=True)
         )
         counts = count_scheduled(state.counts, done.scheduled)
-        new_state = ServerState(np.int32(index), clock, models, start_indices, state.num_starts, counts)
+        everyone = np.arange(self.num_clients if index == 1 else 0)  # the starts at time 0
+        now_s, versions = float(clock.time_s), state.start_indices
+        log = [
+            *log_clients(0.0, everyone, "start", versions),
+            *log_events(events, versions),
+            *log_clients(now_s, done.scheduled, "scheduled", versions),
+            *log_clients(now_s, done.scheduled, "received", versions),
+            *log_clients(now_s, receivers, "start", start_indices),
+        ]
+        new_state = ServerState(np.int32(index), clock, models, start_indices, state.num_starts, counts, pack_log(log))
         return RoundOutput(self.start(new_state, receivers), metrics)
 
     def build_metrics(self, state: ServerState, clock: ClockState, done: Aggregation) -> dict[str, float]:
@@ -307,4 +324,5 @@ def build_async_periodic_process(
         client_model=functions.client_model,
         personalize=use_shared_model(functions.get_models, functions.client_model),
         client_columns=functions.client_columns,
+        get_events=lambda state: unpack_log(state.log),
     )

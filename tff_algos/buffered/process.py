@@ -22,7 +22,7 @@ import numpy as np
 from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
 from tff_algos.arrivals import Collected, collect_arrivals
-from tff_algos.asynchronous_server import ServerState, build_asynchronous_process, build_devices
+from tff_algos.asynchronous_server import ServerState, advance_server, build_asynchronous_process, build_devices
 from tff_algos.buffered.config import BufferedConfig
 from tff_algos.byte_ledger import compute_model_bytes
 from tff_algos.cohort import compute_padded_size
@@ -68,7 +68,7 @@ class _Buffered:
         model = self.step(versions.get(versions.newest), result, weights)
         new_versions = add_versions(versions, [model], collected.starts.versions)
         metrics = self.build_metrics(collected, result, staleness)
-        return RoundOutput(ServerState(np.int32(state.round_num + 1), collected.starts, new_versions), metrics)
+        return RoundOutput(advance_server(state, collected, new_versions), metrics)
 
     def step(self, model: Weights, result: VersionedResult, weights: np.ndarray) -> Weights:
         """Step 2: eta_g / K * sum_i s_i delta_i, over the K updates that are finite."""

@@ -30,7 +30,7 @@ from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
 from tff_algos.aggregation import RoundTotals
 from tff_algos.arrivals import Arrival, collect_arrivals
-from tff_algos.asynchronous_server import ServerState, build_asynchronous_process, build_devices
+from tff_algos.asynchronous_server import ServerState, advance_server, build_asynchronous_process, build_devices
 from tff_algos.byte_ledger import compute_model_bytes
 from tff_algos.cohort import compute_padded_size
 from tff_algos.fed_async.config import FedAsyncConfig
@@ -105,7 +105,7 @@ class _FedAsync:
         new_models = [models[number] for number in range(versions.newest + 1, newest + 1)]
         new_versions = add_versions(versions, new_models, collected.starts.versions)
         metrics = self.build_metrics(collected, results)
-        return RoundOutput(ServerState(np.int32(state.round_num + 1), collected.starts, new_versions), metrics)
+        return RoundOutput(advance_server(state, collected, new_versions), metrics)
 
     def build_metrics(self, collected, results: list[LocalResult]) -> dict[str, float]:
         model_bytes, arrivals = compute_model_bytes(self.initial_weights), collected.arrivals
