@@ -59,6 +59,8 @@ class ArrayDataset:
       client_names: names of the natural clients, or None.
       source_digest: SHA-256 (hex) of everything above, the identity of the data in the shard cache.
       num_dropped: examples that the loader left out because a reading was missing.
+      test_clients: like `train_clients`, of the test examples, where these are to be the natural clients' own test
+        splits, for example because they come later in time; None if a client's test split is drawn from its train part.
 
     Raises:
       DatasetError: shapes, dtypes or labels do not fit, a value is not finite, or a part is empty.
@@ -75,6 +77,7 @@ class ArrayDataset:
     client_names: tuple[str, ...] | None
     source_digest: str
     num_dropped: int = 0
+    test_clients: np.ndarray | None = None
 
     def __post_init__(self):
         if len(self.class_names) < 2:
@@ -128,6 +131,7 @@ def make_array_dataset(
     preprocessing: Preprocessing,
     clients: np.ndarray | None = None,
     num_dropped: int = 0,
+    test_clients: np.ndarray | None = None,
 ) -> ArrayDataset:
     """An `ArrayDataset` from (x, y) of both parts; labels of any integer type become int32.
 
@@ -136,6 +140,7 @@ def make_array_dataset(
     Args:
       clients: the natural client of each train example: integers or strings, shape (examples,); or None.
       num_dropped: examples that were left out because a reading was missing; no part of the digest.
+      test_clients: the natural client of each test example, if the clients' own test splits are to be of them.
 
     Raises:
       DatasetError: see `ArrayDataset`.
@@ -155,6 +160,10 @@ def make_array_dataset(
         "train_clients": train_clients,
         "client_names": client_names,
     }
+    if test_clients is not None:
+        fields["test_clients"] = np.searchsorted(ids, test_clients)
+        if test_clients.shape != test[1].shape or not set(test_clients.tolist()) <= set(ids.tolist()):
+            raise DatasetError(f"{name}: expected a client of the train part for each test example")
     return ArrayDataset(**fields, source_digest=_compute_digest(fields), num_dropped=num_dropped)
 
 

@@ -29,8 +29,9 @@ MINIMUM_EXAMPLES_TO_SPLIT = 12
 def build_federated_data(arrays: ArrayDataset, settings: PartitionSettings, shard_dir: str) -> FederatedData:
     """Partitions a data set over clients, writes their shards unless the cache has them, and describes the result.
 
-    Each client's validation and test split is drawn from its part of the train data; the data set's own test part is
-    the global test set. Devices are drawn from `settings.seed` with the default distributions.
+    Each client's validation and test split is drawn from its part of the train data; its test split is of the test part
+    if the data set says whose examples those are, and the clients are its natural ones. The data set's test part is the
+    global test set. Devices are drawn from `settings.seed` with the default distributions.
 
     Args:
       arrays: the data set.
@@ -85,8 +86,16 @@ def split_client(indices: np.ndarray, client: int, settings: PartitionSettings) 
 
 
 def _split(arrays: ArrayDataset, settings: PartitionSettings) -> ClientSplits:
-    splits = [split_client(part, client, settings) for client, part in enumerate(partition_clients(arrays, settings))]
-    return [{split: (arrays.train_x[part[split]], arrays.train_y[part[split]]) for split in SPLITS} for part in splits]
+    has_own_tests = settings.partition == "natural" and arrays.test_clients is not None
+    drawn = dataclasses.replace(settings, test_fraction=0.0) if has_own_tests else settings
+    splits = [split_client(part, client, drawn) for client, part in enumerate(partition_clients(arrays, settings))]
+    x, y = arrays.train_x, arrays.train_y
+    clients = [{split: (x[part[split]], y[part[split]]) for split in SPLITS} for part in splits]
+    if has_own_tests:
+        for index, client in enumerate(clients):
+            own = arrays.test_clients == index
+            client["test"] = arrays.test_x[own], arrays.test_y[own]
+    return clients
 
 
 def _compute_digest(arrays: ArrayDataset, settings: PartitionSettings) -> str:

@@ -52,6 +52,37 @@ def test_natural_clients_keep_their_names_and_examples(tmp_path):
     assert len(data.profiles.examples_per_s) == 4
 
 
+def test_natural_clients_can_have_the_test_part_as_their_own_test_splits(tmp_path):
+    plain = make_numbered()
+    names = np.array(["ann", "bob", "cleo", "dan"])
+    test_x, owners = 1000 + np.arange(6, dtype=np.float32).reshape(-1, 1, 1), names[[0, 0, 1, 3, 3, 3]]
+    arrays = make_array_dataset(
+        "toy", (plain.train_x, plain.train_y), (test_x, np.arange(6) % 3), ("a", "b", "c"), Preprocessing(),
+        names[plain.train_clients], test_clients=owners,
+    )  # fmt: skip
+    data = build_federated_data(arrays, PartitionSettings("natural"), str(tmp_path))
+    own = [data.read_split(client, "test")[0].ravel().tolist() for client in data.clients]
+    assert own == [[1000, 1001], [1002], [], [1003, 1004, 1005]]
+    assert [client.num_validation for client in data.clients] == [5] * 4
+    assert [client.num_train for client in data.clients] == [55] * 4  # nothing of the train part is held out for tests
+    mixed = build_federated_data(arrays, PartitionSettings("iid", 8), str(tmp_path))
+    assert all(client.num_test == 3 for client in mixed.clients)
+
+
+def test_test_examples_of_unknown_clients_are_refused():
+    x, y = np.zeros((4, 1, 1), np.float32), np.arange(4) % 2
+    with pytest.raises(DatasetError, match="a client of the train part for each test example"):
+        make_array_dataset(
+            "toy",
+            (x, y),
+            (x, y),
+            ("a", "b"),
+            Preprocessing(),
+            np.array(["ann"] * 4),
+            test_clients=np.array(["bob"] * 4),
+        )
+
+
 def test_shards_are_raw_bytes_of_the_stored_dtype(tmp_path):
     arrays = make_random_arrays("digits")
     data = build_federated_data(arrays, SETTINGS, str(tmp_path))
