@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from datasets.federated_data import FederatedData
+from tff_algos.aggregation import RoundTotals
 from tff_algos.arrivals import Collected, DeviceStarts, start_at
 from tff_algos.byte_ledger import compute_model_bytes
 from tff_algos.event_clock import PackedLog, create_clock, log_clients, pack_log, unpack_log
@@ -13,6 +14,7 @@ from tff_algos.local_training import count_examples_trained
 from tff_algos.local_training_config import LocalTrainingConfig
 from tff_algos.model_versions import ModelVersions, create_versions
 from tff_algos.process import FederatedProcess, RoundOutput, Weights, use_shared_model
+from tff_algos.round_metrics import build_common_metrics
 from tff_algos.training_times import SimulatedDevices, TrainingTimesConfig
 
 
@@ -54,6 +56,15 @@ def advance_server(state: ServerState, collected: Collected, versions: ModelVers
     everyone = np.arange(len(state.starts.versions) if state.round_num == 0 else 0)
     log = pack_log([*log_clients(0.0, everyone, "start", state.starts.versions), *collected.log])
     return ServerState(np.int32(state.round_num + 1), collected.starts, versions, log)
+
+
+def build_server_metrics(totals: RoundTotals, collected: Collected, weights: Weights) -> dict[str, float]:
+    """The metrics of a round whose updates are those of `collected`, each of a model of the size of `weights`."""
+    model_bytes, num_arrivals = compute_model_bytes(weights), len(collected.arrivals)
+    sent = (collected.num_handed_out * model_bytes, num_arrivals * model_bytes)
+    metrics = build_common_metrics(totals, float(collected.starts.clock.time_s), num_arrivals, *sent)
+    staleness = np.array([arrival.staleness for arrival in collected.arrivals])
+    return {**metrics, "mean_staleness": float(staleness.mean()), "max_staleness": int(staleness.max())}
 
 
 def build_asynchronous_process(

@@ -21,14 +21,18 @@ import numpy as np
 
 from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
-from tff_algos.arrivals import Collected, collect_arrivals
-from tff_algos.asynchronous_server import ServerState, advance_server, build_asynchronous_process, build_devices
+from tff_algos.arrivals import collect_arrivals
+from tff_algos.asynchronous_server import (
+    ServerState,
+    advance_server,
+    build_asynchronous_process,
+    build_devices,
+    build_server_metrics,
+)
 from tff_algos.buffered.config import BufferedConfig
-from tff_algos.byte_ledger import compute_model_bytes
 from tff_algos.cohort import compute_padded_size
 from tff_algos.model_versions import add_versions
 from tff_algos.process import FederatedProcess, RoundOutput, Weights
-from tff_algos.round_metrics import build_common_metrics
 from tff_algos.staleness import StalenessParameters, compute_mixing_weight
 from tff_algos.training_times import SimulatedDevices
 from tff_algos.versioned_round import VersionedResult, build_versioned_inputs, build_versioned_round
@@ -67,7 +71,7 @@ class _Buffered:
         result: VersionedResult = self.run_round(inputs)
         model = self.step(versions.get(versions.newest), result, weights)
         new_versions = add_versions(versions, [model], collected.starts.versions)
-        metrics = self.build_metrics(collected, result, staleness)
+        metrics = build_server_metrics(result.totals, collected, self.initial_weights)
         return RoundOutput(advance_server(state, collected, new_versions), metrics)
 
     def step(self, model: Weights, result: VersionedResult, weights: np.ndarray) -> Weights:
@@ -79,15 +83,6 @@ class _Buffered:
             (array + rate * np.asarray(next(updates))).astype(array.dtype) if array.dtype.kind == "f" else array
             for array in model
         )
-
-    def build_metrics(self, collected: Collected, result: VersionedResult, staleness: np.ndarray) -> dict[str, float]:
-        model_bytes = compute_model_bytes(self.initial_weights)
-        sent = (collected.num_handed_out * model_bytes, len(collected.arrivals) * model_bytes)
-        time_s = float(collected.starts.clock.time_s)
-        metrics = build_common_metrics(result.totals, time_s, len(collected.arrivals), *sent)
-        metrics["mean_staleness"] = float(staleness.mean())
-        metrics["max_staleness"] = int(staleness.max())
-        return metrics
 
 
 def build_buffered_process(

@@ -30,14 +30,18 @@ from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
 from tff_algos.aggregation import RoundTotals
 from tff_algos.arrivals import Arrival, collect_arrivals
-from tff_algos.asynchronous_server import ServerState, advance_server, build_asynchronous_process, build_devices
-from tff_algos.byte_ledger import compute_model_bytes
+from tff_algos.asynchronous_server import (
+    ServerState,
+    advance_server,
+    build_asynchronous_process,
+    build_devices,
+    build_server_metrics,
+)
 from tff_algos.cohort import compute_padded_size
 from tff_algos.fed_async.config import FedAsyncConfig
 from tff_algos.local_training import LocalResult
 from tff_algos.model_versions import add_versions
 from tff_algos.process import FederatedProcess, RoundOutput, Weights
-from tff_algos.round_metrics import build_common_metrics
 from tff_algos.staleness import StalenessParameters, compute_mixing_weight
 from tff_algos.training_times import SimulatedDevices
 from tff_algos.versioned_round import build_versioned_inputs, build_versioned_updates
@@ -61,6 +65,14 @@ def find_wave(arrivals: list[Arrival], newest_version: int) -> int:
     """How many of the first arrivals started from versions that are there; at least 1 of any arrivals."""
     waiting = (i for i, arrival in enumerate(arrivals) if arrival.start_version > newest_version)
     return next(waiting, len(arrivals))
+
+
+def sum_totals(results: list[LocalResult]) -> RoundTotals:
+    """The scalars of a round, whose updates have no common mean to drift from."""
+    loss_sum, num_trained = (
+        sum(float(getattr(each, name)) for each in results) for name in ("loss_sum", "num_trained")
+    )
+    return RoundTotals(loss_sum, num_trained, sum(not each.is_finite for each in results), 0.0, 0.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,25 +116,8 @@ class _FedAsync:
                 newest += 1
         new_models = [models[number] for number in range(versions.newest + 1, newest + 1)]
         new_versions = add_versions(versions, new_models, collected.starts.versions)
-        metrics = self.build_metrics(collected, results)
+        metrics = build_server_metrics(sum_totals(results), collected, self.initial_weights)
         return RoundOutput(advance_server(state, collected, new_versions), metrics)
-
-    def build_metrics(self, collected, results: list[LocalResult]) -> dict[str, float]:
-        model_bytes, arrivals = compute_model_bytes(self.initial_weights), collected.arrivals
-        totals = RoundTotals(
-            sum(float(result.loss_sum) for result in results),
-            sum(float(result.num_trained) for result in results),
-            sum(not result.is_finite for result in results),
-            0.0,
-            0.0,
-        )
-        time_s = float(collected.starts.clock.time_s)
-        sent = (collected.num_handed_out * model_bytes, len(arrivals) * model_bytes)
-        metrics = build_common_metrics(totals, time_s, len(arrivals), *sent)
-        staleness = np.array([arrival.staleness for arrival in arrivals])
-        metrics["mean_staleness"] = float(staleness.mean()) if arrivals else 0.0
-        metrics["max_staleness"] = int(staleness.max(initial=0))
-        return metrics
 
 
 def build_fed_async_process(
