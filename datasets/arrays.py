@@ -27,6 +27,8 @@ _DIGIT_NAMES = tuple("0123456789")
 _ACTIVITY_NAMES = ("WALKING", "WALKING_UPSTAIRS", "WALKING_DOWNSTAIRS", "SITTING", "STANDING", "LAYING")
 DIGITS_FORMAT = ExampleFormat((8, 8, 1), "uint8", _DIGIT_NAMES, Preprocessing(1 / 16, feature_range=(0.0, 1.0)))
 MNIST_FORMAT = ExampleFormat((28, 28, 1), "uint8", _DIGIT_NAMES, Preprocessing(1 / 255, feature_range=(0.0, 1.0)))
+_OBJECT_NAMES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+CIFAR10_FORMAT = ExampleFormat((32, 32, 3), "uint8", _OBJECT_NAMES, Preprocessing(1 / 255, feature_range=(0.0, 1.0)))
 HAR_FORMATS = {
     "statistics": ExampleFormat((561, 1), "float32", _ACTIVITY_NAMES, Preprocessing(feature_range=(-1.0, 1.0))),
     "inertial": ExampleFormat((128, 9), "float32", _ACTIVITY_NAMES, Preprocessing()),
@@ -61,6 +63,8 @@ class ArrayDataset:
       num_dropped: examples that the loader left out because a reading was missing.
       test_clients: like `train_clients`, of the test examples, where these are to be the natural clients' own test
         splits, for example because they come later in time; None if a client's test split is drawn from its train part.
+      is_ordered_by_time: whether the train examples are in the order of time, in which neighbours are alike; natural
+        clients' own splits are then cut from the end.
 
     Raises:
       DatasetError: shapes, dtypes or labels do not fit, a value is not finite, or a part is empty.
@@ -78,6 +82,7 @@ class ArrayDataset:
     source_digest: str
     num_dropped: int = 0
     test_clients: np.ndarray | None = None
+    is_ordered_by_time: bool = False
 
     def __post_init__(self):
         if len(self.class_names) < 2:
@@ -132,6 +137,7 @@ def make_array_dataset(
     clients: np.ndarray | None = None,
     num_dropped: int = 0,
     test_clients: np.ndarray | None = None,
+    is_ordered_by_time: bool = False,
 ) -> ArrayDataset:
     """An `ArrayDataset` from (x, y) of both parts; labels of any integer type become int32.
 
@@ -141,6 +147,7 @@ def make_array_dataset(
       clients: the natural client of each train example: integers or strings, shape (examples,); or None.
       num_dropped: examples that were left out because a reading was missing; no part of the digest.
       test_clients: the natural client of each test example, if the clients' own test splits are to be of them.
+      is_ordered_by_time: see `ArrayDataset`.
 
     Raises:
       DatasetError: see `ArrayDataset`.
@@ -164,6 +171,8 @@ def make_array_dataset(
         fields["test_clients"] = np.searchsorted(ids, test_clients)
         if test_clients.shape != test[1].shape or not set(test_clients.tolist()) <= set(ids.tolist()):
             raise DatasetError(f"{name}: expected a client of the train part for each test example")
+    if is_ordered_by_time:
+        fields["is_ordered_by_time"] = True
     return ArrayDataset(**fields, source_digest=_compute_digest(fields), num_dropped=num_dropped)
 
 
@@ -200,7 +209,7 @@ def make_random_arrays(name: str, features: str = "", seed: int = 0) -> ArrayDat
     """Noise of the shape, dtype, classes and clients of a named data set, for smoke runs: `SMOKE_SIZES` examples.
 
     Args:
-      name: "digits", "mnist", "har", "building" or "occupancy".
+      name: "digits", "mnist", "cifar10", "har", "building" or "occupancy".
       features: "statistics" or "inertial" for "har", "temperature_humidity" or "all" for "occupancy".
       seed: of the noise.
 
@@ -210,6 +219,7 @@ def make_random_arrays(name: str, features: str = "", seed: int = 0) -> ArrayDat
     formats = {
         "digits": DIGITS_FORMAT,
         "mnist": MNIST_FORMAT,
+        "cifar10": CIFAR10_FORMAT,
         "har": HAR_FORMATS.get(features),
         "building": BUILDING_FORMAT,
         "occupancy": OCCUPANCY_FORMATS.get(features),

@@ -12,8 +12,9 @@ humidity over that of saturation; held within 0..100). A reading is lost with th
 
 Examples: the 24 readings from 7:30 to 19:00 of each day, when the building is open, since at night rooms are known to
 be empty. The first 15 days are the train part (at most 360 examples a sensor), the last 5 the global test set (120);
-each sensor is a natural client, and its own test split is its part of these last days, so that no reading is predicted
-from its neighbours in time. An example that lacks one of the three readings it needs is dropped and counted.
+each sensor is a natural client, its own test split is its part of these last days, and its validation split the end of
+the first part, so that no reading is predicted from its neighbours in time. An example that lacks one of the three
+readings it needs is dropped and counted.
 
 Features, float32 (`FEATURE_NAMES`), standardised with the constants below, which need no data of any client:
   0 temperature: (C - 21) / 2                      1 humidity: (% - 40) / 10
@@ -182,6 +183,7 @@ def load_building_arrays(
         sensors[:NUM_TRAIN_DAYS][train],
         num_dropped=int(np.count_nonzero(~is_whole)),
         test_clients=sensors[NUM_TRAIN_DAYS:][test],
+        is_ordered_by_time=True,
     )
 
 

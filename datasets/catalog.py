@@ -7,7 +7,7 @@ import typing
 if typing.TYPE_CHECKING:
     from datasets.arrays import ArrayDataset
 
-DATASET_NAMES = ("digits", "mnist", "har", "building", "occupancy", "npz")
+DATASET_NAMES = ("digits", "mnist", "cifar10", "har", "building", "occupancy", "npz")
 HAR_FEATURES = ("statistics", "inertial")
 BUILDING_HETEROGENEITY = ("low", "medium", "high")
 OCCUPANCY_FEATURES = ("temperature_humidity", "all")
@@ -52,12 +52,14 @@ def load_arrays(name: str, options: DatasetOptions = DatasetOptions()) -> "Array
     Raises:
       DatasetError: one line that says what is missing or wrong and how to mend it.
     """
-    from datasets import arrays, building, digits, har, mnist, npz, occupancy
+    from datasets import arrays, building, cifar10, digits, har, mnist, npz, occupancy
 
     if name == "digits":
         return digits.load_digits_arrays(options.seed)
     if name == "mnist":
         return mnist.load_mnist_arrays(options.data_dir, options.download)
+    if name == "cifar10":
+        return cifar10.load_cifar10_arrays(options.data_dir, options.download)
     if name == "har":
         return har.load_har_arrays(options.data_dir, options.har_features, options.download)
     if name == "building":
@@ -90,7 +92,7 @@ def locate(name: str, data_dir: str | None = None) -> DatasetLocation:
     Raises:
       DatasetError: an unknown name.
     """
-    from datasets import arrays, cache_folder, har, mnist, occupancy
+    from datasets import arrays, cache_folder, cifar10, har, mnist, occupancy
 
     if name == "digits":
         return DatasetLocation(name, True, "comes with scikit-learn")
@@ -109,6 +111,11 @@ def locate(name: str, data_dir: str | None = None) -> DatasetLocation:
             names = ", ".join(os.path.basename(path) for path in paths)
             return DatasetLocation(name, True, f"{os.path.dirname(paths[0])} ({names})")
         wanted = ", ".join(remote.name for remote in mnist.REMOTE_FILES)
+    elif name == "cifar10":
+        source = cifar10.find_cifar10_source(data_dir)
+        if source:
+            return DatasetLocation(name, True, source)
+        wanted = f"{cifar10.REMOTE_FILE.name} or {cifar10.NPZ_FILES[0]}"
     elif name == "har":
         sources = {features: har.find_har_source(data_dir, features) for features in HAR_FEATURES}
         if all(sources.values()):

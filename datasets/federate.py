@@ -7,9 +7,10 @@ import os
 
 import numpy as np
 
+from datasets.archetypes import ARCHETYPE_PARTITIONS, describe_archetypes, draw_clients
 from datasets.arrays import ArrayDataset
 from datasets.device_profiles import draw_device_profiles
-from datasets.federated_data import SPLITS, ClientShard, FederatedData
+from datasets.federated_data import SPLITS, Archetypes, ClientShard, FederatedData
 from datasets.partitioners import PARTITIONS, Partition, PartitionSettings
 from datasets.shards import (
     FORMAT_VERSION,
@@ -30,8 +31,9 @@ def build_federated_data(arrays: ArrayDataset, settings: PartitionSettings, shar
     """Partitions a data set over clients, writes their shards unless the cache has them, and describes the result.
 
     Each client's validation and test split is drawn from its part of the train data; its test split is of the test part
-    if the data set says whose examples those are, and the clients are its natural ones. The data set's test part is the
-    global test set. Devices are drawn from `settings.seed` with the default distributions.
+    if the data set says whose examples those are, and the clients are its natural ones. With an archetype partition
+    each split is drawn from its own pool (see `datasets.archetypes`). The data set's test part is the global test set.
+    Devices are drawn from `settings.seed` with the default distributions.
 
     Args:
       arrays: the data set.
@@ -65,30 +67,46 @@ def build_federated_data(arrays: ArrayDataset, settings: PartitionSettings, shar
         profiles=draw_device_profiles(len(clients), settings.seed),
         digest=digest,
         num_dropped=arrays.num_dropped,
+        archetypes=_describe_archetypes(arrays, settings),
     )
 
 
 def partition_clients(arrays: ArrayDataset, settings: PartitionSettings) -> Partition:
-    """Indices of each client's train examples, before its own validation and test split are taken out."""
+    """Indices of each client's train examples, before its own validation and test split are taken out.
+
+    Only for `PARTITIONS`; archetypes have `datasets.archetypes.draw_clients`.
+    """
     rng = np.random.default_rng([settings.seed, 1])
     return PARTITIONS[settings.partition](arrays.train_y, arrays.train_clients, settings, rng)
 
 
-def split_client(indices: np.ndarray, client: int, settings: PartitionSettings) -> dict[str, np.ndarray]:
-    """Divides one client's examples at random: split -> ascending indices; counts are rounded, halves up."""
+def split_client(
+    indices: np.ndarray, client: int, settings: PartitionSettings, is_ordered: bool = False
+) -> dict[str, np.ndarray]:
+    """Divides one client's examples: split -> ascending indices; counts are rounded, halves up.
+
+    At random; or, if they are ordered, the test split last and before it the validation split.
+    """
     num_validation = num_test = 0
     if len(indices) >= MINIMUM_EXAMPLES_TO_SPLIT:
         num_validation = int(len(indices) * settings.validation_fraction + 0.5)
         num_test = int(len(indices) * settings.test_fraction + 0.5)
+    if is_ordered:
+        train, validation, test = np.split(indices, [len(indices) - num_validation - num_test, len(indices) - num_test])
+        return {"train": train, "validation": validation, "test": test}
     shuffled = np.random.default_rng([settings.seed, 2, client]).permutation(indices)
     validation, test, train = np.split(shuffled, [num_validation, num_validation + num_test])
     return {"train": np.sort(train), "validation": np.sort(validation), "test": np.sort(test)}
 
 
 def _split(arrays: ArrayDataset, settings: PartitionSettings) -> ClientSplits:
+    if settings.partition in ARCHETYPE_PARTITIONS:
+        return _split_by_archetype(arrays, settings)
     has_own_tests = settings.partition == "natural" and arrays.test_clients is not None
     drawn = dataclasses.replace(settings, test_fraction=0.0) if has_own_tests else settings
-    splits = [split_client(part, client, drawn) for client, part in enumerate(partition_clients(arrays, settings))]
+    is_ordered = settings.partition == "natural" and arrays.is_ordered_by_time
+    parts = enumerate(partition_clients(arrays, settings))
+    splits = [split_client(part, client, drawn, is_ordered) for client, part in parts]
     x, y = arrays.train_x, arrays.train_y
     clients = [{split: (x[part[split]], y[part[split]]) for split in SPLITS} for part in splits]
     if has_own_tests:
@@ -98,8 +116,24 @@ def _split(arrays: ArrayDataset, settings: PartitionSettings) -> ClientSplits:
     return clients
 
 
+def _split_by_archetype(arrays: ArrayDataset, settings: PartitionSettings) -> ClientSplits:
+    train, test = (arrays.train_x, arrays.train_y), (arrays.test_x, arrays.test_y)
+    sources = {"train": train, "validation": train, "test": test}
+    clients = draw_clients(arrays, settings.partition, settings.archetypes, settings.seed)
+    return [{split: (sources[split][0][i], sources[split][1][i]) for split, i in part.items()} for part in clients]
+
+
+def _describe_archetypes(arrays: ArrayDataset, settings: PartitionSettings) -> Archetypes | None:
+    if settings.partition not in ARCHETYPE_PARTITIONS:
+        return None
+    return describe_archetypes(settings.partition, arrays.class_names, settings.archetypes)
+
+
 def _compute_digest(arrays: ArrayDataset, settings: PartitionSettings) -> str:
-    identity = [FORMAT_VERSION, arrays.source_digest, dataclasses.asdict(settings)]
+    values = dataclasses.asdict(settings)
+    if settings.partition not in ARCHETYPE_PARTITIONS:
+        del values["archetypes"]
+    identity = [FORMAT_VERSION, arrays.source_digest, values]
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 

@@ -43,6 +43,21 @@ class DeviceProfiles:
 
 
 @dataclasses.dataclass(frozen=True)
+class Archetypes:
+    """Which kind of client each one is, where the partition makes clients of a few kinds.
+
+    Attributes:
+      names: one an archetype, for example "cat" or "K=45".
+      meta_archetypes: the group of similar archetypes that each archetype belongs to, 0-based; all 0 without groups.
+      of_clients: the archetype of each client, 0-based.
+    """
+
+    names: tuple[str, ...]
+    meta_archetypes: tuple[int, ...]
+    of_clients: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class ClientShard:
     """One client: its place in the federation and where its examples lie.
 
@@ -80,6 +95,7 @@ class FederatedData:
       profiles: the simulated devices.
       digest: of the source data, the partition and the splits; names the folder of the shards.
       num_dropped: examples that the loader left out because a reading was missing.
+      archetypes: the kinds of clients, if the partition is by archetype; else None.
     """
 
     dataset: str
@@ -94,6 +110,7 @@ class FederatedData:
     profiles: DeviceProfiles
     digest: str = ""
     num_dropped: int = 0
+    archetypes: Archetypes | None = None
 
     @property
     def num_classes(self) -> int:

@@ -82,6 +82,7 @@ def load_occupancy_arrays(
         example_format.preprocessing,
         name_blocks(train.hours, client_hours),
         num_dropped=sum(rows.num_dropped for rows in (train, *tests)),
+        is_ordered_by_time=True,
     )
 
 

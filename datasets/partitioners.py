@@ -1,7 +1,7 @@
 """Who holds which example: from the labels and a seed to one ascending array of indices for each client.
 
-Every partitioner uses every example exactly once, leaves no client without one, and gives the same split for the same
-generator state.
+Every partitioner here uses every example exactly once, leaves no client without one, and gives the same split for the
+same generator state. The archetype partitions, whose clients may share examples, are in `datasets/archetypes.py`.
 """
 
 import dataclasses
@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from datasets.archetypes import ARCHETYPE_PARTITIONS, ArchetypeSettings
 from datasets.arrays import DatasetError
 
 Partition = list[np.ndarray]
@@ -20,13 +21,14 @@ class PartitionSettings:
     """How a data set is divided over clients and within them.
 
     Attributes:
-      partition: a name of `PARTITIONS`.
-      num_clients: number of clients; for "natural" the data decides and this is ignored.
+      partition: a name of `PARTITION_NAMES`.
+      num_clients: number of clients; ignored for "natural", where the data decides, and the archetype partitions.
       dirichlet_alpha: concentration of the Dirichlet distribution, above 0; small is skewed.
       labels_per_client: most labels a client holds, for "shards".
-      validation_fraction: share of a client's examples in its own validation split.
-      test_fraction: share of a client's examples in its own test split.
+      validation_fraction: share of a client's examples in its own validation split; ignored with archetypes.
+      test_fraction: share of a client's examples in its own test split; ignored with archetypes.
       seed: a non-negative integer; draws the partition and the splits.
+      archetypes: number and sizes of the clients of the archetype partitions.
 
     Raises:
       DatasetError: a value out of its range.
@@ -39,11 +41,12 @@ class PartitionSettings:
     validation_fraction: float = 1 / 12
     test_fraction: float = 1 / 12
     seed: int = 0
+    archetypes: ArchetypeSettings = ArchetypeSettings()
 
     def __post_init__(self):
         fractions = (self.validation_fraction, self.test_fraction)
         checks = {
-            "partition": (self.partition in PARTITIONS, "one of " + ", ".join(PARTITIONS)),
+            "partition": (self.partition in PARTITION_NAMES, "one of " + ", ".join(PARTITION_NAMES)),
             "num_clients": (self.num_clients >= 1, "at least 1"),
             "dirichlet_alpha": (0 < self.dirichlet_alpha < math.inf, "a number above 0"),
             "labels_per_client": (self.labels_per_client >= 1, "at least 1"),
@@ -123,10 +126,15 @@ def partition_shards(
     classes of equal size it is the original. With fewer examples than shards there is one shard for each example.
 
     Raises:
-      DatasetError: more clients than examples, or too few shards for one of each class.
+      DatasetError: more clients than examples, too few shards for one of each class, or more labels a client than there
+        are.
     """
     _check_enough(labels, num_clients)
     classes, class_sizes = np.unique(labels, return_counts=True)
+    if labels_per_client > len(classes):
+        raise DatasetError(
+            f"labels_per_client={labels_per_client}: expected at most {len(classes)}, the classes there are"
+        )
     num_shards = min(num_clients * labels_per_client, len(labels))
     if num_shards < len(classes):
         raise DatasetError(
@@ -180,3 +188,4 @@ PARTITIONS: dict[str, Callable[..., Partition]] = {
     ),
     "natural": _partition_natural_clients,
 }
+PARTITION_NAMES = (*PARTITIONS, *ARCHETYPE_PARTITIONS)

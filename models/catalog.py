@@ -6,11 +6,24 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
+from models.augmentation import crop_and_flip
 from models.image_cnn import build_image_student, build_image_teacher
-from models.model_names import ACTIVATIONS, MODEL_NAMES, QUANTIZATIONS, ModelError, check_model_name, is_own_model
+from models.image_cnn10 import build_image_cnn10
+from models.model_names import (
+    ACTIVATIONS,
+    AUGMENTATIONS,
+    MODEL_NAMES,
+    PRECISIONS,
+    QUANTIZATIONS,
+    WIDTH_MODELS,
+    ModelError,
+    check_model_name,
+    is_own_model,
+)
 from models.model_spec import ModelSpec
 from models.own_model import load_own_model
-from models.perceptron import build_perceptron, build_perceptron_teacher
+from models.perceptron import build_perceptron, build_perceptron_2nn, build_perceptron_teacher
+from models.precision import build_in_precision
 from models.sensor_cnn import build_sensor_student, build_sensor_teacher
 
 __all__ = ["MODEL_NAMES", "ModelError", "build_model_spec"]
@@ -29,10 +42,12 @@ class _Architecture:
 _ARCHITECTURES = {
     "image_student": _Architecture(build_image_student, 3, "image_teacher", has_activation=True),
     "image_teacher": _Architecture(build_image_teacher, 3, "image_teacher", has_activation=True),
+    "image_cnn10": _Architecture(build_image_cnn10, 3, "image_cnn10"),
     "sensor_student": _Architecture(build_sensor_student, 2, "sensor_teacher"),
     "sensor_teacher": _Architecture(build_sensor_teacher, 2, "sensor_teacher"),
     "perceptron": _Architecture(build_perceptron, None, "perceptron_teacher"),
     "perceptron_teacher": _Architecture(build_perceptron_teacher, None, "perceptron_teacher"),
+    "perceptron_2nn": _Architecture(build_perceptron_2nn, None, "perceptron_teacher"),
 }
 _SHAPES = {3: "(height, width, channels)", 2: "(steps, channels)"}
 _STUDENT_OF_RANK = {3: "image_student", 2: "sensor_student", 1: "perceptron"}
@@ -48,6 +63,9 @@ def build_model_spec(
     activation: str = "linear",
     teacher_model: str = "auto",
     quantize: str = "none",
+    width: float = 1.0,
+    precision: str = "float32",
+    augment: str = "none",
 ) -> ModelSpec:
     """The specification of a model and, as its `teacher`, of the larger model that can teach it.
 
@@ -64,21 +82,31 @@ def build_model_spec(
       teacher_model: like `model`; "auto" is the larger model of the same kind, for a user's own model the one that fits
         the shape (None if there is none).
       quantize: "qat" to train the model for 8-bit integers, "none"; its teacher is always a float model.
+      width: factor on the numbers of filters of image_cnn10, above 0.
+      precision: what model and teacher compute in, "float32" or "bfloat16"; weights and logits are float32.
+      augment: "crop_flip" to train model and teacher on images that are shifted and mirrored at random, "none".
 
     Raises:
       ModelError: if a model is unknown, does not fit the shape, (the user's own) cannot be used, or has a layer that
-        cannot be quantized.
+        cannot be quantized; if it is to be quantized and computed in bfloat16; or if what is to be shifted and mirrored
+        is no image.
     """
     input_shape = tuple(input_shape)
     student_name = _resolve(model, input_shape)
     teacher_name = _resolve_teacher(teacher_model, student_name, input_shape)
     _check_activation(activation, (student_name, teacher_name))
-    if quantize not in QUANTIZATIONS:
-        raise ModelError(f"quantize={quantize}: expected one of {', '.join(QUANTIZATIONS)}")
+    _check_width(width, (student_name, teacher_name))
+    _check_arithmetic(quantize, precision)
+    change = _find_augmentation(augment, input_shape)
 
     def build_spec(name: str, flag: str) -> ModelSpec:
-        build = _find_builder(name, input_shape, num_classes, activation, flag)
-        return ModelSpec(name, build, input_shape, input_dtype, num_classes, scale, offset)
+        if is_own_model(name):
+            build = load_own_model(name, input_shape, num_classes, flag, precision)
+        else:
+            build = _find_builder(name, input_shape, num_classes, activation, width, flag)
+            build = build if precision == "float32" else functools.partial(build_in_precision, build, precision)
+        preprocessing = {"scale": scale, "offset": offset, "augment": change}
+        return ModelSpec(name, build, input_shape, input_dtype, num_classes, precision=precision, **preprocessing)
 
     student = build_spec(student_name, "model")
     student = dataclasses.replace(student, teacher=build_spec(teacher_name, "teacher_model") if teacher_name else None)
@@ -89,6 +117,29 @@ def _quantize(spec: ModelSpec) -> ModelSpec:
     from models.quantization import build_quantized_spec  # TF-MOT takes seconds to import, and few runs need it
 
     return build_quantized_spec(spec)
+
+
+def _check_arithmetic(quantize: str, precision: str) -> None:
+    if quantize not in QUANTIZATIONS:
+        raise ModelError(f"quantize={quantize}: expected one of {', '.join(QUANTIZATIONS)}")
+    if precision not in PRECISIONS:
+        raise ModelError(f"precision={precision}: expected one of {', '.join(PRECISIONS)}")
+    if precision != "float32" and quantize != "none":
+        raise ModelError(
+            f"precision={precision}: expected float32 with quantize={quantize}, whose rounding computes in it"
+        )
+
+
+def _find_augmentation(
+    augment: str, input_shape: tuple[int, ...]
+) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor] | None:
+    if augment not in AUGMENTATIONS:
+        raise ModelError(f"augment={augment}: expected one of {', '.join(AUGMENTATIONS)}")
+    if augment == "none":
+        return None
+    if len(input_shape) != 3:
+        raise ModelError(f"augment={augment}: expected images of shape {_SHAPES[3]}, got {input_shape}; leave it out")
+    return crop_and_flip
 
 
 def _resolve(model: str, input_shape: tuple[int, ...]) -> str:
@@ -118,11 +169,19 @@ def _check_activation(activation: str, names: tuple[str | None, ...]) -> None:
         raise ModelError(f"activation={activation}: {reason}; leave it out")
 
 
-def _find_builder(name: str, input_shape, num_classes: int, activation: str, flag: str) -> Callable[[], tf.keras.Model]:
-    if is_own_model(name):
-        return load_own_model(name, input_shape, num_classes, flag)
+def _check_width(width: float, names: tuple[str | None, ...]) -> None:
+    if width <= 0:
+        raise ModelError(f"width={width}: expected a number above 0")
+    if width != 1 and not set(WIDTH_MODELS) & set(names):
+        raise ModelError(f"width={width}: only {', '.join(WIDTH_MODELS)} has this choice, not {names[0]}; leave it out")
+
+
+def _find_builder(
+    name: str, input_shape, num_classes: int, activation: str, width: float, flag: str
+) -> Callable[[], tf.keras.Model]:
     architecture = _ARCHITECTURES[name]
     if architecture.rank not in (None, len(input_shape)):
         raise ModelError(f"{flag}={name}: expected examples of shape {_SHAPES[architecture.rank]}, got {input_shape}")
     options = {"activation": activation} if architecture.has_activation else {}
+    options |= {"width": width} if name in WIDTH_MODELS else {}
     return functools.partial(architecture.build, input_shape, num_classes, **options)

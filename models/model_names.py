@@ -3,13 +3,18 @@
 MODEL_NAMES = (
     "image_student",
     "image_teacher",
+    "image_cnn10",
     "sensor_student",
     "sensor_teacher",
     "perceptron",
     "perceptron_teacher",
+    "perceptron_2nn",
 )
+WIDTH_MODELS = ("image_cnn10",)  # whose numbers of filters can be scaled
 ACTIVATIONS = ("linear", "relu")
 QUANTIZATIONS = ("none", "qat")
+PRECISIONS = ("float32", "bfloat16")
+AUGMENTATIONS = ("none", "crop_flip")
 EXPORT_FORMATS = ("float32", "float16", "dynamic", "int8", "qat_int8")
 EXPORT_IO = ("float32", "int8")
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
+_AUGMENTATION = 1_000_003  # sets its seed apart from those of the dropout layers, which fold in their small salts
+
 
 @dataclasses.dataclass(frozen=True)
 class ModelSpec:
@@ -21,6 +23,9 @@ class ModelSpec:
       offset: summand of the preprocessing.
       teacher: the larger model that can teach this one, if there is one.
       quantization: how it relates to a float model, if it is trained for 8-bit integers (see `models.quantization`).
+      precision: what its layers compute in, "float32" or "bfloat16"; weights and logits are float32.
+      augment: (stored examples (batch, *input_shape), seed int32 (2,)) -> examples to train on in their place; None
+        trains on the stored ones.
     """
 
     name: str
@@ -32,10 +37,18 @@ class ModelSpec:
     offset: float = 0.0
     teacher: "ModelSpec | None" = None
     quantization: "Quantization | None" = None
+    precision: str = "float32"
+    augment: Callable[[tf.Tensor, tf.Tensor], tf.Tensor] | None = None
 
     def preprocess(self, x: tf.Tensor) -> tf.Tensor:
         """Stored examples, shape (batch, *input_shape), to model inputs in float32, in any graph."""
         return tf.cast(x, tf.float32) * self.scale + self.offset
+
+    def preprocess_to_train(self, x: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
+        """Like `preprocess`, of a batch that is trained on: augmented first, by the seed of its step, int32 (2,)."""
+        if self.augment is None:
+            return self.preprocess(x)
+        return self.preprocess(self.augment(x, tf.random.experimental.stateless_fold_in(seed, _AUGMENTATION)))
 
     def of_weights(self, weights: tuple[np.ndarray, ...]) -> "ModelSpec":
         """The specification that has these weights: this one, or that of the float model before it was quantized."""

@@ -7,13 +7,14 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from models.model_names import ModelError, check_model_name
+from models.precision import build_in_precision
 
 _TRANSPARENT_OPS = {"Identity", "Cast", "Reshape"}
 _PROBABILITY_OPS = {"Softmax": "softmax", "Sigmoid": "sigmoid"}
 
 
 def load_own_model(
-    model: str, input_shape: tuple[int, ...], num_classes: int, flag: str = "model"
+    model: str, input_shape: tuple[int, ...], num_classes: int, flag: str = "model", precision: str = "float32"
 ) -> Callable[[], tf.keras.Model]:
     """Imports the function "module:function" and checks the model it returns.
 
@@ -25,6 +26,7 @@ def load_own_model(
       input_shape: shape of one example, without the batch axis.
       num_classes: width of the logits.
       flag: what errors call it, "model" or "teacher_model".
+      precision: what its layers are to compute in, "float32" or "bfloat16".
 
     Returns:
       A builder without arguments.
@@ -35,6 +37,8 @@ def load_own_model(
     check_model_name(model, flag)
     label = f"{flag}={model}"
     build = functools.partial(_import_function(model, label), input_shape, num_classes)
+    if precision != "float32":
+        build = functools.partial(build_in_precision, build, precision)
     keras_model = _call(label, build)
     if not isinstance(keras_model, tf.keras.Model):
         raise ModelError(f"{label}: expected the function to return a tf.keras.Model, got {type(keras_model)}")
@@ -91,7 +95,8 @@ def _check_logits(label: str, keras_model: tf.keras.Model, input_shape, num_clas
         shapes = ", ".join(str(output.shape) for output in outputs)
         raise ModelError(f"{label}: expected logits of shape (batch, {num_classes}), got {shapes}")
     if outputs[0].dtype != tf.float32:
-        raise ModelError(f"{label}: expected logits of dtype float32, got {outputs[0].dtype.name}")
+        found = outputs[0].dtype.name
+        raise ModelError(f'{label}: expected logits of dtype float32, got {found}; give the last layer dtype="float32"')
     operation = outputs[0].op
     while operation.type in _TRANSPARENT_OPS:
         operation = operation.inputs[0].op

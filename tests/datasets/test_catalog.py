@@ -41,7 +41,7 @@ def test_options_reach_the_building(tmp_path):
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("imagenet", {}, "expected one of digits, mnist, har, building, occupancy, npz"),
+        ("imagenet", {}, "expected one of digits, mnist, cifar10, har, building, occupancy, npz"),
         ("npz", {}, r"--npz \("),
         ("mnist", {}, "not found"),
         ("har", {"har_features": "raw"}, "har_features=raw"),

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from datasets.archetypes import ArchetypeSettings
 from datasets.arrays import DatasetError, make_array_dataset, make_random_arrays
 from datasets.federate import (
     PartitionSettings,
@@ -67,6 +68,23 @@ def test_natural_clients_can_have_the_test_part_as_their_own_test_splits(tmp_pat
     assert [client.num_train for client in data.clients] == [55] * 4  # nothing of the train part is held out for tests
     mixed = build_federated_data(arrays, PartitionSettings("iid", 8), str(tmp_path))
     assert all(client.num_test == 3 for client in mixed.clients)
+
+
+def test_splits_of_clients_in_time_are_cut_from_the_end(tmp_path):
+    plain = make_numbered()
+    parts = (plain.train_x, plain.train_y), (plain.test_x, plain.test_y)
+    arrays = make_array_dataset(
+        "toy", *parts, ("a", "b", "c"), Preprocessing(), plain.train_clients, is_ordered_by_time=True
+    )
+    data = build_federated_data(arrays, PartitionSettings("natural"), str(tmp_path))
+    for client in data.clients:
+        train, validation, test = (data.read_split(client, split)[0].ravel() for split in SPLITS)
+        assert (len(train), len(validation), len(test)) == (50, 5, 5)
+        assert train.max() < validation.min() <= validation.max() < test.min()
+    assert arrays.source_digest != plain.source_digest  # the cache must not mix them up
+    mixed = build_federated_data(arrays, PartitionSettings("iid", 2), str(tmp_path))
+    train, validation, _ = (mixed.read_split(mixed.clients[0], split)[0].ravel() for split in SPLITS)
+    assert train.max() > validation.min()  # of other partitions, where time says nothing
 
 
 def test_test_examples_of_unknown_clients_are_refused():
@@ -129,11 +147,24 @@ def test_data_and_each_setting_have_their_own_shards(tmp_path):
         "test_fraction": 0.1,
         "seed": 1,
     }
-    assert set(changes) == {field.name for field in dataclasses.fields(PartitionSettings)}
+    assert {*changes, "archetypes"} == {field.name for field in dataclasses.fields(PartitionSettings)}
     variants = [SETTINGS, *(dataclasses.replace(SETTINGS, **{key: value}) for key, value in changes.items())]
     paths = {build_federated_data(make_numbered(), settings, str(tmp_path)).clients[0].path for settings in variants}
     paths.add(build_federated_data(make_numbered(243), SETTINGS, str(tmp_path)).clients[0].path)
     assert len(paths) == 9
+
+
+def test_settings_of_archetypes_count_only_for_their_partitions(tmp_path):
+    """Shards of other partitions, and runs made with them, keep their digests."""
+    arrays = make_random_arrays("digits")
+    small, other = (ArchetypeSettings(1, 20, 5, number_of_tests) for number_of_tests in (4, 5))
+
+    def get_digest(partition, archetypes):
+        settings = PartitionSettings(partition, archetypes=archetypes)
+        return build_federated_data(arrays, settings, str(tmp_path)).digest
+
+    assert get_digest("iid", small) == get_digest("iid", other)
+    assert get_digest("hierarchical", small) != get_digest("hierarchical", other)
 
 
 def test_the_seed_decides_partition_and_splits():

@@ -40,6 +40,10 @@ def run(labels, settings):
 @given(labels_and_settings())
 def test_every_example_is_used_once_by_clients_that_all_have_some(case):
     labels, settings = case
+    if settings.partition == "shards" and settings.labels_per_client > len(np.unique(labels)):
+        with pytest.raises(DatasetError, match="the classes there are"):
+            run(labels, settings)
+        return
     if settings.partition == "shards" and settings.num_clients * settings.labels_per_client < len(np.unique(labels)):
         with pytest.raises(DatasetError, match="cannot hold"):
             run(labels, settings)

@@ -5,7 +5,8 @@ import pytest
 import tensorflow as tf
 
 from models.image_cnn import build_image_student, build_image_teacher
-from models.perceptron import build_perceptron, build_perceptron_teacher
+from models.image_cnn10 import build_image_cnn10
+from models.perceptron import build_perceptron, build_perceptron_2nn, build_perceptron_teacher
 from models.sensor_cnn import build_sensor_student, build_sensor_teacher
 from models.stateless_dropout import StatelessDropout
 
@@ -24,6 +25,7 @@ from models.stateless_dropout import StatelessDropout
         (build_perceptron, (20,), 3, 5_699),
         (build_perceptron_teacher, (20,), 3, 71_939),
         (build_perceptron, (5, 4), 3, 5_699),
+        (build_perceptron_2nn, (28, 28, 1), 10, 199_210),
     ],
 )
 def test_parameters_and_shapes(build, input_shape, num_classes, num_parameters):
@@ -32,6 +34,28 @@ def test_parameters_and_shapes(build, input_shape, num_classes, num_parameters):
     assert model.input_shape == (None, *input_shape)
     assert model.output_shape == (None, num_classes)
     assert all(weight.trainable for weight in model.weights)
+
+
+@pytest.mark.parametrize(
+    ("input_shape", "width", "num_parameters"),
+    [((32, 32, 3), 1.0, 1_214_826), ((32, 32, 3), 0.25, 77_346), ((8, 8, 1), 1.0, 1_214_250)],
+)
+def test_the_ten_layers_and_their_statistics(input_shape, width, num_parameters):
+    """One channel in place of three: 9 * 2 * 32 = 576 fewer. Half of BatchNorm's four a filter are not trained."""
+    model = build_image_cnn10(input_shape, 10, width)
+    assert model.count_params() == num_parameters
+    assert sum(int(np.prod(weight.shape)) for weight in model.non_trainable_weights) == 2 * 1024 * width
+    convolutions = [layer for layer in model.layers if isinstance(layer, tf.keras.layers.Conv2D)]
+    filters = [32, 32, 64, 64, 64, 128, 128, 256, 256]
+    assert [layer.filters for layer in convolutions] == [width * number for number in filters]
+    assert [layer.strides[0] for layer in convolutions] == [1, 1, 2, 1, 1, 2, 1, 1, 1]
+    assert convolutions[-1].output_shape[1:3] == (input_shape[0] // 4, input_shape[1] // 4)
+    assert model.output_shape == (None, 10) and model.layers[-1].activation is tf.keras.activations.linear
+
+
+def test_a_narrow_network_keeps_a_filter():
+    convolutions = [layer for layer in build_image_cnn10((8, 8, 1), 3, 0.01).layers if hasattr(layer, "filters")]
+    assert [layer.filters for layer in convolutions] == [1, 1, 1, 1, 1, 1, 1, 3, 3]
 
 
 @pytest.mark.parametrize("build", [build_image_student, build_image_teacher])

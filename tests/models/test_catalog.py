@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from models.augmentation import crop_and_flip
 from models.catalog import MODEL_NAMES, ModelError, build_model_spec
 
 OWN_MODEL = "models.image_cnn:build_image_teacher"  # any function of (input_shape, num_classes)
@@ -44,6 +45,19 @@ def test_activation_reaches_student_and_teacher():
     for each in (spec, spec.teacher):
         activations = {layer.activation for layer in each.build().layers if isinstance(layer, tf.keras.layers.Conv2D)}
         assert activations == {tf.keras.activations.relu}
+
+
+def test_width_reaches_the_models_that_have_it():
+    spec = build_model_spec("image_cnn10", (32, 32, 3), "uint8", 10, width=0.25)
+    assert (spec.build().count_params(), spec.teacher.build().count_params()) == (77_346, 77_346)
+    spec = build_model_spec("auto", (8, 8, 1), "uint8", 10, teacher_model="image_cnn10", width=0.25)
+    assert spec.build().count_params() == 17_194 and spec.teacher.build().count_params() < 80_000
+
+
+def test_augmentation_reaches_model_teacher_and_quantized_model():
+    spec = build_model_spec("auto", (8, 8, 1), "uint8", 10, augment="crop_flip", quantize="qat")
+    assert spec.augment is spec.teacher.augment is spec.quantization.float_spec.augment is crop_and_flip
+    assert build_model_spec("auto", (8, 8, 1), "uint8", 10).augment is None
 
 
 def test_teacher_can_be_chosen():
@@ -89,6 +103,14 @@ def test_builds_inside_graphs_again_and_again():
         ({"teacher_model": "no_such_module:f"}, "^teacher_model=no_such_module:f: no module named no_such_module"),
         ({"activation": "tanh"}, "activation=tanh: expected one of linear, relu"),
         ({"model": "perceptron", "activation": "relu"}, "only the image models have this choice, not perceptron"),
+        ({"width": 0.5}, "width=0.5: only image_cnn10 has this choice, not image_student"),
+        ({"augment": "rotate"}, "augment=rotate: expected one of none, crop_flip"),
+        ({"input_shape": (15, 3), "augment": "crop_flip"}, r"augment=crop_flip: expected images .*got \(15, 3\)"),
+        ({"model": "image_cnn10", "width": 0.0}, "width=0.0: expected a number above 0"),
+        (
+            {"model": "image_cnn10", "input_shape": (20,)},
+            r"image_cnn10: expected examples of shape \(height, width, ch",
+        ),
         ({"model": "models.image_cnn:nothing"}, "^model=models.image_cnn:nothing: expected a function nothing"),
     ],
 )

@@ -1,0 +1,235 @@
+"""Clients of a few archetypes, each with shares of the labels of its own, that draw their examples from common pools.
+
+Source: Kopparapu, Lin and Zhao, FedCD: Improving Performance in non-IID Federated Learning, 2020, sections 3.1 to 3.3.
+
+hierarchical    An archetype a label; the lower and the upper half of the labels are two meta-archetypes. Of a client's
+                examples, the share b has its archetype's label, and (1 - b) / (L - 1) each other of the L labels of its
+                meta-archetype. b ~ U(bias_min, bias_max), drawn for each client, since the paper speaks of a device's
+                bias. b = 1 / L is the IID case within a meta-archetype.
+hypergeometric  Six archetypes, K in 5, 25, ..., 105. Label l has the share of l successes in n draws without
+                replacement from N = 110, of which K are successes: C(K, l) C(N - K, n - l) / C(N, n).
+
+Deviations from the paper: its n = 10 has eleven outcomes for ten labels, so n is one less than the number of labels
+here, by which archetypes K and N - K mirror each other; n = 10 is an option, the last two outcomes being merged. A
+client has the expected number of each label (largest remainders, of equal ones the lowest label first), not a random
+one.
+
+Pools: a stratified fifth of the train part for the validation splits, the rest of it for training, the test part for
+the clients' own test splits. A client draws from each pool without replacement, clients independently of each other:
+they may share examples, as 30 clients of 5,000 images must when there are 40,000.
+"""
+
+import dataclasses
+import math
+
+import numpy as np
+
+from datasets.arrays import ArrayDataset, DatasetError, hold_out_test_part
+from datasets.federated_data import SPLITS, Archetypes
+
+CLIENTS_PER_ARCHETYPE = {"hierarchical": 3, "hypergeometric": 5}
+ARCHETYPE_PARTITIONS = tuple(CLIENTS_PER_ARCHETYPE)
+POPULATION = 110
+SUCCESSES = (5, 25, 45, 65, 85, 105)
+VALIDATION_POOL = 0.2
+
+
+@dataclasses.dataclass(frozen=True)
+class ArchetypeSettings:
+    """The clients of the archetype partitions.
+
+    Attributes:
+      clients_per_archetype: how many of each; 0 is the paper's number, `CLIENTS_PER_ARCHETYPE`.
+      train_per_client: examples in a client's train split, at least 1 (paper: 5,000).
+      validation_per_client: examples in its validation split, at least 0.
+      test_per_client: examples in its own test split, at least 0.
+      bias_min: lowest bias of a hierarchical client, in [0, 1].
+      bias_max: highest, at least `bias_min`; equal for a fixed bias.
+      hypergeometric_draws: n, the number of labels less 1, or the number of labels (the last two outcomes merged).
+
+    Raises:
+      DatasetError: a value out of its range.
+    """
+
+    clients_per_archetype: int = 0
+    train_per_client: int = 100
+    validation_per_client: int = 25
+    test_per_client: int = 30
+    bias_min: float = 0.6
+    bias_max: float = 0.7
+    hypergeometric_draws: int = 9
+
+    def __post_init__(self):
+        lowest = {"clients_per_archetype": 0, "train_per_client": 1, "hypergeometric_draws": 1}
+        lowest |= {"validation_per_client": 0, "test_per_client": 0}
+        checks = {name: (getattr(self, name) >= least, f"at least {least}") for name, least in lowest.items()}
+        checks["bias_min"] = (0 <= self.bias_min <= 1, "at least 0 and at most 1")
+        checks["bias_max"] = (self.bias_min <= self.bias_max <= 1, f"at least bias_min={self.bias_min} and at most 1")
+        for field, (is_right, expected) in checks.items():
+            if not is_right:
+                raise DatasetError(f"{field}={getattr(self, field)}: expected {expected}")
+
+
+def compute_hierarchical_shares(archetype: int, bias: float, num_classes: int) -> np.ndarray:
+    """Shares of the labels of a client: `bias` for its archetype's, the rest evenly over its meta-archetype's others.
+
+    Args:
+      archetype: its label.
+      bias: b, in [0, 1].
+      num_classes: even, at least 4.
+
+    Returns:
+      float64, shape (classes,), sums to 1.
+    """
+    half = num_classes // 2
+    shares = np.zeros(num_classes)
+    first = archetype // half * half
+    shares[first : first + half] = (1 - bias) / (half - 1)
+    shares[archetype] = bias
+    return shares
+
+
+def compute_hypergeometric_shares(successes: int, draws: int, num_classes: int) -> np.ndarray:
+    """Shares of the labels by the hypergeometric distribution; outcomes above the last label are added to it.
+
+    Args:
+      successes: K of N = 110.
+      draws: n.
+      num_classes: at most n + 1.
+
+    Returns:
+      float64, shape (classes,), sums to 1.
+    """
+    outcomes = [
+        math.comb(successes, outcome) * math.comb(POPULATION - successes, draws - outcome)
+        for outcome in range(draws + 1)
+    ]
+    last = num_classes - 1
+    return np.array([*outcomes[:last], sum(outcomes[last:])]) / math.comb(POPULATION, draws)
+
+
+def apportion(num_examples: int, shares: np.ndarray) -> np.ndarray:
+    """Whole numbers that sum to `num_examples`, as near to `num_examples * shares` as can be: largest remainders first.
+
+    Args:
+      num_examples: at least 0.
+      shares: sum to 1, shape (classes,).
+
+    Returns:
+      int64, shape (classes,); of equal remainders the lowest label's is rounded up.
+    """
+    exact = num_examples * shares
+    counts = np.floor(exact + 1e-9).astype(np.int64)  # 0.1 * 5000 may be 499.99999999999994
+    order = np.argsort(-np.round(exact - counts, 9), kind="stable")
+    counts[order[: num_examples - counts.sum()]] += 1
+    return counts
+
+
+def describe_archetypes(partition: str, class_names: tuple[str, ...], settings: ArchetypeSettings) -> Archetypes:
+    """The archetypes of a partition and who belongs to which: clients of one archetype side by side.
+
+    Args:
+      partition: one of `ARCHETYPE_PARTITIONS`.
+      class_names: one name a label.
+      settings: says how many clients an archetype has.
+
+    Raises:
+      DatasetError: the partition does not fit the number of labels.
+    """
+    num_classes = len(class_names)
+    if partition == "hierarchical":
+        if num_classes < 4 or num_classes % 2:
+            raise DatasetError(
+                f"partition=hierarchical: {num_classes} labels, expected an even number of at least 4, of which each "
+                f"half is a meta-archetype; choose another --partition"
+            )
+        names = class_names
+        meta_archetypes = tuple(label // (num_classes // 2) for label in range(num_classes))
+    else:
+        draws = settings.hypergeometric_draws
+        if draws + 1 not in (num_classes, num_classes + 1):
+            raise DatasetError(
+                f"hypergeometric_draws={draws}: expected {num_classes - 1} for {num_classes} labels, or {num_classes} "
+                f"with the last two outcomes merged"
+            )
+        names = tuple(f"K={successes}" for successes in SUCCESSES)
+        meta_archetypes = (0,) * len(names)
+    num_clients = settings.clients_per_archetype or CLIENTS_PER_ARCHETYPE[partition]
+    of_clients = tuple(archetype for archetype in range(len(names)) for _ in range(num_clients))
+    return Archetypes(names, meta_archetypes, of_clients)
+
+
+def compute_client_shares(
+    partition: str, archetypes: Archetypes, num_classes: int, settings: ArchetypeSettings, seed: int
+) -> np.ndarray:
+    """Each client's shares of the labels, float64, shape (clients, classes).
+
+    Args:
+      partition: one of `ARCHETYPE_PARTITIONS`.
+      archetypes: who belongs to which.
+      num_classes: number of labels.
+      settings: the range of the biases, or the number of draws.
+      seed: draws the biases.
+    """
+    if partition == "hierarchical":
+        biases = np.random.default_rng([seed, 6]).uniform(
+            settings.bias_min, settings.bias_max, len(archetypes.of_clients)
+        )
+        pairs = zip(archetypes.of_clients, biases.tolist(), strict=True)
+        return np.array([compute_hierarchical_shares(archetype, bias, num_classes) for archetype, bias in pairs])
+    draws = settings.hypergeometric_draws
+    table = np.array([compute_hypergeometric_shares(successes, draws, num_classes) for successes in SUCCESSES])
+    return table[list(archetypes.of_clients)]
+
+
+def draw_clients(
+    arrays: ArrayDataset, partition: str, settings: ArchetypeSettings, seed: int
+) -> list[dict[str, np.ndarray]]:
+    """Each client's examples: split -> ascending indices, of the test part for "test", else of the train part.
+
+    Args:
+      arrays: the data set.
+      partition: one of `ARCHETYPE_PARTITIONS`.
+      settings: numbers of clients and examples, biases.
+      seed: draws the validation pool, the biases and the examples.
+
+    Raises:
+      DatasetError: the partition does not fit the labels, or a pool has fewer examples of a label than a client needs.
+    """
+    num_classes = len(arrays.class_names)
+    archetypes = describe_archetypes(partition, arrays.class_names, settings)
+    shares = compute_client_shares(partition, archetypes, num_classes, settings, seed)
+    train, validation = hold_out_test_part(arrays.train_y, VALIDATION_POOL, seed)
+    labels = {"train": arrays.train_y[train], "validation": arrays.train_y[validation], "test": arrays.test_y}
+    indices = {"train": train, "validation": validation, "test": np.arange(len(arrays.test_y))}
+    pools = {split: [indices[split][labels[split] == label] for label in range(num_classes)] for split in SPLITS}
+    counts = {
+        split: np.array([apportion(getattr(settings, f"{split}_per_client"), row) for row in shares])
+        for split in SPLITS
+    }
+    for split in SPLITS:
+        _check_pool(f"{arrays.name}, partition={partition}", split, counts[split], pools[split], arrays.class_names)
+    clients = []
+    for client in range(len(shares)):
+        rng = np.random.default_rng([seed, 7, client])
+        clients.append({split: _draw(pools[split], counts[split][client], rng) for split in SPLITS})
+    return clients
+
+
+def _check_pool(
+    where: str, split: str, counts: np.ndarray, pool: list[np.ndarray], class_names: tuple[str, ...]
+) -> None:
+    """Raises DatasetError, naming the client and label that lack most, unless every client can draw from the pool."""
+    lacking = counts - [len(members) for members in pool]
+    client, label = np.unravel_index(np.argmax(lacking), lacking.shape)
+    if lacking[client, label] > 0:
+        raise DatasetError(
+            f"{where}: client_{client} needs {counts[client, label]:,} {split} examples of label {label} "
+            f"({class_names[label]}), there are {len(pool[label]):,}; lower --{split}_per_client"
+        )
+
+
+def _draw(pool: list[np.ndarray], counts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """`counts[label]` of the pool's examples of each label, ascending."""
+    parts = [rng.choice(members, count, replace=False) for members, count in zip(pool, counts.tolist(), strict=True)]
+    return np.sort(np.concatenate(parts))

@@ -1,0 +1,243 @@
+"""CIFAR-10's containers with a few images instead of all, what is refused, and the real files where they lie."""
+
+import io
+import os
+import pickle
+import tarfile
+
+import numpy as np
+import pytest
+
+from datasets import cifar10
+from datasets.arrays import CIFAR10_FORMAT, DatasetError, make_random_arrays
+from datasets.catalog import DatasetOptions, load_arrays, locate
+
+BATCH_IMAGES = 20
+NAMES = [*cifar10.BATCHES["train"], *cifar10.BATCHES["test"]]
+
+
+@pytest.fixture(autouse=True)
+def empty_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def make_images(number, num_images=BATCH_IMAGES):
+    """Images whose every value differs by batch, image, row, column and channel, modulo 256."""
+    indices = np.indices((num_images, 32, 32, 3))
+    return (np.tensordot([7, 5, 3, 85], indices, 1) + 11 * number).astype(np.uint8)
+
+
+def make_labels(number, num_images=BATCH_IMAGES):
+    return (np.arange(num_images) + number) % 10
+
+
+def encode_batch(number, **changes):
+    """As in the official files: keys are bytes, the values of a channel side by side, labels a list."""
+    planes = np.ascontiguousarray(make_images(number).transpose(0, 3, 1, 2)).reshape(BATCH_IMAGES, -1)
+    batch = {b"batch_label": b"a batch", b"labels": make_labels(number).tolist(), b"data": planes}
+    return pickle.dumps({**batch, **{key.encode(): value for key, value in changes.items()}}, protocol=2)
+
+
+def write_folder(folder, **changes):
+    """The official folder; `changes` are contents of files, None for a missing one."""
+    (folder / cifar10.FOLDER_NAME).mkdir(parents=True)
+    for number, name in enumerate(NAMES, 1):
+        content = changes.get(name, encode_batch(number))
+        if content is not None:
+            (folder / cifar10.FOLDER_NAME / name).write_bytes(content)
+
+
+def write_archive(folder, names=NAMES):
+    folder.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(folder / cifar10.REMOTE_FILE.name, "w:gz") as archive:
+        for name in (*reversed(names), "readme.html"):
+            content = encode_batch(NAMES.index(name) + 1) if name in NAMES else b"<html>"
+            member = tarfile.TarInfo(f"{cifar10.FOLDER_NAME}/{name}")
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+
+
+def make_npz_arrays():
+    train = range(1, 6)
+    return {
+        "x_train": np.concatenate([make_images(number) for number in train]),
+        "y_train": np.concatenate([make_labels(number) for number in train])[
+            :, np.newaxis
+        ],  # a column, as Keras has it
+        "x_test": make_images(6),
+        "y_test": make_labels(6),
+    }
+
+
+def write_npz(folder, name="cifar10.npz", **changes):
+    folder.mkdir(parents=True, exist_ok=True)
+    np.savez(folder / name, **{**make_npz_arrays(), **changes})
+
+
+WRITERS = {"folder": write_folder, "archive": write_archive, "npz": write_npz}
+
+
+@pytest.mark.parametrize("subfolder", ["cifar10", "."])
+@pytest.mark.parametrize("container", WRITERS)
+def test_every_container_gives_the_same_images(tmp_path, container, subfolder):
+    WRITERS[container](tmp_path / subfolder)
+    loaded = cifar10.load_cifar10_arrays(str(tmp_path), download=False)
+    np.testing.assert_array_equal(loaded.train_x, make_npz_arrays()["x_train"])
+    np.testing.assert_array_equal(loaded.test_x, make_images(6))
+    np.testing.assert_array_equal(loaded.train_y, make_npz_arrays()["y_train"][:, 0])
+    assert loaded.class_names[:3] == ("airplane", "automobile", "bird") and loaded.train_x.dtype == np.uint8
+
+
+def test_every_container_gives_one_digest(tmp_path):
+    digests = set()
+    for container, write in WRITERS.items():
+        write(tmp_path / container)
+        digests.add(cifar10.load_cifar10_arrays(str(tmp_path / container), download=False).source_digest)
+    assert len(digests) == 1
+
+
+def test_a_batch_by_hand():
+    """Row 0 of an image begins with its first 32 red values; green begins at 1,024, blue at 2,048."""
+    data = np.zeros((1, 3072), np.uint8)
+    data[0, [0, 33, 1024, 2048 + 31]] = [1, 2, 3, 4]
+    (image,), (label,) = cifar10.read_batch("batch", pickle.dumps({b"data": data, b"labels": [9]}, protocol=2))
+    assert [image[0, 0, 0], image[1, 1, 0], image[0, 0, 1], image[0, 31, 2]] == [1, 2, 3, 4]
+    assert image.astype(int).sum() == 10 and label == 9
+
+
+def test_a_subset_says_so_and_the_whole_does_not():
+    assert cifar10.name_images(50_000, 10_000) == "cifar10"
+    assert cifar10.name_images(20_000, 5_000) == "cifar10 subset (20,000 + 5,000 images)"
+    assert cifar10.name_images(50_000, 5_000) == "cifar10 subset (50,000 + 5,000 images)"
+
+
+def test_all_images_are_no_subset(tmp_path, monkeypatch):
+    monkeypatch.setattr(cifar10, "IMAGES_PER_CLASS", {"train": 10, "test": 2})
+    write_folder(tmp_path)
+    assert load_arrays("cifar10", DatasetOptions(data_dir=str(tmp_path), download=False)).name == "cifar10"
+    monkeypatch.setattr(cifar10, "IMAGES_PER_CLASS", {"train": 11, "test": 2})
+    assert cifar10.load_cifar10_arrays(str(tmp_path), False).name == "cifar10 subset (100 + 20 images)"
+
+
+def test_a_subset_file_is_found_after_the_whole(tmp_path):
+    write_npz(tmp_path, "cifar10_subset.npz")
+    assert cifar10.find_cifar10_source(str(tmp_path)).endswith("cifar10_subset.npz")
+    write_npz(tmp_path)
+    assert cifar10.find_cifar10_source(str(tmp_path)).endswith("cifar10.npz")
+    write_folder(tmp_path)
+    assert locate("cifar10", str(tmp_path)).description.endswith("cifar-10-batches-py")
+
+
+def check_refused(folder, message):
+    with pytest.raises(DatasetError, match=message) as caught:
+        cifar10.load_cifar10_arrays(str(folder), download=False)
+    assert "\n" not in str(caught.value) and str(folder) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "data_batch_3 cannot be read"),
+        (b"", "data_batch_3: damaged, truncated or not a batch"),
+        (b"<html>", "data_batch_3: damaged, truncated or not a batch"),
+        (encode_batch(3)[:-30], "data_batch_3: damaged, truncated or not a batch"),
+        (pickle.dumps([1, 2]), "data_batch_3: damaged, truncated or not a batch"),
+        (pickle.dumps({b"data": np.zeros((1, 3072), np.uint8), b"fine_labels": [1]}), r"no b'labels' in it"),
+        (
+            encode_batch(3, data=np.zeros((20, 3071), np.uint8)),
+            r"data is uint8 \(20, 3071\), expected uint8 \(images, 3",
+        ),
+        (encode_batch(3, data=np.zeros((20, 3072))), r"data is float64 \(20, 3072\)"),
+        (encode_batch(3, data=[1]), "data is list"),
+        (encode_batch(3, labels=[1, 2]), r"labels are int64 \(2,\), expected 20 integers"),
+        (encode_batch(3, labels=["a"] * 20), "expected 20 integers"),
+        (encode_batch(3, labels=[10] * 20), r"labels 0\.\.10 in y_train, expected 0\.\.9"),
+    ],
+)
+def test_a_wrong_batch_is_named(tmp_path, content, message):
+    write_folder(tmp_path, data_batch_3=content)
+    check_refused(tmp_path, message)
+
+
+class Call:
+    """Unpickled without care, it makes a folder."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (self.path,)
+
+
+def test_a_batch_that_wants_to_run_something_is_refused(tmp_path):
+    made = tmp_path / "made"
+    write_folder(tmp_path, data_batch_3=pickle.dumps({b"data": Call(str(made)), b"labels": []}))
+    check_refused(tmp_path, r"it holds a posix\.mkdir")
+    assert not made.exists()
+
+
+def test_a_damaged_archive_is_named(tmp_path):
+    write_archive(tmp_path)
+    path = tmp_path / cifar10.REMOTE_FILE.name
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    check_refused(tmp_path, "damaged or truncated archive")
+    path.write_bytes(b"<html>not found</html>")
+    check_refused(tmp_path, "damaged or truncated archive")
+    write_archive(tmp_path, [name for name in NAMES if name != "test_batch"])
+    check_refused(tmp_path, "test_batch is missing")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"x_train": np.zeros((100, 3, 32, 32), np.uint8)},
+            r"x_train is uint8 \(100, 3, 32, 32\), expected uint8 \(im",
+        ),
+        ({"x_test": np.zeros((20, 32, 32, 3))}, "x_test is float64"),
+        ({"y_train": np.zeros(99, int)}, r"y_train is int64 \(99,\), expected an integer for each of 100 images"),
+        ({"y_test": np.zeros(20)}, "y_test is float64"),
+        ({"y_test": np.full(20, 10)}, r"labels 10\.\.10 in y_test, expected 0\.\.9"),
+        (
+            {"x_test": np.zeros((0, 32, 32, 3), np.uint8), "y_test": np.zeros(0, int)},
+            "0 test images, expected 1 to 10,000",
+        ),
+    ],
+)
+def test_a_wrong_npz_file_is_named(tmp_path, changes, message):
+    write_npz(tmp_path, **changes)
+    check_refused(tmp_path, message)
+
+
+def test_more_than_there_are_is_another_data_set(tmp_path, monkeypatch):
+    write_npz(tmp_path)
+    monkeypatch.setattr(cifar10, "IMAGES_PER_CLASS", {"train": 9, "test": 2})
+    check_refused(tmp_path, "100 train images, expected 1 to 90")
+    write_npz(tmp_path, y_test=np.zeros(20, int))
+    monkeypatch.setattr(cifar10, "IMAGES_PER_CLASS", {"train": 10, "test": 2})
+    check_refused(tmp_path, "20 test images of label 0, CIFAR-10 has 2 of each: another data set")
+
+
+def test_nothing_found_names_the_folder_or_downloads(tmp_path, monkeypatch):
+    with pytest.raises(DatasetError, match=rf"put cifar-10-python\.tar\.gz or cifar10\.npz into {tmp_path}/cifar10"):
+        cifar10.load_cifar10_arrays(str(tmp_path), download=False)
+    assert not locate("cifar10", str(tmp_path)).found
+    write_archive(tmp_path / "server")
+    monkeypatch.setattr(cifar10, "fetch_file", lambda remote, folder: str(tmp_path / "server" / remote.name))
+    assert len(cifar10.load_cifar10_arrays(str(tmp_path / "data")).train_x) == 100
+
+
+def test_random_arrays_look_like_it():
+    arrays = make_random_arrays("cifar10")
+    assert arrays.train_x.shape[1:] == (32, 32, 3) and arrays.class_names == CIFAR10_FORMAT.class_names
+
+
+@pytest.mark.skipif("FL_DATA_DIR" not in os.environ, reason="FL_DATA_DIR is not set: no real data here")
+def test_the_real_images():
+    loaded = cifar10.load_cifar10_arrays(os.environ["FL_DATA_DIR"], download=False)
+    counts = np.bincount(loaded.train_y)
+    assert len(set(counts.tolist())) == 1 and 1000 < counts[0] <= 5000
+    is_whole = (len(loaded.train_y), len(loaded.test_y)) == (50_000, 10_000)
+    assert ("subset" in loaded.name) != is_whole
+    assert 100 < loaded.train_x.mean() < 140

@@ -1,0 +1,121 @@
+"""Models that compute in bfloat16: what stays in float32, and that Keras's global policy does."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from models.catalog import build_model_spec
+from models.model_names import MODEL_NAMES, ModelError
+from models.precision import build_in_precision
+from models.saved_models import load_weights, save_model
+
+SHAPES = {"image": (8, 8, 1), "sensor": (15, 3), "perceptron": (20,)}
+
+
+def build_spec(name, precision="bfloat16"):
+    width = 0.125 if name == "image_cnn10" else 1.0
+    return build_model_spec(name, SHAPES[name.split("_")[0]], "float32", 4, width=width, precision=precision)
+
+
+def get_policy():
+    return tf.keras.mixed_precision.global_policy().name
+
+
+@pytest.mark.parametrize("name", MODEL_NAMES)
+def test_layers_compute_in_bfloat16_and_keep_float32_weights_and_logits(name):
+    spec = build_spec(name)
+    model = spec.build()
+    *hidden, logits = model.layers
+    assert {layer.compute_dtype for layer in hidden} == {"bfloat16"} and logits.compute_dtype == "float32"
+    assert {weight.dtype for weight in model.weights} == {tf.float32}
+    assert model.outputs[0].dtype == tf.float32
+    assert (spec.precision, spec.teacher.precision) == ("bfloat16", "bfloat16")
+    assert get_policy() == "float32"
+
+
+@pytest.mark.parametrize("name", ["image_cnn10", "sensor_student"])
+def test_the_same_start_and_nearly_the_same_logits(name):
+    models = []
+    for precision in ("float32", "bfloat16"):
+        tf.keras.utils.set_random_seed(0)
+        models.append(build_spec(name, precision).build())
+    for a, b in zip(*(model.get_weights() for model in models), strict=True):
+        np.testing.assert_array_equal(a, b)
+    x = np.random.default_rng(0).normal(size=(16, *models[0].input_shape[1:])).astype(np.float32)
+    for is_training in (False, True) if name == "image_cnn10" else (False,):
+        whole, mixed = (model(x, training=is_training).numpy() for model in models)
+        assert 0 < np.abs(whole - mixed).max() < 0.05 * np.ptp(whole)
+
+
+def test_float32_is_the_plain_model():
+    layers = build_spec("image_student", "float32").build().layers
+    assert {layer.compute_dtype for layer in layers} == {"float32"}
+
+
+def test_the_policy_is_put_back_when_the_builder_fails():
+    def fail():
+        assert get_policy() == "mixed_bfloat16"
+        raise ValueError("no model")
+
+    with pytest.raises(ValueError, match="no model"):
+        build_in_precision(fail, "bfloat16")
+    assert get_policy() == "float32"
+
+
+def test_a_policy_of_the_users_own_is_put_back():
+    tf.keras.mixed_precision.set_global_policy("float64")
+    try:
+        build_spec("perceptron").build()
+        assert get_policy() == "float64"
+    finally:
+        tf.keras.mixed_precision.set_global_policy("float32")
+
+
+def test_builds_inside_a_graph():
+    with tf.Graph().as_default():
+        model = build_spec("sensor_student").build()
+        assert model(tf.zeros((2, 15, 3)), training=True).dtype == tf.float32
+    assert get_policy() == "float32"
+
+
+def test_saved_and_read_back_in_either_precision(tmp_path):
+    spec = build_spec("image_student")
+    weights = tuple(spec.build().get_weights())
+    save_model(spec, weights, tmp_path)
+    for precision in ("bfloat16", "float32"):
+        for a, b in zip(load_weights(build_spec("image_student", precision), tmp_path), weights, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+OWN_MODELS = """
+import tensorflow as tf
+def build(input_shape, num_classes):
+    return tf.keras.Sequential([tf.keras.Input(input_shape), tf.keras.layers.Dense(num_classes)])
+def build_float32(input_shape, num_classes):
+    layers = tf.keras.layers
+    logits = layers.Dense(num_classes, dtype="float32")
+    return tf.keras.Sequential([tf.keras.Input(input_shape), layers.Dense(8), logits])
+"""
+
+
+def test_an_own_model_must_give_its_logits_in_float32(tmp_path, monkeypatch):
+    (tmp_path / "own_precision.py").write_text(OWN_MODELS)
+    monkeypatch.syspath_prepend(tmp_path)
+    build = build_model_spec("own_precision:build_float32", (20,), "float32", 4, precision="bfloat16").build
+    assert build().layers[0].compute_dtype == "bfloat16"
+    with pytest.raises(ModelError, match=r'logits of dtype float32, got bfloat16; give the last layer dtype="float32"'):
+        build_model_spec("own_precision:build", (20,), "float32", 4, precision="bfloat16")
+    assert build_model_spec("own_precision:build", (20,), "float32", 4).precision == "float32"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"precision": "float16"}, "precision=float16: expected one of float32, bfloat16"),
+        ({"precision": "bfloat16", "quantize": "qat"}, "precision=bfloat16: expected float32 with quantize=qat"),
+    ],
+)
+def test_mistakes_in_one_line(arguments, message):
+    with pytest.raises(ModelError, match=message) as caught:
+        build_model_spec("image_student", (8, 8, 1), "float32", 4, **arguments)
+    assert "\n" not in str(caught.value)
