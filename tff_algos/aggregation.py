@@ -9,6 +9,8 @@ Updates are accumulated one after another, in the order of the clients, so that 
 and of one row a group, not of one row a group for each client.
 """
 
+import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -56,33 +58,62 @@ class RoundTotals(NamedTuple):
     total_drift: tf.Tensor
 
 
-def add_to_group(totals: GroupTotals, update: ClientUpdate) -> GroupTotals:
+class RunningTotals(NamedTuple):
+    """What GroupTotals are made of while clients are added: the fields of the same name, and the deltas as `rows`.
+
+    Attributes:
+      rows: the sum of each group, float32, all its weights in one vector; one a group, so that a client's update costs
+        the memory traffic of one model, however many groups there are.
+    """
+
+    rows: tuple[tf.Tensor, ...]
+    weight: tf.Tensor
+    squared_norm: tf.Tensor
+    loss_sum: tf.Tensor
+    num_trained: tf.Tensor
+    num_rejected: tf.Tensor
+
+
+def add_to_group(totals: RunningTotals, update: ClientUpdate) -> RunningTotals:
     """The totals with one more client: its weighted update in the row of its group."""
     result, weight = update.result, tf.where(update.result.is_finite, update.weight, 0.0)
+    weighted = tf.concat([tf.reshape(weight * delta, [-1]) for delta in result.weights_delta], axis=0)
 
-    def add_row(total, value):
+    def add_if_own(group, row):
+        return tf.cond(tf.equal(update.group, group), lambda: row + weighted, lambda: row)
+
+    def add_scalar(total, value):
         return tf.tensor_scatter_nd_add(total, [[update.group]], (weight * value)[tf.newaxis])
 
-    return GroupTotals(
-        deltas=tuple(add_row(total, delta) for total, delta in zip(totals.deltas, result.weights_delta, strict=True)),
-        weight=add_row(totals.weight, 1.0),
-        squared_norm=add_row(totals.squared_norm, result.squared_norm),
+    return RunningTotals(
+        rows=tuple(add_if_own(group, row) for group, row in enumerate(totals.rows)),
+        weight=add_scalar(totals.weight, 1.0),
+        squared_norm=add_scalar(totals.squared_norm, result.squared_norm),
         loss_sum=totals.loss_sum + result.loss_sum,
         num_trained=totals.num_trained + result.num_trained,
         num_rejected=totals.num_rejected + tf.cast(~result.is_finite, tf.int32),
     )
 
 
-def build_zero_totals(shapes: list[tuple[int, ...]], num_groups: int) -> GroupTotals:
+def build_zero_totals(shapes: Sequence[tuple[int, ...]], num_groups: int) -> RunningTotals:
     """The totals of nobody, for updates of these shapes."""
-    return GroupTotals(
-        deltas=tuple(tf.zeros((num_groups, *shape)) for shape in shapes),
+    num_weights = sum(math.prod(shape) for shape in shapes)
+    return RunningTotals(
+        rows=tuple(tf.zeros(num_weights) for _ in range(num_groups)),
         weight=tf.zeros(num_groups),
         squared_norm=tf.zeros(num_groups),
         loss_sum=tf.constant(0.0),
         num_trained=tf.constant(0.0),
         num_rejected=tf.constant(0),
     )
+
+
+def finish_totals(totals: RunningTotals, shapes: Sequence[tuple[int, ...]]) -> GroupTotals:
+    """The rows as stacked tensors of these shapes."""
+    rows = tf.stack(totals.rows)
+    parts = tf.split(rows, [math.prod(shape) for shape in shapes], axis=1)
+    deltas = tuple(tf.reshape(part, (len(totals.rows), *shape)) for part, shape in zip(parts, shapes, strict=True))
+    return GroupTotals(deltas, *totals[1:])
 
 
 def sum_by_group(updates: tff.Value, num_groups: int) -> tff.Value:
@@ -106,7 +137,7 @@ def sum_by_group(updates: tff.Value, num_groups: int) -> tff.Value:
 
     @tff.tensorflow.computation(totals_type)
     def report(totals):
-        return totals
+        return finish_totals(totals, shapes)
 
     return tff.federated_aggregate(updates, zero(), accumulate, merge, report)
 

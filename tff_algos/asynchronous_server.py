@@ -40,7 +40,7 @@ def build_devices(
     """The simulated devices of a federation that trains a model of these weights."""
     model_bytes = compute_model_bytes(weights)
     num_examples = np.array([count_examples_trained(training, n) for n in clients.num_train])
-    return SimulatedDevices(times, seed, clients.profiles, num_examples, model_bytes, model_bytes)
+    return SimulatedDevices(times, seed, clients.profiles, num_examples, model_bytes, model_bytes, clients.label_counts)
 
 
 def initialize_server(devices: SimulatedDevices, initial_weights: Weights) -> ServerState:

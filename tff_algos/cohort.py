@@ -9,7 +9,7 @@ import tensorflow_federated as tff
 
 from datasets.federated_data import FederatedData
 from tff_algos.local_training_config import LocalTrainingConfig
-from tff_algos.seeds import derive_seed
+from tff_algos.seeds import derive_generator, derive_seed
 
 
 class ClientInput(NamedTuple):
@@ -42,6 +42,26 @@ CLIENT_INPUT_TYPE = tff.StructWithPythonType(
 )
 
 _PADDING = ClientInput("", np.zeros(2, np.int32), np.int32(0), np.float32(0.0), np.float32(0.0))
+
+
+def sample_cohort(num_clients: int, cohort_size: int, participation: str, seed: int, round_num: int) -> np.ndarray:
+    """Indices of the clients of a round, ascending; never empty. A function of its arguments.
+
+    Args:
+      num_clients: of the federation.
+      cohort_size: 0 or more than there are means all.
+      participation: "fixed": exactly so many; "bernoulli": each client by chance, so many on average.
+      seed: the run's.
+      round_num: 1-based.
+    """
+    cohort_size = min(cohort_size or num_clients, num_clients)
+    generator = derive_generator(seed, "cohort", round_num)
+    if participation == "bernoulli":
+        drawn = np.flatnonzero(generator.random(num_clients) < cohort_size / num_clients)
+        if drawn.size:
+            return drawn
+        cohort_size = 1
+    return np.sort(generator.choice(num_clients, cohort_size, replace=False))
 
 
 def compute_padded_size(num_clients: int) -> int:

@@ -1,7 +1,8 @@
 """One federated round in which each client trains the model of its group; FedAvg is the case of a single group.
 
-Functional type of the computation that `build_grouped_round` returns:
-(models@SERVER, {ClientInput}@CLIENTS) -> <models@SERVER, RoundTotals@SERVER>
+Functional types of the computations that the builders return:
+  build_grouped_round:   (models@SERVER, {ClientInput}@CLIENTS) -> <models@SERVER, RoundTotals@SERVER>
+  build_grouped_updates: (models@SERVER, {ClientInput}@CLIENTS) -> <mean updates@SERVER, RoundTotals@SERVER>
 """
 
 from collections.abc import Callable
@@ -12,10 +13,12 @@ from models.model_spec import ModelSpec
 from tff_algos.aggregation import ClientUpdate, add_to_models, compute_group_means, sum_by_group, summarize_totals
 from tff_algos.client_data import read_split
 from tff_algos.cohort import CLIENT_INPUT_TYPE
+from tff_algos.compression import compress, find_compressed
+from tff_algos.compression_config import CompressionConfig
 from tff_algos.local_training import train_locally
 from tff_algos.local_training_config import LocalTrainingConfig
 from tff_algos.process import Weights
-from tff_algos.weights import build_stacked_type
+from tff_algos.weights import build_stacked_type, is_float
 
 
 def build_grouped_round(
@@ -34,18 +37,13 @@ def build_grouped_round(
       num_groups: rows of the stacked models; a group without clients in a round keeps its model.
       server_learning_rate: 1 is plain averaging.
     """
-    models_type = build_stacked_type(template_weights, num_groups)
-
-    @tff.tensorflow.computation(models_type, CLIENT_INPUT_TYPE)
-    def client_work(models, client):
-        x, y = read_split(client.path, "train", model_spec)
-        start = tuple(model[client.group] for model in models)
-        result = train_locally(model_spec, training, start, x, y, client.seed, client.learning_rate)
-        return ClientUpdate(result, client.group, client.weight)
 
     @tff.tensorflow.computation
     def server_update(models, totals):
         return add_to_models(models, compute_group_means(totals), server_learning_rate), summarize_totals(totals)
+
+    client_work = _build_client_work(model_spec, training, template_weights, num_groups, CompressionConfig())
+    models_type = build_stacked_type(template_weights, num_groups)
 
     @tff.federated_computation(
         tff.FederatedType(models_type, tff.SERVER), tff.FederatedType(CLIENT_INPUT_TYPE, tff.CLIENTS)
@@ -55,3 +53,62 @@ def build_grouped_round(
         return tff.federated_map(server_update, (models, sum_by_group(updates, num_groups)))
 
     return run_round
+
+
+def build_grouped_updates(
+    model_spec: ModelSpec,
+    training: LocalTrainingConfig,
+    template_weights: Weights,
+    num_groups: int,
+    compression: CompressionConfig,
+) -> Callable:
+    """A computation: the weighted mean of the updates of the clients of each group, compressed on their way.
+
+    Its models are those that the clients have; what becomes of the server's own is the caller's. The mean has the
+    floating-point weights only, each of shape (groups, *shape), zeros for a group without clients.
+
+    Args:
+      model_spec, training, template_weights, num_groups: see `build_grouped_round`.
+      compression: of the updates.
+    """
+
+    @tff.tensorflow.computation
+    def summarize(totals):
+        return compute_group_means(totals), summarize_totals(totals)
+
+    client_work = _build_client_work(model_spec, training, template_weights, num_groups, compression)
+    models_type = build_stacked_type(template_weights, num_groups)
+
+    @tff.federated_computation(
+        tff.FederatedType(models_type, tff.SERVER), tff.FederatedType(CLIENT_INPUT_TYPE, tff.CLIENTS)
+    )
+    def compute_updates(models, clients):
+        updates = tff.federated_map(client_work, (tff.federated_broadcast(models), clients))
+        return tff.federated_map(summarize, sum_by_group(updates, num_groups))
+
+    return compute_updates
+
+
+def _build_client_work(
+    model_spec: ModelSpec,
+    training: LocalTrainingConfig,
+    template_weights: Weights,
+    num_groups: int,
+    compression: CompressionConfig,
+) -> Callable:
+    """(models, ClientInput) -> ClientUpdate"""
+    models_type = build_stacked_type(template_weights, num_groups)
+    is_compressed: list[bool] = []  # of the update's tensors
+    if compression.is_active:
+        weights = zip(template_weights, find_compressed(model_spec), strict=True)
+        is_compressed = [is_rounded for array, is_rounded in weights if is_float(array)]
+
+    @tff.tensorflow.computation(models_type, CLIENT_INPUT_TYPE)
+    def client_work(models, client):
+        x, y = read_split(client.path, "train", model_spec)
+        start = tuple(model[client.group] for model in models)
+        result = train_locally(model_spec, training, start, x, y, client.seed, client.learning_rate)
+        sent = compress(result.weights_delta, is_compressed, compression, client.seed)
+        return ClientUpdate(result._replace(weights_delta=sent), client.group, client.weight)
+
+    return client_work

@@ -82,7 +82,7 @@ def train_locally(
       weights: start weights in the order of `model.weights`.
       x: examples as stored, shape (examples, *input_shape).
       y: labels, int32, shape (examples,).
-      seed: int32, shape (2,); orders and dropout masks are derived from it.
+      seed: int32, shape (2,); orders, dropout masks and augmentation are derived from it.
       learning_rate: float32 scalar.
       loss_fn: the loss of a batch; gets the batch's rows of `targets` as its third argument.
       targets: anything more that the loss needs an example, shape (examples, ...), for example a teacher's logits.
@@ -116,9 +116,10 @@ def train_locally(
             for step in tf.range(tf.minimum(steps_per_epoch, num_steps - epoch * steps_per_epoch)):
                 batch = order[step * batch_size : (step + 1) * batch_size]
                 batch_targets = None if targets is None else tf.gather(targets, batch)
+                step_seed = tf.random.experimental.stateless_fold_in(epoch_seed, step)
                 with tf.GradientTape() as tape:
-                    with dropout_seed(tf.random.experimental.stateless_fold_in(epoch_seed, step)):
-                        logits = model(model_spec.preprocess(tf.gather(x, batch)), training=True)
+                    with dropout_seed(step_seed):
+                        logits = model(model_spec.preprocess_to_train(tf.gather(x, batch), step_seed), training=True)
                     loss = compute_loss(tf.gather(y, batch), logits, batch_targets)
                 gradients = tape.gradient(loss, trained)
                 state, values = optimizer.next(state, [v.read_value() for v in trained], gradients)
@@ -127,8 +128,7 @@ def train_locally(
                 size = tf.cast(tf.shape(batch)[0], tf.float32)
                 loss_sum += loss * size
                 num_trained += size
-        deltas = [v - start_of[v.ref()] for v in model.weights if is_float(v)]
-        return deltas, loss_sum, num_trained
+        return [v - start_of[v.ref()] for v in model.weights if is_float(v)], loss_sum, num_trained
 
     return reject_if_not_finite(*train(x, y, targets, num_steps))
 

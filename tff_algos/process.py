@@ -42,7 +42,7 @@ class FederatedProcess:
       client_columns: (state) -> the algorithm's own columns of clients.csv, one value a client. The columns
         `cluster`, `plane_x` and `plane_y` (a cluster number, and two coordinates) are also drawn.
       get_events: (state) -> the events of the last round, rows of `events.csv` in order of time, each (virtual seconds,
-        client, what, model version); empty where rounds are all there is to know.
+        client, what, version or slot of the model); empty where rounds are all there is to know.
       map_models: (state, function) -> the state with the function applied to its trained models (not the teachers), one
         or several stacked along a first axis; None if the process cannot change its model on the way.
     """

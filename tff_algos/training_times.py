@@ -9,8 +9,9 @@ A device starts once the server has handed it a model. From there on:
 4. Else it is ready, once it is in a window again.
 
 Windows: time is cut in cycles of `availability_cycle_s`; in each cycle a device can be reached for the fraction
-`DeviceProfiles.availability` of it, from a moment (its phase) drawn once a device, uniform in the cycle. A window need
-not hold a whole training; only the model's way down and the update's way up need one, and take effect at once in it.
+`availability_share` * `DeviceProfiles.availability` of it, from a moment (its phase) drawn once a device, uniform in
+the cycle. A window need not hold a whole training; only the model's way down and the update's way up need one, and
+take effect at once in it.
 
 Each draw is a pure function of (seed, purpose, device, number of its starts so far), with the number of starts in the
 place of the round, hence the same after a resume and in whatever order devices are asked.
@@ -26,7 +27,7 @@ from tff_algos.config_fields import check, setting
 from tff_algos.seeds import derive_seed
 from tff_algos.virtual_clock import compute_client_seconds
 
-SPEEDS = ("redrawn", "persistent", "profiles")
+SPEEDS = ("redrawn", "persistent", "by_label", "profiles")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +37,8 @@ class TrainingTimesConfig:
     speed: str = setting(
         "redrawn",
         "redrawn: T_k ~ U(0, max_training_s) anew at each start (the paper); persistent: drawn once a device; "
-        "profiles: by the device profiles, transfers included.",
+        "by_label: these, the longest for the holders of the highest labels, so that slow devices have classes of "
+        "their own; profiles: by the device profiles, transfers included.",
         choices=SPEEDS,
     )
     max_training_s: float = setting(1.0, "Longest training in virtual seconds (paper: T_max).", above=0)
@@ -46,6 +48,12 @@ class TrainingTimesConfig:
         0.0,
         "Devices can be reached in a window of each cycle of this many virtual seconds; 0: always.",
         minimum=0,
+    )
+    availability_share: float = setting(
+        1.0,
+        "Length of a window as a share of its cycle; times the availability in the device's profile.",
+        above=0,
+        maximum=1,
     )
 
     def __post_init__(self):
@@ -63,6 +71,7 @@ class SimulatedDevices:
       num_examples: that each device processes in a start (steps x batch size), shape (clients,); for "profiles".
       bytes_down: of the model on its way to a device; for "profiles".
       bytes_up: of the update on its way back; for "profiles".
+      label_counts: examples of each label, shape (clients, classes); for "by_label".
     """
 
     config: TrainingTimesConfig
@@ -71,6 +80,7 @@ class SimulatedDevices:
     num_examples: np.ndarray
     bytes_down: float
     bytes_up: float
+    label_counts: np.ndarray | None = None
 
 
 class StartPlan(NamedTuple):
@@ -114,8 +124,28 @@ def compute_training_s(devices: SimulatedDevices, clients: np.ndarray, num_start
     if config.speed == "profiles":
         examples = devices.num_examples[clients]
         return compute_client_seconds(devices.profiles, clients, examples, devices.bytes_down, devices.bytes_up)
-    draws = num_starts if config.speed == "redrawn" else np.zeros_like(num_starts)
-    return config.max_training_s * _draw(devices.seed, f"{config.speed} training time", clients, draws)
+    if config.speed == "redrawn":
+        return config.max_training_s * _draw(devices.seed, "redrawn training time", clients, num_starts)
+    drawn_for = clients if config.speed == "persistent" else np.arange(len(devices.num_examples))
+    drawn = _draw(devices.seed, "persistent training time", drawn_for, np.zeros_like(drawn_for))
+    if config.speed == "by_label":
+        drawn = np.sort(drawn)[rank_by_label(devices.label_counts)[clients]]
+    return config.max_training_s * drawn
+
+
+def rank_by_label(label_counts: np.ndarray) -> np.ndarray:
+    """Each device's place in the order of the highest label that it holds, then of its mean label, then of its index.
+
+    Args:
+      label_counts: examples of each label, shape (clients, classes).
+
+    Returns:
+      int64, shape (clients,), a permutation.
+    """
+    labels = np.arange(label_counts.shape[1])
+    highest = np.where(label_counts > 0, labels, -1).max(axis=1)
+    mean = label_counts @ labels / np.maximum(label_counts.sum(axis=1), 1)
+    return np.argsort(np.lexsort((mean, highest)))
 
 
 def compute_longest_training_s(devices: SimulatedDevices) -> float:
@@ -139,7 +169,8 @@ def compute_wait_s(devices: SimulatedDevices, clients: np.ndarray, time_s: np.nd
         return np.zeros(len(clients))
     phase_s = cycle_s * _draw(devices.seed, "availability phase", clients, np.zeros_like(clients))
     since_opening_s = np.mod(time_s - phase_s, cycle_s)
-    is_open = since_opening_s < devices.profiles.availability[clients] * cycle_s
+    share = devices.config.availability_share * devices.profiles.availability[clients]
+    is_open = since_opening_s < share * cycle_s
     return np.where(is_open, 0.0, cycle_s - since_opening_s)
 
 

@@ -2,7 +2,6 @@
 
 Functional types of the computations that the builders return:
   build_versioned_round:  {VersionedInput}@CLIENTS -> VersionedResult@SERVER
-  build_update_norms:     {VersionedInput}@CLIENTS -> {norm of the update, NaN if not finite}@CLIENTS
   build_versioned_updates: {VersionedInput}@CLIENTS -> {LocalResult}@CLIENTS
 """
 
@@ -15,7 +14,17 @@ import tensorflow_federated as tff
 
 from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
-from tff_algos.aggregation import ClientUpdate, RoundTotals, compute_group_means, sum_by_group, summarize_totals
+from tff_algos.aggregation import (
+    ClientUpdate,
+    GroupTotals,
+    RoundTotals,
+    add_to_group,
+    build_zero_totals,
+    compute_group_means,
+    finish_totals,
+    sum_by_group,
+    summarize_totals,
+)
 from tff_algos.client_data import read_split
 from tff_algos.cohort import CLIENT_INPUT_TYPE, ClientInput, pad_cohort
 from tff_algos.local_training import LocalResult, train_locally
@@ -58,6 +67,11 @@ def _train(model_spec: ModelSpec, training: LocalTrainingConfig, given: Versione
     return train_locally(model_spec, training, tuple(given.start), x, y, client.seed, client.learning_rate)
 
 
+def _summarize(totals: GroupTotals, is_finite: tf.Tensor) -> VersionedResult:
+    means = tuple(mean[0] for mean in compute_group_means(totals))
+    return VersionedResult(means, is_finite, summarize_totals(totals))
+
+
 def build_versioned_round(
     model_spec: ModelSpec, training: LocalTrainingConfig, template_weights: Weights, num_places: int
 ) -> Callable:
@@ -80,8 +94,7 @@ def build_versioned_round(
 
     @tff.tensorflow.computation
     def summarize(totals, flags):
-        means = tuple(mean[0] for mean in compute_group_means(totals))
-        return VersionedResult(means, flags, summarize_totals(totals))
+        return _summarize(totals, flags)
 
     @tff.federated_computation(tff.FederatedType(input_type, tff.CLIENTS))
     def run_round(clients):
@@ -131,22 +144,6 @@ def build_versioned_inputs(
     ]
 
 
-def build_update_norms(model_spec: ModelSpec, training: LocalTrainingConfig, template_weights: Weights) -> Callable:
-    """Each client trains from its own start weights and tells the norm of its update alone, Eq. (11)."""
-    input_type = _build_input_type(template_weights)
-
-    @tff.tensorflow.computation(input_type)
-    def client_work(given):
-        result = _train(model_spec, training, given)
-        return tf.where(result.is_finite, tf.sqrt(result.squared_norm), float("nan"))
-
-    @tff.federated_computation(tff.FederatedType(input_type, tff.CLIENTS))
-    def compute_norms(clients):
-        return tff.federated_map(client_work, clients)
-
-    return compute_norms
-
-
 def build_versioned_updates(
     model_spec: ModelSpec, training: LocalTrainingConfig, template_weights: Weights
 ) -> Callable:
@@ -162,3 +159,23 @@ def build_versioned_updates(
         return tff.federated_map(client_work, clients)
 
     return compute_updates
+
+
+def compute_update_norms(results: Sequence[LocalResult]) -> np.ndarray:
+    """The norms of updates, Eq. (11), NaN where one is not finite; float32, shape (updates,)."""
+    return np.array([np.sqrt(each.squared_norm) if each.is_finite else np.nan for each in results], np.float32)
+
+
+def average_updates(results: Sequence[LocalResult], weights: np.ndarray) -> VersionedResult:
+    """What the round of `build_versioned_round` gives, of updates that have come back: the same sums in the same order.
+
+    Args:
+      results: at least one, from the computation of `build_versioned_updates`.
+      weights: of each in the mean, shape (updates,).
+    """
+    shapes = [np.shape(delta) for delta in results[0].weights_delta]
+    totals = build_zero_totals(shapes, 1)
+    for result, weight in zip(results, np.asarray(weights, np.float32), strict=True):
+        result = tf.nest.map_structure(tf.convert_to_tensor, result)
+        totals = add_to_group(totals, ClientUpdate(result, tf.constant(0), tf.constant(weight)))
+    return _summarize(finish_totals(totals, shapes), tf.constant([float(each.is_finite) for each in results]))

@@ -14,6 +14,7 @@ from tff_algos.aggregation import (
     build_zero_totals,
     compute_drift,
     compute_group_means,
+    finish_totals,
     summarize_totals,
 )
 from tff_algos.local_training import LocalResult, train_locally
@@ -40,10 +41,11 @@ def total_of(updates, groups, weights, num_groups, is_finite=None):
 
 
 def add_all(results, groups, weights, num_groups):
-    totals = build_zero_totals([tuple(delta.shape) for delta in results[0].weights_delta], num_groups)
+    shapes = [tuple(delta.shape) for delta in results[0].weights_delta]
+    totals = build_zero_totals(shapes, num_groups)
     for result, group, weight in zip(results, groups, weights, strict=True):
         totals = add_to_group(totals, ClientUpdate(result, tf.constant(group), tf.constant(float(weight))))
-    return totals
+    return finish_totals(totals, shapes)
 
 
 def test_means_are_weighted_and_stay_in_their_group():
@@ -52,6 +54,16 @@ def test_means_are_weighted_and_stay_in_their_group():
     (means,) = compute_group_means(totals)
     np.testing.assert_allclose(means, [[4.0], [7.0], [0.0]])
     np.testing.assert_allclose(totals.weight, [4, 2, 0])
+
+
+def test_rows_become_the_stacked_weights_again():
+    """Two groups; a matrix, a scalar and an empty vector."""
+    delta = (tf.constant([[1.0, 2.0], [3.0, 4.0]]), tf.constant(5.0), tf.zeros(0))
+    result = make_result([0.0])._replace(weights_delta=delta)
+    totals = add_all([result, result], [1, 1], [2.0, 1.0], 2)
+    assert [array.shape for array in totals.deltas] == [(2, 2, 2), (2,), (2, 0)]
+    np.testing.assert_array_equal(totals.deltas[0], [np.zeros((2, 2)), [[3, 6], [9, 12]]])
+    np.testing.assert_array_equal(totals.deltas[1], [0, 15])
 
 
 def test_a_rejected_client_adds_no_weight_and_is_counted():

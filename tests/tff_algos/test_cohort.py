@@ -6,7 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from tff_algos.cohort import build_client_inputs, compute_padded_size, compute_usual_places, pad_cohort
+from tff_algos.cohort import (
+    build_client_inputs,
+    compute_padded_size,
+    compute_usual_places,
+    pad_cohort,
+    sample_cohort,
+)
 from tff_algos.local_training_config import LocalTrainingConfig
 from tff_algos.seeds import derive_seed
 
@@ -82,3 +88,18 @@ def test_a_cohort_of_nine_is_padded_to_ten(make_federation):
     inputs = build_client_inputs(data, everyone, everyone, "equal", LocalTrainingConfig(), 7, "training", 1)
     assert [i.path for i in inputs] == [*(client.path for client in data.clients), ""]
     assert [float(i.weight) for i in inputs] == [1.0] * 9 + [0.0]
+
+
+def test_cohorts_are_drawn_from_seed_and_round():
+    cohorts = [tuple(sample_cohort(10, 3, "fixed", 0, r)) for r in range(20)]
+    assert all(len(set(c)) == 3 and list(c) == sorted(c) for c in cohorts)
+    assert len(set(cohorts)) > 5
+    assert cohorts[4] == tuple(sample_cohort(10, 3, "fixed", 0, 4)) != tuple(sample_cohort(10, 3, "fixed", 1, 4))
+    assert sample_cohort(4, 0, "fixed", 0, 1).tolist() == [0, 1, 2, 3]
+    assert len(sample_cohort(4, 99, "fixed", 0, 1)) == 4
+
+
+def test_bernoulli_cohorts_vary_around_their_mean_and_are_never_empty():
+    sizes = [len(sample_cohort(20, 2, "bernoulli", 0, r)) for r in range(400)]
+    assert min(sizes) == 1 and len(set(sizes)) > 4
+    assert 1.8 < np.mean(sizes) < 2.4

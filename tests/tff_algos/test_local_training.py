@@ -1,9 +1,12 @@
 """The local training loop against hand-worked steps and against Keras."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from models.catalog import build_model_spec
 from models.model_spec import ModelSpec
 from models.stateless_dropout import StatelessDropout
 from tff_algos.local_training import count_examples_trained, predict_logits, train_locally
@@ -185,6 +188,40 @@ def record_masks(seed):
     return record_logits(spec, [np.eye(16, dtype=np.float32)], np.ones((3, 16), np.float32), 3, seed).round()
 
 
+def add_mark(x, seed):
+    """The examples with a number drawn from the seed added, in steps of 1, so that the example can be told still."""
+    return x + 100.0 * tf.cast(tf.random.stateless_uniform((), seed, 0, 10**4, tf.int32), tf.float32)
+
+
+def test_augmentation_has_a_seed_of_its_own_in_every_step_and_changes_no_order():
+    x = np.arange(6, dtype=np.float32)[:, np.newaxis]
+    spec = dataclasses.replace(build_scalar_spec(), augment=add_mark)
+    first, again, other = (record_logits(spec, START, x, 3, seed)[:, :, 0] for seed in ((1, 2), (1, 2), (1, 3)))
+    marks, examples = np.divmod(first, 100)
+    assert len(np.unique(marks)) == marks.size and not np.intersect1d(marks, other // 100).size
+    np.testing.assert_array_equal(first, again)
+    np.testing.assert_array_equal(examples, record_orders(num_epochs=3, seed=(1, 2)))
+
+
+def test_augmentation_leaves_the_dropout_masks():
+    def run(augment):
+        layers = [tf.keras.Input((16,)), StatelessDropout(0.5), tf.keras.layers.Dense(16, use_bias=False)]
+        spec = ModelSpec("dropping", lambda: tf.keras.Sequential(layers), (16,), "float32", 16, augment=augment)
+        return record_logits(spec, [np.eye(16, dtype=np.float32)], np.ones((2, 16), np.float32), 2, (1, 2))
+
+    np.testing.assert_allclose(run(lambda x, seed: 3 * x), 3 * run(None), atol=1e-6)
+
+
+def test_only_training_augments():
+    """Predictions, which the server or a teacher makes, are of the examples as they are."""
+    spec = dataclasses.replace(build_scalar_spec(), augment=lambda x, seed: 10 * x)
+    logits = predict_logits(spec, tuple(map(tf.constant, START)), tf.constant([[2.0]]))
+    np.testing.assert_allclose(logits, [[2.0, 0.0]])
+    config = LocalTrainingConfig(epochs=1, optimizer="sgd", batch_size=1)
+    result = train(spec, config, START, [[2.0]], [0], loss_fn=square_loss)
+    np.testing.assert_allclose(result.loss_sum, 20**2 / 2)
+
+
 def test_dropout_masks_differ_by_step_and_epoch_and_repeat_with_the_seed():
     """Each value is dropped or doubled; nine masks of 16 values agree by chance in one of about 2,000 runs."""
     masks = record_masks(seed=(1, 2))
@@ -214,3 +251,29 @@ def test_predicted_logits_equal_the_model_in_batches(linear_spec):
     logits = predict_logits(linear_spec, weights, tf.constant(x))
     np.testing.assert_allclose(logits, model(x), rtol=1e-5, atol=1e-5)
     assert predict_logits(linear_spec, weights, tf.constant(x[:0])).shape == (0, 3)
+
+
+@pytest.mark.parametrize("model", ["image_cnn10", "image_student"])
+def test_bfloat16_trains_float32_weights_much_like_float32(model):
+    """An epoch from the same start: the updates are float32 and point the same way, and nothing is lost to rounding."""
+    x = np.random.default_rng(0).integers(0, 17, (48, 8, 8, 1)).astype(np.uint8)
+    y = (x[:, :4].mean(axis=(1, 2, 3)) > 8).astype(np.int32)
+    width = {"width": 0.125} if model == "image_cnn10" else {}
+    config = LocalTrainingConfig(epochs=1, optimizer="sgd", batch_size=16)
+    results = []
+    for precision in ("float32", "bfloat16"):
+        spec = build_model_spec(model, (8, 8, 1), "uint8", 2, 1 / 16, precision=precision, **width)
+        tf.keras.utils.set_random_seed(0)
+        results.append(train(spec, config, spec.build().get_weights(), x, y, rate=0.01))
+    whole, mixed = (np.concatenate([np.ravel(delta) for delta in result.weights_delta]) for result in results)
+    deltas, loss_sum = results[1].weights_delta, results[1].loss_sum
+    assert {loss_sum.dtype, *(delta.dtype for delta in deltas)} == {tf.float32}
+    assert 0.95 < whole @ mixed / np.sqrt((whole @ whole) * (mixed @ mixed)) < 1
+    np.testing.assert_allclose(loss_sum, results[0].loss_sum, rtol=0.05)
+    assert np.any(deltas[0] != tf.cast(tf.cast(deltas[0], tf.bfloat16), tf.float32)), "more digits than bfloat16 has"
+
+
+def test_predicted_logits_of_a_bfloat16_model_are_float32():
+    spec = build_model_spec("perceptron", (4,), "float32", 3, precision="bfloat16")
+    weights = tuple(tf.constant(weight) for weight in spec.build().get_weights())
+    assert predict_logits(spec, weights, tf.ones((5, 4))).dtype == tf.float32

@@ -1,5 +1,7 @@
 """Times are functions of (seed, device, number of starts), in their ranges; profiles and windows by hand."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from tff_algos.training_times import (
     compute_training_s,
     compute_wait_s,
     plan_starts,
+    rank_by_label,
 )
 
 CLIENTS = np.arange(200)
@@ -39,6 +42,26 @@ def test_redrawn_times_change_with_the_start_and_persistent_ones_do_not():
         devices = make_devices(speed=speed)
         first, second = (compute_training_s(devices, CLIENTS, NO_STARTS + starts) for starts in (0, 1))
         assert (first == second).all() == is_same and (is_same or not (first == second).any())
+
+
+def test_windows_are_as_long_as_the_setting_and_the_profile_say_together():
+    times_s = np.linspace(0, 4, 200, endpoint=False)
+    halves = {"availability_cycle_s": 4.0, "availability": 0.5, "availability_share": 0.5}
+    quarter = make_devices(availability_cycle_s=4.0, availability=0.25)
+    np.testing.assert_array_equal(
+        compute_wait_s(make_devices(**halves), CLIENTS, times_s), compute_wait_s(quarter, CLIENTS, times_s)
+    )
+
+
+def test_by_label_the_times_are_the_persistent_ones_and_go_up_with_the_highest_label():
+    devices = make_devices(speed="by_label", num_clients=4)
+    counts = np.array([[0, 3, 0, 1], [5, 0, 0, 0], [1, 0, 0, 9], [0, 2, 4, 0]])
+    devices = dataclasses.replace(devices, label_counts=counts)
+    assert rank_by_label(counts).tolist() == [2, 0, 3, 1]  # highest 3, 0, 3, 2; client 2 has the higher mean label
+    times_s = compute_training_s(devices, CLIENTS[:4], NO_STARTS[:4])
+    persistent_s = compute_training_s(make_devices(speed="persistent", num_clients=4), CLIENTS[:4], NO_STARTS[:4])
+    assert times_s[[1, 3, 0, 2]].tolist() == sorted(persistent_s)
+    assert compute_training_s(devices, np.array([2, 1]), np.array([3, 8])).tolist() == times_s[[2, 1]].tolist()
 
 
 def test_plans_depend_on_seed_device_and_start_but_on_no_order():

@@ -14,6 +14,10 @@ class AMFLPConfig:
     inner_learning_rate: float = setting(0.05, "Rate of these steps (paper: alpha).", above=0)
     support_size: int = setting(32, "Examples that a device adapts to in a round (paper: D_train).", minimum=1)
     query_size: int = setting(32, "Further examples that the adapted model is judged by (paper: D_test).", minimum=1)
+    query_after_support: bool = setting(
+        False,
+        "Of the examples drawn, the first support_size in the client's order are the support batch: for data in time.",
+    )
     first_order: bool = setting(False, "FOMAML: the gradient at the adapted weights, without second derivatives.")
     reptile: bool = setting(False, "Reptile: the way that the inner steps went, in place of the meta-gradient.")
     meta_learning_rate: float = setting(0.5, "Rate of the server's step (paper: beta).", above=0)

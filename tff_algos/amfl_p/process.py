@@ -119,8 +119,10 @@ def build_client_update(model_spec: ModelSpec, config: AMFLPConfig) -> Callable:
 
     def draw_batches(x, y, seed) -> tuple[Batch, Batch]:
         order = tf.random.experimental.stateless_shuffle(tf.range(tf.shape(y)[0]), seed)
-        ends = config.support_size, config.support_size + config.query_size
-        support, query = order[: ends[0]], order[ends[0] : ends[1]]
+        drawn = order[: config.support_size + config.query_size]
+        if config.query_after_support:
+            drawn = tf.sort(drawn)
+        support, query = drawn[: config.support_size], drawn[config.support_size :]
         return Batch(tf.gather(x, support), tf.gather(y, support)), Batch(tf.gather(x, query), tf.gather(y, query))
 
     def update(weights, client) -> ClientUpdate:
@@ -321,16 +323,21 @@ def build_amfl_p_process(
 
     Raises:
       ConfigError: a device has fewer examples than a support and a query batch, or the model has weights that are not
-        trained, or is quantization-aware.
+        trained, is quantization-aware, computes in bfloat16 or augments its examples.
     """
     needed, fewest = config.support_size + config.query_size, int(clients.num_train.min())
     if fewest < needed:
         expected = f"support_size + query_size of at most {fewest}, the examples of the smallest client, not {needed}"
         raise ConfigError("support_size", config.support_size, expected)
-    model = model_spec.build()
-    if model_spec.quantization is not None or model.non_trainable_weights:
-        reason = "a float model whose weights are all trained, since meta-gradients go through weights as tensors"
-        raise ConfigError("inner_steps", config.inner_steps, f"{reason}; leave out --quantize and BatchNorm")
+    if model_spec.quantization is not None:
+        raise ConfigError("--quantize", "qat", "none, since meta-gradients go through float weights; export with int8")
+    if model_spec.build().non_trainable_weights:
+        expected = "a model whose weights are all trained, without BatchNorm, since meta-gradients go through them"
+        raise ConfigError("--model", model_spec.name, expected)
+    if model_spec.precision != "float32":
+        raise ConfigError("--precision", model_spec.precision, "float32, since meta-gradients go through float weights")
+    if model_spec.augment is not None:
+        raise ConfigError("--augment", "crop_flip", "none, since meta-gradients are of the examples as they are")
     initial_weights = initialize_weights(model_spec, seed)
     specs = tuple(tf.TensorSpec(array.shape, array.dtype) for array in initial_weights)
     optimizer_state = tf.nest.map_structure(_to_array, build_server_optimizer(config).initialize(specs))

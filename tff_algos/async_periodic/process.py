@@ -18,7 +18,8 @@
 | gamma | `gamma` |
 
 A device trains, in the simulation, when it is scheduled, from the model that it got: same result as when it started,
-and no work for those that are not. Only a policy that looks at updates (significance) has all ready ones trained.
+and no work for those that are not. Only a policy that looks at updates (significance) has all ready ones trained; their
+updates come back to the host, which averages the scheduled ones.
 
 With `waiting="synchronous"` the server waits for every device before it schedules: the FedAvg of the paper, Eq. (5),
 with the weights of the scheduled devices as in its section IV. Limit cases: all devices ready in each period is
@@ -67,6 +68,7 @@ from tff_algos.event_clock import (
     take_until,
     unpack_log,
 )
+from tff_algos.local_training import LocalResult
 from tff_algos.process import FederatedProcess, RoundOutput, Weights, use_shared_model
 from tff_algos.round_metrics import build_common_metrics
 from tff_algos.scheduling import SchedulingContext, count_scheduled, get_policy, schedule
@@ -74,10 +76,11 @@ from tff_algos.seeds import derive_generator
 from tff_algos.training_times import SimulatedDevices, compute_longest_training_s, plan_starts
 from tff_algos.versioned_round import (
     VersionedInput,
-    VersionedResult,
-    build_update_norms,
+    average_updates,
     build_versioned_inputs,
     build_versioned_round,
+    build_versioned_updates,
+    compute_update_norms,
 )
 from tff_algos.weights import initialize_weights, stack_models, take_model
 
@@ -146,8 +149,8 @@ class _AsyncPeriodic:
     initial_weights: Weights
     devices: SimulatedDevices
     num_places: int
-    run_round: Callable
-    compute_norms: Callable | None
+    run_round: Callable | None  # for a policy that looks at no updates, else:
+    compute_updates: Callable | None
 
     @property
     def num_clients(self) -> int:
@@ -207,13 +210,19 @@ class _AsyncPeriodic:
         newest = int(state.round_num) + 1
         return state.start_indices - newest + len(state.models[0]) - 1
 
-    def choose(self, state: ServerState, ready: np.ndarray) -> np.ndarray:
+    def train_ready(self, state: ServerState, ready: np.ndarray) -> dict[int, LocalResult]:
+        """The updates of all ready devices, for a policy that looks at them; none for the others."""
+        if self.compute_updates is None:
+            return {}
+        results = self.compute_updates(self.build_inputs(state, ready, np.ones(self.num_clients), 1))
+        return dict(zip(ready.tolist(), results, strict=False))  # after those of the ready come empty places
+
+    def choose(self, state: ServerState, ready: np.ndarray, updates: dict[int, LocalResult]) -> np.ndarray:
         """Step 2, the scheduled devices, ascending."""
         norms = None
-        if self.compute_norms is not None:
-            inputs = self.build_inputs(state, ready, np.ones(self.num_clients), 1)
+        if updates:
             norms = np.zeros(self.num_clients)
-            norms[ready] = self.compute_norms(inputs)[: len(ready)]
+            norms[list(updates)] = compute_update_norms(list(updates.values()))
         context = SchedulingContext(self.config.max_scheduled, state.counts, norms)
         generator = derive_generator(self.seed, "scheduling", int(state.round_num) + 1)
         return schedule(self.config.scheduling, ready, context, generator)
@@ -223,13 +232,17 @@ class _AsyncPeriodic:
         newest = take_model(state.models, -1)
         if not len(ready):
             return Aggregation(newest, RoundTotals(0.0, 0.0, 0, 0.0, 0.0), ready, ready)
-        config, scheduled = self.config, self.choose(state, ready)
+        config, updates = self.config, self.train_ready(state, ready)
+        scheduled = self.choose(state, ready, updates)
         ages = compute_ages(state.start_indices, int(state.round_num) + 1)
         num_examples = self.clients.num_train
         weights = compute_weights(
             config.weighting, config.averaged_devices, scheduled, num_examples, ages, config.gamma
         )
-        result: VersionedResult = self.run_round(self.build_inputs(state, scheduled, weights, self.num_places))
+        if updates:
+            result = average_updates([updates[device] for device in scheduled.tolist()], weights[scheduled])
+        else:
+            result = self.run_round(self.build_inputs(state, scheduled, weights, self.num_places))
         is_rejected = np.zeros(self.num_clients, bool)
         is_rejected[scheduled] = np.asarray(result.is_finite)[: len(scheduled)] == 0
         weights = np.where(is_rejected, 0.0, weights)
@@ -268,7 +281,7 @@ class _AsyncPeriodic:
     def build_metrics(self, state: ServerState, clock: ClockState, done: Aggregation) -> dict[str, float]:
         model_bytes = compute_model_bytes(self.initial_weights)
         bytes_up = len(done.scheduled) * model_bytes
-        bytes_up += len(done.ready) * NORM_BYTES if self.compute_norms is not None else 0
+        bytes_up += len(done.ready) * NORM_BYTES if self.compute_updates is not None else 0
         bytes_down = len(find_waiting(clock)) * model_bytes
         num_scheduled = len(done.scheduled)
         metrics = build_common_metrics(done.totals, float(clock.time_s), num_scheduled, bytes_down, bytes_up)
@@ -306,6 +319,7 @@ def build_async_periodic_process(
     """
     initial_weights = initialize_weights(model_spec, seed)
     num_places = compute_padded_size(min(config.max_scheduled, len(clients.clients)))
+    computation = (model_spec, config.training, initial_weights)
     needs_updates = get_policy(config.scheduling).needs_updates
     functions = _AsyncPeriodic(
         clients=clients,
@@ -314,8 +328,8 @@ def build_async_periodic_process(
         initial_weights=initial_weights,
         devices=build_devices(clients, config.times, config.training, initial_weights, seed),
         num_places=num_places,
-        run_round=build_versioned_round(model_spec, config.training, initial_weights, num_places),
-        compute_norms=build_update_norms(model_spec, config.training, initial_weights) if needs_updates else None,
+        run_round=None if needs_updates else build_versioned_round(*computation, num_places),
+        compute_updates=build_versioned_updates(*computation) if needs_updates else None,
     )
     return FederatedProcess(
         initialize=functions.initialize,

@@ -31,14 +31,13 @@ import numpy as np
 from datasets.federated_data import ClientShard, FederatedData
 from models.model_spec import ModelSpec
 from tff_algos.byte_ledger import compute_model_bytes
-from tff_algos.cohort import build_client_inputs, compute_usual_places, pad_cohort
+from tff_algos.cohort import build_client_inputs, compute_usual_places, pad_cohort, sample_cohort
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fine_tuning import build_fine_tuning
 from tff_algos.grouped_round import build_grouped_round
 from tff_algos.local_training import count_examples_trained
 from tff_algos.process import FederatedProcess, RoundOutput, Weights, use_shared_model
 from tff_algos.round_metrics import build_common_metrics
-from tff_algos.seeds import derive_generator
 from tff_algos.virtual_clock import compute_client_seconds, compute_synchronous_round_s
 from tff_algos.weights import initialize_weights, stack_models, take_model
 
@@ -55,18 +54,6 @@ class ServerState(NamedTuple):
     round_num: np.int32
     virtual_time_s: np.float64
     models: Weights
-
-
-def sample_cohort(num_clients: int, config: FedAvgConfig, seed: int, round_num: int) -> np.ndarray:
-    """Indices of the clients of a round, ascending; never empty. A function of (config, seed, round)."""
-    cohort_size = min(config.cohort_size or num_clients, num_clients)
-    generator = derive_generator(seed, "cohort", round_num)
-    if config.participation == "bernoulli":
-        drawn = np.flatnonzero(generator.random(num_clients) < cohort_size / num_clients)
-        if drawn.size:
-            return drawn
-        cohort_size = 1
-    return np.sort(generator.choice(num_clients, cohort_size, replace=False))
 
 
 def build_fed_avg_process(
@@ -92,7 +79,7 @@ def build_fed_avg_process(
 
     def run_next(state: ServerState) -> RoundOutput:
         round_num = int(state.round_num) + 1
-        cohort = sample_cohort(len(clients.clients), config, seed, round_num)
+        cohort = sample_cohort(num_clients, config.cohort_size, config.participation, seed, round_num)
         inputs = build_client_inputs(
             clients,
             cohort,

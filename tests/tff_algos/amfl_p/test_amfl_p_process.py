@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from models.quantization import build_quantized_spec
 from tff_algos.amfl_p.config import AMFLPConfig
@@ -166,8 +167,27 @@ def test_too_few_examples_are_refused(build):
 
 
 def test_a_quantized_model_is_refused(build, linear_spec):
-    with pytest.raises(ConfigError, match="leave out --quantize"):
+    with pytest.raises(ConfigError, match="--quantize=qat: expected none"):
         build(CONFIG, spec=build_quantized_spec(linear_spec))
+
+
+def test_a_model_with_weights_that_are_not_trained_is_refused(build, linear_spec):
+    def build_model():
+        return tf.keras.Sequential([tf.keras.Input(linear_spec.input_shape), tf.keras.layers.BatchNormalization()])
+
+    spec = dataclasses.replace(linear_spec, build=build_model)
+    with pytest.raises(ConfigError, match=f"--model={spec.name}: expected a model whose weights are all trained"):
+        build(CONFIG, spec=spec)
+
+
+def test_a_model_in_bfloat16_is_refused(build, linear_spec):
+    with pytest.raises(ConfigError, match="--precision=bfloat16: expected float32"):
+        build(CONFIG, spec=dataclasses.replace(linear_spec, precision="bfloat16"))
+
+
+def test_augmentation_is_refused(build, linear_spec):
+    with pytest.raises(ConfigError, match="--augment=crop_flip: expected none"):
+        build(CONFIG, spec=dataclasses.replace(linear_spec, augment=lambda x, seed: x))
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,12 @@ def test_a_schedule_by_hand(build, fix_times, linear_spec, descend):
         total = sum(weights.values())
         models[index + 1] = [sum(weights[k] / total * trained[k][i] for k in starts) for i in range(len(models[1]))]
         assert_close(get_model(process, state), models[index + 1], 1e-6)
+        events = [(event.what, event.client, event.model_version) for event in process.get_events(state)]
+        happened = [(what, k, start) for what in ("ready", "scheduled", "received") for k, start in starts.items()]
+        assert sorted(event for event in events if event[0] != "start") == sorted(happened)
+        assert [event[1:] for event in events if event[0] == "start"][-len(starts) :] == [
+            (k, index + 1) for k in starts
+        ]
         ages = [index - start for start in starts.values()]
         assert (metrics["num_ready"], metrics["num_scheduled"]) == (len(starts), len(starts))
         assert (metrics["mean_age"], metrics["max_age"]) == (np.mean(ages), max(ages))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tff_algos.fed_avg.config import FedAvgConfig
-from tff_algos.fed_avg.process import build_fed_avg_process, sample_cohort
+from tff_algos.fed_avg.process import build_fed_avg_process
 from tff_algos.local_training_config import LocalTrainingConfig
 from tff_algos.process import COMMON_METRICS
 
@@ -125,20 +125,3 @@ def test_batch_norm_statistics_reach_the_server(tff_runtime, make_federation):
     x, _ = data.read_pooled(data.clients, "train")
     trained = process.get_models(state)["global"][moving_mean]
     np.testing.assert_allclose(trained, 0.01 * x.mean(axis=0), atol=1e-6)
-
-
-def test_cohorts_are_drawn_from_seed_and_round():
-    config = FedAvgConfig(cohort_size=3)
-    cohorts = [tuple(sample_cohort(10, config, 0, r)) for r in range(20)]
-    assert all(len(set(c)) == 3 and list(c) == sorted(c) for c in cohorts)
-    assert len(set(cohorts)) > 5
-    assert cohorts[4] == tuple(sample_cohort(10, config, 0, 4)) != tuple(sample_cohort(10, config, 1, 4))
-    assert sample_cohort(4, FedAvgConfig(), 0, 1).tolist() == [0, 1, 2, 3]
-    assert len(sample_cohort(4, FedAvgConfig(cohort_size=99), 0, 1)) == 4
-
-
-def test_bernoulli_cohorts_vary_around_their_mean_and_are_never_empty():
-    config = FedAvgConfig(cohort_size=2, participation="bernoulli")
-    sizes = [len(sample_cohort(20, config, 0, r)) for r in range(400)]
-    assert min(sizes) == 1 and len(set(sizes)) > 4
-    assert 1.8 < np.mean(sizes) < 2.4

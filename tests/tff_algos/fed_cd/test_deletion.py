@@ -1,0 +1,85 @@
+"""Which models a device deletes, with 1, 2, 3 and 5 of them, worked by hand."""
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from tff_algos.fed_cd.deletion import find_low_second, find_underperforming, rank_models
+
+
+def find(function, scores, argument, is_active=None):
+    """The deleted slots of one device."""
+    scores = np.array([scores], np.float64)
+    is_active = np.ones(scores.shape, bool) if is_active is None else np.array([is_active])
+    return np.flatnonzero(function(scores, is_active, argument)[0]).tolist()
+
+
+@pytest.mark.parametrize(
+    ("scores", "deleted_if_two_stay", "deleted_as_printed"),
+    [
+        ([1.0], [], []),
+        ([0.9, 0.1], [], [1]),  # deviation 0.4, distance 0.8: as printed, one of two always goes
+        ([0.1, 0.9], [], [0]),
+        ([0.5, 0.5], [], []),  # deviation 0: nothing, although 0 >= 0
+        ([0.5, 0.3, 0.2], [2], [1, 2]),  # deviation 0.125; distances 0.2 and 0.3
+        ([0.4, 0.35, 0.25], [2], [2]),  # deviation 0.062: only 0.15 is as far
+        ([0.2, 0.4, 0.4], [0], [0]),
+        ([0.3, 0.4, 0.3], [2], [0, 2]),  # of the two second best, the lower slot stays
+        ([0.35, 0.25, 0.2, 0.12, 0.08], [2, 3, 4], [1, 2, 3, 4]),  # deviation 0.096; distances 0.1, 0.15, 0.23, 0.27
+        ([0.24, 0.24, 0.24, 0.24, 0.04], [4], [4]),  # deviation 0.08, distance 0.2
+        ([0.2] * 5, [], []),
+    ],
+)
+def test_equation_4(scores, deleted_if_two_stay, deleted_as_printed):
+    assert find(find_underperforming, scores, 2) == deleted_if_two_stay
+    assert find(find_underperforming, scores, 1) == deleted_as_printed
+
+
+def test_models_that_a_device_does_not_have_do_not_count():
+    """Without slot 1 (score 0), the device has two models and keeps both; they are never deleted again."""
+    assert find(find_underperforming, [0.7, 0.0, 0.3], 2, [True, False, True]) == []
+    assert find(find_underperforming, [0.7, 0.0, 0.3], 1, [True, False, True]) == [2]
+
+
+@pytest.mark.parametrize(
+    ("scores", "deleted"),
+    [
+        ([0.7, 0.3], [1]),  # at most 0.3
+        ([0.3, 0.7], [0]),
+        ([0.69, 0.31], []),
+        ([1.0, 0.0], [1]),  # active with a score of 0
+        ([1.0], []),
+        ([0.5, 0.3, 0.2], []),  # the rule is for two
+    ],
+)
+def test_the_late_rule(scores, deleted):
+    assert find(find_low_second, scores, 0.3) == deleted
+
+
+def test_the_late_rule_leaves_the_last_model_even_if_its_score_is_low():
+    assert find(find_low_second, [0.2, 0.0, 0.0], 0.3, [True, False, False]) == []
+    assert find(find_low_second, [0.1, 0.1, 0.0], 0.3, [True, True, False]) == [1]
+
+
+def test_ranks_by_score_then_slot():
+    scores = np.array([[0.2, 0.5, 0.2, 0.0, 0.1]])
+    assert rank_models(scores, np.array([[True, True, True, False, True]])).tolist() == [[1, 0, 2, 4, 3]]
+
+
+@hypothesis.given(
+    scores=arrays(np.float64, (4, 6), elements=st.floats(0, 1)),
+    is_active=arrays(bool, (4, 6)).filter(lambda mask: mask.any(axis=1).all()),
+    num_protected=st.integers(1, 3),
+)
+@hypothesis.settings(deadline=None)
+def test_the_best_always_stay(scores, is_active, num_protected):
+    deleted = find_underperforming(scores, is_active, num_protected)
+    assert not (deleted & ~is_active).any()
+    left = (is_active & ~deleted).sum(axis=1)
+    assert (left >= np.minimum(is_active.sum(axis=1), num_protected)).all()
+    after = is_active & ~deleted
+    assert (after & ~find_low_second(scores, after, 0.3)).any(axis=1).all()
+    highest = np.where(is_active, scores, -1).max(axis=1)
+    assert (np.where(after, scores, -1).max(axis=1) == highest).all()

@@ -1,0 +1,271 @@
+"""FedCD as a process, on a TFF worker: limit cases, single steps against NumPy, and the edges of its state."""
+
+import dataclasses
+
+import numpy as np
+import psutil
+import pytest
+import tensorflow as tf
+
+from launch.runtime import run_tff
+from tff_algos.client_evaluation import build_client_evaluation
+from tff_algos.compression_config import CompressionConfig
+from tff_algos.config_fields import ConfigError
+from tff_algos.fed_avg.config import FedAvgConfig
+from tff_algos.fed_avg.process import build_fed_avg_process
+from tff_algos.fed_cd.config import FedCDConfig
+from tff_algos.fed_cd.process import build_fed_cd_process, find_live, find_preferred
+from tff_algos.local_training_config import LocalTrainingConfig
+from tff_algos.weights import stack_models
+
+SGD = LocalTrainingConfig(epochs=2, optimizer="sgd", learning_rate=0.1, batch_size=4)
+STEP = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.5, batch_size=100)  # one full batch
+PLAIN = FedCDConfig(training=SGD, cohort_size=3, milestones="", score_noise=0.0)
+
+
+@pytest.fixture
+def make_validated(make_federation):
+    """A function (sizes) -> federation whose clients validate on their train examples."""
+
+    def make(sizes):
+        data = make_federation(sizes)
+        for client in data.clients:
+            for array in ("x", "y"):
+                with open(f"{client.path}.train.{array}", "rb") as source:
+                    content = source.read()
+                with open(f"{client.path}.validation.{array}", "wb") as target:
+                    target.write(content)
+        clients = tuple(dataclasses.replace(client, num_validation=client.num_train) for client in data.clients)
+        return dataclasses.replace(data, clients=clients)
+
+    return make
+
+
+def run(process, num_rounds, state=None):
+    state, rows = process.initialize() if state is None else state, []
+    for _ in range(num_rounds):
+        state, metrics = process.next(state)
+        rows.append(metrics)
+    return state, rows
+
+
+def assert_close(first, second, tolerance=1e-6):
+    for a, b in zip(first, second, strict=True):
+        np.testing.assert_allclose(a, b, atol=tolerance)
+
+
+def assert_equal_states(first, second):
+    for a, b in zip(tf.nest.flatten(first), tf.nest.flatten(second), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_without_milestones_and_noise_it_is_fedavg_with_equal_weights(tff_runtime, make_validated, linear_spec):
+    data = make_validated([9, 12, 30, 3, 8])
+    fed_avg = FedAvgConfig(SGD, cohort_size=3, client_weighting="equal")
+    expected, expected_rows = run(build_fed_avg_process(linear_spec, data, fed_avg, seed=5), 3)
+    state, rows = run(build_fed_cd_process(linear_spec, data, PLAIN, seed=5), 3)
+    assert_close(state.models, expected.models)
+    assert [row["train_loss"] for row in rows] == [row["train_loss"] for row in expected_rows]
+    assert rows[-1]["live_models"] == 1 and rows[-1]["active_models"] == 5 and rows[-1]["score_deviation"] == 0.0
+
+
+def test_32_bits_are_no_compression(tff_runtime, make_validated, linear_spec):
+    data = make_validated([9, 12, 6])
+    config = dataclasses.replace(PLAIN, milestones="1")
+    whole = dataclasses.replace(config, compression=CompressionConfig(bits=32, rounding="stochastic"))
+    first, second = (run(build_fed_cd_process(linear_spec, data, each, seed=1), 2)[0] for each in (config, whole))
+    assert_equal_states(first, second)
+
+
+def round_to(array, bits):
+    """Uniform quantization in NumPy."""
+    low, step = array.min(), (array.max() - array.min()) / (2**bits - 1)
+    return low + np.round((array - low) / step) * step
+
+
+def test_what_travels_is_compressed_and_the_server_keeps_its_precision(
+    tff_runtime, make_validated, linear_spec, descend
+):
+    """One device, one full-batch step from Q(w): w + Q(trained - Q(w)); the clone is Q of that."""
+    data = make_validated([12])
+    compression = CompressionConfig(bits=3)
+    config = FedCDConfig(STEP, compression, cohort_size=1, milestones="1", score_noise=0.0)
+    process = build_fed_cd_process(linear_spec, data, config, seed=2)
+    start = process.initialize()
+    first = [array[0] for array in start.models]
+    received = [round_to(first[0], 3), first[1]]  # the biases are all 0
+    trained = descend(linear_spec, received, *data.read_split(data.clients[0], "train"), 0.5)
+    expected = [old + round_to(new - got, 3) for old, new, got in zip(first, trained, received, strict=True)]
+    state, (metrics,) = run(process, 1)
+    assert_close([array[0] for array in state.models], expected, 1e-5)
+    assert_close([array[1] for array in state.models], [round_to(array, 3) for array in expected], 1e-5)
+    sent = 5 + 2 + 2 * 8  # 12 and 3 weights at 3 bits, and the range of each tensor
+    assert metrics["bytes_up"] == sent + 4 and metrics["bytes_down"] == 2 * sent
+
+
+def test_bytes_and_time_of_a_round(tff_runtime, make_validated, linear_spec):
+    """60 bytes a model; both devices get it twice in the first round, one of them trains and sends it with its score.
+
+    Rates of device 0: 1000 bytes/s down, 100 examples/s, 500 bytes/s up; of device 1 twice that.
+    """
+    data = make_validated([20, 10])
+    process = build_fed_cd_process(linear_spec, data, dataclasses.replace(PLAIN, cohort_size=2), seed=3)
+    _, (first, second) = run(process, 2)
+    assert [first["bytes_down"], second["bytes_down"]] == [2 * 2 * 60, 2 * 60]
+    assert first["bytes_up"] == second["bytes_up"] == 2 * 64
+    training_s = 2 * 20 / 100 + 64 / 500
+    assert first["virtual_time_s"] == pytest.approx(training_s + 120 / 1000)
+    assert second["virtual_time_s"] == pytest.approx(2 * training_s + 180 / 1000)
+
+
+def test_a_parent_and_its_clone_part_without_noise(tff_runtime, make_validated, linear_spec):
+    data = make_validated([9, 12, 10])
+    process = build_fed_cd_process(linear_spec, data, dataclasses.replace(PLAIN, milestones="1"), seed=3)
+    state, _ = run(process, 1)
+    assert state.is_active.all() and state.scores.tolist() == [[1.0, 0.0]] * 3
+    assert state.parents.tolist() == [-1, 0] and state.birth_rounds.tolist() == [0, 1]
+    assert find_preferred(state).tolist() == [0, 0, 0]
+    for array in state.models:
+        np.testing.assert_array_equal(array[0], array[1])
+    state, _ = run(process, 1, state)
+    assert any((array[0] != array[1]).any() for array in state.models)
+    assert (state.history[:, 1, :2] == -1).all() and (state.history[:, 1, 2] >= 0).all()
+    assert (state.history[:, 0, 1:] >= 0).all(), "the parent keeps its evaluations"
+
+
+def test_slots_are_never_reused_and_capacity_is_never_exceeded(tff_runtime, make_validated, linear_spec):
+    data = make_validated([9, 12, 30, 5])
+    config = dataclasses.replace(PLAIN, milestones="1,3,4", late_round=1, score_noise=0.1)
+    process = build_fed_cd_process(linear_spec, data, config, seed=3)
+    state, dead = process.initialize(), set()
+    for round_num in range(1, 8):
+        state, metrics = process.next(state)
+        live = set(find_live(state).tolist())
+        born = {int(slot) for slot in np.flatnonzero(state.birth_rounds == round_num)}
+        assert live <= set(range(config.count_slots(round_num + 1)))
+        assert not born & dead and metrics["live_models"] == len(live) <= config.capacity == 8
+        assert all(state.parents[slot] == slot - config.count_slots(round_num) for slot in born)
+        dead |= set(np.flatnonzero(state.birth_rounds >= 0).tolist()) - live
+        assert set(process.get_models(state)) == {f"model_{slot}" for slot in live}
+        assert state.is_active.any(axis=1).all(), "a device always has a model"
+        for slot in set(range(8)) - live:
+            assert all((array[slot] == 0).all() for array in state.models)
+    assert dead, "something was deleted"
+    summary = process.summarize(state)
+    assert summary["num_models_made"] == 8 and summary["num_models_deleted"] == 8 - len(live)
+
+
+def test_a_model_is_trained_by_the_cohort_members_that_have_it(tff_runtime, make_validated, linear_spec, descend):
+    """Slot 0 on devices 0 and 1 with scores 0.2 and 0.6, slot 1 on devices 1 and 2 with scores 0: Eq. (1)."""
+    data = make_validated([6, 9, 12])
+    config = FedCDConfig(STEP, cohort_size=3, milestones="8", score_noise=0.0)
+    process = build_fed_cd_process(linear_spec, data, config, seed=3)
+    models = [
+        tuple(rng.normal(size=s).astype(np.float32) for s in ((4, 3), (3,)))
+        for rng in map(np.random.default_rng, (1, 2))
+    ]
+    state = process.initialize()._replace(
+        models=stack_models(models),
+        scores=np.array([[0.2, 0.0], [0.6, 0.0], [0.0, 0.0]]),
+        is_active=np.array([[True, False], [True, True], [False, True]]),
+    )
+    trained = [
+        [descend(linear_spec, model, *data.read_split(client, "train"), 0.5) for client in data.clients]
+        for model in models
+    ]
+    new_state, (metrics,) = run(process, 1, state)
+    first = [0.25 * a + 0.75 * b for a, b in zip(trained[0][0], trained[0][1], strict=True)]
+    second = [0.5 * a + 0.5 * b for a, b in zip(trained[1][1], trained[1][2], strict=True)]
+    assert_close(new_state.models, stack_models([tuple(first), tuple(second)]), 1e-5)
+    assert metrics["bytes_up"] == 4 * 64
+
+
+def test_a_model_that_nobody_reports_stays(tff_runtime, make_validated, linear_spec):
+    data = make_validated([6, 9])
+    config = dataclasses.replace(PLAIN, cohort_size=1, milestones="8")
+    process = build_fed_cd_process(linear_spec, data, config, seed=3)
+    state = process.initialize()
+    models = tuple(np.concatenate([array[:1], array[:1] + 1]) for array in state.models)
+    state = state._replace(models=models, is_active=np.eye(2, dtype=bool), scores=np.eye(2))
+    new_state, _ = run(process, 1, state)
+    changed = [
+        any((new[slot] != old[slot]).any() for new, old in zip(new_state.models, models, strict=True))
+        for slot in (0, 1)
+    ]
+    assert sorted(changed) == [False, True]
+
+
+def test_updates_that_are_not_finite_are_left_out(tff_runtime, make_validated, linear_spec, break_client):
+    data = make_validated([6, 9, 12])
+    process = build_fed_cd_process(linear_spec, data, dataclasses.replace(PLAIN, milestones="1"), seed=3)
+    break_client(data, 1)
+    state, rows = run(process, 3)
+    assert [row["num_rejected"] for row in rows] == [1, 2, 2]
+    assert all(np.isfinite(array).all() for array in state.models)
+
+
+def test_groups_of_contrary_labels_get_models_of_their_own(tff_runtime, make_validated, linear_spec, relabel):
+    data = make_validated([30] * 6)
+    relabel(data, (3, 4, 5))
+    for client in data.clients:  # validation follows the new labels
+        data.read_split(client, "train")[1].tofile(f"{client.path}.validation.y")
+    config = dataclasses.replace(PLAIN, cohort_size=4, milestones="2", score_noise=0.01, late_round=6)
+    process = build_fed_cd_process(linear_spec, data, config, seed=1)
+    state, rows = run(process, 14)
+    preferred = find_preferred(state)
+    assert len(set(preferred[:3])) == len(set(preferred[3:])) == 1 and preferred[0] != preferred[3]
+    assert rows[-1]["active_models"] == 6, "the late rule leaves each device its own"
+    events = process.get_events(run(process, 2)[0])
+    assert {row[2] for row in events} == {"cloned", "prefers"}
+    assert [row[1:] for row in events if row[2] == "cloned"] == [(client, "cloned", 1) for client in range(6)]
+
+
+def test_compression_of_both_roundings_learns(tff_runtime, make_validated, linear_spec):
+    data = make_validated([20, 20, 20])
+    losses = {}
+    for rounding in ("nearest", "stochastic"):
+        config = dataclasses.replace(PLAIN, compression=CompressionConfig(bits=6, rounding=rounding))
+        _, rows = run(build_fed_cd_process(linear_spec, data, config, seed=1), 4)
+        losses[rounding] = [row["train_loss"] for row in rows]
+        assert losses[rounding][-1] < 0.7 * losses[rounding][0]
+    assert losses["nearest"] != losses["stochastic"]
+
+
+def test_several_workers_compute_the_same(tff_runtime, make_validated, linear_spec, tmp_path):
+    data = make_validated([9, 12, 30, 5])
+    config = dataclasses.replace(PLAIN, milestones="1")
+    one, _ = run(build_fed_cd_process(linear_spec, data, config, seed=3), 3)
+    with run_tff(str(tmp_path / "worker.log"), num_workers=2):
+        two, _ = run(build_fed_cd_process(linear_spec, data, config, seed=3), 3)
+    assert_close(one.models, two.models)
+    np.testing.assert_array_equal(one.history, two.history)
+
+
+def test_more_devices_a_round_than_there_are_is_refused(make_federation, linear_spec):
+    with pytest.raises(ConfigError, match="cohort_size=15: expected at most the 2 clients there are"):
+        build_fed_cd_process(linear_spec, make_federation([5, 5]), FedCDConfig(), seed=0)
+
+
+def test_models_that_the_memory_cannot_hold_are_refused(make_federation, linear_spec, monkeypatch):
+    """16 models of 60 bytes, 30 copies: 28,800 bytes."""
+    memory = psutil.virtual_memory()._replace(available=28_799)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
+    config = FedCDConfig(cohort_size=2)
+    with pytest.raises(ConfigError, match=r"milestones=5,15,25,30: expected fewer: 16 models .* need about 0.0 GB"):
+        build_fed_cd_process(linear_spec, make_federation([5, 5]), config, seed=0)
+    memory = memory._replace(available=28_800)
+    build_fed_cd_process(linear_spec, make_federation([5, 5]), config, seed=0)
+
+
+def test_correct_examples_by_model_and_client(tff_runtime, make_federation, linear_spec):
+    data = make_federation([7, 600, 5])
+    rng = np.random.default_rng(0)
+    models = tuple(rng.normal(size=(4, *shape)).astype(np.float32) for shape in ((4, 3), (3,)))
+    is_asked = np.array([[True, False, True, False], [True, True, True, True], [False] * 4])
+    template = tuple(array[0] for array in models)
+    evaluate = build_client_evaluation(linear_spec, template, 4, "train")
+    counts = evaluate(models, data.clients, is_asked)
+    for client, row, asked in zip(data.clients, counts, is_asked, strict=True):
+        x, y = data.read_split(client, "train")
+        expected = [(np.argmax(x @ models[0][i] + models[1][i], axis=1) == y).sum() for i in range(4)]
+        assert row.tolist() == (expected * asked).tolist()

@@ -1,0 +1,75 @@
+"""Settings of FedCD. Imports no TensorFlow."""
+
+import dataclasses
+
+from tff_algos.compression_config import CompressionConfig
+from tff_algos.config_fields import ConfigError, check, group, setting
+from tff_algos.local_training_config import LocalTrainingConfig
+
+MOST_MILESTONES = 10  # 1,024 models
+
+
+@dataclasses.dataclass(frozen=True)
+class FedCDConfig:
+    """FedCD (Kopparapu et al. 2020, Algorithm 1); the paper prints no optimizer, learning rate, batch size or noise."""
+
+    training: LocalTrainingConfig = group(lambda: LocalTrainingConfig(epochs=3), flag_prefix="")
+    compression: CompressionConfig = group(CompressionConfig, flag_prefix="compression_")
+    cohort_size: int = setting(15, "Devices that train in a round, at most all (paper: K).", minimum=1)
+    milestones: str = setting("5,15,25,30", "Rounds after which all models are cloned, with commas between; or empty.")
+    weighting: str = setting(
+        "scores",
+        "A device's weight in the mean of a model: its score of it, Eq. (1), or equal, as Algorithm 1 reads.",
+        choices=("scores", "equal"),
+    )
+    score_noise: float = setting(0.01, "Standard deviation of the noise on a score that is sent.", minimum=0)
+    score_rounds: int = setting(
+        3, "Evaluations in a score, the one just made among them (paper: l in Eq. (2)).", minimum=1
+    )
+    protected_models: int = setting(
+        2, "Best models of a device that Eq. (4) cannot delete: 2, as the text promises, or 1, as printed.", minimum=1
+    )
+    normalize_after_deletion: bool = setting(
+        True, "Whether a device's scores sum to 1 again when it has deleted models; Algorithm 1 does not print it."
+    )
+    late_round: int = setting(
+        20, "From this round on, a device with two models deletes the lower one if its score is low.", minimum=1
+    )
+    late_score: float = setting(0.3, "The highest score that is low in this sense.", minimum=0, maximum=0.5)
+
+    def __post_init__(self):
+        check(self)
+        try:
+            rounds = self.milestone_rounds
+        except ValueError:
+            rounds = (0,)
+        if any(second <= first for first, second in zip((0, *rounds), rounds, strict=False)):
+            raise ConfigError("milestones", self.milestones, "rounds in ascending order with commas, such as 5,15,25")
+        if len(rounds) > MOST_MILESTONES:
+            raise ConfigError(
+                "milestones", self.milestones, f"at most {MOST_MILESTONES} rounds: each doubles the models"
+            )
+
+    @property
+    def milestone_rounds(self) -> tuple[int, ...]:
+        """The milestones as numbers, ascending."""
+        return tuple(int(text) for text in self.milestones.split(",")) if self.milestones.strip() else ()
+
+    @property
+    def capacity(self) -> int:
+        """Slots for models: each milestone doubles them, and none is used twice."""
+        return 2 ** len(self.milestone_rounds)
+
+    def count_slots(self, round_num: int) -> int:
+        """M in round `round_num`, before its milestone: slots that were given out, those of deleted models too."""
+        return 2 ** sum(milestone < round_num for milestone in self.milestone_rounds)
+
+    def check_rounds(self, rounds: int) -> None:
+        """Raises ConfigError if a milestone lies beyond the last round."""
+        if any(milestone > rounds for milestone in self.milestone_rounds):
+            raise ConfigError("milestones", self.milestones, f"rounds up to the last one, --rounds={rounds}")
+
+    def check_clients(self, num_clients: int) -> None:
+        """Raises ConfigError if a round asks for more devices than there are."""
+        if self.cohort_size > num_clients:
+            raise ConfigError("cohort_size", self.cohort_size, f"at most the {num_clients} clients there are")

@@ -1,0 +1,44 @@
+"""Which models a device deletes: Eq. (4), and the rule for the last two. NumPy only."""
+
+import numpy as np
+
+from tff_algos.fed_cd.scores import compute_score_deviations
+
+
+def rank_models(scores: np.ndarray, is_active: np.ndarray) -> np.ndarray:
+    """Rank of each client's models by score, 0 the best, ties to the lower slot; models not active come last.
+
+    Returns:
+      int64, shape (clients, capacity).
+    """
+    order = np.argsort(-np.where(is_active, scores, -1.0), axis=1, kind="stable")
+    return np.argsort(order, axis=1, kind="stable")
+
+
+def find_underperforming(scores: np.ndarray, is_active: np.ndarray, num_protected: int) -> np.ndarray:
+    """Eq. (4): models whose score lies at least a standard deviation below the client's highest.
+
+    The `num_protected` best of a client are none of them, nor is any model if the deviation is 0.
+
+    Args:
+      scores: float64, shape (clients, capacity).
+      is_active: shape (clients, capacity).
+      num_protected: at least 1.
+
+    Returns:
+      bool, shape (clients, capacity), active models only.
+    """
+    deviations = compute_score_deviations(scores, is_active)[:, np.newaxis]
+    highest = np.where(is_active, scores, -np.inf).max(axis=1, keepdims=True)
+    is_far_below = (deviations > 0) & (highest - scores >= deviations)
+    return is_active & is_far_below & (rank_models(scores, is_active) >= num_protected)
+
+
+def find_low_second(scores: np.ndarray, is_active: np.ndarray, low_score: float) -> np.ndarray:
+    """The rule from `late_round` on: the lower model of a client with exactly two, if its score is at most `low_score`.
+
+    Returns:
+      bool, shape (clients, capacity).
+    """
+    has_two = is_active.sum(axis=1, keepdims=True) == 2
+    return has_two & is_active & (rank_models(scores, is_active) == 1) & (scores <= low_score)

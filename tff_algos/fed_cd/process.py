@@ -1,0 +1,371 @@
+"""FedCD: Algorithm 1 of Kopparapu, Lin and Zhao 2020.
+
+"FedCD: Improving Performance in non-IID Federated Learning". The server has several global models, a device a subset
+of them, its *active* models, each with a score. Round t = 1, 2, ...:
+1. The server draws K devices. Each trains all its active models, from the copies that it has, for E epochs, and sends
+   for each what changed, compressed, with its score, to which it adds noise.
+2. The server adds to each model the mean of its updates, weighted by the scores sent, Eq. (1), in float32.
+3. Every device gets the new versions of its active models, compressed, and evaluates them on its validation split; its
+   scores are their mean accuracies over the last rounds, Eq. (2), normalized, Eq. (3).
+4. Every device deletes models that score far below its best, Eq. (4), and, from `late_round` on, the second of two if
+   its score is low. The server deletes models that no device has.
+5. If t is a milestone, every model is cloned: slot m of M to slot M + m. A device that has the parent has the clone, a
+   copy of what it got in step 3, with score 1 - c; then its scores are normalized. M doubles.
+
+| paper | here |
+|---|---|
+| N, K, E | `len(clients.clients)`, `cohort_size`, `training.epochs` |
+| m, M | slot, a row of `ServerState.models`; `FedCDConfig.count_slots` |
+| w_m, c_m^(i) | `ServerState.models`, `ServerState.scores` |
+| c_m^(i) != 0 | `ServerState.is_active` |
+| a_m^(i)[k], l | `ServerState.history` (as counts of correct examples), `score_rounds` |
+| sigma(c^(i)) | `scores.compute_score_deviations` |
+
+Limit cases: without milestones, noise and compression it is FedAvg with equal weights.
+
+Deviations from the paper, and what it leaves open:
+- Eq. (1) is printed with a denominator over models, with which no model would keep its scale: here it is the
+  score-weighted mean over devices. (Algorithm 1 reads as a plain mean: `weighting="equal"`.) If all scores sent for a
+  model are 0, it is the plain mean; a model that nobody reports stays. An update that is not finite is left out.
+- A device has a model or not, whatever the score: a mask, since the first clone's score is 1 - 1 = 0, and all
+  accuracies can be 0 in the first rounds, which gives equal scores (as does an empty validation split).
+- Eq. (2) has fewer terms when the model is younger; a clone inherits no evaluations.
+- Eq. (4) alone would always delete one of two models, yet the text promises that two stay: the two best are exempt
+  (`protected_models`). With a deviation of 0 nothing is deleted, so a device always has a model.
+- After deletions, a device's scores are normalized again, as the caption of the figure on their deviation has it and
+  Algorithm 1 does not (`normalize_after_deletion`); the bound of the late rule, 0.3, supposes it.
+- A parent and its clone are trained with different seeds (the slot is part of them), or next to nothing would part
+  them. A clone is no device's best model before it was evaluated: the clone of its worst has the highest score.
+- Compression is uniform quantization; BatchNorm's statistics travel at 32 bits.
+- All devices evaluate in every round, so all get the models: these bytes count, and those of the first model in the
+  first round. What a device says about deletions does not.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import psutil
+
+from datasets.federated_data import FederatedData
+from models.model_spec import ModelSpec
+from tff_algos.aggregation import RoundTotals, add_to_models
+from tff_algos.byte_ledger import compute_model_bytes
+from tff_algos.client_evaluation import build_client_evaluation
+from tff_algos.cohort import ClientInput, pad_cohort, sample_cohort
+from tff_algos.compression import compress_models, compute_sent_bytes, find_compressed
+from tff_algos.config_fields import ConfigError
+from tff_algos.fed_cd.cloning import clone_models, clone_scores
+from tff_algos.fed_cd.config import FedCDConfig
+from tff_algos.fed_cd.deletion import find_low_second, find_underperforming
+from tff_algos.fed_cd.scores import (
+    NOT_EVALUATED,
+    add_noise,
+    compute_aggregation_weights,
+    compute_mean_accuracy,
+    compute_score_deviations,
+    find_best,
+    forget,
+    normalize,
+    record_evaluation,
+)
+from tff_algos.grouped_round import build_grouped_updates
+from tff_algos.local_training import count_examples_trained
+from tff_algos.process import FederatedProcess, RoundOutput, Weights, use_shared_model
+from tff_algos.round_metrics import build_common_metrics
+from tff_algos.seeds import derive_generator, derive_seed
+from tff_algos.virtual_clock import compute_client_seconds, compute_synchronous_round_s
+from tff_algos.weights import initialize_weights, take_model
+
+NEVER = -1
+SCORE_BYTES = 4
+MEMORY_COPIES = 30  # of all slots, in host and worker together at the peak of a round: 28 measured at 16 slots of 5 MB
+
+
+class ServerState(NamedTuple):
+    """Everything that a resume needs.
+
+    Attributes:
+      round_num: rounds done, int32.
+      virtual_time_s: since the start, float64.
+      models: stacked along axis 0, a row a slot; zeros in slots without a model.
+      scores: c of each client and slot, 0 for models that it does not have, float64, shape (clients, capacity).
+      history: see `scores.record_evaluation`.
+      is_active: which models each client has, bool, shape (clients, capacity).
+      was_active: the same before the last round.
+      parents: the slot that the model in each slot was cloned from, -1 for none, int32, shape (capacity,).
+      birth_rounds: the round after which each slot got its model, -1 for never, int32, shape (capacity,).
+    """
+
+    round_num: np.int32
+    virtual_time_s: np.float64
+    models: Weights
+    scores: np.ndarray
+    history: np.ndarray
+    is_active: np.ndarray
+    was_active: np.ndarray
+    parents: np.ndarray
+    birth_rounds: np.ndarray
+
+
+def find_preferred(state: ServerState) -> np.ndarray:
+    """The slot of each client's best model: the highest score, ties to the lowest slot; int64, shape (clients,).
+
+    A clone counts from its first evaluation on.
+    """
+    is_evaluated = (state.birth_rounds < state.round_num) | (state.birth_rounds == 0)
+    return find_best(state.scores, state.is_active & is_evaluated)
+
+
+def find_live(state: ServerState) -> np.ndarray:
+    """Slots whose model some client has, ascending."""
+    return np.flatnonzero(state.is_active.any(axis=0))
+
+
+@dataclasses.dataclass(frozen=True)
+class _FedCD:
+    """The process's functions, over what stays the same from round to round."""
+
+    clients: FederatedData
+    config: FedCDConfig
+    seed: int
+    initial_weights: Weights
+    is_compressed: tuple[bool, ...]
+    examples_trained: np.ndarray
+    compute_updates: Callable
+    evaluate: Callable
+
+    @property
+    def num_clients(self) -> int:
+        return len(self.clients.clients)
+
+    @property
+    def model_bytes(self) -> int:
+        """Bytes of a model or an update on the wire."""
+        return compute_sent_bytes(self.initial_weights, self.is_compressed, self.config.compression)
+
+    def initialize(self) -> ServerState:
+        """Everybody has the model in slot 0, with score 1."""
+        capacity = self.config.capacity
+        rows = [np.zeros((capacity, *array.shape), array.dtype) for array in self.initial_weights]
+        for row, array in zip(rows, self.initial_weights, strict=True):
+            row[0] = array
+        is_first = np.arange(capacity) == 0
+        is_active = np.tile(is_first, (self.num_clients, 1))
+        return ServerState(
+            round_num=np.int32(0),
+            virtual_time_s=np.float64(0.0),
+            models=tuple(rows),
+            scores=is_active.astype(np.float64),
+            history=np.full((*is_active.shape, self.config.score_rounds), NOT_EVALUATED, np.int64),
+            is_active=is_active,
+            was_active=is_active.copy(),
+            parents=np.full(capacity, -1, np.int32),
+            birth_rounds=np.where(is_first, 0, NEVER).astype(np.int32),
+        )
+
+    def send(self, models: Weights, round_num: int) -> Weights:
+        """The models as the devices have them after round `round_num`."""
+        seed = derive_seed(self.seed, "compression", round_num)
+        return compress_models(models, self.is_compressed, self.config.compression, seed)
+
+    def train(self, state: ServerState, cohort: np.ndarray) -> tuple[Weights, RoundTotals]:
+        """Steps 1 and 2: the server's new models. Each pair of device and active model is a client of the call."""
+        config, round_num = self.config, int(state.round_num) + 1
+        rows, slots = np.nonzero(state.is_active[cohort])
+        devices = cohort[rows]
+        generator = derive_generator(self.seed, "score noise", round_num)
+        sent = add_noise(state.scores, config.score_noise, generator)[devices, slots]
+        weights = compute_aggregation_weights(sent if config.weighting == "scores" else np.ones(len(slots)), slots)
+        learning_rate = np.float32(config.training.round_learning_rate(round_num))
+        inputs = [
+            ClientInput(
+                self.clients.clients[device].path,
+                derive_seed(self.seed, "training", round_num, device, slot),
+                np.int32(slot),
+                np.float32(weight),
+                learning_rate,
+            )
+            for device, slot, weight in zip(devices, slots, weights, strict=True)
+        ]
+        places = -(-len(inputs) // len(cohort)) * len(cohort)  # few sizes, see `cohort.compute_padded_size`
+        means, totals = self.compute_updates(self.send(state.models, round_num - 1), pad_cohort(inputs, places))
+        return add_to_models(state.models, tuple(map(np.asarray, means)), 1.0), totals
+
+    def score(self, state: ServerState, received: Weights) -> ServerState:
+        """Step 3."""
+        members = self.clients.clients
+        num_correct = self.evaluate(received, members, state.is_active)
+        history = record_evaluation(state.history, num_correct, state.is_active)
+        accuracy = compute_mean_accuracy(history, np.array([client.num_validation for client in members]))
+        return state._replace(history=history, scores=normalize(accuracy, state.is_active))
+
+    def delete(self, state: ServerState) -> ServerState:
+        """Step 4; `state.round_num` is the round that is being done."""
+        config = self.config
+        scores, is_active = state.scores, state.is_active
+        is_active = is_active & ~find_underperforming(scores, is_active, config.protected_models)
+        scores = self.settle(scores, is_active)
+        if state.round_num >= config.late_round:
+            is_active = is_active & ~find_low_second(scores, is_active, config.late_score)
+            scores = self.settle(scores, is_active)
+        is_live = is_active.any(axis=0)
+        models = tuple(
+            np.where(is_live.reshape(-1, *[1] * (array.ndim - 1)), array, np.zeros((), array.dtype))
+            for array in state.models
+        )
+        history = forget(state.history, is_active)
+        return state._replace(models=models, scores=scores, history=history, is_active=is_active)
+
+    def settle(self, scores: np.ndarray, is_active: np.ndarray) -> np.ndarray:
+        """Scores after a deletion."""
+        return normalize(scores, is_active) if self.config.normalize_after_deletion else np.where(is_active, scores, 0)
+
+    def clone(self, state: ServerState, received: Weights) -> ServerState:
+        """Step 5; `state.round_num` is the round that is being done."""
+        num_slots = self.config.count_slots(int(state.round_num))
+        scores, is_active = clone_scores(state.scores, state.is_active, num_slots)
+        is_clone = is_active.any(axis=0) & (np.arange(self.config.capacity) >= num_slots)
+        sources = np.where(is_clone, np.arange(self.config.capacity) - num_slots, -1)
+        return state._replace(
+            models=clone_models(state.models, received, sources),
+            scores=scores,
+            is_active=is_active,
+            parents=np.where(is_clone, sources, state.parents).astype(np.int32),
+            birth_rounds=np.where(is_clone, state.round_num, state.birth_rounds).astype(np.int32),
+        )
+
+    def next(self, state: ServerState) -> RoundOutput:
+        round_num = int(state.round_num) + 1
+        cohort = sample_cohort(self.num_clients, self.config.cohort_size, "fixed", self.seed, round_num)
+        models, totals = self.train(state, cohort)
+        received = self.send(models, round_num)
+        num_received = state.is_active.sum(axis=1) + (round_num == 1)
+        new_state = state._replace(
+            round_num=np.int32(round_num),
+            virtual_time_s=np.float64(state.virtual_time_s + self.compute_round_s(state, cohort, num_received)),
+            models=models,
+            was_active=state.is_active,
+        )
+        new_state = self.delete(self.score(new_state, received))
+        if round_num in self.config.milestone_rounds:
+            new_state = self.clone(new_state, received)
+        bytes_up = int(state.is_active[cohort].sum()) * (self.model_bytes + SCORE_BYTES)
+        bytes_down = int(num_received.sum()) * self.model_bytes
+        common = build_common_metrics(totals, new_state.virtual_time_s, len(cohort), bytes_down, bytes_up)
+        return RoundOutput(new_state, {**common, **describe_models(new_state)})
+
+    def compute_round_s(self, state: ServerState, cohort: np.ndarray, num_received: np.ndarray) -> float:
+        """Virtual seconds until the slowest of the cohort has trained and sent, and then all devices have received."""
+        profiles, everyone = self.clients.profiles, np.arange(self.num_clients)
+        num_models = state.is_active[cohort].sum(axis=1)
+        sent = num_models * (self.model_bytes + SCORE_BYTES)
+        training_s = compute_client_seconds(profiles, cohort, num_models * self.examples_trained[cohort], 0, sent)
+        download_s = compute_client_seconds(profiles, everyone, 0, num_received * self.model_bytes, 0)
+        return compute_synchronous_round_s(training_s) + compute_synchronous_round_s(download_s)
+
+    def get_models(self, state: ServerState) -> dict[str, Weights]:
+        return {f"model_{slot}": take_model(state.models, slot) for slot in find_live(state)}
+
+    def client_model(self, state: ServerState) -> list[str]:
+        return [f"model_{slot}" for slot in find_preferred(state)]
+
+    def client_columns(self, state: ServerState) -> dict[str, list]:
+        preferred = find_preferred(state)[:, np.newaxis]
+        return {
+            "active_models": state.is_active.sum(axis=1).tolist(),
+            "score": np.take_along_axis(state.scores, preferred, axis=1)[:, 0].tolist(),
+        }
+
+    def summarize(self, state: ServerState) -> dict:
+        """The models there are, each with its parent's slot, the round of its birth, and who has and prefers it."""
+        preferred = find_preferred(state)
+        num_slots = self.config.count_slots(int(state.round_num) + 1)
+        live = find_live(state)
+        models = {
+            f"model_{slot}": {
+                "parent": int(state.parents[slot]),
+                "birth_round": int(state.birth_rounds[slot]),
+                "clients": int(state.is_active[:, slot].sum()),
+                "preferred_by": int(np.sum(preferred == slot)),
+            }
+            for slot in live
+        }
+        return {"num_models_made": num_slots, "num_models_deleted": num_slots - len(live), "models": models}
+
+    def get_events(self, state: ServerState) -> list[tuple[float, int, str, int]]:
+        """Who deleted and cloned which model in the last round, and which one each client prefers after it."""
+        time_s, rows = float(state.virtual_time_s), []
+        deleted, cloned = state.was_active & ~state.is_active, state.is_active & ~state.was_active
+        for what, mask in (("deleted", deleted), ("cloned", cloned)):
+            rows += [(time_s, int(client), what, int(slot)) for client, slot in np.argwhere(mask)]
+        return rows + [(time_s, client, "prefers", int(slot)) for client, slot in enumerate(find_preferred(state))]
+
+
+def describe_models(state: ServerState) -> dict[str, float]:
+    """The algorithm's own columns of metrics.csv, of the end of a round."""
+    num_active = state.is_active.sum(axis=1)
+    return {
+        "live_models": len(find_live(state)),
+        "active_models": int(num_active.sum()),
+        "max_active_models": int(num_active.max()),
+        "preferred_models": len(np.unique(find_preferred(state))),
+        "score_deviation": float(compute_score_deviations(state.scores, state.is_active).mean()),
+    }
+
+
+def check_memory(config: FedCDConfig, template_weights: Weights) -> None:
+    """Raises ConfigError if the memory of this machine cannot hold a round with all slots taken."""
+    model_bytes = compute_model_bytes(template_weights)
+    needed = MEMORY_COPIES * config.capacity * model_bytes
+    free = psutil.virtual_memory().available
+    if needed > free:
+        raise ConfigError(
+            "milestones",
+            config.milestones,
+            f"fewer: {config.capacity} models of {model_bytes / 1e6:.1f} MB need about {needed / 1e9:.1f} GB of "
+            f"memory, and {free / 1e9:.1f} GB are free",
+        )
+
+
+def build_fed_cd_process(
+    model_spec: ModelSpec, clients: FederatedData, config: FedCDConfig, seed: int
+) -> FederatedProcess:
+    """FedCD as a process; needs a TFF context (see `launch.runtime`) when it runs.
+
+    Args:
+      model_spec: the model.
+      clients: the federation.
+      config: settings.
+      seed: of the first weights, the cohorts, the noise, the rounding and the local training.
+
+    Raises:
+      ConfigError: there are fewer devices than a round asks for, or the memory for the models is not there.
+    """
+    config.check_clients(len(clients.clients))
+    initial_weights = initialize_weights(model_spec, seed)
+    check_memory(config, initial_weights)
+    functions = _FedCD(
+        clients=clients,
+        config=config,
+        seed=seed,
+        initial_weights=initial_weights,
+        is_compressed=find_compressed(model_spec),
+        examples_trained=np.array([count_examples_trained(config.training, n) for n in clients.num_train]),
+        compute_updates=build_grouped_updates(
+            model_spec, config.training, initial_weights, config.capacity, config.compression
+        ),
+        evaluate=build_client_evaluation(model_spec, initial_weights, config.capacity, "validation"),
+    )
+    return FederatedProcess(
+        initialize=functions.initialize,
+        next=functions.next,
+        get_models=functions.get_models,
+        client_model=functions.client_model,
+        personalize=use_shared_model(functions.get_models, functions.client_model),
+        summarize=functions.summarize,
+        client_columns=functions.client_columns,
+        get_events=functions.get_events,
+        map_models=lambda state, function: state._replace(models=function(state.models)),
+    )

@@ -1,0 +1,96 @@
+"""FedCD's scores: what a device thinks of its models, Eqs. (2) and (3). NumPy only.
+
+Evaluations are kept as counts of correct examples, so that models with equal accuracies have equal scores to the last
+bit, whatever the order of their evaluations, and ties are ties.
+"""
+
+import numpy as np
+
+NOT_EVALUATED = -1
+
+
+def record_evaluation(history: np.ndarray, num_correct: np.ndarray, is_active: np.ndarray) -> np.ndarray:
+    """The history with one more evaluation, the newest last, and without the oldest.
+
+    Args:
+      history: correct examples by evaluation, `NOT_EVALUATED` where there was none, int64, shape (clients, capacity,
+        evaluations kept).
+      num_correct: of this evaluation, shape (clients, capacity).
+      is_active: the models that were evaluated, shape (clients, capacity).
+    """
+    newest = np.where(is_active, num_correct, NOT_EVALUATED)
+    return np.concatenate([history[..., 1:], newest[..., np.newaxis]], axis=-1)
+
+
+def forget(history: np.ndarray, is_active: np.ndarray) -> np.ndarray:
+    """The history without that of models that a client does not have (any more)."""
+    return np.where(is_active[..., np.newaxis], history, NOT_EVALUATED)
+
+
+def compute_mean_accuracy(history: np.ndarray, num_examples: np.ndarray) -> np.ndarray:
+    """Eq. (2): mean of the accuracies in the history, of as many as there are; 0 without any, or without examples.
+
+    Args:
+      history: see `record_evaluation`.
+      num_examples: validation examples of each client, shape (clients,).
+
+    Returns:
+      float64, shape (clients, capacity).
+    """
+    is_there = history != NOT_EVALUATED
+    totals = np.where(is_there, history, 0).sum(axis=-1)
+    asked = is_there.sum(axis=-1) * num_examples[:, np.newaxis]
+    return np.divide(totals, asked, out=np.zeros(totals.shape), where=asked > 0)
+
+
+def normalize(values: np.ndarray, is_active: np.ndarray) -> np.ndarray:
+    """Eq. (3): values of a client's active models over their sum, equal if that is 0; 0 for models not active.
+
+    Args:
+      values: at least 0, float64, shape (clients, capacity).
+      is_active: shape (clients, capacity).
+    """
+    kept = np.where(is_active, values, 0.0)
+    sums = kept.sum(axis=1, keepdims=True)
+    equal = is_active / np.maximum(is_active.sum(axis=1, keepdims=True), 1)
+    return np.where(sums > 0, np.divide(kept, sums, out=np.zeros(kept.shape), where=sums > 0), equal)
+
+
+def add_noise(scores: np.ndarray, deviation: float, generator: np.random.Generator) -> np.ndarray:
+    """The scores as they are sent: with Gaussian noise, and at least 0."""
+    return np.maximum(scores + generator.normal(0.0, deviation, scores.shape), 0.0)
+
+
+def compute_aggregation_weights(sent: np.ndarray, slots: np.ndarray) -> np.ndarray:
+    """Eq. (1): the weight of each update in the mean of its model; equal if all scores sent for a model are 0.
+
+    Args:
+      sent: scores, shape (updates,).
+      slots: the model that each is for, shape (updates,).
+
+    Returns:
+      float64, shape (updates,); they need not sum to 1.
+    """
+    if not len(slots):
+        return sent
+    sums = np.bincount(slots, sent)
+    return np.where(sums[slots] > 0, sent, 1.0)
+
+
+def find_best(scores: np.ndarray, can_be_best: np.ndarray) -> np.ndarray:
+    """The slot with the highest score of each client, ties to the lowest slot; int64, shape (clients,).
+
+    Args:
+      scores: shape (clients, capacity).
+      can_be_best: the slots to choose from, one or more a client, shape (clients, capacity).
+    """
+    return np.where(can_be_best, scores, -1.0).argmax(axis=1)
+
+
+def compute_score_deviations(scores: np.ndarray, is_active: np.ndarray) -> np.ndarray:
+    """Population standard deviation of each client's scores over its active models, float64, shape (clients,)."""
+    counts = np.maximum(is_active.sum(axis=1), 1)
+    kept = np.where(is_active, scores, 0.0)
+    means = kept.sum(axis=1) / counts
+    squares = np.where(is_active, np.square(scores - means[:, np.newaxis]), 0.0)
+    return np.sqrt(squares.sum(axis=1) / counts)
