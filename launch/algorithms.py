@@ -10,6 +10,7 @@ from tff_algos.async_periodic.config import AsyncPeriodicConfig
 from tff_algos.buffered.config import BufferedConfig
 from tff_algos.fed_async.config import FedAsyncConfig
 from tff_algos.fed_avg.config import FedAvgConfig
+from tff_algos.fed_cd.config import FedCDConfig
 from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.fine_tuning_config import FineTuningConfig
 from tff_algos.fl_hc.config import FLHCConfig
@@ -76,6 +77,12 @@ ALGORITHMS: dict[str, Algorithm] = {
         summary="FL+HC (Briggs et al. 2020): clusters of similar updates, then FedAvg inside each.",
         config_class=FLHCConfig,
         builder="tff_algos.fl_hc.process:build_fl_hc_process",
+    ),
+    "fedcd": Algorithm(
+        summary="FedCD: global models are cloned and deleted until clients that are alike share one.",
+        config_class=FedCDConfig,
+        builder="tff_algos.fed_cd.process:build_fed_cd_process",
+        shared_defaults={"partition": "hierarchical", "rounds": 45},
     ),
     "async_periodic": Algorithm(
         summary="Asynchronous FL: aggregation every period, scheduled devices, weights by age (Hu et al. 2021).",

@@ -72,7 +72,7 @@ def compute_ages(events: Sequence[dict[str, str]]) -> np.ndarray:
     """Of every update received, how many versions were handed out after the one it was trained from, int64."""
     ages, newest = [], 0
     for event in events:
-        version = int(event["model_version"])
+        version = int(event["model"])
         if event["what"] == "received":
             ages.append(max(newest - version, 0))
         newest = max(newest, version)

@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from datasets.federated_data import ClientShard, FederatedData
+from launch.archetype_metrics import compute_archetype_metrics
 from models.model_spec import ModelSpec
 from tff_algos.process import FederatedProcess, State, Weights
 
@@ -45,6 +46,8 @@ class ClientResults(NamedTuple):
 
 
 Evaluate = Callable[[Weights, np.ndarray, np.ndarray], Evaluation]
+# (state, the state a round before if that was evaluated, too) -> columns of metrics.csv
+EvaluateState = Callable[[State, State | None], dict[str, float | None]]
 
 
 def build_evaluator(spec: ModelSpec, batch_size: int = 1000) -> Evaluate:
@@ -107,6 +110,35 @@ def evaluate_federation(
     weights that `process.personalize` gives it, on its own split; clients without that split are left out. Tuning looks
     at the latter only. Where these weights are personal, deviation and worst tenth of the former come as well.
     """
+    return _measure_federation(process, state, data, evaluate)[0]
+
+
+def build_state_evaluation(process: FederatedProcess, data: FederatedData, evaluate: Evaluate) -> EvaluateState:
+    """Returns a function that evaluates states: `evaluate_federation`, and with archetypes their columns as well.
+
+    The clients' accuracies before are those of the last call, if it was given that state; else it is evaluated, too.
+    """
+    last_state, last_accuracy = None, None
+
+    def evaluate_state(state: State, previous: State | None) -> dict[str, float | None]:
+        nonlocal last_state, last_accuracy
+        measured, accuracy = _measure_federation(process, state, data, evaluate)
+        if data.archetypes is None:
+            return measured
+        before = None
+        if previous is not None:
+            is_known = previous is last_state
+            before = last_accuracy if is_known else evaluate_clients(process, previous, data, evaluate)["test"].accuracy
+        last_state, last_accuracy = state, accuracy
+        return measured | compute_archetype_metrics(data.archetypes, process.client_model(state), accuracy, before)
+
+    return evaluate_state
+
+
+def _measure_federation(
+    process: FederatedProcess, state: State, data: FederatedData, evaluate: Evaluate
+) -> tuple[dict[str, float], np.ndarray]:
+    """The columns of `evaluate_federation`, and each client's accuracy on its own test split."""
     models, names = process.get_models(state), process.client_model(state)
     used = sorted(set(names))
     results = [evaluate(models[name], data.test_x, data.test_y) for name in used]
@@ -122,7 +154,7 @@ def evaluate_federation(
     if process.is_personal:
         measured["client_test_accuracy_std"] = float(own["test"].std()) if own["test"].size else float("nan")
         measured["client_test_accuracy_worst_tenth"] = compute_worst_tenth(own["test"])
-    return measured
+    return measured, by_split["test"].accuracy
 
 
 def compute_worst_tenth(accuracy: np.ndarray) -> float:

@@ -1,4 +1,8 @@
-"""`events.csv`: what happened to each device and when, a row an event, in asynchronous runs. Imports no TensorFlow."""
+"""`events.csv`: what happened to each device and when, a row an event. Imports no TensorFlow.
+
+Asynchronous runs have their devices' starts and ends with the model's version; FedCD the models that devices clone,
+delete and prefer, with the model's slot.
+"""
 
 import csv
 import pathlib
@@ -6,7 +10,7 @@ from collections.abc import Sequence
 
 from launch.run_folder import RunFolderError, format_cell, write_table
 
-COLUMNS = ("round", "time_s", "client", "what", "model_version")
+COLUMNS = ("round", "time_s", "client", "what", "model")
 
 
 class EventLog:
@@ -35,7 +39,7 @@ class EventLog:
         write_table(path, COLUMNS, [row for row in rows if int(row[0]) <= last_round])
 
     def append(self, round_num: int, events: Sequence[tuple[float, int, str, int]]) -> None:
-        """Adds the events of a round, each (time_s, client, what, model_version)."""
+        """Adds the events of a round, each (time_s, client, what, model)."""
         if not events:
             return
         if not self._path.exists():

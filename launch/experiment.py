@@ -1,26 +1,29 @@
 """One training run from its config to its run folder; knows no algorithm by name."""
 
 import contextlib
+import math
 import pathlib
 import shlex
 import shutil
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import psutil
 
 from datasets.federated_data import FederatedData
 from launch.algorithms import ALGORITHMS
+from launch.archetype_metrics import name_archetype_metrics
 from launch.command_line import get_stop_code
 from launch.event_log import EventLog
-from launch.experiment_config import ExperimentConfig
+from launch.experiment_config import ExperimentConfig, check_algorithm
 from launch.federation import build_spec, load_federated_data
 from launch.flags import PROGRAM, FlagError
 from launch.progress import Progress, format_duration, say
 from launch.run_folder import (
+    PERSONAL_METRICS,
     RoundTable,
     RunFolder,
     RunFolderError,
@@ -31,19 +34,18 @@ from launch.run_folder import (
     open_run_folder,
     write_config,
 )
-from launch.runtime import WorkerError, run_tff
+from launch.runtime import WorkerError, quiet_tensorflow, run_tff
+from launch.worker_process import LARGE_TENSOR_BYTES
 from tff_algos.config_fields import ConfigError
 from tff_algos.process import COMMON_METRICS, FederatedProcess, State
 
 if TYPE_CHECKING:
+    from launch.evaluation import EvaluateState
     from models.model_spec import ModelSpec
 
 EVALUATION_METRICS = ("test_loss", "test_accuracy", "client_test_accuracy", "client_validation_accuracy")
-PERSONAL_METRICS = ("client_test_accuracy_std", "client_test_accuracy_worst_tenth")
 
 MAX_LOG_LINE = 200
-
-EvaluateState = Callable[[State], dict[str, float]]
 
 
 def run_experiment(config: ExperimentConfig) -> dict[str, Any]:
@@ -58,14 +60,25 @@ def run_experiment(config: ExperimentConfig) -> dict[str, Any]:
     check_run_folder(config)
     check_worker_names(config)
     data = load_federated_data(config)
+    check_algorithm(config, "check_clients", len(data.clients))
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(_open_folder(config))
         stack.enter_context(_stop_in_one_line(folder))
         if not folder.is_new:
             check_same_data(folder, data)
         announce_data(config, folder, data)
-        runtime = stack.enter_context(run_tff(str(folder.worker_log), config.worker_addresses))
+        log = str(folder.worker_log)
+        with quiet_tensorflow(log):
+            keeps_memory = has_large_tensors(build_spec(config, describe_data(data)))
+        runtime = stack.enter_context(run_tff(log, config.worker_addresses, keeps_memory=keeps_memory))
         return _run(config, folder, data, runtime.worker_memory_bytes)
+
+
+def has_large_tensors(spec: "ModelSpec") -> bool:
+    """Whether a weight of the model or of its teacher is so large that a worker should keep freed memory."""
+    models = [spec.build(), *([spec.teacher.build()] if spec.teacher is not None else [])]
+    sizes_bytes = (4 * weight.shape.num_elements() for model in models for weight in model.weights)
+    return max(sizes_bytes, default=0) >= LARGE_TENSOR_BYTES
 
 
 def check_worker_names(config: ExperimentConfig) -> None:
@@ -134,15 +147,13 @@ def _run(
     spec = build_spec(config, describe_data(data))
     process = build_process(config, spec, data)
     evaluate = evaluation.build_evaluator(spec)
-
-    def evaluate_state(state: State) -> dict[str, float]:
-        return evaluation.evaluate_federation(process, state, data, evaluate)
-
+    evaluate_state = evaluation.build_state_evaluation(process, data, evaluate)
+    names = (*(PERSONAL_METRICS if process.is_personal else ()), *name_archetype_metrics(data.archetypes))
     announce_model(config, spec)
     if folder.is_new:
         folder.clear()
     checkpoints = Checkpoints(folder.checkpoints)
-    loop = RoundLoop(config, folder, process, checkpoints, evaluate_state, worker_memory_bytes)
+    loop = RoundLoop(config, folder, process, checkpoints, evaluate_state, worker_memory_bytes, names)
     write_config(folder, config, data)  # only now, since the loop refuses fewer rounds than a resumed run has done
     tensorboard = TensorBoardLog(folder.tensorboard, loop.metrics)
     try:
@@ -152,6 +163,7 @@ def _run(
         checkpoints.close()
     summary = results.write_results(folder, config, data, spec, process, state, evaluate, loop.metrics, loop.timing)
     plots.draw_run(folder.path)
+    say_if_nobody_took_part(loop.metrics)
     say_result(config, folder, summary)
     return summary
 
@@ -179,7 +191,9 @@ def _build_process_of(config: ExperimentConfig, spec: "ModelSpec", data: Federat
     try:
         return ALGORITHMS[config.algo].load_builder()(spec, data, config.algorithm, config.seed)
     except ConfigError as error:
-        raise ConfigError(f"--{config.algo}_{error.field}", error.value, error.expected) from None
+        is_shared = error.field.startswith("--")  # else a setting of the algorithm
+        field = error.field if is_shared else f"--{config.algo}_{error.field}"
+        raise ConfigError(field, error.value, error.expected) from None
 
 
 class RoundLoop:
@@ -196,11 +210,13 @@ class RoundLoop:
         folder: RunFolder,
         process: FederatedProcess,
         checkpoints: Any,
-        evaluate_state: EvaluateState,
+        evaluate_state: "EvaluateState",
         worker_memory_bytes: Callable[[], int],
+        further_metrics: Sequence[str] = (),
     ):
         self._config, self._process, self._checkpoints = config, process, checkpoints
         self._evaluate_state, self._worker_memory_bytes = evaluate_state, worker_memory_bytes
+        self._evaluation_metrics = (*EVALUATION_METRICS, *further_metrics)
         last_round = checkpoints.last_round()
         if last_round > config.rounds:
             raise RunFolderError(f"--rounds={config.rounds}: the run has done {last_round}; expected as many or more")
@@ -238,10 +254,12 @@ class RoundLoop:
         start_s = time.perf_counter()
         output = self._process.next(self._state)
         trained_s = time.perf_counter()
-        is_evaluated = round_num % self._config.rounds_per_evaluation == 0 or round_num == self._config.rounds
-        evaluation = self._evaluate_state(output.state) if is_evaluated else {}
+        every = self._config.rounds_per_evaluation
+        is_evaluated = round_num % every == 0 or round_num == self._config.rounds
+        previous = self._state if round_num > 1 and (round_num - 1) % every == 0 else None
+        evaluation = self._evaluate_state(output.state, previous) if is_evaluated else {}
         self._events.append(round_num, self._process.get_events(output.state))
-        self.metrics.append(build_metrics_row(round_num, output.metrics, evaluation, self._process.is_personal))
+        self.metrics.append(build_metrics_row(round_num, output.metrics, evaluation, self._evaluation_metrics))
         self.timing.append(
             {
                 "round": round_num,
@@ -255,12 +273,14 @@ class RoundLoop:
 
 
 def build_metrics_row(
-    round_num: int, metrics: dict[str, float], evaluation: dict[str, float], is_personal: bool = False
+    round_num: int,
+    metrics: Mapping[str, float],
+    evaluation: Mapping[str, float | None],
+    evaluation_metrics: Sequence[str] = EVALUATION_METRICS,
 ) -> dict[str, Any]:
     """A row of `metrics.csv`: the common columns, those of the evaluation (None if there was none), the algorithm's."""
     common = {name: metrics[name] for name in COMMON_METRICS}
-    names = (*EVALUATION_METRICS, *(PERSONAL_METRICS if is_personal else ()))
-    measured = {name: evaluation.get(name) for name in names}
+    measured = {name: evaluation.get(name) for name in evaluation_metrics}
     own = {name: value for name, value in metrics.items() if name not in COMMON_METRICS}
     return {"round": round_num, **common, **measured, **own}
 
@@ -271,7 +291,9 @@ def announce_data(config: ExperimentConfig, folder: RunFolder, data: FederatedDa
     source = "random numbers of its shape (a smoke run)" if config.smoke and config.dataset != "npz" else data.dataset
     say(f"run      {config.algo}, {config.rounds} rounds, seed {config.seed}, in {folder.path}")
     say(f"data     {source}: {sizes.sum():,} train and {len(data.test_y):,} test examples, {data.num_classes} classes")
-    say(f"clients  {len(data.clients)}, {config.partition} partition, {sizes.min():,} to {sizes.max():,} examples each")
+    kinds = f" of {len(data.archetypes.names)} archetypes" if data.archetypes else ""
+    sizes_text = f"{sizes.min():,} to {sizes.max():,} examples each"
+    say(f"clients  {len(data.clients)}{kinds}, {config.partition} partition, {sizes_text}")
 
 
 def announce_model(config: ExperimentConfig, spec: "ModelSpec") -> None:
@@ -281,13 +303,20 @@ def announce_model(config: ExperimentConfig, spec: "ModelSpec") -> None:
     models = [f"{spec.name} ({model.count_params():,} parameters)"]
     if spec.teacher is not None:
         models.append(f"its teacher {spec.teacher.name} ({spec.teacher.build().count_params():,})")
-    say(f"model    {', '.join(models)}")
+    say(f"model    {', '.join(models)}" + (f", in {spec.precision}" if spec.precision != "float32" else ""))
     if spec.quantization is not None:
         from models.quantization import plan_quantization
 
         say(f"quantize to 8-bit integers, from round {config.qat_start_round} on, the layers of {spec.name}:")
         for plan in plan_quantization(model):
             say(f"         {plan.layer} ({plan.kind}) {plan.treatment}{plan.remark and f': {plan.remark}'}")
+
+
+def say_if_nobody_took_part(metrics: RoundTable) -> None:
+    """Says so if no client had a part in any round."""
+    if not any(metrics.column("num_clients")):
+        say("note     no client was ready within these rounds, so the model is as it began; give more --rounds, or a "
+            "longer period")  # fmt: skip
 
 
 def say_result(config: ExperimentConfig, folder: RunFolder, summary: dict[str, Any]) -> None:
@@ -308,4 +337,4 @@ def say_result(config: ExperimentConfig, folder: RunFolder, summary: dict[str, A
 
 
 def _format(accuracy: float | None) -> str:
-    return "unknown" if accuracy is None else f"{accuracy:.4f}"
+    return "unknown" if accuracy is None or math.isnan(accuracy) else f"{accuracy:.4f}"

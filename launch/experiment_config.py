@@ -9,6 +9,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from datasets.archetypes import ArchetypeSettings
 from datasets.catalog import (
     BUILDING_HETEROGENEITY,
     DATASET_NAMES,
@@ -16,10 +17,19 @@ from datasets.catalog import (
     OCCUPANCY_FEATURES,
     DatasetOptions,
 )
-from datasets.partitioners import PARTITIONS
+from datasets.partitioners import PARTITION_NAMES
 from launch.algorithms import ALGORITHMS, Algorithm
 from launch.runtime import check_address
-from models.model_names import ACTIVATIONS, MODEL_NAMES, QUANTIZATIONS, ModelError, check_model_name
+from models.model_names import (
+    ACTIVATIONS,
+    AUGMENTATIONS,
+    MODEL_NAMES,
+    PRECISIONS,
+    QUANTIZATIONS,
+    WIDTH_MODELS,
+    ModelError,
+    check_model_name,
+)
 from tff_algos.config_fields import ConfigError, Setting, check, setting
 from tff_algos.local_training_config import LocalTrainingConfig
 
@@ -27,7 +37,9 @@ NATURAL_DATASETS = ("building", "occupancy")  # their clients are sensors, and t
 SMOKE_ROUNDS = 2
 SMOKE_CLIENTS = 3
 SMOKE_QAT_START_ROUND = 2
+SMOKE_ARCHETYPES = {"train_per_client": 20, "validation_per_client": 5, "test_per_client": 5}
 SMOKE_LIMITS = {"epochs": 1, "steps": 1, "cohort_size": SMOKE_CLIENTS, "clustering_round": 1}
+SMOKE_MILESTONES = "1"
 
 # What a resumed run may change: how long it goes on and where things lie, never what a round computes.
 CHANGEABLE_ON_RESUME = frozenset(
@@ -71,8 +83,14 @@ class ExperimentConfig:
         "Input of occupancy: two of its readings, or all five.",
         choices=OCCUPANCY_FEATURES,
     )
-    num_clients: int = setting(10, "Number of clients; the natural partition brings its own.", minimum=1)
-    partition: str = setting("dirichlet", "How examples go to clients.", choices=tuple(PARTITIONS))
+    num_clients: int = setting(
+        10, "Number of clients; the natural and the archetype partitions bring their own.", minimum=1
+    )
+    partition: str = setting(
+        "dirichlet",
+        "How examples go to clients; hierarchical and hypergeometric: by archetype.",
+        choices=PARTITION_NAMES,
+    )
     dirichlet_alpha: float = setting(0.5, "Label skew of the dirichlet partition; smaller is more skewed.", above=0)
     labels_per_client: int = setting(2, "Most labels that a client has in the shards partition.", minimum=1)
     validation_fraction: float = setting(
@@ -81,17 +99,56 @@ class ExperimentConfig:
     test_fraction: float = setting(
         1 / 12, "Share of a client's examples in its own test split.", minimum=0, maximum=0.45
     )
+    clients_per_archetype: int = setting(
+        ArchetypeSettings.clients_per_archetype,
+        "Clients of each archetype; 0: 3 of ten (hierarchical), 5 of six (hypergeometric).",
+        minimum=0,
+    )
+    train_per_client: int = setting(
+        ArchetypeSettings.train_per_client, "Examples in a client's train split, by archetype.", minimum=1
+    )
+    validation_per_client: int = setting(
+        ArchetypeSettings.validation_per_client, "Examples in a client's validation split, by archetype.", minimum=0
+    )
+    test_per_client: int = setting(
+        ArchetypeSettings.test_per_client, "Examples in a client's own test split, by archetype.", minimum=0
+    )
+    bias_min: float = setting(
+        ArchetypeSettings.bias_min,
+        "Least share of its archetype's label in a hierarchical client.",
+        minimum=0,
+        maximum=1,
+    )
+    bias_max: float = setting(
+        ArchetypeSettings.bias_max, "Largest share of it; the client's is drawn between the two.", minimum=0, maximum=1
+    )
+    hypergeometric_draws: int = setting(
+        ArchetypeSettings.hypergeometric_draws,
+        "Draws n of the hypergeometric partition, one less than the labels, or as many: the last two outcomes merged.",
+        minimum=1,
+    )
     model: str = setting(
         "auto", f"Model: {', '.join(MODEL_NAMES)}, or module:function of your own (auto: by data set)."
     )
     teacher_model: str = setting("auto", "Teacher model, named likewise.")
     activation: str = setting("linear", "Activation of the convolutions; the paper prints none.", choices=ACTIVATIONS)
+    width: float = setting(1.0, f"Factor on the numbers of filters of {', '.join(WIDTH_MODELS)}.", above=0, maximum=8)
     quantize: str = setting(
         "none",
         "qat: train the model (not the teacher) for 8-bit integers, by quantization-aware training.",
         choices=QUANTIZATIONS,
     )
     qat_start_round: int = setting(1, "First round of quantization-aware training; float before it.", minimum=1)
+    precision: str = setting(
+        "float32",
+        "What the models' layers compute in; weights, logits, losses and aggregation are float32 in any case.",
+        choices=PRECISIONS,
+    )
+    augment: str = setting(
+        "none",
+        "crop_flip: images are shifted by up to 4 pixels and mirrored at random while a client trains.",
+        choices=AUGMENTATIONS,
+    )
     batch_size: int = setting(
         LocalTrainingConfig.batch_size, "Examples in a mini-batch; the last one of an epoch may be smaller.", minimum=1
     )
@@ -107,7 +164,8 @@ class ExperimentConfig:
     overwrite: bool = setting(False, "Replace the run in --run_dir.")
     workers: str = setting("", "host:port,... of TFF workers on other machines; empty: one on this machine.")
     smoke: bool = setting(
-        False, f"Try the flags in seconds: random data, {SMOKE_ROUNDS} rounds, at most {SMOKE_CLIENTS} clients."
+        False,
+        f"Try the flags in seconds: random data, {SMOKE_ROUNDS} rounds, {SMOKE_CLIENTS} clients, or one an archetype.",
     )
 
     def __post_init__(self):
@@ -118,8 +176,14 @@ class ExperimentConfig:
             raise ConfigError("resume", True, "--run_dir=<folder of the run to go on with> beside it")
         if bool(self.npz) != (self.dataset == "npz"):
             raise ConfigError("npz", self.npz, "a file together with --dataset=npz, and only then")
+        if self.bias_min > self.bias_max:
+            raise ConfigError("bias_min", self.bias_min, f"at most --bias_max={self.bias_max}")
         if self.qat_start_round > self.rounds:
             raise ConfigError("qat_start_round", self.qat_start_round, f"at most --rounds={self.rounds}")
+        if self.precision != "float32" and self.quantize != "none":
+            raise ConfigError("precision", self.precision, f"float32 with --quantize={self.quantize}")
+        if self.width != 1 and not {self.model, self.teacher_model} & set(WIDTH_MODELS):
+            raise ConfigError("width", self.width, f"1, or --model={WIDTH_MODELS[0]} beside it")
         for field in ("model", "teacher_model"):
             _check_model(field, getattr(self, field))
         for address in self.worker_addresses or ([self.workers] if self.workers else []):
@@ -212,15 +276,33 @@ def build_experiment_config(values: Mapping[str, Any]) -> ExperimentConfig:
     name = values.get("algo")
     if name not in ALGORITHMS:
         raise ConfigError("algo", name, "one of " + ", ".join(ALGORITHMS))
-    values = {**ALGORITHMS[name].shared_defaults, **values}
-    if values.get("dataset") in NATURAL_DATASETS:
-        values = {"partition": "natural", **values}
+    defaults = dict(ALGORITHMS[name].shared_defaults)
+    if values.get("dataset", defaults.get("dataset")) in NATURAL_DATASETS:
+        defaults["partition"] = "natural"
+    values = {**defaults, **values}
     shared = {field.name: values[field.name] for field in shared_fields() if field.name in values}
     config = ExperimentConfig(**shared)
     with_batch_size = {**values, "batch_size": config.batch_size}
     algorithm = replace_fields(ALGORITHMS[name].default_config(), f"{name}_", with_batch_size)
     config = dataclasses.replace(config, algorithm=algorithm)
-    return _shrink_to_smoke(config) if config.smoke else config
+    config = _shrink_to_smoke(config) if config.smoke else config
+    check_algorithm(config, "check_rounds", config.rounds)
+    return config
+
+
+def check_algorithm(config: ExperimentConfig, check_name: str, value: Any) -> None:
+    """Lets an algorithm's config that has a method of this name hold its settings to a value from outside of it.
+
+    The names: `check_rounds` (of the run), and `check_clients` (how many there are).
+
+    Raises:
+      ConfigError: a setting of the algorithm does not fit; its `field` is the flag's name.
+    """
+    if hasattr(config.algorithm, check_name):
+        try:
+            getattr(config.algorithm, check_name)(value)
+        except ConfigError as error:
+            raise ConfigError(f"{config.algo}_{error.field}", error.value, error.expected) from None
 
 
 def flag_values(config: ExperimentConfig) -> dict[str, Any]:
@@ -231,12 +313,18 @@ def flag_values(config: ExperimentConfig) -> dict[str, Any]:
 
 
 def _shrink_to_smoke(config: ExperimentConfig) -> ExperimentConfig:
-    """The same config on few random clients and with as little local work as it can do."""
+    """The same config on few random clients, with as many shards, and with as little local work as it can do."""
+    num_clients, labels_per_client = min(config.num_clients, SMOKE_CLIENTS), config.labels_per_client
+    if config.partition == "shards":
+        labels_per_client = -(-config.num_clients * labels_per_client // num_clients)
     return dataclasses.replace(
         config,
         rounds=min(config.rounds, SMOKE_ROUNDS),
         qat_start_round=min(config.qat_start_round, SMOKE_QAT_START_ROUND),
-        num_clients=min(config.num_clients, SMOKE_CLIENTS),
+        num_clients=num_clients,
+        labels_per_client=labels_per_client,
+        clients_per_archetype=1,
+        **{name: min(getattr(config, name), limit) for name, limit in SMOKE_ARCHETYPES.items()},
         algorithm=_limit_fields(config.algorithm),
     )
 
@@ -246,4 +334,6 @@ def _limit_fields(config: Any) -> Any:
     for name, limit in SMOKE_LIMITS.items():
         if hasattr(config, name):
             limited[name] = min(getattr(config, name), limit)
+    if getattr(config, "milestones", ""):
+        limited["milestones"] = SMOKE_MILESTONES
     return dataclasses.replace(config, **limited)

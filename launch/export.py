@@ -22,6 +22,7 @@ from launch.export_plan import (
 from launch.export_report import format_summary
 from launch.finished_run import FinishedRun, read_finished_run
 from launch.flags import FlagError
+from launch.personal_models import compute_personal_weights
 from launch.runtime import quiet_tensorflow
 from models.model_names import EXPORT_FORMATS, EXPORT_IO
 
@@ -47,7 +48,8 @@ def define_flags() -> absl_flags.FlagValues:
     values = absl_flags.FlagValues()
     absl_flags.DEFINE_string("run_dir", "", "Folder of a finished run.", flag_values=values)
     absl_flags.DEFINE_string(
-        "model", ALL_MODELS, "A saved model of the run, or a client for the model it uses; all: all but teachers.",
+        "model", ALL_MODELS,
+        "A saved model of the run, or a client for the model it ended up with; all: all saved but teachers.",
         flag_values=values,
     )  # fmt: skip
     absl_flags.DEFINE_list(
@@ -111,12 +113,13 @@ def export_run(run: FinishedRun, exports: Sequence[ModelExport], request: Reques
       RunFolderError: the run's folder cannot be written.
     """
     data = run.load_data()
+    personal_weights = compute_personal_weights(run, data, [export.name for export in exports if export.is_personal])
     with open_export_folder(run) as folder, quiet_tensorflow(str(run.path / "worker.log")):
         from launch.export_models import ExportJob, export_models
 
         job = ExportJob(
             run, data, request.io, request.representative_client, request.representative_examples,
-            request.on_device_training, request.save_test_set, folder,
+            request.on_device_training, request.save_test_set, folder, personal_weights,
         )  # fmt: skip
         report = export_models(job, exports)
     return [*format_summary(report.files), *(f"{name}  {size:,}" for name, size in report.training_files.items())]

@@ -32,6 +32,7 @@ from models.model_cost import count_multiply_accumulates, count_parameters
 from models.model_spec import ModelSpec
 from models.saved_models import load_weights
 from models.tflite_export import convert_model, convert_training_module, find_reference
+from tff_algos.process import Weights
 
 FORMULA = "float32(x) * scale + offset"
 TEST_SET = "test_set.npz"
@@ -49,6 +50,7 @@ class ExportJob(NamedTuple):
       on_device_training: whether each model is also written for training on the phone.
       save_test_set: whether the test set is written, with each file's predictions.
       folder: where the files go.
+      personal_weights: the weights of the personal models to be exported, by the client's name.
     """
 
     run: FinishedRun
@@ -59,6 +61,7 @@ class ExportJob(NamedTuple):
     on_device_training: bool
     save_test_set: bool
     folder: pathlib.Path
+    personal_weights: Mapping[str, Weights] = {}
 
 
 class LoadedModel(NamedTuple):
@@ -109,12 +112,12 @@ def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportRepor
       ModelError: a saved model cannot be read, or the converter refuses it.
       FlagError: the representative client has no examples.
     """
-    spec = job.run.build_spec()
+    spec = job.run.build_spec("float32")  # the weights are float32, and so is what a file is compared with
     models = [_export_model(job, export, spec.teacher if export.is_teacher else spec) for export in exports]
     students = [row for model in models for row in model.sizes]
     files = [file for model in models for file in model.files]
     report = ExportReport(
-        title=describe_run(flag_values(job.run.config)),
+        title=describe_run(flag_values(job.run.config), job.data.dataset),
         rounds=job.run.rounds,
         num_test=len(job.data.test_y),
         timed_runs=TIMED_RUNS,
@@ -133,13 +136,19 @@ def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportRepor
 
 
 def _load_model(job: ExportJob, source: str, spec: ModelSpec) -> LoadedModel:
-    weights = load_weights(spec, job.run.path / "models" / source)
+    return _measure_model(spec, load_weights(spec, job.run.path / "models" / source))
+
+
+def _measure_model(spec: ModelSpec, weights: Weights) -> LoadedModel:
     float32 = convert_model(spec, weights, "float32")
     return LoadedModel(spec, weights, count_parameters(spec), count_multiply_accumulates(spec), float32)
 
 
 def _export_model(job: ExportJob, export: ModelExport, spec: ModelSpec) -> WrittenModel:
-    model = _load_model(job, export.source, spec)
+    if export.is_personal:
+        model = _measure_model(spec, job.personal_weights[export.name])
+    else:
+        model = _load_model(job, export.source, spec)
     references = _compute_references(job, export, model)
     files = [_export_file(job, export, model, name, logits) for name, logits in references.items()]
     sizes = [_take_size(file.row) for file in files]
@@ -247,7 +256,7 @@ def _write_file(job: ExportJob, export: ModelExport, name: str, content: bytes, 
     common = {
         "size_bytes": len(content),
         "sha256": hashlib.sha256(content).hexdigest(),
-        "dataset": job.run.config.dataset,
+        "dataset": job.data.dataset,
         "algorithm": job.run.config.algo,
         "round": job.run.rounds,
         "source_model": export.source,

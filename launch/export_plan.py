@@ -31,6 +31,7 @@ class ModelExport(NamedTuple):
       is_teacher: whether it is a teacher.
       formats: of EXPORT_FORMATS, in that order.
       clients: the names of the clients that use it and on whose own test splits it is measured.
+      is_personal: whether it is what the client, after which it is named, made of the saved model.
     """
 
     name: str
@@ -38,6 +39,7 @@ class ModelExport(NamedTuple):
     is_teacher: bool
     formats: tuple[str, ...]
     clients: tuple[str, ...]
+    is_personal: bool = False
 
 
 def plan_exports(run: FinishedRun, model: str, formats: Sequence[str]) -> list[ModelExport]:
@@ -86,8 +88,13 @@ def _plan_export(run: FinishedRun, name: str, saved: Sequence[str], formats: Seq
         reason = "a teacher is a float model" if is_teacher else "the run's models are float; train with --quantize=qat"
         raise FlagError(f"--formats=qat_int8 with --model={name}: {reason}, or take int8")
     chosen = [item for item in EXPORT_FORMATS if (item in formats if formats else has_qat or item != "qat_int8")]
+    is_personal = run.is_personal and not is_saved
+    if is_personal and not any((run.path / "checkpoints").glob("program_state_*")):
+        raise RunFolderError(f"--run_dir={run.path}: its checkpoints are gone, of which the personal models are made")
     users = [client for client, used in run.client_models.items() if used == source]
-    return ModelExport(name, source, is_teacher, tuple(chosen), tuple(users if is_saved else [name]))
+    return ModelExport(
+        name, source, is_teacher, tuple(chosen), tuple(users if is_saved else [name]), is_personal=is_personal
+    )
 
 
 def check_representative_client(run: FinishedRun, asked: str) -> None:

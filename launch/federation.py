@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from datasets.archetypes import ArchetypeSettings
 from datasets.arrays import make_random_arrays
 from datasets.catalog import DatasetOptions, load_arrays
 from datasets.federate import PartitionSettings, build_federated_data, default_shard_dir
@@ -25,14 +26,20 @@ def load_federated_data(config: ExperimentConfig) -> FederatedData:
         arrays = make_random_arrays(config.dataset, features.get(config.dataset, ""), config.seed)
     else:
         arrays = load_arrays(config.dataset, _choose_options(config))
+    labels_per_client = config.labels_per_client
+    if config.smoke:  # which has as many shards for fewer clients
+        labels_per_client = min(labels_per_client, len(arrays.class_names))
     settings = PartitionSettings(
         partition=config.partition,
         num_clients=config.num_clients,
         dirichlet_alpha=config.dirichlet_alpha,
-        labels_per_client=config.labels_per_client,
+        labels_per_client=labels_per_client,
         validation_fraction=config.validation_fraction,
         test_fraction=config.test_fraction,
         seed=config.seed,
+        archetypes=ArchetypeSettings(
+            **{field.name: getattr(config, field.name) for field in dataclasses.fields(ArchetypeSettings)}
+        ),
     )
     return build_federated_data(arrays, settings, config.shard_dir or default_shard_dir())
 
@@ -66,4 +73,7 @@ def build_spec(config: ExperimentConfig, data: Mapping[str, Any]) -> "ModelSpec"
         config.activation,
         config.teacher_model,
         config.quantize,
+        config.width,
+        config.precision,
+        config.augment,
     )

@@ -1,6 +1,7 @@
 """A finished run, read back from its folder: its settings, its data, its models. Imports no TensorFlow."""
 
 import csv
+import dataclasses
 import json
 import pathlib
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from datasets.federated_data import FederatedData
 from launch.experiment_config import ExperimentConfig, build_experiment_config
 from launch.federation import build_spec, load_federated_data
 from launch.flags import FlagError, read_stored_flags
-from launch.run_folder import RunFolderError
+from launch.run_folder import PERSONAL_METRICS, RunFolderError
 
 if TYPE_CHECKING:
     from models.model_spec import ModelSpec
@@ -29,6 +30,7 @@ class FinishedRun(NamedTuple):
       client_models: the name of each client's model, by the client's name.
       teachers: the names of the models that are teachers.
       rounds: rounds done.
+      is_personal: whether each client ended up with a model of its own, which is not saved but made anew.
     """
 
     path: pathlib.Path
@@ -37,14 +39,19 @@ class FinishedRun(NamedTuple):
     client_models: Mapping[str, str]
     teachers: frozenset[str]
     rounds: int
+    is_personal: bool = False
 
-    def build_spec(self) -> "ModelSpec":
+    def build_spec(self, precision: str | None = None) -> "ModelSpec":
         """The model of the run as it was at its end: the float model if it ended before quantization began.
+
+        Args:
+          precision: what its layers compute in; None for that of the run.
 
         Raises:
           ModelError: the model cannot be built any more.
         """
-        spec = build_spec(self.config, self.data)
+        config = dataclasses.replace(self.config, precision=precision) if precision else self.config
+        spec = build_spec(config, self.data)
         is_float = spec.quantization is not None and self.rounds < self.config.qat_start_round
         return spec.quantization.float_spec if is_float else spec
 
@@ -87,7 +94,14 @@ def read_finished_run(run_dir: str, data_dir: str = "") -> FinishedRun:
     missing = [name for name in NEEDED_DATA if not isinstance(data, dict) or name not in data]
     if missing:
         raise RunFolderError(f"--run_dir={path}: its config.json is damaged, says nothing of {', '.join(missing)}")
-    return FinishedRun(path, config, data, client_models, teachers, rounds)
+    return FinishedRun(path, config, data, client_models, teachers, rounds, _is_personal(path))
+
+
+def _is_personal(path: pathlib.Path) -> bool:
+    """Whether the run has the columns that only personal models have in its `metrics.csv`."""
+    metrics = path / "metrics.csv"
+    columns = metrics.read_text(encoding="utf-8").partition("\n")[0].split(",") if metrics.is_file() else []
+    return set(PERSONAL_METRICS) <= set(columns)
 
 
 def choose_models(run: FinishedRun, model_name: str, flag: str = "model_name") -> list[str]:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from absl import flags as absl_flags
 
+from datasets.archetypes import ARCHETYPE_PARTITIONS
 from launch.algorithms import ALGORITHMS
 from launch.experiment_config import (
     CHANGEABLE_ON_RESUME,
@@ -58,13 +59,50 @@ DEPENDENCIES = (
         for name in ("client_hours", "features")
     ),
     Dependency("num_clients", "partition", lambda name: name != "natural", "another partition"),
+    *(
+        Dependency(name, "partition", lambda name: name not in ARCHETYPE_PARTITIONS, f"{mend} in its place")
+        for name, mend in (
+            ("num_clients", "--clients_per_archetype"),
+            ("validation_fraction", "--validation_per_client"),
+            ("test_fraction", "--test_per_client"),
+        )
+    ),
+    *(
+        Dependency(name, "partition", lambda name: name in ARCHETYPE_PARTITIONS, "--partition=hierarchical")
+        for name in ("clients_per_archetype", "train_per_client", "validation_per_client", "test_per_client")
+    ),
+    *(
+        Dependency(name, "partition", lambda name: name == "hierarchical", "--partition=hierarchical")
+        for name in ("bias_min", "bias_max")
+    ),
+    Dependency(
+        "hypergeometric_draws", "partition", lambda name: name == "hypergeometric", "--partition=hypergeometric"
+    ),
     Dependency("dirichlet_alpha", "partition", lambda name: name == "dirichlet", "--partition=dirichlet"),
     Dependency("labels_per_client", "partition", lambda name: name == "shards", "--partition=shards"),
     Dependency("qat_start_round", "quantize", lambda choice: choice == "qat", "--quantize=qat"),
     Dependency("_epochs", "_steps", lambda steps: steps == 0, "0 steps"),
     Dependency("_learning_rate_decay_rounds", "_learning_rate_decay", lambda factor: factor != 1, "a factor below 1"),
+    Dependency("_compression_rounding", "_compression_bits", lambda bits: bits < 32, "fewer than 32 bits"),
     Dependency("fedsikd_max_clusters", "fedsikd_num_clusters", lambda number: number == 0, "--fedsikd_num_clusters=0"),
     Dependency("fedsikd_privacy_delta", "fedsikd_privacy_epsilon", lambda epsilon: epsilon > 0, "an epsilon above 0"),
+    Dependency(
+        "async_periodic_gamma",
+        "async_periodic_weighting",
+        lambda name: name == "age_aware",
+        "--async_periodic_weighting=age_aware",
+    ),
+    Dependency(
+        "async_periodic_period_fraction",
+        "async_periodic_waiting",
+        lambda name: name == "periodic",
+        "--async_periodic_waiting=periodic",
+    ),
+    Dependency("_max_training_s", "_speed", lambda name: name != "profiles", "another speed"),
+    Dependency("_max_away_s", "_dropout", lambda chance: chance > 0, "a chance above 0"),
+    Dependency("_availability_share", "_availability_cycle_s", lambda cycle_s: cycle_s > 0, "a cycle above 0"),
+    Dependency("_staleness_decay", "_staleness", lambda name: name != "constant", "another function"),
+    Dependency("_staleness_grace", "_staleness", lambda name: name == "hinge", "the function hinge"),
     Dependency("fl_hc_num_clusters", "fl_hc_distance_threshold", lambda distance: distance == 0, "a threshold of 0"),
 )
 

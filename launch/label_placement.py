@@ -1,9 +1,34 @@
 """Finds room for the labels of points in a plot, so that no label covers a point or another label."""
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 RADII = (8.0, 13.0, 19.0, 26.0, 34.0, 43.0)
 NUM_DIRECTIONS = 16
+
+
+def label_points(ax: "Axes", points: np.ndarray, labels: Sequence[str]) -> None:
+    """Small grey labels beside the points, shape (points, 2), where there is room, each with a line to its point."""
+    places = ax.transData.transform(points) * 72 / ax.figure.dpi
+    gap = (2 + 3.6 * max(map(len, labels)), 7.0)  # of letters of size 6
+    for label, point, offset in zip(labels, points, place_labels(places, gap), strict=True):
+        ax.annotate(
+            label,
+            point,
+            offset,
+            textcoords="offset points",
+            ha="center",
+            va="center",
+            fontsize=6,
+            color="#555555",
+            arrowprops={"arrowstyle": "-", "color": "#bbbbbb", "linewidth": 0.5, "shrinkA": 0, "shrinkB": 0},
+            zorder=0.9,  # under the points
+        )
 
 
 def place_labels(points: np.ndarray, gap: tuple[float, float]) -> list[tuple[float, float]]:
@@ -25,6 +50,25 @@ def place_labels(points: np.ndarray, gap: tuple[float, float]) -> list[tuple[flo
         taken = np.vstack([taken, spots[chosen]])
         offsets.append(tuple(candidates[chosen].tolist()))
     return offsets
+
+
+def spread_out(positions: Sequence[float], gap: float) -> np.ndarray:
+    """Positions on a line, moved as little as it takes (in squares) to lie at least a gap apart, in the same order.
+
+    Labels that would touch form a block around the mean of their positions; blocks that touch are merged.
+    """
+    order = np.argsort(positions, kind="stable")
+    blocks: list[list[float]] = []  # (sum of what each member would like the block to start at, members)
+    for i, position in enumerate(np.asarray(positions, np.float64)[order]):
+        blocks.append([position - gap * i, 1])
+        while len(blocks) > 1 and blocks[-2][0] / blocks[-2][1] > blocks[-1][0] / blocks[-1][1]:
+            total, count = blocks.pop()
+            blocks[-1][0] += total
+            blocks[-1][1] += count
+    starts = np.concatenate([np.full(int(count), total / count) for total, count in blocks] or [np.zeros(0)])
+    spread = np.empty(len(order))
+    spread[order] = starts + gap * np.arange(len(order))
+    return spread
 
 
 def list_candidates() -> np.ndarray:

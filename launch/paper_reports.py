@@ -5,6 +5,9 @@ import pathlib
 import re
 from collections.abc import Sequence
 
+from launch.amfl_p_report import build_amfl_p_report
+from launch.async_report import build_async_report
+from launch.fedcd_report import build_fedcd_report
 from launch.fedsikd_claims import FEDSIKD_CLAIMS
 from launch.quantization_report import build_quantization_report
 from launch.report_tables import (
@@ -67,6 +70,24 @@ def from_paper(paper: PaperReport) -> ReportSource:
     return ReportSource(functools.partial(build_paper_report, paper), draw)
 
 
+def _draw_amfl_p(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
+    from launch.personal_plots import draw_amfl_p_figure
+
+    return draw_amfl_p_figure(runs, folder)
+
+
+def _draw_async(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
+    from launch.async_figure import draw_async_figure
+
+    return draw_async_figure(runs, folder)
+
+
+def _draw_fedcd(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
+    from launch.fedcd_figure import draw_fedcd_figure
+
+    return draw_fedcd_figure(runs, folder)
+
+
 FEDSIKD = PaperReport(
     title="FedSiKD: Tables V to IX",
     printed_files=("fedsikd_table_v.csv", "fedsikd_tables_vi_to_ix.csv"),
@@ -80,5 +101,8 @@ FEDSIKD = PaperReport(
 PAPERS = {"fedsikd": FEDSIKD}
 REPORTS: dict[str, ReportSource] = {
     **{name: from_paper(paper) for name, paper in PAPERS.items()},
+    "amfl_p": ReportSource(build_amfl_p_report, _draw_amfl_p),
+    "async": ReportSource(build_async_report, _draw_async),
+    "fedcd": ReportSource(build_fedcd_report, _draw_fedcd),
     "quantization": ReportSource(build_quantization_report),
 }

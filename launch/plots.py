@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from launch.label_placement import place_labels
+from launch.label_placement import label_points
 from launch.run_folder import replace_whole
 from launch.run_records import read_columns, read_json
 from launch.run_titles import describe_run, describe_split
@@ -68,7 +68,8 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
 
     Always accuracy and loss by round, by virtual time and by bytes. With the columns `within_cluster_drift` and
     `total_drift` in `metrics.csv`, the drift of the updates; with `cluster`, `plane_x` and `plane_y` in `clients.csv`,
-    the clusters; with `label_counts` and `class_names` in `config.json`, the partition; and what `events.csv` holds.
+    the clusters; with `label_counts` and `class_names` in `config.json`, the partition; with `archetypes` there,
+    accuracy by archetype and what became of FedCD's models; and what `events.csv` holds.
 
     Raises:
       RunRecordError: there is no run to draw.
@@ -77,7 +78,7 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
     run_dir = pathlib.Path(run_dir)
     config = read_json(run_dir / "config.json")
     flags, data = config["flags"], config.get("data", {})
-    title = describe_run(flags)
+    title = describe_run(flags, data.get("dataset"))
     metrics = read_columns(run_dir / "metrics.csv")
     plots = run_dir / "plots"
     written = [
@@ -88,12 +89,20 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
         written.append(_draw_drift(metrics, title, plots / "drift.png"))
     if (run_dir / "clients.csv").exists():
         names, clients = _read_names(run_dir / "clients.csv"), read_columns(run_dir / "clients.csv")
+        if {"accuracy", "resource", "fine_tuning_steps"} <= clients.keys():
+            from launch.personal_plots import draw_personal
+
+            written.append(draw_personal(clients, title, plots / "personal.png"))
         if {"cluster", "plane_x", "plane_y"} <= clients.keys():
             written.append(_draw_clusters(clients, names, title, plots / "clusters.png"))
         if {"label_counts", "class_names"} <= data.keys():
             written.append(plots / "partition.png")
             counts = np.array(data["label_counts"])
-            draw_partition(counts, data["class_names"], names, written[-1], describe_split(flags))
+            draw_partition(counts, data["class_names"], names, written[-1], describe_split(flags, data.get("dataset")))
+    if data.get("archetypes"):
+        from launch.fedcd_plots import draw_archetype_run
+
+        written += draw_archetype_run(run_dir, data["archetypes"], flags, metrics, title)
     if (run_dir / "events.csv").exists():
         from launch.async_plots import draw_events
 
@@ -164,7 +173,7 @@ def draw_comparison(panels: Sequence[Curves], path: str | os.PathLike, title: st
             for label, run_dirs in panel.run_dirs.items():
                 _draw_seeds(ax, label, styles[label], run_dirs)
             ax.set(title=panel.title, xlabel="round")
-            _count_rounds(ax)
+            count_rounds(ax)
             if not ax.lines:
                 ax.text(0.5, 0.5, "not run", transform=ax.transAxes, ha="center", va="center", color="#777777")
                 ax.set_xticks([])
@@ -210,7 +219,7 @@ def _draw_progress(
         loss.set(ylabel="loss", title="Loss", xlabel=axis.label)
         for ax in (accuracy, loss):
             if axis.name == "round":
-                _count_rounds(ax)
+                count_rounds(ax)
             else:
                 ax.set_xlim(left=0)
         figure.suptitle(title)
@@ -240,7 +249,7 @@ def _draw_drift(metrics: Mapping[str, np.ndarray], title: str, path: pathlib.Pat
         if ax.lines and all(line.get_ydata().min() > 0 for line in ax.lines):
             _scale_by_ratio(ax)
         ax.set(xlabel="round", ylabel="mean squared distance")
-        _count_rounds(ax)
+        count_rounds(ax)
         ax.set_title(f"Drift of the clients' updates\n{title}")
         return save_figure(figure, path)
 
@@ -270,27 +279,8 @@ def _draw_clusters(
         ax.legend(title="cluster (clients)", loc="center left", bbox_to_anchor=(1, 0.5))
         if len(names) <= MOST_NAMED_CLIENTS:
             figure.draw_without_rendering()  # settles where the points are
-            _label_points(ax, np.column_stack([clients["plane_x"], clients["plane_y"]]), _shorten(names))
+            label_points(ax, np.column_stack([clients["plane_x"], clients["plane_y"]]), _shorten(names))
         return save_figure(figure, path)
-
-
-def _label_points(ax: "Axes", points: np.ndarray, labels: Sequence[str]) -> None:
-    """Small grey labels beside the points, shape (points, 2), where there is room, each with a line to its point."""
-    places = ax.transData.transform(points) * 72 / ax.figure.dpi
-    gap = (2 + 3.6 * max(map(len, labels)), 7.0)  # of letters of size 6
-    for label, point, offset in zip(labels, points, place_labels(places, gap), strict=True):
-        ax.annotate(
-            label,
-            point,
-            offset,
-            textcoords="offset points",
-            ha="center",
-            va="center",
-            fontsize=6,
-            color="#555555",
-            arrowprops={"arrowstyle": "-", "color": "#bbbbbb", "linewidth": 0.5, "shrinkA": 0, "shrinkB": 0},
-            zorder=0.9,  # under the points
-        )
 
 
 def _style_labels(labels: Sequence[str]) -> dict[str, dict[str, str]]:
@@ -370,7 +360,7 @@ def _name_losses(flags: Mapping[str, Any]) -> dict[str, str]:
     return LOSSES | ({"train_loss": "training (with distillation)"} if is_distilled else {})
 
 
-def _count_rounds(ax: "Axes") -> None:
+def count_rounds(ax: "Axes") -> None:
     """Whole numbers on the axis of rounds."""
     from matplotlib.ticker import MaxNLocator
 

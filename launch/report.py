@@ -82,6 +82,17 @@ def collect_runs(runs_dir: pathlib.Path) -> tuple[list[RunRecord], list[str]]:
     return chosen, left_out + duplicates
 
 
+def name_subsets(runs: Sequence[RunRecord]) -> str:
+    """A paragraph that says which runs were made on a subset of their data set; "" if none was."""
+    subsets = sorted({(run.flags["dataset"], run.dataset) for run in runs if run.dataset != run.flags["dataset"]})
+    lines = [
+        f"Not on the whole data set: {sum(run.dataset == subset for run in runs)} of the runs with `--dataset={name}` "
+        f"had {subset}."
+        for name, subset in subsets
+    ]
+    return "\n".join(["", *lines, ""]) if lines else ""
+
+
 def write_report(report: Report, request: Request) -> list[pathlib.Path]:
     """Writes what is asked for: archive, Markdown, CSV files, figure; returns their paths."""
     draw = REPORTS[request.tables].draw
@@ -109,6 +120,7 @@ def _run(arguments: Sequence[str]) -> None:
     request = parse_request(arguments)
     runs, left_out = collect_runs(request.runs_dir)
     report = REPORTS[request.tables].build(runs)
+    report = report._replace(markdown=report.markdown + name_subsets(report.runs))
     print(report.markdown)
     for reason in left_out:
         print(f"not counted: {reason}", file=sys.stderr)

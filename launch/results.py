@@ -35,6 +35,7 @@ def write_results(
     if teachers:
         own["teachers_test_accuracy"] = _save_teachers(folder, data, spec, teachers)
     summary = build_summary(config, metrics, timing)
+    summary["dataset"] = data.dataset  # a subset has a name of its own
     summary["clients"] = compute_client_statistics(results.accuracy)
     summary[config.algo] = own
     write_json(folder.summary, summary)
@@ -54,7 +55,10 @@ def _save_teachers(folder: RunFolder, data: FederatedData, spec: ModelSpec, teac
 def write_clients(
     folder: RunFolder, data: FederatedData, results: ClientResults, process: FederatedProcess, state: State
 ) -> None:
-    """Writes `clients.csv`: a row a client, with the algorithm's own columns last; no test split gives empty cells."""
+    """Writes `clients.csv`: a row a client, the algorithm's own columns last.
+
+    A client without a test split has empty cells; archetypes have columns only where the partition makes them.
+    """
     columns = {
         "client": [client.name for client in data.clients],
         "num_train": data.num_train,
@@ -67,10 +71,23 @@ def write_clients(
         "model": process.client_model(state),
         "accuracy": _blank_nan(results.accuracy),
         "loss": _blank_nan(results.loss),
+        **_list_archetypes(data),
         **process.client_columns(state),
     }
     rows = zip(*columns.values(), strict=True)
     write_table(folder.clients, list(columns), [[format_cell(value) for value in row] for row in rows])
+
+
+def _list_archetypes(data: FederatedData) -> dict[str, list]:
+    """Columns of each client's archetype, if the partition is by archetype: number, name, number of the group."""
+    if data.archetypes is None:
+        return {}
+    of_clients = data.archetypes.of_clients
+    return {
+        "archetype": list(of_clients),
+        "archetype_name": [data.archetypes.names[archetype] for archetype in of_clients],
+        "meta_archetype": [data.archetypes.meta_archetypes[archetype] for archetype in of_clients],
+    }
 
 
 def _blank_nan(values: np.ndarray) -> list[float | None]:

@@ -12,8 +12,9 @@ from launch.run_records import RunRecord, read_json
 
 PLACES = ("run_dir", "data_dir", "shard_dir", "npz", "workers")  # flags that only mean something on one machine
 KEPT_FROM_CONFIG = ("flags", "versions", "git_revision")
+KEPT_FROM_DATA = ("dataset",)  # the one thing that the flags may not say: that it was a subset
 COPIED = ("metrics.csv", "summary.json")
-COPIED_IF_THERE = ("export/report.csv",)
+COPIED_IF_THERE = ("timing.csv", "clients.csv", "export/report.csv")
 
 
 def archive_runs(runs: Iterable[RunRecord], folder: pathlib.Path) -> list[pathlib.Path]:
@@ -34,6 +35,8 @@ def archive_runs(runs: Iterable[RunRecord], folder: pathlib.Path) -> list[pathli
         target.mkdir(parents=True, exist_ok=True)
         config = read_json(run.path / "config.json")
         kept = {name: config[name] for name in KEPT_FROM_CONFIG if name in config}
+        data = {name: config["data"][name] for name in KEPT_FROM_DATA if name in config.get("data", {})}
+        kept |= {"data": data} if data else {}
         kept["flags"] = {name: value for name, value in config["flags"].items() if name not in PLACES}
         write_json(target / "config.json", kept)
         for name in (*COPIED, *(name for name in COPIED_IF_THERE if (run.path / name).exists())):

@@ -31,6 +31,8 @@ START_UP_FILES = (".lock", "worker*.log", ".config.json.*", TEMPORARY)
 TABLES = ("metrics.csv", "timing.csv", "events.csv", "clients.csv", "summary.json")
 RESULT_FILES = (*TABLES, "evaluation*.csv", "evaluation*.json")
 RUN_FILES = (*START_UP_FILES, "config.json", *RESULT_FILES, "checkpoints", "tensorboard", "plots", "models", "export")
+# Columns of metrics.csv that a run has only if each client ends up with a model of its own.
+PERSONAL_METRICS = ("client_test_accuracy_std", "client_test_accuracy_worst_tenth")
 LIBRARIES = ("tensorflow-federated", "tensorflow", "tensorflow-model-optimization", "numpy", "scipy", "scikit-learn")
 
 
@@ -262,8 +264,11 @@ class RoundTable:
 
 
 def describe_data(data: FederatedData) -> dict[str, Any]:
-    """The sizes of a federated data set, for `config.json`."""
+    """Name and sizes of a federated data set, for `config.json`; its archetypes, if it has any."""
+    kinds = dataclasses.asdict(data.archetypes) if data.archetypes else {}
+    archetypes = {"archetypes": {name: list(values) for name, values in kinds.items()}} if kinds else {}
     return {
+        "dataset": data.dataset,
         "digest": data.digest,
         "num_clients": len(data.clients),
         "input_shape": list(data.input_shape),
@@ -277,6 +282,7 @@ def describe_data(data: FederatedData) -> dict[str, Any]:
         "num_test": len(data.test_y),
         "num_dropped": data.num_dropped,
         "label_counts": data.label_counts.tolist(),
+        **archetypes,
     }
 
 

@@ -33,12 +33,14 @@ class RunRecord:
       flags: every flag's value, as in `config.json`.
       experiment: stem of the flagfile that it was made with.
       rounds: metric values by round, {round: {column: value}}; empty cells are left out.
+      dataset: the name of its data, that of `--dataset` unless it was made on a subset.
     """
 
     path: pathlib.Path
     flags: Mapping[str, Any]
     experiment: str
     rounds: Mapping[int, Mapping[str, float]]
+    dataset: str = ""
 
     @property
     def preset(self) -> str:
@@ -121,7 +123,8 @@ def read_run(run_dir: pathlib.Path, flagfile: pathlib.Path) -> RunRecord:
       RunRecordError: its files cannot be read, or it was made with other settings than the flagfile's.
       FlagError: the flagfile itself is wrong.
     """
-    flags = read_json(run_dir / "config.json").get("flags")
+    config = read_json(run_dir / "config.json")
+    flags, data = config.get("flags"), config.get("data")
     if not isinstance(flags, dict) or "seed" not in flags:
         raise RunRecordError(f"{run_dir}: its config.json holds no flags")
     other = list_other_settings(flags, resolve_flagfile(flagfile, [f"--seed={flags['seed']}"]))
@@ -131,7 +134,8 @@ def read_run(run_dir: pathlib.Path, flagfile: pathlib.Path) -> RunRecord:
         rounds = read_rounds(run_dir / "metrics.csv")
     except (OSError, ValueError, KeyError) as error:
         raise RunRecordError(f"{run_dir}: its metrics.csv cannot be read ({error})") from None
-    return RunRecord(run_dir, flags, flagfile.stem, rounds)
+    dataset = data.get("dataset") if isinstance(data, dict) else None
+    return RunRecord(run_dir, flags, flagfile.stem, rounds, dataset or flags["dataset"])
 
 
 def read_runs(

@@ -3,25 +3,42 @@
 from collections.abc import Mapping
 from typing import Any
 
+from launch.amfl_p_claims import NAMES
+from launch.async_claims import NEVER_WAITING
+from launch.fedcd_claims import NAMES as FEDCD_NAMES
 from launch.paper_reports import PAPERS
 
 ALGORITHM_NAMES = {algo: name for report in PAPERS.values() for name, algo in report.algorithms.items()}
-DATASET_NAMES = {"mnist": "MNIST", "har": "HAR"}
+ALGORITHM_NAMES |= {**NAMES, **NEVER_WAITING, **FEDCD_NAMES, "async_periodic": "Asynchronous FL"}
+DATASET_NAMES = {"mnist": "MNIST", "har": "HAR", "cifar10": "CIFAR-10"}
 
 
-def describe_run(flags: Mapping[str, Any]) -> str:
-    """For example "FedSiKD on MNIST, alpha 0.1, seed 0", from the flags in a run's `config.json`."""
+def describe_run(flags: Mapping[str, Any], dataset: str | None = None) -> str:
+    """For example "FedSiKD on MNIST, alpha 0.1, seed 0".
+
+    Args:
+      flags: those in the run's `config.json`.
+      dataset: the data set's own name, which says if it is a subset; None for that of the flag.
+    """
     algo = flags["algo"]
-    split = describe_split(flags).replace(" dirichlet partition,", "")
+    split = describe_split(flags, dataset).replace(" dirichlet partition,", "")
     return f"{ALGORITHM_NAMES.get(algo, algo)} on {split}"
 
 
-def describe_split(flags: Mapping[str, Any]) -> str:
-    """For example "MNIST, dirichlet partition, alpha 0.1, seed 0"."""
-    dataset, partition = flags["dataset"], flags["partition"]
+def describe_split(flags: Mapping[str, Any], dataset: str | None = None) -> str:
+    """For example "MNIST, dirichlet partition, alpha 0.1, seed 0"; arguments as for `describe_run`."""
+    dataset, partition = dataset or flags["dataset"], flags["partition"]
     details = {
         "dirichlet": [f"alpha {flags['dirichlet_alpha']}"],
         "shards": [f"at most {flags['labels_per_client']} labels a client"],
+        "hierarchical": [_describe_bias(flags)],
     }
     name = DATASET_NAMES.get(dataset, dataset)
+    if dataset == "building":
+        name = f"{name} ({flags['building_heterogeneity']} heterogeneity)"
     return ", ".join([name, f"{partition} partition", *details.get(partition, []), f"seed {flags['seed']}"])
+
+
+def _describe_bias(flags: Mapping[str, Any]) -> str:
+    lowest, highest = flags.get("bias_min"), flags.get("bias_max")
+    return f"bias {lowest}" if lowest == highest else f"bias {lowest} to {highest}"

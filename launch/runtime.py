@@ -7,6 +7,7 @@ that dies makes the running or next computation raise WorkerError at once. Impor
 
 import contextlib
 import dataclasses
+import logging
 import os
 import pathlib
 import sys
@@ -48,7 +49,8 @@ class Runtime:
 def quiet_tensorflow(log_path: str) -> Iterator[None]:
     """Import TensorFlow inside this block: what its libraries print to stderr on loading goes to `log_path` instead.
 
-    Later C++ messages are switched off, unless TF_CPP_MIN_LOG_LEVEL is set already: errors reach Python anyway.
+    Later C++ messages are switched off, unless TF_CPP_MIN_LOG_LEVEL is set already: errors reach Python anyway. So are
+    notices of deprecation, which Keras's own layers give where TFF traces them.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     sys.stderr.flush()
@@ -61,6 +63,11 @@ def quiet_tensorflow(log_path: str) -> Iterator[None]:
         sys.stderr.flush()
         os.dup2(stderr_copy, 2)
         os.close(stderr_copy)
+        logging.getLogger("tensorflow").addFilter(_is_no_deprecation)
+
+
+def _is_no_deprecation(record: logging.LogRecord) -> bool:
+    return "is deprecated and will be removed" not in record.getMessage()
 
 
 def check_address(address: str) -> str:
@@ -85,6 +92,7 @@ def run_tff(
     num_workers: int = 1,
     threads: Threads | None = None,
     ready_timeout_s: float = READY_TIMEOUT_S,
+    keeps_memory: bool = False,
 ) -> Iterator[Runtime]:
     """Starts or joins TFF workers and makes them TFF's default context; stops its own workers at the end.
 
@@ -99,6 +107,7 @@ def run_tff(
       num_workers: how many to start ourselves if `workers` is empty; more than one is joined like `workers`.
       threads: how to pin our own workers, `default_threads()` if None.
       ready_timeout_s: longest wait for each worker.
+      keeps_memory: whether our own workers keep freed memory: quicker for tensors of `LARGE_TENSOR_BYTES` and more.
 
     Yields:
       The workers in use.
@@ -117,7 +126,9 @@ def run_tff(
     with contextlib.ExitStack() as stack:
         processes: list[WorkerProcess | None] = [None] * len(addresses)
         if not addresses:
-            processes = [stack.enter_context(run_worker(log, threads or default_threads())) for log in logs]
+            processes = [
+                stack.enter_context(run_worker(log, threads or default_threads(), keeps_memory)) for log in logs
+            ]
             addresses = [process.address for process in processes]
         connections = zip(addresses, processes, strict=True)
         stubs = [stack.enter_context(tff_contexts.connect(*connection, ready_timeout_s)) for connection in connections]

@@ -1,5 +1,9 @@
 """Fixtures for everyone: one TFF worker for the whole test run, and small federations on disk."""
 
+import os
+import signal
+
+import hypothesis
 import numpy as np
 import pytest
 
@@ -7,6 +11,17 @@ from datasets.federated_data import ClientShard, DeviceProfiles, FederatedData, 
 
 NUM_CLASSES = 3
 INPUT_SHAPE = (4,)
+
+# The same commit passes or fails alike each time; HYPOTHESIS_PROFILE=search draws other examples, and more of them.
+hypothesis.settings.register_profile("repeatable", derandomize=True)
+hypothesis.settings.register_profile("search", max_examples=1000)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+
+
+def pytest_configure():
+    """Signals end a test's program even where whoever started the tests ignores them, as a shell does behind `&`."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

@@ -103,7 +103,17 @@ def test_own_data_and_own_model_train(tmp_path):
 
 def test_there_are_commands():
     assert {command.split()[2] for command in COMMANDS} == {
-        f"launch.{name}" for name in ("train", "sweep", "report", "evaluate", "export", "benchmark", "doctor")
+        f"launch.{name}"
+        for name in (
+            "train",
+            "sweep",
+            "report",
+            "evaluate",
+            "export",
+            "benchmark",
+            "doctor",
+            "building_ceiling",
+        )
     }
 
 

@@ -1,30 +1,28 @@
 """This project: the process and the runtime of `launch.train`; a timed round is `process.next(state)`."""
 
 import contextlib
+import dataclasses
 import os
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from launch.algorithms import ALGORITHMS
 from launch.benchmarks.workloads import Workload, build_data
 from launch.experiment_config import replace_fields
 from launch.runtime import run_tff
 
+if TYPE_CHECKING:
+    from tff_algos.process import FederatedProcess
+
 
 @contextlib.contextmanager
-def open_rounds(workload: Workload, folder: str, quantize: str = "none") -> Iterator[Callable[[], None]]:
-    """Yields a function that runs the next round; `quantize` as `--quantize` spells it."""
-    algorithm = ALGORITHMS[workload.algo]
-    training = {"epochs": workload.epochs, "optimizer": "adam", "learning_rate": workload.learning_rate}
-    flags = {"batch_size": workload.batch_size} | {
-        f"{workload.algo}_{prefix}{name}": value for prefix in workload.trainings for name, value in training.items()
-    }
-    config = replace_fields(algorithm.default_config(), f"{workload.algo}_", flags)
-    with run_tff(os.path.join(folder, f"ours_{quantize}_worker.log")):
-        from launch.benchmarks.model import build_model_spec
-
-        build_process = algorithm.load_builder()
-        data = build_data(workload, folder)
-        process = build_process(build_model_spec(workload, data, quantize), data, config, workload.seed)
+def open_rounds(
+    workload: Workload, folder: str, quantize: str = "none", times_clients: int = 1
+) -> Iterator[Callable[[], None]]:
+    """Yields a function that runs the next round; `quantize` is as in `--quantize`, `times_clients` a factor."""
+    workload = dataclasses.replace(workload, num_clients=workload.num_clients * times_clients)
+    with run_tff(os.path.join(folder, f"ours_{quantize}_{workload.num_clients}_worker.log")):
+        process = build_process(workload, folder, quantize)
         state = process.initialize()
 
         def run_round():
@@ -32,3 +30,19 @@ def open_rounds(workload: Workload, folder: str, quantize: str = "none") -> Iter
             state = process.next(state).state
 
         yield run_round
+
+
+def build_process(workload: Workload, folder: str, quantize: str = "none") -> "FederatedProcess":
+    """The algorithm of a workload over its data; call it inside of `run_tff`."""
+    from launch.benchmarks.model import build_model_spec
+
+    algorithm = ALGORITHMS[workload.algo]
+    training = {"epochs": workload.epochs, "optimizer": "adam", "learning_rate": workload.learning_rate}
+    flags = {f"{workload.algo}_{name}": value for name, value in workload.settings.items()}
+    flags |= {
+        f"{workload.algo}_{prefix}{name}": value for prefix in workload.trainings for name, value in training.items()
+    }
+    flags |= {"batch_size": workload.batch_size}
+    config = replace_fields(algorithm.default_config(), f"{workload.algo}_", flags)
+    data = build_data(workload, folder)
+    return algorithm.load_builder()(build_model_spec(workload, data, quantize), data, config, workload.seed)

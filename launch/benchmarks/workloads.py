@@ -17,6 +17,7 @@ from launch.worker_process import default_threads
 
 OURS = "ours"
 OURS_QAT = "ours_qat"
+OURS_TEN_TIMES = "ours_ten_times"
 RAW_LOOP = "raw_loop"
 
 
@@ -61,6 +62,19 @@ PEERS = {
         "this project, quantization-aware training (--quantize=qat)",
         options={"quantize": "qat"},
     ),
+    OURS_TEN_TIMES: Peer(
+        "launch.benchmarks.ours",
+        "this project, ten times as many clients (as many of them scheduled, where they are)",
+        options={"times_clients": 10},
+    ),
+    **{
+        f"ours_{number}_models": Peer(
+            "launch.benchmarks.active_models",
+            f"this project, {number} active models on every device",
+            options={"num_models": number},
+        )
+        for number in (2, 4, 8)
+    },
     "stock_tff": Peer("launch.benchmarks.stock_tff", "tff.learning's weighted FedAvg, default threads"),
 }
 
@@ -68,6 +82,8 @@ PEERS = {
 @dataclasses.dataclass(frozen=True)
 class Workload:
     """Federated rounds on random images; all clients take part, and train on all their examples, with Adam.
+
+    An asynchronous workload says otherwise in its `settings`.
 
     Attributes:
       name: its key in the results.
@@ -80,6 +96,7 @@ class Workload:
       learning_rate: of Adam.
       seed: of the data, the first weights and the order of the examples.
       trainings: the prefixes of the algorithm's flags for local training, for example "student_".
+      settings: further settings of the algorithm, {its flag without the algorithm's name: value}.
       peers: keys of `PEERS` that can run it, in the order in which they take turns.
     """
 
@@ -93,14 +110,31 @@ class Workload:
     learning_rate: float = 1e-3
     seed: int = 0
     trainings: tuple[str, ...] = ("",)
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     peers: tuple[str, ...] = (OURS, RAW_LOOP, "stock_tff_tuned", "stock_tff")
 
     def describe(self) -> str:
         """One line for a heading."""
+        work = f"{self.epochs} epoch{'s' if self.epochs > 1 else ''}"
+        if self.settings:
+            work = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in self.settings.items())
         return (
-            f"{self.name}: {self.num_clients} clients x {self.num_examples} examples, batch {self.batch_size}, "
-            f"{self.epochs} epoch{'s' if self.epochs > 1 else ''}"
+            f"{self.name}: {self.num_clients} clients x {self.num_examples} examples, batch {self.batch_size}, {work}"
         )
+
+
+def build_asynchronous_workload(scheduling: str) -> Workload:
+    """Periods of asynchronous FL as in its paper, 30 of 100 devices scheduled; beside them the same with 1,000."""
+    return Workload(
+        f"async_periodic_{scheduling}",
+        "async_periodic",
+        "perceptron_2nn",
+        num_clients=100,
+        num_examples=100,
+        batch_size=10,
+        settings={"scheduling": scheduling, "max_scheduled": 30, "steps": 60, "optimizer": "sgd"},
+        peers=(OURS, OURS_TEN_TIMES),
+    )
 
 
 WORKLOADS = {
@@ -123,6 +157,28 @@ WORKLOADS = {
             num_examples=1500,
             trainings=("student_", "teacher_"),
             peers=(OURS, OURS_QAT),
+        ),
+        build_asynchronous_workload("random"),
+        build_asynchronous_workload("frequency"),
+        Workload(
+            "amfl_p_perceptron",
+            "amfl_p",
+            "perceptron",
+            num_clients=100,
+            num_examples=300,
+            batch_size=16,
+            trainings=(),
+            settings={"support_size": 48, "query_size": 48, "inner_steps": 5},
+            peers=(OURS, OURS_TEN_TIMES),
+        ),
+        Workload(  # ours: one active model on every device, of the same capacity of 8; the milestones are never reached
+            "fed_cd_mnist_student_active_models",
+            "fedcd",
+            "image_student",
+            num_clients=10,
+            num_examples=1500,
+            settings={"cohort_size": 10, "milestones": "998,999,1000"},
+            peers=(OURS, "ours_2_models", "ours_4_models", "ours_8_models"),
         ),
     )
 }

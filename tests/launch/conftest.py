@@ -36,6 +36,45 @@ def write_run():
     return write
 
 
+@pytest.fixture
+def write_archetype_run():
+    """(runs_dir, experiment, accuracies by round, ...) -> run folder of FedCD or FedAvg, as `launch.train` leaves it.
+
+    A client's accuracy lies by `swing` above the mean in one meta-archetype and below it in the other, in turns, and by
+    `tilt` times its archetype's number above that. A round lasts 60 virtual seconds and `round_s` real ones; `models`
+    are columns of FedCD, each a number or one a round.
+    """
+
+    def write(runs_dir, experiment, accuracies, seed=0, swing=0.0, round_s=1.0, mixed=0, tilt=0.0, **models):
+        flags = flag_values(resolve_flagfile(EXPERIMENTS / f"{experiment}.flags", [f"--seed={seed}"]))
+        is_hierarchical = flags["partition"] == "hierarchical"
+        groups = [int(is_hierarchical and number >= 5) for number in range(10 if is_hierarchical else 6)]
+        of_clients = [number for number in range(len(groups)) for _ in range(flags["clients_per_archetype"])]
+        names = [str(number) for number in range(len(groups))]
+        archetypes = {"names": names, "meta_archetypes": groups, "of_clients": of_clients}
+        run_dir = runs_dir / experiment / f"seed_{seed}"
+        data = {"dataset": "cifar10 subset (20,000 + 5,000 images)", "archetypes": archetypes}
+        write_json(run_dir / "config.json", {"flags": flags, "data": data})
+        rows = []
+        for i, accuracy in enumerate(accuracies):
+            row = {"round": i + 1, "virtual_time_s": 60 * (i + 1), "bytes_down": 3000000, "bytes_up": 2000000}
+            row |= {"train_loss": 1 / (i + 1), "test_loss": 2 / (i + 1), "test_accuracy": accuracy / 2}
+            row |= {"client_test_accuracy": accuracy, "client_accuracy_change": 2 * swing if i else ""}
+            row |= {"mixed_models": mixed[i] if isinstance(mixed, list) else mixed}
+            for number, group in enumerate(groups):
+                side = (1 if i % 2 else -1) * (1 if group else -1) * swing
+                row[f"archetype_{number}_accuracy"] = accuracy + side + tilt * number
+            row |= {name: value[i] if isinstance(value, list) else value for name, value in models.items()}
+            rows.append(row)
+        write_table(run_dir / "metrics.csv", list(rows[0]), [[str(value) for value in row.values()] for row in rows])
+        seconds = [[str(row["round"]), str(round_s)] for row in rows]
+        write_table(run_dir / "timing.csv", ["round", "round_s"], seconds)
+        write_json(run_dir / "summary.json", {"rounds": len(rows)})
+        return run_dir
+
+    return write
+
+
 @pytest.fixture(scope="session")
 def write_finished_run():
     """(run folder, **flags) -> the run folder, finished, on digits, with the models as they start.

@@ -27,6 +27,7 @@ def test_this_machine_is_well(capsys, tmp_path, monkeypatch):
         "data folder",
         "data: digits",
         "data: mnist",
+        "data: cifar10",
         "data: har",
         "data: building",
         "data: occupancy",

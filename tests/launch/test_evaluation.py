@@ -6,8 +6,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from datasets.federated_data import ClientShard, DeviceProfiles, FederatedData, Preprocessing
-from launch.evaluation import build_evaluator, compute_worst_tenth, evaluate_clients, evaluate_federation
+from datasets.federated_data import Archetypes, ClientShard, DeviceProfiles, FederatedData, Preprocessing
+from launch.archetype_metrics import count_mixed, name_archetype_metrics
+from launch.evaluation import (
+    build_evaluator,
+    build_state_evaluation,
+    compute_worst_tenth,
+    evaluate_clients,
+    evaluate_federation,
+)
 from models.catalog import build_model_spec
 from models.model_spec import ModelSpec
 from tff_algos.process import FederatedProcess, use_shared_model
@@ -183,3 +190,44 @@ def test_personal_models_show_their_spread(data, evaluate):
 @pytest.mark.parametrize(("number", "expected"), [(1, 0), (10, 0), (11, 0.5), (20, 0.5), (21, 1)])
 def test_worst_tenth(number, expected):
     assert compute_worst_tenth(np.arange(number)[::-1]) == expected
+
+
+def test_archetypes_have_columns_and_the_change_from_the_state_before(data, counted):
+    """Clients 0, 2 and 3 are right on 1/1, 1/2, 1/4 with STRAIGHT, on 0, 1/2, 3/4 with SWAPPED: |1|, |0|, |1/2|."""
+    kinds = Archetypes(("x", "y", "z"), (0, 1, 1), (0, 1, 1, 0))
+    with_kinds = FederatedData(**{**data.__dict__, "archetypes": kinds})
+    models = {"a": STRAIGHT, "b": SWAPPED}
+    process = FederatedProcess(
+        initialize=lambda: (),
+        next=lambda state: None,
+        get_models=lambda state: models,
+        client_model=lambda state: [state] * 4,
+        personalize=use_shared_model(lambda state: models, lambda state: [state] * 4),
+    )
+    evaluate_state = build_state_evaluation(process, with_kinds, counted)
+    first = evaluate_state("a", None)
+    assert list(first)[4:] == list(name_archetype_metrics(kinds))
+    assert first["client_accuracy_change"] is None
+    assert first["mixed_models"] == 1, "the one model serves x and y, which are of two meta-archetypes"
+    assert first["archetype_0_accuracy"] == pytest.approx((1 + 1 / 4) / 2)
+    assert first["archetype_1_accuracy"] == pytest.approx(1 / 2)
+    assert math.isnan(first["archetype_2_accuracy"])
+    counted.passes.clear()
+    second = evaluate_state("b", "a")
+    assert second["client_accuracy_change"] == pytest.approx((1 + 0 + 1 / 2) / 3)
+    assert counted.passes == [3, 7, 3], "what is known of the state before is not evaluated again"
+    resumed = build_state_evaluation(process, with_kinds, counted)("b", "a")
+    assert resumed == pytest.approx(second, nan_ok=True)
+
+
+def test_models_are_mixed_across_meta_archetypes_not_archetypes():
+    kinds = Archetypes(("x", "y", "z"), (0, 0, 1), (0, 1, 2, 2))
+    assert count_mixed(kinds, ["a", "a", "b", "b"]) == 0
+    assert count_mixed(kinds, ["a", "b", "b", "b"]) == 1
+    assert count_mixed(kinds, ["a", "b", "a", "b"]) == 2
+
+
+def test_without_archetypes_there_are_no_further_columns(data, evaluate):
+    process = build_process({"global": STRAIGHT}, ["global"] * 4)
+    measured = build_state_evaluation(process, data, evaluate)((), ())
+    assert measured == evaluate_federation(process, (), data, evaluate) and name_archetype_metrics(None) == ()

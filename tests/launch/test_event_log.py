@@ -18,7 +18,7 @@ def test_rows_are_those_of_the_rounds(tmp_path):
     path = tmp_path / "events.csv"
     write(path, [1, 2, 3])
     assert path.read_text().splitlines() == [
-        "round,time_s,client,what,model_version",
+        "round,time_s,client,what,model",
         "1,0,0,start,1",
         "1,0.25,0,ready,1",
         "3,1.5,1,dropped,2",

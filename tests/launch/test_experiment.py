@@ -1,5 +1,6 @@
 """The round loop with a made-up process: rows, checkpoints, stopping early, and going on after any kind of end."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -9,12 +10,15 @@ from launch.experiment import (
     EVALUATION_METRICS,
     RoundLoop,
     _stop_in_one_line,
+    announce_data,
     build_metrics_row,
     check_worker_names,
+    has_large_tensors,
+    say_if_nobody_took_part,
 )
 from launch.experiment_config import build_experiment_config
 from launch.flags import FlagError
-from launch.run_folder import RunFolder, RunFolderError, RunStopped
+from launch.run_folder import RoundTable, RunFolder, RunFolderError, RunStopped, describe_data
 from launch.worker_process import WorkerError
 from tff_algos.process import COMMON_METRICS, FederatedProcess, RoundOutput
 
@@ -59,7 +63,8 @@ def build_process(next_function=next_round):
     )
 
 
-def evaluate_state(state):
+def evaluate_state(state, previous):
+    del previous
     return {name: float(state[0]) for name in EVALUATION_METRICS}
 
 
@@ -101,6 +106,31 @@ def test_rounds_between_evaluations_leave_cells_empty(make_loop):
     loop.run()
     evaluated = [value is not None for value in loop.metrics.column("test_accuracy")]
     assert evaluated == [False, True, False, True, True]  # the last is always evaluated
+
+
+def test_the_state_before_is_given_where_its_round_was_evaluated(make_loop):
+    """Whatever ends a run in between: a resumed one is given the same."""
+    given = []
+
+    def evaluate(state, previous):
+        given.append(None if previous is None else (next_round(previous).state == state).all())
+        return evaluate_state(state, previous)
+
+    make_loop("all", evaluate=evaluate, rounds=3).run()
+    assert given == [None, True, True]
+    given.clear()
+    make_loop("some", evaluate=evaluate, rounds=5, rounds_per_evaluation=2).run()
+    assert given == [None, None, True]  # rounds 2, 4 and 5
+    given.clear()
+    checkpoints = MemoryCheckpoints()
+    make_loop("broken", checkpoints, evaluate=evaluate, rounds=2).run()
+    make_loop("broken", checkpoints, evaluate=evaluate, rounds=3).run()
+    assert given == [None, True, True]
+
+
+def test_further_columns_come_after_the_common_ones():
+    row = build_metrics_row(1, dict.fromkeys(COMMON_METRICS, 0.0) | {"own": 1.0}, {}, (*EVALUATION_METRICS, "more"))
+    assert list(row)[-2:] == ["more", "own"] and row["more"] is None
 
 
 def test_stops_at_the_target(make_loop):
@@ -218,3 +248,30 @@ def test_metrics_row_puts_the_common_columns_first():
     row = build_metrics_row(4, metrics, {"test_loss": 0.5})
     assert list(row) == ["round", *COMMON_METRICS, *EVALUATION_METRICS, "own", "later"]
     assert (row["round"], row["test_loss"], row["test_accuracy"]) == (4, 0.5, None)
+
+
+def test_the_name_of_a_subset_is_said_and_written(tmp_path, make_federation, capsys):
+    data = dataclasses.replace(make_federation([4]), dataset="cifar10 subset (4 + 1 images)")
+    folder = RunFolder(tmp_path, is_new=True)
+    announce_data(build_experiment_config({"algo": "fedavg", "dataset": "cifar10"}), folder, data)
+    folder.close()
+    assert "data     cifar10 subset (4 + 1 images): 4 train and" in capsys.readouterr().out
+    assert describe_data(data)["dataset"] == "cifar10 subset (4 + 1 images)"
+
+
+@pytest.mark.parametrize(("num_clients", "is_said"), [((0, 0), True), ((0, 2), False)])
+def test_a_run_in_which_nobody_took_part_says_so(tmp_path, capsys, num_clients, is_said):
+    table = RoundTable(tmp_path / "metrics.csv")
+    for round_num, number in enumerate(num_clients, start=1):
+        table.append({"round": round_num, "num_clients": number})
+    say_if_nobody_took_part(table)
+    assert ("no client was ready within these rounds" in capsys.readouterr().out) == is_said
+
+
+@pytest.mark.parametrize(
+    ("input_shape", "input_dtype", "is_large"), [((8, 8, 1), "uint8", False), ((561, 1), "float32", True)]
+)
+def test_large_tensors_are_those_of_har_and_not_of_digits(input_shape, input_dtype, is_large):
+    from models.catalog import build_model_spec
+
+    assert has_large_tensors(build_model_spec("auto", input_shape, input_dtype, 6)) == is_large

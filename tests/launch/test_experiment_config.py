@@ -14,6 +14,7 @@ from launch.experiment_config import (
     FlagField,
     algorithm_fields,
     build_experiment_config,
+    check_algorithm,
     flag_values,
     replace_fields,
     shared_fields,
@@ -35,11 +36,29 @@ def draw_value(draw, field: FlagField):
 
 @st.composite
 def flag_sets(draw):
-    """Any flags of any algorithm with values in their ranges; a few that depend on each other are left out."""
+    """Any flags of any algorithm with values in their ranges; those that depend on each other are left out."""
     name = draw(st.sampled_from(list(ALGORITHMS)))
-    dependent = ("algo", "npz", "dataset", "resume", "overwrite", "smoke", "activation", "qat_start_round")
+    dependent = (
+        "algo",
+        "npz",
+        "dataset",
+        "resume",
+        "overwrite",
+        "smoke",
+        "activation",
+        "qat_start_round",
+        "bias_min",
+        "bias_max",
+        "width",
+        "precision",
+        "fedcd_compression_bits",
+        "amfl_p_first_order",
+        "amfl_p_max_resource",
+    )
     fields = [field for field in (*shared_fields(), *algorithm_fields(name)) if field.name not in dependent]
     fields = [field for field in fields if not field.name.endswith(("momentum", "optimizer"))]
+    if name == "fedcd":  # its milestones lie within the rounds
+        fields = [field for field in fields if field.name != "rounds"]
     chosen = draw(st.lists(st.sampled_from(fields), unique_by=lambda field: field.name))
     return {"algo": name, **{field.name: draw_value(draw, field) for field in chosen}}
 
@@ -89,6 +108,11 @@ def test_error_names_the_flag():
         {"model": "nope"},
         {"teacher_model": "a:b:c"},
         {"workers": "localhost"},
+        {"width": 0.5},
+        {"width": 0.0, "model": "image_cnn10"},
+        {"algo": "fedcd", "rounds": 29},
+        {"algo": "fedcd", "fedcd_milestones": "5,46"},
+        {"algo": "fedcd", "fedcd_compression_bits": 20},
     ],
 )
 def test_refuses_what_cannot_be_meant(values):
@@ -111,6 +135,41 @@ def test_smoke_shrinks_what_costs_time_and_nothing_else():
     whole = build_experiment_config({**values, "smoke": False})
     assert config.algorithm.temperature == whole.algorithm.temperature
     assert build_experiment_config(flag_values(config)) == config
+
+
+def test_smoke_has_enough_shards_for_all_labels():
+    values = {"algo": "fedavg", "num_clients": 100, "partition": "shards", "labels_per_client": 2, "smoke": True}
+    config = build_experiment_config(values)
+    assert config.num_clients * config.labels_per_client == 201  # 200, rounded up to whole clients
+    assert build_experiment_config(flag_values(config)) == config
+
+
+def test_smoke_has_a_client_an_archetype_with_few_examples():
+    values = {"algo": "fedavg", "partition": "hierarchical", "train_per_client": 5000, "test_per_client": 2}
+    config = build_experiment_config({**values, "smoke": True})
+    assert (config.clients_per_archetype, config.train_per_client, config.test_per_client) == (1, 20, 2)
+
+
+def test_smoke_clones_once():
+    config = build_experiment_config({"algo": "fedcd", "smoke": True})
+    assert (config.algorithm.milestones, config.rounds) == ("1", SMOKE_ROUNDS)
+    never = build_experiment_config({"algo": "fedcd", "fedcd_milestones": "", "smoke": True})
+    assert never.algorithm.milestones == ""
+
+
+def test_an_algorithms_partition_gives_way_to_the_data_sets():
+    assert build_experiment_config({"algo": "fedcd"}).partition == "hierarchical"
+    assert build_experiment_config({"algo": "fedcd", "dataset": "building"}).partition == "natural"
+    assert build_experiment_config({"algo": "amfl_p"}).partition == "natural"
+    assert build_experiment_config({"algo": "amfl_p", "dataset": "digits"}).partition == "dirichlet"
+
+
+def test_what_an_algorithm_refuses_is_named_by_its_flag():
+    config = build_experiment_config({"algo": "fedcd"})
+    check_algorithm(config, "check_clients", 15)
+    with pytest.raises(ConfigError, match="fedcd_cohort_size=15: expected at most the 14 clients there are"):
+        check_algorithm(config, "check_clients", 14)
+    check_algorithm(build_experiment_config({"algo": "fedavg"}), "check_clients", 1)
 
 
 def test_replace_fields_leaves_the_rest():

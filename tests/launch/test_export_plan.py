@@ -35,18 +35,28 @@ def make_run(tmp_path):
 
 def test_all_are_the_shared_models_with_their_clients(make_run):
     first, second = plan_exports(make_run(), "all", ())
-    assert first == ("cluster_0", "cluster_0", False, FLOAT_FORMATS, ("client_0",))
+    assert first == ("cluster_0", "cluster_0", False, FLOAT_FORMATS, ("client_0",), False)
     assert second.clients == ("client_1", "client_2")
 
 
 def test_a_client_stands_for_the_model_it_uses(make_run):
     [export] = plan_exports(make_run(), "client_2", ("int8", "float32"))
-    assert export == ("client_2", "cluster_1", False, ("float32", "int8"), ("client_2",))
+    assert export == ("client_2", "cluster_1", False, ("float32", "int8"), ("client_2",), False)
+
+
+def test_a_client_of_a_personal_run_is_what_it_made_of_the_shared_model(make_run, tmp_path):
+    run = make_run()._replace(is_personal=True)
+    with pytest.raises(RunFolderError, match="its checkpoints are gone"):
+        plan_exports(run, "client_2", ())
+    (tmp_path / "checkpoints" / "program_state_3").mkdir(parents=True)
+    [export] = plan_exports(run, "client_2", ("float32",))
+    assert export == ("client_2", "cluster_1", False, ("float32",), ("client_2",), True)
+    assert not plan_exports(run, "cluster_1", ())[0].is_personal
 
 
 def test_a_teacher_is_float_and_has_no_clients(make_run):
     [export] = plan_exports(make_run(quantize="qat"), "teacher_0", ())
-    assert export == ("teacher_0", "teacher_0", True, FLOAT_FORMATS, ())
+    assert export == ("teacher_0", "teacher_0", True, FLOAT_FORMATS, (), False)
     with pytest.raises(FlagError, match="--model=teacher_0: a teacher is a float model"):
         plan_exports(make_run(quantize="qat"), "teacher_0", ("qat_int8",))
 

@@ -168,6 +168,91 @@ def test_a_quantized_run_differs_from_its_twin_in_quantization_alone(path):
     assert flag_values(resolve_flagfile(path)) == expected
 
 
+ASYNC_WEIGHTINGS = {"equal": ("equal", 1.0), "fresh": ("age_aware", 0.5), "old": ("age_aware", 2.0)}
+ASYNC_CASES = ("iid", "shards")
+
+
+def resolve_async(stem):
+    return flag_values(resolve_flagfile(EXPERIMENTS / f"{stem}.flags"))
+
+
+@pytest.mark.parametrize("case", ASYNC_CASES)
+@pytest.mark.parametrize("policy", ["random", "significance", "frequency"])
+def test_asynchronous_runs_differ_only_in_data_policy_weights_and_waiting(case, policy):
+    first = resolve_async("async_periodic_mnist_iid_random_equal")
+    assert (first["num_clients"], first["rounds"], first["async_periodic_max_scheduled"]) == (100, 40, 30)
+    assert (first["async_periodic_waiting"], first["async_periodic_period_fraction"]) == ("periodic", 0.25)
+    shared = first | {"partition": case, "async_periodic_scheduling": policy}
+    for kind, (weighting, gamma) in ASYNC_WEIGHTINGS.items():
+        expected = shared | {"async_periodic_weighting": weighting, "async_periodic_gamma": gamma}
+        assert resolve_async(f"async_periodic_mnist_{case}_{policy}_{kind}") == expected
+    expected = shared | {"async_periodic_waiting": "synchronous"}
+    assert resolve_async(f"async_periodic_mnist_{case}_{policy}_synchronous") == expected
+
+
+@pytest.mark.parametrize("kind", ASYNC_WEIGHTINGS)
+def test_runs_with_slow_devices_that_hold_digits_of_their_own_differ_only_in_speed(kind):
+    expected = resolve_async(f"async_periodic_mnist_shards_random_{kind}") | {"async_periodic_speed": "by_label"}
+    assert resolve_async(f"async_periodic_mnist_persistent_random_{kind}") == expected
+
+
+def test_the_learning_rates_of_asynchronous_runs_are_the_printed_ones():
+    config = resolve_flagfile(EXPERIMENTS / "async_periodic_mnist_iid_random_equal.flags")
+    rates = [config.algorithm.training.round_learning_rate(index) for index in (1, 20, 21, 40)]
+    assert rates == [0.01, 0.01, 0.005, 0.005]
+
+
+@pytest.mark.parametrize("case", ASYNC_CASES)
+@pytest.mark.parametrize("algo", ["fed_async", "buffered"])
+def test_servers_that_never_wait_train_as_the_periodic_one(algo, case):
+    periodic, other = resolve_async(f"async_periodic_mnist_{case}_random_equal"), resolve_async(f"{algo}_mnist_{case}")
+    shared = periodic.keys() & other.keys() - {"algo", "rounds"}
+    assert {name for name in shared if periodic[name] != other[name]} == set()
+    for name in ("steps", "optimizer", "learning_rate", "learning_rate_decay", "proximal_weight", "speed"):
+        assert other[f"{algo}_{name}"] == periodic[f"async_periodic_{name}"], name
+
+
+CIFAR10_SIZES = {"paper": (5000, 1.0, 3), "cpu": (200, 0.25, 2)}  # images of a device, width, epochs
+CIFAR10_ARCHETYPES = {"hierarchical": (3, 45), "hypergeometric": (5, 80)}  # devices an archetype, rounds
+FEDCD_VARIANTS = {
+    **{f"{bits}bits": {"fedcd_compression_bits": bits} for bits in (8, 4)},
+    **{f"bias{bias}": {"bias_min": bias, "bias_max": bias} for bias in (0.2, 0.35, 0.5, 0.65, 0.8)},
+}
+
+
+def resolve_cifar10(algo, partition, size, variant=""):
+    stem = f"{algo}_cifar10_{partition}_{size}" + (f"_{variant}" if variant else "")
+    return flag_values(resolve_flagfile(EXPERIMENTS / f"{stem}.flags"))
+
+
+@pytest.mark.parametrize("size", CIFAR10_SIZES)
+@pytest.mark.parametrize("partition", CIFAR10_ARCHETYPES)
+def test_fedavg_trains_as_fedcd_does_on_the_same_devices(partition, size):
+    fedcd, fedavg = resolve_cifar10("fedcd", partition, size), resolve_cifar10("fedavg", partition, size)
+    images, width, epochs = CIFAR10_SIZES[size]
+    clients, rounds = CIFAR10_ARCHETYPES[partition]
+    printed = {"partition": partition, "clients_per_archetype": clients, "rounds": rounds, "dataset": "cifar10"}
+    expected = printed | {"train_per_client": images, "width": width, "fedcd_epochs": epochs, "fedcd_cohort_size": 15}
+    expected |= {"fedcd_milestones": "5,15,25,30", "fedcd_compression_bits": 32, "bias_min": 0.6, "bias_max": 0.7}
+    assert {name: fedcd[name] for name in expected} == expected
+    assert {name for name in fedcd.keys() & fedavg.keys() - {"algo"} if fedcd[name] != fedavg[name]} == set()
+    own = [name.removeprefix("fedavg_") for name in fedavg if name.startswith("fedavg_")]
+    both = [name for name in own if f"fedcd_{name}" in fedcd]
+    assert {"cohort_size", "epochs", "optimizer", "learning_rate", "momentum", "proximal_weight"} <= set(both)
+    assert [name for name in both if fedavg[f"fedavg_{name}"] != fedcd[f"fedcd_{name}"]] == []
+    assert (fedavg["fedavg_client_weighting"], fedavg["fedavg_server_learning_rate"]) == ("equal", 1.0)
+    assert fedavg["fedavg_participation"] == "fixed"
+    for longer in (150, 300):
+        assert resolve_cifar10("fedavg", partition, size, f"{longer}rounds") == fedavg | {"rounds": longer}
+
+
+@pytest.mark.parametrize("size", CIFAR10_SIZES)
+@pytest.mark.parametrize("variant", FEDCD_VARIANTS)
+def test_a_variant_of_fedcd_differs_in_its_bits_or_bias_alone(variant, size):
+    expected = resolve_cifar10("fedcd", "hierarchical", size) | FEDCD_VARIANTS[variant]
+    assert resolve_cifar10("fedcd", "hierarchical", size, variant) == expected
+
+
 def list_representatives():
     """The first flagfile of each (algorithm, model): a data set has one model.
 

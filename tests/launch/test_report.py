@@ -1,6 +1,7 @@
 """The command `launch.report` from its arguments to its files."""
 
 import csv
+import json
 import subprocess
 import sys
 
@@ -44,6 +45,17 @@ def test_an_archive_gives_the_same_report_and_names_no_place(runs_dir, tmp_path,
     assert runs == sorted(f"{cell}/seed_{seed}" for cell in CELLS for seed in range(2))
     for config in archive.rglob("config.json"):
         assert str(tmp_path) not in config.read_text() and "data_dir" not in config.read_text()
+
+
+def test_runs_on_a_subset_are_named_also_from_an_archive(runs_dir, tmp_path, capsys):
+    path = runs_dir / CELLS[0] / "seed_1" / "config.json"
+    config = json.loads(path.read_text())
+    path.write_text(json.dumps({**config, "data": {"dataset": "mnist subset (10 + 2 images)", "digest": "x"}}))
+    said = "1 of the runs with `--dataset=mnist` had mnist subset (10 + 2 images)."
+    for folder in (runs_dir, tmp_path / "archive"):
+        arguments = [f"--runs_dir={folder}", f"--archive={tmp_path / 'archive'}", f"--output={tmp_path / 'out'}"]
+        assert main(["--tables=fedsikd", *arguments]) == 0
+        assert said in capsys.readouterr().out and said in (tmp_path / "out" / "fedsikd.md").read_text()
 
 
 def test_an_empty_folder_gives_a_report_of_what_is_not_run(tmp_path, capsys):

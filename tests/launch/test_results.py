@@ -89,7 +89,7 @@ def test_results_are_written_with_models_and_teachers(folder, make_federation, l
     ]
     assert rows[0]["accuracy"] == ""  # no test split of its own
     stored = json.loads(folder.summary.read_text())
-    assert stored["fedsikd"]["k"] == 2
+    assert stored["fedsikd"]["k"] == 2 and stored["dataset"] == "blobs"  # the data's own name, and not the flag's
     expected = build_evaluator(linear_spec.teacher)(teacher_weights, data.test_x, data.test_y).accuracy
     assert stored["fedsikd"]["teachers_test_accuracy"] == {"teacher_0": pytest.approx(expected)}
     assert list(stored) == list(summary)

@@ -5,11 +5,13 @@ import json
 
 import pytest
 
+from datasets.federated_data import Archetypes
 from launch.experiment_config import build_experiment_config, flag_values
 from launch.run_folder import (
     RoundTable,
     RunFolderError,
     check_same_data,
+    describe_data,
     find_git_revision,
     format_cell,
     open_run_folder,
@@ -223,6 +225,12 @@ def test_what_was_dropped_is_told_and_the_csv_file_not_asked_for_again(tmp_path,
     assert content["data"]["num_dropped"] == 7
     assert (content["flags"]["dataset"], content["flags"]["building_csv"]) == ("building", "")
     folder.close()
+
+
+def test_archetypes_read_back_are_the_same(make_federation):
+    kinds = Archetypes(("x", "y"), (0, 1), (0, 1))
+    data = dataclasses.replace(make_federation([3, 4]), archetypes=kinds)
+    assert json.loads(json.dumps(describe_data(data))) == describe_data(data)
 
 
 def test_resume_on_other_data_is_refused(make_federation):

@@ -1,5 +1,6 @@
 """Runs real workers: results of one and of two, and what happens when they die or are interrupted."""
 
+import logging.handlers
 import os
 import pathlib
 import signal
@@ -196,3 +197,15 @@ def test_importing_the_runtime_imports_no_tensorflow():
     )
     ended = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert ended.stdout == "[]\n"
+
+
+def test_notices_of_deprecation_are_switched_off_and_other_warnings_are_not(tmp_path, capsys):
+    with quiet_tensorflow(str(tmp_path / "tensorflow.log")):
+        pass
+    handler = logging.handlers.BufferingHandler(10)
+    logger = logging.getLogger("tensorflow")
+    logger.addHandler(handler)
+    logger.warning("From x.py:1: f (from g) is deprecated and will be removed in a future version.")
+    logger.warning("something else")
+    logger.removeHandler(handler)
+    assert [record.getMessage() for record in handler.buffer] == ["something else"]

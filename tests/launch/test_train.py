@@ -79,6 +79,43 @@ def test_run_says_what_it_does_and_leaves_its_folder(finished_run):
     ]
 
 
+def test_archetypes_and_augmentation_are_written_down(tmp_path):
+    flags = ("--partition=hierarchical", "--augment=crop_flip", "--rounds=2", "--fedavg_epochs=1")
+    code, out, err = train(tmp_path, "--algo=fedavg", *flags, f"--run_dir={tmp_path / 'run'}")
+    assert code == 0, err
+    assert "30 of 10 archetypes, hierarchical partition, 100 to 100 examples each" in out
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert config["flags"]["augment"] == "crop_flip"
+    described = config["data"]["archetypes"]
+    assert described["meta_archetypes"] == [0] * 5 + [1] * 5 and described["of_clients"][-1] == 9
+    with open(tmp_path / "run" / "clients.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["archetype"] for row in rows[13:17]] == ["4", "4", "5", "5"]
+    assert [row["meta_archetype"] for row in rows[13:17]] == ["0", "0", "1", "1"]
+    assert [row["archetype_name"] for row in rows[:4]] == ["0", "0", "0", "1"]
+
+
+def test_fedcd_writes_its_models_events_and_columns(tmp_path):
+    run_dir = tmp_path / "run"
+    arguments = ("--algo=fedcd", "--smoke", "--fedcd_compression_bits=8", f"--run_dir={run_dir}")
+    code, _, err = train(tmp_path, *arguments)
+    assert code == 0, err
+    with open(run_dir / "metrics.csv", newline="") as file:
+        first, second = csv.DictReader(file)
+    assert (first["live_models"], first["active_models"]) == ("2", "20"), "cloned after the first round"
+    assert first["client_accuracy_change"] == "" and 0 <= float(second["client_accuracy_change"]) <= 1
+    accuracies = [float(second[f"archetype_{number}_accuracy"]) for number in range(10)]
+    assert np.mean(accuracies) == pytest.approx(float(second["client_test_accuracy"]), abs=1e-5)
+    own = json.loads((run_dir / "summary.json").read_text())["fedcd"]
+    assert {path.name for path in (run_dir / "models").iterdir()} == set(own["models"])
+    with open(run_dir / "clients.csv", newline="") as file:
+        assert {row["model"] for row in csv.DictReader(file)} <= set(own["models"])
+    with open(run_dir / "events.csv", newline="") as file:
+        events = list(csv.DictReader(file))
+    assert sum(row["what"] == "prefers" for row in events) == 2 * 10
+    assert sum(row["what"] == "cloned" for row in events) == 10
+
+
 def test_finished_run_is_evaluated_to_the_same_numbers(finished_run, capsys):
     run_dir, _ = finished_run
     run = evaluate.read_finished_run(str(run_dir))
@@ -142,9 +179,12 @@ def find_worker(process):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("algo", ["fedavg", "fedsikd"])
+@pytest.mark.parametrize("algo", ["fedavg", "fedsikd", "async_periodic", "fed_async", "buffered", "fedcd"])
 def test_run_stopped_and_killed_and_resumed_has_the_bytes_of_a_straight_one(tmp_path, algo):
-    arguments = (f"--algo={algo}", "--num_clients=4", "--seed=1", "--rounds=8")
+    own = ["--num_clients=4"]
+    if algo == "fedcd":
+        own = ["--clients_per_archetype=1", "--fedcd_cohort_size=5", "--fedcd_milestones=2,5"]
+    arguments = (f"--algo={algo}", *own, "--seed=1", "--rounds=8")
     straight, broken = tmp_path / "straight", tmp_path / "broken"
     assert train(tmp_path, *arguments, f"--run_dir={straight}")[0] == 0
     process = start_train(tmp_path, *arguments, f"--run_dir={broken}")
@@ -157,7 +197,10 @@ def test_run_stopped_and_killed_and_resumed_has_the_bytes_of_a_straight_one(tmp_
     process.kill()  # in the midst of round 5
     process.wait(60)
     assert train(tmp_path, "--resume", f"--run_dir={broken}")[0] == 0
-    assert (broken / "metrics.csv").read_bytes() == (straight / "metrics.csv").read_bytes()
+    written = [name for name in ("metrics.csv", "events.csv") if (straight / name).exists()]
+    assert len(written) == (1 if algo in ("fedavg", "fedsikd") else 2)
+    for name in written:
+        assert (broken / name).read_bytes() == (straight / name).read_bytes()
 
 
 @pytest.mark.slow

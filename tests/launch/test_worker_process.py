@@ -132,3 +132,22 @@ def test_death_is_described_in_one_line_with_the_log_of_this_worker_only(tmp_pat
 def test_threads_follow_the_cores(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
     assert default_threads() == Threads(intra_op=1, inter_op=2, concurrent_calls=4)
+
+
+def wait_for_environment(pid):
+    """The variables of a process that has just begun; while it becomes another program, there are none to be seen."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        environment = psutil.Process(pid).environ()
+        if environment:
+            return environment
+        time.sleep(0.05)
+    raise AssertionError("the process shows no environment")
+
+
+@pytest.mark.parametrize(("keeps_memory", "threshold"), [(False, str(2**20)), (True, str(2**30))])
+def test_a_worker_keeps_freed_memory_if_it_is_told_to(tmp_path, keeps_memory, threshold):
+    with run_worker(str(tmp_path / "worker.log"), Threads(1, 2, 4), keeps_memory) as worker:
+        environment = wait_for_environment(worker.process.pid)
+    assert environment["MALLOC_TRIM_THRESHOLD_"] == threshold
+    assert environment["MALLOC_ARENA_MAX"] == "2"

@@ -1,0 +1,56 @@
+"""Columns of metrics.csv about the clients of archetypes (FedCD, Figures 1, 2, 4, 5 and 7). Imports no TensorFlow."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from datasets.federated_data import Archetypes
+
+CHANGE = "client_accuracy_change"
+MIXED = "mixed_models"
+
+
+def name_accuracy(archetype: int) -> str:
+    """The column of an archetype's accuracy."""
+    return f"archetype_{archetype}_accuracy"
+
+
+def name_archetype_metrics(archetypes: Archetypes | None) -> tuple[str, ...]:
+    """The columns: the change, the mixed models, then the accuracy of each archetype; none without archetypes."""
+    if archetypes is None:
+        return ()
+    return (CHANGE, MIXED, *(name_accuracy(number) for number in range(len(archetypes.names))))
+
+
+def compute_archetype_metrics(
+    archetypes: Archetypes, models: Sequence[str], accuracy: np.ndarray, previous: np.ndarray | None
+) -> dict[str, float | None]:
+    """The mean size of the change of the clients' accuracies, and their mean over the clients of each archetype.
+
+    Between them, how many models are mixed: used by clients of more than one meta-archetype.
+
+    Args:
+      archetypes: which client is of which.
+      models: the name of each client's model.
+      accuracy: of each client on its own test split, NaN without one, shape (clients,).
+      previous: the same of the round before; None, and so is the change, if it was not evaluated.
+    """
+    of_clients = np.array(archetypes.of_clients)
+    change = None if previous is None else _mean(np.abs(accuracy - previous))
+    means = [_mean(accuracy[of_clients == number]) for number in range(len(archetypes.names))]
+    values = [change, count_mixed(archetypes, models), *means]
+    return dict(zip(name_archetype_metrics(archetypes), values, strict=True))
+
+
+def count_mixed(archetypes: Archetypes, models: Sequence[str]) -> int:
+    """How many models have clients of more than one meta-archetype."""
+    users: dict[str, set[int]] = {}
+    for name, archetype in zip(models, archetypes.of_clients, strict=True):
+        users.setdefault(name, set()).add(archetypes.meta_archetypes[archetype])
+    return sum(len(meta_archetypes) > 1 for meta_archetypes in users.values())
+
+
+def _mean(values: np.ndarray) -> float:
+    """Mean over the values that are not NaN; NaN without any."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if known.size else float("nan")
