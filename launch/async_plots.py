@@ -69,10 +69,13 @@ def draw_timeline(events: Sequence[dict[str, str]], title: str, path: pathlib.Pa
 
 
 def compute_ages(events: Sequence[dict[str, str]]) -> np.ndarray:
-    """Of every update received, how many versions were handed out after the one it was trained from, int64."""
+    """Of every update received, how many versions came after the one it was trained from, int64.
+
+    A round makes a version at least, whether or not anybody was ready to get it.
+    """
     ages, newest = [], 0
     for event in events:
-        version = int(event["model"])
+        version, newest = int(event["model"]), max(newest, int(event["round"]))
         if event["what"] == "received":
             ages.append(max(newest - version, 0))
         newest = max(newest, version)

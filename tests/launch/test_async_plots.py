@@ -35,6 +35,13 @@ def test_trainings_and_ages(tmp_path):
     assert compute_ages(events).tolist() == [0, 1]
 
 
+def test_age_counts_periods_with_nobody_ready(tmp_path):
+    log = EventLog(tmp_path / "events.csv")
+    log.append(1, EVENTS[:2])
+    log.append(3, [(3.0, 0, "received", 1), (3.0, 0, "start", 4)])
+    assert compute_ages(read_events(tmp_path / "events.csv")).tolist() == [2]
+
+
 def test_pictures_are_drawn(tmp_path):
     write(tmp_path / "events.csv")
     written = draw_events(tmp_path / "events.csv", "a run", tmp_path / "plots")
