@@ -151,7 +151,10 @@ def tabulate_table_2(results: Results, ceilings: Mapping[str, Measured]) -> Tabl
 
 
 def tabulate_targets(results: Results, ceilings: Mapping[str, Measured]) -> Table:
-    """At each level: the gap from FedAvg to the ceiling, how much of it AMFL-P closes, its lead over Fine-Tuning."""
+    """At each level: the gap from FedAvg to the ceiling, how much of it AMFL-P closes, its lead over Fine-Tuning.
+
+    The aims are those of TABLE_1_LEVEL alone.
+    """
     rows = []
     for level in LEVELS:
         tuned = {algo: results["tuned"].get(make_cell(algo, level)) for algo in NAMES}
@@ -164,6 +167,7 @@ def tabulate_targets(results: Results, ceilings: Mapping[str, Measured]) -> Tabl
         lead = accuracy[AMFL_P] - accuracy[FINE_TUNING]
         is_met = gap >= LEAST_CEILING_GAP and share >= LEAST_SHARE_OF_GAP and lead >= -MOST_BEHIND
         verdict = "reached" if is_met else "not reached"
+        verdict = verdict if level == TABLE_1_LEVEL else "none set"
         rows.append([level, f"{gap:.2f}", f"{share:.0%}", f"{lead:+.2f}", verdict])
     aims = f">= {LEAST_CEILING_GAP:g}", f">= {LEAST_SHARE_OF_GAP:.0%}", f">= {-MOST_BEHIND:g}"
     columns = [

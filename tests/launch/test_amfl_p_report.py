@@ -1,5 +1,7 @@
 """The tables of AMFL-P, from made-up runs whose means can be worked out by hand."""
 
+import dataclasses
+
 import pytest
 
 from launch.amfl_p_claims import ACCURACY, LAST_ROUND, ROUNDS, STEPS, make_cell
@@ -83,6 +85,22 @@ def test_the_gap_to_the_ceiling_is_in_points(runs):
     low, medium, high = rows_of(build_amfl_p_report(runs, CEILINGS), "targets")
     assert list(medium.values()) == ["medium", "22.00", "91%", "+0.00", "reached"]
     assert list(low.values())[1] == list(high.values())[1] == "not run"
+
+
+def test_aims_are_set_at_medium_heterogeneity_alone(runs):
+    """A level of the same accuracies has the same numbers, and no verdict."""
+    harder = [
+        dataclasses.replace(
+            run,
+            experiment=run.experiment.replace("medium", "high"),
+            flags={**run.flags, "building_heterogeneity": "high"},
+        )
+        for run in runs
+        if run.flags["building_heterogeneity"] == "medium"
+    ]
+    ceilings = {**CEILINGS, "high": CEILINGS["medium"]}
+    _, medium, high = rows_of(build_amfl_p_report([*runs, *harder], ceilings), "targets")
+    assert list(high.values())[1:] == [*list(medium.values())[1:-1], "none set"]
 
 
 @pytest.mark.parametrize(("ceilings", "gap"), [({"medium": [0.69]}, "9.00"), ({"medium": [1.2]}, "60.00")])
