@@ -12,7 +12,7 @@ from datasets.federated_data import ClientShard, DeviceProfiles, FederatedData, 
 NUM_CLASSES = 3
 INPUT_SHAPE = (4,)
 
-# The same commit passes or fails alike each time, on a busy machine too; HYPOTHESIS_PROFILE=search draws other examples.
+# The same commit passes or fails alike each time, on a busy machine too; HYPOTHESIS_PROFILE=search draws others.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("search", deadline=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
