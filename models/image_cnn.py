@@ -14,6 +14,8 @@ up: 28, 14, 7, 4, 2 for MNIST and 8, 4, 2, 1, 1 for digits, so that 2 * 2 * 64 =
 
 import tensorflow as tf
 
+from models.precision import choose_dtype
+
 _STUDENT_FILTERS = (32, 16, 16, 64)
 _TEACHER_FILTERS = (32, 64, 64, 64)
 
@@ -30,13 +32,17 @@ def build_image_teacher(input_shape: tuple[int, int, int], num_classes: int, act
 
 def _build_image_cnn(input_shape, num_classes, activation, filters) -> tf.keras.Sequential:
     layers = tf.keras.layers
+    options = {"strides": 2, "padding": "same", "activation": activation}
+    convolutions = []
+    side = input_shape[1]
+    for i, number in enumerate(filters, start=1):
+        dtype = choose_dtype(side, stride=2)
+        convolutions.append(layers.Conv2D(number, 3, **options, dtype=dtype, name=f"convolution_{i}"))
+        side = -(-side // 2)
     return tf.keras.Sequential(
         [
             tf.keras.Input(input_shape),
-            *(
-                layers.Conv2D(width, 3, strides=2, padding="same", activation=activation, name=f"convolution_{i}")
-                for i, width in enumerate(filters, start=1)
-            ),
+            *convolutions,
             layers.Flatten(name="flatten"),
             layers.Dense(
                 num_classes, dtype="float32", name="logits"

@@ -2,6 +2,10 @@
 
 Keras's policy is set while the model is being built and put back afterwards, since it is global to the process. There
 is no loss scaling, which float16 would need: bfloat16 has the exponents of float32.
+
+One convolution is left in float32: that of an input narrower than its stride. The bfloat16 gradient of such a kernel by
+TensorFlow 2.14's oneDNN (found on a CPU with AVX-512) has in it whatever lay in memory, up to 1e37 or NaN, where the
+kernel's columns meet nothing but padding; heights, and widths of at least the stride, are not concerned.
 """
 
 import contextlib
@@ -9,6 +13,9 @@ from collections.abc import Callable, Iterator
 
 import tensorflow as tf
 
+from models.model_names import ModelError
+
+_CONVOLUTIONS = (tf.keras.layers.Conv1D, tf.keras.layers.Conv2D)
 _POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 
 
@@ -18,9 +25,29 @@ def build_in_precision(build: Callable[[], tf.keras.Model], precision: str) -> t
     Args:
       build: takes nothing, returns a built Keras model.
       precision: "float32" or "bfloat16".
+
+    Raises:
+      ModelError: if a layer computes in bfloat16 that `choose_dtype` would have left in float32.
     """
     with _use_policy(_POLICIES[precision]):
-        return build()
+        model = build()
+    for layer in getattr(model, "layers", ()):
+        if isinstance(layer, _CONVOLUTIONS) and layer.compute_dtype == "bfloat16":
+            width, stride = layer.input_shape[-2], layer.strides[-1]
+            if choose_dtype(width, stride):
+                problem = f"{layer.name} has a stride of {stride} on a width of {width}"
+                raise ModelError(f'{problem}, whose bfloat16 gradient is undefined; give this layer dtype="float32"')
+    return model
+
+
+def choose_dtype(width: int, stride: int) -> str | None:
+    """What a convolution has to compute in: "float32", or None for what the policy says.
+
+    Args:
+      width: of its input, in pixels or steps.
+      stride: along the width.
+    """
+    return "float32" if width is not None and width < stride else None
 
 
 @contextlib.contextmanager

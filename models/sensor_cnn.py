@@ -17,6 +17,7 @@ The dense layer of 128 outweighs the rest, so the printed student is hardly smal
 
 import tensorflow as tf
 
+from models.precision import choose_dtype
 from models.stateless_dropout import StatelessDropout
 
 _STUDENT_FILTERS = 64
@@ -35,15 +36,18 @@ def build_sensor_teacher(input_shape: tuple[int, int], num_classes: int):
 
 def _build_sensor_cnn(input_shape, num_classes, first_filters) -> tf.keras.Sequential:
     layers = tf.keras.layers
+    steps, _ = input_shape
+    options = {"strides": (1, 2), "padding": "same"}
+    first_dtype, second_dtype = choose_dtype(steps, stride=2), choose_dtype(-(-steps // 2), stride=2)
     return tf.keras.Sequential(
         [
             tf.keras.Input(input_shape),
             layers.Reshape((1, *input_shape), name="rows"),
-            layers.Conv2D(first_filters, (1, 3), strides=(1, 2), padding="same", name="convolution_1"),
+            layers.Conv2D(first_filters, (1, 3), **options, dtype=first_dtype, name="convolution_1"),
             layers.LeakyReLU(0.2, name="leaky_relu"),
             layers.MaxPooling2D((1, 2), strides=1, padding="same", name="pooling"),
             StatelessDropout(0.25, name="dropout"),
-            layers.Conv2D(256, (1, 3), strides=(1, 2), padding="same", name="convolution_2"),
+            layers.Conv2D(256, (1, 3), **options, dtype=second_dtype, name="convolution_2"),
             layers.Flatten(name="flatten"),
             layers.Dense(128, activation="relu", name="hidden"),
             layers.Dense(

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from models.catalog import build_model_spec
 from models.model_names import MODEL_NAMES, ModelError
-from models.precision import build_in_precision
+from models.precision import build_in_precision, choose_dtype
 from models.saved_models import load_weights, save_model
 
 SHAPES = {"image": (8, 8, 1), "sensor": (15, 3), "perceptron": (20,)}
@@ -26,7 +26,9 @@ def test_layers_compute_in_bfloat16_and_keep_float32_weights_and_logits(name):
     spec = build_spec(name)
     model = spec.build()
     *hidden, logits = model.layers
-    assert {layer.compute_dtype for layer in hidden} == {"bfloat16"} and logits.compute_dtype == "float32"
+    narrow = {"convolution_4"} if name in ("image_student", "image_teacher") else set()  # see models.precision
+    assert {layer.name for layer in hidden if layer.compute_dtype != "bfloat16"} == narrow
+    assert logits.compute_dtype == "float32"
     assert {weight.dtype for weight in model.weights} == {tf.float32}
     assert model.outputs[0].dtype == tf.float32
     assert (spec.precision, spec.teacher.precision) == ("bfloat16", "bfloat16")
@@ -95,6 +97,10 @@ def build_float32(input_shape, num_classes):
     layers = tf.keras.layers
     logits = layers.Dense(num_classes, dtype="float32")
     return tf.keras.Sequential([tf.keras.Input(input_shape), layers.Dense(8), logits])
+def build_narrow(input_shape, num_classes):
+    layers = tf.keras.layers
+    body = [layers.Reshape((10, 2)), layers.Conv1D(4, 3, 12, "same", name="long"), layers.Flatten()]
+    return tf.keras.Sequential([tf.keras.Input(input_shape), *body, layers.Dense(num_classes, dtype="float32")])
 """
 
 
@@ -106,6 +112,19 @@ def test_an_own_model_must_give_its_logits_in_float32(tmp_path, monkeypatch):
     with pytest.raises(ModelError, match=r'logits of dtype float32, got bfloat16; give the last layer dtype="float32"'):
         build_model_spec("own_precision:build", (20,), "float32", 4, precision="bfloat16")
     assert build_model_spec("own_precision:build", (20,), "float32", 4).precision == "float32"
+
+
+def test_an_own_model_must_not_stride_over_its_input_in_bfloat16(tmp_path, monkeypatch):
+    (tmp_path / "own_stride.py").write_text(OWN_MODELS)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModelError, match=r"long has a stride of 12 on a width of 10, .* give this layer dtype="):
+        build_model_spec("own_stride:build_narrow", (20,), "float32", 4, precision="bfloat16")
+    assert build_model_spec("own_stride:build_narrow", (20,), "float32", 4).precision == "float32"
+
+
+def test_only_what_is_narrower_than_the_stride_stays_in_float32():
+    assert choose_dtype(1, stride=2) == choose_dtype(2, stride=3) == "float32"
+    assert choose_dtype(1, stride=1) is choose_dtype(2, stride=2) is choose_dtype(None, stride=2) is None
 
 
 @pytest.mark.parametrize(
