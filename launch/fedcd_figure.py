@@ -113,16 +113,11 @@ def _finish(ax: "Axes") -> None:
 
 
 def _draw_experiment(axes: Sequence["Axes"], partition: str, by_algo: Mapping[str, Sequence[RunRecord]]) -> None:
-    """FedCD by archetype, FedAvg by archetype with FedCD dotted, and the change of both."""
+    """FedCD by archetype, FedAvg by archetype, and the change of both."""
     last = COMPARED_ROUNDS[partition]
     for ax, algo, figure in zip(axes, (FEDCD, FEDAVG), FIGURES[partition], strict=False):
         _draw_archetypes(ax, partition, by_algo[algo], last)
         ax.set(title=f"{figure}: {NAMES[algo]}, {partition}", ylabel="accuracy by archetype", ylim=(0, 1))
-    if by_algo[FEDAVG]:
-        for i, style in enumerate(style_archetypes(META[partition]) if by_algo[FEDCD] else ()):
-            rounds, mean, _ = compute_curve(by_algo[FEDCD][:1], name_accuracy(i), last)
-            axes[1].plot(rounds, mean, color=style["color"], linestyle=":", linewidth=0.9)
-        axes[1].set_title(f"{FIGURES[partition][1]}: FedAvg and FedCD (dotted), {partition}")
     for i, (algo, runs) in enumerate(by_algo.items()):
         if runs:
             _draw_band(axes[2], compute_curve(runs, CHANGE, max(last, LONG)), NAMES[algo], i)
