@@ -92,7 +92,8 @@ def draw_models(
         axes = figure.subplots(1, len(MODEL_SERIES))
         for ax, (heading, series) in zip(axes, MODEL_SERIES.items(), strict=True):
             for i, (column, label) in enumerate(series.items()):
-                _plot_known(ax, metrics["round"], metrics[column], label=label, color=COLORS[i], linestyle=LINES[i])
+                if column in metrics:
+                    _plot_known(ax, metrics["round"], metrics[column], label=label, color=COLORS[i], linestyle=LINES[i])
             for milestone in milestones:
                 ax.axvline(milestone, color="#999999", linestyle=":", linewidth=1, zorder=0.5)
             ax.set(xlabel="round", title=heading)
@@ -174,7 +175,7 @@ def _list_runs(values: np.ndarray) -> list[tuple[int, int, int]]:
 
 def draw_archetype_run(
     run_dir: pathlib.Path,
-    archetypes: Mapping[str, Any],
+    archetypes: Mapping[str, Any] | None,
     flags: Mapping[str, Any],
     metrics: Mapping[str, np.ndarray],
     title: str,
@@ -182,12 +183,12 @@ def draw_archetype_run(
     """Draws what a run's `metrics.csv` has by archetype and, if it is FedCD's, what became of its models."""
     plots = run_dir / "plots"
     written = []
-    if {CHANGE, name_accuracy(0)} <= metrics.keys():
+    if archetypes and {CHANGE, name_accuracy(0)} <= metrics.keys():
         written.append(draw_archetypes(metrics, archetypes, title, plots / "archetypes.png"))
-    if {"live_models", "active_models", MIXED} <= metrics.keys():
+    if {"live_models", "active_models"} <= metrics.keys():
         milestones = [int(text) for text in flags["fedcd_milestones"].split(",") if text.strip()]
         written.append(draw_models(metrics, milestones, title, plots / "models.png"))
-        if (run_dir / "events.csv").exists():
+        if archetypes and (run_dir / "events.csv").exists():
             preferences = read_preferences(run_dir / "events.csv")
             written.append(draw_preferences(preferences, archetypes, title, plots / "preferences.png"))
     return written

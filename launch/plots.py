@@ -99,10 +99,10 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
             written.append(plots / "partition.png")
             counts = np.array(data["label_counts"])
             draw_partition(counts, data["class_names"], names, written[-1], describe_split(flags, data.get("dataset")))
-    if data.get("archetypes"):
+    if data.get("archetypes") or "live_models" in metrics:
         from launch.fedcd_plots import draw_archetype_run
 
-        written += draw_archetype_run(run_dir, data["archetypes"], flags, metrics, title)
+        written += draw_archetype_run(run_dir, data.get("archetypes"), flags, metrics, title)
     if (run_dir / "events.csv").exists():
         from launch.async_plots import draw_events
 

@@ -16,18 +16,16 @@ class CompressionConfig:
     bits: int = setting(
         UNCOMPRESSED_BITS,
         f"Bits of a weight that travels, {MIN_BITS} to {MAX_BITS}; {UNCOMPRESSED_BITS}: no compression.",
-        minimum=MIN_BITS,
-        maximum=UNCOMPRESSED_BITS,
     )
     rounding: str = setting("nearest", "Rounding to the levels; stochastic is right on average.", choices=ROUNDINGS)
 
     def __post_init__(self):
         check(self)
-        if self.is_active and self.bits > MAX_BITS:
+        if self.is_active and not MIN_BITS <= self.bits <= MAX_BITS:
             expected = f"{MIN_BITS} to {MAX_BITS}, or {UNCOMPRESSED_BITS} for no compression"
             raise ConfigError("bits", self.bits, expected)
 
     @property
     def is_active(self) -> bool:
         """Whether anything is rounded."""
-        return self.bits < UNCOMPRESSED_BITS
+        return self.bits != UNCOMPRESSED_BITS

@@ -79,7 +79,8 @@ MISTAKES = {
     "--algo=fedcd --fedcd_milestones=9,5": "--fedcd_milestones=9,5: expected rounds in ascending order with commas",
     "--algo=fedcd --rounds=29": "--fedcd_milestones=5,15,25,30: expected rounds up to the last one, --rounds=29",
     "--algo=fedcd --fedcd_compression_bits=17": "=17: expected 2 to 16, or 32 for no compression",
-    "--algo=fedcd --fedcd_compression_bits=1": "--fedcd_compression_bits=1: expected an integer at least 2",
+    "--algo=fedcd --fedcd_compression_bits=1": "=1: expected 2 to 16, or 32 for no compression",
+    "--algo=fedcd --fedcd_compression_bits=33": "=33: expected 2 to 16, or 32 for no compression",
     "--algo=fedcd --fedcd_compression_rounding=nearest": "does nothing with --fedcd_compression_bits=32",
 }
 

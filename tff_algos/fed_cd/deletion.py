@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from tff_algos.fed_cd.scores import compute_score_deviations
+from tff_algos.fed_cd.config import FedCDConfig
+from tff_algos.fed_cd.scores import compute_score_deviations, normalize
 
 
 def rank_models(scores: np.ndarray, is_active: np.ndarray) -> np.ndarray:
@@ -42,3 +43,19 @@ def find_low_second(scores: np.ndarray, is_active: np.ndarray, low_score: float)
     """
     has_two = is_active.sum(axis=1, keepdims=True) == 2
     return has_two & is_active & (rank_models(scores, is_active) == 1) & (scores <= low_score)
+
+
+def delete_on_devices(
+    scores: np.ndarray, is_active: np.ndarray, round_num: int, config: FedCDConfig
+) -> tuple[np.ndarray, np.ndarray]:
+    """What is left of each client's models after both rules: (scores, is_active)."""
+
+    def settle(scores, is_active):
+        return normalize(scores, is_active) if config.normalize_after_deletion else np.where(is_active, scores, 0.0)
+
+    is_active = is_active & ~find_underperforming(scores, is_active, config.protected_models)
+    scores = settle(scores, is_active)
+    if round_num >= config.late_round:
+        is_active = is_active & ~find_low_second(scores, is_active, config.late_score)
+        scores = settle(scores, is_active)
+    return scores, is_active

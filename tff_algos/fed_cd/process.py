@@ -26,7 +26,8 @@ Limit cases: without milestones, noise and compression it is FedAvg with equal w
 Deviations from the paper, and what it leaves open:
 - Eq. (1) is printed with a denominator over models, with which no model would keep its scale: here it is the
   score-weighted mean over devices. (Algorithm 1 reads as a plain mean: `weighting="equal"`.) If all scores sent for a
-  model are 0, it is the plain mean; a model that nobody reports stays. An update that is not finite is left out.
+  model are 0, it is the plain mean; a model that nobody reports stays. An update that is not finite is left out, and
+  with it those sent with a score of 0, if no other was sent with one above.
 - A device has a model or not, whatever the score: a mask, since the first clone's score is 1 - 1 = 0, and all
   accuracies can be 0 in the first rounds, which gives equal scores (as does an empty validation split).
 - Eq. (2) has fewer terms when the model is younger; a clone inherits no evaluations.
@@ -36,7 +37,9 @@ Deviations from the paper, and what it leaves open:
   Algorithm 1 does not (`normalize_after_deletion`); the bound of the late rule, 0.3, supposes it.
 - A parent and its clone are trained with different seeds (the slot is part of them), or next to nothing would part
   them. A clone is no device's best model before it was evaluated: the clone of its worst has the highest score.
-- Compression is uniform quantization; BatchNorm's statistics travel at 32 bits.
+- Compression is uniform quantization; BatchNorm's statistics travel at 32 bits. Devices score what they got, rounded;
+  the models that are tested, saved and exported are the server's, in float32. (On CIFAR-10 they had 62.5 % where those
+  rounded to 8 bits had 62.6 and to 4 bits 61.8 %.)
 - All devices evaluate in every round, so all get the models: these bytes count, and those of the first model in the
   first round. What a device says about deletions does not.
 """
@@ -58,7 +61,7 @@ from tff_algos.compression import compress_models, compute_sent_bytes, find_comp
 from tff_algos.config_fields import ConfigError
 from tff_algos.fed_cd.cloning import clone_models, clone_scores
 from tff_algos.fed_cd.config import FedCDConfig
-from tff_algos.fed_cd.deletion import find_low_second, find_underperforming
+from tff_algos.fed_cd.deletion import delete_on_devices
 from tff_algos.fed_cd.scores import (
     NOT_EVALUATED,
     add_noise,
@@ -89,7 +92,8 @@ class ServerState(NamedTuple):
     Attributes:
       round_num: rounds done, int32.
       virtual_time_s: since the start, float64.
-      models: stacked along axis 0, a row a slot; zeros in slots without a model.
+      models: stacked along axis 0, a row a slot; zeros in slots without a model, but for the ranges that
+        `--qat_start_round` puts there.
       scores: c of each client and slot, 0 for models that it does not have, float64, shape (clients, capacity).
       history: see `scores.record_evaluation`.
       is_active: which models each client has, bool, shape (clients, capacity).
@@ -121,6 +125,18 @@ def find_preferred(state: ServerState) -> np.ndarray:
 def find_live(state: ServerState) -> np.ndarray:
     """Slots whose model some client has, ascending."""
     return np.flatnonzero(state.is_active.any(axis=0))
+
+
+def delete_models(state: ServerState, config: FedCDConfig) -> ServerState:
+    """Step 4, on the devices and on the server; `state.round_num` is the round that is being done."""
+    scores, is_active = delete_on_devices(state.scores, state.is_active, int(state.round_num), config)
+    is_live = is_active.any(axis=0)
+    models = tuple(
+        np.where(is_live.reshape(-1, *[1] * (array.ndim - 1)), array, np.zeros((), array.dtype))
+        for array in state.models
+    )
+    history = forget(state.history, is_active)
+    return state._replace(models=models, scores=scores, history=history, is_active=is_active)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -201,27 +217,6 @@ class _FedCD:
         accuracy = compute_mean_accuracy(history, np.array([client.num_validation for client in members]))
         return state._replace(history=history, scores=normalize(accuracy, state.is_active))
 
-    def delete(self, state: ServerState) -> ServerState:
-        """Step 4; `state.round_num` is the round that is being done."""
-        config = self.config
-        scores, is_active = state.scores, state.is_active
-        is_active = is_active & ~find_underperforming(scores, is_active, config.protected_models)
-        scores = self.settle(scores, is_active)
-        if state.round_num >= config.late_round:
-            is_active = is_active & ~find_low_second(scores, is_active, config.late_score)
-            scores = self.settle(scores, is_active)
-        is_live = is_active.any(axis=0)
-        models = tuple(
-            np.where(is_live.reshape(-1, *[1] * (array.ndim - 1)), array, np.zeros((), array.dtype))
-            for array in state.models
-        )
-        history = forget(state.history, is_active)
-        return state._replace(models=models, scores=scores, history=history, is_active=is_active)
-
-    def settle(self, scores: np.ndarray, is_active: np.ndarray) -> np.ndarray:
-        """Scores after a deletion."""
-        return normalize(scores, is_active) if self.config.normalize_after_deletion else np.where(is_active, scores, 0)
-
     def clone(self, state: ServerState, received: Weights) -> ServerState:
         """Step 5; `state.round_num` is the round that is being done."""
         num_slots = self.config.count_slots(int(state.round_num))
@@ -248,7 +243,7 @@ class _FedCD:
             models=models,
             was_active=state.is_active,
         )
-        new_state = self.delete(self.score(new_state, received))
+        new_state = delete_models(self.score(new_state, received), self.config)
         if round_num in self.config.milestone_rounds:
             new_state = self.clone(new_state, received)
         bytes_up = int(state.is_active[cohort].sum()) * (self.model_bytes + SCORE_BYTES)

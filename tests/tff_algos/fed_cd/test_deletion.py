@@ -6,7 +6,8 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tff_algos.fed_cd.deletion import find_low_second, find_underperforming, rank_models
+from tff_algos.fed_cd.config import FedCDConfig
+from tff_algos.fed_cd.deletion import delete_on_devices, find_low_second, find_underperforming, rank_models
 
 
 def find(function, scores, argument, is_active=None):
@@ -66,6 +67,28 @@ def test_the_late_rule_leaves_the_last_model_even_if_its_score_is_low():
 def test_ranks_by_score_then_slot():
     scores = np.array([[0.2, 0.5, 0.2, 0.0, 0.1]])
     assert rank_models(scores, np.array([[True, True, True, False, True]])).tolist() == [[1, 0, 2, 4, 3]]
+
+
+@pytest.mark.parametrize(
+    ("scores", "round_num", "settings", "left"),
+    [
+        ([0.7, 0.3, 0.0], 19, {}, [0.7, 0.3, 0]),  # the late rule begins with round 20
+        ([0.7, 0.3, 0.0], 20, {}, [1, 0, 0]),
+        ([0.7, 0.3, 0.0], 19, {"late_round": 19}, [1, 0, 0]),
+        ([0.7, 0.3, 0.0], 20, {"late_score": 0.29}, [0.7, 0.3, 0]),
+        ([0.5, 0.3, 0.2], 1, {}, [0.625, 0.375, 0]),  # Eq. (4) takes the third
+        ([0.5, 0.3, 0.2], 20, {}, [0.625, 0.375, 0]),  # then 0.375 is not low
+        ([0.5, 0.3, 0.2], 1, {"normalize_after_deletion": False}, [0.5, 0.3, 0]),
+        ([0.5, 0.3, 0.2], 20, {"normalize_after_deletion": False}, [0.5, 0, 0]),  # 0.3 is
+        ([0.5, 0.3, 0.2], 1, {"protected_models": 1}, [1, 0, 0]),
+        ([0.5, 0.3, 0.2], 1, {"protected_models": 3}, [0.5, 0.3, 0.2]),
+    ],
+)
+def test_both_rules_in_their_order(scores, round_num, settings, left):
+    scores = np.array([scores])
+    after, is_active = delete_on_devices(scores, scores > 0, round_num, FedCDConfig(**settings))
+    np.testing.assert_allclose(after, [left], atol=1e-12)
+    assert is_active.tolist() == (after > 0).tolist()
 
 
 @hypothesis.given(

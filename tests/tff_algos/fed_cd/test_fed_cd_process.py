@@ -14,7 +14,7 @@ from tff_algos.config_fields import ConfigError
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
 from tff_algos.fed_cd.config import FedCDConfig
-from tff_algos.fed_cd.process import build_fed_cd_process, find_live, find_preferred
+from tff_algos.fed_cd.process import ServerState, build_fed_cd_process, delete_models, find_live, find_preferred
 from tff_algos.local_training_config import LocalTrainingConfig
 from tff_algos.weights import stack_models
 
@@ -155,10 +155,13 @@ def test_slots_are_never_reused_and_capacity_is_never_exceeded(tff_runtime, make
     assert summary["num_models_made"] == 8 and summary["num_models_deleted"] == 8 - len(live)
 
 
-def test_a_model_is_trained_by_the_cohort_members_that_have_it(tff_runtime, make_validated, linear_spec, descend):
+@pytest.mark.parametrize(("weighting", "share"), [("scores", 0.25), ("equal", 0.5)])
+def test_a_model_is_trained_by_the_cohort_members_that_have_it(
+    tff_runtime, make_validated, linear_spec, descend, weighting, share
+):
     """Slot 0 on devices 0 and 1 with scores 0.2 and 0.6, slot 1 on devices 1 and 2 with scores 0: Eq. (1)."""
     data = make_validated([6, 9, 12])
-    config = FedCDConfig(STEP, cohort_size=3, milestones="8", score_noise=0.0)
+    config = FedCDConfig(STEP, cohort_size=3, milestones="8", score_noise=0.0, weighting=weighting)
     process = build_fed_cd_process(linear_spec, data, config, seed=3)
     models = [
         tuple(rng.normal(size=s).astype(np.float32) for s in ((4, 3), (3,)))
@@ -174,7 +177,7 @@ def test_a_model_is_trained_by_the_cohort_members_that_have_it(tff_runtime, make
         for model in models
     ]
     new_state, (metrics,) = run(process, 1, state)
-    first = [0.25 * a + 0.75 * b for a, b in zip(trained[0][0], trained[0][1], strict=True)]
+    first = [share * a + (1 - share) * b for a, b in zip(trained[0][0], trained[0][1], strict=True)]
     second = [0.5 * a + 0.5 * b for a, b in zip(trained[1][1], trained[1][2], strict=True)]
     assert_close(new_state.models, stack_models([tuple(first), tuple(second)]), 1e-5)
     assert metrics["bytes_up"] == 4 * 64
@@ -218,6 +221,48 @@ def test_groups_of_contrary_labels_get_models_of_their_own(tff_runtime, make_val
     events = process.get_events(run(process, 2)[0])
     assert {row[2] for row in events} == {"cloned", "prefers"}
     assert [row[1:] for row in events if row[2] == "cloned"] == [(client, "cloned", 1) for client in range(6)]
+
+
+def make_state(scores, is_active, round_num=1):
+    """The state of a server whose model in slot m is m + 1."""
+    scores, is_active = np.array(scores, np.float64), np.array(is_active, bool)
+    num_clients, capacity = scores.shape
+    return ServerState(
+        round_num=np.int32(round_num),
+        virtual_time_s=np.float64(0),
+        models=(np.arange(1, capacity + 1, dtype=np.float32), np.ones((capacity, 2), np.float32)),
+        scores=scores,
+        history=np.where(is_active[..., np.newaxis], np.full((num_clients, capacity, 3), 7), -1),
+        is_active=is_active,
+        was_active=is_active,
+        parents=np.full(capacity, -1, np.int32),
+        birth_rounds=np.zeros(capacity, np.int32),
+    )
+
+
+def test_the_server_keeps_a_model_as_long_as_one_device_does():
+    """The deviation of 0.5, 0.4, 0.1 is 0.17: the first device deletes slot 2; nobody else has slots 1 and 2."""
+    has = [[True, True, True], [True, False, False]]
+    state = delete_models(make_state([[0.5, 0.4, 0.1], [1.0, 0.0, 0.0]], has), PLAIN)
+    assert state.is_active.tolist() == [[True, True, False], [True, False, False]]
+    np.testing.assert_allclose(state.scores, [[5 / 9, 4 / 9, 0], [1, 0, 0]])
+    assert state.models[0].tolist() == [1, 2, 0] and state.models[1].tolist() == [[1, 1], [1, 1], [0, 0]]
+    assert (state.history[0, :2] == 7).all() and (state.history[0, 2] == -1).all()
+    has[1][2] = True  # the second device has slots 0 and 2, which are its two best
+    state = delete_models(make_state([[0.5, 0.4, 0.1], [0.6, 0.0, 0.4]], has), PLAIN)
+    assert state.is_active[:, 2].tolist() == [False, True] and state.models[0].tolist() == [1, 2, 3]
+
+
+def test_devices_score_what_they_receive(tff_runtime, make_validated, linear_spec):
+    """With steps of nothing the models stay, and each evaluation is of their 2-bit roundings, new in every round."""
+    data = make_validated([40, 40])
+    standing = dataclasses.replace(STEP, learning_rate=1e-30)
+    config = FedCDConfig(standing, CompressionConfig(2, "stochastic"), cohort_size=2, milestones="", score_noise=0.0)
+    process = build_fed_cd_process(linear_spec, data, config, seed=4)
+    state, _ = run(process, 3)
+    assert_close(state.models, process.initialize().models)
+    counts = state.history[:, 0]
+    assert len({tuple(column) for column in counts.T}) == 3, "the model itself would get the same count each time"
 
 
 def test_compression_of_both_roundings_learns(tff_runtime, make_validated, linear_spec):
