@@ -26,9 +26,9 @@ from launch.fedcd_measures import (
     Place,
     choose_longest,
 )
-from launch.fedcd_plots import style_archetypes
+from launch.fedcd_plots import paint_preferences, read_preferences, style_archetypes
 from launch.plots import COLORS, LINES, MARKERS, STYLE, count_rounds, new_figure, save_figure
-from launch.run_records import RunRecord
+from launch.run_records import RunRecord, read_json
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,8 +60,9 @@ def choose_size(by_place: Runs) -> str:
 def draw_fedcd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
     """Draws `fedcd.png`: a row for each experiment, and one for bits, biases and numbers of models.
 
-    Accuracies by archetype are of the first seed, since a mean over seeds would hide their swings; the other curves are
-    means over the seeds, with a band of one deviation either side.
+    Accuracies by archetype and preferences are of the first seed, since a mean over seeds would hide their swings; the
+    other curves are means over the seeds, with a band of one deviation either side. Figures 2 and 5 are of the longest
+    runs. Printed Figures 1b and 4b have FedCD's curves among FedAvg's, which would hide both here.
     """
     import matplotlib
 
@@ -82,12 +83,12 @@ def draw_fedcd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathli
         for ax, column, title in (
             (axes[2, 1], "active_models", "Figure 8: active models on all devices"),
             (axes[2, 2], "score_deviation", "Figure 9: mean deviation of a device's scores"),
-            (axes[2, 3], ACCURACY, "Accuracy by bias"),
         ):
             _draw_variants(ax, by_place, size, biases, column)
             ax.set_title(title)
         for ax in axes.flat:
             _finish(ax)
+        _draw_preferences(axes[2, 3], by_place.get(Place(size, HIERARCHICAL, BASE, FEDCD), ()))
         datasets = {run.dataset for place, members in by_place.items() if place.size == size for run in members}
         named = ", ".join(sorted(datasets)) or "cifar10"
         figure.suptitle(
@@ -119,8 +120,10 @@ def _draw_experiment(axes: Sequence["Axes"], partition: str, by_algo: Mapping[st
         _draw_archetypes(ax, partition, by_algo[algo], last)
         ax.set(title=f"{figure}: {NAMES[algo]}, {partition}", ylabel="accuracy by archetype", ylim=(0, 1))
     for i, (algo, runs) in enumerate(by_algo.items()):
-        if runs:
-            _draw_band(axes[2], compute_curve(runs, CHANGE, max(last, LONG)), NAMES[algo], i)
+        longest = [run for run in runs if len(run.rounds) == max(len(each.rounds) for each in runs)]
+        if longest:
+            label = f"{NAMES[algo]}, {count(longest)}"
+            _draw_band(axes[2], compute_curve(longest, CHANGE, max(last, LONG)), label, i)
     axes[2].set(title=f"{FIGURES[partition][2]}: change of a device's accuracy", ylabel="mean size")
 
 
@@ -145,11 +148,27 @@ def _draw_variants(ax: "Axes", by_place: Runs, size: str, variants: Mapping[str,
             _draw_band(ax, compute_curve(runs, column, COMPARED_ROUNDS[HIERARCHICAL]), label, i)
 
 
+def count(runs: Sequence[RunRecord]) -> str:
+    """How many seeds runs are of, in words."""
+    return f"{len(runs)} seed" if len(runs) == 1 else f"{len(runs)} seeds"
+
+
+def _draw_preferences(ax: "Axes", runs: Sequence[RunRecord]) -> None:
+    """Figure 7, of the first seed; the axes stay as they are without its events."""
+    ax.set_title("Figure 7: which model each device prefers")
+    for run in runs[:1]:
+        archetypes = read_json(run.path / "config.json").get("data", {}).get("archetypes")
+        if archetypes and (run.path / "events.csv").exists():
+            for text in list(ax.texts):
+                text.remove()
+            paint_preferences(ax, read_preferences(run.path / "events.csv"), archetypes)
+
+
 def _draw_models(ax: "Axes", runs: Sequence[RunRecord]) -> None:
     for i, (column, label) in enumerate(MODEL_COLUMNS.items()):
         if runs:
             _draw_band(ax, compute_curve(runs, column, COMPARED_ROUNDS[HIERARCHICAL]), label, i)
-    ax.set(title="Models (beside Figure 7)", ylabel="models")
+    ax.set(title="Models of hierarchical archetypes", ylabel="models")
 
 
 def _draw_shares(ax: "Axes") -> None:

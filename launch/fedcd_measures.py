@@ -153,6 +153,8 @@ def measure(run: RunRecord) -> dict[str, float]:
         "mean_of_last": statistics.fmean(accuracies[-LAST_ROUNDS:]),
         "change": statistics.fmean(changes[CALM_FROM - 1 :]),
         "convergence": find_convergence_of(run) or len(run.rounds) + 1,
+        "level": find_convergence(accuracies, [0.0] * last) or last + 1,
+        "calmest": min(compute_trailing_means(changes[1:])[WINDOW - 1 :]),
     }
     for archetype in range(NUM_ARCHETYPES[place.partition]):
         column = list_percent(run, name_accuracy(archetype), last)

@@ -122,13 +122,30 @@ def read_preferences(path: pathlib.Path) -> np.ndarray:
 def draw_preferences(
     preferences: np.ndarray, archetypes: Mapping[str, Any], title: str, path: pathlib.Path
 ) -> pathlib.Path:
-    """A heat map: which model each client prefers, clients by archetype over rounds.
+    """A heat map: which model each client prefers, clients by archetype over rounds; arguments of `paint_preferences`.
 
     Args:
-      preferences: see `read_preferences`.
-      archetypes: as in the run's `config.json`.
       title: the run.
       path: the PNG file.
+    """
+    import matplotlib
+
+    num_rounds, num_clients = preferences.shape
+    with matplotlib.rc_context(STYLE):
+        figure = new_figure(min(max(7.5, 4 + 0.14 * num_rounds), 14), 1.8 + 0.17 * num_clients)
+        ax = figure.add_subplot()
+        paint_preferences(ax, preferences, archetypes)
+        ax.set_title(f"{title}\nmodel with the highest score")
+        return save_figure(figure, path)
+
+
+def paint_preferences(ax: "Axes", preferences: np.ndarray, archetypes: Mapping[str, Any]) -> None:
+    """Which model each client prefers, on axes.
+
+    Args:
+      ax: the axes.
+      preferences: see `read_preferences`.
+      archetypes: as in the run's `config.json`.
     """
     import matplotlib
     from matplotlib.colors import ListedColormap
@@ -136,34 +153,30 @@ def draw_preferences(
     kinds = np.array(archetypes["of_clients"])
     order = np.argsort(kinds, kind="stable")
     models, indices = np.unique(preferences, return_inverse=True)
-    palette = [*COLORS, *map(tuple, matplotlib.colormaps["tab20"].colors)]
+    palette = [*COLORS, *map(tuple, matplotlib.colormaps["tab20b"].colors)]
     shades = ListedColormap([palette[i % len(palette)] for i in range(len(models))])
     grid = indices.reshape(preferences.shape)[:, order].T
     num_clients, num_rounds = grid.shape
-    with matplotlib.rc_context(STYLE):
-        figure = new_figure(min(max(7.5, 4 + 0.14 * num_rounds), 14), 1.8 + 0.17 * num_clients)
-        ax = figure.add_subplot()
-        extent = (0.5, num_rounds + 0.5, num_clients - 0.5, -0.5)
-        ax.imshow(
-            grid, aspect="auto", interpolation="nearest", cmap=shades, extent=extent, vmin=0, vmax=max(1, shades.N - 1)
-        )
-        for client, row in enumerate(grid):
-            for start, length, index in _list_runs(row):
-                if length >= SHORTEST_NAMED:
-                    ax.text(start + 0.7, client, str(models[index]), va="center", fontsize=6, color="white")
-        ends = np.flatnonzero(np.diff(kinds[order])) + 0.5
-        groups = np.array(archetypes["meta_archetypes"])[kinds[order]]
-        for end in ends:
-            is_wide = groups[int(end - 0.5)] != groups[int(end + 0.5)]
-            ax.axhline(end, color="white", linewidth=3 if is_wide else 1)
-        middles = [np.flatnonzero(kinds[order] == kind).mean() for kind in range(len(archetypes["names"]))]
-        ax.set_yticks(middles, name_archetypes(archetypes["names"]))
-        ax.grid(visible=False)
-        ax.set(xlabel="round", ylabel="clients by archetype", title=f"{title}\nmodel with the highest score")
-        handles = [matplotlib.patches.Patch(color=shades(i)) for i in range(len(models))]
-        ax.legend(handles, [str(model) for model in models], title="model", loc="center left", bbox_to_anchor=(1, 0.5))
-        count_rounds(ax)
-        return save_figure(figure, path)
+    extent = (0.5, num_rounds + 0.5, num_clients - 0.5, -0.5)
+    ax.imshow(
+        grid, aspect="auto", interpolation="nearest", cmap=shades, extent=extent, vmin=0, vmax=max(1, shades.N - 1)
+    )
+    for client, row in enumerate(grid):
+        for start, length, index in _list_runs(row):
+            if length >= SHORTEST_NAMED:
+                ax.text(start + 0.7, client, str(models[index]), va="center", fontsize=6, color="white")
+    ends = np.flatnonzero(np.diff(kinds[order])) + 0.5
+    groups = np.array(archetypes["meta_archetypes"])[kinds[order]]
+    for end in ends:
+        is_wide = groups[int(end - 0.5)] != groups[int(end + 0.5)]
+        ax.axhline(end, color="white", linewidth=3 if is_wide else 1)
+    middles = [np.flatnonzero(kinds[order] == kind).mean() for kind in range(len(archetypes["names"]))]
+    ax.set_yticks(middles, name_archetypes(archetypes["names"]))
+    ax.grid(visible=False)
+    ax.set(xlabel="round", ylabel="clients by archetype")
+    handles = [matplotlib.patches.Patch(color=shades(i)) for i in range(len(models))]
+    ax.legend(handles, [str(model) for model in models], title="model", loc="center left", bbox_to_anchor=(1, 0.5))
+    count_rounds(ax)
 
 
 def _list_runs(values: np.ndarray) -> list[tuple[int, int, int]]:

@@ -1,5 +1,7 @@
 """Keeps the numbers of runs that a report counted, small enough to commit: settings, metrics and summary, no models.
 
+The events of runs by archetype are kept, too (which model a device prefers); those of asynchronous runs are megabytes.
+
 An archive is a folder of run folders like any other for `launch.report`; `launch.sweep` takes its runs as finished.
 """
 
@@ -12,7 +14,7 @@ from launch.run_records import RunRecord, read_json
 
 PLACES = ("run_dir", "data_dir", "shard_dir", "npz", "workers")  # flags that only mean something on one machine
 KEPT_FROM_CONFIG = ("flags", "versions", "git_revision")
-KEPT_FROM_DATA = ("dataset",)  # the one thing that the flags may not say: that it was a subset
+KEPT_FROM_DATA = ("dataset", "archetypes")  # what the flags do not say: that it was a subset, who is of which archetype
 COPIED = ("metrics.csv", "summary.json")
 COPIED_IF_THERE = ("timing.csv", "clients.csv", "export/report.csv")
 
@@ -39,7 +41,8 @@ def archive_runs(runs: Iterable[RunRecord], folder: pathlib.Path) -> list[pathli
         kept |= {"data": data} if data else {}
         kept["flags"] = {name: value for name, value in config["flags"].items() if name not in PLACES}
         write_json(target / "config.json", kept)
-        for name in (*COPIED, *(name for name in COPIED_IF_THERE if (run.path / name).exists())):
+        optional = (*COPIED_IF_THERE, "events.csv") if "archetypes" in data else COPIED_IF_THERE
+        for name in (*COPIED, *(name for name in optional if (run.path / name).exists())):
             (target / name).parent.mkdir(exist_ok=True)
             shutil.copyfile(run.path / name, target / name)
     return archived

@@ -1,13 +1,17 @@
 """The pictures of runs with archetypes: FedCD's and any other's."""
 
+import json
+
 import numpy as np
 import pytest
 from PIL import Image
 
-from launch import fedcd_plots, plots
+from launch import fedcd_figure, fedcd_plots, plots
 from launch.event_log import EventLog
+from launch.fedcd_figure import draw_fedcd_figure
 from launch.fedcd_plots import draw_archetypes, draw_models, draw_preferences, read_preferences, style_archetypes
 from launch.plots import draw_run
+from launch.report import collect_runs
 from launch.run_records import read_columns
 
 FEDCD_CPU = "fedcd_cifar10_hierarchical_cpu"
@@ -25,7 +29,7 @@ def figures(monkeypatch):
         return save(figure, path)
 
     monkeypatch.setitem(plots.STYLE, "savefig.dpi", 50)
-    for module in (plots, fedcd_plots):
+    for module in (plots, fedcd_plots, fedcd_figure):
         monkeypatch.setattr(module, "save_figure", keep)
     return drawn
 
@@ -66,6 +70,30 @@ def test_a_run_of_fedcd_gets_its_pictures(tmp_path, write_archetype_run, figures
     for name in names:
         with Image.open(run_dir / "plots" / name) as image:
             assert len(image.convert("L").getcolors(1 << 16)) > 10  # something is drawn
+
+
+def test_fedcd_on_another_partition_has_a_picture_of_its_models_alone(tmp_path, write_archetype_run, figures):
+    run_dir = write_archetype_run(tmp_path, FEDCD_CPU, [0.2, 0.3, 0.4], **MODELS)
+    config = json.loads((run_dir / "config.json").read_text())
+    del config["data"]["archetypes"]
+    (run_dir / "config.json").write_text(json.dumps(config))
+    metrics = (run_dir / "metrics.csv").read_text().replace("mixed_models", "other")
+    (run_dir / "metrics.csv").write_text(metrics)
+    assert [path.name for path in draw_run(run_dir)][3:] == ["models.png"]
+    assert figures["models.png"].axes[0].get_legend_handles_labels()[1] == ["live", "preferred"]
+
+
+def test_figure_7_is_drawn_of_the_first_seed_if_its_events_are_there(tmp_path, write_archetype_run, figures):
+    run_dir = write_archetype_run(
+        tmp_path, FEDCD_CPU, [0.5] * 45, **{name: column[-1] for name, column in MODELS.items()}
+    )
+    draw_fedcd_figure(collect_runs(tmp_path)[0], tmp_path)
+    assert [text.get_text() for text in figures["fedcd.png"].axes[-1].texts] == ["not run"]
+    write_preferences(run_dir / "events.csv", [[0] * 30] * 5 + [[0] * 15 + [1] * 15] * 40)
+    draw_fedcd_figure(collect_runs(tmp_path)[0], tmp_path)
+    panel = figures["fedcd.png"].axes[-1]
+    assert panel.images[0].get_array().shape == (30, 45) and panel.get_title().startswith("Figure 7")
+    assert [text.get_text() for text in panel.texts[:3]] == ["0", "0", "0"]
 
 
 def test_a_run_of_another_algorithm_has_accuracy_by_archetype_alone(tmp_path, write_archetype_run):

@@ -91,11 +91,19 @@ def test_measures_by_hand(runs_dir):
     fedcd = measure(by_place[Place("cpu", "hierarchical", "", "fedcd")][0])
     expected = {"final": 60, "mean_of_last": 60, "change": 0, "archetype_3": 63, "swing": 0, "live_models": 6}
     # 30 points up in round 10: the five-round mean is 54 in round 13 and 60 in round 14.
-    expected |= {"convergence": 14, "separation": 95, "peak_active_models": 80, "active_models": 40}
+    expected |= {
+        "convergence": 14,
+        "level": 14,
+        "calmest": 0,
+        "separation": 95,
+        "peak_active_models": 80,
+        "active_models": 40,
+    }
     expected |= {"late_active_models": (5 * 80 + 10 * 40) / 15, "score_deviation": 0.02, "max_active_models": 2}
     assert {name: fedcd[name] for name in expected} == pytest.approx(expected)
     fedavg = measure(by_place[Place("cpu", "hierarchical", "", "fedavg")][0])
     expected = {"final": 40, "change": 20, "swing": 20, "late_swing": 20, "convergence": 301, "convergence_150": 151}
+    expected |= {"calmest": 20, "level": 1}
     assert {name: fedavg[name] for name in expected} == pytest.approx(expected)
     assert "live_models" not in fedavg
 
@@ -122,15 +130,25 @@ def test_without_300_rounds_of_fedavg_there_is_no_ratio(runs_dir):
 
 def test_aims_are_judged_over_the_seeds_that_have_all_runs(runs_dir):
     rows = rows_of(build_fedcd_report(collect_runs(runs_dir)[0]), "cpu_aims")
-    assert [row["verdict"] for row in rows] == ["reached"] * 6
+    assert [row["verdict"] for row in rows] == ["reached"] * 8
     assert [row["by seed"] for row in rows] == [
         "+20.00 (seed 0)",
         "+20.00 (seed 0)",
         "-20.00 (seed 0)",
         "95.0 (seed 0), 95.0 (seed 1)",
         "2 (seed 0), 2 (seed 1)",
-        "-1.00 (seed 0)",
+        *["-1.00 (seed 0)"] * 3,
     ]
+
+
+def test_gaps_of_8_bits_that_cancel_out_are_seen(tmp_path, write_archetype_run):
+    """Seed 0 is 4 points above at the end, seed 1 is 3 below; over the last ten rounds 0.4 above and 3 below."""
+    for seed, at_end, before in ((0, 0.54, 0.5), (1, 0.47, 0.47)):
+        write_archetype_run(tmp_path, FEDCD_CPU, [0.5] * 45, seed, **MODELS)
+        write_archetype_run(tmp_path, f"{FEDCD_CPU}_8bits", [before] * 44 + [at_end], seed, **MODELS)
+    rows = rows_of(build_fedcd_report(collect_runs(tmp_path)[0]), "cpu_aims")[-3:]
+    assert [row["mean"] for row in rows] == ["+0.50", "+0.50", "-1.30"]
+    assert [row["verdict"] for row in rows] == ["reached", "not reached", "reached"]
 
 
 def test_aims_that_one_seed_misses_are_not_reached(tmp_path, write_archetype_run):
@@ -142,7 +160,7 @@ def test_aims_that_one_seed_misses_are_not_reached(tmp_path, write_archetype_run
     rows = rows_of(build_fedcd_report(collect_runs(tmp_path)[0]), "cpu_aims")
     assert [row["mean"] for row in rows[:2]] == ["+14.50", "+14.50"]
     assert [row["by seed"] for row in rows[3:5]] == ["80.0 (seed 0), 77.5 (seed 1)", "2 (seed 0), 3 (seed 1)"]
-    assert [row["verdict"] for row in rows] == ["not reached"] * 5 + ["not run"]
+    assert [row["verdict"] for row in rows] == ["not reached"] * 5 + ["not run"] * 3
 
 
 def test_claims_are_decided_with_numbers(runs_dir):
@@ -208,6 +226,9 @@ def test_a_curve_is_the_mean_over_the_seeds_as_far_as_all_go(runs_dir):
 
 def test_the_command_writes_tables_figure_and_an_archive_that_gives_the_same(runs_dir, tmp_path, capsys):
     assert draw_fedcd_figure([], tmp_path / "empty").stat().st_size > 10_000  # without any run the panels say so
+    events = next(run.path for run in collect_runs(runs_dir)[0] if run.experiment == FEDCD_CPU) / "events.csv"
+    rows = [f"1,0,{client},prefers,{client % 2}" for client in range(30)]
+    events.write_text("\n".join(["round,time_s,client,what,model", *rows]))
     printed = []
     for folder in (runs_dir, tmp_path / "archive"):
         arguments = [f"--runs_dir={folder}", f"--output={tmp_path / 'report'}", f"--archive={tmp_path / 'archive'}"]
@@ -218,6 +239,7 @@ def test_the_command_writes_tables_figure_and_an_archive_that_gives_the_same(run
                 if "archive" not in str(run.path):
                     (run.path / "config.json").unlink()
     assert printed[0] == printed[1]
+    assert [path.read_text() for path in (tmp_path / "archive").rglob("events.csv")] == [events.read_text()]
     assert "| ours | 0, 1 | 14, 14 | > 300 | 0.09 | 0.05 |" in printed[0]
     assert "cifar10 subset (20,000 + 5,000 images)" in printed[0]
     assert {path.name for path in (tmp_path / "report").iterdir()} == {
