@@ -90,7 +90,8 @@ class Workload:
       algo: the algorithm that `ours` runs, as `--algo` spells it.
       model: as `--model` spells it.
       num_clients: clients, all of them in every round.
-      num_examples: examples of each client, in the format of MNIST.
+      num_examples: examples that each client trains on, in the format of MNIST.
+      num_validation: examples of each client to validate on, for an algorithm that does so in its rounds.
       batch_size: examples in a mini-batch.
       epochs: passes over a client's examples in a round.
       learning_rate: of Adam.
@@ -105,6 +106,7 @@ class Workload:
     model: str
     num_clients: int
     num_examples: int
+    num_validation: int = 0
     batch_size: int = 64
     epochs: int = 1
     learning_rate: float = 1e-3
@@ -118,9 +120,9 @@ class Workload:
         work = f"{self.epochs} epoch{'s' if self.epochs > 1 else ''}"
         if self.settings:
             work = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in self.settings.items())
-        return (
-            f"{self.name}: {self.num_clients} clients x {self.num_examples} examples, batch {self.batch_size}, {work}"
-        )
+        beside = f" and {self.num_validation} to validate on" if self.num_validation else ""
+        examples = f"{self.num_clients} clients x {self.num_examples} examples{beside}"
+        return f"{self.name}: {examples}, batch {self.batch_size}, {work}"
 
 
 def build_asynchronous_workload(scheduling: str) -> Workload:
@@ -177,6 +179,7 @@ WORKLOADS = {
             "image_student",
             num_clients=10,
             num_examples=1500,
+            num_validation=300,
             settings={"cohort_size": 10, "milestones": "998,999,1000"},
             peers=(OURS, "ours_2_models", "ours_4_models", "ours_8_models"),
         ),
@@ -185,18 +188,20 @@ WORKLOADS = {
 
 
 def build_data(workload: Workload, folder: str) -> FederatedData:
-    """The federation of a workload, all of it for training; its shards are in `folder` after the first call.
+    """The federation of a workload; its shards are in `folder` after the first call.
 
     A pure function of the workload, so every peer can call it for itself.
     """
     generator = np.random.default_rng(workload.seed)
-    num_examples = workload.num_clients * workload.num_examples
+    by_client = workload.num_examples + workload.num_validation
+    num_examples = workload.num_clients * by_client
     x = generator.integers(0, 256, (num_examples, *MNIST_FORMAT.input_shape), np.uint8)
     y = generator.integers(0, len(MNIST_FORMAT.class_names), num_examples, np.int32)
     arrays = make_array_dataset(
         workload.name, (x, y), (x[:1], y[:1]), MNIST_FORMAT.class_names, MNIST_FORMAT.preprocessing
     )
+    fraction = workload.num_validation / by_client
     settings = PartitionSettings(
-        "iid", workload.num_clients, validation_fraction=0.0, test_fraction=0.0, seed=workload.seed
+        "iid", workload.num_clients, validation_fraction=fraction, test_fraction=0.0, seed=workload.seed
     )
     return build_federated_data(arrays, settings, folder)

@@ -1,5 +1,6 @@
 """The peers of the benchmark: their processes, what they leave behind (nothing), and the arithmetic of the raw loop."""
 
+import dataclasses
 import os
 import signal
 import subprocess
@@ -143,6 +144,13 @@ def test_data_are_the_workloads_in_every_process(tmp_path):
     assert [client.path for client in first.clients] == [client.path for client in second.clients]
     x, y = first.read_split(first.clients[2], "train")
     assert (x.shape, x.dtype, y.shape) == ((10, 28, 28, 1), np.uint8, (10,))
+
+
+def test_examples_to_validate_on_come_on_top(tmp_path):
+    workload = dataclasses.replace(TINY, name="validated", num_validation=5)
+    data = build_data(workload, str(tmp_path))
+    assert data.num_train.tolist() == [10] * 3 and [client.num_validation for client in data.clients] == [5] * 3
+    assert "3 clients x 10 examples and 5 to validate on" in workload.describe()
 
 
 def train_with_keras(weights, x, y, seed):
