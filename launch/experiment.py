@@ -217,6 +217,7 @@ class RoundLoop:
         self._config, self._process, self._checkpoints = config, process, checkpoints
         self._evaluate_state, self._worker_memory_bytes = evaluate_state, worker_memory_bytes
         self._evaluation_metrics = (*EVALUATION_METRICS, *further_metrics)
+        self._is_by_archetype = bool(further_metrics)  # then the clients' own test splits are what counts
         last_round = checkpoints.last_round()
         if last_round > config.rounds:
             raise RunFolderError(f"--rounds={config.rounds}: the run has done {last_round}; expected as many or more")
@@ -231,11 +232,12 @@ class RoundLoop:
         try:
             while not self._is_done():
                 # In one statement, so that Ctrl-C cannot come between a state and its number.
-                self._state, self.round_num, accuracy = self._run_round()
+                self._state, self.round_num, evaluation = self._run_round()
                 if self.round_num % self._config.rounds_per_checkpoint == 0:
                     self._checkpoints.save(self._state, self.round_num)
                 after_round()
-                progress.update(self.round_num, accuracy)
+                client_accuracy = evaluation.get("client_test_accuracy") if self._is_by_archetype else None
+                progress.update(self.round_num, evaluation.get("test_accuracy"), client_accuracy)
         finally:
             progress.close()
             if self.round_num:
@@ -248,8 +250,8 @@ class RoundLoop:
         accuracy = self.metrics.column("test_accuracy")[-1] if self.round_num else None
         return self._config.target_accuracy > 0 and accuracy is not None and accuracy >= self._config.target_accuracy
 
-    def _run_round(self) -> tuple[State, int, float | None]:
-        """(state, round, test accuracy if it was evaluated) of the next round."""
+    def _run_round(self) -> tuple[State, int, Mapping[str, float]]:
+        """(state, round, evaluation, empty if there was none) of the next round."""
         round_num = self.round_num + 1
         start_s = time.perf_counter()
         output = self._process.next(self._state)
@@ -269,7 +271,7 @@ class RoundLoop:
                 "worker_memory_bytes": self._worker_memory_bytes(),
             }
         )
-        return output.state, round_num, evaluation.get("test_accuracy")
+        return output.state, round_num, evaluation
 
 
 def build_metrics_row(

@@ -38,11 +38,12 @@ class Progress:
             layout = "{desc} |{bar}| {n_fmt}/{total_fmt}{postfix}"
             self._bar = tqdm(total=rounds, initial=done, desc="round", bar_format=layout, file=sys.stderr)
 
-    def update(self, round_num: int, accuracy: float | None) -> None:
-        """Shows that `round_num` (1-based) is done; `accuracy` is None if it was not evaluated."""
+    def update(self, round_num: int, accuracy: float | None, client_accuracy: float | None = None) -> None:
+        """Shows that `round_num` (1-based) is done; an accuracy that is None is left out."""
         seconds = (time.perf_counter() - self._start_s) / (round_num - self._start_round)
         left = format_duration(seconds * (self._rounds - round_num))
         reached = "" if accuracy is None else f"test accuracy {accuracy:.4f}, "
+        reached += "" if client_accuracy is None else f"clients' own {client_accuracy:.4f}, "
         text = f"{reached}{seconds:.2f} s a round, {left} left"
         if self._bar is None:
             say(f"round {round_num}/{self._rounds}: {text}")

@@ -27,10 +27,12 @@ def test_plain_lines_where_there_is_no_terminal(capsys, clock):
     shown.update(5, 0.5)
     clock[0] += 2
     shown.update(6, None)
+    shown.update(7, 0.25, client_accuracy=0.75)
     shown.close()
     assert capsys.readouterr().out.splitlines() == [
         "round 5/10: test accuracy 0.5000, 6.00 s a round, 30 s left",
         "round 6/10: 4.00 s a round, 16 s left",
+        "round 7/10: test accuracy 0.2500, clients' own 0.7500, 2.67 s a round, 8 s left",
     ]
 
 

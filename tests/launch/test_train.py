@@ -98,10 +98,11 @@ def test_archetypes_and_augmentation_are_written_down(tmp_path):
 def test_fedcd_writes_its_models_events_and_columns(tmp_path):
     run_dir = tmp_path / "run"
     arguments = ("--algo=fedcd", "--smoke", "--fedcd_compression_bits=8", f"--run_dir={run_dir}")
-    code, _, err = train(tmp_path, *arguments)
+    code, out, err = train(tmp_path, *arguments)
     assert code == 0, err
     with open(run_dir / "metrics.csv", newline="") as file:
         first, second = csv.DictReader(file)
+    assert f"clients' own {float(second['client_test_accuracy']):.4f}, " in out
     assert (first["live_models"], first["active_models"]) == ("2", "20"), "cloned after the first round"
     assert first["client_accuracy_change"] == "" and 0 <= float(second["client_accuracy_change"]) <= 1
     accuracies = [float(second[f"archetype_{number}_accuracy"]) for number in range(10)]
