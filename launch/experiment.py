@@ -217,7 +217,9 @@ class RoundLoop:
         self._config, self._process, self._checkpoints = config, process, checkpoints
         self._evaluate_state, self._worker_memory_bytes = evaluate_state, worker_memory_bytes
         self._evaluation_metrics = (*EVALUATION_METRICS, *further_metrics)
-        self._is_by_archetype = bool(further_metrics)  # then the clients' own test splits are what counts
+        self._shows_clients = bool(
+            further_metrics
+        )  # by archetype or personal: then their own test splits are what counts
         last_round = checkpoints.last_round()
         if last_round > config.rounds:
             raise RunFolderError(f"--rounds={config.rounds}: the run has done {last_round}; expected as many or more")
@@ -236,7 +238,7 @@ class RoundLoop:
                 if self.round_num % self._config.rounds_per_checkpoint == 0:
                     self._checkpoints.save(self._state, self.round_num)
                 after_round()
-                client_accuracy = evaluation.get("client_test_accuracy") if self._is_by_archetype else None
+                client_accuracy = evaluation.get("client_test_accuracy") if self._shows_clients else None
                 progress.update(self.round_num, evaluation.get("test_accuracy"), client_accuracy)
         finally:
             progress.close()
