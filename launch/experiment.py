@@ -217,9 +217,7 @@ class RoundLoop:
         self._config, self._process, self._checkpoints = config, process, checkpoints
         self._evaluate_state, self._worker_memory_bytes = evaluate_state, worker_memory_bytes
         self._evaluation_metrics = (*EVALUATION_METRICS, *further_metrics)
-        self._shows_clients = bool(
-            further_metrics
-        )  # by archetype or personal: then their own test splits are what counts
+        self._shows_clients = bool(further_metrics)  # of archetypes or personal: their own test splits count
         last_round = checkpoints.last_round()
         if last_round > config.rounds:
             raise RunFolderError(f"--rounds={config.rounds}: the run has done {last_round}; expected as many or more")
