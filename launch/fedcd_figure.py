@@ -68,7 +68,7 @@ def draw_fedcd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathli
 
     by_place = choose_longest(runs)
     size = choose_size(by_place)
-    with matplotlib.rc_context({**STYLE, "axes.titlesize": 10}):
+    with matplotlib.rc_context({**STYLE, "axes.titlesize": 10, "savefig.dpi": 85}):
         figure = new_figure(19, 12.5)
         axes = figure.subplots(3, COLUMNS)
         for row, partition in zip(axes, (HIERARCHICAL, HYPERGEOMETRIC), strict=False):
@@ -86,9 +86,9 @@ def draw_fedcd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathli
         ):
             _draw_variants(ax, by_place, size, biases, column)
             ax.set_title(title)
+        _draw_preferences(axes[2, 3], by_place.get(Place(size, HIERARCHICAL, BASE, FEDCD), ()))
         for ax in axes.flat:
             _finish(ax)
-        _draw_preferences(axes[2, 3], by_place.get(Place(size, HIERARCHICAL, BASE, FEDCD), ()))
         datasets = {run.dataset for place, members in by_place.items() if place.size == size for run in members}
         named = ", ".join(sorted(datasets)) or "cifar10"
         figure.suptitle(
@@ -99,6 +99,8 @@ def draw_fedcd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathli
 
 
 def _finish(ax: "Axes") -> None:
+    if ax.images:
+        return
     if not ax.lines:
         ax.text(0.5, 0.5, "not run", transform=ax.transAxes, ha="center", va="center", color="#777777")
         ax.set(xticks=[], yticks=[])
@@ -120,9 +122,10 @@ def _draw_experiment(axes: Sequence["Axes"], partition: str, by_algo: Mapping[st
         _draw_archetypes(ax, partition, by_algo[algo], last)
         ax.set(title=f"{figure}: {NAMES[algo]}, {partition}", ylabel="accuracy by archetype", ylim=(0, 1))
     for i, (algo, runs) in enumerate(by_algo.items()):
-        longest = [run for run in runs if len(run.rounds) == max(len(each.rounds) for each in runs)]
+        most = max((len(run.rounds) for run in runs), default=0)
+        longest = [run for run in runs if len(run.rounds) == most]
         if longest:
-            label = f"{NAMES[algo]}, {count(longest)}"
+            label = f"{NAMES[algo]}, {len(longest)} seed{'s' if len(longest) > 1 else ''}"
             _draw_band(axes[2], compute_curve(longest, CHANGE, max(last, LONG)), label, i)
     axes[2].set(title=f"{FIGURES[partition][2]}: change of a device's accuracy", ylabel="mean size")
 
@@ -148,19 +151,12 @@ def _draw_variants(ax: "Axes", by_place: Runs, size: str, variants: Mapping[str,
             _draw_band(ax, compute_curve(runs, column, COMPARED_ROUNDS[HIERARCHICAL]), label, i)
 
 
-def count(runs: Sequence[RunRecord]) -> str:
-    """How many seeds runs are of, in words."""
-    return f"{len(runs)} seed" if len(runs) == 1 else f"{len(runs)} seeds"
-
-
 def _draw_preferences(ax: "Axes", runs: Sequence[RunRecord]) -> None:
-    """Figure 7, of the first seed; the axes stay as they are without its events."""
+    """Figure 7, of the first seed; without its events the axes stay empty."""
     ax.set_title("Figure 7: which model each device prefers")
     for run in runs[:1]:
         archetypes = read_json(run.path / "config.json").get("data", {}).get("archetypes")
         if archetypes and (run.path / "events.csv").exists():
-            for text in list(ax.texts):
-                text.remove()
             paint_preferences(ax, read_preferences(run.path / "events.csv"), archetypes)
 
 

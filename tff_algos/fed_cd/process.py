@@ -38,8 +38,7 @@ Deviations from the paper, and what it leaves open:
 - A parent and its clone are trained with different seeds (the slot is part of them), or next to nothing would part
   them. A clone is no device's best model before it was evaluated: the clone of its worst has the highest score.
 - Compression is uniform quantization; BatchNorm's statistics travel at 32 bits. Devices score what they got, rounded;
-  the models that are tested, saved and exported are the server's, in float32. (On CIFAR-10 they had 62.5 % where those
-  rounded to 8 bits had 62.6 and to 4 bits 61.8 %.)
+  the models that are tested, saved and exported are the server's, in float32.
 - All devices evaluate in every round, so all get the models: these bytes count, and those of the first model in the
   first round. What a device says about deletions does not.
 """
