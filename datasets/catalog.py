@@ -52,7 +52,8 @@ def load_arrays(name: str, options: DatasetOptions = DatasetOptions()) -> "Array
     Raises:
       DatasetError: one line that says what is missing or wrong and how to mend it.
     """
-    from datasets import arrays, building, cifar10, digits, har, mnist, npz, occupancy
+    from datasets import arrays, cifar10, digits, har, mnist, npz, occupancy
+    from datasets.building import readings as building
 
     if name == "digits":
         return digits.load_digits_arrays(options.seed)

@@ -24,8 +24,9 @@ from packaging.requirements import Requirement
 from datasets.catalog import DATASET_NAMES, locate
 from datasets.shards import clean_shard_dir, default_shard_dir
 from launch.command_line import format_command_help, parse_command, run_main
-from launch.flags import FlagError
-from launch.runtime import READY_TIMEOUT_S, WorkerError, check_address, quiet_tensorflow, run_tff
+from launch.runtimes.runtime import READY_TIMEOUT_S, WorkerError, quiet_tensorflow, run_tff
+from launch.settings.flags import FlagError
+from launch.settings.worker_addresses import check_address
 
 PROGRAM = "python -m launch.doctor"
 DISTRIBUTION = "federated-suite"

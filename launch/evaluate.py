@@ -17,13 +17,13 @@ from absl import flags as absl_flags
 from datasets.arrays import DatasetError
 from datasets.npz import read_npz_file
 from launch.command_line import format_command_help, parse_command, run_main
-from launch.finished_run import FinishedRun, choose_models, read_finished_run
-from launch.flags import FlagError
-from launch.run_folder import format_cell, write_json, write_table
-from launch.runtime import quiet_tensorflow
+from launch.runs.run_folder import format_cell, write_json, write_table
+from launch.runtimes.runtime import quiet_tensorflow
+from launch.settings.flags import FlagError
+from launch.training.finished_run import FinishedRun, choose_models, read_finished_run
 
 if TYPE_CHECKING:
-    from launch.evaluation import Evaluation
+    from launch.training.evaluation import Evaluation
 
 USAGE = "python -m launch.evaluate --run_dir=<folder> [--npz=<file>] [--model_name=<name>] [--data_dir=<folder>]"
 COLUMNS = ("model", "test_set", "examples", "accuracy", "loss")
@@ -105,7 +105,7 @@ def evaluate_run(run: FinishedRun, names: Sequence[str], npz: str) -> list[Evalu
     examples = read_npz_examples(npz, run.data) if npz else None
     federation = None if npz else run.load_data()
     with quiet_tensorflow(str(run.path / "worker.log")):
-        from launch.evaluation import build_evaluator
+        from launch.training.evaluation import build_evaluator
         from models.saved_models import load_weights
 
     spec = run.build_spec()

@@ -11,7 +11,9 @@ from typing import NamedTuple
 from absl import flags as absl_flags
 
 from launch.command_line import format_command_help, parse_command, run_main
-from launch.export_plan import (
+from launch.runtimes.runtime import quiet_tensorflow
+from launch.settings.flags import FlagError
+from launch.tflite.export_plan import (
     ALL_MODELS,
     INTEGER_FORMATS,
     ModelExport,
@@ -19,11 +21,9 @@ from launch.export_plan import (
     open_export_folder,
     plan_exports,
 )
-from launch.export_report import format_summary
-from launch.finished_run import FinishedRun, read_finished_run
-from launch.flags import FlagError
-from launch.personal_models import compute_personal_weights
-from launch.runtime import quiet_tensorflow
+from launch.tflite.export_report import format_summary
+from launch.training.finished_run import FinishedRun, read_finished_run
+from launch.training.personal_models import compute_personal_weights
 from models.model_names import EXPORT_FORMATS, EXPORT_IO
 
 USAGE = "python -m launch.export --run_dir=<folder> [--model=<name>] [--formats=<format,...>] [--flag=value ...]"
@@ -115,7 +115,7 @@ def export_run(run: FinishedRun, exports: Sequence[ModelExport], request: Reques
     data = run.load_data()
     personal_weights = compute_personal_weights(run, data, [export.name for export in exports if export.is_personal])
     with open_export_folder(run) as folder, quiet_tensorflow(str(run.path / "worker.log")):
-        from launch.export_models import ExportJob, export_models
+        from launch.tflite.export_models import ExportJob, export_models
 
         job = ExportJob(
             run, data, request.io, request.representative_client, request.representative_examples,

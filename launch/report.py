@@ -11,12 +11,12 @@ from typing import NamedTuple
 from absl import flags as absl_flags
 
 from launch.command_line import describe_os_error, format_command_help, parse_command, run_main
-from launch.flags import FlagError
-from launch.paper_reports import REPORTS
-from launch.report_tables import Report, choose_runs
-from launch.run_archive import archive_runs
-from launch.run_folder import RunStopped, write_table, write_text
-from launch.run_records import RunRecord, read_runs
+from launch.reports.registry import REPORTS
+from launch.reports.report_tables import Report, choose_runs
+from launch.runs.run_archive import archive_runs
+from launch.runs.run_folder import RunStopped, write_table, write_text
+from launch.runs.run_records import RunRecord, read_runs
+from launch.settings.flags import FlagError
 
 PROGRAM = "python -m launch.report"
 

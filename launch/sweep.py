@@ -22,13 +22,13 @@ from collections.abc import Callable, Sequence
 from absl import flags as absl_flags
 
 from launch.command_line import format_command_help, get_stop_code, parse_command, run_main
-from launch.experiment_config import ExperimentConfig, FlagField
-from launch.flags import FlagError, define_flag
-from launch.paper_reports import PAPERS
 from launch.progress import format_duration, say
-from launch.run_folder import RunFolderError, RunStopped
-from launch.run_records import RunRecordError, list_other_settings, read_json, resolve_flagfile
-from tff_algos.config_fields import Setting
+from launch.reports.registry import PAPERS
+from launch.runs.run_folder import RunFolderError, RunStopped
+from launch.runs.run_records import RunRecordError, list_other_settings, read_json, resolve_flagfile
+from launch.settings.flags import FlagError, define_flag
+from launch.settings.run_config import ExperimentConfig, FlagField
+from tff_algos.settings.config_fields import Setting
 
 PROGRAM = "python -m launch.sweep"
 SECONDS_TO_STOP = 60
@@ -159,7 +159,7 @@ def run_task(task: Task) -> int:
     Raises:
       KeyboardInterrupt: the sweep was asked to stop; the child has ended.
     """
-    launcher = pathlib.Path(__file__).with_name("worker_launcher.py")
+    launcher = pathlib.Path(__file__).parent / "runtimes" / "worker_launcher.py"
     command = [sys.executable, "-I", "-S", str(launcher), str(os.getpid()), *build_command(task)]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True) as child:
         try:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from launch.command_line import run_main
-from launch.flags import format_help, parse_config
+from launch.settings.flags import format_help, parse_config
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -17,9 +17,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str]) -> None:
     config = parse_config(arguments)
-    from launch import experiment
+    from launch.training import training_run
 
-    experiment.run_experiment(config)
+    training_run.run_experiment(config)
 
 
 if __name__ == "__main__":

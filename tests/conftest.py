@@ -27,7 +27,7 @@ def pytest_configure():
 @pytest.fixture(scope="session")
 def tff_runtime(tmp_path_factory):
     """A running worker as TFF's default context."""
-    from launch.runtime import run_tff
+    from launch.runtimes.runtime import run_tff
 
     with run_tff(str(tmp_path_factory.mktemp("worker") / "worker.log")) as runtime:
         yield runtime

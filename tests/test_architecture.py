@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from launch.flags import HELP_FLAGS, define_flags
+from launch.settings.flags import HELP_FLAGS, define_flags
 
 ROOT = pathlib.Path(__file__).parents[1]
 PACKAGES = ("datasets", "models", "tff_algos", "launch")
@@ -26,12 +26,35 @@ FORBIDDEN = {
 }
 # What `tff_algos` may know of the other packages: their types, and how the training loop hands dropout its seed.
 KNOWN_TO_ALGORITHMS = {"datasets.federated_data", "models.model_spec", "models.stateless_dropout"}
+# What each room of `tff_algos` may import of the package; the folders of algorithms import any of these.
+STAND_ALONE = {"protocol", "weights", "seeds"}
+ALGORITHM_ROOMS = {
+    **dict.fromkeys(STAND_ALONE, STAND_ALONE),
+    "settings": set(),
+    "simulation": {"settings", *STAND_ALONE},
+    "client": {"settings", "simulation", *STAND_ALONE},
+    "rounds": {"settings", "simulation", "client", *STAND_ALONE},
+}
+# The same for `launch`, whose commands import any of these; no room imports a command.
+LAUNCH_ROOMS = {
+    "progress": set(),
+    "settings": {"progress"},
+    "runtimes": {"progress"},
+    "runs": {"progress", "settings"},
+    "command_line": {"progress", "settings", "runs"},
+    "plots": {"progress", "settings", "runs"},
+    "reports": {"progress", "settings", "runs", "plots"},
+    "training": {"progress", "settings", "runs", "plots", "runtimes", "command_line"},
+    "tflite": {"progress", "settings", "runs", "training"},
+    "benchmarks": {"progress", "settings", "runs", "plots", "runtimes", "training", "tflite", "command_line"},
+}
 AT_MOST_ONE_MODULE = {"tensorflow_model_optimization": "models"}
 MAX_LINES = 400
 MAX_STATEMENTS = 40
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
 COMMANDS = ("train", "sweep", "report", "evaluate", "export", "benchmark", "doctor")
-LIGHT_MODULES = [f"launch/{name}.py" for name in (*COMMANDS, "command_line", "flags", "algorithms", "runtime")]
+LIGHT = ("command_line", "settings/flags", "settings/algorithms", "runtimes/runtime")
+LIGHT_MODULES = [f"launch/{name}.py" for name in (*COMMANDS, *LIGHT)]
 
 
 class Import(NamedTuple):
@@ -86,13 +109,62 @@ def test_imports_keep_to_the_table(name):
         assert ours <= KNOWN_TO_ALGORITHMS
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name.count("/") >= 2 and name.startswith("tff_algos/")])
-def test_an_algorithm_imports_no_other_algorithm(name):
-    algorithm = name.split("/")[1]
-    folders = {path.name for path in (ROOT / "tff_algos").iterdir() if (path / "__init__.py").exists()}
-    parts = [imported.module.split(".") for imported in read_imports(ROOT / name)]
-    used = {part[1] for part in parts if part[0] == "tff_algos" and len(part) > 1}
-    assert used & folders <= {algorithm}
+def name_room(module: str) -> str:
+    """The room of a module of ours: its folder inside the package, or for one that lies in the package, its name."""
+    package, *rest = module.split(".")
+    return rest[0] if rest else package
+
+
+def read_rooms_used(path: pathlib.Path) -> set[str]:
+    """The rooms of its own package that a module imports, lazily too, its own room left out."""
+    module = name_module(path)
+    package = module.split(".")[0]
+    used = {found.module for found in read_imports(path) if found.module.startswith(f"{package}.")}
+    return {name_room(each) for each in used} - {name_room(module)}
+
+
+def name_module(path: pathlib.Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("tff_algos/")])
+def test_rooms_of_the_algorithms_keep_to_the_table(name):
+    """An algorithm's folder imports rooms alone, never another algorithm; a room what the table allows it."""
+    room = name_room(name_module(ROOT / name))
+    assert read_rooms_used(ROOT / name) <= ALGORITHM_ROOMS.get(room, ALGORITHM_ROOMS.keys())
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("launch/")])
+def test_rooms_of_launch_keep_to_the_table(name):
+    room = name_room(name_module(ROOT / name))
+    allowed = LAUNCH_ROOMS.get(room, LAUNCH_ROOMS.keys())  # commands may import all rooms
+    assert read_rooms_used(ROOT / name) <= allowed
+
+
+def test_what_the_algorithms_share_lies_in_rooms():
+    """Beside the rooms and the folders of algorithms, `tff_algos` has the three modules that stand alone."""
+    folder = ROOT / "tff_algos"
+    assert {path.stem for path in folder.glob("*.py")} == {"__init__", *STAND_ALONE}
+    folders = {path.parent.name for path in folder.glob("*/__init__.py")}
+    assert all((folder / name / "process.py").exists() for name in folders - ALGORITHM_ROOMS.keys())
+
+
+def test_simulated_devices_need_no_tensorflow():
+    for path in (ROOT / "tff_algos" / "simulation").glob("*.py"):
+        assert not {found.module.split(".")[0] for found in read_imports(path)} & HEAVY
+
+
+def test_there_are_no_import_circles():
+    """Lazy imports count: a circle of them is a circle of knowledge all the same."""
+    modules = {name_module(path): path for path in MODULES}
+    waiting = {
+        module: {found.module for found in read_imports(path)} & modules.keys() - {module}
+        for module, path in modules.items()
+    }
+    while free := [module for module, imported in waiting.items() if not imported & waiting.keys()]:
+        for module in free:
+            del waiting[module]
+    assert not waiting, f"a circle, or what leads to one: {sorted(waiting)}"
 
 
 @pytest.mark.parametrize("library", AT_MOST_ONE_MODULE)

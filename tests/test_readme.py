@@ -11,9 +11,9 @@ import sys
 import pytest
 
 from launch.command_line import parse_command
-from launch.experiment_config import build_experiment_config, flag_values
-from launch.flags import parse_config
-from launch.run_folder import write_json
+from launch.runs.run_folder import write_json
+from launch.settings.flags import parse_config
+from launch.settings.run_config import build_experiment_config, flag_values
 
 ROOT = pathlib.Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -112,7 +112,7 @@ def test_there_are_commands():
             "export",
             "benchmark",
             "doctor",
-            "building_ceiling",
+            "building_reference",
         )
     }
 

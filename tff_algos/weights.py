@@ -11,7 +11,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from models.model_spec import ModelSpec
-from tff_algos.process import Weights
+from tff_algos.protocol import Weights
 from tff_algos.seeds import derive_seed
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from launch.benchmarks.ours import build_process
 from launch.benchmarks.workloads import Workload
-from launch.runtime import run_tff
+from launch.runtimes.runtime import run_tff
 
 
 @contextlib.contextmanager

@@ -6,13 +6,13 @@ import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from launch.algorithms import ALGORITHMS
 from launch.benchmarks.workloads import Workload, build_data
-from launch.experiment_config import replace_fields
-from launch.runtime import run_tff
+from launch.runtimes.runtime import run_tff
+from launch.settings.algorithms import ALGORITHMS
+from launch.settings.run_config import replace_fields
 
 if TYPE_CHECKING:
-    from tff_algos.process import FederatedProcess
+    from tff_algos.protocol import FederatedProcess
 
 
 @contextlib.contextmanager

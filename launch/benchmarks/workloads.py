@@ -13,7 +13,7 @@ import numpy as np
 from datasets.arrays import MNIST_FORMAT, make_array_dataset
 from datasets.federate import PartitionSettings, build_federated_data
 from datasets.federated_data import FederatedData
-from launch.worker_process import default_threads
+from launch.runtimes.worker_process import default_threads
 
 OURS = "ours"
 OURS_QAT = "ours_qat"

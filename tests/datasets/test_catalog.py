@@ -6,7 +6,7 @@ import pytest
 
 from datasets import catalog
 from datasets.arrays import HAR_FORMATS, OCCUPANCY_FORMATS, DatasetError
-from datasets.building_rooms import SCALES
+from datasets.building.rooms import SCALES
 from datasets.catalog import DatasetOptions
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from launch.experiment_config import build_experiment_config, flag_values
-from launch.run_folder import describe_data, write_json, write_table
-from launch.run_records import EXPERIMENTS, resolve_flagfile
+from launch.runs.run_folder import describe_data, write_json, write_table
+from launch.runs.run_records import EXPERIMENTS, resolve_flagfile
+from launch.settings.run_config import build_experiment_config, flag_values
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def write_finished_run():
     """
 
     def write(run_dir, **flags):
-        from launch.federation import build_spec, load_federated_data
+        from launch.training.federation import build_spec, load_federated_data
         from models.saved_models import save_model
 
         shards = str(run_dir.parent / "shards")

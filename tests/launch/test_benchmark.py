@@ -8,11 +8,11 @@ import sys
 import pytest
 
 from launch import benchmark
-from launch.algorithms import ALGORITHMS
 from launch.benchmarks.peer_process import PeerError
 from launch.benchmarks.workloads import PEERS, WORKLOADS, Workload
-from launch.experiment_config import algorithm_fields
-from launch.flags import FlagError
+from launch.settings.algorithms import ALGORITHMS
+from launch.settings.flags import FlagError
+from launch.settings.run_config import algorithm_fields
 
 NAME = "fed_avg_mnist_student"
 TIMES_S = {"ours": [2.0, 1.0, 1.5], "raw_loop": [1.2, 1.1, 9.0], "stock_tff": [6.0, 12.0, 9.0]}

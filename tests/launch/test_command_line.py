@@ -10,8 +10,8 @@ import pytest
 
 from datasets.arrays import DatasetError
 from launch.command_line import name_flag, run_main
-from launch.flags import FlagError
-from launch.run_folder import RunStopped
+from launch.runs.run_folder import RunStopped
+from launch.settings.flags import FlagError
 
 ROOT = pathlib.Path(__file__).parents[2]
 COMMANDS = ("train", "evaluate", "sweep", "report", "benchmark", "doctor")

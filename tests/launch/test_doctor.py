@@ -11,7 +11,7 @@ import pytest
 
 from datasets.shards import open_or_write_entry
 from launch import doctor
-from launch.runtime import WorkerError
+from launch.runtimes.runtime import WorkerError
 
 
 def test_this_machine_is_well(capsys, tmp_path, monkeypatch):

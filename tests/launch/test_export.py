@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from launch import export
-from launch.exported_file import ExportedFile
-from launch.run_folder import write_json
+from launch.runs.run_folder import write_json
+from launch.tflite.exported_file import ExportedFile
 from models.model_names import EXPORT_FORMATS, ModelError
 
 
 @pytest.fixture(scope="module", autouse=True)
 def short_timing():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("launch.exported_file.TIMED_RUNS", 5)
+        patch.setattr("launch.tflite.exported_file.TIMED_RUNS", 5)
         yield
 
 
@@ -142,7 +142,7 @@ def test_a_teacher_and_a_clients_model_with_integer_inputs(student_run, exported
     ],
 )
 def test_what_stops_in_the_midst_leaves_nothing(student_run, exported, monkeypatch, capfd, error, exit_code, expected):
-    from launch import export_models
+    from launch.tflite import export_models
 
     def convert(spec, weights, export_format, *options):
         if export_format == "int8":

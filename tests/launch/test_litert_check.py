@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from launch import export
-from launch.run_folder import write_table
+from launch.runs.run_folder import write_table
 
 ROOT = pathlib.Path(__file__).parents[2]
 FAKE_PYTHON = """#!/bin/sh
@@ -28,7 +28,7 @@ esac
 @pytest.fixture(scope="module", autouse=True)
 def short_timing():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("launch.exported_file.TIMED_RUNS", 5)
+        patch.setattr("launch.tflite.exported_file.TIMED_RUNS", 5)
         yield
 
 

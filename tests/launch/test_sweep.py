@@ -11,8 +11,8 @@ import time
 import pytest
 
 from launch import sweep
-from launch.flags import FlagError
-from launch.run_folder import RunFolderError
+from launch.runs.run_folder import RunFolderError
+from launch.settings.flags import FlagError
 
 ROOT = pathlib.Path(__file__).parents[2]
 CELL = "fedsikd_mnist_alpha0.1"

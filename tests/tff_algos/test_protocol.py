@@ -1,4 +1,4 @@
-"""Every algorithm meets the protocol of `tff_algos/process.py`: the same checks for each row of the launch table."""
+"""Every algorithm meets the protocol of `tff_algos/protocol.py`: the same checks for each row of the launch table."""
 
 import dataclasses
 import json
@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from launch.algorithms import ALGORITHMS
-from launch.checkpoints import Checkpoints
+from launch.runs.checkpoints import Checkpoints
+from launch.settings.algorithms import ALGORITHMS
 from models.quantization import build_quantized_spec
-from tff_algos.process import COMMON_METRICS
-from tff_algos.quantization_start import start_quantization_later
+from tff_algos.protocol import COMMON_METRICS
+from tff_algos.rounds.quantization_start import start_quantization_later
 from tff_algos.weights import initialize_weights
 
 NUM_ROUNDS = 3  # FL+HC clusters in the second

@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from tff_algos.config_fields import ConfigError, check, group, setting
-from tff_algos.fine_tuning_config import FineTuningConfig
+from tff_algos.settings.config_fields import ConfigError, check, group, setting
+from tff_algos.settings.fine_tuning import FineTuningConfig
 
 
 @dataclasses.dataclass(frozen=True)

@@ -44,7 +44,6 @@ import tensorflow_federated as tff
 
 from datasets.federated_data import ClientShard, FederatedData
 from models.model_spec import ModelSpec
-from tff_algos.aggregation import ClientUpdate, RoundTotals, compute_group_means, sum_by_group, summarize_totals
 from tff_algos.amfl_p.config import AMFLPConfig
 from tff_algos.amfl_p.maml import Batch, build_predict, compute_loss, compute_meta_gradient, compute_reptile_gradient
 from tff_algos.amfl_p.resources import (
@@ -57,16 +56,17 @@ from tff_algos.amfl_p.resources import (
     draw_resources,
 )
 from tff_algos.amfl_p.weighting import compute_unnormalized_weight
-from tff_algos.byte_ledger import compute_model_bytes
-from tff_algos.client_data import read_split
-from tff_algos.cohort import CLIENT_INPUT_TYPE, ClientInput, compute_padded_size, pad_cohort
-from tff_algos.config_fields import ConfigError
-from tff_algos.fine_tuning import FineTune, build_fine_tuning
-from tff_algos.local_training import reject_if_not_finite
-from tff_algos.process import FederatedProcess, RoundOutput, Weights
-from tff_algos.round_metrics import build_common_metrics
+from tff_algos.client.client_data import read_split
+from tff_algos.client.cohort import CLIENT_INPUT_TYPE, ClientInput, compute_padded_size, pad_cohort
+from tff_algos.client.fine_tuning import FineTune, build_fine_tuning
+from tff_algos.client.local_training import reject_if_not_finite
+from tff_algos.protocol import FederatedProcess, RoundOutput, Weights
+from tff_algos.rounds.aggregation import ClientUpdate, RoundTotals, compute_group_means, sum_by_group, summarize_totals
+from tff_algos.rounds.round_metrics import build_common_metrics
 from tff_algos.seeds import derive_generator, derive_seed
-from tff_algos.virtual_clock import compute_client_seconds, compute_synchronous_round_s
+from tff_algos.settings.config_fields import ConfigError
+from tff_algos.simulation.byte_ledger import compute_model_bytes
+from tff_algos.simulation.virtual_clock import compute_client_seconds, compute_synchronous_round_s
 from tff_algos.weights import initialize_weights
 
 SERVER_MOMENTUM = 0.9
@@ -313,7 +313,7 @@ def _to_array(value: tf.Tensor | float) -> np.ndarray:
 def build_amfl_p_process(
     model_spec: ModelSpec, clients: FederatedData, config: AMFLPConfig, seed: int
 ) -> FederatedProcess:
-    """AMFL-P as a process; needs a TFF context (see `launch.runtime`) when it runs.
+    """AMFL-P as a process; needs a TFF context (see `launch.runtimes.runtime`) when it runs.
 
     Args:
       model_spec: the model; of float weights that are all trained (no BatchNorm).

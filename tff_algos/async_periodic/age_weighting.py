@@ -10,7 +10,7 @@ model, and the freshest age is 0.
 
 import numpy as np
 
-from tff_algos.config_fields import ConfigError
+from tff_algos.settings.config_fields import ConfigError
 
 FIRST_INDEX = 1
 WEIGHTINGS = ("equal", "age_aware")

@@ -3,10 +3,10 @@
 import dataclasses
 
 from tff_algos.async_periodic.age_weighting import AVERAGED_DEVICES, WEIGHTINGS
-from tff_algos.config_fields import check, group, setting
-from tff_algos.local_training_config import LocalTrainingConfig
-from tff_algos.scheduling import POLICIES
-from tff_algos.training_times import TrainingTimesConfig
+from tff_algos.settings.config_fields import check, group, setting
+from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.simulation.scheduling import POLICIES
+from tff_algos.simulation.training_times import TrainingTimesConfig
 
 
 def build_default_training() -> LocalTrainingConfig:

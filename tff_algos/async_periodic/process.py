@@ -41,7 +41,6 @@ import numpy as np
 
 from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
-from tff_algos.aggregation import RoundTotals
 from tff_algos.async_periodic.age_weighting import (
     compute_ages,
     compute_weights,
@@ -49,10 +48,23 @@ from tff_algos.async_periodic.age_weighting import (
     record_reception,
 )
 from tff_algos.async_periodic.config import AsyncPeriodicConfig
-from tff_algos.asynchronous_server import build_devices
-from tff_algos.byte_ledger import compute_model_bytes
-from tff_algos.cohort import compute_padded_size
-from tff_algos.event_clock import (
+from tff_algos.client.cohort import compute_padded_size
+from tff_algos.client.local_training import LocalResult
+from tff_algos.protocol import FederatedProcess, RoundOutput, Weights, use_shared_model
+from tff_algos.rounds.aggregation import RoundTotals
+from tff_algos.rounds.asynchronous_server import build_devices
+from tff_algos.rounds.round_metrics import build_common_metrics
+from tff_algos.rounds.versioned_round import (
+    VersionedInput,
+    average_updates,
+    build_versioned_inputs,
+    build_versioned_round,
+    build_versioned_updates,
+    compute_update_norms,
+)
+from tff_algos.seeds import derive_generator
+from tff_algos.simulation.byte_ledger import compute_model_bytes
+from tff_algos.simulation.event_clock import (
     READY,
     ClockState,
     Event,
@@ -68,20 +80,8 @@ from tff_algos.event_clock import (
     take_until,
     unpack_log,
 )
-from tff_algos.local_training import LocalResult
-from tff_algos.process import FederatedProcess, RoundOutput, Weights, use_shared_model
-from tff_algos.round_metrics import build_common_metrics
-from tff_algos.scheduling import SchedulingContext, count_scheduled, get_policy, schedule
-from tff_algos.seeds import derive_generator
-from tff_algos.training_times import SimulatedDevices, compute_longest_training_s, plan_starts
-from tff_algos.versioned_round import (
-    VersionedInput,
-    average_updates,
-    build_versioned_inputs,
-    build_versioned_round,
-    build_versioned_updates,
-    compute_update_norms,
-)
+from tff_algos.simulation.scheduling import SchedulingContext, count_scheduled, get_policy, schedule
+from tff_algos.simulation.training_times import SimulatedDevices, compute_longest_training_s, plan_starts
 from tff_algos.weights import initialize_weights, stack_models, take_model
 
 NORM_BYTES = 4  # what a ready device sends for a policy that looks at updates
@@ -309,7 +309,7 @@ class _AsyncPeriodic:
 def build_async_periodic_process(
     model_spec: ModelSpec, clients: FederatedData, config: AsyncPeriodicConfig, seed: int
 ) -> FederatedProcess:
-    """Asynchronous FL as a process; needs a TFF context (see `launch.runtime`) when it runs.
+    """Asynchronous FL as a process; needs a TFF context (see `launch.runtimes.runtime`) when it runs.
 
     Args:
       model_spec: the model to train.

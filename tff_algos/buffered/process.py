@@ -21,21 +21,21 @@ import numpy as np
 
 from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
-from tff_algos.arrivals import collect_arrivals
-from tff_algos.asynchronous_server import (
+from tff_algos.buffered.config import BufferedConfig
+from tff_algos.client.cohort import compute_padded_size
+from tff_algos.protocol import FederatedProcess, RoundOutput, Weights
+from tff_algos.rounds.asynchronous_server import (
     ServerState,
     advance_server,
     build_asynchronous_process,
     build_devices,
     build_server_metrics,
 )
-from tff_algos.buffered.config import BufferedConfig
-from tff_algos.cohort import compute_padded_size
-from tff_algos.model_versions import add_versions
-from tff_algos.process import FederatedProcess, RoundOutput, Weights
-from tff_algos.staleness import StalenessParameters, compute_mixing_weight
-from tff_algos.training_times import SimulatedDevices
-from tff_algos.versioned_round import VersionedResult, build_versioned_inputs, build_versioned_round
+from tff_algos.rounds.versioned_round import VersionedResult, build_versioned_inputs, build_versioned_round
+from tff_algos.simulation.arrivals import collect_arrivals
+from tff_algos.simulation.model_versions import add_versions
+from tff_algos.simulation.staleness import StalenessParameters, compute_mixing_weight
+from tff_algos.simulation.training_times import SimulatedDevices
 from tff_algos.weights import initialize_weights
 
 
@@ -88,7 +88,7 @@ class _Buffered:
 def build_buffered_process(
     model_spec: ModelSpec, clients: FederatedData, config: BufferedConfig, seed: int
 ) -> FederatedProcess:
-    """FedBuff as a process; needs a TFF context (see `launch.runtime`) when it runs.
+    """FedBuff as a process; needs a TFF context (see `launch.runtimes.runtime`) when it runs.
 
     Args:
       model_spec: the model to train.

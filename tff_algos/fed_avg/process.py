@@ -30,15 +30,15 @@ import numpy as np
 
 from datasets.federated_data import ClientShard, FederatedData
 from models.model_spec import ModelSpec
-from tff_algos.byte_ledger import compute_model_bytes
-from tff_algos.cohort import build_client_inputs, compute_usual_places, pad_cohort, sample_cohort
+from tff_algos.client.cohort import build_client_inputs, compute_usual_places, pad_cohort, sample_cohort
+from tff_algos.client.fine_tuning import build_fine_tuning
+from tff_algos.client.local_training import count_examples_trained
 from tff_algos.fed_avg.config import FedAvgConfig
-from tff_algos.fine_tuning import build_fine_tuning
-from tff_algos.grouped_round import build_grouped_round
-from tff_algos.local_training import count_examples_trained
-from tff_algos.process import FederatedProcess, RoundOutput, Weights, use_shared_model
-from tff_algos.round_metrics import build_common_metrics
-from tff_algos.virtual_clock import compute_client_seconds, compute_synchronous_round_s
+from tff_algos.protocol import FederatedProcess, RoundOutput, Weights, use_shared_model
+from tff_algos.rounds.grouped_round import build_grouped_round
+from tff_algos.rounds.round_metrics import build_common_metrics
+from tff_algos.simulation.byte_ledger import compute_model_bytes
+from tff_algos.simulation.virtual_clock import compute_client_seconds, compute_synchronous_round_s
 from tff_algos.weights import initialize_weights, stack_models, take_model
 
 
@@ -59,7 +59,7 @@ class ServerState(NamedTuple):
 def build_fed_avg_process(
     model_spec: ModelSpec, clients: FederatedData, config: FedAvgConfig, seed: int
 ) -> FederatedProcess:
-    """FedAvg as a process; needs a TFF context (see `launch.runtime`) when it runs.
+    """FedAvg as a process; needs a TFF context (see `launch.runtimes.runtime`) when it runs.
 
     Args:
       model_spec: the model to train.

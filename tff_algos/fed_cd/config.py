@@ -2,9 +2,9 @@
 
 import dataclasses
 
-from tff_algos.compression_config import CompressionConfig
-from tff_algos.config_fields import ConfigError, check, group, setting
-from tff_algos.local_training_config import LocalTrainingConfig
+from tff_algos.settings.compression import CompressionConfig
+from tff_algos.settings.config_fields import ConfigError, check, group, setting
+from tff_algos.settings.local_training import LocalTrainingConfig
 
 MOST_MILESTONES = 10  # 1,024 models
 

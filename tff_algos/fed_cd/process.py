@@ -52,12 +52,10 @@ import psutil
 
 from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
-from tff_algos.aggregation import RoundTotals, add_to_models
-from tff_algos.byte_ledger import compute_model_bytes
-from tff_algos.client_evaluation import build_client_evaluation
-from tff_algos.cohort import ClientInput, pad_cohort, sample_cohort
-from tff_algos.compression import compress_models, compute_sent_bytes, find_compressed
-from tff_algos.config_fields import ConfigError
+from tff_algos.client.client_evaluation import build_client_evaluation
+from tff_algos.client.cohort import ClientInput, pad_cohort, sample_cohort
+from tff_algos.client.compression import compress_models, compute_sent_bytes, find_compressed
+from tff_algos.client.local_training import count_examples_trained
 from tff_algos.fed_cd.cloning import clone_models, clone_scores
 from tff_algos.fed_cd.config import FedCDConfig
 from tff_algos.fed_cd.deletion import delete_on_devices
@@ -72,12 +70,14 @@ from tff_algos.fed_cd.scores import (
     normalize,
     record_evaluation,
 )
-from tff_algos.grouped_round import build_grouped_updates
-from tff_algos.local_training import count_examples_trained
-from tff_algos.process import FederatedProcess, RoundOutput, Weights, use_shared_model
-from tff_algos.round_metrics import build_common_metrics
+from tff_algos.protocol import FederatedProcess, RoundOutput, Weights, use_shared_model
+from tff_algos.rounds.aggregation import RoundTotals, add_to_models
+from tff_algos.rounds.grouped_round import build_grouped_updates
+from tff_algos.rounds.round_metrics import build_common_metrics
 from tff_algos.seeds import derive_generator, derive_seed
-from tff_algos.virtual_clock import compute_client_seconds, compute_synchronous_round_s
+from tff_algos.settings.config_fields import ConfigError
+from tff_algos.simulation.byte_ledger import compute_model_bytes
+from tff_algos.simulation.virtual_clock import compute_client_seconds, compute_synchronous_round_s
 from tff_algos.weights import initialize_weights, take_model
 
 NEVER = -1
@@ -326,7 +326,7 @@ def check_memory(config: FedCDConfig, template_weights: Weights) -> None:
 def build_fed_cd_process(
     model_spec: ModelSpec, clients: FederatedData, config: FedCDConfig, seed: int
 ) -> FederatedProcess:
-    """FedCD as a process; needs a TFF context (see `launch.runtime`) when it runs.
+    """FedCD as a process; needs a TFF context (see `launch.runtimes.runtime`) when it runs.
 
     Args:
       model_spec: the model.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tff_algos.cluster_labels import number_by_first_appearance
+from tff_algos.rounds.cluster_labels import number_by_first_appearance
 
 KMEANS_RESTARTS = 10
 

@@ -43,21 +43,21 @@ import numpy as np
 
 from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
-from tff_algos.byte_ledger import compute_model_bytes
-from tff_algos.cluster_labels import count_clusters
-from tff_algos.cohort import ClientInput, build_client_inputs
-from tff_algos.config_fields import ConfigError
+from tff_algos.client.cohort import ClientInput, build_client_inputs
+from tff_algos.client.local_training import count_examples_trained
 from tff_algos.fed_sikd.clustering import choose_leaders, cluster_at_random, cluster_by_statistics
 from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.fed_sikd.sharing import StatisticsSharing, build_statistics_sharing
 from tff_algos.fed_sikd.statistics import project_to_plane, standardize
 from tff_algos.fed_sikd.student_round import build_student_round
-from tff_algos.grouped_round import build_grouped_round
-from tff_algos.local_training import count_examples_trained
-from tff_algos.local_training_config import LocalTrainingConfig
-from tff_algos.process import FederatedProcess, RoundOutput, Weights, use_shared_model
-from tff_algos.round_metrics import build_common_metrics
-from tff_algos.virtual_clock import compute_client_seconds, compute_synchronous_round_s
+from tff_algos.protocol import FederatedProcess, RoundOutput, Weights, use_shared_model
+from tff_algos.rounds.cluster_labels import count_clusters
+from tff_algos.rounds.grouped_round import build_grouped_round
+from tff_algos.rounds.round_metrics import build_common_metrics
+from tff_algos.settings.config_fields import ConfigError
+from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.simulation.byte_ledger import compute_model_bytes
+from tff_algos.simulation.virtual_clock import compute_client_seconds, compute_synchronous_round_s
 from tff_algos.weights import initialize_weights, stack_models, take_model
 
 INDEX_NAMES = ("silhouette", "calinski_harabasz", "davies_bouldin")
@@ -247,7 +247,7 @@ class _FedSiKD:
 def build_fed_sikd_process(
     model_spec: ModelSpec, clients: FederatedData, config: FedSiKDConfig, seed: int
 ) -> FederatedProcess:
-    """FedSiKD, or RandomCluster, as a process; needs a TFF context (see `launch.runtime`) when it runs.
+    """FedSiKD, or RandomCluster, as a process; needs a TFF context (see `launch.runtimes.runtime`) when it runs.
 
     Args:
       model_spec: the student; its `teacher` is the teacher.

@@ -13,12 +13,12 @@ import tensorflow_federated as tff
 
 from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
-from tff_algos.client_data import read_split
-from tff_algos.config_fields import ConfigError
+from tff_algos.client.client_data import read_split
 from tff_algos.fed_sikd import privacy
 from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.fed_sikd.statistics import compute_moment_sums, compute_statistics, statistics_from_moments
 from tff_algos.seeds import derive_seed
+from tff_algos.settings.config_fields import ConfigError
 
 _BYTES_OF_VALUE = 8  # statistics travel as float64
 

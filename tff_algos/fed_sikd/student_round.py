@@ -7,7 +7,13 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from models.model_spec import ModelSpec
-from tff_algos.aggregation import (
+from tff_algos.client.client_data import read_split
+from tff_algos.client.cohort import CLIENT_INPUT_TYPE
+from tff_algos.client.local_training import cross_entropy_loss, predict_logits, train_locally
+from tff_algos.fed_sikd.config import FedSiKDConfig
+from tff_algos.fed_sikd.distillation import distillation_loss
+from tff_algos.protocol import Weights
+from tff_algos.rounds.aggregation import (
     ClientUpdate,
     GroupTotals,
     RoundTotals,
@@ -16,12 +22,6 @@ from tff_algos.aggregation import (
     sum_by_group,
     summarize_totals,
 )
-from tff_algos.client_data import read_split
-from tff_algos.cohort import CLIENT_INPUT_TYPE
-from tff_algos.fed_sikd.config import FedSiKDConfig
-from tff_algos.fed_sikd.distillation import distillation_loss
-from tff_algos.local_training import cross_entropy_loss, predict_logits, train_locally
-from tff_algos.process import Weights
 from tff_algos.weights import build_stacked_type
 
 

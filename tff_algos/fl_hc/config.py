@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from tff_algos.config_fields import check, group, setting
-from tff_algos.local_training_config import LocalTrainingConfig
+from tff_algos.settings.config_fields import check, group, setting
+from tff_algos.settings.local_training import LocalTrainingConfig
 
 
 @dataclasses.dataclass(frozen=True)

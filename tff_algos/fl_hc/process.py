@@ -32,17 +32,17 @@ import tensorflow_federated as tff
 
 from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
-from tff_algos.byte_ledger import compute_model_bytes
-from tff_algos.client_data import read_split
-from tff_algos.cluster_labels import count_clusters
-from tff_algos.cohort import CLIENT_INPUT_TYPE, ClientInput, build_client_inputs
+from tff_algos.client.client_data import read_split
+from tff_algos.client.cohort import CLIENT_INPUT_TYPE, ClientInput, build_client_inputs
+from tff_algos.client.local_training import count_examples_trained, train_locally
 from tff_algos.fl_hc.clustering import cluster_updates
 from tff_algos.fl_hc.config import FLHCConfig
-from tff_algos.grouped_round import build_grouped_round
-from tff_algos.local_training import count_examples_trained, train_locally
-from tff_algos.process import FederatedProcess, RoundOutput, Weights, use_shared_model
-from tff_algos.round_metrics import build_common_metrics
-from tff_algos.virtual_clock import compute_client_seconds, compute_synchronous_round_s
+from tff_algos.protocol import FederatedProcess, RoundOutput, Weights, use_shared_model
+from tff_algos.rounds.cluster_labels import count_clusters
+from tff_algos.rounds.grouped_round import build_grouped_round
+from tff_algos.rounds.round_metrics import build_common_metrics
+from tff_algos.simulation.byte_ledger import compute_model_bytes
+from tff_algos.simulation.virtual_clock import compute_client_seconds, compute_synchronous_round_s
 from tff_algos.weights import build_stacked_type, initialize_weights, stack_models, take_model
 
 # A call's result must stay well below the 2 GB that a message of the worker can carry.
@@ -175,7 +175,7 @@ class _FLHC:
 def build_fl_hc_process(
     model_spec: ModelSpec, clients: FederatedData, config: FLHCConfig, seed: int
 ) -> FederatedProcess:
-    """FL+HC as a process; needs a TFF context (see `launch.runtime`) when it runs.
+    """FL+HC as a process; needs a TFF context (see `launch.runtimes.runtime`) when it runs.
 
     Args:
       model_spec: the model that every cluster trains.

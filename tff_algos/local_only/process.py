@@ -14,15 +14,15 @@ import tensorflow_federated as tff
 
 from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
-from tff_algos.aggregation import RoundTotals
-from tff_algos.client_data import read_split
-from tff_algos.cohort import CLIENT_INPUT_TYPE, build_client_inputs
+from tff_algos.client.client_data import read_split
+from tff_algos.client.cohort import CLIENT_INPUT_TYPE, build_client_inputs
+from tff_algos.client.local_training import count_examples_trained, train_locally
 from tff_algos.local_only.config import LocalOnlyConfig
-from tff_algos.local_training import count_examples_trained, train_locally
-from tff_algos.local_training_config import LocalTrainingConfig
-from tff_algos.process import FederatedProcess, RoundOutput, Weights, use_shared_model
-from tff_algos.round_metrics import build_common_metrics
-from tff_algos.virtual_clock import compute_client_seconds, compute_synchronous_round_s
+from tff_algos.protocol import FederatedProcess, RoundOutput, Weights, use_shared_model
+from tff_algos.rounds.aggregation import RoundTotals
+from tff_algos.rounds.round_metrics import build_common_metrics
+from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.simulation.virtual_clock import compute_client_seconds, compute_synchronous_round_s
 from tff_algos.weights import initialize_weights, is_float, stack_models, take_model
 
 # Clients of one call, whose models travel with it.
@@ -67,7 +67,7 @@ def build_local_round(model_spec: ModelSpec, training: LocalTrainingConfig, temp
 def build_local_only_process(
     model_spec: ModelSpec, clients: FederatedData, config: LocalOnlyConfig, seed: int
 ) -> FederatedProcess:
-    """Local training as a process; needs a TFF context (see `launch.runtime`) when it runs.
+    """Local training as a process; needs a TFF context (see `launch.runtimes.runtime`) when it runs.
 
     Args:
       model_spec: the model to train.

@@ -9,8 +9,8 @@ import tensorflow as tf
 from models.quantization import build_quantized_spec
 from tff_algos.amfl_p.config import AMFLPConfig
 from tff_algos.amfl_p.process import build_amfl_p_process
-from tff_algos.config_fields import ConfigError
-from tff_algos.fine_tuning_config import FineTuningConfig
+from tff_algos.settings.config_fields import ConfigError
+from tff_algos.settings.fine_tuning import FineTuningConfig
 
 SIZES = [16, 12, 30, 8]
 CONFIG = AMFLPConfig(inner_steps=1, inner_learning_rate=0.1, support_size=4, query_size=4, meta_learning_rate=0.3)

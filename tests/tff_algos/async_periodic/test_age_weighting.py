@@ -11,9 +11,9 @@ from tff_algos.async_periodic.age_weighting import (
     create_start_indices,
     record_reception,
 )
-from tff_algos.config_fields import ConfigError
-from tff_algos.event_clock import create_clock, find_waiting, start_devices, take_until
-from tff_algos.scheduling import SchedulingContext, count_scheduled, schedule
+from tff_algos.settings.config_fields import ConfigError
+from tff_algos.simulation.event_clock import create_clock, find_waiting, start_devices, take_until
+from tff_algos.simulation.scheduling import SchedulingContext, count_scheduled, schedule
 
 NUM_EXAMPLES = np.array([1, 1, 2])
 TRAINING_S = np.array([0.5, 1.5, 2.5])

@@ -5,11 +5,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from tff_algos.arrivals import Arrival, collect_arrivals
 from tff_algos.fed_async.config import FedAsyncConfig
 from tff_algos.fed_async.process import build_fed_async_process, find_wave
-from tff_algos.local_training_config import LocalTrainingConfig
-from tff_algos.training_times import SimulatedDevices
+from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.simulation.arrivals import Arrival, collect_arrivals
+from tff_algos.simulation.training_times import SimulatedDevices
 
 RATE = 0.3
 STEP = LocalTrainingConfig(steps=1, batch_size=100, optimizer="sgd", learning_rate=RATE)  # one batch of all examples

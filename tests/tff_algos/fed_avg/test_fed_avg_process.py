@@ -5,8 +5,8 @@ import pytest
 
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
-from tff_algos.local_training_config import LocalTrainingConfig
-from tff_algos.process import COMMON_METRICS
+from tff_algos.protocol import COMMON_METRICS
+from tff_algos.settings.local_training import LocalTrainingConfig
 
 SGD = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.1, batch_size=4)
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tff_algos.config_fields import ConfigError
 from tff_algos.fed_cd.config import FedCDConfig
+from tff_algos.settings.config_fields import ConfigError
 
 
 def test_milestones_double_the_slots():

@@ -7,15 +7,15 @@ import psutil
 import pytest
 import tensorflow as tf
 
-from launch.runtime import run_tff
-from tff_algos.client_evaluation import build_client_evaluation
-from tff_algos.compression_config import CompressionConfig
-from tff_algos.config_fields import ConfigError
+from launch.runtimes.runtime import run_tff
+from tff_algos.client.client_evaluation import build_client_evaluation
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
 from tff_algos.fed_cd.config import FedCDConfig
 from tff_algos.fed_cd.process import ServerState, build_fed_cd_process, delete_models, find_live, find_preferred
-from tff_algos.local_training_config import LocalTrainingConfig
+from tff_algos.settings.compression import CompressionConfig
+from tff_algos.settings.config_fields import ConfigError
+from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.weights import stack_models
 
 SGD = LocalTrainingConfig(epochs=2, optimizer="sgd", learning_rate=0.1, batch_size=4)

@@ -7,15 +7,15 @@ import pytest
 import tensorflow as tf
 
 from datasets.federated_data import Preprocessing
-from launch.runtime import run_tff
-from tff_algos.config_fields import ConfigError
+from launch.runtimes.runtime import run_tff
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
 from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.fed_sikd.process import build_fed_sikd_process, compute_round_costs
 from tff_algos.fed_sikd.statistics import project_to_plane, standardize
-from tff_algos.local_training_config import LocalTrainingConfig
-from tff_algos.process import COMMON_METRICS
+from tff_algos.protocol import COMMON_METRICS
+from tff_algos.settings.config_fields import ConfigError
+from tff_algos.settings.local_training import LocalTrainingConfig
 
 SGD = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.1, batch_size=4)
 FULL_BATCH = dataclasses.replace(SGD, batch_size=99)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tff_algos.aggregation import GroupTotals
 from tff_algos.fed_sikd.student_round import compute_global_update
+from tff_algos.rounds.aggregation import GroupTotals
 
 
 def make_totals(deltas, weights):

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from launch.runtime import run_tff
+from launch.runtimes.runtime import run_tff
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
 from tff_algos.fl_hc import process as fl_hc_process
 from tff_algos.fl_hc.config import FLHCConfig
 from tff_algos.fl_hc.process import build_fl_hc_process
-from tff_algos.local_training_config import LocalTrainingConfig
+from tff_algos.settings.local_training import LocalTrainingConfig
 
 SGD = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.1, batch_size=4)
 SIZES = [9, 12, 30, 3, 17]

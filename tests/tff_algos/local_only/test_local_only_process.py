@@ -9,7 +9,7 @@ from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
 from tff_algos.local_only.config import LocalOnlyConfig
 from tff_algos.local_only.process import build_local_only_process
-from tff_algos.local_training_config import LocalTrainingConfig
+from tff_algos.settings.local_training import LocalTrainingConfig
 
 TRAINING = LocalTrainingConfig(epochs=1, batch_size=100, optimizer="sgd", learning_rate=0.1)  # one batch: no order
 

@@ -1,0 +1,1 @@
+"""A simulated building whose sensors each see one room."""

@@ -1,0 +1,58 @@
+"""`python -m launch.building_reference` measures what pooled trees reach in the simulated building.
+
+`launch.report --tables=amfl_p` shows it beside the algorithms. Imports no TensorFlow.
+
+Exit codes: 0 done, 1 the file could not be written, 2 the request was wrong, 130 stopped by Ctrl-C.
+"""
+
+import pathlib
+import sys
+from collections.abc import Sequence
+
+from absl import flags as absl_flags
+
+from datasets.building.readings import load_building_arrays
+from datasets.catalog import BUILDING_HETEROGENEITY
+from launch.command_line import format_command_help, parse_command, run_main
+from launch.progress import say
+from launch.reports.amfl_p.pooled_reference import COLUMNS, MOST_SENSORS, compute_pooled_accuracy
+from launch.runs.run_folder import write_table
+from launch.settings.flags import FlagError
+
+PROGRAM = "python -m launch.building_reference"
+
+
+def define_flags() -> absl_flags.FlagValues:
+    """The flags of this command."""
+    values = absl_flags.FlagValues()
+    absl_flags.DEFINE_list("seeds", ["0"], "Seeds of the building and of the trees.", flag_values=values)
+    absl_flags.DEFINE_integer(
+        "num_sensors", 100, "Sensors.", lower_bound=1, upper_bound=MOST_SENSORS, flag_values=values
+    )
+    absl_flags.DEFINE_string("output", "", "CSV file for the accuracies; empty: only print.", flag_values=values)
+    return values
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line `argv` (by default this program's) and returns the exit code."""
+    return run_main(_run, lambda: format_command_help(f"{PROGRAM} [--flag=value ...]", define_flags()), argv)
+
+
+def _run(arguments: Sequence[str]) -> None:
+    values = define_flags()
+    if parse_command(values, arguments):
+        raise FlagError("nothing is expected after --")
+    if not all(seed.isdecimal() for seed in values.seeds) or not values.seeds:
+        raise FlagError(f"--seeds={','.join(values.seeds)}: expected integers from 0 on, such as 0,1,2")
+    rows = []
+    for heterogeneity in BUILDING_HETEROGENEITY:
+        for seed in map(int, values.seeds):
+            accuracy = compute_pooled_accuracy(load_building_arrays(values.num_sensors, heterogeneity, seed), seed)
+            say(f"heterogeneity {heterogeneity}, seed {seed}: accuracy {accuracy:.4f}")
+            rows.append([heterogeneity, str(seed), f"{accuracy:.6f}"])
+    if values.output:
+        write_table(pathlib.Path(values.output), COLUMNS, rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,207 @@
+"""Pictures of a run whose clients are of archetypes: accuracy by archetype, and what FedCD's models become.
+
+Source: figures 1, 2, 4, 5 and 7 to 9 of Kopparapu et al. 2020.
+"""
+
+import csv
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from launch.plots.style import COLORS, LINES, STYLE, count_rounds, new_figure, save_figure
+from launch.runs.archetype_metrics import CHANGE, MIXED, name_accuracy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SHORTEST_NAMED = 4  # rounds: a client that prefers a model for fewer rounds has no number written there
+MODEL_SERIES = {
+    "Models on the server": {"live_models": "live", "preferred_models": "preferred", MIXED: "of both meta-archetypes"},
+    "Active models": {"active_models": "of all devices together"},
+    "Score deviation": {"score_deviation": "mean over the devices"},
+}
+
+
+def style_archetypes(meta_archetypes: Sequence[int]) -> list[dict[str, str]]:
+    """How the line of each archetype is drawn: a colour of its own in its group, a line style for the group."""
+    seen: dict[int, int] = {}
+    styles = []
+    for group in meta_archetypes:
+        place = seen[group] = seen.get(group, -1) + 1
+        styles.append({"color": COLORS[place % len(COLORS)], "linestyle": LINES[group % len(LINES)]})
+    return styles
+
+
+def name_archetypes(names: Sequence[str]) -> list[str]:
+    """Number and name, the name alone where it is the number."""
+    return [name if name == str(i) else f"{i} {name}" for i, name in enumerate(names)]
+
+
+def draw_archetypes(
+    metrics: Mapping[str, np.ndarray], archetypes: Mapping[str, Any], title: str, path: pathlib.Path
+) -> pathlib.Path:
+    """Mean accuracy of each archetype's clients by round, and the mean size of the change of a client's accuracy.
+
+    Args:
+      metrics: the columns of a `metrics.csv`.
+      archetypes: as in the run's `config.json`.
+      title: the run.
+      path: the PNG file.
+    """
+    import matplotlib
+
+    with matplotlib.rc_context(STYLE):
+        figure = new_figure(10.5, 4)
+        accuracy, change = figure.subplots(1, 2, width_ratios=(1.25, 1))
+        styles = style_archetypes(archetypes["meta_archetypes"])
+        for i, (name, style) in enumerate(zip(name_archetypes(archetypes["names"]), styles, strict=True)):
+            _plot_known(accuracy, metrics["round"], metrics[name_accuracy(i)], label=name, linewidth=1.4, **style)
+        accuracy.set(xlabel="round", ylabel="accuracy on the clients' own test splits", title="Mean by archetype")
+        accuracy.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=8)
+        _plot_known(change, metrics["round"], metrics[CHANGE], color=COLORS[0])
+        change.set(xlabel="round", ylabel="mean size over the clients", title="Change from the round before")
+        change.set_ylim(bottom=0)
+        for ax in (accuracy, change):
+            count_rounds(ax)
+        figure.suptitle(title)
+        return save_figure(figure, path)
+
+
+def _plot_known(ax: "Axes", rounds: np.ndarray, values: np.ndarray, **style: Any) -> None:
+    known = np.isfinite(values)
+    ax.plot(rounds[known], values[known], **style)
+
+
+def draw_models(
+    metrics: Mapping[str, np.ndarray], milestones: Sequence[int], title: str, path: pathlib.Path
+) -> pathlib.Path:
+    """How many models there are, how many the devices have, and how far their scores differ, by round.
+
+    Args:
+      metrics: the columns of FedCD's `metrics.csv`.
+      milestones: rounds after which models are cloned, each a dotted line.
+      title: the run.
+      path: the PNG file.
+    """
+    import matplotlib
+
+    with matplotlib.rc_context(STYLE):
+        figure = new_figure(12, 3.8)
+        axes = figure.subplots(1, len(MODEL_SERIES))
+        for ax, (heading, series) in zip(axes, MODEL_SERIES.items(), strict=True):
+            for i, (column, label) in enumerate(series.items()):
+                if column in metrics:
+                    _plot_known(ax, metrics["round"], metrics[column], label=label, color=COLORS[i], linestyle=LINES[i])
+            for milestone in milestones:
+                ax.axvline(milestone, color="#999999", linestyle=":", linewidth=1, zorder=0.5)
+            ax.set(xlabel="round", title=heading)
+            ax.set_ylim(bottom=0)
+            ax.legend()
+            count_rounds(ax)
+        axes[1].set_title(f"Active models (at most {np.nanmax(metrics['max_active_models']):.0f} on a device)")
+        figure.suptitle(f"{title}\ndotted: after these rounds all models are cloned")
+        return save_figure(figure, path)
+
+
+def read_preferences(path: pathlib.Path) -> np.ndarray:
+    """The model that each client prefers after each round, from an `events.csv`; int64, shape (rounds, clients)."""
+    with open(path, newline="", encoding="utf-8") as file:
+        rows = [
+            (int(row["round"]), int(row["client"]), int(row["model"]))
+            for row in csv.DictReader(file)
+            if row["what"] == "prefers"
+        ]
+    rounds, clients, models = np.array(rows, np.int64).reshape(-1, 3).T
+    preferences = np.full((rounds.max(initial=0), 1 + clients.max(initial=-1)), -1)
+    preferences[rounds - 1, clients] = models
+    return preferences
+
+
+def draw_preferences(
+    preferences: np.ndarray, archetypes: Mapping[str, Any], title: str, path: pathlib.Path
+) -> pathlib.Path:
+    """A heat map: which model each client prefers, clients by archetype over rounds; arguments of `paint_preferences`.
+
+    Args:
+      title: the run.
+      path: the PNG file.
+    """
+    import matplotlib
+
+    num_rounds, num_clients = preferences.shape
+    with matplotlib.rc_context(STYLE):
+        figure = new_figure(min(max(7.5, 4 + 0.14 * num_rounds), 14), 1.8 + 0.17 * num_clients)
+        ax = figure.add_subplot()
+        paint_preferences(ax, preferences, archetypes)
+        ax.set_title(f"{title}\nmodel with the highest score")
+        return save_figure(figure, path)
+
+
+def paint_preferences(ax: "Axes", preferences: np.ndarray, archetypes: Mapping[str, Any]) -> None:
+    """Which model each client prefers, on axes.
+
+    Args:
+      ax: the axes.
+      preferences: see `read_preferences`.
+      archetypes: as in the run's `config.json`.
+    """
+    import matplotlib
+    from matplotlib.colors import ListedColormap
+
+    kinds = np.array(archetypes["of_clients"])
+    order = np.argsort(kinds, kind="stable")
+    models, indices = np.unique(preferences, return_inverse=True)
+    palette = [*COLORS, *map(tuple, matplotlib.colormaps["tab20b"].colors)]
+    shades = ListedColormap([palette[i % len(palette)] for i in range(len(models))])
+    grid = indices.reshape(preferences.shape)[:, order].T
+    num_clients, num_rounds = grid.shape
+    extent = (0.5, num_rounds + 0.5, num_clients - 0.5, -0.5)
+    ax.imshow(
+        grid, aspect="auto", interpolation="nearest", cmap=shades, extent=extent, vmin=0, vmax=max(1, shades.N - 1)
+    )
+    for client, row in enumerate(grid):
+        for start, length, index in _list_runs(row):
+            if length >= SHORTEST_NAMED:
+                ax.text(start + 0.7, client, str(models[index]), va="center", fontsize=6, color="white")
+    ends = np.flatnonzero(np.diff(kinds[order])) + 0.5
+    groups = np.array(archetypes["meta_archetypes"])[kinds[order]]
+    for end in ends:
+        is_wide = groups[int(end - 0.5)] != groups[int(end + 0.5)]
+        ax.axhline(end, color="white", linewidth=3 if is_wide else 1)
+    middles = [np.flatnonzero(kinds[order] == kind).mean() for kind in range(len(archetypes["names"]))]
+    ax.set_yticks(middles, name_archetypes(archetypes["names"]))
+    ax.grid(visible=False)
+    ax.set(xlabel="round", ylabel="clients by archetype")
+    handles = [matplotlib.patches.Patch(color=shades(i)) for i in range(len(models))]
+    ax.legend(handles, [str(model) for model in models], title="model", loc="center left", bbox_to_anchor=(1, 0.5))
+    count_rounds(ax)
+
+
+def _list_runs(values: np.ndarray) -> list[tuple[int, int, int]]:
+    """(first position, length, value) of the stretches of equal values."""
+    starts = np.concatenate([[0], np.flatnonzero(np.diff(values)) + 1])
+    lengths = np.diff(np.concatenate([starts, [len(values)]]))
+    return [(int(start), int(length), int(values[start])) for start, length in zip(starts, lengths, strict=True)]
+
+
+def draw_archetype_run(
+    run_dir: pathlib.Path,
+    archetypes: Mapping[str, Any] | None,
+    flags: Mapping[str, Any],
+    metrics: Mapping[str, np.ndarray],
+    title: str,
+) -> list[pathlib.Path]:
+    """Draws what a run's `metrics.csv` has by archetype and, if it is FedCD's, what became of its models."""
+    plots = run_dir / "plots"
+    written = []
+    if archetypes and {CHANGE, name_accuracy(0)} <= metrics.keys():
+        written.append(draw_archetypes(metrics, archetypes, title, plots / "archetypes.png"))
+    if {"live_models", "active_models"} <= metrics.keys():
+        milestones = [int(text) for text in flags["fedcd_milestones"].split(",") if text.strip()]
+        written.append(draw_models(metrics, milestones, title, plots / "models.png"))
+        if archetypes and (run_dir / "events.csv").exists():
+            preferences = read_preferences(run_dir / "events.csv")
+            written.append(draw_preferences(preferences, archetypes, title, plots / "preferences.png"))
+    return written

@@ -1,0 +1,115 @@
+"""Pictures of an asynchronous run from its `events.csv`: what the devices did when, and how old their updates were."""
+
+import csv
+import pathlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from launch.plots.style import COLORS, STYLE, new_figure, save_figure
+
+MOST_DEVICES = 40
+MOST_INTERVALS = 12  # of the mean training time: later ones would be too thin to see
+RECEIVED_AT = ((float, "time_s"), (int, "client"))
+ENDS = {"ready": ("trains, then is ready", COLORS[0]), "dropped": ("trains, then drops out", COLORS[1])}
+
+
+class Training(NamedTuple):
+    """A device trained from `start_s` to `end_s`, which ended with "ready" or "dropped"."""
+
+    client: int
+    start_s: float
+    end_s: float
+    end: str
+
+
+def read_events(path: pathlib.Path) -> list[dict[str, str]]:
+    """The rows of an `events.csv`."""
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def find_trainings(events: Sequence[dict[str, str]]) -> list[Training]:
+    """Every training that has ended, in the order of its end."""
+    started: dict[int, float] = {}
+    trainings = []
+    for event in events:
+        client, time_s = int(event["client"]), float(event["time_s"])
+        if event["what"] == "start":
+            started[client] = time_s
+        elif event["what"] in ENDS:
+            trainings.append(Training(client, started[client], time_s, event["what"]))
+    return trainings
+
+
+def draw_timeline(events: Sequence[dict[str, str]], title: str, path: pathlib.Path) -> pathlib.Path:
+    """A Gantt chart of the first devices over the first stretch of time: training, readiness, updates received."""
+    import matplotlib
+
+    trainings = [training for training in find_trainings(events) if training.client < MOST_DEVICES]
+    until_s = MOST_INTERVALS * float(np.mean([training.end_s - training.start_s for training in trainings]))
+    devices = 1 + max(training.client for training in trainings)
+    with matplotlib.rc_context(STYLE):
+        figure = new_figure(9, 2 + 0.18 * devices)
+        ax = figure.add_subplot()
+        for end, (label, color) in ENDS.items():
+            bars = [each for each in trainings if each.end == end and each.start_s < until_s]
+            widths, starts = [each.end_s - each.start_s for each in bars], [each.start_s for each in bars]
+            rows = [each.client for each in bars]
+            if bars:
+                ax.barh(rows, widths, left=starts, height=0.6, color=color, alpha=0.6, label=label)
+        received = [event for event in events if event["what"] == "received" and int(event["client"]) < MOST_DEVICES]
+        times, clients = ([convert(event[name]) for event in received] for convert, name in RECEIVED_AT)
+        ax.plot(times, clients, "k|", markersize=7, label="update received")
+        ax.set(xlim=(0, until_s), ylim=(devices - 0.5, -0.5), xlabel="virtual time (s)", ylabel="client", title=title)
+        ax.grid(visible=False, axis="y")
+        figure.legend(loc="outside lower center", ncols=3)
+        return save_figure(figure, path)
+
+
+def compute_ages(events: Sequence[dict[str, str]]) -> np.ndarray:
+    """Of every update received, how many versions came after the one it was trained from, int64.
+
+    A round makes a version at least, whether or not anybody was ready to get it.
+    """
+    ages, newest = [], 0
+    for event in events:
+        version, newest = int(event["model"]), max(newest, int(event["round"]))
+        if event["what"] == "received":
+            ages.append(max(newest - version, 0))
+        newest = max(newest, version)
+    return np.array(ages, np.int64)
+
+
+def draw_ages_and_participation(events: Sequence[dict[str, str]], title: str, path: pathlib.Path) -> pathlib.Path:
+    """A histogram of the age of the updates received, and how many the server has of each client, most first."""
+    import matplotlib
+
+    clients = 1 + max(int(event["client"]) for event in events)
+    received = [int(event["client"]) for event in events if event["what"] == "received"]
+    counts = np.bincount(received, minlength=clients)
+    with matplotlib.rc_context(STYLE):
+        figure = new_figure(9, 3.6)
+        left, right = figure.subplots(1, 2)
+        left.bar(*np.unique(compute_ages(events), return_counts=True), color=COLORS[0])
+        left.set(xlabel="age of the update (versions)", ylabel="updates received")
+        right.bar(np.arange(clients), np.sort(counts)[::-1], color=COLORS[2])
+        right.set(xlabel="clients, most often received first", ylabel="updates received")
+        for ax in (left, right):
+            for axis in (ax.xaxis, ax.yaxis):
+                axis.get_major_locator().set_params(integer=True)
+            ax.grid(visible=False, axis="x")
+        figure.suptitle(title)
+        return save_figure(figure, path)
+
+
+def draw_events(path: pathlib.Path, title: str, plots: pathlib.Path) -> list[pathlib.Path]:
+    """Draws what an `events.csv` holds; nothing if no training in it has ended."""
+    events = read_events(path)
+    if not find_trainings(events):
+        return []
+    return [
+        draw_timeline(events, title, plots / "timeline.png"),
+        draw_ages_and_participation(events, title, plots / "participation.png"),
+    ]

@@ -1,0 +1,54 @@
+"""Pictures of a run's personal models: who gains from how many steps."""
+
+import pathlib
+from collections.abc import Mapping
+
+import numpy as np
+
+from launch.plots.style import COLORS, STYLE, new_figure, save_figure
+
+NUM_BINS = 5
+
+
+def compute_bin_means(places: np.ndarray, values: np.ndarray, num_bins: int = NUM_BINS) -> tuple[np.ndarray, ...]:
+    """Means of both over bins of as equal size as can be, in the order of `places`; NaN values are left out.
+
+    Args:
+      places: what the bins are of, shape (n,).
+      values: shape (n,).
+      num_bins: at most so many; fewer if there are fewer values.
+
+    Returns:
+      (mean place, mean value) of each bin.
+    """
+    places, values = np.asarray(places), np.asarray(values)
+    known = np.isfinite(values)
+    order = np.argsort(places[known], kind="stable")
+    bins = [part for part in np.array_split(order, num_bins) if part.size]
+    return tuple(np.array([numbers[known][part].mean() for part in bins]) for numbers in (places, values))
+
+
+def draw_personal(clients: Mapping[str, np.ndarray], title: str, path: pathlib.Path) -> pathlib.Path:
+    """A run's personal models by what each device could afford: accuracy against resources and against steps.
+
+    Args:
+      clients: the columns of a `clients.csv`, `accuracy`, `resource` and `fine_tuning_steps` among them.
+      title: the run.
+      path: the PNG file.
+    """
+    import matplotlib
+
+    with matplotlib.rc_context(STYLE):
+        figure = new_figure(9, 3.6)
+        axes = figure.subplots(1, 2, sharey=True)
+        for ax, column, label in zip(
+            axes, ("resource", "fine_tuning_steps"), ("resources R_i", "fine-tuning steps N_i"), strict=True
+        ):
+            ax.scatter(clients[column], clients["accuracy"], s=16, color=COLORS[5], label="a client")
+            means = compute_bin_means(clients[column], clients["accuracy"])
+            ax.plot(*means, color=COLORS[0], marker="o", label="mean of a fifth of them")
+            ax.set(xlabel=label)
+        axes[0].set(ylabel="accuracy on the client's own test split")
+        axes[0].legend()
+        figure.suptitle(title)
+        return save_figure(figure, path)

@@ -1,0 +1,51 @@
+"""How all figures look: colours, lines, and how a figure is begun and written.
+
+matplotlib is imported inside the functions, without pyplot, so that nothing global is touched and `--help` stays quick.
+Colours are Okabe and Ito's, which colour-blind people can tell apart; series differ in line style or marker as well.
+"""
+
+import pathlib
+from typing import TYPE_CHECKING
+
+from launch.runs.run_folder import replace_whole
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999933")
+LINES = ("-", "--", "-.", ":")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+STYLE = {
+    "font.size": 10,
+    "axes.titlesize": 11,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "lines.linewidth": 1.8,
+    "savefig.dpi": 130,
+}
+
+
+def count_rounds(ax: "Axes") -> None:
+    """Whole numbers on the axis of rounds."""
+    from matplotlib.ticker import MaxNLocator
+
+    ax.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+
+
+def new_figure(width: float, height: float) -> "Figure":
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def save_figure(figure: "Figure", path: pathlib.Path) -> pathlib.Path:
+    """Writes a PNG file atomically."""
+    with replace_whole(path) as temporary:
+        figure.savefig(temporary, format="png")
+    return path

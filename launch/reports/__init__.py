@@ -1,0 +1,1 @@
+"""Runs beside what papers print and claim."""

@@ -1,0 +1,135 @@
+"""The AMFL-P paper's figure and tables as curves, over the runs of a comparison."""
+
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from launch.plots.resource_plots import compute_bin_means
+from launch.plots.style import LINES, MARKERS, STYLE, new_figure, save_figure
+from launch.reports.amfl_p.claims import ACCURACY, AMFL_P, FEDAVG, FINE_TUNING, LEVELS, TABLE_1_LEVEL
+from launch.reports.amfl_p.pooled_reference import read_pooled_accuracies
+from launch.reports.amfl_p.report import ROWS, count_mean_steps
+from launch.reports.report_tables import PRESETS
+from launch.runs.run_records import RunRecord, read_columns
+from launch.settings.algorithms import ALGORITHMS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+PRESET_TITLES = {"printed": "the paper's rates", "tuned": "tuned"}
+STYLES = {
+    algo: {"color": ALGORITHMS[algo].color, "marker": MARKERS[i], "linestyle": LINES[i % len(LINES)], "markersize": 4}
+    for i, algo in enumerate(ROWS)
+}
+
+
+def draw_amfl_p_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
+    """Figure 1 and Table 2 as curves, accuracy against resources and against steps; a row of panels a preset."""
+    import matplotlib
+
+    path = folder / "amfl_p.png"
+    with matplotlib.rc_context(STYLE):
+        figure = new_figure(15, 7)
+        axes = figure.subplots(len(PRESETS), 4, sharey=True)
+        for row, preset in zip(axes, PRESETS, strict=True):
+            chosen = {
+                (algo, level): [
+                    run
+                    for run in runs
+                    if (run.preset, run.flags["algo"], run.flags["building_heterogeneity"]) == (preset, algo, level)
+                ]
+                for algo in ROWS
+                for level in LEVELS
+            }
+            medium = {algo: chosen[algo, TABLE_1_LEVEL] for algo in ROWS}
+            _draw_by_round(row[0], medium)
+            _draw_by_level(row[1], chosen)
+            _draw_by_resource(row[2], medium)
+            _draw_by_steps(row[3], medium)
+            row[0].set_ylabel(f"{PRESET_TITLES[preset]}\naccuracy, clients' own later days")
+        for ax, title in zip(
+            axes[0], ("by round (Figure 1)", "by heterogeneity (Table 2)", "by resources", "by fine-tuning steps"),
+            strict=True,
+        ):  # fmt: skip
+            ax.set_title(title)
+        handles = {
+            label: handle for ax in axes.flat for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
+        }
+        figure.legend(handles.values(), handles, loc="outside lower center", ncols=max(1, len(handles)))
+        figure.suptitle(
+            f"AMFL-P and its baselines on the simulated building ({TABLE_1_LEVEL} heterogeneity but for the second "
+            "column), mean over seeds and one deviation either side"
+        )
+        return save_figure(figure, path)
+
+
+def _plot_band(ax: "Axes", places: Sequence, values: Sequence[Sequence[float]], algo: str) -> None:
+    """A curve of means, `values` being those of each place, with a band of one deviation."""
+    mean = np.array([np.mean(each) for each in values])
+    spread = np.array([np.std(each, ddof=1) if len(each) > 1 else 0.0 for each in values])
+    ax.fill_between(places, mean - spread, mean + spread, color=STYLES[algo]["color"], alpha=0.18, linewidth=0)
+    ax.plot(places, mean, label=ROWS[algo], **STYLES[algo])
+
+
+def _draw_by_round(ax: "Axes", runs: Mapping[str, Sequence[RunRecord]]) -> None:
+    for algo, members in runs.items():
+        by_round: dict[int, list[float]] = {}
+        for run in members:
+            for round_num, metrics in run.rounds.items():
+                if ACCURACY in metrics:
+                    by_round.setdefault(round_num, []).append(metrics[ACCURACY])
+        if by_round:
+            rounds = sorted(by_round)
+            _plot_band(ax, rounds, [by_round[round_num] for round_num in rounds], algo)
+    ax.set_xlabel("round")
+
+
+def _final(run: RunRecord) -> float:
+    return run.rounds[max(run.rounds)].get(ACCURACY, float("nan"))
+
+
+def _draw_by_level(ax: "Axes", chosen: Mapping[tuple[str, str], Sequence[RunRecord]]) -> None:
+    for algo in ROWS:
+        levels = [i for i, level in enumerate(LEVELS) if chosen[algo, level]]
+        if levels:
+            _plot_band(ax, levels, [[_final(run) for run in chosen[algo, LEVELS[i]]] for i in levels], algo)
+    ceilings = read_pooled_accuracies()
+    levels = [i for i, level in enumerate(LEVELS) if level in ceilings]
+    if levels:
+        means = [np.mean(ceilings[LEVELS[i]]) for i in levels]
+        ax.plot(levels, means, color="#777777", linestyle=":", label="ceiling: pooled trees that know the sensor")
+    ax.set_xticks(range(len(LEVELS)), LEVELS)
+    ax.set_xlabel("heterogeneity")
+
+
+def _read_clients(runs: Sequence[RunRecord], column: str) -> tuple[np.ndarray, np.ndarray] | None:
+    """(column, accuracy) of the clients of all runs that kept theirs; None if no run did."""
+    paths = [run.path / "clients.csv" for run in runs]
+    tables = [read_columns(path) for path in paths if path.is_file()]
+    if not tables or column not in tables[0]:
+        return None
+    return tuple(np.concatenate([table[name] for table in tables]) for name in (column, "accuracy"))
+
+
+def _draw_by_resource(ax: "Axes", runs: Mapping[str, Sequence[RunRecord]]) -> None:
+    clients = _read_clients(runs[AMFL_P], "resource")
+    if clients is not None:
+        ax.plot(*compute_bin_means(*clients), label=ROWS[AMFL_P], **STYLES[AMFL_P])
+    for algo in (FINE_TUNING, FEDAVG):
+        if runs[algo]:
+            level = np.mean([_final(run) for run in runs[algo]])
+            ax.axhline(level, color=STYLES[algo]["color"], linestyle=STYLES[algo]["linestyle"], label=ROWS[algo])
+    ax.set_xlabel("resources R_i (fifths of the devices)")
+
+
+def _draw_by_steps(ax: "Axes", runs: Mapping[str, Sequence[RunRecord]]) -> None:
+    clients = _read_clients(runs[AMFL_P], "fine_tuning_steps")
+    if clients is not None:
+        ax.plot(*compute_bin_means(*clients), label=ROWS[AMFL_P], **STYLES[AMFL_P])
+    for algo in (FINE_TUNING, FEDAVG):
+        if runs[algo]:
+            steps, accuracies = [count_mean_steps(run) for run in runs[algo]], [_final(run) for run in runs[algo]]
+            ax.plot(np.mean(steps), np.mean(accuracies), label=ROWS[algo], **STYLES[algo])
+    ax.set_xlabel("fine-tuning steps (AMFL-P: fifths of the devices)")

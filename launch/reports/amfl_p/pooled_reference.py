@@ -1,0 +1,64 @@
+"""What accuracy a pooled model reaches in the simulated building, which federated learning may not have.
+
+Gradient-boosted trees over the readings of all sensors together, told which sensor a reading is from and what is usual
+for it (mean and deviation of its train readings, by which its calibration errors can be undone). Trained on the train
+days, their accuracy on the later days is averaged over sensors like that of the algorithms. Imports no TensorFlow.
+"""
+
+import csv
+import pathlib
+
+import numpy as np
+
+from datasets.arrays import ArrayDataset
+
+POOLED_FILE = pathlib.Path(__file__).with_name("pooled_reference.csv")
+COLUMNS = ("heterogeneity", "seed", "accuracy")
+MOST_SENSORS = 255  # of a categorical feature of scikit-learn's trees
+
+
+def add_sensor_features(x: np.ndarray, sensors: np.ndarray, usual: np.ndarray) -> np.ndarray:
+    """Features of readings with their sensor's number and what is usual for it, float32.
+
+    Args:
+      x: features, shape (n, f).
+      sensors: of each reading, integers, shape (n,).
+      usual: mean and deviation of each sensor's features, shape (sensors, 2 f).
+    """
+    return np.column_stack([x, sensors, usual[sensors]]).astype(np.float32)
+
+
+def compute_pooled_accuracy(arrays: ArrayDataset, seed: int) -> float:
+    """Accuracy on the later days, the mean over sensors, of trees that know all sensors' train days.
+
+    Args:
+      arrays: the building, of at most MOST_SENSORS sensors, each with train readings.
+      seed: of the trees.
+    """
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    sensors, test_sensors = arrays.train_clients, arrays.test_clients
+    members = [arrays.train_x[sensors == sensor] for sensor in range(sensors.max() + 1)]
+    usual = np.array([np.concatenate([x.mean(axis=0), x.std(axis=0)]) for x in members])
+    trees = HistGradientBoostingClassifier(
+        max_iter=150,
+        learning_rate=0.08,
+        max_leaf_nodes=15,
+        min_samples_leaf=20,
+        l2_regularization=10.0,
+        categorical_features=[arrays.train_x.shape[1]],
+        random_state=seed,
+    )
+    trees.fit(add_sensor_features(arrays.train_x, sensors, usual), arrays.train_y)
+    correct = trees.predict(add_sensor_features(arrays.test_x, test_sensors, usual)) == arrays.test_y
+    return float(np.mean([correct[test_sensors == sensor].mean() for sensor in np.unique(test_sensors)]))
+
+
+def read_pooled_accuracies(path: pathlib.Path = POOLED_FILE) -> dict[str, list[float]]:
+    """{heterogeneity: accuracies, one a seed}; empty if there is no such file."""
+    accuracies: dict[str, list[float]] = {}
+    if path.is_file():
+        with open(path, newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                accuracies.setdefault(row["heterogeneity"], []).append(float(row["accuracy"]))
+    return accuracies

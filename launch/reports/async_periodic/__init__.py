@@ -1,0 +1,1 @@
+"""The report of the paper on asynchronous FL with periodic aggregation."""

@@ -1,0 +1,176 @@
+"""The figures of the FedCD paper from our runs, in one picture: by archetype, change, bits, and models by bias."""
+
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from datasets.archetypes import SUCCESSES, compute_hypergeometric_shares
+from launch.plots.archetype_plots import paint_preferences, read_preferences, style_archetypes
+from launch.plots.style import COLORS, LINES, MARKERS, STYLE, count_rounds, new_figure, save_figure
+from launch.reports.fedcd.claims import NAMES
+from launch.reports.fedcd.measures import (
+    ACCURACY,
+    BASE,
+    BIASES,
+    BITS,
+    COMPARED_ROUNDS,
+    FEDAVG,
+    FEDCD,
+    HIERARCHICAL,
+    HYPERGEOMETRIC,
+    LONG,
+    META_ARCHETYPES,
+    NUM_ARCHETYPES,
+    SIZES,
+    Place,
+    choose_longest,
+)
+from launch.runs.archetype_metrics import CHANGE, MIXED, name_accuracy
+from launch.runs.run_records import RunRecord, read_json
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+META = {
+    HIERARCHICAL: [int(archetype in META_ARCHETYPES[1]) for archetype in range(NUM_ARCHETYPES[HIERARCHICAL])],
+    HYPERGEOMETRIC: [0] * NUM_ARCHETYPES[HYPERGEOMETRIC],
+}
+FIGURES = {HIERARCHICAL: ("Figure 1a", "Figure 1b", "Figure 2"), HYPERGEOMETRIC: ("Figure 4a", "Figure 4b", "Figure 5")}
+COLUMNS = 4
+MODEL_COLUMNS = {"live_models": "live", "preferred_models": "preferred", MIXED: "preferred across meta-archetypes"}
+Runs = Mapping[Place, Sequence[RunRecord]]
+
+
+def compute_curve(runs: Sequence[RunRecord], column: str, last_round: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(rounds, mean over the runs, sample deviation) of a column, up to a round or the shortest run's last."""
+    last = min(last_round, *(len(run.rounds) for run in runs))
+    rounds = np.array([r for r in range(1, last + 1) if all(column in run.rounds[r] for run in runs)])
+    values = np.array([[run.rounds[r][column] for r in rounds] for run in runs])
+    deviation = values.std(axis=0, ddof=1) if len(runs) > 1 else np.zeros(len(rounds))
+    return rounds, values.mean(axis=0), deviation
+
+
+def choose_size(by_place: Runs) -> str:
+    """The size that is drawn: the first that there are runs of."""
+    return next((size for size in SIZES if any(place.size == size for place in by_place)), next(iter(SIZES)))
+
+
+def draw_fedcd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
+    """Draws `fedcd.png`: a row for each experiment, and one for bits, biases and numbers of models.
+
+    Accuracies by archetype and preferences are of the first seed, since a mean over seeds would hide their swings; the
+    other curves are means over the seeds, with a band of one deviation either side. Figures 2 and 5 are of the longest
+    runs. Printed Figures 1b and 4b have FedCD's curves among FedAvg's, which would hide both here.
+    """
+    import matplotlib
+
+    by_place = choose_longest(runs)
+    size = choose_size(by_place)
+    with matplotlib.rc_context({**STYLE, "axes.titlesize": 10, "savefig.dpi": 85}):
+        figure = new_figure(19, 12.5)
+        axes = figure.subplots(3, COLUMNS)
+        for row, partition in zip(axes, (HIERARCHICAL, HYPERGEOMETRIC), strict=False):
+            by_algo = {algo: by_place.get(Place(size, partition, BASE, algo), ()) for algo in NAMES}
+            _draw_experiment(row[:3], partition, by_algo)
+        _draw_models(axes[0, 3], by_place.get(Place(size, HIERARCHICAL, BASE, FEDCD), ()))
+        _draw_shares(axes[1, 3])
+        bits = {f"{each} bits": BASE if each == "32" else f"{each}bits" for each in ("32", *BITS)}
+        _draw_variants(axes[2, 0], by_place, size, bits, ACCURACY)
+        axes[2, 0].set(title="Figure 6: bits", ylabel="mean accuracy of devices")
+        biases = {f"bias {each}": f"bias{each}" for each in BIASES}
+        for ax, column, title in (
+            (axes[2, 1], "active_models", "Figure 8: active models on all devices"),
+            (axes[2, 2], "score_deviation", "Figure 9: mean deviation of a device's scores"),
+        ):
+            _draw_variants(ax, by_place, size, biases, column)
+            ax.set_title(title)
+        _draw_preferences(axes[2, 3], by_place.get(Place(size, HIERARCHICAL, BASE, FEDCD), ()))
+        for ax in axes.flat:
+            _finish(ax)
+        datasets = {run.dataset for place, members in by_place.items() if place.size == size for run in members}
+        named = ", ".join(sorted(datasets)) or "cifar10"
+        figure.suptitle(
+            f"FedCD on {named}, runs {SIZES[size]}: the first seed by archetype, else the mean over the seeds and one "
+            "deviation either side"
+        )
+        return save_figure(figure, folder / "fedcd.png")
+
+
+def _finish(ax: "Axes") -> None:
+    if ax.images:
+        return
+    if not ax.lines:
+        ax.text(0.5, 0.5, "not run", transform=ax.transAxes, ha="center", va="center", color="#777777")
+        ax.set(xticks=[], yticks=[])
+        return
+    if not ax.get_xlabel():
+        ax.set_xlabel("round")
+    ax.set_ylim(bottom=0)
+    count_rounds(ax)
+    labels = ax.get_legend_handles_labels()[1]
+    if labels:
+        is_by_archetype = all(map(str.isdigit, labels))
+        ax.legend(fontsize=8, ncols=2 if is_by_archetype else 1, title="archetype" if is_by_archetype else None)
+
+
+def _draw_experiment(axes: Sequence["Axes"], partition: str, by_algo: Mapping[str, Sequence[RunRecord]]) -> None:
+    """FedCD by archetype, FedAvg by archetype, and the change of both."""
+    last = COMPARED_ROUNDS[partition]
+    for ax, algo, figure in zip(axes, (FEDCD, FEDAVG), FIGURES[partition], strict=False):
+        _draw_archetypes(ax, partition, by_algo[algo], last)
+        ax.set(title=f"{figure}: {NAMES[algo]}, {partition}", ylabel="accuracy by archetype", ylim=(0, 1))
+    for i, (algo, runs) in enumerate(by_algo.items()):
+        most = max((len(run.rounds) for run in runs), default=0)
+        longest = [run for run in runs if len(run.rounds) == most]
+        if longest:
+            label = f"{NAMES[algo]}, {len(longest)} seed{'s' if len(longest) > 1 else ''}"
+            _draw_band(axes[2], compute_curve(longest, CHANGE, max(last, LONG)), label, i)
+    axes[2].set(title=f"{FIGURES[partition][2]}: change of a device's accuracy", ylabel="mean size")
+
+
+def _draw_archetypes(ax: "Axes", partition: str, runs: Sequence[RunRecord], last: int) -> None:
+    for i, style in enumerate(style_archetypes(META[partition]) if runs else ()):
+        rounds, mean, _ = compute_curve(runs[:1], name_accuracy(i), last)
+        ax.plot(rounds, mean, label=str(i), linewidth=1.2, **style)
+
+
+def _draw_band(ax: "Axes", curve: tuple[np.ndarray, ...], label: str, index: int) -> None:
+    rounds, mean, deviation = curve
+    style: dict[str, Any] = {"color": COLORS[index % len(COLORS)], "linestyle": LINES[index % len(LINES)]}
+    ax.fill_between(rounds, mean - deviation, mean + deviation, color=style["color"], alpha=0.15, linewidth=0)
+    ax.plot(rounds, mean, label=label, linewidth=1.4, **style)
+
+
+def _draw_variants(ax: "Axes", by_place: Runs, size: str, variants: Mapping[str, str], column: str) -> None:
+    """A curve for each variant of the hierarchical experiment that was run."""
+    for i, (label, variant) in enumerate(variants.items()):
+        runs = by_place.get(Place(size, HIERARCHICAL, variant, FEDCD), ())
+        if runs:
+            _draw_band(ax, compute_curve(runs, column, COMPARED_ROUNDS[HIERARCHICAL]), label, i)
+
+
+def _draw_preferences(ax: "Axes", runs: Sequence[RunRecord]) -> None:
+    """Figure 7, of the first seed; without its events the axes stay empty."""
+    ax.set_title("Figure 7: which model each device prefers")
+    for run in runs[:1]:
+        archetypes = read_json(run.path / "config.json").get("data", {}).get("archetypes")
+        if archetypes and (run.path / "events.csv").exists():
+            paint_preferences(ax, read_preferences(run.path / "events.csv"), archetypes)
+
+
+def _draw_models(ax: "Axes", runs: Sequence[RunRecord]) -> None:
+    for i, (column, label) in enumerate(MODEL_COLUMNS.items()):
+        if runs:
+            _draw_band(ax, compute_curve(runs, column, COMPARED_ROUNDS[HIERARCHICAL]), label, i)
+    ax.set(title="Models of hierarchical archetypes", ylabel="models")
+
+
+def _draw_shares(ax: "Axes") -> None:
+    """Figure 3: what share of a device's images has which label, as they are drawn here."""
+    num_classes = 10
+    for i, successes in enumerate(SUCCESSES):
+        shares = compute_hypergeometric_shares(successes, num_classes - 1, num_classes)
+        ax.plot(shares, label=f"{i}: K = {successes}", color=COLORS[i], marker=MARKERS[i], markersize=4, linewidth=1.2)
+    ax.set(title="Figure 3: hypergeometric archetypes", xlabel="label", ylabel="share of a device's images")

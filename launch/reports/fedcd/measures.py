@@ -1,0 +1,215 @@
+"""What the FedCD report measures in a run, from its `metrics.csv` and `timing.csv`. Imports no TensorFlow.
+
+Accuracies are in per cent, changes of them in points. Most measures look at the rounds that the paper's figure of the
+experiment shows, 45 or 80, so that runs of other lengths can be compared.
+"""
+
+import pathlib
+import re
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from launch.runs.archetype_metrics import CHANGE, MIXED, name_accuracy
+from launch.runs.run_records import RunRecord, read_columns
+
+HIERARCHICAL, HYPERGEOMETRIC = "hierarchical", "hypergeometric"
+FEDCD, FEDAVG = "fedcd", "fedavg"
+SIZES = {"cpu": "small enough for 2 cores", "paper": "as large as in the paper"}
+COMPARED_ROUNDS = {HIERARCHICAL: 45, HYPERGEOMETRIC: 80}
+META_ARCHETYPES = (tuple(range(5)), tuple(range(5, 10)))  # of the hierarchical archetypes
+NUM_ARCHETYPES = {HIERARCHICAL: 10, HYPERGEOMETRIC: 6}
+BIASES = ("0.2", "0.35", "0.5", "0.65", "0.8")
+BITS = ("8", "4")
+BASE = ""  # the variant with biases from U(0.6, 0.7) and 32 bits
+VARIANTS = (*(f"{bits}bits" for bits in BITS), *(f"bias{bias}" for bias in BIASES))
+EXPERIMENT = re.compile(
+    rf"({FEDCD}|{FEDAVG})_cifar10_({HIERARCHICAL}|{HYPERGEOMETRIC})_({'|'.join(SIZES)})"
+    rf"(?:_({'|'.join(map(re.escape, VARIANTS))}|\d+rounds))?"
+)
+ACCURACY = "client_test_accuracy"
+WINDOW = 5  # rounds of a trailing mean
+LAST_ROUNDS = 10
+CALM_FROM = 10  # "stop by round 10"
+MOST_CHANGE, MOST_BEHIND = 5.0, 3.0  # points
+LONG, CAP = 150, 300  # rounds of the paper's longer FedAvg runs
+
+
+class Place(NamedTuple):
+    """Where a run stands: size of the experiment, archetypes, variant (BASE for none), algorithm."""
+
+    size: str
+    partition: str
+    variant: str
+    algo: str
+
+
+def find_place(experiment: str) -> Place | None:
+    """The place of an experiment's runs, the same for those that only differ in rounds; None if it is no FedCD run."""
+    match = EXPERIMENT.fullmatch(experiment)
+    if match is None:
+        return None
+    algo, partition, size, variant = match.groups(default=BASE)
+    return Place(size, partition, BASE if variant.endswith("rounds") else variant, algo)
+
+
+def is_whole(run: RunRecord) -> bool:
+    """Whether the run has the rounds that are compared, and every one of its rounds is evaluated by archetype."""
+    rounds = range(1, len(run.rounds) + 1)
+    enough = len(run.rounds) >= COMPARED_ROUNDS[find_place(run.experiment).partition]
+    return enough and all({ACCURACY, MIXED} <= run.rounds.get(round_num, {}).keys() for round_num in rounds)
+
+
+def choose_longest(runs: Iterable[RunRecord]) -> dict[Place, list[RunRecord]]:
+    """The whole runs of each place, by seed: of one seed the longest, whose first rounds are those of the others."""
+    chosen: dict[tuple[Place, int], RunRecord] = {}
+    for run in runs:
+        place = find_place(run.experiment)
+        if place is not None and is_whole(run):
+            key = (place, run.flags["seed"])
+            chosen[key] = max(chosen.get(key, run), run, key=lambda record: len(record.rounds))
+    by_place: dict[Place, list[RunRecord]] = {}
+    for (place, _), run in sorted(chosen.items()):
+        by_place.setdefault(place, []).append(run)
+    return by_place
+
+
+def list_column(run: RunRecord, column: str, last_round: int | None = None) -> list[float]:
+    """The numbers of a column by round up to a round, 0 where the cell is empty (the first change is)."""
+    rounds = range(1, (last_round or len(run.rounds)) + 1)
+    return [run.rounds[round_num].get(column, 0.0) for round_num in rounds]
+
+
+def list_percent(run: RunRecord, column: str, last_round: int | None = None) -> list[float]:
+    """The same in per cent."""
+    return [100 * value for value in list_column(run, column, last_round)]
+
+
+def compute_trailing_means(values: Sequence[float]) -> list[float]:
+    """Means over the last WINDOW values up to each, over fewer at the beginning."""
+    return [statistics.fmean(values[max(0, i + 1 - WINDOW) : i + 1]) for i in range(len(values))]
+
+
+def find_convergence(accuracies: Sequence[float], changes: Sequence[float]) -> int | None:
+    """The first round from which on a run is calm and no longer gets better, to its end; None if there is none.
+
+    In each of these rounds, the trailing mean over WINDOW rounds of the size of the change of a client's accuracy is at
+    most MOST_CHANGE, and that of the clients' mean accuracy at most MOST_BEHIND from what it is at the end. They are
+    LAST_ROUNDS or more, or a run that ends in a lull would count.
+
+    Args:
+      accuracies: the clients' mean accuracy after each round, in per cent.
+      changes: the mean size of the change of a client's accuracy from the round before, in points; the first is unused.
+    """
+    levels = compute_trailing_means(accuracies)
+    calm = [0.0, *compute_trailing_means(changes[1:])]
+    is_settled = [
+        abs(level - levels[-1]) <= MOST_BEHIND and change <= MOST_CHANGE
+        for level, change in zip(levels, calm, strict=True)
+    ]
+    unsettled = [i for i, settled in enumerate(is_settled) if not settled]
+    first = max(unsettled, default=-1) + 2
+    return first if first <= len(accuracies) - LAST_ROUNDS + 1 else None
+
+
+def find_convergence_of(run: RunRecord, last_round: int | None = None) -> int | None:
+    """`find_convergence` of a run's first rounds."""
+    return find_convergence(list_percent(run, ACCURACY, last_round), list_percent(run, CHANGE, last_round))
+
+
+def compute_swing(run: RunRecord, first_round: int, last_round: int) -> float:
+    """How far meta-archetypes swing: the size of the change of their mean accuracy, the mean over both and the rounds.
+
+    What single devices change by chance averages out in them.
+    """
+    changes = []
+    for archetypes in META_ARCHETYPES:
+        columns = [list_percent(run, name_accuracy(archetype)) for archetype in archetypes]
+        means = [statistics.fmean(values) for values in zip(*columns, strict=True)]
+        changes += [abs(means[r - 1] - means[r - 2]) for r in range(first_round, last_round + 1)]
+    return statistics.fmean(changes)
+
+
+def compute_separation(run: RunRecord, last_round: int) -> float:
+    """Share, in per cent, of the rounds after the first milestone in which the meta-archetypes are apart.
+
+    That is, two or more models are preferred, and none by devices of both meta-archetypes.
+    """
+    first = int(run.flags["fedcd_milestones"].split(",")[0]) + 1
+    pairs = [
+        (run.rounds[round_num]["preferred_models"], run.rounds[round_num][MIXED])
+        for round_num in range(first, last_round + 1)
+    ]
+    return 100 * statistics.fmean(preferred >= 2 and mixed == 0 for preferred, mixed in pairs)
+
+
+def measure(run: RunRecord) -> dict[str, float]:
+    """Every measure of a run, by the names of `launch.reports.fedcd.claims`; those of FedCD's models for FedCD only."""
+    place = find_place(run.experiment)
+    last = COMPARED_ROUNDS[place.partition]
+    accuracies, changes = list_percent(run, ACCURACY, last), list_percent(run, CHANGE, last)
+    values = {
+        "final": accuracies[-1],
+        "mean_of_last": statistics.fmean(accuracies[-LAST_ROUNDS:]),
+        "change": statistics.fmean(changes[CALM_FROM - 1 :]),
+        "convergence": find_convergence_of(run) or len(run.rounds) + 1,
+        "level": find_convergence(accuracies, [0.0] * last) or last + 1,
+        "calmest": min(compute_trailing_means(changes[1:])[WINDOW - 1 :]),
+    }
+    for archetype in range(NUM_ARCHETYPES[place.partition]):
+        column = list_percent(run, name_accuracy(archetype), last)
+        values[f"archetype_{archetype}"] = statistics.fmean(column[-LAST_ROUNDS:])
+    for length in (LONG, CAP):
+        if len(run.rounds) >= length:
+            values[f"convergence_{length}"] = find_convergence_of(run, length) or length + 1
+    if place.partition == HIERARCHICAL:
+        values["swing"] = compute_swing(run, CALM_FROM + 1, last)
+        values["late_swing"] = compute_swing(run, 41, len(run.rounds))
+    return values | (measure_models(run, last) if place.algo == FEDCD else {})
+
+
+def measure_models(run: RunRecord, last: int) -> dict[str, float]:
+    """The measures of FedCD's models."""
+    active = list_column(run, "active_models", last)
+    milestone = int(run.flags["fedcd_milestones"].split(",")[-1])
+    values = {name: run.rounds[last][name] for name in ("live_models", "preferred_models", "max_active_models")}
+    if find_place(run.experiment).partition == HIERARCHICAL:
+        values["separation"] = compute_separation(run, last)
+    return values | {
+        "peak_active_models": max(active),
+        "active_models": active[-1],
+        "late_active_models": statistics.fmean(active[milestone:]),
+        "score_deviation": statistics.fmean(list_column(run, "score_deviation", last)[-WINDOW:]),
+    }
+
+
+def list_virtual_seconds(run: RunRecord) -> list[float]:
+    """Virtual time at the end of each round."""
+    return list_column(run, "virtual_time_s")
+
+
+def list_real_seconds(run: RunRecord) -> list[float]:
+    """Seconds spent in training by the end of each round; nothing if the run has no `timing.csv` of all its rounds."""
+    path: pathlib.Path = run.path / "timing.csv"
+    seconds = read_columns(path)["round_s"].cumsum().tolist() if path.is_file() else []
+    return seconds if len(seconds) == len(run.rounds) else []
+
+
+CLOCKS: Mapping[str, Callable[[RunRecord], list[float]]] = {
+    "real_ratio": list_real_seconds,
+    "virtual_ratio": list_virtual_seconds,
+}
+
+
+def compute_time_ratios(fedcd: RunRecord, fedavg: RunRecord) -> dict[str, float]:
+    """FedCD's time to convergence over FedAvg's, by clock; FedAvg's that of 300 rounds if it takes more.
+
+    Nothing if FedCD does not converge, or FedAvg does not and was not run as long.
+    """
+    first, second = find_convergence_of(fedcd), find_convergence_of(fedavg)
+    if second is None and len(fedavg.rounds) >= CAP:
+        second = CAP
+    if first is None or second is None:
+        return {}
+    pairs = {name: (clock(fedcd), clock(fedavg)) for name, clock in CLOCKS.items()}
+    return {name: a[first - 1] / b[second - 1] for name, (a, b) in pairs.items() if a and b}

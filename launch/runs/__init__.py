@@ -1,0 +1,1 @@
+"""The run folder and what is kept in it, written and read."""

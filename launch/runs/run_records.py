@@ -1,0 +1,157 @@
+"""Reads run folders back: what was asked, what each round gave, and which experiment's flagfile a run belongs to.
+
+Imports no TensorFlow.
+"""
+
+import csv
+import dataclasses
+import json
+import math
+import pathlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from launch.settings.flags import FlagError, parse_config
+from launch.settings.run_config import CHANGEABLE_ON_RESUME, ExperimentConfig, flag_values
+
+EXPERIMENTS = pathlib.Path(__file__).parents[1] / "experiments"
+TUNED_SUFFIX = "_tuned"
+
+
+class RunRecordError(ValueError):
+    """A run folder that cannot be counted: which and why, in one line."""
+
+
+@dataclasses.dataclass(frozen=True)
+class RunRecord:
+    """One run of an experiment.
+
+    Attributes:
+      path: its folder.
+      flags: every flag's value, as in `config.json`.
+      experiment: stem of the flagfile that it was made with.
+      rounds: metric values by round, {round: {column: value}}; empty cells are left out.
+      dataset: the name of its data, that of `--dataset` unless it was made on a subset.
+    """
+
+    path: pathlib.Path
+    flags: Mapping[str, Any]
+    experiment: str
+    rounds: Mapping[int, Mapping[str, float]]
+    dataset: str = ""
+
+    @property
+    def preset(self) -> str:
+        """Which settings it has: "tuned" by a flagfile `..._tuned`, else "printed", those of the paper or like them."""
+        return "tuned" if self.experiment.endswith(TUNED_SUFFIX) else "printed"
+
+
+def read_columns(path: pathlib.Path) -> dict[str, np.ndarray]:
+    """The columns of a CSV file that hold numbers, float64, NaN where a cell is empty; columns of text are left out."""
+    with open(path, newline="", encoding="utf-8") as file:
+        names, *rows = list(csv.reader(file))
+    columns = {}
+    for name, cells in zip(names, zip(*rows, strict=True) if rows else ([],) * len(names), strict=True):
+        try:
+            columns[name] = np.array([float(cell) if cell else math.nan for cell in cells], np.float64)
+        except ValueError:
+            continue
+    return columns
+
+
+def read_rounds(path: pathlib.Path) -> dict[int, dict[str, float]]:
+    """A `metrics.csv` as {round: {column: value}}, empty cells left out."""
+    columns = read_columns(path)
+    return {
+        int(round_num): {name: float(values[i]) for name, values in columns.items() if not math.isnan(values[i])}
+        for i, round_num in enumerate(columns["round"])
+    }
+
+
+def read_json(path: pathlib.Path) -> dict[str, Any]:
+    """A JSON object. Raises RunRecordError if it is not there or is something else."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunRecordError(f"{path}: cannot be read ({error})") from None
+    if not isinstance(content, dict):
+        raise RunRecordError(f"{path}: expected a JSON object")
+    return content
+
+
+def resolve_flagfile(path: pathlib.Path, arguments: Sequence[str] = ()) -> ExperimentConfig:
+    """What a flagfile asks for, with further arguments after it. Raises FlagError, naming the file."""
+    try:
+        return parse_config([f"--flagfile={path}", *arguments])
+    except FlagError as error:
+        raise FlagError(f"{path}: {error}") from None
+
+
+def list_other_settings(stored: Mapping[str, Any], wanted: ExperimentConfig) -> list[str]:
+    """The flags in which a stored run computes something else than `wanted`, each as "--name=stored, not wanted".
+
+    Flags that only one of the two knows are passed over: they came or went with a version.
+    """
+    asked = flag_values(wanted)
+    return [
+        f"--{name}={stored[name]}, not {value}"
+        for name, value in asked.items()
+        if name in stored and name not in CHANGEABLE_ON_RESUME and stored[name] != value
+    ]
+
+
+def find_run_dirs(runs_dir: pathlib.Path) -> list[pathlib.Path]:
+    """The run folders (those with a `config.json`) in `runs_dir` at any depth, in the order of their names."""
+    return sorted(path.parent for path in runs_dir.rglob("config.json"))
+
+
+def find_experiment(run_dir: pathlib.Path, experiments: pathlib.Path = EXPERIMENTS) -> pathlib.Path | None:
+    """The flagfile after which a run folder or the folder around it is named, None if there is none."""
+    for name in (run_dir.name, run_dir.parent.name):
+        flagfile = experiments / f"{name}.flags"
+        if flagfile.is_file():
+            return flagfile
+    return None
+
+
+def read_run(run_dir: pathlib.Path, flagfile: pathlib.Path) -> RunRecord:
+    """One run of the experiment in `flagfile`.
+
+    Raises:
+      RunRecordError: its files cannot be read, or it was made with other settings than the flagfile's.
+      FlagError: the flagfile itself is wrong.
+    """
+    config = read_json(run_dir / "config.json")
+    flags, data = config.get("flags"), config.get("data")
+    if not isinstance(flags, dict) or "seed" not in flags:
+        raise RunRecordError(f"{run_dir}: its config.json holds no flags")
+    other = list_other_settings(flags, resolve_flagfile(flagfile, [f"--seed={flags['seed']}"]))
+    if other:
+        raise RunRecordError(f"{run_dir}: other settings than {flagfile.name} ({'; '.join(other)})")
+    try:
+        rounds = read_rounds(run_dir / "metrics.csv")
+    except (OSError, ValueError, KeyError) as error:
+        raise RunRecordError(f"{run_dir}: its metrics.csv cannot be read ({error})") from None
+    dataset = data.get("dataset") if isinstance(data, dict) else None
+    return RunRecord(run_dir, flags, flagfile.stem, rounds, dataset or flags["dataset"])
+
+
+def read_runs(
+    runs_dir: pathlib.Path, experiments: pathlib.Path = EXPERIMENTS
+) -> Iterator[tuple[RunRecord | None, str]]:
+    """Reads every run folder in `runs_dir` that is named after an experiment.
+
+    Yields:
+      (record, "") or, for a folder that cannot be counted, (None, why).
+    """
+    for run_dir in find_run_dirs(runs_dir):
+        flagfile = find_experiment(run_dir, experiments)
+        if flagfile is None:
+            yield None, f"{run_dir}: not named after a flagfile in {experiments.name}/, nor is the folder around it"
+            continue
+        try:
+            yield read_run(run_dir, flagfile), ""
+        except RunRecordError as error:
+            yield None, str(error)

@@ -1,0 +1,128 @@
+"""Owns the TFF workers of a run: `with run_tff(log_path) as runtime:` and every TFF computation inside uses them.
+
+After any end of this process, SIGKILL included, no worker of ours remains and no pipe of ours stays open. A worker
+that dies makes the running or next computation raise WorkerError at once. Imports neither TensorFlow nor TFF until
+`run_tff` is entered.
+"""
+
+import contextlib
+import dataclasses
+import logging
+import os
+import pathlib
+import sys
+from collections.abc import Iterator, Sequence
+
+import psutil
+
+from launch.runtimes.worker_process import Threads, WorkerError, WorkerProcess, default_threads, run_worker
+
+__all__ = ["READY_TIMEOUT_S", "Runtime", "Threads", "WorkerError", "quiet_tensorflow", "run_tff"]
+
+READY_TIMEOUT_S = 30.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Runtime:
+    """The workers in use.
+
+    Attributes:
+      addresses: "host:port" of each worker.
+      pids: process numbers of our own workers; empty when they run elsewhere.
+      log_path: the log of our first worker and of TensorFlow's start-up.
+    """
+
+    addresses: tuple[str, ...]
+    pids: tuple[int, ...]
+    log_path: str
+
+    def worker_memory_bytes(self) -> int:
+        """Resident memory of our own workers together; one that just died counts 0."""
+        total_bytes = 0
+        for pid in self.pids:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                total_bytes += psutil.Process(pid).memory_info().rss
+        return total_bytes
+
+
+@contextlib.contextmanager
+def quiet_tensorflow(log_path: str) -> Iterator[None]:
+    """Import TensorFlow inside this block: what its libraries print to stderr on loading goes to `log_path` instead.
+
+    Later C++ messages are switched off, unless TF_CPP_MIN_LOG_LEVEL is set already: errors reach Python anyway. So are
+    notices of deprecation, which Keras's own layers give where TFF traces them.
+    """
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    sys.stderr.flush()
+    stderr_copy = os.dup(2)
+    try:
+        with open(log_path, "ab") as log:
+            os.dup2(log.fileno(), 2)
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(stderr_copy, 2)
+        os.close(stderr_copy)
+        logging.getLogger("tensorflow").addFilter(_is_no_deprecation)
+
+
+def _is_no_deprecation(record: logging.LogRecord) -> bool:
+    return "is deprecated and will be removed" not in record.getMessage()
+
+
+def _name_logs(log_path: str, num_workers: int) -> list[str]:
+    """worker.log, worker_2.log, ... as absolute paths in a folder that exists."""
+    path = pathlib.Path(log_path).absolute()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return [str(path), *(str(path.with_stem(f"{path.stem}_{i}")) for i in range(2, num_workers + 1))]
+
+
+@contextlib.contextmanager
+def run_tff(
+    log_path: str,
+    workers: Sequence[str] = (),
+    num_workers: int = 1,
+    threads: Threads | None = None,
+    ready_timeout_s: float = READY_TIMEOUT_S,
+    keeps_memory: bool = False,
+) -> Iterator[Runtime]:
+    """Starts or joins TFF workers and makes them TFF's default context; stops its own workers at the end.
+
+    Enter it in the main thread and compute there: TFF's default context belongs to a thread, and our workers end with
+    the thread that started them. A worker listens on all network interfaces and runs any graph that it is sent,
+    without authentication: TFF's binary has no option against that.
+
+    Args:
+      log_path: where our worker and TensorFlow's start-up write, appended to. A second worker gets `<stem>_2`.
+      workers: "host:port" of workers that run already, here or elsewhere; with several, each takes an even share of
+        the clients of a call. They need the shard folder under the same path.
+      num_workers: how many to start ourselves if `workers` is empty; more than one is joined like `workers`.
+      threads: how to pin our own workers, `default_threads()` if None.
+      ready_timeout_s: longest wait for each worker.
+      keeps_memory: whether our own workers keep freed memory: quicker for tensors of `LARGE_TENSOR_BYTES` and more.
+
+    Yields:
+      The workers in use.
+
+    Raises:
+      ValueError: no workers at all.
+      WorkerError: a worker does not start or answer; inside the block, a computation's worker died, stopped
+        answering or failed.
+    """
+    addresses = [address.strip() for address in workers]
+    if not addresses and num_workers < 1:
+        raise ValueError(f"num_workers={num_workers}: expected at least 1")
+    logs = _name_logs(log_path, num_workers)
+    with quiet_tensorflow(logs[0]):
+        from launch.runtimes import tff_contexts
+    with contextlib.ExitStack() as stack:
+        processes: list[WorkerProcess | None] = [None] * len(addresses)
+        if not addresses:
+            processes = [
+                stack.enter_context(run_worker(log, threads or default_threads(), keeps_memory)) for log in logs
+            ]
+            addresses = [process.address for process in processes]
+        connections = zip(addresses, processes, strict=True)
+        stubs = [stack.enter_context(tff_contexts.connect(*connection, ready_timeout_s)) for connection in connections]
+        stack.enter_context(tff_contexts.use_workers(stubs))
+        yield Runtime(tuple(addresses), tuple(worker.process.pid for worker in processes if worker), logs[0])

@@ -1,0 +1,291 @@
+"""Converts the models of a run to TFLite, measures each file, and writes files and report into a folder."""
+
+import hashlib
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from datasets.federated_data import FederatedData
+from launch.progress import say
+from launch.runs.run_folder import write_json, write_text
+from launch.settings.run_config import flag_values
+from launch.settings.run_titles import describe_run
+from launch.tflite.export_measurement import (
+    Measurement,
+    compute_accuracy,
+    compute_keras_logits,
+    measure_clients,
+    measure_file,
+)
+from launch.tflite.export_plan import (
+    INTEGER_FORMATS,
+    ModelExport,
+    choose_representative_client,
+    read_representative_examples,
+)
+from launch.tflite.export_report import ClientRow, ExportReport, FileRow, SizeRow, write_report
+from launch.tflite.exported_file import TIMED_RUNS, count_threads, describe_signatures, list_operators
+from launch.training.finished_run import FinishedRun
+from models.model_cost import count_multiply_accumulates, count_parameters
+from models.model_spec import ModelSpec
+from models.saved_models import load_weights
+from models.tflite_export import convert_model, convert_training_module, find_reference
+from tff_algos.protocol import Weights
+
+FORMULA = "float32(x) * scale + offset"
+TEST_SET = "test_set.npz"
+
+
+class ExportJob(NamedTuple):
+    """What all files of one export share.
+
+    Attributes:
+      run: the run.
+      data: its clients and test set.
+      io: of EXPORT_IO, for the integer formats.
+      representative_client: the client asked for; "" for each model's own choice.
+      representative_examples: how many to take of it at most.
+      on_device_training: whether each model is also written for training on the phone.
+      save_test_set: whether the test set is written, with each file's predictions.
+      folder: where the files go.
+      personal_weights: the weights of the personal models to be exported, by the client's name.
+    """
+
+    run: FinishedRun
+    data: FederatedData
+    io: str
+    representative_client: str
+    representative_examples: int
+    on_device_training: bool
+    save_test_set: bool
+    folder: pathlib.Path
+    personal_weights: Mapping[str, Weights] = {}
+
+
+class LoadedModel(NamedTuple):
+    """A saved model.
+
+    Attributes:
+      spec: its specification.
+      weights: in the order of `spec.build().weights`.
+      parameters: as in `FileRow`.
+      multiply_accumulates: as in `FileRow`.
+      float32: its float32 file, which may be exported or not.
+    """
+
+    spec: ModelSpec
+    weights: tuple[np.ndarray, ...]
+    parameters: int
+    multiply_accumulates: int
+    float32: bytes
+
+
+class ConvertedModel(NamedTuple):
+    """A file's content, and whose examples set its ranges, in the words of its JSON."""
+
+    content: bytes
+    representative: dict[str, Any]
+
+
+class WrittenFile(NamedTuple):
+    """A file that was written, as the report shows it; `predictions` are classes of the test set, (examples,)."""
+
+    row: FileRow
+    clients: list[ClientRow]
+    predictions: np.ndarray
+
+
+class WrittenModel(NamedTuple):
+    """A model's files, what the report needs to set it beside its teacher, and {name: bytes} of its training file."""
+
+    files: list[WrittenFile]
+    sizes: list[SizeRow]
+    training_files: dict[str, int]
+
+
+def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportReport:
+    """Writes everything into `job.folder` and returns what the report says.
+
+    Raises:
+      ModelError: a saved model cannot be read, or the converter refuses it.
+      FlagError: the representative client has no examples.
+    """
+    spec = job.run.build_spec("float32")  # the weights are float32, and so is what a file is compared with
+    models = [_export_model(job, export, spec.teacher if export.is_teacher else spec) for export in exports]
+    students = [row for model in models for row in model.sizes]
+    files = [file for model in models for file in model.files]
+    report = ExportReport(
+        title=describe_run(flag_values(job.run.config), job.data.dataset),
+        rounds=job.run.rounds,
+        num_test=len(job.data.test_y),
+        timed_runs=TIMED_RUNS,
+        threads=count_threads(),
+        files=[file.row for file in files],
+        clients=[row for file in files for row in file.clients],
+        sizes=_set_beside_teachers(job, spec.teacher, students) if job.run.teachers and students else [],
+        training_files={name: size for model in models for name, size in model.training_files.items()},
+    )
+    write_report(report, job.folder)
+    write_text(job.folder / "labels.txt", "".join(f"{name}\n" for name in job.data.class_names))
+    if job.save_test_set:
+        predictions = {file.row.file: file.predictions for file in files}
+        np.savez_compressed(job.folder / TEST_SET, x=job.data.test_x, y=job.data.test_y, **predictions)
+    return report
+
+
+def _load_model(job: ExportJob, source: str, spec: ModelSpec) -> LoadedModel:
+    return _measure_model(spec, load_weights(spec, job.run.path / "models" / source))
+
+
+def _measure_model(spec: ModelSpec, weights: Weights) -> LoadedModel:
+    float32 = convert_model(spec, weights, "float32")
+    return LoadedModel(spec, weights, count_parameters(spec), count_multiply_accumulates(spec), float32)
+
+
+def _export_model(job: ExportJob, export: ModelExport, spec: ModelSpec) -> WrittenModel:
+    if export.is_personal:
+        model = _measure_model(spec, job.personal_weights[export.name])
+    else:
+        model = _load_model(job, export.source, spec)
+    references = _compute_references(job, export, model)
+    files = [_export_file(job, export, model, name, logits) for name, logits in references.items()]
+    sizes = [_take_size(file.row) for file in files]
+    if "float32" not in export.formats:
+        sizes.insert(0, _measure_size(job, export.name, model))
+    training_files = _write_training_file(job, export, model) if job.on_device_training else {}
+    return WrittenModel(files, [] if export.is_teacher else sizes, training_files)
+
+
+def _compute_references(job: ExportJob, export: ModelExport, model: LoadedModel) -> dict[str, np.ndarray]:
+    """For each format, the logits on the test set of the Keras model that the file is converted from."""
+    kinds = {name == "qat_int8": name for name in export.formats}  # all but qat_int8 have the same reference
+    logits = {
+        kind: compute_keras_logits(*find_reference(model.spec, model.weights, name), job.data.test_x)
+        for kind, name in kinds.items()
+    }
+    return {name: logits[name == "qat_int8"] for name in export.formats}
+
+
+def _export_file(
+    job: ExportJob, export: ModelExport, model: LoadedModel, export_format: str, reference: np.ndarray
+) -> WrittenFile:
+    """Converts a model to one format, measures the file, and writes it with its JSON."""
+    converted = _convert(job, export, model, export_format)
+    name = f"{export.name}.{export_format}.tflite"
+    measured = measure_file(converted.content, job.data)
+    results = measure_clients(converted.content, job.data, export.clients)
+    row = FileRow(
+        file=name,
+        model=export.name,
+        format=export_format,
+        input_dtype=measured.input.dtype,
+        representative_client=converted.representative["representative_client"] or "",
+        client_test_accuracy=float(np.mean([result.accuracy for result in results])) if results else None,
+        num_clients=len(results),
+        **_describe_cost(model, converted.content),
+        **_compare_logits(measured.logits, reference, job.data.test_y),
+        **_describe_latency(measured),
+    )
+    forms = {"input": measured.input._asdict(), "output": measured.output._asdict()}
+    _write_file(job, export, name, converted.content, {"format": export_format, **forms, **converted.representative})
+    say(f"{name}  {row.size_bytes:,} bytes, test accuracy {row.test_accuracy:.4f}")
+    predictions = measured.logits.argmax(axis=1).astype(np.int32)
+    return WrittenFile(row, [ClientRow(name, *result) for result in results], predictions)
+
+
+def _convert(job: ExportJob, export: ModelExport, model: LoadedModel, export_format: str) -> ConvertedModel:
+    unused = {"representative_client": None, "representative_examples": None}
+    if export_format == "float32":
+        return ConvertedModel(model.float32, unused)
+    io = job.io if export_format in INTEGER_FORMATS else "float32"
+    if export_format != "int8":
+        return ConvertedModel(convert_model(model.spec, model.weights, export_format, io), unused)
+    client = choose_representative_client(export, job.data, job.representative_client)
+    examples = read_representative_examples(job.data, client, job.representative_examples)
+    content = convert_model(model.spec, model.weights, export_format, io, examples)
+    used = {"representative_client": client.name, "representative_examples": len(examples)}
+    return ConvertedModel(content, used)
+
+
+def _describe_cost(model: LoadedModel, content: bytes) -> dict[str, Any]:
+    operators = ", ".join(f"{name} {number}" for name, number in list_operators(content).items())
+    return {
+        "size_bytes": len(content),
+        "share_of_float32": len(content) / len(model.float32),
+        "parameters": model.parameters,
+        "multiply_accumulates": model.multiply_accumulates,
+        "operators": operators,
+    }
+
+
+def _compare_logits(logits: np.ndarray, reference: np.ndarray, labels: np.ndarray) -> dict[str, float]:
+    return {
+        "test_accuracy": compute_accuracy(logits, labels),
+        "keras_test_accuracy": compute_accuracy(reference, labels),
+        "top1_agreement": compute_accuracy(logits, reference.argmax(axis=1)),
+        "largest_logit_difference": float(np.abs(logits - reference).max()),
+    }
+
+
+def _describe_latency(measured: Measurement) -> dict[str, float]:
+    one, all_threads = measured.latency, measured.latency_all_threads
+    return {
+        "median_ms_1_thread": one.median_ms,
+        "p95_ms_1_thread": one.p95_ms,
+        "median_ms_all_threads": all_threads.median_ms,
+        "p95_ms_all_threads": all_threads.p95_ms,
+    }
+
+
+def _write_training_file(job: ExportJob, export: ModelExport, model: LoadedModel) -> dict[str, int]:
+    batch_size = job.run.config.batch_size
+    content = convert_training_module(model.spec, model.weights, batch_size)
+    name = f"{export.name}.training.tflite"
+    own = {"format": "training", "batch_size": batch_size, "signatures": describe_signatures(content)}
+    _write_file(job, export, name, content, own)
+    say(f"{name}  {len(content):,} bytes")
+    return {name: len(content)}
+
+
+def _write_file(job: ExportJob, export: ModelExport, name: str, content: bytes, own: Mapping[str, Any]) -> None:
+    """Writes a file, and the JSON with what a phone needs to know of it."""
+    (job.folder / name).write_bytes(content)
+    preprocessing = job.data.preprocessing
+    common = {
+        "size_bytes": len(content),
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "dataset": job.data.dataset,
+        "algorithm": job.run.config.algo,
+        "round": job.run.rounds,
+        "source_model": export.source,
+        "preprocessing": {
+            "formula": FORMULA,
+            "scale": preprocessing.scale,
+            "offset": preprocessing.offset,
+            "stored_dtype": job.data.input_dtype,
+        },
+        "labels": list(job.data.class_names),
+    }
+    write_json((job.folder / name).with_suffix(".json"), {"file": name, **own, **common})
+
+
+def _set_beside_teachers(job: ExportJob, spec: ModelSpec, students: Sequence[SizeRow]) -> list[SizeRow]:
+    """A row for each teacher in float32, then the students' rows with their sizes beside the first teacher's."""
+    teachers = [_measure_size(job, name, _load_model(job, name, spec)) for name in sorted(job.run.teachers)]
+    first_bytes = teachers[0].size_bytes
+    return [row._replace(times_smaller=first_bytes / row.size_bytes) for row in (*teachers, *students)]
+
+
+def _measure_size(job: ExportJob, name: str, model: LoadedModel) -> SizeRow:
+    """The row of a model's float32 file."""
+    measured = measure_file(model.float32, job.data)
+    accuracy = compute_accuracy(measured.logits, job.data.test_y)
+    cost = (model.parameters, model.multiply_accumulates, len(model.float32))
+    return SizeRow(name, "float32", *cost, accuracy, measured.latency.median_ms)
+
+
+def _take_size(row: FileRow) -> SizeRow:
+    cost = (row.parameters, row.multiply_accumulates, row.size_bytes)
+    return SizeRow(row.model, row.format, *cost, row.test_accuracy, row.median_ms_1_thread)

@@ -1,0 +1,153 @@
+"""What an export is to make of a run: which models in which formats, and from which client's examples.
+
+Imports no TensorFlow, so that a wrong request is answered before anything is converted.
+"""
+
+import contextlib
+import os
+import pathlib
+import shutil
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from datasets.federated_data import ClientShard, FederatedData
+from launch.runs.run_folder import RunFolderError
+from launch.settings.flags import FlagError
+from launch.training.finished_run import FinishedRun, choose_models
+from models.model_names import EXPORT_FORMATS
+
+ALL_MODELS = "all"
+INTEGER_FORMATS = ("int8", "qat_int8")
+
+
+class ModelExport(NamedTuple):
+    """One model to be exported.
+
+    Attributes:
+      name: what its files are called after: the saved model's name, or a client's.
+      source: the saved model's name.
+      is_teacher: whether it is a teacher.
+      formats: of EXPORT_FORMATS, in that order.
+      clients: the names of the clients that use it and on whose own test splits it is measured.
+      is_personal: whether it is what the client, after which it is named, made of the saved model.
+    """
+
+    name: str
+    source: str
+    is_teacher: bool
+    formats: tuple[str, ...]
+    clients: tuple[str, ...]
+    is_personal: bool = False
+
+
+def plan_exports(run: FinishedRun, model: str, formats: Sequence[str]) -> list[ModelExport]:
+    """The models that `--model` and `--formats` ask for.
+
+    Args:
+      run: the run.
+      model: ALL_MODELS for the shared models, or the name of a saved model or of a client.
+      formats: of EXPORT_FORMATS; empty for all that a model can have.
+
+    Raises:
+      FlagError: there is no such model, or it cannot have one of the formats.
+      RunFolderError: the run's saved models are gone.
+    """
+    saved = choose_models(run, "")
+    shared = [name for name in saved if name not in run.teachers]
+    if model == ALL_MODELS:
+        names = shared
+        if not names:
+            raise FlagError(f"--model={model}: only teachers are saved; expected one of {', '.join(saved)}")
+    elif model in saved or model in run.client_models:
+        names = [model]
+    else:
+        raise FlagError(f"--model={model}: expected {_list_models(run, saved, shared)}")
+    return [_plan_export(run, name, saved, formats) for name in names]
+
+
+def _list_models(run: FinishedRun, saved: Sequence[str], shared: Sequence[str]) -> str:
+    teachers = [name for name in saved if name in run.teachers]
+    kinds = {"a shared model": shared, "a teacher": teachers, "a client": list(run.client_models)}
+    return ", or ".join([ALL_MODELS, *(f"{kind} ({_abbreviate(names)})" for kind, names in kinds.items() if names)])
+
+
+def _abbreviate(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) <= 8 else f"{names[0]}, {names[1]}, ..., {names[-1]}"
+
+
+def _plan_export(run: FinishedRun, name: str, saved: Sequence[str], formats: Sequence[str]) -> ModelExport:
+    is_saved = name in saved
+    source = name if is_saved else run.client_models[name]
+    if source not in saved:
+        raise RunFolderError(f"--run_dir={run.path}: {source}, the model of {name}, is not among the saved ones")
+    is_teacher = source in run.teachers
+    has_qat = run.config.quantize == "qat" and run.rounds >= run.config.qat_start_round and not is_teacher
+    if "qat_int8" in formats and not has_qat:
+        reason = "a teacher is a float model" if is_teacher else "the run's models are float; train with --quantize=qat"
+        raise FlagError(f"--formats=qat_int8 with --model={name}: {reason}, or take int8")
+    chosen = [item for item in EXPORT_FORMATS if (item in formats if formats else has_qat or item != "qat_int8")]
+    is_personal = run.is_personal and not is_saved
+    if is_personal and not any((run.path / "checkpoints").glob("program_state_*")):
+        raise RunFolderError(f"--run_dir={run.path}: its checkpoints are gone, of which the personal models are made")
+    users = [client for client, used in run.client_models.items() if used == source]
+    return ModelExport(
+        name, source, is_teacher, tuple(chosen), tuple(users if is_saved else [name]), is_personal=is_personal
+    )
+
+
+def check_representative_client(run: FinishedRun, asked: str) -> None:
+    """Raises FlagError if the client that was asked for, if one was, is none of the run's."""
+    if asked and asked not in run.client_models:
+        expected = _abbreviate(list(run.client_models))
+        raise FlagError(f"--representative_client={asked}: no such client; expected one of {expected}")
+
+
+def choose_representative_client(export: ModelExport, data: FederatedData, asked: str) -> ClientShard:
+    """The client whose train split sets the ranges of int8: the one asked for, or the model's user with most examples.
+
+    A model without users, such as a teacher, takes the client with most examples of all.
+
+    Raises:
+      FlagError: the client has no train examples.
+    """
+    wanted = [asked] if asked else export.clients
+    candidates = [client for client in data.clients if client.name in wanted] or list(data.clients)
+    client = max(candidates, key=lambda candidate: candidate.num_train)
+    if client.num_train == 0:
+        raise FlagError(f"--representative_client={client.name}: it has no train examples; choose another client")
+    return client
+
+
+def read_representative_examples(data: FederatedData, client: ClientShard, num_examples: int) -> np.ndarray:
+    """At most `num_examples` of a client's train split, as stored, evenly spaced over it."""
+    x, _ = data.read_split(client, "train")
+    return x[np.unique(np.linspace(0, len(x) - 1, num=min(num_examples, len(x))).astype(int))]
+
+
+@contextlib.contextmanager
+def open_export_folder(run: FinishedRun) -> Iterator[pathlib.Path]:
+    """Yields a folder to write into; at the end of the block its files move into the run's `export/`, if it succeeds.
+
+    If it fails, nothing of it remains. Other files in `export/` stay.
+
+    Raises:
+      RunFolderError: the run's folder cannot be written.
+    """
+    target, temporary = run.path / "export", run.path / f".{os.getpid()}.export"
+    if target.exists() and not target.is_dir():
+        raise RunFolderError(f"--run_dir={run.path}: export is a file there, expected a folder; move it away")
+    if target.exists() and not os.access(target, os.W_OK | os.X_OK):
+        raise RunFolderError(f"--run_dir={run.path}: cannot write into its export folder; mend its permissions")
+    try:
+        temporary.mkdir()
+    except OSError as error:
+        raise RunFolderError(f"--run_dir={run.path}: cannot write there ({error.strerror})") from None
+    try:
+        yield temporary
+        target.mkdir(exist_ok=True)
+        for path in sorted(temporary.iterdir()):
+            os.replace(path, target / path.name)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)

@@ -1,0 +1,246 @@
+"""The report of an export: a row a file, its Markdown and its CSV files. Imports no TensorFlow."""
+
+import pathlib
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from launch.runs.run_folder import format_cell, write_table, write_text
+
+LATENCY = (
+    "Latency is the time of one inference of one example after a warm-up, median and 95th percentile (p95) of {runs} "
+    "runs, on this machine ({machine}, {threads} cores) and not on a phone. It varies from run to run and with "
+    "whatever else the machine does; everything else in this report is the same each time."
+)
+LEGEND = (
+    "Accuracy: on the global test set ({examples:,} examples), and as mean over the clients that use the model, each "
+    "on its own test split (`report_clients.csv` has a row a client). Agreement (same class) and logits are compared "
+    "on the global test set with the Keras model that the file was converted from: the quantization-aware one for "
+    "`qat_int8`, the float one for all others."
+)
+
+
+class FileRow(NamedTuple):
+    """One exported file; its fields are the columns of `report.csv`.
+
+    Attributes:
+      file: its name.
+      model: whose name it bears.
+      format: of EXPORT_FORMATS.
+      input_dtype: "float32" or "int8"; the output's is the same.
+      size_bytes: its size.
+      share_of_float32: its size as a share of the float32 file's.
+      parameters: weights of the float model.
+      multiply_accumulates: of one inference.
+      test_accuracy: on the global test set.
+      client_test_accuracy: mean over its clients, each on its own test split; None without any.
+      num_clients: how many these are.
+      keras_test_accuracy: of the Keras model that it was converted from.
+      top1_agreement: share of the test set on which both choose the same class.
+      largest_logit_difference: largest absolute difference of their logits.
+      median_ms_1_thread: latency.
+      p95_ms_1_thread: latency.
+      median_ms_all_threads: latency on all cores.
+      p95_ms_all_threads: latency on all cores.
+      representative_client: whose examples set the ranges of int8; "" for others.
+      operators: such as "CONV_2D 2, RESHAPE 1".
+    """
+
+    file: str
+    model: str
+    format: str
+    input_dtype: str
+    size_bytes: int
+    share_of_float32: float
+    parameters: int
+    multiply_accumulates: int
+    test_accuracy: float
+    client_test_accuracy: float | None
+    num_clients: int
+    keras_test_accuracy: float
+    top1_agreement: float
+    largest_logit_difference: float
+    median_ms_1_thread: float
+    p95_ms_1_thread: float
+    median_ms_all_threads: float
+    p95_ms_all_threads: float
+    representative_client: str
+    operators: str
+
+
+class ClientRow(NamedTuple):
+    """A file on one client's own test split; its fields are the columns of `report_clients.csv`."""
+
+    file: str
+    client: str
+    examples: int
+    test_accuracy: float
+
+
+class SizeRow(NamedTuple):
+    """A teacher, or a file of its student; its fields are the columns of `report_teachers.csv`.
+
+    Attributes:
+      model: its name.
+      format: of EXPORT_FORMATS.
+      parameters: weights of the float model.
+      multiply_accumulates: of one inference.
+      size_bytes: of the file in that format.
+      test_accuracy: of that file on the global test set.
+      median_ms_1_thread: its latency.
+      times_smaller: size of the first teacher's file in float32 divided by this one's.
+    """
+
+    model: str
+    format: str
+    parameters: int
+    multiply_accumulates: int
+    size_bytes: int
+    test_accuracy: float
+    median_ms_1_thread: float
+    times_smaller: float = 1.0
+
+
+class ExportReport(NamedTuple):
+    """Everything that was measured.
+
+    Attributes:
+      title: the run in a few words.
+      rounds: rounds of training.
+      num_test: examples of the global test set.
+      timed_runs: runs behind each latency.
+      threads: number of all cores.
+      files: a row a file.
+      clients: a row for each file and client.
+      sizes: the teachers, then the files of the students; empty without teachers.
+      training_files: {name: size in bytes} of the files for on-device training.
+    """
+
+    title: str
+    rounds: int
+    num_test: int
+    timed_runs: int
+    threads: int
+    files: Sequence[FileRow]
+    clients: Sequence[ClientRow]
+    sizes: Sequence[SizeRow]
+    training_files: Mapping[str, int]
+
+
+def format_summary(rows: Sequence[FileRow]) -> Iterator[str]:
+    """The most important columns as aligned lines, for the terminal."""
+    heads = ("file", "bytes", "accuracy", "Keras", "agreement", "ms")
+    cells = [heads]
+    for row in rows:
+        shares = (row.test_accuracy, row.keras_test_accuracy, row.top1_agreement)
+        times = f"{row.median_ms_1_thread:.3f}"
+        cells.append((row.file, f"{row.size_bytes:,}", *(f"{share:.4f}" for share in shares), times))
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for first, *others in cells:
+        aligned = [f"{text:>{width}}" for text, width in zip(others, widths[1:], strict=True)]
+        yield "  ".join([f"{first:<{widths[0]}}", *aligned])
+
+
+def write_report(report: ExportReport, folder: pathlib.Path) -> None:
+    """Writes report.md, report.csv, report_clients.csv and, if there are teachers, report_teachers.csv."""
+    write_text(folder / "report.md", format_report(report))
+    _write_rows(folder / "report.csv", FileRow, report.files)
+    _write_rows(folder / "report_clients.csv", ClientRow, report.clients)
+    if report.sizes:
+        _write_rows(folder / "report_teachers.csv", SizeRow, report.sizes)
+
+
+def _write_rows(path: pathlib.Path, row_type: Any, rows: Sequence[Any]) -> None:
+    write_table(path, row_type._fields, [[format_cell(value) for value in row] for row in rows])
+
+
+def format_report(report: ExportReport) -> str:
+    """The report as Markdown."""
+    parts = [
+        f"# Exported models: {report.title}, round {report.rounds}",
+        LEGEND.format(examples=report.num_test),
+        _format_table(_tabulate_files(report.files), 2),
+        *_describe_representatives(report.files),
+        "## Latency",
+        LATENCY.format(runs=report.timed_runs, machine=platform.machine(), threads=report.threads),
+        _format_table(_tabulate_latency(report)),
+        "## Operators",
+        _format_table([("file", "operators"), *((row.file, row.operators) for row in report.files)], 2),
+    ]
+    if report.sizes:
+        parts += ["## Student and teacher", *_describe_sizes(report.sizes)]
+    if report.training_files:
+        parts += ["## On-device training", *_describe_training_files(report.training_files)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _format_table(rows: Sequence[Sequence[str]], num_texts: int = 1) -> str:
+    """A Markdown table whose first columns hold text and whose others hold numbers."""
+    head, *others = rows
+    rule = ["---"] * num_texts + ["---:"] * (len(head) - num_texts)
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, rule, *others))
+
+
+def _tabulate_files(rows: Sequence[FileRow]) -> list[tuple[str, ...]]:
+    heads = (
+        *("file", "input", "bytes", "share of float32", "parameters", "multiply-accumulates", "test accuracy"),
+        *("clients' test accuracy", "Keras test accuracy", "agreement", "largest logit difference"),
+    )
+    return [heads, *map(_format_file, rows)]
+
+
+def _format_file(row: FileRow) -> tuple[str, ...]:
+    own = row.client_test_accuracy
+    return (
+        row.file,
+        row.input_dtype,
+        f"{row.size_bytes:,}",
+        f"{row.share_of_float32:.2f}",
+        f"{row.parameters:,}",
+        f"{row.multiply_accumulates:,}",
+        f"{row.test_accuracy:.4f}",
+        "" if own is None else f"{own:.4f} ({row.num_clients})",
+        f"{row.keras_test_accuracy:.4f}",
+        f"{row.top1_agreement:.4f}",
+        f"{row.largest_logit_difference:.2g}",
+    )
+
+
+def _describe_representatives(rows: Sequence[FileRow]) -> list[str]:
+    sources = [f"{row.representative_client} ({row.file})" for row in rows if row.representative_client]
+    return [f"Activation ranges of int8 are from the train split of {', '.join(sources)}."] if sources else []
+
+
+def _tabulate_latency(report: ExportReport) -> list[tuple[str, ...]]:
+    rows = [("file", "median, 1 thread (ms)", "p95", f"median, {report.threads} threads (ms)", "p95")]
+    for row in report.files:
+        times = row.median_ms_1_thread, row.p95_ms_1_thread, row.median_ms_all_threads, row.p95_ms_all_threads
+        rows.append((row.file, *(f"{milliseconds:.3f}" for milliseconds in times)))
+    return rows
+
+
+def _describe_sizes(rows: Sequence[SizeRow]) -> list[str]:
+    heads = ("model", "format", "parameters", "multiply-accumulates", "bytes", "times smaller", "test accuracy", "ms")
+    cells = [
+        (
+            *(row.model, row.format, f"{row.parameters:,}", f"{row.multiply_accumulates:,}", f"{row.size_bytes:,}"),
+            *(f"{row.times_smaller:.2f}", f"{row.test_accuracy:.4f}", f"{row.median_ms_1_thread:.3f}"),
+        )
+        for row in rows
+    ]
+    teacher, student = rows[0], rows[-1]
+    ratios = (
+        f"The teacher has {teacher.parameters / student.parameters:.2f} times the student's parameters and "
+        f"{teacher.multiply_accumulates / student.multiply_accumulates:.2f} times its multiply-accumulates. "
+        "Times smaller: the size of the teacher's float32 file divided by that of the file. ms: median on 1 thread. "
+        "Teachers were converted for this table only; launch.export --model=<teacher> exports one."
+    )
+    return [ratios, _format_table([heads, *cells], 2)]
+
+
+def _describe_training_files(files: Mapping[str, int]) -> list[str]:
+    note = (
+        "These hold the float model with the signatures train, infer, save and restore. They need a runtime with the "
+        "select operators of TensorFlow and are not measured here."
+    )
+    return [note, _format_table([("file", "bytes"), *((name, f"{size:,}") for name, size in files.items())])]

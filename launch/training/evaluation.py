@@ -1,0 +1,209 @@
+"""Accuracy and loss of an algorithm's models: on the global test set, and on each client's own splits."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from datasets.federated_data import ClientShard, FederatedData
+from launch.runs.archetype_metrics import compute_archetype_metrics
+from models.model_spec import ModelSpec
+from tff_algos.protocol import FederatedProcess, State, Weights
+
+
+class Evaluation(NamedTuple):
+    """How a model did on each of n examples: `correct`, bool (n,), and `loss`, float32 (n,)."""
+
+    correct: np.ndarray
+    loss: np.ndarray
+
+    @property
+    def accuracy(self) -> float:
+        """Share of correct examples; NaN without examples."""
+        return _mean(self.correct)
+
+    @property
+    def mean_loss(self) -> float:
+        """Mean cross-entropy in nats; NaN without examples."""
+        return _mean(self.loss)
+
+    def split(self, sizes: Sequence[int]) -> list["Evaluation"]:
+        """Parts of the given sizes, in order; the sizes sum to n."""
+        ends = list(itertools.accumulate(sizes))
+        return [
+            Evaluation(self.correct[end - size : end], self.loss[end - size : end])
+            for size, end in zip(sizes, ends, strict=True)
+        ]
+
+
+class ClientResults(NamedTuple):
+    """One value a client, float64 (clients,), NaN for a client without the split: `accuracy` and mean `loss`."""
+
+    accuracy: np.ndarray
+    loss: np.ndarray
+
+
+Evaluate = Callable[[Weights, np.ndarray, np.ndarray], Evaluation]
+# (state, the state a round before if that was evaluated, too) -> columns of metrics.csv
+EvaluateState = Callable[[State, State | None], dict[str, float | None]]
+
+
+def build_evaluator(spec: ModelSpec, batch_size: int = 1000) -> Evaluate:
+    """Builds the model once and returns `evaluate(weights, x, y) -> Evaluation`.
+
+    `weights` are in the order of `keras_model.weights`, of a quantization-aware model or of its float model; `x` are
+    stored examples, (n, *spec.input_shape) in `spec.input_dtype`; `y` are integer labels, (n,). The loss is the sparse
+    categorical cross-entropy of the logits. The same arguments give the same bits.
+    """
+    evaluate_own = _build_evaluator_of_one(spec, batch_size)
+    if spec.quantization is None:
+        return evaluate_own
+    evaluate_float = _build_evaluator_of_one(spec.quantization.float_spec, batch_size)
+
+    def evaluate(weights: Weights, x: np.ndarray, y: np.ndarray) -> Evaluation:
+        return (evaluate_own if spec.of_weights(weights) is spec else evaluate_float)(weights, x, y)
+
+    return evaluate
+
+
+def _build_evaluator_of_one(spec: ModelSpec, batch_size: int) -> Evaluate:
+    model = spec.build()
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec((None, *spec.input_shape), spec.input_dtype),
+            tf.TensorSpec((None,), tf.int32),
+        ]
+    )
+    def evaluate_batch(x, y):
+        logits = tf.cast(model(spec.preprocess(x), training=False), tf.float32)
+        correct = tf.equal(tf.argmax(logits, axis=1, output_type=tf.int32), y)
+        return correct, tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits)
+
+    # Traced now, since Keras refuses to call a model once another was built in a TFF computation's graph.
+    evaluate_traced = evaluate_batch.get_concrete_function()
+
+    def evaluate(weights: Weights, x: np.ndarray, y: np.ndarray) -> Evaluation:
+        for variable, value in zip(model.weights, weights, strict=True):
+            variable.assign(value)
+        labels = np.asarray(y, np.int32)
+        starts = range(0, len(labels), batch_size)
+        batches = [
+            evaluate_traced(tf.constant(x[i : i + batch_size]), tf.constant(labels[i : i + batch_size])) for i in starts
+        ]
+        correct = np.concatenate([np.zeros(0, bool), *(correct.numpy() for correct, _ in batches)])
+        loss = np.concatenate([np.zeros(0, np.float32), *(loss.numpy() for _, loss in batches)])
+        return Evaluation(correct, loss)
+
+    return evaluate
+
+
+def evaluate_federation(
+    process: FederatedProcess, state: State, data: FederatedData, evaluate: Evaluate
+) -> dict[str, float]:
+    """The evaluation columns of metrics.csv.
+
+    `test_loss` and `test_accuracy` are means over the shared models on the global test set, weighted by the clients
+    that use each. `client_test_accuracy` and `client_validation_accuracy` are means over the clients, each with the
+    weights that `process.personalize` gives it, on its own split; clients without that split are left out. Tuning looks
+    at the latter only. Where these weights are personal, deviation and worst tenth of the former come as well.
+    """
+    return _measure_federation(process, state, data, evaluate)[0]
+
+
+def build_state_evaluation(process: FederatedProcess, data: FederatedData, evaluate: Evaluate) -> EvaluateState:
+    """Returns a function that evaluates states: `evaluate_federation`, and with archetypes their columns as well.
+
+    The clients' accuracies before are those of the last call, if it was given that state; else it is evaluated, too.
+    """
+    last_state, last_accuracy = None, None
+
+    def evaluate_state(state: State, previous: State | None) -> dict[str, float | None]:
+        nonlocal last_state, last_accuracy
+        measured, accuracy = _measure_federation(process, state, data, evaluate)
+        if data.archetypes is None:
+            return measured
+        before = None
+        if previous is not None:
+            is_known = previous is last_state
+            before = last_accuracy if is_known else evaluate_clients(process, previous, data, evaluate)["test"].accuracy
+        last_state, last_accuracy = state, accuracy
+        return measured | compute_archetype_metrics(data.archetypes, process.client_model(state), accuracy, before)
+
+    return evaluate_state
+
+
+def _measure_federation(
+    process: FederatedProcess, state: State, data: FederatedData, evaluate: Evaluate
+) -> tuple[dict[str, float], np.ndarray]:
+    """The columns of `evaluate_federation`, and each client's accuracy on its own test split."""
+    models, names = process.get_models(state), process.client_model(state)
+    used = sorted(set(names))
+    results = [evaluate(models[name], data.test_x, data.test_y) for name in used]
+    num_users = [names.count(name) for name in used]
+    by_split = evaluate_clients(process, state, data, evaluate, ("test", "validation"))
+    own = {split: accuracy[~np.isnan(accuracy)] for split, (accuracy, _) in by_split.items()}
+    measured = {
+        "test_loss": float(np.average([result.mean_loss for result in results], weights=num_users)),
+        "test_accuracy": float(np.average([result.accuracy for result in results], weights=num_users)),
+        "client_test_accuracy": _mean(own["test"]),
+        "client_validation_accuracy": _mean(own["validation"]),
+    }
+    if process.is_personal:
+        measured["client_test_accuracy_std"] = float(own["test"].std()) if own["test"].size else float("nan")
+        measured["client_test_accuracy_worst_tenth"] = compute_worst_tenth(own["test"])
+    return measured, by_split["test"].accuracy
+
+
+def compute_worst_tenth(accuracy: np.ndarray) -> float:
+    """Mean of the lowest tenth of the values, rounded up to whole values; NaN without any."""
+    return _mean(np.sort(accuracy)[: -(-len(accuracy) // 10)])
+
+
+def evaluate_clients(
+    process: FederatedProcess, state: State, data: FederatedData, evaluate: Evaluate, splits: Sequence[str] = ("test",)
+) -> dict[str, ClientResults]:
+    """Each client's accuracy and loss on its own splits, with the weights that `process.personalize` gives it."""
+    names = process.client_model(state)
+    clients = [client for client in data.clients if any(_count_examples(client, split) for split in splits)]
+    clients.sort(key=lambda client: names[client.index])  # those who share a model side by side: one pass serves them
+    return _evaluate_each(process.personalize(state, clients), data, evaluate, splits)
+
+
+def _count_examples(client: ClientShard, split: str) -> int:
+    return {"train": client.num_train, "validation": client.num_validation, "test": client.num_test}[split]
+
+
+def _evaluate_each(
+    pairs: Any, data: FederatedData, evaluate: Evaluate, splits: Sequence[str]
+) -> dict[str, ClientResults]:
+    """Results of (client, weights) pairs; neighbours with the identical weights object are pooled into one pass."""
+    shape = len(data.clients)
+    results = {split: ClientResults(np.full(shape, np.nan), np.full(shape, np.nan)) for split in splits}
+    for clients, weights in _pool_neighbours(pairs):
+        for split in splits:
+            sizes = [_count_examples(client, split) for client in clients]
+            evaluation = evaluate(weights, *data.read_pooled(clients, split))
+            for client, part in zip(clients, evaluation.split(sizes), strict=True):
+                results[split].accuracy[client.index] = part.accuracy
+                results[split].loss[client.index] = part.mean_loss
+    return results
+
+
+def _pool_neighbours(pairs):
+    """(client, weights) pairs to (clients, weights); one set of weights is held at a time, since many may stream by."""
+    pooled, pooled_weights = [], None
+    for client, weights in pairs:
+        if pooled and weights is not pooled_weights:
+            yield pooled, pooled_weights
+            pooled = []
+        pooled.append(client)
+        pooled_weights = weights
+    if pooled:
+        yield pooled, pooled_weights
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(values.mean(dtype=np.float64)) if len(values) else float("nan")

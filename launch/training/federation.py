@@ -1,0 +1,79 @@
+"""Makes the data and the model that a config asks for: where data sets and models meet."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from datasets.archetypes import ArchetypeSettings
+from datasets.arrays import make_random_arrays
+from datasets.catalog import DatasetOptions, load_arrays
+from datasets.federate import PartitionSettings, build_federated_data, default_shard_dir
+from datasets.federated_data import FederatedData
+from launch.settings.run_config import ExperimentConfig
+
+if TYPE_CHECKING:
+    from models.model_spec import ModelSpec
+
+
+def load_federated_data(config: ExperimentConfig) -> FederatedData:
+    """The clients of a run, their shards written if they are not there yet. Imports no TensorFlow.
+
+    Raises:
+      DatasetError: a file is missing or damaged, or the split asked for cannot be made.
+    """
+    if config.smoke and config.dataset != "npz":
+        features = {"har": config.har_features, "occupancy": config.occupancy_features}
+        arrays = make_random_arrays(config.dataset, features.get(config.dataset, ""), config.seed)
+    else:
+        arrays = load_arrays(config.dataset, _choose_options(config))
+    labels_per_client = config.labels_per_client
+    if config.smoke:  # which has as many shards for fewer clients
+        labels_per_client = min(labels_per_client, len(arrays.class_names))
+    settings = PartitionSettings(
+        partition=config.partition,
+        num_clients=config.num_clients,
+        dirichlet_alpha=config.dirichlet_alpha,
+        labels_per_client=labels_per_client,
+        validation_fraction=config.validation_fraction,
+        test_fraction=config.test_fraction,
+        seed=config.seed,
+        archetypes=ArchetypeSettings(
+            **{field.name: getattr(config, field.name) for field in dataclasses.fields(ArchetypeSettings)}
+        ),
+    )
+    return build_federated_data(arrays, settings, config.shard_dir or default_shard_dir())
+
+
+def _choose_options(config: ExperimentConfig) -> DatasetOptions:
+    """The options of the data set, of which every one has a flag of its name but `download`; "" stands for None."""
+    names = {field.name for field in dataclasses.fields(DatasetOptions)} - {"download"}
+    values = {name: getattr(config, name) for name in names}
+    return DatasetOptions(**{name: None if value == "" else value for name, value in values.items()})
+
+
+def build_spec(config: ExperimentConfig, data: Mapping[str, Any]) -> "ModelSpec":
+    """The model of a run.
+
+    Args:
+      config: what was asked for.
+      data: `run_folder.describe_data` of the data, or the same as read from `config.json`.
+
+    Raises:
+      ModelError: the model does not exist, cannot be built, or does not fit the data.
+    """
+    from models.catalog import build_model_spec
+
+    return build_model_spec(
+        config.model,
+        tuple(data["input_shape"]),
+        data["input_dtype"],
+        len(data["class_names"]),
+        data["scale"],
+        data["offset"],
+        config.activation,
+        config.teacher_model,
+        config.quantize,
+        config.width,
+        config.precision,
+        config.augment,
+    )

@@ -1,0 +1,119 @@
+"""A finished run, read back from its folder: its settings, its data, its models. Imports no TensorFlow."""
+
+import csv
+import dataclasses
+import json
+import pathlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from datasets.arrays import DatasetError
+from datasets.federated_data import FederatedData
+from launch.runs.run_folder import PERSONAL_METRICS, RunFolderError
+from launch.settings.flags import FlagError, read_stored_flags
+from launch.settings.run_config import ExperimentConfig, build_experiment_config
+from launch.training.federation import build_spec, load_federated_data
+
+if TYPE_CHECKING:
+    from models.model_spec import ModelSpec
+
+NEEDED_DATA = ("input_shape", "input_dtype", "scale", "offset", "class_names")
+
+
+class FinishedRun(NamedTuple):
+    """What a run folder says.
+
+    Attributes:
+      path: the folder.
+      config: what was asked for.
+      data: the data's description, `run_folder.describe_data`.
+      client_models: the name of each client's model, by the client's name.
+      teachers: the names of the models that are teachers.
+      rounds: rounds done.
+      is_personal: whether each client ended up with a model of its own, which is not saved but made anew.
+    """
+
+    path: pathlib.Path
+    config: ExperimentConfig
+    data: Mapping[str, Any]
+    client_models: Mapping[str, str]
+    teachers: frozenset[str]
+    rounds: int
+    is_personal: bool = False
+
+    def build_spec(self, precision: str | None = None) -> "ModelSpec":
+        """The model of the run as it was at its end: the float model if it ended before quantization began.
+
+        Args:
+          precision: what its layers compute in; None for that of the run.
+
+        Raises:
+          ModelError: the model cannot be built any more.
+        """
+        config = dataclasses.replace(self.config, precision=precision) if precision else self.config
+        spec = build_spec(config, self.data)
+        is_float = spec.quantization is not None and self.rounds < self.config.qat_start_round
+        return spec.quantization.float_spec if is_float else spec
+
+    def load_data(self) -> FederatedData:
+        """The clients and the test set that the run was trained on.
+
+        Raises:
+          DatasetError: the data cannot be read, or are not those of the run.
+        """
+        data = load_federated_data(self.config)
+        if self.data.get("digest", data.digest) != data.digest:
+            raise DatasetError(
+                f"{self.path}: the data are not those that the run was trained on; name them with --data_dir"
+            )
+        return data
+
+
+def read_finished_run(run_dir: str, data_dir: str = "") -> FinishedRun:
+    """Reads a run folder back.
+
+    Raises:
+      FlagError: there is no run in that folder.
+      RunFolderError: the run is not finished, or a file of its is damaged.
+      ConfigError: its config does not fit this version.
+    """
+    stored = read_stored_flags(run_dir)
+    config = build_experiment_config({**stored, **({"data_dir": data_dir} if data_dir else {})})
+    path = pathlib.Path(run_dir)
+    try:
+        data = json.loads((path / "config.json").read_text(encoding="utf-8"))["data"]
+        summary = json.loads((path / "summary.json").read_text(encoding="utf-8"))
+        with open(path / "clients.csv", newline="", encoding="utf-8") as file:
+            client_models = {row["client"]: row["model"] for row in csv.DictReader(file)}
+        teachers = frozenset(summary[config.algo].get("teachers_test_accuracy", ()))
+        rounds = int(summary["rounds"])
+    except FileNotFoundError:
+        raise RunFolderError(f"--run_dir={path}: the run is not finished; add --resume to its command first") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, csv.Error):
+        raise RunFolderError(f"--run_dir={path}: its config.json, summary.json or clients.csv is damaged") from None
+    missing = [name for name in NEEDED_DATA if not isinstance(data, dict) or name not in data]
+    if missing:
+        raise RunFolderError(f"--run_dir={path}: its config.json is damaged, says nothing of {', '.join(missing)}")
+    return FinishedRun(path, config, data, client_models, teachers, rounds, _is_personal(path))
+
+
+def _is_personal(path: pathlib.Path) -> bool:
+    """Whether the run has the columns that only personal models have in its `metrics.csv`."""
+    metrics = path / "metrics.csv"
+    columns = metrics.read_text(encoding="utf-8").partition("\n")[0].split(",") if metrics.is_file() else []
+    return set(PERSONAL_METRICS) <= set(columns)
+
+
+def choose_models(run: FinishedRun, model_name: str, flag: str = "model_name") -> list[str]:
+    """The names of the models that are asked for.
+
+    Raises:
+      FlagError: there is no model of that name.
+      RunFolderError: there is no model at all.
+    """
+    names = sorted(path.parent.name for path in run.path.glob("models/*/model.keras"))
+    if not names:
+        raise RunFolderError(f"--run_dir={run.path}: its saved models are gone (models/*/model.keras); train again")
+    if model_name and model_name not in names:
+        raise FlagError(f"--{flag}={model_name}: expected one of {', '.join(names)}")
+    return [model_name] if model_name else names

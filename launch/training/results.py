@@ -1,0 +1,134 @@
+"""What a finished run leaves behind: `clients.csv`, `summary.json` and the saved models."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from datasets.federated_data import FederatedData
+from launch.runs.run_folder import RoundTable, RunFolder, format_cell, write_json, write_table
+from launch.settings.run_config import ExperimentConfig
+from launch.training.evaluation import ClientResults, Evaluate, build_evaluator, evaluate_clients
+from models.model_spec import ModelSpec
+from models.saved_models import save_model
+from tff_algos.protocol import FederatedProcess, State
+
+
+def write_results(
+    folder: RunFolder,
+    config: ExperimentConfig,
+    data: FederatedData,
+    spec: ModelSpec,
+    process: FederatedProcess,
+    state: State,
+    evaluate: Evaluate,
+    metrics: RoundTable,
+    timing: RoundTable,
+) -> dict[str, Any]:
+    """Writes the clients' table, the models and the summary of a run, and returns the summary."""
+    results = evaluate_clients(process, state, data, evaluate)["test"]
+    write_clients(folder, data, results, process, state)
+    for name, weights in process.get_models(state).items():
+        save_model(spec.of_weights(weights), weights, folder.models / name)
+    own = dict(process.summarize(state))
+    teachers = process.get_teachers(state)
+    if teachers:
+        own["teachers_test_accuracy"] = _save_teachers(folder, data, spec, teachers)
+    summary = build_summary(config, metrics, timing)
+    summary["dataset"] = data.dataset  # a subset has a name of its own
+    summary["clients"] = compute_client_statistics(results.accuracy)
+    summary[config.algo] = own
+    write_json(folder.summary, summary)
+    return summary
+
+
+def _save_teachers(folder: RunFolder, data: FederatedData, spec: ModelSpec, teachers: dict) -> dict[str, float]:
+    """Saves each teacher and returns its accuracy on the global test set."""
+    evaluate = build_evaluator(spec.teacher)
+    accuracy = {}
+    for name, weights in teachers.items():
+        save_model(spec.teacher, weights, folder.models / name)
+        accuracy[name] = evaluate(weights, data.test_x, data.test_y).accuracy
+    return accuracy
+
+
+def write_clients(
+    folder: RunFolder, data: FederatedData, results: ClientResults, process: FederatedProcess, state: State
+) -> None:
+    """Writes `clients.csv`: a row a client, the algorithm's own columns last.
+
+    A client without a test split has empty cells; archetypes have columns only where the partition makes them.
+    """
+    columns = {
+        "client": [client.name for client in data.clients],
+        "num_train": data.num_train,
+        "num_validation": [client.num_validation for client in data.clients],
+        "num_test": [client.num_test for client in data.clients],
+        "examples_per_s": data.profiles.examples_per_s,
+        "downlink_bytes_per_s": data.profiles.downlink_bytes_per_s,
+        "uplink_bytes_per_s": data.profiles.uplink_bytes_per_s,
+        "availability": data.profiles.availability,
+        "model": process.client_model(state),
+        "accuracy": _blank_nan(results.accuracy),
+        "loss": _blank_nan(results.loss),
+        **_list_archetypes(data),
+        **process.client_columns(state),
+    }
+    rows = zip(*columns.values(), strict=True)
+    write_table(folder.clients, list(columns), [[format_cell(value) for value in row] for row in rows])
+
+
+def _list_archetypes(data: FederatedData) -> dict[str, list]:
+    """Columns of each client's archetype, if the partition is by archetype: number, name, number of the group."""
+    if data.archetypes is None:
+        return {}
+    of_clients = data.archetypes.of_clients
+    return {
+        "archetype": list(of_clients),
+        "archetype_name": [data.archetypes.names[archetype] for archetype in of_clients],
+        "meta_archetype": [data.archetypes.meta_archetypes[archetype] for archetype in of_clients],
+    }
+
+
+def _blank_nan(values: np.ndarray) -> list[float | None]:
+    return [None if np.isnan(value) else float(value) for value in values]
+
+
+def compute_client_statistics(accuracy: np.ndarray) -> dict[str, float | None]:
+    """Mean, standard deviation and 10th percentile over the clients that have a test split (the others are NaN)."""
+    known = accuracy[~np.isnan(accuracy)]
+    if not known.size:
+        return {"accuracy_mean": None, "accuracy_std": None, "accuracy_p10": None}
+    return {
+        "accuracy_mean": known.mean(),
+        "accuracy_std": known.std(),
+        "accuracy_p10": np.percentile(known, 10),
+    }
+
+
+def build_summary(config: ExperimentConfig, metrics: RoundTable, timing: RoundTable) -> dict[str, Any]:
+    """The summary of the tables, still without the clients' statistics and the algorithm's own part."""
+    accuracy = metrics.column("test_accuracy")
+    best = find_best(accuracy)
+    train_seconds = sum(timing.column("round_s"))
+    rounds = len(metrics.rows)
+    final = ("test_accuracy", "test_loss", "client_test_accuracy")
+    return {
+        "algo": config.algo,
+        "dataset": config.dataset,
+        "seed": config.seed,
+        "rounds": rounds,
+        "final": {name: metrics.column(name)[-1] for name in final},
+        "best": {"round": int(metrics.rows[best][0]), "test_accuracy": accuracy[best]},
+        "clients": {},
+        "bytes_up": int(sum(metrics.column("bytes_up"))),
+        "bytes_down": int(sum(metrics.column("bytes_down"))),
+        "virtual_time_s": metrics.column("virtual_time_s")[-1],
+        "train_seconds": train_seconds,
+        "seconds_per_round": train_seconds / rounds,
+    }
+
+
+def find_best(accuracy: Sequence[float | None]) -> int:
+    """Position of the first highest accuracy; rounds that were not evaluated (None) or gave NaN do not count."""
+    return int(np.argmax([-1.0 if value is None or np.isnan(value) else value for value in accuracy]))

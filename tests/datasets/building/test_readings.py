@@ -1,0 +1,148 @@
+"""The simulated building: its readings, examples, CSV file, and what makes it a task for personal models."""
+
+import csv
+import time
+
+import numpy as np
+import pytest
+
+from datasets.arrays import BUILDING_FORMAT, DatasetError
+from datasets.building import readings as building
+from datasets.building.physics import Climate
+from datasets.building.rooms import SCALES, Sensors, draw_rooms
+
+
+@pytest.fixture(scope="module")
+def arrays():
+    return building.load_building_arrays(30, "medium", seed=1)
+
+
+def test_same_seed_same_bytes(arrays):
+    assert building.load_building_arrays(30, "medium", seed=1).source_digest == arrays.source_digest
+    others = [building.load_building_arrays(30, "medium", seed=2), building.load_building_arrays(30, "low", seed=1)]
+    assert arrays.source_digest not in {other.source_digest for other in others}
+
+
+def test_every_sensor_is_a_client_with_a_few_hundred_examples(arrays):
+    assert len(arrays.client_names) == 30
+    assert all(name.startswith(f"sensor_{index:03}_") for index, name in enumerate(arrays.client_names))
+    counts = np.bincount(arrays.train_clients)
+    assert counts.min() > 150 and counts.max() <= 360
+    assert arrays.train_x.shape[1:] == BUILDING_FORMAT.input_shape == (len(building.FEATURE_NAMES),)
+    assert arrays.num_dropped > 0
+    assert len(arrays.train_y) + len(arrays.test_y) + arrays.num_dropped == 30 * 20 * 24
+
+
+def test_features_are_standardised_roughly(arrays):
+    assert np.abs(arrays.train_x.mean(axis=0)).max() < 1.5
+    assert (arrays.train_x.std(axis=0) > 0.2).all() and (arrays.train_x.std(axis=0) < 2.5).all()
+
+
+@pytest.mark.parametrize("heterogeneity", SCALES)
+def test_no_level_has_half_of_the_examples(heterogeneity):
+    labels = building.load_building_arrays(40, heterogeneity).train_y
+    shares = np.bincount(labels, minlength=4) / len(labels)
+    assert shares.max() < 0.45 and shares.min() > 0.08
+
+
+def test_knowing_the_sensor_helps_at_medium_heterogeneity(arrays):
+    """A linear model gains from readings less their sensor's mean: the errors of calibration matter."""
+    from sklearn.linear_model import LogisticRegression
+
+    x, y = arrays.train_x.astype(np.float64), arrays.train_y
+    means = np.stack([x[arrays.train_clients == client, :2].mean(axis=0) for client in range(30)])
+    centred = np.column_stack([x[:, :2] - means[arrays.train_clients], x[:, 2:]])
+    is_train = np.arange(len(y)) % 4 > 0
+    pooled, knowing = (
+        LogisticRegression(max_iter=200).fit(features[is_train], y[is_train]).score(features[~is_train], y[~is_train])
+        for features in (x, centred)
+    )
+    assert knowing > pooled + 0.03
+
+
+def test_level_is_the_share_of_the_capacity():
+    rooms = draw_rooms(1, 0.0, seed=0)
+    shares = np.array([[0.0], [0.049], [0.05], [0.33], [0.34], [0.66], [0.67], [1.0]])
+    assert building.compute_levels(shares * rooms.capacity, rooms)[:, 0].tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
+def test_features_by_hand():
+    """Of 21, 22, 24 C and 40, 43, 46 %, 24 C is (24 - 21) / 2; changes are 2 / 0.5 and 3 / 0.5, 3 / 3, 6 / 3."""
+    values = np.full((2, 48, 1), np.nan)
+    values[0, 21:24, 0] = 21, 22, 24
+    values[1, 21:24, 0] = 40, 43, 46
+    features = building.compute_features(values)
+    # The 24th reading of the day is at 12:00: sin 0, cos -1.
+    np.testing.assert_allclose(features[23, 0], [1.5, 0.6, 4, 1, 6, 2, 0, -1], atol=1e-6)
+    assert features.dtype == np.float32
+    assert np.flatnonzero(np.isfinite(features).all(axis=2)[:, 0]).tolist() == [23]
+
+
+def test_lost_reading_takes_the_three_examples_that_need_it():
+    values = np.zeros((2, 48, 1))
+    values[:, 20] = np.nan
+    is_whole = np.isfinite(building.compute_features(values)).all(axis=2)[:, 0]
+    assert np.flatnonzero(~is_whole).tolist() == [0, 1, 20, 21, 22]
+
+
+def test_sensor_reads_with_its_errors():
+    """Truth 25 C, gain 1.1, offset -0.5 and 0.1 K a day: 21 + 1.1 x 4 - 0.5 + 0.1 x days; the other reads nothing."""
+    shape = (96, 2)
+    climate = Climate(np.full(shape, 25.0), np.full(shape, 9.0), np.zeros(shape))
+    pair = np.array([[1.0], [1.0]]) * np.ones(2)
+    sensors = Sensors(
+        gain=pair * 1.1,
+        offset=np.array([[-0.5], [0.0]]) * np.ones(2),
+        drift_per_day=np.array([[0.1], [0.0]]) * np.ones(2),
+        noise=pair * 0,
+        dropout=np.array([0.0, 1.0]),
+    )
+    values = building._read_sensors(climate, sensors, np.random.default_rng(0))
+    np.testing.assert_allclose(values[0, [0, 48], 0], [24.9, 25.0])
+    np.testing.assert_allclose(values[1, :, 0], 40 + 1.1 * (100 * 9.0 / 23.0 - 40), rtol=0.01)
+    assert np.isnan(values[:, :, 1]).all()
+
+
+def test_readings_are_saved_as_csv(tmp_path):
+    path = tmp_path / "readings.csv"
+    path.write_text("old")
+    building.load_building_arrays(3, "high", seed=1, csv_path=str(path))
+    readings = building.simulate_readings(3, "high", seed=1)
+    with open(path, newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert tuple(rows[0]) == building.CSV_COLUMNS
+    assert len(rows) == 3 * 20 * 48
+    assert (rows[0]["date"], rows[47]["date"]) == ("2024-01-08 00:30", "2024-01-09 00:00")
+    assert rows[5 * 48]["date"] == "2024-01-15 00:30"  # a weekend later
+    assert sum(row["temperature"] == "" for row in rows) == np.count_nonzero(np.isnan(readings.values[0])) > 0
+    read = next(row for row in rows[970:] if row["temperature"])
+    index = rows.index(read)
+    sensor, reading = divmod(index, 960)
+    assert read["sensor"] == readings.names[sensor]
+    assert float(read["temperature"]) == pytest.approx(readings.values[0, reading, sensor], abs=0.006)
+    assert read["level"] == BUILDING_FORMAT.class_names[readings.levels[reading, sensor]]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["readings.csv"]
+
+
+def test_csv_that_cannot_be_written_is_one_line(tmp_path):
+    with pytest.raises(DatasetError, match=r"building_csv=.*nowhere.*: cannot be written \(No such file") as caught:
+        building.load_building_arrays(1, csv_path=str(tmp_path / "nowhere" / "x.csv"))
+    assert "\n" not in str(caught.value)
+    with pytest.raises(DatasetError, match="cannot be written"):
+        building.load_building_arrays(1, csv_path=str(tmp_path))
+    assert not list(tmp_path.iterdir())
+
+
+def test_names_of_more_than_a_thousand_sensors_stay_in_order():
+    names = building.simulate_readings(1001).names
+    assert (names[7][:11], names[1000][:11]) == ("sensor_0007", "sensor_1000")
+
+
+@pytest.mark.slow
+def test_time_grows_no_faster_than_the_number_of_sensors():
+    times_s = {}
+    for num_sensors in (200, 1000):
+        start_s = time.process_time()
+        building.load_building_arrays(num_sensors)
+        times_s[num_sensors] = time.process_time() - start_s
+    assert times_s[1000] < 6 * times_s[200] + 0.5

@@ -1,0 +1,164 @@
+"""The plots show the numbers of the tables under the right names, and are written whole, for short and odd runs."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from launch.plots import run_plots, style
+from launch.plots.run_plots import draw_partition, draw_run
+from launch.runs.run_folder import write_json, write_table
+from launch.runs.run_records import RunRecordError, read_json
+
+CELL = "fedsikd_mnist_alpha0.1"
+PROGRESS = ["by_round.png", "by_virtual_time.png", "by_bytes.png"]
+
+
+@pytest.fixture(autouse=True)
+def figures(monkeypatch):
+    """The figures drawn, by file name; they are saved coarsely, which is quick."""
+    save, drawn = style.save_figure, {}
+
+    def keep(figure, path):
+        drawn[path.name] = figure
+        return save(figure, path)
+
+    monkeypatch.setitem(style.STYLE, "savefig.dpi", 50)
+    monkeypatch.setattr(run_plots, "save_figure", keep)
+    return drawn
+
+
+def assert_is_picture(path):
+    """A PNG file, and nothing unfinished beside it."""
+    with Image.open(path) as image:
+        assert image.format == "PNG"
+        assert min(image.size) > 100
+    assert not [other for other in path.parent.iterdir() if other.name.startswith(".")]
+
+
+def read_lines(ax):
+    """{label: (x, y)} of a panel's lines, rounded."""
+    return {line.get_label(): (line.get_xdata().round(6).tolist(), line.get_ydata().tolist()) for line in ax.lines}
+
+
+def write_clients(run_dir, **columns):
+    num_clients = len(next(iter(columns.values())))
+    table = {"client": [f"client_{i}" for i in range(num_clients)], **columns}
+    rows = [[str(value) for value in row] for row in zip(*table.values(), strict=True)]
+    write_table(run_dir / "clients.csv", list(table), rows)
+
+
+def names(paths):
+    return [path.name for path in paths]
+
+
+def test_a_run_gets_all_its_plots(tmp_path, write_run):
+    run_dir = write_run(tmp_path, CELL, seed=0, rounds=3)
+    config = read_json(run_dir / "config.json")
+    config["data"] = {"label_counts": [[0, 1], [5, 0], [2, 2], [1, 0]], "class_names": ["no", "yes"]}
+    write_json(run_dir / "config.json", config)
+    write_clients(run_dir, cluster=[0, 0, 1, 9], plane_x=[0.1, 0.2, -1, 2], plane_y=[1, 2, 3, 4])
+    written = draw_run(run_dir)
+    assert names(written) == [*PROGRESS, "drift.png", "clusters.png", "partition.png"]
+    for path in written:
+        assert path.parent == run_dir / "plots"
+        assert_is_picture(path)
+
+
+def test_a_run_without_own_columns_gets_its_progress(tmp_path, write_run, figures):
+    run_dir = write_run(tmp_path, CELL, seed=0, rounds=2)
+    columns = ["round", "virtual_time_s", "bytes_down", "bytes_up", "train_loss", "test_loss", "test_accuracy"]
+    write_table(run_dir / "metrics.csv", columns, [["1", "0", "0", "0", "1.5", "", ""]])
+    write_clients(run_dir, accuracy=[0.5, 0.5, 0.5, ""])
+    assert names(draw_run(run_dir)) == PROGRESS
+    accuracy, loss = figures["by_round.png"].axes
+    assert not accuracy.lines
+    assert read_lines(loss) == {"training (with distillation)": ([1], [1.5])}
+
+
+def test_progress_shows_each_column_under_its_name(tmp_path, write_run, figures):
+    """60 s and 6 MB a round, accuracy 0.51 and 0.52, losses 1 / r and 0.8 / r."""
+    draw_run(write_run(tmp_path, "fedavg_har_alpha1.0", seed=3, rounds=2))
+    axes = {
+        "by_round.png": ("round", [1, 2]),
+        "by_virtual_time.png": ("virtual time (min)", [1, 2]),
+        "by_bytes.png": ("sent both ways, all clients (MB)", [6, 12]),
+    }
+    for name, (label, x) in axes.items():
+        accuracy, loss = figures[name].axes
+        assert read_lines(accuracy) == {"global test set": (x, [0.51, 0.52])}
+        assert read_lines(loss) == {"global test set": (x, [1, 0.5]), "training": (x, [0.8, 0.4])}
+        assert accuracy.get_xlabel() == loss.get_xlabel() == label
+        assert (accuracy.get_xlim()[0] == 0) == (name != "by_round.png")
+    assert figures["by_round.png"].get_suptitle() == "FedAvg on HAR, alpha 1.0, seed 3"
+
+
+def test_the_loss_of_distillation_is_named(tmp_path, write_run, figures):
+    draw_run(write_run(tmp_path, CELL, seed=0, rounds=1))
+    assert set(read_lines(figures["by_round.png"].axes[1])) == {"global test set", "training (with distillation)"}
+
+
+def test_drift_is_compared_by_its_ratio(tmp_path, write_run, figures):
+    draw_run(write_run(tmp_path, CELL, seed=0, rounds=2))
+    (ax,) = figures["drift.png"].axes
+    assert read_lines(ax) == {"total": ([1, 2], [0.03, 0.015]), "within clusters": ([1, 2], [0.02, 0.01])}
+    assert ax.get_yscale() == "log"
+
+
+def test_drift_that_vanishes_is_shown(tmp_path, write_run, figures):
+    run_dir = write_run(tmp_path, CELL, seed=0, rounds=1)
+    columns = ["round", "virtual_time_s", "bytes_down", "bytes_up", "total_drift", "within_cluster_drift"]
+    write_table(run_dir / "metrics.csv", columns, [["1", "60", "1", "1", "0.5", "0"]])
+    draw_run(run_dir)
+    (ax,) = figures["drift.png"].axes
+    assert (ax.get_yscale(), read_lines(ax)["within clusters"]) == ("linear", ([1], [0]))
+
+
+@pytest.mark.parametrize("num_clients", [6, 61])
+def test_clusters_name_their_clients_if_they_are_not_too_many(tmp_path, write_run, figures, num_clients):
+    run_dir = write_run(tmp_path, CELL, seed=0, rounds=1)
+    x = np.linspace(-1, 1, num_clients)
+    write_clients(run_dir, cluster=[0, 7] + [0] * (num_clients - 2), plane_x=x, plane_y=x**2)
+    draw_run(run_dir)
+    (ax,) = figures["clusters.png"].axes
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [f"0 ({num_clients - 1})", "7 (1)"]
+    assert ax.collections[1].get_offsets().tolist() == pytest.approx(np.array([[x[1], x[1] ** 2]]), abs=1e-5)
+    named = {text.get_text(): text.xy[0] for text in ax.texts}
+    assert named == (pytest.approx({str(i): x[i] for i in range(6)}, abs=1e-5) if num_clients == 6 else {})
+
+
+def test_drawing_twice_gives_the_same_files(tmp_path, write_run):
+    run_dir = write_run(tmp_path, CELL, seed=0, rounds=2)
+    before = [path.read_bytes() for path in draw_run(run_dir)]
+    assert [path.read_bytes() for path in draw_run(run_dir)] == before
+
+
+def test_no_run_to_draw_is_one_line(tmp_path):
+    with pytest.raises(RunRecordError, match="cannot be read"):
+        draw_run(tmp_path)
+
+
+@pytest.mark.parametrize(("num_clients", "names"), [(1, ["a"]), (40, None), (200, None)])
+def test_partitions_of_any_size(tmp_path, figures, num_clients, names):
+    counts = np.arange(num_clients * 6).reshape(num_clients, 6)
+    names = names or [f"client_{i}" for i in range(num_clients)]
+    path = tmp_path / "plots" / "partition.png"
+    draw_partition(counts, ["walking", "upstairs", "down", "sit", "stand", "lie"], names, path, "HAR, iid")
+    assert_is_picture(path)
+    heat, totals, _ = figures["partition.png"].axes
+    assert totals.get_title() == f"HAR, iid\n{num_clients} clients, {counts.sum():,} train examples"
+    assert [bar.get_height() for bar in totals.patches] == counts.sum(axis=1).tolist()
+    np.testing.assert_array_equal(heat.images[0].get_array().filled(0), counts.T)
+
+
+def test_one_example_looks_other_than_none_and_than_the_most(tmp_path, figures):
+    draw_partition(np.array([[0, 1, 3000]]), ["a", "b", "c"], ["client_0"], tmp_path / "partition.png")
+    image = figures["partition.png"].axes[0].images[0]
+    none, one, most = image.to_rgba(image.get_array()).reshape(3, 4)
+    assert none[3] == 0  # the white ground
+    assert one[3] == 1 and one[:3].mean() < 0.85
+    assert most[:3].mean() < 0.3
+
+
+def test_a_partition_without_examples_is_drawn(tmp_path):
+    draw_partition(np.zeros((2, 3), int), ["a", "b", "c"], ["client_0", "client_1"], tmp_path / "partition.png")
+    assert_is_picture(tmp_path / "partition.png")

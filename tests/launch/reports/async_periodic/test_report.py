@@ -1,0 +1,168 @@
+"""The table, the claims and the figure of asynchronous FL, from made-up runs with numbers that are easy by hand."""
+
+import statistics
+
+import numpy as np
+import pytest
+
+from launch.report import collect_runs, main
+from launch.reports.async_periodic.claims import ASYNC_CLAIMS, AT_TIME, AT_UPLOADS, FINAL, FLUCTUATION, make_cell
+from launch.reports.async_periodic.figure import compute_curve, draw_async_figure
+from launch.reports.async_periodic.report import (
+    COLUMNS,
+    Place,
+    build_async_report,
+    compute_fluctuation,
+    compute_results,
+    find_last_within,
+    find_place,
+    list_places,
+)
+from launch.runs.run_folder import write_json, write_table
+from launch.runs.run_records import EXPERIMENTS, resolve_flagfile
+from launch.settings.run_config import flag_values
+
+POLICIES = ("random", "significance", "frequency")
+
+
+def write_run(runs_dir, experiment, accuracies, seed=0, period=0.25, updates=30):
+    """A run whose round r ends at `period` * r and has `updates` updates."""
+    config = resolve_flagfile(EXPERIMENTS / f"{experiment}.flags", [f"--seed={seed}"])
+    run_dir = runs_dir / experiment / f"seed_{seed}"
+    write_json(run_dir / "config.json", {"flags": flag_values(config)})
+    rows = [
+        [str(index), f"{period * index:.6g}", str(updates), f"{accuracy:.6g}"]
+        for index, accuracy in enumerate(accuracies, start=1)
+    ]
+    write_table(run_dir / "metrics.csv", ["round", "virtual_time_s", "num_clients", "test_accuracy"], rows)
+    return run_dir
+
+
+def climb(last, swing=0.0):
+    """40 accuracies in a straight line to `last`, every other one lower by `swing`."""
+    return [last * index / 40 - swing * (index % 2) for index in range(1, 41)]
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """IID runs: random 0.8, and 0.9 with fresh weights; significance 0.7, swinging; frequency 0.6; FedAvg 0.75."""
+    accuracies = {"random": 0.8, "significance": 0.7, "frequency": 0.6}
+    for policy, accuracy in accuracies.items():
+        swing = 0.02 if policy == "significance" else 0.0
+        for kind in ("equal", "fresh", "old"):
+            last = 0.9 if (policy, kind) == ("random", "fresh") else accuracy
+            write_run(tmp_path, f"async_periodic_mnist_iid_{policy}_{kind}", climb(last, swing))
+        write_run(tmp_path, f"async_periodic_mnist_iid_{policy}_synchronous", climb(0.75), period=0.99)
+    write_run(tmp_path, "async_periodic_mnist_iid_random_equal", climb(0.84), seed=1)
+    return collect_runs(tmp_path)[0]
+
+
+def rows_of(report, table):
+    columns, rows = report.tables[table]
+    return [dict(zip(columns, row, strict=True)) for row in rows]
+
+
+def test_experiments_have_their_places():
+    assert find_place("async_periodic_mnist_shards_frequency_old") == Place("shards", "frequency", "old")
+    assert find_place("async_periodic_mnist_persistent_random_fresh") == Place("persistent", "random", "fresh")
+    assert find_place("fed_async_mnist_iid") == Place("iid", "", "fed_async")
+    assert find_place("fedavg_mnist_alpha0.1") is None
+
+
+def test_every_place_has_its_flagfile_and_every_flagfile_its_place():
+    flagfiles = [
+        path.stem for name in ("async_periodic", "fed_async", "buffered") for path in EXPERIMENTS.glob(f"{name}_*")
+    ]
+    places = list_places()
+    assert sorted(find_place(stem) for stem in flagfiles) == sorted(places)
+    assert len(places) == 2 * (3 * 4 + 2) + 3
+
+
+def test_costs_are_met_as_by_a_step_function():
+    assert find_last_within(1.0, [0.4, 0.8, 1.2], [1, 2, 3]) == 2
+    assert find_last_within(1.2, [0.4, 0.8, 1.2], [1, 2, 3]) == 3
+    assert find_last_within(0.3, [0.4, 0.8, 1.2], [1, 2, 3]) is None
+
+
+def test_fluctuation_is_of_the_last_ten_changes_and_blind_to_a_steady_climb():
+    assert compute_fluctuation([9.0, 0.0, *(float(i) for i in range(11))]) == pytest.approx(0)
+    changes = [1.0, -1.0] * 5
+    assert compute_fluctuation([5.0, *np.cumsum(changes)[:9], 7.0, 5.0][:2]) is None
+    values = np.concatenate([[100.0, 3.0], 3.0 + np.cumsum(changes)])
+    assert compute_fluctuation(list(values)) == pytest.approx(statistics.stdev(changes))
+
+
+def test_results_by_hand(runs):
+    """FedAvg, 0.99 T_max a round: ten rounds fit in 10 T_max, 38 in 1,150 updates."""
+    results = compute_results(runs)
+    fedavg = {
+        metric: results[make_cell("iid", "random", "synchronous", metric)].mean
+        for metric in (FINAL, AT_TIME, AT_UPLOADS)
+    }
+    assert fedavg == pytest.approx({FINAL: 75, AT_TIME: 75 * 10 / 40, AT_UPLOADS: 75 * 38 / 40})
+    equal = results[make_cell("iid", "random", "equal")]
+    assert (equal.mean, equal.count) == (pytest.approx(82), 2)
+    assert equal.deviation == pytest.approx(4 / 2**0.5)
+    assert results[make_cell("iid", "random", "equal", AT_TIME)].mean == pytest.approx(82)
+    assert results[make_cell("iid", "random", "fresh", FLUCTUATION)].mean == pytest.approx(0, abs=1e-3)
+    changes = [2.0 * (1 if index % 2 == 0 else -1) for index in range(31, 41)]
+    assert results[make_cell("iid", "significance", "old", FLUCTUATION)].mean == pytest.approx(
+        statistics.stdev(changes), abs=1e-3
+    )
+
+
+def test_the_table_has_a_row_a_combination(runs):
+    rows = {
+        (row["data"], row["scheduling"], row["weights"]): row for row in rows_of(build_async_report(runs), "results")
+    }
+    equal = rows["IID", "random", "equal weights"]
+    spreads = ["82.00 ± 2.83", "72.78 ± 2.51", "82.00 ± 2.83", "77.90 ± 2.69", "0.00 ± 0.00"]
+    assert [equal[name] for name in COLUMNS[3:]] == ["2", *spreads, "10.0", "1200"]
+    fedavg = rows["IID", "random", "FedAvg"]
+    assert (fedavg["at equal time"], fedavg["T_max"]) == ("18.75", "39.6")
+    assert rows["IID", "none", "FedAsync"]["final"] == "not run"
+
+
+def test_claims_are_decided_with_numbers(runs):
+    claims = {row["claim"]: row for row in rows_of(build_async_report(runs), "claims")}
+    verdicts = [row["ours"] for text, row in claims.items() if text.endswith(", IID") or ", IID," in text]
+    # At equal aggregations and uploads, significance (70) and frequency (60) are behind FedAvg (75).
+    assert verdicts == ["reproduced", "not reproduced", "not reproduced", "reproduced", "reproduced", "reproduced"]
+    at_time = claims["asynchronous FL generally outperforms FedAvg, IID, at equal virtual time"]["ours_numbers"]
+    assert "random: equal, fresh, old 82.00, 90.00, 80.00 against FedAvg 18.75" in at_time
+    assert all(row["ours"] == "not run" for text, row in claims.items() if "non-IID" in text or "older" in text)
+
+
+def test_older_updates_can_win_where_slow_devices_have_data_of_their_own(tmp_path):
+    for kind, last in (("equal", 0.6), ("fresh", 0.5), ("old", 0.7)):
+        write_run(tmp_path, f"async_periodic_mnist_persistent_random_{kind}", climb(last))
+    row = rows_of(build_async_report(collect_runs(tmp_path)[0]), "claims")[len(ASYNC_CLAIMS) - 1]
+    assert row["ours"] == "reproduced"
+    assert "older favoured 62.12 against random, equal weights 53.25" in row["ours_numbers"]
+
+
+def test_a_run_that_ended_early_does_not_count(tmp_path):
+    write_run(tmp_path, "async_periodic_mnist_iid_random_equal", climb(0.8)[:39])
+    report = build_async_report(collect_runs(tmp_path)[0])
+    assert {row["final"] for row in rows_of(report, "results")} == {"not run"}
+
+
+def test_a_curve_is_the_mean_and_deviation_over_the_seeds(runs):
+    pair = [run for run in runs if run.experiment == "async_periodic_mnist_iid_random_equal"]
+    curve = compute_curve(pair, is_by_time=True)
+    assert (curve.places[0], curve.places[-1]) == (0.25, 10.0)
+    assert (curve.mean[-1], curve.deviation[-1]) == (pytest.approx(82), pytest.approx(4 / 2**0.5))
+    assert compute_curve(pair[:1], is_by_time=False).places[-1] == 40
+
+
+def test_the_command_writes_tables_and_figure(runs, tmp_path, capsys):
+    assert draw_async_figure([], tmp_path).stat().st_size > 10_000  # without any run the panels say so
+    arguments = [f"--runs_dir={tmp_path}", f"--output={tmp_path / 'report'}", "--figure"]
+    assert main(["--tables=async", *arguments]) == 0
+    assert {path.name for path in (tmp_path / "report").iterdir()} == {
+        "async.md",
+        "async_results.csv",
+        "async_claims.csv",
+        "async.png",
+    }
+    assert "at equal uploads" in capsys.readouterr().out

@@ -1,0 +1,62 @@
+"""The figure of several runs shows the mean over the seeds, and says where there are none."""
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+from PIL import Image
+
+from launch.plots import style
+from launch.reports import curves
+from launch.reports.curves import Curves, draw_comparison
+
+CELL = "fedsikd_mnist_alpha0.1"
+
+
+@pytest.fixture(autouse=True)
+def figures(monkeypatch):
+    """The figures drawn, by file name; they are saved coarsely, which is quick."""
+    save, drawn = style.save_figure, {}
+
+    def keep(figure, path):
+        drawn[path.name] = figure
+        return save(figure, path)
+
+    monkeypatch.setitem(style.STYLE, "savefig.dpi", 50)
+    monkeypatch.setattr(curves, "save_figure", keep)
+    return drawn
+
+
+def assert_is_picture(path):
+    """A PNG file, and nothing unfinished beside it."""
+    with Image.open(path) as image:
+        assert image.format == "PNG"
+        assert min(image.size) > 100
+    assert not [other for other in path.parent.iterdir() if other.name.startswith(".")]
+
+
+def test_a_comparison_shows_the_mean_over_seeds_and_panels_without_runs(tmp_path, write_run, figures):
+    """Accuracy 0.51, 0.52, 0.53 and 0.61, 0.62, 0.63, 0.64: the mean of both, where both are."""
+    run_dirs = [write_run(tmp_path, CELL, seed=seed, rounds=3 + seed, accuracy=0.5 + 0.1 * seed) for seed in (0, 1)]
+    panels = [Curves("MNIST", {"FedSiKD": run_dirs, "FedAvg": []}), Curves("HAR", {"FedSiKD": [], "FedAvg": []})]
+    draw_comparison(panels, tmp_path / "figure.png", "Figure 3")
+    assert_is_picture(tmp_path / "figure.png")
+    mnist, har = figures["figure.png"].axes
+    assert (mnist.get_title(), har.get_title(), figures["figure.png"].get_suptitle()) == ("MNIST", "HAR", "Figure 3")
+    (curve,) = mnist.lines
+    assert curve.get_label() == "FedSiKD"
+    np.testing.assert_allclose(curve.get_xydata(), [[1, 0.56], [2, 0.57], [3, 0.58], [4, 0.64]])
+    assert [text.get_text() for text in har.texts] == ["not run"]
+    draw_comparison(panels[1:], tmp_path / "empty.png")
+    assert_is_picture(tmp_path / "empty.png")
+
+
+def test_variants_share_a_colour_and_differ_in_their_line(tmp_path, write_run, figures):
+    run_dirs = [write_run(tmp_path, CELL, seed=0, rounds=2)]
+    labels = ("FedSiKD", "FedAvg", "FedSiKD, tuned")
+    draw_comparison([Curves("MNIST", dict.fromkeys(labels, run_dirs))], tmp_path / "figure.png")
+    (ax,) = figures["figure.png"].axes
+    drawn = {line.get_label(): (to_hex(line.get_color()).upper(), line.get_linestyle()) for line in ax.lines}
+    blue, orange = style.COLORS[:2]
+    assert drawn == {"FedSiKD": (blue, "-"), "FedAvg": (orange, "-"), "FedSiKD, tuned": (blue, "--")}
+    (legend,) = figures["figure.png"].legends
+    assert [text.get_text() for text in legend.get_texts()] == ["FedSiKD", "FedSiKD, tuned", "FedAvg"]

@@ -1,0 +1,275 @@
+"""The run folder: when it may be made, reused or replaced, and what is written into it."""
+
+import dataclasses
+import json
+
+import pytest
+
+from datasets.federated_data import Archetypes
+from launch.runs.run_folder import (
+    RoundTable,
+    RunFolderError,
+    check_same_data,
+    describe_data,
+    find_git_revision,
+    format_cell,
+    open_run_folder,
+    write_config,
+    write_json,
+    write_table,
+    write_text,
+)
+from launch.settings.run_config import build_experiment_config, flag_values
+
+
+@pytest.fixture(autouse=True)
+def in_empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def ask(**values):
+    return build_experiment_config({"algo": "fedavg", **values})
+
+
+def make_run(path):
+    path.mkdir(parents=True)
+    (path / "config.json").write_text(json.dumps({"flags": flag_values(ask())}))
+    (path / "metrics.csv").write_text("round\n1\n")
+
+
+def test_runs_without_a_name_take_the_next_free_number(tmp_path):
+    for name in ("fedavg_digits_002", "fedavg_digits_old", "fedavg_mnist_007"):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+    first, second = open_run_folder(ask()), open_run_folder(ask())
+    assert [folder.path.as_posix() for folder in (first, second)] == [
+        "runs/fedavg_digits_003",
+        "runs/fedavg_digits_004",
+    ]
+    assert first.is_new
+    first.close()
+    second.close()
+
+
+def test_new_and_empty_folders_are_taken(tmp_path):
+    (tmp_path / "empty").mkdir()
+    for name in ("empty", "a/b"):
+        open_run_folder(ask(run_dir=name)).close()
+        assert (tmp_path / name).is_dir()
+
+
+def test_existing_folder_is_refused_by_name(tmp_path):
+    make_run(tmp_path / "run")
+    with pytest.raises(RunFolderError, match="run: exists already; add --resume to go on, --overwrite to replace it"):
+        open_run_folder(ask(run_dir="run"))
+    assert (tmp_path / "run" / "metrics.csv").exists()
+
+
+def test_overwrite_takes_nothing_away_before_the_new_run_begins(tmp_path, make_federation):
+    make_run(tmp_path / "run")
+    (tmp_path / "run" / "models" / "global").mkdir(parents=True)
+    config = ask(run_dir="run", overwrite=True, rounds=7)
+    folder = open_run_folder(config)
+    assert folder.is_new and not folder.has_begun
+    assert folder.metrics.exists() and folder.models.exists()
+    folder.clear()
+    write_config(folder, config, make_federation([3]))
+    folder.close()
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [".lock", "config.json"]
+    assert json.loads(folder.config.read_text())["flags"]["rounds"] == 7
+
+
+@pytest.mark.parametrize("config", ["{}", "[]", "no JSON", '{"flags": {"algo": "other program"}}', '{"flags": []}'])
+def test_overwrite_leaves_folders_with_another_config_alone(tmp_path, config):
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app" / "config.json").write_text(config)
+    with pytest.raises(RunFolderError, match="holds no run alone"):
+        open_run_folder(ask(run_dir="app", overwrite=True))
+    assert (tmp_path / "app" / "config.json").read_text() == config
+
+
+def test_overwrite_leaves_a_run_with_other_files_beside_it_alone(tmp_path):
+    make_run(tmp_path / "run")
+    (tmp_path / "run" / "thesis.tex").write_text("x")
+    with pytest.raises(RunFolderError, match=r"thesis\.tex is no part of one"):
+        open_run_folder(ask(run_dir="run", overwrite=True))
+    assert {path.name for path in (tmp_path / "run").iterdir()} == {"config.json", "metrics.csv", "thesis.tex"}
+
+
+def test_what_a_run_killed_in_its_start_up_leaves_is_no_hindrance(tmp_path):
+    (tmp_path / "run").mkdir()
+    for name in (".lock", "worker.log", ".123.config.json"):
+        (tmp_path / "run" / name).write_text("")
+    folder = open_run_folder(ask(run_dir="run"))
+    assert folder.is_new
+    with pytest.raises(RunFolderError, match="a run is going on in it"):  # it may be just starting
+        open_run_folder(ask(run_dir="run"))
+    folder.close()
+
+
+def test_a_file_is_no_folder(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(RunFolderError, match="expected a folder, found a file"):
+        open_run_folder(ask(run_dir="file"))
+
+
+def test_resume_keeps_a_run_and_needs_one(tmp_path):
+    make_run(tmp_path / "run")
+    folder = open_run_folder(ask(run_dir="run", resume=True))
+    assert not folder.is_new
+    assert folder.metrics.exists()
+    folder.close()
+    with pytest.raises(RunFolderError, match="no run to resume"):
+        open_run_folder(ask(run_dir="nothing", resume=True))
+
+
+def test_folder_in_use_is_refused(tmp_path):
+    make_run(tmp_path / "run")
+    first = open_run_folder(ask(run_dir="run", resume=True))
+    for how in ("resume", "overwrite"):
+        with pytest.raises(RunFolderError, match="a run is going on in it"):
+            open_run_folder(ask(run_dir="run", **{how: True}))
+    first.close()
+    open_run_folder(ask(run_dir="run", resume=True)).close()
+
+
+def test_path_that_cannot_be_a_folder_is_named(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(RunFolderError, match="cannot write there"):
+        open_run_folder(ask(run_dir="file/run"))
+
+
+@pytest.mark.parametrize(
+    ("value", "cell"),
+    [
+        (None, ""),
+        ("global", "global"),
+        (3, "3"),
+        (3.0, "3"),
+        (0.123456789, "0.123457"),
+        (1e-9, "1e-09"),
+        (123456789012, "123456789012"),
+        (1.5e300, "1.5e+300"),
+        (float("nan"), "nan"),
+        (float("inf"), "inf"),
+        (True, "1"),
+    ],
+)
+def test_cells(value, cell):
+    assert format_cell(value) == cell
+
+
+def test_text_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "a" / "x.txt"
+    write_text(path, "old")
+
+    def fail(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.replace", fail)
+    with pytest.raises(KeyboardInterrupt):
+        write_text(path, "new")
+    assert path.read_text() == "old"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_json_has_no_nan_and_short_lists_on_one_line(tmp_path):
+    import numpy as np
+
+    write_json(
+        tmp_path / "x.json", {"a": float("nan"), "b": np.arange(3), "c": [[np.float32(0.5)], ["x"]], "d": np.int64(2)}
+    )
+    text = (tmp_path / "x.json").read_text()
+    assert json.loads(text) == {"a": None, "b": [0, 1, 2], "c": [[0.5], ["x"]], "d": 2}
+    assert '"b": [ 0, 1, 2 ]' in text
+
+
+def test_round_table_drops_what_came_after_the_checkpoint(tmp_path):
+    path = tmp_path / "metrics.csv"
+    table = RoundTable(path)
+    for round_num in (1, 2, 3):
+        table.append({"round": round_num, "loss": 1 / round_num, "accuracy": None})
+    whole = path.read_bytes()
+    again = RoundTable(path, last_round=2)
+    assert path.read_bytes() == b"round,loss,accuracy\n1,1,\n2,0.5,\n"
+    assert (again.column("loss"), again.column("accuracy")) == ([1.0, 0.5], [None, None])
+    again.append({"round": 3, "loss": 1 / 3, "accuracy": None})
+    assert path.read_bytes() == whole
+
+
+def test_round_table_holds_to_its_first_columns(tmp_path):
+    table = RoundTable(tmp_path / "metrics.csv")
+    table.append({"round": 1, "loss": 2})
+    for row in ({"round": 2}, {"round": 2, "loss": 1, "more": 0}, {"loss": 1, "round": 2}):
+        with pytest.raises(ValueError, match="expected"):
+            table.append(row)
+
+
+def test_config_json_holds_flags_sizes_and_versions(tmp_path, make_federation):
+    folder = open_run_folder(ask(run_dir="run"))
+    data = make_federation([3, 5])
+    write_config(folder, ask(run_dir="elsewhere", overwrite=True), data)
+    content = json.loads(folder.config.read_text())
+    assert content["flags"]["fedavg_epochs"] == ask().algorithm.training.epochs
+    assert (content["flags"]["run_dir"], content["flags"]["overwrite"]) == ("run", False)
+    assert (content["data"]["num_clients"], content["data"]["num_train"]) == (2, 8)
+    assert content["data"]["label_counts"] == data.label_counts.tolist()
+    assert content["versions"]["tensorflow-federated"].startswith("0.87")
+    folder.close()
+
+
+def test_what_was_dropped_is_told_and_the_csv_file_not_asked_for_again(tmp_path, make_federation):
+    data = dataclasses.replace(make_federation([3]), num_dropped=7)
+    folder = open_run_folder(ask(run_dir=str(tmp_path / "run")))
+    write_config(folder, ask(dataset="building", building_csv="readings.csv", run_dir=str(tmp_path / "run")), data)
+    content = json.loads(folder.config.read_text())
+    assert content["data"]["num_dropped"] == 7
+    assert (content["flags"]["dataset"], content["flags"]["building_csv"]) == ("building", "")
+    folder.close()
+
+
+def test_archetypes_read_back_are_the_same(make_federation):
+    kinds = Archetypes(("x", "y"), (0, 1), (0, 1))
+    data = dataclasses.replace(make_federation([3, 4]), archetypes=kinds)
+    assert json.loads(json.dumps(describe_data(data))) == describe_data(data)
+
+
+def test_resume_on_other_data_is_refused(make_federation):
+    folder = open_run_folder(ask(run_dir="run"))
+    write_config(folder, ask(), make_federation([3, 5]))
+    check_same_data(folder, make_federation([3, 5]))
+    with pytest.raises(RunFolderError, match="the data changed since the run began"):
+        check_same_data(folder, make_federation([3, 6]))
+    for content in ("{}", "[]", "", '{"data": 3}'):
+        folder.config.write_text(content)
+        with pytest.raises(RunFolderError, match="damaged"):
+            check_same_data(folder, make_federation([3, 5]))
+    folder.close()
+
+
+def test_places_of_data_are_stored_in_full(tmp_path, make_federation):
+    folder = open_run_folder(ask(run_dir="run"))
+    write_config(folder, ask(data_dir="there", shard_dir=""), make_federation([3]))
+    folder.close()
+    flags = json.loads(folder.config.read_text())["flags"]
+    assert (flags["data_dir"], flags["shard_dir"]) == (str(tmp_path / "there"), "")
+
+
+@pytest.mark.parametrize(
+    "content", [None, "", "round,loss\n", "round,loss\n1,2\n", "round,loss\n1,2\n2\n", "a\nb\nc\n"]
+)
+def test_a_damaged_table_is_one_line(tmp_path, content):
+    path = tmp_path / "metrics.csv"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(RunFolderError, match=r"metrics\.csv: damaged, expected the rounds 1 to 2"):
+        RoundTable(path, last_round=2)
+
+
+def test_git_revision_is_none_without_git(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    assert find_git_revision() is None
+
+
+def test_table_quotes_what_needs_it(tmp_path):
+    write_table(tmp_path / "x.csv", ["client"], [["a,b"]])
+    assert (tmp_path / "x.csv").read_text() == 'client\n"a,b"\n'

@@ -1,0 +1,109 @@
+"""Run folders are read back, matched with their flagfile by settings, and refused with a reason."""
+
+import json
+import math
+
+import pytest
+
+from launch.runs.run_records import (
+    EXPERIMENTS,
+    find_experiment,
+    list_other_settings,
+    read_columns,
+    read_rounds,
+    read_runs,
+    resolve_flagfile,
+)
+from launch.settings.flags import FlagError
+
+CELL = "fedsikd_mnist_alpha0.1"
+
+
+def test_columns_of_text_are_left_out_and_empty_cells_are_nan(tmp_path):
+    path = tmp_path / "clients.csv"
+    path.write_text("client,accuracy,cluster\nclient_0,0.5,1\nclient_1,,2\n")
+    columns = read_columns(path)
+    assert list(columns) == ["accuracy", "cluster"]
+    assert columns["cluster"].tolist() == [1, 2]
+    assert columns["accuracy"][0] == 0.5
+    assert math.isnan(columns["accuracy"][1])
+
+
+def test_rounds_hold_only_what_was_measured(tmp_path):
+    path = tmp_path / "metrics.csv"
+    path.write_text("round,train_loss,test_accuracy\n1,0.9,\n2,0.8,0.25\n")
+    assert read_rounds(path) == {
+        1: {"round": 1, "train_loss": 0.9},
+        2: {"round": 2, "train_loss": 0.8, "test_accuracy": 0.25},
+    }
+
+
+def test_a_run_is_matched_by_its_folder_and_its_settings(tmp_path, write_run):
+    run_dir = write_run(tmp_path, CELL, seed=2, rounds=3)
+    [(record, reason)] = read_runs(tmp_path)
+    assert reason == ""
+    assert (record.path, record.experiment, record.preset) == (run_dir, CELL, "printed")
+    assert record.flags["seed"] == 2
+    assert sorted(record.rounds) == [1, 2, 3]
+
+
+def test_the_run_folder_itself_may_bear_the_name(tmp_path, write_run):
+    write_run(tmp_path, CELL, seed=0, rounds=1).rename(tmp_path / "moved")
+    (tmp_path / CELL).rmdir()
+    (tmp_path / "moved").rename(tmp_path / CELL)
+    [(record, _)] = read_runs(tmp_path)
+    assert record.experiment == CELL
+
+
+@pytest.mark.parametrize("arguments", [["--fedsikd_temperature=1"], ["--smoke"], ["--activation=relu"]])
+def test_a_run_with_other_settings_is_refused(tmp_path, write_run, arguments):
+    write_run(tmp_path, CELL, seed=0, rounds=1, arguments=arguments)
+    [(record, reason)] = read_runs(tmp_path)
+    assert record is None
+    assert "other settings than fedsikd_mnist_alpha0.1.flags" in reason
+    assert "\n" not in reason
+
+
+def test_rounds_and_places_are_no_other_settings(tmp_path, write_run):
+    write_run(tmp_path, CELL, seed=0, rounds=1, arguments=["--rounds=5", "--data_dir=elsewhere"])
+    [(record, _)] = read_runs(tmp_path)
+    assert record is not None
+
+
+def test_settings_that_one_version_lacks_are_passed_over():
+    wanted = resolve_flagfile(EXPERIMENTS / f"{CELL}.flags")
+    assert list_other_settings({"algo": "fedsikd", "gone_flag": 1}, wanted) == []
+    assert list_other_settings({"batch_size": 32}, wanted) == ["--batch_size=32, not 64"]
+
+
+def test_broken_and_foreign_folders_are_named_with_the_reason(tmp_path, write_run):
+    (write_run(tmp_path, CELL, seed=0, rounds=1) / "config.json").write_text("{")
+    (write_run(tmp_path, CELL, seed=1, rounds=1) / "metrics.csv").write_text("")
+    write_run(tmp_path, CELL, seed=2, rounds=1).rename(tmp_path / "my_run")
+    reasons = [reason for record, reason in read_runs(tmp_path) if record is None]
+    assert len(reasons) == 3
+    assert "seed_0" in reasons[0] and "config.json" in reasons[0]
+    assert "seed_1" in reasons[1] and "metrics.csv" in reasons[1]
+    assert "my_run" in reasons[2] and "not named after a flagfile" in reasons[2]
+
+
+def test_the_suffix_tuned_is_a_preset_of_its_own(tmp_path, write_run):
+    experiments = tmp_path / "experiments"
+    experiments.mkdir()
+    (experiments / f"{CELL}_tuned.flags").write_text((EXPERIMENTS / f"{CELL}.flags").read_text())
+    write_run(tmp_path / "runs", f"{CELL}_tuned", seed=0, rounds=1, experiments=experiments)
+    [(record, _)] = read_runs(tmp_path / "runs", experiments)
+    assert record.preset == "tuned"
+    assert find_experiment(tmp_path / "runs" / f"{CELL}_tuned", experiments) == experiments / f"{CELL}_tuned.flags"
+
+
+def test_a_wrong_flagfile_is_named(tmp_path):
+    path = tmp_path / "wrong.flags"
+    path.write_text("--algo=nope\n")
+    with pytest.raises(FlagError, match=r"wrong\.flags: .*nope"):
+        resolve_flagfile(path)
+
+
+def test_config_json_holds_every_flag(tmp_path, write_run):
+    stored = json.loads((write_run(tmp_path, CELL, seed=0, rounds=1) / "config.json").read_text())
+    assert stored["flags"]["fedsikd_num_clusters"] == 4

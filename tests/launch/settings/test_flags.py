@@ -1,0 +1,217 @@
+"""The command line: every mistake is one line, quickly and without TensorFlow."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from launch.settings.algorithms import ALGORITHMS
+from launch.settings.flags import FlagError, format_help, parse_config, parse_given
+from launch.settings.run_config import build_experiment_config, flag_values
+
+ROOT = pathlib.Path(__file__).parents[3]
+
+MISTAKES = {
+    "": "--algo is missing: expected --algo=<fedavg|",
+    "--algo=nope": "--algo=nope: expected one of fedavg",
+    "--algo=fedavgg": "did you mean fedavg?",
+    "--algo=fedsikd --fedsikd_temperature=-1": "--fedsikd_temperature=-1: expected a number above 0",
+    "--algo=fedavg --fedavg_learning_rate=nan": "--fedavg_learning_rate=nan: expected a number above 0",
+    "--algo=fedavg --fedavg_learning_rate=inf": "--fedavg_learning_rate=inf: expected a number above 0",
+    "--algo=fedavg --rounds=abc": "--rounds=abc: expected an integer at least 1",
+    "--algo=fedavg --rounds=1.5": "--rounds=1.5: expected an integer at least 1",
+    "--algo=fedavg --rounds=0": "--rounds=0: expected an integer at least 1",
+    "--algo=fedavg --rounds": "--rounds: no value, expected --rounds=<value>",
+    "--algo=fedavg --resume=maybe": "--resume=maybe: expected true or false",
+    "--algo=fedavg --dataset=minst": "did you mean mnist?",
+    "--algo=fedavg --roundz=3": "--roundz: unknown flag; did you mean --rounds?",
+    "--algo=fedavg --xyzzyx=3": "--xyzzyx: unknown flag; --help lists them all",
+    "--algo=fedavg stray": "stray: expected flags only",
+    "--algo=fedavg --fl_hc_num_clusters=3": "--fl_hc_num_clusters: belongs to --algo=fl_hc",
+    "--algo=fedavg --fl_hc_learning_rate=1": "did you mean --fedavg_learning_rate",
+    "--algo=random_cluster --random_cluster_statistics=scalar": "--random_cluster_statistics: unknown flag",
+    "--algo=random_cluster --random_cluster_num_clusters=0": "--random_cluster_num_clusters=0: expected",
+    "--algo=fedavg --precision=bfloat16 --quantize=qat": "--precision=bfloat16: expected float32 with --quantize=qat",
+    "--algo=fedavg --precision=float16": "--precision=float16: expected one of float32, bfloat16",
+    "--algo=fedavg --width=0.5": "--width=0.5: expected 1, or --model=image_cnn10 beside it",
+    "--algo=fedavg --model=nope": "--model=nope: expected auto",
+    "--flagfile=/nowhere/x.flags": "cannot read the flagfile: [Errno 2]",
+    "--algo=fedavg --resume": "expected --run_dir",
+    "--algo=fedavg --resume --run_dir=/nowhere": "--run_dir=/nowhere: no run to read there",
+    "--algo=fedavg --workers=here": "--workers=here: expected host:port",
+    "--algo=fedavg --workers=,": "--workers=,: expected host:port",
+    "--algo=fedavg --seed=-1": "--seed=-1: expected an integer at least 0 and at most 1000000000",
+    "--algo=fedavg --rounds=1000001": "expected an integer at least 1 and at most 1000000",
+    "--algo=fedavg --npz=mine.npz": "--npz=mine.npz: expected a file together with --dataset=npz",
+    "--algo=fedavg --partition=iid --dirichlet_alpha=0.1": "--dirichlet_alpha: does nothing with --partition=iid",
+    "--algo=fedavg --labels_per_client=3": "leave it out, or give --partition=shards",
+    "--algo=fedavg --partition=hierarchical --num_clients=20": "or give --clients_per_archetype in its place",
+    "--algo=fedavg --partition=hierarchical --test_fraction=0.1": "or give --test_per_client in its place",
+    "--algo=fedavg --train_per_client=50": "--train_per_client: does nothing with --partition=dirichlet",
+    "--algo=fedavg --partition=hypergeometric --bias_min=0.1": "--bias_min: does nothing with --partition=hyperg",
+    "--algo=fedavg --partition=hierarchical --hypergeometric_draws=10": "or give --partition=hypergeometric",
+    "--algo=fedavg --partition=hierarchical --bias_max=2": "--bias_max=2: expected a number at least 0 and at most 1",
+    "--algo=fedavg --partition=hierarchical --bias_max=0.5": "--bias_min=0.6: expected at most --bias_max=0.5",
+    "--algo=fedavg --har_features=inertial": "--har_features: does nothing with --dataset=digits",
+    "--algo=fedavg --building_num_sensors=9": "--building_num_sensors: does nothing with --dataset=digits",
+    "--algo=fedavg --building_csv=x.csv": "--building_csv: does nothing with --dataset=digits",
+    "--algo=fedavg --dataset=building --building_csv=x.csv --smoke": "--building_csv: does nothing with --smoke=True",
+    "--algo=fedavg --dataset=building --building_num_sensors=0": "expected an integer at least 1 and at most 100000",
+    "--algo=fedavg --dataset=building --building_heterogeneity=hi": "expected one of low, medium, high",
+    "--algo=fedavg --dataset=building --occupancy_features=all": "does nothing with --dataset=building",
+    "--algo=fedavg --occupancy_client_hours=6": "leave it out, or give --dataset=occupancy",
+    "--algo=fedavg --fedavg_epochs=3 --fedavg_steps=9": "--fedavg_epochs: does nothing with --fedavg_steps=9",
+    "--algo=fedsikd --fedsikd_teacher_epochs=3 --fedsikd_teacher_steps=9": "with --fedsikd_teacher_steps=9",
+    "--algo=fedsikd --fedsikd_max_clusters=5": "does nothing with --fedsikd_num_clusters=3",
+    "--algo=async_periodic --async_periodic_gamma=0.5": "leave it out, or give --async_periodic_weighting=age_aware",
+    "--algo=async_periodic --async_periodic_gamma=0": "--async_periodic_gamma=0: expected a number above 0",
+    "--algo=async_periodic --async_periodic_max_scheduled=0": "expected an integer at least 1",
+    "--algo=async_periodic --num_clients=0": "--num_clients=0: expected an integer at least 1",
+    "--algo=async_periodic --async_periodic_period_fraction=0": "expected a number above 0",
+    "--algo=async_periodic --async_periodic_scheduling=best": "expected one of random, significance, frequency",
+    "--algo=async_periodic --async_periodic_max_away_s=3": "does nothing with --async_periodic_dropout=0.0",
+    "--algo=async_periodic --async_periodic_availability_share=0.5": "--async_periodic_availability_cycle_s=0.0",
+    "--algo=fed_async --fed_async_staleness_grace=2": "does nothing with --fed_async_staleness=polynomial",
+    "--algo=fl_hc --fl_hc_num_clusters=2 --fl_hc_distance_threshold=1": "--fl_hc_num_clusters: does nothing",
+    "--algo=fedcd --fedcd_milestones=9,5": "--fedcd_milestones=9,5: expected rounds in ascending order with commas",
+    "--algo=fedcd --rounds=29": "--fedcd_milestones=5,15,25,30: expected rounds up to the last one, --rounds=29",
+    "--algo=fedcd --fedcd_compression_bits=17": "=17: expected 2 to 16, or 32 for no compression",
+    "--algo=fedcd --fedcd_compression_bits=1": "=1: expected 2 to 16, or 32 for no compression",
+    "--algo=fedcd --fedcd_compression_bits=33": "=33: expected 2 to 16, or 32 for no compression",
+    "--algo=fedcd --fedcd_compression_rounding=nearest": "does nothing with --fedcd_compression_bits=32",
+}
+
+
+@pytest.mark.parametrize("arguments", MISTAKES)
+def test_mistake_is_named_in_one_line(arguments):
+    with pytest.raises(FlagError) as caught:
+        parse_config(arguments.split())
+    assert MISTAKES[arguments] in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def run_train(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "launch.train", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+
+
+@pytest.mark.parametrize("arguments", ["--algo=nope", "--algo=fedavg --fl_hc_num_clusters=3"])
+def test_program_answers_a_mistake_with_exit_code_2(arguments):
+    done = run_train(*arguments.split())
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_help_lists_all_flags_and_exits_with_0():
+    done = run_train("--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    for name in ALGORITHMS:
+        for flag in flag_values(build_experiment_config({"algo": name})):
+            assert f"\n  --{flag}" in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--algo=fedavg", "--rounds=0"]])
+def test_answer_needs_little_time_and_no_heavy_library(arguments):
+    program = f"""
+import contextlib, io, sys
+from launch.train import main
+with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    main({arguments!r})
+heavy = {{"tensorflow", "tensorflow_federated", "sklearn", "scipy", "matplotlib", "jax"}} & set(sys.modules)
+print(sorted(heavy))
+"""
+    usage_before = os.times()
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    usage = os.times()
+    assert done.stdout.strip() == "[]", done.stderr
+    cpu_s = usage.children_user + usage.children_system - usage_before.children_user - usage_before.children_system
+    assert cpu_s < 1.0  # CPU time, since other work on the machine is none of its doing
+
+
+def test_help_says_type_range_and_default():
+    text = format_help()
+    assert "--rounds_per_evaluation [1]" in text
+    assert "Expected: a number above 0." in text
+
+
+def test_flagfile_may_hold_comments_and_the_last_value_wins(tmp_path):
+    path = tmp_path / "x.flags"
+    path.write_text("# the paper's Table V\n--algo=fedavg\n\n--rounds=7\n--fedavg_epochs=2\n")
+    config = parse_config([f"--flagfile={path}", "--rounds=8"])
+    assert (config.algo, config.rounds, config.algorithm.training.epochs) == ("fedavg", 8, 2)
+
+
+def test_flagfile_that_is_no_text_is_named(tmp_path):
+    path = tmp_path / "x.flags"
+    path.write_bytes(b"\xff\xfe\x00\x81")
+    with pytest.raises(FlagError, match="flagfile"):
+        parse_config([f"--flagfile={path}"])
+
+
+def test_only_given_flags_are_given():
+    assert parse_given(["--algo=fedavg", "--nosmoke"]) == {"algo": "fedavg", "smoke": False}
+
+
+@pytest.fixture
+def stored_run(tmp_path):
+    flags = flag_values(build_experiment_config({"algo": "fedavg", "rounds": 5, "seed": 3, "fedavg_epochs": 2}))
+    (tmp_path / "config.json").write_text(json.dumps({"flags": flags}))
+    return tmp_path
+
+
+def test_resume_takes_the_flags_of_the_run(stored_run):
+    config = parse_config(["--resume", f"--run_dir={stored_run}", "--rounds=9"])
+    assert (config.algo, config.seed, config.rounds, config.algorithm.training.epochs) == ("fedavg", 3, 9, 2)
+    assert config.resume
+    assert config.run_dir == str(stored_run)
+
+
+def test_flags_of_a_flagfile_may_be_made_idle_by_others(tmp_path):
+    path = tmp_path / "x.flags"
+    path.write_text("--algo=fedavg\n--partition=dirichlet\n--dirichlet_alpha=0.1\n--fedavg_epochs=2\n")
+    config = parse_config([f"--flagfile={path}", "--partition=iid", "--fedavg_steps=9"])
+    assert (config.partition, config.algorithm.training.steps) == ("iid", 9)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        None,
+        [],
+        "fedavg",
+        {"algo": []},
+        {"algo": "fedavg", "rounds": "many"},
+        {"algo": "fedavg", "rounds": True},
+        {"algo": "fedavg", "rounds": -1},
+        {"algo": "fedavg", "smoke": 1},
+        {"algo": "fedavg", "fedavg_learning_rate": None},
+    ],
+)
+def test_resume_of_a_damaged_config_is_refused(tmp_path, flags):
+    (tmp_path / "config.json").write_text(json.dumps({"flags": flags}))
+    with pytest.raises(FlagError, match="run_dir"):
+        parse_config(["--resume", f"--run_dir={tmp_path}"])
+
+
+def test_resume_with_other_settings_names_them(stored_run):
+    with pytest.raises(FlagError, match=r"--seed=4 \(the run has 3\), --fedavg_epochs=1 \(the run has 2\)"):
+        parse_config(["--resume", f"--run_dir={stored_run}", "--seed=4", "--fedavg_epochs=1"])
+    with pytest.raises(FlagError, match=r"--algo=fl_hc \(the run has fedavg\)"):
+        parse_config(["--resume", f"--run_dir={stored_run}", "--algo=fl_hc"])
+
+
+def test_resume_of_a_run_of_another_version_is_refused(stored_run):
+    content = json.loads((stored_run / "config.json").read_text())
+    content["flags"]["fedavg_gone"] = 1
+    (stored_run / "config.json").write_text(json.dumps(content))
+    with pytest.raises(FlagError, match="unknown flags"):
+        parse_config(["--resume", f"--run_dir={stored_run}"])
+    content["flags"]["algo"] = "gone"
+    (stored_run / "config.json").write_text(json.dumps(content))
+    with pytest.raises(FlagError, match="gone"):
+        parse_config(["--resume", f"--run_dir={stored_run}"])

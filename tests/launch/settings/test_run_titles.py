@@ -1,0 +1,49 @@
+"""Titles of runs from their flags."""
+
+import pytest
+
+from launch.settings.run_config import build_experiment_config, flag_values
+from launch.settings.run_titles import describe_run, describe_split
+
+
+@pytest.mark.parametrize(
+    ("values", "run", "split"),
+    [
+        (
+            {"algo": "fedsikd", "dataset": "mnist", "dirichlet_alpha": 0.1},
+            "FedSiKD on MNIST, alpha 0.1, seed 0",
+            "MNIST, dirichlet partition, alpha 0.1, seed 0",
+        ),
+        (
+            {"algo": "fl_hc", "dataset": "har", "partition": "natural", "seed": 7},
+            "FL+HC on HAR, natural partition, seed 7",
+            "HAR, natural partition, seed 7",
+        ),
+        (
+            {"algo": "fedavg", "partition": "shards"},
+            "FedAvg on digits, shards partition, at most 2 labels a client, seed 0",
+            "digits, shards partition, at most 2 labels a client, seed 0",
+        ),
+        (
+            {"algo": "fedavg", "partition": "hierarchical"},
+            "FedAvg on digits, hierarchical partition, bias 0.6 to 0.7, seed 0",
+            "digits, hierarchical partition, bias 0.6 to 0.7, seed 0",
+        ),
+        (
+            {"algo": "fedavg", "partition": "hierarchical", "bias_min": 0.5, "bias_max": 0.5},
+            "FedAvg on digits, hierarchical partition, bias 0.5, seed 0",
+            "digits, hierarchical partition, bias 0.5, seed 0",
+        ),
+    ],
+)
+def test_a_run_and_its_split_in_words(values, run, split):
+    flags = flag_values(build_experiment_config(values))
+    assert (describe_run(flags), describe_split(flags)) == (run, split)
+
+
+def test_a_subset_is_named_in_the_titles():
+    flags = flag_values(build_experiment_config({"algo": "fedavg", "dataset": "cifar10", "partition": "iid"}))
+    assert describe_run(flags) == describe_run(flags, "cifar10") == "FedAvg on CIFAR-10, iid partition, seed 0"
+    subset = "cifar10 subset (20 + 5 images)"
+    assert describe_run(flags, subset) == "FedAvg on cifar10 subset (20 + 5 images), iid partition, seed 0"
+    assert describe_split(flags, subset).startswith(subset)

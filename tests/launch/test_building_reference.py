@@ -1,0 +1,55 @@
+"""What the building allows: trees that know the sensor, fitted on the train days and judged on the later ones."""
+
+import numpy as np
+import pytest
+
+from datasets.arrays import BUILDING_FORMAT, make_array_dataset
+from launch.building_reference import main
+from launch.reports.amfl_p.pooled_reference import (
+    COLUMNS,
+    add_sensor_features,
+    compute_pooled_accuracy,
+    read_pooled_accuracies,
+)
+
+
+def test_a_reading_gets_its_sensor_and_what_is_usual_for_it():
+    x, usual = np.array([[1.0], [2.0]]), np.array([[10.0, 0.5], [20.0, 0.25]])
+    np.testing.assert_array_equal(
+        add_sensor_features(x, np.array([1, 0]), usual), np.array([[1, 1, 20, 0.25], [2, 0, 10, 0.5]], np.float32)
+    )
+
+
+def test_knowing_the_sensor_makes_the_difference():
+    """Two sensors give the same reading opposite labels: without the sensor, half would be right."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(800, 8)).astype(np.float32)
+    sensors = np.arange(800) % 2
+    y = ((x[:, 0] > 0) ^ (sensors == 1)).astype(int)
+    arrays = make_array_dataset(
+        "building",
+        (x[:600], y[:600]),
+        (x[600:], y[600:]),
+        BUILDING_FORMAT.class_names,
+        BUILDING_FORMAT.preprocessing,
+        clients=sensors[:600],
+        test_clients=sensors[600:],
+    )
+    assert compute_pooled_accuracy(arrays, 0) > 0.95
+
+
+def test_the_command_writes_what_the_report_reads(tmp_path, capsys):
+    path = tmp_path / "ceiling.csv"
+    assert main(["--num_sensors=2", "--seeds=1", f"--output={path}"]) == 0
+    ceilings = read_pooled_accuracies(path)
+    assert list(ceilings) == ["low", "medium", "high"]
+    assert all(0.3 < value <= 1 for [value] in ceilings.values())
+    assert path.read_text().splitlines()[0] == ",".join(COLUMNS)
+    assert f"{ceilings['low'][0]:.4f}" in capsys.readouterr().out
+    assert read_pooled_accuracies(tmp_path / "absent.csv") == {}
+
+
+@pytest.mark.parametrize("arguments", [["--seeds=a"], ["--seeds="], ["--num_sensors=256"], ["--", "x"]])
+def test_a_wrong_request_is_one_line(arguments, capsys):
+    assert main(arguments) == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1

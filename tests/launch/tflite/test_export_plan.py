@@ -1,0 +1,148 @@
+"""Which models, formats and clients an export takes, and the folder it writes into."""
+
+import numpy as np
+import pytest
+
+from launch.runs.run_folder import RunFolderError
+from launch.settings.flags import FlagError
+from launch.settings.run_config import build_experiment_config
+from launch.tflite.export_plan import (
+    check_representative_client,
+    choose_representative_client,
+    open_export_folder,
+    plan_exports,
+    read_representative_examples,
+)
+from launch.training.finished_run import FinishedRun
+
+CLIENTS = {"client_0": "cluster_0", "client_1": "cluster_1", "client_2": "cluster_1"}
+FLOAT_FORMATS = ("float32", "float16", "dynamic", "int8")
+
+
+@pytest.fixture
+def make_run(tmp_path):
+    """(**flags) -> a run with two shared models and a teacher."""
+
+    def make(rounds=3, **flags):
+        for name in ("cluster_0", "cluster_1", "teacher_0"):
+            (tmp_path / "models" / name).mkdir(parents=True, exist_ok=True)
+            (tmp_path / "models" / name / "model.keras").touch()
+        config = build_experiment_config({"algo": "fedsikd", **flags})
+        return FinishedRun(tmp_path, config, {}, CLIENTS, frozenset({"teacher_0"}), rounds)
+
+    return make
+
+
+def test_all_are_the_shared_models_with_their_clients(make_run):
+    first, second = plan_exports(make_run(), "all", ())
+    assert first == ("cluster_0", "cluster_0", False, FLOAT_FORMATS, ("client_0",), False)
+    assert second.clients == ("client_1", "client_2")
+
+
+def test_a_client_stands_for_the_model_it_uses(make_run):
+    [export] = plan_exports(make_run(), "client_2", ("int8", "float32"))
+    assert export == ("client_2", "cluster_1", False, ("float32", "int8"), ("client_2",), False)
+
+
+def test_a_client_of_a_personal_run_is_what_it_made_of_the_shared_model(make_run, tmp_path):
+    run = make_run()._replace(is_personal=True)
+    with pytest.raises(RunFolderError, match="its checkpoints are gone"):
+        plan_exports(run, "client_2", ())
+    (tmp_path / "checkpoints" / "program_state_3").mkdir(parents=True)
+    [export] = plan_exports(run, "client_2", ("float32",))
+    assert export == ("client_2", "cluster_1", False, ("float32",), ("client_2",), True)
+    assert not plan_exports(run, "cluster_1", ())[0].is_personal
+
+
+def test_a_teacher_is_float_and_has_no_clients(make_run):
+    [export] = plan_exports(make_run(quantize="qat"), "teacher_0", ())
+    assert export == ("teacher_0", "teacher_0", True, FLOAT_FORMATS, (), False)
+    with pytest.raises(FlagError, match="--model=teacher_0: a teacher is a float model"):
+        plan_exports(make_run(quantize="qat"), "teacher_0", ("qat_int8",))
+
+
+@pytest.mark.parametrize(("rounds", "has_qat"), [(4, False), (5, True)])
+def test_qat_int8_needs_a_run_that_came_to_quantization(make_run, rounds, has_qat):
+    run = make_run(rounds, quantize="qat", qat_start_round=5)
+    assert ("qat_int8" in plan_exports(run, "cluster_0", ())[0].formats) == has_qat
+    if not has_qat:
+        with pytest.raises(FlagError, match="train with --quantize=qat, or take int8"):
+            plan_exports(run, "all", ("qat_int8",))
+
+
+def test_an_unknown_model_lists_those_there_are(make_run):
+    expected = (
+        r"--model=cluster_9: expected all, or a shared model \(cluster_0, cluster_1\), or a teacher \(teacher_0\), "
+        r"or a client \(client_0, client_1, client_2\)$"
+    )
+    with pytest.raises(FlagError, match=expected):
+        plan_exports(make_run(), "cluster_9", ())
+
+
+def test_a_clients_model_that_is_gone_is_named(make_run):
+    run = make_run()._replace(client_models={"client_0": "own"})
+    with pytest.raises(RunFolderError, match="own, the model of client_0, is not among the saved ones"):
+        plan_exports(run, "client_0", ())
+
+
+def test_ranges_come_from_the_models_user_with_most_examples(make_run, make_federation):
+    data = make_federation([5, 3, 4])
+    export = plan_exports(make_run(), "cluster_1", ())[0]
+    assert choose_representative_client(export, data, "").name == "client_2"
+    assert choose_representative_client(export, data, "client_1").name == "client_1"
+    assert choose_representative_client(export._replace(clients=()), data, "").name == "client_0"
+
+
+def test_a_client_without_examples_is_refused(make_run, make_federation):
+    export = plan_exports(make_run(), "cluster_1", ())[0]
+    with pytest.raises(FlagError, match="--representative_client=client_2: it has no train examples"):
+        choose_representative_client(export, make_federation([5, 3, 0]), "client_2")
+
+
+def test_an_unknown_representative_client_is_refused(make_run):
+    check_representative_client(make_run(), "")
+    with pytest.raises(FlagError, match="no such client; expected one of client_0, client_1, client_2"):
+        check_representative_client(make_run(), "client_3")
+
+
+@pytest.mark.parametrize(("asked", "taken"), [(3, [0, 4, 9]), (10, range(10)), (99, range(10)), (1, [0])])
+def test_representative_examples_are_spread_over_the_split(make_federation, asked, taken):
+    data = make_federation([10])
+    x, _ = data.read_split(data.clients[0], "train")
+    np.testing.assert_array_equal(read_representative_examples(data, data.clients[0], asked), x[list(taken)])
+
+
+def test_files_appear_together_beside_others(make_run):
+    run = make_run()
+    (run.path / "export").mkdir()
+    (run.path / "export" / "mine").touch()
+    with open_export_folder(run) as folder:
+        (folder / "a").touch()
+        assert [path.name for path in (run.path / "export").iterdir()] == ["mine"]
+    assert sorted(path.name for path in (run.path / "export").iterdir()) == ["a", "mine"]
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_after_an_error_nothing_is_left(make_run, error):
+    run = make_run()
+    before = sorted(run.path.iterdir())
+    with pytest.raises(error), open_export_folder(run) as folder:
+        (folder / "a").touch()
+        raise error
+    assert sorted(run.path.iterdir()) == before
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(make_run, monkeypatch):
+    run = make_run()
+    (run.path / "export").touch()
+    with pytest.raises(RunFolderError, match="export is a file there"), open_export_folder(run):
+        pass
+    (run.path / "export").unlink()
+    (run.path / "export").mkdir()
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    with pytest.raises(RunFolderError, match="cannot write into its export folder"), open_export_folder(run):
+        pass
+    gone = run._replace(path=run.path / "gone")
+    with pytest.raises(RunFolderError, match="cannot write there"), open_export_folder(gone):
+        pass

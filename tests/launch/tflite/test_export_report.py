@@ -1,0 +1,80 @@
+"""The report's tables, from made-up rows."""
+
+import csv
+
+import pytest
+
+from launch.tflite.export_report import (
+    ClientRow,
+    ExportReport,
+    FileRow,
+    SizeRow,
+    format_report,
+    format_summary,
+    write_report,
+)
+
+ROW = FileRow(
+    file="global.int8.tflite", model="global", format="int8", input_dtype="float32", size_bytes=12345,
+    share_of_float32=0.34, parameters=17194, multiply_accumulates=35200, test_accuracy=0.75, client_test_accuracy=0.8,
+    num_clients=4, keras_test_accuracy=0.76, top1_agreement=0.99, largest_logit_difference=0.0123,
+    median_ms_1_thread=0.5, p95_ms_1_thread=0.6, median_ms_all_threads=0.3, p95_ms_all_threads=0.4,
+    representative_client="client_2", operators="CONV_2D 2, RESHAPE 1",
+)  # fmt: skip
+SIZES = [
+    SizeRow("teacher_0", "float32", 50000, 70400, 200000, 0.9, 1.0),
+    SizeRow("global", "int8", 25000, 35200, 50000, 0.8, 0.5, 4.0),
+]
+
+
+@pytest.fixture
+def report():
+    clients = [ClientRow(ROW.file, "client_2", 10, 0.8)]
+    return ExportReport("FedSiKD on digits", 3, 359, 200, 2, [ROW], clients, SIZES, {"global.training.tflite": 99999})
+
+
+def test_report_says_what_was_measured(report):
+    text = format_report(report)
+    assert text.startswith("# Exported models: FedSiKD on digits, round 3\n")
+    cells = "float32 | 12,345 | 0.34 | 17,194 | 35,200 | 0.7500 | 0.8000 (4) | 0.7600 | 0.9900 | 0.012"
+    assert f"| global.int8.tflite | {cells} |" in text
+    assert "| global.int8.tflite | 0.500 | 0.600 | 0.300 | 0.400 |" in text
+    assert "| global.int8.tflite | CONV_2D 2, RESHAPE 1 |" in text
+    assert "from the train split of client_2 (global.int8.tflite)" in text
+    assert "It varies from run to run" in text
+    assert "2.00 times the student's parameters and 2.00 times its multiply-accumulates" in text
+    assert "| global | int8 | 25,000 | 35,200 | 50,000 | 4.00 | 0.8000 | 0.500 |" in text
+    assert "| global.training.tflite | 99,999 |" in text
+
+
+def test_every_table_has_cells_for_its_columns(report):
+    tables = [block.splitlines() for block in format_report(report).split("\n\n") if block.startswith("|")]
+    assert len(tables) == 5
+    for lines in tables:
+        assert len({line.count("|") for line in lines}) == 1
+
+
+def test_what_there_is_not_is_left_out(report):
+    row = ROW._replace(client_test_accuracy=None, representative_client="")
+    text = format_report(report._replace(files=[row], sizes=[], training_files={}))
+    assert "Student and teacher" not in text and "On-device" not in text and "Activation ranges" not in text
+    assert "| 0.7500 |  | 0.7600 |" in text
+
+
+def test_csv_files_have_the_fields_as_columns(report, tmp_path):
+    write_report(report, tmp_path)
+    with open(tmp_path / "report.csv", newline="") as file:
+        [row] = csv.DictReader(file)
+    assert list(row) == list(FileRow._fields)
+    assert (row["size_bytes"], row["test_accuracy"], row["operators"]) == ("12345", "0.75", "CONV_2D 2, RESHAPE 1")
+    assert (tmp_path / "report_clients.csv").read_text().splitlines()[1] == "global.int8.tflite,client_2,10,0.8"
+    assert len((tmp_path / "report_teachers.csv").read_text().splitlines()) == 3
+    write_report(report._replace(sizes=[]), tmp_path / "without")
+    assert not (tmp_path / "without" / "report_teachers.csv").exists()
+
+
+def test_summary_is_aligned():
+    assert list(format_summary([ROW])) == [
+        "file                 bytes  accuracy   Keras  agreement     ms",
+        "global.int8.tflite  12,345    0.7500  0.7600     0.9900  0.500",
+    ]

@@ -1,0 +1,76 @@
+"""A TFLite file of one dense layer against its arithmetic by hand."""
+
+import numpy as np
+import pytest
+
+from launch.tflite.exported_file import (
+    ExportedFile,
+    TensorForm,
+    count_threads,
+    dequantize,
+    describe_signatures,
+    list_operators,
+    quantize,
+)
+from models.tflite_export import convert_model, convert_training_module
+
+X = np.array([[0, 0, 0, 0], [1, 2, 3, 4], [-1, 0, 0.5, 1]], np.float32)
+
+
+@pytest.fixture(scope="module")
+def weights():
+    return np.arange(12, dtype=np.float32).reshape(4, 3) / 12, np.array([0.5, 0, -0.5], np.float32)
+
+
+@pytest.fixture
+def convert(linear_spec, weights):
+    def convert_to(export_format, io="float32"):
+        return convert_model(linear_spec, weights, export_format, io, representative=X)
+
+    return convert_to
+
+
+def test_logits_of_a_float_file(convert, weights):
+    file = ExportedFile(convert("float32"))
+    assert file.input == TensorForm((1, 4), "float32", None, None)
+    assert file.output == TensorForm((1, 3), "float32", None, None)
+    np.testing.assert_allclose(file.compute_logits(X), X @ weights[0] + weights[1], atol=1e-5)
+    assert file.compute_logits(X[:0]).shape == (0, 3)
+
+
+def test_logits_of_an_integer_file_are_real_numbers(convert, weights):
+    file = ExportedFile(convert("int8", "int8"))
+    assert (file.input.dtype, file.output.dtype) == ("int8", "int8")
+    assert file.input.scale == pytest.approx(5 / 255, rel=1e-3)  # the examples lie between -1 and 4
+    assert -1.02 <= (-128 - file.input.zero_point) * file.input.scale <= -0.98
+    np.testing.assert_allclose(file.compute_logits(X), X @ weights[0] + weights[1], atol=0.1)
+
+
+def test_values_are_rounded_and_cut_off():
+    form = TensorForm((1, 5), "int8", 0.5, 10)
+    values = np.array([[0, 0.26, -0.5, 1000, -1000]], np.float32)
+    stored = quantize(values, form)
+    assert (stored.dtype, stored.tolist()) == (np.int8, [[10, 11, 9, 127, -128]])
+    np.testing.assert_array_equal(dequantize(stored, form), [[0, 0.5, -0.5, 58.5, -69]])
+
+
+def test_latency_is_a_time(convert):
+    latency = ExportedFile(convert("float32"), count_threads()).measure_latency(X[1])
+    assert 0 < latency.median_ms <= latency.p95_ms < 1000
+
+
+def test_operators_are_counted_as_they_stand_in_the_file(convert):
+    assert list_operators(convert("float32")) == {"FULLY_CONNECTED": 1}
+    assert list_operators(convert("int8")) == {"DEQUANTIZE": 1, "FULLY_CONNECTED": 1, "QUANTIZE": 1}
+    assert list_operators(convert("int8", "int8")) == {"FULLY_CONNECTED": 1}
+
+
+def test_signatures_of_a_training_file(linear_spec, weights):
+    signatures = describe_signatures(convert_training_module(linear_spec, weights, 8))
+    assert list(signatures) == ["infer", "restore", "save", "train"]
+    assert signatures["train"]["inputs"] == {
+        "learning_rate": {"shape": [], "dtype": "float32"},
+        "x": {"shape": [8, 4], "dtype": "float32"},
+        "y": {"shape": [8], "dtype": "int32"},
+    }
+    assert signatures["save"]["inputs"] == {"path": {"shape": [], "dtype": "string"}}

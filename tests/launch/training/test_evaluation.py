@@ -1,0 +1,233 @@
+"""Evaluation against hand-worked numbers, and how often models are evaluated."""
+
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from datasets.federated_data import Archetypes, ClientShard, DeviceProfiles, FederatedData, Preprocessing
+from launch.runs.archetype_metrics import count_mixed, name_archetype_metrics
+from launch.training.evaluation import (
+    build_evaluator,
+    build_state_evaluation,
+    compute_worst_tenth,
+    evaluate_clients,
+    evaluate_federation,
+)
+from models.catalog import build_model_spec
+from models.model_spec import ModelSpec
+from tff_algos.protocol import FederatedProcess, use_shared_model
+
+
+def build_identity_model():
+    return tf.keras.Sequential([tf.keras.Input((2,)), tf.keras.layers.Dense(2)])
+
+
+SPEC = ModelSpec("dense", build_identity_model, (2,), "uint8", 2, scale=0.5)
+STRAIGHT = (np.eye(2, dtype=np.float32), np.zeros(2, np.float32))  # the larger input wins
+SWAPPED = (np.eye(2, dtype=np.float32)[::-1].copy(), np.zeros(2, np.float32))  # the smaller input wins
+X = np.array([[2, 0], [0, 2], [4, 0]], np.uint8)
+Y = np.array([0, 0, 0], np.int32)
+
+
+@pytest.fixture(scope="module")
+def evaluate():
+    return build_evaluator(SPEC, batch_size=2)
+
+
+def test_hand_worked(evaluate):
+    """Scaled by 0.5, logits are (1, 0), (0, 1), (2, 0) for label 0: losses ln(1 + e^-1), ln(1 + e), ln(1 + e^-2)."""
+    result = evaluate(STRAIGHT, X, Y)
+    assert result.correct.tolist() == [True, False, True]
+    assert (result.correct.dtype, result.loss.dtype) == (bool, np.float32)
+    losses = [math.log1p(math.exp(-1)), math.log1p(math.e), math.log1p(math.exp(-2))]
+    np.testing.assert_allclose(result.loss, losses, rtol=1e-6)
+    assert result.accuracy == pytest.approx(2 / 3)
+    assert result.mean_loss == pytest.approx(sum(losses) / 3)
+
+
+def test_weights_are_assigned_each_time(evaluate):
+    assert evaluate(SWAPPED, X, Y).correct.tolist() == [False, True, False]
+    assert evaluate(STRAIGHT, X, Y).correct.tolist() == [True, False, True]
+
+
+def test_no_examples(evaluate):
+    result = evaluate(STRAIGHT, X[:0], Y[:0])
+    assert result.correct.shape == result.loss.shape == (0,)
+    assert math.isnan(result.accuracy)
+    assert math.isnan(result.mean_loss)
+
+
+def test_split(evaluate):
+    parts = evaluate(STRAIGHT, X, Y).split([1, 0, 2])
+    assert [part.correct.tolist() for part in parts] == [[True], [], [False, True]]
+
+
+def test_same_bits_and_no_dropout():
+    spec = build_model_spec("auto", (15, 3), "float32", 4)
+    evaluate = build_evaluator(spec, batch_size=64)
+    generator = np.random.default_rng(0)
+    weights = tuple(generator.normal(size=w.shape).astype(np.float32) / 10 for w in spec.build().weights)
+    x, y = generator.normal(size=(150, 15, 3)).astype(np.float32), generator.integers(0, 4, 150)
+    first, second = evaluate(weights, x, y), evaluate(weights, x, y)
+    assert first.loss.tobytes() == second.loss.tobytes()
+    again = build_evaluator(spec, batch_size=64)(weights, x, y)
+    assert first.loss.tobytes() == again.loss.tobytes()
+
+
+CLIENT_X = np.array([[2, 0], [0, 2], [0, 2], [0, 2]], np.uint8)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Four clients, all labels 0, with 1, 0, 2 and 4 own test examples: the first rows of CLIENT_X."""
+    folder = tmp_path_factory.mktemp("shards")
+    clients = []
+    for index, num_test in enumerate((1, 0, 2, 4)):
+        for split, count in (("test", num_test), ("validation", min(num_test, 1))):
+            CLIENT_X[:count].tofile(folder / f"{index}.{split}.x")
+            np.zeros(count, np.int32).tofile(folder / f"{index}.{split}.y")
+        clients.append(ClientShard(index, f"client_{index}", str(folder / str(index)), 5, min(num_test, 1), num_test))
+    ones = np.ones(4)
+    profiles = DeviceProfiles(ones, ones, ones, ones)
+    counts = np.zeros((4, 2), np.int64)
+    return FederatedData("tiny", (2,), "uint8", ("a", "b"), Preprocessing(0.5), tuple(clients), counts, X, Y, profiles)
+
+
+def build_process(models, names, personalize=None, is_personal=False):
+    get_models, client_model = (lambda state: models), (lambda state: names)
+    return FederatedProcess(
+        initialize=lambda: (),
+        next=lambda state: None,
+        get_models=get_models,
+        client_model=client_model,
+        personalize=personalize or use_shared_model(get_models, client_model),
+        is_personal=is_personal,
+    )
+
+
+@pytest.fixture
+def counted(evaluate):
+    """An evaluator that notes the number of examples of each pass in `passes`."""
+    passes = []
+
+    def counting(weights, x, y):
+        passes.append(len(y))
+        return evaluate(weights, x, y)
+
+    counting.passes = passes
+    return counting
+
+
+def test_one_shared_model(data, counted, evaluate):
+    """Own accuracies: client 0 has 1/1, client 2 has 1/2, client 3 has 1/4; their mean, not that of the examples."""
+    metrics = evaluate_federation(build_process({"global": STRAIGHT}, ["global"] * 4), (), data, counted)
+    assert metrics["test_accuracy"] == pytest.approx(2 / 3)
+    assert metrics["test_loss"] == pytest.approx(evaluate(STRAIGHT, X, Y).mean_loss)
+    assert metrics["client_test_accuracy"] == pytest.approx((1 + 1 / 2 + 1 / 4) / 3)
+    assert metrics["client_validation_accuracy"] == 1  # one example each for clients 0, 2 and 3, all correct
+    assert counted.passes == [3, 7, 3]  # the global test set once, the clients' splits in one pass each
+    assert len(metrics) == 4
+
+
+def test_cluster_models_are_weighted_by_clients(data, counted):
+    """STRAIGHT scores 2/3 and serves three clients, SWAPPED 1/3 and one; a model nobody uses is not evaluated.
+
+    Own accuracies: 1/1 and 1/4 with STRAIGHT, and 1/2 with SWAPPED (client 2).
+    """
+    models = {"a": STRAIGHT, "b": SWAPPED, "unused": STRAIGHT}
+    metrics = evaluate_federation(build_process(models, ["a", "a", "b", "a"]), (), data, counted)
+    assert metrics["test_accuracy"] == pytest.approx((3 * 2 / 3 + 1 / 3) / 4)
+    assert metrics["client_test_accuracy"] == pytest.approx((1 + 1 / 4 + 1 / 2) / 3)
+    assert counted.passes == [3, 3, 5, 2, 2, 1]  # clients 0 and 3 share passes though client 2 lies between them
+
+
+def test_nobody_has_the_split(data, evaluate):
+    lone = FederatedData(**{**data.__dict__, "clients": data.clients[1:2]})
+    # the only client keeps its index 1, so names are given for two
+    process = build_process({"global": STRAIGHT}, ["global"] * 2, is_personal=True)
+    metrics = evaluate_federation(process, (), lone, evaluate)
+    own = [value for name, value in metrics.items() if name.startswith("client_")]
+    assert len(own) == 4 and all(map(math.isnan, own))
+
+
+def test_personalized_weights(data, counted):
+    """Client 3 gets weights of its own, and is right on three of four instead of one."""
+    process = build_process(
+        {"global": STRAIGHT},
+        ["global"] * 4,
+        lambda state, clients: ((c, SWAPPED if c.index == 3 else STRAIGHT) for c in clients),
+    )
+    results = evaluate_clients(process, (), data, counted)["test"]
+    np.testing.assert_allclose(results.accuracy, [1, np.nan, 1 / 2, 3 / 4])
+    right, wrong = math.log1p(math.exp(-1)), math.log1p(math.e)
+    expected = [right, np.nan, (right + wrong) / 2, (wrong + 3 * right) / 4]
+    np.testing.assert_allclose(results.loss, expected, rtol=1e-6)
+    assert counted.passes == [3, 4]
+
+
+def test_equal_but_fresh_weights_are_not_pooled(data, counted):
+    """An iterator may free each client's weights; a later object at the same address must not be taken for it."""
+    process = build_process(
+        {"global": STRAIGHT},
+        ["global"] * 4,
+        lambda state, clients: ((c, tuple(w.copy() for w in (STRAIGHT if c.index else SWAPPED))) for c in clients),
+    )
+    results = evaluate_clients(process, (), data, counted)["test"]
+    np.testing.assert_allclose(results.accuracy, [0, np.nan, 1 / 2, 1 / 4])
+    assert counted.passes == [1, 2, 4]
+
+
+def test_personal_models_show_their_spread(data, evaluate):
+    """Accuracies 1, 1/2 and 1/4: mean 7/12, deviation sqrt(7/72); the worst tenth of three is one of them."""
+    process = build_process({"global": STRAIGHT}, ["global"] * 4, is_personal=True)
+    metrics = evaluate_federation(process, (), data, evaluate)
+    assert metrics["client_test_accuracy_std"] == pytest.approx(math.sqrt(7 / 72))
+    assert metrics["client_test_accuracy_worst_tenth"] == 0.25
+
+
+@pytest.mark.parametrize(("number", "expected"), [(1, 0), (10, 0), (11, 0.5), (20, 0.5), (21, 1)])
+def test_worst_tenth(number, expected):
+    assert compute_worst_tenth(np.arange(number)[::-1]) == expected
+
+
+def test_archetypes_have_columns_and_the_change_from_the_state_before(data, counted):
+    """Clients 0, 2 and 3 are right on 1/1, 1/2, 1/4 with STRAIGHT, on 0, 1/2, 3/4 with SWAPPED: |1|, |0|, |1/2|."""
+    kinds = Archetypes(("x", "y", "z"), (0, 1, 1), (0, 1, 1, 0))
+    with_kinds = FederatedData(**{**data.__dict__, "archetypes": kinds})
+    models = {"a": STRAIGHT, "b": SWAPPED}
+    process = FederatedProcess(
+        initialize=lambda: (),
+        next=lambda state: None,
+        get_models=lambda state: models,
+        client_model=lambda state: [state] * 4,
+        personalize=use_shared_model(lambda state: models, lambda state: [state] * 4),
+    )
+    evaluate_state = build_state_evaluation(process, with_kinds, counted)
+    first = evaluate_state("a", None)
+    assert list(first)[4:] == list(name_archetype_metrics(kinds))
+    assert first["client_accuracy_change"] is None
+    assert first["mixed_models"] == 1, "the one model serves x and y, which are of two meta-archetypes"
+    assert first["archetype_0_accuracy"] == pytest.approx((1 + 1 / 4) / 2)
+    assert first["archetype_1_accuracy"] == pytest.approx(1 / 2)
+    assert math.isnan(first["archetype_2_accuracy"])
+    counted.passes.clear()
+    second = evaluate_state("b", "a")
+    assert second["client_accuracy_change"] == pytest.approx((1 + 0 + 1 / 2) / 3)
+    assert counted.passes == [3, 7, 3], "what is known of the state before is not evaluated again"
+    resumed = build_state_evaluation(process, with_kinds, counted)("b", "a")
+    assert resumed == pytest.approx(second, nan_ok=True)
+
+
+def test_models_are_mixed_across_meta_archetypes_not_archetypes():
+    kinds = Archetypes(("x", "y", "z"), (0, 0, 1), (0, 1, 2, 2))
+    assert count_mixed(kinds, ["a", "a", "b", "b"]) == 0
+    assert count_mixed(kinds, ["a", "b", "b", "b"]) == 1
+    assert count_mixed(kinds, ["a", "b", "a", "b"]) == 2
+
+
+def test_without_archetypes_there_are_no_further_columns(data, evaluate):
+    process = build_process({"global": STRAIGHT}, ["global"] * 4)
+    measured = build_state_evaluation(process, data, evaluate)((), ())
+    assert measured == evaluate_federation(process, (), data, evaluate) and name_archetype_metrics(None) == ()

@@ -1,0 +1,98 @@
+"""What a finished run leaves behind, with a made-up process."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from launch.runs.run_folder import RoundTable, RunFolder
+from launch.settings.run_config import build_experiment_config
+from launch.training.evaluation import build_evaluator
+from launch.training.results import build_summary, compute_client_statistics, find_best, write_results
+from models.saved_models import load_weights
+from tff_algos.protocol import FederatedProcess, use_shared_model
+
+ROWS = [
+    {"round": 1, "bytes_up": 10, "bytes_down": 20, "virtual_time_s": 1.5, "test_loss": 2.0, "test_accuracy": 0.25},
+    {"round": 2, "bytes_up": 10, "bytes_down": 20, "virtual_time_s": 3.0, "test_loss": 1.0, "test_accuracy": 0.75},
+    {"round": 3, "bytes_up": 10, "bytes_down": 20, "virtual_time_s": 4.5, "test_loss": 1.5, "test_accuracy": 0.5},
+]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    made = RunFolder(tmp_path, is_new=True)
+    metrics, timing = RoundTable(made.metrics), RoundTable(made.timing)
+    for row in ROWS:
+        metrics.append({**row, "client_test_accuracy": None})
+        timing.append({"round": row["round"], "round_s": 0.5})
+    yield made
+    made.close()
+
+
+def test_summary_of_the_tables(folder):
+    config = build_experiment_config({"algo": "fedavg", "seed": 4})
+    summary = build_summary(config, RoundTable(folder.metrics, 3), RoundTable(folder.timing, 3))
+    assert summary == {
+        "algo": "fedavg",
+        "dataset": "digits",
+        "seed": 4,
+        "rounds": 3,
+        "final": {"test_accuracy": 0.5, "test_loss": 1.5, "client_test_accuracy": None},
+        "best": {"round": 2, "test_accuracy": 0.75},
+        "clients": {},
+        "bytes_up": 30,
+        "bytes_down": 60,
+        "virtual_time_s": 4.5,
+        "train_seconds": 1.5,
+        "seconds_per_round": 0.5,
+    }
+
+
+def test_best_is_the_first_highest_that_was_evaluated():
+    assert find_best([None, 0.5, float("nan"), 0.7, 0.7]) == 3
+
+
+def test_client_statistics_pass_over_clients_without_a_test_split():
+    accuracy = np.array([0.0, 0.5, np.nan, 1.0])
+    # mean 1.5 / 3; deviation sqrt((0.25 + 0 + 0.25) / 3); percentile 10 of 0, 0.5, 1 lies a fifth of the way to 0.5
+    assert compute_client_statistics(accuracy) == pytest.approx(
+        {"accuracy_mean": 0.5, "accuracy_std": np.sqrt(1 / 6), "accuracy_p10": 0.1}
+    )
+    assert set(compute_client_statistics(np.array([np.nan])).values()) == {None}
+
+
+def test_results_are_written_with_models_and_teachers(folder, make_federation, linear_spec):
+    data = make_federation([4, 6])
+    weights = tuple(linear_spec.build().get_weights())
+    teacher_weights = tuple(linear_spec.teacher.build().get_weights())
+    process = FederatedProcess(
+        initialize=lambda: weights,
+        next=lambda state: None,
+        get_models=lambda state: {"global": state},
+        client_model=lambda state: ["global", "global"],
+        personalize=use_shared_model(lambda state: {"global": state}, lambda state: ["global", "global"]),
+        get_teachers=lambda state: {"teacher_0": teacher_weights},
+        summarize=lambda state: {"k": np.int64(2)},
+        client_columns=lambda state: {"cluster": [1, 0]},
+    )
+    config = build_experiment_config({"algo": "fedsikd", "rounds": 3})
+    evaluate = build_evaluator(linear_spec)
+    tables = RoundTable(folder.metrics, 3), RoundTable(folder.timing, 3)
+    summary = write_results(folder, config, data, linear_spec, process, weights, evaluate, *tables)
+    with open(folder.clients, newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["client"], row["num_train"], row["model"], row["cluster"]) for row in rows] == [
+        ("client_0", "4", "global", "1"),
+        ("client_1", "6", "global", "0"),
+    ]
+    assert rows[0]["accuracy"] == ""  # no test split of its own
+    stored = json.loads(folder.summary.read_text())
+    assert stored["fedsikd"]["k"] == 2 and stored["dataset"] == "blobs"  # the data's own name, and not the flag's
+    expected = build_evaluator(linear_spec.teacher)(teacher_weights, data.test_x, data.test_y).accuracy
+    assert stored["fedsikd"]["teachers_test_accuracy"] == {"teacher_0": pytest.approx(expected)}
+    assert list(stored) == list(summary)
+    for spec, name, wanted in ((linear_spec, "global", weights), (linear_spec.teacher, "teacher_0", teacher_weights)):
+        for got, want in zip(load_weights(spec, folder.models / name), wanted, strict=True):
+            np.testing.assert_array_equal(got, want)

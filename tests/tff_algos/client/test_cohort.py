@@ -1,0 +1,105 @@
+"""Padded cohorts and what clients are told."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from tff_algos.client.cohort import (
+    build_client_inputs,
+    compute_padded_size,
+    compute_usual_places,
+    pad_cohort,
+    sample_cohort,
+)
+from tff_algos.seeds import derive_seed
+from tff_algos.settings.local_training import LocalTrainingConfig
+
+
+@given(st.integers(1, 10_000))
+def test_padding_is_small_and_sizes_are_few(size):
+    padded = compute_padded_size(size)
+    assert size <= padded <= 1.25 * size
+    assert compute_padded_size(padded) == padded
+
+
+def test_sizes_are_those_of_the_docstring():
+    sizes = sorted({compute_padded_size(size) for size in range(1, 41)})
+    assert sizes == [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40]
+
+
+def test_an_empty_cohort_still_has_one_place():
+    (padding,) = pad_cohort([])
+    assert padding.path == "" and padding.weight == 0
+
+
+def test_usual_places_are_four_deviations_above_the_mean():
+    """100 of 1000: 100 + 4 sqrt(100 * 0.9) = 137.9, padded to 160; 5 of 10: 5 + 4 sqrt(2.5) = 11.3 > 10."""
+    assert compute_usual_places(1000, 100) == 160
+    assert compute_usual_places(10, 5) == 10
+    assert compute_usual_places(40, 40) == 40
+
+
+@given(st.integers(1, 500), st.data())
+def test_usual_places_hold_nearly_every_cohort(num_clients, data):
+    mean_size = data.draw(st.integers(1, num_clients))
+    places = compute_usual_places(num_clients, mean_size)
+    assert binom.sf(places, num_clients, mean_size / num_clients) < 1e-3 and places == compute_padded_size(places)
+
+
+@given(st.integers(0, 50), st.integers(1, 50))
+def test_padding_to_the_usual_places_comes_on_top(size, places):
+    places = compute_padded_size(places)
+    padded = pad_cohort(pad_cohort(["client"] * size), places)
+    assert len(padded) == max(places, compute_padded_size(size)) and padded.count("client") == size
+
+
+def build_inputs(data, weighting="examples", purpose="training", round_num=3):
+    """Clients 0 and 2, in rows 1 and 0, at a rate that halves after every round."""
+    training = LocalTrainingConfig(learning_rate=0.4, learning_rate_decay=0.5)
+    return build_client_inputs(
+        data, np.array([0, 2]), np.array([1, 0]), weighting, training, seed=7, purpose=purpose, round_num=round_num
+    )
+
+
+def test_inputs_carry_path_group_weight_and_rate(make_federation):
+    """0.4 halved twice before round 3 is 0.1."""
+    data = make_federation([5, 7, 9])
+    inputs = build_inputs(data)
+    assert [(i.path, int(i.group), float(i.weight)) for i in inputs] == [
+        (data.clients[0].path, 1, 5.0),
+        (data.clients[2].path, 0, 9.0),
+    ]
+    assert [float(i.learning_rate) for i in inputs] == pytest.approx([0.1, 0.1])
+    assert [float(i.weight) for i in build_inputs(data, "equal")] == [1.0, 1.0]
+
+
+def test_seeds_are_those_of_client_purpose_and_round(make_federation):
+    data = make_federation([5, 7, 9])
+    for purpose, round_num in (("training", 3), ("training", 4), ("clustering", 3)):
+        for client, client_input in zip((0, 2), build_inputs(data, purpose=purpose, round_num=round_num), strict=True):
+            np.testing.assert_array_equal(client_input.seed, derive_seed(7, purpose, round_num, client))
+
+
+def test_a_cohort_of_nine_is_padded_to_ten(make_federation):
+    data = make_federation([1] * 9)
+    everyone = np.arange(9)
+    inputs = build_client_inputs(data, everyone, everyone, "equal", LocalTrainingConfig(), 7, "training", 1)
+    assert [i.path for i in inputs] == [*(client.path for client in data.clients), ""]
+    assert [float(i.weight) for i in inputs] == [1.0] * 9 + [0.0]
+
+
+def test_cohorts_are_drawn_from_seed_and_round():
+    cohorts = [tuple(sample_cohort(10, 3, "fixed", 0, r)) for r in range(20)]
+    assert all(len(set(c)) == 3 and list(c) == sorted(c) for c in cohorts)
+    assert len(set(cohorts)) > 5
+    assert cohorts[4] == tuple(sample_cohort(10, 3, "fixed", 0, 4)) != tuple(sample_cohort(10, 3, "fixed", 1, 4))
+    assert sample_cohort(4, 0, "fixed", 0, 1).tolist() == [0, 1, 2, 3]
+    assert len(sample_cohort(4, 99, "fixed", 0, 1)) == 4
+
+
+def test_bernoulli_cohorts_vary_around_their_mean_and_are_never_empty():
+    sizes = [len(sample_cohort(20, 2, "bernoulli", 0, r)) for r in range(400)]
+    assert min(sizes) == 1 and len(set(sizes)) > 4
+    assert 1.8 < np.mean(sizes) < 2.4

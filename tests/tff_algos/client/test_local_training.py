@@ -1,0 +1,279 @@
+"""The local training loop against hand-worked steps and against Keras."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from models.catalog import build_model_spec
+from models.model_spec import ModelSpec
+from models.stateless_dropout import StatelessDropout
+from tff_algos.client.local_training import count_examples_trained, predict_logits, train_locally
+from tff_algos.settings.local_training import LocalTrainingConfig
+
+
+def build_scalar_spec():
+    """Two logits (a x, 0): one trained weight a, input shape (1,)."""
+
+    def build():
+        inputs = tf.keras.Input((1,))
+        logit = tf.keras.layers.Dense(1, use_bias=False)(inputs)
+        return tf.keras.Model(inputs, tf.keras.layers.Concatenate()([logit, tf.zeros_like(logit)]))
+
+    return ModelSpec("scalar", build, (1,), "float32", 2)
+
+
+def square_loss(labels, logits, targets):
+    """Mean of (a x - y)^2 / 2, so that gradients are easy by hand."""
+    del targets
+    return tf.reduce_mean(tf.square(logits[:, 0] - tf.cast(labels, tf.float32)) / 2)
+
+
+def train(spec, config, weights, x, y, seed=(1, 2), rate=0.1, **kwargs):
+    return train_locally(
+        spec,
+        config,
+        tuple(tf.constant(w) for w in weights),
+        tf.constant(x),
+        tf.constant(y, tf.int32),
+        tf.constant(seed),
+        tf.constant(rate),
+        **kwargs,
+    )
+
+
+START = (np.array([[1.0]], np.float32),)
+
+
+def test_one_step_by_hand():
+    """a = 1, one batch of (x, y) = (2, 0), (1, 3): gradient mean of (a x - y) x = (4 - 2) / 2 = 1; a -> 1 - 0.1."""
+    config = LocalTrainingConfig(epochs=1, optimizer="sgd", batch_size=2)
+    result = train(build_scalar_spec(), config, START, [[2.0], [1.0]], [0, 3], loss_fn=square_loss)
+    np.testing.assert_allclose(result.weights_delta[0], [[-0.1]], rtol=1e-6)
+    assert float(result.num_trained) == 2 and bool(result.is_finite)
+    np.testing.assert_allclose(result.loss_sum, (4 + 4) / 2)  # squares 2^2 and (1 - 3)^2, halved, summed
+
+
+def test_momentum_by_hand():
+    """Two epochs of one example (1, 0) from a = 1: velocities 1 and 0.9 * 1 + 0.9 = 1.8; a = 1 - 0.1 - 0.18."""
+    config = LocalTrainingConfig(optimizer="sgd", momentum=0.9, epochs=2, batch_size=1)
+    result = train(build_scalar_spec(), config, START, [[1.0]], [0], loss_fn=square_loss)
+    np.testing.assert_allclose(result.weights_delta[0], [[-0.28]], rtol=1e-6)
+
+
+def test_proximal_term_by_hand():
+    """Second step from a = 0.9: gradient 0.9 + mu (0.9 - 1) = 0.9 - 0.2 with mu = 2; a = 0.9 - 0.07."""
+    config = LocalTrainingConfig(optimizer="sgd", epochs=2, batch_size=1, proximal_weight=2.0)
+    result = train(build_scalar_spec(), config, START, [[1.0]], [0], loss_fn=square_loss)
+    np.testing.assert_allclose(result.weights_delta[0], [[-0.17]], rtol=1e-5)
+
+
+def test_adam_equals_keras(linear_spec):
+    """One full-batch epoch a call, three epochs: the same weights as Keras's Adam on the same loss."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(12, 4)).astype(np.float32), rng.integers(0, 3, 12)
+    model = linear_spec.build()
+    start = model.get_weights()
+    config = LocalTrainingConfig(optimizer="adam", epochs=3, batch_size=12)
+    result = train(linear_spec, config, start, x, y, rate=0.05)
+    loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(tf.keras.optimizers.Adam(0.05, epsilon=1e-7), loss)
+    model.fit(x, y, batch_size=12, epochs=3, verbose=0)
+    for delta, after, before in zip(result.weights_delta, model.get_weights(), start, strict=True):
+        np.testing.assert_allclose(delta, after - before, atol=2e-5)
+
+
+def test_every_example_is_seen_once_an_epoch_and_the_last_batch_is_partial():
+    """With rate ~0 and inputs 1..5, the loss sums show which examples were seen: each once an epoch."""
+    x = np.arange(1.0, 6.0, dtype=np.float32)[:, np.newaxis]
+    config = LocalTrainingConfig(optimizer="sgd", epochs=2, batch_size=2)
+    result = train(build_scalar_spec(), config, START, x, np.zeros(5), rate=1e-12, loss_fn=square_loss)
+    np.testing.assert_allclose(result.loss_sum, 2 * (1 + 4 + 9 + 16 + 25) / 2)
+    assert float(result.num_trained) == 10
+
+
+@pytest.mark.parametrize(("steps", "expected"), [(1, 2), (3, 5), (4, 7), (7, 12)])
+def test_steps_count_batches_across_epochs(steps, expected):
+    """5 examples in batches of 2, 2, 1: steps 1, 3, 4, 7 see 2, 5, 7, 12 examples."""
+    config = LocalTrainingConfig(optimizer="sgd", steps=steps, batch_size=2)
+    result = train(build_scalar_spec(), config, START, np.ones((5, 1), np.float32), np.zeros(5), loss_fn=square_loss)
+    assert float(result.num_trained) == expected == count_examples_trained(config, 5)
+
+
+def test_a_client_without_examples_returns_zeros():
+    for config in (LocalTrainingConfig(), LocalTrainingConfig(steps=3)):
+        result = train(build_scalar_spec(), config, START, np.zeros((0, 1), np.float32), np.zeros(0))
+        np.testing.assert_array_equal(result.weights_delta[0], [[0.0]])
+        assert float(result.num_trained) == 0 and bool(result.is_finite)
+
+
+def test_an_update_that_is_not_finite_is_zeroed_and_flagged():
+    config = LocalTrainingConfig(epochs=1, optimizer="sgd", batch_size=1)
+    result = train(build_scalar_spec(), config, START, [[np.inf]], [0], loss_fn=square_loss)
+    assert not bool(result.is_finite)
+    np.testing.assert_array_equal(result.weights_delta[0], [[0.0]])
+    assert float(result.loss_sum) == float(result.num_trained) == 0
+
+
+def test_an_update_whose_square_is_not_finite_is_rejected():
+    """One example (1, 3) from a = 1 at rate 1e25: a moves by 2e25, which float32 holds, but not its square."""
+    config = LocalTrainingConfig(epochs=1, optimizer="sgd", batch_size=1)
+    result = train(build_scalar_spec(), config, START, [[1.0]], [3], rate=1e25, loss_fn=square_loss)
+    assert not bool(result.is_finite)
+    np.testing.assert_array_equal(result.weights_delta[0], [[0.0]])
+    assert float(result.squared_norm) == float(result.loss_sum) == float(result.num_trained) == 0
+
+
+def test_the_squared_norm_is_of_all_weights(linear_spec):
+    start = [w.numpy() for w in linear_spec.build().weights]
+    x = np.random.default_rng(0).normal(size=(9, 4)).astype(np.float32)
+    result = train(linear_spec, LocalTrainingConfig(epochs=1, optimizer="sgd"), start, x, np.zeros(9))
+    kernel, bias = result.weights_delta
+    expected = np.sum(kernel.numpy() ** 2) + np.sum(bias.numpy() ** 2)
+    np.testing.assert_allclose(result.squared_norm, expected, rtol=1e-5)
+    assert np.sum(bias.numpy() ** 2) > 0.01 * expected
+
+
+def test_integer_weights_are_not_in_the_update():
+    def build():
+        model = build_scalar_spec().build()
+        model.layers[1].add_weight(name="counter", shape=(), dtype=tf.int32, initializer="zeros", trainable=False)
+        return model
+
+    spec = ModelSpec("counting", build, (1,), "float32", 2)
+    start = [np.float32([[1.0]]), np.int32(5)]
+    config = LocalTrainingConfig(epochs=1, optimizer="sgd", batch_size=2)
+    result = train(spec, config, start, [[2.0], [1.0]], [0, 3], loss_fn=square_loss)
+    (delta,) = result.weights_delta
+    np.testing.assert_allclose(delta, [[-0.1]], rtol=1e-6)
+
+
+def record_logits(spec, weights, x, num_epochs, seed):
+    """The logits of each step, one example a step, at a rate that moves nothing."""
+    seen = []
+
+    def recording_loss(labels, logits, targets):
+        tf.numpy_function(lambda logits: seen.append(logits[0].copy()), [logits], [])
+        return square_loss(labels, logits, targets)
+
+    config = LocalTrainingConfig(epochs=num_epochs, optimizer="sgd", batch_size=1)
+    train(spec, config, weights, x, np.zeros(len(x)), seed=seed, rate=1e-30, loss_fn=recording_loss)
+    assert len(seen) == num_epochs * len(x)
+    return np.array(seen).reshape(num_epochs, len(x), -1)
+
+
+def record_orders(num_epochs, seed):
+    """Which of six examples each step sees, shape (epochs, 6): the first logit is the example itself."""
+    x = np.arange(6, dtype=np.float32)[:, np.newaxis]
+    return record_logits(build_scalar_spec(), START, x, num_epochs, seed)[:, :, 0].astype(int)
+
+
+def test_each_epoch_has_an_order_of_its_own_decided_by_the_seed():
+    orders = record_orders(num_epochs=4, seed=(1, 2))
+    assert all(sorted(order) == list(range(6)) for order in orders.tolist())
+    assert len({tuple(order) for order in orders.tolist()}) == 4
+    np.testing.assert_array_equal(orders, record_orders(num_epochs=4, seed=(1, 2)))
+    assert not np.array_equal(orders, record_orders(num_epochs=4, seed=(1, 3)))
+
+
+def record_masks(seed):
+    """What dropout leaves of 16 ones, in each of three steps of three epochs, shape (3, 3, 16)."""
+
+    def build():
+        layers = [tf.keras.Input((16,)), StatelessDropout(0.5), tf.keras.layers.Dense(16, use_bias=False)]
+        return tf.keras.Sequential(layers)
+
+    spec = ModelSpec("dropping", build, (16,), "float32", 16)
+    return record_logits(spec, [np.eye(16, dtype=np.float32)], np.ones((3, 16), np.float32), 3, seed).round()
+
+
+def add_mark(x, seed):
+    """The examples with a number drawn from the seed added, in steps of 1, so that the example can be told still."""
+    return x + 100.0 * tf.cast(tf.random.stateless_uniform((), seed, 0, 10**4, tf.int32), tf.float32)
+
+
+def test_augmentation_has_a_seed_of_its_own_in_every_step_and_changes_no_order():
+    x = np.arange(6, dtype=np.float32)[:, np.newaxis]
+    spec = dataclasses.replace(build_scalar_spec(), augment=add_mark)
+    first, again, other = (record_logits(spec, START, x, 3, seed)[:, :, 0] for seed in ((1, 2), (1, 2), (1, 3)))
+    marks, examples = np.divmod(first, 100)
+    assert len(np.unique(marks)) == marks.size and not np.intersect1d(marks, other // 100).size
+    np.testing.assert_array_equal(first, again)
+    np.testing.assert_array_equal(examples, record_orders(num_epochs=3, seed=(1, 2)))
+
+
+def test_augmentation_leaves_the_dropout_masks():
+    def run(augment):
+        layers = [tf.keras.Input((16,)), StatelessDropout(0.5), tf.keras.layers.Dense(16, use_bias=False)]
+        spec = ModelSpec("dropping", lambda: tf.keras.Sequential(layers), (16,), "float32", 16, augment=augment)
+        return record_logits(spec, [np.eye(16, dtype=np.float32)], np.ones((2, 16), np.float32), 2, (1, 2))
+
+    np.testing.assert_allclose(run(lambda x, seed: 3 * x), 3 * run(None), atol=1e-6)
+
+
+def test_only_training_augments():
+    """Predictions, which the server or a teacher makes, are of the examples as they are."""
+    spec = dataclasses.replace(build_scalar_spec(), augment=lambda x, seed: 10 * x)
+    logits = predict_logits(spec, tuple(map(tf.constant, START)), tf.constant([[2.0]]))
+    np.testing.assert_allclose(logits, [[2.0, 0.0]])
+    config = LocalTrainingConfig(epochs=1, optimizer="sgd", batch_size=1)
+    result = train(spec, config, START, [[2.0]], [0], loss_fn=square_loss)
+    np.testing.assert_allclose(result.loss_sum, 20**2 / 2)
+
+
+def test_dropout_masks_differ_by_step_and_epoch_and_repeat_with_the_seed():
+    """Each value is dropped or doubled; nine masks of 16 values agree by chance in one of about 2,000 runs."""
+    masks = record_masks(seed=(1, 2))
+    assert set(masks.ravel().tolist()) == {0.0, 2.0}
+    assert len({tuple(mask) for mask in masks.reshape(9, 16).tolist()}) == 9
+    np.testing.assert_array_equal(masks, record_masks(seed=(1, 2)))
+    assert not np.array_equal(masks, record_masks(seed=(1, 3)))
+
+
+def test_targets_follow_their_examples():
+    """The target of an example is its own input: any mismatch of rows would make the loss positive."""
+
+    def mismatch(labels, logits, targets):
+        del labels
+        return tf.reduce_mean(tf.square(logits[:, 0] - targets[:, 0]))
+
+    x = np.arange(7.0, dtype=np.float32)[:, np.newaxis]
+    config = LocalTrainingConfig(epochs=1, optimizer="sgd", batch_size=3)
+    result = train(build_scalar_spec(), config, START, x, np.zeros(7), loss_fn=mismatch, targets=tf.constant(x))
+    np.testing.assert_allclose(result.loss_sum, 0.0, atol=1e-9)
+
+
+def test_predicted_logits_equal_the_model_in_batches(linear_spec):
+    model = linear_spec.build()
+    x = np.random.default_rng(0).normal(size=(1203, 4)).astype(np.float32)
+    weights = tuple(tf.constant(w.numpy()) for w in model.weights)
+    logits = predict_logits(linear_spec, weights, tf.constant(x))
+    np.testing.assert_allclose(logits, model(x), rtol=1e-5, atol=1e-5)
+    assert predict_logits(linear_spec, weights, tf.constant(x[:0])).shape == (0, 3)
+
+
+@pytest.mark.parametrize("model", ["image_cnn10", "image_student"])
+def test_bfloat16_trains_float32_weights_much_like_float32(model):
+    """An epoch from the same start: the updates are float32 and point the same way, and nothing is lost to rounding."""
+    x = np.random.default_rng(0).integers(0, 17, (48, 8, 8, 1)).astype(np.uint8)
+    y = (x[:, :4].mean(axis=(1, 2, 3)) > 8).astype(np.int32)
+    width = {"width": 0.125} if model == "image_cnn10" else {}
+    config = LocalTrainingConfig(epochs=1, optimizer="sgd", batch_size=16)
+    results = []
+    for precision in ("float32", "bfloat16"):
+        spec = build_model_spec(model, (8, 8, 1), "uint8", 2, 1 / 16, precision=precision, **width)
+        tf.keras.utils.set_random_seed(0)
+        results.append(train(spec, config, spec.build().get_weights(), x, y, rate=0.01))
+    whole, mixed = (np.concatenate([np.ravel(delta) for delta in result.weights_delta]) for result in results)
+    deltas, loss_sum = results[1].weights_delta, results[1].loss_sum
+    assert {loss_sum.dtype, *(delta.dtype for delta in deltas)} == {tf.float32}
+    assert 0.95 < whole @ mixed / np.sqrt((whole @ whole) * (mixed @ mixed)) < 1
+    np.testing.assert_allclose(loss_sum, results[0].loss_sum, rtol=0.05)
+    assert np.any(deltas[0] != tf.cast(tf.cast(deltas[0], tf.bfloat16), tf.float32)), "more digits than bfloat16 has"
+
+
+def test_predicted_logits_of_a_bfloat16_model_are_float32():
+    spec = build_model_spec("perceptron", (4,), "float32", 3, precision="bfloat16")
+    weights = tuple(tf.constant(weight) for weight in spec.build().get_weights())
+    assert predict_logits(spec, weights, tf.ones((5, 4))).dtype == tf.float32

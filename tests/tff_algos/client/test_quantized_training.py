@@ -1,0 +1,111 @@
+"""Quantization-aware training in a federated round: what becomes of ranges and counters, and the late start."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from launch.settings.algorithms import ALGORITHMS
+from models.catalog import build_model_spec
+from models.quantization import build_quantized_spec
+from tff_algos.client.cohort import build_client_inputs
+from tff_algos.rounds.grouped_round import build_grouped_round
+from tff_algos.rounds.quantization_start import start_quantization_later
+from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.weights import initialize_weights, stack_models, take_model
+
+TRAINING = LocalTrainingConfig(epochs=2, batch_size=8)
+SHAPES = {"image_student": (8, 8, 1), "sensor_student": (9, 2)}
+
+
+def find_ranges(spec):
+    """Positions of the range variables among the weights."""
+    names = [variable.name for variable in spec.build().weights]
+    return [i for i, name in enumerate(names) if name.split(":")[0].endswith(("_min", "_max"))]
+
+
+@pytest.fixture
+def make_images(tmp_path, make_federation):
+    """A function (shape) -> a federation of two clients with examples of that shape, of unlike size and brightness."""
+
+    def make(shape):
+        data = make_federation([16, 40])
+        rng = np.random.default_rng(1)
+        for client, brightness in zip(data.clients, (1.0, 3.0), strict=True):
+            x = brightness * rng.normal(size=(client.num_train, *shape))
+            x.astype(np.float32).tofile(f"{client.path}.train.x")
+        return dataclasses.replace(data, input_shape=shape)
+
+    return make
+
+
+@pytest.mark.parametrize("model", SHAPES)
+def test_the_servers_ranges_are_the_mean_of_the_clients(tff_runtime, make_images, model):
+    data = make_images(SHAPES[model])
+    spec = build_model_spec(model, SHAPES[model], "float32", 3, quantize="qat")
+    initial = initialize_weights(spec, 0)
+    run_round = build_grouped_round(spec, TRAINING, initial, 1)
+    inputs = build_client_inputs(data, np.arange(2), np.zeros(2, int), "examples", TRAINING, 0, "training", 1)
+    models = stack_models([initial])
+    together, alone = run_round(models, inputs)[0], [run_round(models, [each])[0] for each in inputs]
+    ranges = find_ranges(spec)
+    assert ranges
+    for i, first in enumerate(initial):
+        if first.dtype.kind == "i":
+            np.testing.assert_array_equal(together[i][0], first, "counters are never averaged")
+            continue
+        client, other = (np.asarray(trained[i][0]) for trained in alone)
+        np.testing.assert_allclose(together[i][0], (16 * client + 40 * other) / 56, rtol=1e-4, atol=1e-5)
+        if i in ranges:
+            assert not np.any(together[i][0] == first), "every range moves away from its first value"
+            low, high = np.minimum(client, other), np.maximum(client, other)
+            assert np.all((together[i][0] >= low - 1e-5) & (together[i][0] <= high + 1e-5))
+
+
+@pytest.fixture
+def build_processes(tff_runtime, make_federation, linear_spec):
+    """A function (algorithm) -> (spec, float process, quantized process) over four clients."""
+
+    def build(name):
+        algorithm = ALGORITHMS[name]
+        spec = build_quantized_spec(linear_spec)
+        data = make_federation([9, 12, 30, 3])
+        make = algorithm.load_builder()
+        return spec, *(make(each, data, algorithm.default_config(), 7) for each in (linear_spec, spec))
+
+    return build
+
+
+def run(process, rounds, state=None):
+    state = process.initialize() if state is None else state
+    for _ in range(rounds):
+        state = process.next(state).state
+    return state
+
+
+def test_float_rounds_are_those_of_the_float_process(build_processes):
+    spec, float_process, quantized_process = build_processes("fedavg")
+    late = start_quantization_later(
+        float_process, quantized_process, spec.quantization, initialize_weights(spec, 7), start_round=3
+    )
+    before, after = run(late, 2), run(late, 3)
+    expected = float_process.get_models(run(float_process, 2))["global"]
+    for a, b in zip(late.get_models(before)["global"], expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+    model = late.get_models(after)["global"]
+    assert spec.of_weights(model) is spec
+    assert all(np.all(model[i] != initialize_weights(spec, 7)[i]) for i in find_ranges(spec))
+
+
+def test_the_first_quantized_round_starts_from_the_float_model(build_processes):
+    spec, float_process, quantized_process = build_processes("fedavg")
+    template = initialize_weights(spec, 7)
+    late = start_quantization_later(float_process, quantized_process, spec.quantization, template, start_round=2)
+    float_state = run(float_process, 1)
+    wrapped = spec.quantization.wrap(take_model(float_state.models, 0), template)
+    start = quantized_process.initialize()._replace(
+        round_num=float_state.round_num, virtual_time_s=float_state.virtual_time_s, models=stack_models([wrapped])
+    )
+    expected = quantized_process.get_models(run(quantized_process, 1, start))["global"]
+    for a, b in zip(late.get_models(run(late, 2))["global"], expected, strict=True):
+        np.testing.assert_array_equal(a, b)

@@ -1,0 +1,63 @@
+"""Limits of config fields."""
+
+import dataclasses
+
+import pytest
+
+from tff_algos.fed_avg.config import FedAvgConfig
+from tff_algos.fed_sikd.config import FedSiKDConfig
+from tff_algos.fl_hc.config import FLHCConfig
+from tff_algos.settings.config_fields import ConfigError, Setting, check, setting
+from tff_algos.settings.local_training import LocalTrainingConfig
+
+
+@pytest.mark.parametrize(
+    ("limits", "good", "bad"),
+    [
+        ({"minimum": 0}, [0, 1.5], [-1, float("nan"), float("inf")]),
+        ({"above": 0, "maximum": 1}, [0.1, 1], [0, 1.1]),
+        ({"below": 1}, [0.99], [1]),
+        ({"choices": ("a", "b")}, ["a"], ["c", 1]),
+    ],
+)
+def test_limits_admit_what_they_say(limits, good, bad):
+    limit = Setting("help", **limits)
+    assert all(limit.admits(value) for value in good)
+    assert not any(limit.admits(value) for value in bad)
+
+
+def test_an_error_names_field_value_and_expectation():
+    @dataclasses.dataclass(frozen=True)
+    class Config:
+        rate: float = setting(0.5, "A rate.", above=0, maximum=1)
+
+        def __post_init__(self):
+            check(self)
+
+    with pytest.raises(ConfigError, match=r"^rate=2: expected a number above 0 and at most 1$") as caught:
+        Config(rate=2)
+    assert (caught.value.field, caught.value.value) == ("rate", 2)
+
+
+@pytest.mark.parametrize("config", [FedAvgConfig, FedSiKDConfig, FLHCConfig, LocalTrainingConfig])
+def test_every_field_of_a_config_has_a_help_text_or_is_a_group(config):
+    config()
+    for field in dataclasses.fields(config):
+        assert "flag_prefix" in field.metadata or field.metadata["setting"].help_text.endswith("."), field.name
+
+
+def test_random_clusters_need_a_number():
+    with pytest.raises(ConfigError, match="random clusters"):
+        FedSiKDConfig(clustering="random", num_clusters=0)
+
+
+def test_adam_takes_no_momentum():
+    with pytest.raises(ConfigError, match=r"^momentum=0\.9: expected 0 with the optimizer adam"):
+        LocalTrainingConfig(optimizer="adam", momentum=0.9)
+    LocalTrainingConfig(optimizer="sgd", momentum=0.9)
+
+
+def test_learning_rate_decays_in_steps():
+    """0.01 up to round 20, 0.005 from 21, 0.0025 from 41."""
+    config = LocalTrainingConfig(learning_rate=0.01, learning_rate_decay=0.5, learning_rate_decay_rounds=20)
+    assert [config.round_learning_rate(r) for r in (1, 20, 21, 40, 41)] == [0.01, 0.01, 0.005, 0.005, 0.0025]

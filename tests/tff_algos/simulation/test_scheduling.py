@@ -1,0 +1,76 @@
+"""Every policy takes min(R, ready) of the ready devices, each by its own rule."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tff_algos.settings.config_fields import ConfigError
+from tff_algos.simulation.scheduling import POLICIES, SchedulingContext, count_scheduled, get_policy, schedule
+
+READY = st.lists(st.integers(0, 19), unique=True, max_size=20).map(np.array)
+NORMS = np.linspace(1, 2, 20)
+
+
+def run(name, ready, max_scheduled, counts=None, norms=NORMS, seed=0):
+    counts = np.zeros(20, np.int64) if counts is None else counts
+    return schedule(name, ready, SchedulingContext(max_scheduled, counts, norms), np.random.default_rng(seed))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(sorted(POLICIES)), READY, st.integers(1, 25), st.integers(0, 99))
+def test_the_scheduled_are_sorted_distinct_ready_devices_as_many_as_allowed(name, ready, max_scheduled, seed):
+    scheduled = run(name, ready, max_scheduled, seed=seed)
+    assert scheduled.dtype == np.int64 and scheduled.tolist() == sorted(set(scheduled.tolist()))
+    assert set(scheduled.tolist()) <= set(ready.tolist()) and len(scheduled) == min(max_scheduled, len(ready))
+    np.testing.assert_array_equal(scheduled, run(name, ready[::-1], max_scheduled, seed=seed))
+    if max_scheduled >= len(ready):
+        assert scheduled.tolist() == sorted(ready.tolist())
+
+
+def test_significance_picks_the_largest_norms_and_a_diverged_device_last():
+    norms = np.array([3.0, np.nan, 5.0, 1.0, np.inf, 5.0, 9.0])
+    ready = np.array([0, 1, 2, 3, 4, 5])
+    for max_scheduled, expected in ((1, [2]), (2, [2, 5]), (3, [0, 2, 5]), (4, [0, 2, 3, 5]), (5, [0, 1, 2, 3, 5])):
+        assert run("significance", ready, max_scheduled, norms=norms).tolist() == expected
+
+
+def test_frequency_picks_the_least_scheduled_and_breaks_ties_at_random():
+    counts = np.array([2, 0, 1, 1, 1, 0])
+    picks = {tuple(run("frequency", np.arange(6), 3, counts, seed=seed)) for seed in range(40)}
+    assert picks == {(1, 2, 5), (1, 3, 5), (1, 4, 5)}
+
+
+def test_counts_stay_balanced_with_frequency_and_not_with_random():
+    spreads = {}
+    for name in ("frequency", "random"):
+        counts = np.zeros(20, np.int64)
+        for seed in range(30):
+            counts = count_scheduled(counts, run(name, np.arange(20), 7, counts, seed=seed))
+            spreads[name] = counts.max() - counts.min()
+            assert name == "random" or spreads[name] <= 1
+        assert counts.sum() == 210
+    assert spreads["random"] > 1
+
+
+def test_random_reaches_every_set():
+    picks = {tuple(run("random", np.array([3, 8, 11]), 2, seed=seed)) for seed in range(40)}
+    assert picks == {(3, 8), (3, 11), (8, 11)}
+
+
+def test_only_significance_has_to_see_updates():
+    assert {name: policy.needs_updates for name, policy in POLICIES.items()} == {
+        "random": False,
+        "significance": True,
+        "frequency": False,
+    }
+    assert len(run("frequency", np.arange(9), 4, norms=None)) == 4
+    with pytest.raises(ValueError, match="without norms of updates"):
+        run("significance", np.arange(9), 4, norms=None)
+
+
+def test_wrong_choices_are_named_with_what_there_is():
+    with pytest.raises(ConfigError, match="scheduling=best: expected one of random, significance, frequency"):
+        get_policy("best")
+    with pytest.raises(ConfigError, match="max_scheduled=0: expected a number at least 1"):
+        run("random", np.arange(3), 0)

@@ -1,0 +1,1 @@
+"""What happens on a client: its data, local training, evaluation, compression."""

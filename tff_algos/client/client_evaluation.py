@@ -1,0 +1,97 @@
+"""How well each client's models do on a split of its own: many models and clients in one computation.
+
+Functional type: (models@SERVER, {EvaluationInput}@CLIENTS) -> {correct examples by model}@CLIENTS
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from datasets.federated_data import ClientShard
+from models.model_spec import ModelSpec
+from tff_algos.client.client_data import read_split
+from tff_algos.client.cohort import compute_padded_size
+from tff_algos.protocol import Weights
+from tff_algos.weights import build_stacked_type
+
+_BATCH_SIZE = 500  # bounds the memory
+
+
+class EvaluationInput(NamedTuple):
+    """A client's shard path prefix, "" for a padded place, and which models it evaluates, bool (models,)."""
+
+    path: str
+    is_asked: np.ndarray
+
+
+def build_client_evaluation(
+    model_spec: ModelSpec, template_weights: Weights, num_models: int, split: str
+) -> Callable[[Weights, Sequence[ClientShard], np.ndarray], np.ndarray]:
+    """Returns `evaluate(models, clients, is_asked) -> correct`, for models stacked along axis 0.
+
+    `is_asked`, bool, shape (clients, models), says which client evaluates which model; the others cost nothing.
+    `correct`, int64, of that shape, are its examples that the model classifies correctly, 0 where it was not asked.
+
+    Args:
+      model_spec: the models.
+      template_weights: one model's weights, for their shapes and dtypes.
+      num_models: how many are stacked.
+      split: "train", "validation" or "test".
+    """
+    models_type = build_stacked_type(template_weights, num_models)
+    members = [("path", np.str_), ("is_asked", tff.TensorType(np.bool_, (num_models,)))]
+    input_type = tff.StructWithPythonType(members, EvaluationInput)
+
+    @tff.tensorflow.computation(models_type, input_type)
+    def client_work(models, client):
+        x, y = read_split(client.path, split, model_spec)
+        return count_correct(model_spec, models, client.is_asked, x, y)
+
+    @tff.federated_computation(tff.FederatedType(models_type, tff.SERVER), tff.FederatedType(input_type, tff.CLIENTS))
+    def run(models, clients):
+        return tff.federated_map(client_work, (tff.federated_broadcast(models), clients))
+
+    def evaluate(models: Weights, clients: Sequence[ClientShard], is_asked: np.ndarray) -> np.ndarray:
+        inputs = [EvaluationInput(client.path, asked) for client, asked in zip(clients, is_asked, strict=True)]
+        padding = EvaluationInput("", np.zeros(num_models, bool))
+        padded = inputs + [padding] * (compute_padded_size(len(inputs)) - len(inputs))
+        return np.array(run(models, padded)[: len(inputs)], np.int64)
+
+    return evaluate
+
+
+def count_correct(
+    model_spec: ModelSpec, models: Sequence[tf.Tensor], is_asked: tf.Tensor, x: tf.Tensor, y: tf.Tensor
+) -> tf.Tensor:
+    """Correctly classified examples by model, int32, shape (models,); call it while a graph is traced.
+
+    Args:
+      model_spec: the models.
+      models: stacked along axis 0, in the order of `keras_model.weights`.
+      is_asked: the models to evaluate, bool, shape (models,); 0 for the others.
+      x: examples as stored, shape (examples, *input_shape).
+      y: labels, int32, shape (examples,).
+    """
+    model = model_spec.build()
+    num_models = is_asked.shape[0]
+
+    @tf.function
+    def count(x, y):
+        num_examples = tf.shape(y)[0]
+        counts = tf.zeros(num_models, tf.int32)
+        for index in tf.range(num_models):
+            if is_asked[index]:
+                for variable, stacked in zip(model.weights, models, strict=True):
+                    variable.assign(stacked[index])
+                for start in tf.range(0, num_examples, _BATCH_SIZE):
+                    end = start + _BATCH_SIZE
+                    logits = tf.cast(model(model_spec.preprocess(x[start:end]), training=False), tf.float32)
+                    predicted = tf.argmax(logits, axis=1, output_type=tf.int32)
+                    correct = tf.reduce_sum(tf.cast(tf.equal(predicted, y[start:end]), tf.int32))
+                    counts = tf.tensor_scatter_nd_add(counts, [[index]], [correct])
+        return counts
+
+    return count(x, y)

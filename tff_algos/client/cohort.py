@@ -1,0 +1,125 @@
+"""The clients of a round: what each is told, and cohort sizes that do not wear out the worker."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow_federated as tff
+
+from datasets.federated_data import FederatedData
+from tff_algos.seeds import derive_generator, derive_seed
+from tff_algos.settings.local_training import LocalTrainingConfig
+
+
+class ClientInput(NamedTuple):
+    """What a client is told in a round (CLIENTS-placed); its data it reads itself.
+
+    Attributes:
+      path: shard path prefix, `ClientShard.path`.
+      seed: int32, shape (2,).
+      group: row of the stacked models that it starts from, and of the aggregate that it adds to, int32.
+      weight: its weight in the mean of its group, float32.
+      learning_rate: of this round, float32.
+    """
+
+    path: str
+    seed: np.ndarray
+    group: np.int32
+    weight: np.float32
+    learning_rate: np.float32
+
+
+CLIENT_INPUT_TYPE = tff.StructWithPythonType(
+    [
+        ("path", np.str_),
+        ("seed", tff.TensorType(np.int32, (2,))),
+        ("group", np.int32),
+        ("weight", np.float32),
+        ("learning_rate", np.float32),
+    ],
+    ClientInput,
+)
+
+_PADDING = ClientInput("", np.zeros(2, np.int32), np.int32(0), np.float32(0.0), np.float32(0.0))
+
+
+def sample_cohort(num_clients: int, cohort_size: int, participation: str, seed: int, round_num: int) -> np.ndarray:
+    """Indices of the clients of a round, ascending; never empty. A function of its arguments.
+
+    Args:
+      num_clients: of the federation.
+      cohort_size: 0 or more than there are means all.
+      participation: "fixed": exactly so many; "bernoulli": each client by chance, so many on average.
+      seed: the run's.
+      round_num: 1-based.
+    """
+    cohort_size = min(cohort_size or num_clients, num_clients)
+    generator = derive_generator(seed, "cohort", round_num)
+    if participation == "bernoulli":
+        drawn = np.flatnonzero(generator.random(num_clients) < cohort_size / num_clients)
+        if drawn.size:
+            return drawn
+        cohort_size = 1
+    return np.sort(generator.choice(num_clients, cohort_size, replace=False))
+
+
+def compute_padded_size(num_clients: int) -> int:
+    """The next of the sizes 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, ... (four an octave).
+
+    Each distinct number of clients makes the worker keep another executor with its threads and graphs (20 MB for a
+    small model), so cohorts of varying size are padded to few sizes; a padded place has no examples and costs little.
+    """
+    step = 2 ** max(num_clients.bit_length() - 3, 0)
+    return -(-num_clients // step) * step
+
+
+def compute_usual_places(num_clients: int, mean_size: int) -> int:
+    """Places in which a cohort that each client joins by chance fits, but for one round in a thousand or fewer.
+
+    Its size is binomial; the places are four standard deviations above its mean, at most all clients, padded. A run
+    that pads all its cohorts to them (see `pad_cohort`) makes one executor, in its first round.
+
+    Args:
+      num_clients: clients that may join.
+      mean_size: of the cohort, at most `num_clients`.
+    """
+    deviation = math.sqrt(mean_size * (1 - mean_size / num_clients))
+    return compute_padded_size(min(math.ceil(mean_size + 4 * deviation), num_clients))
+
+
+def pad_cohort(inputs: Sequence[ClientInput], min_places: int = 1) -> list[ClientInput]:
+    """The cohort with empty places up to its padded size, or to `min_places` (at least 1) if that is more."""
+    return [*inputs, *[_PADDING] * (max(compute_padded_size(len(inputs)), min_places) - len(inputs))]
+
+
+def build_client_inputs(
+    data: FederatedData,
+    clients: np.ndarray,
+    groups: np.ndarray,
+    weighting: str,
+    training: LocalTrainingConfig,
+    seed: int,
+    purpose: str,
+    round_num: int,
+) -> list[ClientInput]:
+    """What each client of a cohort is told, padded (see `pad_cohort`).
+
+    Args:
+      data: the federation.
+      clients: indices of the cohort, in ascending order.
+      groups: the row of each, shape (len(clients),).
+      weighting: "examples" (of its train split) or "equal".
+      training: gives the learning rate of the round.
+      seed: the run's.
+      purpose: what the clients do, which their seeds are derived from.
+      round_num: 1-based.
+    """
+    learning_rate = np.float32(training.round_learning_rate(round_num))
+    inputs = []
+    for index, group in zip(clients, groups, strict=True):
+        shard = data.clients[index]
+        weight = np.float32(shard.num_train if weighting == "examples" else 1)
+        client_seed = derive_seed(seed, purpose, round_num, index)
+        inputs.append(ClientInput(shard.path, client_seed, np.int32(group), weight, learning_rate))
+    return pad_cohort(inputs)

@@ -1,0 +1,98 @@
+"""Personal models: each client trains the shared model on its own examples, with steps and a rate of its own.
+
+Functional type of the computation: (weights@SERVER, {FineTuningInput}@CLIENTS) -> {weights}@CLIENTS
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from datasets.federated_data import ClientShard
+from models.model_spec import ModelSpec
+from tff_algos.client.client_data import read_split
+from tff_algos.client.cohort import compute_padded_size
+from tff_algos.client.local_training import train_locally
+from tff_algos.protocol import Weights
+from tff_algos.seeds import derive_seed
+from tff_algos.settings.fine_tuning import FineTuningConfig
+from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.weights import build_stacked_type, is_float, stack_models
+
+# Clients of one call: its result holds a model for each, and its size makes an executor in the worker.
+_CLIENTS_PER_CALL = 64
+
+
+class FineTuningInput(NamedTuple):
+    """What a client is told: path and seed as in `cohort.ClientInput`, number of steps, int32, and rate, float32."""
+
+    path: str
+    seed: np.ndarray
+    num_steps: np.int32
+    learning_rate: np.float32
+
+
+FINE_TUNING_INPUT_TYPE = tff.StructWithPythonType(
+    [
+        ("path", np.str_),
+        ("seed", tff.TensorType(np.int32, (2,))),
+        ("num_steps", np.int32),
+        ("learning_rate", np.float32),
+    ],
+    FineTuningInput,
+)
+
+FineTune = Callable[[Weights, Sequence[ClientShard], np.ndarray, np.ndarray], Iterator[tuple[ClientShard, Weights]]]
+
+
+def build_fine_tuning(
+    model_spec: ModelSpec, config: FineTuningConfig, template_weights: Weights, seed: int
+) -> FineTune:
+    """Returns `fine_tune(weights, clients, num_steps, learning_rates) -> iterator of (client, its weights)`.
+
+    `num_steps` and `learning_rates` are given by the client's place in `clients`. A client whose training gives
+    something not finite keeps the weights it started from. The same arguments give the same weights.
+
+    Args:
+      model_spec: the model.
+      config: its batch size counts.
+      template_weights: one model's weights, for their shapes and dtypes.
+      seed: the run's, which the order of each client's examples is derived from.
+    """
+    training = LocalTrainingConfig(steps=1, batch_size=config.batch_size, optimizer="sgd", learning_rate=1.0)
+    model_type = build_stacked_type(template_weights, 1)
+
+    @tff.tensorflow.computation(model_type, FINE_TUNING_INPUT_TYPE)
+    def client_work(model, client):
+        x, y = read_split(client.path, "train", model_spec)
+        start = tuple(array[0] for array in model)
+        result = train_locally(
+            model_spec, training, start, x, y, client.seed, client.learning_rate, num_steps=client.num_steps
+        )
+        deltas = iter(result.weights_delta)
+        return tuple(array + next(deltas) if is_float(array) else tf.identity(array) for array in start)
+
+    @tff.federated_computation(
+        tff.FederatedType(model_type, tff.SERVER), tff.FederatedType(FINE_TUNING_INPUT_TYPE, tff.CLIENTS)
+    )
+    def tune(model, clients):
+        return tff.federated_map(client_work, (tff.federated_broadcast(model), clients))
+
+    def fine_tune(weights, clients, num_steps, learning_rates):
+        model = stack_models([weights])
+        for first in range(0, len(clients), _CLIENTS_PER_CALL):
+            part = slice(first, first + _CLIENTS_PER_CALL)
+            inputs = [
+                FineTuningInput(
+                    client.path, derive_seed(seed, "fine-tuning", 0, client.index), np.int32(steps), np.float32(rate)
+                )
+                for client, steps, rate in zip(clients[part], num_steps[part], learning_rates[part], strict=True)
+            ]
+            padding = FineTuningInput("", np.zeros(2, np.int32), np.int32(0), np.float32(0))
+            padded = inputs + [padding] * (compute_padded_size(len(inputs)) - len(inputs))
+            for client, tuned in zip(clients[part], tune(model, padded), strict=False):  # padded places come last
+                yield client, tuple(map(np.asarray, tuned))
+
+    return fine_tune

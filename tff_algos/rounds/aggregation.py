@@ -1,0 +1,181 @@
+"""Weighted means of client updates by group, in one federated aggregation: the messages and what is made of them.
+
+A *group* is a row of the aggregate: the only one (FedAvg), a cluster (FedSiKD, FL+HC) or a model. Each client's
+weighted update is added to the row of its group. A client whose update is not finite, or a padded place in the cohort,
+adds zeros and no weight; the mean is thus over those that count. BatchNorm's moving statistics are averaged like
+trained weights.
+
+Updates are accumulated one after another, in the order of the clients, so that a round needs the memory of its updates
+and of one row a group, not of one row a group for each client.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_algos.client.local_training import LocalResult
+from tff_algos.weights import is_float
+
+
+class ClientUpdate(NamedTuple):
+    """What a client sends: its local result, the row that it goes to, int32, and its weight there, float32."""
+
+    result: LocalResult
+    group: tf.Tensor
+    weight: tf.Tensor
+
+
+class GroupTotals(NamedTuple):
+    """The sum of the clients' updates.
+
+    Attributes:
+      deltas: sum of weight * update for each floating-point weight, shape (groups, *shape).
+      weight: sum of the weights, float32, shape (groups,).
+      squared_norm: sum of weight * squared norm of the update, float32, shape (groups,).
+      loss_sum: loss over all trained examples, float32.
+      num_trained: trained examples, each epoch counted, float32.
+      num_rejected: clients whose update was not finite, int32.
+    """
+
+    deltas: tuple[tf.Tensor, ...]
+    weight: tf.Tensor
+    squared_norm: tf.Tensor
+    loss_sum: tf.Tensor
+    num_trained: tf.Tensor
+    num_rejected: tf.Tensor
+
+
+class RoundTotals(NamedTuple):
+    """Scalars of a round: loss and examples as in GroupTotals, and the drift of the updates (see `compute_drift`)."""
+
+    loss_sum: tf.Tensor
+    num_trained: tf.Tensor
+    num_rejected: tf.Tensor
+    within_group_drift: tf.Tensor
+    total_drift: tf.Tensor
+
+
+class RunningTotals(NamedTuple):
+    """What GroupTotals are made of while clients are added: the fields of the same name, and the deltas as `rows`.
+
+    Attributes:
+      rows: the sum of each group, float32, all its weights in one vector; one a group, so that a client's update costs
+        the memory traffic of one model, however many groups there are.
+    """
+
+    rows: tuple[tf.Tensor, ...]
+    weight: tf.Tensor
+    squared_norm: tf.Tensor
+    loss_sum: tf.Tensor
+    num_trained: tf.Tensor
+    num_rejected: tf.Tensor
+
+
+def add_to_group(totals: RunningTotals, update: ClientUpdate) -> RunningTotals:
+    """The totals with one more client: its weighted update in the row of its group."""
+    result, weight = update.result, tf.where(update.result.is_finite, update.weight, 0.0)
+    weighted = tf.concat([tf.reshape(weight * delta, [-1]) for delta in result.weights_delta], axis=0)
+
+    def add_if_own(group, row):
+        return tf.cond(tf.equal(update.group, group), lambda: row + weighted, lambda: row)
+
+    def add_scalar(total, value):
+        return tf.tensor_scatter_nd_add(total, [[update.group]], (weight * value)[tf.newaxis])
+
+    return RunningTotals(
+        rows=tuple(add_if_own(group, row) for group, row in enumerate(totals.rows)),
+        weight=add_scalar(totals.weight, 1.0),
+        squared_norm=add_scalar(totals.squared_norm, result.squared_norm),
+        loss_sum=totals.loss_sum + result.loss_sum,
+        num_trained=totals.num_trained + result.num_trained,
+        num_rejected=totals.num_rejected + tf.cast(~result.is_finite, tf.int32),
+    )
+
+
+def build_zero_totals(shapes: Sequence[tuple[int, ...]], num_groups: int) -> RunningTotals:
+    """The totals of nobody, for updates of these shapes."""
+    num_weights = sum(math.prod(shape) for shape in shapes)
+    return RunningTotals(
+        rows=tuple(tf.zeros(num_weights) for _ in range(num_groups)),
+        weight=tf.zeros(num_groups),
+        squared_norm=tf.zeros(num_groups),
+        loss_sum=tf.constant(0.0),
+        num_trained=tf.constant(0.0),
+        num_rejected=tf.constant(0),
+    )
+
+
+def finish_totals(totals: RunningTotals, shapes: Sequence[tuple[int, ...]]) -> GroupTotals:
+    """The rows as stacked tensors of these shapes."""
+    rows = tf.stack(totals.rows)
+    parts = tf.split(rows, [math.prod(shape) for shape in shapes], axis=1)
+    deltas = tuple(tf.reshape(part, (len(totals.rows), *shape)) for part, shape in zip(parts, shapes, strict=True))
+    return GroupTotals(deltas, *totals[1:])
+
+
+def sum_by_group(updates: tff.Value, num_groups: int) -> tff.Value:
+    """{ClientUpdate}@CLIENTS -> GroupTotals@SERVER, inside a federated computation."""
+    update_type = updates.type_signature.member
+    shapes = [tuple(tensor.shape) for tensor in update_type.result.weights_delta]
+
+    @tff.tensorflow.computation
+    def zero():
+        return build_zero_totals(shapes, num_groups)
+
+    totals_type = zero.type_signature.result
+
+    @tff.tensorflow.computation(totals_type, update_type)
+    def accumulate(totals, update):
+        return add_to_group(totals, update)
+
+    @tff.tensorflow.computation(totals_type, totals_type)
+    def merge(first, second):
+        return tf.nest.map_structure(tf.add, first, second)
+
+    @tff.tensorflow.computation(totals_type)
+    def report(totals):
+        return finish_totals(totals, shapes)
+
+    return tff.federated_aggregate(updates, zero(), accumulate, merge, report)
+
+
+def _scale_rows(values: tf.Tensor, factors: tf.Tensor) -> tf.Tensor:
+    """Multiplies row g of `values` (or its only row) by `factors[g]`."""
+    return values * tf.reshape(factors, (-1, *[1] * (len(values.shape) - 1)))
+
+
+def compute_group_means(totals: GroupTotals) -> tuple[tf.Tensor, ...]:
+    """Mean update of each group, shape (groups, *shape); zeros for a group in which nobody counted."""
+    return tuple(_scale_rows(delta, tf.math.divide_no_nan(1.0, totals.weight)) for delta in totals.deltas)
+
+
+def add_to_models(models: tuple[tf.Tensor, ...], updates: tuple[tf.Tensor, ...], rate: float) -> tuple[tf.Tensor, ...]:
+    """models + rate * updates for floating-point weights; integer weights stay. Shapes broadcast."""
+    remaining = iter(updates)
+    return tuple(model + rate * next(remaining) if is_float(model) else model for model in models)
+
+
+def compute_drift(totals: GroupTotals) -> tuple[tf.Tensor, tf.Tensor]:
+    """How far the clients' updates lie apart (FedSiKD, Theorem 1: sigma_k^2 and sigma^2).
+
+    With client weights p_i that sum to 1, update d_i, mean m_g of its group g and mean m of all:
+    within = sum_i p_i |d_i - m_g|^2 = sum_i p_i |d_i|^2 - sum_g p_g |m_g|^2, and total likewise with m. Both are
+    differences of sums, so they are floored at 0.
+
+    Returns:
+      (within-group drift, total drift), float32 scalars, squared length in weight space; 0 without clients.
+    """
+    share = tf.math.divide_no_nan(totals.weight, tf.reduce_sum(totals.weight))
+    mean_square = tf.math.divide_no_nan(tf.reduce_sum(totals.squared_norm), tf.reduce_sum(totals.weight))
+    means = compute_group_means(totals)
+    group_square = tf.add_n([tf.reduce_sum(tf.square(m), axis=range(1, len(m.shape))) for m in means])
+    all_square = tf.add_n([tf.reduce_sum(tf.square(tf.reduce_sum(_scale_rows(m, share), axis=0))) for m in means])
+    within = tf.maximum(mean_square - tf.reduce_sum(share * group_square), 0.0)
+    return within, tf.maximum(mean_square - all_square, 0.0)
+
+
+def summarize_totals(totals: GroupTotals) -> RoundTotals:
+    return RoundTotals(totals.loss_sum, totals.num_trained, totals.num_rejected, *compute_drift(totals))

@@ -1,0 +1,89 @@
+"""What servers share that take updates whenever they arrive: state, its beginning, the process around a round."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from datasets.federated_data import FederatedData
+from tff_algos.client.local_training import count_examples_trained
+from tff_algos.protocol import FederatedProcess, RoundOutput, Weights, use_shared_model
+from tff_algos.rounds.aggregation import RoundTotals
+from tff_algos.rounds.round_metrics import build_common_metrics
+from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.simulation.arrivals import Collected, DeviceStarts, start_at
+from tff_algos.simulation.byte_ledger import compute_model_bytes
+from tff_algos.simulation.event_clock import PackedLog, create_clock, log_clients, pack_log, unpack_log
+from tff_algos.simulation.model_versions import ModelVersions, create_versions
+from tff_algos.simulation.training_times import SimulatedDevices, TrainingTimesConfig
+
+
+class ServerState(NamedTuple):
+    """Everything that a resume needs.
+
+    Attributes:
+      round_num: rounds done, int32.
+      starts: the clock, and which version each device trains.
+      versions: the global models in use, the newest among them.
+      log: what happened in the last round.
+    """
+
+    round_num: np.int32
+    starts: DeviceStarts
+    versions: ModelVersions
+    log: PackedLog
+
+
+def build_devices(
+    clients: FederatedData, times: TrainingTimesConfig, training: LocalTrainingConfig, weights: Weights, seed: int
+) -> SimulatedDevices:
+    """The simulated devices of a federation that trains a model of these weights."""
+    model_bytes = compute_model_bytes(weights)
+    num_examples = np.array([count_examples_trained(training, n) for n in clients.num_train])
+    return SimulatedDevices(times, seed, clients.profiles, num_examples, model_bytes, model_bytes, clients.label_counts)
+
+
+def initialize_server(devices: SimulatedDevices, initial_weights: Weights) -> ServerState:
+    """All devices have the first model, and start at time 0."""
+    num_clients = len(devices.num_examples)
+    nowhere = DeviceStarts(create_clock(num_clients), np.zeros(num_clients, np.int64), np.zeros(num_clients, np.int64))
+    starts = start_at(devices, nowhere, np.arange(num_clients), 0)
+    return ServerState(np.int32(0), starts, create_versions(initial_weights), pack_log([]))
+
+
+def advance_server(state: ServerState, collected: Collected, versions: ModelVersions) -> ServerState:
+    """The state after a round; the log of the first round also has the starts at time 0."""
+    everyone = np.arange(len(state.starts.versions) if state.round_num == 0 else 0)
+    log = pack_log([*log_clients(0.0, everyone, "start", state.starts.versions), *collected.log])
+    return ServerState(np.int32(state.round_num + 1), collected.starts, versions, log)
+
+
+def build_server_metrics(totals: RoundTotals, collected: Collected, weights: Weights) -> dict[str, float]:
+    """The metrics of a round whose updates are those of `collected`, each of a model of the size of `weights`."""
+    model_bytes, num_arrivals = compute_model_bytes(weights), len(collected.arrivals)
+    sent = (collected.num_handed_out * model_bytes, num_arrivals * model_bytes)
+    metrics = build_common_metrics(totals, float(collected.starts.clock.time_s), num_arrivals, *sent)
+    staleness = np.array([arrival.staleness for arrival in collected.arrivals])
+    return {**metrics, "mean_staleness": float(staleness.mean()), "max_staleness": int(staleness.max())}
+
+
+def build_asynchronous_process(
+    devices: SimulatedDevices, initial_weights: Weights, run_next: Callable[[ServerState], RoundOutput]
+) -> FederatedProcess:
+    """The process whose round is `run_next`; every client uses the newest model."""
+
+    def get_models(state: ServerState) -> dict[str, Weights]:
+        return {"global": state.versions.get(state.versions.newest)}
+
+    def client_model(state: ServerState) -> list[str]:
+        return ["global"] * len(state.starts.versions)
+
+    return FederatedProcess(
+        initialize=lambda: initialize_server(devices, initial_weights),
+        next=run_next,
+        get_models=get_models,
+        client_model=client_model,
+        personalize=use_shared_model(get_models, client_model),
+        client_columns=lambda state: {"starts": state.starts.num_starts.tolist()},
+        get_events=lambda state: unpack_log(state.log),
+    )

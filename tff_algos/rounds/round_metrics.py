@@ -1,0 +1,28 @@
+"""The scalars that every algorithm reports for a round."""
+
+import numpy as np
+
+from tff_algos.rounds.aggregation import RoundTotals
+
+
+def build_common_metrics(
+    totals: RoundTotals, virtual_time_s: float, num_clients: int, bytes_down: int, bytes_up: int
+) -> dict[str, float]:
+    """The values of `process.COMMON_METRICS`; without a trained example the loss is NaN.
+
+    Args:
+      totals: the round's aggregate.
+      virtual_time_s: since the start of the run.
+      num_clients: clients that took part.
+      bytes_down: sent by the server in this round, to all clients together.
+      bytes_up: sent by the clients in this round.
+    """
+    num_trained = float(totals.num_trained)
+    return {
+        "virtual_time_s": float(virtual_time_s),
+        "num_clients": num_clients,
+        "num_rejected": int(totals.num_rejected),
+        "bytes_down": int(bytes_down),
+        "bytes_up": int(bytes_up),
+        "train_loss": float(totals.loss_sum) / num_trained if num_trained else float(np.nan),
+    }

@@ -1,0 +1,181 @@
+"""Training from different versions of the global model in one call: each client's start weights are its argument.
+
+Functional types of the computations that the builders return:
+  build_versioned_round:  {VersionedInput}@CLIENTS -> VersionedResult@SERVER
+  build_versioned_updates: {VersionedInput}@CLIENTS -> {LocalResult}@CLIENTS
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from datasets.federated_data import FederatedData
+from models.model_spec import ModelSpec
+from tff_algos.client.client_data import read_split
+from tff_algos.client.cohort import CLIENT_INPUT_TYPE, ClientInput, pad_cohort
+from tff_algos.client.local_training import LocalResult, train_locally
+from tff_algos.protocol import Weights
+from tff_algos.rounds.aggregation import (
+    ClientUpdate,
+    GroupTotals,
+    RoundTotals,
+    add_to_group,
+    build_zero_totals,
+    compute_group_means,
+    finish_totals,
+    sum_by_group,
+    summarize_totals,
+)
+from tff_algos.seeds import derive_seed
+from tff_algos.settings.local_training import LocalTrainingConfig
+
+
+class VersionedInput(NamedTuple):
+    """A client's start weights, what it is told, and its place in the call, int32."""
+
+    start: Weights
+    client: ClientInput
+    place: np.int32
+
+
+class VersionedResult(NamedTuple):
+    """The sum over the clients of a call.
+
+    Attributes:
+      mean_update: weighted mean of the updates that are finite, zeros without any.
+      is_finite: 1 at the places of clients whose update counts, 0 elsewhere, float32 (places,).
+      totals: the usual scalars.
+    """
+
+    mean_update: tuple[tf.Tensor, ...]
+    is_finite: tf.Tensor
+    totals: RoundTotals
+
+
+def _build_input_type(template_weights: Weights) -> tff.StructWithPythonType:
+    start_type = tff.StructWithPythonType([tff.TensorType(a.dtype.type, a.shape) for a in template_weights], tuple)
+    members = [("start", start_type), ("client", CLIENT_INPUT_TYPE), ("place", np.int32)]
+    return tff.StructWithPythonType(members, VersionedInput)
+
+
+def _train(model_spec: ModelSpec, training: LocalTrainingConfig, given: VersionedInput) -> LocalResult:
+    x, y = read_split(given.client.path, "train", model_spec)
+    client = given.client
+    return train_locally(model_spec, training, tuple(given.start), x, y, client.seed, client.learning_rate)
+
+
+def _summarize(totals: GroupTotals, is_finite: tf.Tensor) -> VersionedResult:
+    means = tuple(mean[0] for mean in compute_group_means(totals))
+    return VersionedResult(means, is_finite, summarize_totals(totals))
+
+
+def build_versioned_round(
+    model_spec: ModelSpec, training: LocalTrainingConfig, template_weights: Weights, num_places: int
+) -> Callable:
+    """Each client trains from its own start weights; the server gets the weighted mean of the updates.
+
+    Args:
+      model_spec: the model.
+      training: local training of each client.
+      template_weights: one model's weights, for their shapes and dtypes.
+      num_places: clients of a call, empty places among them.
+    """
+    input_type = _build_input_type(template_weights)
+
+    @tff.tensorflow.computation(input_type)
+    def client_work(given):
+        result = _train(model_spec, training, given)
+        is_there = tf.strings.length(given.client.path) > 0
+        flag = tf.one_hot(given.place, num_places) * tf.cast(result.is_finite & is_there, tf.float32)
+        return ClientUpdate(result, tf.constant(0), given.client.weight), flag
+
+    @tff.tensorflow.computation
+    def summarize(totals, flags):
+        return _summarize(totals, flags)
+
+    @tff.federated_computation(tff.FederatedType(input_type, tff.CLIENTS))
+    def run_round(clients):
+        updates, flags = tff.federated_map(client_work, clients)
+        return tff.federated_map(summarize, (sum_by_group(updates, 1), tff.federated_sum(flags)))
+
+    return run_round
+
+
+def build_versioned_inputs(
+    clients: FederatedData,
+    chosen: np.ndarray,
+    starts: Sequence[Weights],
+    weights: np.ndarray,
+    training: LocalTrainingConfig,
+    seed: int,
+    round_nums: np.ndarray,
+    min_places: int = 1,
+) -> list[VersionedInput]:
+    """What clients are told, padded (see `cohort.pad_cohort`); one that is chosen twice gets two seeds.
+
+    Args:
+      clients: the federation.
+      chosen: indices of the clients of the call, shape (members,).
+      starts: the weights that each starts from.
+      weights: the weight of each in the mean, shape (members,).
+      training: gives the learning rate.
+      seed: the run's.
+      round_nums: what each one's learning rate and seed are derived from, 1-based, shape (members,).
+      min_places: places at least.
+    """
+    told = [
+        ClientInput(
+            clients.clients[client].path,
+            derive_seed(seed, "training", round_num, client, slot=np.sum(chosen[:place] == client)),
+            np.int32(0),
+            np.float32(weight),
+            np.float32(training.round_learning_rate(round_num)),
+        )
+        for place, (client, weight, round_num) in enumerate(zip(chosen, weights, round_nums.tolist(), strict=True))
+    ]
+    padded = pad_cohort(told, min_places)
+    all_starts = [*starts, *[starts[0]] * (len(padded) - len(told))]
+    return [
+        VersionedInput(start, client, np.int32(place))
+        for place, (start, client) in enumerate(zip(all_starts, padded, strict=True))
+    ]
+
+
+def build_versioned_updates(
+    model_spec: ModelSpec, training: LocalTrainingConfig, template_weights: Weights
+) -> Callable:
+    """Each client trains from its own start weights, and all results come back, in the order of the clients."""
+    input_type = _build_input_type(template_weights)
+
+    @tff.tensorflow.computation(input_type)
+    def client_work(given):
+        return _train(model_spec, training, given)
+
+    @tff.federated_computation(tff.FederatedType(input_type, tff.CLIENTS))
+    def compute_updates(clients):
+        return tff.federated_map(client_work, clients)
+
+    return compute_updates
+
+
+def compute_update_norms(results: Sequence[LocalResult]) -> np.ndarray:
+    """The norms of updates, Eq. (11), NaN where one is not finite; float32, shape (updates,)."""
+    return np.array([np.sqrt(each.squared_norm) if each.is_finite else np.nan for each in results], np.float32)
+
+
+def average_updates(results: Sequence[LocalResult], weights: np.ndarray) -> VersionedResult:
+    """What the round of `build_versioned_round` gives, of updates that have come back: the same sums in the same order.
+
+    Args:
+      results: at least one, from the computation of `build_versioned_updates`.
+      weights: of each in the mean, shape (updates,).
+    """
+    shapes = [np.shape(delta) for delta in results[0].weights_delta]
+    totals = build_zero_totals(shapes, 1)
+    for result, weight in zip(results, np.asarray(weights, np.float32), strict=True):
+        result = tf.nest.map_structure(tf.convert_to_tensor, result)
+        totals = add_to_group(totals, ClientUpdate(result, tf.constant(0), tf.constant(weight)))
+    return _summarize(finish_totals(totals, shapes), tf.constant([float(each.is_finite) for each in results]))

@@ -1,0 +1,1 @@
+"""The settings that algorithms share: declarations of fields, and groups of them."""

@@ -1,0 +1,1 @@
+"""Simulated devices: clock, bytes, arrivals, schedules. No TensorFlow."""

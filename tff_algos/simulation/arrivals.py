@@ -1,0 +1,96 @@
+"""Who reports to an asynchronous server next, and from which version of the model. NumPy only.
+
+The order of arrivals does not depend on what is trained, so a number of them can be found before any is trained.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tff_algos.simulation.event_clock import (
+    DROPPED,
+    READY,
+    ClockState,
+    LogRow,
+    log_clients,
+    log_events,
+    start_devices,
+    take_next,
+)
+from tff_algos.simulation.training_times import SimulatedDevices, plan_starts
+
+
+class DeviceStarts(NamedTuple):
+    """Where the devices are.
+
+    Attributes:
+      clock: the event queue and the virtual time.
+      versions: the version that each device got last, int64, shape (clients,).
+      num_starts: how often each device has started, int64, shape (clients,).
+    """
+
+    clock: ClockState
+    versions: np.ndarray
+    num_starts: np.ndarray
+
+
+class Arrival(NamedTuple):
+    """A device is ready: its index, the version that it trained, and the number of the newest version by then."""
+
+    client: int
+    start_version: int
+    newest_version: int
+
+    @property
+    def staleness(self) -> int:
+        """Versions made since the device started."""
+        return self.newest_version - self.start_version
+
+
+class Collected(NamedTuple):
+    """Arrivals in order, where the devices are after them, how many models were handed out meanwhile, and the log."""
+
+    arrivals: list[Arrival]
+    starts: DeviceStarts
+    num_handed_out: int
+    log: list[LogRow]
+
+
+def start_at(devices: SimulatedDevices, starts: DeviceStarts, clients: np.ndarray, version: int) -> DeviceStarts:
+    """Devices that wait for the server get a version and start to train at the clock's time."""
+    plan = plan_starts(devices, clients, starts.num_starts[clients], float(starts.clock.time_s))
+    versions, num_starts = starts.versions.copy(), starts.num_starts.copy()
+    versions[clients] = version
+    num_starts[clients] += 1
+    return DeviceStarts(start_devices(starts.clock, clients, *plan), versions, num_starts)
+
+
+def collect_arrivals(
+    devices: SimulatedDevices, starts: DeviceStarts, newest_version: int, num_arrivals: int, arrivals_per_version: int
+) -> Collected:
+    """The next arrivals; each device starts again at once, with the newest version, as does one that is back.
+
+    Args:
+      devices: what the times depend on.
+      starts: where the devices are.
+      newest_version: the server's model.
+      num_arrivals: how many to wait for.
+      arrivals_per_version: after so many arrivals the server makes a new version, before the last of them starts again.
+    """
+    arrivals, num_handed_out, log = [], 0, []
+    while len(arrivals) < num_arrivals:
+        clock, event = take_next(starts.clock)
+        if event is None:
+            break
+        starts, client = starts._replace(clock=clock), np.array([event.client])
+        log += log_events([event], starts.versions)
+        if event.kind == DROPPED:
+            continue
+        if event.kind == READY:
+            arrivals.append(Arrival(event.client, int(starts.versions[event.client]), newest_version))
+            newest_version += len(arrivals) % arrivals_per_version == 0
+            log += log_clients(event.time_s, client, "received", starts.versions)
+        starts = start_at(devices, starts, client, newest_version)
+        log += log_clients(event.time_s, client, "start", starts.versions)
+        num_handed_out += 1
+    return Collected(arrivals, starts, num_handed_out, log)

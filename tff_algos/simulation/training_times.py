@@ -1,0 +1,182 @@
+"""How long a simulated device trains, when it drops out, and when it can be reached. NumPy only.
+
+A device starts once the server has handed it a model. From there on:
+
+1. It waits for its next availability window, if it is outside one.
+2. It trains for T_k (see `TrainingTimesConfig.speed`).
+3. With the chance `dropout` it drops out at a moment uniform in its training, loses its work and is away for a time
+   ~ U(0, max_away_s).
+4. Else it is ready, once it is in a window again.
+
+Windows: time is cut in cycles of `availability_cycle_s`; in each cycle a device can be reached for the fraction
+`availability_share` * `DeviceProfiles.availability` of it, from a moment (its phase) drawn once a device, uniform in
+the cycle. A window need not hold a whole training; only the model's way down and the update's way up need one, and
+take effect at once in it.
+
+Each draw is a pure function of (seed, purpose, device, number of its starts so far), with the number of starts in the
+place of the round, hence the same after a resume and in whatever order devices are asked.
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+import numpy as np
+
+from datasets.federated_data import DeviceProfiles
+from tff_algos.seeds import derive_seed
+from tff_algos.settings.config_fields import check, setting
+from tff_algos.simulation.virtual_clock import compute_client_seconds
+
+SPEEDS = ("redrawn", "persistent", "by_label", "profiles")
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingTimesConfig:
+    """The times of the simulated devices."""
+
+    speed: str = setting(
+        "redrawn",
+        "redrawn: T_k ~ U(0, max_training_s) anew at each start (the paper); persistent: drawn once a device; "
+        "by_label: these, the longest for the holders of the highest labels, so that slow devices have classes of "
+        "their own; profiles: by the device profiles, transfers included.",
+        choices=SPEEDS,
+    )
+    max_training_s: float = setting(1.0, "Longest training in virtual seconds (paper: T_max).", above=0)
+    dropout: float = setting(0.0, "Chance that a device drops out while it trains.", minimum=0, below=1)
+    max_away_s: float = setting(1.0, "A device that dropped out is away for U(0, this) virtual seconds.", above=0)
+    availability_cycle_s: float = setting(
+        0.0,
+        "Devices can be reached in a window of each cycle of this many virtual seconds; 0: always.",
+        minimum=0,
+    )
+    availability_share: float = setting(
+        1.0,
+        "Length of a window as a share of its cycle; times the availability in the device's profile.",
+        above=0,
+        maximum=1,
+    )
+
+    def __post_init__(self):
+        check(self)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SimulatedDevices:
+    """What the times depend on.
+
+    Attributes:
+      config: the settings.
+      seed: the run's.
+      profiles: of the devices; read by speed "profiles" and by availability windows.
+      num_examples: that each device processes in a start (steps x batch size), shape (clients,); for "profiles".
+      bytes_down: of the model on its way to a device; for "profiles".
+      bytes_up: of the update on its way back; for "profiles".
+      label_counts: examples of each label, shape (clients, classes); for "by_label".
+    """
+
+    config: TrainingTimesConfig
+    seed: int
+    profiles: DeviceProfiles
+    num_examples: np.ndarray
+    bytes_down: float
+    bytes_up: float
+    label_counts: np.ndarray | None = None
+
+
+class StartPlan(NamedTuple):
+    """What becomes of devices that start, as `event_clock.start_devices` takes it.
+
+    Attributes:
+      durations_s: until the device is ready or drops out, above 0, float64, shape (devices,).
+      away_s: how long it is away after it dropped out, above 0; 0 if it becomes ready; float64, shape (devices,).
+    """
+
+    durations_s: np.ndarray
+    away_s: np.ndarray
+
+
+def plan_starts(devices: SimulatedDevices, clients: np.ndarray, num_starts: np.ndarray, time_s: float) -> StartPlan:
+    """What becomes of devices that are handed a model.
+
+    Args:
+      devices: what the times depend on.
+      clients: indices of those that start, shape (devices,).
+      num_starts: how often each has started before, this start not counted, shape (devices,).
+      time_s: virtual time of the start.
+    """
+    training_s = compute_training_s(devices, clients, num_starts)
+    wait_s = compute_wait_s(devices, clients, time_s)
+    finished_s = wait_s + training_s
+    finished_s = finished_s + compute_wait_s(devices, clients, time_s + finished_s)
+    durations_s, away_s = finished_s, np.zeros(len(clients))
+    if devices.config.dropout > 0:
+        drops = np.flatnonzero(_draw(devices.seed, "drop-out", clients, num_starts) <= devices.config.dropout)
+        dropping = (clients[drops], num_starts[drops])
+        done = _draw(devices.seed, "moment of drop-out", *dropping)
+        durations_s[drops] = wait_s[drops] + training_s[drops] * done
+        away_s[drops] = devices.config.max_away_s * _draw(devices.seed, "time away", *dropping)
+    return StartPlan(durations_s, away_s)
+
+
+def compute_training_s(devices: SimulatedDevices, clients: np.ndarray, num_starts: np.ndarray) -> np.ndarray:
+    """T_k of devices in their start number `num_starts` (0-based), above 0, float64, shape (len(clients),)."""
+    config = devices.config
+    if config.speed == "profiles":
+        examples = devices.num_examples[clients]
+        return compute_client_seconds(devices.profiles, clients, examples, devices.bytes_down, devices.bytes_up)
+    if config.speed == "redrawn":
+        return config.max_training_s * _draw(devices.seed, "redrawn training time", clients, num_starts)
+    drawn_for = clients if config.speed == "persistent" else np.arange(len(devices.num_examples))
+    drawn = _draw(devices.seed, "persistent training time", drawn_for, np.zeros_like(drawn_for))
+    if config.speed == "by_label":
+        drawn = np.sort(drawn)[rank_by_label(devices.label_counts)[clients]]
+    return config.max_training_s * drawn
+
+
+def rank_by_label(label_counts: np.ndarray) -> np.ndarray:
+    """Each device's place in the order of the highest label that it holds, then of its mean label, then of its index.
+
+    Args:
+      label_counts: examples of each label, shape (clients, classes).
+
+    Returns:
+      int64, shape (clients,), a permutation.
+    """
+    labels = np.arange(label_counts.shape[1])
+    highest = np.where(label_counts > 0, labels, -1).max(axis=1)
+    mean = label_counts @ labels / np.maximum(label_counts.sum(axis=1), 1)
+    return np.argsort(np.lexsort((mean, highest)))
+
+
+def compute_longest_training_s(devices: SimulatedDevices) -> float:
+    """T_max: a training that is not dropped is over by then, windows aside; by profiles, that of the slowest device."""
+    if devices.config.speed != "profiles":
+        return devices.config.max_training_s
+    clients = np.arange(len(devices.num_examples))
+    return float(compute_training_s(devices, clients, np.zeros_like(clients)).max())
+
+
+def compute_wait_s(devices: SimulatedDevices, clients: np.ndarray, time_s: np.ndarray | float) -> np.ndarray:
+    """How long until each device can be reached, 0 if it can be now; float64, shape (len(clients),).
+
+    Args:
+      devices: what the times depend on.
+      clients: indices of the devices.
+      time_s: virtual time, the same for all or of each device.
+    """
+    cycle_s = devices.config.availability_cycle_s
+    if cycle_s == 0:
+        return np.zeros(len(clients))
+    phase_s = cycle_s * _draw(devices.seed, "availability phase", clients, np.zeros_like(clients))
+    since_opening_s = np.mod(time_s - phase_s, cycle_s)
+    share = devices.config.availability_share * devices.profiles.availability[clients]
+    is_open = since_opening_s < share * cycle_s
+    return np.where(is_open, 0.0, cycle_s - since_opening_s)
+
+
+def _draw(seed: int, purpose: str, clients: np.ndarray, num_starts: np.ndarray) -> np.ndarray:
+    """U(0, 1] of 53 bits for each (device, number of starts); never 0, so that a training takes some time."""
+    pairs = zip(clients.tolist(), num_starts.tolist(), strict=True)
+    words = [derive_seed(seed, purpose, round_num=starts, client=client) for client, starts in pairs]
+    high, low = np.array(words, np.int32).reshape(-1, 2).view(np.uint32).T.astype(np.float64)
+    return 1.0 - (np.floor(high / 2**5) * 2**26 + np.floor(low / 2**6)) / 2**53
