@@ -23,7 +23,8 @@ from absl import flags as absl_flags
 from launch.benchmarks.peer_process import PeerError, PeerProcess
 from launch.benchmarks.workloads import OURS, PEERS, WORKLOADS, Workload, build_data
 from launch.command_line import format_command_help, parse_command, run_main
-from launch.runs.run_folder import RunStopped, write_json
+from launch.runs.errors import RunStopped
+from launch.runs.tables import write_json
 from launch.settings.flags import FlagError
 
 PROGRAM = "python -m launch.benchmark"

@@ -16,7 +16,7 @@ from datasets.catalog import BUILDING_HETEROGENEITY
 from launch.command_line import format_command_help, parse_command, run_main
 from launch.progress import say
 from launch.reports.amfl_p.pooled_reference import COLUMNS, MOST_SENSORS, compute_pooled_accuracy
-from launch.runs.run_folder import write_table
+from launch.runs.tables import write_table
 from launch.settings.flags import FlagError
 
 PROGRAM = "python -m launch.building_reference"

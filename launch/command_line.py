@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from absl import flags as absl_flags
 
 from datasets.arrays import DatasetError
-from launch.runs.run_folder import RunFolderError, RunStopped
+from launch.runs.errors import RunFolderError, RunStopped
 from launch.settings.flags import HELP_FLAGS, FlagError, read_flags
 from models.model_names import ModelError
 from tff_algos.settings.config_fields import ConfigError

@@ -17,7 +17,8 @@ from absl import flags as absl_flags
 from datasets.arrays import DatasetError
 from datasets.npz import read_npz_file
 from launch.command_line import format_command_help, parse_command, run_main
-from launch.runs.run_folder import format_cell, write_json, write_table
+from launch.runs.columns import WORKER_LOG
+from launch.runs.tables import format_cell, write_json, write_table
 from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.flags import FlagError
 from launch.training.finished_run import FinishedRun, choose_models, read_finished_run
@@ -104,7 +105,7 @@ def evaluate_run(run: FinishedRun, names: Sequence[str], npz: str) -> list[Evalu
     """
     examples = read_npz_examples(npz, run.data) if npz else None
     federation = None if npz else run.load_data()
-    with quiet_tensorflow(str(run.path / "worker.log")):
+    with quiet_tensorflow(str(run.path / WORKER_LOG)):
         from launch.training.evaluation import build_evaluator
         from models.saved_models import load_weights
 

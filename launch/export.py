@@ -11,6 +11,7 @@ from typing import NamedTuple
 from absl import flags as absl_flags
 
 from launch.command_line import format_command_help, parse_command, run_main
+from launch.runs.columns import WORKER_LOG
 from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.flags import FlagError
 from launch.tflite.export_plan import (
@@ -114,7 +115,7 @@ def export_run(run: FinishedRun, exports: Sequence[ModelExport], request: Reques
     """
     data = run.load_data()
     personal_weights = compute_personal_weights(run, data, [export.name for export in exports if export.is_personal])
-    with open_export_folder(run) as folder, quiet_tensorflow(str(run.path / "worker.log")):
+    with open_export_folder(run) as folder, quiet_tensorflow(str(run.path / WORKER_LOG)):
         from launch.tflite.export_models import ExportJob, export_models
 
         job = ExportJob(

@@ -13,9 +13,10 @@ from absl import flags as absl_flags
 from launch.command_line import describe_os_error, format_command_help, parse_command, run_main
 from launch.reports.registry import REPORTS
 from launch.reports.report_tables import Report, choose_runs
+from launch.runs.errors import RunStopped
 from launch.runs.run_archive import archive_runs
-from launch.runs.run_folder import RunStopped, write_table, write_text
 from launch.runs.run_records import RunRecord, read_runs
+from launch.runs.tables import write_table, write_text
 from launch.settings.flags import FlagError
 
 PROGRAM = "python -m launch.report"

@@ -24,10 +24,11 @@ from absl import flags as absl_flags
 from launch.command_line import format_command_help, get_stop_code, parse_command, run_main
 from launch.progress import format_duration, say
 from launch.reports.registry import PAPERS
-from launch.runs.run_folder import RunFolderError, RunStopped
+from launch.runs.columns import CONFIG_FILE, SUMMARY_FILE, TEST_ACCURACY
+from launch.runs.errors import RunFolderError, RunStopped
 from launch.runs.run_records import RunRecordError, list_other_settings, read_json, resolve_flagfile
 from launch.settings.flags import FlagError, define_flag
-from launch.settings.run_config import ExperimentConfig, FlagField
+from launch.settings.run_config import FlagField, RunConfig
 from tff_algos.settings.config_fields import Setting
 
 PROGRAM = "python -m launch.sweep"
@@ -49,7 +50,7 @@ class Task:
     flagfile: pathlib.Path
     arguments: tuple[str, ...]
     run_dir: pathlib.Path
-    config: ExperimentConfig
+    config: RunConfig
 
     @property
     def name(self) -> str:
@@ -121,7 +122,7 @@ def is_finished(task: Task) -> bool:
       RunFolderError: the folder holds a run with other settings.
     """
     try:
-        stored = read_json(task.run_dir / "config.json")
+        stored = read_json(task.run_dir / CONFIG_FILE)
     except RunRecordError:
         return False
     flags = stored.get("flags", {})
@@ -133,20 +134,20 @@ def is_finished(task: Task) -> bool:
             f"{task.run_dir}: a run with other settings ({'; '.join(other)}); choose another --runs_dir"
         )
     try:
-        summary = read_json(task.run_dir / "summary.json")
+        summary = read_json(task.run_dir / SUMMARY_FILE)
     except RunRecordError:
         return False
     return summary.get("rounds", 0) >= task.config.rounds or _has_reached_target(summary, task.config)
 
 
-def _has_reached_target(summary: dict, config: ExperimentConfig) -> bool:
-    accuracy = summary.get("final", {}).get("test_accuracy")
+def _has_reached_target(summary: dict, config: RunConfig) -> bool:
+    accuracy = summary.get("final", {}).get(TEST_ACCURACY)
     return config.target_accuracy > 0 and accuracy is not None and accuracy >= config.target_accuracy
 
 
 def build_command(task: Task) -> list[str]:
     """The command that trains a task's run or, if its folder holds one, goes on with it."""
-    resume = ["--resume"] if (task.run_dir / "config.json").exists() else []
+    resume = ["--resume"] if (task.run_dir / CONFIG_FILE).exists() else []
     return [sys.executable, "-m", "launch.train", f"--flagfile={task.flagfile}", *task.arguments, *resume]
 
 

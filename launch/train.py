@@ -19,7 +19,7 @@ def _run(arguments: Sequence[str]) -> None:
     config = parse_config(arguments)
     from launch.training import training_run
 
-    training_run.run_experiment(config)
+    training_run.run_training(config)
 
 
 if __name__ == "__main__":

@@ -11,9 +11,9 @@ import sys
 import pytest
 
 from launch.command_line import parse_command
-from launch.runs.run_folder import write_json
+from launch.runs.tables import write_json
 from launch.settings.flags import parse_config
-from launch.settings.run_config import build_experiment_config, flag_values
+from launch.settings.run_config import build_run_config, flag_values
 
 ROOT = pathlib.Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -53,7 +53,7 @@ asyncio.run(run(compile(pathlib.Path(sys.argv[1]).read_text(), sys.argv[1], "exe
 def checkout(tmp_path, monkeypatch):
     """An empty folder that looks like the project's after a first run, as the current one."""
     (tmp_path / "launch").symlink_to(ROOT / "launch")
-    run = {"flags": flag_values(build_experiment_config({"algo": "fedsikd"})), "data": {}}
+    run = {"flags": flag_values(build_run_config({"algo": "fedsikd"})), "data": {}}
     write_json(tmp_path / "runs" / "fedsikd_digits_001" / "config.json", run)
     monkeypatch.chdir(tmp_path)
     return tmp_path

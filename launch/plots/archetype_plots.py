@@ -12,6 +12,7 @@ import numpy as np
 
 from launch.plots.style import COLORS, LINES, STYLE, count_rounds, new_figure, save_figure
 from launch.runs.archetype_metrics import CHANGE, MIXED, name_accuracy
+from launch.runs.columns import EVENTS_FILE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -201,7 +202,7 @@ def draw_archetype_run(
     if {"live_models", "active_models"} <= metrics.keys():
         milestones = [int(text) for text in flags["fedcd_milestones"].split(",") if text.strip()]
         written.append(draw_models(metrics, milestones, title, plots / "models.png"))
-        if archetypes and (run_dir / "events.csv").exists():
-            preferences = read_preferences(run_dir / "events.csv")
+        if archetypes and (run_dir / EVENTS_FILE).exists():
+            preferences = read_preferences(run_dir / EVENTS_FILE)
             written.append(draw_preferences(preferences, archetypes, title, plots / "preferences.png"))
     return written

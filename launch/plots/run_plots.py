@@ -10,15 +10,30 @@ import numpy as np
 
 from launch.plots.label_placement import label_points
 from launch.plots.style import COLORS, LINES, MARKERS, STYLE, count_rounds, new_figure, save_figure
+from launch.runs.columns import (
+    BYTES_DOWN,
+    BYTES_UP,
+    CLIENT_TEST_ACCURACY,
+    CLIENTS_FILE,
+    CONFIG_FILE,
+    EVENTS_FILE,
+    METRICS_FILE,
+    TEST_ACCURACY,
+    TEST_LOSS,
+    TOTAL_DRIFT,
+    TRAIN_LOSS,
+    VIRTUAL_TIME_S,
+    WITHIN_CLUSTER_DRIFT,
+)
 from launch.runs.run_records import read_columns, read_json
 from launch.settings.run_titles import describe_run, describe_split
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-ACCURACIES = {"test_accuracy": "global test set", "client_test_accuracy": "clients' own test splits"}
-LOSSES = {"test_loss": "global test set", "train_loss": "training"}
-DRIFTS = {"total_drift": "total", "within_cluster_drift": "within clusters"}
+ACCURACIES = {TEST_ACCURACY: "global test set", CLIENT_TEST_ACCURACY: "clients' own test splits"}
+LOSSES = {TEST_LOSS: "global test set", TRAIN_LOSS: "training"}
+DRIFTS = {TOTAL_DRIFT: "total", WITHIN_CLUSTER_DRIFT: "within clusters"}
 MOST_NAMED_CLIENTS = 60
 MOST_MARKED_ROUNDS = 30
 LIGHTEST_SHADE = 0.25  # of the colour map: what one example looks like, clearly not white
@@ -45,10 +60,10 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
       OSError: a file cannot be read or written.
     """
     run_dir = pathlib.Path(run_dir)
-    config = read_json(run_dir / "config.json")
+    config = read_json(run_dir / CONFIG_FILE)
     flags, data = config["flags"], config.get("data", {})
     title = describe_run(flags, data.get("dataset"))
-    metrics = read_columns(run_dir / "metrics.csv")
+    metrics = read_columns(run_dir / METRICS_FILE)
     plots = run_dir / "plots"
     written = [
         _draw_progress(metrics, axis, _name_losses(flags), title, plots / f"by_{axis.name}.png")
@@ -56,8 +71,8 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
     ]
     if DRIFTS.keys() <= metrics.keys():
         written.append(_draw_drift(metrics, title, plots / "drift.png"))
-    if (run_dir / "clients.csv").exists():
-        names, clients = _read_names(run_dir / "clients.csv"), read_columns(run_dir / "clients.csv")
+    if (run_dir / CLIENTS_FILE).exists():
+        names, clients = _read_names(run_dir / CLIENTS_FILE), read_columns(run_dir / CLIENTS_FILE)
         if {"accuracy", "resource", "fine_tuning_steps"} <= clients.keys():
             from launch.plots.resource_plots import draw_personal
 
@@ -72,10 +87,10 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
         from launch.plots.archetype_plots import draw_archetype_run
 
         written += draw_archetype_run(run_dir, data.get("archetypes"), flags, metrics, title)
-    if (run_dir / "events.csv").exists():
+    if (run_dir / EVENTS_FILE).exists():
         from launch.plots.event_plots import draw_events
 
-        written += draw_events(run_dir / "events.csv", title, plots)
+        written += draw_events(run_dir / EVENTS_FILE, title, plots)
     return written
 
 
@@ -121,8 +136,8 @@ def draw_partition(
 
 
 def _list_axes(metrics: Mapping[str, np.ndarray]) -> list[_Axis]:
-    seconds = metrics["virtual_time_s"]
-    sent_bytes = np.cumsum(metrics["bytes_down"] + metrics["bytes_up"])
+    seconds = metrics[VIRTUAL_TIME_S]
+    sent_bytes = np.cumsum(metrics[BYTES_DOWN] + metrics[BYTES_UP])
     time_unit, time_size = _pick_unit(seconds, (("s", 1), ("min", 60), ("h", 3600), ("days", 86400)))
     byte_unit, byte_size = _pick_unit(sent_bytes, (("bytes", 1), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12)))
     return [
@@ -241,7 +256,7 @@ def _read_names(path: pathlib.Path) -> list[str]:
 def _name_losses(flags: Mapping[str, Any]) -> dict[str, str]:
     """The labels of the losses: a student's training loss has a part that the test loss has not."""
     is_distilled = flags.get(f"{flags.get('algo')}_label_weight", 1) < 1
-    return LOSSES | ({"train_loss": "training (with distillation)"} if is_distilled else {})
+    return LOSSES | ({TRAIN_LOSS: "training (with distillation)"} if is_distilled else {})
 
 
 def _scale_by_ratio(ax: "Axes") -> None:

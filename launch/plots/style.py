@@ -7,7 +7,7 @@ Colours are Okabe and Ito's, which colour-blind people can tell apart; series di
 import pathlib
 from typing import TYPE_CHECKING
 
-from launch.runs.run_folder import replace_whole
+from launch.runs.tables import replace_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,9 +9,11 @@ import math
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from launch.runs.columns import CLIENT_TEST_ACCURACY, TEST_ACCURACY
+
 HOLDS, FAILS, UNKNOWN = "holds", "fails", "unknown"
 MOST_LISTED = 4
-PERCENT_METRICS = frozenset({"test_accuracy", "client_test_accuracy"})
+PERCENT_METRICS = frozenset({TEST_ACCURACY, CLIENT_TEST_ACCURACY})
 
 
 class Cell(NamedTuple):

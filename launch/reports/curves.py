@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from launch.plots.style import COLORS, LINES, MARKERS, STYLE, count_rounds, new_figure, save_figure
+from launch.runs.columns import METRICS_FILE, TEST_ACCURACY
 from launch.runs.run_records import read_columns
 
 if TYPE_CHECKING:
@@ -86,8 +87,8 @@ def _draw_seeds(ax: "Axes", label: str, style: Mapping[str, str], run_dirs: Sequ
     """One curve: the mean over the runs that were evaluated in a round, and their deviation where there are two."""
     by_round: dict[int, list[float]] = {}
     for run_dir in run_dirs:
-        metrics = read_columns(pathlib.Path(run_dir) / "metrics.csv")
-        for round_num, accuracy in zip(metrics["round"], metrics["test_accuracy"], strict=True):
+        metrics = read_columns(pathlib.Path(run_dir) / METRICS_FILE)
+        for round_num, accuracy in zip(metrics["round"], metrics[TEST_ACCURACY], strict=True):
             if np.isfinite(accuracy):
                 by_round.setdefault(int(round_num), []).append(accuracy)
     if not by_round:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from launch.reports.report_tables import Report
+from launch.runs.columns import TEST_ACCURACY
 from launch.runs.run_records import RunRecord
 from models.model_names import EXPORT_FORMATS
 
@@ -59,7 +60,7 @@ class Target(NamedTuple):
 
 def compute_worst_difference(exports: Sequence[Export]) -> float:
     """Accuracy of a file minus that of its Keras model, in points, in the worst seed."""
-    return 100 * min(export.values["test_accuracy"] - export.values["keras_test_accuracy"] for export in exports)
+    return 100 * min(export.values[TEST_ACCURACY] - export.values["keras_test_accuracy"] for export in exports)
 
 
 def compute_worst_agreement(exports: Sequence[Export]) -> float:
@@ -171,7 +172,7 @@ def tabulate_files(exports: Iterable[Export]) -> list[list[str]]:
 
 
 def _final_accuracy(run: RunRecord) -> float:
-    return 100 * run.rounds[max(run.rounds)]["test_accuracy"]
+    return 100 * run.rounds[max(run.rounds)][TEST_ACCURACY]
 
 
 def _tabulate_runs(experiment: str, pairs: Sequence[tuple[RunRecord, RunRecord]]) -> list[str]:

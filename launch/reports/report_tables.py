@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from launch.reports.claims import FAILS, HOLDS, PERCENT_METRICS, Cell, Claim, Outcome, decide
+from launch.runs.columns import TEST_ACCURACY, TEST_LOSS
 from launch.runs.run_records import RunRecord
 
 PRINTED_VALUES = pathlib.Path(__file__).parent
 PRESETS = ("printed", "tuned")
-METRIC_NAMES = {"test_accuracy": "test accuracy (%)", "test_loss": "test loss"}
+METRIC_NAMES = {TEST_ACCURACY: "test accuracy (%)", TEST_LOSS: "test loss"}
 OURS_VERDICTS = {HOLDS: "reproduced", FAILS: "not reproduced"}
 PAPER_VERDICTS = {HOLDS: "agree", FAILS: "contradict it"}
 

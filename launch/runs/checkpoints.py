@@ -15,7 +15,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from launch.progress import say
-from launch.runs.run_folder import RunFolderError
+from launch.runs.errors import RunFolderError
 from tff_algos.protocol import State
 
 KEPT = 2

@@ -8,7 +8,8 @@ import csv
 import pathlib
 from collections.abc import Sequence
 
-from launch.runs.run_folder import RunFolderError, format_cell, write_table
+from launch.runs.errors import RunFolderError
+from launch.runs.tables import format_cell, write_table
 
 COLUMNS = ("round", "time_s", "client", "what", "model")
 

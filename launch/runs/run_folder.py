@@ -4,48 +4,41 @@ Everything is written to a neighbouring file first and then renamed, so a file i
 TensorFlow.
 """
 
-import contextlib
-import csv
 import dataclasses
 import fcntl
 import fnmatch
 import importlib.metadata
 import json
-import math
 import os
 import pathlib
 import platform
-import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from datasets.federated_data import FederatedData
+from launch.runs.columns import (
+    CLIENTS_FILE,
+    CONFIG_FILE,
+    EVENTS_FILE,
+    METRICS_FILE,
+    SUMMARY_FILE,
+    TIMING_FILE,
+    WORKER_LOG,
+)
+from launch.runs.errors import RunFolderError
+from launch.runs.tables import write_json
 from launch.settings.algorithms import ALGORITHMS
-from launch.settings.run_config import ExperimentConfig, flag_values
+from launch.settings.run_config import RunConfig, flag_values
 
 RUNS = pathlib.Path("runs")
 TEMPORARY = ".[0-9]*.*"
 START_UP_FILES = (".lock", "worker*.log", ".config.json.*", TEMPORARY)
-TABLES = ("metrics.csv", "timing.csv", "events.csv", "clients.csv", "summary.json")
+TABLES = (METRICS_FILE, TIMING_FILE, EVENTS_FILE, CLIENTS_FILE, SUMMARY_FILE)
 RESULT_FILES = (*TABLES, "evaluation*.csv", "evaluation*.json")
-RUN_FILES = (*START_UP_FILES, "config.json", *RESULT_FILES, "checkpoints", "tensorboard", "plots", "models", "export")
-# Columns of metrics.csv that a run has only if each client ends up with a model of its own.
-PERSONAL_METRICS = ("client_test_accuracy_std", "client_test_accuracy_worst_tenth")
+RUN_FILES = (*START_UP_FILES, CONFIG_FILE, *RESULT_FILES, "checkpoints", "tensorboard", "plots", "models", "export")
 LIBRARIES = ("tensorflow-federated", "tensorflow", "tensorflow-model-optimization", "numpy", "scipy", "scikit-learn")
-
-
-class RunFolderError(ValueError):
-    """A run folder that cannot be used as asked: which, why, how to mend it, in one line."""
-
-
-class RunStopped(Exception):
-    """A run that ended before its time; the message is one line and says how to go on."""
-
-    def __init__(self, message: str, exit_code: int):
-        super().__init__(message)
-        self.exit_code = exit_code
 
 
 class RunFolder:
@@ -58,16 +51,16 @@ class RunFolder:
 
     def __init__(self, path: pathlib.Path, is_new: bool):
         self.path, self.is_new, self.has_begun = path, is_new, not is_new
-        self.config = path / "config.json"
-        self.metrics = path / "metrics.csv"
-        self.timing = path / "timing.csv"
-        self.events = path / "events.csv"
-        self.clients = path / "clients.csv"
-        self.summary = path / "summary.json"
+        self.config = path / CONFIG_FILE
+        self.metrics = path / METRICS_FILE
+        self.timing = path / TIMING_FILE
+        self.events = path / EVENTS_FILE
+        self.clients = path / CLIENTS_FILE
+        self.summary = path / SUMMARY_FILE
         self.checkpoints = path / "checkpoints"
         self.tensorboard = path / "tensorboard"
         self.models = path / "models"
-        self.worker_log = path / "worker.log"
+        self.worker_log = path / WORKER_LOG
         self._lock = open(path / ".lock", "w")  # noqa: SIM115 (held until the process ends)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -86,7 +79,7 @@ class RunFolder:
                 shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
-def check_run_folder(config: ExperimentConfig) -> None:
+def check_run_folder(config: RunConfig) -> None:
     """Raises RunFolderError if `open_run_folder` would refuse; changes nothing."""
     path = pathlib.Path(config.run_dir)
     if not config.run_dir:
@@ -98,7 +91,7 @@ def check_run_folder(config: ExperimentConfig) -> None:
     except OSError as error:
         raise RunFolderError(f"--run_dir={path}: cannot be read ({error.strerror})") from None
     if config.resume:
-        if "config.json" not in names:
+        if CONFIG_FILE not in names:
             raise RunFolderError(f"--run_dir={path}: no run to resume there; leave out --resume to start one")
         return
     if all(_is_one_of(name, START_UP_FILES) for name in names):
@@ -118,12 +111,12 @@ def _is_one_of(name: str, patterns: Sequence[str]) -> bool:
 def _holds_config(path: pathlib.Path) -> bool:
     """Whether there is a `config.json` that a run has written."""
     try:
-        return json.loads((path / "config.json").read_text(encoding="utf-8"))["flags"]["algo"] in list(ALGORITHMS)
+        return json.loads((path / CONFIG_FILE).read_text(encoding="utf-8"))["flags"]["algo"] in list(ALGORITHMS)
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
 
-def open_run_folder(config: ExperimentConfig) -> RunFolder:
+def open_run_folder(config: RunConfig) -> RunFolder:
     """Makes the run's folder, or opens the one to resume or to overwrite, whose files stay until `RunFolder.clear`.
 
     Raises:
@@ -154,113 +147,6 @@ def _make_next_folder(stem: str) -> pathlib.Path:
             number += 1
         else:
             return path
-
-
-@contextlib.contextmanager
-def replace_whole(path: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Yields a path beside `path`, with the same suffix, to write to; it becomes `path` at the end of the block.
-
-    If the block fails, it is removed and `path` stays as it was.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{os.getpid()}.{path.name}")
-    try:
-        yield temporary
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def write_text(path: pathlib.Path, text: str) -> None:
-    """Writes a text file atomically."""
-    with replace_whole(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-
-
-def write_json(path: pathlib.Path, content: Any) -> None:
-    """Writes JSON atomically; NumPy scalars become numbers, and numbers that JSON lacks become null."""
-    text = json.dumps(_to_json(content), indent=2)
-    flat = re.sub(r"\[[^\[\]{}\"]*\]", lambda match: " ".join(match[0].split()), text)  # numbers of a list on one line
-    write_text(path, flat + "\n")
-
-
-def _to_json(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _to_json(item) for key, item in value.items()}
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, (list, tuple)):
-        return [_to_json(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def format_cell(value: Any) -> str:
-    """A table cell: whole numbers in full, others with six digits, None as an empty cell."""
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return value
-    number = float(value)
-    return f"{number:.0f}" if number.is_integer() and abs(number) < 2**53 else f"{number:.6g}"
-
-
-def write_table(path: pathlib.Path, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Writes a CSV file of formatted cells atomically."""
-    with replace_whole(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(rows)
-
-
-def _read_table(path: pathlib.Path) -> tuple[list[str], list[list[str]]]:
-    """The columns of a CSV file and the rows that have a cell for each; nothing if it cannot be read."""
-    try:
-        with open(path, newline="", encoding="utf-8") as file:
-            columns, *rows = list(csv.reader(file))
-    except (OSError, ValueError, csv.Error):
-        return [], []
-    return columns, [row for row in rows if row and len(row) == len(columns)]
-
-
-class RoundTable:
-    """A CSV file with one row a round, whose columns are those of its first row.
-
-    Args:
-      path: the file.
-      last_round: keep the rows of the file up to this round, drop the others; 0 starts anew.
-
-    Raises:
-      RunFolderError: the file lacks a row of these rounds.
-    """
-
-    def __init__(self, path: pathlib.Path, last_round: int = 0):
-        self.path = path
-        self.columns: list[str] = []
-        self.rows: list[list[str]] = []
-        if last_round:
-            self.columns, rows = _read_table(path)
-            self.rows = rows[:last_round]
-            if [row[0] for row in self.rows] != [str(number) for number in range(1, last_round + 1)]:
-                raise RunFolderError(f"{path}: damaged, expected the rounds 1 to {last_round}; start the run anew")
-            if len(self.rows) < len(rows):
-                write_table(path, self.columns, self.rows)
-
-    def append(self, row: Mapping[str, Any]) -> None:
-        """Adds a round's row, which begins with `round`, and writes the file.
-
-        Raises:
-          ValueError: the row's columns are not those of the first row.
-        """
-        self.columns = self.columns or list(row)
-        if list(row) != self.columns:
-            raise ValueError(f"{self.path.name}: a round gave the columns {list(row)}, expected {self.columns}")
-        self.rows.append([format_cell(value) for value in row.values()])
-        write_table(self.path, self.columns, self.rows)
-
-    def column(self, name: str) -> list[float | None]:
-        """The numbers of one column, None where its cell is empty."""
-        index = self.columns.index(name)
-        return [float(row[index]) if row[index] else None for row in self.rows]
 
 
 def describe_data(data: FederatedData) -> dict[str, Any]:
@@ -297,7 +183,7 @@ def check_same_data(folder: RunFolder, data: FederatedData) -> None:
         raise RunFolderError(f"{folder.path}: the data changed since the run began ({', '.join(changed)}); start anew")
 
 
-def write_config(folder: RunFolder, config: ExperimentConfig, data: FederatedData) -> None:
+def write_config(folder: RunFolder, config: RunConfig, data: FederatedData) -> None:
     """Writes `config.json`: every flag's value, places of data in full, data sizes, versions, git revision."""
     places = {name: _name_in_full(getattr(config, name)) for name in ("data_dir", "shard_dir", "npz")}
     requests = {"resume": False, "overwrite": False, "building_csv": ""}  # asked for once, not to be repeated

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from launch.runs.columns import CONFIG_FILE, METRICS_FILE
 from launch.settings.flags import FlagError, parse_config
-from launch.settings.run_config import CHANGEABLE_ON_RESUME, ExperimentConfig, flag_values
+from launch.settings.run_config import CHANGEABLE_ON_RESUME, RunConfig, flag_values
 
 EXPERIMENTS = pathlib.Path(__file__).parents[1] / "experiments"
 TUNED_SUFFIX = "_tuned"
@@ -81,7 +82,7 @@ def read_json(path: pathlib.Path) -> dict[str, Any]:
     return content
 
 
-def resolve_flagfile(path: pathlib.Path, arguments: Sequence[str] = ()) -> ExperimentConfig:
+def resolve_flagfile(path: pathlib.Path, arguments: Sequence[str] = ()) -> RunConfig:
     """What a flagfile asks for, with further arguments after it. Raises FlagError, naming the file."""
     try:
         return parse_config([f"--flagfile={path}", *arguments])
@@ -89,7 +90,7 @@ def resolve_flagfile(path: pathlib.Path, arguments: Sequence[str] = ()) -> Exper
         raise FlagError(f"{path}: {error}") from None
 
 
-def list_other_settings(stored: Mapping[str, Any], wanted: ExperimentConfig) -> list[str]:
+def list_other_settings(stored: Mapping[str, Any], wanted: RunConfig) -> list[str]:
     """The flags in which a stored run computes something else than `wanted`, each as "--name=stored, not wanted".
 
     Flags that only one of the two knows are passed over: they came or went with a version.
@@ -104,7 +105,7 @@ def list_other_settings(stored: Mapping[str, Any], wanted: ExperimentConfig) -> 
 
 def find_run_dirs(runs_dir: pathlib.Path) -> list[pathlib.Path]:
     """The run folders (those with a `config.json`) in `runs_dir` at any depth, in the order of their names."""
-    return sorted(path.parent for path in runs_dir.rglob("config.json"))
+    return sorted(path.parent for path in runs_dir.rglob(CONFIG_FILE))
 
 
 def find_experiment(run_dir: pathlib.Path, experiments: pathlib.Path = EXPERIMENTS) -> pathlib.Path | None:
@@ -123,7 +124,7 @@ def read_run(run_dir: pathlib.Path, flagfile: pathlib.Path) -> RunRecord:
       RunRecordError: its files cannot be read, or it was made with other settings than the flagfile's.
       FlagError: the flagfile itself is wrong.
     """
-    config = read_json(run_dir / "config.json")
+    config = read_json(run_dir / CONFIG_FILE)
     flags, data = config.get("flags"), config.get("data")
     if not isinstance(flags, dict) or "seed" not in flags:
         raise RunRecordError(f"{run_dir}: its config.json holds no flags")
@@ -131,7 +132,7 @@ def read_run(run_dir: pathlib.Path, flagfile: pathlib.Path) -> RunRecord:
     if other:
         raise RunRecordError(f"{run_dir}: other settings than {flagfile.name} ({'; '.join(other)})")
     try:
-        rounds = read_rounds(run_dir / "metrics.csv")
+        rounds = read_rounds(run_dir / METRICS_FILE)
     except (OSError, ValueError, KeyError) as error:
         raise RunRecordError(f"{run_dir}: its metrics.csv cannot be read ({error})") from None
     dataset = data.get("dataset") if isinstance(data, dict) else None

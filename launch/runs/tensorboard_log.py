@@ -5,7 +5,7 @@ import shutil
 
 import tensorflow as tf
 
-from launch.runs.run_folder import RoundTable
+from launch.runs.round_table import RoundTable
 
 
 class TensorBoardLog:

@@ -18,10 +18,11 @@ from datasets.archetypes import ARCHETYPE_PARTITIONS
 from launch.settings.algorithms import ALGORITHMS
 from launch.settings.run_config import (
     CHANGEABLE_ON_RESUME,
-    ExperimentConfig,
+    CONFIG_FILE,
     FlagField,
+    RunConfig,
     algorithm_fields,
-    build_experiment_config,
+    build_run_config,
     flag_values,
     shared_fields,
 )
@@ -229,7 +230,7 @@ def parse_given(argv: Sequence[str]) -> dict[str, Any]:
     return {name: values[name].value for name in values if values[name].present}
 
 
-def parse_config(argv: Sequence[str]) -> ExperimentConfig:
+def parse_config(argv: Sequence[str]) -> RunConfig:
     """The config that a command line asks for; with --resume, flags left out come from the run folder.
 
     Raises:
@@ -242,7 +243,7 @@ def parse_config(argv: Sequence[str]) -> ExperimentConfig:
         raise FlagError(f"--algo is missing: expected --algo=<{'|'.join(ALGORITHMS)}>; --help lists the flags")
     _check_no_flag_of_another_algorithm(name, given)
     try:
-        config = build_experiment_config({**stored, **given})
+        config = build_run_config({**stored, **given})
     except ConfigError as error:
         raise FlagError(f"--{error}") from None
     typed = {argument.lstrip("-").split("=")[0] for argument in argv if argument.startswith("-")}
@@ -258,7 +259,7 @@ def read_stored_flags(run_dir: str) -> dict[str, Any]:
     Raises:
       FlagError: there is no run in that folder, or it was written by another version.
     """
-    path = pathlib.Path(run_dir) / "config.json"
+    path = pathlib.Path(run_dir) / CONFIG_FILE
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))["flags"]
     except (OSError, ValueError, KeyError, TypeError):

@@ -1,7 +1,7 @@
 """What one training run is asked to do: the shared settings and the settings of its algorithm. Imports no TensorFlow.
 
 A config and its flags are two spellings of the same thing: `flag_values` writes a config as {flag name: value}, and
-`build_experiment_config` reads it back. `config.json` holds the former.
+`build_run_config` reads it back. `config.json` holds the former.
 """
 
 import dataclasses
@@ -34,6 +34,7 @@ from tff_algos.settings.config_fields import ConfigError, Setting, check, settin
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 NATURAL_DATASETS = ("building", "occupancy")  # their clients are sensors, and times
+CONFIG_FILE = "config.json"  # what a run folder keeps of its config
 SMOKE_ROUNDS = 2
 SMOKE_CLIENTS = 3
 SMOKE_QAT_START_ROUND = 2
@@ -49,7 +50,7 @@ CHANGEABLE_ON_RESUME = frozenset(
 
 
 @dataclasses.dataclass(frozen=True)
-class ExperimentConfig:
+class RunConfig:
     """The settings of one run; every field but `algorithm` has a flag of its name."""
 
     algo: str = setting(dataclasses.MISSING, "Algorithm to train with.", choices=tuple(ALGORITHMS))
@@ -257,7 +258,7 @@ def replace_fields(config: Any, prefix: str, values: Mapping[str, Any]) -> Any:
 def shared_fields() -> list[FlagField]:
     """The flags of every algorithm; the default of `--algo` is None."""
     first = next(iter(ALGORITHMS))
-    fields = iterate_fields(ExperimentConfig(algo=first), "")
+    fields = iterate_fields(RunConfig(algo=first), "")
     return [field._replace(default=None) if field.name == "algo" else field for field in fields]
 
 
@@ -267,7 +268,7 @@ def algorithm_fields(name: str) -> list[FlagField]:
     return list(iterate_fields(algorithm.default_config(), f"{name}_", algorithm.fields_without_flag))
 
 
-def build_experiment_config(values: Mapping[str, Any]) -> ExperimentConfig:
+def build_run_config(values: Mapping[str, Any]) -> RunConfig:
     """The config of flags given as {name: value}; those not given have their defaults.
 
     Raises:
@@ -281,7 +282,7 @@ def build_experiment_config(values: Mapping[str, Any]) -> ExperimentConfig:
         defaults["partition"] = "natural"
     values = {**defaults, **values}
     shared = {field.name: values[field.name] for field in shared_fields() if field.name in values}
-    config = ExperimentConfig(**shared)
+    config = RunConfig(**shared)
     with_batch_size = {**values, "batch_size": config.batch_size}
     algorithm = replace_fields(ALGORITHMS[name].default_config(), f"{name}_", with_batch_size)
     config = dataclasses.replace(config, algorithm=algorithm)
@@ -290,7 +291,7 @@ def build_experiment_config(values: Mapping[str, Any]) -> ExperimentConfig:
     return config
 
 
-def check_algorithm(config: ExperimentConfig, check_name: str, value: Any) -> None:
+def check_algorithm(config: RunConfig, check_name: str, value: Any) -> None:
     """Lets an algorithm's config that has a method of this name hold its settings to a value from outside of it.
 
     The names: `check_rounds` (of the run), and `check_clients` (how many there are).
@@ -305,14 +306,14 @@ def check_algorithm(config: ExperimentConfig, check_name: str, value: Any) -> No
             raise ConfigError(f"{config.algo}_{error.field}", error.value, error.expected) from None
 
 
-def flag_values(config: ExperimentConfig) -> dict[str, Any]:
-    """Every flag of the config with its value: what `build_experiment_config` reads back, and flagfiles can hold."""
+def flag_values(config: RunConfig) -> dict[str, Any]:
+    """Every flag of the config with its value: what `build_run_config` reads back, and flagfiles can hold."""
     algorithm: Algorithm = ALGORITHMS[config.algo]
     own = iterate_fields(config.algorithm, f"{config.algo}_", algorithm.fields_without_flag)
     return {field.name: field.default for field in (*iterate_fields(config, ""), *own)}
 
 
-def _shrink_to_smoke(config: ExperimentConfig) -> ExperimentConfig:
+def _shrink_to_smoke(config: RunConfig) -> RunConfig:
     """The same config on few random clients, with as many shards, and with as little local work as it can do."""
     num_clients, labels_per_client = min(config.num_clients, SMOKE_CLIENTS), config.labels_per_client
     if config.partition == "shards":

@@ -9,7 +9,8 @@ import numpy as np
 
 from datasets.federated_data import FederatedData
 from launch.progress import say
-from launch.runs.run_folder import write_json, write_text
+from launch.runs.columns import TEST_ACCURACY
+from launch.runs.tables import write_json, write_text
 from launch.settings.run_config import flag_values
 from launch.settings.run_titles import describe_run
 from launch.tflite.export_measurement import (
@@ -222,7 +223,7 @@ def _describe_cost(model: LoadedModel, content: bytes) -> dict[str, Any]:
 
 def _compare_logits(logits: np.ndarray, reference: np.ndarray, labels: np.ndarray) -> dict[str, float]:
     return {
-        "test_accuracy": compute_accuracy(logits, labels),
+        TEST_ACCURACY: compute_accuracy(logits, labels),
         "keras_test_accuracy": compute_accuracy(reference, labels),
         "top1_agreement": compute_accuracy(logits, reference.argmax(axis=1)),
         "largest_logit_difference": float(np.abs(logits - reference).max()),

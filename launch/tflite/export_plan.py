@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from datasets.federated_data import ClientShard, FederatedData
-from launch.runs.run_folder import RunFolderError
+from launch.runs.errors import RunFolderError
 from launch.settings.flags import FlagError
 from launch.training.finished_run import FinishedRun, choose_models
 from models.model_names import EXPORT_FORMATS

@@ -5,7 +5,7 @@ import platform
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from launch.runs.run_folder import format_cell, write_table, write_text
+from launch.runs.tables import format_cell, write_table, write_text
 
 LATENCY = (
     "Latency is the time of one inference of one example after a warm-up, median and 95th percentile (p95) of {runs} "

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from datasets.federated_data import ClientShard, FederatedData
 from launch.runs.archetype_metrics import compute_archetype_metrics
+from launch.runs.columns import CLIENT_TEST_ACCURACY, CLIENT_VALIDATION_ACCURACY, TEST_ACCURACY, TEST_LOSS
 from models.model_spec import ModelSpec
 from tff_algos.protocol import FederatedProcess, State, Weights
 
@@ -146,10 +147,10 @@ def _measure_federation(
     by_split = evaluate_clients(process, state, data, evaluate, ("test", "validation"))
     own = {split: accuracy[~np.isnan(accuracy)] for split, (accuracy, _) in by_split.items()}
     measured = {
-        "test_loss": float(np.average([result.mean_loss for result in results], weights=num_users)),
-        "test_accuracy": float(np.average([result.accuracy for result in results], weights=num_users)),
-        "client_test_accuracy": _mean(own["test"]),
-        "client_validation_accuracy": _mean(own["validation"]),
+        TEST_LOSS: float(np.average([result.mean_loss for result in results], weights=num_users)),
+        TEST_ACCURACY: float(np.average([result.accuracy for result in results], weights=num_users)),
+        CLIENT_TEST_ACCURACY: _mean(own["test"]),
+        CLIENT_VALIDATION_ACCURACY: _mean(own["validation"]),
     }
     if process.is_personal:
         measured["client_test_accuracy_std"] = float(own["test"].std()) if own["test"].size else float("nan")

@@ -9,13 +9,13 @@ from datasets.arrays import make_random_arrays
 from datasets.catalog import DatasetOptions, load_arrays
 from datasets.federate import PartitionSettings, build_federated_data, default_shard_dir
 from datasets.federated_data import FederatedData
-from launch.settings.run_config import ExperimentConfig
+from launch.settings.run_config import RunConfig
 
 if TYPE_CHECKING:
     from models.model_spec import ModelSpec
 
 
-def load_federated_data(config: ExperimentConfig) -> FederatedData:
+def load_federated_data(config: RunConfig) -> FederatedData:
     """The clients of a run, their shards written if they are not there yet. Imports no TensorFlow.
 
     Raises:
@@ -44,14 +44,14 @@ def load_federated_data(config: ExperimentConfig) -> FederatedData:
     return build_federated_data(arrays, settings, config.shard_dir or default_shard_dir())
 
 
-def _choose_options(config: ExperimentConfig) -> DatasetOptions:
+def _choose_options(config: RunConfig) -> DatasetOptions:
     """The options of the data set, of which every one has a flag of its name but `download`; "" stands for None."""
     names = {field.name for field in dataclasses.fields(DatasetOptions)} - {"download"}
     values = {name: getattr(config, name) for name in names}
     return DatasetOptions(**{name: None if value == "" else value for name, value in values.items()})
 
 
-def build_spec(config: ExperimentConfig, data: Mapping[str, Any]) -> "ModelSpec":
+def build_spec(config: RunConfig, data: Mapping[str, Any]) -> "ModelSpec":
     """The model of a run.
 
     Args:

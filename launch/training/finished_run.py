@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from datasets.arrays import DatasetError
 from datasets.federated_data import FederatedData
-from launch.runs.run_folder import PERSONAL_METRICS, RunFolderError
+from launch.runs.columns import CLIENTS_FILE, CONFIG_FILE, METRICS_FILE, PERSONAL_METRICS, SUMMARY_FILE
+from launch.runs.errors import RunFolderError
 from launch.settings.flags import FlagError, read_stored_flags
-from launch.settings.run_config import ExperimentConfig, build_experiment_config
+from launch.settings.run_config import RunConfig, build_run_config
 from launch.training.federation import build_spec, load_federated_data
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class FinishedRun(NamedTuple):
     """
 
     path: pathlib.Path
-    config: ExperimentConfig
+    config: RunConfig
     data: Mapping[str, Any]
     client_models: Mapping[str, str]
     teachers: frozenset[str]
@@ -78,12 +79,12 @@ def read_finished_run(run_dir: str, data_dir: str = "") -> FinishedRun:
       ConfigError: its config does not fit this version.
     """
     stored = read_stored_flags(run_dir)
-    config = build_experiment_config({**stored, **({"data_dir": data_dir} if data_dir else {})})
+    config = build_run_config({**stored, **({"data_dir": data_dir} if data_dir else {})})
     path = pathlib.Path(run_dir)
     try:
-        data = json.loads((path / "config.json").read_text(encoding="utf-8"))["data"]
-        summary = json.loads((path / "summary.json").read_text(encoding="utf-8"))
-        with open(path / "clients.csv", newline="", encoding="utf-8") as file:
+        data = json.loads((path / CONFIG_FILE).read_text(encoding="utf-8"))["data"]
+        summary = json.loads((path / SUMMARY_FILE).read_text(encoding="utf-8"))
+        with open(path / CLIENTS_FILE, newline="", encoding="utf-8") as file:
             client_models = {row["client"]: row["model"] for row in csv.DictReader(file)}
         teachers = frozenset(summary[config.algo].get("teachers_test_accuracy", ()))
         rounds = int(summary["rounds"])
@@ -99,7 +100,7 @@ def read_finished_run(run_dir: str, data_dir: str = "") -> FinishedRun:
 
 def _is_personal(path: pathlib.Path) -> bool:
     """Whether the run has the columns that only personal models have in its `metrics.csv`."""
-    metrics = path / "metrics.csv"
+    metrics = path / METRICS_FILE
     columns = metrics.read_text(encoding="utf-8").partition("\n")[0].split(",") if metrics.is_file() else []
     return set(PERSONAL_METRICS) <= set(columns)
 

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from datasets.federated_data import FederatedData
-from launch.runs.run_folder import RunFolderError, RunStopped
+from launch.runs.columns import WORKER_LOG
+from launch.runs.errors import RunFolderError, RunStopped
 from launch.runtimes.runtime import WorkerError, run_tff
 from launch.training.finished_run import FinishedRun
 
@@ -26,7 +27,7 @@ def compute_personal_weights(
     if not client_names:
         return {}
     try:
-        with run_tff(str(run.path / "worker.log")):
+        with run_tff(str(run.path / WORKER_LOG)):
             return _personalize(run, data, client_names)
     except WorkerError as error:
         raise RunStopped(f"error: {error}", 1) from error

@@ -6,8 +6,11 @@ from typing import Any
 import numpy as np
 
 from datasets.federated_data import FederatedData
-from launch.runs.run_folder import RoundTable, RunFolder, format_cell, write_json, write_table
-from launch.settings.run_config import ExperimentConfig
+from launch.runs.columns import BYTES_DOWN, BYTES_UP, CLIENT_TEST_ACCURACY, TEST_ACCURACY, TEST_LOSS, VIRTUAL_TIME_S
+from launch.runs.round_table import RoundTable
+from launch.runs.run_folder import RunFolder
+from launch.runs.tables import format_cell, write_json, write_table
+from launch.settings.run_config import RunConfig
 from launch.training.evaluation import ClientResults, Evaluate, build_evaluator, evaluate_clients
 from models.model_spec import ModelSpec
 from models.saved_models import save_model
@@ -16,7 +19,7 @@ from tff_algos.protocol import FederatedProcess, State
 
 def write_results(
     folder: RunFolder,
-    config: ExperimentConfig,
+    config: RunConfig,
     data: FederatedData,
     spec: ModelSpec,
     process: FederatedProcess,
@@ -106,24 +109,24 @@ def compute_client_statistics(accuracy: np.ndarray) -> dict[str, float | None]:
     }
 
 
-def build_summary(config: ExperimentConfig, metrics: RoundTable, timing: RoundTable) -> dict[str, Any]:
+def build_summary(config: RunConfig, metrics: RoundTable, timing: RoundTable) -> dict[str, Any]:
     """The summary of the tables, still without the clients' statistics and the algorithm's own part."""
-    accuracy = metrics.column("test_accuracy")
+    accuracy = metrics.column(TEST_ACCURACY)
     best = find_best(accuracy)
     train_seconds = sum(timing.column("round_s"))
     rounds = len(metrics.rows)
-    final = ("test_accuracy", "test_loss", "client_test_accuracy")
+    final = (TEST_ACCURACY, TEST_LOSS, CLIENT_TEST_ACCURACY)
     return {
         "algo": config.algo,
         "dataset": config.dataset,
         "seed": config.seed,
         "rounds": rounds,
         "final": {name: metrics.column(name)[-1] for name in final},
-        "best": {"round": int(metrics.rows[best][0]), "test_accuracy": accuracy[best]},
+        "best": {"round": int(metrics.rows[best][0]), TEST_ACCURACY: accuracy[best]},
         "clients": {},
-        "bytes_up": int(sum(metrics.column("bytes_up"))),
-        "bytes_down": int(sum(metrics.column("bytes_down"))),
-        "virtual_time_s": metrics.column("virtual_time_s")[-1],
+        BYTES_UP: int(sum(metrics.column(BYTES_UP))),
+        BYTES_DOWN: int(sum(metrics.column(BYTES_DOWN))),
+        VIRTUAL_TIME_S: metrics.column(VIRTUAL_TIME_S)[-1],
         "train_seconds": train_seconds,
         "seconds_per_round": train_seconds / rounds,
     }

@@ -17,13 +17,12 @@ from datasets.federated_data import FederatedData
 from launch.command_line import get_stop_code
 from launch.progress import Progress, format_duration, say
 from launch.runs.archetype_metrics import name_archetype_metrics
+from launch.runs.columns import CLIENT_TEST_ACCURACY, EVALUATION_METRICS, PERSONAL_METRICS, TEST_ACCURACY
+from launch.runs.errors import RunFolderError, RunStopped
 from launch.runs.event_log import EventLog
+from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import (
-    PERSONAL_METRICS,
-    RoundTable,
     RunFolder,
-    RunFolderError,
-    RunStopped,
     check_run_folder,
     check_same_data,
     describe_data,
@@ -34,7 +33,7 @@ from launch.runtimes.runtime import WorkerError, quiet_tensorflow, run_tff
 from launch.runtimes.worker_process import LARGE_TENSOR_BYTES
 from launch.settings.algorithms import ALGORITHMS
 from launch.settings.flags import PROGRAM, FlagError
-from launch.settings.run_config import ExperimentConfig, check_algorithm
+from launch.settings.run_config import RunConfig, check_algorithm
 from launch.training.federation import build_spec, load_federated_data
 from tff_algos.protocol import COMMON_METRICS, FederatedProcess, State
 from tff_algos.settings.config_fields import ConfigError
@@ -43,12 +42,10 @@ if TYPE_CHECKING:
     from launch.training.evaluation import EvaluateState
     from models.model_spec import ModelSpec
 
-EVALUATION_METRICS = ("test_loss", "test_accuracy", "client_test_accuracy", "client_validation_accuracy")
-
 MAX_LOG_LINE = 200
 
 
-def run_experiment(config: ExperimentConfig) -> dict[str, Any]:
+def run_training(config: RunConfig) -> dict[str, Any]:
     """Trains, evaluates and records as the config says; returns what is in `summary.json`.
 
     Raises:
@@ -81,7 +78,7 @@ def has_large_tensors(spec: "ModelSpec") -> bool:
     return max(sizes_bytes, default=0) >= LARGE_TENSOR_BYTES
 
 
-def check_worker_names(config: ExperimentConfig) -> None:
+def check_worker_names(config: RunConfig) -> None:
     """Raises FlagError if the name of a worker's machine is unknown, for which gRPC would wait in vain."""
     for address in config.worker_addresses:
         host, _, port = address.rpartition(":")
@@ -92,7 +89,7 @@ def check_worker_names(config: ExperimentConfig) -> None:
 
 
 @contextlib.contextmanager
-def _open_folder(config: ExperimentConfig) -> Iterator[RunFolder]:
+def _open_folder(config: RunConfig) -> Iterator[RunFolder]:
     """The run folder; one that this run made and that never got its config is removed, as is a smoke run's own."""
     temporary = None
     if config.smoke and not config.run_dir:
@@ -137,7 +134,7 @@ def resume_command(folder: RunFolder) -> str:
 
 
 def _run(
-    config: ExperimentConfig, folder: RunFolder, data: FederatedData, worker_memory_bytes: Callable[[], int]
+    config: RunConfig, folder: RunFolder, data: FederatedData, worker_memory_bytes: Callable[[], int]
 ) -> dict[str, Any]:
     # TensorFlow is there only now: `run_tff` has started the worker and kept the start-up noise in its log.
     from launch.plots import run_plots
@@ -169,7 +166,7 @@ def _run(
     return summary
 
 
-def build_process(config: ExperimentConfig, spec: "ModelSpec", data: FederatedData) -> FederatedProcess:
+def build_process(config: RunConfig, spec: "ModelSpec", data: FederatedData) -> FederatedProcess:
     """The algorithm over the model and the data, with the switch to quantization-aware training if there is one.
 
     Raises:
@@ -188,7 +185,7 @@ def build_process(config: ExperimentConfig, spec: "ModelSpec", data: FederatedDa
     return start_quantization_later(float_process, process, spec.quantization, template, config.qat_start_round)
 
 
-def _build_process_of(config: ExperimentConfig, spec: "ModelSpec", data: FederatedData) -> FederatedProcess:
+def _build_process_of(config: RunConfig, spec: "ModelSpec", data: FederatedData) -> FederatedProcess:
     try:
         return ALGORITHMS[config.algo].load_builder()(spec, data, config.algorithm, config.seed)
     except ConfigError as error:
@@ -207,7 +204,7 @@ class RoundLoop:
 
     def __init__(
         self,
-        config: ExperimentConfig,
+        config: RunConfig,
         folder: RunFolder,
         process: FederatedProcess,
         checkpoints: Any,
@@ -237,8 +234,8 @@ class RoundLoop:
                 if self.round_num % self._config.rounds_per_checkpoint == 0:
                     self._checkpoints.save(self._state, self.round_num)
                 after_round()
-                client_accuracy = evaluation.get("client_test_accuracy") if self._shows_clients else None
-                progress.update(self.round_num, evaluation.get("test_accuracy"), client_accuracy)
+                client_accuracy = evaluation.get(CLIENT_TEST_ACCURACY) if self._shows_clients else None
+                progress.update(self.round_num, evaluation.get(TEST_ACCURACY), client_accuracy)
         finally:
             progress.close()
             if self.round_num:
@@ -248,7 +245,7 @@ class RoundLoop:
     def _is_done(self) -> bool:
         if self.round_num >= self._config.rounds:
             return True
-        accuracy = self.metrics.column("test_accuracy")[-1] if self.round_num else None
+        accuracy = self.metrics.column(TEST_ACCURACY)[-1] if self.round_num else None
         return self._config.target_accuracy > 0 and accuracy is not None and accuracy >= self._config.target_accuracy
 
     def _run_round(self) -> tuple[State, int, Mapping[str, float]]:
@@ -288,7 +285,7 @@ def build_metrics_row(
     return {"round": round_num, **common, **measured, **own}
 
 
-def announce_data(config: ExperimentConfig, folder: RunFolder, data: FederatedData) -> None:
+def announce_data(config: RunConfig, folder: RunFolder, data: FederatedData) -> None:
     """Says what is being trained, on what, and where it goes; TensorFlow's start takes a while after that."""
     sizes = data.num_train
     source = "random numbers of its shape (a smoke run)" if config.smoke and config.dataset != "npz" else data.dataset
@@ -299,7 +296,7 @@ def announce_data(config: ExperimentConfig, folder: RunFolder, data: FederatedDa
     say(f"clients  {len(data.clients)}{kinds}, {config.partition} partition, {sizes_text}")
 
 
-def announce_model(config: ExperimentConfig, spec: "ModelSpec") -> None:
+def announce_model(config: RunConfig, spec: "ModelSpec") -> None:
     """Says what is trained, and what quantization does to each layer."""
     float_spec = spec.quantization.float_spec if spec.quantization else spec
     model = float_spec.build()
@@ -322,7 +319,7 @@ def say_if_nobody_took_part(metrics: RoundTable) -> None:
             "longer period")  # fmt: skip
 
 
-def say_result(config: ExperimentConfig, folder: RunFolder, summary: dict[str, Any]) -> None:
+def say_result(config: RunConfig, folder: RunFolder, summary: dict[str, Any]) -> None:
     """Says what came out, and what to type next."""
     final, best = summary["final"], summary["best"]
     duration = format_duration(summary["train_seconds"])

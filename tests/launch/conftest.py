@@ -2,9 +2,10 @@
 
 import pytest
 
-from launch.runs.run_folder import describe_data, write_json, write_table
+from launch.runs.run_folder import describe_data
 from launch.runs.run_records import EXPERIMENTS, resolve_flagfile
-from launch.settings.run_config import build_experiment_config, flag_values
+from launch.runs.tables import write_json, write_table
+from launch.settings.run_config import build_run_config, flag_values
 
 
 @pytest.fixture
@@ -87,7 +88,7 @@ def write_finished_run():
         from models.saved_models import save_model
 
         shards = str(run_dir.parent / "shards")
-        config = build_experiment_config({"num_clients": 3, "rounds": 1, "shard_dir": shards, **flags})
+        config = build_run_config({"num_clients": 3, "rounds": 1, "shard_dir": shards, **flags})
         data = load_federated_data(config)
         described = describe_data(data)
         spec = build_spec(config, described)

@@ -10,7 +10,7 @@ import pytest
 
 from datasets.arrays import DatasetError
 from launch.command_line import name_flag, run_main
-from launch.runs.run_folder import RunStopped
+from launch.runs.errors import RunStopped
 from launch.settings.flags import FlagError
 
 ROOT = pathlib.Path(__file__).parents[2]

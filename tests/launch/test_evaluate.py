@@ -7,7 +7,7 @@ import pytest
 
 from datasets.arrays import DatasetError
 from launch import evaluate
-from launch.runs.run_folder import write_json
+from launch.runs.tables import write_json
 
 DATA = {
     "input_shape": [2, 2, 1],

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from launch import export
-from launch.runs.run_folder import write_json
+from launch.runs.tables import write_json
 from launch.tflite.exported_file import ExportedFile
 from models.model_names import EXPORT_FORMATS, ModelError
 

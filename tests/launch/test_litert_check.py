@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from launch import export
-from launch.runs.run_folder import write_table
+from launch.runs.tables import write_table
 
 ROOT = pathlib.Path(__file__).parents[2]
 FAKE_PYTHON = """#!/bin/sh

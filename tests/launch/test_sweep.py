@@ -11,7 +11,7 @@ import time
 import pytest
 
 from launch import sweep
-from launch.runs.run_folder import RunFolderError
+from launch.runs.errors import RunFolderError
 from launch.settings.flags import FlagError
 
 ROOT = pathlib.Path(__file__).parents[2]

@@ -7,6 +7,7 @@ chosen here, before any run. Its Table 2 is lost from the text at hand.
 import itertools
 
 from launch.reports.claims import Cell, Claim, Condition
+from launch.runs.columns import CLIENT_TEST_ACCURACY
 from launch.settings.algorithms import ALGORITHMS
 
 DATASET, LEVELS, TABLE_1_LEVEL = "building", ("low", "medium", "high"), "medium"
@@ -14,7 +15,7 @@ LAST_ROUND = 50
 TARGET_ACCURACY = 0.75
 AMFL_P, FINE_TUNING, FEDAVG = "amfl_p", "fine_tuning", "fedavg"
 NAMES = {algo: ALGORITHMS[algo].title for algo in (AMFL_P, FINE_TUNING, FEDAVG)}
-ACCURACY, ROUNDS, STEPS = "client_test_accuracy", "rounds_to_target", "mean_fine_tuning_steps"
+ACCURACY, ROUNDS, STEPS = CLIENT_TEST_ACCURACY, "rounds_to_target", "mean_fine_tuning_steps"
 
 
 def make_cell(algo: str, level: str = TABLE_1_LEVEL, metric: str = ACCURACY) -> Cell:

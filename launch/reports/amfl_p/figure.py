@@ -12,6 +12,7 @@ from launch.reports.amfl_p.claims import ACCURACY, AMFL_P, FEDAVG, FINE_TUNING, 
 from launch.reports.amfl_p.pooled_reference import read_pooled_accuracies
 from launch.reports.amfl_p.report import ROWS, count_mean_steps
 from launch.reports.report_tables import PRESETS
+from launch.runs.columns import CLIENTS_FILE
 from launch.runs.run_records import RunRecord, read_columns
 from launch.settings.algorithms import ALGORITHMS
 
@@ -106,7 +107,7 @@ def _draw_by_level(ax: "Axes", chosen: Mapping[tuple[str, str], Sequence[RunReco
 
 def _read_clients(runs: Sequence[RunRecord], column: str) -> tuple[np.ndarray, np.ndarray] | None:
     """(column, accuracy) of the clients of all runs that kept theirs; None if no run did."""
-    paths = [run.path / "clients.csv" for run in runs]
+    paths = [run.path / CLIENTS_FILE for run in runs]
     tables = [read_columns(path) for path in paths if path.is_file()]
     if not tables or column not in tables[0]:
         return None

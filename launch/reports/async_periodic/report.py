@@ -35,9 +35,10 @@ from launch.reports.report_tables import (
     summarize,
     tabulate_claims,
 )
+from launch.runs.columns import TEST_ACCURACY, VIRTUAL_TIME_S
 from launch.runs.run_records import RunRecord
 
-ACCURACY = "test_accuracy"
+ACCURACY = TEST_ACCURACY
 TITLE = "# Asynchronous FL with periodic aggregation: Figures 3 and 4"
 PERIODIC = re.compile(rf"async_periodic_mnist_({'|'.join(CASES)})_({'|'.join(POLICIES)})_({'|'.join(KINDS)})")
 NEVER_WAITS = re.compile(rf"({'|'.join(NEVER_WAITING)})_mnist_({'|'.join(CASES)})")
@@ -95,7 +96,7 @@ def list_accuracies(run: RunRecord) -> list[float]:
 def list_times(run: RunRecord) -> list[float]:
     """The virtual time of each round, in T_max."""
     longest_s = run.flags[f"{run.flags['algo']}_max_training_s"]
-    return [run.rounds[round_num]["virtual_time_s"] / longest_s for round_num in sorted(run.rounds)]
+    return [run.rounds[round_num][VIRTUAL_TIME_S] / longest_s for round_num in sorted(run.rounds)]
 
 
 def count_updates(run: RunRecord) -> list[float]:

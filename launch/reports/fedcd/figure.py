@@ -28,6 +28,7 @@ from launch.reports.fedcd.measures import (
     choose_longest,
 )
 from launch.runs.archetype_metrics import CHANGE, MIXED, name_accuracy
+from launch.runs.columns import CONFIG_FILE, EVENTS_FILE
 from launch.runs.run_records import RunRecord, read_json
 
 if TYPE_CHECKING:
@@ -155,9 +156,9 @@ def _draw_preferences(ax: "Axes", runs: Sequence[RunRecord]) -> None:
     """Figure 7, of the first seed; without its events the axes stay empty."""
     ax.set_title("Figure 7: which model each device prefers")
     for run in runs[:1]:
-        archetypes = read_json(run.path / "config.json").get("data", {}).get("archetypes")
-        if archetypes and (run.path / "events.csv").exists():
-            paint_preferences(ax, read_preferences(run.path / "events.csv"), archetypes)
+        archetypes = read_json(run.path / CONFIG_FILE).get("data", {}).get("archetypes")
+        if archetypes and (run.path / EVENTS_FILE).exists():
+            paint_preferences(ax, read_preferences(run.path / EVENTS_FILE), archetypes)
 
 
 def _draw_models(ax: "Axes", runs: Sequence[RunRecord]) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from launch.runs.archetype_metrics import CHANGE, MIXED, name_accuracy
+from launch.runs.columns import CLIENT_TEST_ACCURACY, TIMING_FILE, VIRTUAL_TIME_S
 from launch.runs.run_records import RunRecord, read_columns
 
 HIERARCHICAL, HYPERGEOMETRIC = "hierarchical", "hypergeometric"
@@ -27,7 +28,7 @@ EXPERIMENT = re.compile(
     rf"({FEDCD}|{FEDAVG})_cifar10_({HIERARCHICAL}|{HYPERGEOMETRIC})_({'|'.join(SIZES)})"
     rf"(?:_({'|'.join(map(re.escape, VARIANTS))}|\d+rounds))?"
 )
-ACCURACY = "client_test_accuracy"
+ACCURACY = CLIENT_TEST_ACCURACY
 WINDOW = 5  # rounds of a trailing mean
 LAST_ROUNDS = 10
 CALM_FROM = 10  # "stop by round 10"
@@ -185,12 +186,12 @@ def measure_models(run: RunRecord, last: int) -> dict[str, float]:
 
 def list_virtual_seconds(run: RunRecord) -> list[float]:
     """Virtual time at the end of each round."""
-    return list_column(run, "virtual_time_s")
+    return list_column(run, VIRTUAL_TIME_S)
 
 
 def list_real_seconds(run: RunRecord) -> list[float]:
     """Seconds spent in training by the end of each round; nothing if the run has no `timing.csv` of all its rounds."""
-    path: pathlib.Path = run.path / "timing.csv"
+    path: pathlib.Path = run.path / TIMING_FILE
     seconds = read_columns(path)["round_s"].cumsum().tolist() if path.is_file() else []
     return seconds if len(seconds) == len(run.rounds) else []
 

@@ -9,6 +9,7 @@ is vague ("similar", "minimal"), the threshold is ours and stands in the rule.
 from collections.abc import Iterable, Sequence
 
 from launch.reports.claims import Cell, Claim, Condition
+from launch.runs.columns import TEST_ACCURACY, TEST_LOSS, TOTAL_DRIFT, WITHIN_CLUSTER_DRIFT
 from launch.settings.algorithms import ALGORITHMS
 
 ALPHAS = ("0.1", "0.5", "1", "2")
@@ -16,7 +17,7 @@ LAST_ROUND = {"mnist": 70, "har": 50}
 FIRST_ROUNDS = (1, 2, 3, 4, 5)
 NAMES = {algo: ALGORITHMS[algo].title for algo in ("fedsikd", "random_cluster", "fl_hc", "fedavg")}
 OTHERS = ("fl_hc", "random_cluster", "fedavg")
-ACCURACY, LOSS = "test_accuracy", "test_loss"
+ACCURACY, LOSS = TEST_ACCURACY, TEST_LOSS
 ACCURACY_TOLERANCE = 0.05
 LOSS_TOLERANCE = 0.25
 SMALL_LOSS_CHANGE = 0.1
@@ -317,7 +318,7 @@ def _drift() -> list[Claim]:
     conditions = []
     for dataset in ("mnist", "har"):
         for round_num in FIRST_ROUNDS:
-            within, total = (_cell(dataset, "0.1", round_num, name) for name in ("within_cluster_drift", "total_drift"))
+            within, total = (_cell(dataset, "0.1", round_num, name) for name in (WITHIN_CLUSTER_DRIFT, TOTAL_DRIFT))
             text = f"within clusters {{1}}, total {{0}} ({_place(total)})"
             conditions.append(Condition(((1, total), (-1, within)), text, above=0))
     return [

@@ -6,8 +6,8 @@ from PIL import Image
 
 from launch.plots import run_plots, style
 from launch.plots.run_plots import draw_partition, draw_run
-from launch.runs.run_folder import write_json, write_table
 from launch.runs.run_records import RunRecordError, read_json
+from launch.runs.tables import write_json, write_table
 
 CELL = "fedsikd_mnist_alpha0.1"
 PROGRESS = ["by_round.png", "by_virtual_time.png", "by_bytes.png"]

@@ -11,7 +11,7 @@ from launch.reports.quantization import (
     pair_runs,
     read_exports,
 )
-from launch.runs.run_folder import format_cell, write_table
+from launch.runs.tables import format_cell, write_table
 from launch.tflite.export_report import FileRow
 
 FLOAT, QAT = "fedsikd_mnist_alpha0.5_tuned", "fedsikd_mnist_alpha0.5_tuned_qat"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from launch.runs.checkpoints import KEPT, Checkpoints
-from launch.runs.run_folder import RunFolderError
+from launch.runs.errors import RunFolderError
 
 
 class NestedState(NamedTuple):

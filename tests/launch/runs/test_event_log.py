@@ -2,8 +2,8 @@
 
 import pytest
 
+from launch.runs.errors import RunFolderError
 from launch.runs.event_log import EventLog
-from launch.runs.run_folder import RunFolderError
 
 ROUNDS = {1: [(0.0, 0, "start", 1), (0.25, 0, "ready", 1)], 2: [], 3: [(1.5, 1, "dropped", 2)]}
 

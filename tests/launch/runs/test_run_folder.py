@@ -6,20 +6,11 @@ import json
 import pytest
 
 from datasets.federated_data import Archetypes
-from launch.runs.run_folder import (
-    RoundTable,
-    RunFolderError,
-    check_same_data,
-    describe_data,
-    find_git_revision,
-    format_cell,
-    open_run_folder,
-    write_config,
-    write_json,
-    write_table,
-    write_text,
-)
-from launch.settings.run_config import build_experiment_config, flag_values
+from launch.runs.errors import RunFolderError
+from launch.runs.round_table import RoundTable
+from launch.runs.run_folder import check_same_data, describe_data, find_git_revision, open_run_folder, write_config
+from launch.runs.tables import format_cell, write_json, write_table, write_text
+from launch.settings.run_config import build_run_config, flag_values
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +19,7 @@ def in_empty_folder(tmp_path, monkeypatch):
 
 
 def ask(**values):
-    return build_experiment_config({"algo": "fedavg", **values})
+    return build_run_config({"algo": "fedavg", **values})
 
 
 def make_run(path):

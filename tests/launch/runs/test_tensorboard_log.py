@@ -4,7 +4,7 @@ import pathlib
 
 import tensorflow as tf
 
-from launch.runs.run_folder import RoundTable
+from launch.runs.round_table import RoundTable
 from launch.runs.tensorboard_log import TensorBoardLog
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from launch.settings.algorithms import ALGORITHMS
 from launch.settings.flags import FlagError, format_help, parse_config, parse_given
-from launch.settings.run_config import build_experiment_config, flag_values
+from launch.settings.run_config import build_run_config, flag_values
 
 ROOT = pathlib.Path(__file__).parents[3]
 
@@ -111,7 +111,7 @@ def test_help_lists_all_flags_and_exits_with_0():
     done = run_train("--help")
     assert (done.returncode, done.stderr) == (0, "")
     for name in ALGORITHMS:
-        for flag in flag_values(build_experiment_config({"algo": name})):
+        for flag in flag_values(build_run_config({"algo": name})):
             assert f"\n  --{flag}" in done.stdout
 
 
@@ -159,7 +159,7 @@ def test_only_given_flags_are_given():
 
 @pytest.fixture
 def stored_run(tmp_path):
-    flags = flag_values(build_experiment_config({"algo": "fedavg", "rounds": 5, "seed": 3, "fedavg_epochs": 2}))
+    flags = flag_values(build_run_config({"algo": "fedavg", "rounds": 5, "seed": 3, "fedavg_epochs": 2}))
     (tmp_path / "config.json").write_text(json.dumps({"flags": flags}))
     return tmp_path
 

@@ -13,7 +13,7 @@ from launch.settings.run_config import (
     SMOKE_ROUNDS,
     FlagField,
     algorithm_fields,
-    build_experiment_config,
+    build_run_config,
     check_algorithm,
     flag_values,
     replace_fields,
@@ -66,32 +66,32 @@ def flag_sets(draw):
 @given(flag_sets())
 @settings(deadline=None)
 def test_config_survives_the_way_through_json(values):
-    config = build_experiment_config(values)
+    config = build_run_config(values)
     written = flag_values(config)
     assert {name: written[name] for name in values} == values
-    assert build_experiment_config(json.loads(json.dumps(written))) == config
+    assert build_run_config(json.loads(json.dumps(written))) == config
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_defaults_are_those_of_the_config_class(name):
-    assert build_experiment_config({"algo": name}).algorithm == ALGORITHMS[name].default_config()
+    assert build_run_config({"algo": name}).algorithm == ALGORITHMS[name].default_config()
 
 
 def test_batch_size_reaches_every_group():
-    config = build_experiment_config({"algo": "fedsikd", "batch_size": 7})
+    config = build_run_config({"algo": "fedsikd", "batch_size": 7})
     assert (config.algorithm.student.batch_size, config.algorithm.teacher_training.batch_size) == (7, 7)
     assert "fedsikd_student_batch_size" not in flag_values(config)
 
 
 def test_groups_are_told_apart_by_their_prefix():
-    config = build_experiment_config({"algo": "fedsikd", "fedsikd_teacher_epochs": 9})
+    config = build_run_config({"algo": "fedsikd", "fedsikd_teacher_epochs": 9})
     assert config.algorithm.teacher_training.epochs == 9
     assert config.algorithm.student.epochs == ALGORITHMS["fedsikd"].default_config().student.epochs
 
 
 def test_error_names_the_flag():
     with pytest.raises(ConfigError) as caught:
-        build_experiment_config({"algo": "fedsikd", "fedsikd_teacher_momentum": 1.0})
+        build_run_config({"algo": "fedsikd", "fedsikd_teacher_momentum": 1.0})
     assert caught.value.field == "fedsikd_teacher_momentum"
 
 
@@ -117,59 +117,59 @@ def test_error_names_the_flag():
 )
 def test_refuses_what_cannot_be_meant(values):
     with pytest.raises(ConfigError):
-        build_experiment_config(values if "algo" in values or not values else {"algo": "fedavg", **values})
+        build_run_config(values if "algo" in values or not values else {"algo": "fedavg", **values})
 
 
 def test_worker_addresses_are_split():
-    assert build_experiment_config({"algo": "fedavg"}).worker_addresses == []
-    config = build_experiment_config({"algo": "fedavg", "workers": "a:1, b:2"})
+    assert build_run_config({"algo": "fedavg"}).worker_addresses == []
+    config = build_run_config({"algo": "fedavg", "workers": "a:1, b:2"})
     assert config.worker_addresses == ["a:1", "b:2"]
 
 
 def test_smoke_shrinks_what_costs_time_and_nothing_else():
     values = {"algo": "fedsikd", "rounds": 70, "num_clients": 40, "fedsikd_teacher_epochs": 10, "smoke": True}
-    config = build_experiment_config(values)
+    config = build_run_config(values)
     assert (config.rounds, config.num_clients) == (SMOKE_ROUNDS, SMOKE_CLIENTS)
     assert (config.algorithm.teacher_training.epochs, config.algorithm.student.epochs) == (1, 1)
     assert config.algorithm.student.steps == 0  # still epochs
-    whole = build_experiment_config({**values, "smoke": False})
+    whole = build_run_config({**values, "smoke": False})
     assert config.algorithm.temperature == whole.algorithm.temperature
-    assert build_experiment_config(flag_values(config)) == config
+    assert build_run_config(flag_values(config)) == config
 
 
 def test_smoke_has_enough_shards_for_all_labels():
     values = {"algo": "fedavg", "num_clients": 100, "partition": "shards", "labels_per_client": 2, "smoke": True}
-    config = build_experiment_config(values)
+    config = build_run_config(values)
     assert config.num_clients * config.labels_per_client == 201  # 200, rounded up to whole clients
-    assert build_experiment_config(flag_values(config)) == config
+    assert build_run_config(flag_values(config)) == config
 
 
 def test_smoke_has_a_client_an_archetype_with_few_examples():
     values = {"algo": "fedavg", "partition": "hierarchical", "train_per_client": 5000, "test_per_client": 2}
-    config = build_experiment_config({**values, "smoke": True})
+    config = build_run_config({**values, "smoke": True})
     assert (config.clients_per_archetype, config.train_per_client, config.test_per_client) == (1, 20, 2)
 
 
 def test_smoke_clones_once():
-    config = build_experiment_config({"algo": "fedcd", "smoke": True})
+    config = build_run_config({"algo": "fedcd", "smoke": True})
     assert (config.algorithm.milestones, config.rounds) == ("1", SMOKE_ROUNDS)
-    never = build_experiment_config({"algo": "fedcd", "fedcd_milestones": "", "smoke": True})
+    never = build_run_config({"algo": "fedcd", "fedcd_milestones": "", "smoke": True})
     assert never.algorithm.milestones == ""
 
 
 def test_an_algorithms_partition_gives_way_to_the_data_sets():
-    assert build_experiment_config({"algo": "fedcd"}).partition == "hierarchical"
-    assert build_experiment_config({"algo": "fedcd", "dataset": "building"}).partition == "natural"
-    assert build_experiment_config({"algo": "amfl_p"}).partition == "natural"
-    assert build_experiment_config({"algo": "amfl_p", "dataset": "digits"}).partition == "dirichlet"
+    assert build_run_config({"algo": "fedcd"}).partition == "hierarchical"
+    assert build_run_config({"algo": "fedcd", "dataset": "building"}).partition == "natural"
+    assert build_run_config({"algo": "amfl_p"}).partition == "natural"
+    assert build_run_config({"algo": "amfl_p", "dataset": "digits"}).partition == "dirichlet"
 
 
 def test_what_an_algorithm_refuses_is_named_by_its_flag():
-    config = build_experiment_config({"algo": "fedcd"})
+    config = build_run_config({"algo": "fedcd"})
     check_algorithm(config, "check_clients", 15)
     with pytest.raises(ConfigError, match="fedcd_cohort_size=15: expected at most the 14 clients there are"):
         check_algorithm(config, "check_clients", 14)
-    check_algorithm(build_experiment_config({"algo": "fedavg"}), "check_clients", 1)
+    check_algorithm(build_run_config({"algo": "fedavg"}), "check_clients", 1)
 
 
 def test_replace_fields_leaves_the_rest():

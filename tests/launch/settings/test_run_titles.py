@@ -2,7 +2,7 @@
 
 import pytest
 
-from launch.settings.run_config import build_experiment_config, flag_values
+from launch.settings.run_config import build_run_config, flag_values
 from launch.settings.run_titles import describe_run, describe_split
 
 
@@ -37,12 +37,12 @@ from launch.settings.run_titles import describe_run, describe_split
     ],
 )
 def test_a_run_and_its_split_in_words(values, run, split):
-    flags = flag_values(build_experiment_config(values))
+    flags = flag_values(build_run_config(values))
     assert (describe_run(flags), describe_split(flags)) == (run, split)
 
 
 def test_a_subset_is_named_in_the_titles():
-    flags = flag_values(build_experiment_config({"algo": "fedavg", "dataset": "cifar10", "partition": "iid"}))
+    flags = flag_values(build_run_config({"algo": "fedavg", "dataset": "cifar10", "partition": "iid"}))
     assert describe_run(flags) == describe_run(flags, "cifar10") == "FedAvg on CIFAR-10, iid partition, seed 0"
     subset = "cifar10 subset (20 + 5 images)"
     assert describe_run(flags, subset) == "FedAvg on cifar10 subset (20 + 5 images), iid partition, seed 0"

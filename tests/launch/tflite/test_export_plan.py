@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from launch.runs.run_folder import RunFolderError
+from launch.runs.errors import RunFolderError
 from launch.settings.flags import FlagError
-from launch.settings.run_config import build_experiment_config
+from launch.settings.run_config import build_run_config
 from launch.tflite.export_plan import (
     check_representative_client,
     choose_representative_client,
@@ -27,7 +27,7 @@ def make_run(tmp_path):
         for name in ("cluster_0", "cluster_1", "teacher_0"):
             (tmp_path / "models" / name).mkdir(parents=True, exist_ok=True)
             (tmp_path / "models" / name / "model.keras").touch()
-        config = build_experiment_config({"algo": "fedsikd", **flags})
+        config = build_run_config({"algo": "fedsikd", **flags})
         return FinishedRun(tmp_path, config, {}, CLIENTS, frozenset({"teacher_0"}), rounds)
 
     return make

@@ -7,19 +7,19 @@ import pytest
 
 from datasets.archetypes import ArchetypeSettings
 from datasets.catalog import DatasetOptions
-from launch.settings.run_config import ExperimentConfig, build_experiment_config
+from launch.settings.run_config import RunConfig, build_run_config
 from launch.training.federation import load_federated_data
 
 
 def load(tmp_path, **values):
     return load_federated_data(
-        build_experiment_config({"algo": "fedavg", "partition": "natural", "shard_dir": str(tmp_path), **values})
+        build_run_config({"algo": "fedavg", "partition": "natural", "shard_dir": str(tmp_path), **values})
     )
 
 
 def test_every_option_of_a_data_set_has_a_flag_with_the_same_default():
-    config = build_experiment_config({"algo": "fedavg", "data_dir": ""})
-    assert isinstance(config, ExperimentConfig)
+    config = build_run_config({"algo": "fedavg", "data_dir": ""})
+    assert isinstance(config, RunConfig)
     for field in dataclasses.fields(DatasetOptions):
         if field.name != "download":
             assert getattr(config, field.name) == (field.default or type(getattr(config, field.name))()), field.name
@@ -50,7 +50,7 @@ def test_smoke_gets_random_arrays_of_the_shape(tmp_path, values, shape):
 
 
 def test_every_setting_of_archetypes_has_a_flag_with_the_same_default():
-    config = build_experiment_config({"algo": "fedavg"})
+    config = build_run_config({"algo": "fedavg"})
     assert all(getattr(config, field.name) == field.default for field in dataclasses.fields(ArchetypeSettings))
 
 

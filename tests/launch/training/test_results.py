@@ -6,8 +6,9 @@ import json
 import numpy as np
 import pytest
 
-from launch.runs.run_folder import RoundTable, RunFolder
-from launch.settings.run_config import build_experiment_config
+from launch.runs.round_table import RoundTable
+from launch.runs.run_folder import RunFolder
+from launch.settings.run_config import build_run_config
 from launch.training.evaluation import build_evaluator
 from launch.training.results import build_summary, compute_client_statistics, find_best, write_results
 from models.saved_models import load_weights
@@ -32,7 +33,7 @@ def folder(tmp_path):
 
 
 def test_summary_of_the_tables(folder):
-    config = build_experiment_config({"algo": "fedavg", "seed": 4})
+    config = build_run_config({"algo": "fedavg", "seed": 4})
     summary = build_summary(config, RoundTable(folder.metrics, 3), RoundTable(folder.timing, 3))
     assert summary == {
         "algo": "fedavg",
@@ -77,7 +78,7 @@ def test_results_are_written_with_models_and_teachers(folder, make_federation, l
         summarize=lambda state: {"k": np.int64(2)},
         client_columns=lambda state: {"cluster": [1, 0]},
     )
-    config = build_experiment_config({"algo": "fedsikd", "rounds": 3})
+    config = build_run_config({"algo": "fedsikd", "rounds": 3})
     evaluate = build_evaluator(linear_spec)
     tables = RoundTable(folder.metrics, 3), RoundTable(folder.timing, 3)
     summary = write_results(folder, config, data, linear_spec, process, weights, evaluate, *tables)

@@ -6,12 +6,14 @@ import itertools
 import numpy as np
 import pytest
 
-from launch.runs.run_folder import RoundTable, RunFolder, RunFolderError, RunStopped, describe_data
+from launch.runs.columns import EVALUATION_METRICS
+from launch.runs.errors import RunFolderError, RunStopped
+from launch.runs.round_table import RoundTable
+from launch.runs.run_folder import RunFolder, describe_data
 from launch.runtimes.worker_process import WorkerError
 from launch.settings.flags import FlagError
-from launch.settings.run_config import build_experiment_config
+from launch.settings.run_config import build_run_config
 from launch.training.training_run import (
-    EVALUATION_METRICS,
     RoundLoop,
     _stop_in_one_line,
     announce_data,
@@ -78,7 +80,7 @@ def make_loop(tmp_path):
         for folder in folders:
             folder.close()
         folders.append(RunFolder(path, is_new=False))
-        config = build_experiment_config({"algo": "fedavg", "rounds": 6, **values})
+        config = build_run_config({"algo": "fedavg", "rounds": 6, **values})
         checkpoints = MemoryCheckpoints() if checkpoints is None else checkpoints
         return RoundLoop(config, folders[-1], process or build_process(), checkpoints, evaluate, lambda: 7)
 
@@ -221,10 +223,10 @@ def test_a_stop_after_any_round_keeps_state_and_number_together(make_loop):
 
 
 def test_an_unknown_machine_is_named_at_once():
-    config = build_experiment_config({"algo": "fedavg", "workers": "no-such-machine.invalid:8000"})
+    config = build_run_config({"algo": "fedavg", "workers": "no-such-machine.invalid:8000"})
     with pytest.raises(FlagError, match=r"no machine is known as no-such-machine\.invalid"):
         check_worker_names(config)
-    check_worker_names(build_experiment_config({"algo": "fedavg", "workers": "127.0.0.1:8000,[::1]:8001"}))
+    check_worker_names(build_run_config({"algo": "fedavg", "workers": "127.0.0.1:8000,[::1]:8001"}))
 
 
 @pytest.mark.parametrize(
@@ -253,7 +255,7 @@ def test_metrics_row_puts_the_common_columns_first():
 def test_the_name_of_a_subset_is_said_and_written(tmp_path, make_federation, capsys):
     data = dataclasses.replace(make_federation([4]), dataset="cifar10 subset (4 + 1 images)")
     folder = RunFolder(tmp_path, is_new=True)
-    announce_data(build_experiment_config({"algo": "fedavg", "dataset": "cifar10"}), folder, data)
+    announce_data(build_run_config({"algo": "fedavg", "dataset": "cifar10"}), folder, data)
     folder.close()
     assert "data     cifar10 subset (4 + 1 images): 4 train and" in capsys.readouterr().out
     assert describe_data(data)["dataset"] == "cifar10 subset (4 + 1 images)"

@@ -9,8 +9,8 @@ from launch.report import collect_runs
 from launch.reports.amfl_p.claims import ACCURACY, LAST_ROUND, ROUNDS, STEPS, make_cell
 from launch.reports.amfl_p.figure import draw_amfl_p_figure
 from launch.reports.amfl_p.report import build_amfl_p_report, compute_results, read_printed_table
-from launch.runs.run_folder import write_json, write_table
 from launch.runs.run_records import EXPERIMENTS, resolve_flagfile
+from launch.runs.tables import write_json, write_table
 from launch.settings.run_config import flag_values
 
 CEILINGS = {"low": [0.9], "medium": [0.8, 0.84], "high": [0.7]}

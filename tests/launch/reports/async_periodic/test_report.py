@@ -18,8 +18,8 @@ from launch.reports.async_periodic.report import (
     find_place,
     list_places,
 )
-from launch.runs.run_folder import write_json, write_table
 from launch.runs.run_records import EXPERIMENTS, resolve_flagfile
+from launch.runs.tables import write_json, write_table
 from launch.settings.run_config import flag_values
 
 POLICIES = ("random", "significance", "frequency")

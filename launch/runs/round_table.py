@@ -1,0 +1,60 @@
+"""A CSV table with a row a round, which grows with the run and goes on where a resumed run does."""
+
+import csv
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+from launch.runs.errors import RunFolderError
+from launch.runs.tables import format_cell, write_table
+
+
+def _read_table(path: pathlib.Path) -> tuple[list[str], list[list[str]]]:
+    """The columns of a CSV file and the rows that have a cell for each; nothing if it cannot be read."""
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            columns, *rows = list(csv.reader(file))
+    except (OSError, ValueError, csv.Error):
+        return [], []
+    return columns, [row for row in rows if row and len(row) == len(columns)]
+
+
+class RoundTable:
+    """A CSV file with one row a round, whose columns are those of its first row.
+
+    Args:
+      path: the file.
+      last_round: keep the rows of the file up to this round, drop the others; 0 starts anew.
+
+    Raises:
+      RunFolderError: the file lacks a row of these rounds.
+    """
+
+    def __init__(self, path: pathlib.Path, last_round: int = 0):
+        self.path = path
+        self.columns: list[str] = []
+        self.rows: list[list[str]] = []
+        if last_round:
+            self.columns, rows = _read_table(path)
+            self.rows = rows[:last_round]
+            if [row[0] for row in self.rows] != [str(number) for number in range(1, last_round + 1)]:
+                raise RunFolderError(f"{path}: damaged, expected the rounds 1 to {last_round}; start the run anew")
+            if len(self.rows) < len(rows):
+                write_table(path, self.columns, self.rows)
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Adds a round's row, which begins with `round`, and writes the file.
+
+        Raises:
+          ValueError: the row's columns are not those of the first row.
+        """
+        self.columns = self.columns or list(row)
+        if list(row) != self.columns:
+            raise ValueError(f"{self.path.name}: a round gave the columns {list(row)}, expected {self.columns}")
+        self.rows.append([format_cell(value) for value in row.values()])
+        write_table(self.path, self.columns, self.rows)
+
+    def column(self, name: str) -> list[float | None]:
+        """The numbers of one column, None where its cell is empty."""
+        index = self.columns.index(name)
+        return [float(row[index]) if row[index] else None for row in self.rows]

@@ -1,0 +1,70 @@
+"""Files written whole: text, JSON and CSV tables, and how a number becomes a cell.
+
+A file is written beside its place first and then renamed, so it is whole at any moment. Imports no TensorFlow.
+"""
+
+import contextlib
+import csv
+import json
+import math
+import os
+import pathlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+
+@contextlib.contextmanager
+def replace_whole(path: pathlib.Path) -> Iterator[pathlib.Path]:
+    """Yields a path beside `path`, with the same suffix, to write to; it becomes `path` at the end of the block.
+
+    If the block fails, it is removed and `path` stays as it was.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{os.getpid()}.{path.name}")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: pathlib.Path, text: str) -> None:
+    """Writes a text file atomically."""
+    with replace_whole(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: pathlib.Path, content: Any) -> None:
+    """Writes JSON atomically; NumPy scalars become numbers, and numbers that JSON lacks become null."""
+    text = json.dumps(_to_json(content), indent=2)
+    flat = re.sub(r"\[[^\[\]{}\"]*\]", lambda match: " ".join(match[0].split()), text)  # numbers of a list on one line
+    write_text(path, flat + "\n")
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _to_json(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [_to_json(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def format_cell(value: Any) -> str:
+    """A table cell: whole numbers in full, others with six digits, None as an empty cell."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    number = float(value)
+    return f"{number:.0f}" if number.is_integer() and abs(number) < 2**53 else f"{number:.6g}"
+
+
+def write_table(path: pathlib.Path, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Writes a CSV file of formatted cells atomically."""
+    with replace_whole(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(rows)
