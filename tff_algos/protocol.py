@@ -1,6 +1,6 @@
-"""The protocol that every federated algorithm meets, and the driver relies on."""
+"""The protocol between the algorithms and the driver: a process, its rounds, and what the driver may ask of it."""
 
-import dataclasses
+import abc
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -15,59 +15,78 @@ COMMON_METRICS = ("virtual_time_s", "num_clients", "num_rejected", "bytes_down",
 
 
 class RoundOutput(NamedTuple):
-    """What a round gives: the next state, and scalar metrics under the same names every round.
+    """The result of a round: the next state, and scalar metrics under the same names every round.
 
-    The metrics hold at least `COMMON_METRICS`: `virtual_time_s` since the start, the clients that took part, the
-    updates that were left out because they were not finite (a client that trains two models sends two), the bytes of
-    this round, the mean loss over trained examples.
+    The metrics hold at least `COMMON_METRICS`: `virtual_time_s` since the start, the number of clients that took part,
+    the number of updates that were left out because they were not finite (a client that trains two models sends two),
+    the bytes of this round, and the mean loss over trained examples.
     """
 
     state: State
     metrics: dict[str, float]
 
 
-@dataclasses.dataclass(frozen=True)
-class FederatedProcess:
-    """A federated algorithm, ready to run; every function is pure, so a round can be repeated from its state.
+class FederatedProcess(abc.ABC):
+    """A federated algorithm, ready to run.
+
+    An algorithm extends this class and implements the abstract methods; it overrides the others where their defaults do
+    not fit. Every method is a pure function of its arguments and of the settings that the process was built with, so
+    any round can be repeated from its state.
 
     Attributes:
-      initialize: () -> state before the first round.
-      next: (state) -> RoundOutput.
-      get_models: (state) -> the shared models by name, for example {"global": weights}.
-      client_model: (state) -> for each client the name of the shared model it uses.
-      personalize: (state, clients) -> iterator of (client, weights that the client ends up with).
-      is_personal: whether these weights are of the client alone, and not those of its shared model.
-      get_teachers: (state) -> teacher models by name, built by `model_spec.teacher`; empty without teachers.
-      summarize: (state) -> the algorithm's own object in summary.json, made of plain numbers, strings and lists.
-      client_columns: (state) -> the algorithm's own columns of clients.csv, one value a client. The columns
-        `cluster`, `plane_x` and `plane_y` (a cluster number, and two coordinates) are also drawn.
-      get_events: (state) -> the events of the last round, rows of `events.csv` in order of time, each (virtual seconds,
-        client, what, version or slot of the model); empty where rounds are all there is to know.
-      map_models: (state, function) -> the state with the function applied to its trained models (not the teachers), one
-        or several stacked along a first axis; None if the process cannot change its model on the way.
+      is_personal: whether `personalize` gives each client weights of its own, not those of its shared model.
+      map_models: a method (state, function) -> the state with `function` applied to the models in training (not the
+        teachers). The function takes and returns `Weights`, of one model or of several stacked along a first axis. None
+        if the process cannot change its models between two rounds; quantization can then not start later.
     """
 
-    initialize: Callable[[], State]
-    next: Callable[[State], RoundOutput]
-    get_models: Callable[[State], dict[str, Weights]]
-    client_model: Callable[[State], list[str]]
-    personalize: Callable[[State, Sequence[ClientShard]], Iterator[tuple[ClientShard, Weights]]]
     is_personal: bool = False
-    get_teachers: Callable[[State], dict[str, Weights]] = lambda state: {}
-    summarize: Callable[[State], dict[str, Any]] = lambda state: {}
-    client_columns: Callable[[State], dict[str, list]] = lambda state: {}
-    get_events: Callable[[State], Sequence[tuple[float, int, str, int]]] = lambda state: ()
     map_models: Callable[[State, Callable[[Weights], Weights]], State] | None = None
 
+    @abc.abstractmethod
+    def initialize(self) -> State:
+        """The state before the first round."""
 
-def use_shared_model(
-    get_models: Callable[[State], dict[str, Weights]], client_model: Callable[[State], list[str]]
-) -> Callable[[State, Sequence[ClientShard]], Iterator[tuple[ClientShard, Weights]]]:
-    """The default `personalize`: each client ends up with the shared model it uses."""
+    @abc.abstractmethod
+    def next(self, state: State) -> RoundOutput:
+        """One round."""
 
-    def personalize(state, clients):
-        models, names = get_models(state), client_model(state)
+    @abc.abstractmethod
+    def get_models(self, state: State) -> dict[str, Weights]:
+        """The shared models by name, for example {"global": weights}."""
+
+    @abc.abstractmethod
+    def client_model(self, state: State) -> list[str]:
+        """The name of the shared model that each client uses, by client index."""
+
+    def personalize(self, state: State, clients: Sequence[ClientShard]) -> Iterator[tuple[ClientShard, Weights]]:
+        """Each client with the weights it ends up with, in the order given; by default those of its shared model."""
+        models, names = self.get_models(state), self.client_model(state)
         for client in clients:
             yield client, models[names[client.index]]
 
-    return personalize
+    def get_teachers(self, state: State) -> dict[str, Weights]:
+        """Teacher models by name, of the architecture `model_spec.teacher`; by default none."""
+        del state
+        return {}
+
+    def summarize(self, state: State) -> dict[str, Any]:
+        """The algorithm's own object in summary.json: plain numbers, strings, lists and dicts; by default empty."""
+        del state
+        return {}
+
+    def client_columns(self, state: State) -> dict[str, list]:
+        """The algorithm's own columns of clients.csv, one value a client; by default none.
+
+        The columns `cluster` (a number), `plane_x` and `plane_y` (coordinates) are also drawn.
+        """
+        del state
+        return {}
+
+    def get_events(self, state: State) -> Sequence[tuple[float, int, str, int]]:
+        """The events of the last round, rows of `events.csv` in order of time; by default none.
+
+        An event is (virtual seconds, client, what happened, version or slot of the model).
+        """
+        del state
+        return ()

@@ -1,10 +1,10 @@
-"""Model weights as tuples of arrays: first values, types, stacking.
+"""Model weights as tuples of arrays: first values, TFF types, stacking, and the one way to add an update.
 
 The order is that of `keras_model.weights`. Only floating-point weights are trained, sent and averaged; integer weights
 (step counters of quantization-aware training) keep the server's value.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -13,6 +13,8 @@ import tensorflow_federated as tff
 from models.model_spec import ModelSpec
 from tff_algos.protocol import Weights
 from tff_algos.seeds import derive_seed
+
+Tensors = Sequence[tf.Tensor | np.ndarray]
 
 
 def initialize_weights(model_spec: ModelSpec, seed: int, purpose: str = "initial weights") -> Weights:
@@ -26,6 +28,27 @@ def is_float(array: np.ndarray | tf.Tensor | tf.Variable) -> bool:
     return tf.as_dtype(array.dtype).is_floating
 
 
+def add_deltas(weights: Tensors, deltas: Iterable[tf.Tensor | np.ndarray], rate: float | tf.Tensor = 1.0) -> tuple:
+    """weights + rate * deltas, in any graph or in NumPy; integer weights stay as they are.
+
+    Args:
+      weights: one array a weight, in the order of `keras_model.weights`.
+      deltas: one for each floating-point weight, NumPy arrays if the weights are; shapes broadcast.
+      rate: scalar.
+
+    Returns:
+      One array a weight, each of the dtype of its weight.
+    """
+    remaining = iter(deltas)
+    return tuple(_add(array, rate * next(remaining)) if is_float(array) else array for array in weights)
+
+
+def _add(array, delta):
+    total = array + delta
+    # Where an array has no axes, NumPy 1 lets a Python float or a float64 rate turn float32 into float64.
+    return total if tf.is_tensor(total) else total.astype(array.dtype)
+
+
 def stack_models(models: Sequence[Weights]) -> Weights:
     """Models of one architecture, stacked along a new axis 0 of every weight."""
     return tuple(np.stack(arrays) for arrays in zip(*models, strict=True))
@@ -34,6 +57,11 @@ def stack_models(models: Sequence[Weights]) -> Weights:
 def take_model(stacked: Weights, index: int) -> Weights:
     """One of the stacked models."""
     return tuple(np.asarray(array[index]) for array in stacked)
+
+
+def build_model_type(weights: Weights) -> tff.StructWithPythonType:
+    """The TFF type of one model of the shapes and dtypes of `weights`."""
+    return tff.StructWithPythonType([tff.TensorType(array.dtype.type, array.shape) for array in weights], tuple)
 
 
 def build_stacked_type(weights: Weights, num_models: int) -> tff.StructWithPythonType:

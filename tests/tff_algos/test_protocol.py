@@ -10,7 +10,7 @@ import tensorflow as tf
 from launch.runs.checkpoints import Checkpoints
 from launch.settings.algorithms import ALGORITHMS
 from models.quantization import build_quantized_spec
-from tff_algos.protocol import COMMON_METRICS
+from tff_algos.protocol import COMMON_METRICS, FederatedProcess
 from tff_algos.rounds.quantization_start import start_quantization_later
 from tff_algos.weights import initialize_weights
 
@@ -48,6 +48,22 @@ def run_states(process, num_rounds=NUM_ROUNDS):
 def assert_same_state(first, second):
     for a, b in zip(tf.nest.flatten(first), tf.nest.flatten(second), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_models_can_be_mapped_or_the_process_says_that_they_cannot(process, request):
+    """Doubling every model of the first state doubles what the process then says its models are."""
+    name = request.node.callspec.params["process"].split()[0]
+    assert isinstance(process, FederatedProcess) and (process.map_models is not None) == (name in SWITCHING)
+    if process.map_models is None:
+        return
+    state = process.initialize()
+    mapped = process.map_models(state, lambda weights: tuple(array * array.dtype.type(2) for array in weights))
+    tf.nest.assert_same_structure(state, mapped)
+    before, after = process.get_models(state), process.get_models(mapped)
+    assert list(before) == list(after) and any(np.any(array) for array in next(iter(before.values())))
+    for model, doubled in zip(before.values(), after.values(), strict=True):
+        for array, double in zip(model, doubled, strict=True):
+            np.testing.assert_array_equal(2 * array, double)
 
 
 def test_the_protocol(process):

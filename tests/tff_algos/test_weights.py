@@ -1,11 +1,20 @@
-"""Weights as tuples: first values, types, stacking."""
+"""Weights as tuples: first values, types, stacking, updates."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from models.model_spec import ModelSpec
-from tff_algos.weights import build_stacked_type, initialize_weights, is_float, stack_models, take_model
+from tff_algos.weights import (
+    add_deltas,
+    build_model_type,
+    build_stacked_type,
+    initialize_weights,
+    is_float,
+    stack_models,
+    take_model,
+)
 
 
 def assert_same(first, second):
@@ -49,6 +58,24 @@ def test_only_floating_point_weights_are_floats():
     assert [is_float(variable) for variable in COUNTING_SPEC.build().weights] == [True, True, False]
 
 
+@pytest.mark.parametrize("make", [np.array, tf.constant])
+def test_deltas_are_added_at_a_rate_to_float_weights_alone(make):
+    """The integer between the float weights has no delta, so the second delta belongs to the third weight."""
+    weights = (make([[1.0], [2.0]], "float32"), make([3, 4], "int32"), make(5.0, "float32"))
+    deltas = (make([[10.0], [20.0]], "float32"), make(8.0, "float32"))
+    moved = add_deltas(weights, deltas, 0.5)
+    for got, expected, weight in zip(moved, ([[6.0], [12.0]], [3, 4], 9.0), weights, strict=True):
+        np.testing.assert_array_equal(got, expected)
+        assert got.dtype == weight.dtype
+    np.testing.assert_array_equal(add_deltas(weights, iter(deltas))[0], [[11.0], [22.0]])
+
+
+def test_deltas_keep_float32_at_a_rate_of_float64():
+    """NumPy 1 makes float64 of a float32 scalar times a float64 one."""
+    (moved,) = add_deltas((np.array(1.0, np.float32),), (np.array(2.0, np.float32),), np.float64(0.5))
+    assert moved == 2.0 and moved.dtype == np.float32
+
+
 def test_a_stacked_model_is_taken_out_as_it_was_put_in():
     models = [initialize_weights(COUNTING_SPEC, seed) for seed in (1, 2)]
     models[1] = (*models[1][:2], np.int32(7))
@@ -70,3 +97,9 @@ def test_the_stacked_type_keeps_shapes_and_integers():
     stacked_type = build_stacked_type(initialize_weights(COUNTING_SPEC, 5), 4)
     expected = [(np.float32, (4, 3, 2)), (np.float32, (4, 2)), (np.int32, (4,))]
     assert stacked_type == tff.StructWithPythonType([tff.TensorType(*each) for each in expected], tuple)
+
+
+def test_the_type_of_one_model_keeps_shapes_and_integers():
+    expected = [(np.float32, (3, 2)), (np.float32, (2,)), (np.int32, ())]
+    model_type = build_model_type(initialize_weights(COUNTING_SPEC, 5))
+    assert model_type == tff.StructWithPythonType([tff.TensorType(*each) for each in expected], tuple)

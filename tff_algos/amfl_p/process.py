@@ -1,11 +1,13 @@
 """AMFL-P: "Adaptive Meta-Learning for Personalized Federated Learning in Resource-Constrained IoT Environments".
 
 Vasishtha 2025. A round (section 3.5):
-1. Each device draws a support and a query batch from its train split.
+1. The server draws a cohort (all devices by default). Each device of it draws a support and a query batch from its
+   train split.
 2. It takes K gradient steps on the support batch, and the gradient of the query loss at the adapted weights with
    respect to the weights before them (section 3.2, MAML).
 3. Its weight is Q_i R_i, its resources times Q_i = exp(-loss of the adapted model on its validation split).
 4. The server steps along the weighted mean of the gradients (section 3.4).
+5. With dynamic resources, batteries and loads change.
 At the end, device i fine-tunes the global model on its own data, N_i steps at rate alpha_i, both in proportion to its
 resources (section 3.3). The server never sees data or losses, only sums.
 
@@ -67,7 +69,7 @@ from tff_algos.seeds import derive_generator, derive_seed
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.simulation.byte_ledger import compute_model_bytes
 from tff_algos.simulation.virtual_clock import compute_client_seconds, compute_synchronous_round_s
-from tff_algos.weights import initialize_weights
+from tff_algos.weights import build_model_type, initialize_weights
 
 SERVER_MOMENTUM = 0.9
 
@@ -149,10 +151,8 @@ def build_round(model_spec: ModelSpec, config: AMFLPConfig, template_weights: We
     """({model, optimizer state}@SERVER, {ClientInput}@CLIENTS) -> <model, optimizer state, RoundResult>@SERVER."""
     optimizer = build_server_optimizer(config)
     update_client = build_client_update(model_spec, config)
-    model_type = tff.StructWithPythonType([tff.TensorType(a.dtype.type, a.shape) for a in template_weights], tuple)
-    leaves_type = tff.StructWithPythonType(
-        [tff.TensorType(a.dtype.type, a.shape) for a in tf.nest.flatten(optimizer_state)], tuple
-    )
+    model_type = build_model_type(template_weights)
+    leaves_type = build_model_type(tf.nest.flatten(optimizer_state))  # arrays, too
     server_type = tff.StructWithPythonType([model_type, leaves_type], tuple)
 
     @tff.tensorflow.computation(model_type, CLIENT_INPUT_TYPE)
@@ -180,9 +180,19 @@ def build_round(model_spec: ModelSpec, config: AMFLPConfig, template_weights: We
     return run_round
 
 
-@dataclasses.dataclass(frozen=True)
-class _AMFLP:
-    """The process's functions, over what stays the same from round to round."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class AMFLPProcess(FederatedProcess):
+    """AMFL-P; the fields are what stays the same from round to round.
+
+    Attributes:
+      clients, config, seed: see `build_amfl_p_process`.
+      initial_weights: the global model before the first round.
+      initial_optimizer: the leaves of the server optimizer's first state.
+      run_round: the computation of `build_round`.
+      fine_tune: makes the personal models.
+    """
+
+    is_personal = True
 
     clients: FederatedData
     config: AMFLPConfig
@@ -218,6 +228,7 @@ class _AMFLP:
 
     def next(self, state: ServerState) -> RoundOutput:
         round_num, config = int(state.round_num) + 1, self.config
+        # Step 1
         current = self.compute_resources(state)
         cohort = self.choose_cohort(current, round_num)
         inputs = [
@@ -230,8 +241,10 @@ class _AMFLP:
             )
             for index in cohort
         ]
+        # Steps 2 to 4
         places = compute_padded_size(config.cohort_size or len(self.clients.clients))
         model, optimizer, result = self.run_round((state.model, state.optimizer), pad_cohort(inputs, places))
+        # Step 5
         took_part = np.isin(np.arange(len(current)), cohort)
         generator = derive_generator(self.seed, "devices", round_num)
         devices = advance_devices(state.devices, current, took_part, generator)
@@ -310,9 +323,7 @@ def _to_array(value: tf.Tensor | float) -> np.ndarray:
     return tf.convert_to_tensor(value).numpy()
 
 
-def build_amfl_p_process(
-    model_spec: ModelSpec, clients: FederatedData, config: AMFLPConfig, seed: int
-) -> FederatedProcess:
+def build_amfl_p_process(model_spec: ModelSpec, clients: FederatedData, config: AMFLPConfig, seed: int) -> AMFLPProcess:
     """AMFL-P as a process; needs a TFF context (see `launch.runtimes.runtime`) when it runs.
 
     Args:
@@ -341,7 +352,7 @@ def build_amfl_p_process(
     initial_weights = initialize_weights(model_spec, seed)
     specs = tuple(tf.TensorSpec(array.shape, array.dtype) for array in initial_weights)
     optimizer_state = tf.nest.map_structure(_to_array, build_server_optimizer(config).initialize(specs))
-    functions = _AMFLP(
+    return AMFLPProcess(
         clients=clients,
         config=config,
         seed=seed,
@@ -349,14 +360,4 @@ def build_amfl_p_process(
         initial_optimizer=tuple(tf.nest.flatten(optimizer_state)),
         run_round=build_round(model_spec, config, initial_weights, optimizer_state),
         fine_tune=build_fine_tuning(model_spec, config.fine_tuning, initial_weights, seed),
-    )
-    return FederatedProcess(
-        initialize=functions.initialize,
-        next=functions.next,
-        get_models=functions.get_models,
-        client_model=functions.client_model,
-        personalize=functions.personalize,
-        is_personal=True,
-        summarize=functions.summarize,
-        client_columns=functions.client_columns,
     )

@@ -50,7 +50,7 @@ from tff_algos.async_periodic.age_weighting import (
 from tff_algos.async_periodic.config import AsyncPeriodicConfig
 from tff_algos.client.cohort import compute_padded_size
 from tff_algos.client.local_training import LocalResult
-from tff_algos.protocol import FederatedProcess, RoundOutput, Weights, use_shared_model
+from tff_algos.protocol import FederatedProcess, RoundOutput, Weights
 from tff_algos.rounds.aggregation import RoundTotals
 from tff_algos.rounds.asynchronous_server import build_devices
 from tff_algos.rounds.round_metrics import build_common_metrics
@@ -68,6 +68,7 @@ from tff_algos.simulation.event_clock import (
     READY,
     ClockState,
     Event,
+    LogRow,
     PackedLog,
     create_clock,
     find_next_time,
@@ -82,7 +83,7 @@ from tff_algos.simulation.event_clock import (
 )
 from tff_algos.simulation.scheduling import SchedulingContext, count_scheduled, get_policy, schedule
 from tff_algos.simulation.training_times import SimulatedDevices, compute_longest_training_s, plan_starts
-from tff_algos.weights import initialize_weights, stack_models, take_model
+from tff_algos.weights import add_deltas, initialize_weights, is_float, stack_models, take_model
 
 NORM_BYTES = 4  # what a ready device sends for a policy that looks at updates
 
@@ -128,20 +129,24 @@ def mix_models(models: Weights, version_weights: np.ndarray, mean_update: Weight
       update_weight: sum of the weights of the devices whose updates these are.
     """
     shares, update_share = version_weights / version_weights.sum(), update_weight / version_weights.sum()
-    remaining = iter(mean_update)
-    mixed = []
-    for stacked in models:
-        if stacked.dtype.kind != "f":
-            mixed.append(stacked[-1])
-            continue
-        start = np.tensordot(shares, stacked, axes=1)
-        mixed.append((start + update_share * np.asarray(next(remaining))).astype(stacked.dtype))
-    return tuple(mixed)
+    # The shares are float64, so the start models are mixed, and the updates added, in float64.
+    starts = [np.tensordot(shares, stacked, axes=1) if is_float(stacked) else stacked[-1] for stacked in models]
+    mixed = add_deltas(starts, map(np.asarray, mean_update), update_share)
+    return tuple(array.astype(stacked.dtype) for array, stacked in zip(mixed, models, strict=True))
 
 
-@dataclasses.dataclass(frozen=True)
-class _AsyncPeriodic:
-    """The process's functions, over what stays the same from aggregation to aggregation."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class AsyncPeriodicProcess(FederatedProcess):
+    """Asynchronous FL; the fields are what stays the same from aggregation to aggregation.
+
+    Attributes:
+      clients, config, seed: see `build_async_periodic_process`.
+      initial_weights: theta(1).
+      devices: the simulated devices, see `build_devices`.
+      num_places: of a call of `run_round`.
+      run_round: the computation of `build_versioned_round`, for a policy that looks at no updates; else None.
+      compute_updates: the computation of `build_versioned_updates`, for one that does; else None.
+    """
 
     clients: FederatedData
     config: AsyncPeriodicConfig
@@ -149,7 +154,7 @@ class _AsyncPeriodic:
     initial_weights: Weights
     devices: SimulatedDevices
     num_places: int
-    run_round: Callable | None  # for a policy that looks at no updates, else:
+    run_round: Callable | None
     compute_updates: Callable | None
 
     @property
@@ -157,7 +162,7 @@ class _AsyncPeriodic:
         return len(self.clients.clients)
 
     def initialize(self) -> ServerState:
-        """All devices have the first model, and start at time 0."""
+        """All devices get the first model and start at time 0."""
         num_starts = np.zeros(self.num_clients, np.int64)
         state = ServerState(
             round_num=np.int32(0),
@@ -254,13 +259,16 @@ class _AsyncPeriodic:
 
     def next(self, state: ServerState) -> RoundOutput:
         index = int(state.round_num) + 1
+        # Step 1
         clock, events = self.wait(state.clock, index)
         ready = np.array(sorted(event.client for event in events if event.kind == READY), np.int64)
+        # Steps 2 and 3
         done = self.aggregate(state, ready)
         metrics = self.build_metrics(state, clock, done)
+        # Step 4
         receivers = find_waiting(clock)
         start_indices = record_reception(state.start_indices, receivers, index + 1)
-        kept = index + 2 - int(start_indices.min())
+        kept = index + 2 - int(start_indices.min())  # versions from the oldest that a device still trains
         models = tuple(
             np.concatenate([stacked, array[np.newaxis]])[-kept:]
             for stacked, array in zip(state.models, done.model, strict=True)
@@ -305,10 +313,13 @@ class _AsyncPeriodic:
     def client_columns(self, state: ServerState) -> dict[str, list]:
         return {"scheduled": state.counts.tolist(), "starts": state.num_starts.tolist()}
 
+    def get_events(self, state: ServerState) -> list[LogRow]:
+        return unpack_log(state.log)
+
 
 def build_async_periodic_process(
     model_spec: ModelSpec, clients: FederatedData, config: AsyncPeriodicConfig, seed: int
-) -> FederatedProcess:
+) -> AsyncPeriodicProcess:
     """Asynchronous FL as a process; needs a TFF context (see `launch.runtimes.runtime`) when it runs.
 
     Args:
@@ -321,7 +332,7 @@ def build_async_periodic_process(
     num_places = compute_padded_size(min(config.max_scheduled, len(clients.clients)))
     computation = (model_spec, config.training, initial_weights)
     needs_updates = get_policy(config.scheduling).needs_updates
-    functions = _AsyncPeriodic(
+    return AsyncPeriodicProcess(
         clients=clients,
         config=config,
         seed=seed,
@@ -330,13 +341,4 @@ def build_async_periodic_process(
         num_places=num_places,
         run_round=None if needs_updates else build_versioned_round(*computation, num_places),
         compute_updates=build_versioned_updates(*computation) if needs_updates else None,
-    )
-    return FederatedProcess(
-        initialize=functions.initialize,
-        next=functions.next,
-        get_models=functions.get_models,
-        client_model=functions.client_model,
-        personalize=use_shared_model(functions.get_models, functions.client_model),
-        client_columns=functions.client_columns,
-        get_events=lambda state: unpack_log(state.log),
     )

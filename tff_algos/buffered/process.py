@@ -23,11 +23,11 @@ from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
 from tff_algos.buffered.config import BufferedConfig
 from tff_algos.client.cohort import compute_padded_size
-from tff_algos.protocol import FederatedProcess, RoundOutput, Weights
+from tff_algos.protocol import RoundOutput, Weights
 from tff_algos.rounds.asynchronous_server import (
+    AsynchronousProcess,
     ServerState,
     advance_server,
-    build_asynchronous_process,
     build_devices,
     build_server_metrics,
 )
@@ -35,24 +35,20 @@ from tff_algos.rounds.versioned_round import VersionedResult, build_versioned_in
 from tff_algos.simulation.arrivals import collect_arrivals
 from tff_algos.simulation.model_versions import add_versions
 from tff_algos.simulation.staleness import StalenessParameters, compute_mixing_weight
-from tff_algos.simulation.training_times import SimulatedDevices
-from tff_algos.weights import initialize_weights
+from tff_algos.weights import add_deltas, initialize_weights
 
 
-@dataclasses.dataclass(frozen=True)
-class _Buffered:
-    """The process's functions, over what stays the same from round to round."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class BufferedProcess(AsynchronousProcess):
+    """FedBuff; `run_round` is the computation of `build_versioned_round`."""
 
-    clients: FederatedData
     config: BufferedConfig
-    seed: int
-    initial_weights: Weights
-    devices: SimulatedDevices
     run_round: Callable
 
     def next(self, state: ServerState) -> RoundOutput:
         config, versions = self.config, state.versions
         size = config.buffer_size
+        # Step 1
         collected = collect_arrivals(self.devices, state.starts, versions.newest, size, size)
         arrivals = collected.arrivals
         staleness = np.array([arrival.staleness for arrival in arrivals])
@@ -69,6 +65,7 @@ class _Buffered:
             compute_padded_size(size),
         )
         result: VersionedResult = self.run_round(inputs)
+        # Step 2
         model = self.step(versions.get(versions.newest), result, weights)
         new_versions = add_versions(versions, [model], collected.starts.versions)
         metrics = build_server_metrics(result.totals, collected, self.initial_weights)
@@ -77,17 +74,14 @@ class _Buffered:
     def step(self, model: Weights, result: VersionedResult, weights: np.ndarray) -> Weights:
         """Step 2: eta_g / K * sum_i s_i delta_i, over the K updates that are finite."""
         is_finite = np.asarray(result.is_finite)[: len(weights)] > 0
+        # The round gives sum_i s_i delta_i / sum_i s_i. Times the mean of the s_i, that is the sum divided by K.
         rate = self.config.server_learning_rate * (weights[is_finite].mean() if is_finite.any() else 0.0)
-        updates = iter(result.mean_update)
-        return tuple(
-            (array + rate * np.asarray(next(updates))).astype(array.dtype) if array.dtype.kind == "f" else array
-            for array in model
-        )
+        return add_deltas(model, map(np.asarray, result.mean_update), rate)
 
 
 def build_buffered_process(
     model_spec: ModelSpec, clients: FederatedData, config: BufferedConfig, seed: int
-) -> FederatedProcess:
+) -> BufferedProcess:
     """FedBuff as a process; needs a TFF context (see `launch.runtimes.runtime`) when it runs.
 
     Args:
@@ -97,14 +91,12 @@ def build_buffered_process(
       seed: of the first weights, the times and the local training.
     """
     initial_weights = initialize_weights(model_spec, seed)
-    devices = build_devices(clients, config.times, config.training, initial_weights, seed)
     places = compute_padded_size(config.buffer_size)
-    functions = _Buffered(
+    return BufferedProcess(
         clients=clients,
         config=config,
         seed=seed,
         initial_weights=initial_weights,
-        devices=devices,
+        devices=build_devices(clients, config.times, config.training, initial_weights, seed),
         run_round=build_versioned_round(model_spec, config.training, initial_weights, places),
     )
-    return build_asynchronous_process(devices, initial_weights, functions.next)

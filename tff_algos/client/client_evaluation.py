@@ -13,7 +13,7 @@ import tensorflow_federated as tff
 from datasets.federated_data import ClientShard
 from models.model_spec import ModelSpec
 from tff_algos.client.client_data import read_split
-from tff_algos.client.cohort import compute_padded_size
+from tff_algos.client.cohort import pad_cohort
 from tff_algos.protocol import Weights
 from tff_algos.weights import build_stacked_type
 
@@ -56,8 +56,7 @@ def build_client_evaluation(
 
     def evaluate(models: Weights, clients: Sequence[ClientShard], is_asked: np.ndarray) -> np.ndarray:
         inputs = [EvaluationInput(client.path, asked) for client, asked in zip(clients, is_asked, strict=True)]
-        padding = EvaluationInput("", np.zeros(num_models, bool))
-        padded = inputs + [padding] * (compute_padded_size(len(inputs)) - len(inputs))
+        padded = pad_cohort(inputs, padding=EvaluationInput("", np.zeros(num_models, bool)))
         return np.array(run(models, padded)[: len(inputs)], np.int64)
 
     return evaluate

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow_federated as tff
@@ -41,7 +41,8 @@ CLIENT_INPUT_TYPE = tff.StructWithPythonType(
     ClientInput,
 )
 
-_PADDING = ClientInput("", np.zeros(2, np.int32), np.int32(0), np.float32(0.0), np.float32(0.0))
+# In an empty place: no examples, hence no update and no weight.
+NOBODY = ClientInput("", np.zeros(2, np.int32), np.int32(0), np.float32(0.0), np.float32(0.0))
 
 
 def sample_cohort(num_clients: int, cohort_size: int, participation: str, seed: int, round_num: int) -> np.ndarray:
@@ -88,9 +89,15 @@ def compute_usual_places(num_clients: int, mean_size: int) -> int:
     return compute_padded_size(min(math.ceil(mean_size + 4 * deviation), num_clients))
 
 
-def pad_cohort(inputs: Sequence[ClientInput], min_places: int = 1) -> list[ClientInput]:
-    """The cohort with empty places up to its padded size, or to `min_places` (at least 1) if that is more."""
-    return [*inputs, *[_PADDING] * (max(compute_padded_size(len(inputs)), min_places) - len(inputs))]
+def pad_cohort(inputs: Sequence[Any], min_places: int = 1, padding: Any = NOBODY) -> list:
+    """The cohort with empty places up to its padded size, or up to `min_places` if that is more.
+
+    Args:
+      inputs: what each client is told, possibly of none.
+      min_places: places at least, at least 1.
+      padding: what an empty place is told; of the type of the inputs.
+    """
+    return [*inputs, *[padding] * (max(compute_padded_size(len(inputs)), min_places) - len(inputs))]
 
 
 def build_client_inputs(

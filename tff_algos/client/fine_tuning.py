@@ -7,19 +7,18 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import tensorflow as tf
 import tensorflow_federated as tff
 
 from datasets.federated_data import ClientShard
 from models.model_spec import ModelSpec
 from tff_algos.client.client_data import read_split
-from tff_algos.client.cohort import compute_padded_size
+from tff_algos.client.cohort import pad_cohort
 from tff_algos.client.local_training import train_locally
 from tff_algos.protocol import Weights
 from tff_algos.seeds import derive_seed
 from tff_algos.settings.fine_tuning import FineTuningConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.weights import build_stacked_type, is_float, stack_models
+from tff_algos.weights import add_deltas, build_stacked_type, stack_models
 
 # Clients of one call: its result holds a model for each, and its size makes an executor in the worker.
 _CLIENTS_PER_CALL = 64
@@ -71,8 +70,7 @@ def build_fine_tuning(
         result = train_locally(
             model_spec, training, start, x, y, client.seed, client.learning_rate, num_steps=client.num_steps
         )
-        deltas = iter(result.weights_delta)
-        return tuple(array + next(deltas) if is_float(array) else tf.identity(array) for array in start)
+        return add_deltas(start, result.weights_delta)
 
     @tff.federated_computation(
         tff.FederatedType(model_type, tff.SERVER), tff.FederatedType(FINE_TUNING_INPUT_TYPE, tff.CLIENTS)
@@ -91,8 +89,8 @@ def build_fine_tuning(
                 for client, steps, rate in zip(clients[part], num_steps[part], learning_rates[part], strict=True)
             ]
             padding = FineTuningInput("", np.zeros(2, np.int32), np.int32(0), np.float32(0))
-            padded = inputs + [padding] * (compute_padded_size(len(inputs)) - len(inputs))
-            for client, tuned in zip(clients[part], tune(model, padded), strict=False):  # padded places come last
+            tuned_models = tune(model, pad_cohort(inputs, padding=padding))
+            for client, tuned in zip(clients[part], tuned_models, strict=False):  # padded places come last
                 yield client, tuple(map(np.asarray, tuned))
 
     return fine_tune

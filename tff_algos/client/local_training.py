@@ -1,8 +1,9 @@
 """The one local training loop: what a client computes between receiving a model and sending its update.
 
-The loop works on dense arrays: it shuffles indices with a stateless op, gathers a batch, preprocesses it in the graph
-and takes a step, which measured several times faster than a `tf.data` pipeline an example at a time. Its result is a
-pure function of (weights, examples, seed, learning rate), bit for bit on one machine with one thread an operation.
+The loop works on dense arrays. It shuffles indices with a stateless op, gathers a batch, preprocesses it in the graph
+and takes a step; this measured several times faster than a `tf.data` pipeline that handles one example at a time. Its
+result is a pure function of (weights, anchor, examples, seed, learning rate), bit for bit on one machine with one
+thread an operation.
 """
 
 from collections.abc import Callable
@@ -21,12 +22,12 @@ LossFn = Callable[[tf.Tensor, tf.Tensor, tf.Tensor | None], tf.Tensor]
 
 
 class LocalResult(NamedTuple):
-    """What local training gives.
+    """The result of local training.
 
     Attributes:
       weights_delta: trained - initial, one tensor for each floating-point weight; zeros if not finite.
       squared_norm: of the whole update, float32; 0 if not finite.
-      loss_sum: loss summed over all trained examples, float32; 0 if not finite.
+      loss_sum: loss summed over all trained examples, the proximal term included, float32; 0 if not finite.
       num_trained: examples that were trained on, each epoch counted, float32.
       is_finite: whether the squared norm and the loss are finite, and with them every weight, bool.
     """
@@ -70,36 +71,35 @@ def train_locally(
     loss_fn: LossFn = cross_entropy_loss,
     targets: tf.Tensor | None = None,
     num_steps: tf.Tensor | None = None,
+    anchor: tuple[tf.Tensor, ...] | None = None,
 ) -> LocalResult:
     """Trains the model from `weights` on a client's examples; call it while a graph is traced.
 
-    An epoch visits the examples in an order of its own; its last batch may be partial. A client without examples
-    returns zeros.
+    Each epoch visits the examples in a new order, and its last batch may be partial. A client without examples returns
+    zeros. The loss of a batch is `loss_fn` plus the proximal term, mu / 2 * |trained weights - anchor|^2.
 
     Args:
       model_spec: the model.
-      config: epochs or steps, batch size, optimizer, proximal weight.
+      config: epochs or steps, batch size, optimizer, proximal weight mu.
       weights: start weights in the order of `model.weights`.
       x: examples as stored, shape (examples, *input_shape).
       y: labels, int32, shape (examples,).
       seed: int32, shape (2,); orders, dropout masks and augmentation are derived from it.
       learning_rate: float32 scalar.
       loss_fn: the loss of a batch; gets the batch's rows of `targets` as its third argument.
-      targets: anything more that the loss needs an example, shape (examples, ...), for example a teacher's logits.
+      targets: what the loss needs beside the labels, a row an example, shape (examples, ...), e.g. a teacher's logits.
       num_steps: int32 scalar, the steps to take in place of the config's epochs or steps.
+      anchor: the weights that the proximal term pulls to, in the order of `model.weights`; None: the start weights.
     """
     model = model_spec.build()
     trained = model.trainable_variables
-    start_of = {variable.ref(): weight for variable, weight in zip(model.weights, weights, strict=True)}
+    start_of = _key_by_variable(model, weights)
+    anchor_of = _key_by_variable(model, weights if anchor is None else anchor)
     optimizer = build_optimizer(config, learning_rate)
     batch_size = config.batch_size
 
-    def compute_loss(labels, logits, batch_targets):
-        loss = loss_fn(labels, logits, batch_targets)
-        if config.proximal_weight:
-            loss += config.proximal_weight * tf.add_n([tf.nn.l2_loss(v - start_of[v.ref()]) for v in trained])
-        return loss
-
+    # `tf.function` turns the Python loops into loops of the graph, and keeps reads and assignments of the Keras
+    # variables in the order in which they stand here.
     @tf.function
     def train(x, y, targets, num_steps):
         for variable in model.weights:
@@ -108,10 +108,13 @@ def train_locally(
         steps_per_epoch = (num_examples + batch_size - 1) // batch_size
         num_steps = _count_steps(config, num_examples, steps_per_epoch, num_steps)
         num_epochs = -(-num_steps // tf.maximum(steps_per_epoch, 1))
+        # TFF's optimizers are pure functions of their state, which the loop carries; Keras's would create variables.
         state = optimizer.initialize([tf.TensorSpec(v.shape, v.dtype) for v in trained])
         loss_sum, num_trained = tf.constant(0.0), tf.constant(0.0)
         for epoch in tf.range(num_epochs):
             epoch_seed = tf.random.experimental.stateless_fold_in(seed, epoch)
+            # Only indices are shuffled. A batch is gathered when its turn comes, so that no second copy of the examples
+            # is made, and only a batch at a time is turned into floats.
             order = tf.random.experimental.stateless_shuffle(tf.range(num_examples), epoch_seed)
             for step in tf.range(tf.minimum(steps_per_epoch, num_steps - epoch * steps_per_epoch)):
                 batch = order[step * batch_size : (step + 1) * batch_size]
@@ -120,17 +123,33 @@ def train_locally(
                 with tf.GradientTape() as tape:
                     with dropout_seed(step_seed):
                         logits = model(model_spec.preprocess_to_train(tf.gather(x, batch), step_seed), training=True)
-                    loss = compute_loss(tf.gather(y, batch), logits, batch_targets)
+                    loss = loss_fn(tf.gather(y, batch), logits, batch_targets)
+                    loss = _add_proximal_term(loss, config.proximal_weight, trained, anchor_of)
                 gradients = tape.gradient(loss, trained)
+                # Read explicitly: the optimizer takes tensors, and the values must be those before this step.
                 state, values = optimizer.next(state, [v.read_value() for v in trained], gradients)
                 for variable, value in zip(trained, values, strict=True):
                     variable.assign(value)
+                # The loss is a mean over the batch, and the last batch may be smaller.
                 size = tf.cast(tf.shape(batch)[0], tf.float32)
                 loss_sum += loss * size
                 num_trained += size
+        # All float weights, not only the trained ones: BatchNorm's statistics and quantization ranges travel, too.
         return [v - start_of[v.ref()] for v in model.weights if is_float(v)], loss_sum, num_trained
 
     return reject_if_not_finite(*train(x, y, targets, num_steps))
+
+
+def _key_by_variable(model, weights) -> dict:
+    """The weights by variable, since `trainable_variables` has not the order of `model.weights`, nor all of them."""
+    return {variable.ref(): weight for variable, weight in zip(model.weights, weights, strict=True)}
+
+
+def _add_proximal_term(loss, proximal_weight, trained, anchor_of) -> tf.Tensor:
+    """loss + mu / 2 * |trained - anchor|^2; nothing is added at mu = 0, so plain training reads no weights for it."""
+    if not proximal_weight:
+        return loss
+    return loss + proximal_weight * tf.add_n([tf.nn.l2_loss(v - anchor_of[v.ref()]) for v in trained])
 
 
 def _count_steps(config: LocalTrainingConfig, num_examples, steps_per_epoch, num_steps) -> tf.Tensor:
@@ -141,10 +160,11 @@ def _count_steps(config: LocalTrainingConfig, num_examples, steps_per_epoch, num
 
 
 def reject_if_not_finite(deltas, loss_sum, num_trained) -> LocalResult:
-    """The result of these deltas, or zeros in its place if it is not finite or too large for a sum.
+    """The result with these deltas, or zeros in its place if they are not finite or their squared norm overflows.
 
-    A weight of 0 in the sum would not do: 0 x NaN is NaN.
+    The values are replaced, because a weight of 0 in the sum would not do: 0 x NaN is NaN.
     """
+    # One NaN or infinity anywhere makes the sum of squares not finite, so this one test covers all weights.
     squared_norm = tf.add_n([tf.reduce_sum(tf.square(delta)) for delta in deltas])
     is_finite = tf.math.is_finite(squared_norm) & tf.math.is_finite(loss_sum)
     kept = tuple(tf.where(is_finite, delta, tf.zeros_like(delta)) for delta in deltas)
@@ -153,7 +173,7 @@ def reject_if_not_finite(deltas, loss_sum, num_trained) -> LocalResult:
 
 
 def predict_logits(model_spec: ModelSpec, weights: tuple[tf.Tensor, ...], x: tf.Tensor) -> tf.Tensor:
-    """Logits of stored examples, float32, shape (examples, classes), in batches to bound the memory; in any graph."""
+    """Logits of stored examples, float32, shape (examples, classes), in any graph; in batches, to bound the memory."""
     model = model_spec.build()
     batch_size = 500
 
@@ -162,6 +182,7 @@ def predict_logits(model_spec: ModelSpec, weights: tuple[tf.Tensor, ...], x: tf.
         for variable, value in zip(model.weights, weights, strict=True):
             variable.assign(value)
         num_batches = (tf.shape(x)[0] + batch_size - 1) // batch_size
+        # Batches differ in size, so the array's elements have no common static shape.
         shape = (None, model_spec.num_classes)
         batches = tf.TensorArray(tf.float32, num_batches, infer_shape=False, element_shape=shape)
         for index in tf.range(num_batches):
@@ -169,4 +190,5 @@ def predict_logits(model_spec: ModelSpec, weights: tuple[tf.Tensor, ...], x: tf.
             batches = batches.write(index, model(model_spec.preprocess(batch), training=False))
         return tf.ensure_shape(batches.concat(), shape)
 
+    # `concat` refuses an array of no batches.
     return tf.cond(tf.shape(x)[0] > 0, lambda: predict(x), lambda: tf.zeros((0, model_spec.num_classes)))

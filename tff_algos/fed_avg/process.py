@@ -23,7 +23,8 @@ FedProx (Li et al. 2020, Eq. 2).
 Deviations from the paper: the local optimizer can be Adam, and the server can scale the mean update.
 """
 
-from collections.abc import Iterator, Sequence
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -31,10 +32,10 @@ import numpy as np
 from datasets.federated_data import ClientShard, FederatedData
 from models.model_spec import ModelSpec
 from tff_algos.client.cohort import build_client_inputs, compute_usual_places, pad_cohort, sample_cohort
-from tff_algos.client.fine_tuning import build_fine_tuning
+from tff_algos.client.fine_tuning import FineTune, build_fine_tuning
 from tff_algos.client.local_training import count_examples_trained
 from tff_algos.fed_avg.config import FedAvgConfig
-from tff_algos.protocol import FederatedProcess, RoundOutput, Weights, use_shared_model
+from tff_algos.protocol import FederatedProcess, RoundOutput, Weights
 from tff_algos.rounds.grouped_round import build_grouped_round
 from tff_algos.rounds.round_metrics import build_common_metrics
 from tff_algos.simulation.byte_ledger import compute_model_bytes
@@ -56,9 +57,85 @@ class ServerState(NamedTuple):
     models: Weights
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class FedAvgProcess(FederatedProcess):
+    """FedAvg; the fields are what stays the same from round to round.
+
+    Attributes:
+      clients, config, seed: see `build_fed_avg_process`.
+      initial_weights: the global model before the first round.
+      examples_trained: that each client trains on in a round, int64, shape (clients,).
+      num_places: to which every cohort is padded at least.
+      run_round: the computation of `build_grouped_round`, for one group.
+      fine_tune: makes the personal models; None without fine-tuning.
+    """
+
+    clients: FederatedData
+    config: FedAvgConfig
+    seed: int
+    initial_weights: Weights
+    examples_trained: np.ndarray
+    num_places: int
+    run_round: Callable
+    fine_tune: FineTune | None
+
+    @property
+    def is_personal(self) -> bool:
+        return self.fine_tune is not None
+
+    def initialize(self) -> ServerState:
+        return ServerState(np.int32(0), np.float64(0.0), stack_models([self.initial_weights]))
+
+    def next(self, state: ServerState) -> RoundOutput:
+        config, round_num = self.config, int(state.round_num) + 1
+        # Step 1
+        num_clients = len(self.clients.clients)
+        cohort = sample_cohort(num_clients, config.cohort_size, config.participation, self.seed, round_num)
+        inputs = build_client_inputs(
+            self.clients,
+            cohort,
+            np.zeros_like(cohort),  # one group
+            config.client_weighting,
+            config.training,
+            self.seed,
+            "training",
+            round_num,
+        )
+        # Steps 2 and 3
+        models, totals = self.run_round(state.models, pad_cohort(inputs, self.num_places))
+        virtual_time_s = state.virtual_time_s + self.compute_round_s(cohort)
+        sent = len(cohort) * compute_model_bytes(self.initial_weights)
+        metrics = build_common_metrics(totals, virtual_time_s, len(cohort), sent, sent)
+        metrics["total_drift"] = float(totals.total_drift)
+        return RoundOutput(ServerState(np.int32(round_num), np.float64(virtual_time_s), tuple(models)), metrics)
+
+    def compute_round_s(self, cohort: np.ndarray) -> float:
+        """Virtual seconds until the slowest client of the cohort has received, trained and sent the model."""
+        model_bytes, num_examples = compute_model_bytes(self.initial_weights), self.examples_trained[cohort]
+        seconds = compute_client_seconds(self.clients.profiles, cohort, num_examples, model_bytes, model_bytes)
+        return compute_synchronous_round_s(seconds)
+
+    def get_models(self, state: ServerState) -> dict[str, Weights]:
+        return {"global": take_model(state.models, 0)}
+
+    def client_model(self, state: ServerState) -> list[str]:
+        del state
+        return ["global"] * len(self.clients.clients)
+
+    def personalize(self, state: ServerState, clients: Sequence[ClientShard]) -> Iterator[tuple[ClientShard, Weights]]:
+        if self.fine_tune is None:
+            return super().personalize(state, clients)
+        tuning = self.config.fine_tuning
+        steps, rates = np.full(len(clients), tuning.steps), np.full(len(clients), tuning.learning_rate)
+        return self.fine_tune(take_model(state.models, 0), clients, steps, rates)
+
+    def map_models(self, state: ServerState, function: Callable[[Weights], Weights]) -> ServerState:
+        return state._replace(models=function(state.models))
+
+
 def build_fed_avg_process(
     model_spec: ModelSpec, clients: FederatedData, config: FedAvgConfig, seed: int
-) -> FederatedProcess:
+) -> FedAvgProcess:
     """FedAvg as a process; needs a TFF context (see `launch.runtimes.runtime`) when it runs.
 
     Args:
@@ -68,56 +145,17 @@ def build_fed_avg_process(
       seed: of the first weights, the cohorts and the local training.
     """
     initial_weights = initialize_weights(model_spec, seed)
-    run_round = build_grouped_round(model_spec, config.training, initial_weights, 1, config.server_learning_rate)
-    model_bytes = compute_model_bytes(initial_weights)
-    examples_trained = np.array([count_examples_trained(config.training, n) for n in clients.num_train])
-    num_clients, is_fixed = len(clients.clients), config.participation == "fixed"
-    places = 1 if is_fixed else compute_usual_places(num_clients, min(config.cohort_size or num_clients, num_clients))
-
-    def initialize() -> ServerState:
-        return ServerState(np.int32(0), np.float64(0.0), stack_models([initial_weights]))
-
-    def run_next(state: ServerState) -> RoundOutput:
-        round_num = int(state.round_num) + 1
-        cohort = sample_cohort(num_clients, config.cohort_size, config.participation, seed, round_num)
-        inputs = build_client_inputs(
-            clients,
-            cohort,
-            np.zeros_like(cohort),
-            config.client_weighting,
-            config.training,
-            seed,
-            "training",
-            round_num,
-        )
-        models, totals = run_round(state.models, pad_cohort(inputs, places))
-        seconds = compute_client_seconds(clients.profiles, cohort, examples_trained[cohort], model_bytes, model_bytes)
-        virtual_time_s = state.virtual_time_s + compute_synchronous_round_s(seconds)
-        sent = len(cohort) * model_bytes
-        metrics = build_common_metrics(totals, virtual_time_s, len(cohort), sent, sent)
-        metrics["total_drift"] = float(totals.total_drift)
-        return RoundOutput(ServerState(np.int32(round_num), np.float64(virtual_time_s), tuple(models)), metrics)
-
-    def get_models(state: ServerState) -> dict[str, Weights]:
-        return {"global": take_model(state.models, 0)}
-
-    def client_model(state: ServerState) -> list[str]:
-        del state
-        return ["global"] * len(clients.clients)
-
-    tuning = config.fine_tuning
-    fine_tune = build_fine_tuning(model_spec, tuning, initial_weights, seed) if tuning.steps else None
-
-    def personalize(state: ServerState, members: Sequence[ClientShard]) -> Iterator[tuple[ClientShard, Weights]]:
-        steps, rates = np.full(len(members), tuning.steps), np.full(len(members), tuning.learning_rate)
-        return fine_tune(take_model(state.models, 0), members, steps, rates)
-
-    return FederatedProcess(
-        initialize=initialize,
-        next=run_next,
-        get_models=get_models,
-        client_model=client_model,
-        personalize=personalize if fine_tune else use_shared_model(get_models, client_model),
-        is_personal=fine_tune is not None,
-        map_models=lambda state, function: state._replace(models=function(state.models)),
+    num_clients, tuning = len(clients.clients), config.fine_tuning
+    num_places = 1
+    if config.participation == "bernoulli":  # cohorts of every size would each make an executor in the worker
+        num_places = compute_usual_places(num_clients, min(config.cohort_size or num_clients, num_clients))
+    return FedAvgProcess(
+        clients=clients,
+        config=config,
+        seed=seed,
+        initial_weights=initial_weights,
+        examples_trained=np.array([count_examples_trained(config.training, n) for n in clients.num_train]),
+        num_places=num_places,
+        run_round=build_grouped_round(model_spec, config.training, initial_weights, 1, config.server_learning_rate),
+        fine_tune=build_fine_tuning(model_spec, tuning, initial_weights, seed) if tuning.steps else None,
     )

@@ -70,15 +70,15 @@ from tff_algos.fed_cd.scores import (
     normalize,
     record_evaluation,
 )
-from tff_algos.protocol import FederatedProcess, RoundOutput, Weights, use_shared_model
-from tff_algos.rounds.aggregation import RoundTotals, add_to_models
+from tff_algos.protocol import FederatedProcess, RoundOutput, Weights
+from tff_algos.rounds.aggregation import RoundTotals
 from tff_algos.rounds.grouped_round import build_grouped_updates
 from tff_algos.rounds.round_metrics import build_common_metrics
 from tff_algos.seeds import derive_generator, derive_seed
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.simulation.byte_ledger import compute_model_bytes
 from tff_algos.simulation.virtual_clock import compute_client_seconds, compute_synchronous_round_s
-from tff_algos.weights import initialize_weights, take_model
+from tff_algos.weights import add_deltas, initialize_weights, take_model
 
 NEVER = -1
 SCORE_BYTES = 4
@@ -138,9 +138,18 @@ def delete_models(state: ServerState, config: FedCDConfig) -> ServerState:
     return state._replace(models=models, scores=scores, history=history, is_active=is_active)
 
 
-@dataclasses.dataclass(frozen=True)
-class _FedCD:
-    """The process's functions, over what stays the same from round to round."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class FedCDProcess(FederatedProcess):
+    """FedCD; the fields are what stays the same from round to round.
+
+    Attributes:
+      clients, config, seed: see `build_fed_cd_process`.
+      initial_weights: the first model.
+      is_compressed: see `compression.find_compressed`.
+      examples_trained: that each device trains one model on in a round, int64, shape (clients,).
+      compute_updates: the computation of `build_grouped_updates`, with a group for each slot.
+      evaluate: see `build_client_evaluation`; on the validation splits.
+    """
 
     clients: FederatedData
     config: FedCDConfig
@@ -204,9 +213,11 @@ class _FedCD:
             )
             for device, slot, weight in zip(devices, slots, weights, strict=True)
         ]
-        places = -(-len(inputs) // len(cohort)) * len(cohort)  # few sizes, see `cohort.compute_padded_size`
+        # The number of inputs varies with the active models. A multiple of the cohort is one of few sizes, and each
+        # distinct size costs the worker an executor (see `cohort.compute_padded_size`).
+        places = -(-len(inputs) // len(cohort)) * len(cohort)
         means, totals = self.compute_updates(self.send(state.models, round_num - 1), pad_cohort(inputs, places))
-        return add_to_models(state.models, tuple(map(np.asarray, means)), 1.0), totals
+        return add_deltas(state.models, map(np.asarray, means)), totals
 
     def score(self, state: ServerState, received: Weights) -> ServerState:
         """Step 3."""
@@ -232,8 +243,10 @@ class _FedCD:
 
     def next(self, state: ServerState) -> RoundOutput:
         round_num = int(state.round_num) + 1
+        # Steps 1 and 2
         cohort = sample_cohort(self.num_clients, self.config.cohort_size, "fixed", self.seed, round_num)
         models, totals = self.train(state, cohort)
+        # Step 3
         received = self.send(models, round_num)
         num_received = state.is_active.sum(axis=1) + (round_num == 1)
         new_state = state._replace(
@@ -242,7 +255,10 @@ class _FedCD:
             models=models,
             was_active=state.is_active,
         )
-        new_state = delete_models(self.score(new_state, received), self.config)
+        new_state = self.score(new_state, received)
+        # Step 4
+        new_state = delete_models(new_state, self.config)
+        # Step 5
         if round_num in self.config.milestone_rounds:
             new_state = self.clone(new_state, received)
         bytes_up = int(state.is_active[cohort].sum()) * (self.model_bytes + SCORE_BYTES)
@@ -296,6 +312,9 @@ class _FedCD:
             rows += [(time_s, int(client), what, int(slot)) for client, slot in np.argwhere(mask)]
         return rows + [(time_s, client, "prefers", int(slot)) for client, slot in enumerate(find_preferred(state))]
 
+    def map_models(self, state: ServerState, function: Callable[[Weights], Weights]) -> ServerState:
+        return state._replace(models=function(state.models))
+
 
 def describe_models(state: ServerState) -> dict[str, float]:
     """The algorithm's own columns of metrics.csv, of the end of a round."""
@@ -323,9 +342,7 @@ def check_memory(config: FedCDConfig, template_weights: Weights) -> None:
         )
 
 
-def build_fed_cd_process(
-    model_spec: ModelSpec, clients: FederatedData, config: FedCDConfig, seed: int
-) -> FederatedProcess:
+def build_fed_cd_process(model_spec: ModelSpec, clients: FederatedData, config: FedCDConfig, seed: int) -> FedCDProcess:
     """FedCD as a process; needs a TFF context (see `launch.runtimes.runtime`) when it runs.
 
     Args:
@@ -340,7 +357,7 @@ def build_fed_cd_process(
     config.check_clients(len(clients.clients))
     initial_weights = initialize_weights(model_spec, seed)
     check_memory(config, initial_weights)
-    functions = _FedCD(
+    return FedCDProcess(
         clients=clients,
         config=config,
         seed=seed,
@@ -351,15 +368,4 @@ def build_fed_cd_process(
             model_spec, config.training, initial_weights, config.capacity, config.compression
         ),
         evaluate=build_client_evaluation(model_spec, initial_weights, config.capacity, "validation"),
-    )
-    return FederatedProcess(
-        initialize=functions.initialize,
-        next=functions.next,
-        get_models=functions.get_models,
-        client_model=functions.client_model,
-        personalize=use_shared_model(functions.get_models, functions.client_model),
-        summarize=functions.summarize,
-        client_columns=functions.client_columns,
-        get_events=functions.get_events,
-        map_models=lambda state, function: state._replace(models=function(state.models)),
     )

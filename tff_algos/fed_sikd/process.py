@@ -50,7 +50,7 @@ from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.fed_sikd.sharing import StatisticsSharing, build_statistics_sharing
 from tff_algos.fed_sikd.statistics import project_to_plane, standardize
 from tff_algos.fed_sikd.student_round import build_student_round
-from tff_algos.protocol import FederatedProcess, RoundOutput, Weights, use_shared_model
+from tff_algos.protocol import FederatedProcess, RoundOutput, Weights
 from tff_algos.rounds.cluster_labels import count_clusters
 from tff_algos.rounds.grouped_round import build_grouped_round
 from tff_algos.rounds.round_metrics import build_common_metrics
@@ -122,12 +122,17 @@ def compute_round_costs(
     )
 
 
-@dataclasses.dataclass(frozen=True)
-class _FedSiKD:
-    """The process's functions, over what stays the same from round to round.
+@dataclasses.dataclass(frozen=True, eq=False)
+class FedSiKDProcess(FederatedProcess):
+    """FedSiKD; the fields are what stays the same from round to round.
 
-    The two `build_` fields give the computations of a round for a number of clusters. A run without a teacher has no
-    weights in `initial_teacher`.
+    Attributes:
+      model_spec, clients, config, seed: see `build_fed_sikd_process`.
+      initial_student: the global student before the first round.
+      initial_teacher: every cluster's teacher before the first round; empty in a run without teachers.
+      sharing: how the statistics are collected; None if the clients are clustered at random.
+      build_student_round: (number of clusters) -> the computation of steps 2 to 4, cached.
+      build_teacher_round: (number of clusters) -> the computation of step 1, cached.
     """
 
     model_spec: ModelSpec
@@ -187,8 +192,10 @@ class _FedSiKD:
 
     def next(self, state: ServerState) -> RoundOutput:
         num_clusters = count_clusters(state.assignments)
+        # Step 1
         trainers = self.choose_trainers(state.assignments)
         teachers, num_rejected_teachers = self.train_teachers(state, trainers)
+        # Steps 2 to 4
         inputs = self.build_inputs(state, self.everyone, "training", self.config.student)
         student, result = self.build_student_round(num_clusters)((state.student, teachers), inputs)
         costs = self.compute_costs(trainers)
@@ -243,10 +250,13 @@ class _FedSiKD:
             summary["spent_epsilon"] = self.sharing.spent_epsilon
         return summary
 
+    def map_models(self, state: ServerState, function: Callable[[Weights], Weights]) -> ServerState:
+        return state._replace(student=function(state.student))
+
 
 def build_fed_sikd_process(
     model_spec: ModelSpec, clients: FederatedData, config: FedSiKDConfig, seed: int
-) -> FederatedProcess:
+) -> FedSiKDProcess:
     """FedSiKD, or RandomCluster, as a process; needs a TFF context (see `launch.runtimes.runtime`) when it runs.
 
     Args:
@@ -267,7 +277,7 @@ def build_fed_sikd_process(
         raise ConfigError("label_weight", config.label_weight, mend)
     student = initialize_weights(model_spec, seed)
     teacher = initialize_weights(teacher_spec, seed, "teacher weights") if teacher_spec else ()
-    functions = _FedSiKD(
+    return FedSiKDProcess(
         model_spec=model_spec,
         clients=clients,
         config=config,
@@ -281,15 +291,4 @@ def build_fed_sikd_process(
             lambda num_clusters: build_grouped_round(teacher_spec, config.teacher_training, teacher, num_clusters)
         ),
         sharing=build_statistics_sharing(model_spec, clients, config, seed) if config.clustering == "kmeans" else None,
-    )
-    return FederatedProcess(
-        initialize=functions.initialize,
-        next=functions.next,
-        get_models=functions.get_models,
-        client_model=functions.client_model,
-        personalize=use_shared_model(functions.get_models, functions.client_model),
-        get_teachers=functions.get_teachers,
-        summarize=functions.summarize,
-        client_columns=functions.client_columns,
-        map_models=lambda state, function: state._replace(student=function(state.student)),
     )

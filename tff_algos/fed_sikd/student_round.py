@@ -17,12 +17,11 @@ from tff_algos.rounds.aggregation import (
     ClientUpdate,
     GroupTotals,
     RoundTotals,
-    add_to_models,
     compute_group_means,
     sum_by_group,
     summarize_totals,
 )
-from tff_algos.weights import build_stacked_type
+from tff_algos.weights import add_deltas, build_model_type, build_stacked_type
 
 
 class TeacherScore(NamedTuple):
@@ -57,8 +56,9 @@ def build_student_round(
     Functional type: (<student, teachers>@SERVER, {ClientInput}@CLIENTS) -> <student@SERVER, StudentRoundTotals@SERVER>.
     With `label_weight` 1 there is no teacher: `teacher` is empty, and the loss is the cross-entropy.
     """
-    student_type = tff.StructWithPythonType([tff.TensorType(a.dtype.type, a.shape) for a in student], tuple)
-    models_type = tff.StructWithPythonType([student_type, build_stacked_type(teacher, num_clusters)], tuple)
+    models_type = tff.StructWithPythonType(
+        [build_model_type(student), build_stacked_type(teacher, num_clusters)], tuple
+    )
 
     def compute_loss(labels, logits, teacher_logits):
         return distillation_loss(
@@ -99,7 +99,7 @@ def build_student_round(
     def server_update(student, totals, score):
         update = compute_global_update(totals, config.weighting)
         accuracy = score.num_correct / score.num_examples
-        return add_to_models(student, update, 1.0), StudentRoundTotals(summarize_totals(totals), accuracy)
+        return add_deltas(student, update), StudentRoundTotals(summarize_totals(totals), accuracy)
 
     @tff.federated_computation(
         tff.FederatedType(models_type, tff.SERVER), tff.FederatedType(CLIENT_INPUT_TYPE, tff.CLIENTS)

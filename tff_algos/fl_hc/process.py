@@ -37,7 +37,7 @@ from tff_algos.client.cohort import CLIENT_INPUT_TYPE, ClientInput, build_client
 from tff_algos.client.local_training import count_examples_trained, train_locally
 from tff_algos.fl_hc.clustering import cluster_updates
 from tff_algos.fl_hc.config import FLHCConfig
-from tff_algos.protocol import FederatedProcess, RoundOutput, Weights, use_shared_model
+from tff_algos.protocol import FederatedProcess, RoundOutput, Weights
 from tff_algos.rounds.cluster_labels import count_clusters
 from tff_algos.rounds.grouped_round import build_grouped_round
 from tff_algos.rounds.round_metrics import build_common_metrics
@@ -85,9 +85,15 @@ def build_local_updates(model_spec: ModelSpec, config: FLHCConfig, template_weig
     return compute_updates
 
 
-@dataclasses.dataclass(frozen=True)
-class _FLHC:
-    """The process's functions, over what stays the same; `build_round` takes a number of clusters."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class FLHCProcess(FederatedProcess):
+    """FL+HC; the fields are what stays the same from round to round.
+
+    Attributes:
+      model_spec, clients, config, seed: see `build_fl_hc_process`.
+      initial_weights: the global model before the first round.
+      build_round: (number of clusters) -> the computation of `build_grouped_round`, cached.
+    """
 
     model_spec: ModelSpec
     clients: FederatedData
@@ -134,8 +140,10 @@ class _FLHC:
 
     def next(self, state: ServerState) -> RoundOutput:
         exchanges, num_rejected = 1, 0
+        # Step 2, once
         if state.round_num == self.config.clustering_round:
             exchanges, (state, num_rejected) = 2, self.cluster(state)
+        # Step 1 before the clustering, with a single cluster; step 3 after it
         num_clusters = count_clusters(state.assignments)
         inputs = self.build_inputs(state, self.everyone, "training")
         models, totals = self.build_round(num_clusters)(state.models, inputs)
@@ -171,10 +179,11 @@ class _FLHC:
         sizes = np.bincount(state.assignments).tolist()
         return {"num_clusters": len(sizes), "cluster_sizes": sizes}
 
+    def map_models(self, state: ServerState, function: Callable[[Weights], Weights]) -> ServerState:
+        return state._replace(models=function(state.models))
 
-def build_fl_hc_process(
-    model_spec: ModelSpec, clients: FederatedData, config: FLHCConfig, seed: int
-) -> FederatedProcess:
+
+def build_fl_hc_process(model_spec: ModelSpec, clients: FederatedData, config: FLHCConfig, seed: int) -> FLHCProcess:
     """FL+HC as a process; needs a TFF context (see `launch.runtimes.runtime`) when it runs.
 
     Args:
@@ -187,14 +196,4 @@ def build_fl_hc_process(
     build_round = functools.cache(
         lambda num_clusters: build_grouped_round(model_spec, config.training, initial_weights, num_clusters)
     )
-    functions = _FLHC(model_spec, clients, config, seed, initial_weights, build_round)
-    return FederatedProcess(
-        initialize=functions.initialize,
-        next=functions.next,
-        get_models=functions.get_models,
-        client_model=functions.client_model,
-        personalize=use_shared_model(functions.get_models, functions.client_model),
-        summarize=functions.summarize,
-        client_columns=functions.client_columns,
-        map_models=lambda state, function: state._replace(models=function(state.models)),
-    )
+    return FLHCProcess(model_spec, clients, config, seed, initial_weights, build_round)

@@ -1,15 +1,17 @@
 """Local training alone: every client trains a model on its own examples, and nothing is ever sent.
 
-A round is the local training of a round of FedAvg, from the client's own model of the round before. All start alike.
-`test_accuracy` is thus the mean over the clients' models. A client whose training gives something not finite keeps the
-model it had.
+All clients start from the same model. A round:
+1. Each client trains its own model of the round before, as a client of FedAvg trains the global one.
+2. The trained model is the client's model; a client whose training is not finite keeps the one it had.
+
+There is no shared model, so `test_accuracy` is the mean over the clients' models.
 """
 
+import dataclasses
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import tensorflow as tf
 import tensorflow_federated as tff
 
 from datasets.federated_data import FederatedData
@@ -18,14 +20,14 @@ from tff_algos.client.client_data import read_split
 from tff_algos.client.cohort import CLIENT_INPUT_TYPE, build_client_inputs
 from tff_algos.client.local_training import count_examples_trained, train_locally
 from tff_algos.local_only.config import LocalOnlyConfig
-from tff_algos.protocol import FederatedProcess, RoundOutput, Weights, use_shared_model
+from tff_algos.protocol import FederatedProcess, RoundOutput, Weights
 from tff_algos.rounds.aggregation import RoundTotals
 from tff_algos.rounds.round_metrics import build_common_metrics
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.simulation.virtual_clock import compute_client_seconds, compute_synchronous_round_s
-from tff_algos.weights import initialize_weights, is_float, stack_models, take_model
+from tff_algos.weights import add_deltas, build_model_type, initialize_weights, stack_models, take_model
 
-# Clients of one call, whose models travel with it.
+# Clients of one call. Their models travel with it, and one message of the worker carries at most 2 GB.
 _CLIENTS_PER_CALL = 64
 
 
@@ -45,16 +47,14 @@ class ServerState(NamedTuple):
 
 def build_local_round(model_spec: ModelSpec, training: LocalTrainingConfig, template_weights: Weights) -> Callable:
     """{model, ClientInput}@CLIENTS -> {model, loss sum, examples trained, is finite}@CLIENTS."""
-    model_type = tff.StructWithPythonType([tff.TensorType(a.dtype.type, a.shape) for a in template_weights], tuple)
-    input_type = tff.StructWithPythonType([model_type, CLIENT_INPUT_TYPE], tuple)
+    input_type = tff.StructWithPythonType([build_model_type(template_weights), CLIENT_INPUT_TYPE], tuple)
 
     @tff.tensorflow.computation(input_type)
     def client_work(given):
         start, client = tuple(given[0]), given[1]
         x, y = read_split(client.path, "train", model_spec)
         result = train_locally(model_spec, training, start, x, y, client.seed, client.learning_rate)
-        deltas = iter(result.weights_delta)
-        trained = tuple(array + next(deltas) if is_float(array) else tf.identity(array) for array in start)
+        trained = add_deltas(start, result.weights_delta)
         return trained, result.loss_sum, result.num_trained, result.is_finite
 
     @tff.federated_computation(tff.FederatedType(input_type, tff.CLIENTS))
@@ -64,9 +64,71 @@ def build_local_round(model_spec: ModelSpec, training: LocalTrainingConfig, temp
     return run_round
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class LocalOnlyProcess(FederatedProcess):
+    """Local training; the fields are what stays the same from round to round.
+
+    Attributes:
+      clients, config, seed: see `build_local_only_process`.
+      initial_weights: every client's model before the first round.
+      run_round: the computation of `build_local_round`.
+    """
+
+    clients: FederatedData
+    config: LocalOnlyConfig
+    seed: int
+    initial_weights: Weights
+    run_round: Callable
+
+    @property
+    def everyone(self) -> np.ndarray:
+        return np.arange(len(self.clients.clients))
+
+    def initialize(self) -> ServerState:
+        return ServerState(np.int32(0), np.float64(0.0), stack_models([self.initial_weights] * len(self.everyone)))
+
+    def next(self, state: ServerState) -> RoundOutput:
+        # Step 1
+        starts = range(0, len(self.everyone), _CLIENTS_PER_CALL)
+        parts = [self.everyone[first : first + _CLIENTS_PER_CALL] for first in starts]
+        models, loss_sums, num_trained, is_finite = zip(
+            *(result for part in parts for result in self.train(state, part)), strict=True
+        )
+        # Step 2
+        virtual_time_s = np.float64(state.virtual_time_s + self.compute_round_s())
+        new_state = ServerState(np.int32(state.round_num + 1), virtual_time_s, stack_models(models))
+        totals = RoundTotals(sum(loss_sums), sum(num_trained), len(is_finite) - sum(is_finite), 0.0, 0.0)
+        return RoundOutput(new_state, build_common_metrics(totals, virtual_time_s, len(self.everyone), 0, 0))
+
+    def train(self, state: ServerState, part: np.ndarray) -> list:
+        """Step 1 for the clients of one call: what `run_round` gives for each of them."""
+        round_num, groups = int(state.round_num) + 1, np.zeros_like(part)
+        training = self.config.training
+        inputs = build_client_inputs(self.clients, part, groups, "equal", training, self.seed, "training", round_num)
+        models = [take_model(state.models, index) for index in part]
+        models += [self.initial_weights] * (len(inputs) - len(models))  # empty places train nothing, but need a model
+        return self.run_round(list(zip(models, inputs, strict=True)))[: len(part)]
+
+    def compute_round_s(self) -> float:
+        """Virtual seconds until the slowest client has trained; nothing travels."""
+        num_examples = np.array([count_examples_trained(self.config.training, n) for n in self.clients.num_train])
+        seconds = compute_client_seconds(self.clients.profiles, self.everyone, num_examples, 0, 0)
+        return compute_synchronous_round_s(seconds)
+
+    def get_models(self, state: ServerState) -> dict[str, Weights]:
+        return {client.name: take_model(state.models, client.index) for client in self.clients.clients}
+
+    def client_model(self, state: ServerState) -> list[str]:
+        del state
+        return [client.name for client in self.clients.clients]
+
+    def map_models(self, state: ServerState, function: Callable[[Weights], Weights]) -> ServerState:
+        return state._replace(models=function(state.models))
+
+
 def build_local_only_process(
     model_spec: ModelSpec, clients: FederatedData, config: LocalOnlyConfig, seed: int
-) -> FederatedProcess:
+) -> LocalOnlyProcess:
     """Local training as a process; needs a TFF context (see `launch.runtimes.runtime`) when it runs.
 
     Args:
@@ -77,44 +139,4 @@ def build_local_only_process(
     """
     initial_weights = initialize_weights(model_spec, seed)
     run_round = build_local_round(model_spec, config.training, initial_weights)
-    everyone = np.arange(len(clients.clients))
-    examples_trained = np.array([count_examples_trained(config.training, n) for n in clients.num_train])
-    round_s = compute_synchronous_round_s(compute_client_seconds(clients.profiles, everyone, examples_trained, 0, 0))
-    names = [client.name for client in clients.clients]
-
-    def initialize() -> ServerState:
-        return ServerState(np.int32(0), np.float64(0.0), stack_models([initial_weights] * len(everyone)))
-
-    def train_part(state: ServerState, part: np.ndarray) -> list:
-        round_num, groups = int(state.round_num) + 1, np.zeros_like(part)
-        inputs = build_client_inputs(clients, part, groups, "equal", config.training, seed, "training", round_num)
-        models = [take_model(state.models, index) for index in part]
-        models += [initial_weights] * (len(inputs) - len(models))
-        return run_round(list(zip(models, inputs, strict=True)))[: len(part)]
-
-    def run_next(state: ServerState) -> RoundOutput:
-        parts = [everyone[first : first + _CLIENTS_PER_CALL] for first in range(0, len(everyone), _CLIENTS_PER_CALL)]
-        models, loss_sums, num_trained, is_finite = zip(
-            *(result for part in parts for result in train_part(state, part)), strict=True
-        )
-        new_state = ServerState(
-            np.int32(state.round_num + 1), np.float64(state.virtual_time_s + round_s), stack_models(models)
-        )
-        totals = RoundTotals(sum(loss_sums), sum(num_trained), len(is_finite) - sum(is_finite), 0.0, 0.0)
-        return RoundOutput(new_state, build_common_metrics(totals, new_state.virtual_time_s, len(everyone), 0, 0))
-
-    def get_models(state: ServerState) -> dict[str, Weights]:
-        return {name: take_model(state.models, index) for index, name in enumerate(names)}
-
-    def client_model(state: ServerState) -> list[str]:
-        del state
-        return names
-
-    return FederatedProcess(
-        initialize=initialize,
-        next=run_next,
-        get_models=get_models,
-        client_model=client_model,
-        personalize=use_shared_model(get_models, client_model),
-        map_models=lambda state, function: state._replace(models=function(state.models)),
-    )
+    return LocalOnlyProcess(clients, config, seed, initial_weights, run_round)

@@ -17,7 +17,6 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_algos.client.local_training import LocalResult
-from tff_algos.weights import is_float
 
 
 class ClientUpdate(NamedTuple):
@@ -150,12 +149,6 @@ def _scale_rows(values: tf.Tensor, factors: tf.Tensor) -> tf.Tensor:
 def compute_group_means(totals: GroupTotals) -> tuple[tf.Tensor, ...]:
     """Mean update of each group, shape (groups, *shape); zeros for a group in which nobody counted."""
     return tuple(_scale_rows(delta, tf.math.divide_no_nan(1.0, totals.weight)) for delta in totals.deltas)
-
-
-def add_to_models(models: tuple[tf.Tensor, ...], updates: tuple[tf.Tensor, ...], rate: float) -> tuple[tf.Tensor, ...]:
-    """models + rate * updates for floating-point weights; integer weights stay. Shapes broadcast."""
-    remaining = iter(updates)
-    return tuple(model + rate * next(remaining) if is_float(model) else model for model in models)
 
 
 def compute_drift(totals: GroupTotals) -> tuple[tf.Tensor, tf.Tensor]:

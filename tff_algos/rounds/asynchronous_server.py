@@ -1,19 +1,19 @@
-"""What servers share that take updates whenever they arrive: state, its beginning, the process around a round."""
+"""Servers that take updates whenever they arrive: their state, metrics, and the process that they extend."""
 
-from collections.abc import Callable
-from typing import NamedTuple
+import dataclasses
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from datasets.federated_data import FederatedData
 from tff_algos.client.local_training import count_examples_trained
-from tff_algos.protocol import FederatedProcess, RoundOutput, Weights, use_shared_model
+from tff_algos.protocol import FederatedProcess, Weights
 from tff_algos.rounds.aggregation import RoundTotals
 from tff_algos.rounds.round_metrics import build_common_metrics
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.simulation.arrivals import Collected, DeviceStarts, start_at
 from tff_algos.simulation.byte_ledger import compute_model_bytes
-from tff_algos.simulation.event_clock import PackedLog, create_clock, log_clients, pack_log, unpack_log
+from tff_algos.simulation.event_clock import LogRow, PackedLog, create_clock, log_clients, pack_log, unpack_log
 from tff_algos.simulation.model_versions import ModelVersions, create_versions
 from tff_algos.simulation.training_times import SimulatedDevices, TrainingTimesConfig
 
@@ -44,7 +44,7 @@ def build_devices(
 
 
 def initialize_server(devices: SimulatedDevices, initial_weights: Weights) -> ServerState:
-    """All devices have the first model, and start at time 0."""
+    """All devices get the first model and start at time 0."""
     num_clients = len(devices.num_examples)
     nowhere = DeviceStarts(create_clock(num_clients), np.zeros(num_clients, np.int64), np.zeros(num_clients, np.int64))
     starts = start_at(devices, nowhere, np.arange(num_clients), 0)
@@ -52,7 +52,7 @@ def initialize_server(devices: SimulatedDevices, initial_weights: Weights) -> Se
 
 
 def advance_server(state: ServerState, collected: Collected, versions: ModelVersions) -> ServerState:
-    """The state after a round; the log of the first round also has the starts at time 0."""
+    """The state after a round; the log of the first round also holds the starts at time 0."""
     everyone = np.arange(len(state.starts.versions) if state.round_num == 0 else 0)
     log = pack_log([*log_clients(0.0, everyone, "start", state.starts.versions), *collected.log])
     return ServerState(np.int32(state.round_num + 1), collected.starts, versions, log)
@@ -67,23 +67,35 @@ def build_server_metrics(totals: RoundTotals, collected: Collected, weights: Wei
     return {**metrics, "mean_staleness": float(staleness.mean()), "max_staleness": int(staleness.max())}
 
 
-def build_asynchronous_process(
-    devices: SimulatedDevices, initial_weights: Weights, run_next: Callable[[ServerState], RoundOutput]
-) -> FederatedProcess:
-    """The process whose round is `run_next`; every client uses the newest model."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class AsynchronousProcess(FederatedProcess):
+    """A server whose clients all use its newest model; what a round does is left to the algorithm.
 
-    def get_models(state: ServerState) -> dict[str, Weights]:
+    Attributes:
+      clients: the federation.
+      config: the algorithm's settings.
+      seed: the run's.
+      initial_weights: the global model before the first update.
+      devices: the simulated devices, see `build_devices`.
+    """
+
+    clients: FederatedData
+    config: Any
+    seed: int
+    initial_weights: Weights
+    devices: SimulatedDevices
+
+    def initialize(self) -> ServerState:
+        return initialize_server(self.devices, self.initial_weights)
+
+    def get_models(self, state: ServerState) -> dict[str, Weights]:
         return {"global": state.versions.get(state.versions.newest)}
 
-    def client_model(state: ServerState) -> list[str]:
+    def client_model(self, state: ServerState) -> list[str]:
         return ["global"] * len(state.starts.versions)
 
-    return FederatedProcess(
-        initialize=lambda: initialize_server(devices, initial_weights),
-        next=run_next,
-        get_models=get_models,
-        client_model=client_model,
-        personalize=use_shared_model(get_models, client_model),
-        client_columns=lambda state: {"starts": state.starts.num_starts.tolist()},
-        get_events=lambda state: unpack_log(state.log),
-    )
+    def client_columns(self, state: ServerState) -> dict[str, list]:
+        return {"starts": state.starts.num_starts.tolist()}
+
+    def get_events(self, state: ServerState) -> list[LogRow]:
+        return unpack_log(state.log)

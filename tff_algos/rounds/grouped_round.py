@@ -17,14 +17,13 @@ from tff_algos.client.local_training import train_locally
 from tff_algos.protocol import Weights
 from tff_algos.rounds.aggregation import (
     ClientUpdate,
-    add_to_models,
     compute_group_means,
     sum_by_group,
     summarize_totals,
 )
 from tff_algos.settings.compression import CompressionConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.weights import build_stacked_type, is_float
+from tff_algos.weights import add_deltas, build_stacked_type, is_float
 
 
 def build_grouped_round(
@@ -46,7 +45,7 @@ def build_grouped_round(
 
     @tff.tensorflow.computation
     def server_update(models, totals):
-        return add_to_models(models, compute_group_means(totals), server_learning_rate), summarize_totals(totals)
+        return add_deltas(models, compute_group_means(totals), server_learning_rate), summarize_totals(totals)
 
     client_work = _build_client_work(model_spec, training, template_weights, num_groups, CompressionConfig())
     models_type = build_stacked_type(template_weights, num_groups)

@@ -1,14 +1,17 @@
 """Starts quantization-aware training some rounds into a run: float rounds first, then one switch.
 
-The state always has the quantization-aware model's structure, so that checkpoints of both parts are alike; in the float
-rounds its value ranges and counters keep their first values. The ranges are found within the first quantized round,
-from the clients' examples.
+The state always has the quantization-aware model's structure, so that the checkpoints before and after the switch are
+alike. In the float rounds its value ranges and counters keep their first values. The ranges are found from the clients'
+examples within the first quantized round.
 """
 
-from typing import NamedTuple
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from datasets.federated_data import ClientShard
 from models.model_spec import Quantization
 from tff_algos.protocol import FederatedProcess, RoundOutput, State, Weights
 
@@ -20,52 +23,96 @@ class DelayedState(NamedTuple):
     inner: State
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class QuantizationStart(FederatedProcess):
+    """Two processes in one: each method is that of the process whose turn it is, over the models it expects.
+
+    Attributes: see `start_quantization_later`.
+    """
+
+    float_process: FederatedProcess
+    quantized_process: FederatedProcess
+    quantization: Quantization
+    template: Weights
+    start_round: int
+
+    @property
+    def is_personal(self) -> bool:
+        return self.quantized_process.is_personal
+
+    def initialize(self) -> DelayedState:
+        return DelayedState(np.int32(0), self._wrap(self.float_process.initialize()))
+
+    def next(self, state: DelayedState) -> RoundOutput:
+        round_num = np.int32(state.round_num + 1)
+        if round_num < self.start_round:
+            output = self.float_process.next(self._strip(state.inner))
+            return output._replace(state=DelayedState(round_num, self._wrap(output.state)))
+        output = self.quantized_process.next(state.inner)
+        return output._replace(state=DelayedState(round_num, output.state))
+
+    def get_models(self, state: DelayedState) -> dict[str, Weights]:
+        process, inner = self._find_current(state)
+        return process.get_models(inner)
+
+    def client_model(self, state: DelayedState) -> list[str]:
+        process, inner = self._find_current(state)
+        return process.client_model(inner)
+
+    def personalize(self, state: DelayedState, clients: Sequence[ClientShard]) -> Iterator[tuple[ClientShard, Weights]]:
+        process, inner = self._find_current(state)
+        return process.personalize(inner, clients)
+
+    def get_teachers(self, state: DelayedState) -> dict[str, Weights]:
+        process, inner = self._find_current(state)
+        return process.get_teachers(inner)
+
+    def summarize(self, state: DelayedState) -> dict[str, Any]:
+        process, inner = self._find_current(state)
+        return process.summarize(inner)
+
+    def client_columns(self, state: DelayedState) -> dict[str, list]:
+        process, inner = self._find_current(state)
+        return process.client_columns(inner)
+
+    def get_events(self, state: DelayedState) -> Sequence[tuple[float, int, str, int]]:
+        process, inner = self._find_current(state)
+        return process.get_events(inner)
+
+    def map_models(self, state: DelayedState, function: Callable[[Weights], Weights]) -> DelayedState:
+        process, inner = self._find_current(state)
+        mapped = process.map_models(inner, function)
+        return state._replace(inner=self._wrap(mapped) if process is self.float_process else mapped)
+
+    def _find_current(self, state: DelayedState) -> tuple[FederatedProcess, State]:
+        """The process that made this state, and the state as that process knows it."""
+        if state.round_num < self.start_round:
+            return self.float_process, self._strip(state.inner)
+        return self.quantized_process, state.inner
+
+    def _strip(self, inner: State) -> State:
+        return self.quantized_process.map_models(inner, self.quantization.strip)
+
+    def _wrap(self, inner: State) -> State:
+        return self.float_process.map_models(inner, lambda weights: self.quantization.wrap(weights, self.template))
+
+
 def start_quantization_later(
     float_process: FederatedProcess,
     quantized_process: FederatedProcess,
     quantization: Quantization,
     template: Weights,
     start_round: int,
-) -> FederatedProcess:
+) -> QuantizationStart:
     """A process that runs `float_process` before round `start_round`, and from then on `quantized_process`.
 
     Before the switch its models are float models, after it quantization-aware ones.
 
     Args:
-      float_process: the algorithm over the float model; its `map_models` is not None, like the other's.
+      float_process: the algorithm over the float model; its `map_models` is not None, nor is the other's.
       quantized_process: the same algorithm over the quantization-aware model.
       quantization: how the two models relate.
       template: a quantization-aware model's first weights, for its ranges and counters.
       start_round: the first quantized round, 1-based.
     """
-
-    def strip(state: State) -> State:
-        return quantized_process.map_models(state, quantization.strip)
-
-    def wrap(state: State) -> State:
-        return float_process.map_models(state, lambda weights: quantization.wrap(weights, template))
-
-    def initialize() -> DelayedState:
-        return DelayedState(np.int32(0), wrap(float_process.initialize()))
-
-    def run_next(state: DelayedState) -> RoundOutput:
-        round_num = np.int32(state.round_num + 1)
-        if round_num < start_round:
-            output = float_process.next(strip(state.inner))
-            return output._replace(state=DelayedState(round_num, wrap(output.state)))
-        output = quantized_process.next(state.inner)
-        return output._replace(state=DelayedState(round_num, output.state))
-
-    def delegate(name: str):
-        def call(state: DelayedState, *arguments):
-            if state.round_num < start_round:
-                return getattr(float_process, name)(strip(state.inner), *arguments)
-            return getattr(quantized_process, name)(state.inner, *arguments)
-
-        return call
-
-    names = ("get_models", "client_model", "personalize", "get_teachers", "summarize", "client_columns", "get_events")
-    functions = {name: delegate(name) for name in names}
-    return FederatedProcess(
-        initialize=initialize, next=run_next, is_personal=quantized_process.is_personal, **functions
-    )
+    return QuantizationStart(float_process, quantized_process, quantization, template, start_round)

@@ -15,7 +15,7 @@ import tensorflow_federated as tff
 from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
 from tff_algos.client.client_data import read_split
-from tff_algos.client.cohort import CLIENT_INPUT_TYPE, ClientInput, pad_cohort
+from tff_algos.client.cohort import CLIENT_INPUT_TYPE, NOBODY, ClientInput, pad_cohort
 from tff_algos.client.local_training import LocalResult, train_locally
 from tff_algos.protocol import Weights
 from tff_algos.rounds.aggregation import (
@@ -31,6 +31,7 @@ from tff_algos.rounds.aggregation import (
 )
 from tff_algos.seeds import derive_seed
 from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.weights import build_model_type
 
 
 class VersionedInput(NamedTuple):
@@ -56,8 +57,7 @@ class VersionedResult(NamedTuple):
 
 
 def _build_input_type(template_weights: Weights) -> tff.StructWithPythonType:
-    start_type = tff.StructWithPythonType([tff.TensorType(a.dtype.type, a.shape) for a in template_weights], tuple)
-    members = [("start", start_type), ("client", CLIENT_INPUT_TYPE), ("place", np.int32)]
+    members = [("start", build_model_type(template_weights)), ("client", CLIENT_INPUT_TYPE), ("place", np.int32)]
     return tff.StructWithPythonType(members, VersionedInput)
 
 
@@ -126,22 +126,20 @@ def build_versioned_inputs(
       round_nums: what each one's learning rate and seed are derived from, 1-based, shape (members,).
       min_places: places at least.
     """
-    told = [
-        ClientInput(
+    inputs = []
+    for place, (client, start, weight, round_num) in enumerate(
+        zip(chosen, starts, weights, round_nums.tolist(), strict=True)
+    ):
+        # A fast device can be chosen twice in one call; the slot keeps its two trainings apart.
+        told = ClientInput(
             clients.clients[client].path,
             derive_seed(seed, "training", round_num, client, slot=np.sum(chosen[:place] == client)),
             np.int32(0),
             np.float32(weight),
             np.float32(training.round_learning_rate(round_num)),
         )
-        for place, (client, weight, round_num) in enumerate(zip(chosen, weights, round_nums.tolist(), strict=True))
-    ]
-    padded = pad_cohort(told, min_places)
-    all_starts = [*starts, *[starts[0]] * (len(padded) - len(told))]
-    return [
-        VersionedInput(start, client, np.int32(place))
-        for place, (start, client) in enumerate(zip(all_starts, padded, strict=True))
-    ]
+        inputs.append(VersionedInput(start, told, np.int32(place)))
+    return pad_cohort(inputs, min_places, VersionedInput(starts[0], NOBODY, np.int32(0)))
 
 
 def build_versioned_updates(

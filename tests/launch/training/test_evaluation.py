@@ -1,6 +1,8 @@
 """Evaluation against hand-worked numbers, and how often models are evaluated."""
 
+import dataclasses
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from launch.training.evaluation import (
 )
 from models.catalog import build_model_spec
 from models.model_spec import ModelSpec
-from tff_algos.protocol import FederatedProcess, use_shared_model
+from tff_algos.protocol import FederatedProcess
 
 
 def build_identity_model():
@@ -95,16 +97,29 @@ def data(tmp_path_factory):
     return FederatedData("tiny", (2,), "uint8", ("a", "b"), Preprocessing(0.5), tuple(clients), counts, X, Y, profiles)
 
 
-def build_process(models, names, personalize=None, is_personal=False):
-    get_models, client_model = (lambda state: models), (lambda state: names)
-    return FederatedProcess(
-        initialize=lambda: (),
-        next=lambda state: None,
-        get_models=get_models,
-        client_model=client_model,
-        personalize=personalize or use_shared_model(get_models, client_model),
-        is_personal=is_personal,
-    )
+@dataclasses.dataclass
+class FixedProcess(FederatedProcess):
+    """Models and names as they are given; a name for each state, if `names` is a function."""
+
+    models: dict
+    names: list | Callable
+    own_personalize: Callable | None = None
+    is_personal: bool = False
+
+    def initialize(self):
+        return ()
+
+    def next(self, state):
+        raise AssertionError("an evaluation makes no round")
+
+    def get_models(self, state):
+        return self.models
+
+    def client_model(self, state):
+        return self.names(state) if callable(self.names) else self.names
+
+    def personalize(self, state, clients):
+        return self.own_personalize(state, clients) if self.own_personalize else super().personalize(state, clients)
 
 
 @pytest.fixture
@@ -122,7 +137,7 @@ def counted(evaluate):
 
 def test_one_shared_model(data, counted, evaluate):
     """Own accuracies: client 0 has 1/1, client 2 has 1/2, client 3 has 1/4; their mean, not that of the examples."""
-    metrics = evaluate_federation(build_process({"global": STRAIGHT}, ["global"] * 4), (), data, counted)
+    metrics = evaluate_federation(FixedProcess({"global": STRAIGHT}, ["global"] * 4), (), data, counted)
     assert metrics["test_accuracy"] == pytest.approx(2 / 3)
     assert metrics["test_loss"] == pytest.approx(evaluate(STRAIGHT, X, Y).mean_loss)
     assert metrics["client_test_accuracy"] == pytest.approx((1 + 1 / 2 + 1 / 4) / 3)
@@ -137,7 +152,7 @@ def test_cluster_models_are_weighted_by_clients(data, counted):
     Own accuracies: 1/1 and 1/4 with STRAIGHT, and 1/2 with SWAPPED (client 2).
     """
     models = {"a": STRAIGHT, "b": SWAPPED, "unused": STRAIGHT}
-    metrics = evaluate_federation(build_process(models, ["a", "a", "b", "a"]), (), data, counted)
+    metrics = evaluate_federation(FixedProcess(models, ["a", "a", "b", "a"]), (), data, counted)
     assert metrics["test_accuracy"] == pytest.approx((3 * 2 / 3 + 1 / 3) / 4)
     assert metrics["client_test_accuracy"] == pytest.approx((1 + 1 / 4 + 1 / 2) / 3)
     assert counted.passes == [3, 3, 5, 2, 2, 1]  # clients 0 and 3 share passes though client 2 lies between them
@@ -146,7 +161,7 @@ def test_cluster_models_are_weighted_by_clients(data, counted):
 def test_nobody_has_the_split(data, evaluate):
     lone = FederatedData(**{**data.__dict__, "clients": data.clients[1:2]})
     # the only client keeps its index 1, so names are given for two
-    process = build_process({"global": STRAIGHT}, ["global"] * 2, is_personal=True)
+    process = FixedProcess({"global": STRAIGHT}, ["global"] * 2, is_personal=True)
     metrics = evaluate_federation(process, (), lone, evaluate)
     own = [value for name, value in metrics.items() if name.startswith("client_")]
     assert len(own) == 4 and all(map(math.isnan, own))
@@ -154,7 +169,7 @@ def test_nobody_has_the_split(data, evaluate):
 
 def test_personalized_weights(data, counted):
     """Client 3 gets weights of its own, and is right on three of four instead of one."""
-    process = build_process(
+    process = FixedProcess(
         {"global": STRAIGHT},
         ["global"] * 4,
         lambda state, clients: ((c, SWAPPED if c.index == 3 else STRAIGHT) for c in clients),
@@ -169,7 +184,7 @@ def test_personalized_weights(data, counted):
 
 def test_equal_but_fresh_weights_are_not_pooled(data, counted):
     """An iterator may free each client's weights; a later object at the same address must not be taken for it."""
-    process = build_process(
+    process = FixedProcess(
         {"global": STRAIGHT},
         ["global"] * 4,
         lambda state, clients: ((c, tuple(w.copy() for w in (STRAIGHT if c.index else SWAPPED))) for c in clients),
@@ -181,7 +196,7 @@ def test_equal_but_fresh_weights_are_not_pooled(data, counted):
 
 def test_personal_models_show_their_spread(data, evaluate):
     """Accuracies 1, 1/2 and 1/4: mean 7/12, deviation sqrt(7/72); the worst tenth of three is one of them."""
-    process = build_process({"global": STRAIGHT}, ["global"] * 4, is_personal=True)
+    process = FixedProcess({"global": STRAIGHT}, ["global"] * 4, is_personal=True)
     metrics = evaluate_federation(process, (), data, evaluate)
     assert metrics["client_test_accuracy_std"] == pytest.approx(math.sqrt(7 / 72))
     assert metrics["client_test_accuracy_worst_tenth"] == 0.25
@@ -197,13 +212,7 @@ def test_archetypes_have_columns_and_the_change_from_the_state_before(data, coun
     kinds = Archetypes(("x", "y", "z"), (0, 1, 1), (0, 1, 1, 0))
     with_kinds = FederatedData(**{**data.__dict__, "archetypes": kinds})
     models = {"a": STRAIGHT, "b": SWAPPED}
-    process = FederatedProcess(
-        initialize=lambda: (),
-        next=lambda state: None,
-        get_models=lambda state: models,
-        client_model=lambda state: [state] * 4,
-        personalize=use_shared_model(lambda state: models, lambda state: [state] * 4),
-    )
+    process = FixedProcess(models, lambda state: [state] * 4)
     evaluate_state = build_state_evaluation(process, with_kinds, counted)
     first = evaluate_state("a", None)
     assert list(first)[4:] == list(name_archetype_metrics(kinds))
@@ -228,6 +237,6 @@ def test_models_are_mixed_across_meta_archetypes_not_archetypes():
 
 
 def test_without_archetypes_there_are_no_further_columns(data, evaluate):
-    process = build_process({"global": STRAIGHT}, ["global"] * 4)
+    process = FixedProcess({"global": STRAIGHT}, ["global"] * 4)
     measured = build_state_evaluation(process, data, evaluate)((), ())
     assert measured == evaluate_federation(process, (), data, evaluate) and name_archetype_metrics(None) == ()

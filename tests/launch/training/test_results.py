@@ -1,6 +1,7 @@
 """What a finished run leaves behind, with a made-up process."""
 
 import csv
+import dataclasses
 import json
 
 import numpy as np
@@ -12,7 +13,7 @@ from launch.settings.run_config import build_run_config
 from launch.training.evaluation import build_evaluator
 from launch.training.results import build_summary, compute_client_statistics, find_best, write_results
 from models.saved_models import load_weights
-from tff_algos.protocol import FederatedProcess, use_shared_model
+from tff_algos.protocol import FederatedProcess
 
 ROWS = [
     {"round": 1, "bytes_up": 10, "bytes_down": 20, "virtual_time_s": 1.5, "test_loss": 2.0, "test_accuracy": 0.25},
@@ -64,20 +65,38 @@ def test_client_statistics_pass_over_clients_without_a_test_split():
     assert set(compute_client_statistics(np.array([np.nan])).values()) == {None}
 
 
+@dataclasses.dataclass
+class TaughtProcess(FederatedProcess):
+    weights: tuple
+    teacher_weights: tuple
+
+    def initialize(self):
+        return self.weights
+
+    def next(self, state):
+        raise AssertionError("the results are those of a state, without another round")
+
+    def get_models(self, state):
+        return {"global": state}
+
+    def client_model(self, state):
+        return ["global", "global"]
+
+    def get_teachers(self, state):
+        return {"teacher_0": self.teacher_weights}
+
+    def summarize(self, state):
+        return {"k": np.int64(2)}
+
+    def client_columns(self, state):
+        return {"cluster": [1, 0]}
+
+
 def test_results_are_written_with_models_and_teachers(folder, make_federation, linear_spec):
     data = make_federation([4, 6])
     weights = tuple(linear_spec.build().get_weights())
     teacher_weights = tuple(linear_spec.teacher.build().get_weights())
-    process = FederatedProcess(
-        initialize=lambda: weights,
-        next=lambda state: None,
-        get_models=lambda state: {"global": state},
-        client_model=lambda state: ["global", "global"],
-        personalize=use_shared_model(lambda state: {"global": state}, lambda state: ["global", "global"]),
-        get_teachers=lambda state: {"teacher_0": teacher_weights},
-        summarize=lambda state: {"k": np.int64(2)},
-        client_columns=lambda state: {"cluster": [1, 0]},
-    )
+    process = TaughtProcess(weights, teacher_weights)
     config = build_run_config({"algo": "fedsikd", "rounds": 3})
     evaluate = build_evaluator(linear_spec)
     tables = RoundTable(folder.metrics, 3), RoundTable(folder.timing, 3)

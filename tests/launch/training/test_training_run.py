@@ -56,13 +56,20 @@ def next_round(state):
 
 
 def build_process(next_function=next_round):
-    return FederatedProcess(
-        initialize=lambda: np.array([0.3, 0.6]),
-        next=next_function,
-        get_models=lambda state: {"global": (state,)},
-        client_model=lambda state: ["global"],
-        personalize=lambda state, clients: iter(()),
-    )
+    class Process(FederatedProcess):
+        def initialize(self):
+            return np.array([0.3, 0.6])
+
+        def next(self, state):
+            return next_function(state)
+
+        def get_models(self, state):
+            return {"global": (state,)}
+
+        def client_model(self, state):
+            return ["global"]
+
+    return Process()
 
 
 def evaluate_state(state, previous):

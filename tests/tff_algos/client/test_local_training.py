@@ -69,6 +69,34 @@ def test_proximal_term_by_hand():
     np.testing.assert_allclose(result.weights_delta[0], [[-0.17]], rtol=1e-5)
 
 
+def test_an_anchor_takes_the_place_of_the_start_by_hand():
+    """One step from a = 1 with the anchor at 4: gradient 1 + mu (1 - 4) = 1 - 6 with mu = 2; a = 1 + 0.5.
+
+    The loss at a = 1 is 1 / 2 + mu / 2 (1 - 4)^2 = 9.5.
+    """
+    config = LocalTrainingConfig(optimizer="sgd", epochs=1, batch_size=1, proximal_weight=2.0)
+    anchor = (tf.constant([[4.0]]),)
+    result = train(build_scalar_spec(), config, START, [[1.0]], [0], loss_fn=square_loss, anchor=anchor)
+    np.testing.assert_allclose(result.weights_delta[0], [[0.5]], rtol=1e-6)
+    np.testing.assert_allclose(result.loss_sum, 9.5, rtol=1e-6)
+
+
+def test_an_anchor_without_a_proximal_weight_pulls_nothing():
+    config = LocalTrainingConfig(optimizer="sgd", epochs=2, batch_size=1)
+    arguments = (build_scalar_spec(), config, START, [[1.0]], [0])
+    anchored = train(*arguments, loss_fn=square_loss, anchor=(tf.constant([[4.0]]),))
+    plain = train(*arguments, loss_fn=square_loss)
+    np.testing.assert_array_equal(anchored.weights_delta[0], plain.weights_delta[0])
+
+
+def test_the_start_is_the_default_anchor_to_the_bit():
+    config = LocalTrainingConfig(optimizer="sgd", epochs=3, batch_size=1, proximal_weight=0.7)
+    arguments = (build_scalar_spec(), config, START, [[1.0]], [0])
+    anchored = train(*arguments, loss_fn=square_loss, anchor=tuple(tf.constant(w) for w in START))
+    plain = train(*arguments, loss_fn=square_loss)
+    np.testing.assert_array_equal(anchored.weights_delta[0], plain.weights_delta[0])
+
+
 def test_adam_equals_keras(linear_spec):
     """One full-batch epoch a call, three epochs: the same weights as Keras's Adam on the same loss."""
     rng = np.random.default_rng(0)

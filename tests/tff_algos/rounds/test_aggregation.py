@@ -11,7 +11,6 @@ from tff_algos.rounds.aggregation import (
     ClientUpdate,
     GroupTotals,
     add_to_group,
-    add_to_models,
     build_zero_totals,
     compute_drift,
     compute_group_means,
@@ -103,13 +102,6 @@ def test_a_large_update_stays_in_its_group():
     (means,) = compute_group_means(totals)
     np.testing.assert_allclose(means, [[1.5, 4.0], [1e18, -1e18], [0.0, 0.0]])
     assert np.isfinite(compute_drift(totals)).all()
-
-
-def test_models_move_by_the_rate_and_integers_stay():
-    models = (tf.constant([[1.0], [2.0]]), tf.constant([[3], [4]]))
-    new_float, new_integer = add_to_models(models, (tf.constant([[10.0], [20.0]]),), 0.5)
-    np.testing.assert_allclose(new_float, [[6.0], [12.0]])
-    np.testing.assert_array_equal(new_integer, [[3], [4]])
 
 
 def test_drift_by_hand():

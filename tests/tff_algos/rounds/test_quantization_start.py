@@ -1,0 +1,86 @@
+"""The wrapper for a later start of quantization passes everything on: nothing of the inner processes is lost."""
+
+import inspect
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from tff_algos.protocol import FederatedProcess, RoundOutput
+from tff_algos.rounds.quantization_start import DelayedState, QuantizationStart, start_quantization_later
+
+PUBLIC = [name for name in dir(FederatedProcess) if not name.startswith("_")]
+METHODS = [name for name in PUBLIC if name not in ("initialize", "next", "is_personal")]
+# The state of a recorder is its one model: a tuple of one number. "Quantized" models are a hundred larger.
+QUANTIZATION = SimpleNamespace(
+    strip=lambda weights: (weights[0] - 100,), wrap=lambda weights, template: (weights[0] + template[0],)
+)
+TEMPLATE = (100,)
+
+
+class Recorder:
+    """Stands in for a process: notes every call, and returns its own name and the arguments."""
+
+    def __init__(self, name):
+        self.name, self.is_personal, self.calls = name, f"{name} is personal", []
+
+    def initialize(self):
+        return (0,)
+
+    def next(self, state):
+        self.calls.append(("next", state))
+        return RoundOutput((state[0] + 1,), {"by": self.name})
+
+    def map_models(self, state, function):
+        return function(state)
+
+    def __getattr__(self, name):
+        def call(*arguments):
+            self.calls.append((name, *arguments))
+            return self.name, *arguments
+
+        return call
+
+
+@pytest.fixture
+def late():
+    return start_quantization_later(Recorder("float"), Recorder("quantized"), QUANTIZATION, TEMPLATE, start_round=2)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_everything_public_is_defined_anew(name):
+    """What the base class gains must be passed on here too; its default would hide what the inner processes say."""
+    assert name in vars(QuantizationStart), f"QuantizationStart does not pass on {name!r}"
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name != "map_models"])
+def test_a_method_is_that_of_the_process_whose_turn_it_is(late, name):
+    """With the model as that process knows it, and with all further arguments."""
+    further = [object() for _ in list(inspect.signature(getattr(FederatedProcess, name)).parameters)[2:]]
+    method = getattr(late, name)
+    assert method(DelayedState(np.int32(1), (107,)), *further) == ("float", (7,), *further)
+    assert method(DelayedState(np.int32(2), (107,)), *further) == ("quantized", (107,), *further)
+
+
+def test_models_are_mapped_as_the_current_process_knows_them(late):
+    def double(weights):
+        return (2 * weights[0],)
+
+    assert late.map_models(DelayedState(np.int32(1), (107,)), double) == (1, (114,))
+    assert late.map_models(DelayedState(np.int32(2), (107,)), double) == (2, (214,))
+
+
+def test_rounds_before_the_start_are_float_and_the_state_is_always_quantized(late):
+    state = late.initialize()
+    assert state == (0, (100,))
+    rows = []
+    for _ in range(3):
+        state, metrics = late.next(state)
+        rows.append(metrics["by"])
+    assert rows == ["float", "quantized", "quantized"] and state == (3, (103,))
+    assert late.float_process.calls == [("next", (0,))]
+    assert late.quantized_process.calls == [("next", (101,)), ("next", (102,))]
+
+
+def test_whether_it_is_personal_is_what_the_quantized_process_says(late):
+    assert late.is_personal == "quantized is personal"
