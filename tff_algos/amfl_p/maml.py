@@ -1,7 +1,7 @@
 """Meta-gradients (section 3.2; Finn et al. 2017) of a model whose weights are tensors, in any graph.
 
-Keras layers hold variables, and a gradient through the inner steps needs weights that are functions of the start. So
-the model is called through TFF's functional form of it, which has no BatchNorm and no quantization.
+A gradient through the inner steps needs weights that are functions of the start, but Keras layers hold variables. So
+the model is called through TFF's functional form of it, which supports neither BatchNorm nor quantization.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ class Batch(NamedTuple):
 
 
 class MetaGradient(NamedTuple):
-    """What a device finds out in a round.
+    """What a device computes in a round.
 
     Attributes:
       gradient: of the query loss at the adapted weights with respect to the start, one tensor a weight.
@@ -70,9 +70,9 @@ def adapt(
     learning_rate: tf.Tensor,
     first_order: bool,
 ) -> WeightTensors:
-    """`num_steps` gradient steps on the support batch, each at the weights that the one before gave.
+    """`num_steps` gradient steps on the support batch, one after another.
 
-    With `first_order` the steps are constants for a gradient taken around them.
+    With `first_order`, an outer gradient takes the steps as constants.
     """
     for _ in range(num_steps):
         with tf.GradientTape() as tape:
@@ -108,7 +108,7 @@ def compute_meta_gradient(
 def compute_reptile_gradient(
     predict: Predict, weights: WeightTensors, support: Batch, query: Batch, num_steps: int, learning_rate: tf.Tensor
 ) -> MetaGradient:
-    """Reptile (Nichol et al. 2018): (start - adapted) / learning rate in the place of a gradient."""
+    """Reptile (Nichol et al. 2018): (start - adapted) / learning rate takes the place of a gradient."""
     adapted = adapt(predict, weights, support, num_steps, learning_rate, first_order=True)
     gradient = tuple((start - end) / learning_rate for start, end in zip(weights, adapted, strict=True))
     return MetaGradient(gradient, adapted, compute_loss(predict, adapted, query))

@@ -24,15 +24,15 @@ Limit cases: no inner steps and equal weights are distributed gradient descent o
 give equal weights.
 
 Deviations from the paper:
-- The printed inner loop and fine-tuning sum gradients at one point, theta. Both take steps one after another here, as
+- The printed inner loop and fine-tuning sum gradients at one point, theta. Here both take one step after another, as
   Finn et al. do and as "performing K gradient steps" says.
-- The paper's D_i^test is a batch of local training data in MAML's sense. It is drawn from the train split here, so that
+- The paper's D_i^test is a batch of local training data in MAML's sense. Here it is drawn from the train split, so that
   the device's test split is never trained on.
 - The paper names neither K nor alpha_max nor any batch size.
 - The server's step can have momentum or be Adam's. First-order MAML and Reptile are options.
 - A device without a validation split is weighted by its query loss.
-- Fine-tuning goes over mini-batches of the train split in a new order each epoch; the paper's uses all of D_i.
-- Resources can change from round to round, which the paper names as a limitation.
+- Fine-tuning goes over mini-batches of the train split, in a new order each epoch; the paper's uses all of D_i.
+- Resources can change from round to round; the paper names fixed ones as a limitation.
 - The clock takes the devices' speeds, as for all algorithms, not R_i.
 """
 
@@ -97,7 +97,7 @@ class ServerState(NamedTuple):
 
 
 class RoundResult(NamedTuple):
-    """What the server learns: the usual totals, and the sum of the squared unnormalized weights, float32."""
+    """What the server learns: the usual totals, and the sums of the unnormalized weights and of their squares."""
 
     totals: RoundTotals
     weight: tf.Tensor
@@ -122,7 +122,7 @@ def build_client_update(model_spec: ModelSpec, config: AMFLPConfig) -> Callable:
     def draw_batches(x, y, seed) -> tuple[Batch, Batch]:
         order = tf.random.experimental.stateless_shuffle(tf.range(tf.shape(y)[0]), seed)
         drawn = order[: config.support_size + config.query_size]
-        if config.query_after_support:
+        if config.query_after_support:  # examples in order of time: the query batch is the later part of the draw
             drawn = tf.sort(drawn)
         support, query = drawn[: config.support_size], drawn[config.support_size :]
         return Batch(tf.gather(x, support), tf.gather(y, support)), Batch(tf.gather(x, query), tf.gather(y, query))

@@ -1,4 +1,4 @@
-"""What a device can spend: its resource level R_i, and what of fine-tuning follows from it (section 3.3). NumPy only.
+"""What a device can spend: its resource level R_i, and the fine-tuning that follows from it (section 3.3). NumPy only.
 
 Static, as in the paper: R_i ~ U(0.1, 1.0), drawn once. Dynamic, a limitation that the paper names: a device has a
 battery with charge b_i and other work with load l_i, and
@@ -20,7 +20,7 @@ PLUGGED_IN_GAIN = 0.2
 FULL_WORK_DRAIN = 0.1
 IDLE_DRAIN = 0.1
 LOAD_MEMORY = 0.7
-LEAST_RESOURCE = 1e-3  # a weight and a step size stay above 0
+LEAST_RESOURCE = 1e-3  # keeps weights and step sizes above 0
 
 
 class DeviceState(NamedTuple):
@@ -36,7 +36,7 @@ def draw_resources(num_clients: int, low: float, high: float, generator: np.rand
 
 
 def draw_device_state(num_clients: int, generator: np.random.Generator) -> DeviceState:
-    """Where batteries and loads are at the start: b_i ~ U(0.5, 1), l_i ~ U(0, 0.5)."""
+    """Batteries and loads at the start: b_i ~ U(0.5, 1), l_i ~ U(0, 0.5)."""
     return DeviceState(generator.uniform(0.5, 1.0, num_clients), generator.uniform(0.0, 0.5, num_clients))
 
 

@@ -1,7 +1,7 @@
 """The weight of a device in the meta-gradient (section 3.4), in any graph.
 
-w_i = Q_i R_i / sum_j Q_j R_j. A device computes its numerator alone; the sums are the server's, which thus needs
-nobody's loss or data. Each factor can be left out, or replaced by the number of examples.
+w_i = Q_i R_i / sum_j Q_j R_j. A device computes its own numerator, and the server only sums, so it needs nobody's loss
+or data. Each factor can be left out, or both replaced by the number of examples.
 """
 
 import tensorflow as tf

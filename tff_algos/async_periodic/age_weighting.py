@@ -3,9 +3,9 @@
 Aggregation t = 1, 2, ... turns the global model theta(t) into theta(t + 1), which all ready devices then get. Device k
 starts from theta(s_k(t)), and its age is a_k(t) = t - s_k(t).
 
-Deviation: Eq. (7) is taken with t' < t. As printed, t' <= t, a ready device would count its present readiness as the
-reception of a model that it has yet to get, and have the age -1. A device never ready before has s_k = 1, the initial
-model, and the freshest age is 0.
+Deviation: Eq. (7) is taken with t' < t. As printed, with t' <= t, a ready device would count its present readiness as
+the reception of a model that it has yet to get, and would have the age -1. A device that was never ready before has
+s_k = 1, the initial model. The freshest age is 0.
 """
 
 import numpy as np
@@ -44,7 +44,7 @@ def compute_weights(
 ) -> np.ndarray:
     """w_k(t) of all devices, float64, shape (clients,), sums to 1.
 
-    Over "all" devices those not scheduled have weights too, for their start models, Eq. (10).
+    With "all" devices, those that are not scheduled have weights as well, for their start models, Eq. (10).
 
     Args:
       weighting: "equal", Eq. (13), or "age_aware", Eq. (14).
@@ -71,7 +71,7 @@ def compute_weights(
 def compute_age_aware_weights(num_examples: np.ndarray, ages: np.ndarray, gamma: float) -> np.ndarray:
     """|S_k| gamma^a_k / sum_i |S_i| gamma^a_i, Eq. (14), over the given devices; with ages of 0 this is Eq. (13).
 
-    The powers are divided by the largest in logarithms, so that none overflows and at least one is 1.
+    The powers are divided by the largest one, in logarithms, so that none overflows and at least one is 1.
     """
     logarithms = np.asarray(ages, np.float64) * np.log(gamma)
     weights = num_examples * np.exp(logarithms - logarithms.max())

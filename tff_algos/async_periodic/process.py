@@ -1,11 +1,11 @@
 """Asynchronous FL with periodic aggregation: Hu, Chen and Larsson 2021.
 
 "Device Scheduling and Update Aggregation Policies for Asynchronous Federated Learning". Aggregation t = 1, 2, ...:
-1. The clock goes on by one period T; K(t) are the devices that became ready in it.
-2. At most R of them are scheduled (section III-A) and send what they trained from theta(s_k(t)), the global model that
-   they got last; the loss has the regulariser of Eq. (8).
-3. theta(t + 1) is the weighted mean of the trained models, Eq. (10), with weights by examples, Eq. (13), or by age too,
-   Eq. (14).
+1. The clock advances by one period T; K(t) are the devices that became ready in it.
+2. At most R of them are scheduled (section III-A). They send what they trained from theta(s_k(t)), the global model
+   that they got last; the loss has the regulariser of Eq. (8).
+3. theta(t + 1) is the weighted mean of the trained models, Eq. (10). The weights are by examples, Eq. (13), or by
+   examples and age, Eq. (14).
 4. All ready devices, scheduled or not, get theta(t + 1) and start again; the others go on undisturbed.
 
 | paper | here |
@@ -17,9 +17,9 @@
 | E, alpha_k, lambda | `training.steps`, `training.learning_rate`, `training.proximal_weight` |
 | gamma | `gamma` |
 
-A device trains, in the simulation, when it is scheduled, from the model that it got: same result as when it started,
-and no work for those that are not. Only a policy that looks at updates (significance) has all ready ones trained; their
-updates come back to the host, which averages the scheduled ones.
+In the simulation a device trains when it is scheduled, from the model that it got. The result is the same as if it had
+trained when it started, and devices that are not scheduled cost nothing. Only a policy that looks at updates
+(significance) has all ready devices trained; their updates come back to the host, which averages the scheduled ones.
 
 With `waiting="synchronous"` the server waits for every device before it schedules: the FedAvg of the paper, Eq. (5),
 with the weights of the scheduled devices as in its section IV. Limit cases: all devices ready in each period is
@@ -28,8 +28,8 @@ synchronous FedAvg with the scheduled devices as cohort; gamma = 1 is equal weig
 Deviations from the paper:
 - Eq. (7) with t' < t (see `age_weighting`).
 - An update that is not finite is left out, and the weights of the others are scaled up to 1.
-- A device that dropped out, an extension, gets the global model at the first aggregation after it is back.
-- A period in which nobody is ready changes nothing but the time; it is an aggregation in the numbering t all the same.
+- Devices can drop out, an extension; one that did gets the global model at the first aggregation after it is back.
+- A period in which nobody is ready changes nothing but the time. It still counts as an aggregation in the numbering t.
 - The learning rate is that of the aggregation in which the update is sent.
 """
 
@@ -94,7 +94,7 @@ class ServerState(NamedTuple):
     Attributes:
       round_num: aggregations done, int32.
       clock: the event queue and the virtual time.
-      models: theta(v) of the versions in use and between them, stacked along axis 0, the newest last.
+      models: theta(v) from the oldest version in use to the newest, stacked along axis 0, the newest last.
       start_indices: s_k, the version that each device got last, int64, shape (clients,).
       num_starts: how often each device has started, int64, shape (clients,).
       counts: c_k, how often each device has been scheduled, int64, shape (clients,).
@@ -111,7 +111,7 @@ class ServerState(NamedTuple):
 
 
 class Aggregation(NamedTuple):
-    """What happened at an aggregation: the new model, the scalars of the training, and who took part, ascending."""
+    """The outcome of an aggregation: the new model, the scalars of the training, and who took part, ascending."""
 
     model: Weights
     totals: RoundTotals
@@ -120,7 +120,10 @@ class Aggregation(NamedTuple):
 
 
 def mix_models(models: Weights, version_weights: np.ndarray, mean_update: Weights, update_weight: float) -> Weights:
-    """Eq. (10): start models weighted by version, and the updates on top; integer weights are those of the newest.
+    """Eq. (10): start models weighted by version, plus the updates; integer weights are those of the newest version.
+
+    A trained model is a start model plus an update. Devices that started from the same version share their start model,
+    so the mean needs one product for each version, not one for each device.
 
     Args:
       models: stacked versions.
@@ -220,10 +223,10 @@ class AsyncPeriodicProcess(FederatedProcess):
         if self.compute_updates is None:
             return {}
         results = self.compute_updates(self.build_inputs(state, ready, np.ones(self.num_clients), 1))
-        return dict(zip(ready.tolist(), results, strict=False))  # after those of the ready come empty places
+        return dict(zip(ready.tolist(), results, strict=False))  # the results end with those of empty places
 
     def choose(self, state: ServerState, ready: np.ndarray, updates: dict[int, LocalResult]) -> np.ndarray:
-        """Step 2, the scheduled devices, ascending."""
+        """Step 2: the scheduled devices, ascending."""
         norms = None
         if updates:
             norms = np.zeros(self.num_clients)

@@ -1,8 +1,9 @@
 """FedBuff: Nguyen et al. 2022, "Federated Learning with Buffered Asynchronous Aggregation", Algorithm 1.
 
 All devices train all the time. A round:
-1. The server waits until `buffer_size` updates have arrived; a device starts again at once, with the newest model.
-2. It adds their mean, each weighted by its staleness, times its learning rate, to the global model.
+1. The server waits until `buffer_size` updates have arrived. A device that has sent one starts again at once, with the
+   newest model.
+2. The server adds their mean, each update weighted by its staleness, times its learning rate, to the global model.
 
 | paper | here |
 |---|---|

@@ -9,7 +9,7 @@ def read_split(path: tf.Tensor, split: str, model_spec: ModelSpec) -> tuple[tf.T
     """The examples of one client and split, in any graph.
 
     Args:
-      path: string scalar, `ClientShard.path`; "" (a padded place in a cohort) gives no examples.
+      path: string scalar, `ClientShard.path`; "" (an empty place in a cohort) gives no examples.
       split: "train", "validation" or "test".
       model_spec: its `input_shape` and `input_dtype` are those of the shard.
 
@@ -18,6 +18,7 @@ def read_split(path: tf.Tensor, split: str, model_spec: ModelSpec) -> tuple[tf.T
     """
     dtype = tf.as_dtype(model_spec.input_dtype)
 
+    # Raw arrays, so that reading is a copy out of the page cache: no parsing, and no example is handled singly.
     def read():
         x = tf.io.decode_raw(tf.io.read_file(tf.strings.join([path, f".{split}.x"])), dtype)
         y = tf.io.decode_raw(tf.io.read_file(tf.strings.join([path, f".{split}.y"])), tf.int32)

@@ -1,4 +1,4 @@
-"""How well each client's models do on a split of its own: many models and clients in one computation.
+"""How well each client's models do on a split of its own: many models and many clients in one computation.
 
 Functional type: (models@SERVER, {EvaluationInput}@CLIENTS) -> {correct examples by model}@CLIENTS
 """
@@ -17,11 +17,11 @@ from tff_algos.client.cohort import pad_cohort
 from tff_algos.protocol import Weights
 from tff_algos.weights import build_stacked_type
 
-_BATCH_SIZE = 500  # bounds the memory
+_BATCH_SIZE = 500  # bounds the memory of the activations
 
 
 class EvaluationInput(NamedTuple):
-    """A client's shard path prefix, "" for a padded place, and which models it evaluates, bool (models,)."""
+    """A client's shard path prefix, "" for an empty place, and which models it evaluates, bool, shape (models,)."""
 
     path: str
     is_asked: np.ndarray
@@ -32,8 +32,8 @@ def build_client_evaluation(
 ) -> Callable[[Weights, Sequence[ClientShard], np.ndarray], np.ndarray]:
     """Returns `evaluate(models, clients, is_asked) -> correct`, for models stacked along axis 0.
 
-    `is_asked`, bool, shape (clients, models), says which client evaluates which model; the others cost nothing.
-    `correct`, int64, of that shape, are its examples that the model classifies correctly, 0 where it was not asked.
+    `is_asked`, bool, shape (clients, models), says which client evaluates which model; the other pairs cost nothing.
+    `correct`, int64, of that shape, counts the examples that the model classifies correctly, 0 where it was not asked.
 
     Args:
       model_spec: the models.
@@ -65,7 +65,7 @@ def build_client_evaluation(
 def count_correct(
     model_spec: ModelSpec, models: Sequence[tf.Tensor], is_asked: tf.Tensor, x: tf.Tensor, y: tf.Tensor
 ) -> tf.Tensor:
-    """Correctly classified examples by model, int32, shape (models,); call it while a graph is traced.
+    """Number of correctly classified examples by model, int32, shape (models,); call it while a graph is traced.
 
     Args:
       model_spec: the models.
@@ -81,6 +81,7 @@ def count_correct(
     def count(x, y):
         num_examples = tf.shape(y)[0]
         counts = tf.zeros(num_models, tf.int32)
+        # One Keras model serves all: its variables take the weights of one row after another.
         for index in tf.range(num_models):
             if is_asked[index]:
                 for variable, stacked in zip(model.weights, models, strict=True):

@@ -1,4 +1,4 @@
-"""The clients of a round: what each is told, and cohort sizes that do not wear out the worker."""
+"""The clients of a round: which they are, what each is told, and to which sizes cohorts are padded."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from tff_algos.settings.local_training import LocalTrainingConfig
 
 
 class ClientInput(NamedTuple):
-    """What a client is told in a round (CLIENTS-placed); its data it reads itself.
+    """What a client is told in a round (CLIENTS-placed); it reads its data itself.
 
     Attributes:
       path: shard path prefix, `ClientShard.path`.
@@ -50,7 +50,7 @@ def sample_cohort(num_clients: int, cohort_size: int, participation: str, seed: 
 
     Args:
       num_clients: of the federation.
-      cohort_size: 0 or more than there are means all.
+      cohort_size: clients asked; 0, or more than there are, means all.
       participation: "fixed": exactly so many; "bernoulli": each client by chance, so many on average.
       seed: the run's.
       round_num: 1-based.
@@ -58,6 +58,7 @@ def sample_cohort(num_clients: int, cohort_size: int, participation: str, seed: 
     cohort_size = min(cohort_size or num_clients, num_clients)
     generator = derive_generator(seed, "cohort", round_num)
     if participation == "bernoulli":
+        # An empty cohort would be a round without a mean, so one client is drawn in that case.
         drawn = np.flatnonzero(generator.random(num_clients) < cohort_size / num_clients)
         if drawn.size:
             return drawn
@@ -69,17 +70,17 @@ def compute_padded_size(num_clients: int) -> int:
     """The next of the sizes 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, ... (four an octave).
 
     Each distinct number of clients makes the worker keep another executor with its threads and graphs (20 MB for a
-    small model), so cohorts of varying size are padded to few sizes; a padded place has no examples and costs little.
+    small model), so cohorts of varying size are padded to a few sizes. An empty place has no examples and costs little.
     """
     step = 2 ** max(num_clients.bit_length() - 3, 0)
     return -(-num_clients // step) * step
 
 
 def compute_usual_places(num_clients: int, mean_size: int) -> int:
-    """Places in which a cohort that each client joins by chance fits, but for one round in a thousand or fewer.
+    """Places for a cohort that each client joins by chance; it fits in all but one round in a thousand, or fewer.
 
-    Its size is binomial; the places are four standard deviations above its mean, at most all clients, padded. A run
-    that pads all its cohorts to them (see `pad_cohort`) makes one executor, in its first round.
+    The cohort's size is binomial. The places are four standard deviations above its mean, at most all clients, padded.
+    A run that pads all its cohorts to them (see `pad_cohort`) makes one executor, in its first round.
 
     Args:
       num_clients: clients that may join.

@@ -1,11 +1,11 @@
 """Uniform quantization of what travels: models on their way down, updates on their way up.
 
-Each trained weight tensor is rounded to 2^bits levels, evenly spaced from its smallest to its largest value, and
-travels as its level numbers and these two values. What is not trained (BatchNorm's statistics, the ranges of
-quantization-aware training) stays at 32 bits, and integers do not travel. 32 bits is no compression.
+Each trained weight tensor is rounded to 2^bits levels, evenly spaced from its smallest to its largest value. It travels
+as its level numbers and these two values. Weights that are not trained (BatchNorm's statistics, the ranges of
+quantization-aware training) stay at 32 bits, and integers do not travel. 32 bits means no compression.
 
-Stochastic rounding takes the level above with a chance equal to the distance from the one below, so that the mean over
-seeds is the value itself.
+Stochastic rounding takes the level above with a chance equal to the distance from the level below, measured in steps,
+so that the mean over seeds is the value itself.
 """
 
 from collections.abc import Sequence
@@ -40,11 +40,12 @@ def quantize_uniform(values: tf.Tensor, bits: int, seed: tf.Tensor | None = None
     axes = list(range(num_batch_axes, len(values.shape)))
     low = tf.reduce_min(values, axes, keepdims=True)
     step = (tf.reduce_max(values, axes, keepdims=True) - low) / (2**bits - 1)
-    levels = tf.math.divide_no_nan(values - low, step)
+    levels = tf.math.divide_no_nan(values - low, step)  # a tensor of equal values has a step of 0
     if seed is None:
         levels = tf.round(levels)
     else:
         levels = tf.floor(levels + tf.random.stateless_uniform(tf.shape(levels), seed))
+    # Rounding errors can put the largest value a level too high.
     return low + tf.minimum(levels, float(2**bits - 1)) * step
 
 
@@ -85,7 +86,7 @@ def compress_models(
 
 
 def compute_sent_bytes(weights: Weights, is_compressed: Sequence[bool], config: CompressionConfig) -> int:
-    """Bytes of one model or update on the wire: see the module."""
+    """Bytes of one model or update on the wire, by the rules of the module's docstring."""
     if not config.is_active:
         return compute_model_bytes(weights)
     rounded = tuple(array for array, is_rounded in zip(weights, is_compressed, strict=True) if is_rounded)

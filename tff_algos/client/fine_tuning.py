@@ -1,4 +1,4 @@
-"""Personal models: each client trains the shared model on its own examples, with steps and a rate of its own.
+"""Personal models: each client trains the shared model on its own examples, with its own number of steps and rate.
 
 Functional type of the computation: (weights@SERVER, {FineTuningInput}@CLIENTS) -> {weights}@CLIENTS
 """
@@ -20,7 +20,7 @@ from tff_algos.settings.fine_tuning import FineTuningConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.weights import add_deltas, build_stacked_type, stack_models
 
-# Clients of one call: its result holds a model for each, and its size makes an executor in the worker.
+# Clients of one call: the result holds a model for each, and every distinct size costs the worker an executor.
 _CLIENTS_PER_CALL = 64
 
 
@@ -51,15 +51,16 @@ def build_fine_tuning(
 ) -> FineTune:
     """Returns `fine_tune(weights, clients, num_steps, learning_rates) -> iterator of (client, its weights)`.
 
-    `num_steps` and `learning_rates` are given by the client's place in `clients`. A client whose training gives
-    something not finite keeps the weights it started from. The same arguments give the same weights.
+    `num_steps` and `learning_rates` go by the client's place in `clients`. A client whose training is not finite keeps
+    the weights it started from. The same arguments give the same weights.
 
     Args:
       model_spec: the model.
-      config: its batch size counts.
+      config: only its batch size is read.
       template_weights: one model's weights, for their shapes and dtypes.
-      seed: the run's, which the order of each client's examples is derived from.
+      seed: the run's; the order of each client's examples is derived from it.
     """
+    # Steps and rate are stand-ins: each client is told its own.
     training = LocalTrainingConfig(steps=1, batch_size=config.batch_size, optimizer="sgd", learning_rate=1.0)
     model_type = build_stacked_type(template_weights, 1)
 

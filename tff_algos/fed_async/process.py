@@ -19,8 +19,8 @@ their arrival.
 
 Deviations from the paper:
 - The paper's server triggers workers; here every device restarts at once, on the clock of the asynchronous systems.
-- The staleness counts from 0 (see `staleness`).
-- An update that is not finite leaves the model as it is; the version counts all the same.
+- The staleness counts from 0 (see `simulation/staleness.py`).
+- An update that is not finite leaves the model as it is, but still makes a version.
 """
 
 import dataclasses
@@ -67,7 +67,7 @@ def find_wave(arrivals: list[Arrival], newest_version: int) -> int:
 
 
 def sum_totals(results: list[LocalResult]) -> RoundTotals:
-    """The scalars of a round, whose updates have no common mean to drift from."""
+    """The scalars of a round; the drift is 0, since updates that are mixed in one by one have no common mean."""
     loss_sum, num_trained = (
         sum(float(getattr(each, name)) for each in results) for name in ("loss_sum", "num_trained")
     )

@@ -6,15 +6,15 @@ from tff_algos.fed_cd.scores import normalize
 
 
 def clone_scores(scores: np.ndarray, is_active: np.ndarray, num_slots: int) -> tuple[np.ndarray, np.ndarray]:
-    """Every client clones its active models: a clone has 1 - c of its parent, then the client's scores are normalized.
+    """Every client clones its active models: a clone scores 1 - c of its parent, then the scores are normalized.
 
     Args:
       scores: float64, shape (clients, capacity), capacity at least 2 * `num_slots`.
-      is_active: shape (clients, capacity), nothing from slot `num_slots` on.
+      is_active: shape (clients, capacity), False from slot `num_slots` on.
       num_slots: M, the slots given out so far.
 
     Returns:
-      The scores and the activity after it.
+      The scores and `is_active` afterwards.
     """
     clones = slice(num_slots, 2 * num_slots)
     scores, is_active = scores.copy(), is_active.copy()
@@ -24,12 +24,12 @@ def clone_scores(scores: np.ndarray, is_active: np.ndarray, num_slots: int) -> t
 
 
 def clone_models(models: tuple[np.ndarray, ...], sources: tuple[np.ndarray, ...], parents: np.ndarray) -> tuple:
-    """The stack with a copy of its parent in the slot of each clone.
+    """The stacked models, with a copy of the parent in the slot of each clone.
 
     Args:
       models: stacked along axis 0.
-      sources: what a clone is a copy of: the parents as the clients hold them, stacked likewise.
-      parents: the slot of the parent for slots that a clone is put in now, -1 elsewhere, int32, shape (capacity,).
+      sources: what the clones are copies of: the parents as the clients hold them, stacked likewise.
+      parents: for each slot that a clone goes to now, the slot of its parent; -1 elsewhere; int32, shape (capacity,).
     """
     slots = np.flatnonzero(parents >= 0)
     cloned = []

@@ -7,7 +7,7 @@ from tff_algos.fed_cd.scores import compute_score_deviations, normalize
 
 
 def rank_models(scores: np.ndarray, is_active: np.ndarray) -> np.ndarray:
-    """Rank of each client's models by score, 0 the best, ties to the lower slot; models not active come last.
+    """Rank of each client's models by score, 0 the best, ties to the lower slot; inactive models come last.
 
     Returns:
       int64, shape (clients, capacity).
@@ -19,7 +19,7 @@ def rank_models(scores: np.ndarray, is_active: np.ndarray) -> np.ndarray:
 def find_underperforming(scores: np.ndarray, is_active: np.ndarray, num_protected: int) -> np.ndarray:
     """Eq. (4): models whose score lies at least a standard deviation below the client's highest.
 
-    The `num_protected` best of a client are none of them, nor is any model if the deviation is 0.
+    The `num_protected` best models of a client are never among them. If the deviation is 0, no model is.
 
     Args:
       scores: float64, shape (clients, capacity).
@@ -48,7 +48,7 @@ def find_low_second(scores: np.ndarray, is_active: np.ndarray, low_score: float)
 def delete_on_devices(
     scores: np.ndarray, is_active: np.ndarray, round_num: int, config: FedCDConfig
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What is left of each client's models after both rules: (scores, is_active)."""
+    """The models that each client keeps after both rules: (scores, is_active)."""
 
     def settle(scores, is_active):
         return normalize(scores, is_active) if config.normalize_after_deletion else np.where(is_active, scores, 0.0)

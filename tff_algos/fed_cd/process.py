@@ -2,14 +2,14 @@
 
 "FedCD: Improving Performance in non-IID Federated Learning". The server has several global models, a device a subset
 of them, its *active* models, each with a score. Round t = 1, 2, ...:
-1. The server draws K devices. Each trains all its active models, from the copies that it has, for E epochs, and sends
-   for each what changed, compressed, with its score, to which it adds noise.
+1. The server draws K devices. Each trains all its active models, from the copies that it has, for E epochs. For each
+   model it sends the update, compressed, and its score with noise added.
 2. The server adds to each model the mean of its updates, weighted by the scores sent, Eq. (1), in float32.
 3. Every device gets the new versions of its active models, compressed, and evaluates them on its validation split; its
    scores are their mean accuracies over the last rounds, Eq. (2), normalized, Eq. (3).
-4. Every device deletes models that score far below its best, Eq. (4), and, from `late_round` on, the second of two if
-   its score is low. The server deletes models that no device has.
-5. If t is a milestone, every model is cloned: slot m of M to slot M + m. A device that has the parent has the clone, a
+4. Every device deletes models that score far below its best, Eq. (4). From `late_round` on, a device with two models
+   also deletes the second if its score is low. The server deletes models that no device has.
+5. If t is a milestone, every model is cloned: slot m of M to slot M + m. A device that has the parent gets the clone, a
    copy of what it got in step 3, with score 1 - c; then its scores are normalized. M doubles.
 
 | paper | here |
@@ -24,23 +24,24 @@ of them, its *active* models, each with a score. Round t = 1, 2, ...:
 Limit cases: without milestones, noise and compression it is FedAvg with equal weights.
 
 Deviations from the paper, and what it leaves open:
-- Eq. (1) is printed with a denominator over models, with which no model would keep its scale: here it is the
+- Eq. (1) is printed with a denominator over models, with which no model would keep its scale. Here it is the
   score-weighted mean over devices. (Algorithm 1 reads as a plain mean: `weighting="equal"`.) If all scores sent for a
-  model are 0, it is the plain mean; a model that nobody reports stays. An update that is not finite is left out, and
-  with it those sent with a score of 0, if no other was sent with one above.
-- A device has a model or not, whatever the score: a mask, since the first clone's score is 1 - 1 = 0, and all
-  accuracies can be 0 in the first rounds, which gives equal scores (as does an empty validation split).
-- Eq. (2) has fewer terms when the model is younger; a clone inherits no evaluations.
-- Eq. (4) alone would always delete one of two models, yet the text promises that two stay: the two best are exempt
+  model are 0, it is the plain mean; a model that nobody reports stays. An update that is not finite is left out. If it
+  was the only one for its model with a score above 0, those sent with a score of 0 are left out as well.
+- Whether a device has a model is a mask, not a score above 0: the first clone's score is 1 - 1 = 0, and all accuracies
+  can be 0 in the first rounds, which gives equal scores (as does an empty validation split).
+- Eq. (2) has fewer terms for a younger model; a clone inherits no evaluations.
+- Eq. (4) alone would always delete one of two models, yet the text promises that two stay. So the two best are exempt
   (`protected_models`). With a deviation of 0 nothing is deleted, so a device always has a model.
-- After deletions, a device's scores are normalized again, as the caption of the figure on their deviation has it and
-  Algorithm 1 does not (`normalize_after_deletion`); the bound of the late rule, 0.3, supposes it.
-- A parent and its clone are trained with different seeds (the slot is part of them), or next to nothing would part
-  them. A clone is no device's best model before it was evaluated: the clone of its worst has the highest score.
+- After deletions, a device's scores are normalized again (`normalize_after_deletion`). The caption of the figure on
+  their deviation says so, Algorithm 1 does not; the bound of the late rule, 0.3, presupposes it.
+- A parent and its clone are trained with different seeds (the slot is part of them); otherwise almost nothing would
+  drive them apart. A clone cannot be a device's best model before it was evaluated, since the clone of the worst model
+  starts with the highest score.
 - Compression is uniform quantization; BatchNorm's statistics travel at 32 bits. Devices score what they got, rounded;
   the models that are tested, saved and exported are the server's, in float32.
-- All devices evaluate in every round, so all get the models: these bytes count, and those of the first model in the
-  first round. What a device says about deletions does not.
+- All devices evaluate in every round, so all get the models. These bytes are counted, and those of the first model in
+  the first round; messages about deletions are not.
 """
 
 import dataclasses
@@ -91,7 +92,7 @@ class ServerState(NamedTuple):
     Attributes:
       round_num: rounds done, int32.
       virtual_time_s: since the start, float64.
-      models: stacked along axis 0, a row a slot; zeros in slots without a model, but for the ranges that
+      models: stacked along axis 0, a row for each slot. A slot without a model holds zeros, apart from the ranges that
         `--qat_start_round` puts there.
       scores: c of each client and slot, 0 for models that it does not have, float64, shape (clients, capacity).
       history: see `scores.record_evaluation`.
@@ -122,7 +123,7 @@ def find_preferred(state: ServerState) -> np.ndarray:
 
 
 def find_live(state: ServerState) -> np.ndarray:
-    """Slots whose model some client has, ascending."""
+    """Slots whose model at least one client has, ascending."""
     return np.flatnonzero(state.is_active.any(axis=0))
 
 
@@ -170,7 +171,7 @@ class FedCDProcess(FederatedProcess):
         return compute_sent_bytes(self.initial_weights, self.is_compressed, self.config.compression)
 
     def initialize(self) -> ServerState:
-        """Everybody has the model in slot 0, with score 1."""
+        """Every device has the model in slot 0, with score 1."""
         capacity = self.config.capacity
         rows = [np.zeros((capacity, *array.shape), array.dtype) for array in self.initial_weights]
         for row, array in zip(rows, self.initial_weights, strict=True):
@@ -195,7 +196,7 @@ class FedCDProcess(FederatedProcess):
         return compress_models(models, self.is_compressed, self.config.compression, seed)
 
     def train(self, state: ServerState, cohort: np.ndarray) -> tuple[Weights, RoundTotals]:
-        """Steps 1 and 2: the server's new models. Each pair of device and active model is a client of the call."""
+        """Steps 1 and 2: the server's new models. Each pair of device and active model is one client of the call."""
         config, round_num = self.config, int(state.round_num) + 1
         rows, slots = np.nonzero(state.is_active[cohort])
         devices = cohort[rows]
@@ -248,7 +249,7 @@ class FedCDProcess(FederatedProcess):
         models, totals = self.train(state, cohort)
         # Step 3
         received = self.send(models, round_num)
-        num_received = state.is_active.sum(axis=1) + (round_num == 1)
+        num_received = state.is_active.sum(axis=1) + (round_num == 1)  # the first model comes before the first round
         new_state = state._replace(
             round_num=np.int32(round_num),
             virtual_time_s=np.float64(state.virtual_time_s + self.compute_round_s(state, cohort, num_received)),
@@ -289,7 +290,7 @@ class FedCDProcess(FederatedProcess):
         }
 
     def summarize(self, state: ServerState) -> dict:
-        """The models there are, each with its parent's slot, the round of its birth, and who has and prefers it."""
+        """How many models were made and deleted; for each live one its parent, birth round, and clients."""
         preferred = find_preferred(state)
         num_slots = self.config.count_slots(int(state.round_num) + 1)
         live = find_live(state)
@@ -317,7 +318,7 @@ class FedCDProcess(FederatedProcess):
 
 
 def describe_models(state: ServerState) -> dict[str, float]:
-    """The algorithm's own columns of metrics.csv, of the end of a round."""
+    """The algorithm's own columns of metrics.csv, as they are at the end of a round."""
     num_active = state.is_active.sum(axis=1)
     return {
         "live_models": len(find_live(state)),

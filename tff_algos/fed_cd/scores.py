@@ -23,12 +23,12 @@ def record_evaluation(history: np.ndarray, num_correct: np.ndarray, is_active: n
 
 
 def forget(history: np.ndarray, is_active: np.ndarray) -> np.ndarray:
-    """The history without that of models that a client does not have (any more)."""
+    """The history, emptied for models that a client does not have, or no longer has."""
     return np.where(is_active[..., np.newaxis], history, NOT_EVALUATED)
 
 
 def compute_mean_accuracy(history: np.ndarray, num_examples: np.ndarray) -> np.ndarray:
-    """Eq. (2): mean of the accuracies in the history, of as many as there are; 0 without any, or without examples.
+    """Eq. (2): the mean of the accuracies that the history holds; 0 if it holds none, or without examples.
 
     Args:
       history: see `record_evaluation`.
@@ -44,7 +44,7 @@ def compute_mean_accuracy(history: np.ndarray, num_examples: np.ndarray) -> np.n
 
 
 def normalize(values: np.ndarray, is_active: np.ndarray) -> np.ndarray:
-    """Eq. (3): values of a client's active models over their sum, equal if that is 0; 0 for models not active.
+    """Eq. (3): the values of a client's active models divided by their sum, equal if that is 0; 0 for all others.
 
     Args:
       values: at least 0, float64, shape (clients, capacity).
@@ -57,7 +57,7 @@ def normalize(values: np.ndarray, is_active: np.ndarray) -> np.ndarray:
 
 
 def add_noise(scores: np.ndarray, deviation: float, generator: np.random.Generator) -> np.ndarray:
-    """The scores as they are sent: with Gaussian noise, and at least 0."""
+    """The scores as they are sent: with Gaussian noise, floored at 0."""
     return np.maximum(scores + generator.normal(0.0, deviation, scores.shape), 0.0)
 
 

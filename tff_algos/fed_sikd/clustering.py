@@ -13,7 +13,7 @@ from tff_algos.rounds.cluster_labels import number_by_first_appearance
 
 KMEANS_RESTARTS = 10
 
-# Standardised statistics that agree to so many decimals are equal, so that rounding errors do not split clients.
+# Standardised statistics that agree to this many decimals count as equal, so that rounding errors split no clients.
 DECIMALS = 9
 
 
@@ -75,8 +75,8 @@ def choose_by_majority(candidates: list[Clustering]) -> Clustering:
 def cluster_at_random(num_clients: int, num_clusters: int, seed: int) -> Clustering:
     """Random clusters for RandomCluster: the clients, shuffled, are dealt to the clusters one by one.
 
-    So sizes differ by at most one and no cluster is empty; there are `min(num_clusters, num_clients)` clusters. The
-    paper does not say how it draws them. The indices are NaN, since no statistics are looked at.
+    So sizes differ by at most one, and no cluster is empty; there are `min(num_clusters, num_clients)` clusters. The
+    paper does not say how it draws them. The indices are NaN, since there are no statistics to compute them from.
     """
     num_clusters = min(num_clusters, num_clients)
     dealt = np.random.default_rng(seed).permutation(num_clients) % num_clusters

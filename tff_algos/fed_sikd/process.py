@@ -21,17 +21,17 @@ RandomCluster, a baseline of the paper, is the same process with `clustering="ra
 
 Deviations from the paper:
 - A cluster's teacher is kept from round to round. The paper starts it from the global weights each round, which works
-  only if teacher and student have one architecture; its own tables say that they have not.
+  only if teacher and student share one architecture; by its own tables they do not.
 - All teachers start alike. Sending them to the members is counted in the byte ledger; a leader has its own already.
 - The paper names neither optimizer nor epochs, temperature, loss weight or k; the flagfiles say where ours come from.
 - The distillation has no factor T^2 by default, and works on logits (the paper's layers end with a softmax).
-- The statistics are standardised over clients before k-means, which the paper does not mention; without it the skewness
-  would decide alone.
-- The paper asks for differential privacy and leaves it open; `privacy_epsilon` gives it (see `privacy`).
-- The paper's leaders collect models and send teachers themselves; here everything goes through the server, and is
-  counted so. A leader trains a student as well, like every other client.
+- The statistics are standardised over clients before k-means, which the paper does not mention. Without it the skewness
+  alone would decide.
+- The paper asks for differential privacy but leaves open how; `privacy_epsilon` turns it on (see `privacy.py`).
+- The paper's leaders collect models and send teachers themselves. Here everything goes through the server and is
+  counted accordingly. A leader trains a student as well, like every other client.
 - k is fixed by default, so that runs can be compared; the paper chooses it by the indices (`num_clusters=0`).
-- The exchange of the statistics is in the bytes of the first round, but takes no virtual time.
+- The exchange of the statistics counts in the bytes of the first round, but takes no virtual time.
 """
 
 import dataclasses
@@ -168,7 +168,7 @@ class FedSiKDProcess(FederatedProcess):
         )
 
     def choose_trainers(self, assignments: np.ndarray) -> np.ndarray:
-        """The clients that train a teacher, ascending: the leaders, or all, or none if there is no teacher."""
+        """The clients that train a teacher, ascending: the leaders, all clients, or none if there is no teacher."""
         if not self.initial_teacher:
             return self.everyone[:0]
         if self.config.teacher == "cluster":

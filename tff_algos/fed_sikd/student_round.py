@@ -41,7 +41,7 @@ class StudentRoundTotals(NamedTuple):
 def compute_global_update(totals: GroupTotals, weighting: str) -> tuple[tf.Tensor, ...]:
     """Mean of the cluster means, over clusters equally as printed, or by their weights.
 
-    A cluster none of whose members counted has no say.
+    A cluster has no say in a round in which none of its members counts.
     """
     weight = totals.weight if weighting == "examples" else tf.cast(totals.weight > 0, tf.float32)
     share = tf.math.divide_no_nan(weight, tf.reduce_sum(weight))

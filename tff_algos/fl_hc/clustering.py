@@ -14,9 +14,9 @@ def cluster_updates(updates: np.ndarray, distance_threshold: float, num_clusters
     Args:
       updates: flattened weight updates, trained minus initial, float32, shape (clients, parameters), at least one
         client.
-      distance_threshold: above 0: clusters merge while their average distance is at most this; 0: cut at
+      distance_threshold: above 0, clusters merge while their average distance is at most this; 0 cuts the tree at
         `num_clusters` instead.
-      num_clusters: clusters if the threshold is 0, exactly `min(num_clusters, clients)`; ties are broken.
+      num_clusters: number of clusters if the threshold is 0: exactly `min(num_clusters, clients)`, ties or not.
 
     Returns:
       Cluster of each client, int32, shape (clients,), 0, 1, ... in order of first appearance.
@@ -24,7 +24,7 @@ def cluster_updates(updates: np.ndarray, distance_threshold: float, num_clusters
     Raises:
       ValueError: an update is not finite.
     """
-    from scipy.cluster import hierarchy
+    from scipy.cluster import hierarchy  # here, since the other algorithms do without it
 
     if len(updates) == 1:
         return np.zeros(1, np.int32)
@@ -40,7 +40,7 @@ def cluster_updates(updates: np.ndarray, distance_threshold: float, num_clusters
 
 
 def pairwise_distances(updates: np.ndarray) -> np.ndarray:
-    """Euclidean distances of all pairs of rows, accumulated in float64 block by block.
+    """Euclidean distances of all pairs of rows, accumulated in float64, block by block.
 
     Args:
       updates: shape (clients, parameters), any float dtype; only a block of it at a time is copied to float64.

@@ -1,10 +1,11 @@
 """FL+HC: Briggs et al. 2020, "Federated learning with hierarchical clustering of local updates to improve training on
 non-IID data", Algorithm 1; a baseline of FedSiKD.
 
-1. `clustering_round` rounds of FedAvg with all clients.
+The whole run; a round is step 1 or step 3:
+1. The first `clustering_round` rounds are FedAvg with all clients.
 2. At the start of the next round, each client trains the global model and sends its update; the server clusters the
    updates (agglomerative, average linkage, Euclidean) at a distance threshold or into a number of clusters.
-3. From then on (that round included), FedAvg inside each cluster, independently; each starts from the global model.
+3. From then on, that round included, FedAvg runs inside each cluster, independently. Each starts from the global model.
 
 | paper | here |
 |---|---|
@@ -116,9 +117,10 @@ class FLHCProcess(FederatedProcess):
         return build_client_inputs(self.clients, indices, groups, weighting, training, self.seed, purpose, round_num)
 
     def cluster(self, state: ServerState) -> tuple[ServerState, int]:
-        """Step 2: the clients in clusters, each with a copy of the global model, and how many updates were rejected.
+        """Step 2: the state with the clients in clusters, and how many updates were rejected.
 
-        Clients whose update is not finite have no say in it and join the largest cluster.
+        Every cluster gets a copy of the global model. Clients whose update is not finite have no say in the clustering;
+        they join the largest cluster.
         """
         compute_updates = build_local_updates(self.model_spec, self.config, self.initial_weights)
         size = max(_MAX_RESULT_BYTES // compute_model_bytes(self.initial_weights), 1)

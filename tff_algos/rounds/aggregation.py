@@ -1,12 +1,12 @@
-"""Weighted means of client updates by group, in one federated aggregation: the messages and what is made of them.
+"""Weighted means of client updates by group, in one federated aggregation: the messages, the sums and the means.
 
-A *group* is a row of the aggregate: the only one (FedAvg), a cluster (FedSiKD, FL+HC) or a model. Each client's
-weighted update is added to the row of its group. A client whose update is not finite, or a padded place in the cohort,
-adds zeros and no weight; the mean is thus over those that count. BatchNorm's moving statistics are averaged like
+A *group* is a row of the aggregate: the only one (FedAvg), a cluster (FedSiKD, FL+HC) or a model (FedCD). Each client's
+weighted update is added to the row of its group. A client whose update is not finite, or an empty place in the cohort,
+adds zeros and no weight, so the mean is over the clients that count. BatchNorm's moving statistics are averaged like
 trained weights.
 
-Updates are accumulated one after another, in the order of the clients, so that a round needs the memory of its updates
-and of one row a group, not of one row a group for each client.
+Updates are accumulated one after another, in the order of the clients. A round then needs the memory of its updates and
+of one row for each group. A sum of per-client values would need one row for each group and client.
 """
 
 import math
@@ -20,7 +20,7 @@ from tff_algos.client.local_training import LocalResult
 
 
 class ClientUpdate(NamedTuple):
-    """What a client sends: its local result, the row that it goes to, int32, and its weight there, float32."""
+    """What a client sends: its local result, the row that this is added to, int32, and its weight there, float32."""
 
     result: LocalResult
     group: tf.Tensor
@@ -58,11 +58,11 @@ class RoundTotals(NamedTuple):
 
 
 class RunningTotals(NamedTuple):
-    """What GroupTotals are made of while clients are added: the fields of the same name, and the deltas as `rows`.
+    """GroupTotals in the making: the same fields, but with the deltas as `rows`.
 
     Attributes:
-      rows: the sum of each group, float32, all its weights in one vector; one a group, so that a client's update costs
-        the memory traffic of one model, however many groups there are.
+      rows: for each group the sum of its deltas, float32, all weights in one vector. The groups are separate tensors,
+        so that adding a client's update moves the memory of one model, however many groups there are.
     """
 
     rows: tuple[tf.Tensor, ...]
@@ -75,9 +75,12 @@ class RunningTotals(NamedTuple):
 
 def add_to_group(totals: RunningTotals, update: ClientUpdate) -> RunningTotals:
     """The totals with one more client: its weighted update in the row of its group."""
+    # A rejected update is all zeros already; without its weight it does not dilute the mean either.
     result, weight = update.result, tf.where(update.result.is_finite, update.weight, 0.0)
     weighted = tf.concat([tf.reshape(weight * delta, [-1]) for delta in result.weights_delta], axis=0)
 
+    # A branch, not a multiplication by a one-hot mask: the mask would touch every row for every client, and a huge
+    # update of another group would cost this row its small values.
     def add_if_own(group, row):
         return tf.cond(tf.equal(update.group, group), lambda: row + weighted, lambda: row)
 
@@ -95,7 +98,7 @@ def add_to_group(totals: RunningTotals, update: ClientUpdate) -> RunningTotals:
 
 
 def build_zero_totals(shapes: Sequence[tuple[int, ...]], num_groups: int) -> RunningTotals:
-    """The totals of nobody, for updates of these shapes."""
+    """The totals before any client is added, for updates of these shapes."""
     num_weights = sum(math.prod(shape) for shape in shapes)
     return RunningTotals(
         rows=tuple(tf.zeros(num_weights) for _ in range(num_groups)),
@@ -108,7 +111,7 @@ def build_zero_totals(shapes: Sequence[tuple[int, ...]], num_groups: int) -> Run
 
 
 def finish_totals(totals: RunningTotals, shapes: Sequence[tuple[int, ...]]) -> GroupTotals:
-    """The rows as stacked tensors of these shapes."""
+    """The totals with the rows cut into tensors of these shapes, stacked over the groups."""
     rows = tf.stack(totals.rows)
     parts = tf.split(rows, [math.prod(shape) for shape in shapes], axis=1)
     deltas = tuple(tf.reshape(part, (len(totals.rows), *shape)) for part, shape in zip(parts, shapes, strict=True))
@@ -130,6 +133,7 @@ def sum_by_group(updates: tff.Value, num_groups: int) -> tff.Value:
     def accumulate(totals, update):
         return add_to_group(totals, update)
 
+    # Joins totals that were accumulated apart, as several workers do.
     @tff.tensorflow.computation(totals_type, totals_type)
     def merge(first, second):
         return tf.nest.map_structure(tf.add, first, second)
@@ -147,7 +151,7 @@ def _scale_rows(values: tf.Tensor, factors: tf.Tensor) -> tf.Tensor:
 
 
 def compute_group_means(totals: GroupTotals) -> tuple[tf.Tensor, ...]:
-    """Mean update of each group, shape (groups, *shape); zeros for a group in which nobody counted."""
+    """Mean update of each group, shape (groups, *shape); zeros for a group without a client that counts."""
     return tuple(_scale_rows(delta, tf.math.divide_no_nan(1.0, totals.weight)) for delta in totals.deltas)
 
 
@@ -155,8 +159,9 @@ def compute_drift(totals: GroupTotals) -> tuple[tf.Tensor, tf.Tensor]:
     """How far the clients' updates lie apart (FedSiKD, Theorem 1: sigma_k^2 and sigma^2).
 
     With client weights p_i that sum to 1, update d_i, mean m_g of its group g and mean m of all:
-    within = sum_i p_i |d_i - m_g|^2 = sum_i p_i |d_i|^2 - sum_g p_g |m_g|^2, and total likewise with m. Both are
-    differences of sums, so they are floored at 0.
+    within = sum_i p_i |d_i - m_g|^2 = sum_i p_i |d_i|^2 - sum_g p_g |m_g|^2, and total likewise with m. This form needs
+    only sums, so the server never sees a single update. Rounding can make the differences negative, hence the floor at
+    0.
 
     Returns:
       (within-group drift, total drift), float32 scalars, squared length in weight space; 0 without clients.
@@ -171,4 +176,5 @@ def compute_drift(totals: GroupTotals) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def summarize_totals(totals: GroupTotals) -> RoundTotals:
+    """The scalars of a round."""
     return RoundTotals(totals.loss_sum, totals.num_trained, totals.num_rejected, *compute_drift(totals))

@@ -4,7 +4,7 @@ import numpy as np
 
 
 def number_by_first_appearance(labels: np.ndarray) -> np.ndarray:
-    """Renames cluster labels to 0, 1, ... in the order in which clients show them, int32, same shape."""
+    """Renames cluster labels to 0, 1, ... in the order of first appearance, int32, same shape."""
     _, first_clients, positions = np.unique(labels, return_index=True, return_inverse=True)
     return first_clients.argsort().argsort()[positions].astype(np.int32)
 

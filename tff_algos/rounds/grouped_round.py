@@ -67,10 +67,10 @@ def build_grouped_updates(
     num_groups: int,
     compression: CompressionConfig,
 ) -> Callable:
-    """A computation: the weighted mean of the updates of the clients of each group, compressed on their way.
+    """A computation: for each group, the weighted mean of its clients' updates, which are compressed on their way.
 
-    Its models are those that the clients have; what becomes of the server's own is the caller's. The mean has the
-    floating-point weights only, each of shape (groups, *shape), zeros for a group without clients.
+    It takes the models as the clients have them; adding the means to the server's own is left to the caller. A mean has
+    the floating-point weights only, each of shape (groups, *shape), zeros for a group without clients.
 
     Args:
       model_spec, training, template_weights, num_groups: see `build_grouped_round`.
@@ -101,7 +101,7 @@ def _build_client_work(
     num_groups: int,
     compression: CompressionConfig,
 ) -> Callable:
-    """(models, ClientInput) -> ClientUpdate"""
+    """What a client does, (models, ClientInput) -> ClientUpdate."""
     models_type = build_stacked_type(template_weights, num_groups)
     is_compressed: list[bool] = []  # of the update's tensors
     if compression.is_active:
@@ -113,6 +113,7 @@ def _build_client_work(
         x, y = read_split(client.path, "train", model_spec)
         start = tuple(model[client.group] for model in models)
         result = train_locally(model_spec, training, start, x, y, client.seed, client.learning_rate)
+        # What the server gets, it gets compressed: the norm and the loss are still those of the update before.
         sent = compress(result.weights_delta, is_compressed, compression, client.seed)
         return ClientUpdate(result._replace(weights_delta=sent), client.group, client.weight)
 

@@ -8,7 +8,7 @@ from tff_algos.rounds.aggregation import RoundTotals
 def build_common_metrics(
     totals: RoundTotals, virtual_time_s: float, num_clients: int, bytes_down: int, bytes_up: int
 ) -> dict[str, float]:
-    """The values of `process.COMMON_METRICS`; without a trained example the loss is NaN.
+    """The values of `protocol.COMMON_METRICS`; without a trained example the loss is NaN.
 
     Args:
       totals: the round's aggregate.

@@ -1,4 +1,8 @@
-"""Training from different versions of the global model in one call: each client's start weights are its argument.
+"""Training from different versions of the global model in one call: each client is handed its own start weights.
+
+There are two computations, since under several workers a computation either aggregates or returns per-client values,
+never both: TFF's compiler would run the client work twice. An algorithm that must look at single updates takes the
+second, and averages on the host.
 
 Functional types of the computations that the builders return:
   build_versioned_round:  {VersionedInput}@CLIENTS -> VersionedResult@SERVER
@@ -35,7 +39,7 @@ from tff_algos.weights import build_model_type
 
 
 class VersionedInput(NamedTuple):
-    """A client's start weights, what it is told, and its place in the call, int32."""
+    """A client's start weights, what it is told, and its place in the call, int32, counted from 0."""
 
     start: Weights
     client: ClientInput
@@ -43,11 +47,11 @@ class VersionedInput(NamedTuple):
 
 
 class VersionedResult(NamedTuple):
-    """The sum over the clients of a call.
+    """The aggregate over the clients of a call.
 
     Attributes:
       mean_update: weighted mean of the updates that are finite, zeros without any.
-      is_finite: 1 at the places of clients whose update counts, 0 elsewhere, float32 (places,).
+      is_finite: 1 at the places of clients whose update counts, 0 elsewhere, float32, shape (places,).
       totals: the usual scalars.
     """
 
@@ -81,13 +85,15 @@ def build_versioned_round(
       model_spec: the model.
       training: local training of each client.
       template_weights: one model's weights, for their shapes and dtypes.
-      num_places: clients of a call, empty places among them.
+      num_places: clients of a call, empty places included.
     """
     input_type = _build_input_type(template_weights)
 
     @tff.tensorflow.computation(input_type)
     def client_work(given):
         result = _train(model_spec, training, given)
+        # One number a client must reach the host beside the aggregate. It travels as a row with a single entry, and the
+        # sum of these rows has the number of each client at its place.
         is_there = tf.strings.length(given.client.path) > 0
         flag = tf.one_hot(given.place, num_places) * tf.cast(result.is_finite & is_there, tf.float32)
         return ClientUpdate(result, tf.constant(0), given.client.weight), flag
@@ -114,7 +120,7 @@ def build_versioned_inputs(
     round_nums: np.ndarray,
     min_places: int = 1,
 ) -> list[VersionedInput]:
-    """What clients are told, padded (see `cohort.pad_cohort`); one that is chosen twice gets two seeds.
+    """What clients are told, padded (see `cohort.pad_cohort`); a client that is chosen twice gets two seeds.
 
     Args:
       clients: the federation.
@@ -124,7 +130,7 @@ def build_versioned_inputs(
       training: gives the learning rate.
       seed: the run's.
       round_nums: what each one's learning rate and seed are derived from, 1-based, shape (members,).
-      min_places: places at least.
+      min_places: the smallest number of places.
     """
     inputs = []
     for place, (client, start, weight, round_num) in enumerate(
@@ -145,7 +151,7 @@ def build_versioned_inputs(
 def build_versioned_updates(
     model_spec: ModelSpec, training: LocalTrainingConfig, template_weights: Weights
 ) -> Callable:
-    """Each client trains from its own start weights, and all results come back, in the order of the clients."""
+    """Each client trains from its own start weights; all results come back, in the order of the clients."""
     input_type = _build_input_type(template_weights)
 
     @tff.tensorflow.computation(input_type)
@@ -165,10 +171,12 @@ def compute_update_norms(results: Sequence[LocalResult]) -> np.ndarray:
 
 
 def average_updates(results: Sequence[LocalResult], weights: np.ndarray) -> VersionedResult:
-    """What the round of `build_versioned_round` gives, of updates that have come back: the same sums in the same order.
+    """The result of `build_versioned_round`, from updates that have come back: the same sums in the same order.
+
+    The same functions do the sums, so that a run that looks at updates first gives the same bytes as one that does not.
 
     Args:
-      results: at least one, from the computation of `build_versioned_updates`.
+      results: from the computation of `build_versioned_updates`, at least one.
       weights: of each in the mean, shape (updates,).
     """
     shapes = [np.shape(delta) for delta in results[0].weights_delta]

@@ -1,6 +1,7 @@
 """Who reports to an asynchronous server next, and from which version of the model. NumPy only.
 
-The order of arrivals does not depend on what is trained, so a number of them can be found before any is trained.
+The order of arrivals does not depend on what the devices learn. So the arrivals of a whole round can be found before
+any of them is trained.
 """
 
 from typing import NamedTuple
@@ -35,7 +36,7 @@ class DeviceStarts(NamedTuple):
 
 
 class Arrival(NamedTuple):
-    """A device is ready: its index, the version that it trained, and the number of the newest version by then."""
+    """A device is ready: its index, the version that it trained, and the newest version at that time."""
 
     client: int
     start_version: int
@@ -43,12 +44,12 @@ class Arrival(NamedTuple):
 
     @property
     def staleness(self) -> int:
-        """Versions made since the device started."""
+        """How many versions were made since the device started."""
         return self.newest_version - self.start_version
 
 
 class Collected(NamedTuple):
-    """Arrivals in order, where the devices are after them, how many models were handed out meanwhile, and the log."""
+    """Arrivals in order, the devices after them, the number of models handed out meanwhile, and the log."""
 
     arrivals: list[Arrival]
     starts: DeviceStarts
@@ -57,7 +58,7 @@ class Collected(NamedTuple):
 
 
 def start_at(devices: SimulatedDevices, starts: DeviceStarts, clients: np.ndarray, version: int) -> DeviceStarts:
-    """Devices that wait for the server get a version and start to train at the clock's time."""
+    """Devices that wait for the server get a version and start to train it at the clock's time."""
     plan = plan_starts(devices, clients, starts.num_starts[clients], float(starts.clock.time_s))
     versions, num_starts = starts.versions.copy(), starts.num_starts.copy()
     versions[clients] = version
@@ -68,12 +69,12 @@ def start_at(devices: SimulatedDevices, starts: DeviceStarts, clients: np.ndarra
 def collect_arrivals(
     devices: SimulatedDevices, starts: DeviceStarts, newest_version: int, num_arrivals: int, arrivals_per_version: int
 ) -> Collected:
-    """The next arrivals; each device starts again at once, with the newest version, as does one that is back.
+    """The next arrivals; a device that arrived or came back starts at once, with the newest version.
 
     Args:
       devices: what the times depend on.
-      starts: where the devices are.
-      newest_version: the server's model.
+      starts: the devices before.
+      newest_version: of the server's model.
       num_arrivals: how many to wait for.
       arrivals_per_version: after so many arrivals the server makes a new version, before the last of them starts again.
     """
@@ -88,6 +89,7 @@ def collect_arrivals(
             continue
         if event.kind == READY:
             arrivals.append(Arrival(event.client, int(starts.versions[event.client]), newest_version))
+            # Counted before the device starts again: it gets the version that its own update helped to make.
             newest_version += len(arrivals) % arrivals_per_version == 0
             log += log_clients(event.time_s, client, "received", starts.versions)
         starts = start_at(devices, starts, client, newest_version)

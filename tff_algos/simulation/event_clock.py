@@ -1,10 +1,12 @@
 """The clock of asynchronous training: which device becomes ready, drops out or comes back, and when. NumPy only.
 
-The state is arrays alone, so that a run can stop and resume between any two calls; a min-heap of (time, sequence
-number, device) is made of the events that are due where events are taken. A device has at most one pending event, hence
-is in one place: it trains (READY or DROPPED is pending), is away (BACK is), or waits for the server (nothing is).
+The state consists of arrays alone, so that a run can stop and resume between any two calls. A min-heap of (time,
+sequence number, device) is made only while events are taken, from those that are due. A device has at most one pending
+event, so it is in exactly one place: it trains (READY or DROPPED is pending), it is away (BACK is pending), or it waits
+for the server (nothing is pending).
+
 All functions are pure; times are float64 seconds. A caller that aggregates every `period_s` takes the events until
-`index * period_s`, a product, not a running sum, so that the times of a resumed run are the same.
+`index * period_s`. A running sum of periods would round differently from a product, which always gives the same times.
 """
 
 import heapq
@@ -22,7 +24,7 @@ class ClockState(NamedTuple):
     """The time and the pending events.
 
     Attributes:
-      time_s: of the last event taken, or the time that events were taken until; float64, shape ().
+      time_s: of the last event taken, or the time until which events were taken; float64, shape ().
       next_sequence: sequence number of the next event; ties in time are broken by it; int64, shape ().
       event_times_s: of each device's pending event, inf if it waits for the server; float64, shape (clients,).
       event_kinds: READY, DROPPED or BACK, meaningful where an event is pending; int8, shape (clients,).
@@ -65,7 +67,10 @@ class LogRow(NamedTuple):
 
 
 class PackedLog(NamedTuple):
-    """Rows as arrays, for a state: times float64, clients int64, places in WHATS int8, versions int64, each (rows,)."""
+    """Rows as arrays, for a state, each of shape (rows,).
+
+    Times are float64, clients and versions int64, and what happened is an index into WHATS, int8.
+    """
 
     times_s: np.ndarray
     clients: np.ndarray
@@ -86,7 +91,7 @@ def pack_log(rows: Iterable[LogRow]) -> PackedLog:
 
 
 def unpack_log(log: PackedLog) -> list[LogRow]:
-    """The rows again."""
+    """The inverse of `pack_log`."""
     columns = (log.times_s.tolist(), log.clients.tolist(), log.whats.tolist(), log.versions.tolist())
     return [
         LogRow(time_s, client, WHATS[what], version) for time_s, client, what, version in zip(*columns, strict=True)
@@ -108,7 +113,7 @@ def create_clock(num_clients: int) -> ClockState:
 def start_devices(
     state: ClockState, clients: np.ndarray, durations_s: np.ndarray, away_s: np.ndarray | None = None
 ) -> ClockState:
-    """Devices start to train at the clock's time; sequence numbers go in the order of `clients`.
+    """Devices start to train at the clock's time; sequence numbers are given out in the order of `clients`.
 
     Args:
       state: the clock.
@@ -136,7 +141,7 @@ def start_devices(
 def take_until(state: ClockState, until_s: float) -> tuple[ClockState, list[Event]]:
     """All events up to and including a time, in order of (time, sequence number, device); the clock then shows it.
 
-    A device whose DROPPED is taken gets a pending BACK, taken too if it is due.
+    A device whose DROPPED is taken gets a pending BACK, which is taken as well if it is due.
 
     Raises:
       ValueError: the time is before the clock's or not finite.
@@ -145,6 +150,7 @@ def take_until(state: ClockState, until_s: float) -> tuple[ClockState, list[Even
         raise ValueError(
             f"events until {until_s} s: expected a finite time from {state.time_s} s on, where the clock is"
         )
+    # A device has at most two events until then: it drops out and comes back, and then waits for the server.
     state, events = _take_due(state, until_s, len(state.event_times_s) * 2)
     return state._replace(time_s=np.asarray(until_s, np.float64)), events
 
@@ -164,7 +170,7 @@ def find_next_time(state: ClockState) -> float:
 
 
 def find_waiting(state: ClockState) -> np.ndarray:
-    """Devices without a pending event, whom the server may start: int64, ascending."""
+    """Devices without a pending event, which the server may start: int64, ascending."""
     return np.flatnonzero(np.isinf(state.event_times_s))
 
 
@@ -182,11 +188,13 @@ def log_clients(time_s: float, clients: np.ndarray, what: str, model_versions: n
 
 
 def _take_due(state: ClockState, until_s: float, at_most: int) -> tuple[ClockState, list[Event]]:
-    """Takes events up to a time, in order, at most so many; leaves the clock's time to the caller."""
+    """Takes events up to a time, in order, at most `at_most`; leaves the clock's time to the caller."""
     times_s, kinds = state.event_times_s.copy(), state.event_kinds.copy()
     sequences, away_s = state.event_sequences.copy(), state.away_s.copy()
     next_sequence = int(state.next_sequence)
     due = np.flatnonzero(times_s <= until_s)
+    # Only what is due enters the heap; the sequence number decides between events at the same time, so that the order
+    # does not depend on how the arrays were built.
     heap = list(zip(times_s[due].tolist(), sequences[due].tolist(), due.tolist(), strict=True))
     heapq.heapify(heap)
     events = []
@@ -195,6 +203,7 @@ def _take_due(state: ClockState, until_s: float, at_most: int) -> tuple[ClockSta
         events.append(Event(time_s, sequence, client, int(kinds[client])))
         times_s[client] = np.inf
         if events[-1].kind == DROPPED:
+            # The device comes back later, possibly within the time asked for.
             times_s[client], kinds[client], sequences[client] = time_s + away_s[client], BACK, next_sequence
             away_s[client] = 0.0
             next_sequence += 1

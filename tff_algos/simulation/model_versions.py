@@ -19,7 +19,7 @@ class ModelVersions(NamedTuple):
         return int(self.numbers[-1])
 
     def get(self, number: int) -> Weights:
-        """The model of a version that is there."""
+        """The model of a version that is kept."""
         row = int(np.searchsorted(self.numbers, number))
         return tuple(stacked[row] for stacked in self.models)
 
@@ -30,12 +30,14 @@ def create_versions(model: Weights) -> ModelVersions:
 
 
 def add_versions(versions: ModelVersions, models: list[Weights], used: np.ndarray) -> ModelVersions:
-    """With newer models, numbered on from the newest, and without those that no device uses; the newest always stays.
+    """The versions with newer models added, numbered on from the newest, and without those that no device uses.
+
+    The newest always stays.
 
     Args:
-      versions: those there are.
+      versions: the versions so far.
       models: the newer ones, oldest first.
-      used: numbers that are in use, any of old and new, in any order.
+      used: the version that each device uses, of the old ones or the new ones, in any order.
     """
     numbers = np.concatenate([versions.numbers, versions.newest + 1 + np.arange(len(models))])
     kept = np.isin(numbers, used)

@@ -18,7 +18,7 @@ class SchedulingContext(NamedTuple):
     Attributes:
       max_scheduled: R, at least 1.
       counts: c_k(t) of Eq. (12), how often each device has been scheduled, int64, shape (clients,).
-      update_norms: of Eq. (11), |trained - start|_2, shape (clients,), only those of ready devices are read; None if
+      update_norms: of Eq. (11), |trained - start|_2, shape (clients,); only those of ready devices are read. None if
         the policy needs no updates.
     """
 
@@ -45,7 +45,7 @@ def choose_at_random(ready: np.ndarray, context: SchedulingContext, generator: n
 def choose_most_significant(
     ready: np.ndarray, context: SchedulingContext, generator: np.random.Generator
 ) -> np.ndarray:
-    """The R largest updates, Eq. (11); ties by index; a norm that is not finite (a device that diverged) comes last."""
+    """The R with the largest updates, Eq. (11); ties by index. A norm that is not finite (it diverged) comes last."""
     norms = np.asarray(context.update_norms, np.float64)[ready]
     order = np.argsort(-np.where(np.isfinite(norms), norms, -1.0), kind="stable")
     return ready[order[: context.max_scheduled]]
@@ -68,7 +68,7 @@ def get_policy(name: str) -> Policy:
     """The policy of this name.
 
     Raises:
-      ConfigError: there is none; lists those there are.
+      ConfigError: there is none; the message lists the policies.
     """
     if name not in POLICIES:
         raise ConfigError("scheduling", name, "one of " + ", ".join(POLICIES))
@@ -76,7 +76,7 @@ def get_policy(name: str) -> Policy:
 
 
 def schedule(name: str, ready: np.ndarray, context: SchedulingContext, generator: np.random.Generator) -> np.ndarray:
-    """The scheduled devices, min(R, ready) of them: int64, ascending. If R is enough for all, no policy is asked.
+    """The scheduled devices, min(R, ready) of them: int64, ascending. If R is enough for all, the policy is not asked.
 
     Args:
       name: of the policy.

@@ -1,8 +1,8 @@
 """Weights by staleness of asynchronous aggregation (Xie et al. 2019), and FedAsync's mixing weight. NumPy only.
 
-FedAsync's server sets x_t = (1 - alpha_t) x_{t-1} + alpha_t x_new with alpha_t = alpha * s(t - tau). The staleness t -
-tau is taken as the number of updates that the server mixed in between the device's start and its arrival, so that an
-update that nobody overtook has staleness 0 and weight alpha.
+FedAsync's server sets x_t = (1 - alpha_t) x_{t-1} + alpha_t x_new with alpha_t = alpha * s(t - tau). Here the staleness
+t - tau is the number of updates that the server mixed in between the device's start and its arrival. An update that no
+other overtook thus has staleness 0 and weight alpha.
 """
 
 from collections.abc import Callable
@@ -54,7 +54,7 @@ def compute_mixing_weight(
       parameters: of that function.
 
     Raises:
-      ConfigError: there is no such function; lists those there are.
+      ConfigError: there is no such function; the message lists the functions.
       ValueError: a staleness is below 0.
     """
     if function not in STALENESS_FUNCTIONS:

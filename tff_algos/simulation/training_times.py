@@ -4,17 +4,17 @@ A device starts once the server has handed it a model. From there on:
 
 1. It waits for its next availability window, if it is outside one.
 2. It trains for T_k (see `TrainingTimesConfig.speed`).
-3. With the chance `dropout` it drops out at a moment uniform in its training, loses its work and is away for a time
-   ~ U(0, max_away_s).
-4. Else it is ready, once it is in a window again.
+3. With probability `dropout` it drops out at a moment drawn uniformly from its training, loses its work, and is away
+   for a time ~ U(0, max_away_s).
+4. Otherwise it is ready as soon as it is in a window again.
 
-Windows: time is cut in cycles of `availability_cycle_s`; in each cycle a device can be reached for the fraction
-`availability_share` * `DeviceProfiles.availability` of it, from a moment (its phase) drawn once a device, uniform in
-the cycle. A window need not hold a whole training; only the model's way down and the update's way up need one, and
-take effect at once in it.
+Windows: time is cut into cycles of `availability_cycle_s`. In each cycle a device can be reached for a fraction of it,
+`availability_share` * `DeviceProfiles.availability`, beginning at a moment (its phase) that is drawn once for each
+device, uniform in the cycle. A window need not hold a whole training: only the download of the model and the upload of
+the update need one, and they take effect at once in it.
 
-Each draw is a pure function of (seed, purpose, device, number of its starts so far), with the number of starts in the
-place of the round, hence the same after a resume and in whatever order devices are asked.
+Each draw is a pure function of (seed, purpose, device, number of its starts so far), where the number of starts takes
+the place of the round. So the draws are the same after a resume, and in whatever order the devices are asked.
 """
 
 import dataclasses
@@ -84,7 +84,7 @@ class SimulatedDevices:
 
 
 class StartPlan(NamedTuple):
-    """What becomes of devices that start, as `event_clock.start_devices` takes it.
+    """What will happen to devices that start, as `event_clock.start_devices` takes it.
 
     Attributes:
       durations_s: until the device is ready or drops out, above 0, float64, shape (devices,).
@@ -96,12 +96,12 @@ class StartPlan(NamedTuple):
 
 
 def plan_starts(devices: SimulatedDevices, clients: np.ndarray, num_starts: np.ndarray, time_s: float) -> StartPlan:
-    """What becomes of devices that are handed a model.
+    """What will happen to devices that are handed a model.
 
     Args:
       devices: what the times depend on.
       clients: indices of those that start, shape (devices,).
-      num_starts: how often each has started before, this start not counted, shape (devices,).
+      num_starts: how often each has started before this start, shape (devices,).
       time_s: virtual time of the start.
     """
     training_s = compute_training_s(devices, clients, num_starts)
@@ -126,6 +126,7 @@ def compute_training_s(devices: SimulatedDevices, clients: np.ndarray, num_start
         return compute_client_seconds(devices.profiles, clients, examples, devices.bytes_down, devices.bytes_up)
     if config.speed == "redrawn":
         return config.max_training_s * _draw(devices.seed, "redrawn training time", clients, num_starts)
+    # "by_label" sorts the draws of all devices, so it needs all of them whoever starts.
     drawn_for = clients if config.speed == "persistent" else np.arange(len(devices.num_examples))
     drawn = _draw(devices.seed, "persistent training time", drawn_for, np.zeros_like(drawn_for))
     if config.speed == "by_label":
@@ -149,7 +150,7 @@ def rank_by_label(label_counts: np.ndarray) -> np.ndarray:
 
 
 def compute_longest_training_s(devices: SimulatedDevices) -> float:
-    """T_max: a training that is not dropped is over by then, windows aside; by profiles, that of the slowest device."""
+    """T_max: no training takes longer, windows aside; with the speed "profiles", the time of the slowest device."""
     if devices.config.speed != "profiles":
         return devices.config.max_training_s
     clients = np.arange(len(devices.num_examples))
@@ -175,8 +176,9 @@ def compute_wait_s(devices: SimulatedDevices, clients: np.ndarray, time_s: np.nd
 
 
 def _draw(seed: int, purpose: str, clients: np.ndarray, num_starts: np.ndarray) -> np.ndarray:
-    """U(0, 1] of 53 bits for each (device, number of starts); never 0, so that a training takes some time."""
+    """U(0, 1] of 53 bits for each (device, number of starts); never 0, so that every training takes time."""
     pairs = zip(clients.tolist(), num_starts.tolist(), strict=True)
     words = [derive_seed(seed, purpose, round_num=starts, client=client) for client, starts in pairs]
+    # Two 32-bit words give the 53 bits of a float64's fraction: 27 from the first, 26 from the second.
     high, low = np.array(words, np.int32).reshape(-1, 2).view(np.uint32).T.astype(np.float64)
     return 1.0 - (np.floor(high / 2**5) * 2**26 + np.floor(low / 2**6)) / 2**53

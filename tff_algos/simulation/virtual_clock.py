@@ -1,4 +1,4 @@
-"""Virtual time: how long a round would take on the simulated devices, in seconds."""
+"""Virtual time: how many seconds a round would take on the simulated devices."""
 
 import numpy as np
 
@@ -18,8 +18,8 @@ def compute_client_seconds(
       profiles: the simulated devices.
       clients: their indices, shape (participants,).
       num_examples: examples that each processes (examples x epochs x models trained), shape (participants,).
-      bytes_down: bytes that each receives.
-      bytes_up: bytes that each sends.
+      bytes_down: bytes that each receives, a number or shape (participants,).
+      bytes_up: bytes that each sends, likewise.
     """
     return (
         bytes_down / profiles.downlink_bytes_per_s[clients]
