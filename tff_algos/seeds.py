@@ -6,6 +6,7 @@ import numpy as np
 
 
 def _sequence(seed: int, purpose: str, *indices: int) -> np.random.SeedSequence:
+    # A checksum, not `hash`, which differs from one Python process to the next.
     return np.random.SeedSequence((seed, zlib.crc32(purpose.encode()), *indices))
 
 

@@ -19,6 +19,7 @@ Tensors = Sequence[tf.Tensor | np.ndarray]
 
 def initialize_weights(model_spec: ModelSpec, seed: int, purpose: str = "initial weights") -> Weights:
     """The first weights of a model, a function of (model, seed, purpose) alone; sets the global seeds of TensorFlow."""
+    # Keras's initializers draw from the global generators, so these are seeded right before the model is built.
     tf.keras.utils.set_random_seed(int(derive_seed(seed, purpose)[0]) & 0x7FFFFFFF)
     return tuple(variable.numpy() for variable in model_spec.build().weights)
 

@@ -76,9 +76,10 @@ def adapt(
     """
     for _ in range(num_steps):
         with tf.GradientTape() as tape:
-            tape.watch(weights)
+            tape.watch(weights)  # a tape watches variables by itself, but not tensors
             loss = compute_loss(predict, weights, support)
         gradients = tape.gradient(loss, weights)
+        # Without this stop, the outer tape differentiates through the gradients: the second derivatives of MAML.
         if first_order:
             gradients = [tf.stop_gradient(gradient) for gradient in gradients]
         weights = tuple(w - learning_rate * gradient for w, gradient in zip(weights, gradients, strict=True))

@@ -121,6 +121,7 @@ def build_client_update(model_spec: ModelSpec, config: AMFLPConfig) -> Callable:
 
     def draw_batches(x, y, seed) -> tuple[Batch, Batch]:
         order = tf.random.experimental.stateless_shuffle(tf.range(tf.shape(y)[0]), seed)
+        # Without replacement, so that no example is in both batches.
         drawn = order[: config.support_size + config.query_size]
         if config.query_after_support:  # examples in order of time: the query batch is the later part of the draw
             drawn = tf.sort(drawn)
@@ -140,6 +141,7 @@ def build_client_update(model_spec: ModelSpec, config: AMFLPConfig) -> Callable:
         loss = tf.where(has_validation, compute_loss(predict, meta.adapted, validation), meta.query_loss)
         num_train, num_query = (tf.cast(tf.shape(labels)[0], tf.float32) for labels in (y, query.y))
         weight = compute_unnormalized_weight(config.weighting, loss, client.weight, num_train)
+        # Updates point downhill, as in all algorithms; `server_update` turns the sign back for its optimizer.
         result = reject_if_not_finite([-g for g in meta.gradient], meta.query_loss * num_query, num_query)
         is_there = tf.cast(tf.shape(y)[0] > 0, tf.float32)  # a padded place in the cohort has no weight
         return ClientUpdate(result, client.group, weight * is_there)

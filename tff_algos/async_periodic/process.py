@@ -189,6 +189,7 @@ class AsyncPeriodicProcess(FederatedProcess):
         """Step 1: the clock at aggregation `index`, and what happened until then."""
         if self.config.waiting == "periodic":
             return take_until(clock, index * self.config.period_fraction * compute_longest_training_s(self.devices))
+        # Synchronous: until nothing is pending, so devices that dropped out are waited for as well.
         events = []
         while find_next_time(clock) < np.inf:
             clock, event = take_next(clock)
@@ -200,6 +201,7 @@ class AsyncPeriodicProcess(FederatedProcess):
     ) -> list[VersionedInput]:
         """What devices are told when they train, with the model that each got last."""
         rows = self.find_rows(state)[chosen].tolist()
+        # Many devices share a version: it is taken out of the stack once.
         versions = {row: take_model(state.models, row) for row in set(rows)}
         round_nums = np.full(len(chosen), int(state.round_num) + 1)
         return build_versioned_inputs(
@@ -215,7 +217,7 @@ class AsyncPeriodicProcess(FederatedProcess):
 
     def find_rows(self, state: ServerState) -> np.ndarray:
         """The row of `models` that each device started from."""
-        newest = int(state.round_num) + 1
+        newest = int(state.round_num) + 1  # theta(t) of aggregation t, in the last row; the rows before have no gaps
         return state.start_indices - newest + len(state.models[0]) - 1
 
     def train_ready(self, state: ServerState, ready: np.ndarray) -> dict[int, LocalResult]:
@@ -253,6 +255,7 @@ class AsyncPeriodicProcess(FederatedProcess):
             result = self.run_round(self.build_inputs(state, scheduled, weights, self.num_places))
         is_rejected = np.zeros(self.num_clients, bool)
         is_rejected[scheduled] = np.asarray(result.is_finite)[: len(scheduled)] == 0
+        # A device whose update is left out has no weight for its start model either.
         weights = np.where(is_rejected, 0.0, weights)
         if weights.sum() == 0:
             return Aggregation(newest, result.totals, ready, scheduled)

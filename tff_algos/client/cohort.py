@@ -126,6 +126,7 @@ def build_client_inputs(
     learning_rate = np.float32(training.round_learning_rate(round_num))
     inputs = []
     for index, group in zip(clients, groups, strict=True):
+        # A path, not the data: the client reads its shard inside the computation, so nothing large travels.
         shard = data.clients[index]
         weight = np.float32(shard.num_train if weighting == "examples" else 1)
         client_seed = derive_seed(seed, purpose, round_num, index)

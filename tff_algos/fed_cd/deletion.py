@@ -12,6 +12,7 @@ def rank_models(scores: np.ndarray, is_active: np.ndarray) -> np.ndarray:
     Returns:
       int64, shape (clients, capacity).
     """
+    # -1 is below every score. The second argsort turns the slot of each rank into the rank of each slot.
     order = np.argsort(-np.where(is_active, scores, -1.0), axis=1, kind="stable")
     return np.argsort(order, axis=1, kind="stable")
 
@@ -53,6 +54,7 @@ def delete_on_devices(
     def settle(scores, is_active):
         return normalize(scores, is_active) if config.normalize_after_deletion else np.where(is_active, scores, 0.0)
 
+    # The late rule looks at what Eq. (4) has left, with its scores as they are then.
     is_active = is_active & ~find_underperforming(scores, is_active, config.protected_models)
     scores = settle(scores, is_active)
     if round_num >= config.late_round:

@@ -198,6 +198,7 @@ class FedCDProcess(FederatedProcess):
     def train(self, state: ServerState, cohort: np.ndarray) -> tuple[Weights, RoundTotals]:
         """Steps 1 and 2: the server's new models. Each pair of device and active model is one client of the call."""
         config, round_num = self.config, int(state.round_num) + 1
+        # TFF knows clients, not models: a device with three models is three clients, each with a slot of its own.
         rows, slots = np.nonzero(state.is_active[cohort])
         devices = cohort[rows]
         generator = derive_generator(self.seed, "score noise", round_num)

@@ -38,6 +38,7 @@ def compute_mean_accuracy(history: np.ndarray, num_examples: np.ndarray) -> np.n
       float64, shape (clients, capacity).
     """
     is_there = history != NOT_EVALUATED
+    # Correct examples are summed before the one division, so that equal accuracies stay equal to the last bit.
     totals = np.where(is_there, history, 0).sum(axis=-1)
     asked = is_there.sum(axis=-1) * num_examples[:, np.newaxis]
     return np.divide(totals, asked, out=np.zeros(totals.shape), where=asked > 0)

@@ -110,7 +110,7 @@ def compute_round_costs(
     student_examples = np.array([count_examples_trained(config.student, n) for n in data.num_train])
     down = np.full(len(everyone), student_bytes + teacher_bytes)
     if config.teacher == "leader":
-        down[trainers] -= teacher_bytes
+        down[trainers] -= teacher_bytes  # a leader has trained its cluster's teacher itself
     phases = (
         compute_client_seconds(data.profiles, trainers, teacher_examples, 0, teacher_bytes),
         compute_client_seconds(data.profiles, everyone, student_examples, down, student_bytes),
@@ -284,6 +284,7 @@ def build_fed_sikd_process(
         seed=seed,
         initial_student=student,
         initial_teacher=teacher,
+        # The number of clusters is known only after the statistics are in, and on resume comes from the state.
         build_student_round=functools.cache(
             lambda num_clusters: build_student_round(model_spec, config, student, teacher, num_clusters)
         ),

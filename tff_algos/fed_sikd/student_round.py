@@ -77,6 +77,7 @@ def build_student_round(
         x, y = read_split(client.path, "train", model_spec)
         loss_fn, teacher_logits, num_correct = cross_entropy_loss, None, tf.constant(0.0)
         if teacher:
+            # The teacher's logits are computed once a round: it does not change while the student trains.
             own_teacher = tuple(stacked[client.group] for stacked in teachers)
             loss_fn, teacher_logits = compute_loss, predict_logits(model_spec.teacher, own_teacher, x)
             predicted = tf.argmax(teacher_logits, axis=1, output_type=tf.int32)

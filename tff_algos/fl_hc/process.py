@@ -123,6 +123,7 @@ class FLHCProcess(FederatedProcess):
         they join the largest cluster.
         """
         compute_updates = build_local_updates(self.model_spec, self.config, self.initial_weights)
+        # The distances need every client's update at once, but one message might not hold them all.
         size = max(_MAX_RESULT_BYTES // compute_model_bytes(self.initial_weights), 1)
         updates, is_finite = None, np.zeros(len(self.everyone), bool)
         for start in range(0, len(self.everyone), size):

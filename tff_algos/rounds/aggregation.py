@@ -77,6 +77,7 @@ def add_to_group(totals: RunningTotals, update: ClientUpdate) -> RunningTotals:
     """The totals with one more client: its weighted update in the row of its group."""
     # A rejected update is all zeros already; without its weight it does not dilute the mean either.
     result, weight = update.result, tf.where(update.result.is_finite, update.weight, 0.0)
+    # One vector, so that a row is added to in a single op however many tensors the model has.
     weighted = tf.concat([tf.reshape(weight * delta, [-1]) for delta in result.weights_delta], axis=0)
 
     # A branch, not a multiplication by a one-hot mask: the mask would touch every row for every client, and a huge
@@ -84,6 +85,7 @@ def add_to_group(totals: RunningTotals, update: ClientUpdate) -> RunningTotals:
     def add_if_own(group, row):
         return tf.cond(tf.equal(update.group, group), lambda: row + weighted, lambda: row)
 
+    # Scalars are few, so these vectors over the groups are simply copied.
     def add_scalar(total, value):
         return tf.tensor_scatter_nd_add(total, [[update.group]], (weight * value)[tf.newaxis])
 
@@ -152,6 +154,7 @@ def _scale_rows(values: tf.Tensor, factors: tf.Tensor) -> tf.Tensor:
 
 def compute_group_means(totals: GroupTotals) -> tuple[tf.Tensor, ...]:
     """Mean update of each group, shape (groups, *shape); zeros for a group without a client that counts."""
+    # 0 in place of 1 / 0: the sum of an empty group is 0 already, and must not become NaN.
     return tuple(_scale_rows(delta, tf.math.divide_no_nan(1.0, totals.weight)) for delta in totals.deltas)
 
 
@@ -170,6 +173,7 @@ def compute_drift(totals: GroupTotals) -> tuple[tf.Tensor, tf.Tensor]:
     mean_square = tf.math.divide_no_nan(tf.reduce_sum(totals.squared_norm), tf.reduce_sum(totals.weight))
     means = compute_group_means(totals)
     group_square = tf.add_n([tf.reduce_sum(tf.square(m), axis=range(1, len(m.shape))) for m in means])
+    # The mean of all is the mean of the group means, by the groups' shares of the weight.
     all_square = tf.add_n([tf.reduce_sum(tf.square(tf.reduce_sum(_scale_rows(m, share), axis=0))) for m in means])
     within = tf.maximum(mean_square - tf.reduce_sum(share * group_square), 0.0)
     return within, tf.maximum(mean_square - all_square, 0.0)

@@ -53,6 +53,7 @@ def initialize_server(devices: SimulatedDevices, initial_weights: Weights) -> Se
 
 def advance_server(state: ServerState, collected: Collected, versions: ModelVersions) -> ServerState:
     """The state after a round; the log of the first round also holds the starts at time 0."""
+    # `initialize` makes no round, and only rounds are logged, so the first round reports the starts at time 0 as well.
     everyone = np.arange(len(state.starts.versions) if state.round_num == 0 else 0)
     log = pack_log([*log_clients(0.0, everyone, "start", state.starts.versions), *collected.log])
     return ServerState(np.int32(state.round_num + 1), collected.starts, versions, log)
@@ -60,6 +61,7 @@ def advance_server(state: ServerState, collected: Collected, versions: ModelVers
 
 def build_server_metrics(totals: RoundTotals, collected: Collected, weights: Weights) -> dict[str, float]:
     """The metrics of a round whose updates are those of `collected`, each of a model of the size of `weights`."""
+    # Models that are still being trained were handed out, too: down and up do not balance within a round.
     model_bytes, num_arrivals = compute_model_bytes(weights), len(collected.arrivals)
     sent = (collected.num_handed_out * model_bytes, num_arrivals * model_bytes)
     metrics = build_common_metrics(totals, float(collected.starts.clock.time_s), num_arrivals, *sent)

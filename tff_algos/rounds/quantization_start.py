@@ -36,6 +36,9 @@ class QuantizationStart(FederatedProcess):
     template: Weights
     start_round: int
 
+    # Every public method is passed on by name, since a default inherited from the base class would hide what the inner
+    # processes say; a test fails for one that is missing here.
+
     @property
     def is_personal(self) -> bool:
         return self.quantized_process.is_personal
@@ -86,6 +89,7 @@ class QuantizationStart(FederatedProcess):
 
     def _find_current(self, state: DelayedState) -> tuple[FederatedProcess, State]:
         """The process that made this state, and the state as that process knows it."""
+        # The state after the last float round is still float: a later round switches, not the end of this one.
         if state.round_num < self.start_round:
             return self.float_process, self._strip(state.inner)
         return self.quantized_process, state.inner

@@ -145,6 +145,7 @@ def build_versioned_inputs(
             np.float32(training.round_learning_rate(round_num)),
         )
         inputs.append(VersionedInput(start, told, np.int32(place)))
+    # An empty place needs a start of the right shapes, though it trains nothing.
     return pad_cohort(inputs, min_places, VersionedInput(starts[0], NOBODY, np.int32(0)))
 
 
@@ -182,6 +183,7 @@ def average_updates(results: Sequence[LocalResult], weights: np.ndarray) -> Vers
     shapes = [np.shape(delta) for delta in results[0].weights_delta]
     totals = build_zero_totals(shapes, 1)
     for result, weight in zip(results, np.asarray(weights, np.float32), strict=True):
+        # TensorFlow's float32 arithmetic, as in the worker; NumPy could round or sum otherwise.
         result = tf.nest.map_structure(tf.convert_to_tensor, result)
         totals = add_to_group(totals, ClientUpdate(result, tf.constant(0), tf.constant(weight)))
     return _summarize(finish_totals(totals, shapes), tf.constant([float(each.is_finite) for each in results]))

@@ -128,6 +128,7 @@ def start_devices(
     clients, durations_s = np.asarray(clients, np.int64), np.asarray(durations_s, np.float64)
     away_s = np.zeros(len(clients)) if away_s is None else np.asarray(away_s, np.float64)
     _check_start(state, clients, durations_s, away_s)
+    # Each start gets a number, so that ties in time are broken alike in every run.
     sequences = state.next_sequence + np.arange(len(clients))
     return state._replace(
         next_sequence=np.asarray(state.next_sequence + len(clients)),
@@ -152,6 +153,7 @@ def take_until(state: ClockState, until_s: float) -> tuple[ClockState, list[Even
         )
     # A device has at most two events until then: it drops out and comes back, and then waits for the server.
     state, events = _take_due(state, until_s, len(state.event_times_s) * 2)
+    # Not the time of the last event: what the caller starts now starts at the end of the period.
     return state._replace(time_s=np.asarray(until_s, np.float64)), events
 
 
@@ -217,6 +219,7 @@ def _check_start(state: ClockState, clients: np.ndarray, durations_s: np.ndarray
         raise ValueError(f"{len(clients)} devices start: expected as many durations and times away")
     if len(np.unique(clients)) < len(clients):
         raise ValueError("a device starts twice at once: expected each device once")
+    # A second pending event would overwrite the first, and with it lose a training.
     busy = clients[np.isfinite(state.event_times_s[clients])]
     if len(busy):
         raise ValueError(f"device {busy[0]} starts, but has a pending event: expected devices that wait for the server")

@@ -40,6 +40,7 @@ def add_versions(versions: ModelVersions, models: list[Weights], used: np.ndarra
       used: the version that each device uses, of the old ones or the new ones, in any order.
     """
     numbers = np.concatenate([versions.numbers, versions.newest + 1 + np.arange(len(models))])
+    # A version is kept only while a device trains from it, so the memory does not grow with the rounds.
     kept = np.isin(numbers, used)
     kept[-1] = True
     stacked = tuple(

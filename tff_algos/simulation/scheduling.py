@@ -53,6 +53,7 @@ def choose_most_significant(
 
 def choose_least_frequent(ready: np.ndarray, context: SchedulingContext, generator: np.random.Generator) -> np.ndarray:
     """The R least often scheduled, Eq. (12); ties at random."""
+    # `lexsort` sorts by its last key first; the random key decides between equal counts.
     order = np.lexsort((generator.random(len(ready)), context.counts[ready]))
     return ready[order[: context.max_scheduled]]
 

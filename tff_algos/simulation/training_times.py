@@ -107,6 +107,7 @@ def plan_starts(devices: SimulatedDevices, clients: np.ndarray, num_starts: np.n
     training_s = compute_training_s(devices, clients, num_starts)
     wait_s = compute_wait_s(devices, clients, time_s)
     finished_s = wait_s + training_s
+    # A training that ends outside a window is sent when the next one opens.
     finished_s = finished_s + compute_wait_s(devices, clients, time_s + finished_s)
     durations_s, away_s = finished_s, np.zeros(len(clients))
     if devices.config.dropout > 0:
