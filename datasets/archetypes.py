@@ -24,7 +24,8 @@ import math
 
 import numpy as np
 
-from datasets.arrays import ArrayDataset, DatasetError, hold_out_test_part
+from datasets.arrays import ArrayDataset, hold_out_test_part
+from datasets.errors import DatasetError
 from datasets.federated_data import SPLITS, Archetypes
 
 CLIENTS_PER_ARCHETYPE = {"hierarchical": 3, "hypergeometric": 5}

@@ -9,7 +9,7 @@ medians are those of a mobile link: 32 Mbit/s down, 8 Mbit/s up. They are assump
 
 import numpy as np
 
-from datasets.arrays import DatasetError
+from datasets.errors import DatasetError
 from datasets.federated_data import DeviceProfiles
 
 

@@ -16,7 +16,7 @@ import sys
 import urllib.error
 import urllib.request
 
-from datasets.arrays import DatasetError
+from datasets.errors import DatasetError
 
 _NUM_ATTEMPTS = 3
 _CHUNK_BYTES = 1 << 20

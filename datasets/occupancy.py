@@ -23,8 +23,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from datasets.arrays import OCCUPANCY_FORMATS, ArrayDataset, DatasetError, make_array_dataset
-from datasets.cache_folder import search_dirs
+from datasets.arrays import ArrayDataset, ExampleFormat, make_array_dataset
+from datasets.cache_folder import describe_missing, search_dirs
+from datasets.dataset import DatasetLocation, DatasetOptions
+from datasets.errors import DatasetError
+
+OCCUPANCY_FORMATS = {
+    "temperature_humidity": ExampleFormat((2,), "float32", ("empty", "occupied")),
+    "all": ExampleFormat((5,), "float32", ("empty", "occupied")),
+}
 
 TRAIN_FILE = "datatraining.txt"
 TEST_FILES = ("datatest.txt", "datatest2.txt")
@@ -32,6 +39,7 @@ COLUMNS = ("date", "Temperature", "Humidity", "Light", "CO2", "HumidityRatio", "
 NUMBERS = COLUMNS[1:]
 OFFSETS = np.array([21.0, 26.0, 120.0, 600.0, 0.004])
 UNITS = np.array([1.0, 5.0, 200.0, 300.0, 0.001])
+_WANTED = ", ".join((TRAIN_FILE, *TEST_FILES))
 MISSING = frozenset({"", "na", "nan"})
 
 
@@ -41,6 +49,25 @@ class _Rows(NamedTuple):
     hours: np.ndarray
     numbers: np.ndarray
     num_dropped: int
+
+
+def load_occupancy(options: DatasetOptions) -> ArrayDataset:
+    """The catalog's loader; see `load_occupancy_arrays`."""
+    return load_occupancy_arrays(options.data_dir, options.occupancy_features, options.occupancy_client_hours)
+
+
+def choose_occupancy_format(options: DatasetOptions) -> ExampleFormat:
+    """The format of the features asked for. Raises DatasetError: there are no such features."""
+    features = options.occupancy_features
+    if features not in OCCUPANCY_FORMATS:
+        raise DatasetError(f"occupancy_features={features}: expected one of {', '.join(OCCUPANCY_FORMATS)}")
+    return OCCUPANCY_FORMATS[features]
+
+
+def locate_occupancy(data_dir: str | None) -> DatasetLocation:
+    """Where the files lie, for the doctor."""
+    folder = find_occupancy_folder(data_dir)
+    return DatasetLocation(folder is not None, folder or describe_missing("occupancy", _WANTED, data_dir))
 
 
 def find_occupancy_folder(data_dir: str | None) -> str | None:
@@ -64,16 +91,13 @@ def load_occupancy_arrays(
     Raises:
       DatasetError: a file is missing or cannot be read, a value is out of its range; an error in a file names its line.
     """
-    if features not in OCCUPANCY_FORMATS:
-        raise DatasetError(f"occupancy_features={features}: expected one of {', '.join(OCCUPANCY_FORMATS)}")
+    example_format = choose_occupancy_format(DatasetOptions(occupancy_features=features))
     if client_hours < 1:
         raise DatasetError(f"occupancy_client_hours={client_hours}: expected at least 1")
     folder = find_occupancy_folder(data_dir)
     if folder is None:
-        names = ", ".join((TRAIN_FILE, *TEST_FILES))
-        raise DatasetError(f"occupancy: not found; put {names} into {search_dirs(data_dir, 'occupancy')[0]}")
+        raise DatasetError(f"occupancy: {describe_missing('occupancy', _WANTED, data_dir)}")
     train, *tests = (_read_rows(os.path.join(folder, name)) for name in (TRAIN_FILE, *TEST_FILES))
-    example_format = OCCUPANCY_FORMATS[features]
     return make_array_dataset(
         "occupancy",
         _make_examples(train.numbers, example_format.input_shape[0]),

@@ -11,7 +11,8 @@ from collections.abc import Callable
 import numpy as np
 
 from datasets.archetypes import ARCHETYPE_PARTITIONS, ArchetypeSettings
-from datasets.arrays import DatasetError
+from datasets.catalog import DATASETS
+from datasets.errors import DatasetError
 
 Partition = list[np.ndarray]
 
@@ -170,9 +171,10 @@ def partition_natural(clients: np.ndarray, num_clients: int) -> Partition:
 
 def _partition_natural_clients(labels, clients, settings, rng) -> Partition:
     if clients is None:
+        natural = ", ".join(name for name, row in DATASETS.items() if row.clients)
         raise DatasetError(
-            "partition=natural: this data set does not say who holds which example; use har, building, "
-            "occupancy, an npz file with an array client, or another partition"
+            f"partition=natural: this data set does not say who holds which example; use {natural}, an npz file with "
+            f"an array client, or another partition"
         )
     return partition_natural(clients, int(clients.max()) + 1)
 

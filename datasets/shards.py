@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from datasets.arrays import DatasetError
 from datasets.cache_folder import default_cache_dir
+from datasets.errors import DatasetError
 from datasets.federated_data import SPLITS
 
 FORMAT_NAME = "federated-suite client shards"

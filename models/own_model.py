@@ -36,7 +36,9 @@ def load_own_model(
     """
     check_model_name(model, flag)
     label = f"{flag}={model}"
-    build = functools.partial(_import_function(model, label), input_shape, num_classes)
+    function = _import_function(model, label)
+    # Guarded, since training calls it again: what fails at a later call is one line, too.
+    build = functools.partial(_call, label, function, input_shape, num_classes)
     if precision != "float32":
         build = functools.partial(build_in_precision, build, precision)
     keras_model = _call(label, build)
@@ -54,25 +56,25 @@ def load_own_model(
 def _import_function(model: str, label: str) -> Callable:
     module_name, _, function_name = model.partition(":")
     try:
-        module = importlib.import_module(module_name)
+        function = getattr(importlib.import_module(module_name), function_name, None)
     except ModuleNotFoundError as error:
         mend = "run from the folder that holds it, or put that folder in PYTHONPATH"
+        # Neither the user's module nor a package around it is missing, but something that it imports.
         if error.name and not f"{module_name}.".startswith(f"{error.name}."):
             mend = f"{module_name} needs it; install it"
         raise ModelError(f"{label}: no module named {error.name}; {mend}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ModelError(f"{label}: importing {module_name} failed: {_in_one_line(error)}") from error
-    function = getattr(module, function_name, None)
     if not callable(function):
-        raise ModelError(f"{label}: expected a function {function_name} in {module.__file__}, there is none")
+        raise ModelError(f"{label}: expected a function {function_name} in {module_name}, there is none")
     return function
 
 
 def _call(label: str, function: Callable, *arguments):
-    """`function(*arguments)`; the user's code may raise anything, so anything becomes a ModelError."""
+    """`function(*arguments)`; the user's code may raise anything, `sys.exit` included, so that becomes a ModelError."""
     try:
         return function(*arguments)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ModelError(f"{label}: failed with {_in_one_line(error)}") from error
 
 
@@ -105,6 +107,8 @@ def _check_logits(label: str, keras_model: tf.keras.Model, input_shape, num_clas
         raise ModelError(f"{label}: expected logits, the last operation is a {name}; leave it out")
 
 
-def _in_one_line(error: Exception) -> str:
+def _in_one_line(error: BaseException) -> str:
+    if isinstance(error, SystemExit):
+        return "a call of sys.exit"
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

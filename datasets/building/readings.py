@@ -34,7 +34,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from datasets.arrays import BUILDING_FORMAT, ArrayDataset, DatasetError, make_array_dataset
+from datasets.arrays import ArrayDataset, ExampleFormat, make_array_dataset
 from datasets.building.physics import (
     MINUTES_PER_STEP,
     Climate,
@@ -42,6 +42,8 @@ from datasets.building.physics import (
     simulate_climate,
 )
 from datasets.building.rooms import SCALES, Rooms, Sensors, draw_rooms, draw_sensors
+from datasets.dataset import DatasetOptions
+from datasets.errors import DatasetError
 
 NUM_TRAIN_DAYS, NUM_TEST_DAYS = 15, 5
 MINUTES_PER_READING = 30
@@ -63,6 +65,7 @@ FEATURE_NAMES = (
     "hour_sin",
     "hour_cos",
 )
+BUILDING_FORMAT = ExampleFormat((len(FEATURE_NAMES),), "float32", ("empty", "low", "medium", "high"))
 FIRST_DAY = np.datetime64("2024-01-08", "D")  # a Monday
 CSV_COLUMNS = ("sensor", "room", "date", "temperature", "humidity", "people", "level")
 
@@ -150,6 +153,13 @@ def compute_features(values: np.ndarray) -> np.ndarray:
     angle = 2 * np.pi * (np.arange(values.shape[1]) + 1) / READINGS_PER_DAY
     features[..., 6], features[..., 7] = np.sin(angle)[:, np.newaxis], np.cos(angle)[:, np.newaxis]
     return features
+
+
+def load_building(options: DatasetOptions) -> ArrayDataset:
+    """The catalog's loader; see `load_building_arrays`."""
+    return load_building_arrays(
+        options.building_num_sensors, options.building_heterogeneity, options.seed, options.building_csv
+    )
 
 
 def load_building_arrays(
