@@ -285,15 +285,16 @@ def build_run_config(values: Mapping[str, Any]) -> RunConfig:
 
     Raises:
       ConfigError: no `algo`, or a value is out of its range or conflicts with another.
-      DatasetError: there is no such data set, or a user's own cannot be imported.
+      DatasetError: a user's own data set cannot be imported.
     """
     name = values.get("algo")
     if name not in ALGORITHMS:
         raise ConfigError("algo", name, "one of " + ", ".join(ALGORITHMS))
     defaults = dict(ALGORITHMS[name].shared_defaults)
-    dataset = find_dataset(values.get("dataset", defaults.get("dataset", RunConfig.dataset)))
-    if dataset.partition:
-        defaults["partition"] = dataset.partition
+    dataset = values.get("dataset", defaults.get("dataset", RunConfig.dataset))
+    _check_dataset(dataset)
+    if partition := find_dataset(dataset).partition:
+        defaults["partition"] = partition
     values = {**defaults, **values}
     shared = {field.name: values[field.name] for field in shared_fields() if field.name in values}
     config = RunConfig(**shared)
