@@ -1,4 +1,4 @@
-"""Dense arrays of a data set, checked at the border: the form in which every loader hands over its examples."""
+"""The form in which every loader hands over its data: dense arrays, checked once, here at the border."""
 
 import dataclasses
 import hashlib
@@ -57,10 +57,10 @@ class ArrayDataset:
       client_names: names of the natural clients, or None.
       source_digest: SHA-256 (hex) of everything above, the identity of the data in the shard cache.
       num_dropped: examples that the loader left out because a reading was missing.
-      test_clients: like `train_clients`, of the test examples, where these are to be the natural clients' own test
-        splits, for example because they come later in time; None if a client's test split is drawn from its train part.
-      is_ordered_by_time: whether the train examples are in the order of time, in which neighbours are alike; natural
-        clients' own splits are then cut from the end.
+      test_clients: like `train_clients`, for the test examples, if these are to be the natural clients' own test
+        splits, for example because they come later in time. None if a client's test split is drawn from its train part.
+      is_ordered_by_time: whether the train examples are in order of time, so that neighbours are alike. The splits of
+        natural clients are then cut from the end; drawn at random, they would be predicted from their neighbours.
 
     Raises:
       DatasetError: shapes, dtypes or labels do not fit, a value is not finite, or a part is empty.
@@ -137,12 +137,12 @@ def make_array_dataset(
 ) -> ArrayDataset:
     """An `ArrayDataset` from (x, y) of both parts; labels of any integer type become int32.
 
-    The digest covers the arrays as decoded, so that one data set has one identity in whatever file format it came.
+    The digest covers the decoded arrays, so a data set has one identity whatever file format it came in.
 
     Args:
       clients: the natural client of each train example: integers or strings, shape (examples,); or None.
       num_dropped: examples that were left out because a reading was missing; no part of the digest.
-      test_clients: the natural client of each test example, if the clients' own test splits are to be of them.
+      test_clients: the natural client of each test example, if these are to be the clients' own test splits.
       is_ordered_by_time: see `ArrayDataset`.
 
     Raises:
@@ -163,6 +163,7 @@ def make_array_dataset(
         "train_clients": train_clients,
         "client_names": client_names,
     }
+    # Only if given: a field that is always there would change the digests of all data sets without it.
     if test_clients is not None:
         fields["test_clients"] = np.searchsorted(ids, test_clients)
         if test_clients.shape != test[1].shape or not set(test_clients.tolist()) <= set(ids.tolist()):

@@ -44,7 +44,7 @@ _WANTED = f"{REMOTE_FILE.name} or {NPZ_FILES[0]}"
 PARTS = ("train", "test")
 IMAGES_PER_CLASS = {"train": 5000, "test": 1000}
 _VALUES_PER_IMAGE = 3 * 32 * 32
-# What a pickled array consists of, under the names of old and new NumPy and of Python 2's bytes.
+# What a pickled array consists of: the names are those of old and new NumPy, and of bytes from Python 2.
 _ARRAY_PARTS = {
     ("numpy.core.multiarray", "_reconstruct"): np.core.multiarray._reconstruct,
     ("numpy._core.multiarray", "_reconstruct"): np.core.multiarray._reconstruct,
@@ -135,7 +135,7 @@ def _read_folder(source: str) -> dict[str, bytes]:
 
 
 def _read_archive(source: str) -> dict[str, bytes]:
-    """The batch files of the official archive, in one pass, since going back in it means to unpack it again."""
+    """The batch files of the official archive, in one pass: to go back in it would mean to decompress it again."""
     wanted = {f"{FOLDER_NAME}/{name}": name for names in BATCHES.values() for name in names}
     contents = {}
     try:

@@ -2,10 +2,10 @@
 
 Source: Anguita et al., A Public Domain Dataset for Human Activity Recognition Using Smartphones, ESANN 2013 (its
 authors ask for the citation and non-commercial use). Read from `har.npz` (with `har_inertial.npz` for the raw windows),
-the official `UCI HAR Dataset/` folder of text files, or its zip, in which the archive's host nests a second zip.
+the official `UCI HAR Dataset/` folder of text files, or its zip. The zip that the host serves holds a second zip.
 
-The host publishes no digest. The one below is that of the archive as public records of it agree; besides it, whatever
-the container, row counts, columns, class counts and subjects are compared with the official ones.
+The host publishes no digest; the one below is what public records of the archive agree on. In addition, row counts,
+columns, class counts and subjects are compared with the official ones, whatever the container.
 """
 
 import contextlib

@@ -1,8 +1,8 @@
 """MNIST from its four idx files, plain or gzipped, or from Keras's mnist.npz, wherever the user has them.
 
 Source: LeCun, Cortes and Burges, The MNIST database of handwritten digits, 1998. Whatever the container, the decoded
-bytes are compared with the digests of the canonical arrays, so that a look-alike (Fashion-MNIST has the same file
-names and shapes) or a damaged file is never taken for MNIST.
+bytes are compared with the digests of the canonical arrays. So neither a damaged file nor a look-alike is ever taken
+for MNIST (Fashion-MNIST has the same file names and shapes).
 """
 
 import gzip

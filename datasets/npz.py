@@ -5,7 +5,7 @@ Arrays of the file:
   y: labels, integers 0..C-1 or strings, shape (N,).
   client: optional, who holds each example: integers or strings, shape (N,); the `natural` partition uses it.
   x_test, y_test: optional global test set; without it a stratified fifth of x is held out.
-  class_names: optional strings, a name for each label; without it integer labels must have no gap.
+  class_names: optional strings, one for each label; without it integer labels must have no gap.
 """
 
 import math

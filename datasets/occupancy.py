@@ -1,4 +1,4 @@
-"""`occupancy`: the UCI Occupancy Detection data, a reading a minute in one office, and whether somebody is in it.
+"""`occupancy`: the UCI Occupancy Detection data: one reading a minute in an office, and whether somebody is in it.
 
 Source: Candanedo and Feldheim, Accurate occupancy detection of an office room from light, temperature, humidity and
 CO2 measurements using statistical learning models, Energy and Buildings 112, 2016. Three text files: the train part is
@@ -6,10 +6,10 @@ CO2 measurements using statistical learning models, Energy and Buildings 112, 20
 names; a row has 8 fields between commas, the first of which is an unnamed row number:
   "date","Temperature","Humidity","Light","CO2","HumidityRatio","Occupancy"
   "1","2015-02-04 17:51:00",23.18,27.272,426,721.25,0.00479298817650529,1
-Units: C, % relative humidity, lux, ppm, kg water vapour a kg of dry air; occupancy 0 or 1.
+Units: C, % relative humidity, lux, ppm, kg water vapour per kg of dry air; occupancy 0 or 1.
 
-The office is one and the clients are blocks of time: every `client_hours` from midnight of the first day on, as long as
-it has a reading. A row that lacks a reading (an empty field, NA or NaN) is dropped and counted.
+There is only one office, so the clients are blocks of time: `client_hours` each, from midnight of the first day on. A
+block without a reading is no client. A row that lacks a reading (an empty field, NA or NaN) is dropped and counted.
 
 Features, float32, standardised with constants, (value - offset) / unit, which need no data of any client:
   Temperature (21, 1)   Humidity (26, 5)   Light (120, 200)   CO2 (600, 300)   HumidityRatio (0.004, 0.001)
@@ -44,7 +44,7 @@ MISSING = frozenset({"", "na", "nan"})
 
 
 class _Rows(NamedTuple):
-    """The whole rows of a file: hours since 1970, float64 (rows,); the numbers, float64 (rows, 6); rows left out."""
+    """The complete rows of a file: hours since 1970, float64 (rows,); the numbers, float64 (rows, 6); rows left out."""
 
     hours: np.ndarray
     numbers: np.ndarray
@@ -116,7 +116,7 @@ def _make_examples(numbers: np.ndarray, num_features: int) -> tuple[np.ndarray, 
 
 
 def name_blocks(hours: np.ndarray, client_hours: int) -> np.ndarray:
-    """The client of each reading: "block_00", "block_01", ... in the order of time, none without a reading.
+    """The client of each reading: "block_00", "block_01", ... in order of time; blocks without a reading are skipped.
 
     Args:
       hours: since 1970, shape (readings,).
@@ -157,7 +157,7 @@ def _read_rows(path: str) -> _Rows:
 
 
 def _find_columns(path: str, header: list[str]) -> dict[str, int]:
-    """The place of each column in a row, which has an unnamed row number before those that the header names."""
+    """The place of each column in a row; before those that the header names, a row has an unnamed row number."""
     names = [name.strip() for name in header]
     missing = [name for name in COLUMNS if name not in names]
     if missing:

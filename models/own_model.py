@@ -36,9 +36,7 @@ def load_own_model(
     """
     check_model_name(model, flag)
     label = f"{flag}={model}"
-    function = _import_function(model, label)
-    # Guarded, since training calls it again: what fails at a later call is one line, too.
-    build = functools.partial(_call, label, function, input_shape, num_classes)
+    build = functools.partial(_import_function(model, label), input_shape, num_classes)
     if precision != "float32":
         build = functools.partial(build_in_precision, build, precision)
     keras_model = _call(label, build)
@@ -50,7 +48,8 @@ def load_own_model(
         raise ModelError(f"{label}: expected a new model from each call; build it inside the function")
     _check_weights(label, keras_model)
     _check_logits(label, keras_model, input_shape, num_classes)
-    return build
+    # Guarded, since training calls it again and again: a later call that fails must be one line, too.
+    return functools.partial(_call, label, build)
 
 
 def _import_function(model: str, label: str) -> Callable:
@@ -79,7 +78,7 @@ def _call(label: str, function: Callable, *arguments):
 
 
 def _check_weights(label: str, keras_model: tf.keras.Model) -> None:
-    """Weights that the algorithms can train and average, and no layer whose randomness cannot be repeated."""
+    """Refuses weights that the algorithms cannot train and average, and layers whose randomness cannot be repeated."""
     others = sorted({weight.dtype.name for weight in keras_model.weights if weight.dtype.is_floating} - {"float32"})
     if others:
         raise ModelError(f"{label}: expected float32 weights, got {', '.join(others)}")
@@ -99,6 +98,7 @@ def _check_logits(label: str, keras_model: tf.keras.Model, input_shape, num_clas
     if outputs[0].dtype != tf.float32:
         found = outputs[0].dtype.name
         raise ModelError(f'{label}: expected logits of dtype float32, got {found}; give the last layer dtype="float32"')
+    # Losses take logits; a model that ends in probabilities would train, but badly, and nobody would know why.
     operation = outputs[0].op
     while operation.type in _TRANSPARENT_OPS:
         operation = operation.inputs[0].op
