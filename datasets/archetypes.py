@@ -1,22 +1,22 @@
-"""Clients of a few archetypes, each with shares of the labels of its own, that draw their examples from common pools.
+"""Clients of a few kinds (archetypes): each kind has its own shares of the labels, and all draw from common pools.
 
 Source: Kopparapu, Lin and Zhao, FedCD: Improving Performance in non-IID Federated Learning, 2020, sections 3.1 to 3.3.
 
-hierarchical    An archetype a label; the lower and the upper half of the labels are two meta-archetypes. Of a client's
-                examples, the share b has its archetype's label, and (1 - b) / (L - 1) each other of the L labels of its
-                meta-archetype. b ~ U(bias_min, bias_max), drawn for each client, since the paper speaks of a device's
-                bias. b = 1 / L is the IID case within a meta-archetype.
-hypergeometric  Six archetypes, K in 5, 25, ..., 105. Label l has the share of l successes in n draws without
-                replacement from N = 110, of which K are successes: C(K, l) C(N - K, n - l) / C(N, n).
+hierarchical    One archetype for each label; the lower and the upper half of the labels are two meta-archetypes. A
+                share b of a client's examples has its archetype's label; each of the other L - 1 labels of its
+                meta-archetype has the share (1 - b) / (L - 1). b ~ U(bias_min, bias_max) is drawn for each client,
+                since the paper speaks of a device's bias. b = 1 / L is the IID case within a meta-archetype.
+hypergeometric  Six archetypes, K in 5, 25, ..., 105. The share of label l is the chance of l successes in n draws
+                without replacement from N = 110, of which K are successes: C(K, l) C(N - K, n - l) / C(N, n).
 
-Deviations from the paper: its n = 10 has eleven outcomes for ten labels, so n is one less than the number of labels
-here, by which archetypes K and N - K mirror each other; n = 10 is an option, the last two outcomes being merged. A
-client has the expected number of each label (largest remainders, of equal ones the lowest label first), not a random
-one.
+Deviations from the paper: its n = 10 has eleven outcomes for ten labels. Here n is one less than the number of labels,
+so that archetypes K and N - K mirror each other; n = 10 is an option, which merges the last two outcomes. A client has
+the expected number of each label, not a random one: the largest remainders are rounded up, and of equal ones that of
+the lowest label.
 
-Pools: a stratified fifth of the train part for the validation splits, the rest of it for training, the test part for
-the clients' own test splits. A client draws from each pool without replacement, clients independently of each other:
-they may share examples, as 30 clients of 5,000 images must when there are 40,000.
+Pools: a stratified fifth of the train part is for the validation splits, the rest of it for training, and the test part
+for the clients' own test splits. Each client draws from a pool without replacement, independently of other clients. So
+clients may share examples, as 30 clients of 5,000 images must when there are 40,000.
 """
 
 import dataclasses
@@ -24,7 +24,8 @@ import math
 
 import numpy as np
 
-from datasets.arrays import ArrayDataset, DatasetError, hold_out_test_part
+from datasets.arrays import ArrayDataset, hold_out_test_part
+from datasets.errors import DatasetError
 from datasets.federated_data import SPLITS, Archetypes
 
 CLIENTS_PER_ARCHETYPE = {"hierarchical": 3, "hypergeometric": 5}
@@ -71,7 +72,7 @@ class ArchetypeSettings:
 
 
 def compute_hierarchical_shares(archetype: int, bias: float, num_classes: int) -> np.ndarray:
-    """Shares of the labels of a client: `bias` for its archetype's, the rest evenly over its meta-archetype's others.
+    """A client's shares of the labels: `bias` for its archetype's label, the rest evenly over the others of its half.
 
     Args:
       archetype: its label.
@@ -109,7 +110,9 @@ def compute_hypergeometric_shares(successes: int, draws: int, num_classes: int) 
 
 
 def apportion(num_examples: int, shares: np.ndarray) -> np.ndarray:
-    """Whole numbers that sum to `num_examples`, as near to `num_examples * shares` as can be: largest remainders first.
+    """Whole numbers that sum to `num_examples`, as near as possible to `num_examples * shares`.
+
+    All are rounded down first; then those with the largest remainders are rounded up until the sum is right.
 
     Args:
       num_examples: at least 0.
@@ -119,14 +122,14 @@ def apportion(num_examples: int, shares: np.ndarray) -> np.ndarray:
       int64, shape (classes,); of equal remainders the lowest label's is rounded up.
     """
     exact = num_examples * shares
-    counts = np.floor(exact + 1e-9).astype(np.int64)  # 0.1 * 5000 may be 499.99999999999994
+    counts = np.floor(exact + 1e-9).astype(np.int64)  # a product that should be 500 may be 499.99999999999994
     order = np.argsort(-np.round(exact - counts, 9), kind="stable")
     counts[order[: num_examples - counts.sum()]] += 1
     return counts
 
 
 def describe_archetypes(partition: str, class_names: tuple[str, ...], settings: ArchetypeSettings) -> Archetypes:
-    """The archetypes of a partition and who belongs to which: clients of one archetype side by side.
+    """The archetypes of a partition and who belongs to which; clients of one archetype are side by side.
 
     Args:
       partition: one of `ARCHETYPE_PARTITIONS`.
@@ -219,7 +222,7 @@ def draw_clients(
 def _check_pool(
     where: str, split: str, counts: np.ndarray, pool: list[np.ndarray], class_names: tuple[str, ...]
 ) -> None:
-    """Raises DatasetError, naming the client and label that lack most, unless every client can draw from the pool."""
+    """Raises DatasetError, naming the worst shortfall, unless every client can draw from the pool."""
     lacking = counts - [len(members) for members in pool]
     client, label = np.unravel_index(np.argmax(lacking), lacking.shape)
     if lacking[client, label] > 0:

@@ -1,4 +1,4 @@
-"""Dense arrays of a data set, checked at the border: the form in which every loader hands over its examples."""
+"""The form in which every loader hands over its data: dense arrays, checked once, here at the border."""
 
 import dataclasses
 import hashlib
@@ -6,42 +6,38 @@ from typing import Any
 
 import numpy as np
 
+from datasets.errors import DatasetError
 from datasets.federated_data import Preprocessing
-
-
-class DatasetError(ValueError):
-    """A data set, file or split that cannot be used: one line that says what, what was expected and how to mend it."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ExampleFormat:
-    """How one example of a data set looks: shape without the batch axis, stored dtype, class names, preprocessing."""
+    """What is known of a data set before its files are read.
+
+    Attributes:
+      input_shape: of one example, without the batch axis.
+      input_dtype: "uint8" or "float32", as stored.
+      class_names: one name a label.
+      preprocessing: stored example to model input.
+      client_names: the natural clients of the train part, if they are known; else ().
+
+    Raises:
+      DatasetError: a shape or dtype that no data set has, or fewer than two classes.
+    """
 
     input_shape: tuple[int, ...]
     input_dtype: str
     class_names: tuple[str, ...]
-    preprocessing: Preprocessing
+    preprocessing: Preprocessing = Preprocessing()
+    client_names: tuple[str, ...] = ()
 
-
-_DIGIT_NAMES = tuple("0123456789")
-_ACTIVITY_NAMES = ("WALKING", "WALKING_UPSTAIRS", "WALKING_DOWNSTAIRS", "SITTING", "STANDING", "LAYING")
-DIGITS_FORMAT = ExampleFormat((8, 8, 1), "uint8", _DIGIT_NAMES, Preprocessing(1 / 16, feature_range=(0.0, 1.0)))
-MNIST_FORMAT = ExampleFormat((28, 28, 1), "uint8", _DIGIT_NAMES, Preprocessing(1 / 255, feature_range=(0.0, 1.0)))
-_OBJECT_NAMES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-CIFAR10_FORMAT = ExampleFormat((32, 32, 3), "uint8", _OBJECT_NAMES, Preprocessing(1 / 255, feature_range=(0.0, 1.0)))
-HAR_FORMATS = {
-    "statistics": ExampleFormat((561, 1), "float32", _ACTIVITY_NAMES, Preprocessing(feature_range=(-1.0, 1.0))),
-    "inertial": ExampleFormat((128, 9), "float32", _ACTIVITY_NAMES, Preprocessing()),
-}
-BUILDING_FORMAT = ExampleFormat((8,), "float32", ("empty", "low", "medium", "high"), Preprocessing())
-OCCUPANCY_FORMATS = {
-    features: ExampleFormat((num_features,), "float32", ("empty", "occupied"), Preprocessing())
-    for features, num_features in (("temperature_humidity", 2), ("all", 5))
-}
-SMOKE_SIZES = 600, 120  # train and test examples
-HAR_SMOKE_SIZES = 150, 30  # fewer, since its models have millions of parameters
-SMOKE_CLIENTS = 3  # of the smoke arrays that stand for data with natural clients; HAR has its people
-HAR_TRAIN_SUBJECTS = (1, 3, 5, 6, 7, 8, 11, 14, 15, 16, 17, 19, 21, 22, 23, 25, 26, 27, 28, 29, 30)
+    def __post_init__(self):
+        if self.input_dtype not in ("uint8", "float32"):
+            raise DatasetError(f"input_dtype={self.input_dtype}: expected uint8 or float32")
+        if not self.input_shape or not all(isinstance(size, int) and size >= 1 for size in self.input_shape):
+            raise DatasetError(f"input_shape={self.input_shape}: expected whole numbers of at least 1")
+        if len(self.class_names) < 2:
+            raise DatasetError(f"class_names={self.class_names}: expected at least 2 to tell apart")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -61,10 +57,10 @@ class ArrayDataset:
       client_names: names of the natural clients, or None.
       source_digest: SHA-256 (hex) of everything above, the identity of the data in the shard cache.
       num_dropped: examples that the loader left out because a reading was missing.
-      test_clients: like `train_clients`, of the test examples, where these are to be the natural clients' own test
-        splits, for example because they come later in time; None if a client's test split is drawn from its train part.
-      is_ordered_by_time: whether the train examples are in the order of time, in which neighbours are alike; natural
-        clients' own splits are then cut from the end.
+      test_clients: like `train_clients`, for the test examples, if these are to be the natural clients' own test
+        splits, for example because they come later in time. None if a client's test split is drawn from its train part.
+      is_ordered_by_time: whether the train examples are in order of time, so that neighbours are alike. The splits of
+        natural clients are then cut from the end; drawn at random, they would be predicted from their neighbours.
 
     Raises:
       DatasetError: shapes, dtypes or labels do not fit, a value is not finite, or a part is empty.
@@ -141,12 +137,12 @@ def make_array_dataset(
 ) -> ArrayDataset:
     """An `ArrayDataset` from (x, y) of both parts; labels of any integer type become int32.
 
-    The digest covers the arrays as decoded, so that one data set has one identity in whatever file format it came.
+    The digest covers the decoded arrays, so a data set has one identity whatever file format it came in.
 
     Args:
       clients: the natural client of each train example: integers or strings, shape (examples,); or None.
       num_dropped: examples that were left out because a reading was missing; no part of the digest.
-      test_clients: the natural client of each test example, if the clients' own test splits are to be of them.
+      test_clients: the natural client of each test example, if these are to be the clients' own test splits.
       is_ordered_by_time: see `ArrayDataset`.
 
     Raises:
@@ -167,6 +163,7 @@ def make_array_dataset(
         "train_clients": train_clients,
         "client_names": client_names,
     }
+    # Only if given: a field that is always there would change the digests of all data sets without it.
     if test_clients is not None:
         fields["test_clients"] = np.searchsorted(ids, test_clients)
         if test_clients.shape != test[1].shape or not set(test_clients.tolist()) <= set(ids.tolist()):
@@ -187,11 +184,6 @@ def _compute_digest(fields: dict[str, Any]) -> str:
     return digest.hexdigest()
 
 
-def name_subjects(subjects: np.ndarray) -> np.ndarray:
-    """Names of UCI HAR's people from their numbers 1..30: "subject_01" and so on."""
-    return np.array([f"subject_{subject:02}" for subject in subjects.tolist()])
-
-
 def hold_out_test_part(labels: np.ndarray, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Stratified split: (train indices, test indices), ascending; of each class `fraction`, rounded, is held out.
 
@@ -203,50 +195,3 @@ def hold_out_test_part(labels: np.ndarray, fraction: float, seed: int) -> tuple[
         members = rng.permutation(np.flatnonzero(labels == label))
         held_out[members[: int(len(members) * fraction + 0.5)]] = True
     return np.flatnonzero(~held_out), np.flatnonzero(held_out)
-
-
-def make_random_arrays(name: str, features: str = "", seed: int = 0) -> ArrayDataset:
-    """Noise of the shape, dtype, classes and clients of a named data set, for smoke runs: `SMOKE_SIZES` examples.
-
-    Args:
-      name: "digits", "mnist", "cifar10", "har", "building" or "occupancy".
-      features: "statistics" or "inertial" for "har", "temperature_humidity" or "all" for "occupancy".
-      seed: of the noise.
-
-    Raises:
-      DatasetError: an unknown name, or one (npz) whose shape is not known before the file is read.
-    """
-    formats = {
-        "digits": DIGITS_FORMAT,
-        "mnist": MNIST_FORMAT,
-        "cifar10": CIFAR10_FORMAT,
-        "har": HAR_FORMATS.get(features),
-        "building": BUILDING_FORMAT,
-        "occupancy": OCCUPANCY_FORMATS.get(features),
-    }
-    example_format = formats.get(name)
-    if example_format is None:
-        raise DatasetError(f"no random arrays for data set {name!r} ({features}); expected one of {', '.join(formats)}")
-    rng = np.random.default_rng(seed)
-    sizes = HAR_SMOKE_SIZES if name == "har" else SMOKE_SIZES
-    parts = [_random_part(example_format, num_examples, rng) for num_examples in sizes]
-    clients = _name_smoke_clients(name, sizes[0])
-    return make_array_dataset(name, *parts, example_format.class_names, example_format.preprocessing, clients)
-
-
-def _name_smoke_clients(name: str, num_examples: int) -> np.ndarray | None:
-    """The natural client of each random example; None for a data set that has none."""
-    if name == "har":
-        return name_subjects(np.resize(HAR_TRAIN_SUBJECTS, num_examples))
-    if name in ("building", "occupancy"):
-        return np.array([f"{name}_{index % SMOKE_CLIENTS}" for index in range(num_examples)])
-    return None
-
-
-def _random_part(example_format: ExampleFormat, num_examples: int, rng: np.random.Generator):
-    shape = (num_examples, *example_format.input_shape)
-    y = rng.permutation(np.arange(num_examples) % len(example_format.class_names))
-    if example_format.input_dtype == "float32":
-        return rng.uniform(-1, 1, shape).astype(np.float32), y
-    largest = round(1 / example_format.preprocessing.scale)
-    return rng.integers(0, largest + 1, shape, np.uint8), y

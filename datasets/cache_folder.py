@@ -10,10 +10,24 @@ def default_cache_dir(kind: str) -> str:
 
 
 def search_dirs(data_dir: str | None, subfolder: str) -> list[str]:
-    """Where a data set's files may lie, first the best: `subfolder` of the data folder, the folder itself, the cache.
+    """Where a data set's files may lie: `subfolder` of the data folder, the folder itself, then the same in the cache.
 
-    The first is also where a download goes.
+    The first is also where a download goes. An empty `data_dir` is none: FL_DATA_DIR= set to nothing must not mean the
+    current folder, as an empty path would.
     """
     cache = default_cache_dir("data")
-    roots = [cache] if data_dir is None else [os.path.abspath(os.path.expanduser(data_dir)), cache]
+    roots = [os.path.abspath(os.path.expanduser(data_dir)), cache] if data_dir else [cache]
     return [path for root in roots for path in (os.path.join(root, subfolder), root)]
+
+
+def describe_missing(subfolder: str, wanted: str, data_dir: str | None, is_downloaded: bool = False) -> str:
+    """What to do about a data set that is nowhere, for the doctor and for errors.
+
+    Args:
+      subfolder: the data set's, as for `search_dirs`.
+      wanted: the names of its files.
+      data_dir: the data folder, or None.
+      is_downloaded: whether a run would fetch it.
+    """
+    mend = "downloaded by the first run, or put" if is_downloaded else "put"
+    return f"not found; {mend} {wanted} into {search_dirs(data_dir, subfolder)[0]}"

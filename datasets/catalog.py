@@ -1,90 +1,134 @@
-"""The data sets by name. Loaders are imported when they are asked for, so that listing the names costs nothing."""
+"""The data sets by name, one row each. A loader is imported when its data are asked for: listing costs nothing."""
 
-import dataclasses
-import os
+import difflib
 import typing
+
+from datasets.dataset import (
+    BUILDING_HETEROGENEITY,
+    HAR_FEATURES,
+    OCCUPANCY_FEATURES,
+    Dataset,
+    DatasetLocation,
+    DatasetOptions,
+)
+from datasets.errors import DatasetError
+from datasets.own_dataset import is_own_dataset, load_own_row
 
 if typing.TYPE_CHECKING:
     from datasets.arrays import ArrayDataset
 
-DATASET_NAMES = ("digits", "mnist", "cifar10", "har", "building", "occupancy", "npz")
-HAR_FEATURES = ("statistics", "inertial")
-BUILDING_HETEROGENEITY = ("low", "medium", "high")
-OCCUPANCY_FEATURES = ("temperature_humidity", "all")
+__all__ = [
+    "BUILDING_HETEROGENEITY",
+    "DATASETS",
+    "DATASET_NAMES",
+    "HAR_FEATURES",
+    "OCCUPANCY_FEATURES",
+    "Dataset",
+    "DatasetOptions",
+    "check_dataset_name",
+    "find_dataset",
+    "get_title",
+    "load_arrays",
+    "locate",
+]
+
+_ROWS = (
+    Dataset(
+        "digits",
+        loader="datasets.digits:load_digits",
+        format="datasets.digits:DIGITS_FORMAT",
+        origin="comes with scikit-learn",
+    ),
+    Dataset(
+        "mnist",
+        title="MNIST",
+        loader="datasets.mnist:load_mnist",
+        format="datasets.mnist:MNIST_FORMAT",
+        locate="datasets.mnist:locate_mnist",
+    ),
+    Dataset(
+        "cifar10",
+        title="CIFAR-10",
+        loader="datasets.cifar10:load_cifar10",
+        format="datasets.cifar10:CIFAR10_FORMAT",
+        locate="datasets.cifar10:locate_cifar10",
+    ),
+    Dataset(
+        "har",
+        title="HAR",
+        loader="datasets.har:load_har",
+        format="datasets.har:choose_har_format",
+        clients="people",
+        locate="datasets.har:locate_har",
+        smoke_sizes=(150, 30),  # fewer, since its models have millions of parameters
+    ),
+    Dataset(
+        "building",
+        loader="datasets.building.readings:load_building",
+        format="datasets.building.readings:BUILDING_FORMAT",
+        clients="sensors",
+        partition="natural",
+        origin="simulated, needs no file",
+    ),
+    Dataset(
+        "occupancy",
+        loader="datasets.occupancy:load_occupancy",
+        format="datasets.occupancy:choose_occupancy_format",
+        clients="blocks of time",
+        partition="natural",
+        locate="datasets.occupancy:locate_occupancy",
+    ),
+    Dataset("npz", loader="datasets.npz:load_npz", origin="your own file, named by --npz"),
+)
+DATASETS = {row.name: row for row in _ROWS}
+DATASET_NAMES = tuple(DATASETS)
 
 
-@dataclasses.dataclass(frozen=True)
-class DatasetOptions:
-    """What a loader may be told; each one reads what concerns it.
+def check_dataset_name(dataset: str) -> None:
+    """Checks a spelling of `--dataset` without importing anything.
 
-    Attributes:
-      data_dir: a folder to look in first and to download to; None is the cache folder.
-      download: False to fail instead of going to the network.
-      seed: draws the held-out test part of a data set that comes without one (digits, npz), and the building.
-      har_features: one of `HAR_FEATURES`.
-      npz: path of the user's file, for "npz".
-      building_num_sensors: at least 1.
-      building_heterogeneity: one of `BUILDING_HETEROGENEITY`.
-      building_csv: where to save the building's readings; None for nowhere.
-      occupancy_client_hours: length of the block of time that is a client, at least 1.
-      occupancy_features: one of `OCCUPANCY_FEATURES`.
+    Raises:
+      DatasetError: neither a name of the catalog nor of the form "module:OBJECT".
     """
-
-    data_dir: str | None = None
-    download: bool = True
-    seed: int = 0
-    har_features: str = "statistics"
-    npz: str | None = None
-    building_num_sensors: int = 100
-    building_heterogeneity: str = "medium"
-    building_csv: str | None = None
-    occupancy_client_hours: int = 12
-    occupancy_features: str = "temperature_humidity"
+    if dataset not in DATASETS and not is_own_dataset(dataset):
+        near = difflib.get_close_matches(dataset, DATASET_NAMES, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise DatasetError(
+            f"dataset={dataset}: expected one of {', '.join(DATASET_NAMES)}, or your own as module:OBJECT{hint}"
+        )
 
 
-def load_arrays(name: str, options: DatasetOptions = DatasetOptions()) -> "ArrayDataset":
+def find_dataset(dataset: str) -> Dataset:
+    """The row of a data set; a user's own, "module:OBJECT", is imported from their module.
+
+    Raises:
+      DatasetError: an unknown name, or a user's row that cannot be had; see `own_dataset.load_own_row`.
+    """
+    check_dataset_name(dataset)
+    if dataset in DATASETS:
+        return DATASETS[dataset]
+    row = load_own_row(dataset)
+    if row.name in DATASETS:
+        raise DatasetError(f"dataset={dataset}: its name is {row.name}, which the catalog has already; choose another")
+    return row
+
+
+def get_title(name: str) -> str:
+    """How titles write a data set's name; a name that the catalog does not have, for example a subset's, stays."""
+    return (DATASETS[name].title or name) if name in DATASETS else name
+
+
+def load_arrays(dataset: str, options: DatasetOptions | None = None) -> "ArrayDataset":
     """Loads a data set, downloading it if it is nowhere on this machine and there is an address for it.
 
     Args:
-      name: one of `DATASET_NAMES`.
-      options: where to find it and which variant of it.
+      dataset: one of `DATASET_NAMES`, or a user's own as "module:OBJECT".
+      options: where to find it and which variant of it; None is the defaults.
 
     Raises:
       DatasetError: one line that says what is missing or wrong and how to mend it.
     """
-    from datasets import arrays, cifar10, digits, har, mnist, npz, occupancy
-    from datasets.building import readings as building
-
-    if name == "digits":
-        return digits.load_digits_arrays(options.seed)
-    if name == "mnist":
-        return mnist.load_mnist_arrays(options.data_dir, options.download)
-    if name == "cifar10":
-        return cifar10.load_cifar10_arrays(options.data_dir, options.download)
-    if name == "har":
-        return har.load_har_arrays(options.data_dir, options.har_features, options.download)
-    if name == "building":
-        return building.load_building_arrays(
-            options.building_num_sensors, options.building_heterogeneity, options.seed, options.building_csv
-        )
-    if name == "occupancy":
-        return occupancy.load_occupancy_arrays(
-            options.data_dir, options.occupancy_features, options.occupancy_client_hours
-        )
-    if name != "npz":
-        raise arrays.DatasetError(f"dataset={name}: expected one of {', '.join(DATASET_NAMES)}")
-    if not options.npz:
-        raise arrays.DatasetError("dataset npz: name your file with --npz (arrays x and y, see the README)")
-    return npz.load_npz_arrays(os.path.expanduser(options.npz), options.seed)
-
-
-@dataclasses.dataclass(frozen=True)
-class DatasetLocation:
-    """Where a data set is. `found` is False if a run would have to download it; `description` is one line."""
-
-    name: str
-    found: bool
-    description: str
+    return find_dataset(dataset).load(options or DatasetOptions())
 
 
 def locate(name: str, data_dir: str | None = None) -> DatasetLocation:
@@ -93,39 +137,4 @@ def locate(name: str, data_dir: str | None = None) -> DatasetLocation:
     Raises:
       DatasetError: an unknown name.
     """
-    from datasets import arrays, cache_folder, cifar10, har, mnist, occupancy
-
-    if name == "digits":
-        return DatasetLocation(name, True, "comes with scikit-learn")
-    if name == "npz":
-        return DatasetLocation(name, True, "your own file, named by --npz")
-    if name == "building":
-        return DatasetLocation(name, True, "simulated, needs no file")
-    if name == "occupancy":
-        folder = occupancy.find_occupancy_folder(data_dir)
-        wanted = ", ".join((occupancy.TRAIN_FILE, *occupancy.TEST_FILES))
-        missing = f"not found; put {wanted} into {cache_folder.search_dirs(data_dir, name)[0]}"
-        return DatasetLocation(name, folder is not None, folder or missing)
-    if name == "mnist":
-        paths = mnist.find_mnist_files(data_dir)
-        if paths:
-            names = ", ".join(os.path.basename(path) for path in paths)
-            return DatasetLocation(name, True, f"{os.path.dirname(paths[0])} ({names})")
-        wanted = ", ".join(remote.name for remote in mnist.REMOTE_FILES)
-    elif name == "cifar10":
-        source = cifar10.find_cifar10_source(data_dir)
-        if source:
-            return DatasetLocation(name, True, source)
-        wanted = f"{cifar10.REMOTE_FILE.name} or {cifar10.NPZ_FILES[0]}"
-    elif name == "har":
-        sources = {features: har.find_har_source(data_dir, features) for features in HAR_FEATURES}
-        if all(sources.values()):
-            return DatasetLocation(name, True, ", ".join(dict.fromkeys(sources.values())))
-        if sources["statistics"]:
-            text = f"{sources['statistics']}; for the raw windows put {har.NPZ_FILES['inertial']} beside it"
-            return DatasetLocation(name, True, text)
-        wanted = f"{har.NPZ_FILES['statistics']} or '{har.ZIP_FILES[0]}'"
-    else:
-        raise arrays.DatasetError(f"dataset={name}: expected one of {', '.join(DATASET_NAMES)}")
-    folder = cache_folder.search_dirs(data_dir, name)[0]
-    return DatasetLocation(name, False, f"not found; downloaded by the first run, or put {wanted} into {folder}")
+    return find_dataset(name).find(data_dir)

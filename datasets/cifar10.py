@@ -18,11 +18,20 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from datasets.arrays import CIFAR10_FORMAT, ArrayDataset, DatasetError, make_array_dataset
-from datasets.cache_folder import search_dirs
+from datasets.arrays import ArrayDataset, ExampleFormat, make_array_dataset
+from datasets.cache_folder import describe_missing, search_dirs
+from datasets.dataset import DatasetLocation, DatasetOptions
 from datasets.download import RemoteFile, fetch_file
+from datasets.errors import DatasetError
+from datasets.federated_data import Preprocessing
 from datasets.npz import read_npz_file
 
+CIFAR10_FORMAT = ExampleFormat(
+    (32, 32, 3),
+    "uint8",
+    ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
+    Preprocessing(1 / 255, feature_range=(0.0, 1.0)),
+)
 FOLDER_NAME = "cifar-10-batches-py"
 BATCHES = {"train": tuple(f"data_batch_{number}" for number in range(1, 6)), "test": ("test_batch",)}
 NPZ_FILES = ("cifar10.npz", "cifar10_subset.npz")
@@ -31,10 +40,11 @@ REMOTE_FILE = RemoteFile(
     ("https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",),
     "6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce",
 )
+_WANTED = f"{REMOTE_FILE.name} or {NPZ_FILES[0]}"
 PARTS = ("train", "test")
 IMAGES_PER_CLASS = {"train": 5000, "test": 1000}
 _VALUES_PER_IMAGE = 3 * 32 * 32
-# What a pickled array consists of, under the names of old and new NumPy and of Python 2's bytes.
+# What a pickled array consists of: the names are those of old and new NumPy, and of bytes from Python 2.
 _ARRAY_PARTS = {
     ("numpy.core.multiarray", "_reconstruct"): np.core.multiarray._reconstruct,
     ("numpy._core.multiarray", "_reconstruct"): np.core.multiarray._reconstruct,
@@ -42,6 +52,18 @@ _ARRAY_PARTS = {
     ("numpy", "dtype"): np.dtype,
     ("_codecs", "encode"): lambda text, encoding: text.encode(encoding),
 }
+
+
+def load_cifar10(options: DatasetOptions) -> ArrayDataset:
+    """The catalog's loader; see `load_cifar10_arrays`."""
+    return load_cifar10_arrays(options.data_dir, options.download)
+
+
+def locate_cifar10(data_dir: str | None) -> DatasetLocation:
+    """Where the files lie, for the doctor."""
+    source = find_cifar10_source(data_dir)
+    missing = describe_missing("cifar10", _WANTED, data_dir, is_downloaded=True)
+    return DatasetLocation(source is not None, source or missing)
 
 
 def find_cifar10_source(data_dir: str | None) -> str | None:
@@ -66,10 +88,9 @@ def load_cifar10_arrays(data_dir: str | None = None, download: bool = True) -> A
     """
     source = find_cifar10_source(data_dir)
     if source is None:
-        folder = search_dirs(data_dir, "cifar10")[0]
         if not download:
-            raise DatasetError(f"cifar10: not found; put {REMOTE_FILE.name} or {NPZ_FILES[0]} into {folder}")
-        source = fetch_file(REMOTE_FILE, folder)
+            raise DatasetError(f"cifar10: {describe_missing('cifar10', _WANTED, data_dir)}")
+        source = fetch_file(REMOTE_FILE, search_dirs(data_dir, "cifar10")[0])
     parts = _read_source(source)
     for part in PARTS:
         _check_part(source, part, *parts[part])
@@ -114,7 +135,7 @@ def _read_folder(source: str) -> dict[str, bytes]:
 
 
 def _read_archive(source: str) -> dict[str, bytes]:
-    """The batch files of the official archive, in one pass, since going back in it means to unpack it again."""
+    """The batch files of the official archive, in one pass: to go back in it would mean to decompress it again."""
     wanted = {f"{FOLDER_NAME}/{name}": name for names in BATCHES.values() for name in names}
     contents = {}
     try:

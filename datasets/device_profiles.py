@@ -1,15 +1,15 @@
 """Simulated devices: how fast each client computes and how fast its link is, drawn from a seed.
 
 Speeds and link rates of phones spread over an order of magnitude and are skewed to the right, so both are log-normal:
-  value = median * exp(sigma * z), z ~ N(0, 1), an own z for the processor and for the link.
-With sigma 0.6 a device at the 90th percentile computes 4.7 times as fast as one at the 10th, with sigma 0.8 its link
-is 7.8 times as fast. Uplink and downlink of a client share their z: a bad place is bad both ways. The default
-medians are those of a mobile link: 32 Mbit/s down, 8 Mbit/s up. They are assumptions, not measurements.
+  value = median * exp(sigma * z), z ~ N(0, 1), with one z for the processor and another for the link.
+With sigma 0.6 a device at the 90th percentile computes 4.7 times as fast as one at the 10th; with sigma 0.8 its link is
+7.8 times as fast. A client's uplink and downlink share their z: bad reception is bad both ways. The default medians
+are those of a mobile link: 32 Mbit/s down, 8 Mbit/s up. They are assumptions, not measurements.
 """
 
 import numpy as np
 
-from datasets.arrays import DatasetError
+from datasets.errors import DatasetError
 from datasets.federated_data import DeviceProfiles
 
 
@@ -34,7 +34,7 @@ def draw_device_profiles(
       median_downlink_bytes_per_s: median rate from server to client.
       median_uplink_bytes_per_s: median rate from client to server.
       link_sigma: standard deviation of the log link rate; 0 makes all links equal.
-      availability: chance in (0, 1] that a device is reachable when asked, the same for all.
+      availability: chance in (0, 1] that a device is reachable when asked; the same for all.
 
     Raises:
       DatasetError: a value out of its range.

@@ -5,14 +5,24 @@ Source: Alpaydin and Kaynak, Optical Recognition of Handwritten Digits, UCI Mach
 
 import numpy as np
 
-from datasets.arrays import DIGITS_FORMAT, ArrayDataset, hold_out_test_part, make_array_dataset
+from datasets.arrays import ArrayDataset, ExampleFormat, hold_out_test_part, make_array_dataset
+from datasets.dataset import DatasetOptions
+from datasets.federated_data import Preprocessing
+
+DIGIT_NAMES = tuple("0123456789")
+DIGITS_FORMAT = ExampleFormat((8, 8, 1), "uint8", DIGIT_NAMES, Preprocessing(1 / 16, feature_range=(0.0, 1.0)))
+
+
+def load_digits(options: DatasetOptions) -> ArrayDataset:
+    """The catalog's loader; see `load_digits_arrays`."""
+    return load_digits_arrays(options.seed)
 
 
 def load_digits_arrays(seed: int = 0) -> ArrayDataset:
     """Grey values 0..16 as uint8, shape (8, 8, 1); a stratified fifth, drawn from `seed`, is the test set."""
-    from sklearn.datasets import load_digits
+    import sklearn.datasets
 
-    bunch = load_digits()
+    bunch = sklearn.datasets.load_digits()
     images = bunch.images.astype(np.uint8)[..., np.newaxis]
     train, test = hold_out_test_part(bunch.target, 0.2, seed)
     return make_array_dataset(

@@ -1,7 +1,7 @@
 """Fetches one file over HTTP: resumable, digest-checked, put in place atomically.
 
-The bytes go to `<file>.part`, which a later attempt continues with a Range request. The part is renamed to its final
-name only when its digest fits, so a file under its final name is complete.
+The bytes go to `<file>.part`, which a later attempt continues with a Range request. It gets its final name only when
+its digest is right, so a file under its final name is complete.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ import sys
 import urllib.error
 import urllib.request
 
-from datasets.arrays import DatasetError
+from datasets.errors import DatasetError
 
 _NUM_ATTEMPTS = 3
 _CHUNK_BYTES = 1 << 20
@@ -44,9 +44,9 @@ class RemoteFile:
 def fetch_file(remote: RemoteFile, folder: str, timeout_s: float = 30.0) -> str:
     """Returns the path of `remote` in `folder`, downloading it unless it lies there already.
 
-    A connection that breaks is resumed, a server that does not resume is read from the start, and a part whose digest
-    does not fit is thrown away and fetched anew: three attempts an address. Two processes may ask for the same file;
-    one waits for the other.
+    A connection that breaks is resumed; a server that cannot resume is read from the start; a part with a wrong digest
+    is thrown away and fetched again. Each address gets three attempts. If two processes ask for the same file, one
+    waits for the other.
 
     Args:
       remote: what to fetch.
@@ -91,7 +91,7 @@ def _fetch_from_any(remote: RemoteFile, part, folder: str, timeout_s: float) -> 
 
 
 def _fetch_from_address(address: str, sha256: str, part, timeout_s: float) -> str | None:
-    """Completes `part` from one address. Returns None on success, else what went wrong at last."""
+    """Completes `part` from one address. Returns None on success, else what went wrong last."""
     problem = None
     for _ in range(_NUM_ATTEMPTS):
         try:
@@ -113,7 +113,7 @@ def _fetch_from_address(address: str, sha256: str, part, timeout_s: float) -> st
 
 
 def _append_missing_bytes(address: str, part, timeout_s: float) -> None:
-    """One request: appends what `part` lacks, or replaces its content if the server does not resume."""
+    """One request: appends what `part` lacks, or replaces its content if the server sends the file from its start."""
     num_present_bytes = part.seek(0, os.SEEK_END)
     headers = {"User-Agent": "federated-suite", "Accept-Encoding": "identity"}
     if num_present_bytes:

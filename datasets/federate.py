@@ -23,17 +23,17 @@ from datasets.shards import (
 
 __all__ = ["PartitionSettings", "build_federated_data", "clean_shard_dir", "default_shard_dir", "partition_clients"]
 
-# A client with fewer examples keeps them all for training.
+# A client with fewer examples keeps them all for training: a split of one example says nothing.
 MINIMUM_EXAMPLES_TO_SPLIT = 12
 
 
 def build_federated_data(arrays: ArrayDataset, settings: PartitionSettings, shard_dir: str) -> FederatedData:
     """Partitions a data set over clients, writes their shards unless the cache has them, and describes the result.
 
-    Each client's validation and test split is drawn from its part of the train data; its test split is of the test part
-    if the data set says whose examples those are, and the clients are its natural ones. With an archetype partition
-    each split is drawn from its own pool (see `datasets.archetypes`). The data set's test part is the global test set.
-    Devices are drawn from `settings.seed` with the default distributions.
+    Each client's validation and test split is drawn from its part of the train data. There are two exceptions. Natural
+    clients take their test split from the test part, if the data set says whose examples those are. With an archetype
+    partition each split is drawn from its own pool (see `datasets.archetypes`). The data set's test part is the global
+    test set. Devices are drawn from `settings.seed` with the default distributions.
 
     Args:
       arrays: the data set.
@@ -74,7 +74,7 @@ def build_federated_data(arrays: ArrayDataset, settings: PartitionSettings, shar
 def partition_clients(arrays: ArrayDataset, settings: PartitionSettings) -> Partition:
     """Indices of each client's train examples, before its own validation and test split are taken out.
 
-    Only for `PARTITIONS`; archetypes have `datasets.archetypes.draw_clients`.
+    Only for `PARTITIONS`; for archetypes there is `datasets.archetypes.draw_clients`.
     """
     rng = np.random.default_rng([settings.seed, 1])
     return PARTITIONS[settings.partition](arrays.train_y, arrays.train_clients, settings, rng)
@@ -85,7 +85,7 @@ def split_client(
 ) -> dict[str, np.ndarray]:
     """Divides one client's examples: split -> ascending indices; counts are rounded, halves up.
 
-    At random; or, if they are ordered, the test split last and before it the validation split.
+    The division is random, unless the examples are ordered: then the test split comes last and validation before it.
     """
     num_validation = num_test = 0
     if len(indices) >= MINIMUM_EXAMPLES_TO_SPLIT:
@@ -131,6 +131,7 @@ def _describe_archetypes(arrays: ArrayDataset, settings: PartitionSettings) -> A
 
 def _compute_digest(arrays: ArrayDataset, settings: PartitionSettings) -> str:
     values = dataclasses.asdict(settings)
+    # Settings without effect would make two entries of the cache for the same shards.
     if settings.partition not in ARCHETYPE_PARTITIONS:
         del values["archetypes"]
     identity = [FORMAT_VERSION, arrays.source_digest, values]

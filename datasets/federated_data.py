@@ -1,8 +1,8 @@
 """The types that carry client data from the loaders to the algorithms.
 
-An algorithm never sees a client's examples: it hands a `ClientShard` (a path and three counts) to a TFF computation,
-and the computation reads the files in its graph. Shard files are raw little-endian arrays in C order, one for each
-client, split and array: `<path>.<split>.x` with the dtype of `FederatedData.input_dtype`, `<path>.<split>.y` as int32.
+An algorithm never sees a client's examples. It hands a `ClientShard` (a path and three counts) to a TFF computation,
+which reads the files in its graph. Shard files are raw little-endian arrays in C order, one for each client, split and
+array: `<path>.<split>.x` with the dtype of `FederatedData.input_dtype`, `<path>.<split>.y` as int32.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ class Preprocessing:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class DeviceProfiles:
-    """The simulated devices, one entry a client in every array (float64, shape (clients,)).
+    """The simulated devices; every array is float64 and has one entry for each client, shape (clients,).
 
     Attributes:
       examples_per_s: training speed, examples a second of the reference model.
@@ -47,7 +47,7 @@ class Archetypes:
     """Which kind of client each one is, where the partition makes clients of a few kinds.
 
     Attributes:
-      names: one an archetype, for example "cat" or "K=45".
+      names: one for each archetype, for example "cat" or "K=45".
       meta_archetypes: the group of similar archetypes that each archetype belongs to, 0-based; all 0 without groups.
       of_clients: the archetype of each client, 0-based.
     """

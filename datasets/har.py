@@ -2,10 +2,10 @@
 
 Source: Anguita et al., A Public Domain Dataset for Human Activity Recognition Using Smartphones, ESANN 2013 (its
 authors ask for the citation and non-commercial use). Read from `har.npz` (with `har_inertial.npz` for the raw windows),
-the official `UCI HAR Dataset/` folder of text files, or its zip, in which the archive's host nests a second zip.
+the official `UCI HAR Dataset/` folder of text files, or its zip. The zip that the host serves holds a second zip.
 
-The host publishes no digest. The one below is that of the archive as public records of it agree; besides it, whatever
-the container, row counts, columns, class counts and subjects are compared with the official ones.
+The host publishes no digest; the one below is what public records of the archive agree on. In addition, row counts,
+columns, class counts and subjects are compared with the official ones, whatever the container.
 """
 
 import contextlib
@@ -13,23 +13,33 @@ import io
 import os
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from datasets.arrays import (
-    HAR_FORMATS,
-    HAR_TRAIN_SUBJECTS,
-    ArrayDataset,
-    DatasetError,
-    make_array_dataset,
-    name_subjects,
-)
-from datasets.cache_folder import search_dirs
+from datasets.arrays import ArrayDataset, ExampleFormat, make_array_dataset
+from datasets.cache_folder import describe_missing, search_dirs
+from datasets.dataset import HAR_FEATURES, DatasetLocation, DatasetOptions
 from datasets.download import RemoteFile, fetch_file
+from datasets.errors import DatasetError
+from datasets.federated_data import Preprocessing
 from datasets.npz import read_npz_file
 
-FEATURES = tuple(HAR_FORMATS)
+ACTIVITY_NAMES = ("WALKING", "WALKING_UPSTAIRS", "WALKING_DOWNSTAIRS", "SITTING", "STANDING", "LAYING")
+TRAIN_SUBJECTS = (1, 3, 5, 6, 7, 8, 11, 14, 15, 16, 17, 19, 21, 22, 23, 25, 26, 27, 28, 29, 30)
+
+
+def name_subjects(subjects: Iterable[int]) -> tuple[str, ...]:
+    """Names of the people from their numbers 1..30: "subject_01" and so on."""
+    return tuple(f"subject_{subject:02}" for subject in subjects)
+
+
+HAR_FORMATS = {
+    "statistics": ExampleFormat(
+        (561, 1), "float32", ACTIVITY_NAMES, Preprocessing(feature_range=(-1.0, 1.0)), name_subjects(TRAIN_SUBJECTS)
+    ),
+    "inertial": ExampleFormat((128, 9), "float32", ACTIVITY_NAMES, Preprocessing(), name_subjects(TRAIN_SUBJECTS)),
+}
 FOLDER_NAME = "UCI HAR Dataset"
 NPZ_FILES = {"statistics": "har.npz", "inertial": "har_inertial.npz"}
 REMOTE_FILE = RemoteFile(
@@ -44,6 +54,30 @@ CLASS_COUNTS = {"train": (1226, 1073, 986, 1286, 1374, 1407), "test": (496, 471,
 
 # The arrays of a source: keys x_train, y_train, subject_train and the same for test; labels 1..6, subjects 1..30.
 _Arrays = dict[str, np.ndarray]
+
+
+def load_har(options: DatasetOptions) -> ArrayDataset:
+    """The catalog's loader; see `load_har_arrays`."""
+    return load_har_arrays(options.data_dir, options.har_features, options.download)
+
+
+def choose_har_format(options: DatasetOptions) -> ExampleFormat:
+    """The format of the features asked for. Raises DatasetError: there are no such features."""
+    if options.har_features not in HAR_FORMATS:
+        raise DatasetError(f"har_features={options.har_features}: expected one of {', '.join(HAR_FORMATS)}")
+    return HAR_FORMATS[options.har_features]
+
+
+def locate_har(data_dir: str | None) -> DatasetLocation:
+    """Where the files lie, for the doctor. The statistics are what a run without further flags needs."""
+    sources = {features: find_har_source(data_dir, features) for features in HAR_FEATURES}
+    if all(sources.values()):
+        return DatasetLocation(True, ", ".join(dict.fromkeys(sources.values())))
+    if sources["statistics"]:
+        text = f"{sources['statistics']}; for the raw windows put {NPZ_FILES['inertial']} beside it"
+        return DatasetLocation(True, text)
+    wanted = f"{NPZ_FILES['statistics']} or '{ZIP_FILES[0]}'"
+    return DatasetLocation(False, describe_missing("har", wanted, data_dir, is_downloaded=True))
 
 
 def find_har_source(data_dir: str | None, features: str = "statistics") -> str | None:
@@ -77,27 +111,24 @@ def load_har_arrays(data_dir: str | None = None, features: str = "statistics", d
     Raises:
       DatasetError: a source is missing and cannot be downloaded, or is damaged, truncated or not UCI HAR.
     """
-    if features not in HAR_FORMATS:
-        raise DatasetError(f"har_features={features}: expected one of {', '.join(HAR_FORMATS)}")
+    example_format = choose_har_format(DatasetOptions(har_features=features))
     source = find_har_source(data_dir, features)
     if source is None:
-        folder = search_dirs(data_dir, "har")[0]
         if not download:
-            raise DatasetError(f"har: not found; put {NPZ_FILES[features]} or '{ZIP_FILES[0]}' into {folder}")
-        source = fetch_file(REMOTE_FILE, folder)
+            wanted = f"{NPZ_FILES[features]} or '{ZIP_FILES[0]}'"
+            raise DatasetError(f"har: {describe_missing('har', wanted, data_dir)}")
+        source = fetch_file(REMOTE_FILE, search_dirs(data_dir, "har")[0])
     arrays = _read_source(source, features)
     for part in PARTS:
         _check_part(source, arrays, part, features)
-    if set(arrays["subject_train"].tolist()) != set(HAR_TRAIN_SUBJECTS):
+    if set(arrays["subject_train"].tolist()) != set(TRAIN_SUBJECTS):
         raise DatasetError(f"{source}: the train subjects are not UCI HAR's")
-    shape = HAR_FORMATS[features].input_shape
     train, test = (
-        (arrays[f"x_{part}"].reshape(-1, *shape), arrays[f"y_{part}"].astype(np.int32) - 1) for part in PARTS
+        (arrays[f"x_{part}"].reshape(-1, *example_format.input_shape), arrays[f"y_{part}"].astype(np.int32) - 1)
+        for part in PARTS
     )
-    subjects = name_subjects(arrays["subject_train"])
-    return make_array_dataset(
-        "har", train, test, HAR_FORMATS[features].class_names, HAR_FORMATS[features].preprocessing, subjects
-    )
+    subjects = np.array(name_subjects(arrays["subject_train"].tolist()))
+    return make_array_dataset("har", train, test, ACTIVITY_NAMES, example_format.preprocessing, subjects)
 
 
 def _read_source(source: str, features: str) -> _Arrays:

@@ -1,8 +1,8 @@
 """MNIST from its four idx files, plain or gzipped, or from Keras's mnist.npz, wherever the user has them.
 
 Source: LeCun, Cortes and Burges, The MNIST database of handwritten digits, 1998. Whatever the container, the decoded
-bytes are compared with the digests of the canonical arrays, so that a look-alike (Fashion-MNIST has the same file
-names and shapes) or a damaged file is never taken for MNIST.
+bytes are compared with the digests of the canonical arrays. So neither a damaged file nor a look-alike is ever taken
+for MNIST (Fashion-MNIST has the same file names and shapes).
 """
 
 import gzip
@@ -14,11 +14,17 @@ import zlib
 
 import numpy as np
 
-from datasets.arrays import MNIST_FORMAT, ArrayDataset, DatasetError, make_array_dataset
-from datasets.cache_folder import search_dirs
+from datasets.arrays import ArrayDataset, ExampleFormat, make_array_dataset
+from datasets.cache_folder import describe_missing, search_dirs
+from datasets.dataset import DatasetLocation, DatasetOptions
 from datasets.download import RemoteFile, fetch_file
+from datasets.errors import DatasetError
+from datasets.federated_data import Preprocessing
 from datasets.npz import read_npz_file
 
+MNIST_FORMAT = ExampleFormat(
+    (28, 28, 1), "uint8", tuple("0123456789"), Preprocessing(1 / 255, feature_range=(0.0, 1.0))
+)
 KERAS_FILE = "mnist.npz"
 IDX_FILES = {
     "x_train": "train-images-idx3-ubyte",
@@ -45,6 +51,20 @@ REMOTE_FILES = tuple(
     RemoteFile(f"{name}.gz", tuple(f"{address}{name}.gz" for address in _ADDRESSES), _GZIP_SHA256[key])
     for key, name in IDX_FILES.items()
 )
+_WANTED = ", ".join(remote.name for remote in REMOTE_FILES)
+
+
+def load_mnist(options: DatasetOptions) -> ArrayDataset:
+    """The catalog's loader; see `load_mnist_arrays`."""
+    return load_mnist_arrays(options.data_dir, options.download)
+
+
+def locate_mnist(data_dir: str | None) -> DatasetLocation:
+    """Where the files lie, for the doctor."""
+    paths = find_mnist_files(data_dir)
+    if not paths:
+        return DatasetLocation(False, describe_missing("mnist", _WANTED, data_dir, is_downloaded=True))
+    return DatasetLocation(True, f"{os.path.dirname(paths[0])} ({', '.join(map(os.path.basename, paths))})")
 
 
 def find_mnist_files(data_dir: str | None) -> list[str]:
@@ -74,9 +94,9 @@ def load_mnist_arrays(data_dir: str | None = None, download: bool = True) -> Arr
     """
     paths = find_mnist_files(data_dir)
     if not paths:
-        folder = search_dirs(data_dir, "mnist")[0]
         if not download:
-            raise DatasetError(f"mnist: not found; put {', '.join(f.name for f in REMOTE_FILES)} into {folder}")
+            raise DatasetError(f"mnist: {describe_missing('mnist', _WANTED, data_dir)}")
+        folder = search_dirs(data_dir, "mnist")[0]
         paths = [fetch_file(remote, folder) for remote in REMOTE_FILES]
     sources = dict(zip(IDX_FILES, paths if len(paths) > 1 else paths * len(IDX_FILES), strict=True))
     arrays = (

@@ -5,18 +5,35 @@ Arrays of the file:
   y: labels, integers 0..C-1 or strings, shape (N,).
   client: optional, who holds each example: integers or strings, shape (N,); the `natural` partition uses it.
   x_test, y_test: optional global test set; without it a stratified fifth of x is held out.
-  class_names: optional strings, a name for each label; without it integer labels must have no gap.
+  class_names: optional strings, one for each label; without it integer labels must have no gap.
 """
 
+import math
+import os
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Collection
 
 import numpy as np
 
-from datasets.arrays import ArrayDataset, DatasetError, hold_out_test_part, make_array_dataset
+from datasets.arrays import ArrayDataset, hold_out_test_part, make_array_dataset
+from datasets.dataset import DatasetOptions
+from datasets.errors import DatasetError
 from datasets.federated_data import Preprocessing
 
+# What reading a damaged file can raise; RuntimeError is that of an encrypted entry.
+DAMAGES = (
+    zipfile.BadZipFile,
+    zlib.error,
+    tokenize.TokenError,
+    EOFError,
+    OSError,
+    ValueError,
+    TypeError,
+    RuntimeError,
+    OverflowError,
+)
 _REQUIRED_ARRAYS = ("x", "y")
 _OPTIONAL_ARRAYS = ("client", "x_test", "y_test", "class_names")
 
@@ -27,7 +44,8 @@ def read_npz_file(
     """The named arrays of an npz file; nothing in it is ever unpickled.
 
     Raises:
-      DatasetError: no such file, damaged, not npz, an array missing, or one that holds Python objects.
+      DatasetError: no such file, damaged, not npz, an array missing, no array, declared larger than the file can hold,
+        or of Python objects.
     """
     try:
         file = np.load(path, allow_pickle=False)
@@ -42,16 +60,51 @@ def read_npz_file(
                 raise DatasetError(
                     f"{path}: unknown array {unknown[0]!r}, expected {', '.join((*required, *optional))}"
                 )
-            return {key: file[key] for key in (*required, *optional) if key in file.files}
+            wanted = [key for key in (*required, *optional) if key in file.files]
+            for key in wanted:
+                _check_header(path, file.zip, key)
+            return {key: file[key] for key in wanted}
     except FileNotFoundError:
         raise DatasetError(f"{path}: no such file") from None
     except DatasetError:
         raise
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError) as error:
+    except MemoryError:
+        raise DatasetError(f"{path}: its arrays do not fit into the memory of this machine") from None
+    except DAMAGES as error:
         if "Object arrays" in str(error):
             raise DatasetError(f"{path}: an array holds Python objects; save numbers or strings") from None
         reason = "another format" if "pickle" in str(error) else error
         raise DatasetError(f"{path}: damaged, truncated or not an npz file ({reason})") from None
+
+
+def _check_header(path: str, archive: zipfile.ZipFile, key: str) -> None:
+    """Refuses an entry before NumPy trusts its header, which would allocate whatever shape is declared there.
+
+    Raises:
+      DatasetError: the entry is no array, or declares more than it has bytes for.
+    """
+    entry = archive.getinfo(key if key in archive.namelist() else f"{key}.npy")
+    with archive.open(entry) as stream:
+        prefix = stream.read(len(np.lib.format.MAGIC_PREFIX))
+    if prefix != np.lib.format.MAGIC_PREFIX:
+        raise DatasetError(f"{path}: {key!r} is no array; save the file with numpy.savez")
+    with archive.open(entry) as stream:
+        is_old = np.lib.format.read_magic(stream) == (1, 0)
+        read_header = np.lib.format.read_array_header_1_0 if is_old else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read_header(stream)
+    # Examples without values have no bytes, yet a giant number of them would be as bad.
+    num_bytes = max(math.prod(shape) * dtype.itemsize, *shape[:1], 0)
+    if min(shape, default=0) < 0 or num_bytes > entry.file_size:
+        raise DatasetError(
+            f"{path}: array {key!r} is declared as {dtype} {shape}, but its entry has {entry.file_size:,} bytes"
+        )
+
+
+def load_npz(options: DatasetOptions) -> ArrayDataset:
+    """The catalog's loader; see `load_npz_arrays`. Raises DatasetError also if no file is named."""
+    if not options.npz:
+        raise DatasetError("dataset npz: name your file with --npz (arrays x and y, see the README)")
+    return load_npz_arrays(os.path.expanduser(options.npz), options.seed)
 
 
 def load_npz_arrays(path: str, seed: int = 0) -> ArrayDataset:

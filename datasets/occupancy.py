@@ -1,4 +1,4 @@
-"""`occupancy`: the UCI Occupancy Detection data, a reading a minute in one office, and whether somebody is in it.
+"""`occupancy`: the UCI Occupancy Detection data: one reading a minute in an office, and whether somebody is in it.
 
 Source: Candanedo and Feldheim, Accurate occupancy detection of an office room from light, temperature, humidity and
 CO2 measurements using statistical learning models, Energy and Buildings 112, 2016. Three text files: the train part is
@@ -6,10 +6,10 @@ CO2 measurements using statistical learning models, Energy and Buildings 112, 20
 names; a row has 8 fields between commas, the first of which is an unnamed row number:
   "date","Temperature","Humidity","Light","CO2","HumidityRatio","Occupancy"
   "1","2015-02-04 17:51:00",23.18,27.272,426,721.25,0.00479298817650529,1
-Units: C, % relative humidity, lux, ppm, kg water vapour a kg of dry air; occupancy 0 or 1.
+Units: C, % relative humidity, lux, ppm, kg water vapour per kg of dry air; occupancy 0 or 1.
 
-The office is one and the clients are blocks of time: every `client_hours` from midnight of the first day on, as long as
-it has a reading. A row that lacks a reading (an empty field, NA or NaN) is dropped and counted.
+There is only one office, so the clients are blocks of time: `client_hours` each, from midnight of the first day on. A
+block without a reading is no client. A row that lacks a reading (an empty field, NA or NaN) is dropped and counted.
 
 Features, float32, standardised with constants, (value - offset) / unit, which need no data of any client:
   Temperature (21, 1)   Humidity (26, 5)   Light (120, 200)   CO2 (600, 300)   HumidityRatio (0.004, 0.001)
@@ -23,8 +23,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from datasets.arrays import OCCUPANCY_FORMATS, ArrayDataset, DatasetError, make_array_dataset
-from datasets.cache_folder import search_dirs
+from datasets.arrays import ArrayDataset, ExampleFormat, make_array_dataset
+from datasets.cache_folder import describe_missing, search_dirs
+from datasets.dataset import DatasetLocation, DatasetOptions
+from datasets.errors import DatasetError
+
+OCCUPANCY_FORMATS = {
+    "temperature_humidity": ExampleFormat((2,), "float32", ("empty", "occupied")),
+    "all": ExampleFormat((5,), "float32", ("empty", "occupied")),
+}
 
 TRAIN_FILE = "datatraining.txt"
 TEST_FILES = ("datatest.txt", "datatest2.txt")
@@ -32,15 +39,35 @@ COLUMNS = ("date", "Temperature", "Humidity", "Light", "CO2", "HumidityRatio", "
 NUMBERS = COLUMNS[1:]
 OFFSETS = np.array([21.0, 26.0, 120.0, 600.0, 0.004])
 UNITS = np.array([1.0, 5.0, 200.0, 300.0, 0.001])
+_WANTED = ", ".join((TRAIN_FILE, *TEST_FILES))
 MISSING = frozenset({"", "na", "nan"})
 
 
 class _Rows(NamedTuple):
-    """The whole rows of a file: hours since 1970, float64 (rows,); the numbers, float64 (rows, 6); rows left out."""
+    """The complete rows of a file: hours since 1970, float64 (rows,); the numbers, float64 (rows, 6); rows left out."""
 
     hours: np.ndarray
     numbers: np.ndarray
     num_dropped: int
+
+
+def load_occupancy(options: DatasetOptions) -> ArrayDataset:
+    """The catalog's loader; see `load_occupancy_arrays`."""
+    return load_occupancy_arrays(options.data_dir, options.occupancy_features, options.occupancy_client_hours)
+
+
+def choose_occupancy_format(options: DatasetOptions) -> ExampleFormat:
+    """The format of the features asked for. Raises DatasetError: there are no such features."""
+    features = options.occupancy_features
+    if features not in OCCUPANCY_FORMATS:
+        raise DatasetError(f"occupancy_features={features}: expected one of {', '.join(OCCUPANCY_FORMATS)}")
+    return OCCUPANCY_FORMATS[features]
+
+
+def locate_occupancy(data_dir: str | None) -> DatasetLocation:
+    """Where the files lie, for the doctor."""
+    folder = find_occupancy_folder(data_dir)
+    return DatasetLocation(folder is not None, folder or describe_missing("occupancy", _WANTED, data_dir))
 
 
 def find_occupancy_folder(data_dir: str | None) -> str | None:
@@ -64,16 +91,13 @@ def load_occupancy_arrays(
     Raises:
       DatasetError: a file is missing or cannot be read, a value is out of its range; an error in a file names its line.
     """
-    if features not in OCCUPANCY_FORMATS:
-        raise DatasetError(f"occupancy_features={features}: expected one of {', '.join(OCCUPANCY_FORMATS)}")
+    example_format = choose_occupancy_format(DatasetOptions(occupancy_features=features))
     if client_hours < 1:
         raise DatasetError(f"occupancy_client_hours={client_hours}: expected at least 1")
     folder = find_occupancy_folder(data_dir)
     if folder is None:
-        names = ", ".join((TRAIN_FILE, *TEST_FILES))
-        raise DatasetError(f"occupancy: not found; put {names} into {search_dirs(data_dir, 'occupancy')[0]}")
+        raise DatasetError(f"occupancy: {describe_missing('occupancy', _WANTED, data_dir)}")
     train, *tests = (_read_rows(os.path.join(folder, name)) for name in (TRAIN_FILE, *TEST_FILES))
-    example_format = OCCUPANCY_FORMATS[features]
     return make_array_dataset(
         "occupancy",
         _make_examples(train.numbers, example_format.input_shape[0]),
@@ -92,7 +116,7 @@ def _make_examples(numbers: np.ndarray, num_features: int) -> tuple[np.ndarray, 
 
 
 def name_blocks(hours: np.ndarray, client_hours: int) -> np.ndarray:
-    """The client of each reading: "block_00", "block_01", ... in the order of time, none without a reading.
+    """The client of each reading: "block_00", "block_01", ... in order of time; blocks without a reading are skipped.
 
     Args:
       hours: since 1970, shape (readings,).
@@ -133,7 +157,7 @@ def _read_rows(path: str) -> _Rows:
 
 
 def _find_columns(path: str, header: list[str]) -> dict[str, int]:
-    """The place of each column in a row, which has an unnamed row number before those that the header names."""
+    """The place of each column in a row; before those that the header names, a row has an unnamed row number."""
     names = [name.strip() for name in header]
     missing = [name for name in COLUMNS if name not in names]
     if missing:

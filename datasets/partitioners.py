@@ -1,7 +1,7 @@
-"""Who holds which example: from the labels and a seed to one ascending array of indices for each client.
+"""Who holds which example: from the labels and a seed to an ascending array of indices for each client.
 
-Every partitioner here uses every example exactly once, leaves no client without one, and gives the same split for the
-same generator state. The archetype partitions, whose clients may share examples, are in `datasets/archetypes.py`.
+Every partitioner here uses each example exactly once, leaves no client empty, and gives the same split for the same
+state of the generator. The archetype partitions, whose clients may share examples, are in `datasets/archetypes.py`.
 """
 
 import dataclasses
@@ -11,7 +11,8 @@ from collections.abc import Callable
 import numpy as np
 
 from datasets.archetypes import ARCHETYPE_PARTITIONS, ArchetypeSettings
-from datasets.arrays import DatasetError
+from datasets.catalog import DATASETS
+from datasets.errors import DatasetError
 
 Partition = list[np.ndarray]
 
@@ -24,7 +25,7 @@ class PartitionSettings:
       partition: a name of `PARTITION_NAMES`.
       num_clients: number of clients; ignored for "natural", where the data decides, and the archetype partitions.
       dirichlet_alpha: concentration of the Dirichlet distribution, above 0; small is skewed.
-      labels_per_client: most labels a client holds, for "shards".
+      labels_per_client: the most labels that a client holds, for "shards".
       validation_fraction: share of a client's examples in its own validation split; ignored with archetypes.
       test_fraction: share of a client's examples in its own test split; ignored with archetypes.
       seed: a non-negative integer; draws the partition and the splits.
@@ -75,10 +76,10 @@ def partition_iid(labels: np.ndarray, num_clients: int, rng: np.random.Generator
 
 
 def partition_dirichlet(labels: np.ndarray, num_clients: int, alpha: float, rng: np.random.Generator) -> Partition:
-    """Label skew: of each class, the clients' shares are drawn from Dir(alpha, ..., alpha), so sizes differ as well.
+    """Label skew: the clients' shares of each class are drawn from Dir(alpha, ..., alpha), so sizes differ as well.
 
     As Yurochkin et al., Bayesian Nonparametric Federated Learning of Neural Networks, 2019. A client that is left with
-    nothing gets one random example from the client that then has the most; the draw is otherwise kept as it is.
+    nothing gets one random example of the client that has the most; otherwise the draw is kept as it is.
 
     Args:
       labels: integers, shape (examples,).
@@ -121,13 +122,13 @@ def partition_shards(
     """Sorts by label, cuts into `num_clients * labels_per_client` shards and deals each client `labels_per_client`.
 
     As McMahan et al., Communication-Efficient Learning of Deep Networks from Decentralized Data, 2017, except that no
-    shard crosses a class border: the number of shards of a class follows its size (the next shard always goes to the
-    class whose shards are largest), so "at most k labels a client" is exact on classes of uneven size as well. On
-    classes of equal size it is the original. With fewer examples than shards there is one shard for each example.
+    shard crosses a class border, so that "at most k labels a client" also holds for classes of uneven size. A class has
+    as many shards as its size warrants: the next shard always goes to the class whose shards are largest. With classes
+    of equal size this is the original. With fewer examples than shards, each example is a shard.
 
     Raises:
-      DatasetError: more clients than examples, too few shards for one of each class, or more labels a client than there
-        are.
+      DatasetError: more clients than examples, too few shards to have one of each class, or more labels for a client
+        than there are.
     """
     _check_enough(labels, num_clients)
     classes, class_sizes = np.unique(labels, return_counts=True)
@@ -170,9 +171,10 @@ def partition_natural(clients: np.ndarray, num_clients: int) -> Partition:
 
 def _partition_natural_clients(labels, clients, settings, rng) -> Partition:
     if clients is None:
+        natural = ", ".join(name for name, row in DATASETS.items() if row.clients)
         raise DatasetError(
-            "partition=natural: this data set does not say who holds which example; use har, building, "
-            "occupancy, an npz file with an array client, or another partition"
+            f"partition=natural: this data set does not say who holds which example; use {natural}, an npz file with "
+            f"an array client, or another partition"
         )
     return partition_natural(clients, int(clients.max()) + 1)
 

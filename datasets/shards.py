@@ -1,7 +1,8 @@
-"""The shard cache: a folder for each (data, split), with raw arrays a file a client, split and array, and an index.
+"""The cache of client shards: a folder for each (data, partition), with an index and files of raw arrays.
 
-A folder appears under its final name only when it is complete, so it can be read without a lock, and two processes
-that write the same one do not disturb each other. Files are little-endian, in C order, without a header.
+There is a file for each client, split and array: little-endian, in C order, without a header. A folder gets its final
+name only when it is complete, so it can be read without a lock, and two processes that write the same one do not
+disturb each other.
 """
 
 import contextlib
@@ -16,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from datasets.arrays import DatasetError
 from datasets.cache_folder import default_cache_dir
+from datasets.errors import DatasetError
 from datasets.federated_data import SPLITS
 
 FORMAT_NAME = "federated-suite client shards"
-# Part of each digest: raise it when the files change, or the way in which a seed divides the examples.
+# Part of each digest: raise it when the files change, or how a seed divides the examples.
 FORMAT_VERSION = 1
 INDEX_FILE = "index.json"
 _WRITING_PREFIX = ".writing-"
@@ -130,7 +131,7 @@ def _make_index(splits: ClientSplits) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _hold_lock(shard_dir: str) -> Iterator[None]:
-    """Spares a second process the work. A file system without locks is safe too: the rename is what counts."""
+    """Spares a second process the work. A file system without locks is safe, too: only the rename matters."""
     with open(os.path.join(shard_dir, ".lock"), "w") as file:
         with contextlib.suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -138,7 +139,7 @@ def _hold_lock(shard_dir: str) -> Iterator[None]:
 
 
 def _put_in_place(draft: str, entry: str) -> None:
-    """Renames the draft to its final name. Another process's intact entry stays; a damaged one makes way."""
+    """Renames the draft to its final name. Another process's intact entry stays; a damaged one is replaced."""
     with contextlib.suppress(OSError):  # The name is taken.
         os.rename(draft, entry)
         return

@@ -43,7 +43,7 @@ class Finding(NamedTuple):
 
 
 def check_python() -> Finding:
-    """The Python version and the machine; the lock file holds packages for one kind only."""
+    """The Python version and the machine; the lock file holds packages for one kind of machine only."""
     text = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     if sys.version_info[:2] != (3, 11):
         return Finding(
@@ -55,7 +55,7 @@ def check_python() -> Finding:
 
 
 def check_libraries() -> Finding:
-    """Versions of the libraries in use, held to what `setup.py` asks for."""
+    """Versions of the installed libraries, compared with what `setup.py` asks for."""
     try:
         declared = [Requirement(line) for line in importlib.metadata.requires(DISTRIBUTION) or ()]
     except importlib.metadata.PackageNotFoundError:
@@ -90,7 +90,7 @@ def check_memory() -> Finding:
 
 
 def check_disk(shard_dir: str) -> Finding:
-    """Room where runs go (here) and where client shards go, and whether files can be made there."""
+    """Free space where runs go (the current folder) and where client shards go, and whether files can be made there."""
     free_bytes = {folder: shutil.disk_usage(find_existing(folder)).free for folder in (os.getcwd(), shard_dir)}
     text = ", ".join(f"{format_gigabytes(free)} free for {folder}" for folder, free in free_bytes.items())
     for folder, mend in ((os.getcwd(), "start from another folder"), (shard_dir, "name another folder by --shard_dir")):
@@ -124,12 +124,12 @@ def format_gigabytes(num_bytes: float) -> str:
 
 
 def check_worker(addresses: Sequence[str], timeout_s: float = READY_TIMEOUT_S) -> Finding:
-    """Whether a worker, ours or those at `addresses`, is there and computes 1 + 1 within `timeout_s` seconds."""
+    """Whether a worker, ours or each of those at `addresses`, computes 1 + 1 within `timeout_s` seconds."""
     with tempfile.TemporaryDirectory() as folder:
         log_path = os.path.join(folder, "worker.log")
         try:
             with quiet_tensorflow(log_path):
-                import tensorflow_federated  # noqa: F401  (not to count its seconds against the worker)
+                import tensorflow_federated  # noqa: F401  (now, so that its seconds do not count against the worker)
             seconds = time_answer(addresses, log_path, timeout_s)
         except ImportError as error:
             return Finding("worker", f"TensorFlow Federated cannot be imported: {error}", "run make setup")
@@ -191,7 +191,7 @@ def check_data_dir(data_dir: str) -> Finding:
 
 
 def check_dataset(name: str, data_dir: str | None) -> Finding:
-    """Where a data set lies. One that is missing is no fault: it is downloaded when it is needed."""
+    """Where a data set lies. A missing one need not be mended: most are downloaded by the first run."""
     return Finding(f"data: {name}", locate(name, data_dir).description)
 
 

@@ -1,4 +1,4 @@
-"""From a model's name, or a user's own function, to a ModelSpec with its teacher."""
+"""Makes a ModelSpec, with its teacher, from a model's name or a user's own function."""
 
 import dataclasses
 import functools
@@ -67,29 +67,29 @@ def build_model_spec(
     precision: str = "float32",
     augment: str = "none",
 ) -> ModelSpec:
-    """The specification of a model and, as its `teacher`, of the larger model that can teach it.
+    """The specification of a model, with that of the larger model that can teach it as its `teacher`.
 
     Args:
-      model: "auto" (by the shape of an example: (height, width, channels) the image student, (steps, channels) the
-        sensor student, also with one channel, (features,) the perceptron), one of MODEL_NAMES, or "module:function",
-        the user's own: a function of (input_shape, num_classes) that returns a new built Keras model with logits out.
+      model: "auto", one of MODEL_NAMES, or "module:function". "auto" goes by the shape of an example: the image student
+        for (height, width, channels), the sensor student for (steps, channels), the perceptron for (features,).
+        "module:function" is the user's own: a function of (input_shape, num_classes) that returns a new, built Keras
+        model with logits out.
       input_shape: shape of one stored example, without the batch axis.
       input_dtype: "uint8" or "float32", as stored.
       num_classes: width of the logits.
       scale: factor of the preprocessing, `float32(x) * scale + offset`.
       offset: summand of the preprocessing.
       activation: of the convolutions in image_student and image_teacher, "linear" (as printed) or "relu".
-      teacher_model: like `model`; "auto" is the larger model of the same kind, for a user's own model the one that fits
-        the shape (None if there is none).
+      teacher_model: like `model`; "auto" is the larger model of the same kind. For a user's own model it is the one
+        that fits the shape, or None if there is none.
       quantize: "qat" to train the model for 8-bit integers, "none"; its teacher is always a float model.
       width: factor on the numbers of filters of image_cnn10, above 0.
       precision: what model and teacher compute in, "float32" or "bfloat16"; weights and logits are float32.
       augment: "crop_flip" to train model and teacher on images that are shifted and mirrored at random, "none".
 
     Raises:
-      ModelError: if a model is unknown, does not fit the shape, (the user's own) cannot be used, or has a layer that
-        cannot be quantized; if it is to be quantized and computed in bfloat16; or if what is to be shifted and mirrored
-        is no image.
+      ModelError: a model is unknown or does not fit the shape; a user's own cannot be used; a layer cannot be
+        quantized; quantization and bfloat16 are asked for together; what is to be shifted and mirrored is no image.
     """
     input_shape = tuple(input_shape)
     student_name = _resolve(model, input_shape)
@@ -155,7 +155,7 @@ def _resolve_teacher(teacher_model: str, student_name: str, input_shape: tuple[i
     check_model_name(teacher_model, "teacher_model")
     if teacher_model != "auto":
         return teacher_model
-    if is_own_model(student_name):
+    if is_own_model(student_name):  # Its teacher is that of our model for the same shape.
         student_name = _STUDENT_OF_RANK.get(len(input_shape))
     return _ARCHITECTURES[student_name].teacher if student_name else None
 

@@ -14,7 +14,7 @@ up: 28, 14, 7, 4, 2 for MNIST and 8, 4, 2, 1, 1 for digits, so that 2 * 2 * 64 =
 
 import tensorflow as tf
 
-from models.precision import choose_dtype
+from models.precision import build_logits_layer, choose_dtype
 
 _STUDENT_FILTERS = (32, 16, 16, 64)
 _TEACHER_FILTERS = (32, 64, 64, 64)
@@ -44,8 +44,6 @@ def _build_image_cnn(input_shape, num_classes, activation, filters) -> tf.keras.
             tf.keras.Input(input_shape),
             *convolutions,
             layers.Flatten(name="flatten"),
-            layers.Dense(
-                num_classes, dtype="float32", name="logits"
-            ),  # float32 logits under a mixed precision policy, too
+            build_logits_layer(num_classes),
         ]
     )

@@ -16,6 +16,8 @@ steps in a round, after which 0.99 would still hold most of what the round began
 
 import tensorflow as tf
 
+from models.precision import build_logits_layer
+
 # (filters at width 1, stride)
 _CONVOLUTIONS = ((32, 1), (32, 1), (64, 2), (64, 1), (64, 1), (128, 2), (128, 1), (256, 1), (256, 1))
 _MOMENTUM = 0.9
@@ -43,8 +45,6 @@ def build_image_cnn10(input_shape: tuple[int, int, int], num_classes: int, width
             tf.keras.Input(input_shape),
             *body,
             layers.GlobalAveragePooling2D(name="pooling"),
-            layers.Dense(
-                num_classes, dtype="float32", name="logits"
-            ),  # float32 logits under a mixed precision policy, too
+            build_logits_layer(num_classes),
         ]
     )

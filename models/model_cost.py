@@ -29,8 +29,9 @@ def count_parameters(spec: ModelSpec) -> int:
 
 
 def _trace_inference(spec: ModelSpec) -> tf.Graph:
-    """The graph of one inference, flat: the profiler does not look into functions, and Keras has some, for example
-    around grouped convolutions, which this setting traces in place.
+    """The graph of one inference without function calls, into which the profiler does not look.
+
+    Keras wraps some layers in functions, for example grouped convolutions. Run eagerly, they are traced in place.
     """
     model = spec.build()
     x = tf.TensorSpec((1, *spec.input_shape), tf.float32)

@@ -1,4 +1,4 @@
-"""What can be asked for as a model, checked without TensorFlow, so that `--help` and flag errors answer at once."""
+"""The names of models and their options, checked without TensorFlow so that `--help` and flag errors answer at once."""
 
 MODEL_NAMES = (
     "image_student",
@@ -10,7 +10,7 @@ MODEL_NAMES = (
     "perceptron_teacher",
     "perceptron_2nn",
 )
-WIDTH_MODELS = ("image_cnn10",)  # whose numbers of filters can be scaled
+WIDTH_MODELS = ("image_cnn10",)  # models whose numbers of filters can be scaled
 ACTIVATIONS = ("linear", "relu")
 QUANTIZATIONS = ("none", "qat")
 PRECISIONS = ("float32", "bfloat16")
@@ -20,7 +20,7 @@ EXPORT_IO = ("float32", "int8")
 
 
 class ModelError(ValueError):
-    """A model that cannot be had: one line with what was wrong, what was expected and how to mend it."""
+    """A model that cannot be used: one line with what was wrong, what was expected and how to mend it."""
 
 
 def is_own_model(model: str) -> bool:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-_AUGMENTATION = 1_000_003  # sets its seed apart from those of the dropout layers, which fold in their small salts
+# Keeps the seed of the augmentation apart from those of the dropout layers, which fold in their small salts.
+_AUGMENTATION = 1_000_003
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,8 +25,8 @@ class ModelSpec:
       teacher: the larger model that can teach this one, if there is one.
       quantization: how it relates to a float model, if it is trained for 8-bit integers (see `models.quantization`).
       precision: what its layers compute in, "float32" or "bfloat16"; weights and logits are float32.
-      augment: (stored examples (batch, *input_shape), seed int32 (2,)) -> examples to train on in their place; None
-        trains on the stored ones.
+      augment: (stored examples (batch, *input_shape), seed int32 (2,)) -> examples to train on instead; None trains on
+        the stored ones.
     """
 
     name: str
@@ -45,24 +46,24 @@ class ModelSpec:
         return tf.cast(x, tf.float32) * self.scale + self.offset
 
     def preprocess_to_train(self, x: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
-        """Like `preprocess`, of a batch that is trained on: augmented first, by the seed of its step, int32 (2,)."""
+        """`preprocess` for a batch to train on, which is augmented first by the seed of its step, int32 (2,)."""
         if self.augment is None:
             return self.preprocess(x)
         return self.preprocess(self.augment(x, tf.random.experimental.stateless_fold_in(seed, _AUGMENTATION)))
 
     def of_weights(self, weights: tuple[np.ndarray, ...]) -> "ModelSpec":
-        """The specification that has these weights: this one, or that of the float model before it was quantized."""
+        """The specification that these weights belong to: this one, or that of the float model inside it."""
         is_float = self.quantization is not None and len(weights) == len(self.quantization.positions)
         return self.quantization.float_spec if is_float else self
 
 
 @dataclasses.dataclass(frozen=True)
 class Quantization:
-    """The float model inside a quantization-aware one, which has more weights: value ranges and step counters.
+    """The float model inside a quantization-aware one. The latter has more weights: value ranges and step counters.
 
     Attributes:
       float_spec: the float model.
-      positions: where each of its weights stands among those of the quantization-aware model.
+      positions: the place of each of its weights among those of the quantization-aware model.
     """
 
     float_spec: ModelSpec
@@ -73,7 +74,7 @@ class Quantization:
         return tuple(weights[position] for position in self.positions)
 
     def wrap(self, float_weights: tuple[np.ndarray, ...], template: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-        """A quantization-aware model's weights: the float ones, and of `template`, one such model, the others.
+        """A quantization-aware model's weights: the float ones as given, all others from `template`, one such model.
 
         If `float_weights` are of several models, stacked along new first axes, so is the result.
         """

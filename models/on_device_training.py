@@ -1,6 +1,6 @@
 """A model that a phone trains further on its own data: functions to train, infer, save and restore, as one module.
 
-Plain stochastic gradient descent, since its only state is the weights. Float models only: TFLite runs no training of
+Training is plain stochastic gradient descent, whose only state is the weights. Float models only: TFLite cannot train
 8-bit models. `models.tflite_export.convert_training_module` makes a file of it.
 """
 
@@ -12,7 +12,7 @@ from models.model_spec import ModelSpec
 
 
 def build_training_module(spec: ModelSpec, weights: tuple[np.ndarray, ...], batch_size: int) -> tf.Module:
-    """A module whose functions share one model, which starts with these weights.
+    """A module whose functions share one model; it starts with these weights.
 
         train(x float32 (batch_size, *input_shape), y int32 (batch_size,), learning_rate float32 ()) -> {"loss"}
         infer(x float32 (1, *input_shape)) -> {"logits"}, float32 (1, num_classes)
@@ -75,7 +75,7 @@ def _build_infer(model: tf.keras.Model, input_shape: tuple[int, ...]):
 
 
 def _build_save_and_restore(variables: list[tf.Variable]):
-    # By position: Keras numbers its own names anew in each process, and a later export should read older weights.
+    # Named by position: Keras numbers its own names anew in each process, but a later export must read older weights.
     names = [f"weight_{position}" for position in range(len(variables))]
     path_signature = [tf.TensorSpec((), tf.string)]
 

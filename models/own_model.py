@@ -48,36 +48,37 @@ def load_own_model(
         raise ModelError(f"{label}: expected a new model from each call; build it inside the function")
     _check_weights(label, keras_model)
     _check_logits(label, keras_model, input_shape, num_classes)
-    return build
+    # Guarded, since training calls it again and again: a later call that fails must be one line, too.
+    return functools.partial(_call, label, build)
 
 
 def _import_function(model: str, label: str) -> Callable:
     module_name, _, function_name = model.partition(":")
     try:
-        module = importlib.import_module(module_name)
+        function = getattr(importlib.import_module(module_name), function_name, None)
     except ModuleNotFoundError as error:
         mend = "run from the folder that holds it, or put that folder in PYTHONPATH"
+        # Neither the user's module nor a package around it is missing, but something that it imports.
         if error.name and not f"{module_name}.".startswith(f"{error.name}."):
             mend = f"{module_name} needs it; install it"
         raise ModelError(f"{label}: no module named {error.name}; {mend}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ModelError(f"{label}: importing {module_name} failed: {_in_one_line(error)}") from error
-    function = getattr(module, function_name, None)
     if not callable(function):
-        raise ModelError(f"{label}: expected a function {function_name} in {module.__file__}, there is none")
+        raise ModelError(f"{label}: expected a function {function_name} in {module_name}, there is none")
     return function
 
 
 def _call(label: str, function: Callable, *arguments):
-    """`function(*arguments)`; the user's code may raise anything, so anything becomes a ModelError."""
+    """`function(*arguments)`; the user's code may raise anything, `sys.exit` included, so that becomes a ModelError."""
     try:
         return function(*arguments)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ModelError(f"{label}: failed with {_in_one_line(error)}") from error
 
 
 def _check_weights(label: str, keras_model: tf.keras.Model) -> None:
-    """Weights that the algorithms can train and average, and no layer whose randomness cannot be repeated."""
+    """Refuses weights that the algorithms cannot train and average, and layers whose randomness cannot be repeated."""
     others = sorted({weight.dtype.name for weight in keras_model.weights if weight.dtype.is_floating} - {"float32"})
     if others:
         raise ModelError(f"{label}: expected float32 weights, got {', '.join(others)}")
@@ -97,6 +98,7 @@ def _check_logits(label: str, keras_model: tf.keras.Model, input_shape, num_clas
     if outputs[0].dtype != tf.float32:
         found = outputs[0].dtype.name
         raise ModelError(f'{label}: expected logits of dtype float32, got {found}; give the last layer dtype="float32"')
+    # Losses take logits; a model that ends in probabilities would train, but badly, and nobody would know why.
     operation = outputs[0].op
     while operation.type in _TRANSPARENT_OPS:
         operation = operation.inputs[0].op
@@ -105,6 +107,8 @@ def _check_logits(label: str, keras_model: tf.keras.Model, input_shape, num_clas
         raise ModelError(f"{label}: expected logits, the last operation is a {name}; leave it out")
 
 
-def _in_one_line(error: Exception) -> str:
+def _in_one_line(error: BaseException) -> str:
+    if isinstance(error, SystemExit):
+        return "a call of sys.exit"
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

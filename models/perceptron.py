@@ -7,6 +7,8 @@ F = 20, C = 3: student (H = 64) 1,344 + 4,160 + 195 = 5,699, teacher (H = 256) 5
 
 import tensorflow as tf
 
+from models.precision import build_logits_layer
+
 _STUDENT_WIDTHS = (64, 64)
 _TEACHER_WIDTHS = (256, 256)
 _MCMAHAN_WIDTHS = (200, 200)
@@ -34,8 +36,6 @@ def _build_perceptron(input_shape, num_classes, widths) -> tf.keras.Sequential:
             tf.keras.Input(input_shape),
             *([layers.Flatten(name="flatten")] if len(input_shape) > 1 else []),
             *(layers.Dense(width, activation="relu", name=f"hidden_{i}") for i, width in enumerate(widths, start=1)),
-            layers.Dense(
-                num_classes, dtype="float32", name="logits"
-            ),  # float32 logits under a mixed precision policy, too
+            build_logits_layer(num_classes),
         ]
     )

@@ -1,11 +1,11 @@
-"""Mixed precision: a model whose layers compute in bfloat16, with weights, logits and what follows them in float32.
+"""Mixed precision: layers compute in bfloat16, while weights, logits and everything after them stay in float32.
 
-Keras's policy is set while the model is being built and put back afterwards, since it is global to the process. There
-is no loss scaling, which float16 would need: bfloat16 has the exponents of float32.
+Keras's policy is set while the model is built and restored afterwards, since it is global to the process. Losses are
+not scaled, as float16 would need: bfloat16 has the exponents of float32.
 
-One convolution is left in float32: that of an input narrower than its stride. The bfloat16 gradient of such a kernel by
-TensorFlow 2.14's oneDNN (found on a CPU with AVX-512) has in it whatever lay in memory, up to 1e37 or NaN, where the
-kernel's columns meet nothing but padding; heights, and widths of at least the stride, are not concerned.
+A convolution whose input is narrower than its stride stays in float32. In TensorFlow 2.14, oneDNN (seen on a CPU with
+AVX-512) leaves part of the bfloat16 gradient of such a kernel unwritten: where the kernel's columns meet only padding,
+it holds whatever lay in memory, up to 1e37 or NaN. Heights do not matter, nor do widths of at least the stride.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ _POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 
 
 def build_in_precision(build: Callable[[], tf.keras.Model], precision: str) -> tf.keras.Model:
-    """The model that `build` returns, its layers computing in `precision` unless they name a dtype of their own.
+    """The model that `build` returns. Its layers compute in `precision` unless they name a dtype of their own.
 
     Args:
       build: takes nothing, returns a built Keras model.
@@ -48,6 +48,11 @@ def choose_dtype(width: int, stride: int) -> str | None:
       stride: along the width.
     """
     return "float32" if width is not None and width < stride else None
+
+
+def build_logits_layer(num_classes: int) -> tf.keras.layers.Dense:
+    """The last layer of every model. It stays in float32 under a mixed precision policy: losses need exact logits."""
+    return tf.keras.layers.Dense(num_classes, dtype="float32", name="logits")
 
 
 @contextlib.contextmanager

@@ -1,13 +1,13 @@
 """Quantization-aware training of a Keras model with TF-MOT: which layers it can treat, and the wrapped model.
 
-The wrapped model computes with weights and activations rounded to 8-bit integers, so that training makes up for the
-rounding. Beside the float model's weights it has range variables (the smallest and largest value of each rounded
+The wrapped model computes with weights and activations rounded to 8-bit integers, so that training can compensate for
+the rounding. Besides the float model's weights it has range variables (the smallest and largest value of each rounded
 tensor, float32, not trainable) and integer step counters. In a federated round the ranges are aggregated like
 BatchNorm's statistics: the server's is the mean of the clients', with the weights of their updates. The counters stay.
 
-TF-MOT follows the ranges of activations by a moving average with a decay of 0.999 from -6 and 6, which suits tens of
-thousands of steps. A client takes tens of them in a round, so ours is `RANGE_DECAY`. (On digits, 5 rounds of 5 epochs,
-the range of the logits came to 17 with 0.9, and with 0.999 to 6.4, which cut the logits off.)
+TF-MOT tracks the ranges of activations by a moving average that starts from -6 and 6 with a decay of 0.999, which suits
+tens of thousands of steps. A client takes only tens of steps in a round, so our decay is `RANGE_DECAY`. (On digits,
+after 5 rounds of 5 epochs, the range of the logits was 17 with 0.9 but 6.4 with 0.999, which clipped the logits.)
 """
 
 import dataclasses
@@ -78,7 +78,7 @@ class MovingRange(tfmot.quantization.keras.quantizers.MovingAverageQuantizer):
 
 
 def plan_quantization(model: tf.keras.Model) -> list[LayerPlan]:
-    """What quantization would do to each layer of a Sequential or functional model, in its order."""
+    """What quantization would do to each layer of a Sequential or functional model, in the model's order."""
     return [_plan_layer(layer) for layer in model.layers if not isinstance(layer, _LAYERS.InputLayer)]
 
 
@@ -160,6 +160,7 @@ def _wrap_layers(build: Callable[[], tf.keras.Model]) -> tuple[tf.keras.Model, t
 
     float_model = build()
     annotated = tf.keras.models.clone_model(float_model, clone_function=annotate)
+    # Cloning draws new weights. In a graph they have no values to copy, and the caller sets its own.
     if tf.executing_eagerly():
         annotated.set_weights(float_model.get_weights())
     with keras_api.quantize_scope():
@@ -169,7 +170,7 @@ def _wrap_layers(build: Callable[[], tf.keras.Model]) -> tuple[tf.keras.Model, t
 
 
 def _follow_ranges_faster(quantized: tf.keras.Model) -> None:
-    """Puts `MovingRange` in the place of TF-MOT's moving averages, whose decay is fixed."""
+    """Replaces TF-MOT's moving averages, whose decay is fixed, by `MovingRange`."""
     ours = MovingRange(_BITS, per_axis=False, symmetric=False, narrow_range=False)
     slow = tfmot.quantization.keras.quantizers.MovingAverageQuantizer
     for layer in quantized.layers:

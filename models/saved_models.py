@@ -1,4 +1,4 @@
-"""Model weights on disk, as a Keras file that other programs can open, too."""
+"""Model weights on disk, as a Keras file that other programs can open."""
 
 import os
 import zipfile

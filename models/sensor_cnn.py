@@ -17,7 +17,7 @@ The dense layer of 128 outweighs the rest, so the printed student is hardly smal
 
 import tensorflow as tf
 
-from models.precision import choose_dtype
+from models.precision import build_logits_layer, choose_dtype
 from models.stateless_dropout import StatelessDropout
 
 _STUDENT_FILTERS = 64
@@ -50,8 +50,6 @@ def _build_sensor_cnn(input_shape, num_classes, first_filters) -> tf.keras.Seque
             layers.Conv2D(256, (1, 3), **options, dtype=second_dtype, name="convolution_2"),
             layers.Flatten(name="flatten"),
             layers.Dense(128, activation="relu", name="hidden"),
-            layers.Dense(
-                num_classes, dtype="float32", name="logits"
-            ),  # float32 logits under a mixed precision policy, too
+            build_logits_layer(num_classes),
         ]
     )

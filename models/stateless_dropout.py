@@ -1,7 +1,7 @@
 """Dropout whose mask is a pure function of a seed, so that a training round can be repeated bit for bit.
 
-Keras's own Dropout draws from a generator that is irreproducible in a TFF worker. Here the training loop names the seed
-of each step while the graph is traced:
+Keras's own Dropout draws from a generator that cannot be reproduced in a TFF worker. Here the training loop gives the
+seed of each step while the graph is traced:
 
     with dropout_seed(seed):  # an int32 tensor of shape (2,), symbolic inside a tf.function
         logits = model(x, training=True)
@@ -18,11 +18,11 @@ _active_seed: contextvars.ContextVar[tf.Tensor | None] = contextvars.ContextVar(
 
 @contextlib.contextmanager
 def dropout_seed(seed: tf.Tensor) -> Iterator[None]:
-    """Gives every StatelessDropout called inside the seed of its mask; the innermost context counts.
+    """Gives every StatelessDropout that is called inside the seed of its mask; the innermost context applies.
 
-    The seed is read when a layer is called, that is while a graph is traced: open the context inside the traced
-    function (and inside the body of a loop whose steps have seeds of their own), not around a call of a function traced
-    before.
+    The seed is read when a layer is called, that is, while a graph is traced. So open the context inside the traced
+    function (and inside the body of a loop whose steps have their own seeds), not around a call to a function that was
+    traced earlier.
 
     Args:
       seed: int32, shape (2,), a tensor of the graph being traced or of one around it, or an array.
@@ -42,7 +42,7 @@ class StatelessDropout(tf.keras.layers.Layer):
 
     Args:
       rate: share of values dropped, in [0, 1).
-      salt: int32 that sets the layers of one model apart; layers with the same salt, seed and shape share their mask.
+      salt: int32 that tells the layers of a model apart; layers with the same salt, seed and shape share their mask.
 
     Raises:
       ValueError: if `rate` is out of range.

@@ -1,14 +1,14 @@
 """Keras models to TFLite files: the one module that uses the TFLite converter.
 
     float32   as it is
-    float16   weights in float16, computes in float32
-    dynamic   weights in int8, activations rounded as it runs ("dynamic range"); arrays below 1,024 values stay
-    int8      weights and activations in int8, with the activations' ranges taken from representative examples
+    float16   weights in float16, computation in float32
+    dynamic   weights in int8, activations rounded while it runs ("dynamic range"); arrays below 1,024 values stay float
+    int8      weights and activations in int8, the activations' ranges taken from representative examples
     qat_int8  the same with the weights and ranges of quantization-aware training
 
 All but qat_int8 start from the float model, if need be the one inside a quantization-aware model. A file takes one
-preprocessed example, shape (1, *input_shape), as "x" and gives "logits", shape (1, num_classes): with a batch of
-unknown size, the reshaping layers would leave operations behind that find out the size.
+preprocessed example, shape (1, *input_shape), as "x" and gives "logits", shape (1, num_classes). The batch size is
+fixed because reshaping layers would otherwise add operations that look it up.
 """
 
 import re
@@ -116,7 +116,7 @@ def _build_inference_module(spec: ModelSpec, weights: tuple[np.ndarray, ...]) ->
     model.set_weights(weights)
     x = tf.TensorSpec((1, *spec.input_shape), tf.float32, name="x")
     module = tf.Module()
-    module.weights = model.weights  # not the model itself: Keras would trace each of its layers for a saved model
+    module.weights = model.weights  # not the model itself: Keras would trace every layer of it for the saved model
     module.serving_default = tf.function(lambda x: {"logits": model(x, training=False)}, input_signature=[x])
     return module
 
@@ -124,9 +124,9 @@ def _build_inference_module(spec: ModelSpec, weights: tuple[np.ndarray, ...]) ->
 def _convert(
     module: tf.Module, signatures: list[str], configure: Callable[[tf.lite.TFLiteConverter], None], label: str
 ) -> bytes:
-    """The file with these functions of the module, by way of a saved model, which keeps their names."""
+    """The file with these functions of the module, made from a saved model because that keeps their names."""
     if not all(np.isfinite(weight.numpy()).all() for weight in module.weights):
-        # The converter gives NaN a number, and the interpreter ends the process over infinite scales.
+        # The converter turns NaN into a number, and infinite scales make the interpreter abort the process.
         raise ModelError(f"{label}: expected finite weights; the training diverged, take an earlier or another model")
     with tempfile.TemporaryDirectory(prefix="tflite_export_") as folder:
         tf.saved_model.save(module, folder, {name: getattr(module, name) for name in signatures})

@@ -1,7 +1,7 @@
 """People, heat and moisture in the rooms of the simulated building, in steps of five minutes.
 
-Days are working days, one after another. n people are in a room of volume V with the temperature T and the absolute
-humidity w; outdoors it is T_out and w_out. All rooms take one step at a time, as arrays.
+Days are working days, one after another. A room of volume V holds n people; its air has the temperature T and the
+absolute humidity w, the air outdoors T_out and w_out. All rooms take a step at once, as arrays.
 
 People: parties arrive at random and stay for an exponentially distributed time:
   parties ~ Poisson(a(t) d capacity / (party_size stay) dt), each of 1 + Poisson(party_size - 1) people,
@@ -67,7 +67,7 @@ class _Weather(NamedTuple):
 
 
 class _AirStep(NamedTuple):
-    """Conductances of the rooms in one state of the ventilation, and the share of the way to balance in one step."""
+    """For one state of the ventilation: the rooms' conductances, and how far a step goes towards balance (0..1)."""
 
     airflow_m3_per_h: np.ndarray
     heat_w_per_k: np.ndarray

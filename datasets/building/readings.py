@@ -1,20 +1,19 @@
 """`building`: simulated temperature and humidity sensors in the rooms of a building, and how full each room is.
 
-After the simulated data set of the AMFL-P paper, which prints no more of it than 100 sensors in offices, conference
-rooms and hallways, with varying noise and calibration errors; everything below is our choice. Rooms and sensors are
-drawn in `building_rooms`, people, heat and moisture simulated in `building_physics`; here the sensors read, and their
-readings become examples.
+Modelled on the simulated data set of the AMFL-P paper. The paper says only that there are 100 sensors in offices,
+conference rooms and hallways, with varying noise and calibration errors; everything below is our choice. `rooms` draws
+rooms and sensors, `physics` simulates people, heat and moisture; here the sensors read, and readings become examples.
 
 Readings: every sensor, every 30 minutes, for 20 working days. With t the days since the beginning,
   reading = reference + gain (truth - reference) + offset + drift_per_day t + noise N(0, 1),
 for the temperature in C (reference 21) and for the relative humidity in % (reference 40; the truth is the absolute
 humidity over that of saturation; held within 0..100). A reading is lost with the sensor's chance `dropout`.
 
-Examples: the 24 readings from 7:30 to 19:00 of each day, when the building is open, since at night rooms are known to
-be empty. The first 15 days are the train part (at most 360 examples a sensor), the last 5 the global test set (120);
-each sensor is a natural client, its own test split is its part of these last days, and its validation split the end of
-the first part, so that no reading is predicted from its neighbours in time. An example that lacks one of the three
-readings it needs is dropped and counted.
+Examples: the 24 readings from 7:30 to 19:00 of each day; at night rooms are known to be empty. The first 15 days are
+the train part (at most 360 examples for each sensor), the last 5 the global test set (120). Each sensor is a natural
+client. Its own test split is its part of the last days and its validation split the end of the first part, so that no
+reading is predicted from its neighbours in time. An example that lacks one of the three readings it needs is dropped
+and counted.
 
 Features, float32 (`FEATURE_NAMES`), standardised with the constants below, which need no data of any client:
   0 temperature: (C - 21) / 2                      1 humidity: (% - 40) / 10
@@ -34,7 +33,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from datasets.arrays import BUILDING_FORMAT, ArrayDataset, DatasetError, make_array_dataset
+from datasets.arrays import ArrayDataset, ExampleFormat, make_array_dataset
 from datasets.building.physics import (
     MINUTES_PER_STEP,
     Climate,
@@ -42,12 +41,13 @@ from datasets.building.physics import (
     simulate_climate,
 )
 from datasets.building.rooms import SCALES, Rooms, Sensors, draw_rooms, draw_sensors
+from datasets.dataset import DatasetOptions
+from datasets.errors import DatasetError
 
 NUM_TRAIN_DAYS, NUM_TEST_DAYS = 15, 5
 MINUTES_PER_READING = 30
 READINGS_PER_DAY = 24 * 60 // MINUTES_PER_READING
-# Of a day's readings 0..47, taken at the end of each half hour: 7:30 is the first that becomes an example, 19:00 the
-# last.
+# Of a day's readings 0..47, each taken at the end of a half hour, those of 7:30 to 19:00 become examples.
 EXAMPLE_READINGS = slice(14, 38)
 REFERENCE = np.array([21.0, 40.0]).reshape(2, 1, 1)  # C, %
 READING_UNIT = np.array([2.0, 10.0]).reshape(2, 1, 1)
@@ -63,6 +63,7 @@ FEATURE_NAMES = (
     "hour_sin",
     "hour_cos",
 )
+BUILDING_FORMAT = ExampleFormat((len(FEATURE_NAMES),), "float32", ("empty", "low", "medium", "high"))
 FIRST_DAY = np.datetime64("2024-01-08", "D")  # a Monday
 CSV_COLUMNS = ("sensor", "room", "date", "temperature", "humidity", "people", "level")
 
@@ -72,7 +73,7 @@ class Readings(NamedTuple):
 
     Attributes:
       names: of the sensors, for example "sensor_007_office", strings of shape (sensors,).
-      room_types: names of `building_rooms.ROOM_TYPES`, shape (sensors,).
+      room_types: names of `rooms.ROOM_TYPES`, shape (sensors,).
       values: temperature (C) and relative humidity (%), NaN where lost, float64, shape (2, readings, sensors).
       people: mean number in the half hour before each reading, float64, shape (readings, sensors).
       levels: the labels 0..3, int64, shape (readings, sensors).
@@ -89,7 +90,7 @@ def simulate_readings(num_sensors: int = 100, heterogeneity: str = "medium", see
     """Simulates a building; see the module. The same arguments give the same bytes.
 
     Args:
-      num_sensors: at least 1; a sensor a room.
+      num_sensors: at least 1; each room has one.
       heterogeneity: "low", "medium" or "high".
       seed: of everything random, a non-negative integer.
 
@@ -150,6 +151,13 @@ def compute_features(values: np.ndarray) -> np.ndarray:
     angle = 2 * np.pi * (np.arange(values.shape[1]) + 1) / READINGS_PER_DAY
     features[..., 6], features[..., 7] = np.sin(angle)[:, np.newaxis], np.cos(angle)[:, np.newaxis]
     return features
+
+
+def load_building(options: DatasetOptions) -> ArrayDataset:
+    """The catalog's loader; see `load_building_arrays`."""
+    return load_building_arrays(
+        options.building_num_sensors, options.building_heterogeneity, options.seed, options.building_csv
+    )
 
 
 def load_building_arrays(

@@ -1,11 +1,12 @@
-"""The rooms of the simulated building and their sensors, drawn from a seed: what differs from location to location.
+"""The rooms of the simulated building and their sensors, drawn from a seed: all that differs between locations.
 
-A room has a type (`ROOM_TYPES`), and a value of its own around the type's; `scale` is the heterogeneity:
-  value = average + min(scale, 1) (type - average), the average being that over all types, by their shares, and then
-  a factor exp(scale sigma z), or a summand scale sigma z, with z ~ N(0, 1) drawn for this room and quantity alone.
-At 0 all rooms and sensors would be alike; at 1 the types are as in the table; above, only the spread within a type
-and that of the sensors grows. The sigmas stand in `draw_rooms` and `draw_sensors`. Those of the sensors are the usual
-tolerances of cheap digital sensors (0.5 K, 3 % relative humidity), taken as one standard deviation at scale 1.
+A room has a type (`ROOM_TYPES`) and its own values around those of the type; `scale` is the heterogeneity. First
+  value = average + min(scale, 1) (type - average), where the average is that of all types, weighted by their shares;
+then it gets a factor exp(scale sigma z), or a summand scale sigma z, with z ~ N(0, 1) drawn anew for each room and
+quantity. At scale 0 all rooms and sensors would be alike; at 1 the types are as in the table; above 1 only the spread
+within a type and that of the sensors grows. The sigmas stand in `draw_rooms` and `draw_sensors`. Those of the sensors
+are the usual tolerances of cheap digital sensors (0.5 K, 3 % relative humidity), taken as one standard deviation at
+scale 1.
 """
 
 import dataclasses
@@ -18,7 +19,7 @@ SCALES = {"low": 0.25, "medium": 1.0, "high": 2.0}
 
 
 class RoomType(NamedTuple):
-    """A kind of room. What is "per person" is per person of the room's capacity.
+    """A kind of room. "Per person" means per person of the room's capacity.
 
     Attributes:
       share: of the rooms that are of this type; the shares sum to 1.
@@ -56,7 +57,7 @@ ROOM_TYPES = {
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Rooms:
-    """One entry a room in every array (float64, shape (rooms,), unless said otherwise).
+    """Every array has one entry for each room: float64, shape (rooms,), unless said otherwise.
 
     Attributes:
       type_names: names of `ROOM_TYPES`, strings.
@@ -65,7 +66,7 @@ class Rooms:
       floor_m2: area.
       airflow_m3_per_h: outdoor air while the building is open.
       solar_w: highest heat gain through the windows.
-      solar_hour: hour of day of that, by where the windows face.
+      solar_hour: hour of day of that, which depends on where the windows face.
       stay_h: mean stay of a person.
       party_size: mean number of people who come together, at least 1.
       leaves_together: bool.

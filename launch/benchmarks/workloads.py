@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from datasets.arrays import MNIST_FORMAT, make_array_dataset
+from datasets.arrays import make_array_dataset
 from datasets.federate import PartitionSettings, build_federated_data
 from datasets.federated_data import FederatedData
+from datasets.mnist import MNIST_FORMAT
 from launch.runtimes.worker_process import default_threads
 
 OURS = "ours"

@@ -17,6 +17,7 @@ import subprocess
 from collections.abc import Sequence
 from typing import Any
 
+from datasets.catalog import find_dataset
 from datasets.federated_data import FederatedData
 from launch.runs.columns import (
     CLIENTS_FILE,
@@ -127,7 +128,7 @@ def open_run_folder(config: RunConfig) -> RunFolder:
     path = pathlib.Path(config.run_dir)
     try:
         if not config.run_dir:
-            return RunFolder(_make_next_folder(f"{config.algo}_{config.dataset}"), is_new=True)
+            return RunFolder(_make_next_folder(f"{config.algo}_{find_dataset(config.dataset).name}"), is_new=True)
         path.mkdir(parents=True, exist_ok=True)
         return RunFolder(path, is_new=not config.resume)
     except OSError as error:

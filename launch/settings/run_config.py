@@ -16,7 +16,10 @@ from datasets.catalog import (
     HAR_FEATURES,
     OCCUPANCY_FEATURES,
     DatasetOptions,
+    check_dataset_name,
+    find_dataset,
 )
+from datasets.errors import DatasetError
 from datasets.partitioners import PARTITION_NAMES
 from launch.settings.algorithms import ALGORITHMS, Algorithm
 from launch.settings.worker_addresses import check_address
@@ -33,7 +36,6 @@ from models.model_names import (
 from tff_algos.settings.config_fields import ConfigError, Setting, check, setting
 from tff_algos.settings.local_training import LocalTrainingConfig
 
-NATURAL_DATASETS = ("building", "occupancy")  # their clients are sensors, and times
 CONFIG_FILE = "config.json"  # what a run folder keeps of its config
 SMOKE_ROUNDS = 2
 SMOKE_CLIENTS = 3
@@ -56,7 +58,9 @@ class RunConfig:
     algo: str = setting(dataclasses.MISSING, "Algorithm to train with.", choices=tuple(ALGORITHMS))
     algorithm: Any = None
     dataset: str = setting(
-        "digits", "Data set; digits and building need no download, npz is your own file.", choices=DATASET_NAMES
+        "digits",
+        f"Data set: {', '.join(DATASET_NAMES)}, or module:OBJECT of your own; digits and building need no download, "
+        f"npz is your own file.",
     )
     data_dir: str = dataclasses.field(
         default_factory=lambda: os.environ.get("FL_DATA_DIR", ""),
@@ -175,6 +179,7 @@ class RunConfig:
             raise ConfigError("overwrite", True, "either --resume or --overwrite, not both")
         if self.resume and not self.run_dir:
             raise ConfigError("resume", True, "--run_dir=<folder of the run to go on with> beside it")
+        _check_dataset(self.dataset)
         if bool(self.npz) != (self.dataset == "npz"):
             raise ConfigError("npz", self.npz, "a file together with --dataset=npz, and only then")
         if self.bias_min > self.bias_max:
@@ -194,6 +199,13 @@ class RunConfig:
     def worker_addresses(self) -> list[str]:
         """The workers elsewhere, each "host:port"; empty for one of our own."""
         return [address.strip() for address in self.workers.split(",") if address.strip()]
+
+
+def _check_dataset(dataset: str) -> None:
+    try:
+        check_dataset_name(dataset)
+    except DatasetError as error:
+        raise ConfigError("dataset", dataset, str(error).partition(": expected ")[2]) from None
 
 
 def _check_model(field: str, name: str) -> None:
@@ -273,13 +285,16 @@ def build_run_config(values: Mapping[str, Any]) -> RunConfig:
 
     Raises:
       ConfigError: no `algo`, or a value is out of its range or conflicts with another.
+      DatasetError: a user's own data set cannot be imported.
     """
     name = values.get("algo")
     if name not in ALGORITHMS:
         raise ConfigError("algo", name, "one of " + ", ".join(ALGORITHMS))
     defaults = dict(ALGORITHMS[name].shared_defaults)
-    if values.get("dataset", defaults.get("dataset")) in NATURAL_DATASETS:
-        defaults["partition"] = "natural"
+    dataset = values.get("dataset", defaults.get("dataset", RunConfig.dataset))
+    _check_dataset(dataset)
+    if partition := find_dataset(dataset).partition:
+        defaults["partition"] = partition
     values = {**defaults, **values}
     shared = {field.name: values[field.name] for field in shared_fields() if field.name in values}
     config = RunConfig(**shared)

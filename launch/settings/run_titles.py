@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from datasets.catalog import get_title
 from launch.settings.algorithms import ALGORITHMS
-
-DATASET_NAMES = {"mnist": "MNIST", "har": "HAR", "cifar10": "CIFAR-10"}
 
 
 def describe_run(flags: Mapping[str, Any], dataset: str | None = None) -> str:
@@ -28,7 +27,7 @@ def describe_split(flags: Mapping[str, Any], dataset: str | None = None) -> str:
         "shards": [f"at most {flags['labels_per_client']} labels a client"],
         "hierarchical": [_describe_bias(flags)],
     }
-    name = DATASET_NAMES.get(dataset, dataset)
+    name = get_title(dataset)
     if dataset == "building":
         name = f"{name} ({flags['building_heterogeneity']} heterogeneity)"
     return ", ".join([name, f"{partition} partition", *details.get(partition, []), f"seed {flags['seed']}"])

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from datasets.archetypes import ArchetypeSettings
-from datasets.arrays import make_random_arrays
-from datasets.catalog import DatasetOptions, load_arrays
+from datasets.catalog import DatasetOptions, find_dataset
 from datasets.federate import PartitionSettings, build_federated_data, default_shard_dir
 from datasets.federated_data import FederatedData
+from datasets.smoke import make_random_arrays
 from launch.settings.run_config import RunConfig
 
 if TYPE_CHECKING:
@@ -21,13 +21,11 @@ def load_federated_data(config: RunConfig) -> FederatedData:
     Raises:
       DatasetError: a file is missing or damaged, or the split asked for cannot be made.
     """
-    if config.smoke and config.dataset != "npz":
-        features = {"har": config.har_features, "occupancy": config.occupancy_features}
-        arrays = make_random_arrays(config.dataset, features.get(config.dataset, ""), config.seed)
-    else:
-        arrays = load_arrays(config.dataset, _choose_options(config))
+    row, options = find_dataset(config.dataset), _choose_options(config)
+    is_random = config.smoke and row.is_drawn_for_smoke
+    arrays = make_random_arrays(row, options) if is_random else row.load(options)
     labels_per_client = config.labels_per_client
-    if config.smoke:  # which has as many shards for fewer clients
+    if config.smoke:  # Fewer clients share as many shards, so each would hold more labels than there are.
         labels_per_client = min(labels_per_client, len(arrays.class_names))
     settings = PartitionSettings(
         partition=config.partition,
@@ -45,7 +43,7 @@ def load_federated_data(config: RunConfig) -> FederatedData:
 
 
 def _choose_options(config: RunConfig) -> DatasetOptions:
-    """The options of the data set, of which every one has a flag of its name but `download`; "" stands for None."""
+    """What the loader is told. Each option but `download` has a flag of its name, where "" stands for None."""
     names = {field.name for field in dataclasses.fields(DatasetOptions)} - {"download"}
     values = {name: getattr(config, name) for name in names}
     return DatasetOptions(**{name: None if value == "" else value for name, value in values.items()})

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from datasets.catalog import find_dataset
 from datasets.federated_data import FederatedData
 from launch.command_line import get_stop_code
 from launch.progress import Progress, format_duration, say
@@ -288,7 +289,8 @@ def build_metrics_row(
 def announce_data(config: RunConfig, folder: RunFolder, data: FederatedData) -> None:
     """Says what is being trained, on what, and where it goes; TensorFlow's start takes a while after that."""
     sizes = data.num_train
-    source = "random numbers of its shape (a smoke run)" if config.smoke and config.dataset != "npz" else data.dataset
+    is_random = config.smoke and find_dataset(config.dataset).is_drawn_for_smoke
+    source = "random numbers of its shape (a smoke run)" if is_random else data.dataset
     say(f"run      {config.algo}, {config.rounds} rounds, seed {config.seed}, in {folder.path}")
     say(f"data     {source}: {sizes.sum():,} train and {len(data.test_y):,} test examples, {data.num_classes} classes")
     kinds = f" of {len(data.archetypes.names)} archetypes" if data.archetypes else ""

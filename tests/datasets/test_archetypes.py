@@ -20,8 +20,9 @@ from datasets.archetypes import (
     describe_archetypes,
     draw_clients,
 )
-from datasets.arrays import DatasetError, make_array_dataset
+from datasets.arrays import make_array_dataset
 from datasets.catalog import load_arrays
+from datasets.errors import DatasetError
 from datasets.federate import PartitionSettings, build_federated_data
 from datasets.federated_data import SPLITS, Preprocessing
 

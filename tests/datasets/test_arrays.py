@@ -1,4 +1,4 @@
-"""Border checks of `ArrayDataset`, its digest, the held-out part and the random arrays."""
+"""Border checks of `ArrayDataset` and `ExampleFormat`, the digest, the held-out part."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from datasets.arrays import DatasetError, hold_out_test_part, make_array_dataset, make_random_arrays
+from datasets.arrays import ExampleFormat, hold_out_test_part, make_array_dataset
+from datasets.errors import DatasetError
 from datasets.federated_data import Preprocessing
 
 
@@ -73,32 +74,6 @@ def test_held_out_part_is_stratified_and_disjoint(labels, seed):
         assert np.count_nonzero(labels[test] == label) == int(size * 0.2 + 0.5) < size
 
 
-@pytest.mark.parametrize(
-    ("name", "features", "sizes", "shape", "dtype", "largest"),
-    [
-        ("digits", "statistics", (600, 120), (8, 8, 1), np.uint8, 16),
-        ("mnist", "statistics", (600, 120), (28, 28, 1), np.uint8, 255),
-        ("har", "statistics", (150, 30), (561, 1), np.float32, 1),
-        ("har", "inertial", (150, 30), (128, 9), np.float32, 1),
-        ("building", "", (600, 120), (8,), np.float32, 1),
-        ("occupancy", "temperature_humidity", (600, 120), (2,), np.float32, 1),
-        ("occupancy", "all", (600, 120), (5,), np.float32, 1),
-    ],
-)
-def test_random_arrays_look_like_the_data_set(name, features, sizes, shape, dtype, largest):
-    arrays = make_random_arrays(name, features, seed=1)
-    assert (arrays.train_x.shape, arrays.test_x.shape) == ((sizes[0], *shape), (sizes[1], *shape))
-    assert arrays.train_x.dtype == dtype and arrays.train_x.max() <= largest
-    assert set(arrays.train_y) == set(range(len(arrays.class_names)))
-    assert arrays.source_digest == make_random_arrays(name, features, seed=1).source_digest
-    assert arrays.source_digest != make_random_arrays(name, features, seed=2).source_digest
-
-
-def test_random_arrays_of_data_with_natural_clients_have_some():
-    assert make_random_arrays("building").client_names == ("building_0", "building_1", "building_2")
-    assert make_random_arrays("digits").client_names is None
-
-
 def test_dropped_examples_are_no_part_of_the_identity():
     x, y = np.zeros((4, 3), np.float32), np.array([0, 1, 0, 1])
     whole, rest = (
@@ -108,6 +83,17 @@ def test_dropped_examples_are_no_part_of_the_identity():
     assert whole.source_digest == rest.source_digest
 
 
-def test_random_arrays_of_an_unknown_shape_are_refused():
-    with pytest.raises(DatasetError, match="npz"):
-        make_random_arrays("npz")
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"input_dtype": "float64"}, "input_dtype=float64"),
+        ({"input_shape": ()}, "input_shape="),
+        ({"input_shape": (3, 0)}, "input_shape="),
+        ({"class_names": ("a",)}, "at least 2"),
+    ],
+)
+def test_a_format_that_no_data_set_has_is_refused(fields, message):
+    values = {"input_shape": (3,), "input_dtype": "float32", "class_names": ("a", "b")}
+    ExampleFormat(**values)
+    with pytest.raises(DatasetError, match=message):
+        ExampleFormat(**{**values, **fields})

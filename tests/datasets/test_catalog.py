@@ -1,3 +1,5 @@
+"""The catalog of data sets: its rows, what they name, and what is said of a wrong request."""
+
 import subprocess
 import sys
 
@@ -5,9 +7,13 @@ import numpy as np
 import pytest
 
 from datasets import catalog
-from datasets.arrays import HAR_FORMATS, OCCUPANCY_FORMATS, DatasetError
+from datasets.arrays import ExampleFormat
 from datasets.building.rooms import SCALES
-from datasets.catalog import DatasetOptions
+from datasets.catalog import DATASETS, Dataset, DatasetOptions
+from datasets.dataset import resolve_reference
+from datasets.errors import DatasetError
+from datasets.har import HAR_FORMATS
+from datasets.occupancy import OCCUPANCY_FORMATS
 
 
 @pytest.fixture(autouse=True)
@@ -24,6 +30,48 @@ def test_the_names_of_variants_are_those_of_the_loaders():
     assert tuple(HAR_FORMATS) == catalog.HAR_FEATURES
     assert tuple(SCALES) == catalog.BUILDING_HETEROGENEITY
     assert tuple(OCCUPANCY_FORMATS) == catalog.OCCUPANCY_FEATURES
+
+
+@pytest.mark.parametrize("row", DATASETS.values(), ids=lambda row: row.name)
+def test_what_a_row_names_is_there(row):
+    """Rows name their code by strings, which no import checks."""
+    assert row.name in catalog.DATASET_NAMES
+    assert callable(resolve_reference(row.loader))
+    assert row.format is None or isinstance(row.find_format(DatasetOptions()), ExampleFormat)
+    assert (row.locate is None) == bool(row.origin)
+    assert row.find("nowhere").description
+    assert row.partition in ("", "natural") and (row.clients or not row.partition)
+
+
+def test_titles():
+    assert [catalog.get_title(name) for name in ("mnist", "cifar10", "digits")] == ["MNIST", "CIFAR-10", "digits"]
+    assert catalog.get_title("cifar10 subset (4 + 1 images)") == "cifar10 subset (4 + 1 images)"
+
+
+def test_a_wrong_name_gets_the_nearest_one():
+    with pytest.raises(DatasetError, match=r"dataset=minst: expected one of .* as module:OBJECT; did you mean mnist\?"):
+        catalog.check_dataset_name("minst")
+    catalog.check_dataset_name("my_package.my_module:DATASET")
+    for wrong in ("my module:DATASET", "my_module:", ":DATASET", "my_module:DATA SET", "a:b:c"):
+        with pytest.raises(DatasetError, match="expected one of"):
+            catalog.check_dataset_name(wrong)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"name": "My Set"}, "name='My Set'"),
+        ({"name": None}, "name=None"),
+        ({"loader": None}, "loader is None"),
+        ({"loader": "load"}, "loader is 'load'"),
+        ({"smoke_sizes": (3,)}, "smoke_sizes"),
+        ({"smoke_sizes": (3, 0)}, "smoke_sizes"),
+    ],
+)
+def test_a_row_is_checked(fields, message):
+    Dataset("toy", loader=print)
+    with pytest.raises(DatasetError, match=message):
+        Dataset(**{"name": "toy", "loader": print, **fields})
 
 
 def test_loads_digits_and_a_users_file(tmp_path):

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from datasets.arrays import DatasetError
 from datasets.device_profiles import draw_device_profiles
+from datasets.errors import DatasetError
 
 
 def test_a_clients_device_does_not_depend_on_how_many_there_are():

@@ -10,7 +10,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from datasets.archetypes import ArchetypeSettings
-from datasets.arrays import DatasetError, make_array_dataset, make_random_arrays
+from datasets.arrays import make_array_dataset
+from datasets.catalog import DATASETS, DatasetOptions, load_arrays
+from datasets.errors import DatasetError
 from datasets.federate import (
     PartitionSettings,
     build_federated_data,
@@ -19,6 +21,7 @@ from datasets.federate import (
     split_client,
 )
 from datasets.federated_data import SPLITS, Preprocessing
+from datasets.smoke import make_random_arrays
 
 SETTINGS = PartitionSettings("dirichlet", num_clients=8)
 
@@ -102,7 +105,7 @@ def test_test_examples_of_unknown_clients_are_refused():
 
 
 def test_shards_are_raw_bytes_of_the_stored_dtype(tmp_path):
-    arrays = make_random_arrays("digits")
+    arrays = make_random_arrays(DATASETS["digits"])
     data = build_federated_data(arrays, SETTINGS, str(tmp_path))
     client = data.clients[3]
     assert data.input_dtype == "uint8" and data.input_shape == (8, 8, 1)
@@ -156,7 +159,7 @@ def test_data_and_each_setting_have_their_own_shards(tmp_path):
 
 def test_settings_of_archetypes_count_only_for_their_partitions(tmp_path):
     """Shards of other partitions, and runs made with them, keep their digests."""
-    arrays = make_random_arrays("digits")
+    arrays = make_random_arrays(DATASETS["digits"])
     small, other = (ArchetypeSettings(1, 20, 5, number_of_tests) for number_of_tests in (4, 5))
 
     def get_digest(partition, archetypes):
@@ -189,10 +192,8 @@ def test_default_folder_follows_the_environment(monkeypatch):
     assert default_shard_dir() == "/home/ann/.cache/federated_suite/shards"
 
 
-@pytest.mark.skipif("FL_DATA_DIR" not in os.environ, reason="FL_DATA_DIR is not set: no real data here")
+@pytest.mark.skipif(not os.environ.get("FL_DATA_DIR"), reason="FL_DATA_DIR is not set: no real data here")
 def test_mnist_on_40_clients_trains_on_50000(tmp_path):
-    from datasets.catalog import DatasetOptions, load_arrays
-
     arrays = load_arrays("mnist", DatasetOptions(data_dir=os.environ["FL_DATA_DIR"], download=False))
     data = build_federated_data(arrays, PartitionSettings("iid", 40), str(tmp_path))
     assert data.num_train.tolist() == [1250] * 40

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from datasets import har
-from datasets.arrays import HAR_TRAIN_SUBJECTS, DatasetError
+from datasets.errors import DatasetError
 
 ROWS = {"train": 24, "test": 6}
 
@@ -20,7 +20,7 @@ def make_arrays():
         arrays[f"x_{part}"] = rng.uniform(-1, 1, (num_rows, 561)).astype(np.float32)
         arrays[f"windows_{part}"] = rng.normal(0, 3, (num_rows, 128, 9)).astype(np.float32)
         arrays[f"y_{part}"] = (np.arange(num_rows) % 6 + 1).astype(np.uint8)
-        subjects = HAR_TRAIN_SUBJECTS if part == "train" else (2, 4)
+        subjects = har.TRAIN_SUBJECTS if part == "train" else (2, 4)
         arrays[f"subject_{part}"] = np.resize(subjects, num_rows).astype(np.uint8)
     return arrays
 
@@ -93,7 +93,7 @@ def test_clients_are_the_train_subjects(tmp_path, arrays):
 
 def test_feature_range_is_known_for_the_statistics_only(tmp_path, arrays):
     write_npz(tmp_path, arrays)
-    ranges = [har.load_har_arrays(str(tmp_path), kind, False).preprocessing.feature_range for kind in har.FEATURES]
+    ranges = [har.load_har_arrays(str(tmp_path), kind, False).preprocessing.feature_range for kind in har.HAR_FORMATS]
     assert ranges == [(-1.0, 1.0), None]
 
 
@@ -143,7 +143,7 @@ def test_nothing_found_names_the_folder_or_downloads(tmp_path, arrays, monkeypat
     assert len(har.load_har_arrays(str(tmp_path / "data")).train_x) == 24
 
 
-@pytest.mark.skipif("FL_DATA_DIR" not in os.environ, reason="FL_DATA_DIR is not set: no real data here")
+@pytest.mark.skipif(not os.environ.get("FL_DATA_DIR"), reason="FL_DATA_DIR is not set: no real data here")
 @pytest.mark.parametrize(("features", "shape"), [("statistics", (561, 1)), ("inertial", (128, 9))])
 def test_the_real_files(features, shape):
     loaded = har.load_har_arrays(os.environ["FL_DATA_DIR"], features, download=False)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from datasets import mnist
-from datasets.arrays import DatasetError
+from datasets.errors import DatasetError
 
 SMALL = {
     "x_train": np.arange(5 * 28 * 28, dtype=np.uint32).astype(np.uint8).reshape(5, 28, 28),
@@ -116,7 +116,7 @@ def test_the_four_files_are_downloaded_when_absent(small_mnist, monkeypatch):
     assert asked == [(f"{name}.gz", str(small_mnist / "data" / "mnist")) for name in mnist.IDX_FILES.values()]
 
 
-@pytest.mark.skipif("FL_DATA_DIR" not in os.environ, reason="FL_DATA_DIR is not set: no real data here")
+@pytest.mark.skipif(not os.environ.get("FL_DATA_DIR"), reason="FL_DATA_DIR is not set: no real data here")
 def test_the_real_files():
     arrays = mnist.load_mnist_arrays(os.environ["FL_DATA_DIR"], download=False)
     assert np.bincount(arrays.train_y).tolist() == [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]

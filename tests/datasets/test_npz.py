@@ -1,9 +1,13 @@
 """What a user's own npz file may hold, and how each mistake in it is reported."""
 
+import io
+import pathlib
+import zipfile
+
 import numpy as np
 import pytest
 
-from datasets.arrays import DatasetError
+from datasets.errors import DatasetError
 from datasets.npz import load_npz_arrays
 
 Y = np.arange(20) % 2
@@ -113,4 +117,64 @@ def test_a_flipped_byte_is_noticed(tmp_path, save_function):
     content[4000] ^= 0xFF
     path.write_bytes(content)
     with pytest.raises(DatasetError, match="damaged"):
+        load_npz_arrays(str(path))
+
+
+def make_entry(dtype: str, shape: tuple[int, ...], content: bytes = b"", version=(1, 0)) -> bytes:
+    """An npy file whose header declares what it likes."""
+    stream = io.BytesIO()
+    header = {"descr": dtype, "fortran_order": False, "shape": shape}
+    write = np.lib.format.write_array_header_1_0 if version == (1, 0) else np.lib.format.write_array_header_2_0
+    write(stream, header)
+    return stream.getvalue() + content
+
+
+GOOD = make_entry("<i8", (4,), np.array([0, 1, 0, 1]).tobytes())
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        (make_entry("<f8", (10**12, 2)), r"'x' is declared as float64 \(1000000000000, 2\), but its entry has"),
+        (make_entry("<f8", (10**30, 2)), "'x' is declared as"),
+        (make_entry("<f8", (10**12, 0)), "'x' is declared as"),
+        (make_entry("<f8", (4, 10**12), b"x" * 64, version=(2, 0)), "'x' is declared as"),
+        (make_entry("<f8", (-1, 2)), "'x' is declared as"),
+        (make_entry("<f8", (4, 4), b"x" * 64), "damaged"),
+        (b"x,y\n1,2\n", "'x' is no array"),
+        (b"", "'x' is no array"),
+        (b"\x93NUMPY\x01\x00\x08\x00{'descr'", "damaged"),
+        (b"\x93NUMPY\x07\x00\x08\x00{'descr'", "damaged"),
+    ],
+)
+@pytest.mark.parametrize("name", ["x", "x.npy"])
+def test_an_entry_that_is_not_what_it_says_is_one_line(tmp_path, name, entry, message):
+    with zipfile.ZipFile(tmp_path / "mine.npz", "w") as archive:
+        archive.writestr("y.npy", GOOD)
+        archive.writestr(name, entry)
+    with pytest.raises(DatasetError, match=message) as caught:
+        load_npz_arrays(str(tmp_path / "mine.npz"))
+    assert "\n" not in str(caught.value)
+
+
+def test_an_honest_file_that_is_too_large_is_one_line(tmp_path, monkeypatch):
+    def give_up(self, key):
+        raise MemoryError
+
+    path = save(tmp_path, x=X, y=Y)
+    monkeypatch.setattr(np.lib.npyio.NpzFile, "__getitem__", give_up)
+    with pytest.raises(DatasetError, match="memory"):
+        load_npz_arrays(path)
+
+
+def test_an_encrypted_entry_is_one_line(tmp_path):
+    path = pathlib.Path(save(tmp_path, x=X, y=Y))
+    content = bytearray(path.read_bytes())
+    for signature, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        at = content.find(signature)
+        while at >= 0:
+            content[at + offset] |= 1
+            at = content.find(signature, at + 1)
+    path.write_bytes(content)
+    with pytest.raises(DatasetError, match="encrypted"):
         load_npz_arrays(str(path))

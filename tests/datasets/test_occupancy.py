@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from datasets import occupancy
-from datasets.arrays import DatasetError
+from datasets.errors import DatasetError
 
 HEADER = ",".join(f'"{name}"' for name in occupancy.COLUMNS)
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from datasets.arrays import DatasetError
+from datasets.errors import DatasetError
 from datasets.partitioners import (
     PARTITIONS,
     PartitionSettings,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from datasets import shards
-from datasets.arrays import DatasetError
+from datasets.errors import DatasetError
 from datasets.shards import INDEX_FILE, clean_shard_dir, open_or_write_entry
 
 ROOT = pathlib.Path(__file__).parents[2]

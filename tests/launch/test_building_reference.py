@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from datasets.arrays import BUILDING_FORMAT, make_array_dataset
+from datasets.arrays import make_array_dataset
+from datasets.building.readings import BUILDING_FORMAT
 from launch.building_reference import main
 from launch.reports.amfl_p.pooled_reference import (
     COLUMNS,

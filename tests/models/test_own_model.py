@@ -9,6 +9,7 @@ from models.model_names import ModelError
 from models.own_model import load_own_model
 
 SOURCE = """
+import sys
 import tensorflow as tf
 
 def build(input_shape, num_classes):
@@ -56,6 +57,15 @@ def no_model(input_shape, num_classes):
 def fails(input_shape, num_classes):
     raise RuntimeError("first line\\nsecond line")
 
+def exits(input_shape, num_classes):
+    sys.exit()
+
+_calls = []
+
+def exits_later(input_shape, num_classes):
+    _calls.append(None)
+    return build(input_shape, num_classes) if len(_calls) <= 2 else sys.exit(0)
+
 def no_arguments():
     return None
 
@@ -75,6 +85,7 @@ def own_modules(tmp_path_factory):
     folder = tmp_path_factory.mktemp("own")
     (folder / "own_networks.py").write_text(SOURCE)
     (folder / "own_broken.py").write_text("def f(:\n")
+    (folder / "own_exits.py").write_text("import sys\nsys.exit(0)\n")
     (folder / "own_missing_import.py").write_text("import a_package_that_is_not_there\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)
@@ -101,6 +112,9 @@ def test_builds_a_new_model_each_time(function):
         ("own_networks:nothing", "expected a function nothing"),
         ("own_networks:not_a_function", "expected a function not_a_function"),
         ("own_networks:fails", "failed with RuntimeError: first line"),
+        ("own_networks:exits", "failed with a call of sys.exit"),
+        ("own_exits:build", "importing own_exits failed: a call of sys.exit"),
+        ("sys:nothing", "expected a function nothing in sys"),
         ("own_networks:no_arguments", "failed with TypeError"),
         ("own_networks:no_model", "expected the function to return a tf.keras.Model"),
         ("own_networks:unbuilt", "expected a built model"),
@@ -118,3 +132,9 @@ def test_one_line_for_each_mistake(model, message):
         load_own_model(model, (5,), 3)
     assert str(error.value).startswith(f"model={model}: ")
     assert "\n" not in str(error.value)
+
+
+def test_a_later_call_that_fails_is_one_line_too():
+    build = load_own_model("own_networks:exits_later", (5,), 3)
+    with pytest.raises(ModelError, match="own_networks:exits_later: failed with a call of sys"):
+        build()

@@ -6,10 +6,10 @@ import time
 import numpy as np
 import pytest
 
-from datasets.arrays import BUILDING_FORMAT, DatasetError
 from datasets.building import readings as building
 from datasets.building.physics import Climate
 from datasets.building.rooms import SCALES, Sensors, draw_rooms
+from datasets.errors import DatasetError
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def test_every_sensor_is_a_client_with_a_few_hundred_examples(arrays):
     assert all(name.startswith(f"sensor_{index:03}_") for index, name in enumerate(arrays.client_names))
     counts = np.bincount(arrays.train_clients)
     assert counts.min() > 150 and counts.max() <= 360
-    assert arrays.train_x.shape[1:] == BUILDING_FORMAT.input_shape == (len(building.FEATURE_NAMES),)
+    assert arrays.train_x.shape[1:] == building.BUILDING_FORMAT.input_shape == (len(building.FEATURE_NAMES),)
     assert arrays.num_dropped > 0
     assert len(arrays.train_y) + len(arrays.test_y) + arrays.num_dropped == 30 * 20 * 24
 
@@ -120,7 +120,7 @@ def test_readings_are_saved_as_csv(tmp_path):
     sensor, reading = divmod(index, 960)
     assert read["sensor"] == readings.names[sensor]
     assert float(read["temperature"]) == pytest.approx(readings.values[0, reading, sensor], abs=0.006)
-    assert read["level"] == BUILDING_FORMAT.class_names[readings.levels[reading, sensor]]
+    assert read["level"] == building.BUILDING_FORMAT.class_names[readings.levels[reading, sensor]]
     assert [entry.name for entry in tmp_path.iterdir()] == ["readings.csv"]
 
 

@@ -1,13 +1,19 @@
 """From a config to clients: the data-set flags arrive, and a smoke run gets random arrays of the same shape."""
 
 import dataclasses
+import importlib
+import json
+import sys
 
 import numpy as np
 import pytest
 
 from datasets.archetypes import ArchetypeSettings
-from datasets.catalog import DatasetOptions
-from launch.settings.run_config import RunConfig, build_run_config
+from datasets.cache_folder import search_dirs
+from datasets.catalog import DatasetOptions, locate
+from launch import evaluate, export, train
+from launch.runs.columns import CONFIG_FILE
+from launch.settings.run_config import RunConfig, build_run_config, flag_values
 from launch.training.federation import load_federated_data
 
 
@@ -69,3 +75,78 @@ def test_settings_of_archetypes_arrive(tmp_path):
 def test_smoke_arrays_have_enough_for_archetypes(tmp_path, dataset, partition):
     data = load(tmp_path, dataset=dataset, partition=partition, smoke=True)
     assert len(data.clients) == len(data.archetypes.names)
+
+
+OWN_DATA = """
+import numpy as np
+from datasets.arrays import ExampleFormat, make_array_dataset
+from datasets.catalog import Dataset
+
+FORMAT = ExampleFormat((2,), "float32", ("low", "high"))
+
+def load(options):
+    y = np.arange(60) % 2
+    x = np.stack([y, y], axis=1).astype(np.float32)
+    return make_array_dataset("waves", (x, y), (x, y), FORMAT.class_names, FORMAT.preprocessing, np.arange(60) % 4)
+
+DATASET = Dataset("waves", loader=load, format=FORMAT, clients="buoys", partition="natural")
+"""
+
+
+@pytest.fixture
+def own_folder(tmp_path, monkeypatch):
+    (tmp_path / "my_waves.py").write_text(OWN_DATA)
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.invalidate_caches()
+    yield tmp_path
+    sys.modules.pop("my_waves", None)
+
+
+def test_a_users_own_data_set_is_read_and_drawn(own_folder):
+    config = build_run_config({"algo": "fedavg", "dataset": "my_waves:DATASET", "shard_dir": str(own_folder)})
+    assert config.partition == "natural"
+    data = load_federated_data(config)
+    assert data.dataset == "waves" and [client.name for client in data.clients] == [f"client_{n}" for n in range(4)]
+    smoke = load_federated_data(dataclasses.replace(config, smoke=True))
+    assert [client.name for client in smoke.clients] == ["waves_0", "waves_1", "waves_2"]
+    assert smoke.digest != data.digest
+
+
+@pytest.mark.parametrize("command", ["resume", "evaluate", "export"])
+def test_a_run_whose_data_set_is_gone_is_one_line(own_folder, capsys, command):
+    run_dir = own_folder / "run"
+    run_dir.mkdir()
+    flags = flag_values(build_run_config({"algo": "fedavg", "dataset": "my_waves:DATASET"}))
+    assert flags["dataset"] == "my_waves:DATASET"
+    (run_dir / CONFIG_FILE).write_text(json.dumps({"flags": flags}))
+    (own_folder / "my_waves.py").unlink()
+    del sys.modules["my_waves"]
+    importlib.invalidate_caches()
+    main, *arguments = {
+        "resume": (train.main, "--resume"),
+        "evaluate": (evaluate.main,),
+        "export": (export.main,),
+    }[command]
+    assert main([f"--run_dir={run_dir}", *arguments]) == 2
+    expected = "error: --dataset=my_waves:DATASET: no module named my_waves; run from the folder that holds it"
+    written = capsys.readouterr().err
+    assert written.startswith(expected) and written.count("\n") == 1
+
+
+@pytest.mark.parametrize("content", ["raise RuntimeError('so\\nit is')", "import sys; sys.exit(0)", "DATASET = 3"])
+def test_a_module_that_fails_is_one_line_and_exit_code_2(own_folder, capsys, content):
+    (own_folder / "my_waves.py").write_text(content)
+    assert train.main(["--algo=fedavg", "--dataset=my_waves:DATASET", f"--run_dir={own_folder / 'run'}"]) == 2
+    written = capsys.readouterr().err
+    assert written.startswith("error: --dataset=my_waves:DATASET: ") and written.count("\n") == 1
+    assert not (own_folder / "run").exists()
+
+
+def test_an_empty_data_folder_is_none(tmp_path, monkeypatch):
+    """`FL_DATA_DIR=` must not mean the current folder."""
+    monkeypatch.setenv("FL_DATA_DIR", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mnist.npz").write_bytes(b"")
+    assert search_dirs(RunConfig(algo="fedavg").data_dir, "mnist") == search_dirs(None, "mnist")
+    assert not locate("mnist", "").found

@@ -1,0 +1,128 @@
+"""What a row of the catalog says of a data set. Imports neither NumPy nor a loader, so that names cost nothing to list.
+
+A row names the code that it needs either directly or as "module:name", which is imported when it is first needed. The
+rows of the catalog do the latter; a row in a user's own module can do the former.
+"""
+
+import dataclasses
+import importlib
+import re
+import typing
+from collections.abc import Callable
+
+from datasets.errors import DatasetError
+
+if typing.TYPE_CHECKING:
+    from datasets.arrays import ArrayDataset, ExampleFormat
+
+HAR_FEATURES = ("statistics", "inertial")
+BUILDING_HETEROGENEITY = ("low", "medium", "high")
+OCCUPANCY_FEATURES = ("temperature_humidity", "all")
+
+
+@dataclasses.dataclass(frozen=True)
+class DatasetOptions:
+    """What a loader may be told; each loader reads what concerns it.
+
+    Attributes:
+      data_dir: a folder to look in first and to download to; None is the cache folder.
+      download: False to fail instead of using the network.
+      seed: draws the held-out test part of a data set that comes without one (digits, npz), and the building.
+      har_features: one of `HAR_FEATURES`.
+      npz: path of the user's file, for "npz".
+      building_num_sensors: at least 1.
+      building_heterogeneity: one of `BUILDING_HETEROGENEITY`.
+      building_csv: where to save the building's readings; None for nowhere.
+      occupancy_client_hours: length of the block of time that is a client, at least 1.
+      occupancy_features: one of `OCCUPANCY_FEATURES`.
+    """
+
+    data_dir: str | None = None
+    download: bool = True
+    seed: int = 0
+    har_features: str = "statistics"
+    npz: str | None = None
+    building_num_sensors: int = 100
+    building_heterogeneity: str = "medium"
+    building_csv: str | None = None
+    occupancy_client_hours: int = 12
+    occupancy_features: str = "temperature_humidity"
+
+
+class DatasetLocation(typing.NamedTuple):
+    """Where a data set is. `found` is False if its files lie nowhere on this machine; `description` is one line."""
+
+    found: bool
+    description: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Dataset:
+    """One data set as the command line knows it.
+
+    Attributes:
+      name: the spelling of `--dataset`; lower-case letters, digits and underscores.
+      loader: (DatasetOptions) -> ArrayDataset.
+      title: its name in titles of plots and tables; "" is `name`. A row outside of the catalog is shown by the name
+        that its arrays have.
+      format: an ExampleFormat, or (DatasetOptions) -> ExampleFormat where it depends on the options. A smoke run draws
+        random arrays of it. None, where only the files tell, makes a smoke run load the data.
+      clients: what its natural clients are, for example "people"; "" if it does not say who holds which example.
+      partition: the default of `--partition` for this data set; "" leaves it to the algorithm.
+      locate: (data folder or None) -> DatasetLocation; None for a data set without files of its own.
+      origin: for a data set without files of its own, where it comes from, in the words of `launch.doctor`.
+      smoke_sizes: numbers of train and test examples of the random arrays.
+
+    Raises:
+      DatasetError: a value is not of this form.
+    """
+
+    name: str
+    loader: "str | Callable[[DatasetOptions], ArrayDataset]"
+    title: str = ""
+    format: "str | ExampleFormat | Callable[[DatasetOptions], ExampleFormat] | None" = None
+    clients: str = ""
+    partition: str = ""
+    locate: str | Callable[[str | None], DatasetLocation] | None = None
+    origin: str = ""
+    smoke_sizes: tuple[int, int] = (600, 120)
+
+    def __post_init__(self):
+        # The name becomes part of the names of run folders.
+        if not isinstance(self.name, str) or not re.fullmatch("[a-z][a-z0-9_]*", self.name):
+            raise DatasetError(f"name={self.name!r}: expected lower-case letters, digits and underscores")
+        if not (callable(self.loader) or _is_reference(self.loader)):
+            raise DatasetError(f"{self.name}: loader is {self.loader!r}, expected a function of DatasetOptions")
+        sizes = self.smoke_sizes
+        if len(sizes) != 2 or not all(isinstance(size, int) and size >= 1 for size in sizes):
+            raise DatasetError(f"{self.name}: smoke_sizes={sizes}, expected two numbers of at least 1")
+
+    @property
+    def is_drawn_for_smoke(self) -> bool:
+        """Whether a smoke run gets random arrays in place of the data."""
+        return self.format is not None
+
+    def load(self, options: DatasetOptions) -> "ArrayDataset":
+        """The data. Raises DatasetError: a file is missing or damaged, or an option is out of its range."""
+        return resolve_reference(self.loader)(options)
+
+    def find_format(self, options: DatasetOptions) -> "ExampleFormat":
+        """How an example looks, of the variant that the options ask for."""
+        found = resolve_reference(self.format)
+        return found(options) if callable(found) else found
+
+    def find(self, data_dir: str | None) -> DatasetLocation:
+        """Where the files lie, or what is missing, without reading them."""
+        return DatasetLocation(True, self.origin) if self.locate is None else resolve_reference(self.locate)(data_dir)
+
+
+def _is_reference(value: typing.Any) -> bool:
+    return isinstance(value, str) and ":" in value
+
+
+def resolve_reference(value: typing.Any) -> typing.Any:
+    """What "module:name" stands for, imported now; anything that is no string stands for itself."""
+    if not isinstance(value, str):
+        return value
+    module, _, name = value.partition(":")
+    return getattr(importlib.import_module(module), name)

@@ -1,0 +1,134 @@
+"""A user's own data set: what is accepted, and one line for each thing that can be wrong with it."""
+
+import importlib
+
+import numpy as np
+import pytest
+
+from datasets.catalog import DatasetOptions, find_dataset, load_arrays
+from datasets.errors import DatasetError
+from datasets.smoke import make_random_arrays
+
+SOURCE = """
+import sys
+
+import numpy as np
+
+from datasets.arrays import DatasetError, ExampleFormat, make_array_dataset
+from datasets.catalog import Dataset
+from datasets.federated_data import Preprocessing
+
+FORMAT = ExampleFormat((3,), "float32", ("low", "high"), Preprocessing(0.5))
+
+def load(options):
+    y = np.arange(40) % 2
+    x = np.random.default_rng(options.seed).normal(size=(40, 3)).astype(np.float32)
+    return make_array_dataset("waves", (x, y), (x[:4], y[:4]), FORMAT.class_names, FORMAT.preprocessing, y)
+
+def fail(options):
+    raise RuntimeError("first line\\nsecond line")
+
+def refuse(options):
+    raise DatasetError("waves: no\\nfiles")
+
+def leave(options):
+    sys.exit(0)
+
+DATASET = Dataset("waves", loader=load, format=FORMAT, clients="buoys", partition="natural")
+BY_STRING = Dataset("waves", loader="own_data:load", format="own_data:FORMAT")
+UNREAD = Dataset("waves", loader=load)
+FAILS = Dataset("waves", loader=fail, format=fail)
+REFUSES = Dataset("waves", loader=refuse, format=refuse)
+LEAVES = Dataset("waves", loader=leave, format=leave)
+NO_ARRAYS = Dataset("waves", loader=lambda options: "arrays", format=lambda options: "format")
+NOWHERE = Dataset("waves", loader="own_data:nowhere", format="own_data:nowhere")
+MNIST = Dataset("mnist", loader=load)
+NUMBER = 3
+
+def __getattr__(name):
+    if name == "EXITS":
+        sys.exit("bye")
+    raise AttributeError(name)
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_modules(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("own")
+    (folder / "own_data.py").write_text(SOURCE)
+    (folder / "own_data_broken.py").write_text("def f(:\n")
+    (folder / "own_data_exits.py").write_text("import sys\nsys.exit(0)\n")
+    (folder / "own_data_needs.py").write_text("import a_package_that_is_not_there\n")
+    (folder / "own_data_name.py").write_text("from datasets.catalog import Dataset\nDATASET = Dataset('A B', print)\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        importlib.invalidate_caches()
+        yield
+
+
+@pytest.mark.parametrize("name", ["DATASET", "BY_STRING"])
+def test_a_row_is_loaded_and_drawn(name):
+    row = find_dataset(f"own_data:{name}")
+    arrays = load_arrays(f"own_data:{name}", DatasetOptions(seed=1))
+    assert row.name == arrays.name == "waves" and arrays.train_x.shape == (40, 3)
+    assert arrays.preprocessing.scale == 0.5
+    assert arrays.source_digest == row.load(DatasetOptions(seed=1)).source_digest
+    assert arrays.source_digest != row.load(DatasetOptions(seed=2)).source_digest
+    random = make_random_arrays(row, DatasetOptions())
+    assert random.train_x.shape == (600, 3) and random.class_names == ("low", "high")
+    assert random.client_names == (("waves_0", "waves_1", "waves_2") if row.clients else None)
+
+
+def test_a_row_without_a_format_is_not_drawn():
+    assert not find_dataset("own_data:UNREAD").is_drawn_for_smoke
+    assert np.isfinite(load_arrays("own_data:UNREAD").train_x).all()
+
+
+@pytest.mark.parametrize(
+    ("dataset", "message"),
+    [
+        ("own_data_nowhere:DATASET", "no module named own_data_nowhere; run from the folder"),
+        ("own_data_nowhere.deep:DATASET", "no module named own_data_nowhere; run from the folder"),
+        ("own_data_needs:DATASET", "no module named a_package_that_is_not_there; own_data_needs needs it"),
+        ("own_data_broken:DATASET", "importing own_data_broken failed: SyntaxError"),
+        ("own_data_exits:DATASET", "importing own_data_exits failed: a call of sys.exit"),
+        ("own_data_name:DATASET", "importing own_data_name failed: DatasetError: name='A B'"),
+        ("own_data:EXITS", "importing own_data failed: a call of sys.exit"),
+        ("own_data:NOTHING", "expected an object NOTHING in own_data, there is none"),
+        ("own_data:NUMBER", "expected a datasets.catalog.Dataset, got a int"),
+        ("own_data:load", "expected a datasets.catalog.Dataset, got a function"),
+        ("own_data:MNIST", "its name is mnist, which the catalog has already"),
+        ("sys:path", "expected a datasets.catalog.Dataset, got a list"),
+    ],
+)
+def test_one_line_for_each_row_that_cannot_be_had(dataset, message):
+    with pytest.raises(DatasetError) as error:
+        find_dataset(dataset)
+    assert str(error.value).startswith(f"dataset={dataset}: ") and message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("FAILS", "failed with RuntimeError: first line"),
+        ("REFUSES", "waves: no files"),
+        ("LEAVES", "failed with a call of sys.exit"),
+        ("NO_ARRAYS", "got a str"),
+        ("NOWHERE", "failed with AttributeError"),
+    ],
+)
+@pytest.mark.parametrize("act", [lambda row: row.load(DatasetOptions()), make_random_arrays], ids=["load", "draw"])
+def test_one_line_for_each_way_in_which_the_users_code_fails(act, name, message):
+    row = find_dataset(f"own_data:{name}")
+    with pytest.raises(DatasetError) as error:
+        act(row)
+    assert str(error.value).startswith(f"dataset=own_data:{name}: ") and message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_ctrl_c_is_no_mistake_of_the_users(tmp_path, monkeypatch):
+    (tmp_path / "own_data_stopped.py").write_text("raise KeyboardInterrupt\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        find_dataset("own_data_stopped:DATASET")
