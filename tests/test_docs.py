@@ -1,0 +1,250 @@
+"""What the README and the pages in docs/ say is so: examples run, commands parse, links lead somewhere."""
+
+import importlib
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import textwrap
+from typing import NamedTuple
+
+import pytest
+
+from launch.command_line import parse_command
+from launch.runs.tables import write_json
+from launch.settings.flags import parse_config
+from launch.settings.run_config import build_run_config, flag_values
+
+ROOT = pathlib.Path(__file__).parents[1]
+README = ROOT / "README.md"
+PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
+MOST_README_LINES = 350
+BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+PATH = re.compile(r"(datasets|models|tff_algos|launch|tests|examples|docs)/[\w./-]*")
+OWN_MODULE = re.compile(r"# (my_\w+\.py)\n")
+TRAIN = "python -m launch.train "
+PARSERS = {
+    "launch.sweep": "parse_tasks",
+    "launch.report": "parse_request",
+    "launch.export": "parse_request",
+    "launch.benchmark": "parse_options",
+    "launch.doctor": "parse_request",
+}
+
+# A notebook runs its cells inside an event loop.
+RUN_AS_CELL = """
+import asyncio, pathlib, sys
+async def run(code): exec(code, {})
+asyncio.run(run(compile(pathlib.Path(sys.argv[1]).read_text(), sys.argv[1], "exec")))
+"""
+
+
+class Page(NamedTuple):
+    """A page in pieces: code blocks as (language, text), the prose between them, its links and its code in the text."""
+
+    path: pathlib.Path
+    blocks: list[tuple[str, str]]
+    prose: str
+
+    @property
+    def links(self) -> list[str]:
+        return sorted(set(LINK.findall(self.prose)))
+
+    @property
+    def code_spans(self) -> list[str]:
+        return sorted(set(re.findall(r"`([^`\n]+)`", self.prose)))
+
+    @property
+    def shell_lines(self) -> list[str]:
+        lines = "\n".join(text for language, text in self.blocks if language == "sh").replace("\\\n", " ").splitlines()
+        return [line for line in lines if line.strip() and not line.startswith("#")]
+
+
+def read_page(path):
+    text = path.read_text(encoding="utf-8")
+    blocks = [(language, textwrap.dedent(block)) for _, language, block in BLOCK.findall(text)]
+    return Page(path, blocks, BLOCK.sub("", text))
+
+
+def name_page(path):
+    return str(path.relative_to(ROOT))
+
+
+def list_anchors(path):
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", read_page(path).prose, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
+READ_PAGES = [read_page(path) for path in PAGES]
+PYTHON_BLOCKS = [text for page in READ_PAGES for language, text in page.blocks if language == "python"]
+OWN_MODULES = {match[1]: text for text in PYTHON_BLOCKS if (match := OWN_MODULE.match(text))}
+SHELL = [line for page in READ_PAGES for line in (*page.shell_lines, *page.code_spans)]
+COMMANDS = sorted({line for line in SHELL if line.startswith("python -m launch.")})
+MAKE_TARGETS = sorted(set(re.findall(r"\bmake ([a-z-]+)", "\n".join(SHELL))))
+LINKS = [(name_page(page.path), link) for page in READ_PAGES for link in page.links if not link.startswith("http")]
+CODE_PATHS = sorted({span for page in READ_PAGES for span in page.code_spans if PATH.fullmatch(span)})
+MAP_ROWS = re.findall(
+    r"^\| [^|]+\? \| \[[^\]]+\]\(([^)]+)\)[^|]* \| `(\w+)` \|$", (ROOT / "docs/adding.md").read_text(), re.M
+)
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A folder that looks like the project's after a first run, with the pages' own modules, as the current one."""
+    for name in ("launch", "docs", "examples"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    for name, text in OWN_MODULES.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        monkeypatch.delitem(sys.modules, name.removesuffix(".py"), raising=False)
+    run = {"flags": flag_values(build_run_config({"algo": "fedsikd"})), "data": {}}
+    write_json(tmp_path / "runs" / "fedsikd_digits_001" / "config.json", run)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def find_python_block(text):
+    (block,) = [block for block in PYTHON_BLOCKS if text in block]
+    return block
+
+
+def find_train_arguments(*texts):
+    """The arguments of the train command that holds all the texts."""
+    (command,) = [line for line in COMMANDS if line.startswith(TRAIN) and all(text in line for text in texts)]
+    return shlex.split(command)[3:]
+
+
+def run_python(arguments, folder):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(folder / "cache")}
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=300
+    )
+
+
+def test_the_readme_is_short():
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= MOST_README_LINES
+
+
+def test_the_notebook_example_runs_and_learns(tmp_path):
+    (tmp_path / "cell.py").write_text(find_python_block("run_tff"), encoding="utf-8")
+    run = run_python(["-c", RUN_AS_CELL, "cell.py"], tmp_path)
+    assert run.returncode == 0, run.stderr[-3000:]
+    accuracies = {
+        (name, int(round_num)): float(accuracy)
+        for name, round_num, accuracy in re.findall(r"(\w+), round (\d): test accuracy ([\d.]+)", run.stdout)
+    }
+    assert set(accuracies) == {(name, round_num) for name in ("FedAvg", "FedSiKD") for round_num in (1, 2, 3)}
+    assert min(accuracies["FedAvg", 3], accuracies["FedSiKD", 3]) > 0.6
+    assert "predicted" in run.stdout
+
+
+def test_own_data_and_own_model_train(tmp_path):
+    (tmp_path / "make_data.py").write_text(find_python_block("np.savez"), encoding="utf-8")
+    (tmp_path / "my_models.py").write_text(find_python_block("# my_models.py"), encoding="utf-8")
+    made = run_python(["make_data.py"], tmp_path)
+    assert made.returncode == 0, made.stderr
+    arguments = find_train_arguments("--npz=", "--model=my_models:")
+    run = run_python(["-m", "launch.train", *arguments, "--smoke"], tmp_path)
+    assert run.returncode == 0, run.stderr[-3000:]
+    assert "my_models:build_small" in run.stdout
+
+
+def test_the_own_data_set_loads(checkout):
+    from datasets.catalog import load_arrays
+
+    arrays = load_arrays("my_data:DATASET")
+    assert arrays.train_x.shape[1:] == (64, 1) and len(arrays.client_names) == 6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("own", ["my_algorithms:", "my_data:"])
+def test_own_modules_train(own, checkout):
+    (arguments,) = [
+        shlex.split(line)[3:] for line in COMMANDS if line.startswith(TRAIN) and own in line and "--help" not in line
+    ]
+    run = run_python(["-m", "launch.train", *arguments, "--smoke"], checkout)
+    assert run.returncode == 0, run.stderr[-3000:]
+
+
+def test_every_python_block_is_tried():
+    tried = {find_python_block("run_tff"), find_python_block("np.savez"), *OWN_MODULES.values()}
+    assert set(PYTHON_BLOCKS) == tried and set(OWN_MODULES) == {"my_models.py", "my_algorithms.py", "my_data.py"}
+
+
+def test_there_are_commands():
+    assert {command.split()[2] for command in COMMANDS} == {
+        f"launch.{name}"
+        for name in (
+            "train",
+            "sweep",
+            "report",
+            "evaluate",
+            "export",
+            "benchmark",
+            "doctor",
+            "building_reference",
+        )
+    }
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_is_understood(command, checkout, capsys):
+    _, _, module_name, *arguments = shlex.split(command)
+    module = importlib.import_module(module_name)
+    # A user's algorithm has its flags in the help only where it is named.
+    algo = [argument for argument in arguments if re.match("--algo=.*:", argument)]
+    assert module.main([*algo, "--help"]) == 0
+    help_text = capsys.readouterr().out
+    for argument in arguments[: arguments.index("--")] if "--" in arguments else arguments:
+        name = argument.split("=")[0]
+        assert name in ("--help", "--flagfile") or f"{name}\n" in help_text or f"{name} [" in help_text
+    if "--help" in arguments:
+        return
+    if module_name == "launch.train":
+        parse_config(arguments)
+    elif module_name in PARSERS:
+        getattr(module, PARSERS[module_name])(arguments)
+    else:
+        parse_command(module.define_flags(), arguments)
+
+
+def test_arguments_of_make_are_understood():
+    given = re.findall(r'make train ARGS="(.*?)"', README.read_text(encoding="utf-8"))
+    assert given
+    for arguments in given:
+        parse_config(["--algo=fedsikd", *shlex.split(arguments)])
+
+
+@pytest.mark.parametrize("target", MAKE_TARGETS)
+def test_a_target_is_in_the_makefile(target):
+    assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+
+
+@pytest.mark.parametrize(("page", "link"), LINKS)
+def test_a_link_leads_somewhere(page, link):
+    name, _, anchor = link.partition("#")
+    target = (ROOT / page).parent / name if name else ROOT / page
+    assert target.exists()
+    assert not anchor or anchor in list_anchors(target)
+
+
+def test_every_page_is_linked_from_the_readme():
+    assert {f"docs/{path.name}" for path in PAGES[1:]} <= set(read_page(README).links)
+
+
+@pytest.mark.parametrize("path", CODE_PATHS)
+def test_a_path_in_code_exists(path):
+    assert (ROOT / path).exists()
+
+
+def test_the_map_of_the_code_has_rows():
+    assert len(MAP_ROWS) > 20
+
+
+@pytest.mark.parametrize(("link", "name"), MAP_ROWS)
+def test_the_map_of_the_code_names_what_is_there(link, name):
+    assert re.search(rf"\b{name}\b", (ROOT / "docs" / link).read_text(encoding="utf-8"))

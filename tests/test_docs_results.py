@@ -1,0 +1,155 @@
+"""The results that README and docs/ quote are those of the generated reports in docs/results/."""
+
+import csv
+import itertools
+import pathlib
+import re
+
+import pytest
+
+from launch.settings.algorithms import ALGORITHMS
+
+ROOT = pathlib.Path(__file__).parents[1]
+RESULTS = ROOT / "docs" / "results"
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+MEASURED = re.compile(r"\d+\.\d+ ± \d+\.\d+")
+WEIGHTS = ("equal weights", "fresher favoured", "older favoured")
+
+
+def read_rows(name):
+    with open(RESULTS / name, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def split_cells(line):
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def read_table(page, first_cells):
+    """The rows below the header that begins with these cells, of the one such table of a page in docs/."""
+    lines = (ROOT / "docs" / page).read_text(encoding="utf-8").splitlines()
+    (start,) = [i for i, line in enumerate(lines) if split_cells(line)[: len(first_cells)] == first_cells]
+    below = itertools.takewhile(lambda line: line.startswith("|"), lines[start + 2 :])
+    return [split_cells(line) for line in below]
+
+
+def show(row, prefix):
+    """Mean and deviation of a row of fedsikd_tables.csv, an accuracy, in per cent; "" where there is none."""
+    if not row[f"{prefix}_mean"]:
+        return ""
+    text = f"{100 * float(row[f'{prefix}_mean']):.2f}"
+    many = int(row[f"{prefix}_seeds"]) > 1
+    return f"{text} ± {100 * float(row[f'{prefix}_deviation']):.2f}" if many else text
+
+
+def find_fedsikd(dataset, alpha, algo, round_num):
+    """The row of an accuracy; a printed one, if any, is the same in every table that has it."""
+    wanted = (dataset, alpha, algo, round_num, "test_accuracy")
+    rows = [
+        row
+        for row in read_rows("fedsikd_tables.csv")
+        if (row["dataset"], float(row["dirichlet_alpha"]), row["algo"], int(row["round"]), row["metric"]) == wanted
+    ]
+    return next((row for row in rows if row["printed"]), rows[0])
+
+
+def check_fedsikd(quoted, places):
+    """Each algorithm has a row of what is printed, one of ours, and one of ours tuned where there is any."""
+    expected = []
+    for algo in ("fedsikd", "random_cluster", "fl_hc", "fedavg"):
+        found = [find_fedsikd(dataset, alpha, algo, round_num) for dataset, alpha, round_num in places]
+        expected.append([ALGORITHMS[algo].title, *(f"{100 * float(row['printed']):.2f}" for row in found)])
+        ours, tuned = ([show(row, prefix) for row in found] for prefix in ("ours", "tuned"))
+        expected += [["", *values] for values in (ours, tuned) if any(values)]
+    assert [[row[0], *row[2:]] for row in quoted] == expected
+
+
+def test_fedsikd_by_round():
+    rows = read_table("results.md", ["algorithm", "", "round 1"])
+    check_fedsikd(rows, [("mnist", 0.1, round_num) for round_num in range(1, 6)])
+
+
+def test_fedsikd_at_round_5():
+    rows = read_table("results.md", ["algorithm", "", "MNIST 0.1"])
+    check_fedsikd(rows, [(dataset, alpha, 5) for dataset in ("mnist", "har") for alpha in (0.1, 0.5, 1.0, 2.0)])
+
+
+def read_async():
+    return {(row["data"], row["scheduling"], row["weights"]): row for row in read_rows("async_results.csv")}
+
+
+def test_asynchronous_combinations():
+    results = read_async()
+    rows = read_table("results.md", ["accuracy (%) after 10 T_max", "scheduling"])
+    assert len(rows) == len({key[:2] for key in results if key[1] != "none"})
+    for data, scheduling, *values in rows:
+        at_equal_time = [results[data, scheduling, weights]["at equal time"] for weights in WEIGHTS]
+        fedavg = results.get((data, scheduling, "FedAvg"), {"at equal time": "", "final": ""})
+        assert values == [*at_equal_time, fedavg["at equal time"], fedavg["final"]]
+
+
+def test_asynchronous_algorithms():
+    results = read_async()
+    expected = []
+    for data in ("IID", "non-IID"):
+        for scheduling, weights in (("none", "FedAsync"), ("none", "FedBuff"), ("random", "fresher favoured")):
+            name = weights if scheduling == "none" else f"periodic, {scheduling}, {weights}"
+            found = results[data, scheduling, weights]
+            expected.append([f"{data}, {name}", found["at equal time"], found["at equal uploads"]])
+    assert read_table("results.md", ["accuracy (%)", "after 10 T_max"]) == expected
+
+
+def test_amfl_p():
+    printed, tuned_steps = {}, {}
+    for row in read_rows("amfl_p_table_1.csv"):
+        if row["source"] == "printed":
+            printed[row["algorithm"]] = row
+        elif row["source"] == "ours, tuned":
+            tuned_steps[row["algorithm"]] = round(float(row["mean fine-tuning steps"].split(" ")[0]))
+    by_level = {(row["algorithm"], row["source"]): row for row in read_rows("amfl_p_table_2.csv")}
+    rows = read_table("results.md", ["accuracy (%)", "printed", "medium, paper's rates"])
+    assert [row[0].split(":")[0] for row in rows] == ["AMFL-P", "Fine-Tuning", "FedAvg", "local training", "ceiling"]
+    for name, *values, steps in rows:
+        if name.startswith("ceiling"):
+            tuned, expected = by_level["ceiling", "pooled trees"], ["", ""]
+        else:
+            tuned = by_level[name, "ours, tuned"]
+            rates = by_level[name, "ours, paper's rates"]["medium"]
+            expected = [printed[name]["accuracy"] if name in printed else "", rates]
+            assert steps.split(" ")[0] == (str(tuned_steps[name]) if tuned_steps[name] else "none")
+        assert values == [*expected, *(tuned[level] for level in ("low", "medium", "high"))]
+    assert rows[0][-1].endswith(f"(printed: {float(printed['AMFL-P']['mean fine-tuning steps']):.0f})")
+
+
+def test_fedcd():
+    results = {
+        (row["archetypes"], row["variant"].replace(" ", ""), row["algorithm"]): row
+        for row in read_rows("fedcd_cpu_results.csv")
+    }
+    rows = read_table("results.md", ["archetypes", "", "algorithm", "seeds"])
+    assert len(rows) == len(results)
+    for archetypes, variant, algorithm, seeds, rounds, *values in rows:
+        found = results[archetypes, variant.replace(" ", "") or "32bits", algorithm]
+        assert seeds == found["seeds"] and rounds == found["rounds"].split(", ")[-1]
+        expected = [found[name] for name in ("final accuracy", "last", "change", "models left", "preferred")]
+        assert values == [text.removesuffix(".00") if "±" not in text else text for text in expected]
+
+
+@pytest.mark.parametrize("header", [["experiment", "format"], ["experiment", "seeds", "rounds"]])
+def test_quantization(header):
+    generated = (RESULTS / "quantization.md").read_text(encoding="utf-8")
+    rows = read_table("phones.md", header)
+    assert rows
+    for row in rows:
+        assert "| " + " | ".join(row) + " |\n" in generated
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_every_mean_and_deviation_is_in_a_report(page):
+    generated = {found for path in RESULTS.glob("*.md") for found in MEASURED.findall(path.read_text(encoding="utf-8"))}
+    assert set(MEASURED.findall(page.read_text(encoding="utf-8"))) <= generated
+
+
+def test_results_are_quoted():
+    """Or the test above would hold of pages that say nothing."""
+    assert len(MEASURED.findall((ROOT / "docs" / "results.md").read_text(encoding="utf-8"))) > 100
