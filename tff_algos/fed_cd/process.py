@@ -243,7 +243,7 @@ class _FedCD:
             was_active=state.is_active,
         )
         new_state = delete_models(self.score(new_state, received), self.config)
-        if round_num in self.config.milestone_rounds:
+        if round_num in self.config.milestones:
             new_state = self.clone(new_state, received)
         bytes_up = int(state.is_active[cohort].sum()) * (self.model_bytes + SCORE_BYTES)
         bytes_down = int(num_received.sum()) * self.model_bytes
