@@ -201,11 +201,8 @@ def draw_archetype_run(
     if archetypes and {CHANGE, name_accuracy(0)} <= metrics.keys():
         written.append(draw_archetypes(metrics, archetypes, title, plots / "archetypes.png"))
     if {"live_models", "active_models"} <= metrics.keys():
-        milestones = [
-            int(text)
-            for text in flags.get(f"{find_algorithm(flags['algo']).name}_milestones", "").split(",")
-            if text.strip()
-        ]
+        listed = flags.get(f"{find_algorithm(flags['algo']).name}_milestones", "")
+        milestones = [int(text) for text in listed.split(",") if text.strip()]
         written.append(draw_models(metrics, milestones, title, plots / "models.png"))
         if archetypes and (run_dir / EVENTS_FILE).exists():
             preferences = read_preferences(run_dir / EVENTS_FILE)
