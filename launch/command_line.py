@@ -91,7 +91,7 @@ def describe_os_error(error: OSError) -> str:
 
 def name_flag(message: str) -> str:
     """`message` with "--" in front if it starts with a setting that is a flag, as data sets and models write it."""
-    return f"--{message}" if re.match("[a-z_]+=", message) else message
+    return f"--{message}" if re.match("[a-z][a-z0-9_]*=", message) else message
 
 
 @contextlib.contextmanager

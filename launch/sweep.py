@@ -27,8 +27,9 @@ from launch.reports.registry import PAPERS
 from launch.runs.columns import CONFIG_FILE, SUMMARY_FILE, TEST_ACCURACY
 from launch.runs.errors import RunFolderError, RunStopped
 from launch.runs.run_records import RunRecordError, list_other_settings, read_json, resolve_flagfile
+from launch.settings.flag_fields import FlagField
 from launch.settings.flags import FlagError, define_flag
-from launch.settings.run_config import FlagField, RunConfig
+from launch.settings.run_config import RunConfig
 from tff_algos.settings.config_fields import Setting
 
 PROGRAM = "python -m launch.sweep"

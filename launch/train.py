@@ -12,7 +12,8 @@ from launch.settings.flags import format_help, parse_config
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
-    return run_main(_run, format_help, argv, stopped="stopped before the training began")
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    return run_main(_run, lambda: format_help(arguments), arguments, stopped="stopped before the training began")
 
 
 def _run(arguments: Sequence[str]) -> None:

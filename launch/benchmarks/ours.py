@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from launch.benchmarks.workloads import Workload, build_data
 from launch.runtimes.runtime import run_tff
 from launch.settings.algorithms import ALGORITHMS
-from launch.settings.run_config import replace_fields
+from launch.settings.flag_fields import replace_fields
 
 if TYPE_CHECKING:
     from tff_algos.protocol import FederatedProcess

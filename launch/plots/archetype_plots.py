@@ -13,6 +13,7 @@ import numpy as np
 from launch.plots.style import COLORS, LINES, STYLE, count_rounds, new_figure, save_figure
 from launch.runs.archetype_metrics import CHANGE, MIXED, name_accuracy
 from launch.runs.columns import EVENTS_FILE
+from launch.settings.run_config import find_algorithm
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -200,7 +201,8 @@ def draw_archetype_run(
     if archetypes and {CHANGE, name_accuracy(0)} <= metrics.keys():
         written.append(draw_archetypes(metrics, archetypes, title, plots / "archetypes.png"))
     if {"live_models", "active_models"} <= metrics.keys():
-        milestones = [int(text) for text in flags["fedcd_milestones"].split(",") if text.strip()]
+        listed = flags.get(f"{find_algorithm(flags['algo']).name}_milestones", "")
+        milestones = [int(text) for text in listed.split(",") if text.strip()]
         written.append(draw_models(metrics, milestones, title, plots / "models.png"))
         if archetypes and (run_dir / EVENTS_FILE).exists():
             preferences = read_preferences(run_dir / EVENTS_FILE)

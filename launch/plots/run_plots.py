@@ -26,6 +26,7 @@ from launch.runs.columns import (
     WITHIN_CLUSTER_DRIFT,
 )
 from launch.runs.run_records import read_columns, read_json
+from launch.settings.run_config import find_algorithm
 from launch.settings.run_titles import describe_run, describe_split
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
 
     Raises:
       RunRecordError: there is no run to draw.
+      FlagError: its algorithm is the user's own and cannot be used.
       OSError: a file cannot be read or written.
     """
     run_dir = pathlib.Path(run_dir)
@@ -255,7 +257,7 @@ def _read_names(path: pathlib.Path) -> list[str]:
 
 def _name_losses(flags: Mapping[str, Any]) -> dict[str, str]:
     """The labels of the losses: a student's training loss has a part that the test loss has not."""
-    is_distilled = flags.get(f"{flags.get('algo')}_label_weight", 1) < 1
+    is_distilled = flags.get(f"{find_algorithm(flags['algo']).name}_label_weight", 1) < 1
     return LOSSES | ({TRAIN_LOSS: "training (with distillation)"} if is_distilled else {})
 
 

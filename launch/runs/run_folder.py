@@ -30,8 +30,7 @@ from launch.runs.columns import (
 )
 from launch.runs.errors import RunFolderError
 from launch.runs.tables import write_json
-from launch.settings.algorithms import ALGORITHMS
-from launch.settings.run_config import RunConfig, flag_values
+from launch.settings.run_config import RunConfig, find_algorithm, flag_values, is_algorithm_spelling
 
 RUNS = pathlib.Path("runs")
 TEMPORARY = ".[0-9]*.*"
@@ -112,7 +111,8 @@ def _is_one_of(name: str, patterns: Sequence[str]) -> bool:
 def _holds_config(path: pathlib.Path) -> bool:
     """Whether there is a `config.json` that a run has written."""
     try:
-        return json.loads((path / CONFIG_FILE).read_text(encoding="utf-8"))["flags"]["algo"] in list(ALGORITHMS)
+        flags = json.loads((path / CONFIG_FILE).read_text(encoding="utf-8"))["flags"]
+        return is_algorithm_spelling(flags["algo"])
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
@@ -128,7 +128,8 @@ def open_run_folder(config: RunConfig) -> RunFolder:
     path = pathlib.Path(config.run_dir)
     try:
         if not config.run_dir:
-            return RunFolder(_make_next_folder(f"{config.algo}_{find_dataset(config.dataset).name}"), is_new=True)
+            stem = f"{find_algorithm(config.algo).name}_{find_dataset(config.dataset).name}"
+            return RunFolder(_make_next_folder(stem), is_new=True)
         path.mkdir(parents=True, exist_ok=True)
         return RunFolder(path, is_new=not config.resume)
     except OSError as error:

@@ -1,10 +1,10 @@
-"""The table of algorithms: a row gives the driver everything it needs of one. Imports no TensorFlow."""
+"""The table of algorithms: a row tells the driver everything it needs to know of one. Imports no TensorFlow."""
 
 import dataclasses
-import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from launch.settings.own_modules import import_object
 from tff_algos.amfl_p.config import AMFLPConfig
 from tff_algos.async_periodic.config import AsyncPeriodicConfig
 from tff_algos.buffered.config import BufferedConfig
@@ -14,29 +14,34 @@ from tff_algos.fed_cd.config import FedCDConfig
 from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.fl_hc.config import FLHCConfig
 from tff_algos.local_only.config import LocalOnlyConfig
+from tff_algos.settings.config_fields import AlgorithmConfig
 from tff_algos.settings.fine_tuning import FineTuningConfig
 
 
 @dataclasses.dataclass(frozen=True)
 class Algorithm:
-    """One algorithm as the command line knows it; its key in `ALGORITHMS` is the spelling of `--algo`.
+    """One algorithm as the command line knows it.
 
     Attributes:
+      name: what prefixes its flags and names its run folders, in snake case; for a row of `ALGORITHMS`, what `--algo`
+        takes.
       title: its name in plots, tables and claims.
       color: its colour in plots, one of Okabe and Ito's; the four systems share one, since no figure compares them.
       summary: a line for `--help`.
-      config_class: its settings, a frozen dataclass whose fields become flags.
-      builder: "module:function" of its process builder, imported only when a run starts.
+      config_class: its settings, whose fields become flags.
+      builder: "module:function" of its process builder, imported only when a run starts. In a user's module, the
+        function's name alone means one of that module.
       fixed: values of fields that this algorithm does not leave to the user.
       defaults: values of fields that differ from the config's own defaults.
-      shared_defaults: values of shared flags that differ from theirs.
+      shared_defaults: values of shared flags that differ from the flags' own.
       unused: further fields without a flag, which keep their defaults because nothing reads them.
     """
 
+    name: str
     title: str
     color: str
     summary: str
-    config_class: type
+    config_class: type[AlgorithmConfig]
     builder: str
     fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -44,21 +49,30 @@ class Algorithm:
     unused: tuple[str, ...] = ()
 
     @property
+    def flag_prefix(self) -> str:
+        """What the names of its flags begin with."""
+        return f"{self.name}_"
+
+    @property
     def fields_without_flag(self) -> frozenset[str]:
         return frozenset(self.fixed) | frozenset(self.unused)
 
-    def default_config(self) -> Any:
+    def default_config(self) -> AlgorithmConfig:
         """The settings with which the algorithm runs if no flag is given."""
         return self.config_class(**self.fixed, **self.defaults)
 
     def load_builder(self) -> Callable[..., Any]:
-        """Imports the builder: (model_spec, clients, config, seed) -> FederatedProcess."""
-        module, function = self.builder.split(":")
-        return getattr(importlib.import_module(module), function)
+        """Imports the builder: (model_spec, clients, config, seed) -> FederatedProcess.
+
+        Raises:
+          FlagError: there is no such function, or importing its module fails.
+        """
+        return import_object(self.builder, f"builder of {self.name}")
 
 
-ALGORITHMS: dict[str, Algorithm] = {
-    "fedavg": Algorithm(
+ROWS = (
+    Algorithm(
+        name="fedavg",
         title="FedAvg",
         color="#CC79A7",
         summary="FedAvg (McMahan et al. 2017); FedProx with a proximal weight.",
@@ -66,7 +80,8 @@ ALGORITHMS: dict[str, Algorithm] = {
         builder="tff_algos.fed_avg.process:build_fed_avg_process",
         unused=("fine_tuning",),
     ),
-    "fedsikd": Algorithm(
+    Algorithm(
+        name="fedsikd",
         title="FedSiKD",
         color="#0072B2",
         summary="FedSiKD: clusters by the clients' statistics, a teacher for each cluster.",
@@ -74,7 +89,8 @@ ALGORITHMS: dict[str, Algorithm] = {
         builder="tff_algos.fed_sikd.process:build_fed_sikd_process",
         fixed={"clustering": "kmeans"},
     ),
-    "random_cluster": Algorithm(
+    Algorithm(
+        name="random_cluster",
         title="RandomCluster",
         color="#D55E00",
         summary="RandomCluster: FedSiKD with clusters drawn at random.",
@@ -83,14 +99,16 @@ ALGORITHMS: dict[str, Algorithm] = {
         fixed={"clustering": "random"},
         unused=("statistics", "max_clusters", "privacy_epsilon", "privacy_delta"),
     ),
-    "fl_hc": Algorithm(
+    Algorithm(
+        name="fl_hc",
         title="FL+HC",
         color="#009E73",
         summary="FL+HC (Briggs et al. 2020): clusters of similar updates, then FedAvg inside each.",
         config_class=FLHCConfig,
         builder="tff_algos.fl_hc.process:build_fl_hc_process",
     ),
-    "fedcd": Algorithm(
+    Algorithm(
+        name="fedcd",
         title="FedCD",
         color="#0072B2",
         summary="FedCD: global models are cloned and deleted until clients that are alike share one.",
@@ -98,28 +116,32 @@ ALGORITHMS: dict[str, Algorithm] = {
         builder="tff_algos.fed_cd.process:build_fed_cd_process",
         shared_defaults={"partition": "hierarchical", "rounds": 45},
     ),
-    "async_periodic": Algorithm(
+    Algorithm(
+        name="async_periodic",
         title="Asynchronous FL",
         color="#0072B2",
         summary="Asynchronous FL: aggregation every period, scheduled devices, weights by age (Hu et al. 2021).",
         config_class=AsyncPeriodicConfig,
         builder="tff_algos.async_periodic.process:build_async_periodic_process",
     ),
-    "fed_async": Algorithm(
+    Algorithm(
+        name="fed_async",
         title="FedAsync",
         color="#E69F00",
         summary="FedAsync (Xie et al. 2019): every update is mixed in when it arrives.",
         config_class=FedAsyncConfig,
         builder="tff_algos.fed_async.process:build_fed_async_process",
     ),
-    "buffered": Algorithm(
+    Algorithm(
+        name="buffered",
         title="FedBuff",
         color="#56B4E9",
         summary="FedBuff (Nguyen et al. 2022): updates are averaged when a number of them has arrived.",
         config_class=BufferedConfig,
         builder="tff_algos.buffered.process:build_buffered_process",
     ),
-    "amfl_p": Algorithm(
+    Algorithm(
+        name="amfl_p",
         title="AMFL-P",
         color="#0072B2",
         summary="AMFL-P: a start, meta-learned, from which unequal devices personalise the model.",
@@ -127,7 +149,8 @@ ALGORITHMS: dict[str, Algorithm] = {
         builder="tff_algos.amfl_p.process:build_amfl_p_process",
         shared_defaults={"dataset": "building", "rounds": 30},
     ),
-    "fine_tuning": Algorithm(
+    Algorithm(
+        name="fine_tuning",
         title="Fine-Tuning",
         color="#D55E00",
         summary="Fine-Tuning: FedAvg, then as many steps on each client's own data.",
@@ -136,7 +159,8 @@ ALGORITHMS: dict[str, Algorithm] = {
         defaults={"fine_tuning": FineTuningConfig()},
         shared_defaults={"dataset": "building", "rounds": 30},
     ),
-    "local_only": Algorithm(
+    Algorithm(
+        name="local_only",
         title="local training",
         color="#009E73",
         summary="Local training: every client on its own data, without a server.",
@@ -144,4 +168,5 @@ ALGORITHMS: dict[str, Algorithm] = {
         builder="tff_algos.local_only.process:build_local_only_process",
         shared_defaults={"dataset": "building", "rounds": 30},
     ),
-}
+)
+ALGORITHMS: dict[str, Algorithm] = {row.name: row for row in ROWS}

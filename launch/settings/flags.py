@@ -1,7 +1,7 @@
 """The command line of training: absl flags derived from the configs, read without importing TensorFlow.
 
-The flags are parsed into a `FlagValues` of our own, because absl's runner answers a mistake with two lines and exit
-code 1, and because its global flags belong to whatever libraries are imported.
+The flags are parsed into a `FlagValues` of our own: absl's runner answers a mistake with two lines and exit code 1, and
+its global flags belong to whatever libraries are imported.
 """
 
 import difflib
@@ -9,107 +9,29 @@ import json
 import pathlib
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from absl import flags as absl_flags
 
-from datasets.archetypes import ARCHETYPE_PARTITIONS
 from launch.settings.algorithms import ALGORITHMS
+from launch.settings.errors import FlagError
+from launch.settings.flag_fields import FlagField
 from launch.settings.run_config import (
     CHANGEABLE_ON_RESUME,
     CONFIG_FILE,
-    FlagField,
     RunConfig,
     algorithm_fields,
     build_run_config,
+    find_algorithm,
+    find_idle,
     flag_values,
     shared_fields,
 )
-from tff_algos.settings.config_fields import ConfigError, Setting
+from tff_algos.settings.config_fields import ConfigError, Setting, is_own
 
 PROGRAM = "python -m launch.train"
 HELP_FLAGS = ("--help", "-help", "-h", "--helpfull", "-?")
-
-
-class Dependency(NamedTuple):
-    """A flag that another one can make idle.
-
-    Attributes:
-      flag: its name, or what follows the group's prefix if it begins with "_".
-      other: the other flag, likewise.
-      is_needed: whether `flag` does something, from the other's value.
-      mend: what to give for it to do something.
-    """
-
-    flag: str
-    other: str
-    is_needed: Callable[[Any], bool]
-    mend: str
-
-
-DEPENDENCIES = (
-    Dependency("har_features", "dataset", lambda name: name == "har", "--dataset=har"),
-    *(
-        Dependency(f"building_{name}", "dataset", lambda name: name == "building", "--dataset=building")
-        for name in ("num_sensors", "heterogeneity", "csv")
-    ),
-    Dependency("building_csv", "smoke", lambda smoke: not smoke, "--nosmoke"),
-    *(
-        Dependency(f"occupancy_{name}", "dataset", lambda name: name == "occupancy", "--dataset=occupancy")
-        for name in ("client_hours", "features")
-    ),
-    Dependency("num_clients", "partition", lambda name: name != "natural", "another partition"),
-    *(
-        Dependency(name, "partition", lambda name: name not in ARCHETYPE_PARTITIONS, f"{mend} in its place")
-        for name, mend in (
-            ("num_clients", "--clients_per_archetype"),
-            ("validation_fraction", "--validation_per_client"),
-            ("test_fraction", "--test_per_client"),
-        )
-    ),
-    *(
-        Dependency(name, "partition", lambda name: name in ARCHETYPE_PARTITIONS, "--partition=hierarchical")
-        for name in ("clients_per_archetype", "train_per_client", "validation_per_client", "test_per_client")
-    ),
-    *(
-        Dependency(name, "partition", lambda name: name == "hierarchical", "--partition=hierarchical")
-        for name in ("bias_min", "bias_max")
-    ),
-    Dependency(
-        "hypergeometric_draws", "partition", lambda name: name == "hypergeometric", "--partition=hypergeometric"
-    ),
-    Dependency("dirichlet_alpha", "partition", lambda name: name == "dirichlet", "--partition=dirichlet"),
-    Dependency("labels_per_client", "partition", lambda name: name == "shards", "--partition=shards"),
-    Dependency("qat_start_round", "quantize", lambda choice: choice == "qat", "--quantize=qat"),
-    Dependency("_epochs", "_steps", lambda steps: steps == 0, "0 steps"),
-    Dependency("_learning_rate_decay_rounds", "_learning_rate_decay", lambda factor: factor != 1, "a factor below 1"),
-    Dependency("_compression_rounding", "_compression_bits", lambda bits: bits < 32, "fewer than 32 bits"),
-    Dependency("fedsikd_max_clusters", "fedsikd_num_clusters", lambda number: number == 0, "--fedsikd_num_clusters=0"),
-    Dependency("fedsikd_privacy_delta", "fedsikd_privacy_epsilon", lambda epsilon: epsilon > 0, "an epsilon above 0"),
-    Dependency(
-        "async_periodic_gamma",
-        "async_periodic_weighting",
-        lambda name: name == "age_aware",
-        "--async_periodic_weighting=age_aware",
-    ),
-    Dependency(
-        "async_periodic_period_fraction",
-        "async_periodic_waiting",
-        lambda name: name == "periodic",
-        "--async_periodic_waiting=periodic",
-    ),
-    Dependency("_max_training_s", "_speed", lambda name: name != "profiles", "another speed"),
-    Dependency("_max_away_s", "_dropout", lambda chance: chance > 0, "a chance above 0"),
-    Dependency("_availability_share", "_availability_cycle_s", lambda cycle_s: cycle_s > 0, "a cycle above 0"),
-    Dependency("_staleness_decay", "_staleness", lambda name: name != "constant", "another function"),
-    Dependency("_staleness_grace", "_staleness", lambda name: name == "hinge", "the function hinge"),
-    Dependency("fl_hc_num_clusters", "fl_hc_distance_threshold", lambda distance: distance == 0, "a threshold of 0"),
-)
-
-
-class FlagError(ValueError):
-    """A command line that cannot be meant: what was wrong, what was expected, how to mend it, in one line."""
 
 
 def describe_expected(setting: Setting, value_type: type) -> str:
@@ -126,7 +48,7 @@ def describe_expected(setting: Setting, value_type: type) -> str:
 
 
 class _SettingParser(absl_flags.ArgumentParser):
-    """Reads one value as the type of the setting's default and holds it to the setting's range."""
+    """Reads a value as the type of the setting's default, and refuses one out of the setting's range."""
 
     def __init__(self, setting: Setting, value_type: type):
         super().__init__()
@@ -163,14 +85,11 @@ def define_flag(field: FlagField, values: absl_flags.FlagValues) -> None:
     absl_flags.DEFINE_flag(flag, values)
 
 
-def define_flags() -> absl_flags.FlagValues:
-    """The shared flags and those of every algorithm, all with the default None, which means "not given"."""
+def define_flags(algorithms: Iterable[str] = tuple(ALGORITHMS)) -> absl_flags.FlagValues:
+    """The shared flags and those of these algorithms, all with the default None, which means "not given"."""
     values = absl_flags.FlagValues()
-    for field in shared_fields():
+    for field in (*shared_fields(), *(field for name in algorithms for field in algorithm_fields(name))):
         define_flag(field, values)
-    for name in ALGORITHMS:
-        for field in algorithm_fields(name):
-            define_flag(field, values)
     return values
 
 
@@ -223,18 +142,39 @@ def parse_given(argv: Sequence[str]) -> dict[str, Any]:
       argv: the arguments, without the program's name.
 
     Raises:
-      FlagError: see `read_flags`.
+      FlagError: see `read_flags`; also a user's own algorithm that cannot be used.
     """
-    values = define_flags()
+    values = define_flags((*ALGORITHMS, *_find_own_algorithm(argv)))
     read_flags(values, argv)
     return {name: values[name].value for name in values if values[name].present}
+
+
+def _find_own_algorithm(argv: Sequence[str]) -> list[str]:
+    """The user's own algorithm that is asked for, or that the run to be resumed has; empty for one of ours.
+
+    Its flags must be known before the arguments are read, so this looks ahead. It passes over every mistake, which
+    `read_flags` then finds.
+    """
+    values = absl_flags.FlagValues()
+    values.set_gnu_getopt(True)
+    for field in shared_fields():
+        if field.name in ("algo", "resume", "run_dir"):
+            define_flag(field, values)
+    try:
+        values(["command", *argv], known_only=True)
+    except (absl_flags.Error, ValueError):
+        return []
+    spelling = values["algo"].value
+    if spelling is None and values["resume"].value and values["run_dir"].value:
+        spelling = (_read_flags_of_run(values["run_dir"].value) or {}).get("algo")
+    return [spelling] if is_own(spelling) else []
 
 
 def parse_config(argv: Sequence[str]) -> RunConfig:
     """The config that a command line asks for; with --resume, flags left out come from the run folder.
 
     Raises:
-      FlagError: see `read_flags`; also a flag of another algorithm, one that does nothing, or values in conflict.
+      FlagError: see `parse_given`; also a flag of another algorithm, one that does nothing, or values in conflict.
     """
     given = parse_given(argv)
     stored = read_stored_flags(given["run_dir"]) if given.get("resume") and given.get("run_dir") else {}
@@ -244,12 +184,13 @@ def parse_config(argv: Sequence[str]) -> RunConfig:
     _check_no_flag_of_another_algorithm(name, given)
     try:
         config = build_run_config({**stored, **given})
+        if stored:
+            spelled_anew = flag_values(build_run_config(stored))  # 5, 15 in an old config.json is 5,15 today
+            _check_same_run({flag: spelled_anew[flag] for flag in stored}, flag_values(config))
     except ConfigError as error:
         raise FlagError(f"--{error}") from None
     typed = {argument.lstrip("-").split("=")[0] for argument in argv if argument.startswith("-")}
-    _check_no_idle_flag([name for name in given if name in typed], flag_values(config))
-    if stored:
-        _check_same_run(stored, flag_values(config))
+    _check_no_idle_flag([name for name in given if name in typed], config)
     return config
 
 
@@ -259,25 +200,36 @@ def read_stored_flags(run_dir: str) -> dict[str, Any]:
     Raises:
       FlagError: there is no run in that folder, or it was written by another version.
     """
-    path = pathlib.Path(run_dir) / CONFIG_FILE
+    stored = _read_flags_of_run(run_dir)
+    if stored is None:
+        raise FlagError(f"--run_dir={run_dir}: no run to read there (no valid {CONFIG_FILE}); was it ever started?")
     try:
-        stored = json.loads(path.read_text(encoding="utf-8"))["flags"]
-    except (OSError, ValueError, KeyError, TypeError):
-        stored = None
-    if not isinstance(stored, dict):
-        raise FlagError(f"--run_dir={run_dir}: no run to read there (no valid {path.name}); was it ever started?")
-    if stored.get("algo") not in list(ALGORITHMS):
-        raise FlagError(f"--run_dir={run_dir}: its algorithm {stored.get('algo')} is unknown; start a new run")
+        find_algorithm(stored.get("algo"))
+    except ConfigError:
+        raise FlagError(
+            f"--run_dir={run_dir}: its algorithm {stored.get('algo')} is unknown; start a new run"
+        ) from None
+    except FlagError as error:
+        raise FlagError(f"--run_dir={run_dir} has {error}") from None
     known = {field.name: field for field in (*shared_fields(), *algorithm_fields(stored["algo"]))}
     unknown = sorted(set(stored) - set(known))
     if unknown:
         raise FlagError(
-            f"--run_dir={run_dir}: its {path.name} has unknown flags ({', '.join(unknown)}); start a new run"
+            f"--run_dir={run_dir}: its {CONFIG_FILE} has unknown flags ({', '.join(unknown)}); start a new run"
         )
     damaged = [f"{name}={value}" for name, value in stored.items() if not _can_hold(known[name], value)]
     if damaged:
-        raise FlagError(f"--run_dir={run_dir}: its {path.name} is damaged ({', '.join(damaged)}); start a new run")
+        raise FlagError(f"--run_dir={run_dir}: its {CONFIG_FILE} is damaged ({', '.join(damaged)}); start a new run")
     return {name: value for name, value in stored.items() if name not in ("resume", "overwrite", "run_dir")}
+
+
+def _read_flags_of_run(run_dir: str) -> dict[str, Any] | None:
+    """What `config.json` holds under "flags"; None if there is no such file or it holds something else."""
+    try:
+        stored = json.loads((pathlib.Path(run_dir) / CONFIG_FILE).read_text(encoding="utf-8"))["flags"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return stored if isinstance(stored, dict) else None
 
 
 def _can_hold(field: FlagField, value: Any) -> bool:
@@ -287,25 +239,22 @@ def _can_hold(field: FlagField, value: Any) -> bool:
     return isinstance(value, types) and isinstance(value, bool) == (value_type is bool) and field.setting.admits(value)
 
 
-def _check_no_flag_of_another_algorithm(name: str, given: dict[str, Any]) -> None:
-    own = {field.name for field in algorithm_fields(name)}
-    for other in ALGORITHMS:
+def _check_no_flag_of_another_algorithm(spelling: str, given: dict[str, Any]) -> None:
+    own = {field.name for field in algorithm_fields(spelling)}
+    for other, row in ALGORITHMS.items():
         foreign = [field.name for field in algorithm_fields(other) if field.name in given and field.name not in own]
         if foreign:
-            near = suggest(foreign[0].replace(other, name, 1), own)
-            raise FlagError(f"--{foreign[0]}: belongs to --algo={other}, expected flags of --algo={name}{near}")
+            near = suggest(foreign[0].replace(row.flag_prefix, find_algorithm(spelling).flag_prefix, 1), own)
+            raise FlagError(f"--{foreign[0]}: belongs to --algo={other}, expected flags of --algo={spelling}{near}")
 
 
-def _check_no_idle_flag(names: Iterable[str], values: Mapping[str, Any]) -> None:
-    """Refuses a flag that another makes idle. Flags of a flagfile are let pass: other flags may be set over them."""
+def _check_no_idle_flag(names: Iterable[str], config: RunConfig) -> None:
+    """Refuses a flag that another makes idle. Only typed flags count: those of a flagfile may be overridden."""
+    idle = find_idle(config)
     for name in names:
-        for flag, other, is_needed, mend in DEPENDENCIES:
-            if name == flag or (flag.startswith("_") and name.endswith(flag)):
-                other_name = name.removesuffix(flag) + other
-                if not is_needed(values[other_name]):
-                    raise FlagError(
-                        f"--{name}: does nothing with --{other_name}={values[other_name]}; leave it out, or give {mend}"
-                    )
+        if name in idle:
+            other, value, mend = idle[name]
+            raise FlagError(f"--{name}: does nothing with --{other}={value}; leave it out, or give {mend}")
 
 
 def _check_same_run(stored: dict[str, Any], wanted: dict[str, Any]) -> None:
@@ -333,11 +282,16 @@ def _describe(field: FlagField) -> str:
     return "\n      ".join([f"  --{field.name}" + (f" [{default}]" if default else ""), *lines])
 
 
-def format_help() -> str:
-    """The text of --help: the shared flags, then each algorithm's."""
+def format_help(argv: Sequence[str] = ()) -> str:
+    """The text of --help: the shared flags, then each algorithm's, the user's own last if the arguments name one.
+
+    Raises:
+      FlagError: the user's own algorithm cannot be used.
+    """
     lines = [f"{PROGRAM} --algo=<{'|'.join(ALGORITHMS)}> [--flag=value ...]", ""]
     lines += ["Flags of every algorithm; the default is in brackets. --flagfile=<file> reads flags from a file:"]
     lines += [_describe(field) for field in shared_fields()]
-    for name, algorithm in ALGORITHMS.items():
-        lines += ["", f"--algo={name}: {algorithm.summary}", *map(_describe, algorithm_fields(name))]
+    for spelling in (*ALGORITHMS, *_find_own_algorithm(argv)):
+        summary = find_algorithm(spelling).summary
+        lines += ["", f"--algo={spelling}: {summary}", *map(_describe, algorithm_fields(spelling))]
     return "\n".join(lines)

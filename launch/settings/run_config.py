@@ -6,10 +6,10 @@ A config and its flags are two spellings of the same thing: `flag_values` writes
 
 import dataclasses
 import os
-from collections.abc import Collection, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
-from datasets.archetypes import ArchetypeSettings
+from datasets.archetypes import ARCHETYPE_PARTITIONS, ArchetypeSettings
 from datasets.catalog import (
     BUILDING_HETEROGENEITY,
     DATASET_NAMES,
@@ -22,6 +22,15 @@ from datasets.catalog import (
 from datasets.errors import DatasetError
 from datasets.partitioners import PARTITION_NAMES
 from launch.settings.algorithms import ALGORITHMS, Algorithm
+from launch.settings.flag_fields import (
+    FlagField,
+    IdleFlag,
+    find_idle_flags,
+    iterate_fields,
+    prefix_errors,
+    replace_fields,
+)
+from launch.settings.own_algorithm import load_own_algorithm
 from launch.settings.worker_addresses import check_address
 from models.model_names import (
     ACTIVATIONS,
@@ -33,16 +42,30 @@ from models.model_names import (
     ModelError,
     check_model_name,
 )
-from tff_algos.settings.config_fields import ConfigError, Setting, check, setting
+from tff_algos.settings.config_fields import (
+    SMOKE_CLIENTS,
+    AlgorithmConfig,
+    ConfigError,
+    Needs,
+    Setting,
+    check,
+    needs_value,
+    setting,
+    shrink,
+)
 from tff_algos.settings.local_training import LocalTrainingConfig
 
+OWN_FORM = "module:ALGORITHM"
 CONFIG_FILE = "config.json"  # what a run folder keeps of its config
 SMOKE_ROUNDS = 2
-SMOKE_CLIENTS = 3
-SMOKE_QAT_START_ROUND = 2
-SMOKE_ARCHETYPES = {"train_per_client": 20, "validation_per_client": 5, "test_per_client": 5}
-SMOKE_LIMITS = {"epochs": 1, "steps": 1, "cohort_size": SMOKE_CLIENTS, "clustering_round": 1}
-SMOKE_MILESTONES = "1"
+BY_ARCHETYPE = Needs("partition", lambda name: name in ARCHETYPE_PARTITIONS, "--{flag}=hierarchical")
+HIERARCHICAL = needs_value("partition", "hierarchical")
+
+
+def _needs_no_archetypes(flag: str) -> Needs:
+    """For what the partitions by archetype replace by another flag."""
+    return Needs("partition", lambda name: name not in ARCHETYPE_PARTITIONS, f"--{flag} in its place")
+
 
 # What a resumed run may change: how long it goes on and where things lie, never what a round computes.
 CHANGEABLE_ON_RESUME = frozenset(
@@ -55,8 +78,8 @@ CHANGEABLE_ON_RESUME = frozenset(
 class RunConfig:
     """The settings of one run; every field but `algorithm` has a flag of its name."""
 
-    algo: str = setting(dataclasses.MISSING, "Algorithm to train with.", choices=tuple(ALGORITHMS))
-    algorithm: Any = None
+    algo: str = setting(dataclasses.MISSING, "Algorithm to train with.", choices=tuple(ALGORITHMS), or_own=OWN_FORM)
+    algorithm: AlgorithmConfig | None = None
     dataset: str = setting(
         "digits",
         f"Data set: {', '.join(DATASET_NAMES)}, or module:OBJECT of your own; digits and building need no download, "
@@ -69,68 +92,125 @@ class RunConfig:
     shard_dir: str = setting("", "Folder of the clients' shards, the same path on every worker; empty: a cache folder.")
     npz: str = setting("", "Your own file for --dataset=npz: x, y, and optionally client, x_test, y_test.")
     har_features: str = setting(
-        "statistics", "Input of har: the 561 statistics, or the (128, 9) windows.", choices=HAR_FEATURES
+        "statistics",
+        "Input of har: the 561 statistics, or the (128, 9) windows.",
+        choices=HAR_FEATURES,
+        needs=needs_value("dataset", "har"),
     )
     building_num_sensors: int = setting(
-        DatasetOptions.building_num_sensors, "Sensors of building, each a client.", minimum=1, maximum=10**5
+        DatasetOptions.building_num_sensors,
+        "Sensors of building, each a client.",
+        minimum=1,
+        maximum=10**5,
+        needs=needs_value("dataset", "building"),
     )
     building_heterogeneity: str = setting(
         DatasetOptions.building_heterogeneity,
         "How much the rooms and sensors of building differ.",
         choices=BUILDING_HETEROGENEITY,
+        needs=needs_value("dataset", "building"),
     )
-    building_csv: str = setting("", "File to save the readings of building to, as CSV; empty: not saved.")
+    building_csv: str = setting(
+        "",
+        "File to save the readings of building to, as CSV; empty: not saved.",
+        needs=(needs_value("dataset", "building"), Needs("smoke", lambda smoke: not smoke, "--nosmoke")),
+    )
     occupancy_client_hours: int = setting(
-        DatasetOptions.occupancy_client_hours, "Hours of readings that make a client of occupancy.", minimum=1
+        DatasetOptions.occupancy_client_hours,
+        "Hours of readings that make a client of occupancy.",
+        minimum=1,
+        needs=needs_value("dataset", "occupancy"),
     )
     occupancy_features: str = setting(
         DatasetOptions.occupancy_features,
         "Input of occupancy: two of its readings, or all five.",
         choices=OCCUPANCY_FEATURES,
+        needs=needs_value("dataset", "occupancy"),
     )
     num_clients: int = setting(
-        10, "Number of clients; the natural and the archetype partitions bring their own.", minimum=1
+        10,
+        "Number of clients; the natural and the archetype partitions bring their own.",
+        minimum=1,
+        smoke=SMOKE_CLIENTS,
+        needs=(
+            Needs("partition", lambda name: name != "natural", "another partition"),
+            _needs_no_archetypes("clients_per_archetype"),
+        ),
     )
     partition: str = setting(
         "dirichlet",
         "How examples go to clients; hierarchical and hypergeometric: by archetype.",
         choices=PARTITION_NAMES,
     )
-    dirichlet_alpha: float = setting(0.5, "Label skew of the dirichlet partition; smaller is more skewed.", above=0)
-    labels_per_client: int = setting(2, "Most labels that a client has in the shards partition.", minimum=1)
+    dirichlet_alpha: float = setting(
+        0.5,
+        "Label skew of the dirichlet partition; smaller is more skewed.",
+        above=0,
+        needs=needs_value("partition", "dirichlet"),
+    )
+    labels_per_client: int = setting(
+        2, "Most labels that a client has in the shards partition.", minimum=1, needs=needs_value("partition", "shards")
+    )
     validation_fraction: float = setting(
-        1 / 12, "Share of a client's examples in its own validation split.", minimum=0, maximum=0.45
+        1 / 12,
+        "Share of a client's examples in its own validation split.",
+        minimum=0,
+        maximum=0.45,
+        needs=_needs_no_archetypes("validation_per_client"),
     )
     test_fraction: float = setting(
-        1 / 12, "Share of a client's examples in its own test split.", minimum=0, maximum=0.45
+        1 / 12,
+        "Share of a client's examples in its own test split.",
+        minimum=0,
+        maximum=0.45,
+        needs=_needs_no_archetypes("test_per_client"),
     )
     clients_per_archetype: int = setting(
         ArchetypeSettings.clients_per_archetype,
         "Clients of each archetype; 0: 3 of ten (hierarchical), 5 of six (hypergeometric).",
         minimum=0,
+        needs=BY_ARCHETYPE,
     )
     train_per_client: int = setting(
-        ArchetypeSettings.train_per_client, "Examples in a client's train split, by archetype.", minimum=1
+        ArchetypeSettings.train_per_client,
+        "Examples in a client's train split, by archetype.",
+        minimum=1,
+        smoke=20,
+        needs=BY_ARCHETYPE,
     )
     validation_per_client: int = setting(
-        ArchetypeSettings.validation_per_client, "Examples in a client's validation split, by archetype.", minimum=0
+        ArchetypeSettings.validation_per_client,
+        "Examples in a client's validation split, by archetype.",
+        minimum=0,
+        smoke=5,
+        needs=BY_ARCHETYPE,
     )
     test_per_client: int = setting(
-        ArchetypeSettings.test_per_client, "Examples in a client's own test split, by archetype.", minimum=0
+        ArchetypeSettings.test_per_client,
+        "Examples in a client's own test split, by archetype.",
+        minimum=0,
+        smoke=5,
+        needs=BY_ARCHETYPE,
     )
     bias_min: float = setting(
         ArchetypeSettings.bias_min,
         "Least share of its archetype's label in a hierarchical client.",
         minimum=0,
         maximum=1,
+        needs=HIERARCHICAL,
     )
     bias_max: float = setting(
-        ArchetypeSettings.bias_max, "Largest share of it; the client's is drawn between the two.", minimum=0, maximum=1
+        ArchetypeSettings.bias_max,
+        "Largest share of it; the client's is drawn between the two.",
+        minimum=0,
+        maximum=1,
+        needs=HIERARCHICAL,
     )
     hypergeometric_draws: int = setting(
         ArchetypeSettings.hypergeometric_draws,
         "Draws n of the hypergeometric partition, one less than the labels, or as many: the last two outcomes merged.",
         minimum=1,
+        needs=needs_value("partition", "hypergeometric"),
     )
     model: str = setting(
         "auto", f"Model: {', '.join(MODEL_NAMES)}, or module:function of your own (auto: by data set)."
@@ -143,7 +223,13 @@ class RunConfig:
         "qat: train the model (not the teacher) for 8-bit integers, by quantization-aware training.",
         choices=QUANTIZATIONS,
     )
-    qat_start_round: int = setting(1, "First round of quantization-aware training; float before it.", minimum=1)
+    qat_start_round: int = setting(
+        1,
+        "First round of quantization-aware training; float before it.",
+        minimum=1,
+        smoke=SMOKE_ROUNDS,
+        needs=needs_value("quantize", "qat"),
+    )
     precision: str = setting(
         "float32",
         "What the models' layers compute in; weights, logits, losses and aggregation are float32 in any case.",
@@ -157,7 +243,7 @@ class RunConfig:
     batch_size: int = setting(
         LocalTrainingConfig.batch_size, "Examples in a mini-batch; the last one of an epoch may be smaller.", minimum=1
     )
-    rounds: int = setting(20, "Rounds of training.", minimum=1, maximum=10**6)
+    rounds: int = setting(20, "Rounds of training.", minimum=1, maximum=10**6, smoke=SMOKE_ROUNDS)
     rounds_per_evaluation: int = setting(1, "Rounds between two evaluations; the last is always evaluated.", minimum=1)
     rounds_per_checkpoint: int = setting(1, "Rounds between two checkpoints; the last is always kept.", minimum=1)
     target_accuracy: float = setting(0.0, "Stop at this test accuracy; 0 means never.", minimum=0, maximum=1)
@@ -222,51 +308,6 @@ def _check_worker(workers: str, address: str) -> None:
         raise ConfigError("workers", workers, "host:port,... such as 192.0.2.7:8000,192.0.2.8:8000") from None
 
 
-class FlagField(NamedTuple):
-    """A setting as a flag: its name, its declaration and its default, whose type is the flag's."""
-
-    name: str
-    setting: Setting
-    default: Any
-
-
-def _groups(config: Any) -> Iterator[tuple[str, str]]:
-    for field in dataclasses.fields(config):
-        if "flag_prefix" in field.metadata:
-            yield field.name, field.metadata["flag_prefix"]
-
-
-def iterate_fields(config: Any, prefix: str, without_flag: Collection[str] = ()) -> Iterator[FlagField]:
-    """The fields of a config and of its groups as flags `<prefix><group's prefix><field>`, shared ones left out."""
-    groups = dict(_groups(config))
-    for field in dataclasses.fields(config):
-        declared = field.metadata.get("setting")
-        if field.name in groups and field.name not in without_flag:
-            yield from iterate_fields(getattr(config, field.name), prefix + groups[field.name])
-        elif declared is not None and not declared.shared and field.name not in without_flag:
-            yield FlagField(prefix + field.name, declared, getattr(config, field.name))
-
-
-def replace_fields(config: Any, prefix: str, values: Mapping[str, Any]) -> Any:
-    """`config` with `values`, named by flag; a shared field takes the value of the shared flag of its name.
-
-    Raises:
-      ConfigError: a value is out of its range or conflicts with another; its `field` is the flag's name.
-    """
-    changed = {}
-    for name, group_prefix in _groups(config):
-        changed[name] = replace_fields(getattr(config, name), prefix + group_prefix, values)
-    for field in dataclasses.fields(config):
-        if "setting" in field.metadata:
-            flag_name = field.name if field.metadata["setting"].shared else prefix + field.name
-            if flag_name in values:
-                changed[field.name] = values[flag_name]
-    try:
-        return dataclasses.replace(config, **changed)
-    except ConfigError as error:
-        raise ConfigError(prefix + error.field, error.value, error.expected) from None
-
-
 def shared_fields() -> list[FlagField]:
     """The flags of every algorithm; the default of `--algo` is None."""
     first = next(iter(ALGORITHMS))
@@ -274,10 +315,33 @@ def shared_fields() -> list[FlagField]:
     return [field._replace(default=None) if field.name == "algo" else field for field in fields]
 
 
-def algorithm_fields(name: str) -> list[FlagField]:
+def find_algorithm(spelling: Any) -> Algorithm:
+    """The row of an algorithm as `--algo` spells it: one of `ALGORITHMS`, or a user's own as "module:ALGORITHM".
+
+    Raises:
+      ConfigError: it is spelled like neither.
+      FlagError: the user's module or row cannot be used.
+    """
+    if not is_algorithm_spelling(spelling):
+        raise ConfigError("algo", spelling, _declare_algo().describe_range())
+    if spelling in ALGORITHMS:
+        return ALGORITHMS[spelling]
+    return load_own_algorithm(spelling, [field.name for field in shared_fields()])
+
+
+def is_algorithm_spelling(value: Any) -> bool:
+    """Whether `--algo` could be spelled so; a user's own module is not looked for."""
+    return isinstance(value, str) and _declare_algo().admits(value)
+
+
+def _declare_algo() -> Setting:
+    return RunConfig.__dataclass_fields__["algo"].metadata["setting"]
+
+
+def algorithm_fields(spelling: str) -> list[FlagField]:
     """The flags `--<name>_<field>` of one algorithm."""
-    algorithm = ALGORITHMS[name]
-    return list(iterate_fields(algorithm.default_config(), f"{name}_", algorithm.fields_without_flag))
+    algorithm = find_algorithm(spelling)
+    return list(iterate_fields(algorithm.default_config(), algorithm.flag_prefix, algorithm.fields_without_flag))
 
 
 def build_run_config(values: Mapping[str, Any]) -> RunConfig:
@@ -286,11 +350,10 @@ def build_run_config(values: Mapping[str, Any]) -> RunConfig:
     Raises:
       ConfigError: no `algo`, or a value is out of its range or conflicts with another.
       DatasetError: a user's own data set cannot be imported.
+      FlagError: the algorithm is the user's own and cannot be used.
     """
-    name = values.get("algo")
-    if name not in ALGORITHMS:
-        raise ConfigError("algo", name, "one of " + ", ".join(ALGORITHMS))
-    defaults = dict(ALGORITHMS[name].shared_defaults)
+    algorithm = find_algorithm(values.get("algo"))
+    defaults = dict(algorithm.shared_defaults)
     dataset = values.get("dataset", defaults.get("dataset", RunConfig.dataset))
     _check_dataset(dataset)
     if partition := find_dataset(dataset).partition:
@@ -299,57 +362,37 @@ def build_run_config(values: Mapping[str, Any]) -> RunConfig:
     shared = {field.name: values[field.name] for field in shared_fields() if field.name in values}
     config = RunConfig(**shared)
     with_batch_size = {**values, "batch_size": config.batch_size}
-    algorithm = replace_fields(ALGORITHMS[name].default_config(), f"{name}_", with_batch_size)
-    config = dataclasses.replace(config, algorithm=algorithm)
+    settings = replace_fields(algorithm.default_config(), algorithm.flag_prefix, with_batch_size)
+    config = dataclasses.replace(config, algorithm=settings)
     config = _shrink_to_smoke(config) if config.smoke else config
-    check_algorithm(config, "check_rounds", config.rounds)
+    with prefix_errors(algorithm.flag_prefix):
+        config.algorithm.check_run(config.rounds)
     return config
-
-
-def check_algorithm(config: RunConfig, check_name: str, value: Any) -> None:
-    """Lets an algorithm's config that has a method of this name hold its settings to a value from outside of it.
-
-    The names: `check_rounds` (of the run), and `check_clients` (how many there are).
-
-    Raises:
-      ConfigError: a setting of the algorithm does not fit; its `field` is the flag's name.
-    """
-    if hasattr(config.algorithm, check_name):
-        try:
-            getattr(config.algorithm, check_name)(value)
-        except ConfigError as error:
-            raise ConfigError(f"{config.algo}_{error.field}", error.value, error.expected) from None
 
 
 def flag_values(config: RunConfig) -> dict[str, Any]:
     """Every flag of the config with its value: what `build_run_config` reads back, and flagfiles can hold."""
-    algorithm: Algorithm = ALGORITHMS[config.algo]
-    own = iterate_fields(config.algorithm, f"{config.algo}_", algorithm.fields_without_flag)
+    algorithm = find_algorithm(config.algo)
+    own = iterate_fields(config.algorithm, algorithm.flag_prefix, algorithm.fields_without_flag)
     return {field.name: field.default for field in (*iterate_fields(config, ""), *own)}
 
 
+def find_idle(config: RunConfig) -> dict[str, IdleFlag]:
+    """The flags that do nothing in this config, by name."""
+    algorithm = find_algorithm(config.algo)
+    own = find_idle_flags(config.algorithm, algorithm.flag_prefix, algorithm.fields_without_flag)
+    return {**find_idle_flags(config, ""), **own}
+
+
 def _shrink_to_smoke(config: RunConfig) -> RunConfig:
-    """The same config on few random clients, with as many shards, and with as little local work as it can do."""
-    num_clients, labels_per_client = min(config.num_clients, SMOKE_CLIENTS), config.labels_per_client
-    if config.partition == "shards":
-        labels_per_client = -(-config.num_clients * labels_per_client // num_clients)
+    """The same config on few random clients, with as little local work as it can do."""
+    shrunk = shrink(config)
+    labels_per_client = config.labels_per_client
+    if config.partition == "shards":  # as many shards among fewer clients, so that no label is without one
+        labels_per_client = -(-config.num_clients * labels_per_client // shrunk.num_clients)
     return dataclasses.replace(
-        config,
-        rounds=min(config.rounds, SMOKE_ROUNDS),
-        qat_start_round=min(config.qat_start_round, SMOKE_QAT_START_ROUND),
-        num_clients=num_clients,
+        shrunk,
         labels_per_client=labels_per_client,
         clients_per_archetype=1,
-        **{name: min(getattr(config, name), limit) for name, limit in SMOKE_ARCHETYPES.items()},
-        algorithm=_limit_fields(config.algorithm),
+        algorithm=config.algorithm.shrink_to_smoke(),
     )
-
-
-def _limit_fields(config: Any) -> Any:
-    limited = {name: _limit_fields(getattr(config, name)) for name, _ in _groups(config)}
-    for name, limit in SMOKE_LIMITS.items():
-        if hasattr(config, name):
-            limited[name] = min(getattr(config, name), limit)
-    if getattr(config, "milestones", ""):
-        limited["milestones"] = SMOKE_MILESTONES
-    return dataclasses.replace(config, **limited)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from datasets.catalog import get_title
-from launch.settings.algorithms import ALGORITHMS
+from launch.settings.run_config import find_algorithm
 
 
 def describe_run(flags: Mapping[str, Any], dataset: str | None = None) -> str:
@@ -13,10 +13,12 @@ def describe_run(flags: Mapping[str, Any], dataset: str | None = None) -> str:
     Args:
       flags: those in the run's `config.json`.
       dataset: the data set's own name, which says if it is a subset; None for that of the flag.
+
+    Raises:
+      FlagError: the algorithm is the user's own and cannot be used.
     """
-    algo = flags["algo"]
     split = describe_split(flags, dataset).replace(" dirichlet partition,", "")
-    return f"{ALGORITHMS[algo].title} on {split}"
+    return f"{find_algorithm(flags['algo']).title} on {split}"
 
 
 def describe_split(flags: Mapping[str, Any], dataset: str | None = None) -> str:

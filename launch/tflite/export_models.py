@@ -11,7 +11,7 @@ from datasets.federated_data import FederatedData
 from launch.progress import say
 from launch.runs.columns import TEST_ACCURACY
 from launch.runs.tables import write_json, write_text
-from launch.settings.run_config import flag_values
+from launch.settings.run_config import find_algorithm, flag_values
 from launch.settings.run_titles import describe_run
 from launch.tflite.export_measurement import (
     Measurement,
@@ -258,7 +258,7 @@ def _write_file(job: ExportJob, export: ModelExport, name: str, content: bytes, 
         "size_bytes": len(content),
         "sha256": hashlib.sha256(content).hexdigest(),
         "dataset": job.data.dataset,
-        "algorithm": job.run.config.algo,
+        "algorithm": find_algorithm(job.run.config.algo).name,
         "round": job.run.rounds,
         "source_model": export.source,
         "preprocessing": {

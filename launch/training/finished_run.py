@@ -12,7 +12,7 @@ from datasets.federated_data import FederatedData
 from launch.runs.columns import CLIENTS_FILE, CONFIG_FILE, METRICS_FILE, PERSONAL_METRICS, SUMMARY_FILE
 from launch.runs.errors import RunFolderError
 from launch.settings.flags import FlagError, read_stored_flags
-from launch.settings.run_config import RunConfig, build_run_config
+from launch.settings.run_config import RunConfig, build_run_config, find_algorithm
 from launch.training.federation import build_spec, load_federated_data
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def read_finished_run(run_dir: str, data_dir: str = "") -> FinishedRun:
     """Reads a run folder back.
 
     Raises:
-      FlagError: there is no run in that folder.
+      FlagError: there is no run in that folder, or its algorithm is the user's own and cannot be used.
       RunFolderError: the run is not finished, or a file of its is damaged.
       ConfigError: its config does not fit this version.
     """
@@ -86,7 +86,7 @@ def read_finished_run(run_dir: str, data_dir: str = "") -> FinishedRun:
         summary = json.loads((path / SUMMARY_FILE).read_text(encoding="utf-8"))
         with open(path / CLIENTS_FILE, newline="", encoding="utf-8") as file:
             client_models = {row["client"]: row["model"] for row in csv.DictReader(file)}
-        teachers = frozenset(summary[config.algo].get("teachers_test_accuracy", ()))
+        teachers = frozenset(summary[find_algorithm(config.algo).name].get("teachers_test_accuracy", ()))
         rounds = int(summary["rounds"])
     except FileNotFoundError:
         raise RunFolderError(f"--run_dir={path}: the run is not finished; add --resume to its command first") from None

@@ -10,7 +10,7 @@ from launch.runs.columns import BYTES_DOWN, BYTES_UP, CLIENT_TEST_ACCURACY, TEST
 from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
 from launch.runs.tables import format_cell, write_json, write_table
-from launch.settings.run_config import RunConfig
+from launch.settings.run_config import RunConfig, find_algorithm
 from launch.training.evaluation import ClientResults, Evaluate, build_evaluator, evaluate_clients
 from models.model_spec import ModelSpec
 from models.saved_models import save_model
@@ -40,7 +40,7 @@ def write_results(
     summary = build_summary(config, metrics, timing)
     summary["dataset"] = data.dataset  # a subset has a name of its own
     summary["clients"] = compute_client_statistics(results.accuracy)
-    summary[config.algo] = own
+    summary[find_algorithm(config.algo).name] = own
     write_json(folder.summary, summary)
     return summary
 

@@ -32,9 +32,9 @@ from launch.runs.run_folder import (
 )
 from launch.runtimes.runtime import WorkerError, quiet_tensorflow, run_tff
 from launch.runtimes.worker_process import LARGE_TENSOR_BYTES
-from launch.settings.algorithms import ALGORITHMS
+from launch.settings.flag_fields import prefix_errors
 from launch.settings.flags import PROGRAM, FlagError
-from launch.settings.run_config import RunConfig, check_algorithm
+from launch.settings.run_config import RunConfig, find_algorithm
 from launch.training.federation import build_spec, load_federated_data
 from tff_algos.protocol import COMMON_METRICS, FederatedProcess, State
 from tff_algos.settings.config_fields import ConfigError
@@ -58,7 +58,8 @@ def run_training(config: RunConfig) -> dict[str, Any]:
     check_run_folder(config)
     check_worker_names(config)
     data = load_federated_data(config)
-    check_algorithm(config, "check_clients", len(data.clients))
+    with prefix_errors(find_algorithm(config.algo).flag_prefix):
+        config.algorithm.check_clients(len(data.clients))
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(_open_folder(config))
         stack.enter_context(_stop_in_one_line(folder))
@@ -187,12 +188,9 @@ def build_process(config: RunConfig, spec: "ModelSpec", data: FederatedData) -> 
 
 
 def _build_process_of(config: RunConfig, spec: "ModelSpec", data: FederatedData) -> FederatedProcess:
-    try:
-        return ALGORITHMS[config.algo].load_builder()(spec, data, config.algorithm, config.seed)
-    except ConfigError as error:
-        is_shared = error.field.startswith("--")  # else a setting of the algorithm
-        field = error.field if is_shared else f"--{config.algo}_{error.field}"
-        raise ConfigError(field, error.value, error.expected) from None
+    algorithm = find_algorithm(config.algo)
+    with prefix_errors(algorithm.flag_prefix):
+        return algorithm.load_builder()(spec, data, config.algorithm, config.seed)
 
 
 class RoundLoop:

@@ -18,7 +18,7 @@ NUM_ROUNDS = 3  # FL+HC clusters in the second
 # Second-order gradients need weights as tensors; asynchronous devices train models of before and after a switch.
 SWITCHING = [name for name in ALGORITHMS if name not in ("amfl_p", "async_periodic", "fed_async", "buffered")]
 # What fits four clients of a few examples.
-SMALL = {"num_clusters": 2, "support_size": 1, "query_size": 2, "cohort_size": 3, "milestones": "1,2"}
+SMALL = {"num_clusters": 2, "support_size": 1, "query_size": 2, "cohort_size": 3, "milestones": (1, 2)}
 
 
 @pytest.fixture(params=[*ALGORITHMS, *(f"{name} quantized from round 2" for name in SWITCHING)])

@@ -2,12 +2,12 @@
 
 import dataclasses
 
-from tff_algos.settings.config_fields import ConfigError, check, group, setting
+from tff_algos.settings.config_fields import SMOKE_CLIENTS, AlgorithmConfig, ConfigError, group, setting
 from tff_algos.settings.fine_tuning import FineTuningConfig
 
 
 @dataclasses.dataclass(frozen=True)
-class AMFLPConfig:
+class AMFLPConfig(AlgorithmConfig):
     """AMFL-P; the paper prints alpha, beta, N_max and the range of R, the rest is chosen."""
 
     inner_steps: int = setting(3, "Gradient steps on the support batch in a round (paper: K).", minimum=0, maximum=50)
@@ -29,7 +29,12 @@ class AMFLPConfig:
         "Weight of a device: quality times resources (adaptive, as in the paper), one of them, its examples, or equal.",
         choices=("adaptive", "resource", "quality", "examples", "equal"),
     )
-    cohort_size: int = setting(0, "Devices asked in a round; 0 or more than there are means all (paper).", minimum=0)
+    cohort_size: int = setting(
+        0,
+        "Devices asked in a round; 0 or more than there are means all (paper).",
+        minimum=0,
+        smoke=SMOKE_CLIENTS,
+    )
     fine_tuning: FineTuningConfig = group(FineTuningConfig, flag_prefix="fine_tuning_")
     resources: str = setting(
         "static",
@@ -43,7 +48,7 @@ class AMFLPConfig:
     )
 
     def __post_init__(self):
-        check(self)
+        super().__post_init__()
         if self.reptile and self.first_order:
             raise ConfigError("reptile", True, "either first_order or reptile, not both")
         if self.min_resource > self.max_resource:

@@ -3,7 +3,7 @@
 import dataclasses
 
 from tff_algos.async_periodic.age_weighting import AVERAGED_DEVICES, WEIGHTINGS
-from tff_algos.settings.config_fields import check, group, setting
+from tff_algos.settings.config_fields import AlgorithmConfig, group, needs_value, setting
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.simulation.scheduling import POLICIES
 from tff_algos.simulation.training_times import TrainingTimesConfig
@@ -15,7 +15,7 @@ def build_default_training() -> LocalTrainingConfig:
 
 
 @dataclasses.dataclass(frozen=True)
-class AsyncPeriodicConfig:
+class AsyncPeriodicConfig(AlgorithmConfig):
     """Hu et al. 2021; the paper prints N, R, T, lambda and the learning rates, not E, the batch size or gamma."""
 
     training: LocalTrainingConfig = group(build_default_training, flag_prefix="")
@@ -25,7 +25,12 @@ class AsyncPeriodicConfig:
         "periodic: the server aggregates every period; synchronous: it waits for all devices (the paper's FedAvg).",
         choices=("periodic", "synchronous"),
     )
-    period_fraction: float = setting(0.25, "Period of the aggregation as a share of T_max (paper: T / T_max).", above=0)
+    period_fraction: float = setting(
+        0.25,
+        "Period of the aggregation as a share of T_max (paper: T / T_max).",
+        above=0,
+        needs=needs_value("waiting", "periodic"),
+    )
     max_scheduled: int = setting(3, "Most devices that send their update at an aggregation (paper: R).", minimum=1)
     scheduling: str = setting("random", "Which of the ready devices these are.", choices=tuple(POLICIES))
     weighting: str = setting(
@@ -33,12 +38,14 @@ class AsyncPeriodicConfig:
         "equal: by examples, Eq. (13); age_aware: times gamma to the power of the age, Eq. (14).",
         choices=WEIGHTINGS,
     )
-    gamma: float = setting(1.0, "Base of the age weights: above 1 favours old updates, below 1 fresh ones.", above=0)
+    gamma: float = setting(
+        1.0,
+        "Base of the age weights: above 1 favours old updates, below 1 fresh ones.",
+        above=0,
+        needs=needs_value("weighting", "age_aware"),
+    )
     averaged_devices: str = setting(
         "scheduled",
         "scheduled: only their updates count; all: the others count with the model they started from, Eq. (10).",
         choices=AVERAGED_DEVICES,
     )
-
-    def __post_init__(self):
-        check(self)

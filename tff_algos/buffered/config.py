@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from tff_algos.settings.config_fields import check, group, setting
+from tff_algos.settings.config_fields import AlgorithmConfig, Needs, group, setting
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.simulation.staleness import STALENESS_FUNCTIONS
 from tff_algos.simulation.training_times import TrainingTimesConfig
@@ -14,7 +14,7 @@ def build_default_training() -> LocalTrainingConfig:
 
 
 @dataclasses.dataclass(frozen=True)
-class BufferedConfig:
+class BufferedConfig(AlgorithmConfig):
     """FedBuff (Nguyen et al. 2022), without its secure aggregation; a round is one aggregation."""
 
     training: LocalTrainingConfig = group(build_default_training, flag_prefix="")
@@ -24,8 +24,15 @@ class BufferedConfig:
     staleness: str = setting(
         "polynomial", "How an update's weight falls with staleness.", choices=tuple(STALENESS_FUNCTIONS)
     )
-    staleness_decay: float = setting(0.5, "Exponent of polynomial, slope of hinge.", minimum=0)
-    staleness_grace: float = setting(4.0, "Staleness up to which hinge is 1.", minimum=0)
-
-    def __post_init__(self):
-        check(self)
+    staleness_decay: float = setting(
+        0.5,
+        "Exponent of polynomial, slope of hinge.",
+        minimum=0,
+        needs=Needs("staleness", lambda name: name != "constant", "another function"),
+    )
+    staleness_grace: float = setting(
+        4.0,
+        "Staleness up to which hinge is 1.",
+        minimum=0,
+        needs=Needs("staleness", lambda name: name == "hinge", "the function hinge"),
+    )

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from tff_algos.settings.config_fields import check, group, setting
+from tff_algos.settings.config_fields import AlgorithmConfig, Needs, group, setting
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.simulation.staleness import STALENESS_FUNCTIONS
 from tff_algos.simulation.training_times import TrainingTimesConfig
@@ -14,7 +14,7 @@ def build_default_training() -> LocalTrainingConfig:
 
 
 @dataclasses.dataclass(frozen=True)
-class FedAsyncConfig:
+class FedAsyncConfig(AlgorithmConfig):
     """FedAsync (Xie et al. 2019); a round here is a number of updates, for evaluation and checkpoints."""
 
     training: LocalTrainingConfig = group(build_default_training, flag_prefix="")
@@ -25,9 +25,16 @@ class FedAsyncConfig:
     staleness: str = setting(
         "polynomial", "How the weight falls with staleness (paper: s).", choices=tuple(STALENESS_FUNCTIONS)
     )
-    staleness_decay: float = setting(0.5, "Exponent of polynomial, slope of hinge (paper: a).", minimum=0)
-    staleness_grace: float = setting(4.0, "Staleness up to which hinge is 1 (paper: b).", minimum=0)
+    staleness_decay: float = setting(
+        0.5,
+        "Exponent of polynomial, slope of hinge (paper: a).",
+        minimum=0,
+        needs=Needs("staleness", lambda name: name != "constant", "another function"),
+    )
+    staleness_grace: float = setting(
+        4.0,
+        "Staleness up to which hinge is 1 (paper: b).",
+        minimum=0,
+        needs=Needs("staleness", lambda name: name == "hinge", "the function hinge"),
+    )
     updates_per_round: int = setting(10, "Updates mixed in between two evaluations.", minimum=1)
-
-    def __post_init__(self):
-        check(self)

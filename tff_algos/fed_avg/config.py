@@ -2,18 +2,21 @@
 
 import dataclasses
 
-from tff_algos.settings.config_fields import check, group, setting
+from tff_algos.settings.config_fields import SMOKE_CLIENTS, AlgorithmConfig, group, setting
 from tff_algos.settings.fine_tuning import FineTuningConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 
 @dataclasses.dataclass(frozen=True)
-class FedAvgConfig:
+class FedAvgConfig(AlgorithmConfig):
     """FedAvg (McMahan et al. 2017, Algorithm 1); with a proximal weight it is FedProx (Li et al. 2020)."""
 
     training: LocalTrainingConfig = group(LocalTrainingConfig, flag_prefix="")
     cohort_size: int = setting(
-        0, "Clients asked in a round; 0 or more than there are means all (paper: max(C * K, 1)).", minimum=0
+        0,
+        "Clients asked in a round; 0 or more than there are means all (paper: max(C * K, 1)).",
+        minimum=0,
+        smoke=SMOKE_CLIENTS,
     )
     participation: str = setting(
         "fixed",
@@ -22,8 +25,4 @@ class FedAvgConfig:
     )
     client_weighting: str = setting("examples", "Weight of a client in the average.", choices=("examples", "equal"))
     server_learning_rate: float = setting(1.0, "Factor on the averaged update; 1 is plain averaging.", above=0)
-
     fine_tuning: FineTuningConfig = group(lambda: FineTuningConfig(steps=0), flag_prefix="fine_tuning_")
-
-    def __post_init__(self):
-        check(self)

@@ -1,22 +1,31 @@
 """Settings of FedCD. Imports no TensorFlow."""
 
 import dataclasses
+from typing import Self
 
 from tff_algos.settings.compression import CompressionConfig
-from tff_algos.settings.config_fields import ConfigError, check, group, setting
+from tff_algos.settings.config_fields import SMOKE_CLIENTS, AlgorithmConfig, ConfigError, group, setting
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 MOST_MILESTONES = 10  # 1,024 models
+ASCENDING = "rounds in ascending order with commas, such as 5,15,25"
 
 
 @dataclasses.dataclass(frozen=True)
-class FedCDConfig:
+class FedCDConfig(AlgorithmConfig):
     """FedCD (Kopparapu et al. 2020, Algorithm 1); the paper prints no optimizer, learning rate, batch size or noise."""
 
     training: LocalTrainingConfig = group(lambda: LocalTrainingConfig(epochs=3), flag_prefix="")
     compression: CompressionConfig = group(CompressionConfig, flag_prefix="compression_")
-    cohort_size: int = setting(15, "Devices that train in a round, at most all (paper: K).", minimum=1)
-    milestones: str = setting("5,15,25,30", "Rounds after which all models are cloned, with commas between; or empty.")
+    cohort_size: int = setting(
+        15, "Devices that train in a round, at most all (paper: K).", minimum=1, smoke=SMOKE_CLIENTS
+    )
+    milestones: tuple[int, ...] = setting(
+        (5, 15, 25, 30),
+        "Rounds after which all models are cloned, with commas between; or empty.",
+        minimum=1,
+        expected=ASCENDING,
+    )
     weighting: str = setting(
         "scores",
         "A device's weight in the mean of a model: its score of it, Eq. (1), or equal, as Algorithm 1 reads.",
@@ -38,38 +47,33 @@ class FedCDConfig:
     late_score: float = setting(0.3, "The highest score that is low in this sense.", minimum=0, maximum=0.5)
 
     def __post_init__(self):
-        check(self)
-        try:
-            rounds = self.milestone_rounds
-        except ValueError:
-            rounds = (0,)
-        if any(second <= first for first, second in zip((0, *rounds), rounds, strict=False)):
-            raise ConfigError("milestones", self.milestones, "rounds in ascending order with commas, such as 5,15,25")
-        if len(rounds) > MOST_MILESTONES:
+        super().__post_init__()
+        if any(second <= first for first, second in zip(self.milestones, self.milestones[1:], strict=False)):
+            raise ConfigError("milestones", self.milestones, ASCENDING)
+        if len(self.milestones) > MOST_MILESTONES:
             raise ConfigError(
                 "milestones", self.milestones, f"at most {MOST_MILESTONES} rounds: each doubles the models"
             )
 
     @property
-    def milestone_rounds(self) -> tuple[int, ...]:
-        """The milestones as numbers, ascending."""
-        return tuple(int(text) for text in self.milestones.split(",")) if self.milestones.strip() else ()
-
-    @property
     def capacity(self) -> int:
         """Slots for models: each milestone doubles them, and none is used twice."""
-        return 2 ** len(self.milestone_rounds)
+        return 2 ** len(self.milestones)
 
     def count_slots(self, round_num: int) -> int:
-        """M in round `round_num`, before its milestone: slots that were given out, those of deleted models too."""
-        return 2 ** sum(milestone < round_num for milestone in self.milestone_rounds)
+        """M in round `round_num`, before its milestone: slots given out so far, those of deleted models included."""
+        return 2 ** sum(milestone < round_num for milestone in self.milestones)
 
-    def check_rounds(self, rounds: int) -> None:
+    def check_run(self, rounds: int) -> None:
         """Raises ConfigError if a milestone lies beyond the last round."""
-        if any(milestone > rounds for milestone in self.milestone_rounds):
+        if any(milestone > rounds for milestone in self.milestones):
             raise ConfigError("milestones", self.milestones, f"rounds up to the last one, --rounds={rounds}")
 
     def check_clients(self, num_clients: int) -> None:
         """Raises ConfigError if a round asks for more devices than there are."""
         if self.cohort_size > num_clients:
             raise ConfigError("cohort_size", self.cohort_size, f"at most the {num_clients} clients there are")
+
+    def shrink_to_smoke(self) -> Self:
+        """Clones once, after the first round, if at all: a smoke run is over before the other milestones."""
+        return dataclasses.replace(super().shrink_to_smoke(), milestones=(1,) if self.milestones else ())

@@ -261,7 +261,7 @@ class FedCDProcess(FederatedProcess):
         # Step 4
         new_state = delete_models(new_state, self.config)
         # Step 5
-        if round_num in self.config.milestone_rounds:
+        if round_num in self.config.milestones:
             new_state = self.clone(new_state, received)
         bytes_up = int(state.is_active[cohort].sum()) * (self.model_bytes + SCORE_BYTES)
         bytes_down = int(num_received.sum()) * self.model_bytes

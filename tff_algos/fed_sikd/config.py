@@ -2,12 +2,12 @@
 
 import dataclasses
 
-from tff_algos.settings.config_fields import ConfigError, check, group, setting
+from tff_algos.settings.config_fields import AlgorithmConfig, ConfigError, Needs, group, setting
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 
 @dataclasses.dataclass(frozen=True)
-class FedSiKDConfig:
+class FedSiKDConfig(AlgorithmConfig):
     """FedSiKD; the paper prints only the batch size, the number of clients and the rounds, the rest is chosen."""
 
     student: LocalTrainingConfig = group(LocalTrainingConfig, flag_prefix="student_")
@@ -21,7 +21,12 @@ class FedSiKDConfig:
         choices=("scalar", "per_feature"),
     )
     num_clusters: int = setting(3, "Number of clusters k; 0 lets the three indices choose.", minimum=0)
-    max_clusters: int = setting(8, "Largest k that the indices may choose.", minimum=2)
+    max_clusters: int = setting(
+        8,
+        "Largest k that the indices may choose.",
+        minimum=2,
+        needs=Needs("num_clusters", lambda number: number == 0, "--{flag}=0"),
+    )
     teacher: str = setting(
         "leader",
         "leader: one client of the cluster trains the teacher alone (paper); cluster: all its members do, federated.",
@@ -50,10 +55,16 @@ class FedSiKDConfig:
     privacy_epsilon: float = setting(
         0.0, "Epsilon of the Gaussian mechanism on the statistics; 0 shares them as they are.", minimum=0
     )
-    privacy_delta: float = setting(1e-5, "Delta of the Gaussian mechanism.", above=0, below=1)
+    privacy_delta: float = setting(
+        1e-5,
+        "Delta of the Gaussian mechanism.",
+        above=0,
+        below=1,
+        needs=Needs("privacy_epsilon", lambda epsilon: epsilon > 0, "an epsilon above 0"),
+    )
 
     def __post_init__(self):
-        check(self)
+        super().__post_init__()
         if self.num_clusters == 0 and self.clustering == "random":
             raise ConfigError(
                 "num_clusters", 0, "a number at least 1, since random clusters have no indices to choose by"

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from tff_algos.settings.config_fields import ConfigError, check, setting
+from tff_algos.settings.config_fields import ConfigError, Needs, check, setting
 
 UNCOMPRESSED_BITS = 32
 MIN_BITS, MAX_BITS = 2, 16
@@ -17,7 +17,12 @@ class CompressionConfig:
         UNCOMPRESSED_BITS,
         f"Bits of a weight that travels, {MIN_BITS} to {MAX_BITS}; {UNCOMPRESSED_BITS}: no compression.",
     )
-    rounding: str = setting("nearest", "Rounding to the levels; stochastic is right on average.", choices=ROUNDINGS)
+    rounding: str = setting(
+        "nearest",
+        "Rounding to the levels; stochastic is right on average.",
+        choices=ROUNDINGS,
+        needs=Needs("bits", lambda bits: bits < UNCOMPRESSED_BITS, f"fewer than {UNCOMPRESSED_BITS} bits"),
+    )
 
     def __post_init__(self):
         check(self)

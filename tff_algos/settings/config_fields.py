@@ -1,25 +1,63 @@
-"""Declares the fields of algorithm configs with their ranges and help texts, from which the flags are derived.
+"""Declares the fields of configs: ranges, help texts, and what a field needs. The flags are derived from them.
 
-A config is a frozen dataclass whose fields are made by `setting` (a value) or `group` (a nested config) and whose
-`__post_init__` calls `check`. This module imports nothing heavy, so that `--help` answers at once.
+A config is a frozen dataclass whose fields are made by `setting` (a value) or `group` (a nested config). The config of
+an algorithm extends `AlgorithmConfig`; a group calls `check` in its `__post_init__`. This module imports nothing heavy,
+so that `--help` answers at once.
 """
 
 import dataclasses
 import math
-from typing import Any
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self
+
+SMOKE_CLIENTS = 3  # of a smoke run, which has one client an archetype where there are archetypes
 
 
 class ConfigError(ValueError):
-    """A value out of its range: which field, what was given, what was expected."""
+    """A value that cannot be used: which field, what was given, what was expected."""
 
     def __init__(self, field: str, value: Any, expected: str):
-        super().__init__(f"{field}={value}: expected {expected}")
+        super().__init__(f"{field}={format_value(value)}: expected {expected}")
         self.field, self.value, self.expected = field, value, expected
+
+
+class Needs(NamedTuple):
+    """What another field must be for a setting to do anything; without it, giving the setting's flag is an error.
+
+    Attributes:
+      field: the other field, of the same config or group.
+      is_met: whether the setting does something, from the other field's value.
+      mend: what to give for that, in words; "{flag}" stands for the other field's flag, for example "--{flag}=qat".
+    """
+
+    field: str
+    is_met: Callable[[Any], bool]
+    mend: str
+
+
+def needs_value(field: str, value: str) -> Needs:
+    """The need that another field has this one value."""
+    return Needs(field, lambda given: given == value, f"--{{flag}}={value}")
 
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """The help text and the admissible values of one field; `shared` marks a value set by a flag of all algorithms."""
+    """What is declared of one field.
+
+    Attributes:
+      help_text: a sentence or two for `--help`.
+      minimum: the least value; a tuple is held to the limits number by number.
+      above: a bound that the value must exceed.
+      maximum: the largest value.
+      below: a bound that the value must stay under.
+      choices: the only values.
+      or_own: the form of a user's own value beside the choices, for example "module:ALGORITHM"; "" for none.
+      expected: what is expected, in words, where the limits do not say it.
+      shared: whether the value comes from the flag of all algorithms that has the field's name.
+      smoke: the largest value in a smoke run; None where the value costs no time.
+      needs: what other fields must be for this one to do anything.
+    """
 
     help_text: str
     minimum: float | None = None
@@ -27,19 +65,29 @@ class Setting:
     maximum: float | None = None
     below: float | None = None
     choices: tuple[str, ...] | None = None
+    or_own: str = ""
+    expected: str = ""
     shared: bool = False
+    smoke: int | None = None
+    needs: tuple[Needs, ...] = ()
 
     def describe_range(self) -> str:
         """What is expected, in words, for example "a number above 0 and at most 1"."""
+        if self.expected:
+            return self.expected
         if self.choices:
-            return "one of " + ", ".join(self.choices)
+            own = f", or your own as {self.or_own}" if self.or_own else ""
+            return "one of " + ", ".join(self.choices) + own
         bounds = (("at least", self.minimum), ("above", self.above), ("at most", self.maximum), ("below", self.below))
         words = " and ".join(f"{word} {bound:g}" for word, bound in bounds if bound is not None)
         return f"a number {words}".rstrip()
 
     def admits(self, value: Any) -> bool:
+        """Whether the value is one of the choices or within the limits; without either, anything is."""
         if self.choices:
-            return value in self.choices
+            return value in self.choices or (bool(self.or_own) and is_own(value))
+        if isinstance(value, tuple):
+            return all(self.admits(number) for number in value)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             return True
         return (
@@ -51,9 +99,21 @@ class Setting:
         )
 
 
-def setting(default: Any, help_text: str, **limits: Any) -> Any:
-    """A dataclass field with a default, a help text and limits (see `Setting`)."""
-    return dataclasses.field(default=default, metadata={"setting": Setting(help_text, **limits)})
+def is_own(value: Any) -> bool:
+    """Whether the value names something in a user's module, as "module:NAME" or "package.module:NAME"."""
+    if not isinstance(value, str) or value.count(":") != 1:
+        return False
+    module, _, name = value.partition(":")
+    return name.isidentifier() and all(part.isidentifier() for part in module.split("."))
+
+
+def setting(default: Any, help_text: str, *, needs: Needs | tuple[Needs, ...] = (), **limits: Any) -> Any:
+    """A dataclass field with a default, a help text, needs (one or several) and limits (see `Setting`)."""
+    declared = Setting(help_text, needs=(needs,) if isinstance(needs, Needs) else needs, **limits)
+    if isinstance(default, tuple) and not declared.expected:
+        numbers = declared.describe_range().replace("a number", "integers")
+        declared = dataclasses.replace(declared, expected=f"{numbers} with commas between")
+    return dataclasses.field(default=default, metadata={"setting": declared})
 
 
 def group(factory: Any, flag_prefix: str) -> Any:
@@ -68,3 +128,57 @@ def check(config: Any) -> None:
         value = getattr(config, field.name)
         if limits is not None and not limits.admits(value):
             raise ConfigError(field.name, value, limits.describe_range())
+
+
+def format_value(value: Any) -> Any:
+    """A value as flags and JSON spell it: a tuple is its numbers with commas between, anything else is itself."""
+    return ",".join(map(str, value)) if isinstance(value, tuple) else value
+
+
+def parse_value(default: Any, value: Any) -> Any:
+    """The inverse of `format_value`: text for a field whose default is a tuple becomes a tuple of integers.
+
+    Raises:
+      ValueError: the text is anything but integers with commas between.
+    """
+    if not isinstance(default, tuple) or not isinstance(value, str):
+        return value
+    texts = [text.strip() for text in value.split(",")] if value.strip() else []
+    # `int` alone would take 1_0 for 10, and digits of other scripts.
+    if not all(re.fullmatch("[+-]?[0-9]+", text) for text in texts):
+        raise ValueError(f"expected integers with commas between, got {value}")
+    return tuple(int(text) for text in texts)
+
+
+def shrink(config: Any) -> Any:
+    """A config whose settings, and those of its groups, are at most what they declare as `smoke`."""
+    changed = {}
+    for field in dataclasses.fields(config):
+        value, declared = getattr(config, field.name), field.metadata.get("setting")
+        if "flag_prefix" in field.metadata:
+            changed[field.name] = shrink(value)
+        elif declared is not None and declared.smoke is not None:
+            changed[field.name] = min(value, declared.smoke)
+    return dataclasses.replace(config, **changed)
+
+
+@dataclasses.dataclass(frozen=True)
+class AlgorithmConfig:
+    """What the config of every algorithm extends; each method has a default that fits most algorithms.
+
+    A config with checks of its own calls `super().__post_init__()` before them. An error names the field; the caller
+    puts the algorithm's name before it, which makes it the flag.
+    """
+
+    def __post_init__(self):
+        check(self)
+
+    def check_run(self, rounds: int) -> None:
+        """Raises ConfigError if a setting does not fit a run of that many rounds. By default, all do."""
+
+    def check_clients(self, num_clients: int) -> None:
+        """Raises ConfigError if a setting does not fit that many clients. By default, all do."""
+
+    def shrink_to_smoke(self) -> Self:
+        """The settings for a smoke run: by default, each at most what it declares as `smoke`."""
+        return shrink(self)

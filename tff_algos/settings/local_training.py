@@ -2,15 +2,21 @@
 
 import dataclasses
 
-from tff_algos.settings.config_fields import ConfigError, check, setting
+from tff_algos.settings.config_fields import ConfigError, Needs, check, setting
 
 
 @dataclasses.dataclass(frozen=True)
 class LocalTrainingConfig:
     """Settings of the local training loop (`tff_algos/client/local_training.py`)."""
 
-    epochs: int = setting(5, "Passes over the client's train split in a round (paper: E).", minimum=1)
-    steps: int = setting(0, "Mini-batch steps in a round instead of epochs; 0 means epochs.", minimum=0)
+    epochs: int = setting(
+        5,
+        "Passes over the client's train split in a round (paper: E).",
+        minimum=1,
+        smoke=1,
+        needs=Needs("steps", lambda steps: steps == 0, "0 steps"),
+    )
+    steps: int = setting(0, "Mini-batch steps in a round instead of epochs; 0 means epochs.", minimum=0, smoke=1)
     batch_size: int = setting(
         16, "Examples in a mini-batch; the last one of an epoch may be smaller.", minimum=1, shared=True
     )
@@ -20,7 +26,12 @@ class LocalTrainingConfig:
     learning_rate_decay: float = setting(
         1.0, "Factor on the learning rate after every learning_rate_decay_rounds rounds.", above=0, maximum=1
     )
-    learning_rate_decay_rounds: int = setting(1, "Rounds between two decays of the learning rate.", minimum=1)
+    learning_rate_decay_rounds: int = setting(
+        1,
+        "Rounds between two decays of the learning rate.",
+        minimum=1,
+        needs=Needs("learning_rate_decay", lambda factor: factor != 1, "a factor below 1"),
+    )
     proximal_weight: float = setting(
         0.0, "Weight mu of mu/2 * squared distance to the start weights, added to the loss (FedProx).", minimum=0
     )

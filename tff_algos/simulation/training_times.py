@@ -24,7 +24,7 @@ import numpy as np
 
 from datasets.federated_data import DeviceProfiles
 from tff_algos.seeds import derive_seed
-from tff_algos.settings.config_fields import check, setting
+from tff_algos.settings.config_fields import Needs, check, setting
 from tff_algos.simulation.virtual_clock import compute_client_seconds
 
 SPEEDS = ("redrawn", "persistent", "by_label", "profiles")
@@ -41,9 +41,19 @@ class TrainingTimesConfig:
         "their own; profiles: by the device profiles, transfers included.",
         choices=SPEEDS,
     )
-    max_training_s: float = setting(1.0, "Longest training in virtual seconds (paper: T_max).", above=0)
+    max_training_s: float = setting(
+        1.0,
+        "Longest training in virtual seconds (paper: T_max).",
+        above=0,
+        needs=Needs("speed", lambda name: name != "profiles", "another speed"),
+    )
     dropout: float = setting(0.0, "Chance that a device drops out while it trains.", minimum=0, below=1)
-    max_away_s: float = setting(1.0, "A device that dropped out is away for U(0, this) virtual seconds.", above=0)
+    max_away_s: float = setting(
+        1.0,
+        "A device that dropped out is away for U(0, this) virtual seconds.",
+        above=0,
+        needs=Needs("dropout", lambda chance: chance > 0, "a chance above 0"),
+    )
     availability_cycle_s: float = setting(
         0.0,
         "Devices can be reached in a window of each cycle of this many virtual seconds; 0: always.",
@@ -54,6 +64,7 @@ class TrainingTimesConfig:
         "Length of a window as a share of its cycle; times the availability in the device's profile.",
         above=0,
         maximum=1,
+        needs=Needs("availability_cycle_s", lambda cycle_s: cycle_s > 0, "a cycle above 0"),
     )
 
     def __post_init__(self):

@@ -8,18 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from launch.settings.algorithms import ALGORITHMS
-from launch.settings.run_config import (
+from launch.settings.flag_fields import FlagField, find_idle_flags, iterate_fields, prefix_errors, replace_fields
+from launch.settings.run_config import SMOKE_ROUNDS, algorithm_fields, build_run_config, flag_values, shared_fields
+from tff_algos.fed_cd.config import FedCDConfig
+from tff_algos.settings.config_fields import (
     SMOKE_CLIENTS,
-    SMOKE_ROUNDS,
-    FlagField,
-    algorithm_fields,
-    build_run_config,
-    check_algorithm,
-    flag_values,
-    replace_fields,
-    shared_fields,
+    AlgorithmConfig,
+    ConfigError,
+    Needs,
+    check,
+    group,
+    needs_value,
+    setting,
 )
-from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 
@@ -152,9 +153,9 @@ def test_smoke_has_a_client_an_archetype_with_few_examples():
 
 def test_smoke_clones_once():
     config = build_run_config({"algo": "fedcd", "smoke": True})
-    assert (config.algorithm.milestones, config.rounds) == ("1", SMOKE_ROUNDS)
+    assert (config.algorithm.milestones, config.rounds) == ((1,), SMOKE_ROUNDS)
     never = build_run_config({"algo": "fedcd", "fedcd_milestones": "", "smoke": True})
-    assert never.algorithm.milestones == ""
+    assert never.algorithm.milestones == ()
 
 
 def test_an_algorithms_partition_gives_way_to_the_data_sets():
@@ -165,11 +166,11 @@ def test_an_algorithms_partition_gives_way_to_the_data_sets():
 
 
 def test_what_an_algorithm_refuses_is_named_by_its_flag():
-    config = build_run_config({"algo": "fedcd"})
-    check_algorithm(config, "check_clients", 15)
-    with pytest.raises(ConfigError, match="fedcd_cohort_size=15: expected at most the 14 clients there are"):
-        check_algorithm(config, "check_clients", 14)
-    check_algorithm(build_run_config({"algo": "fedavg"}), "check_clients", 1)
+    said = "fedcd_cohort_size=15: expected at most the 14 clients there are"
+    with pytest.raises(ConfigError, match=said), prefix_errors("fedcd_"):
+        FedCDConfig().check_clients(14)
+    with pytest.raises(ConfigError, match=r"^--model=x: expected y$"), prefix_errors("fedcd_"):
+        raise ConfigError("--model", "x", "y")
 
 
 def test_replace_fields_leaves_the_rest():
@@ -177,3 +178,71 @@ def test_replace_fields_leaves_the_rest():
         LocalTrainingConfig(proximal_weight=0.5), "x_", {"x_epochs": 3, "batch_size": 8, "epochs": 99}
     )
     assert config == dataclasses.replace(LocalTrainingConfig(proximal_weight=0.5), epochs=3, batch_size=8)
+
+
+def test_milestones_are_numbers_inside_and_text_outside():
+    config = build_run_config({"algo": "fedcd", "fedcd_milestones": " 5, 15,25"})
+    assert config.algorithm.milestones == (5, 15, 25)
+    assert flag_values(config)["fedcd_milestones"] == "5,15,25"
+    assert flag_values(build_run_config({"algo": "fedcd", "fedcd_milestones": ""}))["fedcd_milestones"] == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["5,5", "15,5", "0,5", "-1", "5;15", "five", "5,,6", ",", "1_0", "5,1_5", "1.5", "\u0665"]
+)
+def test_milestones_that_are_no_ascending_rounds_are_refused(text):
+    with pytest.raises(ConfigError) as caught:
+        build_run_config({"algo": "fedcd", "fedcd_milestones": text})
+    said = "expected rounds in ascending order with commas, such as 5,15,25"
+    assert str(caught.value) == f"fedcd_milestones={text}: {said}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Personal:
+    """A group with a need inside of itself."""
+
+    steps: int = setting(0, "Steps.", minimum=0)
+    epochs: int = setting(1, "Epochs.", needs=Needs("steps", lambda steps: steps == 0, "0 steps"))
+    batch_size: int = setting(16, "Batch.", shared=True, needs=needs_value("kind", "a"))
+    kind: str = setting("a", "Kind.", choices=("a", "b"))
+
+    def __post_init__(self):
+        check(self)
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnConfig(AlgorithmConfig):
+    """A config like one of a user's: epochs without steps, a group with both, and a tuple."""
+
+    personal_epochs: int = setting(1, "Epochs of the personal model.", minimum=1, smoke=1)
+    layers: tuple[int, ...] = setting((3, 4), "Layers that are personal.", minimum=1)
+    personal: Personal = group(Personal, flag_prefix="inner_")
+
+
+def test_needs_are_of_the_field_and_not_of_the_flags_name():
+    assert find_idle_flags(OwnConfig(personal_epochs=2), "own_") == {}
+    idle = find_idle_flags(OwnConfig(personal=Personal(steps=3, kind="b")), "own_")
+    assert idle == {
+        "own_inner_epochs": ("own_inner_steps", 3, "0 steps"),
+        "batch_size": ("own_inner_kind", "b", "--own_inner_kind=a"),
+    }
+    assert find_idle_flags(OwnConfig(personal=Personal(steps=3)), "own_", {"personal"}) == {}
+
+
+def test_any_tuple_of_integers_is_a_flag():
+    values = {field.name: field.default for field in iterate_fields(OwnConfig(), "own_")}
+    assert values["own_layers"] == "3,4"
+    assert replace_fields(OwnConfig(), "own_", {"own_layers": "1, 2"}).layers == (1, 2)
+    assert replace_fields(OwnConfig(), "own_", {"own_layers": (7,)}).layers == (7,)
+    for text, shown in (("a", "a"), ("0,1", "0,1"), ("1_0", "1_0")):
+        with pytest.raises(ConfigError, match=f"^own_layers={shown}: expected integers at least 1 with commas between"):
+            replace_fields(OwnConfig(), "own_", {"own_layers": text})
+
+
+def test_an_algorithms_config_fits_any_run_and_shrinks_as_declared():
+    config = OwnConfig(personal_epochs=9)
+    config.check_run(1)
+    config.check_clients(1)
+    assert config.shrink_to_smoke() == OwnConfig(personal_epochs=1)
+    with pytest.raises(ConfigError, match="personal_epochs=0"):
+        OwnConfig(personal_epochs=0)

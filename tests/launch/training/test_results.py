@@ -9,7 +9,8 @@ import pytest
 
 from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
-from launch.settings.run_config import build_run_config
+from launch.settings.own_algorithm import SUMMARY_KEYS
+from launch.settings.run_config import build_run_config, shared_fields
 from launch.training.evaluation import build_evaluator
 from launch.training.results import build_summary, compute_client_statistics, find_best, write_results
 from models.saved_models import load_weights
@@ -50,6 +51,8 @@ def test_summary_of_the_tables(folder):
         "train_seconds": 1.5,
         "seconds_per_round": 0.5,
     }
+    # The algorithm's own object is added under its name, so none of these may be a name.
+    assert set(summary) <= SUMMARY_KEYS | {field.name for field in shared_fields()}
 
 
 def test_best_is_the_first_highest_that_was_evaluated():

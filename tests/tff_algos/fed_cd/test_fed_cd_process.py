@@ -20,7 +20,7 @@ from tff_algos.weights import stack_models
 
 SGD = LocalTrainingConfig(epochs=2, optimizer="sgd", learning_rate=0.1, batch_size=4)
 STEP = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.5, batch_size=100)  # one full batch
-PLAIN = FedCDConfig(training=SGD, cohort_size=3, milestones="", score_noise=0.0)
+PLAIN = FedCDConfig(training=SGD, cohort_size=3, milestones=(), score_noise=0.0)
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_without_milestones_and_noise_it_is_fedavg_with_equal_weights(tff_runtim
 
 def test_32_bits_are_no_compression(tff_runtime, make_validated, linear_spec):
     data = make_validated([9, 12, 6])
-    config = dataclasses.replace(PLAIN, milestones="1")
+    config = dataclasses.replace(PLAIN, milestones=(1,))
     whole = dataclasses.replace(config, compression=CompressionConfig(bits=32, rounding="stochastic"))
     first, second = (run(build_fed_cd_process(linear_spec, data, each, seed=1), 2)[0] for each in (config, whole))
     assert_equal_states(first, second)
@@ -89,7 +89,7 @@ def test_what_travels_is_compressed_and_the_server_keeps_its_precision(
     """One device, one full-batch step from Q(w): w + Q(trained - Q(w)); the clone is Q of that."""
     data = make_validated([12])
     compression = CompressionConfig(bits=3)
-    config = FedCDConfig(STEP, compression, cohort_size=1, milestones="1", score_noise=0.0)
+    config = FedCDConfig(STEP, compression, cohort_size=1, milestones=(1,), score_noise=0.0)
     process = build_fed_cd_process(linear_spec, data, config, seed=2)
     start = process.initialize()
     first = [array[0] for array in start.models]
@@ -120,7 +120,7 @@ def test_bytes_and_time_of_a_round(tff_runtime, make_validated, linear_spec):
 
 def test_a_parent_and_its_clone_part_without_noise(tff_runtime, make_validated, linear_spec):
     data = make_validated([9, 12, 10])
-    process = build_fed_cd_process(linear_spec, data, dataclasses.replace(PLAIN, milestones="1"), seed=3)
+    process = build_fed_cd_process(linear_spec, data, dataclasses.replace(PLAIN, milestones=(1,)), seed=3)
     state, _ = run(process, 1)
     assert state.is_active.all() and state.scores.tolist() == [[1.0, 0.0]] * 3
     assert state.parents.tolist() == [-1, 0] and state.birth_rounds.tolist() == [0, 1]
@@ -135,7 +135,7 @@ def test_a_parent_and_its_clone_part_without_noise(tff_runtime, make_validated, 
 
 def test_slots_are_never_reused_and_capacity_is_never_exceeded(tff_runtime, make_validated, linear_spec):
     data = make_validated([9, 12, 30, 5])
-    config = dataclasses.replace(PLAIN, milestones="1,3,4", late_round=1, score_noise=0.1)
+    config = dataclasses.replace(PLAIN, milestones=(1, 3, 4), late_round=1, score_noise=0.1)
     process = build_fed_cd_process(linear_spec, data, config, seed=3)
     state, dead = process.initialize(), set()
     for round_num in range(1, 8):
@@ -161,7 +161,7 @@ def test_a_model_is_trained_by_the_cohort_members_that_have_it(
 ):
     """Slot 0 on devices 0 and 1 with scores 0.2 and 0.6, slot 1 on devices 1 and 2 with scores 0: Eq. (1)."""
     data = make_validated([6, 9, 12])
-    config = FedCDConfig(STEP, cohort_size=3, milestones="8", score_noise=0.0, weighting=weighting)
+    config = FedCDConfig(STEP, cohort_size=3, milestones=(8,), score_noise=0.0, weighting=weighting)
     process = build_fed_cd_process(linear_spec, data, config, seed=3)
     models = [
         tuple(rng.normal(size=s).astype(np.float32) for s in ((4, 3), (3,)))
@@ -185,7 +185,7 @@ def test_a_model_is_trained_by_the_cohort_members_that_have_it(
 
 def test_a_model_that_nobody_reports_stays(tff_runtime, make_validated, linear_spec):
     data = make_validated([6, 9])
-    config = dataclasses.replace(PLAIN, cohort_size=1, milestones="8")
+    config = dataclasses.replace(PLAIN, cohort_size=1, milestones=(8,))
     process = build_fed_cd_process(linear_spec, data, config, seed=3)
     state = process.initialize()
     models = tuple(np.concatenate([array[:1], array[:1] + 1]) for array in state.models)
@@ -200,7 +200,7 @@ def test_a_model_that_nobody_reports_stays(tff_runtime, make_validated, linear_s
 
 def test_updates_that_are_not_finite_are_left_out(tff_runtime, make_validated, linear_spec, break_client):
     data = make_validated([6, 9, 12])
-    process = build_fed_cd_process(linear_spec, data, dataclasses.replace(PLAIN, milestones="1"), seed=3)
+    process = build_fed_cd_process(linear_spec, data, dataclasses.replace(PLAIN, milestones=(1,)), seed=3)
     break_client(data, 1)
     state, rows = run(process, 3)
     assert [row["num_rejected"] for row in rows] == [1, 2, 2]
@@ -212,7 +212,7 @@ def test_groups_of_contrary_labels_get_models_of_their_own(tff_runtime, make_val
     relabel(data, (3, 4, 5))
     for client in data.clients:  # validation follows the new labels
         data.read_split(client, "train")[1].tofile(f"{client.path}.validation.y")
-    config = dataclasses.replace(PLAIN, cohort_size=4, milestones="2", score_noise=0.01, late_round=6)
+    config = dataclasses.replace(PLAIN, cohort_size=4, milestones=(2,), score_noise=0.01, late_round=6)
     process = build_fed_cd_process(linear_spec, data, config, seed=1)
     state, rows = run(process, 14)
     preferred = find_preferred(state)
@@ -257,7 +257,7 @@ def test_devices_score_what_they_receive(tff_runtime, make_validated, linear_spe
     """With steps of nothing the models stay, and each evaluation is of their 2-bit roundings, new in every round."""
     data = make_validated([40, 40])
     standing = dataclasses.replace(STEP, learning_rate=1e-30)
-    config = FedCDConfig(standing, CompressionConfig(2, "stochastic"), cohort_size=2, milestones="", score_noise=0.0)
+    config = FedCDConfig(standing, CompressionConfig(2, "stochastic"), cohort_size=2, milestones=(), score_noise=0.0)
     process = build_fed_cd_process(linear_spec, data, config, seed=4)
     state, _ = run(process, 3)
     assert_close(state.models, process.initialize().models)
@@ -278,7 +278,7 @@ def test_compression_of_both_roundings_learns(tff_runtime, make_validated, linea
 
 def test_several_workers_compute_the_same(tff_runtime, make_validated, linear_spec, tmp_path):
     data = make_validated([9, 12, 30, 5])
-    config = dataclasses.replace(PLAIN, milestones="1")
+    config = dataclasses.replace(PLAIN, milestones=(1,))
     one, _ = run(build_fed_cd_process(linear_spec, data, config, seed=3), 3)
     with run_tff(str(tmp_path / "worker.log"), num_workers=2):
         two, _ = run(build_fed_cd_process(linear_spec, data, config, seed=3), 3)

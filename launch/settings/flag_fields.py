@@ -1,0 +1,104 @@
+"""The fields of configs as flags: what they are called, how values travel between the two, and which flags are idle."""
+
+import contextlib
+import dataclasses
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from tff_algos.settings.config_fields import ConfigError, Setting, format_value, parse_value
+
+
+class FlagField(NamedTuple):
+    """A setting as a flag: its name, its declaration and its default, whose type is the flag's."""
+
+    name: str
+    setting: Setting
+    default: Any
+
+
+class IdleFlag(NamedTuple):
+    """A flag that does nothing, since another has the wrong value: that one, its value, and what to give instead."""
+
+    other: str
+    value: Any
+    mend: str
+
+
+def iterate_fields(config: Any, prefix: str, without_flag: Collection[str] = ()) -> Iterator[FlagField]:
+    """The fields of a config and of its groups as flags `<prefix><group's prefix><field>`, shared ones left out."""
+    for owner, owner_prefix, field in _walk(config, prefix, without_flag):
+        if not field.metadata["setting"].shared:
+            default = format_value(getattr(owner, field.name))
+            yield FlagField(owner_prefix + field.name, field.metadata["setting"], default)
+
+
+def find_idle_flags(config: Any, prefix: str, without_flag: Collection[str] = ()) -> dict[str, IdleFlag]:
+    """The flags of a config, arguments as for `iterate_fields`, whose first unmet need makes them do nothing."""
+    idle = {}
+    for owner, owner_prefix, field in _walk(config, prefix, without_flag):
+        for needs in field.metadata["setting"].needs:
+            value = getattr(owner, needs.field)
+            if not needs.is_met(value):
+                name, other = (_name_flag(owner, owner_prefix, each) for each in (field.name, needs.field))
+                idle.setdefault(name, IdleFlag(other, format_value(value), needs.mend.format(flag=other)))
+    return idle
+
+
+def _walk(config: Any, prefix: str, without_flag: Collection[str]) -> Iterator[tuple[Any, str, dataclasses.Field]]:
+    """(config or group, its prefix, field) of every setting that has a flag."""
+    for field in dataclasses.fields(config):
+        if field.name in without_flag:
+            continue
+        if "flag_prefix" in field.metadata:
+            yield from _walk(getattr(config, field.name), prefix + field.metadata["flag_prefix"], ())
+        elif "setting" in field.metadata:
+            yield config, prefix, field
+
+
+def _name_flag(config: Any, prefix: str, name: str) -> str:
+    """The flag of a config's field: a shared one has the field's own name."""
+    field = next(field for field in dataclasses.fields(config) if field.name == name)
+    return name if field.metadata["setting"].shared else prefix + name
+
+
+def replace_fields(config: Any, prefix: str, values: Mapping[str, Any]) -> Any:
+    """`config` with `values`, named by flag; a shared field takes the value of the shared flag of its name.
+
+    Text for a tuple, as flags and JSON have it, is parsed here and nowhere else.
+
+    Raises:
+      ConfigError: a value is out of its range or conflicts with another; its `field` is the flag's name.
+    """
+    changed = {}
+    for field in dataclasses.fields(config):
+        if "flag_prefix" in field.metadata:
+            group_prefix = prefix + field.metadata["flag_prefix"]
+            changed[field.name] = replace_fields(getattr(config, field.name), group_prefix, values)
+        elif "setting" in field.metadata:
+            declared: Setting = field.metadata["setting"]
+            flag_name = field.name if declared.shared else prefix + field.name
+            if flag_name in values:
+                changed[field.name] = _parse(flag_name, declared, getattr(config, field.name), values[flag_name])
+    with prefix_errors(prefix):
+        return dataclasses.replace(config, **changed)
+
+
+@contextlib.contextmanager
+def prefix_errors(prefix: str) -> Iterator[None]:
+    """Inside, a ConfigError that names a field is raised anew with the field's flag, the prefix and the field.
+
+    An error that begins with "--" names a flag already.
+    """
+    try:
+        yield
+    except ConfigError as error:
+        if error.field.startswith("--"):
+            raise
+        raise ConfigError(prefix + error.field, error.value, error.expected) from None
+
+
+def _parse(flag_name: str, declared: Setting, default: Any, value: Any) -> Any:
+    try:
+        return parse_value(default, value)
+    except ValueError:
+        raise ConfigError(flag_name, value, declared.describe_range()) from None

@@ -1,0 +1,86 @@
+"""An algorithm of the user's own: the row `ALGORITHM` of `--algo=my_module:ALGORITHM`, checked before it is used."""
+
+import dataclasses
+import re
+from collections.abc import Collection
+from typing import Any
+
+from launch.settings.algorithms import ALGORITHMS, Algorithm
+from launch.settings.errors import FlagError
+from launch.settings.flag_fields import find_idle_flags, iterate_fields
+from launch.settings.own_modules import describe_failure, import_object
+from tff_algos.settings.config_fields import AlgorithmConfig
+
+SNAKE_CASE = "[a-z][a-z0-9]*(_[a-z0-9]+)*"
+# Keys of summary.json beside those that are flags, too; the algorithm's own object stands there under its name.
+SUMMARY_KEYS = {"final", "best", "clients", "bytes_up", "bytes_down", "virtual_time_s"} | {
+    "train_seconds",
+    "seconds_per_round",
+}
+
+
+def load_own_algorithm(spelling: str, shared_flags: Collection[str]) -> Algorithm:
+    """Imports and checks a user's row; a builder without a module is one of the row's own module.
+
+    Args:
+      spelling: "module:NAME".
+      shared_flags: the names of the flags of every algorithm.
+
+    Raises:
+      FlagError: the module cannot be imported, or what it holds is no row that can be used.
+    """
+    label = f"--algo={spelling}"
+    row = import_object(spelling, label)
+    if not isinstance(row, Algorithm):
+        raise FlagError(f"{label}: expected an Algorithm (of launch.settings.algorithms), got {type(row).__name__}")
+    _check_name(row.name, label, shared_flags)
+    _check_config(row, label, shared_flags)
+    if ":" in row.builder:
+        return row
+    builder = f"{spelling.partition(':')[0]}:{row.builder}"
+    import_object(builder, label)
+    return dataclasses.replace(row, builder=builder)
+
+
+def _check_name(name: Any, label: str, shared_flags: Collection[str]) -> None:
+    """The name must be free as a prefix of flags and as a key of summary.json."""
+    if not isinstance(name, str) or not re.fullmatch(SNAKE_CASE, name):
+        raise FlagError(f"{label}: its name is {name!r}, expected one in snake case, such as my_algorithm")
+    if name in ALGORITHMS:
+        raise FlagError(f"{label}: its name {name} is that of --algo={name}, expected another")
+    taken = sorted({*shared_flags, *SUMMARY_KEYS} & {name} | {flag for flag in shared_flags if _begins(flag, name)})
+    if taken:
+        raise FlagError(f"{label}: its name {name} clashes with {taken[0]}, which every run has, expected another")
+
+
+def _begins(flag: str, name: str) -> bool:
+    return flag.startswith(f"{name}_")
+
+
+def _check_config(row: Algorithm, label: str, shared_flags: Collection[str]) -> None:
+    """The config must give its defaults, and flags of types that the command line can read and that nobody else has."""
+    if not (isinstance(row.config_class, type) and issubclass(row.config_class, AlgorithmConfig)):
+        raise FlagError(f"{label}: its config_class is {row.config_class!r}, expected a subclass of AlgorithmConfig")
+    try:
+        config = row.default_config()
+        fields = list(iterate_fields(config, row.flag_prefix, row.fields_without_flag))
+        find_idle_flags(config, row.flag_prefix, row.fields_without_flag)  # fails where `needs` names no field
+    except Exception as error:  # the user's code may raise anything
+        raise FlagError(f"{label}: its config cannot be made: {describe_failure(error)}") from error
+    for field in fields:
+        if type(field.default) not in (bool, int, float, str):
+            kind = type(field.default).__name__
+            raise FlagError(f"{label}: --{field.name} is {kind}, expected bool, int, float, str or a tuple of int")
+    unknown = sorted(set(row.shared_defaults) - set(shared_flags))
+    if unknown:
+        raise FlagError(f"{label}: its shared_defaults name {unknown[0]}, expected flags of every algorithm")
+    others = {
+        field.name: other.name
+        for other in ALGORITHMS.values()
+        for field in iterate_fields(other.default_config(), other.flag_prefix, other.fields_without_flag)
+    }
+    clashing = [field.name for field in fields if field.name in others]
+    if clashing:
+        raise FlagError(
+            f"{label}: its --{clashing[0]} is a flag of --algo={others[clashing[0]]}, expected another name"
+        )

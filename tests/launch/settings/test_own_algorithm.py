@@ -1,0 +1,256 @@
+"""`--algo=my_module:ALGORITHM`: a row of a user's own, its flags, and every way in which it can be wrong."""
+
+import importlib
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from launch.runs.run_folder import open_run_folder
+from launch.settings.algorithms import ALGORITHMS, Algorithm
+from launch.settings.flags import FlagError, format_help, parse_config, parse_given, read_stored_flags
+from launch.settings.run_config import build_run_config, find_algorithm, flag_values
+from launch.settings.run_titles import describe_run
+from tff_algos.settings.config_fields import ConfigError
+
+ROOT = pathlib.Path(__file__).parents[3]
+MODULE = '''
+import dataclasses
+
+from launch.settings.algorithms import Algorithm
+from tff_algos.settings.config_fields import AlgorithmConfig, ConfigError, Needs, group, setting
+from tff_algos.settings.local_training import LocalTrainingConfig
+
+
+@dataclasses.dataclass(frozen=True)
+class TinyConfig(AlgorithmConfig):
+    """A tiny algorithm: local training, then more of it for each client."""
+
+    training: LocalTrainingConfig = group(LocalTrainingConfig, flag_prefix="")
+    personal_epochs: int = setting(1, "Epochs of the personal model.", minimum=0, smoke=1)
+    pull: float = setting(0.1, "Pull.", minimum=0, needs=Needs("personal_epochs", lambda epochs: epochs > 0, "epochs"))
+    layers: tuple[int, ...] = setting((1, 2), "Layers that stay personal.", minimum=1)
+
+    def check_run(self, rounds):
+        if self.personal_epochs > rounds:
+            raise ConfigError("personal_epochs", self.personal_epochs, f"at most --rounds={rounds}")
+
+
+def build(model_spec, clients, config, seed):
+    from tff_algos.local_only.process import build_local_only_process
+
+    return build_local_only_process(model_spec, clients, config, seed)
+
+
+ALGORITHM = Algorithm("tiny", "Tiny", "#000000", "Tiny: an algorithm of a user's own.", TinyConfig, "build")
+NO_ROW = build
+'''
+
+
+@pytest.fixture
+def write_module(tmp_path, monkeypatch):
+    """(text, name) -> writes a module that can be imported in this test alone."""
+    monkeypatch.syspath_prepend(tmp_path)
+    names = []
+
+    def write(text, name="tiny_algorithm"):
+        (tmp_path / f"{name}.py").write_text(text)
+        importlib.invalidate_caches()
+        names.append(name)
+        sys.modules.pop(name, None)
+
+    yield write
+    for name in names:
+        sys.modules.pop(name, None)
+
+
+def test_a_users_row_gives_flags_that_its_name_prefixes(write_module):
+    write_module(MODULE)
+    config = parse_config(["--algo=tiny_algorithm:ALGORITHM", "--tiny_pull=0.5", "--tiny_steps=3", "--tiny_layers=4,5"])
+    assert (config.algo, config.algorithm.pull, config.algorithm.training.steps) == ("tiny_algorithm:ALGORITHM", 0.5, 3)
+    assert config.algorithm.layers == (4, 5)
+    flags = flag_values(config)
+    assert (flags["algo"], flags["tiny_layers"]) == ("tiny_algorithm:ALGORITHM", "4,5")
+    assert build_run_config(json.loads(json.dumps(flags))) == config
+    assert describe_run(flags) == "Tiny on digits, alpha 0.5, seed 0"
+
+
+def test_a_builders_name_alone_means_the_rows_own_module(write_module):
+    write_module(MODULE)
+    builder = find_algorithm("tiny_algorithm:ALGORITHM").load_builder()
+    assert (builder.__module__, builder.__name__) == ("tiny_algorithm", "build")
+    write_module(MODULE.replace('"build")', '"tff_algos.local_only.process:build_local_only_process")'))
+    builder = find_algorithm("tiny_algorithm:ALGORITHM").builder
+    assert builder == "tff_algos.local_only.process:build_local_only_process"
+
+
+def test_help_lists_the_flags_of_a_users_row(write_module):
+    write_module(MODULE)
+    text = format_help(["--algo=tiny_algorithm:ALGORITHM", "--help"])
+    assert text.startswith(format_help())
+    assert "--algo=tiny_algorithm:ALGORITHM: Tiny: an algorithm of a user's own.\n  --tiny_epochs [5]" in text
+    assert "--tiny_layers [1,2]" in text
+    assert format_help(["--help", "--rounds=abc", "--algo=tiny_algorithm:ALGORITHM"]) == text
+    assert format_help(["--help", "--algo=nope"]) == format_help()
+
+
+def test_a_flagfile_may_name_a_users_row(write_module, tmp_path):
+    write_module(MODULE)
+    (tmp_path / "tiny.flags").write_text("--algo=tiny_algorithm:ALGORITHM\n--tiny_pull=0.25\n")
+    assert parse_config([f"--flagfile={tmp_path / 'tiny.flags'}", "--tiny_steps", "7"]).algorithm.pull == 0.25
+    assert "tiny_pull" in parse_given([f"--flagfile={tmp_path / 'tiny.flags'}"])
+
+
+MISTAKES = {
+    "--tiny_pull=-1": "--tiny_pull=-1: expected a number at least 0",
+    "--tiny_pul=1": "--tiny_pul: unknown flag; did you mean --tiny_pull",
+    "--tiny_layers=1_0": "--tiny_layers=1_0: expected integers at least 1 with commas between",
+    "--tiny_layers=0": "--tiny_layers=0: expected integers at least 1 with commas between",
+    "--tiny_personal_epochs=0 --tiny_pull=1": "--tiny_pull: does nothing with --tiny_personal_epochs=0",
+    "--tiny_epochs=2 --tiny_steps=3": "--tiny_epochs: does nothing with --tiny_steps=3; leave it out, or give 0 steps",
+    "--tiny_personal_epochs=3 --rounds=2": "--tiny_personal_epochs=3: expected at most --rounds=2",
+    "--fedavg_epochs=3": "--fedavg_epochs: belongs to --algo=fedavg, expected flags of --algo=tiny_algorithm:ALGORITHM"
+    "; did you mean --tiny_epochs",
+    "--rounds=0": "--rounds=0: expected an integer at least 1",
+}
+
+
+@pytest.mark.parametrize("arguments", MISTAKES)
+def test_a_mistake_with_a_users_flags_is_named_in_one_line(write_module, arguments):
+    write_module(MODULE)
+    with pytest.raises(FlagError) as caught:
+        parse_config(["--algo=tiny_algorithm:ALGORITHM", *arguments.split()])
+    assert str(caught.value).startswith(MISTAKES[arguments])
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("raise ValueError('no luck')", "tiny_algorithm failed: ValueError: no luck (tiny_algorithm.py, line 1)"),
+        ("import sys; sys.exit()", "importing tiny_algorithm failed: SystemExit (tiny_algorithm.py, line 1)"),
+        ("x = (", "importing tiny_algorithm failed: SyntaxError"),
+        ("import not_installed_anywhere", "tiny_algorithm needs it; install it"),
+        ("pass", "expected ALGORITHM in tiny_algorithm, there is none"),
+        ("ALGORITHM = 3", "expected an Algorithm (of launch.settings.algorithms), got int"),
+        (MODULE.replace('"tiny"', '"fedavg"'), "its name fedavg is that of --algo=fedavg, expected another"),
+        (MODULE.replace('"tiny"', '"Tiny-1"'), "its name is 'Tiny-1', expected one in snake case"),
+        (MODULE.replace('"tiny"', "7"), "its name is 7, expected one in snake case"),
+        (MODULE.replace('"tiny"', '"building"'), "its name building clashes with building_csv"),
+        (MODULE.replace('"tiny"', '"seed"'), "its name seed clashes with seed"),
+        (MODULE.replace('"tiny"', '"final"'), "its name final clashes with final"),
+        (MODULE.replace('"tiny"', '"fed"').replace("pull:", "async_staleness:"), "is a flag of --algo=fed_async"),
+        (MODULE.replace("TinyConfig, ", "dict, "), "its config_class is <class 'dict'>, expected a subclass"),
+        (MODULE.replace("pull: float = setting(0.1", "pull: float = setting(-1"), "its config cannot be made: Config"),
+        (MODULE.replace('Needs("personal_epochs"', 'Needs("nothing"'), "its config cannot be made: AttributeError"),
+        (MODULE.replace("setting((1, 2)", "setting(None"), "--tiny_layers is NoneType, expected bool, int, float, str"),
+        (MODULE.replace('"build")', '"build", shared_defaults={"round": 1})'), "its shared_defaults name round"),
+        (MODULE.replace('"build")', '"gone")'), "expected gone in tiny_algorithm, there is none"),
+    ],
+)  # fmt: skip
+def test_a_row_that_cannot_be_used_is_refused_in_one_line(write_module, text, said):
+    write_module(text)
+    for answer in (parse_config, format_help):
+        with pytest.raises(FlagError) as caught:
+            answer(["--algo=tiny_algorithm:ALGORITHM"])
+        assert str(caught.value).startswith("--algo=tiny_algorithm:ALGORITHM: ") and said in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("spelling", ["a:b:c", "my-module:ROW", "module:", ":ROW", "a..b:ROW"])
+def test_a_spelling_that_names_no_row_is_refused(spelling):
+    with pytest.raises(FlagError, match=f"--algo={spelling}: expected one of .*, or your own as module:ALGORITHM"):
+        parse_config([f"--algo={spelling}"])
+    with pytest.raises(ConfigError, match="algo="):
+        find_algorithm(spelling)
+
+
+def test_a_builder_that_fails_when_the_run_starts_is_one_line(write_module):
+    write_module("raise ValueError('late')", "tiny_builder")
+    write_module(MODULE.replace('"build")', '"tiny_builder:build")'))
+    algorithm = find_algorithm("tiny_algorithm:ALGORITHM")
+    with pytest.raises(FlagError, match=r"^builder of tiny: importing tiny_builder failed: ValueError: late"):
+        algorithm.load_builder()
+
+
+@pytest.fixture
+def stored_run(write_module, tmp_path):
+    """The folder of a run of the user's algorithm, with its config alone."""
+    write_module(MODULE)
+    flags = flag_values(build_run_config({"algo": "tiny_algorithm:ALGORITHM", "rounds": 5, "tiny_pull": 0.5}))
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps({"flags": flags}))
+    return folder
+
+
+def test_resume_knows_the_flags_of_the_runs_row(stored_run):
+    config = parse_config(["--resume", f"--run_dir={stored_run}", "--rounds=9", "--tiny_pull=0.5"])
+    assert (config.algo, config.rounds, config.algorithm.pull) == ("tiny_algorithm:ALGORITHM", 9, 0.5)
+    with pytest.raises(FlagError, match=r"--tiny_pull=0.1 \(the run has 0.5\)"):
+        parse_config(["--resume", f"--run_dir={stored_run}", "--tiny_pull=0.1"])
+
+
+def test_a_module_that_is_gone_is_one_line_and_its_run_can_be_replaced(stored_run, write_module, tmp_path):
+    (tmp_path / "tiny_algorithm.py").unlink()
+    sys.modules.pop("tiny_algorithm", None)
+    importlib.invalidate_caches()
+    said = "no module named tiny_algorithm; run from the folder that holds it"
+    for arguments in ([], ["--tiny_pull=0.5"], ["--algo=tiny_algorithm:ALGORITHM"]):
+        with pytest.raises(FlagError, match=said):
+            parse_config(["--resume", f"--run_dir={stored_run}", *arguments])
+    with pytest.raises(FlagError, match=f"^--run_dir={stored_run} has --algo=tiny_algorithm:ALGORITHM: {said}"):
+        read_stored_flags(str(stored_run))
+    open_run_folder(build_run_config({"algo": "fedavg", "run_dir": str(stored_run), "overwrite": True})).close()
+
+
+def test_run_folders_are_named_by_the_row(write_module, tmp_path, monkeypatch):
+    write_module(MODULE)
+    monkeypatch.chdir(tmp_path)
+    folder = open_run_folder(build_run_config({"algo": "tiny_algorithm:ALGORITHM"}))
+    folder.close()
+    assert str(folder.path) == "runs/tiny_digits_001"
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_our_rows_are_found_by_their_names(name):
+    assert find_algorithm(name) is ALGORITHMS[name] and isinstance(find_algorithm(name), Algorithm)
+    assert find_algorithm(name).name == name
+
+
+def run_command(folder, *arguments):
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "", "XDG_CACHE_HOME": str(folder / "cache")}
+    return subprocess.run(
+        [sys.executable, "-m", *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=300
+    )
+
+
+def test_from_the_current_folder_the_program_answers_with_one_line_and_exit_code_2(tmp_path):
+    (tmp_path / "tiny_algorithm.py").write_text("import sys\nsys.exit(0)\n")
+    for command in (["launch.train", "--algo=tiny_algorithm:ALGORITHM"], ["launch.train", "--algo=gone:ALGORITHM"]):
+        done = run_command(tmp_path, *command)
+        assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+
+
+@pytest.mark.slow
+def test_a_users_algorithm_trains_resumes_evaluates_and_exports(tmp_path):
+    (tmp_path / "tiny_algorithm.py").write_text(MODULE)
+    flags = ("--algo=tiny_algorithm:ALGORITHM", "--num_clients=3", "--rounds=1", "--tiny_steps=1", "--run_dir=run")
+    for arguments in (
+        ["launch.train", *flags],
+        ["launch.train", "--resume", "--run_dir=run", "--rounds=2"],
+        ["launch.evaluate", "--run_dir=run"],
+        ["launch.export", "--run_dir=run", "--formats=float32", "--model=client_0"],
+    ):
+        done = run_command(tmp_path, *arguments)
+        assert done.returncode == 0, done.stderr
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert (summary["algo"], summary["rounds"]) == ("tiny_algorithm:ALGORITHM", 2)
+    assert isinstance(summary["tiny"], dict)
+    (tmp_path / "tiny_algorithm.py").unlink()
+    for command in ("launch.train --resume", "launch.evaluate", "launch.export"):
+        done = run_command(tmp_path, *command.split(), "--run_dir=run")
+        assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+        assert "no module named tiny_algorithm" in done.stderr
