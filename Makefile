@@ -2,7 +2,8 @@
 #              make train ARGS="--rounds=5 --seed=1"
 # make test    lint, format check and tests; make test-slow for the longer ones
 # make test-litert   exports a run and checks the files with LiteRT, in .venv-litert; RUN_DIR=<folder> names the run
-# All of them set up .venv first if need be. PYTHON=<path> names the Python 3.11 to make it with.
+# All of them set up .venv first if need be. PYTHON=<path> names the Python 3.11 to make it with; where there is none,
+# uv gets one.
 
 ARGS =
 PYTHON =
@@ -28,7 +29,8 @@ test-litert: setup
 setup:
 	@PYTHON="$(PYTHON)" sh ./setup.sh
 
-# Resolves setup.py anew into requirements.lock, and the runtime of test-litert likewise, which needs a network.
+# Resolves setup.py anew into requirements.lock, and likewise the runtime of test-litert and the uv of set-up. Needs a
+# network.
 lock:
 	@set -e; tools=$$(mktemp -d); trap 'rm -rf "$$tools"' EXIT; \
 	$(or $(PYTHON),python3) -m venv "$$tools"; \
@@ -36,7 +38,7 @@ lock:
 	compile="$$tools/bin/uv pip compile --quiet --generate-hashes --python-version 3.11 \
 	    --python-platform x86_64-manylinux_2_31 --no-emit-index-url --no-header"; \
 	$$compile --override overrides.txt --extra dev --output-file requirements.lock setup.py; \
-	$$compile --output-file requirements-litert.lock requirements-litert.in
+	for name in litert uv; do $$compile --output-file requirements-$$name.lock requirements-$$name.in; done
 
 # What can be made again in seconds; .venv, .venv-litert and runs/ stay.
 clean:

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Makes .venv with exactly the packages of requirements.lock and this project, unless that is done already.
-# `make` calls it. PYTHON names another Python 3.11. Every failure is one line; pip's own words are in .venv/setup.log.
+# `make` calls it. PYTHON names the Python 3.11 to use. Without one on the PATH, uv gets a CPython 3.11, once.
+# Every failure is one line; pip's own words are in .venv/setup.log.
 set -u
 cd "$(dirname "$0")" || exit 1
 
@@ -33,22 +34,74 @@ compute_digest() {
     { cat requirements.lock setup.py && pwd; } | sha256sum
 }
 
-# One line for what stopped pip, from its log.
+# One line for what stopped pip or uv, from its log. The argument is the lock that pip was reading.
 explain() {
     if grep -qE 'NewConnectionError|NameResolutionError|Connect(ion|Timeout)Error|ReadTimeoutError|ProxyError' "$log"; then
         echo "no network: a package could not be downloaded"
+    elif grep -qE 'client error \(Connect\)|dns error|operation timed out' "$log"; then
+        echo "no network: CPython could not be downloaded"
     elif grep -q 'No space left on device' "$log"; then
         echo "the disk is full; about 4 GB are needed"
     elif grep -q 'DO NOT MATCH THE HASHES' "$log"; then
-        echo "a downloaded package is not the one of requirements.lock"
+        echo "a downloaded package is not the one of $1"
+    elif grep -q 'Hash mismatch' "$log"; then
+        echo "the downloaded CPython is not the one that uv expects"
     else
-        grep 'ERROR' "$log" | tail -n 1 | grep . || tail -n 1 "$log"
+        grep 'ERROR' "$log" | tail -n 1 | grep . || grep '^error' "$log" | tail -n 1 | grep . || tail -n 1 "$log"
     fi
 }
 
+# Prints the uv of the PATH; else puts the one of requirements-uv.lock into the folder $1 with any Python 3.
+find_uv() {
+    command -v uv && return
+    for candidate in python3 python; do
+        "$candidate" -c 'import sys; sys.exit(sys.version_info[0] != 3)' >/dev/null 2>&1 || continue
+        "$candidate" -m venv "$1/environment" >>"$log" 2>&1 || {
+            echo "error: $candidate cannot make a virtual environment (Debian, Ubuntu: apt install python3-venv)" >>"$log"
+            return 1
+        }
+        # A wheel only: building uv from source would take a Rust compiler.
+        PIP_USER=0 PIP_DISABLE_PIP_VERSION_CHECK=1 "$1/environment/bin/python" -m pip --no-input install --no-deps \
+            --only-binary=:all: --require-hashes -r requirements-uv.lock >>"$log" 2>&1 || return
+        echo "$1/environment/bin/uv"
+        return
+    done
+    echo "error: no uv and no Python 3 to get it with" >>"$log"
+    return 1
+}
+
+# Prints the path of a CPython 3.11 that uv keeps. It lies in uv's own folder in the home, not in the project: there it
+# survives the deletion of .venv, serves other clones, and `uv python uninstall` finds it. uv checks its digest.
+# Settings are given as variables, since an older uv refuses an option that it does not know.
+get_python() {
+    UV_NO_PROGRESS=1 UV_PYTHON_PREFERENCE=only-managed UV_SYSTEM_PYTHON=1
+    UV_PYTHON_INSTALL_BIN=0 # leaves ~/.local/bin alone
+    export UV_NO_PROGRESS UV_PYTHON_PREFERENCE UV_SYSTEM_PYTHON UV_PYTHON_INSTALL_BIN
+    uv=$(find_uv "$1") || return
+    "$uv" python install 3.11 >>"$log" 2>&1 || return
+    python_of_uv=$("$uv" python find --no-project 3.11 2>>"$log") || return
+    is_python_3_11 "$python_of_uv" || return
+    echo "$python_of_uv"
+}
+
+# Sets `base` to the Python 3.11 that .venv is made with.
+choose_python() {
+    base=$(find_python) && return
+    missing="no Python 3.11 found, which TensorFlow Federated 0.87 needs; install it, or name it: make setup PYTHON=<path>"
+    [ -z "${PYTHON:-}" ] || fail "$missing" # whoever names one wants that one
+    folder=$(mktemp -d) || fail "$missing"
+    trap 'rm -rf "$folder"' EXIT
+    trap 'exit 130' INT TERM HUP
+    echo "no Python 3.11 here: getting CPython 3.11 with uv"
+    final_log=$log
+    log=$folder/log
+    base=$(get_python "$folder") || fail "$missing ($(explain requirements-uv.lock))"
+    log=$final_log
+    rm -rf "$folder"
+}
+
 make_environment() {
-    base=$(find_python) ||
-        fail "no Python 3.11 found, which TensorFlow Federated 0.87 needs; install it, or name it: make setup PYTHON=<path>"
+    choose_python
     mkdir .venv 2>/dev/null && touch "$unfinished" || fail "cannot write into $(pwd)"
     "$base" -m venv .venv >"$log" 2>&1 ||
         fail "$base cannot make a virtual environment (Debian, Ubuntu: apt install python3.11-venv); whole log: $log"
@@ -65,7 +118,7 @@ reuse_environment() {
 install() {
     PIP_USER=0 PIP_DISABLE_PIP_VERSION_CHECK=1 "$python" -m pip --no-input install --no-deps "$@" >>"$log" 2>&1 && return
     [ -z "$is_reused" ] || rm -f "$unfinished"
-    fail "$(explain); mend that and run make again (whole log: $log)"
+    fail "$(explain requirements.lock); mend that and run make again (whole log: $log)"
 }
 
 exec 9<setup.py

@@ -1,5 +1,6 @@
 """Fixtures for everyone: one TFF worker for the whole test run, and small federations on disk."""
 
+import functools
 import os
 import signal
 
@@ -33,18 +34,18 @@ def tff_runtime(tmp_path_factory):
         yield runtime
 
 
-@pytest.fixture
-def make_federation(tmp_path):
-    """A function (sizes, seed) -> FederatedData of float32 examples of shape (4,) in 3 separable classes."""
+@pytest.fixture(scope="session")
+def build_federation():
+    """A function (folder, sizes, seed) -> FederatedData of float32 examples of shape (4,) in 3 separable classes."""
 
-    def make(sizes, seed=0):
+    def build(folder, sizes, seed=0):
         rng = np.random.default_rng(seed)
         centers = 2.0 * np.eye(NUM_CLASSES, *INPUT_SHAPE, dtype=np.float32)
         shards, counts = [], []
         for index, size in enumerate(sizes):
             y = rng.integers(0, NUM_CLASSES, size, dtype=np.int32)
             x = centers[y] + rng.normal(0, 0.3, (size, *INPUT_SHAPE)).astype(np.float32)
-            path = str(tmp_path / f"federation_{seed}_client_{index}")
+            path = str(folder / f"federation_{seed}_client_{index}")
             x.tofile(f"{path}.train.x")
             y.tofile(f"{path}.train.y")
             for split in ("validation", "test"):
@@ -67,10 +68,16 @@ def make_federation(tmp_path):
             profiles=DeviceProfiles(100 * rate, 1000 * rate, 500 * rate, np.ones(len(sizes))),
         )
 
-    return make
+    return build
 
 
 @pytest.fixture
+def make_federation(build_federation, tmp_path):
+    """A function (sizes, seed) -> FederatedData in the test's own folder, see `build_federation`."""
+    return functools.partial(build_federation, tmp_path)
+
+
+@pytest.fixture(scope="session")
 def linear_spec():
     """A spec of one dense layer, (4 + 1) x 3 weights, whose teacher has a hidden layer."""
     return build_dense_spec("linear", (), teacher=build_dense_spec("teacher", (8,)))

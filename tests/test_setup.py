@@ -1,9 +1,13 @@
 """`setup.sh` with a stand-in for Python: what is made when, and one line for each failure."""
 
+import hashlib
+import json
 import os
 import pathlib
 import shutil
 import subprocess
+import sys
+import tarfile
 
 import pytest
 
@@ -12,8 +16,20 @@ FAKE_PYTHON = """#!/bin/sh
 echo "$*" >>"$CALLS"
 case "$*" in
     "-m venv .venv") mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
+    "-m venv "*) [ -n "$VENV_FAILS" ] && exit 1; mkdir -p "$3/bin" && cp "$0" "$3/bin/python" ;;
+    *requirements-uv.lock) cp "$FAKE_UV" "${0%python}uv"; echo "$PIP_SAYS"; exit "$PIP_EXIT" ;;
+    *version_info\[0]*) exit 0 ;;
     *pip*) echo "$PIP_SAYS"; exit "$PIP_EXIT" ;;
     *) exit "$PYTHON_EXIT" ;;
+esac
+"""
+
+# Finds the Python that it got beside the file that $FAKE_UV names.
+FAKE_UV = """#!/bin/sh
+echo "uv $*" >>"$CALLS"
+case "$*" in
+    "python install 3.11") echo "$UV_SAYS"; exit "$UV_EXIT" ;;
+    "python find --no-project 3.11") echo "${FAKE_UV%uv}managed_python" ;;
 esac
 """
 
@@ -29,12 +45,16 @@ def run_setup(tmp_path):
     (project / "requirements.lock").write_text("a==1\nb==2\n")
     for name in ("python3.11", "python3", "python"):
         write_program(programs / name, FAKE_PYTHON)
+    uv = tmp_path / "uv"
+    write_program(uv, FAKE_UV)
+    write_program(tmp_path / "managed_python", FAKE_PYTHON.replace('"$PYTHON_EXIT"', "0"))
 
     def run(**changes):
         calls = tmp_path / "calls"
         calls.write_text("")
-        environment = {"PATH": f"{programs}:{os.environ['PATH']}", "CALLS": str(calls), "PIP_SAYS": ""}
-        environment |= {"PIP_EXIT": "0", "PYTHON_EXIT": "0", **changes}
+        environment = {"PATH": f"{programs}:{os.environ['PATH']}", "CALLS": str(calls), "TMPDIR": str(tmp_path)}
+        environment |= {"PIP_SAYS": "", "PIP_EXIT": "0", "PYTHON_EXIT": "0", "VENV_FAILS": ""}
+        environment |= {"FAKE_UV": str(uv), "UV_SAYS": "", "UV_EXIT": "0", **changes}
         command = ["sh", str(project / "setup.sh")]
         ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
         made = [line for line in calls.read_text().splitlines() if not line.startswith("-c")]
@@ -113,9 +133,174 @@ def test_another_machine_gets_one_line(run_setup):
     assert stderr.count("\n") == 1
 
 
-def test_another_python_gets_one_line(run_setup):
-    exit_code, stdout, stderr, _ = run_setup(PYTHON_EXIT="1")
-    assert (exit_code, stdout) == (1, "")
-    assert stderr.startswith("set-up: no Python 3.11 found")
+MISSING = (
+    "set-up: no Python 3.11 found, which TensorFlow Federated 0.87 needs; "
+    "install it, or name it: make setup PYTHON=<path>"
+)
+GETTING = "no Python 3.11 here: getting CPython 3.11 with uv\n"
+UV_CALLS = ["uv python install 3.11", "uv python find --no-project 3.11"]
+
+
+PROGRAMS = "sh cat cp dirname flock grep mkdir mktemp rm sha256sum tail touch uname"
+
+
+def hide_uv(run_setup):
+    """The PATH for a run without any uv: the programs that set-up calls and nothing else."""
+    for name in PROGRAMS.split():
+        (run_setup.programs / name).symlink_to(shutil.which(name))
+    return str(run_setup.programs)
+
+
+def test_without_python_3_11_the_uv_of_the_path_gets_it(run_setup):
+    write_program(run_setup.programs / "uv", FAKE_UV)
+    exit_code, stdout, stderr, calls = run_setup(PYTHON_EXIT="1")
+    assert (exit_code, stderr) == (0, "")
+    assert stdout.startswith(f"{GETTING}setting up .venv: 2 packages")
+    assert calls == [*UV_CALLS, "-m venv .venv", *INSTALLS]
+    assert run_setup(PYTHON_EXIT="1")[:3] == (0, "", "")
+
+
+def test_without_uv_too_pip_gets_that_of_the_lock_for_the_moment(run_setup, tmp_path):
+    before = set(tmp_path.iterdir())
+    exit_code, stdout, stderr, calls = run_setup(PYTHON_EXIT="1", PATH=hide_uv(run_setup))
+    assert (exit_code, stderr) == (0, "")
+    assert stdout.startswith(GETTING)
+    made, pip, *rest = calls
+    assert made.startswith(f"-m venv {tmp_path}")
+    assert pip == INSTALLS[0].replace("--require", "--only-binary=:all: --require").replace("ts.", "ts-uv.")
+    assert rest == [*UV_CALLS, "-m venv .venv", *INSTALLS]
+    assert set(tmp_path.iterdir()) <= before | {tmp_path / "calls"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"VENV_FAILS": "1"}, "python3 cannot make a virtual environment (Debian, Ubuntu: apt install python3-venv)"),
+        (
+            {"PIP_EXIT": "1", "PIP_SAYS": "after connection broken by 'NewConnectionError('"},
+            "no network: a package could not be downloaded",
+        ),
+        (
+            {"PIP_EXIT": "1", "PIP_SAYS": "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES"},
+            "a downloaded package is not the one of requirements-uv.lock",
+        ),
+        (
+            {"UV_EXIT": "2", "UV_SAYS": "error: Failed\n  cause: client error (Connect)\n  cause: dns error"},
+            "no network: CPython could not be downloaded",
+        ),
+        (
+            {"UV_EXIT": "1", "UV_SAYS": "error: Failed\n  cause: Hash mismatch for `cpython`"},
+            "the downloaded CPython is not the one that uv expects",
+        ),
+        ({"UV_EXIT": "2", "UV_SAYS": "error: no subcommand\nhint: try again"}, "error: no subcommand"),
+    ],
+)
+def test_a_python_that_cannot_be_got_is_one_line_with_what_to_type(run_setup, tmp_path, changes, reason):
+    before = set(tmp_path.iterdir())
+    exit_code, stdout, stderr, _ = run_setup(PYTHON_EXIT="1", PATH=hide_uv(run_setup), **changes)
+    assert (exit_code, stdout) == (1, GETTING)
+    assert stderr.startswith(MISSING) and reason in stderr
     assert stderr.count("\n") == 1
     assert not (run_setup.project / ".venv").exists()
+    assert set(tmp_path.iterdir()) <= before | {tmp_path / "calls"}
+
+
+def test_without_any_python_it_is_one_line(run_setup):
+    path = hide_uv(run_setup)
+    for name in ("python3.11", "python3", "python"):
+        (run_setup.programs / name).unlink()
+    exit_code, _, stderr, calls = run_setup(PATH=path)
+    assert (exit_code, calls) == (1, [])
+    assert stderr == f"{MISSING} (error: no uv and no Python 3 to get it with)\n"
+
+
+def test_a_named_python_of_another_version_is_one_line(run_setup):
+    write_program(run_setup.programs / "uv", FAKE_UV)
+    assert run_setup(PYTHON_EXIT="1", PYTHON="python3") == (1, "", f"{MISSING}\n", [])
+    assert not (run_setup.project / ".venv").exists()
+
+
+# A build backend that needs nothing installed, for the project of the test with the real pip and uv.
+BACKEND = """
+import pathlib, zipfile
+
+def build_editable(folder, config_settings=None, metadata_directory=None):
+    files = {"METADATA": "Metadata-Version: 2.1\\nName: stub\\nVersion: 0", "RECORD": ""}
+    files["WHEEL"] = "Wheel-Version: 1.0\\nGenerator: stub\\nRoot-Is-Purelib: true\\nTag: py3-none-any"
+    with zipfile.ZipFile(pathlib.Path(folder, "stub-0-py3-none-any.whl"), "w") as wheel:
+        for name, text in files.items():
+            wheel.writestr(f"stub-0.dist-info/{name}", text)
+    return "stub-0-py3-none-any.whl"
+"""
+
+
+def pack_python(folder):
+    """Packs the running CPython as its builders' archives are and describes it to uv; returns the description's URL."""
+    base, archive = pathlib.Path(sys.base_prefix), folder / "cpython.tar.gz"
+    left_out = {"__pycache__", "idlelib", "lib2to3", "site-packages", "dist-packages", "test", "tests", "tkinter"}
+
+    def keep(entry):
+        names = entry.name.split("/")
+        is_left_out = left_out.intersection(names) or any(name.startswith("config-") for name in names)
+        return None if is_left_out else entry
+
+    with tarfile.open(archive, "w:gz", compresslevel=1) as packed:
+        packed.add(os.path.realpath(sys.executable), "python/bin/python3.11")
+        packed.add(base / "lib" / "python3.11", "python/lib/python3.11", filter=keep)
+    described = {
+        "name": "cpython",
+        "arch": {"family": "x86_64", "variant": None},
+        "os": "linux",
+        "libc": "gnu",
+        **dict(zip(("major", "minor", "patch"), sys.version_info, strict=False)),
+        "prerelease": "",
+        "variant": None,
+        "build": "20260101",
+        "url": archive.as_uri(),
+        "sha256": hashlib.sha256(archive.read_bytes()).hexdigest(),
+    }
+    description = folder / "downloads.json"
+    description.write_text(json.dumps({"packed": described}))
+    return description
+
+
+@pytest.mark.slow
+def test_the_real_pip_and_uv_install_a_packed_cpython_whose_digest_is_right(run_setup, tmp_path):
+    """Skipped without a network, which getting uv takes; CPython itself comes from an archive made here."""
+    path = hide_uv(run_setup)
+    for name in ("python3.11", "python"):
+        (run_setup.programs / name).unlink()
+    # Says that it is no 3.11, and is a real Python otherwise.
+    hidden = 'case "$*" in *"(3, 11)"*) exit 1 ;; esac'
+    write_program(run_setup.programs / "python3", f'#!/bin/sh\n{hidden}\nexec "{sys.executable}" "$@"\n')
+    shutil.copy(ROOT / "requirements-uv.lock", run_setup.project)
+    (run_setup.project / "requirements.lock").write_text("")
+    (run_setup.project / "backend.py").write_text(BACKEND)
+    (run_setup.project / "pyproject.toml").write_text(
+        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+    )
+    description = pack_python(tmp_path)
+    installed = tmp_path / "installed"
+    environment = {**os.environ, "PATH": path, "TMPDIR": str(tmp_path), "UV_PYTHON_INSTALL_DIR": str(installed)}
+    environment |= {"UV_PYTHON_DOWNLOADS_JSON_URL": description.as_uri(), "UV_NO_CACHE": "1"}
+    environment.pop("PYTHONPATH", None)
+
+    right = description.read_text()
+    digest = json.loads(right)["packed"]["sha256"]
+    description.write_text(right.replace(digest, "0" * 64))
+    exit_code, stdout, stderr, _ = run_setup(**environment)
+    if "no network" in stderr:
+        pytest.skip("no network to get uv with")
+    assert (exit_code, stdout) == (1, GETTING)
+    assert stderr == f"{MISSING} (the downloaded CPython is not the one that uv expects)\n"
+
+    description.write_text(right)
+    exit_code, stdout, stderr, _ = run_setup(**environment)
+    assert (exit_code, stderr) == (0, ""), (run_setup.project / ".venv" / "setup.log").read_text()
+    assert stdout.startswith(GETTING) and stdout.endswith("set-up done\n")
+    python = run_setup.project / ".venv" / "bin" / "python"
+    assert python.resolve().is_relative_to(installed)
+    asked = "import sys; print(*sys.version_info[:2], sys.base_prefix)"
+    said = subprocess.run([python, "-c", asked], capture_output=True, text=True, check=True).stdout.split()
+    assert said[:2] == ["3", "11"] and pathlib.Path(said[2]).is_relative_to(installed)
+    assert not list(tmp_path.glob("tmp.*"))

@@ -13,6 +13,7 @@ import numpy as np
 import psutil
 import pytest
 
+import launch.train
 from datasets.arrays import DatasetError
 from launch import evaluate
 
@@ -37,6 +38,18 @@ def train(tmp_path, *arguments):
     """Runs the program to its end: (exit code, stdout, stderr)."""
     code = start_train(tmp_path, *arguments).wait(300)
     return code, (tmp_path / "out.txt").read_text(), (tmp_path / "err.txt").read_text()
+
+
+@pytest.fixture
+def train_here(tmp_path, monkeypatch, capsys):
+    """Like `train`, in this process, which has imported TensorFlow already: for what is no matter of processes."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+    def run(*arguments):
+        code = launch.train.main(arguments)
+        return code, *capsys.readouterr()
+
+    return run
 
 
 def wait_for_round(tmp_path, process, round_num):
@@ -79,9 +92,9 @@ def test_run_says_what_it_does_and_leaves_its_folder(finished_run):
     ]
 
 
-def test_archetypes_and_augmentation_are_written_down(tmp_path):
+def test_archetypes_and_augmentation_are_written_down(train_here, tmp_path):
     flags = ("--partition=hierarchical", "--augment=crop_flip", "--rounds=2", "--fedavg_epochs=1")
-    code, out, err = train(tmp_path, "--algo=fedavg", *flags, f"--run_dir={tmp_path / 'run'}")
+    code, out, err = train_here("--algo=fedavg", *flags, f"--run_dir={tmp_path / 'run'}")
     assert code == 0, err
     assert "30 of 10 archetypes, hierarchical partition, 100 to 100 examples each" in out
     config = json.loads((tmp_path / "run" / "config.json").read_text())
@@ -95,10 +108,10 @@ def test_archetypes_and_augmentation_are_written_down(tmp_path):
     assert [row["archetype_name"] for row in rows[:4]] == ["0", "0", "0", "1"]
 
 
-def test_fedcd_writes_its_models_events_and_columns(tmp_path):
+def test_fedcd_writes_its_models_events_and_columns(train_here, tmp_path):
     run_dir = tmp_path / "run"
     arguments = ("--algo=fedcd", "--smoke", "--fedcd_compression_bits=8", f"--run_dir={run_dir}")
-    code, out, err = train(tmp_path, *arguments)
+    code, out, err = train_here(*arguments)
     assert code == 0, err
     with open(run_dir / "metrics.csv", newline="") as file:
         first, second = csv.DictReader(file)
@@ -148,20 +161,20 @@ def test_data_that_changed_are_noticed(finished_run, monkeypatch):
         evaluate.evaluate_run(changed, ["global"], "")
 
 
-def test_a_wrong_overwrite_leaves_the_old_run(finished_run, tmp_path):
+def test_a_wrong_overwrite_leaves_the_old_run(finished_run, train_here):
     run_dir, _ = finished_run
     before = {path: path.read_bytes() for path in run_dir.rglob("*") if path.is_file() and path.name != "worker.log"}
     arguments = ("--algo=fedavg", "--smoke", "--overwrite", "--model=sensor_student", f"--run_dir={run_dir}")
-    code, _, err = train(tmp_path, *arguments)
+    code, _, err = train_here(*arguments)
     assert (code, len(err.splitlines())) == (2, 1)
     assert err.startswith("error: --model=sensor_student: expected examples of shape")
     assert {path: path.read_bytes() for path in before} == before
 
 
-def test_a_refused_resume_leaves_the_config(finished_run, tmp_path):
+def test_a_refused_resume_leaves_the_config(finished_run, train_here):
     run_dir, _ = finished_run
     before = (run_dir / "config.json").read_bytes()
-    code, _, err = train(tmp_path, "--resume", "--rounds=1", f"--run_dir={run_dir}")
+    code, _, err = train_here("--resume", "--rounds=1", f"--run_dir={run_dir}")
     assert (code, len(err.splitlines())) == (2, 1)
     assert "the run has done 2" in err
     assert (run_dir / "config.json").read_bytes() == before

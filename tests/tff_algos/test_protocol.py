@@ -1,7 +1,9 @@
 """Every algorithm meets the protocol of `tff_algos/protocol.py`: the same checks for each row of the launch table."""
 
 import dataclasses
+import functools
 import json
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -21,28 +23,60 @@ SWITCHING = [name for name in ALGORITHMS if name not in ("amfl_p", "async_period
 SMALL = {"num_clusters": 2, "support_size": 1, "query_size": 2, "cohort_size": 3, "milestones": (1, 2)}
 
 
-@pytest.fixture(params=[*ALGORITHMS, *(f"{name} quantized from round 2" for name in SWITCHING)])
-def process(request, tff_runtime, make_federation, linear_spec):
+class Walk(NamedTuple):
+    """A process with the states and metrics of its first rounds, and each state as it was when it was new."""
+
+    process: Any
+    data: Any
+    states: list
+    copies: list
+    metrics: list
+
+
+@pytest.fixture(scope="module")
+def data(build_federation, tmp_path_factory):
+    return build_federation(tmp_path_factory.mktemp("protocol"), [9, 12, 30, 3])
+
+
+@pytest.fixture(scope="module")
+def build_process(data):
+    """A function (algorithm, spec) -> its process, built once."""
+
+    @functools.cache
+    def build(name, spec):
+        config = ALGORITHMS[name].default_config()
+        config = dataclasses.replace(config, **{name: value for name, value in SMALL.items() if hasattr(config, name)})
+        return ALGORITHMS[name].load_builder()(spec, data, config, 7)
+
+    return build
+
+
+@pytest.fixture(scope="module")
+def quantized_spec(linear_spec):
+    return build_quantized_spec(linear_spec)
+
+
+# One walk serves all checks of a process: tracing it and three rounds take seconds.
+@pytest.fixture(scope="module", params=[*ALGORITHMS, *(f"{name} quantized from round 2" for name in SWITCHING)])
+def walk(request, tff_runtime, data, build_process, linear_spec, quantized_spec):
     name, *is_quantized = request.param.split(" quantized", 1)
-    algorithm, data = ALGORITHMS[name], make_federation([9, 12, 30, 3])
-    config = algorithm.default_config()
-    config = dataclasses.replace(config, **{name: value for name, value in SMALL.items() if hasattr(config, name)})
-    build = algorithm.load_builder()
-    float_process = build(linear_spec, data, config, 7)
-    if not is_quantized:
-        return float_process
-    spec = build_quantized_spec(linear_spec)
-    template = initialize_weights(spec, 7)
-    return start_quantization_later(float_process, build(spec, data, config, 7), spec.quantization, template, 2)
-
-
-def run_states(process, num_rounds=NUM_ROUNDS):
+    process = build_process(name, linear_spec)
+    if is_quantized:
+        template = initialize_weights(quantized_spec, 7)
+        quantized = build_process(name, quantized_spec)
+        process = start_quantization_later(process, quantized, quantized_spec.quantization, template, 2)
     states, metrics = [process.initialize()], []
-    for _ in range(num_rounds):
+    copies = [copy_state(states[0])]
+    for _ in range(NUM_ROUNDS):
         state, row = process.next(states[-1])
         states.append(state)
+        copies.append(copy_state(state))
         metrics.append(row)
-    return states, metrics
+    return Walk(process, data, states, copies, metrics)
+
+
+def copy_state(state):
+    return tf.nest.map_structure(np.copy, state)
 
 
 def assert_same_state(first, second):
@@ -50,13 +84,13 @@ def assert_same_state(first, second):
         np.testing.assert_array_equal(a, b)
 
 
-def test_models_can_be_mapped_or_the_process_says_that_they_cannot(process, request):
+def test_models_can_be_mapped_or_the_process_says_that_they_cannot(walk, request):
     """Doubling every model of the first state doubles what the process then says its models are."""
-    name = request.node.callspec.params["process"].split()[0]
+    process, name = walk.process, request.node.callspec.params["walk"].split()[0]
     assert isinstance(process, FederatedProcess) and (process.map_models is not None) == (name in SWITCHING)
     if process.map_models is None:
         return
-    state = process.initialize()
+    state = walk.states[0]
     mapped = process.map_models(state, lambda weights: tuple(array * array.dtype.type(2) for array in weights))
     tf.nest.assert_same_structure(state, mapped)
     before, after = process.get_models(state), process.get_models(mapped)
@@ -66,8 +100,8 @@ def test_models_can_be_mapped_or_the_process_says_that_they_cannot(process, requ
             np.testing.assert_array_equal(2 * array, double)
 
 
-def test_the_protocol(process):
-    states, metrics = run_states(process)
+def test_the_protocol(walk):
+    process, states, metrics = walk.process, walk.states, walk.metrics
     assert all(list(row) == list(metrics[0]) for row in metrics), "columns are fixed from the first row"
     assert set(COMMON_METRICS) <= set(metrics[0])
     assert all(np.isscalar(value) for row in metrics for value in row.values())
@@ -85,17 +119,16 @@ def test_the_protocol(process):
         json.dumps(process.summarize(state))
 
 
-def test_a_round_is_a_pure_function_of_its_state(process):
-    states, metrics = run_states(process)
-    copies = [tf.nest.map_structure(np.copy, state) for state in states]
+def test_a_round_is_a_pure_function_of_its_state(walk):
+    process, states, metrics = walk.process, walk.states, walk.metrics
     again, same_metrics = process.next(states[1])
     assert_same_state(again, states[2])
     np.testing.assert_equal(same_metrics, metrics[1])
-    assert_same_state(states, copies)
+    assert_same_state(states, walk.copies)
 
 
-def test_a_run_goes_on_from_a_checkpoint_bit_for_bit(process, tmp_path):
-    states, metrics = run_states(process)
+def test_a_run_goes_on_from_a_checkpoint_bit_for_bit(walk, tmp_path):
+    process, states, metrics = walk.process, walk.states, walk.metrics
     checkpoints = Checkpoints(tmp_path)
     checkpoints.save(states[2], 2)
     loaded = checkpoints.load(2, process.initialize())
@@ -105,9 +138,8 @@ def test_a_run_goes_on_from_a_checkpoint_bit_for_bit(process, tmp_path):
     np.testing.assert_equal(row, metrics[2])
 
 
-def test_clients_end_up_with_their_shared_model_or_one_of_their_own(process, make_federation):
-    (*_, state), _ = run_states(process)
-    clients = make_federation([9, 12, 30, 3]).clients[1:3]
+def test_clients_end_up_with_their_shared_model_or_one_of_their_own(walk):
+    process, state, clients = walk.process, walk.states[-1], walk.data.clients[1:3]
     models, names = process.get_models(state), process.client_model(state)
     personal = list(process.personalize(state, clients))
     assert [client.index for client, _ in personal] == [1, 2]
