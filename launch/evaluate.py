@@ -17,7 +17,7 @@ from absl import flags as absl_flags
 from datasets.arrays import DatasetError
 from datasets.npz import read_npz_file
 from launch.command_line import format_command_help, parse_command, run_main
-from launch.runs.columns import WORKER_LOG
+from launch.runs.columns import EVALUATION, MODELS, WORKER_LOG
 from launch.runs.tables import format_cell, write_json, write_table
 from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.flags import FlagError
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from launch.training.evaluation import Evaluation
 
 USAGE = "python -m launch.evaluate --run_dir=<folder> [--npz=<file>] [--model_name=<name>] [--data_dir=<folder>]"
-COLUMNS = ("model", "test_set", "examples", "accuracy", "loss")
 
 
 class EvaluationRow(NamedTuple):
@@ -113,7 +112,7 @@ def evaluate_run(run: FinishedRun, names: Sequence[str], npz: str) -> list[Evalu
     rows = []
     for name in names:
         model_spec = spec.teacher if name in run.teachers else spec
-        evaluate, weights = build_evaluator(model_spec), load_weights(model_spec, run.path / "models" / name)
+        evaluate, weights = build_evaluator(model_spec), load_weights(model_spec, run.path / MODELS / name)
         if examples is not None:
             rows.append(_make_row(name, pathlib.Path(npz).name, evaluate(weights, *examples)))
             continue
@@ -133,7 +132,8 @@ def _make_row(name: str, test_set: str, evaluation: "Evaluation") -> EvaluationR
 
 def format_table(rows: Sequence[EvaluationRow]) -> Iterator[str]:
     """The rows as lines of aligned columns."""
-    cells = [COLUMNS, *((row[0], row[1], f"{row[2]:,}", f"{row[3]:.4f}", f"{row[4]:.4f}") for row in rows)]
+    texts = [(row[0], row[1], f"{row[2]:,}", f"{row[3]:.4f}", f"{row[4]:.4f}") for row in rows]
+    cells = [EvaluationRow._fields, *texts]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for line in cells:
         texts = [f"{text:<{width}}" for text, width in zip(line[:2], widths[:2], strict=True)]
@@ -146,9 +146,9 @@ def write_evaluation(run: FinishedRun, rows: Sequence[EvaluationRow], npz: str, 
 
     They are called `evaluation`, with `_<file>` for a user's file and then `_of_<model>` if only that was asked for.
     """
-    stem = "evaluation" + (f"_{pathlib.Path(npz).stem}" if npz else "") + (f"_of_{model_name}" if model_name else "")
+    stem = EVALUATION + (f"_{pathlib.Path(npz).stem}" if npz else "") + (f"_of_{model_name}" if model_name else "")
     path = run.path / f"{stem}.csv"
-    write_table(path, COLUMNS, [[format_cell(value) for value in row] for row in rows])
+    write_table(path, EvaluationRow._fields, [[format_cell(value) for value in row] for row in rows])
     write_json(run.path / f"{stem}.json", [row._asdict() for row in rows])
     return path
 

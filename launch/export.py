@@ -11,7 +11,7 @@ from typing import NamedTuple
 from absl import flags as absl_flags
 
 from launch.command_line import format_command_help, parse_command, run_main
-from launch.runs.columns import WORKER_LOG
+from launch.runs.columns import EXPORT, REPORT_PAGE, WORKER_LOG
 from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.flags import FlagError
 from launch.tflite.export_plan import (
@@ -138,7 +138,7 @@ def _run(arguments: Sequence[str]) -> None:
     check_representative_client(run, request.representative_client)
     summary = export_run(run, exports, request)
     print("\n".join(summary))
-    print(f"report   {run.path / 'export' / 'report.md'}")
+    print(f"report   {run.path / EXPORT / REPORT_PAGE}")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 import tensorflow_federated as tff
 
-from launch.runtimes.sharded_context import ShardedContext, compile_once
+from launch.runtimes.client_split import ClientSplitContext, compile_once
 from launch.runtimes.worker_process import WorkerError, WorkerProcess
 
 MAX_EXECUTORS = 8  # a worker: each costs about 20 MB and its threads, and a second to make again
@@ -159,7 +159,9 @@ def use_workers(stubs: Sequence[WorkerStub]) -> Iterator[None]:
     if len(factories) == 1:
         context = tff.framework.SyncExecutionContext(factories[0], **arguments)
     else:
-        context = ShardedContext([tff.framework.AsyncExecutionContext(factory, **arguments) for factory in factories])
+        context = ClientSplitContext(
+            [tff.framework.AsyncExecutionContext(factory, **arguments) for factory in factories]
+        )
     _contexts_in_use.append(context)
     tff.framework.set_default_context(context)
     try:

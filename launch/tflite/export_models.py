@@ -9,7 +9,7 @@ import numpy as np
 
 from datasets.federated_data import FederatedData
 from launch.progress import say
-from launch.runs.columns import TEST_ACCURACY
+from launch.runs.columns import LABELS_FILE, MODELS, ROUND, TEST_ACCURACY, TEST_SET_FILE
 from launch.runs.tables import write_json, write_text
 from launch.settings.run_config import flag_values
 from launch.settings.run_titles import describe_run
@@ -36,7 +36,6 @@ from models.tflite_export import convert_model, convert_training_module, find_re
 from tff_algos.protocol import Weights
 
 FORMULA = "float32(x) * scale + offset"
-TEST_SET = "test_set.npz"
 
 
 class ExportJob(NamedTuple):
@@ -84,14 +83,14 @@ class LoadedModel(NamedTuple):
 
 
 class ConvertedModel(NamedTuple):
-    """A file's content, and whose examples set its ranges, in the words of its JSON."""
+    """A file's content, and whose examples set its ranges, as its JSON says it."""
 
     content: bytes
     representative: dict[str, Any]
 
 
 class WrittenFile(NamedTuple):
-    """A file that was written, as the report shows it; `predictions` are classes of the test set, (examples,)."""
+    """A file that was written, as the report shows it. `predictions` are its classes on the test set, (examples,)."""
 
     row: FileRow
     clients: list[ClientRow]
@@ -99,7 +98,7 @@ class WrittenFile(NamedTuple):
 
 
 class WrittenModel(NamedTuple):
-    """A model's files, what the report needs to set it beside its teacher, and {name: bytes} of its training file."""
+    """A model's files, its rows beside its teacher's, and {name: size in bytes} of its training file."""
 
     files: list[WrittenFile]
     sizes: list[SizeRow]
@@ -129,15 +128,15 @@ def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportRepor
         training_files={name: size for model in models for name, size in model.training_files.items()},
     )
     write_report(report, job.folder)
-    write_text(job.folder / "labels.txt", "".join(f"{name}\n" for name in job.data.class_names))
+    write_text(job.folder / LABELS_FILE, "".join(f"{name}\n" for name in job.data.class_names))
     if job.save_test_set:
         predictions = {file.row.file: file.predictions for file in files}
-        np.savez_compressed(job.folder / TEST_SET, x=job.data.test_x, y=job.data.test_y, **predictions)
+        np.savez_compressed(job.folder / TEST_SET_FILE, x=job.data.test_x, y=job.data.test_y, **predictions)
     return report
 
 
 def _load_model(job: ExportJob, source: str, spec: ModelSpec) -> LoadedModel:
-    return _measure_model(spec, load_weights(spec, job.run.path / "models" / source))
+    return _measure_model(spec, load_weights(spec, job.run.path / MODELS / source))
 
 
 def _measure_model(spec: ModelSpec, weights: Weights) -> LoadedModel:
@@ -259,7 +258,7 @@ def _write_file(job: ExportJob, export: ModelExport, name: str, content: bytes, 
         "sha256": hashlib.sha256(content).hexdigest(),
         "dataset": job.data.dataset,
         "algorithm": job.run.config.algo,
-        "round": job.run.rounds,
+        ROUND: job.run.rounds,
         "source_model": export.source,
         "preprocessing": {
             "formula": FORMULA,

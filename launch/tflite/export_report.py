@@ -5,6 +5,7 @@ import platform
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from launch.runs.columns import REPORT_CLIENTS, REPORT_PAGE, REPORT_TABLE, REPORT_TEACHERS
 from launch.runs.tables import format_cell, write_table, write_text
 
 LATENCY = (
@@ -143,11 +144,11 @@ def format_summary(rows: Sequence[FileRow]) -> Iterator[str]:
 
 def write_report(report: ExportReport, folder: pathlib.Path) -> None:
     """Writes report.md, report.csv, report_clients.csv and, if there are teachers, report_teachers.csv."""
-    write_text(folder / "report.md", format_report(report))
-    _write_rows(folder / "report.csv", FileRow, report.files)
-    _write_rows(folder / "report_clients.csv", ClientRow, report.clients)
+    write_text(folder / REPORT_PAGE, format_report(report))
+    _write_rows(folder / REPORT_TABLE, FileRow, report.files)
+    _write_rows(folder / REPORT_CLIENTS, ClientRow, report.clients)
     if report.sizes:
-        _write_rows(folder / "report_teachers.csv", SizeRow, report.sizes)
+        _write_rows(folder / REPORT_TEACHERS, SizeRow, report.sizes)
 
 
 def _write_rows(path: pathlib.Path, row_type: Any, rows: Sequence[Any]) -> None:
