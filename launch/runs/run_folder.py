@@ -1,12 +1,13 @@
 """The run folder: the paths in it, and the rules for making, resuming and replacing one. Imports no TensorFlow."""
 
+import contextlib
 import fcntl
 import fnmatch
 import json
 import os
 import pathlib
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from launch.runs.columns import (
     CHECKPOINTS,
@@ -24,6 +25,7 @@ from launch.runs.columns import (
     WORKER_LOG,
 )
 from launch.runs.errors import RunFolderError
+from launch.runs.tables import replace_whole
 from launch.settings.algorithms import ALGORITHMS
 from launch.settings.run_config import RunConfig
 
@@ -73,10 +75,21 @@ class RunFolder:
         """Lets another process use the folder."""
         self._lock.close()
 
-    def remove_logs(self) -> None:
-        """Removes what the workers of another run said; call it before a worker of this run is started."""
+    @contextlib.contextmanager
+    def start_log(self) -> Iterator[str]:
+        """Yields where this run's log begins: in `worker.log`, or beside it if the folder is new.
+
+        In the latter case it replaces `worker.log`, and the logs of further workers go, if the block succeeds. So a run
+        that is to overwrite another one, but is refused, leaves the log of the other as it was.
+        """
+        if not self.is_new:
+            yield str(self.worker_log)
+            return
+        with replace_whole(self.worker_log) as log:
+            yield str(log)
         for path in self.path.glob(WORKER_LOGS):
-            path.unlink()
+            if path != self.worker_log:
+                path.unlink()
 
     def clear(self) -> None:
         """Removes what another run left, its config first, but not the workers' logs, which are this run's by now.

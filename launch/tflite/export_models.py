@@ -1,4 +1,4 @@
-"""Converts the models of a run to TFLite, measures each file, and writes files and report into a folder."""
+"""Converts the models of a run to TFLite, measures each file, and writes the files and a report into a folder."""
 
 import hashlib
 import pathlib
@@ -159,7 +159,7 @@ def _export_model(job: ExportJob, export: ModelExport, spec: ModelSpec) -> Writt
 
 
 def _compute_references(job: ExportJob, export: ModelExport, model: LoadedModel) -> dict[str, np.ndarray]:
-    """For each format, the logits on the test set of the Keras model that the file is converted from."""
+    """For each format, the logits on the test set of the Keras model from which the file is converted."""
     kinds = {name == "qat_int8": name for name in export.formats}  # all but qat_int8 have the same reference
     logits = {
         kind: compute_keras_logits(*find_reference(model.spec, model.weights, name), job.data.test_x)
@@ -272,7 +272,7 @@ def _write_file(job: ExportJob, export: ModelExport, name: str, content: bytes, 
 
 
 def _set_beside_teachers(job: ExportJob, spec: ModelSpec, students: Sequence[SizeRow]) -> list[SizeRow]:
-    """A row for each teacher in float32, then the students' rows with their sizes beside the first teacher's."""
+    """A row for each teacher's float32 file, then the students' rows, set beside the first teacher's size."""
     teachers = [_measure_size(job, name, _load_model(job, name, spec)) for name in sorted(job.run.teachers)]
     first_bytes = teachers[0].size_bytes
     return [row._replace(times_smaller=first_bytes / row.size_bytes) for row in (*teachers, *students)]

@@ -1,4 +1,4 @@
-"""The report of an export: a row a file, its Markdown and its CSV files. Imports no TensorFlow."""
+"""The report of an export: its rows, and the Markdown and CSV files made of them. Imports no TensorFlow."""
 
 import pathlib
 import platform
@@ -26,7 +26,7 @@ class FileRow(NamedTuple):
 
     Attributes:
       file: its name.
-      model: whose name it bears.
+      model: the name of the model, or of the client whose personal model it is.
       format: of EXPORT_FORMATS.
       input_dtype: "float32" or "int8"; the output's is the same.
       size_bytes: its size.
@@ -70,7 +70,7 @@ class FileRow(NamedTuple):
 
 
 class ClientRow(NamedTuple):
-    """A file on one client's own test split; its fields are the columns of `report_clients.csv`."""
+    """The result of a file on one client's own test split; its fields are the columns of `report_clients.csv`."""
 
     file: str
     client: str
@@ -111,7 +111,7 @@ class ExportReport(NamedTuple):
       num_test: examples of the global test set.
       timed_runs: runs behind each latency.
       threads: number of all cores.
-      files: a row a file.
+      files: a row for each file.
       clients: a row for each file and client.
       sizes: the teachers, then the files of the students; empty without teachers.
       training_files: {name: size in bytes} of the files for on-device training.
@@ -129,7 +129,7 @@ class ExportReport(NamedTuple):
 
 
 def format_summary(rows: Sequence[FileRow]) -> Iterator[str]:
-    """The most important columns as aligned lines, for the terminal."""
+    """The most important columns, aligned for the terminal."""
     heads = ("file", "bytes", "accuracy", "Keras", "agreement", "ms")
     cells = [heads]
     for row in rows:

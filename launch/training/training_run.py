@@ -57,13 +57,12 @@ def run_training(config: RunConfig) -> dict[str, Any]:
         stack.enter_context(_stop_in_one_line(folder))
         if not folder.is_new:
             check_same_data(folder, data)
-        else:
-            folder.remove_logs()
         announce_data(config, folder, data)
-        log = str(folder.worker_log)
-        with quiet_tensorflow(log):  # the first import of TensorFlow
+        with folder.start_log() as log, quiet_tensorflow(log):  # the first import of TensorFlow
             keeps_memory = has_large_tensors(build_spec(config, describe_data(data)))
-        runtime = stack.enter_context(run_tff(log, config.worker_addresses, keeps_memory=keeps_memory))
+        runtime = stack.enter_context(
+            run_tff(str(folder.worker_log), config.worker_addresses, keeps_memory=keeps_memory)
+        )
         return _run(config, folder, data, runtime.worker_memory_bytes)
 
 

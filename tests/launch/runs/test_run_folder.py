@@ -84,12 +84,32 @@ def test_overwrite_starts_the_workers_logs_anew(tmp_path):
     for name in ("worker.log", "worker_2.log"):
         (tmp_path / "run" / name).write_text("what the old run's worker said")
     folder = open_run_folder(ask(run_dir="run", overwrite=True))
-    folder.remove_logs()
-    folder.worker_log.write_text("new")  # the worker starts before the rest is cleared
+    with folder.start_log() as log:
+        pathlib.Path(log).write_text("new")  # TensorFlow starts before the rest is cleared
     folder.clear()
     folder.close()
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [".lock", "worker.log"]
     assert folder.worker_log.read_text() == "new"
+
+
+def test_the_log_of_a_run_that_is_refused_changes_nothing(tmp_path):
+    make_run(tmp_path / "run")
+    (tmp_path / "run" / "worker.log").write_text("old")
+    folder = open_run_folder(ask(run_dir="run", overwrite=True))
+    with pytest.raises(RunFolderError), folder.start_log() as log:
+        pathlib.Path(log).write_text("new")
+        raise RunFolderError("the model does not fit the data")
+    folder.close()
+    assert folder.worker_log.read_text() == "old"
+    assert {path.name for path in folder.path.iterdir()} == {".lock", "config.json", "metrics.csv", "worker.log"}
+
+
+def test_a_resumed_run_adds_to_its_log(tmp_path):
+    make_run(tmp_path / "run")
+    folder = open_run_folder(ask(run_dir="run", resume=True))
+    with folder.start_log() as log:
+        assert log == str(folder.worker_log)
+    folder.close()
 
 
 def list_files(path):
