@@ -1,7 +1,7 @@
 """`python -m launch.benchmark`: seconds a round of this project beside stock TFF and beside the machine's limit.
 
-Every peer (`launch/benchmarks/`) lives in a process of its own, and they take turns: one round each, again and again,
-with only one of them working at a time, so that a slow minute of the machine meets all alike. Imports no TensorFlow.
+Every peer (`launch/benchmarks/`) lives in a process of its own. They take turns, one round each, again and again, and
+only one works at a time. So a slow minute of the machine slows all of them alike. Imports no TensorFlow.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ DEFAULT_REPEATS = 5  # with stock TFF at 5 to 11 s a round on 2 cores, about thr
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """What is asked for: the workloads, each with the peers that shall run it, timed rounds a peer, the JSON file."""
+    """What is asked for: the workloads, each with its peers; the timed rounds of each peer; the JSON file."""
 
     workloads: tuple[Workload, ...]
     repeats: int
@@ -42,12 +42,12 @@ class Options:
 
 
 def define_flags() -> absl_flags.FlagValues:
-    """The flags of this command, apart from absl's global ones, which belong to whatever is imported."""
+    """The flags of this command, kept apart from absl's global ones, to which any import may add."""
     values = absl_flags.FlagValues()
     absl_flags.DEFINE_list(
         "workloads", list(DEFAULT_WORKLOADS), f"What to time: {', '.join(WORKLOADS)}.", flag_values=values
     )
-    absl_flags.DEFINE_list("peers", list(PEERS), "Who runs it, of those that can.", flag_values=values)
+    absl_flags.DEFINE_list("peers", list(PEERS), "Which peers run it, of those that can.", flag_values=values)
     absl_flags.DEFINE_integer(
         "repeats", DEFAULT_REPEATS, "Timed rounds of each peer, after one to warm up.", 1, flag_values=values
     )
@@ -73,7 +73,7 @@ def parse_options(argv: Sequence[str]) -> Options:
 
 
 def compute_results(times_s: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    """The results of a workload from the seconds of each peer's rounds.
+    """The results of a workload, computed from the seconds of each peer's rounds.
 
     Returns:
       `<peer>_s`, the median; `ratio_to_<peer>`, how many times as long as ours that peer took (above 1: ours is
@@ -100,7 +100,7 @@ def format_table(workload: Workload, times_s: Mapping[str, Sequence[float]]) -> 
 def time_in_turns(
     round_functions: Mapping[str, Callable[[], float]], repeats: int, report: Callable[[str], None]
 ) -> dict[str, list[float]]:
-    """Calls each function once to warm up, then each in turn, `repeats` times over; returns the seconds they return."""
+    """Calls each function once to warm up, then all in turn, `repeats` times; returns the seconds that they return."""
     for name, run_round in round_functions.items():
         report(f"warm-up: {name} {run_round():.2f} s")
     times_s: dict[str, list[float]] = {name: [] for name in round_functions}
@@ -131,7 +131,7 @@ def run_workload(workload: Workload, repeats: int, report: Callable[[str], None]
 
 
 def describe_machine() -> dict[str, Any]:
-    """Where it was timed: processor, cores, memory, versions, and how busy the machine was before."""
+    """The machine of the timing: processor, cores, memory, versions, and how busy it was before."""
     packages = ("tensorflow", "tensorflow-federated")
     return {
         "cpu": _read_cpu_name(),
@@ -180,7 +180,7 @@ def _check_names(flag: str, names: Iterable[str], known: Iterable[str]) -> None:
 
 
 def _check_output(path: str) -> None:
-    """Raises FlagError if the file could not be written in the end, when minutes have gone by."""
+    """Raises FlagError if the file cannot be written: better now than after minutes of timing."""
     if not path:
         return
     if pathlib.Path(path).is_dir():

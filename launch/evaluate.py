@@ -1,7 +1,7 @@
 """`python -m launch.evaluate --run_dir=...` evaluates a finished run's models again: on its test sets, or on your file.
 
-Without --npz: every model on the global test set, and each client's own test split with the model that the client uses.
-With --npz: every model on the examples of that file. Prints a table and writes it into the run folder.
+Without --npz: every model on the global test set, and on the own test split of each client that uses it. With --npz:
+every model on the examples of that file. Prints a table and writes it into the run folder.
 Exit codes: 0 done, 1 a file could not be written, 2 the request was wrong, 130 stopped by Ctrl-C.
 """
 
@@ -17,7 +17,7 @@ from absl import flags as absl_flags
 from datasets.arrays import DatasetError
 from datasets.npz import read_npz_file
 from launch.command_line import format_command_help, parse_command, run_main
-from launch.runs.columns import WORKER_LOG
+from launch.runs.columns import EVALUATION, MODELS, WORKER_LOG
 from launch.runs.tables import format_cell, write_json, write_table
 from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.flags import FlagError
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from launch.training.evaluation import Evaluation
 
 USAGE = "python -m launch.evaluate --run_dir=<folder> [--npz=<file>] [--model_name=<name>] [--data_dir=<folder>]"
-COLUMNS = ("model", "test_set", "examples", "accuracy", "loss")
 
 
 class EvaluationRow(NamedTuple):
@@ -45,17 +44,17 @@ def define_flags() -> absl_flags.FlagValues:
     values = absl_flags.FlagValues()
     absl_flags.DEFINE_string("run_dir", "", "Folder of a finished run.", flag_values=values)
     absl_flags.DEFINE_string(
-        "npz", "", "Your own examples: x and y, or x_test and y_test where they are there.", flag_values=values
+        "npz", "", "Your own examples: x_test and y_test, or x and y if the file has no test set.", flag_values=values
     )
     absl_flags.DEFINE_string("model_name", "", "Only this model of the run; empty: all.", flag_values=values)
     absl_flags.DEFINE_string(
-        "data_dir", "", "Where the data set's files lie now; empty: where the run found them.", flag_values=values
+        "data_dir", "", "Where the data set's files are now; empty: where the run found them.", flag_values=values
     )
     return values
 
 
 def read_npz_examples(path: str, data: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-    """A user's examples in the form the run was trained on: (x, y), y as integer labels of the run's classes.
+    """A user's examples in the form that the run was trained on: (x, y), with y as integer labels of its classes.
 
     Raises:
       DatasetError: the file cannot be read, or its examples or labels are not of the run's kind.
@@ -71,14 +70,14 @@ def read_npz_examples(path: str, data: Mapping[str, Any]) -> tuple[np.ndarray, n
 def _convert_examples(path: str, x: np.ndarray, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     if x.shape[1:] not in (shape, shape[:-1] if shape[-1] == 1 else shape) or x.dtype.kind not in "biuf":
         raise DatasetError(f"{path}: examples are {x.dtype} {x.shape[1:]}, expected numbers of shape {shape}")
-    with np.errstate(over="ignore", invalid="ignore"):  # found below and said once
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is found below, and refused in one line
         converted = x.astype(dtype).reshape(-1, *shape)
     if dtype != "uint8" and not np.isfinite(converted).all():
         raise DatasetError(
-            f"{path}: an example holds NaN, infinity or what float32 cannot hold; expected finite numbers"
+            f"{path}: an example holds NaN, infinity or a number too large for float32; expected finite numbers"
         )
     if dtype == "uint8" and not np.array_equal(converted.reshape(x.shape), x):
-        raise DatasetError(f"{path}: the run was trained on whole numbers 0..255, expected such, found {x.dtype}")
+        raise DatasetError(f"{path}: the run was trained on whole numbers 0..255; expected the same, found {x.dtype}")
     return converted
 
 
@@ -97,7 +96,7 @@ def _convert_labels(path: str, y: np.ndarray, data: Mapping[str, Any]) -> np.nda
 
 
 def evaluate_run(run: FinishedRun, names: Sequence[str], npz: str) -> list[EvaluationRow]:
-    """Evaluates the models of a run; see the module for which test sets.
+    """Evaluates the models of a run on the test sets that the module's docstring names.
 
     Raises:
       DatasetError: the data cannot be read, or are not those of the run.
@@ -113,7 +112,7 @@ def evaluate_run(run: FinishedRun, names: Sequence[str], npz: str) -> list[Evalu
     rows = []
     for name in names:
         model_spec = spec.teacher if name in run.teachers else spec
-        evaluate, weights = build_evaluator(model_spec), load_weights(model_spec, run.path / "models" / name)
+        evaluate, weights = build_evaluator(model_spec), load_weights(model_spec, run.path / MODELS / name)
         if examples is not None:
             rows.append(_make_row(name, pathlib.Path(npz).name, evaluate(weights, *examples)))
             continue
@@ -133,7 +132,8 @@ def _make_row(name: str, test_set: str, evaluation: "Evaluation") -> EvaluationR
 
 def format_table(rows: Sequence[EvaluationRow]) -> Iterator[str]:
     """The rows as lines of aligned columns."""
-    cells = [COLUMNS, *((row[0], row[1], f"{row[2]:,}", f"{row[3]:.4f}", f"{row[4]:.4f}") for row in rows)]
+    texts = [(row[0], row[1], f"{row[2]:,}", f"{row[3]:.4f}", f"{row[4]:.4f}") for row in rows]
+    cells = [EvaluationRow._fields, *texts]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for line in cells:
         texts = [f"{text:<{width}}" for text, width in zip(line[:2], widths[:2], strict=True)]
@@ -144,11 +144,11 @@ def format_table(rows: Sequence[EvaluationRow]) -> Iterator[str]:
 def write_evaluation(run: FinishedRun, rows: Sequence[EvaluationRow], npz: str, model_name: str = "") -> pathlib.Path:
     """Writes the rows as .csv and .json and returns the former's path.
 
-    They are called `evaluation`, with `_<file>` for a user's file and then `_of_<model>` if only that was asked for.
+    Their name is `evaluation`, then `_<file>` for a user's file, then `_of_<model>` if one model was asked for.
     """
-    stem = "evaluation" + (f"_{pathlib.Path(npz).stem}" if npz else "") + (f"_of_{model_name}" if model_name else "")
+    stem = EVALUATION + (f"_{pathlib.Path(npz).stem}" if npz else "") + (f"_of_{model_name}" if model_name else "")
     path = run.path / f"{stem}.csv"
-    write_table(path, COLUMNS, [[format_cell(value) for value in row] for row in rows])
+    write_table(path, EvaluationRow._fields, [[format_cell(value) for value in row] for row in rows])
     write_json(run.path / f"{stem}.json", [row._asdict() for row in rows])
     return path
 

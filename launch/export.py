@@ -11,7 +11,7 @@ from typing import NamedTuple
 from absl import flags as absl_flags
 
 from launch.command_line import format_command_help, parse_command, run_main
-from launch.runs.columns import WORKER_LOG
+from launch.runs.columns import EXPORT, REPORT_PAGE, WORKER_LOG
 from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.flags import FlagError
 from launch.tflite.export_plan import (
@@ -50,7 +50,7 @@ def define_flags() -> absl_flags.FlagValues:
     absl_flags.DEFINE_string("run_dir", "", "Folder of a finished run.", flag_values=values)
     absl_flags.DEFINE_string(
         "model", ALL_MODELS,
-        "A saved model of the run, or a client for the model it ended up with; all: all saved but teachers.",
+        "A saved model of the run, or a client, for the model that it ended up with; all: all saved ones but teachers.",
         flag_values=values,
     )  # fmt: skip
     absl_flags.DEFINE_list(
@@ -60,7 +60,7 @@ def define_flags() -> absl_flags.FlagValues:
         "io", "float32", list(EXPORT_IO), "Inputs and outputs of int8 and qat_int8.", flag_values=values
     )
     absl_flags.DEFINE_string(
-        "data_dir", "", "Where the data set's files lie now; empty: where the run found them.", flag_values=values
+        "data_dir", "", "Where the data set's files are now; empty: where the run found them.", flag_values=values
     )
     absl_flags.DEFINE_string(
         "representative_client", "",
@@ -71,10 +71,13 @@ def define_flags() -> absl_flags.FlagValues:
         "representative_examples", 200, "How many of its examples at most.", lower_bound=1, flag_values=values
     )
     absl_flags.DEFINE_bool(
-        "on_device_training", False, "Write each model for training on the phone, too.", flag_values=values
+        "on_device_training",
+        False,
+        "Also write each model in a form that can be trained on the phone.",
+        flag_values=values,
     )
     absl_flags.DEFINE_bool(
-        "save_test_set", False, "Write the test set with each file's predictions, too.", flag_values=values
+        "save_test_set", False, "Also write the test set, with each file's predictions.", flag_values=values
     )
     return values
 
@@ -106,7 +109,7 @@ def _check_formats(request: Request, is_given) -> None:
 
 
 def export_run(run: FinishedRun, exports: Sequence[ModelExport], request: Request) -> list[str]:
-    """Writes the files of these models into the run's `export/`, all or none, and returns a summary in lines.
+    """Writes the files of these models into the run's `export/`, all of them or none; returns a summary in lines.
 
     Raises:
       DatasetError: the data cannot be read, or are not those of the run.
@@ -138,7 +141,7 @@ def _run(arguments: Sequence[str]) -> None:
     check_representative_client(run, request.representative_client)
     summary = export_run(run, exports, request)
     print("\n".join(summary))
-    print(f"report   {run.path / 'export' / 'report.md'}")
+    print(f"report   {run.path / EXPORT / REPORT_PAGE}")
 
 
 if __name__ == "__main__":

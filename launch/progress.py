@@ -1,4 +1,4 @@
-"""What a person sees of a run: one line that moves on a terminal, plain lines elsewhere."""
+"""What a person sees of a long run: one moving line on a terminal, plain lines elsewhere."""
 
 import sys
 import time
@@ -23,11 +23,11 @@ def say(line: str) -> None:
 
 
 class Progress:
-    """Shows the rounds of a run: round, accuracy, seconds a round, time left.
+    """Shows the rounds of a run: round, accuracy, seconds for each round, time left.
 
     Args:
       rounds: rounds of the whole run.
-      done: rounds done before, in a resumed run.
+      done: rounds that were done before, if the run is resumed.
     """
 
     def __init__(self, rounds: int, done: int = 0):
@@ -52,6 +52,6 @@ class Progress:
             self._bar.update(round_num - self._bar.n)
 
     def close(self) -> None:
-        """Leaves the line as it is and goes on below it."""
+        """Leaves the line as it is; what is printed next comes below it."""
         if self._bar is not None:
             self._bar.close()

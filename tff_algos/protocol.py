@@ -12,6 +12,10 @@ Weights = tuple[np.ndarray, ...]  # one array a variable, in the order of `keras
 State = Any  # a nested structure of numpy arrays: models, clusters, clock, round number, everything a resume needs
 
 COMMON_METRICS = ("virtual_time_s", "num_clients", "num_rejected", "bytes_down", "bytes_up", "train_loss")
+VIRTUAL_TIME_S, NUM_CLIENTS, NUM_REJECTED, BYTES_DOWN, BYTES_UP, TRAIN_LOSS = COMMON_METRICS
+# Further metrics, and columns of the clients, that an algorithm may give and that are drawn if it does.
+WITHIN_CLUSTER_DRIFT, TOTAL_DRIFT = "within_cluster_drift", "total_drift"
+CLUSTER, PLANE_X, PLANE_Y = "cluster", "plane_x", "plane_y"
 
 
 class RoundOutput(NamedTuple):

@@ -1,4 +1,4 @@
-"""FedCD with as many active models on every device as asked for: what a round costs by its active pairs."""
+"""FedCD with a given number of active models on every device: what a round costs, by active models."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ from launch.runtimes.runtime import run_tff
 
 @contextlib.contextmanager
 def open_rounds(workload: Workload, folder: str, num_models: int) -> Iterator[Callable[[], None]]:
-    """Yields a function that runs a round, the same each time, after which nothing is kept."""
+    """Yields a function that runs a round, the same one each time: its result is thrown away."""
     with run_tff(os.path.join(folder, f"active_models_{num_models}_worker.log")):
         process = build_process(workload, folder)
         state = process.initialize()

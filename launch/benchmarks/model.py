@@ -7,7 +7,7 @@ from models.model_spec import ModelSpec
 
 
 def build_model_spec(workload: Workload, data: FederatedData, quantize: str = "none") -> ModelSpec:
-    """How to build the workload's model and to preprocess its examples; `quantize` as `--quantize` spells it."""
+    """How to build the workload's model and to preprocess its examples; `quantize` is as in `--quantize`."""
     preprocessing = data.preprocessing
     return catalog.build_model_spec(
         workload.model,

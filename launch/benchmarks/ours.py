@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def open_rounds(
     workload: Workload, folder: str, quantize: str = "none", times_clients: int = 1
 ) -> Iterator[Callable[[], None]]:
-    """Yields a function that runs the next round; `quantize` is as in `--quantize`, `times_clients` a factor."""
+    """Yields a function that runs the next round. `quantize` is as in `--quantize`; `times_clients` is a factor."""
     workload = dataclasses.replace(workload, num_clients=workload.num_clients * times_clients)
     with run_tff(os.path.join(folder, f"ours_{quantize}_{workload.num_clients}_worker.log")):
         process = build_process(workload, folder, quantize)

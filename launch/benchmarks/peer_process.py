@@ -21,7 +21,7 @@ PROJECT_FOLDER = pathlib.Path(__file__).resolve().parents[2]
 
 
 class PeerError(RuntimeError):
-    """A peer could not start or finish a round; the message is one line."""
+    """A peer could not start, or could not finish a round. The message is one line."""
 
 
 class PeerProcess:
@@ -73,7 +73,7 @@ class PeerProcess:
         return float(self._read_answer(ROUND_LIMIT_S))
 
     def close(self) -> None:
-        """Kills the process group, after an idle peer has stopped its workers by itself. May be called again."""
+        """Lets an idle peer stop its workers by itself, then kills the process group. May be called again."""
         if self._process.returncode is not None:
             return
         try:
@@ -82,7 +82,7 @@ class PeerProcess:
                     self._send("quit")
                     self._read_answer(QUIT_LIMIT_S)
         finally:
-            # The leader has not been waited for, so its number cannot belong to another group yet.
+            # The leader has not been waited for yet, so the kernel cannot have given its number to another process.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
@@ -121,6 +121,6 @@ class PeerProcess:
 
 
 def _environment(name):
-    """The user's variables without thread settings, so that default threads are default, and with the peer's own."""
+    """The user's variables without settings of threads, which would change the peers' defaults; then the peer's own."""
     inherited = {key: value for key, value in os.environ.items() if key not in THREAD_VARIABLES}
     return {**inherited, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1", **PEERS[name].environment}

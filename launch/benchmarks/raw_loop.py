@@ -1,8 +1,8 @@
 """The limit of the machine: the same federated round in plain TensorFlow, one single-threaded process a core.
 
-Nothing is federated here but the arithmetic: each process holds its clients' arrays in memory, trains them one after
-another in one compiled loop (dense gather, Adam started afresh, no input pipeline), and sends back the sum of their
-weights. A round is timed from sending the weights to having the average.
+Only the arithmetic is federated. Each process holds its clients' arrays in memory, trains the clients one after another
+in one compiled loop (dense gather, Adam started afresh, no input pipeline), and sends back the sum of their weights. A
+round is timed from sending the weights to having the average.
 """
 
 import contextlib

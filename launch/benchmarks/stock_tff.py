@@ -1,7 +1,7 @@
 """TFF as its tutorials use it: `tff.learning`'s weighted FedAvg over `tf.data` client datasets, default context.
 
 The datasets are those of TFF's image classification tutorial: float32 pixels in [0, 1], as TFF's own EMNIST has them,
-then repeat, shuffle, batch, map and prefetch. They are made before the clock starts.
+then `repeat`, `shuffle`, `batch`, `map` and `prefetch`. They are made before the timing starts.
 """
 
 import collections

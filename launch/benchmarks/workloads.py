@@ -1,4 +1,4 @@
-"""What is timed, and on which data: the tables of workloads and peers. Imports no TensorFlow.
+"""The tables of workloads (what is timed, on which data) and of peers (who runs it). Imports no TensorFlow.
 
 A new workload is one entry of `WORKLOADS`; a new competitor one of `PEERS`, and a module with a context manager
 `open_rounds(workload, folder, **options)` that yields a function without arguments, which runs one round.
@@ -84,7 +84,7 @@ PEERS = {
 class Workload:
     """Federated rounds on random images; all clients take part, and train on all their examples, with Adam.
 
-    An asynchronous workload says otherwise in its `settings`.
+    In an asynchronous workload, `settings` say who takes part.
 
     Attributes:
       name: its key in the results.
@@ -127,7 +127,7 @@ class Workload:
 
 
 def build_asynchronous_workload(scheduling: str) -> Workload:
-    """Periods of asynchronous FL as in its paper, 30 of 100 devices scheduled; beside them the same with 1,000."""
+    """Periods of asynchronous FL as in its paper, 30 of 100 devices scheduled; a second peer has ten times as many."""
     return Workload(
         f"async_periodic_{scheduling}",
         "async_periodic",

@@ -1,1 +1,1 @@
-"""The run folder and what is kept in it, written and read."""
+"""The run folder, and what is written into it and read back."""

@@ -1,4 +1,4 @@
-"""Columns of metrics.csv about the clients of archetypes (FedCD, Figures 1, 2, 4, 5 and 7). Imports no TensorFlow."""
+"""Columns of metrics.csv for clients of archetypes (FedCD, Figures 1, 2, 4, 5 and 7). Imports no TensorFlow."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ def name_accuracy(archetype: int) -> str:
 
 
 def name_archetype_metrics(archetypes: Archetypes | None) -> tuple[str, ...]:
-    """The columns: the change, the mixed models, then the accuracy of each archetype; none without archetypes."""
+    """The columns in their order: change, mixed models, the accuracy of each archetype. None without archetypes."""
     if archetypes is None:
         return ()
     return (CHANGE, MIXED, *(name_accuracy(number) for number in range(len(archetypes.names))))
@@ -25,15 +25,16 @@ def name_archetype_metrics(archetypes: Archetypes | None) -> tuple[str, ...]:
 def compute_archetype_metrics(
     archetypes: Archetypes, models: Sequence[str], accuracy: np.ndarray, previous: np.ndarray | None
 ) -> dict[str, float | None]:
-    """The mean size of the change of the clients' accuracies, and their mean over the clients of each archetype.
+    """What each column of `name_archetype_metrics` holds after a round.
 
-    Between them, how many models are mixed: used by clients of more than one meta-archetype.
+    The change is the mean over the clients of the absolute change of their accuracy. A model is mixed if clients of
+    more than one meta-archetype use it. An archetype's accuracy is the mean over its clients.
 
     Args:
       archetypes: which client is of which.
       models: the name of each client's model.
       accuracy: of each client on its own test split, NaN without one, shape (clients,).
-      previous: the same of the round before; None, and so is the change, if it was not evaluated.
+      previous: the same after the round before; None if that was not evaluated, and then the change is None, too.
     """
     of_clients = np.array(archetypes.of_clients)
     change = None if previous is None else _mean(np.abs(accuracy - previous))

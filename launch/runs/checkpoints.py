@@ -1,64 +1,77 @@
-"""Checkpoints of a run: the state after a round, saved atomically, the last two kept."""
+"""Checkpoints of a run: the state after a round in one file, written atomically, the last two kept.
+
+`checkpoints/round_<n>.npz` holds `leaf_0`, `leaf_1`, ..., the leaves of the state in the order of `flatten_state`;
+`version`, that of this format; and `digest`, the SHA-256 of the leaves. Their nesting comes from a template when they
+are loaded. So a leaf may have another shape than the template's, as the models of a list that grows have.
+
+Runs of earlier versions have a folder `program_state_<n>` for each checkpoint, a SavedModel that TFF wrote. It is still
+read, by TFF, which is imported for that alone; none is written any more.
+"""
 
 import asyncio
-import concurrent.futures
 import contextlib
-import gc
+import hashlib
 import pathlib
+import re
 import shutil
 import signal
 import threading
-from collections.abc import Coroutine, Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-import tensorflow as tf
-import tensorflow_federated as tff
+import numpy as np
 
 from launch.progress import say
 from launch.runs.errors import RunFolderError
+from launch.runs.nested_state import flatten_state, pack_state
+from launch.runs.tables import replace_whole
 from tff_algos.protocol import State
 
 KEPT = 2
+VERSION = 1
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_PREFIX = "program_state_"
+_FORMER_PREFIX = "program_state_"
+_NAME = re.compile(rf"round_(\d+)\.npz|{_FORMER_PREFIX}(\d+)")
+_UNFINISHED = (".[0-9]*.npz", f"{_FORMER_PREFIX}*_temp*")  # what a save leaves that is killed: of today, of earlier
+
+
+def find_checkpoints(path: pathlib.Path) -> dict[int, pathlib.Path]:
+    """The checkpoints in a folder, oldest first, by round number; none if there is no such folder."""
+    matches = [(_NAME.fullmatch(inner.name), inner) for inner in path.glob("*")]
+    return dict(sorted((int(match[1] or match[2]), inner) for match, inner in matches if match))
 
 
 class Checkpoints:
-    """Saves and loads states by round number in a folder.
-
-    Only the leaves are saved; their nesting comes from a template when they are loaded. So a leaf may have another
-    shape than the template's, as a list of models that grows has.
-    """
+    """Saves and loads states by round number in a folder."""
 
     def __init__(self, path: pathlib.Path):
-        for unfinished in path.glob("*_temp*"):  # a save that was killed
-            shutil.rmtree(unfinished, ignore_errors=True)
+        for pattern in _UNFINISHED:
+            for unfinished in path.glob(pattern):
+                _remove(unfinished)
         self._path = path
-        self._manager = tff.program.FileProgramStateManager(str(path), _PREFIX, keep_total=KEPT, keep_first=False)
-        self._loop = asyncio.new_event_loop()  # its own, never installed: TFF's contexts look for the current one
-        # One thread: each that ever saves gets a heap of its own from the C library, 10 MB that it keeps.
-        self._loop.set_default_executor(concurrent.futures.ThreadPoolExecutor(max_workers=1))
-        gc.collect()
-        gc.freeze()  # what the libraries made stays; it need not be searched after each save (see `save`)
-
-    def _run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        return self._loop.run_until_complete(coroutine)
 
     def last_round(self) -> int:
         """The round of the newest checkpoint, 0 if there is none."""
-        return max(self._run(self._manager.get_versions()) or [0])
+        return max(find_checkpoints(self._path), default=0)
 
     def save(self, state: State, round_num: int) -> None:
-        """Saves the state after a round, unless it is there already. Ctrl-C and SIGTERM wait until it is saved."""
-        if round_num > self.last_round():
-            with _hold_back_stop():
-                self._run(self._manager.save(tf.nest.flatten(state), round_num))
-            gc.collect()  # a SavedModel is full of reference cycles: 0.4 MB a save that Python would keep for long
+        """Saves the state after a round, unless it is there already. Ctrl-C and SIGTERM wait until it is saved.
+
+        Raises:
+          TypeError: a leaf of the state is no array of numbers.
+        """
+        if round_num <= self.last_round():
+            return
+        with _hold_back_stop():
+            _write(self._path / f"round_{round_num}.npz", flatten_state(state))
+            for _, old in list(find_checkpoints(self._path).items())[:-KEPT]:
+                _remove(old)
 
     def load(self, round_num: int, template: State) -> State:
-        """The state after a round, nested as `template`."""
-        leaves = tf.nest.flatten(template)
-        return tf.nest.pack_sequence_as(template, self._run(self._manager.load(round_num, [0] * len(leaves))))
+        """The state after a round, nested as `template`. What a damaged checkpoint raises can be of any type."""
+        path = find_checkpoints(self._path)[round_num]
+        is_former = path.name.startswith(_FORMER_PREFIX)
+        leaves = _read_former(path, len(flatten_state(template))) if is_former else _read(path)
+        return pack_state(template, leaves)
 
     def restore(self, template: State) -> tuple[int, State]:
         """(round, state) of the newest checkpoint that can be read, (0, `template`) if there is none at all.
@@ -68,31 +81,74 @@ class Checkpoints:
         Raises:
           RunFolderError: no checkpoint can be read.
         """
-        damaged: list[int] = []
-        for round_num in sorted(self._run(self._manager.get_versions()) or (), reverse=True):
+        damaged: dict[int, pathlib.Path] = {}
+        for round_num, path in reversed(find_checkpoints(self._path).items()):
             try:
                 state = self.load(round_num, template)
-            except Exception:  # the readers of a damaged SavedModel raise errors of many types
-                damaged.append(round_num)
+            except Exception:  # NumPy, zipfile and TensorFlow raise errors of many types for a damaged file
+                damaged[round_num] = path
                 continue
-            for newer in damaged:
+            for newer, damaged_path in damaged.items():
                 say(f"resume   the checkpoint of round {newer} is damaged; going on from round {round_num}")
-                shutil.rmtree(self._path / f"{_PREFIX}{newer}")
+                _remove(damaged_path)
             return round_num, state
         if damaged:
             raise RunFolderError(f"{self._path}: no checkpoint in it can be read; start the run anew")
         return 0, template
 
-    def close(self) -> None:
-        """Ends the event loop and its threads."""
-        self._run(self._loop.shutdown_default_executor())
-        self._loop.close()
+
+def _write(path: pathlib.Path, leaves: Sequence[np.ndarray]) -> None:
+    # Not forced to the disk, which would take longer than the rest. A power cut may thus damage the newest file; its
+    # digest then tells, and the one before serves.
+    named = {f"leaf_{i}": leaf for i, leaf in enumerate(leaves)}
+    with replace_whole(path) as temporary, open(temporary, "wb") as file:
+        np.savez(file, version=VERSION, digest=_compute_digest(leaves), **named)
+
+
+def _read(path: pathlib.Path) -> list[np.ndarray]:
+    with np.load(path, allow_pickle=False) as file:
+        if file["version"] != VERSION:
+            raise ValueError(f"a checkpoint of version {file['version']}, expected {VERSION}")
+        leaves = [file[f"leaf_{i}"] for i in range(len(file.files) - 2)]
+        if not np.array_equal(file["digest"], _compute_digest(leaves)):
+            raise ValueError("the digest does not fit the leaves")
+    return leaves
+
+
+def _compute_digest(leaves: Sequence[np.ndarray]) -> np.ndarray:
+    """SHA-256 of the leaves with their dtypes and shapes, uint8 (32,)."""
+    digest = hashlib.sha256()
+    for leaf in leaves:
+        digest.update(f"{leaf.dtype.str}{leaf.shape}".encode())
+        digest.update(np.asarray(leaf, order="C"))
+    return np.frombuffer(digest.digest(), np.uint8)
+
+
+def _read_former(path: pathlib.Path, num_leaves: int) -> list[np.ndarray]:
+    """The leaves of a SavedModel as earlier versions wrote it."""
+    import tensorflow_federated as tff
+
+    manager = tff.program.FileProgramStateManager(str(path.parent), _FORMER_PREFIX)
+    # A loop of its own that is never installed: TFF's execution contexts look for the current one.
+    loop = asyncio.new_event_loop()
+    try:
+        round_num = int(path.name.removeprefix(_FORMER_PREFIX))
+        return [np.asarray(leaf) for leaf in loop.run_until_complete(manager.load(round_num, [0] * num_leaves))]
+    finally:
+        loop.close()
+
+
+def _remove(path: pathlib.Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
 def _hold_back_stop() -> Iterator[None]:
     """Lets Ctrl-C, SIGTERM and SIGHUP wait until the block is done, so that they cannot stop a save half-way."""
-    if threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
         yield
         return
     came = []

@@ -1,23 +1,52 @@
-"""The names of the files of a run folder and of the columns of `metrics.csv`: their one home. Imports no TensorFlow.
+"""The names of the files of a run folder and of the columns of their tables: their one home. Imports no TensorFlow.
 
-The columns that every algorithm gives are named by the protocol; those of archetypes in `archetype_metrics`.
+The columns that every algorithm gives are named by the protocol, those of archetypes in `archetype_metrics`, and those
+of an algorithm of its own by the algorithm. The tables of an export have the fields of their rows as columns.
 """
 
 from launch.settings import run_config
-from tff_algos.protocol import COMMON_METRICS
+from tff_algos import protocol
 
+# Files and folders.
 CONFIG_FILE = run_config.CONFIG_FILE
 METRICS_FILE, TIMING_FILE, EVENTS_FILE, CLIENTS_FILE = "metrics.csv", "timing.csv", "events.csv", "clients.csv"
 SUMMARY_FILE = "summary.json"
 WORKER_LOG = "worker.log"
-EXPORT_REPORT = "export/report.csv"
+EVALUATION = "evaluation"  # how the tables of `launch.evaluate` begin
 CHECKPOINTS, TENSORBOARD, PLOTS, MODELS, EXPORT = "checkpoints", "tensorboard", "plots", "models", "export"
+REPORT_PAGE, REPORT_TABLE = "report.md", "report.csv"  # of an export, as all that follow
+REPORT_CLIENTS, REPORT_TEACHERS = "report_clients.csv", "report_teachers.csv"
+LABELS_FILE, TEST_SET_FILE = "labels.txt", "test_set.npz"
+EXPORT_REPORT = f"{EXPORT}/{REPORT_TABLE}"
 
+# The first column of every table with a row a round, and of events.csv.
 ROUND = "round"
-VIRTUAL_TIME_S, NUM_CLIENTS, NUM_REJECTED, BYTES_DOWN, BYTES_UP, TRAIN_LOSS = COMMON_METRICS
+
+# metrics.csv
+VIRTUAL_TIME_S, NUM_CLIENTS, NUM_REJECTED, BYTES_DOWN, BYTES_UP, TRAIN_LOSS = protocol.COMMON_METRICS
 TEST_LOSS, TEST_ACCURACY = "test_loss", "test_accuracy"
 CLIENT_TEST_ACCURACY, CLIENT_VALIDATION_ACCURACY = "client_test_accuracy", "client_validation_accuracy"
 EVALUATION_METRICS = (TEST_LOSS, TEST_ACCURACY, CLIENT_TEST_ACCURACY, CLIENT_VALIDATION_ACCURACY)
-# Columns of metrics.csv that a run has only if each client ends up with a model of its own.
-PERSONAL_METRICS = (f"{CLIENT_TEST_ACCURACY}_std", f"{CLIENT_TEST_ACCURACY}_worst_tenth")
-WITHIN_CLUSTER_DRIFT, TOTAL_DRIFT = "within_cluster_drift", "total_drift"
+# Only in runs in which each client ends up with a model of its own: over the clients, on their own test splits.
+CLIENT_ACCURACY_STD, CLIENT_ACCURACY_WORST_TENTH = f"{CLIENT_TEST_ACCURACY}_std", f"{CLIENT_TEST_ACCURACY}_worst_tenth"
+PERSONAL_METRICS = (CLIENT_ACCURACY_STD, CLIENT_ACCURACY_WORST_TENTH)
+WITHIN_CLUSTER_DRIFT, TOTAL_DRIFT = protocol.WITHIN_CLUSTER_DRIFT, protocol.TOTAL_DRIFT
+
+# timing.csv
+ROUND_S, EVALUATION_S = "round_s", "evaluation_s"
+HOST_MEMORY_BYTES, WORKER_MEMORY_BYTES = "host_memory_bytes", "worker_memory_bytes"
+
+# events.csv; `MODEL` is there the version or the slot of a model, in clients.csv its name.
+TIME_S, CLIENT, WHAT, MODEL = "time_s", "client", "what", "model"
+EVENT_COLUMNS = (ROUND, TIME_S, CLIENT, WHAT, MODEL)
+
+# clients.csv
+NUM_TRAIN, NUM_VALIDATION, NUM_TEST = "num_train", "num_validation", "num_test"
+EXAMPLES_PER_S, AVAILABILITY = "examples_per_s", "availability"
+DOWNLINK_BYTES_PER_S, UPLINK_BYTES_PER_S = "downlink_bytes_per_s", "uplink_bytes_per_s"
+ACCURACY, LOSS = "accuracy", "loss"
+ARCHETYPE, ARCHETYPE_NAME, META_ARCHETYPE = "archetype", "archetype_name", "meta_archetype"
+CLUSTER, PLANE_X, PLANE_Y = protocol.CLUSTER, protocol.PLANE_X, protocol.PLANE_Y
+
+# A key of summary.json, in the algorithm's own part, if it has teachers.
+TEACHERS_TEST_ACCURACY = "teachers_test_accuracy"

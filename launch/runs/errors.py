@@ -1,12 +1,12 @@
-"""How a run folder refuses, and how a run ends before its time; each is one line for the user."""
+"""The errors of runs. The message of each is one line for the user."""
 
 
 class RunFolderError(ValueError):
-    """A run folder that cannot be used as asked: which, why, how to mend it, in one line."""
+    """A run folder cannot be used as asked. The message says which, why, and how to mend it."""
 
 
 class RunStopped(Exception):
-    """A run that ended before its time; the message is one line and says how to go on."""
+    """A run ended early. The message says how to go on."""
 
     def __init__(self, message: str, exit_code: int):
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""A CSV table with a row a round, which grows with the run and goes on where a resumed run does."""
+"""A CSV table with one row a round. It grows with the run, and a resumed run goes on where its checkpoint is."""
 
 import csv
 import pathlib
@@ -10,7 +10,7 @@ from launch.runs.tables import format_cell, write_table
 
 
 def _read_table(path: pathlib.Path) -> tuple[list[str], list[list[str]]]:
-    """The columns of a CSV file and the rows that have a cell for each; nothing if it cannot be read."""
+    """The columns of a CSV file, and its rows that have a cell for each of them; both empty if it cannot be read."""
     try:
         with open(path, newline="", encoding="utf-8") as file:
             columns, *rows = list(csv.reader(file))
@@ -24,7 +24,7 @@ class RoundTable:
 
     Args:
       path: the file.
-      last_round: keep the rows of the file up to this round, drop the others; 0 starts anew.
+      last_round: keep the rows up to this round, that of the checkpoint, and drop later ones; 0 starts anew.
 
     Raises:
       RunFolderError: the file lacks a row of these rounds.

@@ -1,51 +1,53 @@
-"""The run folder: where a run keeps its config, its tables, its models, and the rules for making and reusing it.
+"""The run folder: the paths in it, and the rules for making, resuming and replacing one. Imports no TensorFlow."""
 
-Everything is written to a neighbouring file first and then renamed, so a file is whole at any moment. Imports no
-TensorFlow.
-"""
-
-import dataclasses
+import contextlib
 import fcntl
 import fnmatch
-import importlib.metadata
 import json
 import os
 import pathlib
-import platform
 import shutil
-import subprocess
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from datasets.catalog import find_dataset
-from datasets.federated_data import FederatedData
 from launch.runs.columns import (
+    CHECKPOINTS,
     CLIENTS_FILE,
     CONFIG_FILE,
+    EVALUATION,
     EVENTS_FILE,
+    EXPORT,
     METRICS_FILE,
+    MODELS,
+    PLOTS,
     SUMMARY_FILE,
+    TENSORBOARD,
     TIMING_FILE,
     WORKER_LOG,
 )
 from launch.runs.errors import RunFolderError
-from launch.runs.tables import write_json
-from launch.settings.run_config import RunConfig, find_algorithm, flag_values, is_algorithm_spelling
+from launch.runs.tables import replace_whole
+from launch.settings.run_config import RunConfig, find_algorithm, is_algorithm_spelling
 
 RUNS = pathlib.Path("runs")
-TEMPORARY = ".[0-9]*.*"
-START_UP_FILES = (".lock", "worker*.log", ".config.json.*", TEMPORARY)
+LOCK_FILE = ".lock"
+WORKER_LOGS = WORKER_LOG.replace(".", "*.")  # that of each worker
+REPLACED_CONFIG = f".replaced.{CONFIG_FILE}"  # see `RunFolder.clear`
+# What a run leaves that ends before it has a config; ".[0-9]*.*" are files that were being written.
+START_UP_FILES = (LOCK_FILE, WORKER_LOGS, f".{CONFIG_FILE}.*", ".[0-9]*.*")
 TABLES = (METRICS_FILE, TIMING_FILE, EVENTS_FILE, CLIENTS_FILE, SUMMARY_FILE)
-RESULT_FILES = (*TABLES, "evaluation*.csv", "evaluation*.json")
-RUN_FILES = (*START_UP_FILES, CONFIG_FILE, *RESULT_FILES, "checkpoints", "tensorboard", "plots", "models", "export")
-LIBRARIES = ("tensorflow-federated", "tensorflow", "tensorflow-model-optimization", "numpy", "scipy", "scikit-learn")
+FOLDERS = (CHECKPOINTS, TENSORBOARD, PLOTS, MODELS, EXPORT)
+RUN_FILES = (
+    *(*START_UP_FILES, CONFIG_FILE, REPLACED_CONFIG),
+    *(*TABLES, f"{EVALUATION}*.csv", f"{EVALUATION}*.json", *FOLDERS),
+)
 
 
 class RunFolder:
     """The paths of one run, held by one process at a time.
 
     Attributes:
-      is_new: whether a run begins here, and not goes on.
+      is_new: whether a run begins here, and does not go on.
       has_begun: whether `config.json` is this run's, so that it can be resumed.
     """
 
@@ -57,11 +59,12 @@ class RunFolder:
         self.events = path / EVENTS_FILE
         self.clients = path / CLIENTS_FILE
         self.summary = path / SUMMARY_FILE
-        self.checkpoints = path / "checkpoints"
-        self.tensorboard = path / "tensorboard"
-        self.models = path / "models"
+        self.checkpoints = path / CHECKPOINTS
+        self.tensorboard = path / TENSORBOARD
+        self.models = path / MODELS
         self.worker_log = path / WORKER_LOG
-        self._lock = open(path / ".lock", "w")  # noqa: SIM115 (held until the process ends)
+        # The kernel gives the lock back however the process ends, so none is ever left behind.
+        self._lock = open(path / LOCK_FILE, "w")  # noqa: SIM115 (held until the process ends)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -72,11 +75,35 @@ class RunFolder:
         """Lets another process use the folder."""
         self._lock.close()
 
+    @contextlib.contextmanager
+    def start_log(self) -> Iterator[str]:
+        """Yields where this run's log begins: in `worker.log`, or beside it if the folder is new.
+
+        In the latter case it replaces `worker.log`, and the logs of further workers go, if the block succeeds. So a run
+        that is to overwrite another one, but is refused, leaves the log of the other as it was.
+        """
+        if not self.is_new:
+            yield str(self.worker_log)
+            return
+        with replace_whole(self.worker_log) as log:
+            yield str(log)
+        for path in self.path.glob(WORKER_LOGS):
+            if path != self.worker_log:
+                path.unlink()
+
     def clear(self) -> None:
-        """Removes what another run left, but its config, which the new run's replaces, and the worker's log."""
+        """Removes what another run left, its config first, but not the workers' logs, which are this run's by now.
+
+        At no moment a config describes a folder from which something is missing. A folder whose clearing was cut short
+        is known by the old config's other name, and may be taken like an empty one.
+        """
+        replaced = self.path / REPLACED_CONFIG
+        if self.config.exists():
+            os.replace(self.config, replaced)
         for path in self.path.iterdir():
-            if path != self.config and not _is_one_of(path.name, START_UP_FILES):
+            if path != replaced and not _is_one_of(path.name, START_UP_FILES):
                 shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        replaced.unlink(missing_ok=True)
 
 
 def check_run_folder(config: RunConfig) -> None:
@@ -97,10 +124,11 @@ def check_run_folder(config: RunConfig) -> None:
     if all(_is_one_of(name, START_UP_FILES) for name in names):
         return
     foreign = [name for name in names if not _is_one_of(name, RUN_FILES)]
-    if foreign or not _holds_config(path):
-        found = f"{foreign[0]} is no part of one" if foreign else "no valid config.json"
+    is_half_cleared = REPLACED_CONFIG in names and CONFIG_FILE not in names
+    if foreign or not (is_half_cleared or _holds_config(path)):
+        found = f"{foreign[0]} is no part of one" if foreign else f"no valid {CONFIG_FILE}"
         raise RunFolderError(f"--run_dir={path}: holds no run alone ({found}) and is left as it is; choose another")
-    if not config.overwrite:
+    if not config.overwrite and not is_half_cleared:
         raise RunFolderError(f"--run_dir={path}: exists already; add --resume to go on, --overwrite to replace it")
 
 
@@ -121,8 +149,8 @@ def open_run_folder(config: RunConfig) -> RunFolder:
     """Makes the run's folder, or opens the one to resume or to overwrite, whose files stay until `RunFolder.clear`.
 
     Raises:
-      RunFolderError: the folder exists and neither --resume nor --overwrite is given, there is nothing to resume, it is
-        in use, it is to be overwritten but holds something else than a run, or it cannot be made.
+      RunFolderError: the folder exists and neither --resume nor --overwrite is given; there is nothing to resume; it is
+        in use; it is to be overwritten but holds something else than a run; or it cannot be made.
     """
     check_run_folder(config)
     path = pathlib.Path(config.run_dir)
@@ -149,71 +177,3 @@ def _make_next_folder(stem: str) -> pathlib.Path:
             number += 1
         else:
             return path
-
-
-def describe_data(data: FederatedData) -> dict[str, Any]:
-    """Name and sizes of a federated data set, for `config.json`; its archetypes, if it has any."""
-    kinds = dataclasses.asdict(data.archetypes) if data.archetypes else {}
-    archetypes = {"archetypes": {name: list(values) for name, values in kinds.items()}} if kinds else {}
-    return {
-        "dataset": data.dataset,
-        "digest": data.digest,
-        "num_clients": len(data.clients),
-        "input_shape": list(data.input_shape),
-        "input_dtype": data.input_dtype,
-        "scale": data.preprocessing.scale,
-        "offset": data.preprocessing.offset,
-        "class_names": list(data.class_names),
-        "num_train": int(data.num_train.sum()),
-        "num_validation": sum(client.num_validation for client in data.clients),
-        "num_client_test": sum(client.num_test for client in data.clients),
-        "num_test": len(data.test_y),
-        "num_dropped": data.num_dropped,
-        "label_counts": data.label_counts.tolist(),
-        **archetypes,
-    }
-
-
-def check_same_data(folder: RunFolder, data: FederatedData) -> None:
-    """Raises RunFolderError if the folder's run, which is to be resumed, was made on other data than these."""
-    try:
-        before = json.loads(folder.config.read_text(encoding="utf-8"))["data"]
-        changed = [name for name, value in describe_data(data).items() if name in before and before[name] != value]
-    except (OSError, ValueError, KeyError, TypeError):
-        raise RunFolderError(f"{folder.config}: damaged, says nothing of the data; start the run anew") from None
-    if changed:
-        raise RunFolderError(f"{folder.path}: the data changed since the run began ({', '.join(changed)}); start anew")
-
-
-def write_config(folder: RunFolder, config: RunConfig, data: FederatedData) -> None:
-    """Writes `config.json`: every flag's value, places of data in full, data sizes, versions, git revision."""
-    places = {name: _name_in_full(getattr(config, name)) for name in ("data_dir", "shard_dir", "npz")}
-    requests = {"resume": False, "overwrite": False, "building_csv": ""}  # asked for once, not to be repeated
-    stored = dataclasses.replace(config, run_dir=str(folder.path), **requests, **places)
-    content = {
-        "flags": flag_values(stored),
-        "data": describe_data(data),
-        "versions": {"python": platform.python_version()}
-        | {name: importlib.metadata.version(name) for name in LIBRARIES},
-        "git_revision": find_git_revision(),
-    }
-    write_json(folder.config, content)
-    folder.has_begun = True
-
-
-def _name_in_full(path: str) -> str:
-    """The path as other folders see it; "" stays."""
-    return path and os.path.abspath(os.path.expanduser(path))
-
-
-def find_git_revision() -> str | None:
-    """The commit of this checkout, with "-dirty" if files differ from it; None outside of git."""
-    source = pathlib.Path(__file__).parent
-    try:
-        run = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
-            cwd=source, capture_output=True, text=True, timeout=10, check=True,
-        )  # fmt: skip
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return run.stdout.strip()

@@ -1,6 +1,6 @@
-"""Files written whole: text, JSON and CSV tables, and how a number becomes a cell.
+"""Writes text, JSON and CSV files atomically, and formats the cells of tables. Imports no TensorFlow.
 
-A file is written beside its place first and then renamed, so it is whole at any moment. Imports no TensorFlow.
+A file is first written beside its place and then renamed. So whoever reads it, at any moment, finds a whole file.
 """
 
 import contextlib
@@ -16,9 +16,9 @@ from typing import Any
 
 @contextlib.contextmanager
 def replace_whole(path: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Yields a path beside `path`, with the same suffix, to write to; it becomes `path` at the end of the block.
+    """Yields a path beside `path`, with the same suffix, to write to. It becomes `path` at the end of the block.
 
-    If the block fails, it is removed and `path` stays as it was.
+    If the block fails, what was written is removed and `path` stays as it was.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{os.getpid()}.{path.name}")
@@ -36,9 +36,10 @@ def write_text(path: pathlib.Path, text: str) -> None:
 
 
 def write_json(path: pathlib.Path, content: Any) -> None:
-    """Writes JSON atomically; NumPy scalars become numbers, and numbers that JSON lacks become null."""
+    """Writes JSON atomically. NumPy values become numbers and lists; NaN and infinity, which JSON lacks, null."""
     text = json.dumps(_to_json(content), indent=2)
-    flat = re.sub(r"\[[^\[\]{}\"]*\]", lambda match: " ".join(match[0].split()), text)  # numbers of a list on one line
+    # A list of numbers on one line: `json` would give each number a line of its own.
+    flat = re.sub(r"\[[^\[\]{}\"]*\]", lambda match: " ".join(match[0].split()), text)
     write_text(path, flat + "\n")
 
 
@@ -53,12 +54,13 @@ def _to_json(value: Any) -> Any:
 
 
 def format_cell(value: Any) -> str:
-    """A table cell: whole numbers in full, others with six digits, None as an empty cell."""
+    """A table cell: whole numbers in full, others with six significant digits, None as an empty cell."""
     if value is None:
         return ""
     if isinstance(value, str):
         return value
     number = float(value)
+    # Above 2**53 every float64 is whole, so that the digits beyond it mean nothing.
     return f"{number:.0f}" if number.is_integer() and abs(number) < 2**53 else f"{number:.6g}"
 
 

@@ -9,7 +9,10 @@ from launch.runs.round_table import RoundTable
 
 
 class TensorBoardLog:
-    """Writes the rows of a metrics table as scalars; what an earlier process wrote is replaced, as the table says."""
+    """Writes the rows of a metrics table as scalars.
+
+    What an earlier process of the run wrote is replaced: it may go on after the checkpoint from which this one resumes.
+    """
 
     def __init__(self, path: pathlib.Path, table: RoundTable):
         shutil.rmtree(path, ignore_errors=True)
@@ -19,7 +22,7 @@ class TensorBoardLog:
         self.update()
 
     def update(self) -> None:
-        """Writes the table's rows that are not yet written."""
+        """Writes the table's new rows."""
         with self._writer.as_default():
             for row in self._table.rows[self._written :]:
                 for name, cell in zip(self._table.columns[1:], row[1:], strict=True):

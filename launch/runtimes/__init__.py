@@ -1,1 +1,1 @@
-"""What runs the computations."""
+"""What runs the computations: TFF workers, of our own or on other machines."""

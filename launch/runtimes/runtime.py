@@ -1,8 +1,8 @@
-"""Owns the TFF workers of a run: `with run_tff(log_path) as runtime:` and every TFF computation inside uses them.
+"""Owns the TFF workers of a run: every TFF computation inside `with run_tff(log_path) as runtime:` uses them.
 
-After any end of this process, SIGKILL included, no worker of ours remains and no pipe of ours stays open. A worker
-that dies makes the running or next computation raise WorkerError at once. Imports neither TensorFlow nor TFF until
-`run_tff` is entered.
+However this process ends, by SIGKILL too, no worker of ours remains and no pipe of ours stays open. If a worker dies,
+the running or the next computation raises WorkerError at once. Imports neither TensorFlow nor TFF until `run_tff` is
+entered.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ class Runtime:
 
     Attributes:
       addresses: "host:port" of each worker.
-      pids: process numbers of our own workers; empty when they run elsewhere.
+      pids: process numbers of our own workers; empty if they run elsewhere.
       log_path: the log of our first worker and of TensorFlow's start-up.
     """
 
@@ -37,7 +37,7 @@ class Runtime:
     log_path: str
 
     def worker_memory_bytes(self) -> int:
-        """Resident memory of our own workers together; one that just died counts 0."""
+        """Resident memory of our own workers together; one that has just died counts as 0."""
         total_bytes = 0
         for pid in self.pids:
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -49,11 +49,12 @@ class Runtime:
 def quiet_tensorflow(log_path: str) -> Iterator[None]:
     """Import TensorFlow inside this block: what its libraries print to stderr on loading goes to `log_path` instead.
 
-    Later C++ messages are switched off, unless TF_CPP_MIN_LOG_LEVEL is set already: errors reach Python anyway. So are
-    notices of deprecation, which Keras's own layers give where TFF traces them.
+    Later messages of its C++ code are switched off, unless TF_CPP_MIN_LOG_LEVEL is set already: errors reach Python
+    anyway. Notices of deprecation are switched off, too: Keras's own layers cause them whenever TFF traces them.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     sys.stderr.flush()
+    # The libraries write to file descriptor 2 itself, so that replacing `sys.stderr` would not catch it.
     stderr_copy = os.dup(2)
     try:
         with open(log_path, "ab") as log:
@@ -89,17 +90,19 @@ def run_tff(
     """Starts or joins TFF workers and makes them TFF's default context; stops its own workers at the end.
 
     Enter it in the main thread and compute there: TFF's default context belongs to a thread, and our workers end with
-    the thread that started them. A worker listens on all network interfaces and runs any graph that it is sent,
-    without authentication: TFF's binary has no option against that.
+    the thread that started them. A worker listens on all network interfaces and runs any graph that it is sent, without
+    authentication. TFF's binary has no option against that.
 
     Args:
-      log_path: where our worker and TensorFlow's start-up write, appended to. A second worker gets `<stem>_2`.
-      workers: "host:port" of workers that run already, here or elsewhere; with several, each takes an even share of
-        the clients of a call. They need the shard folder under the same path.
-      num_workers: how many to start ourselves if `workers` is empty; more than one is joined like `workers`.
-      threads: how to pin our own workers, `default_threads()` if None.
-      ready_timeout_s: longest wait for each worker.
-      keeps_memory: whether our own workers keep freed memory: quicker for tensors of `LARGE_TENSOR_BYTES` and more.
+      log_path: the file that our worker's output and TensorFlow's start-up are appended to. A second worker's log is
+        `<stem>_2`, and so on.
+      workers: "host:port" of workers that run already, here or elsewhere. Of several, each takes an even share of the
+        clients of a call. They need the folder of client shards under the same path.
+      num_workers: how many to start ourselves if `workers` is empty.
+      threads: how to pin our own workers; None for `default_threads()`.
+      ready_timeout_s: the longest wait for each worker.
+      keeps_memory: whether our own workers keep freed memory, which is quicker for tensors of at least
+        `LARGE_TENSOR_BYTES`.
 
     Yields:
       The workers in use.

@@ -8,10 +8,10 @@ from typing import Any
 import grpc
 import tensorflow_federated as tff
 
-from launch.runtimes.sharded_context import ShardedContext, compile_once
+from launch.runtimes.client_split import ClientSplitContext, compile_once
 from launch.runtimes.worker_process import WorkerError, WorkerProcess
 
-MAX_EXECUTORS = 8  # a worker: each costs about 20 MB and its threads, and a second to make again
+MAX_EXECUTORS = 8  # of each worker. One costs about 20 MB and its threads; to make it again takes a second.
 
 _MAX_MESSAGE_BYTES = 2 * 10**9
 _CHANNEL_OPTIONS = (
@@ -21,16 +21,17 @@ _CHANNEL_OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 100),  # a worker of our own may need a moment before it listens
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
-    ("grpc.keepalive_time_ms", 310_000),  # notices a vanished machine; a server resents more than one in five minutes
+    # Notices a machine that has vanished. A server cuts connections that ask more than once in five minutes.
+    ("grpc.keepalive_time_ms", 310_000),
 )
 
 _contexts_in_use: list[tff.framework.SyncContext] = []  # innermost last; TFF's default is global as well
 
 
 class WorkerStub:
-    """TFF's stub of a worker, whose failing calls raise WorkerError.
+    """TFF's stub of a worker, with failing calls turned into WorkerError.
 
-    TFF repeats a computation for ever after the errors that a dead worker gives; it does not repeat after WorkerError.
+    After gRPC's errors for a dead worker, TFF repeats the computation for ever. After a WorkerError it does not.
     """
 
     def __init__(self, stub: tff.framework.RemoteExecutorGrpcStub, address: str, process: WorkerProcess | None):
@@ -43,7 +44,8 @@ class WorkerStub:
             try:
                 return method(request)
             except (grpc.RpcError, ValueError) as error:  # ValueError: the channel is closed
-                if name.startswith("dispose"):  # sent by finalizers; there is nothing left to free
+                # Finalizers call these at any time, and a dead worker holds nothing that could be freed.
+                if name.startswith("dispose"):
                     return None
                 raise self._explain(error) from error
 
@@ -61,13 +63,13 @@ class WorkerStub:
 
 
 class UnwatchedChannel:
-    """A channel whose state TFF's stub cannot watch: gRPC's watching thread may complain when the channel closes."""
+    """A channel whose state TFF's stub cannot watch: gRPC's watching thread may print an error when it is closed."""
 
     def __init__(self, channel: grpc.Channel):
         self._channel = channel
 
     def subscribe(self, callback: Any, try_to_connect: bool = False) -> None:
-        """Does nothing: `connect` has waited already, and `WorkerStub` learns from failing calls."""
+        """Does nothing: `connect` has waited until it is ready, and `WorkerStub` notices calls that fail."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._channel, name)
@@ -75,9 +77,9 @@ class UnwatchedChannel:
 
 @contextlib.contextmanager
 def connect(address: str, process: WorkerProcess | None, timeout_s: float) -> Iterator[WorkerStub]:
-    """Waits until the worker listens, at most `timeout_s` seconds, and cuts the connection at the end.
+    """Waits until the worker listens, at most `timeout_s` seconds; closes the connection at the end of the block.
 
-    `process` is the worker's process if it is ours. Raises WorkerError if it died or does not answer in time.
+    `process` is the worker's process if it is ours. Raises WorkerError if the worker died or does not answer in time.
     """
     with contextlib.closing(grpc.insecure_channel(address, _CHANNEL_OPTIONS)) as channel:
         _wait_until_ready(channel, address, process, timeout_s)
@@ -88,7 +90,7 @@ def _wait_until_ready(channel: grpc.Channel, address: str, process: WorkerProces
     ready = grpc.channel_ready_future(channel)
     deadline_s = time.monotonic() + timeout_s
     try:
-        while time.monotonic() < deadline_s:
+        while time.monotonic() < deadline_s:  # in short steps, so that the death of our own worker is noticed at once
             with contextlib.suppress(grpc.FutureTimeoutError):
                 return ready.result(timeout=0.1)
             if process and not process.is_alive():
@@ -100,17 +102,17 @@ def _wait_until_ready(channel: grpc.Channel, address: str, process: WorkerProces
 
 
 class StoppedContext(tff.framework.SyncContext):
-    """Refuses computations; TFF's own default would quietly start a worker that outlives this program."""
+    """Refuses computations. TFF's own default would quietly start a worker that outlives this program."""
 
     def invoke(self, comp: Any, arg: Any) -> Any:
         raise WorkerError("no TFF worker is running; call computations inside `with run_tff(...)`")
 
 
 class ExecutorFactory(tff.framework.ExecutorFactory):
-    """A worker's executors, one a number of clients, at most `MAX_EXECUTORS` at a time.
+    """A worker's executors: one for each number of clients in a call, at most `MAX_EXECUTORS` at a time.
 
-    Like `tff.framework.ResourceManagingExecutorFactory`, which forgets the oldest executor without closing it, so that
-    the worker keeps its threads and graphs for ever.
+    It stands in for `tff.framework.ResourceManagingExecutorFactory`, which drops the oldest executor without closing
+    it, so that the worker keeps that one's threads and graphs for ever.
     """
 
     def __init__(self, stub: WorkerStub):
@@ -133,8 +135,8 @@ class ExecutorFactory(tff.framework.ExecutorFactory):
             executor.close()
 
     def _start(self, cardinalities: Mapping[Any, int]) -> tff.framework.RemoteExecutor:
-        # By default the worker is told of values that are not needed any more only when there are 20 of them, which is
-        # several rounds' models and updates.
+        # By default the worker frees values only when 20 of them are no longer needed, which are the models and updates
+        # of several rounds.
         executor = tff.framework.RemoteExecutor(self._stub, dispose_batch_size=1)
         executor.set_cardinalities({tff.CLIENTS: 0, **cardinalities})
         return executor
@@ -146,9 +148,9 @@ def _hashable(cardinalities: Mapping[Any, int]) -> tuple:
 
 @contextlib.contextmanager
 def use_workers(stubs: Sequence[WorkerStub]) -> Iterator[None]:
-    """Makes the workers TFF's default context; several share the clients of a call.
+    """Makes the workers TFF's default context; the clients of a call are split among several.
 
-    At the end the default is what an enclosing `use_workers` set, or `StoppedContext`.
+    At the end the default is again what an enclosing `use_workers` set, or `StoppedContext`.
     """
     arguments = {
         "compiler_fn": compile_once(tff.backends.native.desugar_and_transform_to_native),
@@ -159,7 +161,9 @@ def use_workers(stubs: Sequence[WorkerStub]) -> Iterator[None]:
     if len(factories) == 1:
         context = tff.framework.SyncExecutionContext(factories[0], **arguments)
     else:
-        context = ShardedContext([tff.framework.AsyncExecutionContext(factory, **arguments) for factory in factories])
+        context = ClientSplitContext(
+            [tff.framework.AsyncExecutionContext(factory, **arguments) for factory in factories]
+        )
     _contexts_in_use.append(context)
     tff.framework.set_default_context(context)
     try:

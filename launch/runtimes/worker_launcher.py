@@ -1,9 +1,9 @@
-"""Run as a script, becomes a TFF worker that the kernel kills when the process that asked for it ends.
+"""A script that becomes a TFF worker, which the kernel kills when the process that asked for it ends.
 
 `python -I -S worker_launcher.py PARENT_PID BINARY ARGUMENT...`
 
-The death signal must be set in the child itself. Doing it here, in a tiny program between fork and exec, and not in a
-`preexec_fn`, keeps Python code out of the forked copy of a process full of threads.
+The death signal must be set in the child itself. A `preexec_fn` could do so, but would run Python code in the forked
+copy of a process full of threads, where any lock may be held for ever. So this tiny program stands in between.
 """
 
 import ctypes

@@ -1,10 +1,10 @@
 """A TFF worker of our own: started with pinned threads and its own log, and never left behind.
 
-Its stdin is empty and its output goes to a log file, so it holds none of our pipes; it lives in its own session, so
-Ctrl-C reaches only us; and the kernel kills it when the thread that started it ends, however that happens.
+Its stdin is empty and its output goes to a log file, so it holds none of our pipes. It lives in a session of its own,
+so Ctrl-C reaches only us. The kernel kills it when the thread that started it ends, however that happens.
 
-The worker runs any graph that it is sent and listens on all network interfaces without authentication; the binary in
-TFF 0.87 has no option against that. On a machine that others can reach, keep its ports behind a firewall.
+The worker runs any graph that it is sent, and listens on all network interfaces without authentication. TFF 0.87's
+binary has no option against that. On a machine that others can reach, keep its ports behind a firewall.
 """
 
 import atexit
@@ -22,19 +22,19 @@ import portpicker
 
 TAIL_LINES = 20
 
-# What the C library does with freed memory. To give every tensor above a few MB back to the kernel and take it anew was
-# half of the CPU time of a model with 4.7 million weights (57 against 30 s in two rounds); to keep it takes a third
-# more memory at the peak, and lets that of a small run grow by 9 % from round 20 to 200, against 1 %.
+# What the C library does with freed memory: give it back to the kernel, or keep it. Giving back every tensor above a
+# few MB took half of the CPU time of a model with 4.7 million weights (57 s for two rounds, against 30 s). Keeping them
+# takes a third more memory at the peak, and a small run's memory then grows by 9 % from round 20 to 200, against 1 %.
 RETURNING = {"MALLOC_TRIM_THRESHOLD_": str(2**20), "MALLOC_MMAP_THRESHOLD_": str(2**22)}
 KEEPING = {"MALLOC_TRIM_THRESHOLD_": str(2**30), "MALLOC_MMAP_THRESHOLD_": str(2**25)}
-LARGE_TENSOR_BYTES = 2**22  # from which it pays to keep
+LARGE_TENSOR_BYTES = 2**22  # a weight of this size makes keeping pay
 
 
 class WorkerError(RuntimeError):
-    """A worker that did not start, died, stopped answering, or could not finish a computation; the message is one line.
+    """A worker did not start, died, stopped answering, or could not finish a computation. The message is one line.
 
     Attributes:
-      log_tail: the last lines of the worker's log, or "" where there are none.
+      log_tail: the last lines of the worker's log; "" if there are none.
     """
 
     def __init__(self, message: str, log_tail: str = ""):
@@ -49,7 +49,7 @@ class Threads:
     Attributes:
       intra_op: threads inside one operation; 1 makes results repeatable bit for bit.
       inter_op: operations at a time.
-      concurrent_calls: clients of one computation at a time.
+      concurrent_calls: how many clients of one computation run at a time.
     """
 
     intra_op: int
@@ -58,7 +58,7 @@ class Threads:
 
 
 def default_threads() -> Threads:
-    """One thread an operation, an operation a core, two clients a core: the fastest measured on small models."""
+    """One thread an operation; an operation and two clients for each core: the fastest measured on small models."""
     num_cores = len(os.sched_getaffinity(0))
     return Threads(intra_op=1, inter_op=num_cores, concurrent_calls=2 * num_cores)
 
@@ -113,7 +113,7 @@ def _explain_exit(returncode: int) -> str:
 
 
 def find_worker_binary() -> str:
-    """Path of the worker inside the TFF package, found without importing TFF. Raises WorkerError if it is not there."""
+    """The worker's path inside the TFF package, found without importing TFF. Raises WorkerError if it is not there."""
     spec = importlib.util.find_spec("tensorflow_federated")
     if spec is None or spec.origin is None:
         raise WorkerError("tensorflow_federated is not installed; run `make setup`")
@@ -134,9 +134,9 @@ def _start_worker(log_path: str, threads: Threads, keeps_memory: bool) -> Worker
         "TF_NUM_INTEROP_THREADS": str(threads.inter_op),
         "OMP_NUM_THREADS": str(threads.intra_op),
         "TF_CPP_MIN_LOG_LEVEL": "1",
-        # Measured: with a heap for each concurrent call memory grows by 3 % from round 20 to 200 of a small run, with
-        # one for each inter-op thread by 1 %; with a single heap the threads wait for each other, and a round takes 1.3
-        # to 2.5 times as long.
+        # The number of heaps. Measured on a small run: with one for each concurrent call, memory grows by 3 % from
+        # round 20 to 200; with one for each inter-op thread, by 1 %. With a single heap the threads wait for each
+        # other, and a round takes 1.3 to 2.5 times as long.
         "MALLOC_ARENA_MAX": str(threads.inter_op),
         **(KEEPING if keeps_memory else RETURNING),
     }

@@ -1,1 +1,1 @@
-"""From a run to files for a phone."""
+"""Files for a phone, made from a run and measured."""

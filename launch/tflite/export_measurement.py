@@ -1,4 +1,4 @@
-"""What is measured of an exported file: its logits beside Keras's, its accuracy for each client, its latency."""
+"""What is measured of an exported file: its logits, its accuracy on each client's test split, its latency."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from models.model_spec import ModelSpec
 
 
 class Measurement(NamedTuple):
-    """A file on the global test set.
+    """The result of a file on the global test set.
 
     Attributes:
       input: the form of its input.
@@ -29,7 +29,7 @@ class Measurement(NamedTuple):
 
 
 class ClientAccuracy(NamedTuple):
-    """A file on one client's own test split."""
+    """The result of a file on one client's own test split."""
 
     client: str
     examples: int
@@ -37,7 +37,7 @@ class ClientAccuracy(NamedTuple):
 
 
 def preprocess(data: FederatedData, x: np.ndarray) -> np.ndarray:
-    """Examples as stored to model inputs, float32, as a phone does it."""
+    """Stored examples to inputs of the model, float32, computed as on a phone."""
     scale, offset = np.float32(data.preprocessing.scale), np.float32(data.preprocessing.offset)
     return x.astype(np.float32) * scale + offset
 
@@ -48,7 +48,7 @@ def compute_accuracy(logits: np.ndarray, labels: np.ndarray) -> float:
 
 
 def measure_file(content: bytes, data: FederatedData) -> Measurement:
-    """Runs a file on the global test set, one example after the other on 1 thread, and times it."""
+    """Runs a file on the global test set, example by example on 1 thread, and times it on 1 and on all threads."""
     file, x = ExportedFile(content), preprocess(data, data.test_x)
     on_all_threads = ExportedFile(content, count_threads())
     logits = file.compute_logits(x)

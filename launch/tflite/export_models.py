@@ -1,4 +1,4 @@
-"""Converts the models of a run to TFLite, measures each file, and writes files and report into a folder."""
+"""Converts the models of a run to TFLite, measures each file, and writes the files and a report into a folder."""
 
 import hashlib
 import pathlib
@@ -9,7 +9,7 @@ import numpy as np
 
 from datasets.federated_data import FederatedData
 from launch.progress import say
-from launch.runs.columns import TEST_ACCURACY
+from launch.runs.columns import LABELS_FILE, MODELS, ROUND, TEST_ACCURACY, TEST_SET_FILE
 from launch.runs.tables import write_json, write_text
 from launch.settings.run_config import find_algorithm, flag_values
 from launch.settings.run_titles import describe_run
@@ -36,7 +36,6 @@ from models.tflite_export import convert_model, convert_training_module, find_re
 from tff_algos.protocol import Weights
 
 FORMULA = "float32(x) * scale + offset"
-TEST_SET = "test_set.npz"
 
 
 class ExportJob(NamedTuple):
@@ -84,14 +83,14 @@ class LoadedModel(NamedTuple):
 
 
 class ConvertedModel(NamedTuple):
-    """A file's content, and whose examples set its ranges, in the words of its JSON."""
+    """A file's content, and whose examples set its ranges, as its JSON says it."""
 
     content: bytes
     representative: dict[str, Any]
 
 
 class WrittenFile(NamedTuple):
-    """A file that was written, as the report shows it; `predictions` are classes of the test set, (examples,)."""
+    """A file that was written, as the report shows it. `predictions` are its classes on the test set, (examples,)."""
 
     row: FileRow
     clients: list[ClientRow]
@@ -99,7 +98,7 @@ class WrittenFile(NamedTuple):
 
 
 class WrittenModel(NamedTuple):
-    """A model's files, what the report needs to set it beside its teacher, and {name: bytes} of its training file."""
+    """A model's files, its rows beside its teacher's, and {name: size in bytes} of its training file."""
 
     files: list[WrittenFile]
     sizes: list[SizeRow]
@@ -129,15 +128,15 @@ def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportRepor
         training_files={name: size for model in models for name, size in model.training_files.items()},
     )
     write_report(report, job.folder)
-    write_text(job.folder / "labels.txt", "".join(f"{name}\n" for name in job.data.class_names))
+    write_text(job.folder / LABELS_FILE, "".join(f"{name}\n" for name in job.data.class_names))
     if job.save_test_set:
         predictions = {file.row.file: file.predictions for file in files}
-        np.savez_compressed(job.folder / TEST_SET, x=job.data.test_x, y=job.data.test_y, **predictions)
+        np.savez_compressed(job.folder / TEST_SET_FILE, x=job.data.test_x, y=job.data.test_y, **predictions)
     return report
 
 
 def _load_model(job: ExportJob, source: str, spec: ModelSpec) -> LoadedModel:
-    return _measure_model(spec, load_weights(spec, job.run.path / "models" / source))
+    return _measure_model(spec, load_weights(spec, job.run.path / MODELS / source))
 
 
 def _measure_model(spec: ModelSpec, weights: Weights) -> LoadedModel:
@@ -160,7 +159,7 @@ def _export_model(job: ExportJob, export: ModelExport, spec: ModelSpec) -> Writt
 
 
 def _compute_references(job: ExportJob, export: ModelExport, model: LoadedModel) -> dict[str, np.ndarray]:
-    """For each format, the logits on the test set of the Keras model that the file is converted from."""
+    """For each format, the logits on the test set of the Keras model from which the file is converted."""
     kinds = {name == "qat_int8": name for name in export.formats}  # all but qat_int8 have the same reference
     logits = {
         kind: compute_keras_logits(*find_reference(model.spec, model.weights, name), job.data.test_x)
@@ -259,7 +258,7 @@ def _write_file(job: ExportJob, export: ModelExport, name: str, content: bytes, 
         "sha256": hashlib.sha256(content).hexdigest(),
         "dataset": job.data.dataset,
         "algorithm": find_algorithm(job.run.config.algo).name,
-        "round": job.run.rounds,
+        ROUND: job.run.rounds,
         "source_model": export.source,
         "preprocessing": {
             "formula": FORMULA,
@@ -273,7 +272,7 @@ def _write_file(job: ExportJob, export: ModelExport, name: str, content: bytes, 
 
 
 def _set_beside_teachers(job: ExportJob, spec: ModelSpec, students: Sequence[SizeRow]) -> list[SizeRow]:
-    """A row for each teacher in float32, then the students' rows with their sizes beside the first teacher's."""
+    """A row for each teacher's float32 file, then the students' rows, set beside the first teacher's size."""
     teachers = [_measure_size(job, name, _load_model(job, name, spec)) for name in sorted(job.run.teachers)]
     first_bytes = teachers[0].size_bytes
     return [row._replace(times_smaller=first_bytes / row.size_bytes) for row in (*teachers, *students)]

@@ -1,6 +1,6 @@
-"""What an export is to make of a run: which models in which formats, and from which client's examples.
+"""What an export makes of a run: which models, in which formats, and whose examples set the ranges of int8.
 
-Imports no TensorFlow, so that a wrong request is answered before anything is converted.
+Imports no TensorFlow, so that a wrong request is answered at once.
 """
 
 import contextlib
@@ -13,6 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from datasets.federated_data import ClientShard, FederatedData
+from launch.runs.checkpoints import find_checkpoints
+from launch.runs.columns import CHECKPOINTS, EXPORT
 from launch.runs.errors import RunFolderError
 from launch.settings.flags import FlagError
 from launch.training.finished_run import FinishedRun, choose_models
@@ -31,7 +33,7 @@ class ModelExport(NamedTuple):
       is_teacher: whether it is a teacher.
       formats: of EXPORT_FORMATS, in that order.
       clients: the names of the clients that use it and on whose own test splits it is measured.
-      is_personal: whether it is what the client, after which it is named, made of the saved model.
+      is_personal: whether it is not the saved model itself, but what the client that it is named after made of it.
     """
 
     name: str
@@ -89,8 +91,8 @@ def _plan_export(run: FinishedRun, name: str, saved: Sequence[str], formats: Seq
         raise FlagError(f"--formats=qat_int8 with --model={name}: {reason}, or take int8")
     chosen = [item for item in EXPORT_FORMATS if (item in formats if formats else has_qat or item != "qat_int8")]
     is_personal = run.is_personal and not is_saved
-    if is_personal and not any((run.path / "checkpoints").glob("program_state_*")):
-        raise RunFolderError(f"--run_dir={run.path}: its checkpoints are gone, of which the personal models are made")
+    if is_personal and not find_checkpoints(run.path / CHECKPOINTS):
+        raise RunFolderError(f"--run_dir={run.path}: its checkpoints are gone, from which the personal models are made")
     users = [client for client, used in run.client_models.items() if used == source]
     return ModelExport(
         name, source, is_teacher, tuple(chosen), tuple(users if is_saved else [name]), is_personal=is_personal
@@ -128,18 +130,18 @@ def read_representative_examples(data: FederatedData, client: ClientShard, num_e
 
 @contextlib.contextmanager
 def open_export_folder(run: FinishedRun) -> Iterator[pathlib.Path]:
-    """Yields a folder to write into; at the end of the block its files move into the run's `export/`, if it succeeds.
+    """Yields a folder to write into; its files move into the run's `export/` when the block has succeeded.
 
-    If it fails, nothing of it remains. Other files in `export/` stay.
+    If the block fails, nothing of it remains. Other files in `export/` stay.
 
     Raises:
       RunFolderError: the run's folder cannot be written.
     """
-    target, temporary = run.path / "export", run.path / f".{os.getpid()}.export"
+    target, temporary = run.path / EXPORT, run.path / f".{os.getpid()}.{EXPORT}"
     if target.exists() and not target.is_dir():
-        raise RunFolderError(f"--run_dir={run.path}: export is a file there, expected a folder; move it away")
+        raise RunFolderError(f"--run_dir={run.path}: {EXPORT} is a file there, expected a folder; move it away")
     if target.exists() and not os.access(target, os.W_OK | os.X_OK):
-        raise RunFolderError(f"--run_dir={run.path}: cannot write into its export folder; mend its permissions")
+        raise RunFolderError(f"--run_dir={run.path}: cannot write into its {EXPORT} folder; mend its permissions")
     try:
         temporary.mkdir()
     except OSError as error:

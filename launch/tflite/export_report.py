@@ -1,10 +1,11 @@
-"""The report of an export: a row a file, its Markdown and its CSV files. Imports no TensorFlow."""
+"""The report of an export: its rows, and the Markdown and CSV files made of them. Imports no TensorFlow."""
 
 import pathlib
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from launch.runs.columns import REPORT_CLIENTS, REPORT_PAGE, REPORT_TABLE, REPORT_TEACHERS
 from launch.runs.tables import format_cell, write_table, write_text
 
 LATENCY = (
@@ -25,7 +26,7 @@ class FileRow(NamedTuple):
 
     Attributes:
       file: its name.
-      model: whose name it bears.
+      model: the name of the model, or of the client whose personal model it is.
       format: of EXPORT_FORMATS.
       input_dtype: "float32" or "int8"; the output's is the same.
       size_bytes: its size.
@@ -69,7 +70,7 @@ class FileRow(NamedTuple):
 
 
 class ClientRow(NamedTuple):
-    """A file on one client's own test split; its fields are the columns of `report_clients.csv`."""
+    """The result of a file on one client's own test split; its fields are the columns of `report_clients.csv`."""
 
     file: str
     client: str
@@ -110,7 +111,7 @@ class ExportReport(NamedTuple):
       num_test: examples of the global test set.
       timed_runs: runs behind each latency.
       threads: number of all cores.
-      files: a row a file.
+      files: a row for each file.
       clients: a row for each file and client.
       sizes: the teachers, then the files of the students; empty without teachers.
       training_files: {name: size in bytes} of the files for on-device training.
@@ -128,7 +129,7 @@ class ExportReport(NamedTuple):
 
 
 def format_summary(rows: Sequence[FileRow]) -> Iterator[str]:
-    """The most important columns as aligned lines, for the terminal."""
+    """The most important columns, aligned for the terminal."""
     heads = ("file", "bytes", "accuracy", "Keras", "agreement", "ms")
     cells = [heads]
     for row in rows:
@@ -143,11 +144,11 @@ def format_summary(rows: Sequence[FileRow]) -> Iterator[str]:
 
 def write_report(report: ExportReport, folder: pathlib.Path) -> None:
     """Writes report.md, report.csv, report_clients.csv and, if there are teachers, report_teachers.csv."""
-    write_text(folder / "report.md", format_report(report))
-    _write_rows(folder / "report.csv", FileRow, report.files)
-    _write_rows(folder / "report_clients.csv", ClientRow, report.clients)
+    write_text(folder / REPORT_PAGE, format_report(report))
+    _write_rows(folder / REPORT_TABLE, FileRow, report.files)
+    _write_rows(folder / REPORT_CLIENTS, ClientRow, report.clients)
     if report.sizes:
-        _write_rows(folder / "report_teachers.csv", SizeRow, report.sizes)
+        _write_rows(folder / REPORT_TEACHERS, SizeRow, report.sizes)
 
 
 def _write_rows(path: pathlib.Path, row_type: Any, rows: Sequence[Any]) -> None:

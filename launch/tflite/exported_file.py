@@ -1,4 +1,4 @@
-"""A TFLite file run on this machine: its inputs and outputs, its logits, its latency, its operators."""
+"""Runs a TFLite file on this machine: its inputs and outputs, its logits, its latency, its operators."""
 
 import collections
 import os
@@ -79,7 +79,7 @@ def _describe_tensor(details: dict) -> TensorForm:
 
 
 def quantize(values: np.ndarray, form: TensorForm) -> np.ndarray:
-    """Real values, float32, as a tensor of this form stores them, rounded and cut off at its ends."""
+    """Real values, float32, as a tensor of this form stores them: rounded, and clipped to the range of its dtype."""
     if form.scale is None:
         return values
     limits = np.iinfo(form.dtype)
@@ -96,10 +96,10 @@ def dequantize(stored: np.ndarray, form: TensorForm) -> np.ndarray:
 
 
 def list_operators(content: bytes) -> dict[str, int]:
-    """How often each operator occurs in a file, as it stands there and not as a delegate would run it."""
+    """How often each operator occurs in a file, as written there and not as a delegate would run it."""
     without_delegates = tf.lite.experimental.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
     interpreter = tf.lite.Interpreter(model_content=content, experimental_op_resolver_type=without_delegates)
-    names = [operation["op_name"] for operation in interpreter._get_ops_details()]  # no public way gives them
+    names = [operation["op_name"] for operation in interpreter._get_ops_details()]  # there is no public way to them
     return dict(sorted(collections.Counter(names).items()))
 
 

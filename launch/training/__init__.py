@@ -1,1 +1,1 @@
-"""A run from its config to its results."""
+"""Training, from a run's config to its results; and finished runs read back."""

@@ -9,13 +9,20 @@ import tensorflow as tf
 
 from datasets.federated_data import ClientShard, FederatedData
 from launch.runs.archetype_metrics import compute_archetype_metrics
-from launch.runs.columns import CLIENT_TEST_ACCURACY, CLIENT_VALIDATION_ACCURACY, TEST_ACCURACY, TEST_LOSS
+from launch.runs.columns import (
+    CLIENT_ACCURACY_STD,
+    CLIENT_ACCURACY_WORST_TENTH,
+    CLIENT_TEST_ACCURACY,
+    CLIENT_VALIDATION_ACCURACY,
+    TEST_ACCURACY,
+    TEST_LOSS,
+)
 from models.model_spec import ModelSpec
 from tff_algos.protocol import FederatedProcess, State, Weights
 
 
 class Evaluation(NamedTuple):
-    """How a model did on each of n examples: `correct`, bool (n,), and `loss`, float32 (n,)."""
+    """A model's result on each of n examples: `correct`, bool (n,), and `loss`, float32 (n,)."""
 
     correct: np.ndarray
     loss: np.ndarray
@@ -47,7 +54,7 @@ class ClientResults(NamedTuple):
 
 
 Evaluate = Callable[[Weights, np.ndarray, np.ndarray], Evaluation]
-# (state, the state a round before if that was evaluated, too) -> columns of metrics.csv
+# (state, the state one round before, if that was evaluated, too) -> columns of metrics.csv
 EvaluateState = Callable[[State, State | None], dict[str, float | None]]
 
 
@@ -83,7 +90,8 @@ def _build_evaluator_of_one(spec: ModelSpec, batch_size: int) -> Evaluate:
         correct = tf.equal(tf.argmax(logits, axis=1, output_type=tf.int32), y)
         return correct, tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits)
 
-    # Traced now, since Keras refuses to call a model once another was built in a TFF computation's graph.
+    # Traced at once: Keras refuses to call a model for the first time after another one was built in the graph of a TFF
+    # computation.
     evaluate_traced = evaluate_batch.get_concrete_function()
 
     def evaluate(weights: Weights, x: np.ndarray, y: np.ndarray) -> Evaluation:
@@ -108,16 +116,18 @@ def evaluate_federation(
 
     `test_loss` and `test_accuracy` are means over the shared models on the global test set, weighted by the clients
     that use each. `client_test_accuracy` and `client_validation_accuracy` are means over the clients, each with the
-    weights that `process.personalize` gives it, on its own split; clients without that split are left out. Tuning looks
-    at the latter only. Where these weights are personal, deviation and worst tenth of the former come as well.
+    weights that `process.personalize` gives it, on its own split; clients without that split are left out. Only the
+    validation accuracy is for tuning. If these weights are personal, the standard deviation and the worst tenth of the
+    clients' test accuracies are added.
     """
     return _measure_federation(process, state, data, evaluate)[0]
 
 
 def build_state_evaluation(process: FederatedProcess, data: FederatedData, evaluate: Evaluate) -> EvaluateState:
-    """Returns a function that evaluates states: `evaluate_federation`, and with archetypes their columns as well.
+    """Returns a function that evaluates states: as `evaluate_federation`, and with archetypes their columns, too.
 
-    The clients' accuracies before are those of the last call, if it was given that state; else it is evaluated, too.
+    The change of the clients' accuracies needs those of the previous state. They are kept from the last call if it had
+    that very state; if not, as after a resume, the previous state is evaluated again.
     """
     last_state, last_accuracy = None, None
 
@@ -139,7 +149,7 @@ def build_state_evaluation(process: FederatedProcess, data: FederatedData, evalu
 def _measure_federation(
     process: FederatedProcess, state: State, data: FederatedData, evaluate: Evaluate
 ) -> tuple[dict[str, float], np.ndarray]:
-    """The columns of `evaluate_federation`, and each client's accuracy on its own test split."""
+    """The columns of `evaluate_federation`, and each client's accuracy on its own test split, (clients,)."""
     models, names = process.get_models(state), process.client_model(state)
     used = sorted(set(names))
     results = [evaluate(models[name], data.test_x, data.test_y) for name in used]
@@ -153,8 +163,8 @@ def _measure_federation(
         CLIENT_VALIDATION_ACCURACY: _mean(own["validation"]),
     }
     if process.is_personal:
-        measured["client_test_accuracy_std"] = float(own["test"].std()) if own["test"].size else float("nan")
-        measured["client_test_accuracy_worst_tenth"] = compute_worst_tenth(own["test"])
+        measured[CLIENT_ACCURACY_STD] = float(own["test"].std()) if own["test"].size else float("nan")
+        measured[CLIENT_ACCURACY_WORST_TENTH] = compute_worst_tenth(own["test"])
     return measured, by_split["test"].accuracy
 
 
@@ -169,7 +179,7 @@ def evaluate_clients(
     """Each client's accuracy and loss on its own splits, with the weights that `process.personalize` gives it."""
     names = process.client_model(state)
     clients = [client for client in data.clients if any(_count_examples(client, split) for split in splits)]
-    clients.sort(key=lambda client: names[client.index])  # those who share a model side by side: one pass serves them
+    clients.sort(key=lambda client: names[client.index])  # those of one model side by side, to be pooled
     return _evaluate_each(process.personalize(state, clients), data, evaluate, splits)
 
 
@@ -180,7 +190,10 @@ def _count_examples(client: ClientShard, split: str) -> int:
 def _evaluate_each(
     pairs: Any, data: FederatedData, evaluate: Evaluate, splits: Sequence[str]
 ) -> dict[str, ClientResults]:
-    """Results of (client, weights) pairs; neighbours with the identical weights object are pooled into one pass."""
+    """Results of (client, weights) pairs; neighbours that share one weights object are pooled into one pass.
+
+    A pass costs more than its examples while clients are small.
+    """
     shape = len(data.clients)
     results = {split: ClientResults(np.full(shape, np.nan), np.full(shape, np.nan)) for split in splits}
     for clients, weights in _pool_neighbours(pairs):
@@ -194,7 +207,7 @@ def _evaluate_each(
 
 
 def _pool_neighbours(pairs):
-    """(client, weights) pairs to (clients, weights); one set of weights is held at a time, since many may stream by."""
+    """(client, weights) pairs to (clients, weights). Holds one set of weights at a time: personal models are many."""
     pooled, pooled_weights = [], None
     for client, weights in pairs:
         if pooled and weights is not pooled_weights:

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from datasets.arrays import DatasetError
 from datasets.federated_data import FederatedData
-from launch.runs.columns import CLIENTS_FILE, CONFIG_FILE, METRICS_FILE, PERSONAL_METRICS, SUMMARY_FILE
+from launch.runs.columns import (
+    CLIENT,
+    CLIENTS_FILE,
+    CONFIG_FILE,
+    METRICS_FILE,
+    MODEL,
+    MODELS,
+    PERSONAL_METRICS,
+    SUMMARY_FILE,
+    TEACHERS_TEST_ACCURACY,
+)
 from launch.runs.errors import RunFolderError
 from launch.settings.flags import FlagError, read_stored_flags
 from launch.settings.run_config import RunConfig, build_run_config, find_algorithm
@@ -27,11 +37,11 @@ class FinishedRun(NamedTuple):
     Attributes:
       path: the folder.
       config: what was asked for.
-      data: the data's description, `run_folder.describe_data`.
+      data: the data's description, as from `describe_data`.
       client_models: the name of each client's model, by the client's name.
       teachers: the names of the models that are teachers.
       rounds: rounds done.
-      is_personal: whether each client ended up with a model of its own, which is not saved but made anew.
+      is_personal: whether each client ended up with a model of its own. These are not saved; an export makes them anew.
     """
 
     path: pathlib.Path
@@ -75,7 +85,7 @@ def read_finished_run(run_dir: str, data_dir: str = "") -> FinishedRun:
 
     Raises:
       FlagError: there is no run in that folder, or its algorithm is the user's own and cannot be used.
-      RunFolderError: the run is not finished, or a file of its is damaged.
+      RunFolderError: the run is not finished, or one of its files is damaged.
       ConfigError: its config does not fit this version.
     """
     stored = read_stored_flags(run_dir)
@@ -85,21 +95,22 @@ def read_finished_run(run_dir: str, data_dir: str = "") -> FinishedRun:
         data = json.loads((path / CONFIG_FILE).read_text(encoding="utf-8"))["data"]
         summary = json.loads((path / SUMMARY_FILE).read_text(encoding="utf-8"))
         with open(path / CLIENTS_FILE, newline="", encoding="utf-8") as file:
-            client_models = {row["client"]: row["model"] for row in csv.DictReader(file)}
-        teachers = frozenset(summary[find_algorithm(config.algo).name].get("teachers_test_accuracy", ()))
+            client_models = {row[CLIENT]: row[MODEL] for row in csv.DictReader(file)}
+        teachers = frozenset(summary[find_algorithm(config.algo).name].get(TEACHERS_TEST_ACCURACY, ()))
         rounds = int(summary["rounds"])
     except FileNotFoundError:
         raise RunFolderError(f"--run_dir={path}: the run is not finished; add --resume to its command first") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, csv.Error):
-        raise RunFolderError(f"--run_dir={path}: its config.json, summary.json or clients.csv is damaged") from None
+        names = f"{CONFIG_FILE}, {SUMMARY_FILE} or {CLIENTS_FILE}"
+        raise RunFolderError(f"--run_dir={path}: its {names} is damaged") from None
     missing = [name for name in NEEDED_DATA if not isinstance(data, dict) or name not in data]
     if missing:
-        raise RunFolderError(f"--run_dir={path}: its config.json is damaged, says nothing of {', '.join(missing)}")
+        raise RunFolderError(f"--run_dir={path}: its {CONFIG_FILE} is damaged, says nothing of {', '.join(missing)}")
     return FinishedRun(path, config, data, client_models, teachers, rounds, _is_personal(path))
 
 
 def _is_personal(path: pathlib.Path) -> bool:
-    """Whether the run has the columns that only personal models have in its `metrics.csv`."""
+    """Whether `metrics.csv` has the columns that only runs with personal models have."""
     metrics = path / METRICS_FILE
     columns = metrics.read_text(encoding="utf-8").partition("\n")[0].split(",") if metrics.is_file() else []
     return set(PERSONAL_METRICS) <= set(columns)
@@ -112,7 +123,7 @@ def choose_models(run: FinishedRun, model_name: str, flag: str = "model_name") -
       FlagError: there is no model of that name.
       RunFolderError: there is no model at all.
     """
-    names = sorted(path.parent.name for path in run.path.glob("models/*/model.keras"))
+    names = sorted(path.parent.name for path in run.path.glob(f"{MODELS}/*/model.keras"))
     if not names:
         raise RunFolderError(f"--run_dir={run.path}: its saved models are gone (models/*/model.keras); train again")
     if model_name and model_name not in names:

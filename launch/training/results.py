@@ -6,7 +6,31 @@ from typing import Any
 import numpy as np
 
 from datasets.federated_data import FederatedData
-from launch.runs.columns import BYTES_DOWN, BYTES_UP, CLIENT_TEST_ACCURACY, TEST_ACCURACY, TEST_LOSS, VIRTUAL_TIME_S
+from launch.runs.columns import (
+    ACCURACY,
+    ARCHETYPE,
+    ARCHETYPE_NAME,
+    AVAILABILITY,
+    BYTES_DOWN,
+    BYTES_UP,
+    CLIENT,
+    CLIENT_TEST_ACCURACY,
+    DOWNLINK_BYTES_PER_S,
+    EXAMPLES_PER_S,
+    LOSS,
+    META_ARCHETYPE,
+    MODEL,
+    NUM_TEST,
+    NUM_TRAIN,
+    NUM_VALIDATION,
+    ROUND,
+    ROUND_S,
+    TEACHERS_TEST_ACCURACY,
+    TEST_ACCURACY,
+    TEST_LOSS,
+    UPLINK_BYTES_PER_S,
+    VIRTUAL_TIME_S,
+)
 from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
 from launch.runs.tables import format_cell, write_json, write_table
@@ -36,7 +60,7 @@ def write_results(
     own = dict(process.summarize(state))
     teachers = process.get_teachers(state)
     if teachers:
-        own["teachers_test_accuracy"] = _save_teachers(folder, data, spec, teachers)
+        own[TEACHERS_TEST_ACCURACY] = _save_teachers(folder, data, spec, teachers)
     summary = build_summary(config, metrics, timing)
     summary["dataset"] = data.dataset  # a subset has a name of its own
     summary["clients"] = compute_client_statistics(results.accuracy)
@@ -60,20 +84,21 @@ def write_clients(
 ) -> None:
     """Writes `clients.csv`: a row a client, the algorithm's own columns last.
 
-    A client without a test split has empty cells; archetypes have columns only where the partition makes them.
+    A client without a test split has empty cells for accuracy and loss. There are columns of archetypes only if the
+    partition is by archetype.
     """
     columns = {
-        "client": [client.name for client in data.clients],
-        "num_train": data.num_train,
-        "num_validation": [client.num_validation for client in data.clients],
-        "num_test": [client.num_test for client in data.clients],
-        "examples_per_s": data.profiles.examples_per_s,
-        "downlink_bytes_per_s": data.profiles.downlink_bytes_per_s,
-        "uplink_bytes_per_s": data.profiles.uplink_bytes_per_s,
-        "availability": data.profiles.availability,
-        "model": process.client_model(state),
-        "accuracy": _blank_nan(results.accuracy),
-        "loss": _blank_nan(results.loss),
+        CLIENT: [client.name for client in data.clients],
+        NUM_TRAIN: data.num_train,
+        NUM_VALIDATION: [client.num_validation for client in data.clients],
+        NUM_TEST: [client.num_test for client in data.clients],
+        EXAMPLES_PER_S: data.profiles.examples_per_s,
+        DOWNLINK_BYTES_PER_S: data.profiles.downlink_bytes_per_s,
+        UPLINK_BYTES_PER_S: data.profiles.uplink_bytes_per_s,
+        AVAILABILITY: data.profiles.availability,
+        MODEL: process.client_model(state),
+        ACCURACY: _blank_nan(results.accuracy),
+        LOSS: _blank_nan(results.loss),
         **_list_archetypes(data),
         **process.client_columns(state),
     }
@@ -87,9 +112,9 @@ def _list_archetypes(data: FederatedData) -> dict[str, list]:
         return {}
     of_clients = data.archetypes.of_clients
     return {
-        "archetype": list(of_clients),
-        "archetype_name": [data.archetypes.names[archetype] for archetype in of_clients],
-        "meta_archetype": [data.archetypes.meta_archetypes[archetype] for archetype in of_clients],
+        ARCHETYPE: list(of_clients),
+        ARCHETYPE_NAME: [data.archetypes.names[archetype] for archetype in of_clients],
+        META_ARCHETYPE: [data.archetypes.meta_archetypes[archetype] for archetype in of_clients],
     }
 
 
@@ -110,10 +135,10 @@ def compute_client_statistics(accuracy: np.ndarray) -> dict[str, float | None]:
 
 
 def build_summary(config: RunConfig, metrics: RoundTable, timing: RoundTable) -> dict[str, Any]:
-    """The summary of the tables, still without the clients' statistics and the algorithm's own part."""
+    """The summary of the tables; the clients' statistics and the algorithm's own part are still missing."""
     accuracy = metrics.column(TEST_ACCURACY)
     best = find_best(accuracy)
-    train_seconds = sum(timing.column("round_s"))
+    train_seconds = sum(timing.column(ROUND_S))
     rounds = len(metrics.rows)
     final = (TEST_ACCURACY, TEST_LOSS, CLIENT_TEST_ACCURACY)
     return {
@@ -122,7 +147,7 @@ def build_summary(config: RunConfig, metrics: RoundTable, timing: RoundTable) ->
         "seed": config.seed,
         "rounds": rounds,
         "final": {name: metrics.column(name)[-1] for name in final},
-        "best": {"round": int(metrics.rows[best][0]), TEST_ACCURACY: accuracy[best]},
+        "best": {ROUND: int(metrics.rows[best][0]), TEST_ACCURACY: accuracy[best]},
         "clients": {},
         BYTES_UP: int(sum(metrics.column(BYTES_UP))),
         BYTES_DOWN: int(sum(metrics.column(BYTES_DOWN))),
@@ -133,5 +158,5 @@ def build_summary(config: RunConfig, metrics: RoundTable, timing: RoundTable) ->
 
 
 def find_best(accuracy: Sequence[float | None]) -> int:
-    """Position of the first highest accuracy; rounds that were not evaluated (None) or gave NaN do not count."""
+    """Index of the highest accuracy, the first of equals; what was not evaluated (None) or is NaN does not count."""
     return int(np.argmax([-1.0 if value is None or np.isnan(value) else value for value in accuracy]))

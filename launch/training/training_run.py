@@ -1,46 +1,39 @@
 """One training run from its config to its run folder; knows no algorithm by name."""
 
 import contextlib
-import math
 import pathlib
-import shlex
 import shutil
 import socket
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-import psutil
-
-from datasets.catalog import find_dataset
 from datasets.federated_data import FederatedData
 from launch.command_line import get_stop_code
-from launch.progress import Progress, format_duration, say
 from launch.runs.archetype_metrics import name_archetype_metrics
-from launch.runs.columns import CLIENT_TEST_ACCURACY, EVALUATION_METRICS, PERSONAL_METRICS, TEST_ACCURACY
-from launch.runs.errors import RunFolderError, RunStopped
-from launch.runs.event_log import EventLog
-from launch.runs.round_table import RoundTable
-from launch.runs.run_folder import (
-    RunFolder,
-    check_run_folder,
-    check_same_data,
-    describe_data,
-    open_run_folder,
-    write_config,
-)
+from launch.runs.checkpoints import Checkpoints
+from launch.runs.columns import PERSONAL_METRICS
+from launch.runs.errors import RunStopped
+from launch.runs.run_description import check_same_data, describe_data, write_config
+from launch.runs.run_folder import RunFolder, check_run_folder, open_run_folder
 from launch.runtimes.runtime import WorkerError, quiet_tensorflow, run_tff
 from launch.runtimes.worker_process import LARGE_TENSOR_BYTES
 from launch.settings.flag_fields import prefix_errors
-from launch.settings.flags import PROGRAM, FlagError
+from launch.settings.flags import FlagError
 from launch.settings.run_config import RunConfig, find_algorithm
+from launch.training.announcements import (
+    announce_data,
+    announce_model,
+    resume_command,
+    say_if_nobody_took_part,
+    say_result,
+)
 from launch.training.federation import build_spec, load_federated_data
-from tff_algos.protocol import COMMON_METRICS, FederatedProcess, State
+from launch.training.round_loop import RoundLoop
+from tff_algos.protocol import FederatedProcess
 from tff_algos.settings.config_fields import ConfigError
 
 if TYPE_CHECKING:
-    from launch.training.evaluation import EvaluateState
     from models.model_spec import ModelSpec
 
 MAX_LOG_LINE = 200
@@ -52,7 +45,7 @@ def run_training(config: RunConfig) -> dict[str, Any]:
     Raises:
       RunStopped: the worker died or nobody reads the output (exit code 1), or somebody pressed Ctrl-C (130); a
         checkpoint is kept.
-      ValueError: a subclass that says in one line what of the config cannot be done.
+      ValueError: of a subclass whose message is one line: what the config asks for cannot be done.
       OSError: a file cannot be read or written.
     """
     check_run_folder(config)
@@ -66,22 +59,23 @@ def run_training(config: RunConfig) -> dict[str, Any]:
         if not folder.is_new:
             check_same_data(folder, data)
         announce_data(config, folder, data)
-        log = str(folder.worker_log)
-        with quiet_tensorflow(log):
+        with folder.start_log() as log, quiet_tensorflow(log):  # the first import of TensorFlow
             keeps_memory = has_large_tensors(build_spec(config, describe_data(data)))
-        runtime = stack.enter_context(run_tff(log, config.worker_addresses, keeps_memory=keeps_memory))
+        runtime = stack.enter_context(
+            run_tff(str(folder.worker_log), config.worker_addresses, keeps_memory=keeps_memory)
+        )
         return _run(config, folder, data, runtime.worker_memory_bytes)
 
 
 def has_large_tensors(spec: "ModelSpec") -> bool:
-    """Whether a weight of the model or of its teacher is so large that a worker should keep freed memory."""
+    """Whether the model or its teacher has a weight so large that a worker should keep freed memory."""
     models = [spec.build(), *([spec.teacher.build()] if spec.teacher is not None else [])]
     sizes_bytes = (4 * weight.shape.num_elements() for model in models for weight in model.weights)
     return max(sizes_bytes, default=0) >= LARGE_TENSOR_BYTES
 
 
 def check_worker_names(config: RunConfig) -> None:
-    """Raises FlagError if the name of a worker's machine is unknown, for which gRPC would wait in vain."""
+    """Raises FlagError if the name of a worker's machine is unknown: gRPC would wait for it in vain."""
     for address in config.worker_addresses:
         host, _, port = address.rpartition(":")
         try:
@@ -92,7 +86,7 @@ def check_worker_names(config: RunConfig) -> None:
 
 @contextlib.contextmanager
 def _open_folder(config: RunConfig) -> Iterator[RunFolder]:
-    """The run folder; one that this run made and that never got its config is removed, as is a smoke run's own."""
+    """The run's folder, which is removed at the end if it is a smoke run's own, or if the run got no config into it."""
     temporary = None
     if config.smoke and not config.run_dir:
         temporary = tempfile.mkdtemp(prefix="federated_smoke_")
@@ -109,6 +103,7 @@ def _open_folder(config: RunConfig) -> Iterator[RunFolder]:
 
 @contextlib.contextmanager
 def _stop_in_one_line(folder: RunFolder) -> Iterator[None]:
+    """Turns what may end a run early into RunStopped, whose line says how to go on."""
     try:
         yield
     except KeyboardInterrupt as error:
@@ -130,17 +125,12 @@ def _say_how_to_go_on(folder: RunFolder) -> str:
     return f"go on with: {resume_command(folder)}" if folder.has_begun else "nothing was trained yet"
 
 
-def resume_command(folder: RunFolder) -> str:
-    """What to type to go on with a run."""
-    return f"{PROGRAM} --resume --run_dir={shlex.quote(str(folder.path))}"
-
-
 def _run(
     config: RunConfig, folder: RunFolder, data: FederatedData, worker_memory_bytes: Callable[[], int]
 ) -> dict[str, Any]:
-    # TensorFlow is there only now: `run_tff` has started the worker and kept the start-up noise in its log.
+    # These import TensorFlow or Matplotlib. TensorFlow has been loaded by now, and its noise kept in the worker's log;
+    # at the top of the module they would cost every wrong request the seconds that the import takes.
     from launch.plots import run_plots
-    from launch.runs.checkpoints import Checkpoints
     from launch.runs.tensorboard_log import TensorBoardLog
     from launch.training import evaluation, results
 
@@ -154,13 +144,12 @@ def _run(
         folder.clear()
     checkpoints = Checkpoints(folder.checkpoints)
     loop = RoundLoop(config, folder, process, checkpoints, evaluate_state, worker_memory_bytes, names)
-    write_config(folder, config, data)  # only now, since the loop refuses fewer rounds than a resumed run has done
+    write_config(folder, config, data)  # after the loop was built: it refuses a resumed run that has done more rounds
     tensorboard = TensorBoardLog(folder.tensorboard, loop.metrics)
     try:
         state = loop.run(after_round=tensorboard.update)
     finally:
         tensorboard.close()
-        checkpoints.close()
     summary = results.write_results(folder, config, data, spec, process, state, evaluate, loop.metrics, loop.timing)
     run_plots.draw_run(folder.path)
     say_if_nobody_took_part(loop.metrics)
@@ -169,7 +158,7 @@ def _run(
 
 
 def build_process(config: RunConfig, spec: "ModelSpec", data: FederatedData) -> FederatedProcess:
-    """The algorithm over the model and the data, with the switch to quantization-aware training if there is one.
+    """The algorithm over the model and the data; with the switch to quantization-aware training, if it comes later.
 
     Raises:
       ConfigError: a setting does not fit the model or the data, or the algorithm cannot switch.
@@ -191,150 +180,3 @@ def _build_process_of(config: RunConfig, spec: "ModelSpec", data: FederatedData)
     algorithm = find_algorithm(config.algo)
     with prefix_errors(algorithm.flag_prefix):
         return algorithm.load_builder()(spec, data, config.algorithm, config.seed)
-
-
-class RoundLoop:
-    """The rounds of a run: next, evaluate, record, checkpoint; from the newest checkpoint on, if there is one.
-
-    Attributes:
-      metrics: the table `metrics.csv`.
-      timing: the table `timing.csv`.
-    """
-
-    def __init__(
-        self,
-        config: RunConfig,
-        folder: RunFolder,
-        process: FederatedProcess,
-        checkpoints: Any,
-        evaluate_state: "EvaluateState",
-        worker_memory_bytes: Callable[[], int],
-        further_metrics: Sequence[str] = (),
-    ):
-        self._config, self._process, self._checkpoints = config, process, checkpoints
-        self._evaluate_state, self._worker_memory_bytes = evaluate_state, worker_memory_bytes
-        self._evaluation_metrics = (*EVALUATION_METRICS, *further_metrics)
-        self._shows_clients = bool(further_metrics)  # of archetypes or personal: their own test splits count
-        last_round = checkpoints.last_round()
-        if last_round > config.rounds:
-            raise RunFolderError(f"--rounds={config.rounds}: the run has done {last_round}; expected as many or more")
-        self.round_num, self._state = checkpoints.restore(process.initialize())
-        self.metrics = RoundTable(folder.metrics, self.round_num)
-        self.timing = RoundTable(folder.timing, self.round_num)
-        self._events = EventLog(folder.events, self.round_num)
-
-    def run(self, after_round: Callable[[], None] = lambda: None) -> State:
-        """Runs the rounds that are left, and returns the last state, of which there is a checkpoint."""
-        progress = Progress(self._config.rounds, self.round_num)
-        try:
-            while not self._is_done():
-                # In one statement, so that Ctrl-C cannot come between a state and its number.
-                self._state, self.round_num, evaluation = self._run_round()
-                if self.round_num % self._config.rounds_per_checkpoint == 0:
-                    self._checkpoints.save(self._state, self.round_num)
-                after_round()
-                client_accuracy = evaluation.get(CLIENT_TEST_ACCURACY) if self._shows_clients else None
-                progress.update(self.round_num, evaluation.get(TEST_ACCURACY), client_accuracy)
-        finally:
-            progress.close()
-            if self.round_num:
-                self._checkpoints.save(self._state, self.round_num)
-        return self._state
-
-    def _is_done(self) -> bool:
-        if self.round_num >= self._config.rounds:
-            return True
-        accuracy = self.metrics.column(TEST_ACCURACY)[-1] if self.round_num else None
-        return self._config.target_accuracy > 0 and accuracy is not None and accuracy >= self._config.target_accuracy
-
-    def _run_round(self) -> tuple[State, int, Mapping[str, float]]:
-        """(state, round, evaluation, empty if there was none) of the next round."""
-        round_num = self.round_num + 1
-        start_s = time.perf_counter()
-        output = self._process.next(self._state)
-        trained_s = time.perf_counter()
-        every = self._config.rounds_per_evaluation
-        is_evaluated = round_num % every == 0 or round_num == self._config.rounds
-        previous = self._state if round_num > 1 and (round_num - 1) % every == 0 else None
-        evaluation = self._evaluate_state(output.state, previous) if is_evaluated else {}
-        self._events.append(round_num, self._process.get_events(output.state))
-        self.metrics.append(build_metrics_row(round_num, output.metrics, evaluation, self._evaluation_metrics))
-        self.timing.append(
-            {
-                "round": round_num,
-                "round_s": trained_s - start_s,
-                "evaluation_s": time.perf_counter() - trained_s,
-                "host_memory_bytes": psutil.Process().memory_info().rss,
-                "worker_memory_bytes": self._worker_memory_bytes(),
-            }
-        )
-        return output.state, round_num, evaluation
-
-
-def build_metrics_row(
-    round_num: int,
-    metrics: Mapping[str, float],
-    evaluation: Mapping[str, float | None],
-    evaluation_metrics: Sequence[str] = EVALUATION_METRICS,
-) -> dict[str, Any]:
-    """A row of `metrics.csv`: the common columns, those of the evaluation (None if there was none), the algorithm's."""
-    common = {name: metrics[name] for name in COMMON_METRICS}
-    measured = {name: evaluation.get(name) for name in evaluation_metrics}
-    own = {name: value for name, value in metrics.items() if name not in COMMON_METRICS}
-    return {"round": round_num, **common, **measured, **own}
-
-
-def announce_data(config: RunConfig, folder: RunFolder, data: FederatedData) -> None:
-    """Says what is being trained, on what, and where it goes; TensorFlow's start takes a while after that."""
-    sizes = data.num_train
-    is_random = config.smoke and find_dataset(config.dataset).is_drawn_for_smoke
-    source = "random numbers of its shape (a smoke run)" if is_random else data.dataset
-    say(f"run      {config.algo}, {config.rounds} rounds, seed {config.seed}, in {folder.path}")
-    say(f"data     {source}: {sizes.sum():,} train and {len(data.test_y):,} test examples, {data.num_classes} classes")
-    kinds = f" of {len(data.archetypes.names)} archetypes" if data.archetypes else ""
-    sizes_text = f"{sizes.min():,} to {sizes.max():,} examples each"
-    say(f"clients  {len(data.clients)}{kinds}, {config.partition} partition, {sizes_text}")
-
-
-def announce_model(config: RunConfig, spec: "ModelSpec") -> None:
-    """Says what is trained, and what quantization does to each layer."""
-    float_spec = spec.quantization.float_spec if spec.quantization else spec
-    model = float_spec.build()
-    models = [f"{spec.name} ({model.count_params():,} parameters)"]
-    if spec.teacher is not None:
-        models.append(f"its teacher {spec.teacher.name} ({spec.teacher.build().count_params():,})")
-    say(f"model    {', '.join(models)}" + (f", in {spec.precision}" if spec.precision != "float32" else ""))
-    if spec.quantization is not None:
-        from models.quantization import plan_quantization
-
-        say(f"quantize to 8-bit integers, from round {config.qat_start_round} on, the layers of {spec.name}:")
-        for plan in plan_quantization(model):
-            say(f"         {plan.layer} ({plan.kind}) {plan.treatment}{plan.remark and f': {plan.remark}'}")
-
-
-def say_if_nobody_took_part(metrics: RoundTable) -> None:
-    """Says so if no client had a part in any round."""
-    if not any(metrics.column("num_clients")):
-        say("note     no client was ready within these rounds, so the model is as it began; give more --rounds, or a "
-            "longer period")  # fmt: skip
-
-
-def say_result(config: RunConfig, folder: RunFolder, summary: dict[str, Any]) -> None:
-    """Says what came out, and what to type next."""
-    final, best = summary["final"], summary["best"]
-    duration = format_duration(summary["train_seconds"])
-    say(f"done     {summary['rounds']} rounds in {duration}: test accuracy {_format(final['test_accuracy'])} "
-        f"(best {_format(best['test_accuracy'])} in round {best['round']}), "
-        f"clients' own test accuracy {_format(final['client_test_accuracy'])}")  # fmt: skip
-    path = shlex.quote(str(folder.path))
-    if config.smoke:
-        say("next     leave out --smoke" + ("" if config.run_dir else "; the smoke run's folder is removed"))
-        return
-    say(f"next     python -m launch.evaluate --run_dir={path}")
-    say(f"         python -m launch.export --run_dir={path}")
-    say(f"         {resume_command(folder)} --rounds={2 * config.rounds}")
-    say(f"         tensorboard --logdir={shlex.quote(str(folder.tensorboard))}")
-
-
-def _format(accuracy: float | None) -> str:
-    return "unknown" if accuracy is None or math.isnan(accuracy) else f"{accuracy:.4f}"

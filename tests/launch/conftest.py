@@ -2,7 +2,7 @@
 
 import pytest
 
-from launch.runs.run_folder import describe_data
+from launch.runs.run_description import describe_data
 from launch.runs.run_records import EXPERIMENTS, resolve_flagfile
 from launch.runs.tables import write_json, write_table
 from launch.settings.run_config import build_run_config, flag_values

@@ -163,7 +163,7 @@ def test_data_that_changed_are_noticed(finished_run, monkeypatch):
 
 def test_a_wrong_overwrite_leaves_the_old_run(finished_run, train_here):
     run_dir, _ = finished_run
-    before = {path: path.read_bytes() for path in run_dir.rglob("*") if path.is_file() and path.name != "worker.log"}
+    before = {path: path.read_bytes() for path in run_dir.rglob("*") if path.is_file()}
     arguments = ("--algo=fedavg", "--smoke", "--overwrite", "--model=sensor_student", f"--run_dir={run_dir}")
     code, _, err = train_here(*arguments)
     assert (code, len(err.splitlines())) == (2, 1)

@@ -132,7 +132,6 @@ def test_a_run_goes_on_from_a_checkpoint_bit_for_bit(walk, tmp_path):
     checkpoints = Checkpoints(tmp_path)
     checkpoints.save(states[2], 2)
     loaded = checkpoints.load(2, process.initialize())
-    checkpoints.close()
     state, row = process.next(loaded)
     assert_same_state(state, states[3])
     np.testing.assert_equal(row, metrics[2])

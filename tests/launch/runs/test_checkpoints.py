@@ -1,13 +1,20 @@
-"""Checkpoints come back as they were, whatever their nesting and however their lists grew."""
+"""Checkpoints come back as they were, whatever their nesting and however their lists grew; damaged ones are noticed."""
 
+import pathlib
+import shutil
 import signal
+import subprocess
+import sys
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from launch.runs.checkpoints import KEPT, Checkpoints
+from launch.runs import checkpoints as module
+from launch.runs.checkpoints import KEPT, Checkpoints, find_checkpoints
 from launch.runs.errors import RunFolderError
+
+ROOT = pathlib.Path(__file__).parents[3]
 
 
 class NestedState(NamedTuple):
@@ -27,10 +34,22 @@ def make_state(num_models):
 
 
 @pytest.fixture
-def checkpoints(tmp_path):
-    opened = Checkpoints(tmp_path / "checkpoints")
-    yield opened
-    opened.close()
+def folder(tmp_path):
+    return tmp_path / "checkpoints"
+
+
+@pytest.fixture
+def checkpoints(folder):
+    return Checkpoints(folder)
+
+
+def name_of(round_num):
+    return f"round_{round_num}.npz"
+
+
+def read_entries(path):
+    with np.load(path) as file:
+        return dict(file)
 
 
 def test_state_comes_back_with_other_shapes_than_the_template(checkpoints):
@@ -44,50 +63,110 @@ def test_state_comes_back_with_other_shapes_than_the_template(checkpoints):
         np.testing.assert_array_equal(got, expected)
 
 
-def test_the_last_ones_are_kept(checkpoints, tmp_path):
-    for round_num in range(1, 5):
+def test_scalars_and_any_layout_keep_dtype_shape_and_values(checkpoints):
+    state = (np.float32(0.1), np.array(7, np.int8), 0.1, True, np.arange(6.0).reshape(2, 3).T, np.arange(9)[::2])
+    checkpoints.save(state, 1)
+    loaded = checkpoints.load(1, (0,) * len(state))
+    for got, expected in zip(loaded, state, strict=True):
+        assert (got.dtype, got.shape) == (np.asarray(expected).dtype, np.shape(expected))
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_the_last_ones_are_kept(checkpoints, folder):
+    for round_num in (1, 2, 9, 10):
         checkpoints.save(make_state(round_num), round_num)
-    checkpoints.save(make_state(9), 4)  # there already
-    assert checkpoints.last_round() == 4
-    assert int(checkpoints.load(4, make_state(1)).round_num) == 4
-    assert len(list((tmp_path / "checkpoints").iterdir())) == KEPT
+    checkpoints.save(make_state(3), 10)  # there already
+    assert checkpoints.last_round() == 10
+    assert int(checkpoints.load(10, make_state(1)).round_num) == 10
+    assert KEPT == 2 and {path.name for path in folder.iterdir()} == {name_of(9), name_of(10)}
 
 
 def test_unfinished_saves_are_cleared_away(tmp_path):
     (tmp_path / "program_state_3_temp1234" / "variables").mkdir(parents=True)
-    reopened = Checkpoints(tmp_path)
-    assert reopened.last_round() == 0
+    (tmp_path / f".123.{name_of(4)}").write_bytes(b"half")
+    assert Checkpoints(tmp_path).last_round() == 0
     assert list(tmp_path.iterdir()) == []
-    reopened.close()
 
 
-def damage(path):
-    for file in path.rglob("*"):
-        if file.is_file():
-            file.write_bytes(b"")
+def test_a_save_that_fails_leaves_what_was_there(checkpoints, folder, monkeypatch):
+    checkpoints.save(make_state(1), 1)
+
+    def fail(file, **leaves):
+        file.write(b"half")
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(np, "savez", fail)
+    with pytest.raises(OSError, match="no space left"):
+        checkpoints.save(make_state(2), 2)
+    assert [path.name for path in folder.iterdir()] == [name_of(1)]
 
 
-def test_a_damaged_checkpoint_gives_way_to_the_one_before(checkpoints, tmp_path, capsys):
+def truncate(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def change_a_leaf(path):
+    entries = read_entries(path)
+    entries["leaf_1"][0] += 1
+    np.savez(path, **entries)
+
+
+def change_a_byte(path):
+    content = bytearray(path.read_bytes())
+    place = content.rindex(np.full(6, 5, np.float32).tobytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+
+
+def leave_out_a_leaf(path):
+    """A whole checkpoint, of a state with fewer leaves."""
+    module._write(path, [np.zeros(3)])
+
+
+def raise_the_version(path):
+    np.savez(path, **(read_entries(path) | {"version": module.VERSION + 1}))
+
+
+DAMAGES = {
+    "empty": lambda path: path.write_bytes(b""),
+    "truncated": truncate,
+    "no zip": lambda path: path.write_text("a file of someone else"),
+    "foreign npz": lambda path: np.savez(path, x=np.zeros(3)),
+    "pickled": lambda path: np.savez(path, version=module.VERSION, digest=np.array([object()]), leaf_0=1),
+    "wrong digest": change_a_leaf,
+    "flipped bit": change_a_byte,
+    "fewer leaves": leave_out_a_leaf,
+    "other version": raise_the_version,
+    "a folder": lambda path: (path.unlink(), path.mkdir()),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_checkpoint_gives_way_to_the_one_before(checkpoints, folder, capsys, damage):
     assert checkpoints.restore("template") == (0, "template")
     for round_num in (4, 5):
         checkpoints.save(make_state(round_num), round_num)
-    damage(tmp_path / "checkpoints" / "program_state_5")
+    damage(folder / name_of(5))
     round_num, state = checkpoints.restore(make_state(1))
     assert (round_num, int(state.round_num)) == (4, 4)
-    assert "round 5 is damaged" in capsys.readouterr().out
+    said = "resume   the checkpoint of round 5 is damaged; going on from round 4"
+    assert capsys.readouterr().out.splitlines() == [said]
+    assert checkpoints.last_round() == 4
     checkpoints.save(make_state(5), 5)  # the damaged one is out of the way
     assert checkpoints.restore(make_state(1))[0] == 5
+    assert capsys.readouterr().out == ""
 
 
-def test_without_a_whole_checkpoint_nothing_is_removed(checkpoints, tmp_path):
-    checkpoints.save(make_state(1), 1)
-    damage(tmp_path / "checkpoints" / "program_state_1")
+def test_without_a_whole_checkpoint_nothing_is_removed(checkpoints, folder):
+    for round_num in (1, 2):
+        checkpoints.save(make_state(round_num), round_num)
+        truncate(folder / name_of(round_num))
     with pytest.raises(RunFolderError, match="no checkpoint in it can be read"):
         checkpoints.restore(make_state(1))
-    assert (tmp_path / "checkpoints" / "program_state_1").exists()
+    assert list(find_checkpoints(folder)) == [1, 2]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_stop_waits_for_the_save(checkpoints, monkeypatch, number):
     before = signal.signal(number, signal.default_int_handler)
     try:
@@ -97,16 +176,67 @@ def test_a_stop_waits_for_the_save(checkpoints, monkeypatch, number):
 
 
 def interrupt_a_save(checkpoints, monkeypatch, number):
-    import tensorflow as tf
+    savez = np.savez
 
-    save = tf.saved_model.save
-
-    def interrupted_save(*arguments, **options):
+    def interrupted_savez(*arguments, **entries):
         signal.raise_signal(number)
-        save(*arguments, **options)
+        savez(*arguments, **entries)
 
-    monkeypatch.setattr(tf.saved_model, "save", interrupted_save)
+    monkeypatch.setattr(np, "savez", interrupted_savez)
     with pytest.raises(KeyboardInterrupt):
         checkpoints.save(make_state(2), 1)
-    assert checkpoints.last_round() == 1
+    assert checkpoints.restore(make_state(1))[0] == 1
     assert signal.getsignal(number) is signal.default_int_handler
+
+
+def test_checkpoints_need_no_tensorflow(tmp_path):
+    """Neither to be saved nor to be found and loaded."""
+    program = (
+        "import sys, pathlib, numpy as np\n"
+        "from launch.runs.checkpoints import Checkpoints\n"
+        "checkpoints = Checkpoints(pathlib.Path(sys.argv[1]))\n"
+        "checkpoints.save((np.zeros(3), {'a': 1}), 1)\n"
+        "assert checkpoints.restore((0, {'a': 0}))[0] == 1\n"
+        "assert not {'tensorflow', 'tensorflow_federated'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], cwd=ROOT, check=True, timeout=60)
+
+
+@pytest.fixture
+def former(folder):
+    """Checkpoints whose folder has one of the former kind, of the state `make_state(3)` after round 3."""
+    import asyncio
+
+    import tensorflow as tf
+    import tensorflow_federated as tff
+
+    manager = tff.program.FileProgramStateManager(str(folder), "program_state_")
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(manager.save(tf.nest.flatten(make_state(3)), 3))
+    loop.close()
+    return Checkpoints(folder)
+
+
+def test_one_of_the_former_kind_is_read_and_gives_way_to_new_ones(former, folder):
+    assert former.last_round() == 3
+    round_num, state = former.restore(make_state(1))
+    assert round_num == 3 and type(state) is NestedState
+    for got, wanted in zip(module.flatten_state(state), module.flatten_state(make_state(3)), strict=True):
+        assert got.dtype == wanted.dtype
+        np.testing.assert_array_equal(got, wanted)
+    former.save(make_state(4), 4)
+    assert list(find_checkpoints(folder)) == [3, 4]
+    former.save(make_state(5), 5)
+    assert {path.name for path in folder.iterdir()} == {name_of(4), name_of(5)}
+
+
+def test_a_damaged_one_of_the_former_kind_is_noticed(former, folder, capsys):
+    shutil.move(folder / "program_state_3", folder / "program_state_4")
+    for file in (folder / "program_state_4").rglob("*.*"):
+        file.write_bytes(b"")
+    with pytest.raises(RunFolderError, match="no checkpoint in it can be read"):
+        former.restore(make_state(1))
+    module._write(folder / name_of(2), module.flatten_state(make_state(2)))
+    assert former.restore(make_state(1))[0] == 2
+    assert "round 4 is damaged; going on from round 2" in capsys.readouterr().out
+    assert list(find_checkpoints(folder)) == [2]

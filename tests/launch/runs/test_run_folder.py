@@ -1,16 +1,26 @@
 """The run folder: when it may be made, reused or replaced, and what is written into it."""
 
+import contextlib
 import dataclasses
+import itertools
 import json
+import os
+import pathlib
+import shutil
 
 import pytest
 
 from datasets.federated_data import Archetypes
 from launch.runs.errors import RunFolderError
 from launch.runs.round_table import RoundTable
-from launch.runs.run_folder import check_same_data, describe_data, find_git_revision, open_run_folder, write_config
+from launch.runs.run_description import check_same_data, describe_data, find_git_revision, write_config
+from launch.runs.run_folder import open_run_folder
 from launch.runs.tables import format_cell, write_json, write_table, write_text
 from launch.settings.run_config import build_run_config, flag_values
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: no clean-up catches it."""
 
 
 @pytest.fixture(autouse=True)
@@ -67,6 +77,100 @@ def test_overwrite_takes_nothing_away_before_the_new_run_begins(tmp_path, make_f
     folder.close()
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [".lock", "config.json"]
     assert json.loads(folder.config.read_text())["flags"]["rounds"] == 7
+
+
+def test_overwrite_starts_the_workers_logs_anew(tmp_path):
+    make_run(tmp_path / "run")
+    for name in ("worker.log", "worker_2.log"):
+        (tmp_path / "run" / name).write_text("what the old run's worker said")
+    folder = open_run_folder(ask(run_dir="run", overwrite=True))
+    with folder.start_log() as log:
+        pathlib.Path(log).write_text("new")  # TensorFlow starts before the rest is cleared
+    folder.clear()
+    folder.close()
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [".lock", "worker.log"]
+    assert folder.worker_log.read_text() == "new"
+
+
+def test_the_log_of_a_run_that_is_refused_changes_nothing(tmp_path):
+    make_run(tmp_path / "run")
+    (tmp_path / "run" / "worker.log").write_text("old")
+    folder = open_run_folder(ask(run_dir="run", overwrite=True))
+    with pytest.raises(RunFolderError), folder.start_log() as log:
+        pathlib.Path(log).write_text("new")
+        raise RunFolderError("the model does not fit the data")
+    folder.close()
+    assert folder.worker_log.read_text() == "old"
+    assert {path.name for path in folder.path.iterdir()} == {".lock", "config.json", "metrics.csv", "worker.log"}
+
+
+def test_a_resumed_run_adds_to_its_log(tmp_path):
+    make_run(tmp_path / "run")
+    folder = open_run_folder(ask(run_dir="run", resume=True))
+    with folder.start_log() as log:
+        assert log == str(folder.worker_log)
+    folder.close()
+
+
+def list_files(path):
+    return {str(inner.relative_to(path)) for inner in path.rglob("*") if inner.is_file() and inner.name != ".lock"}
+
+
+@pytest.mark.parametrize("fatal_call", range(1, 8))
+def test_a_kill_while_a_folder_is_cleared_leaves_no_config_of_what_is_gone(tmp_path, monkeypatch, fatal_call):
+    """Whichever step is the last: the old config goes with the old run, and the folder may be taken again."""
+    make_run(tmp_path / "run")
+    for name in ("checkpoints/round_1.npz", "models/global/model.keras", "summary.json"):
+        (tmp_path / "run" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "run" / name).touch()
+    whole = list_files(tmp_path / "run")
+    calls = itertools.count(1)
+
+    def die_in(name, owner):
+        function = getattr(owner, name)
+
+        def call(*arguments, **options):
+            if next(calls) == fatal_call:
+                raise Killed
+            return function(*arguments, **options)
+
+        monkeypatch.setattr(owner, name, call)
+
+    folder = open_run_folder(ask(run_dir="run", overwrite=True))
+    with monkeypatch.context() as patched:
+        monkeypatch = patched
+        die_in("replace", os)
+        die_in("rmtree", shutil)
+        die_in("unlink", pathlib.Path)
+        with contextlib.suppress(Killed):
+            folder.clear()
+    folder.close()
+    left = list_files(tmp_path / "run")
+    assert left == whole if "config.json" in left else left < {*whole, ".replaced.config.json"}
+    assert (fatal_call == 7) == (not left), "seven steps would be one too many"
+    for options in ({"overwrite": True}, {}) if "config.json" not in left else ({"overwrite": True},):
+        again = open_run_folder(ask(run_dir="run", **options))
+        assert again.is_new
+        again.close()
+    if "config.json" not in left:
+        with pytest.raises(RunFolderError, match="no run to resume there"):
+            open_run_folder(ask(run_dir="run", resume=True))
+    again.clear()
+    assert not list_files(tmp_path / "run")
+
+
+def test_a_half_cleared_folder_with_other_files_is_left_alone(tmp_path):
+    (tmp_path / "run").mkdir()
+    for name in (".replaced.config.json", "thesis.tex"):
+        (tmp_path / "run" / name).touch()
+    with pytest.raises(RunFolderError, match=r"thesis\.tex is no part of one"):
+        open_run_folder(ask(run_dir="run", overwrite=True))
+
+
+def test_a_run_of_the_users_own_algorithm_may_be_overwritten(tmp_path):
+    make_run(tmp_path / "run")
+    (tmp_path / "run" / "config.json").write_text(json.dumps({"flags": {"algo": "my_package.ditto:ALGORITHM"}}))
+    open_run_folder(ask(run_dir="run", overwrite=True)).close()
 
 
 @pytest.mark.parametrize("config", ["{}", "[]", "no JSON", '{"flags": {"algo": "other program"}}', '{"flags": []}'])

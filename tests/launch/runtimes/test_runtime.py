@@ -166,7 +166,7 @@ def test_a_worker_that_does_not_answer_gives_one_line(tmp_path, computations):
 
 
 def test_several_workers_work_at_the_same_time(computations):
-    from launch.runtimes.sharded_context import WorkerLoop
+    from launch.runtimes.client_split import WorkerLoop
 
     meeting = threading.Barrier(2, timeout=10.0)
 
@@ -179,10 +179,10 @@ def test_several_workers_work_at_the_same_time(computations):
 
 
 def test_shares_are_even_in_order_and_never_empty(computations):
-    from launch.runtimes.sharded_context import share_evenly
+    from launch.runtimes.client_split import split_evenly
 
-    assert share_evenly(7, 3) == [(0, 2), (2, 4), (4, 7)]
-    assert share_evenly(2, 5) == [(0, 1), (1, 2)]
+    assert split_evenly(7, 3) == [(0, 2), (2, 4), (4, 7)]
+    assert split_evenly(2, 5) == [(0, 1), (1, 2)]
 
 
 def test_importing_the_runtime_imports_no_tensorflow():

@@ -48,7 +48,10 @@ def test_a_client_of_a_personal_run_is_what_it_made_of_the_shared_model(make_run
     run = make_run()._replace(is_personal=True)
     with pytest.raises(RunFolderError, match="its checkpoints are gone"):
         plan_exports(run, "client_2", ())
-    (tmp_path / "checkpoints" / "program_state_3").mkdir(parents=True)
+    (tmp_path / "checkpoints").mkdir()
+    with pytest.raises(RunFolderError, match="its checkpoints are gone"):
+        plan_exports(run, "client_2", ())
+    (tmp_path / "checkpoints" / "round_3.npz").touch()
     [export] = plan_exports(run, "client_2", ("float32",))
     assert export == ("client_2", "cluster_1", False, ("float32",), ("client_2",), True)
     assert not plan_exports(run, "cluster_1", ())[0].is_personal

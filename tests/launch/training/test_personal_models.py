@@ -5,18 +5,8 @@ import json
 
 import pytest
 
-from launch import export, train
+from launch import export
 from launch.tflite.export_report import FileRow
-
-
-@pytest.fixture(scope="module")
-def personal_run(tmp_path_factory):
-    """Three sensors, a round of AMFL-P, and personal models that differ much from the global one."""
-    folder = tmp_path_factory.mktemp("personal")
-    arguments = ["--algo=amfl_p", "--building_num_sensors=3", "--rounds=1", "--amfl_p_fine_tuning_learning_rate=0.3"]
-    arguments += [f"--run_dir={folder / 'run'}", f"--shard_dir={folder / 'shards'}"]
-    assert train.main(arguments) == 0
-    return folder / "run"
 
 
 def read_rows(path):
@@ -24,29 +14,29 @@ def read_rows(path):
         return list(csv.DictReader(file))
 
 
-def test_the_exported_model_is_the_clients_own(personal_run, capsys):
-    client = read_rows(personal_run / "clients.csv")[1]
+def test_the_exported_model_is_the_clients_own(resumed_run, capsys):
+    client = read_rows(resumed_run / "clients.csv")[1]
     arguments = ["--formats=float32", "--on_device_training"]
-    assert export.main([f"--run_dir={personal_run}", f"--model={client['client']}", *arguments]) == 0
-    [row] = read_rows(personal_run / "export" / "report.csv")
+    assert export.main([f"--run_dir={resumed_run}", f"--model={client['client']}", *arguments]) == 0
+    [row] = read_rows(resumed_run / "export" / "report.csv")
     assert tuple(row) == FileRow._fields
     assert float(row["client_test_accuracy"]) == pytest.approx(float(client["accuracy"]), abs=1e-6)
     assert float(row["top1_agreement"]) == 1
     assert (
-        json.loads((personal_run / "export" / f"{client['client']}.float32.json").read_text())["source_model"]
+        json.loads((resumed_run / "export" / f"{client['client']}.float32.json").read_text())["source_model"]
         == "global"
     )
-    assert (personal_run / "export" / f"{client['client']}.training.tflite").stat().st_size > 10_000
+    assert (resumed_run / "export" / f"{client['client']}.training.tflite").stat().st_size > 10_000
 
-    assert export.main([f"--run_dir={personal_run}", "--model=global", "--formats=float32"]) == 0
-    own, shared = (personal_run / "export" / f"{name}.float32.tflite" for name in (client["client"], "global"))
+    assert export.main([f"--run_dir={resumed_run}", "--model=global", "--formats=float32"]) == 0
+    own, shared = (resumed_run / "export" / f"{name}.float32.tflite" for name in (client["client"], "global"))
     assert own.read_bytes() != shared.read_bytes()
 
 
-def test_a_run_whose_checkpoints_ended_early_is_one_line(personal_run, capsys):
-    summary = json.loads((personal_run / "summary.json").read_text())
-    (personal_run / "summary.json").write_text(json.dumps({**summary, "rounds": 7}))
-    name = read_rows(personal_run / "clients.csv")[0]["client"]
-    assert export.main([f"--run_dir={personal_run}", f"--model={name}"]) == 2
-    assert "its last checkpoint is of round 1, not 7" in capsys.readouterr().err.strip().splitlines()[-1]
-    (personal_run / "summary.json").write_text(json.dumps(summary))
+def test_a_run_whose_checkpoints_ended_early_is_one_line(resumed_run, capsys):
+    summary = json.loads((resumed_run / "summary.json").read_text())
+    (resumed_run / "summary.json").write_text(json.dumps({**summary, "rounds": 7}))
+    name = read_rows(resumed_run / "clients.csv")[0]["client"]
+    assert export.main([f"--run_dir={resumed_run}", f"--model={name}"]) == 2
+    assert "its last checkpoint is of round 3, not 7" in capsys.readouterr().err.strip().splitlines()[-1]
+    (resumed_run / "summary.json").write_text(json.dumps(summary))

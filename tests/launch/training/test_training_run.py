@@ -1,29 +1,26 @@
 """The round loop with a made-up process: rows, checkpoints, stopping early, and going on after any kind of end."""
 
-import dataclasses
 import itertools
+import pathlib
+import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 from launch.runs.columns import EVALUATION_METRICS
 from launch.runs.errors import RunFolderError, RunStopped
-from launch.runs.round_table import RoundTable
-from launch.runs.run_folder import RunFolder, describe_data
+from launch.runs.run_folder import RunFolder
 from launch.runtimes.worker_process import WorkerError
+from launch.settings.algorithms import ALGORITHMS
 from launch.settings.flags import FlagError
 from launch.settings.run_config import build_run_config
-from launch.training.training_run import (
-    RoundLoop,
-    _stop_in_one_line,
-    announce_data,
-    build_metrics_row,
-    check_worker_names,
-    has_large_tensors,
-    say_if_nobody_took_part,
-)
+from launch.training.round_loop import RoundLoop, build_metrics_row
+from launch.training.training_run import _stop_in_one_line, check_worker_names, has_large_tensors
 from tff_algos.protocol import COMMON_METRICS, FederatedProcess, RoundOutput
 
+ROOT = pathlib.Path(__file__).parents[3]
 COLUMNS = ("round", *COMMON_METRICS, *EVALUATION_METRICS, "own")
 
 
@@ -259,24 +256,6 @@ def test_metrics_row_puts_the_common_columns_first():
     assert (row["round"], row["test_loss"], row["test_accuracy"]) == (4, 0.5, None)
 
 
-def test_the_name_of_a_subset_is_said_and_written(tmp_path, make_federation, capsys):
-    data = dataclasses.replace(make_federation([4]), dataset="cifar10 subset (4 + 1 images)")
-    folder = RunFolder(tmp_path, is_new=True)
-    announce_data(build_run_config({"algo": "fedavg", "dataset": "cifar10"}), folder, data)
-    folder.close()
-    assert "data     cifar10 subset (4 + 1 images): 4 train and" in capsys.readouterr().out
-    assert describe_data(data)["dataset"] == "cifar10 subset (4 + 1 images)"
-
-
-@pytest.mark.parametrize(("num_clients", "is_said"), [((0, 0), True), ((0, 2), False)])
-def test_a_run_in_which_nobody_took_part_says_so(tmp_path, capsys, num_clients, is_said):
-    table = RoundTable(tmp_path / "metrics.csv")
-    for round_num, number in enumerate(num_clients, start=1):
-        table.append({"round": round_num, "num_clients": number})
-    say_if_nobody_took_part(table)
-    assert ("no client was ready within these rounds" in capsys.readouterr().out) == is_said
-
-
 @pytest.mark.parametrize(
     ("input_shape", "input_dtype", "is_large"), [((8, 8, 1), "uint8", False), ((561, 1), "float32", True)]
 )
@@ -284,3 +263,30 @@ def test_large_tensors_are_those_of_har_and_not_of_digits(input_shape, input_dty
     from models.catalog import build_model_spec
 
     assert has_large_tensors(build_model_spec("auto", input_shape, input_dtype, 6)) == is_large
+
+
+def test_training_and_drawing_know_nothing_of_the_papers_reports():
+    """Nor does what they import when they run: a run needs no paper's claims."""
+    program = (
+        "import sys\n"
+        "import launch.plots.run_plots, launch.training.training_run\n"
+        "import launch.plots.archetype_plots, launch.plots.event_plots, launch.plots.resource_plots\n"
+        "import launch.runs.tensorboard_log, launch.training.evaluation, launch.training.results\n"
+        "print([name for name in sys.modules if name.startswith('launch.reports')])"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert ended.stdout == "[]\n", ended.stderr
+
+
+def test_importing_the_training_run_imports_no_tensorflow():
+    program = "import sys, launch.training.training_run; print('tensorflow' in sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert ended.stdout == "False\n", ended.stderr
+
+
+def test_no_algorithm_is_known_by_name():
+    """Nor a module of one: the rounds are those of `FederatedProcess`, whatever it is."""
+    names = {*ALGORITHMS, *(path.name for path in (ROOT / "tff_algos").iterdir() if (path / "config.py").exists())}
+    for module in ("training_run", "round_loop", "announcements", "results", "evaluation"):
+        text = (ROOT / "launch" / "training" / f"{module}.py").read_text(encoding="utf-8")
+        assert not {name for name in names if re.search(rf"\b{name}\b", text)}, module

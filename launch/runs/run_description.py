@@ -1,0 +1,87 @@
+"""`config.json`: what a run was asked for, on which data, and with which code and libraries. Imports no TensorFlow."""
+
+import dataclasses
+import importlib.metadata
+import json
+import os
+import pathlib
+import platform
+import subprocess
+from typing import Any
+
+from datasets.federated_data import FederatedData
+from launch.runs.errors import RunFolderError
+from launch.runs.run_folder import RunFolder
+from launch.runs.tables import write_json
+from launch.settings.run_config import RunConfig, flag_values
+
+LIBRARIES = ("tensorflow-federated", "tensorflow", "tensorflow-model-optimization", "numpy", "scipy", "scikit-learn")
+
+
+def describe_data(data: FederatedData) -> dict[str, Any]:
+    """Name and sizes of a federated data set, and its archetypes if it has any, as `config.json` keeps them."""
+    kinds = dataclasses.asdict(data.archetypes) if data.archetypes else {}
+    archetypes = {"archetypes": {name: list(values) for name, values in kinds.items()}} if kinds else {}
+    return {
+        "dataset": data.dataset,
+        "digest": data.digest,
+        "num_clients": len(data.clients),
+        "input_shape": list(data.input_shape),
+        "input_dtype": data.input_dtype,
+        "scale": data.preprocessing.scale,
+        "offset": data.preprocessing.offset,
+        "class_names": list(data.class_names),
+        "num_train": int(data.num_train.sum()),
+        "num_validation": sum(client.num_validation for client in data.clients),
+        "num_client_test": sum(client.num_test for client in data.clients),
+        "num_test": len(data.test_y),
+        "num_dropped": data.num_dropped,
+        "label_counts": data.label_counts.tolist(),
+        **archetypes,
+    }
+
+
+def check_same_data(folder: RunFolder, data: FederatedData) -> None:
+    """Raises RunFolderError if the folder's run, which is to be resumed, was made on other data than these."""
+    try:
+        before = json.loads(folder.config.read_text(encoding="utf-8"))["data"]
+        # What an earlier version did not describe is not compared.
+        changed = [name for name, value in describe_data(data).items() if name in before and before[name] != value]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise RunFolderError(f"{folder.config}: damaged, says nothing of the data; start the run anew") from None
+    if changed:
+        raise RunFolderError(f"{folder.path}: the data changed since the run began ({', '.join(changed)}); start anew")
+
+
+def write_config(folder: RunFolder, config: RunConfig, data: FederatedData) -> None:
+    """Writes `config.json`: every flag's value, places of data in full, data sizes, versions, git revision."""
+    places = {name: _name_in_full(getattr(config, name)) for name in ("data_dir", "shard_dir", "npz")}
+    requests = {"resume": False, "overwrite": False, "building_csv": ""}  # asked for once, not to be repeated
+    stored = dataclasses.replace(config, run_dir=str(folder.path), **requests, **places)
+    content = {
+        "flags": flag_values(stored),
+        "data": describe_data(data),
+        "versions": {"python": platform.python_version()}
+        | {name: importlib.metadata.version(name) for name in LIBRARIES},
+        "git_revision": find_git_revision(),
+    }
+    write_json(folder.config, content)
+    folder.has_begun = True
+
+
+def _name_in_full(path: str) -> str:
+    """The path as it is from any current folder; "" stays."""
+    return path and os.path.abspath(os.path.expanduser(path))
+
+
+def find_git_revision() -> str | None:
+    """The commit of this checkout, with "-dirty" if files differ from it; None outside of git."""
+    source = pathlib.Path(__file__).parent
+    try:
+        run = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
+            cwd=source, capture_output=True, text=True, timeout=10, check=True,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return run.stdout.strip()

@@ -1,0 +1,78 @@
+"""What a run says: what it trains, on what, what came out, and what to type next."""
+
+import math
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from datasets.catalog import find_dataset
+from datasets.federated_data import FederatedData
+from launch.progress import format_duration, say
+from launch.runs.columns import CLIENT_TEST_ACCURACY, NUM_CLIENTS, ROUND, TEST_ACCURACY
+from launch.runs.round_table import RoundTable
+from launch.runs.run_folder import RunFolder
+from launch.settings.flags import PROGRAM
+from launch.settings.run_config import RunConfig
+
+if TYPE_CHECKING:
+    from models.model_spec import ModelSpec
+
+
+def resume_command(folder: RunFolder) -> str:
+    """What to type to go on with a run."""
+    return f"{PROGRAM} --resume --run_dir={shlex.quote(str(folder.path))}"
+
+
+def announce_data(config: RunConfig, folder: RunFolder, data: FederatedData) -> None:
+    """Says what is trained, on what data, and into which folder, before TensorFlow's start, which takes seconds."""
+    sizes = data.num_train
+    is_random = config.smoke and find_dataset(config.dataset).is_drawn_for_smoke
+    source = "random numbers of its shape (a smoke run)" if is_random else data.dataset
+    say(f"run      {config.algo}, {config.rounds} rounds, seed {config.seed}, in {folder.path}")
+    say(f"data     {source}: {sizes.sum():,} train and {len(data.test_y):,} test examples, {data.num_classes} classes")
+    kinds = f" of {len(data.archetypes.names)} archetypes" if data.archetypes else ""
+    sizes_text = f"{sizes.min():,} to {sizes.max():,} examples each"
+    say(f"clients  {len(data.clients)}{kinds}, {config.partition} partition, {sizes_text}")
+
+
+def announce_model(config: RunConfig, spec: "ModelSpec") -> None:
+    """Says which models are trained, and what quantization does to each layer."""
+    float_spec = spec.quantization.float_spec if spec.quantization else spec
+    model = float_spec.build()
+    models = [f"{spec.name} ({model.count_params():,} parameters)"]
+    if spec.teacher is not None:
+        models.append(f"its teacher {spec.teacher.name} ({spec.teacher.build().count_params():,})")
+    say(f"model    {', '.join(models)}" + (f", in {spec.precision}" if spec.precision != "float32" else ""))
+    if spec.quantization is not None:
+        from models.quantization import plan_quantization
+
+        say(f"quantize to 8-bit integers, from round {config.qat_start_round} on, the layers of {spec.name}:")
+        for plan in plan_quantization(model):
+            say(f"         {plan.layer} ({plan.kind}) {plan.treatment}{plan.remark and f': {plan.remark}'}")
+
+
+def say_if_nobody_took_part(metrics: RoundTable) -> None:
+    """Says so if no client took part in any round."""
+    if not any(metrics.column(NUM_CLIENTS)):
+        say("note     no client was ready within these rounds, so the model is as it began; give more --rounds, or a "
+            "longer period")  # fmt: skip
+
+
+def say_result(config: RunConfig, folder: RunFolder, summary: dict[str, Any]) -> None:
+    """Says what came out, and what to type next."""
+    final, best = summary["final"], summary["best"]
+    duration = format_duration(summary["train_seconds"])
+    say(f"done     {summary['rounds']} rounds in {duration}: test accuracy {_format(final[TEST_ACCURACY])} "
+        f"(best {_format(best[TEST_ACCURACY])} in round {best[ROUND]}), "
+        f"clients' own test accuracy {_format(final[CLIENT_TEST_ACCURACY])}")  # fmt: skip
+    path = shlex.quote(str(folder.path))
+    if config.smoke:
+        say("next     leave out --smoke" + ("" if config.run_dir else "; the smoke run's folder is removed"))
+        return
+    say(f"next     python -m launch.evaluate --run_dir={path}")
+    say(f"         python -m launch.export --run_dir={path}")
+    say(f"         {resume_command(folder)} --rounds={2 * config.rounds}")
+    say(f"         tensorboard --logdir={shlex.quote(str(folder.tensorboard))}")
+
+
+def _format(accuracy: float | None) -> str:
+    return "unknown" if accuracy is None or math.isnan(accuracy) else f"{accuracy:.4f}"

@@ -1,0 +1,128 @@
+"""The rounds of a run: the algorithm's next state, its evaluation, its row in each table, its checkpoint."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from launch.progress import Progress
+from launch.runs.checkpoints import Checkpoints
+from launch.runs.columns import (
+    CLIENT_TEST_ACCURACY,
+    EVALUATION_METRICS,
+    EVALUATION_S,
+    HOST_MEMORY_BYTES,
+    ROUND,
+    ROUND_S,
+    TEST_ACCURACY,
+    WORKER_MEMORY_BYTES,
+)
+from launch.runs.errors import RunFolderError
+from launch.runs.event_log import EventLog
+from launch.runs.round_table import RoundTable
+from launch.runs.run_folder import RunFolder
+from launch.settings.run_config import RunConfig
+from tff_algos.protocol import COMMON_METRICS, FederatedProcess, State
+
+if TYPE_CHECKING:
+    from launch.training.evaluation import EvaluateState
+
+
+class RoundLoop:
+    """Runs the rounds of a run, from its newest checkpoint on if it has one.
+
+    Attributes:
+      round_num: rounds done.
+      metrics: the table `metrics.csv`.
+      timing: the table `timing.csv`.
+
+    Raises:
+      RunFolderError: the run has done more rounds than the config asks for, or its checkpoints or tables are damaged.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        folder: RunFolder,
+        process: FederatedProcess,
+        checkpoints: Checkpoints,
+        evaluate_state: "EvaluateState",
+        worker_memory_bytes: Callable[[], int],
+        further_metrics: Sequence[str] = (),
+    ):
+        self._config, self._process, self._checkpoints = config, process, checkpoints
+        self._evaluate_state, self._worker_memory_bytes = evaluate_state, worker_memory_bytes
+        self._evaluation_metrics = (*EVALUATION_METRICS, *further_metrics)
+        # With archetypes or personal models it is the clients' own test splits that count.
+        self._shows_clients = bool(further_metrics)
+        last_round = checkpoints.last_round()
+        if last_round > config.rounds:
+            raise RunFolderError(f"--rounds={config.rounds}: the run has done {last_round}; expected as many or more")
+        self.round_num, self._state = checkpoints.restore(process.initialize())
+        self.metrics = RoundTable(folder.metrics, self.round_num)
+        self.timing = RoundTable(folder.timing, self.round_num)
+        self._events = EventLog(folder.events, self.round_num)
+
+    def run(self, after_round: Callable[[], None] = lambda: None) -> State:
+        """Runs the rounds that are left, calls `after_round` after each, and returns the last state, which is saved."""
+        progress = Progress(self._config.rounds, self.round_num)
+        try:
+            while not self._is_done():
+                # One statement, so that Ctrl-C cannot come between a state and its number: what is saved on the way
+                # out must be the state of the round that it claims to be.
+                self._state, self.round_num, evaluation = self._run_round()
+                if self.round_num % self._config.rounds_per_checkpoint == 0:
+                    self._checkpoints.save(self._state, self.round_num)
+                after_round()
+                client_accuracy = evaluation.get(CLIENT_TEST_ACCURACY) if self._shows_clients else None
+                progress.update(self.round_num, evaluation.get(TEST_ACCURACY), client_accuracy)
+        finally:
+            progress.close()
+            if self.round_num:
+                self._checkpoints.save(self._state, self.round_num)
+        return self._state
+
+    def _is_done(self) -> bool:
+        if self.round_num >= self._config.rounds:
+            return True
+        accuracy = self.metrics.column(TEST_ACCURACY)[-1] if self.round_num else None
+        return self._config.target_accuracy > 0 and accuracy is not None and accuracy >= self._config.target_accuracy
+
+    def _run_round(self) -> tuple[State, int, Mapping[str, float]]:
+        """Runs the next round and records it. Returns (state, round, evaluation), the latter empty if not evaluated."""
+        round_num = self.round_num + 1
+        start_s = time.perf_counter()
+        output = self._process.next(self._state)
+        trained_s = time.perf_counter()
+        every = self._config.rounds_per_evaluation
+        is_evaluated = round_num % every == 0 or round_num == self._config.rounds
+        # Changes are measured only against a round that was evaluated, so that a resumed run measures the same ones.
+        previous = self._state if round_num > 1 and (round_num - 1) % every == 0 else None
+        evaluation = self._evaluate_state(output.state, previous) if is_evaluated else {}
+        # The tables come before the checkpoint: after a kill in between, a resumed run drops their last row.
+        self._events.append(round_num, self._process.get_events(output.state))
+        self.metrics.append(build_metrics_row(round_num, output.metrics, evaluation, self._evaluation_metrics))
+        self.timing.append(
+            {
+                ROUND: round_num,
+                ROUND_S: trained_s - start_s,
+                EVALUATION_S: time.perf_counter() - trained_s,
+                HOST_MEMORY_BYTES: psutil.Process().memory_info().rss,
+                WORKER_MEMORY_BYTES: self._worker_memory_bytes(),
+            }
+        )
+        return output.state, round_num, evaluation
+
+
+def build_metrics_row(
+    round_num: int,
+    metrics: Mapping[str, float],
+    evaluation: Mapping[str, float | None],
+    evaluation_metrics: Sequence[str] = EVALUATION_METRICS,
+) -> dict[str, Any]:
+    """A row of `metrics.csv`: the common columns, those of the evaluation (None without one), the algorithm's own."""
+    common = {name: metrics[name] for name in COMMON_METRICS}
+    measured = {name: evaluation.get(name) for name in evaluation_metrics}
+    own = {name: value for name, value in metrics.items() if name not in COMMON_METRICS}
+    return {ROUND: round_num, **common, **measured, **own}

@@ -1,0 +1,91 @@
+"""The names of files and columns have one home: no other module spells one of them where it means one."""
+
+import ast
+import pathlib
+
+import pytest
+
+from launch.runs import archetype_metrics, columns
+
+ROOT = pathlib.Path(__file__).parents[3]
+HOMES = {"launch/runs/columns.py", "launch/runs/archetype_metrics.py", "tff_algos/protocol.py"}
+# Words of the same spelling: of flags, of `config.json`, of the reports' own tables, of an algorithm's own summary.
+OTHER_WORDS = {
+    "launch/reports/amfl_p/pooled_reference.py": {columns.ACCURACY},
+    "launch/reports/report_tables.py": {columns.ROUND},
+    "tff_algos/fed_cd/process.py": {columns.MODELS},
+    "launch/settings/run_config.py": {columns.CONFIG_FILE, columns.MODEL},  # below `runs`, so the name stands there
+    "launch/settings/flags.py": {columns.NUM_CLIENTS},
+    "launch/runs/run_description.py": {
+        *(columns.NUM_CLIENTS, columns.NUM_TRAIN, columns.NUM_VALIDATION, columns.NUM_TEST)
+    },
+}
+NOT_YET = (
+    *("launch/plots/", "launch/reports/", "launch/doctor.py"),
+    *("launch/runs/run_archive.py", "launch/runs/run_records.py", "tff_algos/rounds/round_metrics.py"),
+    *(f"tff_algos/{name}/process.py" for name in ("amfl_p", "fed_avg", "fed_sikd", "fl_hc")),
+)
+MODULES = sorted(
+    name
+    for package in ("launch", "tff_algos")
+    for path in (ROOT / package).rglob("*.py")
+    if (name := str(path.relative_to(ROOT))) not in HOMES and not name.startswith(NOT_YET)
+)
+
+
+def list_names():
+    values = [*vars(columns).values(), archetype_metrics.CHANGE, archetype_metrics.MIXED]
+    flat = [name for value in values for name in (value if isinstance(value, tuple) else (value,))]
+    return {name for name in flat if isinstance(name, str)} - {columns.__name__, columns.__doc__, columns.__file__}
+
+
+NAMES = {name for name in list_names() if name and "/" not in name.removeprefix("export/") and " " not in name}
+# A name of several words or with a suffix means a column or file wherever it stands. A plain word means one only where
+# it is a key, an index, or part of a path; elsewhere it may be an axis's label or another word of the same spelling.
+PLAIN_WORDS = {name for name in NAMES if name.isalpha()}
+
+
+def find_names(text):
+    """The names that a module spells as literals, each where it means a column or a file."""
+    tree = ast.parse(text)
+    docstrings = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    keys = {
+        id(part)
+        for node in ast.walk(tree)
+        for part in (
+            [node.slice]
+            if isinstance(node, ast.Subscript)
+            else node.keys
+            if isinstance(node, ast.Dict)
+            else [node.left, node.right]
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
+            else []
+        )
+    }
+    literals = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and node.value in NAMES]
+    return {
+        node.value
+        for node in literals
+        if id(node) not in docstrings and (node.value not in PLAIN_WORDS or id(node) in keys)
+    }
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_no_other_module_spells_a_name(name):
+    found = find_names((ROOT / name).read_text(encoding="utf-8"))
+    assert not found - OTHER_WORDS.get(name, set()), f"take them from {columns.__name__}"
+
+
+def test_names_are_found_where_they_mean_a_column_or_file():
+    assert {"test_accuracy", "metrics.csv", "round", "checkpoints", "round_s", "client_accuracy_change"} <= NAMES
+    assert find_names('x = "test_accuracy"') == {"test_accuracy"}
+    assert find_names('x["round"]') == {"round"} == find_names('{"round": 1}')
+    assert find_names('folder / "models" / "a"') == {"models"}
+    assert find_names('ax.set(xlabel="round", title="model")') == set()
+    assert find_names('"""round"""\ndef f():\n    """metrics.csv"""') == set()

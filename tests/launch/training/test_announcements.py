@@ -1,0 +1,29 @@
+"""What a run says is true of its data and of its rounds."""
+
+import dataclasses
+
+import pytest
+
+from launch.runs.round_table import RoundTable
+from launch.runs.run_description import describe_data
+from launch.runs.run_folder import RunFolder
+from launch.settings.run_config import build_run_config
+from launch.training.announcements import announce_data, say_if_nobody_took_part
+
+
+def test_the_name_of_a_subset_is_said_and_written(tmp_path, make_federation, capsys):
+    data = dataclasses.replace(make_federation([4]), dataset="cifar10 subset (4 + 1 images)")
+    folder = RunFolder(tmp_path, is_new=True)
+    announce_data(build_run_config({"algo": "fedavg", "dataset": "cifar10"}), folder, data)
+    folder.close()
+    assert "data     cifar10 subset (4 + 1 images): 4 train and" in capsys.readouterr().out
+    assert describe_data(data)["dataset"] == "cifar10 subset (4 + 1 images)"
+
+
+@pytest.mark.parametrize(("num_clients", "is_said"), [((0, 0), True), ((0, 2), False)])
+def test_a_run_in_which_nobody_took_part_says_so(tmp_path, capsys, num_clients, is_said):
+    table = RoundTable(tmp_path / "metrics.csv")
+    for round_num, number in enumerate(num_clients, start=1):
+        table.append({"round": round_num, "num_clients": number})
+    say_if_nobody_took_part(table)
+    assert ("no client was ready within these rounds" in capsys.readouterr().out) == is_said
