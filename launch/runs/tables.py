@@ -35,11 +35,16 @@ def write_text(path: pathlib.Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
-def write_json(path: pathlib.Path, content: Any) -> None:
-    """Writes JSON atomically; NumPy scalars become numbers, and numbers that JSON lacks become null."""
+def format_json(content: Any) -> str:
+    """JSON text; NumPy scalars become numbers, and numbers that JSON lacks become null."""
     text = json.dumps(_to_json(content), indent=2)
     flat = re.sub(r"\[[^\[\]{}\"]*\]", lambda match: " ".join(match[0].split()), text)  # numbers of a list on one line
-    write_text(path, flat + "\n")
+    return flat + "\n"
+
+
+def write_json(path: pathlib.Path, content: Any) -> None:
+    """Writes JSON atomically, as `format_json` spells it."""
+    write_text(path, format_json(content))
 
 
 def _to_json(value: Any) -> Any:
