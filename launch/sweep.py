@@ -257,7 +257,7 @@ def suggest_report(tasks: Sequence[Task]) -> str:
     name = find_paper([task.flagfile.stem for task in tasks])
     if name is None:
         return ""
-    runs_dirs = list(map(str, (tasks[0].run_dir.parents[1], *tasks[0].finished)))
+    runs_dirs = [str(each).rstrip("/") for each in (tasks[0].run_dir.parents[1], *tasks[0].finished)]
     places = [] if runs_dirs == ["runs"] else [f" --runs_dir={shlex.quote(each)}" for each in runs_dirs]
     return f"; next: python -m launch.report --tables={name}{''.join(places)}"
 
