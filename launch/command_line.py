@@ -127,7 +127,6 @@ def format_command_help(usage: str, values: absl_flags.FlagValues) -> str:
     lines = [usage, ""]
     for name in values:
         flag = values[name]
-        given = flag.default
         is_list = isinstance(flag.default, list)
         default = ",".join(flag.default) if is_list else (flag.default_as_str or "").strip("'")
         shown = f" [{default}]" if default else ""

@@ -50,7 +50,7 @@ def define_flags() -> absl_flags.FlagValues:
     absl_flags.DEFINE_multi_string(
         "runs_dir",
         "runs",
-        "Folder with run folders at any depth, or a .zip that --archive wrote; may be given several times.",
+        "Folder with run folders at any depth, or a .zip that --archive wrote",
         flag_values=values,
     )
     absl_flags.DEFINE_string("output", "", "Folder for .md and .csv; empty: only print.", flag_values=values)

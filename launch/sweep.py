@@ -75,8 +75,7 @@ def define_flags() -> absl_flags.FlagValues:
     absl_flags.DEFINE_multi_string(
         "finished",
         [],
-        "Folder or .zip of runs, kept by launch.report --archive, that need not be made again; may be given several "
-        "times.",
+        "Folder or .zip of runs, kept by launch.report --archive, that need not be made again",
         flag_values=values,
     )
     rounds = Setting("Rounds of every run; by default the flagfile's.", minimum=1, maximum=10**6)
@@ -209,7 +208,7 @@ def run_task(task: Task) -> int:
 
 
 def _stop_child(child: subprocess.Popen) -> None:
-    with contextlib.suppress(KeyboardInterrupt, subprocess.TimeoutExpired):  # a second Ctrl-C kills at once
+    with contextlib.suppress(KeyboardInterrupt, subprocess.TimeoutExpired):  # a second Ctrl-C does not wait
         child.send_signal(signal.SIGINT)
         child.wait(SECONDS_TO_STOP)
     child.kill()
@@ -217,7 +216,7 @@ def _stop_child(child: subprocess.Popen) -> None:
 
 
 def run_sweep(tasks: Sequence[Task], train: Callable[[Task], int] = run_task) -> list[str]:
-    """Runs the tasks that are not finished; returns a line for each that failed.
+    """Runs the tasks that are not finished yet and returns a line for each that failed.
 
     Args:
       tasks: in the order to run them.
@@ -245,7 +244,7 @@ def run_sweep(tasks: Sequence[Task], train: Callable[[Task], int] = run_task) ->
 
 
 def _estimate(left: Sequence[Task], seconds: float, rounds_run: int) -> str:
-    """The time left, by the rounds of the runs that are done and of those that are not."""
+    """The time gone and left, estimated from the rounds that were run and those that remain."""
     if not rounds_run:
         return f": {len(left)} runs to look at"
     rounds_left = sum(task.config.rounds for task in left)
