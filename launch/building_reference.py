@@ -1,4 +1,4 @@
-"""`python -m launch.building_reference` measures what pooled trees reach in the simulated building.
+"""`python -m launch.building_reference` measures the accuracy of pooled trees in the simulated building.
 
 `launch.report --tables=amfl_p` shows it beside the algorithms. Imports no TensorFlow.
 

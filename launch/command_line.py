@@ -127,6 +127,8 @@ def format_command_help(usage: str, values: absl_flags.FlagValues) -> str:
     lines = [usage, ""]
     for name in values:
         flag = values[name]
-        default = "" if flag.default in (None, "", []) else f" [{flag.default_as_str.strip(chr(39))}]"
-        lines.append(f"  --{name}{default}\n      {flag.help}")
+        is_list = isinstance(flag.default, list)
+        default = ",".join(flag.default) if is_list else (flag.default_as_str or "").strip("'")
+        shown = f" [{default}]" if default else ""
+        lines.append(f"  --{name}{shown}\n      {flag.help}")
     return "\n".join(lines)

@@ -1,4 +1,6 @@
-"""`python -m launch.report --tables=<name>` makes the tables of a paper, or of quantization, of the runs in a folder.
+"""`python -m launch.report --tables=<name>` makes a paper's tables, or those of quantization, from runs.
+
+The runs lie in folders or in archives that `--archive` wrote.
 
 Exit codes: 0 done, 1 a file could not be written, 2 the request was wrong, 130 stopped by Ctrl-C.
 """
@@ -11,11 +13,12 @@ from typing import NamedTuple
 from absl import flags as absl_flags
 
 from launch.command_line import describe_os_error, format_command_help, parse_command, run_main
-from launch.reports.registry import REPORTS
-from launch.reports.report_tables import Report, choose_runs
+from launch.reports.collection import choose_runs
+from launch.reports.markdown import Report
+from launch.reports.registry import PAPERS
 from launch.runs.errors import RunStopped
-from launch.runs.run_archive import archive_runs
-from launch.runs.run_records import RunRecord, read_runs
+from launch.runs.run_archive import archive_runs, open_runs
+from launch.runs.run_records import RunPath, RunRecord, read_runs
 from launch.runs.tables import write_table, write_text
 from launch.settings.flags import FlagError
 
@@ -27,14 +30,14 @@ class Request(NamedTuple):
 
     Attributes:
       tables: the paper.
-      runs_dir: where the runs lie.
+      runs_dirs: where the runs lie.
       output: where the report goes; None: it is only printed.
       figure: whether the paper's figure is drawn into `output`.
       archive: where the numbers of the runs that count are kept; None: nowhere.
     """
 
     tables: str
-    runs_dir: pathlib.Path
+    runs_dirs: tuple[RunPath, ...]
     output: pathlib.Path | None
     figure: bool
     archive: pathlib.Path | None
@@ -43,38 +46,49 @@ class Request(NamedTuple):
 def define_flags() -> absl_flags.FlagValues:
     """The flags of this command."""
     values = absl_flags.FlagValues()
-    absl_flags.DEFINE_enum("tables", None, list(REPORTS), "The paper whose tables are compared.", flag_values=values)
-    absl_flags.DEFINE_string("runs_dir", "runs", "Folder with the run folders, at any depth.", flag_values=values)
+    absl_flags.DEFINE_enum("tables", None, list(PAPERS), "The paper whose tables are compared.", flag_values=values)
+    absl_flags.DEFINE_multi_string(
+        "runs_dir",
+        "runs",
+        "Folder with run folders at any depth, or a .zip that --archive wrote",
+        flag_values=values,
+    )
     absl_flags.DEFINE_string("output", "", "Folder for .md and .csv; empty: only print.", flag_values=values)
-    absl_flags.DEFINE_bool("figure", False, "Draw accuracy by round as well, into --output.", flag_values=values)
+    absl_flags.DEFINE_bool("figure", False, "Draw the paper's figure as well, into --output.", flag_values=values)
     absl_flags.DEFINE_string(
-        "archive", "", "Folder to keep the runs' settings and metrics in, without models.", flag_values=values
+        "archive",
+        "",
+        "Folder or .zip to keep the runs' settings and metrics in, without models; a .zip is replaced.",
+        flag_values=values,
     )
     return values
 
 
 def parse_request(argv: Sequence[str]) -> Request:
-    """Reads the command line, without the program's name. Raises FlagError."""
+    """Reads the command line, without the program's name, and opens the archives of runs.
+
+    Raises:
+      FlagError: a wrong flag, or no such folder.
+      RunFolderError: an archive that cannot be read.
+    """
     values = define_flags()
     if parse_command(values, argv):
         raise FlagError("nothing is expected after --")
     if values.tables is None:
-        raise FlagError(f"--tables is missing: expected one of {', '.join(REPORTS)}")
+        raise FlagError(f"--tables is missing: expected one of {', '.join(PAPERS)}")
     if values.figure and not values.output:
         raise FlagError("--figure needs --output=<folder to draw into>")
-    if values.figure and REPORTS[values.tables].draw is None:
+    if values.figure and PAPERS[values.tables].draw is None:
         raise FlagError(f"--figure: --tables={values.tables} has no figure; leave it out")
-    runs_dir = pathlib.Path(values.runs_dir)
-    if not runs_dir.is_dir():
-        raise FlagError(f"--runs_dir={runs_dir}: no such folder; python -m launch.sweep makes runs")
     output, archive = (pathlib.Path(folder) if folder else None for folder in (values.output, values.archive))
-    return Request(values.tables, runs_dir, output, values.figure, archive)
+    runs_dirs = tuple(open_runs(pathlib.Path(name)) for name in values.runs_dir)
+    return Request(values.tables, runs_dirs, output, values.figure, archive)
 
 
-def collect_runs(runs_dir: pathlib.Path) -> tuple[list[RunRecord], list[str]]:
-    """The runs in a folder, one for each experiment and seed, and a line for each run folder that is not counted."""
+def collect_runs(*runs_dirs: RunPath) -> tuple[list[RunRecord], list[str]]:
+    """The runs in folders and archives, one for each experiment and seed, and a line for each that is not counted."""
     records, left_out = [], []
-    for record, reason in read_runs(runs_dir):
+    for record, reason in (each for runs_dir in runs_dirs for each in read_runs(runs_dir)):
         if record is None:
             left_out.append(reason)
         else:
@@ -96,7 +110,7 @@ def name_subsets(runs: Sequence[RunRecord]) -> str:
 
 def write_report(report: Report, request: Request) -> list[pathlib.Path]:
     """Writes what is asked for: archive, Markdown, CSV files, figure; returns their paths."""
-    draw = REPORTS[request.tables].draw
+    draw = PAPERS[request.tables].draw
     if request.archive is not None:
         archive_runs(report.runs, request.archive)
     if request.output is None:
@@ -113,14 +127,14 @@ def write_report(report: Report, request: Request) -> list[pathlib.Path]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
-    usage = f"{PROGRAM} --tables=<{'|'.join(REPORTS)}> [--flag=value ...]"
+    usage = f"{PROGRAM} --tables=<{'|'.join(PAPERS)}> [--flag=value ...]"
     return run_main(_run, lambda: format_command_help(usage, define_flags()), argv)
 
 
 def _run(arguments: Sequence[str]) -> None:
     request = parse_request(arguments)
-    runs, left_out = collect_runs(request.runs_dir)
-    report = REPORTS[request.tables].build(runs)
+    runs, left_out = collect_runs(*request.runs_dirs)
+    report = PAPERS[request.tables].build_report(runs)
     report = report._replace(markdown=report.markdown + name_subsets(report.runs))
     print(report.markdown)
     for reason in left_out:

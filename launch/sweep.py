@@ -1,9 +1,11 @@
 """`python -m launch.sweep --flagfiles=a.flags,b.flags --seeds=0,1,2` trains flagfiles one after another.
 
-Each run is a process of its own, in `<runs_dir>/<flagfile's stem>/seed_<seed>`. Runs that are finished are skipped and
-broken ones resumed, so the same command goes on where an interrupted sweep ended. Arguments after a lone `--` go to
-every run. Exit codes: 0 all runs are finished, 1 some failed, 2 the request was wrong, 130 stopped by Ctrl-C, 143 by
-SIGTERM, 129 by SIGHUP.
+Each run is a process of its own, in `<runs_dir>/<flagfile's stem>/seed_<seed>`. Finished runs are skipped, those in
+`--finished` too, and broken ones resumed, so the same command goes on where an interrupted sweep ended. Arguments after
+a lone `--` go to every run.
+
+Exit codes: 0 all runs are finished, 1 some failed, 2 the request was wrong, 130 stopped by Ctrl-C, 143 by SIGTERM,
+129 by SIGHUP.
 """
 
 import contextlib
@@ -11,7 +13,6 @@ import dataclasses
 import glob
 import os
 import pathlib
-import re
 import shlex
 import signal
 import subprocess
@@ -23,10 +24,11 @@ from absl import flags as absl_flags
 
 from launch.command_line import format_command_help, get_stop_code, parse_command, run_main
 from launch.progress import format_duration, say
-from launch.reports.registry import PAPERS
+from launch.reports.registry import find_paper
 from launch.runs.columns import CONFIG_FILE, SUMMARY_FILE, TEST_ACCURACY
 from launch.runs.errors import RunFolderError, RunStopped
-from launch.runs.run_records import RunRecordError, list_other_settings, read_json, resolve_flagfile
+from launch.runs.run_archive import is_archive, open_runs
+from launch.runs.run_records import RunPath, RunRecordError, list_other_settings, read_json, resolve_flagfile
 from launch.settings.flag_fields import FlagField
 from launch.settings.flags import FlagError, define_flag
 from launch.settings.run_config import RunConfig
@@ -46,16 +48,23 @@ class Task:
       arguments: those of the command line after the flagfile.
       run_dir: its folder.
       config: what both ask for.
+      finished: folders and archives in which the run may lie finished already.
     """
 
     flagfile: pathlib.Path
     arguments: tuple[str, ...]
     run_dir: pathlib.Path
     config: RunConfig
+    finished: tuple[RunPath, ...] = ()
 
     @property
     def name(self) -> str:
         return f"{self.flagfile.stem}, seed {self.config.seed}"
+
+    @property
+    def place(self) -> str:
+        """Where its folder lies in a folder or an archive of runs."""
+        return f"{self.flagfile.stem}/seed_{self.config.seed}"
 
 
 def define_flags() -> absl_flags.FlagValues:
@@ -64,6 +73,12 @@ def define_flags() -> absl_flags.FlagValues:
     absl_flags.DEFINE_list("flagfiles", [], "Flagfiles or patterns of their names (quote a *).", flag_values=values)
     absl_flags.DEFINE_list("seeds", ["0"], "Seeds, each a run of every flagfile.", flag_values=values)
     absl_flags.DEFINE_string("runs_dir", "runs", "Folder for the run folders.", flag_values=values)
+    absl_flags.DEFINE_multi_string(
+        "finished",
+        [],
+        "Folder or .zip of runs, kept by launch.report --archive, that need not be made again",
+        flag_values=values,
+    )
     rounds = Setting("Rounds of every run; by default the flagfile's.", minimum=1, maximum=10**6)
     define_flag(FlagField("rounds", rounds, 1), values)
     return values
@@ -74,6 +89,7 @@ def parse_tasks(argv: Sequence[str]) -> list[Task]:
 
     Raises:
       FlagError: a wrong flag, no such flagfile, a wrong seed, or settings that `launch.train` would refuse.
+      RunFolderError: an archive of finished runs that cannot be read.
     """
     values = define_flags()
     extra = parse_command(values, argv)
@@ -83,20 +99,27 @@ def parse_tasks(argv: Sequence[str]) -> list[Task]:
     if values.rounds is not None:
         extra = [f"--rounds={values.rounds}", *extra]
     flagfiles, runs_dir = find_flagfiles(values.flagfiles), pathlib.Path(values.runs_dir)
+    if is_archive(runs_dir):
+        raise FlagError(
+            f"--runs_dir={runs_dir}: runs go into a folder; --finished={runs_dir} skips those of an archive"
+        )
+    finished = tuple(open_runs(pathlib.Path(name)) for name in values.finished)
     seeds = list(dict.fromkeys(values.seeds))
     if not seeds:
         raise FlagError("--seeds is empty: expected whole numbers with commas between them")
-    return [_build_task(flagfile, seed, runs_dir, extra) for seed in seeds for flagfile in flagfiles]
+    return [_build_task(flagfile, seed, runs_dir, extra, finished) for seed in seeds for flagfile in flagfiles]
 
 
 def _names_flag(argument: str, name: str) -> bool:
     return argument.lstrip("-").split("=")[0].removeprefix("no") == name and argument.startswith("-")
 
 
-def _build_task(flagfile: pathlib.Path, seed: str, runs_dir: pathlib.Path, extra: Sequence[str]) -> Task:
+def _build_task(
+    flagfile: pathlib.Path, seed: str, runs_dir: pathlib.Path, extra: Sequence[str], finished: tuple[RunPath, ...]
+) -> Task:
     run_dir = runs_dir / flagfile.stem / f"seed_{seed}"
     arguments = (f"--seed={seed}", f"--run_dir={run_dir}", *extra)
-    return Task(flagfile, arguments, run_dir, resolve_flagfile(flagfile, arguments))
+    return Task(flagfile, arguments, run_dir, resolve_flagfile(flagfile, arguments), finished)
 
 
 def find_flagfiles(patterns: Sequence[str]) -> list[pathlib.Path]:
@@ -117,28 +140,42 @@ def find_flagfiles(patterns: Sequence[str]) -> list[pathlib.Path]:
 
 
 def is_finished(task: Task) -> bool:
-    """Whether the run folder holds a run with these settings and at least the rounds asked for.
+    """Whether the run folder, or one of `task.finished`, holds a run with these settings and the rounds asked for.
 
     Raises:
-      RunFolderError: the folder holds a run with other settings.
+      RunFolderError: the run folder holds a run with other settings, which training would not go on with.
     """
-    try:
-        stored = read_json(task.run_dir / CONFIG_FILE)
-    except RunRecordError:
-        return False
-    flags = stored.get("flags", {})
-    if not isinstance(flags, dict):
-        raise RunFolderError(f"{task.run_dir}: its config.json is damaged; move it away")
-    other = list_other_settings(flags, task.config)
+    other = _find_other_settings(task.run_dir, task.config)
     if other:
         raise RunFolderError(
             f"{task.run_dir}: a run with other settings ({'; '.join(other)}); choose another --runs_dir"
         )
+    # A kept run with other settings is no obstacle: it counts as another run, and this one is made.
+    kept = [runs / task.place for runs in task.finished]
+    places = [task.run_dir, *(place for place in kept if not _find_other_settings(place, task.config))]
+    return any(_has_finished(place, task.config) for place in places)
+
+
+def _find_other_settings(run_dir: RunPath, config: RunConfig) -> list[str]:
+    """The settings in which a stored run differs, as `list_other_settings` gives them; none if there is no run."""
     try:
-        summary = read_json(task.run_dir / SUMMARY_FILE)
+        stored = read_json(run_dir / CONFIG_FILE)
+    except RunRecordError:
+        return []
+    flags = stored.get("flags", {})
+    if not isinstance(flags, dict):
+        raise RunFolderError(f"{run_dir}: its config.json is damaged; move it away")
+    return list_other_settings(flags, config)
+
+
+def _has_finished(run_dir: RunPath, config: RunConfig) -> bool:
+    """Whether a run has all its rounds or reached its target; false if its config or summary cannot be read."""
+    try:
+        read_json(run_dir / CONFIG_FILE)
+        summary = read_json(run_dir / SUMMARY_FILE)
     except RunRecordError:
         return False
-    return summary.get("rounds", 0) >= task.config.rounds or _has_reached_target(summary, task.config)
+    return summary.get("rounds", 0) >= config.rounds or _has_reached_target(summary, config)
 
 
 def _has_reached_target(summary: dict, config: RunConfig) -> bool:
@@ -172,7 +209,7 @@ def run_task(task: Task) -> int:
 
 
 def _stop_child(child: subprocess.Popen) -> None:
-    with contextlib.suppress(KeyboardInterrupt, subprocess.TimeoutExpired):  # a second Ctrl-C kills at once
+    with contextlib.suppress(KeyboardInterrupt, subprocess.TimeoutExpired):  # a second Ctrl-C does not wait
         child.send_signal(signal.SIGINT)
         child.wait(SECONDS_TO_STOP)
     child.kill()
@@ -180,7 +217,7 @@ def _stop_child(child: subprocess.Popen) -> None:
 
 
 def run_sweep(tasks: Sequence[Task], train: Callable[[Task], int] = run_task) -> list[str]:
-    """Runs the tasks that are not finished; returns a line for each that failed.
+    """Runs the tasks that are not finished yet and returns a line for each that failed.
 
     Args:
       tasks: in the order to run them.
@@ -208,7 +245,7 @@ def run_sweep(tasks: Sequence[Task], train: Callable[[Task], int] = run_task) ->
 
 
 def _estimate(left: Sequence[Task], seconds: float, rounds_run: int) -> str:
-    """The time left, by the rounds of the runs that are done and of those that are not."""
+    """The time gone and left, estimated from the rounds that were run and those that remain."""
     if not rounds_run:
         return f": {len(left)} runs to look at"
     rounds_left = sum(task.config.rounds for task in left)
@@ -217,11 +254,12 @@ def _estimate(left: Sequence[Task], seconds: float, rounds_run: int) -> str:
 
 def suggest_report(tasks: Sequence[Task]) -> str:
     """What to type to see the runs beside what a paper prints; "" where they are of no paper's experiments."""
-    experiments = [task.flagfile.stem for task in tasks]
-    runs_dir = tasks[0].run_dir.parents[1]
-    place = "" if runs_dir == pathlib.Path("runs") else f" --runs_dir={shlex.quote(str(runs_dir))}"
-    names = [name for name, paper in PAPERS.items() for stem in experiments if re.fullmatch(paper.experiments, stem)]
-    return "".join(f"; next: python -m launch.report --tables={name}{place}" for name in names[:1])
+    name = find_paper([task.flagfile.stem for task in tasks])
+    if name is None:
+        return ""
+    runs_dirs = [str(each).rstrip("/") for each in (tasks[0].run_dir.parents[1], *tasks[0].finished)]
+    places = [] if runs_dirs == ["runs"] else [f" --runs_dir={shlex.quote(each)}" for each in runs_dirs]
+    return f"; next: python -m launch.report --tables={name}{''.join(places)}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

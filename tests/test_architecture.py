@@ -4,7 +4,9 @@ import ast
 import importlib
 import pathlib
 import re
+import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -50,6 +52,7 @@ LAUNCH_ROOMS = {
 }
 AT_MOST_ONE_MODULE = {"tensorflow_model_optimization": "models"}
 MAX_LINES = 400
+MAX_FILES = 150
 MAX_STATEMENTS = 40
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
 COMMANDS = ("train", "sweep", "report", "evaluate", "export", "benchmark", "doctor")
@@ -239,3 +242,11 @@ def test_the_imported_packages_are_ours(package):
 
 def test_tests_are_no_packages():
     assert not list((ROOT / "tests").rglob("__init__.py"))
+
+
+def test_no_folder_holds_more_files_than_a_reader_can_look_through():
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    counts = Counter(str(pathlib.PurePosixPath(name).parent) for name in listed.splitlines())
+    assert {folder: count for folder, count in counts.items() if count > MAX_FILES} == {}

@@ -1,9 +1,8 @@
-"""Pictures of a run whose clients are of archetypes: accuracy by archetype, and what FedCD's models become.
+"""Plots of a run whose clients belong to archetypes: accuracy by archetype, and what becomes of FedCD's models.
 
 Source: figures 1, 2, 4, 5 and 7 to 9 of Kopparapu et al. 2020.
 """
 
-import csv
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,13 +11,14 @@ import numpy as np
 
 from launch.plots.style import COLORS, LINES, STYLE, count_rounds, new_figure, save_figure
 from launch.runs.archetype_metrics import CHANGE, MIXED, name_accuracy
-from launch.runs.columns import EVENTS_FILE
+from launch.runs.columns import EVENTS_FILE, PLOTS
+from launch.runs.run_records import RunPath, read_rows
 from launch.settings.run_config import find_algorithm
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SHORTEST_NAMED = 4  # rounds: a client that prefers a model for fewer rounds has no number written there
+SHORTEST_NAMED = 4  # rounds: shorter preferences have no room for the model's number
 MODEL_SERIES = {
     "Models on the server": {"live_models": "live", "preferred_models": "preferred", MIXED: "of both meta-archetypes"},
     "Active models": {"active_models": "of all devices together"},
@@ -27,7 +27,7 @@ MODEL_SERIES = {
 
 
 def style_archetypes(meta_archetypes: Sequence[int]) -> list[dict[str, str]]:
-    """How the line of each archetype is drawn: a colour of its own in its group, a line style for the group."""
+    """How the line of each archetype is drawn: its colour tells it apart within its group, its style names the group."""
     seen: dict[int, int] = {}
     styles = []
     for group in meta_archetypes:
@@ -37,7 +37,7 @@ def style_archetypes(meta_archetypes: Sequence[int]) -> list[dict[str, str]]:
 
 
 def name_archetypes(names: Sequence[str]) -> list[str]:
-    """Number and name, the name alone where it is the number."""
+    """Number and name; the name alone if it is the number."""
     return [name if name == str(i) else f"{i} {name}" for i, name in enumerate(names)]
 
 
@@ -79,7 +79,7 @@ def _plot_known(ax: "Axes", rounds: np.ndarray, values: np.ndarray, **style: Any
 def draw_models(
     metrics: Mapping[str, np.ndarray], milestones: Sequence[int], title: str, path: pathlib.Path
 ) -> pathlib.Path:
-    """How many models there are, how many the devices have, and how far their scores differ, by round.
+    """By round: how many models there are, how many the devices have, and how much the devices' scores differ.
 
     Args:
       metrics: the columns of FedCD's `metrics.csv`.
@@ -107,14 +107,13 @@ def draw_models(
         return save_figure(figure, path)
 
 
-def read_preferences(path: pathlib.Path) -> np.ndarray:
+def read_preferences(path: RunPath) -> np.ndarray:
     """The model that each client prefers after each round, from an `events.csv`; int64, shape (rounds, clients)."""
-    with open(path, newline="", encoding="utf-8") as file:
-        rows = [
-            (int(row["round"]), int(row["client"]), int(row["model"]))
-            for row in csv.DictReader(file)
-            if row["what"] == "prefers"
-        ]
+    rows = [
+        (int(row["round"]), int(row["client"]), int(row["model"]))
+        for row in read_rows(path)
+        if row["what"] == "prefers"
+    ]
     rounds, clients, models = np.array(rows, np.int64).reshape(-1, 3).T
     preferences = np.full((rounds.max(initial=0), 1 + clients.max(initial=-1)), -1)
     preferences[rounds - 1, clients] = models
@@ -142,7 +141,7 @@ def draw_preferences(
 
 
 def paint_preferences(ax: "Axes", preferences: np.ndarray, archetypes: Mapping[str, Any]) -> None:
-    """Which model each client prefers, on axes.
+    """Paints on axes which model each client prefers.
 
     Args:
       ax: the axes.
@@ -195,8 +194,8 @@ def draw_archetype_run(
     metrics: Mapping[str, np.ndarray],
     title: str,
 ) -> list[pathlib.Path]:
-    """Draws what a run's `metrics.csv` has by archetype and, if it is FedCD's, what became of its models."""
-    plots = run_dir / "plots"
+    """Draws what a run's `metrics.csv` says by archetype and, of a FedCD run, what became of its models."""
+    plots = run_dir / PLOTS
     written = []
     if archetypes and {CHANGE, name_accuracy(0)} <= metrics.keys():
         written.append(draw_archetypes(metrics, archetypes, title, plots / "archetypes.png"))

@@ -1,6 +1,5 @@
-"""Pictures of an asynchronous run from its `events.csv`: what the devices did when, and how old their updates were."""
+"""Plots of an asynchronous run from its `events.csv`: what the devices did when, and how old their updates were."""
 
-import csv
 import pathlib
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,15 +7,16 @@ from typing import NamedTuple
 import numpy as np
 
 from launch.plots.style import COLORS, STYLE, new_figure, save_figure
+from launch.runs.run_records import read_rows
 
 MOST_DEVICES = 40
-MOST_INTERVALS = 12  # of the mean training time: later ones would be too thin to see
+MOST_INTERVALS = 12  # mean training times shown; bars of a longer stretch would be too thin to see
 RECEIVED_AT = ((float, "time_s"), (int, "client"))
 ENDS = {"ready": ("trains, then is ready", COLORS[0]), "dropped": ("trains, then drops out", COLORS[1])}
 
 
 class Training(NamedTuple):
-    """A device trained from `start_s` to `end_s`, which ended with "ready" or "dropped"."""
+    """A device trained from `start_s` to `end_s` and then was `end`: "ready" or "dropped"."""
 
     client: int
     start_s: float
@@ -26,12 +26,11 @@ class Training(NamedTuple):
 
 def read_events(path: pathlib.Path) -> list[dict[str, str]]:
     """The rows of an `events.csv`."""
-    with open(path, newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+    return read_rows(path)
 
 
 def find_trainings(events: Sequence[dict[str, str]]) -> list[Training]:
-    """Every training that has ended, in the order of its end."""
+    """Every training that has ended, in the order in which they ended."""
     started: dict[int, float] = {}
     trainings = []
     for event in events:
@@ -69,9 +68,9 @@ def draw_timeline(events: Sequence[dict[str, str]], title: str, path: pathlib.Pa
 
 
 def compute_ages(events: Sequence[dict[str, str]]) -> np.ndarray:
-    """Of every update received, how many versions came after the one it was trained from, int64.
+    """The age of every update received: how many versions came after the one it was trained from, int64.
 
-    A round makes a version at least, whether or not anybody was ready to get it.
+    Every round makes at least one version, even if no device was ready to receive it.
     """
     ages, newest = [], 0
     for event in events:
@@ -83,7 +82,7 @@ def compute_ages(events: Sequence[dict[str, str]]) -> np.ndarray:
 
 
 def draw_ages_and_participation(events: Sequence[dict[str, str]], title: str, path: pathlib.Path) -> pathlib.Path:
-    """A histogram of the age of the updates received, and how many the server has of each client, most first."""
+    """A histogram of the ages of updates, and how many updates came from each client, most first."""
     import matplotlib
 
     clients = 1 + max(int(event["client"]) for event in events)

@@ -1,4 +1,4 @@
-"""Pictures of a run's personal models: who gains from how many steps."""
+"""Plots of a run's personal models: who gains from how many fine-tuning steps."""
 
 import pathlib
 from collections.abc import Mapping
@@ -11,12 +11,12 @@ NUM_BINS = 5
 
 
 def compute_bin_means(places: np.ndarray, values: np.ndarray, num_bins: int = NUM_BINS) -> tuple[np.ndarray, ...]:
-    """Means of both over bins of as equal size as can be, in the order of `places`; NaN values are left out.
+    """Means of places and values over bins of nearly equal size, in the order of `places`; NaN values are left out.
 
     Args:
-      places: what the bins are of, shape (n,).
+      places: what the bins divide, shape (n,).
       values: shape (n,).
-      num_bins: at most so many; fewer if there are fewer values.
+      num_bins: how many bins; fewer if there are fewer values.
 
     Returns:
       (mean place, mean value) of each bin.
@@ -29,7 +29,7 @@ def compute_bin_means(places: np.ndarray, values: np.ndarray, num_bins: int = NU
 
 
 def draw_personal(clients: Mapping[str, np.ndarray], title: str, path: pathlib.Path) -> pathlib.Path:
-    """A run's personal models by what each device could afford: accuracy against resources and against steps.
+    """Accuracy of a run's personal models by what each device could afford: against its resources and its steps.
 
     Args:
       clients: the columns of a `clients.csv`, `accuracy`, `resource` and `fine_tuning_steps` among them.

@@ -1,6 +1,5 @@
-"""The PNG files of a run: what a person looks at first."""
+"""The PNG files of a run, which a person looks at first."""
 
-import csv
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -18,6 +17,7 @@ from launch.runs.columns import (
     CONFIG_FILE,
     EVENTS_FILE,
     METRICS_FILE,
+    PLOTS,
     TEST_ACCURACY,
     TEST_LOSS,
     TOTAL_DRIFT,
@@ -25,7 +25,7 @@ from launch.runs.columns import (
     VIRTUAL_TIME_S,
     WITHIN_CLUSTER_DRIFT,
 )
-from launch.runs.run_records import read_columns, read_json
+from launch.runs.run_records import read_columns, read_json, read_rows
 from launch.settings.run_config import find_algorithm
 from launch.settings.run_titles import describe_run, describe_split
 
@@ -37,7 +37,7 @@ LOSSES = {TEST_LOSS: "global test set", TRAIN_LOSS: "training"}
 DRIFTS = {TOTAL_DRIFT: "total", WITHIN_CLUSTER_DRIFT: "within clusters"}
 MOST_NAMED_CLIENTS = 60
 MOST_MARKED_ROUNDS = 30
-LIGHTEST_SHADE = 0.25  # of the colour map: what one example looks like, clearly not white
+LIGHTEST_SHADE = 0.25  # of the colour map: a single example must not look white, which stands for none
 
 
 class _Axis(NamedTuple):
@@ -66,7 +66,7 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
     flags, data = config["flags"], config.get("data", {})
     title = describe_run(flags, data.get("dataset"))
     metrics = read_columns(run_dir / METRICS_FILE)
-    plots = run_dir / "plots"
+    plots = run_dir / PLOTS
     written = [
         _draw_progress(metrics, axis, _name_losses(flags), title, plots / f"by_{axis.name}.png")
         for axis in _list_axes(metrics)
@@ -150,7 +150,7 @@ def _list_axes(metrics: Mapping[str, np.ndarray]) -> list[_Axis]:
 
 
 def _pick_unit(values: np.ndarray, units: Sequence[tuple[str, float]]) -> tuple[str, float]:
-    """The largest unit of which the largest value has at least two."""
+    """The largest unit in which the largest value is at least 2."""
     largest = np.nanmax(values, initial=0)
     return next((unit for unit in reversed(units) if largest >= 2 * unit[1]), units[0])
 
@@ -235,7 +235,7 @@ def _draw_clusters(
 
 
 def _name_clients(ax: "Axes", client_names: Sequence[str]) -> None:
-    """The clients' names on the horizontal axis; none if they are too many to read."""
+    """The clients' names on the horizontal axis; none if there are too many to read."""
     ax.set_xlabel("client")
     if len(client_names) > MOST_NAMED_CLIENTS:
         return
@@ -251,18 +251,17 @@ def _shorten(client_names: Sequence[str]) -> Sequence[str]:
 
 
 def _read_names(path: pathlib.Path) -> list[str]:
-    with open(path, newline="", encoding="utf-8") as file:
-        return [row["client"] for row in csv.DictReader(file)]
+    return [row["client"] for row in read_rows(path)]
 
 
 def _name_losses(flags: Mapping[str, Any]) -> dict[str, str]:
-    """The labels of the losses: a student's training loss has a part that the test loss has not."""
+    """The labels of the losses: a student's training loss has a part that its test loss lacks."""
     is_distilled = flags.get(f"{find_algorithm(flags['algo']).name}_label_weight", 1) < 1
     return LOSSES | ({TRAIN_LOSS: "training (with distillation)"} if is_distilled else {})
 
 
 def _scale_by_ratio(ax: "Axes") -> None:
-    """A logarithmic vertical axis that shows plain numbers, also where it spans less than a power of ten."""
+    """A logarithmic vertical axis labelled with plain numbers, even if it spans less than a power of ten."""
     from matplotlib.ticker import LogFormatter
 
     ax.set_yscale("log")

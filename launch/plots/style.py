@@ -1,6 +1,6 @@
 """How all figures look: colours, lines, and how a figure is begun and written.
 
-matplotlib is imported inside the functions, without pyplot, so that nothing global is touched and `--help` stays quick.
+matplotlib is imported inside the functions, so that `--help` stays quick, and without pyplot, whose figures are global.
 Colours are Okabe and Ito's, which colour-blind people can tell apart; series differ in line style or marker as well.
 """
 

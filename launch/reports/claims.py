@@ -1,59 +1,20 @@
 """Decides what a paper claims in words by numbers: the printed ones, and ours.
 
 A claim is a list of conditions on linear combinations of results. The same conditions are put to the paper's own
-tables and to our runs, so a claim that the printed tables contradict is found out, too.
+tables and to our runs, so that a claim that the printed tables contradict is found out, too.
 """
 
 import dataclasses
-import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from launch.runs.columns import CLIENT_TEST_ACCURACY, TEST_ACCURACY
+from launch.reports.collection import PRINTED, TUNED, Cell, PrintedValue, Results
+from launch.reports.conditions import Condition, Lookup
 
 HOLDS, FAILS, UNKNOWN = "holds", "fails", "unknown"
+OURS_VERDICTS = {HOLDS: "reproduced", FAILS: "not reproduced", UNKNOWN: "not run"}
+PAPER_VERDICTS = {HOLDS: "agree", FAILS: "contradict it", UNKNOWN: "not printed"}
 MOST_LISTED = 4
-PERCENT_METRICS = frozenset({TEST_ACCURACY, CLIENT_TEST_ACCURACY})
-
-
-class Cell(NamedTuple):
-    """One result: a metric of an algorithm after a round, on a data set in a setting (for example an alpha)."""
-
-    dataset: str
-    setting: str
-    algo: str
-    round_num: int
-    metric: str
-
-
-Lookup = Callable[[Cell], float | None]
-
-
-@dataclasses.dataclass(frozen=True)
-class Condition:
-    """`above < sum of weight * result < below`.
-
-    Attributes:
-      terms: (weight, cell) pairs.
-      text: what is compared; `{0}`, `{1}`, ... stand for the results in the order of `terms`.
-    """
-
-    terms: tuple[tuple[float, Cell], ...]
-    text: str
-    above: float = -math.inf
-    below: float = math.inf
-
-    def describe(self, lookup: Lookup) -> str:
-        """The text with the numbers in it."""
-        return self.text.format(*(format_value(cell.metric, lookup(cell)) for _, cell in self.terms))
-
-    def compute_margin(self, lookup: Lookup) -> float | None:
-        """Distance to the nearer bound, negative outside of them; None if a result is missing."""
-        values = [lookup(cell) for _, cell in self.terms]
-        if any(value is None for value in values):
-            return None
-        total = sum(weight * value for (weight, _), value in zip(self.terms, values, strict=True))
-        return min(total - self.above, self.below - total)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,13 +45,13 @@ class Outcome(NamedTuple):
     numbers: str
 
 
-def format_value(metric: str, value: float | None) -> str:
-    """A result as reports show it: accuracies in per cent, others as they are, two decimals or three digits."""
-    if value is None:
-        return "not run"
-    if metric in PERCENT_METRICS:
-        return f"{100 * value:.2f} %"
-    return f"{value:.2f}" if abs(value) >= 0.1 or value == 0 else f"{value:.3g}"
+class Judgement(NamedTuple):
+    """A claim put to the paper's tables and to our runs; `tuned` is None if no tuned run has a part in it."""
+
+    claim: Claim
+    printed: Outcome
+    ours: Outcome
+    tuned: Outcome | None
 
 
 def decide(claim: Claim, lookup: Lookup) -> Outcome:
@@ -113,3 +74,32 @@ def _list_numbers(conditions: Iterable[Condition], lookup: Lookup) -> str:
     texts = [condition.describe(lookup) for condition in conditions]
     more = f"; and {len(texts) - MOST_LISTED} more" if len(texts) > MOST_LISTED else ""
     return "; ".join(texts[:MOST_LISTED]) + more
+
+
+def judge(claim: Claim, printed: Sequence[PrintedValue], results: Results, preset: str = PRINTED) -> Judgement:
+    """Decides a claim for each source: the paper's tables, our runs of a preset, our tuned runs.
+
+    Algorithms without tuned runs take part among the tuned ones with their runs of `preset`.
+    """
+    paper = {value.cell: value.value for value in printed}
+    ours = {cell: measured.mean for cell, measured in results[preset].items()}
+    tuned = {cell: measured.mean for cell, measured in results.get(TUNED, {}).items()}
+    has_tuned = not claim.cells.isdisjoint(tuned)
+    # By place, not by cell: a tuned run that is too short must not be filled up with rounds of an untuned one.
+    tuned_places = {cell[:3] for cell in tuned}
+
+    def look_up_tuned(cell: Cell) -> float | None:
+        return tuned.get(cell) if cell[:3] in tuned_places else ours.get(cell)
+
+    outcome = decide(claim, look_up_tuned) if has_tuned else None
+    return Judgement(claim, decide(claim, paper.get), decide(claim, ours.get), outcome)
+
+
+def say_printed(outcome: Outcome) -> str:
+    """What the paper's own tables say to a claim of its text."""
+    return PAPER_VERDICTS[outcome.verdict]
+
+
+def say_ours(outcome: Outcome | None) -> str:
+    """What our runs say to a claim; "" if they have no part in it."""
+    return "" if outcome is None else OURS_VERDICTS[outcome.verdict]

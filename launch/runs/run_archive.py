@@ -1,49 +1,114 @@
 """Keeps the numbers of runs that a report counted, small enough to commit: settings, metrics and summary, no models.
 
-The events of runs by archetype are kept, too (which model a device prefers); those of asynchronous runs are megabytes.
+An archive holds run folders, `<experiment>/seed_<seed>/...`, in a folder or in a zip. `launch.report` reads both like
+any folder of runs, and `launch.sweep --finished` skips the runs in them. Of event logs, only those of runs by archetype
+are kept (which model a device prefers); those of asynchronous runs take megabytes.
 
-An archive is a folder of run folders like any other for `launch.report`; `launch.sweep` takes its runs as finished.
+The same runs give the same bytes of a zip: entries are sorted, dated 1980 and stored uncompressed, since builds of zlib
+compress differently.
 """
 
+import io
 import pathlib
-import shutil
-from collections.abc import Iterable
+import zipfile
+import zlib
+from collections.abc import Iterable, Mapping
 
-from launch.runs.columns import CLIENTS_FILE, CONFIG_FILE, EVENTS_FILE, METRICS_FILE, SUMMARY_FILE, TIMING_FILE
-from launch.runs.run_records import RunRecord, read_json
-from launch.runs.tables import write_json
+from launch.runs.columns import (
+    CLIENTS_FILE,
+    CONFIG_FILE,
+    EVENTS_FILE,
+    EXPORT_REPORT,
+    METRICS_FILE,
+    SUMMARY_FILE,
+    TIMING_FILE,
+)
+from launch.runs.errors import RunFolderError
+from launch.runs.run_records import RunPath, RunRecord, find_run_dirs, read_json
+from launch.runs.tables import format_json, replace_whole
 
+ARCHIVE_SUFFIX = ".zip"
+EARLIEST_DATE = (1980, 1, 1, 0, 0, 0)  # the first that a zip can hold
+PERMISSIONS = 0o100644  # a file that its owner may write and all may read
+UNIX = 3
 PLACES = ("run_dir", "data_dir", "shard_dir", "npz", "workers")  # flags that only mean something on one machine
 KEPT_FROM_CONFIG = ("flags", "versions", "git_revision")
-KEPT_FROM_DATA = ("dataset", "archetypes")  # what the flags do not say: that it was a subset, who is of which archetype
+KEPT_FROM_DATA = ("dataset", "archetypes")  # the name of a subset, and who is of which archetype: no flag says so
 COPIED = (METRICS_FILE, SUMMARY_FILE)
-COPIED_IF_THERE = (TIMING_FILE, CLIENTS_FILE, "export/report.csv")
+COPIED_IF_THERE = (TIMING_FILE, CLIENTS_FILE, EXPORT_REPORT)
 
 
-def archive_runs(runs: Iterable[RunRecord], folder: pathlib.Path) -> list[pathlib.Path]:
-    """Copies the numbers of the finished ones of `runs` to `<folder>/<experiment>/seed_<seed>`; returns these folders.
+def is_archive(path: pathlib.Path) -> bool:
+    """Whether a path names a zip archive rather than a folder, there or still to be written."""
+    return path.suffix == ARCHIVE_SUFFIX and not path.is_dir()
+
+
+def open_runs(path: pathlib.Path) -> RunPath:
+    """A folder of runs as it is, or a zip archive of runs opened for reading.
+
+    Raises:
+      RunFolderError: there is neither, or the zip is damaged or holds no runs.
+    """
+    if path.is_dir():
+        return path
+    if not path.is_file():
+        raise RunFolderError(f"{path}: no such folder or archive; python -m launch.sweep makes runs")
+    try:
+        # Read whole, so that the archive can be written anew while its runs are in use.
+        archive = zipfile.ZipFile(io.BytesIO(path.read_bytes()))
+        damaged = archive.testzip()
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        raise RunFolderError(f"{path}: cannot be read as a zip archive of runs ({error})") from None
+    if damaged is not None:
+        raise RunFolderError(f"{path}: damaged ({damaged} has changed); fetch or make it again")
+    archive.filename = str(path)  # by which messages name the runs in it
+    runs = zipfile.Path(archive)
+    if not find_run_dirs(runs):
+        raise RunFolderError(f"{path}: a zip without runs; expected one that launch.report --archive wrote")
+    return runs
+
+
+def archive_runs(runs: Iterable[RunRecord], target: pathlib.Path) -> None:
+    """Keeps the numbers of the finished ones of `runs` in a folder or, if `target` ends in .zip, in an archive.
+
+    A folder keeps what else is in it; a zip is replaced.
 
     Raises:
       OSError: a file could not be read or written.
       RunRecordError: a run has no `config.json` that can be read.
     """
-    archived = []
+    is_zip = is_archive(target)
+    entries: dict[str, bytes] = {}
     for run in runs:
-        if not (run.path / SUMMARY_FILE).exists():
-            continue
-        target = folder / run.experiment / f"seed_{run.flags['seed']}"
-        archived.append(target)
-        if target.resolve() == run.path.resolve():
-            continue
-        target.mkdir(parents=True, exist_ok=True)
-        config = read_json(run.path / CONFIG_FILE)
-        kept = {name: config[name] for name in KEPT_FROM_CONFIG if name in config}
-        data = {name: config["data"][name] for name in KEPT_FROM_DATA if name in config.get("data", {})}
-        kept |= {"data": data} if data else {}
-        kept["flags"] = {name: value for name, value in config["flags"].items() if name not in PLACES}
-        write_json(target / CONFIG_FILE, kept)
-        optional = (*COPIED_IF_THERE, EVENTS_FILE) if "archetypes" in data else COPIED_IF_THERE
-        for name in (*COPIED, *(name for name in optional if (run.path / name).exists())):
-            (target / name).parent.mkdir(exist_ok=True)
-            shutil.copyfile(run.path / name, target / name)
-    return archived
+        place = f"{run.experiment}/seed_{run.flags['seed']}"
+        # A run that already lies where it would go stays as it is: its folder may hold models as well.
+        is_there = isinstance(run.path, pathlib.Path) and run.path.resolve() == (target / place).resolve()
+        if (run.path / SUMMARY_FILE).exists() and not is_there:
+            entries |= {f"{place}/{name}": content for name, content in read_kept_files(run).items()}
+    if is_zip:
+        write_zip(entries, target)
+    else:
+        for name, content in entries.items():
+            with replace_whole(target / name) as temporary:
+                temporary.write_bytes(content)
+
+
+def read_kept_files(run: RunRecord) -> dict[str, bytes]:
+    """What is kept of a run, by name in its folder: its settings without the places of one machine, and its numbers."""
+    config = read_json(run.path / CONFIG_FILE)
+    kept = {name: config[name] for name in KEPT_FROM_CONFIG if name in config}
+    data = {name: config["data"][name] for name in KEPT_FROM_DATA if name in config.get("data", {})}
+    kept |= {"data": data} if data else {}
+    kept["flags"] = {name: value for name, value in config["flags"].items() if name not in PLACES}
+    optional = (*COPIED_IF_THERE, EVENTS_FILE) if "archetypes" in data else COPIED_IF_THERE
+    names = (*COPIED, *(name for name in optional if (run.path / name).exists()))
+    return {CONFIG_FILE: format_json(kept).encode(), **{name: (run.path / name).read_bytes() for name in names}}
+
+
+def write_zip(entries: Mapping[str, bytes], path: pathlib.Path) -> None:
+    """Writes a zip atomically, {name: content}; the same entries give the same bytes."""
+    with replace_whole(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
+        for name, content in sorted(entries.items()):
+            info = zipfile.ZipInfo(name, EARLIEST_DATE)
+            info.create_system, info.external_attr = UNIX, PERMISSIONS << 16
+            archive.writestr(info, content)

@@ -1,6 +1,7 @@
 """Reads run folders back: what was asked, what each round gave, and which experiment's flagfile a run belongs to.
 
-Imports no TensorFlow.
+The folders lie in a folder or inside a zip archive; code that reads a run asks its `path` for files, with `/` and
+`open`, and works with both. Imports no TensorFlow.
 """
 
 import csv
@@ -8,6 +9,8 @@ import dataclasses
 import json
 import math
 import pathlib
+import posixpath
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +22,7 @@ from launch.settings.run_config import CHANGEABLE_ON_RESUME, RunConfig, flag_val
 
 EXPERIMENTS = pathlib.Path(__file__).parents[1] / "experiments"
 TUNED_SUFFIX = "_tuned"
+RunPath = pathlib.Path | zipfile.Path
 
 
 class RunRecordError(ValueError):
@@ -30,14 +34,14 @@ class RunRecord:
     """One run of an experiment.
 
     Attributes:
-      path: its folder.
+      path: its folder, on disk or in an archive.
       flags: every flag's value, as in `config.json`.
       experiment: stem of the flagfile that it was made with.
       rounds: metric values by round, {round: {column: value}}; empty cells are left out.
-      dataset: the name of its data, that of `--dataset` unless it was made on a subset.
+      dataset: the name of its data set, which differs from `--dataset` if it is a subset.
     """
 
-    path: pathlib.Path
+    path: RunPath
     flags: Mapping[str, Any]
     experiment: str
     rounds: Mapping[int, Mapping[str, float]]
@@ -45,13 +49,19 @@ class RunRecord:
 
     @property
     def preset(self) -> str:
-        """Which settings it has: "tuned" by a flagfile `..._tuned`, else "printed", those of the paper or like them."""
+        """Which settings it has: "tuned" if its flagfile ends in `_tuned`, else "printed", as in the paper."""
         return "tuned" if self.experiment.endswith(TUNED_SUFFIX) else "printed"
 
 
-def read_columns(path: pathlib.Path) -> dict[str, np.ndarray]:
+def read_rows(path: RunPath) -> list[dict[str, str]]:
+    """The rows of a CSV file, each {column: cell}."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def read_columns(path: RunPath) -> dict[str, np.ndarray]:
     """The columns of a CSV file that hold numbers, float64, NaN where a cell is empty; columns of text are left out."""
-    with open(path, newline="", encoding="utf-8") as file:
+    with path.open(newline="", encoding="utf-8") as file:
         names, *rows = list(csv.reader(file))
     columns = {}
     for name, cells in zip(names, zip(*rows, strict=True) if rows else ([],) * len(names), strict=True):
@@ -62,7 +72,7 @@ def read_columns(path: pathlib.Path) -> dict[str, np.ndarray]:
     return columns
 
 
-def read_rounds(path: pathlib.Path) -> dict[int, dict[str, float]]:
+def read_rounds(path: RunPath) -> dict[int, dict[str, float]]:
     """A `metrics.csv` as {round: {column: value}}, empty cells left out."""
     columns = read_columns(path)
     return {
@@ -71,7 +81,7 @@ def read_rounds(path: pathlib.Path) -> dict[int, dict[str, float]]:
     }
 
 
-def read_json(path: pathlib.Path) -> dict[str, Any]:
+def read_json(path: RunPath) -> dict[str, Any]:
     """A JSON object. Raises RunRecordError if it is not there or is something else."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -91,9 +101,9 @@ def resolve_flagfile(path: pathlib.Path, arguments: Sequence[str] = ()) -> RunCo
 
 
 def list_other_settings(stored: Mapping[str, Any], wanted: RunConfig) -> list[str]:
-    """The flags in which a stored run computes something else than `wanted`, each as "--name=stored, not wanted".
+    """The flags by which a stored run computed something other than `wanted`, each as "--name=stored, not wanted".
 
-    Flags that only one of the two knows are passed over: they came or went with a version.
+    Flags that only one of the two has are skipped: another version added or removed them.
     """
     asked = flag_values(wanted)
     return [
@@ -103,12 +113,16 @@ def list_other_settings(stored: Mapping[str, Any], wanted: RunConfig) -> list[st
     ]
 
 
-def find_run_dirs(runs_dir: pathlib.Path) -> list[pathlib.Path]:
+def find_run_dirs(runs_dir: RunPath) -> list[RunPath]:
     """The run folders (those with a `config.json`) in `runs_dir` at any depth, in the order of their names."""
-    return sorted(path.parent for path in runs_dir.rglob(CONFIG_FILE))
+    if isinstance(runs_dir, pathlib.Path):
+        return sorted(path.parent for path in runs_dir.rglob(CONFIG_FILE))
+    # Sorted part by part, as paths on disk are: "a/b" comes before "a-b/c".
+    folders = [posixpath.split(name)[0] for name in runs_dir.root.namelist() if posixpath.basename(name) == CONFIG_FILE]
+    return [runs_dir / name for name in sorted(folders, key=lambda name: name.split("/"))]
 
 
-def find_experiment(run_dir: pathlib.Path, experiments: pathlib.Path = EXPERIMENTS) -> pathlib.Path | None:
+def find_experiment(run_dir: RunPath, experiments: pathlib.Path = EXPERIMENTS) -> pathlib.Path | None:
     """The flagfile after which a run folder or the folder around it is named, None if there is none."""
     for name in (run_dir.name, run_dir.parent.name):
         flagfile = experiments / f"{name}.flags"
@@ -117,7 +131,7 @@ def find_experiment(run_dir: pathlib.Path, experiments: pathlib.Path = EXPERIMEN
     return None
 
 
-def read_run(run_dir: pathlib.Path, flagfile: pathlib.Path) -> RunRecord:
+def read_run(run_dir: RunPath, flagfile: pathlib.Path) -> RunRecord:
     """One run of the experiment in `flagfile`.
 
     Raises:
@@ -139,9 +153,7 @@ def read_run(run_dir: pathlib.Path, flagfile: pathlib.Path) -> RunRecord:
     return RunRecord(run_dir, flags, flagfile.stem, rounds, dataset or flags["dataset"])
 
 
-def read_runs(
-    runs_dir: pathlib.Path, experiments: pathlib.Path = EXPERIMENTS
-) -> Iterator[tuple[RunRecord | None, str]]:
+def read_runs(runs_dir: RunPath, experiments: pathlib.Path = EXPERIMENTS) -> Iterator[tuple[RunRecord | None, str]]:
     """Reads every run folder in `runs_dir` that is named after an experiment.
 
     Yields:

@@ -35,12 +35,17 @@ def write_text(path: pathlib.Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
-def write_json(path: pathlib.Path, content: Any) -> None:
-    """Writes JSON atomically. NumPy values become numbers and lists; NaN and infinity, which JSON lacks, null."""
+def format_json(content: Any) -> str:
+    """JSON text. NumPy values become numbers and lists; NaN and infinity, which JSON lacks, null."""
     text = json.dumps(_to_json(content), indent=2)
     # A list of numbers on one line: `json` would give each number a line of its own.
     flat = re.sub(r"\[[^\[\]{}\"]*\]", lambda match: " ".join(match[0].split()), text)
-    write_text(path, flat + "\n")
+    return flat + "\n"
+
+
+def write_json(path: pathlib.Path, content: Any) -> None:
+    """Writes JSON atomically, as `format_json` spells it."""
+    write_text(path, format_json(content))
 
 
 def _to_json(value: Any) -> Any:

@@ -2,8 +2,10 @@
 
 import csv
 import json
+import shutil
 import subprocess
 import sys
+import zipfile
 
 import pytest
 
@@ -47,6 +49,39 @@ def test_an_archive_gives_the_same_report_and_names_no_place(runs_dir, tmp_path,
         assert str(tmp_path) not in config.read_text() and "data_dir" not in config.read_text()
 
 
+def test_a_zip_gives_the_same_report_tables_and_figure_and_can_be_archived_onto_itself(runs_dir, tmp_path, capsys):
+    archive, outputs = tmp_path / "runs.zip", []
+    for place in (runs_dir, archive):
+        output = tmp_path / f"of_{place.name}"
+        arguments = [f"--runs_dir={place}", f"--archive={archive}", f"--output={output}", "--figure"]
+        assert main(["--tables=fedsikd", *arguments]) == 0
+        printed = capsys.readouterr().out
+        outputs.append((printed, archive.read_bytes(), {path.name: path.read_bytes() for path in output.iterdir()}))
+    assert outputs[0] == outputs[1]
+
+
+def test_runs_of_several_places_are_counted_together(runs_dir, tmp_path, capsys):
+    whole, archive = [], tmp_path / "runs.zip"
+    assert main(["--tables=fedsikd", f"--runs_dir={runs_dir}", f"--archive={archive}"]) == 0
+    whole = capsys.readouterr().out
+    for seed in range(2):
+        shutil.rmtree(runs_dir / CELLS[seed] / f"seed_{seed}")
+    assert main(["--tables=fedsikd", f"--runs_dir={runs_dir}"]) == 0
+    assert capsys.readouterr().out != whole
+    assert main(["--tables=fedsikd", f"--runs_dir={runs_dir}", f"--runs_dir={archive}"]) == 0
+    assert capsys.readouterr().out == whole
+
+
+def test_a_zip_of_the_wrong_kind_is_one_line(tmp_path, capsys):
+    (tmp_path / "text.zip").write_text("no zip")
+    with zipfile.ZipFile(tmp_path / "foreign.zip", "w") as archive:
+        archive.writestr("readme.txt", "hello")
+    for name, message in (("text", "cannot be read as a zip"), ("foreign", "a zip without runs")):
+        assert main(["--tables=fedsikd", f"--runs_dir={tmp_path / name}.zip"]) == 2
+        printed = capsys.readouterr()
+        assert message in printed.err and printed.err.count("\n") == 1
+
+
 def test_runs_on_a_subset_are_named_also_from_an_archive(runs_dir, tmp_path, capsys):
     path = runs_dir / CELLS[0] / "seed_1" / "config.json"
     config = json.loads(path.read_text())
@@ -68,7 +103,9 @@ def test_an_empty_folder_gives_a_report_of_what_is_not_run(tmp_path, capsys):
     [
         ([], "--tables is missing"),
         (["--tables=nope"], "nope"),
-        (["--tables=fedsikd", "--runs_dir=/no/such"], "no such folder"),
+        (["--tables=fedsikd", "--runs_dir=/no/such"], "no such folder or archive"),
+        (["--tables=fedsikd", "--runs_dir=/no/such.zip"], "no such folder or archive"),
+        (["--tables=quantization", "--runs_dir=.", "--output=x", "--figure"], "has no figure"),
         (["--tables=fedsikd", "--runs_dir=.", "--figure"], "--figure needs --output"),
         (["--table=fedsikd"], "did you mean --tables?"),
         (["--tables=fedsikd", "stray"], "stray: expected flags only"),

@@ -11,7 +11,10 @@ import time
 import pytest
 
 from launch import sweep
+from launch.reports.registry import find_paper
 from launch.runs.errors import RunFolderError
+from launch.runs.run_archive import archive_runs
+from launch.runs.run_records import RunRecord
 from launch.settings.flags import FlagError
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -127,6 +130,52 @@ def test_the_hint_names_the_folder_of_the_runs(tmp_path):
     assert sweep.suggest_report([task_of(tmp_path, 5)]).endswith(place)
     [task] = sweep.parse_tasks([f"--flagfiles={FLAGFILE}"])
     assert sweep.suggest_report([task]).endswith("--tables=fedsikd")
+
+
+@pytest.mark.parametrize(
+    ("flagfiles", "name"),
+    [
+        ("fl_hc_har_alpha0.5", "fedsikd"),
+        ("local_only_building_low_tuned", "amfl_p"),
+        ("async_periodic_mnist_iid_random_old", "async"),
+        ("buffered_mnist_shards", "async"),
+        ("fedavg_cifar10_hierarchical_cpu_300rounds", "fedcd"),
+        ("fedsikd_har_alpha0.5_tuned", "fedsikd"),
+        ("fedsikd_har_alpha0.5_tuned_qat", "quantization"),
+        ("fedsikd_har_alpha0.5_tuned*", "quantization"),
+    ],
+)
+def test_the_hint_names_the_report_that_covers_most_of_the_runs(tmp_path, flagfiles, name):
+    tasks = parse(tmp_path, f"--flagfiles={FLAGFILE.parent / flagfiles}.flags")
+    assert f"--tables={name} " in sweep.suggest_report(tasks)
+
+
+def test_every_flagfile_is_of_some_report():
+    stems = [path.stem for path in FLAGFILE.parent.glob("*.flags")]
+    assert [stem for stem in stems if find_paper([stem]) is None] == []
+    assert find_paper(["my_own"]) is None
+
+
+@pytest.mark.parametrize("name", ["kept", "kept.zip"])
+def test_runs_that_are_kept_elsewhere_are_not_made_again(tmp_path, write_run, name):
+    runs = []
+    for seed, arguments in ((0, []), (1, ["--fedsikd_temperature=1"])):
+        run_dir = write_run(tmp_path / "made", CELL, seed, rounds=5, arguments=arguments)
+        runs.append(RunRecord(run_dir, {"seed": seed}, CELL, {}))
+    archive_runs(runs, tmp_path / name)
+    arguments = [f"--flagfiles={FLAGFILE}", "--seeds=0,1,2", "--rounds=5", f"--finished={tmp_path / name}"]
+    tasks = parse(tmp_path / "runs", *arguments)
+    trained = []
+    assert sweep.run_sweep(tasks, lambda task: trained.append(task.config.seed)) == []
+    assert trained == [1, 2], "seed 1 was kept with other settings, so that it is another run"
+    assert sweep.suggest_report(tasks).endswith(f"--runs_dir={tmp_path / 'runs'} --runs_dir={tmp_path / name}")
+
+
+def test_an_archive_is_no_place_to_train_in(capsys):
+    assert sweep.main([f"--flagfiles={FLAGFILE}", "--runs_dir=kept.zip"]) == 2
+    assert "--finished=kept.zip" in capsys.readouterr().err
+    assert sweep.main([f"--flagfiles={FLAGFILE}", "--finished=/no/such.zip"]) == 2
+    assert "/no/such.zip: no such folder or archive" in capsys.readouterr().err
 
 
 STAND_IN = """

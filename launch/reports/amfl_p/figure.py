@@ -8,10 +8,11 @@ import numpy as np
 
 from launch.plots.resource_plots import compute_bin_means
 from launch.plots.style import LINES, MARKERS, STYLE, new_figure, save_figure
-from launch.reports.amfl_p.claims import ACCURACY, AMFL_P, FEDAVG, FINE_TUNING, LEVELS, TABLE_1_LEVEL
+from launch.reports.amfl_p.claims import ACCURACY, AMFL_P, DATASET, FEDAVG, FINE_TUNING, LEVELS, TABLE_1_LEVEL
 from launch.reports.amfl_p.pooled_reference import read_pooled_accuracies
-from launch.reports.amfl_p.report import ROWS, count_mean_steps
-from launch.reports.report_tables import PRESETS
+from launch.reports.amfl_p.report import ROWS, count_mean_steps, find_place
+from launch.reports.collection import PRINTED, TUNED, Place, group_runs
+from launch.reports.curves import GREY, collect_handles, compute_curve, compute_curve_by_round, draw_curve
 from launch.runs.columns import CLIENTS_FILE
 from launch.runs.run_records import RunRecord, read_columns
 from launch.settings.algorithms import ALGORITHMS
@@ -19,7 +20,7 @@ from launch.settings.algorithms import ALGORITHMS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-PRESET_TITLES = {"printed": "the paper's rates", "tuned": "tuned"}
+PRESET_TITLES = {PRINTED: "the paper's rates", TUNED: "tuned"}
 STYLES = {
     algo: {"color": ALGORITHMS[algo].color, "marker": MARKERS[i], "linestyle": LINES[i % len(LINES)], "markersize": 4}
     for i, algo in enumerate(ROWS)
@@ -30,17 +31,13 @@ def draw_amfl_p_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathl
     """Figure 1 and Table 2 as curves, accuracy against resources and against steps; a row of panels a preset."""
     import matplotlib
 
-    path = folder / "amfl_p.png"
+    by_place = group_runs(runs, find_place)
     with matplotlib.rc_context(STYLE):
         figure = new_figure(15, 7)
-        axes = figure.subplots(len(PRESETS), 4, sharey=True)
-        for row, preset in zip(axes, PRESETS, strict=True):
+        axes = figure.subplots(len(PRESET_TITLES), 4, sharey=True)
+        for row, (preset, preset_title) in zip(axes, PRESET_TITLES.items(), strict=True):
             chosen = {
-                (algo, level): [
-                    run
-                    for run in runs
-                    if (run.preset, run.flags["algo"], run.flags["building_heterogeneity"]) == (preset, algo, level)
-                ]
+                (algo, level): by_place.get(Place(preset, DATASET, level, algo), [])
                 for algo in ROWS
                 for level in LEVELS
             }
@@ -49,41 +46,24 @@ def draw_amfl_p_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathl
             _draw_by_level(row[1], chosen)
             _draw_by_resource(row[2], medium)
             _draw_by_steps(row[3], medium)
-            row[0].set_ylabel(f"{PRESET_TITLES[preset]}\naccuracy, clients' own later days")
+            row[0].set_ylabel(f"{preset_title}\naccuracy, clients' own later days")
         for ax, title in zip(
             axes[0], ("by round (Figure 1)", "by heterogeneity (Table 2)", "by resources", "by fine-tuning steps"),
             strict=True,
         ):  # fmt: skip
             ax.set_title(title)
-        handles = {
-            label: handle for ax in axes.flat for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
-        }
+        handles = collect_handles(axes)
         figure.legend(handles.values(), handles, loc="outside lower center", ncols=max(1, len(handles)))
         figure.suptitle(
             f"AMFL-P and its baselines on the simulated building ({TABLE_1_LEVEL} heterogeneity but for the second "
             "column), mean over seeds and one deviation either side"
         )
-        return save_figure(figure, path)
-
-
-def _plot_band(ax: "Axes", places: Sequence, values: Sequence[Sequence[float]], algo: str) -> None:
-    """A curve of means, `values` being those of each place, with a band of one deviation."""
-    mean = np.array([np.mean(each) for each in values])
-    spread = np.array([np.std(each, ddof=1) if len(each) > 1 else 0.0 for each in values])
-    ax.fill_between(places, mean - spread, mean + spread, color=STYLES[algo]["color"], alpha=0.18, linewidth=0)
-    ax.plot(places, mean, label=ROWS[algo], **STYLES[algo])
+        return save_figure(figure, folder / "amfl_p.png")
 
 
 def _draw_by_round(ax: "Axes", runs: Mapping[str, Sequence[RunRecord]]) -> None:
     for algo, members in runs.items():
-        by_round: dict[int, list[float]] = {}
-        for run in members:
-            for round_num, metrics in run.rounds.items():
-                if ACCURACY in metrics:
-                    by_round.setdefault(round_num, []).append(metrics[ACCURACY])
-        if by_round:
-            rounds = sorted(by_round)
-            _plot_band(ax, rounds, [by_round[round_num] for round_num in rounds], algo)
+        draw_curve(ax, compute_curve_by_round(members, ACCURACY), ROWS[algo], **STYLES[algo])
     ax.set_xlabel("round")
 
 
@@ -94,13 +74,13 @@ def _final(run: RunRecord) -> float:
 def _draw_by_level(ax: "Axes", chosen: Mapping[tuple[str, str], Sequence[RunRecord]]) -> None:
     for algo in ROWS:
         levels = [i for i, level in enumerate(LEVELS) if chosen[algo, level]]
-        if levels:
-            _plot_band(ax, levels, [[_final(run) for run in chosen[algo, LEVELS[i]]] for i in levels], algo)
+        curve = compute_curve(levels, [[_final(run) for run in chosen[algo, LEVELS[i]]] for i in levels])
+        draw_curve(ax, curve, ROWS[algo], **STYLES[algo])
     ceilings = read_pooled_accuracies()
     levels = [i for i, level in enumerate(LEVELS) if level in ceilings]
     if levels:
         means = [np.mean(ceilings[LEVELS[i]]) for i in levels]
-        ax.plot(levels, means, color="#777777", linestyle=":", label="ceiling: pooled trees that know the sensor")
+        ax.plot(levels, means, color=GREY, linestyle=":", label="ceiling: pooled trees that know the sensor")
     ax.set_xticks(range(len(LEVELS)), LEVELS)
     ax.set_xlabel("heterogeneity")
 

@@ -1,20 +1,21 @@
-"""What accuracy a pooled model reaches in the simulated building, which federated learning may not have.
+"""What accuracy a model of all sensors' pooled readings reaches in the simulated building.
 
-Gradient-boosted trees over the readings of all sensors together, told which sensor a reading is from and what is usual
-for it (mean and deviation of its train readings, by which its calibration errors can be undone). Trained on the train
-days, their accuracy on the later days is averaged over sensors like that of the algorithms. Imports no TensorFlow.
+Federated learning may not pool readings, so this is a ceiling to compare it with. The model is gradient-boosted trees.
+They are told which sensor a reading is from and what is usual for it (mean and deviation of its train readings, by
+which calibration errors can be undone). They learn from the train days; their accuracy on the later days is averaged
+over the sensors, as that of the algorithms is. Imports no TensorFlow.
 """
 
-import csv
 import pathlib
 
 import numpy as np
 
 from datasets.arrays import ArrayDataset
+from launch.runs.run_records import read_rows
 
 POOLED_FILE = pathlib.Path(__file__).with_name("pooled_reference.csv")
 COLUMNS = ("heterogeneity", "seed", "accuracy")
-MOST_SENSORS = 255  # of a categorical feature of scikit-learn's trees
+MOST_SENSORS = 255  # as many values as a categorical feature of scikit-learn's trees may have
 
 
 def add_sensor_features(x: np.ndarray, sensors: np.ndarray, usual: np.ndarray) -> np.ndarray:
@@ -57,8 +58,6 @@ def compute_pooled_accuracy(arrays: ArrayDataset, seed: int) -> float:
 def read_pooled_accuracies(path: pathlib.Path = POOLED_FILE) -> dict[str, list[float]]:
     """{heterogeneity: accuracies, one a seed}; empty if there is no such file."""
     accuracies: dict[str, list[float]] = {}
-    if path.is_file():
-        with open(path, newline="", encoding="utf-8") as file:
-            for row in csv.DictReader(file):
-                accuracies.setdefault(row["heterogeneity"], []).append(float(row["accuracy"]))
+    for row in read_rows(path) if path.is_file() else ():
+        accuracies.setdefault(row["heterogeneity"], []).append(float(row["accuracy"]))
     return accuracies

@@ -1,14 +1,13 @@
 """The AMFL-P paper's Tables 1 and 2 beside our runs, with what the building allows at all. Imports no TensorFlow."""
 
-import csv
-import pathlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from launch.reports.aims import NOT_REACHED, NOT_RUN, REACHED, Aim
 from launch.reports.amfl_p.claims import (
     ACCURACY,
     AMFL_P,
-    AMFL_P_CLAIMS,
+    DATASET,
     FEDAVG,
     FINE_TUNING,
     LAST_ROUND,
@@ -21,50 +20,79 @@ from launch.reports.amfl_p.claims import (
     make_cell,
 )
 from launch.reports.amfl_p.pooled_reference import read_pooled_accuracies
-from launch.reports.claims import Cell
-from launch.reports.report_tables import (
+from launch.reports.claims import judge
+from launch.reports.collection import (
     PRESETS,
-    PRINTED_VALUES,
+    PRINTED,
+    TUNED,
+    Measure,
     Measured,
+    Numbers,
+    Place,
     PrintedValue,
-    Report,
     Results,
+    collect_results,
+    group_runs,
+    measure_runs,
+    summarize,
+)
+from launch.reports.markdown import (
+    Report,
+    Table,
     format_claims,
     format_measured,
-    judge,
-    summarize,
+    format_table,
+    join_blocks,
     tabulate_claims,
 )
-from launch.runs.run_records import RunRecord
+from launch.reports.paper import Paper
+from launch.runs.run_records import TUNED_SUFFIX, RunRecord
 from launch.settings.algorithms import ALGORITHMS
 
-PRINTED_FILE = PRINTED_VALUES / "amfl_p" / "table_1.csv"
 PRINTED_COLUMNS = {"mean_accuracy": ACCURACY, "rounds_to_target": ROUNDS, "mean_fine_tuning_steps": STEPS}
-LOCAL_ONLY = "local_only"
+LOCAL_ONLY, CEILING = "local_only", "ceiling"
 ROWS = {**NAMES, LOCAL_ONLY: ALGORITHMS[LOCAL_ONLY].title}
-EXPERIMENTS = rf"({'|'.join(ROWS)})_building_({'|'.join(LEVELS)})(_tuned)?"
-LEAST_CEILING_GAP, LEAST_SHARE_OF_GAP, MOST_BEHIND = 10.0, 0.5, 1.0  # points, share, points
+AMFL_P_RUNS = rf"({'|'.join(ROWS)})_{DATASET}_({'|'.join(LEVELS)})({TUNED_SUFFIX})?"
+ROUNDS_PER_EVALUATION = 5
 LEGEND = (
     "Accuracy (%): of each client's own model on its own later days, the mean over the clients. Ours: mean ± sample "
     "deviation over n seeds, each a building of its own. Paper's rates: those printed, with plain SGD; tuned: of the "
     f"flagfiles that end in _tuned, chosen on validation splits. Rounds: to {TARGET_ACCURACY:.0%}, evaluated every "
-    f"5 rounds up to {LAST_ROUND}; a seed that does not get there counts as {LAST_ROUND + 1}, which makes such a mean "
-    "a lower bound. Local training and the ceiling are not in the paper. Ceiling: pooled gradient-boosted trees that "
-    "know the sensor (`launch.building_reference`), which see all sensors' readings but have one model for all."
+    f"{ROUNDS_PER_EVALUATION} rounds up to {LAST_ROUND}; a seed that does not get there counts as {LAST_ROUND + 1}, "
+    "which makes such a mean a lower bound. Local training and the ceiling are not in the paper. Ceiling: pooled "
+    "gradient-boosted trees that know the sensor (`launch.building_reference`), which see all sensors' readings but "
+    "have one model for all."
 )
-SOURCES = {"printed": "ours, paper's rates", "tuned": "ours, tuned"}
+SOURCES = {PRINTED: "ours, paper's rates", TUNED: "ours, tuned"}
+# Of the accuracies in per cent of AMFL-P, its rivals and the ceiling, means over the seeds.
+AIMS = (
+    Aim("FedAvg to ceiling, points", lambda level: level[CEILING] - level[FEDAVG], least=10, form="{:.2f}"),
+    Aim(
+        "of it closed by AMFL-P",
+        lambda level: (level[AMFL_P] - level[FEDAVG]) / (level[CEILING] - level[FEDAVG]),
+        least=0.5,
+        form="{:.0%}",
+    ),
+    Aim("AMFL-P before Fine-Tuning, points", lambda level: level[AMFL_P] - level[FINE_TUNING], least=-1),
+)
+BOUND_FORMS = ("{:g}", "{:.0%}", "{:g}")
 
 
-def read_printed_table(path: pathlib.Path = PRINTED_FILE) -> list[PrintedValue]:
+def find_place(experiment: str) -> Place | None:
+    """The place of an experiment's runs, its setting the heterogeneity; None if it is another report's."""
+    match = re.fullmatch(AMFL_P_RUNS, experiment)
+    return Place(TUNED if match[3] else PRINTED, DATASET, match[2], match[1]) if match else None
+
+
+def list_printed_values(rows: Iterable[Mapping[str, str]]) -> list[PrintedValue]:
     """Table 1 of the paper."""
     algos = {name: algo for algo, name in NAMES.items()}
-    with open(path, newline="", encoding="utf-8") as file:
-        return [
-            PrintedValue("1", make_cell(algos[row["algorithm"]], metric=metric), float(row[column]))
-            for row in csv.DictReader(file)
-            for column, metric in PRINTED_COLUMNS.items()
-            if row[column]
-        ]
+    return [
+        PrintedValue("1", make_cell(algos[row["algorithm"]], metric=metric), float(row[column]))
+        for row in rows
+        for column, metric in PRINTED_COLUMNS.items()
+        if row[column]
+    ]
 
 
 def count_rounds_to_target(run: RunRecord) -> int:
@@ -87,42 +115,38 @@ MEASURES: Mapping[str, Callable[[RunRecord], float]] = {
 }
 
 
+def measure(run: RunRecord) -> Numbers:
+    """What the tables show of a run; nothing of a run that ended early."""
+    if ACCURACY not in run.rounds.get(LAST_ROUND, {}):
+        return {}
+    return {Measure(metric, LAST_ROUND): compute(run) for metric, compute in MEASURES.items()}
+
+
 def compute_results(runs: Iterable[RunRecord]) -> Results:
-    """Mean and deviation over the seeds of what the tables show, by preset; runs that ended early do not count."""
-    values: dict[str, dict[Cell, list[float]]] = {preset: {} for preset in PRESETS}
-    for run in runs:
-        if ACCURACY not in run.rounds.get(LAST_ROUND, {}):
-            continue
-        for metric, measure in MEASURES.items():
-            cell = make_cell(run.flags["algo"], run.flags["building_heterogeneity"], metric)
-            values[run.preset].setdefault(cell, []).append(measure(run))
-    return {preset: {cell: summarize(numbers) for cell, numbers in cells.items()} for preset, cells in values.items()}
+    """Mean and deviation over the seeds of what the tables show, by preset."""
+    return collect_results(measure_runs(group_runs(runs, find_place), measure))
 
 
-def build_amfl_p_report(runs: Sequence[RunRecord], ceilings: Mapping[str, Sequence[float]] | None = None) -> Report:
-    """The tables, the targets and the claims; `ceilings` as `pooled_reference.read_pooled_accuracies` gives them."""
-    runs = [run for run in runs if re.fullmatch(EXPERIMENTS, run.experiment)]
-    measured_ceilings = {
-        level: summarize(values)
-        for level, values in (read_pooled_accuracies() if ceilings is None else ceilings).items()
-    }
-    printed, results = read_printed_table(), compute_results(runs)
-    judgements = [judge(claim, printed, results) for claim in AMFL_P_CLAIMS]
+def build_amfl_p_report(
+    paper: Paper, runs: Sequence[RunRecord], ceilings: Mapping[str, Sequence[float]] | None = None
+) -> Report:
+    """The tables, the targets and the claims; `ceilings` as `read_pooled_accuracies` gives them, by default those."""
+    ceilings = read_pooled_accuracies() if ceilings is None else ceilings
+    measured_ceilings = {level: summarize(values) for level, values in ceilings.items()}
+    printed, results = list_printed_values(paper.read_printed_rows()), compute_results(runs)
+    judgements = [judge(claim, printed, results) for claim in paper.claims]
     table_1, table_2 = tabulate_table_1(printed, results), tabulate_table_2(results, measured_ceilings)
     targets = tabulate_targets(results, measured_ceilings)
-    parts = ["# AMFL-P: Tables 1 and 2", LEGEND]
-    for heading, (columns, rows) in (
+    parts = [f"# {paper.title}", LEGEND]
+    for heading, table in (
         (f"Table 1, at {TABLE_1_LEVEL} heterogeneity", table_1),
         ("Table 2: accuracy (%) by heterogeneity (its printed values are lost)", table_2),
         ("What the building allows, and what the tuned runs make of it", targets),
     ):
-        parts += [f"## {heading}", _format_table(columns, rows)]
+        parts += [f"## {heading}", format_table(table)]
     parts += ["## Claims", format_claims(judgements)]
     tables = {"table_1": table_1, "table_2": table_2, "targets": targets, "claims": tabulate_claims(judgements)}
-    return Report("\n\n".join(parts), tables, runs)
-
-
-Table = tuple[list[str], list[list[str]]]
+    return Report(join_blocks(parts), tables, runs)
 
 
 def tabulate_table_1(printed: Sequence[PrintedValue], results: Results) -> Table:
@@ -131,14 +155,14 @@ def tabulate_table_1(printed: Sequence[PrintedValue], results: Results) -> Table
     paper = {value.cell: Measured(value.value, None, 1) for value in printed}
     rows = []
     for algo, name in ROWS.items():
-        for source, values in (("printed", paper), *((SOURCES[preset], results[preset]) for preset in PRESETS)):
-            cells = [values.get(make_cell(algo, metric=metric)) for metric in MEASURES]
-            if algo != LOCAL_ONLY or source != "printed":
-                seeds = "" if source == "printed" or cells[0] is None else str(cells[0].count)
-                absent = "" if source == "printed" else "not run"
-                rows.append([name, source, seeds, *(_format(metric, cell, absent) for metric, cell in
-                                                    zip(MEASURES, cells, strict=True))])  # fmt: skip
-    return columns, rows
+        if algo != LOCAL_ONLY:
+            texts = [_format(metric, paper.get(make_cell(algo, metric=metric)), absent="") for metric in MEASURES]
+            rows.append([name, "printed", "", *texts])
+        for preset in PRESETS:
+            cells = [results[preset].get(make_cell(algo, metric=metric)) for metric in MEASURES]
+            seeds = "" if cells[0] is None else str(cells[0].count)
+            rows.append([name, SOURCES[preset], seeds, *map(_format, MEASURES, cells)])
+    return Table(columns, rows)
 
 
 def tabulate_table_2(results: Results, ceilings: Mapping[str, Measured]) -> Table:
@@ -148,47 +172,32 @@ def tabulate_table_2(results: Results, ceilings: Mapping[str, Measured]) -> Tabl
         for preset in PRESETS:
             cells = [results[preset].get(make_cell(algo, level)) for level in LEVELS]
             rows.append([name, SOURCES[preset], *(_format(ACCURACY, cell) for cell in cells)])
-    rows.append(["ceiling", "pooled trees", *(_format(ACCURACY, ceilings.get(level)) for level in LEVELS)])
-    return ["algorithm", "source", *LEVELS], rows
+    rows.append([CEILING, "pooled trees", *(_format(ACCURACY, ceilings.get(level)) for level in LEVELS)])
+    return Table(["algorithm", "source", *LEVELS], rows)
 
 
 def tabulate_targets(results: Results, ceilings: Mapping[str, Measured]) -> Table:
     """At each level: the gap from FedAvg to the ceiling, how much of it AMFL-P closes, its lead over Fine-Tuning.
 
-    The aims are those of TABLE_1_LEVEL alone.
+    The aims are set for TABLE_1_LEVEL alone.
     """
     rows = []
     for level in LEVELS:
-        tuned = {algo: results["tuned"].get(make_cell(algo, level)) for algo in NAMES}
-        if level not in ceilings or None in tuned.values():
-            rows.append([level, "not run", "", "", ""])
+        measured = {algo: results[TUNED].get(make_cell(algo, level)) for algo in NAMES} | {CEILING: ceilings.get(level)}
+        if None in measured.values():
+            rows.append([level, NOT_RUN, "", "", ""])
             continue
-        accuracy = {algo: 100 * measured.mean for algo, measured in tuned.items()}
-        gap = 100 * ceilings[level].mean - accuracy[FEDAVG]
-        share = (accuracy[AMFL_P] - accuracy[FEDAVG]) / gap
-        lead = accuracy[AMFL_P] - accuracy[FINE_TUNING]
-        is_met = gap >= LEAST_CEILING_GAP and share >= LEAST_SHARE_OF_GAP and lead >= -MOST_BEHIND
-        verdict = "reached" if is_met else "not reached"
-        verdict = verdict if level == TABLE_1_LEVEL else "none set"
-        rows.append([level, f"{gap:.2f}", f"{share:.0%}", f"{lead:+.2f}", verdict])
-    aims = f">= {LEAST_CEILING_GAP:g}", f">= {LEAST_SHARE_OF_GAP:.0%}", f">= {-MOST_BEHIND:g}"
-    columns = [
-        "heterogeneity",
-        f"FedAvg to ceiling, points ({aims[0]})",
-        f"of it closed by AMFL-P ({aims[1]})",
-        f"AMFL-P before Fine-Tuning, points ({aims[2]})",
-        "aims",
-    ]
-    return columns, rows
+        accuracies = {name: 100 * each.mean for name, each in measured.items()}
+        numbers = [aim.measure(accuracies) for aim in AIMS]
+        verdicts = {aim.decide([number]) for aim, number in zip(AIMS, numbers, strict=True)}
+        verdict = REACHED if verdicts == {REACHED} else NOT_REACHED
+        texts = [aim.form.format(number) for aim, number in zip(AIMS, numbers, strict=True)]
+        rows.append([level, *texts, verdict if level == TABLE_1_LEVEL else "none set"])
+    headings = [f"{aim.text} (>= {form.format(aim.least)})" for aim, form in zip(AIMS, BOUND_FORMS, strict=True)]
+    return Table(["heterogeneity", *headings, "aims"], rows)
 
 
 def _format(metric: str, measured: Measured | None, absent: str = "not run") -> str:
-    if measured is None:
-        return absent
-    if metric == ROUNDS and measured.mean > LAST_ROUND:
+    if measured is not None and metric == ROUNDS and measured.mean > LAST_ROUND:
         return f"> {LAST_ROUND}"
-    return format_measured(metric, measured)
-
-
-def _format_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return "\n".join("| " + " | ".join(line) + " |" for line in [columns, ["---"] * len(columns), *rows])
+    return format_measured(metric, measured, absent)

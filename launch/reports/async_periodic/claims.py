@@ -1,12 +1,12 @@
-"""What the paper of asynchronous FL with periodic aggregation claims in words, each with the rule that decides it.
+"""What the paper on asynchronous FL with periodic aggregation claims in words, each with the rule that decides it.
 
-The paper prints curves without numbers. Results are in per cent and points; the rules were written before any runs were
-compared. Which combination is better is decided by the mean over the last aggregations, since single ones fluctuate.
+The paper prints curves without numbers. Results are in per cent and points. The rules were written before any runs were
+compared. Combinations are compared by the mean over the last aggregations, since single ones fluctuate.
 """
 
-from collections.abc import Iterable
-
-from launch.reports.claims import Cell, Claim, Condition
+from launch.reports.claims import Claim
+from launch.reports.collection import Cell
+from launch.reports.conditions import Condition, exceeds, mean_exceeds
 from launch.settings.algorithms import ALGORITHMS
 
 CASES = {"iid": "IID", "shards": "non-IID", "persistent": "non-IID, slow devices with digits of their own"}
@@ -18,8 +18,9 @@ KINDS = {**WEIGHTINGS, FEDAVG: ALGORITHMS["fedavg"].title}
 NEVER_WAITING = {algo: ALGORITHMS[algo].title for algo in ("fed_async", "buffered")}
 
 LAST_ROUND = 40
-TIME_BUDGET = 10.0  # T_max: when an asynchronous run ends, after 40 periods of T_max / 4
-UPLOAD_BUDGET = 1150  # updates: fewer than an asynchronous run of 40 aggregations with R = 30 sends in all
+TIME_BUDGET = LAST_ROUND / 4  # T_max: when an asynchronous run ends, since its periods are T_max / 4 long
+NEVER_WAITING_UPDATES = 2100  # when a run of FedAsync or FedBuff ends
+UPLOAD_BUDGET = 1150  # updates: fewer than an asynchronous run sends in all, LAST_ROUND aggregations of R = 30
 LAST_AGGREGATIONS = 10
 
 FINAL, LAST_MEAN, AT_TIME, AT_UPLOADS, FLUCTUATION = (
@@ -40,18 +41,8 @@ def make_cell(case: str, policy: str, kind: str, metric: str = FINAL) -> Cell:
 
 
 def _exceeds(first: Cell, second: Cell) -> Condition:
-    """The first result is the larger one."""
     names = [f"{cell.setting}, {KINDS[cell.algo]}" for cell in (first, second)]
-    return Condition(((1, first), (-1, second)), f"{names[0]} {{0}} against {names[1]} {{1}}", above=0)
-
-
-def _mean_exceeds(cells: Iterable[Cell], others: Iterable[Cell], names: tuple[str, str]) -> Condition:
-    """The mean of some results is above that of others."""
-    cells, others = list(cells), list(others)
-    terms = [(1 / len(cells), cell) for cell in cells] + [(-1 / len(others), cell) for cell in others]
-    places = [f"{{{i}}}" for i in range(len(terms))]
-    sides = (", ".join(places[: len(cells)]), ", ".join(places[len(cells) :]))
-    return Condition(tuple(terms), f"{names[0]} {sides[0]} against {names[1]} {sides[1]}", above=0)
+    return exceeds(first, second, f"{names[0]} {{0}} against {names[1]} {{1}}")
 
 
 def _list_cells(case: str, policy: str, metric: str = FINAL) -> list[Cell]:
@@ -60,10 +51,10 @@ def _list_cells(case: str, policy: str, metric: str = FINAL) -> list[Cell]:
 
 def _beats_fedavg(case: str, metric: str, where: str) -> Claim:
     conditions = tuple(
-        _mean_exceeds(
+        mean_exceeds(
             _list_cells(case, policy, metric),
             [make_cell(case, policy, FEDAVG, metric)],
-            (f"{policy}: {', '.join(WEIGHTINGS)}", "FedAvg"),
+            (f"{policy}: {', '.join(WEIGHTINGS)}", KINDS[FEDAVG]),
         )
         for policy in POLICIES
     )
@@ -107,7 +98,7 @@ def _frequency_is_worst(case: str) -> Claim:
         f"scheduling by frequency is generally the worst, {CASES[case]}",
         f"accuracy, {MEASURES[LAST_MEAN]}: its mean over the three weightings is below that of both other policies",
         tuple(
-            _mean_exceeds(cells[policy], cells["frequency"], (f"{policy}: {kinds}", "frequency"))
+            mean_exceeds(cells[policy], cells["frequency"], (f"{policy}: {kinds}", "frequency"))
             for policy in ("random", "significance")
         ),
     )

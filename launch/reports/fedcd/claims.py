@@ -1,12 +1,14 @@
 """What the FedCD paper claims in words, each with the rule that decides it; section numbers are the paper's.
 
-Accuracies are in per cent, changes in points. The rules and their thresholds are ours, and were written before any runs
-were compared. Accuracies by archetype are means over the last rounds, since FedAvg's swing from round to round.
+Accuracies are in per cent, changes in points. The rules and their thresholds are ours and were written before any runs
+were compared. Accuracies by archetype are means over the last rounds, since those of FedAvg swing from round to round.
 """
 
 from collections.abc import Sequence
 
-from launch.reports.claims import Cell, Claim, Condition
+from launch.reports.claims import Claim
+from launch.reports.collection import Cell
+from launch.reports.conditions import Condition, at_least, at_most, bounded, exceeds, mean_exceeds
 from launch.reports.fedcd.measures import (
     BASE,
     BIASES,
@@ -21,9 +23,11 @@ from launch.reports.fedcd.measures import (
     LAST_ROUNDS,
     LONG,
     META_ARCHETYPES,
+    MILESTONES,
     MOST_BEHIND,
     MOST_CHANGE,
     NUM_ARCHETYPES,
+    RESTLESS_AFTER,
     WINDOW,
 )
 from launch.settings.algorithms import ALGORITHMS
@@ -42,7 +46,10 @@ CONVERGENCE_RULE = (
     f"and that of the devices' mean accuracy at most {MOST_BEHIND:g} points from where it ends; a run that does not "
     "converge counts as a round longer than it is"
 )
-OF_LAST = f"mean over the last {LAST_ROUNDS} of the rounds compared (45 and 80)"
+OF_LAST = (
+    f"mean over the last {LAST_ROUNDS} of the rounds compared ({' and '.join(map(str, COMPARED_ROUNDS.values()))})"
+)
+END = COMPARED_ROUNDS[HIERARCHICAL]  # to which hierarchical runs are compared
 
 
 def make_cell(partition: str, algo: str, metric: str, variant: str = BASE) -> Cell:
@@ -50,26 +57,8 @@ def make_cell(partition: str, algo: str, metric: str, variant: str = BASE) -> Ce
     return Cell(partition, variant, algo, 0, metric)
 
 
-def _bounded(cell: Cell, text: str, most: float) -> Condition:
-    """A result is at most a number."""
-    return Condition(((1, cell),), f"{text} {{0}}", below=most + 1e-6)
-
-
-def _above(cell: Cell, text: str, bound: float) -> Condition:
-    return Condition(((1, cell),), f"{text} {{0}}", above=bound)
-
-
 def _exceeds(first: Cell, second: Cell, names: tuple[str, str]) -> Condition:
-    """The first result is the larger one."""
-    return Condition(((1, first), (-1, second)), f"{names[0]} {{0}} against {names[1]} {{1}}", above=0)
-
-
-def _mean_exceeds(first: Sequence[Cell], second: Sequence[Cell], names: tuple[str, str]) -> Condition:
-    """The mean of some results is above that of others."""
-    terms = [(1 / len(first), cell) for cell in first] + [(-1 / len(second), cell) for cell in second]
-    places = [f"{{{i}}}" for i in range(len(terms))]
-    sides = ", ".join(places[: len(first)]), ", ".join(places[len(first) :])
-    return Condition(tuple(terms), f"{names[0]}: {sides[0]} against {names[1]}: {sides[1]}", above=0)
+    return exceeds(first, second, f"{names[0]} {{0}} against {names[1]} {{1}}")
 
 
 def _of_archetypes(partition: str, algo: str, archetypes: Sequence[int]) -> list[Cell]:
@@ -81,7 +70,7 @@ def _converges_by(section: str, partition: str, round_num: int) -> Claim:
         section,
         f"FedCD converges by round {round_num}, {partition} archetypes",
         "rounds to convergence, as defined at the top",
-        (_bounded(make_cell(partition, FEDCD, "convergence"), "round", round_num),),
+        (at_most(make_cell(partition, FEDCD, "convergence"), "round {0}", round_num),),
     )
 
 
@@ -90,7 +79,7 @@ def _does_not_converge(section: str, partition: str, length: int) -> Claim:
         section,
         f"FedAvg does not converge within {length} rounds, {partition} archetypes",
         "rounds to convergence, as defined at the top",
-        (_above(make_cell(partition, FEDAVG, f"convergence_{length}"), "round", length),),
+        (bounded(make_cell(partition, FEDAVG, f"convergence_{length}"), "round {0}", above=length),),
     )
 
 
@@ -110,7 +99,7 @@ def _is_faster(partition: str) -> Claim:
         f"FedCD converges in less time than FedAvg, {partition} archetypes",
         f"real seconds of training to convergence, FedCD's over FedAvg's, below 1; FedAvg's of {CAP} rounds if it has "
         "not converged",
-        (Condition(((1, make_cell(partition, FEDCD, "real_ratio")),), "ratio {0}", below=1),),
+        (bounded(make_cell(partition, FEDCD, "real_ratio"), "ratio {0}", below=1),),
     )
 
 
@@ -128,23 +117,23 @@ CALM = Claim(
     "3.2",
     f"oscillations stop by round {CALM_FROM} in FedCD",
     "size of the change of a meta-archetype's mean accuracy from the round before, mean over both and over rounds "
-    f"{CALM_FROM + 1} to 45, at most {MOST_CHANGE:g} points",
-    (_bounded(make_cell(HIERARCHICAL, FEDCD, "swing"), "points", MOST_CHANGE),),
+    f"{CALM_FROM + 1} to {END}, at most {MOST_CHANGE:g} points",
+    (at_most(make_cell(HIERARCHICAL, FEDCD, "swing"), "points {0}", MOST_CHANGE),),
 )
 RESTLESS = Claim(
     "3.2",
-    "FedAvg continues to oscillate past round 40",
-    f"the same of FedAvg from round 41 to the end of the run, above {MOST_CHANGE:g} points",
-    (_above(make_cell(HIERARCHICAL, FEDAVG, "late_swing"), "points", MOST_CHANGE),),
+    f"FedAvg continues to oscillate past round {RESTLESS_AFTER}",
+    f"the same of FedAvg from round {RESTLESS_AFTER + 1} to the end of the run, above {MOST_CHANGE:g} points",
+    (bounded(make_cell(HIERARCHICAL, FEDAVG, "late_swing"), "points {0}", above=MOST_CHANGE),),
 )
 LOWER_META_IS_WORSE = Claim(
     "3.2",
     "meta-archetype 0 performs worse than meta-archetype 1 under FedCD",
     f"mean accuracy of its five archetypes, {OF_LAST}",
     (
-        _mean_exceeds(
+        mean_exceeds(
             *(_of_archetypes(HIERARCHICAL, FEDCD, META_ARCHETYPES[i]) for i in (1, 0)),
-            ("archetypes 5 to 9", "archetypes 0 to 4"),
+            tuple(f"archetypes {META_ARCHETYPES[i][0]} to {META_ARCHETYPES[i][-1]}:" for i in (1, 0)),
         ),
     ),
 )
@@ -153,9 +142,9 @@ OUTER_ARE_BETTER = Claim(
     "outer archetypes (0, 5) reach higher accuracy than central ones (2, 3) under FedCD, hypergeometric",
     f"mean accuracy of the two, {OF_LAST}",
     (
-        _mean_exceeds(
+        mean_exceeds(
             *(_of_archetypes(HYPERGEOMETRIC, FEDCD, archetypes) for archetypes in (OUTER, CENTRAL)),
-            ("outer", "central"),
+            ("outer:", "central:"),
         ),
     ),
 )
@@ -164,9 +153,9 @@ FEDAVG_IS_CENTRAL = Claim(
     "FedAvg performs better on the central archetypes than on the outer ones, hypergeometric",
     f"mean accuracy of the two, {OF_LAST}",
     (
-        _mean_exceeds(
+        mean_exceeds(
             *(_of_archetypes(HYPERGEOMETRIC, FEDAVG, archetypes) for archetypes in (CENTRAL, OUTER)),
-            ("central", "outer"),
+            ("central:", "outer:"),
         ),
     ),
 )
@@ -176,8 +165,8 @@ BITS_DO_NOT_MATTER = Claim(
     f"accuracy with {' and '.join(BITS)} bits, {OF_LAST}, within {MOST_BIT_EFFECT:g} points of that with 32 and the "
     "same seeds",
     tuple(
-        Condition(
-            ((1, make_cell(HIERARCHICAL, FEDCD, GAP_TO_32_BITS, f"{bits}bits")),),
+        bounded(
+            make_cell(HIERARCHICAL, FEDCD, GAP_TO_32_BITS, f"{bits}bits"),
             f"{bits} bits minus 32 bits: {{0}}",
             above=-MOST_BIT_EFFECT,
             below=MOST_BIT_EFFECT,
@@ -187,21 +176,21 @@ BITS_DO_NOT_MATTER = Claim(
 )
 MODELS_ARE_DELETED = Claim(
     "3.5",
-    f"after 4 rounds of cloning, {LEAST_DELETED} of {NUM_MODELS} models were deleted",
-    f"at round 45 at most {NUM_MODELS - LEAST_DELETED} models are left, mean over the seeds",
-    (_bounded(make_cell(HIERARCHICAL, FEDCD, "live_models"), "models left", NUM_MODELS - LEAST_DELETED),),
+    f"after {len(MILESTONES)} rounds of cloning, {LEAST_DELETED} of {NUM_MODELS} models were deleted",
+    f"at round {END} at most {NUM_MODELS - LEAST_DELETED} models are left, mean over the seeds",
+    (at_most(make_cell(HIERARCHICAL, FEDCD, "live_models"), "models left {0}", NUM_MODELS - LEAST_DELETED),),
 )
 SEPARATE = Claim(
     "3.5",
     "after the first milestone the devices segregate by meta-archetype",
-    "share of the rounds 6 to 45 in which two or more models are preferred, and none by devices of both "
-    f"meta-archetypes, at least {LEAST_SEPARATION:g} %",
-    (_above(make_cell(HIERARCHICAL, FEDCD, "separation"), "per cent of the rounds", LEAST_SEPARATION - 1e-6),),
+    f"share of the rounds {MILESTONES[0] + 1} to {END} in which two or more models are preferred, and none by devices "
+    f"of both meta-archetypes, at least {LEAST_SEPARATION:g} %",
+    (at_least(make_cell(HIERARCHICAL, FEDCD, "separation"), "per cent of the rounds {0}", LEAST_SEPARATION),),
 )
 ACTIVE_MODELS_DROP = Claim(
     "3.6",
     "the number of active models first increases and drops in the rounds after the milestones",
-    "all devices' active models: the most of rounds 1 to 45 are more than those at round 45",
+    f"all devices' active models: the most of rounds 1 to {END} are more than those at round {END}",
     (
         _exceeds(
             make_cell(HIERARCHICAL, FEDCD, "peak_active_models"),
@@ -213,19 +202,20 @@ ACTIVE_MODELS_DROP = Claim(
 FEW_ACTIVE = Claim(
     "3.6",
     "in the end each device has at most two active models",
-    "the most that any device has at round 45, mean over the seeds, is at most 2",
-    (_bounded(make_cell(HIERARCHICAL, FEDCD, "max_active_models"), "most on a device", MOST_ACTIVE),),
+    f"the most that any device has at round {END}, mean over the seeds, is at most {MOST_ACTIVE}",
+    (at_most(make_cell(HIERARCHICAL, FEDCD, "max_active_models"), "most on a device {0}", MOST_ACTIVE),),
 )
 FEW_PREFERRED = Claim(
     "3.6",
-    "in the end a total of 6 models are preferred",
-    f"models that some device prefers at round 45, mean over the seeds, at most {MOST_PREFERRED}",
-    (_bounded(make_cell(HIERARCHICAL, FEDCD, "preferred_models"), "models", MOST_PREFERRED),),
+    f"in the end a total of {MOST_PREFERRED} models are preferred",
+    f"models that some device prefers at round {END}, mean over the seeds, at most {MOST_PREFERRED}",
+    (at_most(make_cell(HIERARCHICAL, FEDCD, "preferred_models"), "models {0}", MOST_PREFERRED),),
 )
 LOW_BIAS_KEEPS_MODELS = Claim(
     "3.6",
     "with a lower bias devices maintain several models for longer",
-    f"all devices' active models, mean over the rounds 31 to 45: with bias {BIASES[0]} more than with {BIASES[-1]}",
+    f"all devices' active models, mean over the rounds {MILESTONES[-1] + 1} to {END}: with bias {BIASES[0]} more than "
+    f"with {BIASES[-1]}",
     (
         _exceeds(
             *(make_cell(HIERARCHICAL, FEDCD, "late_active_models", f"bias{BIASES[i]}") for i in (0, -1)),
@@ -236,9 +226,9 @@ LOW_BIAS_KEEPS_MODELS = Claim(
 DEVIATION_VANISHES = Claim(
     "3.6",
     "the average deviation of the scores approaches 0 at all levels of bias",
-    f"mean over the rounds 41 to 45 at most {MOST_DEVIATION:g}, with each bias",
+    f"mean over the rounds {END - WINDOW + 1} to {END} at most {MOST_DEVIATION:g}, with each bias",
     tuple(
-        _bounded(make_cell(HIERARCHICAL, FEDCD, "score_deviation", f"bias{bias}"), f"bias {bias}:", MOST_DEVIATION)
+        at_most(make_cell(HIERARCHICAL, FEDCD, "score_deviation", f"bias{bias}"), f"bias {bias}: {{0}}", MOST_DEVIATION)
         for bias in BIASES
     ),
 )

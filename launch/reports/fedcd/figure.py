@@ -2,13 +2,13 @@
 
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from datasets.archetypes import SUCCESSES, compute_hypergeometric_shares
 from launch.plots.archetype_plots import paint_preferences, read_preferences, style_archetypes
 from launch.plots.style import COLORS, LINES, MARKERS, STYLE, count_rounds, new_figure, save_figure
+from launch.reports.collection import Place
+from launch.reports.curves import compute_curve_by_round, draw_curve, say_not_run
 from launch.reports.fedcd.claims import NAMES
 from launch.reports.fedcd.measures import (
     ACCURACY,
@@ -24,12 +24,12 @@ from launch.reports.fedcd.measures import (
     META_ARCHETYPES,
     NUM_ARCHETYPES,
     SIZES,
-    Place,
-    choose_longest,
+    group_whole_runs,
 )
 from launch.runs.archetype_metrics import CHANGE, MIXED, name_accuracy
 from launch.runs.columns import CONFIG_FILE, EVENTS_FILE
 from launch.runs.run_records import RunRecord, read_json
+from launch.settings.algorithms import ALGORITHMS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,23 +39,15 @@ META = {
     HYPERGEOMETRIC: [0] * NUM_ARCHETYPES[HYPERGEOMETRIC],
 }
 FIGURES = {HIERARCHICAL: ("Figure 1a", "Figure 1b", "Figure 2"), HYPERGEOMETRIC: ("Figure 4a", "Figure 4b", "Figure 5")}
+LINES_OF = {FEDCD: LINES[0], FEDAVG: LINES[1]}
 COLUMNS = 4
 MODEL_COLUMNS = {"live_models": "live", "preferred_models": "preferred", MIXED: "preferred across meta-archetypes"}
 Runs = Mapping[Place, Sequence[RunRecord]]
 
 
-def compute_curve(runs: Sequence[RunRecord], column: str, last_round: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(rounds, mean over the runs, sample deviation) of a column, up to a round or the shortest run's last."""
-    last = min(last_round, *(len(run.rounds) for run in runs))
-    rounds = np.array([r for r in range(1, last + 1) if all(column in run.rounds[r] for run in runs)])
-    values = np.array([[run.rounds[r][column] for r in rounds] for run in runs])
-    deviation = values.std(axis=0, ddof=1) if len(runs) > 1 else np.zeros(len(rounds))
-    return rounds, values.mean(axis=0), deviation
-
-
 def choose_size(by_place: Runs) -> str:
     """The size that is drawn: the first that there are runs of."""
-    return next((size for size in SIZES if any(place.size == size for place in by_place)), next(iter(SIZES)))
+    return next((size for size in SIZES if any(place.preset == size for place in by_place)), next(iter(SIZES)))
 
 
 def draw_fedcd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
@@ -67,7 +59,7 @@ def draw_fedcd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathli
     """
     import matplotlib
 
-    by_place = choose_longest(runs)
+    by_place = group_whole_runs(runs)
     size = choose_size(by_place)
     with matplotlib.rc_context({**STYLE, "axes.titlesize": 10, "savefig.dpi": 85}):
         figure = new_figure(19, 12.5)
@@ -90,7 +82,7 @@ def draw_fedcd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathli
         _draw_preferences(axes[2, 3], by_place.get(Place(size, HIERARCHICAL, BASE, FEDCD), ()))
         for ax in axes.flat:
             _finish(ax)
-        datasets = {run.dataset for place, members in by_place.items() if place.size == size for run in members}
+        datasets = {run.dataset for place, members in by_place.items() if place.preset == size for run in members}
         named = ", ".join(sorted(datasets)) or "cifar10"
         figure.suptitle(
             f"FedCD on {named}, runs {SIZES[size]}: the first seed by archetype, else the mean over the seeds and one "
@@ -103,7 +95,7 @@ def _finish(ax: "Axes") -> None:
     if ax.images:
         return
     if not ax.lines:
-        ax.text(0.5, 0.5, "not run", transform=ax.transAxes, ha="center", va="center", color="#777777")
+        say_not_run(ax)
         ax.set(xticks=[], yticks=[])
         return
     if not ax.get_xlabel():
@@ -122,26 +114,32 @@ def _draw_experiment(axes: Sequence["Axes"], partition: str, by_algo: Mapping[st
     for ax, algo, figure in zip(axes, (FEDCD, FEDAVG), FIGURES[partition], strict=False):
         _draw_archetypes(ax, partition, by_algo[algo], last)
         ax.set(title=f"{figure}: {NAMES[algo]}, {partition}", ylabel="accuracy by archetype", ylim=(0, 1))
-    for i, (algo, runs) in enumerate(by_algo.items()):
+    for algo, runs in by_algo.items():
         most = max((len(run.rounds) for run in runs), default=0)
         longest = [run for run in runs if len(run.rounds) == most]
         if longest:
             label = f"{NAMES[algo]}, {len(longest)} seed{'s' if len(longest) > 1 else ''}"
-            _draw_band(axes[2], compute_curve(longest, CHANGE, max(last, LONG)), label, i)
+            style = {"color": ALGORITHMS[algo].color, "linestyle": LINES_OF[algo]}
+            _draw_column(axes[2], longest, CHANGE, max(last, LONG), label, style)
     axes[2].set(title=f"{FIGURES[partition][2]}: change of a device's accuracy", ylabel="mean size")
 
 
 def _draw_archetypes(ax: "Axes", partition: str, runs: Sequence[RunRecord], last: int) -> None:
     for i, style in enumerate(style_archetypes(META[partition]) if runs else ()):
-        rounds, mean, _ = compute_curve(runs[:1], name_accuracy(i), last)
+        rounds, mean, _ = compute_curve_by_round(runs[:1], name_accuracy(i), last)
         ax.plot(rounds, mean, label=str(i), linewidth=1.2, **style)
 
 
-def _draw_band(ax: "Axes", curve: tuple[np.ndarray, ...], label: str, index: int) -> None:
-    rounds, mean, deviation = curve
-    style: dict[str, Any] = {"color": COLORS[index % len(COLORS)], "linestyle": LINES[index % len(LINES)]}
-    ax.fill_between(rounds, mean - deviation, mean + deviation, color=style["color"], alpha=0.15, linewidth=0)
-    ax.plot(rounds, mean, label=label, linewidth=1.4, **style)
+def _draw_column(
+    ax: "Axes", runs: Sequence[RunRecord], column: str, last: int, label: str, style: Mapping[str, str]
+) -> None:
+    """A column up to a round, or as far as all runs go: past that, a mean would jump where a run ends."""
+    curve = compute_curve_by_round(runs, column, last, of_all=True)
+    draw_curve(ax, curve, label, alpha=0.15, linewidth=1.4, **style)
+
+
+def _style_series(index: int) -> dict[str, str]:
+    return {"color": COLORS[index % len(COLORS)], "linestyle": LINES[index % len(LINES)]}
 
 
 def _draw_variants(ax: "Axes", by_place: Runs, size: str, variants: Mapping[str, str], column: str) -> None:
@@ -149,7 +147,7 @@ def _draw_variants(ax: "Axes", by_place: Runs, size: str, variants: Mapping[str,
     for i, (label, variant) in enumerate(variants.items()):
         runs = by_place.get(Place(size, HIERARCHICAL, variant, FEDCD), ())
         if runs:
-            _draw_band(ax, compute_curve(runs, column, COMPARED_ROUNDS[HIERARCHICAL]), label, i)
+            _draw_column(ax, runs, column, COMPARED_ROUNDS[HIERARCHICAL], label, _style_series(i))
 
 
 def _draw_preferences(ax: "Axes", runs: Sequence[RunRecord]) -> None:
@@ -164,7 +162,7 @@ def _draw_preferences(ax: "Axes", runs: Sequence[RunRecord]) -> None:
 def _draw_models(ax: "Axes", runs: Sequence[RunRecord]) -> None:
     for i, (column, label) in enumerate(MODEL_COLUMNS.items()):
         if runs:
-            _draw_band(ax, compute_curve(runs, column, COMPARED_ROUNDS[HIERARCHICAL]), label, i)
+            _draw_column(ax, runs, column, COMPARED_ROUNDS[HIERARCHICAL], label, _style_series(i))
     ax.set(title="Models of hierarchical archetypes", ylabel="models")
 
 

@@ -1,15 +1,14 @@
 """What the FedCD report measures in a run, from its `metrics.csv` and `timing.csv`. Imports no TensorFlow.
 
 Accuracies are in per cent, changes of them in points. Most measures look at the rounds that the paper's figure of the
-experiment shows, 45 or 80, so that runs of other lengths can be compared.
+experiment shows (COMPARED_ROUNDS), so that runs of different lengths can be compared.
 """
 
-import pathlib
 import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
 
+from launch.reports.collection import Place, group_runs
 from launch.runs.archetype_metrics import CHANGE, MIXED, name_accuracy
 from launch.runs.columns import CLIENT_TEST_ACCURACY, TIMING_FILE, VIRTUAL_TIME_S
 from launch.runs.run_records import RunRecord, read_columns
@@ -24,30 +23,26 @@ BIASES = ("0.2", "0.35", "0.5", "0.65", "0.8")
 BITS = ("8", "4")
 BASE = ""  # the variant with biases from U(0.6, 0.7) and 32 bits
 VARIANTS = (*(f"{bits}bits" for bits in BITS), *(f"bias{bias}" for bias in BIASES))
-EXPERIMENT = re.compile(
+FEDCD_RUNS = (
     rf"({FEDCD}|{FEDAVG})_cifar10_({HIERARCHICAL}|{HYPERGEOMETRIC})_({'|'.join(SIZES)})"
     rf"(?:_({'|'.join(map(re.escape, VARIANTS))}|\d+rounds))?"
 )
+MILESTONES = (5, 15, 25, 30)  # rounds after which all models are cloned
 ACCURACY = CLIENT_TEST_ACCURACY
 WINDOW = 5  # rounds of a trailing mean
 LAST_ROUNDS = 10
 CALM_FROM = 10  # "stop by round 10"
 MOST_CHANGE, MOST_BEHIND = 5.0, 3.0  # points
+RESTLESS_AFTER = 40  # "past round 40"
 LONG, CAP = 150, 300  # rounds of the paper's longer FedAvg runs
 
 
-class Place(NamedTuple):
-    """Where a run stands: size of the experiment, archetypes, variant (BASE for none), algorithm."""
-
-    size: str
-    partition: str
-    variant: str
-    algo: str
-
-
 def find_place(experiment: str) -> Place | None:
-    """The place of an experiment's runs, the same for those that only differ in rounds; None if it is no FedCD run."""
-    match = EXPERIMENT.fullmatch(experiment)
+    """The place of an experiment's runs: the size is the preset, the archetypes the data, the variant the setting.
+
+    Experiments that differ only in rounds share a place. None if it is another report's.
+    """
+    match = re.fullmatch(FEDCD_RUNS, experiment)
     if match is None:
         return None
     algo, partition, size, variant = match.groups(default=BASE)
@@ -55,24 +50,16 @@ def find_place(experiment: str) -> Place | None:
 
 
 def is_whole(run: RunRecord) -> bool:
-    """Whether the run has the rounds that are compared, and every one of its rounds is evaluated by archetype."""
-    rounds = range(1, len(run.rounds) + 1)
-    enough = len(run.rounds) >= COMPARED_ROUNDS[find_place(run.experiment).partition]
-    return enough and all({ACCURACY, MIXED} <= run.rounds.get(round_num, {}).keys() for round_num in rounds)
+    """Whether a FedCD run has the rounds that are compared, and each of its rounds was evaluated by archetype."""
+    place = find_place(run.experiment)
+    if place is None or len(run.rounds) < COMPARED_ROUNDS[place.dataset]:
+        return False
+    return all({ACCURACY, MIXED} <= run.rounds.get(round_num, {}).keys() for round_num in range(1, len(run.rounds) + 1))
 
 
-def choose_longest(runs: Iterable[RunRecord]) -> dict[Place, list[RunRecord]]:
+def group_whole_runs(runs: Iterable[RunRecord]) -> dict[Place, list[RunRecord]]:
     """The whole runs of each place, by seed: of one seed the longest, whose first rounds are those of the others."""
-    chosen: dict[tuple[Place, int], RunRecord] = {}
-    for run in runs:
-        place = find_place(run.experiment)
-        if place is not None and is_whole(run):
-            key = (place, run.flags["seed"])
-            chosen[key] = max(chosen.get(key, run), run, key=lambda record: len(record.rounds))
-    by_place: dict[Place, list[RunRecord]] = {}
-    for (place, _), run in sorted(chosen.items()):
-        by_place.setdefault(place, []).append(run)
-    return by_place
+    return group_runs(filter(is_whole, runs), find_place)
 
 
 def list_column(run: RunRecord, column: str, last_round: int | None = None) -> list[float]:
@@ -92,11 +79,11 @@ def compute_trailing_means(values: Sequence[float]) -> list[float]:
 
 
 def find_convergence(accuracies: Sequence[float], changes: Sequence[float]) -> int | None:
-    """The first round from which on a run is calm and no longer gets better, to its end; None if there is none.
+    """The first round from which a run is calm and no longer gets better until its end; None if there is none.
 
-    In each of these rounds, the trailing mean over WINDOW rounds of the size of the change of a client's accuracy is at
-    most MOST_CHANGE, and that of the clients' mean accuracy at most MOST_BEHIND from what it is at the end. They are
-    LAST_ROUNDS or more, or a run that ends in a lull would count.
+    In each round from there on, two trailing means over WINDOW rounds keep to a bound: the size of the change of a
+    client's accuracy is at most MOST_CHANGE, and the clients' mean accuracy is at most MOST_BEHIND from where it ends.
+    These rounds must be LAST_ROUNDS or more, or a run that ends in a lull would count.
 
     Args:
       accuracies: the clients' mean accuracy after each round, in per cent.
@@ -119,9 +106,9 @@ def find_convergence_of(run: RunRecord, last_round: int | None = None) -> int | 
 
 
 def compute_swing(run: RunRecord, first_round: int, last_round: int) -> float:
-    """How far meta-archetypes swing: the size of the change of their mean accuracy, the mean over both and the rounds.
+    """How far meta-archetypes swing: the size of the change of their mean accuracy, averaged over both and the rounds.
 
-    What single devices change by chance averages out in them.
+    Chance changes of single devices average out in such means.
     """
     changes = []
     for archetypes in META_ARCHETYPES:
@@ -136,7 +123,7 @@ def compute_separation(run: RunRecord, last_round: int) -> float:
 
     That is, two or more models are preferred, and none by devices of both meta-archetypes.
     """
-    first = int(run.flags["fedcd_milestones"].split(",")[0]) + 1
+    first = MILESTONES[0] + 1
     pairs = [
         (run.rounds[round_num]["preferred_models"], run.rounds[round_num][MIXED])
         for round_num in range(first, last_round + 1)
@@ -147,7 +134,7 @@ def compute_separation(run: RunRecord, last_round: int) -> float:
 def measure(run: RunRecord) -> dict[str, float]:
     """Every measure of a run, by the names of `launch.reports.fedcd.claims`; those of FedCD's models for FedCD only."""
     place = find_place(run.experiment)
-    last = COMPARED_ROUNDS[place.partition]
+    last = COMPARED_ROUNDS[place.dataset]
     accuracies, changes = list_percent(run, ACCURACY, last), list_percent(run, CHANGE, last)
     values = {
         "final": accuracies[-1],
@@ -157,29 +144,28 @@ def measure(run: RunRecord) -> dict[str, float]:
         "level": find_convergence(accuracies, [0.0] * last) or last + 1,
         "calmest": min(compute_trailing_means(changes[1:])[WINDOW - 1 :]),
     }
-    for archetype in range(NUM_ARCHETYPES[place.partition]):
+    for archetype in range(NUM_ARCHETYPES[place.dataset]):
         column = list_percent(run, name_accuracy(archetype), last)
         values[f"archetype_{archetype}"] = statistics.fmean(column[-LAST_ROUNDS:])
     for length in (LONG, CAP):
         if len(run.rounds) >= length:
             values[f"convergence_{length}"] = find_convergence_of(run, length) or length + 1
-    if place.partition == HIERARCHICAL:
+    if place.dataset == HIERARCHICAL:
         values["swing"] = compute_swing(run, CALM_FROM + 1, last)
-        values["late_swing"] = compute_swing(run, 41, len(run.rounds))
+        values["late_swing"] = compute_swing(run, RESTLESS_AFTER + 1, len(run.rounds))
     return values | (measure_models(run, last) if place.algo == FEDCD else {})
 
 
 def measure_models(run: RunRecord, last: int) -> dict[str, float]:
     """The measures of FedCD's models."""
     active = list_column(run, "active_models", last)
-    milestone = int(run.flags["fedcd_milestones"].split(",")[-1])
     values = {name: run.rounds[last][name] for name in ("live_models", "preferred_models", "max_active_models")}
-    if find_place(run.experiment).partition == HIERARCHICAL:
+    if find_place(run.experiment).dataset == HIERARCHICAL:
         values["separation"] = compute_separation(run, last)
     return values | {
         "peak_active_models": max(active),
         "active_models": active[-1],
-        "late_active_models": statistics.fmean(active[milestone:]),
+        "late_active_models": statistics.fmean(active[MILESTONES[-1] :]),
         "score_deviation": statistics.fmean(list_column(run, "score_deviation", last)[-WINDOW:]),
     }
 
@@ -191,7 +177,7 @@ def list_virtual_seconds(run: RunRecord) -> list[float]:
 
 def list_real_seconds(run: RunRecord) -> list[float]:
     """Seconds spent in training by the end of each round; nothing if the run has no `timing.csv` of all its rounds."""
-    path: pathlib.Path = run.path / TIMING_FILE
+    path = run.path / TIMING_FILE
     seconds = read_columns(path)["round_s"].cumsum().tolist() if path.is_file() else []
     return seconds if len(seconds) == len(run.rounds) else []
 
@@ -203,9 +189,9 @@ CLOCKS: Mapping[str, Callable[[RunRecord], list[float]]] = {
 
 
 def compute_time_ratios(fedcd: RunRecord, fedavg: RunRecord) -> dict[str, float]:
-    """FedCD's time to convergence over FedAvg's, by clock; FedAvg's that of 300 rounds if it takes more.
+    """FedCD's time to convergence over FedAvg's, by clock. If FedAvg has not converged after CAP rounds, theirs count.
 
-    Nothing if FedCD does not converge, or FedAvg does not and was not run as long.
+    Nothing if FedCD does not converge, or if FedAvg has not and was run for fewer rounds.
     """
     first, second = find_convergence_of(fedcd), find_convergence_of(fedavg)
     if second is None and len(fedavg.rounds) >= CAP:

@@ -1,15 +1,22 @@
 """The FedCD paper's Table 1, its claims and our aims beside our runs, by size of the runs. Imports no TensorFlow."""
 
-import csv
-import pathlib
+import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from launch.reports.claims import Cell
+from launch.reports.aims import Aim
+from launch.reports.claims import judge
+from launch.reports.collection import (
+    Measure,
+    Place,
+    PrintedValue,
+    Results,
+    collect_results,
+)
 from launch.reports.fedcd.claims import (
     CONVERGENCE_RULE,
-    FEDCD_CLAIMS,
+    END,
     GAP_TO_32_BITS,
     LEAST_SEPARATION,
     MOST_ACTIVE,
@@ -18,76 +25,69 @@ from launch.reports.fedcd.claims import (
 )
 from launch.reports.fedcd.measures import (
     BASE,
+    CALM_FROM,
     COMPARED_ROUNDS,
     FEDAVG,
     FEDCD,
     HIERARCHICAL,
     LAST_ROUNDS,
+    MOST_CHANGE,
     NUM_ARCHETYPES,
     SIZES,
     VARIANTS,
-    Place,
-    choose_longest,
+    WINDOW,
     compute_time_ratios,
     find_convergence_of,
-    find_place,
+    group_whole_runs,
     measure,
 )
-from launch.reports.report_tables import (
-    PRINTED_VALUES,
-    Measured,
-    PrintedValue,
+from launch.reports.markdown import (
     Report,
+    Table,
     format_claims,
     format_measured,
-    judge,
-    summarize,
+    format_table,
+    join_blocks,
     tabulate_claims,
 )
+from launch.reports.paper import Paper
 from launch.runs.run_records import RunRecord
 
-PRINTED_FILE = PRINTED_VALUES / "fedcd" / "table_1.csv"
 LATER_EDITION = "fedcd_annotated.txt"
 EDITIONS = {"fedcd.txt": "printed, edition of 8 figures", LATER_EDITION: "printed, edition of 9 figures"}
+EIGHT_BITS = "8bits"
 LEAST_LEAD, MOST_BIT_GAP = 15.0, 2.0  # points
-TITLE = "# FedCD: Table 1, claims and aims"
+BELOW_ZERO = math.nextafter(0, -1)  # the largest number that is less than 0
 LEGEND = (
     "Accuracy: of each device's best model on its own test split, the mean over the devices, in per cent; mean ± "
     "sample deviation over n seeds. FedAvg has the same split, model, local training and devices a round, all "
     "counting the same. Figures are numbered as in the edition that has nine. Rounds compared: "
     f"{', '.join(f'{rounds} ({name})' for name, rounds in COMPARED_ROUNDS.items())}. Last: mean over the last "
-    f"{LAST_ROUNDS} of them. Change: mean size of the change of a device's accuracy from round 10 on, in points. A "
-    f"run has {CONVERGENCE_RULE}. Level: the same by the devices' mean accuracy alone, in the rounds compared (one "
-    "more than they are if it does not settle). Calmest: the smallest mean over 5 rounds of the size of the change of "
-    "a device's accuracy, in points: how far a run is from the 5 points asked. Real times are of runs that may have "
-    "shared their machine. A claim is reproduced if all comparisons of its rule hold for our means."
+    f"{LAST_ROUNDS} of them. Change: mean size of the change of a device's accuracy from round {CALM_FROM} on, in "
+    f"points. A run has {CONVERGENCE_RULE}. Level: the same by the devices' mean accuracy alone, in the rounds "
+    f"compared (one more than they are if it does not settle). Calmest: the smallest mean over {WINDOW} rounds of the "
+    f"size of the change of a device's accuracy, in points: how far a run is from the {MOST_CHANGE:g} points asked. "
+    "Real times are of runs that may have shared their machine. A claim is reproduced if all comparisons of its rule "
+    "hold for our means."
 )
 
-Table = tuple[list[str], list[list[str]]]
 
-
-class Results(NamedTuple):
-    """The runs of one size and what was measured in them.
+class Findings(NamedTuple):
+    """The whole runs and what was measured in them.
 
     Attributes:
       runs: by place, one a seed.
       values: each measure of each run, by place and seed.
-      cells: mean and deviation over the seeds.
+      results: mean and deviation over the seeds, by size.
     """
 
     runs: Mapping[Place, Sequence[RunRecord]]
     values: Mapping[Place, Mapping[int, Mapping[str, float]]]
-    cells: Mapping[Cell, Measured]
-
-
-def read_printed_rows(path: pathlib.Path = PRINTED_FILE) -> list[dict[str, str]]:
-    """Table 1 of both editions, the columns of the file."""
-    with open(path, newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+    results: Results
 
 
 def list_printed_values(rows: Iterable[Mapping[str, str]]) -> list[PrintedValue]:
-    """Table 1 of the later edition as cells; FedAvg "had not converged" within its 300 rounds."""
+    """Table 1 of the later edition as cells; FedAvg "had not converged" when its rounds were over."""
     values = []
     for row in rows:
         if row["edition"] == LATER_EDITION:
@@ -101,29 +101,27 @@ def list_printed_values(rows: Iterable[Mapping[str, str]]) -> list[PrintedValue]
     return values
 
 
-def compute_results(runs: Iterable[RunRecord], size: str) -> Results:
-    """Measures the runs of one size; those that ended early or were not evaluated every round do not count."""
-    chosen = {place: members for place, members in choose_longest(runs).items() if place.size == size}
-    values = {place: {run.flags["seed"]: measure(run) for run in members} for place, members in chosen.items()}
-    for place, members in chosen.items():
-        rivals = {run.flags["seed"]: run for run in chosen.get(place._replace(algo=FEDAVG), ())}
-        base = values.get(place._replace(variant=BASE), {})
+def compute_findings(runs: Iterable[RunRecord]) -> Findings:
+    """Measures the runs; those that ended early or were not evaluated every round do not count."""
+    by_place = group_whole_runs(runs)
+    values = {place: {run.flags["seed"]: measure(run) for run in members} for place, members in by_place.items()}
+    for place, members in by_place.items():
+        rivals = {run.flags["seed"]: run for run in by_place.get(place._replace(algo=FEDAVG), ())}
+        base = values.get(place._replace(setting=BASE), {})
         for run in members if place.algo == FEDCD else ():
             seed = run.flags["seed"]
             if seed in rivals:
                 values[place][seed] |= compute_time_ratios(run, rivals[seed])
-            if place.variant.endswith("bits") and seed in base:
+            if place.setting.endswith("bits") and seed in base:
                 values[place][seed][GAP_TO_32_BITS] = values[place][seed]["mean_of_last"] - base[seed]["mean_of_last"]
-    numbers: dict[Cell, list[float]] = {}
-    for place, by_seed in values.items():
-        for measures in by_seed.values():
-            for metric, value in measures.items():
-                cell = make_cell(place.partition, place.algo, metric, place.variant)
-                numbers.setdefault(cell, []).append(value)
-    return Results(chosen, values, {cell: summarize(each) for cell, each in numbers.items()})
+    numbers = {
+        place: {seed: {Measure(name, 0): value for name, value in each.items()} for seed, each in by_seed.items()}
+        for place, by_seed in values.items()
+    }
+    return Findings(by_place, values, collect_results(numbers, tuple(SIZES)))
 
 
-def tabulate_table_1(printed: Sequence[Mapping[str, str]], results: Results, size: str) -> Table:
+def tabulate_table_1(printed: Sequence[Mapping[str, str]], findings: Findings, size: str) -> Table:
     """Printed rows of both editions, then ours: rounds by seed, and time ratios."""
     rows = []
     for partition in COMPARED_ROUNDS:
@@ -132,14 +130,17 @@ def tabulate_table_1(printed: Sequence[Mapping[str, str]], results: Results, siz
                 ratio = f"{float(row['fedcd_to_fedavg_wall_clock']):.3f}"
                 rounds = row["fedcd_rounds"], f"> {row['fedavg_rounds']}"
                 rows.append([partition, EDITIONS[row["edition"]], "", *rounds, ratio, ""])
-        members = {algo: results.runs.get(Place(size, partition, BASE, algo), ()) for algo in (FEDCD, FEDAVG)}
-        ratios = [results.cells.get(make_cell(partition, FEDCD, metric)) for metric in ("real_ratio", "virtual_ratio")]
+        members = {algo: findings.runs.get(Place(size, partition, BASE, algo), ()) for algo in (FEDCD, FEDAVG)}
+        ratios = [
+            findings.results[size].get(make_cell(partition, FEDCD, metric))
+            for metric in ("real_ratio", "virtual_ratio")
+        ]
         seeds = ", ".join(str(run.flags["seed"]) for run in members[FEDCD])
         rounds = [format_convergence(runs) for runs in members.values()]
         texts = [format_measured("ratio", ratio) if ratio else "" for ratio in ratios]
         rows.append([partition, "ours", seeds, *rounds, *texts])
     columns = ["archetypes", "source", "seeds", "rounds to convergence, FedCD", "FedAvg"]
-    return [*columns, "FedCD's time over FedAvg's, real", "virtual"], rows
+    return Table([*columns, "FedCD's time over FedAvg's, real", "virtual"], rows)
 
 
 def format_convergence(runs: Sequence[RunRecord]) -> str:
@@ -163,131 +164,104 @@ COLUMNS = {
 }
 
 
-def tabulate_results(results: Results, size: str) -> Table:
+def tabulate_results(findings: Findings, size: str) -> Table:
     """A row for each experiment, variant and algorithm, with what was measured after the rounds compared."""
     places = [Place(size, partition, BASE, algo) for partition in COMPARED_ROUNDS for algo in (FEDCD, FEDAVG)]
     places += [Place(size, HIERARCHICAL, variant, FEDCD) for variant in VARIANTS]
     rows = []
     for place in places:
-        runs = results.runs.get(place, ())
-        cells = [results.cells.get(make_cell(place.partition, place.algo, metric, place.variant)) for metric in COLUMNS]
+        runs = findings.runs.get(place, ())
+        cells = [findings.results[size].get(place.make_cell(metric, 0)) for metric in COLUMNS]
         texts = [format_measured(metric, cell) if cell else "" for metric, cell in zip(COLUMNS, cells, strict=True)]
         rounds = ", ".join(dict.fromkeys(str(len(run.rounds)) for run in runs))
-        row = [place.partition, place.variant or "32 bits", NAMES[place.algo], str(len(runs) or ""), rounds, *texts]
+        row = [place.dataset, place.setting or "32 bits", NAMES[place.algo], str(len(runs) or ""), rounds, *texts]
         rows.append(row if runs else [*row[:3], "not run", *[""] * (len(row) - 4)])
-    return ["archetypes", "variant", "algorithm", "seeds", "rounds", *COLUMNS.values()], rows
+    return Table(["archetypes", "variant", "algorithm", "seeds", "rounds", *COLUMNS.values()], rows)
 
 
-def tabulate_archetypes(results: Results) -> Table:
+def tabulate_archetypes(findings: Findings, size: str) -> Table:
     """Accuracy of each archetype: a row an experiment and algorithm."""
     most = max(NUM_ARCHETYPES.values())
     rows = []
     for partition, number in NUM_ARCHETYPES.items():
         for algo, name in NAMES.items():
-            cells = [results.cells.get(make_cell(partition, algo, f"archetype_{i}")) for i in range(number)]
+            cells = [
+                findings.results[size].get(make_cell(partition, algo, f"archetype_{archetype}"))
+                for archetype in range(number)
+            ]
             texts = [format_measured("accuracy", cell) for cell in cells]
             rows.append([partition, name, *texts, *[""] * (most - number)])
-    return ["archetypes", "algorithm", *(f"archetype {i}" for i in range(most))], rows
+    return Table(["archetypes", "algorithm", *(f"archetype {i}" for i in range(most))], rows)
 
 
-class Aim(NamedTuple):
-    """What the runs should reach.
-
-    Attributes:
-      text: the aim.
-      measure: from the measures of a seed's runs, by place; KeyError if one is missing.
-      is_reached: from the numbers of all seeds.
-      form: of a number.
-    """
-
-    text: str
-    measure: Callable[[Mapping[str, Mapping[str, float]]], float]
-    is_reached: Callable[[Sequence[float]], bool]
-    form: str = "{:+.2f}"
+Runs = Mapping[str, Mapping[str, float]]  # the measures of one seed's runs: of FEDCD, FEDAVG and EIGHT_BITS
 
 
-def _mean_is(test: Callable[[float], bool]) -> Callable[[Sequence[float]], bool]:
-    return lambda numbers: test(statistics.fmean(numbers))
+def _lead(measure_name: str) -> Callable[[Runs], float]:
+    return lambda runs: runs[FEDCD][measure_name] - runs[FEDAVG][measure_name]
 
 
-def _each_is(test: Callable[[float], bool]) -> Callable[[Sequence[float]], bool]:
-    return lambda numbers: all(map(test, numbers))
+def _bit_gap(measure_name: str) -> Callable[[Runs], float]:
+    return lambda runs: runs[EIGHT_BITS][measure_name] - runs[FEDCD][measure_name]
 
 
 AIMS = (
-    Aim(f"at round 45 FedCD is {LEAST_LEAD:g} points or more above FedAvg, mean over the seeds",
-        lambda runs: runs[FEDCD]["final"] - runs[FEDAVG]["final"], _mean_is(lambda lead: lead >= LEAST_LEAD)),
-    Aim(f"the same of the last {LAST_ROUNDS} rounds",
-        lambda runs: runs[FEDCD]["mean_of_last"] - runs[FEDAVG]["mean_of_last"],
-        _mean_is(lambda lead: lead >= LEAST_LEAD)),
-    Aim("from round 10 on FedCD's accuracy changes less than FedAvg's from round to round: difference in points, every "
-        "seed", lambda runs: runs[FEDCD]["change"] - runs[FEDAVG]["change"], _each_is(lambda excess: excess < 0)),
+    Aim(f"at round {END} FedCD is {LEAST_LEAD:g} points or more above FedAvg, mean over the seeds", _lead("final"),
+        least=LEAST_LEAD, of_mean=True),
+    Aim(f"the same of the last {LAST_ROUNDS} rounds", _lead("mean_of_last"), least=LEAST_LEAD, of_mean=True),
+    Aim(f"from round {CALM_FROM} on FedCD's accuracy changes less than FedAvg's from round to round: difference in "
+        "points, every seed", _lead("change"), most=BELOW_ZERO),
     Aim("after the first milestone two or more models are preferred, and none by devices of both meta-archetypes, in "
         f"{LEAST_SEPARATION:g} % or more of the rounds, every seed",
-        lambda runs: runs[FEDCD]["separation"], _each_is(lambda share: share >= LEAST_SEPARATION), "{:.1f}"),
-    Aim(f"at round 45 no device has more than {MOST_ACTIVE} active models, every seed",
-        lambda runs: runs[FEDCD]["max_active_models"], _each_is(lambda number: number <= MOST_ACTIVE), "{:.0f}"),
-    Aim(f"with 8 bits the accuracy at round 45 is within {MOST_BIT_GAP:g} points of that with 32, mean over the seeds",
-        lambda runs: runs["8bits"]["final"] - runs[FEDCD]["final"], _mean_is(lambda gap: abs(gap) <= MOST_BIT_GAP)),
-    Aim("the same, every seed", lambda runs: runs["8bits"]["final"] - runs[FEDCD]["final"],
-        _each_is(lambda gap: abs(gap) <= MOST_BIT_GAP)),
-    Aim(f"the same of the last {LAST_ROUNDS} rounds, mean over the seeds",
-        lambda runs: runs["8bits"]["mean_of_last"] - runs[FEDCD]["mean_of_last"],
-        _mean_is(lambda gap: abs(gap) <= MOST_BIT_GAP)),
+        lambda runs: runs[FEDCD]["separation"], least=LEAST_SEPARATION, form="{:.1f}"),
+    Aim(f"at round {END} no device has more than {MOST_ACTIVE} active models, every seed",
+        lambda runs: runs[FEDCD]["max_active_models"], most=MOST_ACTIVE, form="{:.0f}"),
+    Aim(f"with 8 bits the accuracy at round {END} is within {MOST_BIT_GAP:g} points of that with 32, mean over the "
+        "seeds", _bit_gap("final"), -MOST_BIT_GAP, MOST_BIT_GAP, of_mean=True),
+    Aim("the same, every seed", _bit_gap("final"), -MOST_BIT_GAP, MOST_BIT_GAP),
+    Aim(f"the same of the last {LAST_ROUNDS} rounds, mean over the seeds", _bit_gap("mean_of_last"), -MOST_BIT_GAP,
+        MOST_BIT_GAP, of_mean=True),
 )  # fmt: skip
 
 
-def tabulate_aims(results: Results, size: str) -> Table:
+def tabulate_aims(findings: Findings, size: str) -> Table:
     """A row an aim: its number by seed, of the seeds that have all its runs, and whether it is reached."""
     places = {
         FEDCD: Place(size, HIERARCHICAL, BASE, FEDCD),
         FEDAVG: Place(size, HIERARCHICAL, BASE, FEDAVG),
-        "8bits": Place(size, HIERARCHICAL, "8bits", FEDCD),
+        EIGHT_BITS: Place(size, HIERARCHICAL, EIGHT_BITS, FEDCD),
     }
-    seeds = sorted({seed for place in places.values() for seed in results.values.get(place, ())})
+    seeds = sorted({seed for place in places.values() for seed in findings.values.get(place, ())})
+    by_seed = {
+        seed: {name: findings.values.get(place, {}).get(seed, {}) for name, place in places.items()} for seed in seeds
+    }
     rows = []
     for aim in AIMS:
-        numbers: dict[int, float] = {}
-        for seed in seeds:
-            by_name = {name: results.values.get(place, {}).get(seed, {}) for name, place in places.items()}
-            try:
-                numbers[seed] = aim.measure(by_name)
-            except KeyError:
-                continue
+        numbers = aim.compute_numbers(by_seed)
         of_seeds = ", ".join(f"{aim.form.format(number)} (seed {seed})" for seed, number in numbers.items())
         mean = aim.form.format(statistics.fmean(numbers.values())) if numbers else ""
-        verdict = ("reached" if aim.is_reached(list(numbers.values())) else "not reached") if numbers else "not run"
-        rows.append([aim.text, of_seeds, mean, verdict])
-    return ["aim", "by seed", "mean", "verdict"], rows
+        rows.append([aim.text, of_seeds, mean, aim.decide(numbers.values())])
+    return Table(["aim", "by seed", "mean", "verdict"], rows)
 
 
-def format_table(table: Table) -> str:
-    """A table as Markdown."""
-    columns, rows = table
-    return "\n".join("| " + " | ".join(line) + " |" for line in [columns, ["---"] * len(columns), *rows])
-
-
-def build_fedcd_report(runs: Sequence[RunRecord]) -> Report:
+def build_fedcd_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
     """For each size of the runs: Table 1, results, accuracies by archetype, aims and claims."""
-    runs = [run for run in runs if find_place(run.experiment) is not None]
-    printed = read_printed_rows()
-    parts, tables = [TITLE, LEGEND], {}
+    printed, findings = paper.read_printed_rows(), compute_findings(runs)
+    printed_values = list_printed_values(printed)
+    parts, tables = [f"# {paper.title}", LEGEND], {}
     for size, described in SIZES.items():
-        results = compute_results(runs, size)
-        parts.append(f"## Runs {described} (`{size}`)")
         sections = {
-            "table_1": ("Table 1", tabulate_table_1(printed, results, size)),
-            "results": ("Results", tabulate_results(results, size)),
-            "archetypes": (f"Accuracy by archetype, last {LAST_ROUNDS} rounds", tabulate_archetypes(results)),
-            "aims": ("Aims, hierarchical archetypes", tabulate_aims(results, size)),
+            "table_1": ("Table 1", tabulate_table_1(printed, findings, size)),
+            "results": ("Results", tabulate_results(findings, size)),
+            "archetypes": (f"Accuracy by archetype, last {LAST_ROUNDS} rounds", tabulate_archetypes(findings, size)),
+            "aims": ("Aims, hierarchical archetypes", tabulate_aims(findings, size)),
         }
-        judgements = [
-            judge(claim, list_printed_values(printed), {"printed": results.cells, "tuned": {}})
-            for claim in FEDCD_CLAIMS
-        ]
+        judgements = [judge(claim, printed_values, findings.results, size) for claim in paper.claims]
+        has_runs = any(place.preset == size for place in findings.runs)
+        parts.append(f"## Runs {described} (`{size}`)")
         for heading, table in sections.values():
-            parts += [f"### {heading}", format_table(table)] if results.runs else []
-        parts += ["### Claims", format_claims(judgements)] if results.runs else ["Not run."]
+            parts += [f"### {heading}", format_table(table)] if has_runs else []
+        parts += ["### Claims", format_claims(judgements)] if has_runs else ["Not run."]
         tables |= {f"{size}_{name}": table for name, (_, table) in sections.items()}
         tables[f"{size}_claims"] = tabulate_claims(judgements)
-    return Report("\n\n".join(parts), tables, runs)
+    return Report(join_blocks(parts), tables, runs)

@@ -1,14 +1,16 @@
 """What the FedSiKD paper claims in words, each with the rule that decides it.
 
-The paper's text at hand has lost most of the alphas; they are read here from the tables that a sentence speaks of, and
-those of the abstract (0.1 for HAR, 0.5 for MNIST, "respectively") from its version on arXiv, 2402.09095.
-"Per cent" of an accuracy or a loss are points. Sentences without a measurable content are left out. Where a sentence
+The text of the paper that we have has lost most of the alphas. They are read here from the tables that a sentence is
+about, and those of the abstract (0.1 for HAR, 0.5 for MNIST, "respectively") from the version on arXiv, 2402.09095.
+"Per cent" of an accuracy or a loss means points. Sentences that say nothing measurable are left out. Where a sentence
 is vague ("similar", "minimal"), the threshold is ours and stands in the rule.
 """
 
 from collections.abc import Iterable, Sequence
 
-from launch.reports.claims import Cell, Claim, Condition
+from launch.reports.claims import Claim
+from launch.reports.collection import Cell
+from launch.reports.conditions import Condition, differs, exceeds, gains_more, near
 from launch.runs.columns import TEST_ACCURACY, TEST_LOSS, TOTAL_DRIFT, WITHIN_CLUSTER_DRIFT
 from launch.settings.algorithms import ALGORITHMS
 
@@ -21,6 +23,10 @@ ACCURACY, LOSS = TEST_ACCURACY, TEST_LOSS
 ACCURACY_TOLERANCE = 0.05
 LOSS_TOLERANCE = 0.25
 SMALL_LOSS_CHANGE = 0.1
+EARLY = f"rounds {FIRST_ROUNDS[0]} to {FIRST_ROUNDS[-1]}"
+CLOSE = f"within {100 * ACCURACY_TOLERANCE:g} points of those"
+CLOSE_LOSS = f"within {LOSS_TOLERANCE:g} of those"
+HARDLY_FALLS = f"from round {FIRST_ROUNDS[0]} to {FIRST_ROUNDS[-1]} it falls by less than {SMALL_LOSS_CHANGE:g}"
 
 
 def _place(cell: Cell) -> str:
@@ -28,46 +34,44 @@ def _place(cell: Cell) -> str:
 
 
 def _near(cell: Cell, value: float) -> Condition:
-    """The result lies about where the paper's sentence has it."""
-    slack = ACCURACY_TOLERANCE if cell.metric == ACCURACY else LOSS_TOLERANCE
-    return Condition(((1, cell),), f"{NAMES[cell.algo]} {{0}} ({_place(cell)})", value - slack, value + slack)
+    """The result is about what the paper's sentence says."""
+    tolerance = ACCURACY_TOLERANCE if cell.metric == ACCURACY else LOSS_TOLERANCE
+    return near(cell, f"{NAMES[cell.algo]} {{0}} ({_place(cell)})", value, tolerance)
 
 
 def _beats(cell: Cell, others: Iterable[str], by: float = 0.0) -> list[Condition]:
     """More accuracy, or less loss, than each of the others in the same place, by more than `by`."""
-    sign = 1 if cell.metric == ACCURACY else -1
-    return [
-        Condition(
-            ((sign, cell), (-sign, cell._replace(algo=other))),
-            f"{NAMES[cell.algo]} {{0}}, {NAMES[other]} {{1}} ({_place(cell)})",
-            above=by,
-        )
-        for other in others
-    ]
+    conditions = []
+    for other in others:
+        rival = cell._replace(algo=other)
+        is_more = cell.metric == ACCURACY
+        mine, theirs = ("{0}", "{1}") if is_more else ("{1}", "{0}")
+        text = f"{NAMES[cell.algo]} {mine}, {NAMES[other]} {theirs} ({_place(cell)})"
+        conditions.append(exceeds(*((cell, rival) if is_more else (rival, cell)), text, by))
+    return conditions
 
 
-def _differs(cell: Cell, other: str, above: float, below: float) -> Condition:
-    """`other` minus the cell lies between the bounds."""
-    text = f"{NAMES[cell.algo]} {{0}}, {NAMES[other]} {{1}} ({_place(cell)})"
-    return Condition(((-1, cell), (1, cell._replace(algo=other))), text, above, below)
+def _is_ahead(other: str, cell: Cell, above: float, below: float) -> Condition:
+    """What `other` has more than the cell lies between the bounds."""
+    text = f"{NAMES[cell.algo]} {{1}}, {NAMES[other]} {{0}} ({_place(cell)})"
+    return differs(cell._replace(algo=other), cell, text, above, below)
 
 
 def _changes(cell: Cell, first: int, above: float = 0.0, below: float = float("inf")) -> Condition:
     """The result at the cell's round minus that at round `first` lies between the bounds."""
     where = f"{cell.dataset.upper()}, alpha {cell.setting}, rounds {first} and {cell.round_num}"
-    terms = ((-1, cell._replace(round_num=first)), (1, cell))
-    return Condition(terms, f"{NAMES[cell.algo]} {{0}}, then {{1}} ({where})", above, below)
+    text = f"{NAMES[cell.algo]} {{1}}, then {{0}} ({where})"
+    return differs(cell, cell._replace(round_num=first), text, above, below)
 
 
 def _grows_more(cell: Cell, first: int, others: Sequence[str]) -> list[Condition]:
     """The result rises more from round `first` on than each of the others'."""
+    where = f"{cell.dataset.upper()}, alpha {cell.setting}, rounds {first} to {cell.round_num}"
     conditions = []
     for other in others:
-        rival = cell._replace(algo=other)
-        terms = ((-1, cell._replace(round_num=first)), (1, cell), (1, rival._replace(round_num=first)), (-1, rival))
-        text = f"{NAMES[cell.algo]} {{0}} to {{1}}, {NAMES[other]} {{2}} to {{3}}"
-        where = f"{cell.dataset.upper()}, alpha {cell.setting}, rounds {first} to {cell.round_num}"
-        conditions.append(Condition(terms, f"{text} ({where})", above=0))
+        pairs = [(each._replace(round_num=first), each) for each in (cell, cell._replace(algo=other))]
+        text = f"{NAMES[cell.algo]} {{0}} to {{1}}, {NAMES[other]} {{2}} to {{3}} ({where})"
+        conditions.append(gains_more(*pairs, text))
     return conditions
 
 
@@ -112,7 +116,7 @@ def _abstract() -> list[Claim]:
 def _accuracy_over_all_rounds() -> list[Claim]:
     """Section V-B on Figure 3, decided in the last round."""
     similar = [
-        _differs(_last("mnist", "2"), "random_cluster", -0.02, 0.02),
+        _is_ahead("random_cluster", _last("mnist", "2"), -0.02, 0.02),
         *_beats(_last("mnist", "2"), ("fl_hc", "fedavg")),
         *_beats(_last("mnist", "2", algo="random_cluster"), ("fl_hc", "fedavg")),
     ]
@@ -141,7 +145,7 @@ def _accuracy_over_all_rounds() -> list[Claim]:
         Claim(
             "V-B",
             "MNIST, alpha 0.1: from 51 % to 74 % in the first four rounds",
-            "rounds 1 and 4 within 5 points of those",
+            f"rounds 1 and 4 {CLOSE}",
             (_near(_cell("mnist", "0.1", 1), 0.51), _near(_cell("mnist", "0.1", 4), 0.74)),
         ),
         Claim(
@@ -169,13 +173,13 @@ def _loss_over_all_rounds() -> list[Claim]:
     """Section V-B on Table V, the last rounds."""
     mnist = [_last("mnist", alpha, LOSS) for alpha in ALPHAS]
     har = [_last("har", alpha, LOSS) for alpha in ALPHAS]
-    behind = [_differs(cell, "random_cluster", -1, 0) for cell in mnist[1:]]
+    behind = [_is_ahead("random_cluster", cell, -1, 0) for cell in mnist[1:]]
     return [
         Claim(
             "V-B",
             "MNIST, alpha 0.1: FedSiKD's loss is far below all others', almost 3 below RandomCluster's",
             "last round: lowest of all, RandomCluster's 2 to 3 higher",
-            (*_beats(mnist[0], ("fl_hc", "fedavg")), _differs(mnist[0], "random_cluster", 2, 3)),
+            (*_beats(mnist[0], ("fl_hc", "fedavg")), _is_ahead("random_cluster", mnist[0], 2, 3)),
         ),
         Claim(
             "V-B",
@@ -193,7 +197,7 @@ def _loss_over_all_rounds() -> list[Claim]:
             "V-B",
             "HAR: FL+HC's loss is 2 to 3 below FedSiKD's, except at a low alpha, where they are alike",
             "last round; alike at alpha 0.1: within 0.5",
-            (_differs(har[0], "fl_hc", -0.5, 0.5), *(_differs(cell, "fl_hc", -3, -2) for cell in har[1:])),
+            (_is_ahead("fl_hc", har[0], -0.5, 0.5), *(_is_ahead("fl_hc", cell, -3, -2) for cell in har[1:])),
         ),
     ]
 
@@ -210,33 +214,33 @@ def _first_rounds_mnist() -> list[Claim]:
             _changes(_cell("mnist", alpha, 5, LOSS), 1, float("-inf"), 0),
         )
     ]
-    behind = [_differs(_cell("mnist", "2", round_num), "random_cluster", 0, 0.01) for round_num in FIRST_ROUNDS]
+    behind = [_is_ahead("random_cluster", _cell("mnist", "2", round_num), 0, 0.01) for round_num in FIRST_ROUNDS]
     rising, falling = (_near(start, 0.51), _near(end, 0.75)), (_near(first_loss, 1.45), _near(fifth_loss, 1.0))
     return [
         Claim(
             "V-C",
             "MNIST: FedSiKD outperforms the baselines",
-            "rounds 1 to 5, every alpha",
+            f"{EARLY}, every alpha",
             _lead_early("mnist", ALPHAS),
         ),
         Claim(
             "V-C, V-D",
             "MNIST, highly skewed: FedSiKD outperforms the baselines",
-            "rounds 1 to 5 at alpha 0.1",
+            f"{EARLY} at alpha 0.1",
             _lead_early("mnist", ["0.1"]),
         ),
-        Claim("V-C", "MNIST, alpha 0.1: from 51 % to almost 75 %", "rounds 1 and 5 within 5 points of those", rising),
+        Claim("V-C", "MNIST, alpha 0.1: from 51 % to almost 75 %", f"rounds 1 and 5 {CLOSE}", rising),
         Claim(
             "V-C",
             "MNIST, alpha 0.1: the other methods improve more slowly or not at all",
             "FedSiKD gains more accuracy from round 1 to 5 than each of them",
             tuple(_grows_more(end, 1, OTHERS)),
         ),
-        Claim("V-C", "MNIST, alpha 0.1: loss from 1.45 to 1", "rounds 1 and 5 within 0.25 of those", falling),
+        Claim("V-C", "MNIST, alpha 0.1: loss from 1.45 to 1", f"rounds 1 and 5 {CLOSE_LOSS}", falling),
         Claim(
             "V-C",
             "MNIST, alpha 0.1: the others' loss increases or improves minimally",
-            "from round 1 to 5 it falls by less than 0.1",
+            HARDLY_FALLS,
             tuple(_others_lose_ground("mnist", "0.1", SMALL_LOSS_CHANGE)),
         ),
         Claim(
@@ -248,7 +252,7 @@ def _first_rounds_mnist() -> list[Claim]:
         Claim(
             "V-C",
             "MNIST, alpha 2: better than FL+HC and FedAvg, less than 1 % below RandomCluster",
-            "rounds 1 to 5; RandomCluster ahead by 0 to 1 point",
+            f"{EARLY}; RandomCluster ahead by 0 to 1 point",
             (*_lead_early("mnist", ["2"], ("fl_hc", "fedavg")), *behind),
         ),
     ]
@@ -262,7 +266,7 @@ def _first_rounds_har() -> list[Claim]:
     head_start = _beats(_cell("har", "1", 1, algo="random_cluster"), ["fedsikd"])
     close = [
         *_beats(_cell("har", "2", 1, algo="random_cluster"), ["fedsikd"]),
-        _differs(_cell("har", "2", 5), "random_cluster", -0.05, 0.05),
+        _is_ahead("random_cluster", _cell("har", "2", 5), -0.05, 0.05),
     ]
     losses = [_changes(_cell("har", alpha, 5, LOSS), 1, float("-inf"), 0) for alpha in ("1", "2")]
     losses += [condition for alpha in ("1", "2") for condition in _others_lose_ground("har", alpha, 0.0)]
@@ -270,26 +274,26 @@ def _first_rounds_har() -> list[Claim]:
         Claim(
             "V-D",
             "HAR, highly skewed: FedSiKD outperforms the baselines",
-            "rounds 1 to 5 at alpha 0.1",
+            f"{EARLY} at alpha 0.1",
             _lead_early("har", ["0.1"]),
         ),
         Claim(
             "V-C",
             "HAR, alpha 0.1: from 31 % to 55 %",
-            "rounds 1 and 5 within 5 points of those",
+            f"rounds 1 and 5 {CLOSE}",
             (_near(start, 0.31), _near(end, 0.55)),
         ),
         Claim(
             "V-C",
             "HAR, alpha 0.1: loss from 3.14 to 2.06",
-            "rounds 1 and 5 within 0.25 of those",
+            f"rounds 1 and 5 {CLOSE_LOSS}",
             (_near(first_loss, 3.14), _near(fifth_loss, 2.06)),
         ),
-        Claim("V-C", "HAR, alpha 0.5: loss from 0.96 to 0.77", "rounds 1 and 5 within 0.25 of those", falling_half),
+        Claim("V-C", "HAR, alpha 0.5: loss from 0.96 to 0.77", f"rounds 1 and 5 {CLOSE_LOSS}", falling_half),
         Claim(
             "V-C",
             "HAR, alpha 0.5: the others' loss rises or does not improve",
-            "from round 1 to 5 it falls by less than 0.1",
+            HARDLY_FALLS,
             tuple(_others_lose_ground("har", "0.5", SMALL_LOSS_CHANGE)),
         ),
         Claim(
@@ -301,7 +305,7 @@ def _first_rounds_har() -> list[Claim]:
         Claim(
             "V-C",
             "HAR, alpha 2: FedSiKD beats FL+HC and FedAvg from the start; RandomCluster starts higher, then is alike",
-            "rounds 1 to 5; RandomCluster ahead in round 1, within 5 points in round 5",
+            f"{EARLY}; RandomCluster ahead in round 1, within 5 points in round 5",
             (*_lead_early("har", ["2"], ("fl_hc", "fedavg")), *close),
         ),
         Claim(
@@ -314,18 +318,18 @@ def _first_rounds_har() -> list[Claim]:
 
 
 def _drift() -> list[Claim]:
-    """Theorem 1, Eq. (4): about the mean of a group it holds of any grouping; the size of the gap is what counts."""
+    """Theorem 1, Eq. (4). Distances to the mean of a group shrink under any grouping; what counts is by how much."""
     conditions = []
     for dataset in ("mnist", "har"):
         for round_num in FIRST_ROUNDS:
             within, total = (_cell(dataset, "0.1", round_num, name) for name in (WITHIN_CLUSTER_DRIFT, TOTAL_DRIFT))
             text = f"within clusters {{1}}, total {{0}} ({_place(total)})"
-            conditions.append(Condition(((1, total), (-1, within)), text, above=0))
+            conditions.append(exceeds(total, within, text))
     return [
         Claim(
             "IV-B, Eq. (4)",
             "the updates drift less within clusters than over all clients (true of any clusters: see by how much)",
-            "rounds 1 to 5 at alpha 0.1 on both data sets",
+            f"{EARLY} at alpha 0.1 on both data sets",
             tuple(conditions),
         )
     ]

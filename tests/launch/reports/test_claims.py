@@ -2,7 +2,9 @@
 
 import pytest
 
-from launch.reports.claims import FAILS, HOLDS, UNKNOWN, Cell, Claim, Condition, decide, format_value
+from launch.reports.claims import FAILS, HOLDS, UNKNOWN, Claim, decide, judge, say_ours, say_printed
+from launch.reports.collection import Cell, Measured, PrintedValue
+from launch.reports.conditions import Condition
 
 OURS = Cell("mnist", "0.1", "ours", 5, "test_accuracy")
 OTHER = OURS._replace(algo="other")
@@ -43,14 +45,45 @@ def test_the_numbers_name_the_failing_comparisons_or_the_closest_one():
     assert outcome.numbers.endswith("; and 2 more")
 
 
-@pytest.mark.parametrize(
-    ("metric", "value", "text"),
-    [
-        ("test_accuracy", 0.7483, "74.83 %"),
-        ("test_loss", 1.452, "1.45"),
-        ("total_drift", 0.00123, "0.00123"),
-        ("test_loss", None, "not run"),
-    ],
-)
-def test_values_are_shown_in_their_unit(metric, value, text):
-    assert format_value(metric, value) == text
+FIFTH = Cell("mnist", "0.1", "fedsikd", 5, "test_accuracy")
+RIVAL = FIFTH._replace(algo="fedavg")
+PRINTED = [PrintedValue("VI", FIFTH, 0.7483), PrintedValue("VI", RIVAL, 0.3779)]
+LEADS = Claim("V-C", "FedSiKD leads", "round 5", (Condition(((1, FIFTH), (-1, RIVAL)), "{0} against {1}", above=0),))
+
+
+def results_of(printed=(), tuned=()):
+    return {"printed": dict(printed), "tuned": dict(tuned)}
+
+
+def test_a_claim_is_put_to_the_paper_and_to_us():
+    ours = {FIFTH: Measured(0.74, None, 1), RIVAL: Measured(0.89, None, 1)}
+    judgement = judge(LEADS, PRINTED, results_of(ours))
+    assert say_printed(judgement.printed) == "agree"
+    assert say_ours(judgement.ours) == "not reproduced"
+    assert judgement.tuned is None
+    assert judge(LEADS, [], results_of()).printed.numbers == ""
+    assert say_printed(judge(LEADS, [], results_of()).printed) == "not printed"
+    assert say_ours(judge(LEADS, PRINTED, results_of()).ours) == "not run"
+
+
+def test_tuned_runs_stand_in_where_there_are_some():
+    ours = {FIFTH: Measured(0.74, None, 1), RIVAL: Measured(0.89, None, 1)}
+    judgement = judge(LEADS, PRINTED, results_of(ours, {FIFTH: Measured(0.9, None, 1)}))
+    assert say_ours(judgement.ours) == "not reproduced"
+    assert say_ours(judgement.tuned) == "reproduced"
+    assert judgement.tuned.numbers == "90.00 % against 89.00 %"
+
+
+def test_a_tuned_run_that_is_too_short_is_not_filled_up_with_an_untuned_one():
+    ours = {FIFTH: Measured(0.95, None, 1), RIVAL: Measured(0.89, None, 1)}
+    tuned = {FIFTH._replace(round_num=1): Measured(0.9, None, 1)}
+    claim = Claim("V", "x", "x", (*LEADS.conditions, Condition(((1, FIFTH._replace(round_num=1)),), "{0}", above=0)))
+    assert say_ours(judge(claim, PRINTED, results_of(ours, tuned)).tuned) == "not run"
+
+
+def test_a_preset_of_a_papers_own_is_judged_alone():
+    """FedCD's results are by size, and it has no tuned runs."""
+    results = {"cpu": {FIFTH: Measured(0.74, None, 1), RIVAL: Measured(0.7, None, 1)}, "paper": {}}
+    assert say_ours(judge(LEADS, [], results, "cpu").ours) == "reproduced"
+    assert say_ours(judge(LEADS, [], results, "paper").ours) == "not run"
+    assert judge(LEADS, [], results, "cpu").tuned is None

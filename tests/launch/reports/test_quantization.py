@@ -6,11 +6,11 @@ from launch.report import collect_runs
 from launch.reports.quantization import (
     FILE_COLUMNS,
     TARGET_COLUMNS,
-    build_quantization_report,
-    compute_worst_difference,
+    compute_difference,
     pair_runs,
-    read_exports,
+    read_export,
 )
+from launch.reports.registry import PAPERS
 from launch.runs.tables import format_cell, write_table
 from launch.tflite.export_report import FileRow
 
@@ -50,11 +50,11 @@ def rows_of(report, table, columns):
 def test_runs_are_paired_by_seed(runs):
     pairs = pair_runs(runs)
     assert [(a.flags["seed"], b.flags["quantize"]) for a, b in pairs[FLOAT]] == [(0, "qat"), (1, "qat")]
-    assert len(build_quantization_report(runs).runs) == 4
+    assert len(PAPERS["quantization"].build_report(runs).runs) == 4
 
 
 def test_files_are_means_and_worst_seeds(runs):
-    rows = rows_of(build_quantization_report(runs), "files", FILE_COLUMNS)
+    rows = rows_of(PAPERS["quantization"].build_report(runs), "files", FILE_COLUMNS)
     assert [(row["format"], row["seeds"]) for row in rows] == [("float32", "2"), ("int8", "2"), ("qat_int8", "2")]
     int8 = rows[1]
     assert (int8["file_accuracy"], int8["worst_difference"]) == ("89.50", "-0.80")  # 89.8 and 89.2 against 90
@@ -62,7 +62,7 @@ def test_files_are_means_and_worst_seeds(runs):
 
 
 def test_targets_are_judged_by_the_worst_seed(runs):
-    rows = rows_of(build_quantization_report(runs), "targets", TARGET_COLUMNS)
+    rows = rows_of(PAPERS["quantization"].build_report(runs), "targets", TARGET_COLUMNS)
     assert [(row["measured"], row["verdict"]) for row in rows] == [
         ("-0.80 points", "not reached"),
         ("98.10 %", "not reached"),
@@ -76,13 +76,13 @@ def test_targets_are_judged_by_the_worst_seed(runs):
 def test_without_exports_the_files_are_not_run(tmp_path, write_run):
     for experiment in (FLOAT, QAT):
         write_run(tmp_path, experiment, 0, 10)
-    report = build_quantization_report(collect_runs(tmp_path)[0])
+    report = PAPERS["quantization"].build_report(collect_runs(tmp_path)[0])
     assert report.tables["files"][1] == []
     assert [row[-1] for row in report.tables["targets"][1]] == ["not run"] * 5 + ["reached"]
     assert "not run" in report.markdown
 
 
 def test_only_the_shared_model_is_read(runs):
-    exports = read_exports(runs[0], FLOAT)
-    assert len(exports) == 2
-    assert compute_worst_difference(exports[:1]) == 0
+    exports = read_export(runs[0])
+    assert list(exports) == ["float32", "int8"]
+    assert compute_difference(exports["float32"]) == 0

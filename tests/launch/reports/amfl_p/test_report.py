@@ -8,11 +8,13 @@ from launch.plots.resource_plots import compute_bin_means, draw_personal
 from launch.report import collect_runs
 from launch.reports.amfl_p.claims import ACCURACY, LAST_ROUND, ROUNDS, STEPS, make_cell
 from launch.reports.amfl_p.figure import draw_amfl_p_figure
-from launch.reports.amfl_p.report import build_amfl_p_report, compute_results, read_printed_table
+from launch.reports.amfl_p.report import build_amfl_p_report, compute_results, list_printed_values
+from launch.reports.registry import PAPERS
 from launch.runs.run_records import EXPERIMENTS, resolve_flagfile
 from launch.runs.tables import write_json, write_table
 from launch.settings.run_config import flag_values
 
+PAPER = PAPERS["amfl_p"]
 CEILINGS = {"low": [0.9], "medium": [0.8, 0.84], "high": [0.7]}
 
 
@@ -69,7 +71,7 @@ def test_steps_are_measured_for_amfl_p_and_set_for_fine_tuning(runs):
 
 
 def test_table_1_has_the_printed_values_beside_ours(runs):
-    rows = rows_of(build_amfl_p_report(runs, CEILINGS), "table_1")
+    rows = rows_of(build_amfl_p_report(PAPER, runs, CEILINGS), "table_1")
     cells = {(row["algorithm"], row["source"]): row for row in rows}
     assert cells["AMFL-P", "printed"]["accuracy"] == "88.70"
     assert cells["AMFL-P", "printed"]["mean fine-tuning steps"] == "65.00"
@@ -83,7 +85,7 @@ def test_table_1_has_the_printed_values_beside_ours(runs):
 
 def test_the_gap_to_the_ceiling_is_in_points(runs):
     """Ceiling 0.82, FedAvg 0.60: 22 points, of which AMFL-P's 0.80 closes 20; it is level with Fine-Tuning."""
-    low, medium, high = rows_of(build_amfl_p_report(runs, CEILINGS), "targets")
+    low, medium, high = rows_of(build_amfl_p_report(PAPER, runs, CEILINGS), "targets")
     assert list(medium.values()) == ["medium", "22.00", "91%", "+0.00", "reached"]
     assert list(low.values())[1] == list(high.values())[1] == "not run"
 
@@ -100,20 +102,20 @@ def test_aims_are_set_at_medium_heterogeneity_alone(runs):
         if run.flags["building_heterogeneity"] == "medium"
     ]
     ceilings = {**CEILINGS, "high": CEILINGS["medium"]}
-    _, medium, high = rows_of(build_amfl_p_report([*runs, *harder], ceilings), "targets")
+    _, medium, high = rows_of(build_amfl_p_report(PAPER, [*runs, *harder], ceilings), "targets")
     assert list(high.values())[1:] == [*list(medium.values())[1:-1], "none set"]
 
 
 @pytest.mark.parametrize(("ceilings", "gap"), [({"medium": [0.69]}, "9.00"), ({"medium": [1.2]}, "60.00")])
 def test_each_aim_counts(runs, ceilings, gap):
     """A gap of less than 10 points, and one of which 20 points are less than half."""
-    medium = rows_of(build_amfl_p_report(runs, ceilings), "targets")[1]
+    medium = rows_of(build_amfl_p_report(PAPER, runs, ceilings), "targets")[1]
     assert list(medium.values())[1] == gap
     assert medium["aims"] == "not reached"
 
 
 def test_claims_are_decided_for_the_tuned_runs(runs):
-    claims = {row["claim"]: row for row in rows_of(build_amfl_p_report(runs, CEILINGS), "claims")}
+    claims = {row["claim"]: row for row in rows_of(build_amfl_p_report(PAPER, runs, CEILINGS), "claims")}
     outperforms = claims["AMFL-P outperforms FedAvg and Fine-Tuning in accuracy"]
     assert (outperforms["printed_tables"], outperforms["ours"], outperforms["tuned"]) == (
         "agree",
@@ -126,11 +128,11 @@ def test_claims_are_decided_for_the_tuned_runs(runs):
 
 def test_other_runs_do_not_count(tmp_path):
     write_run(tmp_path, "fedavg_mnist_alpha0.1", 0, 0.5)
-    assert build_amfl_p_report(collect_runs(tmp_path)[0], CEILINGS).runs == []
+    assert PAPER.build_report(collect_runs(tmp_path)[0]).runs == []
 
 
 def test_the_printed_table_is_that_of_the_paper():
-    printed = {value.cell: value.value for value in read_printed_table()}
+    printed = {value.cell: value.value for value in list_printed_values(PAPER.read_printed_rows())}
     assert printed[make_cell("fine_tuning")] == 0.825
     assert len(printed) == 8  # FedAvg has no fine-tuning steps
 

@@ -7,17 +7,16 @@ import pytest
 
 from launch.report import collect_runs, main
 from launch.reports.async_periodic.claims import ASYNC_CLAIMS, AT_TIME, AT_UPLOADS, FINAL, FLUCTUATION, make_cell
-from launch.reports.async_periodic.figure import compute_curve, draw_async_figure
-from launch.reports.async_periodic.report import (
-    COLUMNS,
-    Place,
-    build_async_report,
+from launch.reports.async_periodic.figure import compute_accuracy_curve, draw_async_figure
+from launch.reports.async_periodic.measures import (
     compute_fluctuation,
-    compute_results,
     find_last_within,
     find_place,
     list_places,
+    make_place,
 )
+from launch.reports.async_periodic.report import COLUMNS, compute_results
+from launch.reports.registry import PAPERS
 from launch.runs.run_records import EXPERIMENTS, resolve_flagfile
 from launch.runs.tables import write_json, write_table
 from launch.settings.run_config import flag_values
@@ -63,9 +62,9 @@ def rows_of(report, table):
 
 
 def test_experiments_have_their_places():
-    assert find_place("async_periodic_mnist_shards_frequency_old") == Place("shards", "frequency", "old")
-    assert find_place("async_periodic_mnist_persistent_random_fresh") == Place("persistent", "random", "fresh")
-    assert find_place("fed_async_mnist_iid") == Place("iid", "", "fed_async")
+    assert find_place("async_periodic_mnist_shards_frequency_old") == make_place("shards", "frequency", "old")
+    assert find_place("async_periodic_mnist_persistent_random_fresh") == make_place("persistent", "random", "fresh")
+    assert find_place("fed_async_mnist_iid") == make_place("iid", "", "fed_async")
     assert find_place("fedavg_mnist_alpha0.1") is None
 
 
@@ -94,7 +93,7 @@ def test_fluctuation_is_of_the_last_ten_changes_and_blind_to_a_steady_climb():
 
 def test_results_by_hand(runs):
     """FedAvg, 0.99 T_max a round: ten rounds fit in 10 T_max, 38 in 1,150 updates."""
-    results = compute_results(runs)
+    results = compute_results(runs)["printed"]
     fedavg = {
         metric: results[make_cell("iid", "random", "synchronous", metric)].mean
         for metric in (FINAL, AT_TIME, AT_UPLOADS)
@@ -113,7 +112,8 @@ def test_results_by_hand(runs):
 
 def test_the_table_has_a_row_a_combination(runs):
     rows = {
-        (row["data"], row["scheduling"], row["weights"]): row for row in rows_of(build_async_report(runs), "results")
+        (row["data"], row["scheduling"], row["weights"]): row
+        for row in rows_of(PAPERS["async"].build_report(runs), "results")
     }
     equal = rows["IID", "random", "equal weights"]
     spreads = ["82.00 ± 2.83", "72.78 ± 2.51", "82.00 ± 2.83", "77.90 ± 2.69", "0.00 ± 0.00"]
@@ -124,7 +124,7 @@ def test_the_table_has_a_row_a_combination(runs):
 
 
 def test_claims_are_decided_with_numbers(runs):
-    claims = {row["claim"]: row for row in rows_of(build_async_report(runs), "claims")}
+    claims = {row["claim"]: row for row in rows_of(PAPERS["async"].build_report(runs), "claims")}
     verdicts = [row["ours"] for text, row in claims.items() if text.endswith(", IID") or ", IID," in text]
     # At equal aggregations and uploads, significance (70) and frequency (60) are behind FedAvg (75).
     assert verdicts == ["reproduced", "not reproduced", "not reproduced", "reproduced", "reproduced", "reproduced"]
@@ -136,23 +136,23 @@ def test_claims_are_decided_with_numbers(runs):
 def test_older_updates_can_win_where_slow_devices_have_data_of_their_own(tmp_path):
     for kind, last in (("equal", 0.6), ("fresh", 0.5), ("old", 0.7)):
         write_run(tmp_path, f"async_periodic_mnist_persistent_random_{kind}", climb(last))
-    row = rows_of(build_async_report(collect_runs(tmp_path)[0]), "claims")[len(ASYNC_CLAIMS) - 1]
+    row = rows_of(PAPERS["async"].build_report(collect_runs(tmp_path)[0]), "claims")[len(ASYNC_CLAIMS) - 1]
     assert row["ours"] == "reproduced"
     assert "older favoured 62.12 against random, equal weights 53.25" in row["ours_numbers"]
 
 
 def test_a_run_that_ended_early_does_not_count(tmp_path):
     write_run(tmp_path, "async_periodic_mnist_iid_random_equal", climb(0.8)[:39])
-    report = build_async_report(collect_runs(tmp_path)[0])
+    report = PAPERS["async"].build_report(collect_runs(tmp_path)[0])
     assert {row["final"] for row in rows_of(report, "results")} == {"not run"}
 
 
 def test_a_curve_is_the_mean_and_deviation_over_the_seeds(runs):
     pair = [run for run in runs if run.experiment == "async_periodic_mnist_iid_random_equal"]
-    curve = compute_curve(pair, is_by_time=True)
+    curve = compute_accuracy_curve(pair, is_by_time=True)
     assert (curve.places[0], curve.places[-1]) == (0.25, 10.0)
     assert (curve.mean[-1], curve.deviation[-1]) == (pytest.approx(82), pytest.approx(4 / 2**0.5))
-    assert compute_curve(pair[:1], is_by_time=False).places[-1] == 40
+    assert compute_accuracy_curve(pair[:1], is_by_time=False).places[-1] == 40
 
 
 def test_the_command_writes_tables_and_figure(runs, tmp_path, capsys):

@@ -3,18 +3,22 @@
 import pytest
 
 from launch.report import collect_runs, main
+from launch.reports.collection import Place
+from launch.reports.curves import compute_curve_by_round
 from launch.reports.fedcd.claims import FEDCD_CLAIMS, make_cell
-from launch.reports.fedcd.figure import compute_curve, draw_fedcd_figure
+from launch.reports.fedcd.figure import draw_fedcd_figure
 from launch.reports.fedcd.measures import (
-    Place,
-    choose_longest,
+    MILESTONES,
     compute_trailing_means,
     find_convergence,
     find_place,
+    group_whole_runs,
     measure,
 )
-from launch.reports.fedcd.report import build_fedcd_report, compute_results
-from launch.runs.run_records import EXPERIMENTS
+from launch.reports.fedcd.report import compute_findings
+from launch.reports.registry import PAPERS
+from launch.runs.run_records import EXPERIMENTS, resolve_flagfile
+from launch.settings.run_config import flag_values
 
 FEDCD_CPU = "fedcd_cifar10_hierarchical_cpu"
 MODELS = {"live_models": 6, "active_models": [30] * 10 + [80] * 25 + [40] * 10, "max_active_models": 2}
@@ -51,7 +55,7 @@ def test_experiments_have_their_places():
     assert find_place(FEDCD_CPU) == Place("cpu", "hierarchical", "", "fedcd")
     assert find_place("fedavg_cifar10_hypergeometric_paper_150rounds") == Place("paper", "hypergeometric", "", "fedavg")
     assert find_place(f"{FEDCD_CPU}_bias0.35") == Place("cpu", "hierarchical", "bias0.35", "fedcd")
-    assert find_place("fedcd_cifar10_hierarchical_paper_8bits").variant == "8bits"
+    assert find_place("fedcd_cifar10_hierarchical_paper_8bits").setting == "8bits"
     assert find_place("fedavg_mnist_alpha0.1") is None and find_place(f"{FEDCD_CPU}_bias0x35") is None
 
 
@@ -59,6 +63,12 @@ def test_every_flagfile_has_its_place():
     places = [find_place(path.stem) for path in EXPERIMENTS.glob("*_cifar10_*.flags")]
     assert None not in places
     assert len(places) == 30 and len(set(places)) == 22, "15 a size, of which two pairs only differ in their rounds"
+
+
+def test_flagfiles_clone_at_the_milestones_that_texts_and_measures_have():
+    for path in EXPERIMENTS.glob("fedcd_*.flags"):
+        stored = flag_values(resolve_flagfile(path))["fedcd_milestones"]
+        assert stored == ",".join(map(str, MILESTONES)), path.name
 
 
 def test_trailing_means_are_over_five_rounds_or_as_many_as_there_are():
@@ -79,15 +89,15 @@ def test_convergence_by_hand():
 
 def test_the_longest_run_of_a_seed_counts_and_short_ones_do_not(runs_dir, tmp_path, write_archetype_run):
     write_archetype_run(runs_dir, "fedcd_cifar10_hypergeometric_cpu", [0.5] * 79, **STEADY)
-    by_place = choose_longest(collect_runs(runs_dir)[0])
+    by_place = group_whole_runs(collect_runs(runs_dir)[0])
     (fedavg,) = by_place[Place("cpu", "hierarchical", "", "fedavg")]
     assert len(fedavg.rounds) == 300
     assert [run.flags["seed"] for run in by_place[Place("cpu", "hierarchical", "", "fedcd")]] == [0, 1]
-    assert not any(place.partition == "hypergeometric" for place in by_place)
+    assert not any(place.dataset == "hypergeometric" for place in by_place)
 
 
 def test_measures_by_hand(runs_dir):
-    by_place = choose_longest(collect_runs(runs_dir)[0])
+    by_place = group_whole_runs(collect_runs(runs_dir)[0])
     fedcd = measure(by_place[Place("cpu", "hierarchical", "", "fedcd")][0])
     expected = {"final": 60, "mean_of_last": 60, "change": 0, "archetype_3": 63, "swing": 0, "live_models": 6}
     # 30 points up in round 10: the five-round mean is 54 in round 13 and 60 in round 14.
@@ -109,7 +119,7 @@ def test_measures_by_hand(runs_dir):
 
 
 def test_table_1_has_rounds_by_seed_and_time_ratios(runs_dir):
-    rows = rows_of(build_fedcd_report(collect_runs(runs_dir)[0]), "cpu_table_1")
+    rows = rows_of(PAPERS["fedcd"].build_report(collect_runs(runs_dir)[0]), "cpu_table_1")
     assert [row["source"] for row in rows[:3]] == [
         "printed, edition of 8 figures",
         "printed, edition of 9 figures",
@@ -123,13 +133,13 @@ def test_table_1_has_rounds_by_seed_and_time_ratios(runs_dir):
 
 def test_without_300_rounds_of_fedavg_there_is_no_ratio(runs_dir):
     runs = [run for run in collect_runs(runs_dir)[0] if not run.experiment.endswith("rounds")]
-    report = build_fedcd_report(runs)
+    report = PAPERS["fedcd"].build_report(runs)
     assert list(rows_of(report, "cpu_table_1")[2].values())[3:] == ["14, 14", "> 45", "", ""]
     assert find_claim(report, "FedAvg does not converge within 150")["ours"] == "not run"
 
 
 def test_aims_are_judged_over_the_seeds_that_have_all_runs(runs_dir):
-    rows = rows_of(build_fedcd_report(collect_runs(runs_dir)[0]), "cpu_aims")
+    rows = rows_of(PAPERS["fedcd"].build_report(collect_runs(runs_dir)[0]), "cpu_aims")
     assert [row["verdict"] for row in rows] == ["reached"] * 8
     assert [row["by seed"] for row in rows] == [
         "+20.00 (seed 0)",
@@ -146,7 +156,7 @@ def test_gaps_of_8_bits_that_cancel_out_are_seen(tmp_path, write_archetype_run):
     for seed, at_end, before in ((0, 0.54, 0.5), (1, 0.47, 0.47)):
         write_archetype_run(tmp_path, FEDCD_CPU, [0.5] * 45, seed, **MODELS)
         write_archetype_run(tmp_path, f"{FEDCD_CPU}_8bits", [before] * 44 + [at_end], seed, **MODELS)
-    rows = rows_of(build_fedcd_report(collect_runs(tmp_path)[0]), "cpu_aims")[-3:]
+    rows = rows_of(PAPERS["fedcd"].build_report(collect_runs(tmp_path)[0]), "cpu_aims")[-3:]
     assert [row["mean"] for row in rows] == ["+0.50", "+0.50", "-1.30"]
     assert [row["verdict"] for row in rows] == ["reached", "not reached", "reached"]
 
@@ -157,14 +167,14 @@ def test_aims_that_one_seed_misses_are_not_reached(tmp_path, write_archetype_run
         mixed = [1] * (13 + seed) + [0] * (32 - seed)  # apart in 32 and 31 of 40 rounds: 80 and 77.5 %
         write_archetype_run(tmp_path, FEDCD_CPU, [0.5] * 45, seed, mixed=mixed, **models)
         write_archetype_run(tmp_path, "fedavg_cifar10_hierarchical_cpu", [0.35 + 0.01 * seed] * 45, seed)
-    rows = rows_of(build_fedcd_report(collect_runs(tmp_path)[0]), "cpu_aims")
+    rows = rows_of(PAPERS["fedcd"].build_report(collect_runs(tmp_path)[0]), "cpu_aims")
     assert [row["mean"] for row in rows[:2]] == ["+14.50", "+14.50"]
     assert [row["by seed"] for row in rows[3:5]] == ["80.0 (seed 0), 77.5 (seed 1)", "2 (seed 0), 3 (seed 1)"]
     assert [row["verdict"] for row in rows] == ["not reached"] * 5 + ["not run"] * 3
 
 
 def test_claims_are_decided_with_numbers(runs_dir):
-    report = build_fedcd_report(collect_runs(runs_dir)[0])
+    report = PAPERS["fedcd"].build_report(collect_runs(runs_dir)[0])
     assert find_claim(report, "more accurate", "all archetypes")["ours"] == "reproduced"
     assert find_claim(report, "oscillations stop")["ours"] == "reproduced"
     assert find_claim(report, "continues to oscillate")["ours_numbers"] == "points 20.00"
@@ -189,19 +199,19 @@ def test_seven_models_or_three_on_a_device_speak_against_the_claims(tmp_path, wr
     models = MODELS | {"live_models": 7, "max_active_models": 3, "preferred_models": 7, "score_deviation": 0.06}
     write_archetype_run(tmp_path, FEDCD_CPU, [0.5] * 45, mixed=1, **models)
     write_archetype_run(tmp_path, f"{FEDCD_CPU}_bias0.2", [0.5] * 45, **models)
-    report = build_fedcd_report(collect_runs(tmp_path)[0])
+    report = PAPERS["fedcd"].build_report(collect_runs(tmp_path)[0])
     for words in ("10 of 16", "at most two active", "6 models are preferred", "segregate", "deviation of the scores"):
         assert find_claim(report, words)["ours"] == "not reproduced", words
 
 
 def test_hypergeometric_archetypes(tmp_path, write_archetype_run):
     write_archetype_run(tmp_path, "fedcd_cifar10_hypergeometric_cpu", [0.5] * 80, tilt=0.02, **STEADY)
-    report = build_fedcd_report(collect_runs(tmp_path)[0])
+    report = PAPERS["fedcd"].build_report(collect_runs(tmp_path)[0])
     # Archetypes 50, 52, ..., 60 %: outer 50 and 60, central 54 and 56, equal means.
     assert find_claim(report, "outer archetypes (0, 5)")["ours"] == "not reproduced"
-    results = compute_results(collect_runs(tmp_path)[0], "cpu")
-    assert results.cells[make_cell("hypergeometric", "fedcd", "archetype_5")].mean == pytest.approx(60)
-    assert make_cell("hypergeometric", "fedcd", "separation") not in results.cells
+    results = compute_findings(collect_runs(tmp_path)[0]).results["cpu"]
+    assert results[make_cell("hypergeometric", "fedcd", "archetype_5")].mean == pytest.approx(60)
+    assert make_cell("hypergeometric", "fedcd", "separation") not in results
 
 
 def test_every_metric_of_a_claim_is_measured(tmp_path, write_archetype_run):
@@ -211,17 +221,19 @@ def test_every_metric_of_a_claim_is_measured(tmp_path, write_archetype_run):
         write_archetype_run(tmp_path, f"fedavg_cifar10_{partition}_cpu_300rounds", [0.4] * 300)
     for variant in ("8bits", "4bits", "bias0.2", "bias0.35", "bias0.5", "bias0.65", "bias0.8"):
         write_archetype_run(tmp_path, f"{FEDCD_CPU}_{variant}", [0.5] * 45, **STEADY)
-    report = build_fedcd_report(collect_runs(tmp_path)[0])
+    report = PAPERS["fedcd"].build_report(collect_runs(tmp_path)[0])
     rows = rows_of(report, "cpu_claims")
     assert len(rows) == len(FEDCD_CLAIMS)
     assert [row["claim"] for row in rows if row["ours"] == "not run"] == []
 
 
 def test_a_curve_is_the_mean_over_the_seeds_as_far_as_all_go(runs_dir):
-    runs = choose_longest(collect_runs(runs_dir)[0])[Place("cpu", "hierarchical", "", "fedcd")]
-    rounds, mean, deviation = compute_curve(runs, "client_test_accuracy", 40)
+    runs = group_whole_runs(collect_runs(runs_dir)[0])[Place("cpu", "hierarchical", "", "fedcd")]
+    rounds, mean, deviation = compute_curve_by_round(runs, "client_test_accuracy", 40, of_all=True)
     assert (rounds[-1], mean[-1], deviation[-1]) == (40, pytest.approx(0.61), pytest.approx(0.02 / 2**0.5))
-    assert compute_curve(runs, "client_accuracy_change", 150)[0].tolist() == list(range(2, 46))
+    assert compute_curve_by_round(runs, "client_accuracy_change", 150, of_all=True).places.tolist() == list(
+        range(2, 46)
+    )
 
 
 def test_the_command_writes_tables_figure_and_an_archive_that_gives_the_same(runs_dir, tmp_path, capsys):

@@ -1,0 +1,123 @@
+"""What the report on asynchronous FL measures in a run, from its `metrics.csv`. Imports no TensorFlow.
+
+Accuracies are in per cent, times in T_max.
+"""
+
+import itertools
+import re
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from launch.reports.async_periodic.claims import (
+    AT_TIME,
+    AT_UPLOADS,
+    CASES,
+    FEDAVG,
+    FINAL,
+    FLUCTUATION,
+    KINDS,
+    LAST_AGGREGATIONS,
+    LAST_MEAN,
+    LAST_ROUND,
+    NEVER_WAITING,
+    POLICIES,
+    TIME_BUDGET,
+    UPLOAD_BUDGET,
+)
+from launch.reports.collection import PRINTED, Measure, Numbers, Place, group_runs
+from launch.runs.columns import NUM_CLIENTS, TEST_ACCURACY, VIRTUAL_TIME_S
+from launch.runs.run_records import RunRecord
+
+ACCURACY = TEST_ACCURACY
+TIME, UPDATES = "time", "updates"
+PERIODIC = rf"async_periodic_mnist_({'|'.join(CASES)})_({'|'.join(POLICIES)})_({'|'.join(KINDS)})"
+NEVER_WAITS = rf"({'|'.join(NEVER_WAITING)})_mnist_({'|'.join(CASES)})"
+ASYNC_RUNS = f"{PERIODIC}|{NEVER_WAITS}"
+ROUNDING = 1e-9
+
+
+def make_place(case: str, policy: str, kind: str) -> Place:
+    """The place of runs on a data case; the policy is "" if every update is taken."""
+    return Place(PRINTED, case, policy, kind)
+
+
+def find_place(experiment: str) -> Place | None:
+    """The place of an experiment's runs; None if it is another report's."""
+    if match := re.fullmatch(PERIODIC, experiment):
+        return make_place(*match.groups())
+    if match := re.fullmatch(NEVER_WAITS, experiment):
+        return make_place(match[2], "", match[1])
+    return None
+
+
+def list_places() -> list[Place]:
+    """All places in the order of the table."""
+    periodic = [
+        make_place(case, policy, kind)
+        for case in CASES
+        for policy in POLICIES
+        for kind in KINDS
+        if case != "persistent" or (policy == "random" and kind != FEDAVG)
+    ]
+    never = [make_place(case, "", kind) for case in CASES if case != "persistent" for kind in NEVER_WAITING]
+    return sorted(periodic + never, key=lambda place: list(CASES).index(place.dataset))
+
+
+def is_whole(run: RunRecord) -> bool:
+    """Whether the run has all its rounds, each evaluated."""
+    return len(run.rounds) == run.flags["rounds"] and all(ACCURACY in metrics for metrics in run.rounds.values())
+
+
+def group_whole_runs(runs: Iterable[RunRecord]) -> dict[Place, list[RunRecord]]:
+    """The runs of each place; runs that ended early do not count."""
+    return group_runs(filter(is_whole, runs), find_place)
+
+
+def list_accuracies(run: RunRecord) -> list[float]:
+    """Test accuracy after each round, in per cent."""
+    return [100 * run.rounds[round_num][ACCURACY] for round_num in sorted(run.rounds)]
+
+
+def list_times(run: RunRecord) -> list[float]:
+    """The virtual time of each round, in T_max."""
+    longest_s = run.flags[f"{run.flags['algo']}_max_training_s"]
+    return [run.rounds[round_num][VIRTUAL_TIME_S] / longest_s for round_num in sorted(run.rounds)]
+
+
+def count_updates(run: RunRecord) -> list[float]:
+    """How many updates the server has received by the end of each round."""
+    total, counts = 0.0, []
+    for round_num in sorted(run.rounds):
+        total += run.rounds[round_num][NUM_CLIENTS]
+        counts.append(total)
+    return counts
+
+
+def find_last_within(budget: float, costs: Sequence[float], values: Sequence[float]) -> float | None:
+    """The value after the last round whose cost is within the budget, None if there is none: a step function."""
+    within = [value for cost, value in zip(costs, values, strict=True) if cost <= budget + ROUNDING]
+    return within[-1] if within else None
+
+
+def compute_fluctuation(accuracies: Sequence[float]) -> float | None:
+    """Sample deviation of the last changes from round to round, which a steady climb leaves at 0; None if too short."""
+    last = accuracies[-LAST_AGGREGATIONS - 1 :]
+    changes = [after - before for before, after in itertools.pairwise(last)]
+    return statistics.stdev(changes) if len(changes) == LAST_AGGREGATIONS else None
+
+
+MEASURE_FUNCTIONS: Mapping[str, Callable[[RunRecord], float | None]] = {
+    FINAL: lambda run: list_accuracies(run)[-1],
+    LAST_MEAN: lambda run: statistics.fmean(list_accuracies(run)[-LAST_AGGREGATIONS:]),
+    AT_TIME: lambda run: find_last_within(TIME_BUDGET, list_times(run), list_accuracies(run)),
+    AT_UPLOADS: lambda run: find_last_within(UPLOAD_BUDGET, count_updates(run), list_accuracies(run)),
+    FLUCTUATION: lambda run: compute_fluctuation(list_accuracies(run)),
+    TIME: lambda run: list_times(run)[-1],
+    UPDATES: lambda run: count_updates(run)[-1],
+}
+
+
+def measure(run: RunRecord) -> Numbers:
+    """Every measure that the run is long enough for."""
+    values = {name: compute(run) for name, compute in MEASURE_FUNCTIONS.items()}
+    return {Measure(name, LAST_ROUND): value for name, value in values.items() if value is not None}

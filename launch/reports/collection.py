@@ -1,0 +1,125 @@
+"""Collects results: what was measured in runs, by place and seed, then its mean and deviation over the seeds.
+
+A paper says where a run stands (`Place`) and what is measured in it; everything after that is the same for all.
+"""
+
+import statistics
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from launch.runs.columns import CLIENT_TEST_ACCURACY, TEST_ACCURACY
+from launch.runs.run_records import RunRecord
+
+PRINTED, TUNED = PRESETS = ("printed", "tuned")
+PERCENT_METRICS = frozenset({TEST_ACCURACY, CLIENT_TEST_ACCURACY})
+
+
+class Cell(NamedTuple):
+    """One result: a metric of an algorithm after a round, on a data set in a setting (for example an alpha)."""
+
+    dataset: str
+    setting: str
+    algo: str
+    round_num: int
+    metric: str
+
+
+class Place(NamedTuple):
+    """Where a run stands.
+
+    Attributes:
+      preset: which runs are compared with each other: one of PRESETS, or for FedCD a size.
+      dataset: the data, or what a paper calls its case.
+      setting: what is varied on it, "" for nothing.
+      algo: the algorithm, or what takes its part.
+    """
+
+    preset: str
+    dataset: str
+    setting: str
+    algo: str
+
+    def make_cell(self, metric: str, round_num: int) -> Cell:
+        return Cell(self.dataset, self.setting, self.algo, round_num, metric)
+
+
+class PrintedValue(NamedTuple):
+    """A number in a table of the paper."""
+
+    table: str
+    cell: Cell
+    value: float
+
+
+class Measured(NamedTuple):
+    """A result of ours: mean and sample deviation (None for one seed) over `count` seeds."""
+
+    mean: float
+    deviation: float | None
+    count: int
+
+
+class Measure(NamedTuple):
+    """What is measured in a run: a metric after a round."""
+
+    metric: str
+    round_num: int
+
+
+Numbers = dict[Measure, float]  # of one run
+SeedNumbers = dict[Place, dict[int, Numbers]]  # by place and seed
+Results = dict[str, dict[Cell, Measured]]  # by preset
+
+
+def choose_runs(
+    runs: Iterable[RunRecord], key: Callable[[RunRecord], Hashable] = lambda run: (run.experiment, run.flags["seed"])
+) -> tuple[list[RunRecord], list[str]]:
+    """One run for each key (by default experiment and seed), that with the most rounds; and a line for each other."""
+    chosen: dict[Hashable, RunRecord] = {}
+    left_out = []
+    for run in runs:
+        rival = chosen.setdefault(key(run), run)
+        if rival is run:
+            continue
+        longest, other = (rival, run) if len(rival.rounds) >= len(run.rounds) else (run, rival)
+        left_out.append(
+            f"{other.path}: the same experiment and seed as {longest.path}, which has as many rounds or more"
+        )
+        chosen[key(run)] = longest
+    return list(chosen.values()), left_out
+
+
+def group_runs(runs: Iterable[RunRecord], find_place: Callable[[str], Place | None]) -> dict[Place, list[RunRecord]]:
+    """The runs of each place, by seed; of one seed the longest.
+
+    Args:
+      runs: any.
+      find_place: (name of an experiment) -> its place, None for another paper's, whose runs are left out.
+    """
+    placed = [run for run in runs if find_place(run.experiment) is not None]
+    chosen, _ = choose_runs(placed, lambda run: (find_place(run.experiment), run.flags["seed"]))
+    by_place: dict[Place, list[RunRecord]] = {}
+    for run in sorted(chosen, key=lambda run: (find_place(run.experiment), run.flags["seed"])):
+        by_place.setdefault(find_place(run.experiment), []).append(run)
+    return by_place
+
+
+def measure_runs(by_place: Mapping[Place, Sequence[RunRecord]], measure: Callable[[RunRecord], Numbers]) -> SeedNumbers:
+    """Measures each run."""
+    return {place: {run.flags["seed"]: measure(run) for run in runs} for place, runs in by_place.items()}
+
+
+def collect_results(seed_numbers: SeedNumbers, presets: Sequence[str] = PRESETS) -> Results:
+    """Mean and deviation of every measure over the seeds that have it, by preset."""
+    values: dict[str, dict[Cell, list[float]]] = {preset: {} for preset in presets}
+    for place, by_seed in seed_numbers.items():
+        for numbers in by_seed.values():
+            for (metric, round_num), value in numbers.items():
+                values[place.preset].setdefault(place.make_cell(metric, round_num), []).append(value)
+    return {preset: {cell: summarize(numbers) for cell, numbers in cells.items()} for preset, cells in values.items()}
+
+
+def summarize(numbers: Sequence[float]) -> Measured:
+    """Mean and sample deviation of at least one number."""
+    deviation = statistics.stdev(numbers) if len(numbers) > 1 else None
+    return Measured(statistics.fmean(numbers), deviation, len(numbers))

@@ -1,0 +1,101 @@
+"""Archives of runs: the same bytes from the same runs, read like folders, refused with a reason when damaged."""
+
+import os
+import zipfile
+
+import pytest
+
+from launch.runs.errors import RunFolderError
+from launch.runs.run_archive import archive_runs, is_archive, open_runs
+from launch.runs.run_records import find_run_dirs, read_columns, read_runs
+
+CELL = "fedsikd_mnist_alpha0.1"
+
+
+def read_all(runs):
+    return [record for record, _ in read_runs(runs) if record]
+
+
+@pytest.fixture
+def runs(tmp_path, write_run):
+    for seed in (0, 1, 10):
+        write_run(tmp_path / "runs", CELL, seed, rounds=2 + seed)
+    write_run(tmp_path / "runs", CELL, 2, rounds=1, is_finished=False)
+    return read_all(tmp_path / "runs")
+
+
+def test_the_same_runs_give_the_same_bytes(runs, tmp_path):
+    archive_runs(runs, tmp_path / "a.zip")
+    for path in (tmp_path / "runs").rglob("*"):
+        os.utime(path, (0, 0))
+        path.chmod(0o700)
+    archive_runs(reversed(runs), tmp_path / "b.zip")
+    assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
+    with zipfile.ZipFile(tmp_path / "a.zip") as archive:
+        entries = archive.infolist()
+    assert [entry.filename for entry in entries] == sorted(entry.filename for entry in entries)
+    assert {(entry.date_time, entry.compress_type, entry.external_attr >> 16) for entry in entries} == {
+        ((1980, 1, 1, 0, 0, 0), zipfile.ZIP_STORED, 0o100644)
+    }
+
+
+def test_a_zip_and_a_folder_hold_the_same_and_are_read_alike(runs, tmp_path):
+    archive_runs(runs, tmp_path / "a.zip")
+    archive_runs(runs, tmp_path / "folder")
+    with zipfile.ZipFile(tmp_path / "a.zip") as archive:
+        zipped = {name: archive.read(name) for name in archive.namelist()}
+    folder = tmp_path / "folder"
+    assert zipped == {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    of_zip, of_folder = (read_all(open_runs(tmp_path / name)) for name in ("a.zip", "folder"))
+    assert [(run.experiment, run.flags, run.rounds) for run in of_zip] == [
+        (run.experiment, run.flags, run.rounds) for run in of_folder
+    ]
+    assert [run.flags["seed"] for run in of_zip] == [0, 1, 10], "without the one that is not finished"
+    assert str(of_zip[0].path).rstrip("/") == f"{tmp_path / 'a.zip'}/{CELL}/seed_0"
+    assert read_columns(of_zip[1].path / "metrics.csv")["round"].tolist() == [1, 2, 3]
+    assert not (of_zip[0].path / "events.csv").exists()
+
+
+def test_folders_in_a_zip_are_in_the_order_of_paths(tmp_path):
+    names = ["a-b/seed_0", "a/seed_10", "a/seed_2", "deep/er/run"]
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        for name in names:
+            archive.writestr(f"{name}/config.json", "{}")
+            (tmp_path / "folder" / name).mkdir(parents=True)
+            (tmp_path / "folder" / name / "config.json").write_text("{}")
+    of_zip = [str(path).rstrip("/").split(".zip/")[1] for path in find_run_dirs(open_runs(tmp_path / "a.zip"))]
+    assert of_zip == [str(path.relative_to(tmp_path / "folder")) for path in find_run_dirs(tmp_path / "folder")]
+
+
+def test_a_run_that_lies_where_it_is_archived_keeps_its_settings(runs, tmp_path):
+    """Archived onto itself, a run folder with models must not lose what resuming needs."""
+    before = {path: path.read_bytes() for path in (tmp_path / "runs").rglob("*") if path.is_file()}
+    archive_runs(runs, tmp_path / "runs")
+    assert {path: path.read_bytes() for path in (tmp_path / "runs").rglob("*") if path.is_file()} == before
+
+
+def test_any_damage_is_one_line(runs, tmp_path):
+    """A flipped or missing byte anywhere is either refused or changes nothing that is read."""
+    archive_runs(runs[:1], tmp_path / "a.zip")
+    content = (tmp_path / "a.zip").read_bytes()
+    expected = [(run.flags, run.rounds) for run in read_all(open_runs(tmp_path / "a.zip"))]
+    damaged = tmp_path / "damaged.zip"
+    refused = 0
+    for place in range(0, len(content), 97):
+        for bad in (content[:place] + bytes([content[place] ^ 255]) + content[place + 1 :], content[:place]):
+            damaged.write_bytes(bad)
+            try:
+                runs_read = open_runs(damaged)
+            except RunFolderError as error:
+                assert str(damaged) in str(error) and "\n" not in str(error)
+                refused += 1
+            else:
+                assert [(run.flags, run.rounds) for run in read_all(runs_read)] in (expected, [])
+    assert refused > len(content) / 97
+
+
+def test_a_folder_named_like_a_zip_is_a_folder(tmp_path):
+    (tmp_path / "runs.zip").mkdir()
+    assert not is_archive(tmp_path / "runs.zip")
+    assert is_archive(tmp_path / "other.zip")
+    assert open_runs(tmp_path / "runs.zip") == tmp_path / "runs.zip"
