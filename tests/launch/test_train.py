@@ -20,6 +20,8 @@ from launch import evaluate
 ROOT = pathlib.Path(__file__).parents[2]
 ARGUMENTS = ("--algo=fedavg", "--num_clients=3", "--seed=1")
 
+OLD_LOG = "what the worker of an older run said"
+
 
 def start_train(tmp_path, *arguments, stdout=None):
     """Starts the program with Ctrl-C working as on a terminal, its output in files."""
@@ -62,12 +64,21 @@ def wait_for_round(tmp_path, process, round_num):
 
 @pytest.fixture(scope="module")
 def finished_run(tmp_path_factory):
-    """(run folder, stdout) of a smoke run whose output goes through a pipe, as with `| tee`."""
+    """(run folder, stdout) of a smoke run that replaces another; its output goes through a pipe, as with `| tee`."""
     tmp_path = tmp_path_factory.mktemp("train")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.json").write_text('{"flags": {"algo": "fedavg"}}')
+    (tmp_path / "run" / "worker.log").write_text(OLD_LOG)
+    (tmp_path / "run" / "events.csv").touch()
     with open(tmp_path / "pipe.txt", "w") as file:
         tee = subprocess.Popen(["tee"], stdin=subprocess.PIPE, stdout=file)
         process = start_train(
-            tmp_path, "--algo=fedavg", "--smoke", f"--run_dir={tmp_path / 'run'}", stdout=tee.stdin.fileno()
+            tmp_path,
+            "--algo=fedavg",
+            "--smoke",
+            "--overwrite",
+            f"--run_dir={tmp_path / 'run'}",
+            stdout=tee.stdin.fileno(),
         )
         tee.stdin.close()
         assert process.wait(300) == 0, (tmp_path / "err.txt").read_text()
@@ -83,6 +94,7 @@ def test_run_says_what_it_does_and_leaves_its_folder(finished_run):
     names = {path.name for path in run_dir.iterdir()}
     assert {"config.json", "metrics.csv", "timing.csv", "clients.csv", "summary.json", "worker.log"} <= names
     assert {"checkpoints", "tensorboard", "plots", "models"} <= names
+    assert OLD_LOG not in (run_dir / "worker.log").read_text() and "events.csv" not in names
     assert (run_dir / "plots" / "partition.png").exists()
     with open(run_dir / "metrics.csv", newline="") as file:
         assert [row["round"] for row in csv.DictReader(file)] == ["1", "2"]
