@@ -1,4 +1,4 @@
-"""What the commands share: reading flags, and turning every end of a command into one line and an exit code.
+"""What the commands share: reading flags, and ending in one line and an exit code, whatever happens.
 
 Exit codes: 0 done, 1 it failed, 2 the request was wrong, 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP. Imports no TensorFlow.
 """
@@ -72,7 +72,7 @@ def run_main(
 
 
 def _fail(message: str, exit_code: int) -> int:
-    """Says why, if anybody listens, and sees to it that Python's own flush at its end has nothing to complain of."""
+    """Says why, if anybody listens, and keeps Python from complaining when it flushes its streams at the end."""
     for stream, text in ((sys.stdout, ""), (sys.stderr, message)):
         try:
             print(text, end="\n" if text else "", file=stream, flush=True)
@@ -84,13 +84,13 @@ def _fail(message: str, exit_code: int) -> int:
 
 
 def describe_os_error(error: OSError) -> str:
-    """An error of the operating system in one line: the file, if there is one, and what is wrong with it."""
+    """An error of the operating system in one line: the file, if one is named, and what is wrong with it."""
     reason = " ".join((error.strerror or str(error) or type(error).__name__).split())
     return reason if error.filename is None else f"{error.filename}: {reason}"
 
 
 def name_flag(message: str) -> str:
-    """`message` with "--" in front if it starts with a setting that is a flag, as data sets and models write it."""
+    """`message` with "--" before it if it starts with a setting, as the errors of data sets and models do."""
     return f"--{message}" if re.match("[a-z][a-z0-9_]*=", message) else message
 
 

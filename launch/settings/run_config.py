@@ -194,7 +194,7 @@ class RunConfig:
     )
     bias_min: float = setting(
         ArchetypeSettings.bias_min,
-        "Least share of its archetype's label in a hierarchical client.",
+        "Smallest share of its archetype's label in a hierarchical client.",
         minimum=0,
         maximum=1,
         needs=HIERARCHICAL,
@@ -256,7 +256,7 @@ class RunConfig:
     workers: str = setting("", "host:port,... of TFF workers on other machines; empty: one on this machine.")
     smoke: bool = setting(
         False,
-        f"Try the flags in seconds: random data, {SMOKE_ROUNDS} rounds, {SMOKE_CLIENTS} clients, or one an archetype.",
+        f"Try the flags in seconds: random data, {SMOKE_ROUNDS} rounds, {SMOKE_CLIENTS} clients or one per archetype.",
     )
 
     def __post_init__(self):

@@ -8,18 +8,18 @@ from tff_algos.settings.fine_tuning import FineTuningConfig
 
 @dataclasses.dataclass(frozen=True)
 class AMFLPConfig(AlgorithmConfig):
-    """AMFL-P; the paper prints alpha, beta, N_max and the range of R, the rest is chosen."""
+    """AMFL-P; the paper prints alpha, beta, N_max and the range of R; the rest is chosen by us."""
 
     inner_steps: int = setting(3, "Gradient steps on the support batch in a round (paper: K).", minimum=0, maximum=50)
     inner_learning_rate: float = setting(0.05, "Rate of these steps (paper: alpha).", above=0)
     support_size: int = setting(32, "Examples that a device adapts to in a round (paper: D_train).", minimum=1)
-    query_size: int = setting(32, "Further examples that the adapted model is judged by (paper: D_test).", minimum=1)
+    query_size: int = setting(32, "Further examples on which the adapted model is judged (paper: D_test).", minimum=1)
     query_after_support: bool = setting(
         False,
         "Of the examples drawn, the first support_size in the client's order are the support batch: for data in time.",
     )
     first_order: bool = setting(False, "FOMAML: the gradient at the adapted weights, without second derivatives.")
-    reptile: bool = setting(False, "Reptile: the way that the inner steps went, in place of the meta-gradient.")
+    reptile: bool = setting(False, "Reptile: the sum of the inner steps' gradients, in place of the meta-gradient.")
     meta_learning_rate: float = setting(0.5, "Rate of the server's step (paper: beta).", above=0)
     server_optimizer: str = setting(
         "sgd", "The server's step: plain, as printed, with momentum 0.9, or Adam.", choices=("sgd", "momentum", "adam")
@@ -44,7 +44,7 @@ class AMFLPConfig(AlgorithmConfig):
     min_resource: float = setting(0.1, "Least resource level of a device.", above=0, maximum=1)
     max_resource: float = setting(1.0, "Largest resource level of a device (paper: 1.0).", above=0, maximum=1)
     resource_floor: float = setting(
-        0.05, "With dynamic resources, a device below this level sits the round out.", minimum=0, below=1
+        0.05, "With dynamic resources, a device below this level sits out the round.", minimum=0, below=1
     )
 
     def __post_init__(self):

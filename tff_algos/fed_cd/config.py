@@ -32,11 +32,9 @@ class FedCDConfig(AlgorithmConfig):
         choices=("scores", "equal"),
     )
     score_noise: float = setting(0.01, "Standard deviation of the noise on a score that is sent.", minimum=0)
-    score_rounds: int = setting(
-        3, "Evaluations in a score, the one just made among them (paper: l in Eq. (2)).", minimum=1
-    )
+    score_rounds: int = setting(3, "Evaluations in a score, the latest included (paper: l in Eq. (2)).", minimum=1)
     protected_models: int = setting(
-        2, "Best models of a device that Eq. (4) cannot delete: 2, as the text promises, or 1, as printed.", minimum=1
+        2, "A device's best models, which Eq. (4) cannot delete: 2, as the text promises, or 1, as printed.", minimum=1
     )
     normalize_after_deletion: bool = setting(
         True, "Whether a device's scores sum to 1 again when it has deleted models; Algorithm 1 does not print it."
@@ -44,7 +42,7 @@ class FedCDConfig(AlgorithmConfig):
     late_round: int = setting(
         20, "From this round on, a device with two models deletes the lower one if its score is low.", minimum=1
     )
-    late_score: float = setting(0.3, "The highest score that is low in this sense.", minimum=0, maximum=0.5)
+    late_score: float = setting(0.3, "The highest score that counts as low.", minimum=0, maximum=0.5)
 
     def __post_init__(self):
         super().__post_init__()

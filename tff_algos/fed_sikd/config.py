@@ -8,7 +8,7 @@ from tff_algos.settings.local_training import LocalTrainingConfig
 
 @dataclasses.dataclass(frozen=True)
 class FedSiKDConfig(AlgorithmConfig):
-    """FedSiKD; the paper prints only the batch size, the number of clients and the rounds, the rest is chosen."""
+    """FedSiKD; the paper prints only the batch size, the number of clients and the rounds; the rest is chosen by us."""
 
     student: LocalTrainingConfig = group(LocalTrainingConfig, flag_prefix="student_")
     teacher_training: LocalTrainingConfig = group(lambda: LocalTrainingConfig(epochs=10), flag_prefix="teacher_")

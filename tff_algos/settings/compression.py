@@ -19,7 +19,7 @@ class CompressionConfig:
     )
     rounding: str = setting(
         "nearest",
-        "Rounding to the levels; stochastic is right on average.",
+        "Rounding to the levels; stochastic is unbiased.",
         choices=ROUNDINGS,
         needs=Needs("bits", lambda bits: bits < UNCOMPRESSED_BITS, f"fewer than {UNCOMPRESSED_BITS} bits"),
     )
