@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import threadpoolctl
 
 from datasets.arrays import make_array_dataset
 from datasets.building.readings import BUILDING_FORMAT
@@ -12,6 +13,13 @@ from launch.reports.amfl_p.pooled_reference import (
     compute_pooled_accuracy,
     read_pooled_accuracies,
 )
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """On data this small several threads mostly wait for each other, and for minutes where other jobs run."""
+    with threadpoolctl.threadpool_limits(1, user_api="openmp"):
+        yield
 
 
 def test_a_reading_gets_its_sensor_and_what_is_usual_for_it():
