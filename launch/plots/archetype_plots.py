@@ -27,7 +27,7 @@ MODEL_SERIES = {
 
 
 def style_archetypes(meta_archetypes: Sequence[int]) -> list[dict[str, str]]:
-    """How the line of each archetype is drawn: its colour tells it apart within its group, its style names the group."""
+    """How the line of each archetype is drawn: a colour of its own in its group, a line style for each group."""
     seen: dict[int, int] = {}
     styles = []
     for group in meta_archetypes:
