@@ -5,12 +5,12 @@ The module and its loader are the user's code. Whatever they raise, `sys.exit` i
 
 import dataclasses
 import functools
-import importlib
 import typing
 from collections.abc import Callable
 
 from datasets.dataset import Dataset, DatasetOptions
 from datasets.errors import DatasetError
+from datasets.own_objects import describe_failure, import_object
 
 if typing.TYPE_CHECKING:
     from datasets.arrays import ArrayDataset, ExampleFormat
@@ -28,7 +28,7 @@ def load_own_row(dataset: str) -> Dataset:
     Raises:
       DatasetError: the module is missing or fails, or the object is missing or no `Dataset`.
     """
-    row = import_object(dataset, f"dataset={dataset}")
+    row = import_object(dataset, f"dataset={dataset}", DatasetError)
     if not isinstance(row, Dataset):
         raise DatasetError(f"dataset={dataset}: expected a datasets.catalog.Dataset, got a {type(row).__name__}")
     return dataclasses.replace(
@@ -66,38 +66,4 @@ def _call(label: str, function: Callable, options: DatasetOptions) -> typing.Any
     except DatasetError as error:
         raise DatasetError(f"{label}: {' '.join(str(error).split())}") from error
     except (Exception, SystemExit) as error:
-        raise DatasetError(f"{label}: its loader failed with {describe_error(error)}") from error
-
-
-def import_object(spelling: str, label: str) -> typing.Any:
-    """The object that a user names as "module:OBJECT".
-
-    Args:
-      spelling: of that form.
-      label: how errors begin, for example "dataset=my_data:DATASET".
-
-    Raises:
-      DatasetError: the module is missing or fails, or has no such object.
-    """
-    module_name, _, name = spelling.partition(":")
-    try:
-        found = getattr(importlib.import_module(module_name), name, None)
-    except ModuleNotFoundError as error:
-        mend = "run from the folder that holds it, or put that folder in PYTHONPATH"
-        # Not the user's module is missing, nor a package that it lies in, but something that it imports.
-        if error.name and not f"{module_name}.".startswith(f"{error.name}."):
-            mend = f"{module_name} needs it; install it"
-        raise DatasetError(f"{label}: no module named {error.name}; {mend}") from error
-    except (Exception, SystemExit) as error:
-        raise DatasetError(f"{label}: importing {module_name} failed: {describe_error(error)}") from error
-    if found is None:
-        raise DatasetError(f"{label}: expected an object {name} in {module_name}, there is none")
-    return found
-
-
-def describe_error(error: BaseException) -> str:
-    """What user's code raised, in one line."""
-    if isinstance(error, SystemExit):
-        return "a call of sys.exit"
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+        raise DatasetError(f"{label}: its loader failed with {describe_failure(error)}") from error

@@ -4,7 +4,8 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from launch.settings.own_modules import import_object
+from datasets.own_objects import import_object
+from launch.settings.errors import FlagError
 from tff_algos.amfl_p.config import AMFLPConfig
 from tff_algos.async_periodic.config import AsyncPeriodicConfig
 from tff_algos.buffered.config import BufferedConfig
@@ -67,7 +68,7 @@ class Algorithm:
         Raises:
           FlagError: there is no such function, or importing its module fails.
         """
-        return import_object(self.builder, f"builder of {self.name}")
+        return import_object(self.builder, f"builder of {self.name}", FlagError)
 
 
 ROWS = (

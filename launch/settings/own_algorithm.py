@@ -5,18 +5,16 @@ import re
 from collections.abc import Collection
 from typing import Any
 
+from datasets.own_objects import describe_failure, import_object
 from launch.settings.algorithms import ALGORITHMS, Algorithm
 from launch.settings.errors import FlagError
 from launch.settings.flag_fields import find_idle_flags, iterate_fields
-from launch.settings.own_modules import describe_failure, import_object
+from tff_algos.protocol import COMMON_METRICS
 from tff_algos.settings.config_fields import AlgorithmConfig
 
 SNAKE_CASE = "[a-z][a-z0-9]*(_[a-z0-9]+)*"
 # Keys of summary.json beside those that are flags, too; the algorithm's own object stands there under its name.
-SUMMARY_KEYS = {"final", "best", "clients", "bytes_up", "bytes_down", "virtual_time_s"} | {
-    "train_seconds",
-    "seconds_per_round",
-}
+SUMMARY_KEYS = {"final", "best", "clients", *COMMON_METRICS, "train_seconds", "seconds_per_round"}
 
 
 def load_own_algorithm(spelling: str, shared_flags: Collection[str]) -> Algorithm:
@@ -30,7 +28,7 @@ def load_own_algorithm(spelling: str, shared_flags: Collection[str]) -> Algorith
       FlagError: the module cannot be imported, or what it holds is no row that can be used.
     """
     label = f"--algo={spelling}"
-    row = import_object(spelling, label)
+    row = import_object(spelling, label, FlagError)
     if not isinstance(row, Algorithm):
         raise FlagError(f"{label}: expected an Algorithm (of launch.settings.algorithms), got {type(row).__name__}")
     _check_name(row.name, label, shared_flags)
@@ -38,7 +36,7 @@ def load_own_algorithm(spelling: str, shared_flags: Collection[str]) -> Algorith
     if ":" in row.builder:
         return row
     builder = f"{spelling.partition(':')[0]}:{row.builder}"
-    import_object(builder, label)
+    import_object(builder, label, FlagError)
     return dataclasses.replace(row, builder=builder)
 
 

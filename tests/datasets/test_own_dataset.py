@@ -94,7 +94,7 @@ def test_a_row_without_a_format_is_not_drawn():
         ("own_data_exits:DATASET", "importing own_data_exits failed: a call of sys.exit"),
         ("own_data_name:DATASET", "importing own_data_name failed: DatasetError: name='A B'"),
         ("own_data:EXITS", "importing own_data failed: a call of sys.exit"),
-        ("own_data:NOTHING", "expected an object NOTHING in own_data, there is none"),
+        ("own_data:NOTHING", "expected NOTHING in own_data, there is none"),
         ("own_data:NUMBER", "expected a datasets.catalog.Dataset, got a int"),
         ("own_data:load", "expected a datasets.catalog.Dataset, got a function"),
         ("own_data:MNIST", "its name is mnist, which the catalog has already"),

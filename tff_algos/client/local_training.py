@@ -17,8 +17,26 @@ from models.stateless_dropout import dropout_seed
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.weights import is_float
 
-# (labels (batch,) int32, logits (batch, classes), targets of the batch or None) -> scalar loss, mean over the batch
-LossFn = Callable[[tf.Tensor, tf.Tensor, tf.Tensor | None], tf.Tensor]
+
+class Batch(NamedTuple):
+    """What a loss sees in a step.
+
+    Attributes:
+      labels: int32, shape (batch,).
+      logits: float32, shape (batch, classes).
+      targets: the batch's rows of what the loss needs beside the labels, shape (batch, ...); None without such.
+      trained: the trainable weights as they are in this step.
+      anchor: the weights that a pull goes to, one for each of `trained`.
+    """
+
+    labels: tf.Tensor
+    logits: tf.Tensor
+    targets: tf.Tensor | None
+    trained: tuple[tf.Tensor, ...]
+    anchor: tuple[tf.Tensor, ...]
+
+
+LossFn = Callable[[Batch], tf.Tensor]  # a scalar, the mean over the batch
 
 
 class LocalResult(NamedTuple):
@@ -39,10 +57,15 @@ class LocalResult(NamedTuple):
     is_finite: tf.Tensor
 
 
-def cross_entropy_loss(labels: tf.Tensor, logits: tf.Tensor, targets: tf.Tensor | None = None) -> tf.Tensor:
-    """Mean cross-entropy of logits against integer labels; the default loss, which has no targets."""
-    del targets
-    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
+def cross_entropy_loss(batch: Batch) -> tf.Tensor:
+    """Mean cross-entropy of the logits against the labels; the default loss."""
+    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(batch.labels, batch.logits))
+
+
+def compute_proximal_term(batch: Batch, proximal_weight: float) -> tf.Tensor:
+    """mu / 2 * |trained - anchor|^2 (Li et al. 2020, "Federated Optimization in Heterogeneous Networks", Eq. 2)."""
+    pulls = zip(batch.trained, batch.anchor, strict=True)
+    return proximal_weight * tf.add_n([tf.nn.l2_loss(variable - point) for variable, point in pulls])
 
 
 def build_optimizer(config: LocalTrainingConfig, learning_rate: float | tf.Tensor) -> tff.learning.optimizers.Optimizer:
@@ -86,7 +109,7 @@ def train_locally(
       y: labels, int32, shape (examples,).
       seed: int32, shape (2,); orders, dropout masks and augmentation are derived from it.
       learning_rate: float32 scalar.
-      loss_fn: the loss of a batch; gets the batch's rows of `targets` as its third argument.
+      loss_fn: the loss of a batch.
       targets: what the loss needs beside the labels, a row an example, shape (examples, ...), e.g. a teacher's logits.
       num_steps: int32 scalar, the steps to take in place of the config's epochs or steps.
       anchor: the weights that the proximal term pulls to, in the order of `model.weights`; None: the start weights.
@@ -95,6 +118,7 @@ def train_locally(
     trained = model.trainable_variables
     start_of = _key_by_variable(model, weights)
     anchor_of = _key_by_variable(model, weights if anchor is None else anchor)
+    pulled_to = tuple(anchor_of[variable.ref()] for variable in trained)
     optimizer = build_optimizer(config, learning_rate)
     batch_size = config.batch_size
 
@@ -123,8 +147,10 @@ def train_locally(
                 with tf.GradientTape() as tape:
                     with dropout_seed(step_seed):
                         logits = model(model_spec.preprocess_to_train(tf.gather(x, batch), step_seed), training=True)
-                    loss = loss_fn(tf.gather(y, batch), logits, batch_targets)
-                    loss = _add_proximal_term(loss, config.proximal_weight, trained, anchor_of)
+                    seen = Batch(tf.gather(y, batch), logits, batch_targets, tuple(trained), pulled_to)
+                    loss = loss_fn(seen)
+                    if config.proximal_weight:  # decided while the graph is made: plain training has no such term
+                        loss += compute_proximal_term(seen, config.proximal_weight)
                 gradients = tape.gradient(loss, trained)
                 # Read explicitly: the optimizer takes tensors, and the values must be those before this step.
                 state, values = optimizer.next(state, [v.read_value() for v in trained], gradients)
@@ -143,13 +169,6 @@ def train_locally(
 def _key_by_variable(model, weights) -> dict:
     """The weights by variable, since `trainable_variables` has not the order of `model.weights`, nor all of them."""
     return {variable.ref(): weight for variable, weight in zip(model.weights, weights, strict=True)}
-
-
-def _add_proximal_term(loss, proximal_weight, trained, anchor_of) -> tf.Tensor:
-    """loss + mu / 2 * |trained - anchor|^2; nothing is added at mu = 0, so plain training reads no weights for it."""
-    if not proximal_weight:
-        return loss
-    return loss + proximal_weight * tf.add_n([tf.nn.l2_loss(v - anchor_of[v.ref()]) for v in trained])
 
 
 def _count_steps(config: LocalTrainingConfig, num_examples, steps_per_epoch, num_steps) -> tf.Tensor:

@@ -60,11 +60,11 @@ def build_student_round(
         [build_model_type(student), build_stacked_type(teacher, num_clusters)], tuple
     )
 
-    def compute_loss(labels, logits, teacher_logits):
+    def compute_loss(batch):
         return distillation_loss(
-            labels,
-            logits,
-            teacher_logits,
+            batch.labels,
+            batch.logits,
+            batch.targets,  # the teacher's logits
             label_weight=config.label_weight,
             temperature=config.temperature,
             temperature_squared=config.temperature_squared,

@@ -24,10 +24,9 @@ def build_scalar_spec():
     return ModelSpec("scalar", build, (1,), "float32", 2)
 
 
-def square_loss(labels, logits, targets):
+def square_loss(batch):
     """Mean of (a x - y)^2 / 2, so that gradients are easy by hand."""
-    del targets
-    return tf.reduce_mean(tf.square(logits[:, 0] - tf.cast(labels, tf.float32)) / 2)
+    return tf.reduce_mean(tf.square(batch.logits[:, 0] - tf.cast(batch.labels, tf.float32)) / 2)
 
 
 def train(spec, config, weights, x, y, seed=(1, 2), rate=0.1, **kwargs):
@@ -79,6 +78,19 @@ def test_an_anchor_takes_the_place_of_the_start_by_hand():
     result = train(build_scalar_spec(), config, START, [[1.0]], [0], loss_fn=square_loss, anchor=anchor)
     np.testing.assert_allclose(result.weights_delta[0], [[0.5]], rtol=1e-6)
     np.testing.assert_allclose(result.loss_sum, 9.5, rtol=1e-6)
+
+
+def test_a_loss_sees_the_weights_and_the_anchor():
+    """Its own pull, |a - 4|, has the gradient -1 at a = 1, and the squares' is 1: a stays where it is."""
+
+    def pulled(batch):
+        return square_loss(batch) + tf.reduce_sum(tf.abs(batch.trained[0] - batch.anchor[0]))
+
+    config = LocalTrainingConfig(optimizer="sgd", epochs=1, batch_size=1)
+    anchor = (tf.constant([[4.0]]),)
+    result = train(build_scalar_spec(), config, START, [[1.0]], [0], loss_fn=pulled, anchor=anchor)
+    np.testing.assert_allclose(result.weights_delta[0], [[0.0]], atol=1e-7)
+    np.testing.assert_allclose(result.loss_sum, 0.5 + 3.0, rtol=1e-6)
 
 
 def test_an_anchor_without_a_proximal_weight_pulls_nothing():
@@ -181,9 +193,9 @@ def record_logits(spec, weights, x, num_epochs, seed):
     """The logits of each step, one example a step, at a rate that moves nothing."""
     seen = []
 
-    def recording_loss(labels, logits, targets):
-        tf.numpy_function(lambda logits: seen.append(logits[0].copy()), [logits], [])
-        return square_loss(labels, logits, targets)
+    def recording_loss(batch):
+        tf.numpy_function(lambda logits: seen.append(logits[0].copy()), [batch.logits], [])
+        return square_loss(batch)
 
     config = LocalTrainingConfig(epochs=num_epochs, optimizer="sgd", batch_size=1)
     train(spec, config, weights, x, np.zeros(len(x)), seed=seed, rate=1e-30, loss_fn=recording_loss)
@@ -262,9 +274,8 @@ def test_dropout_masks_differ_by_step_and_epoch_and_repeat_with_the_seed():
 def test_targets_follow_their_examples():
     """The target of an example is its own input: any mismatch of rows would make the loss positive."""
 
-    def mismatch(labels, logits, targets):
-        del labels
-        return tf.reduce_mean(tf.square(logits[:, 0] - targets[:, 0]))
+    def mismatch(batch):
+        return tf.reduce_mean(tf.square(batch.logits[:, 0] - batch.targets[:, 0]))
 
     x = np.arange(7.0, dtype=np.float32)[:, np.newaxis]
     config = LocalTrainingConfig(epochs=1, optimizer="sgd", batch_size=3)

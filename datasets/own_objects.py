@@ -1,4 +1,4 @@
-"""Imports what a user names as "module:NAME". Whatever goes wrong in the user's code is one line."""
+"""Imports a data set or an algorithm that a user names as "module:NAME". What fails in their code is one line."""
 
 import importlib
 import os
@@ -6,18 +6,17 @@ import traceback
 import warnings
 from typing import Any
 
-from launch.settings.errors import FlagError
 
-
-def import_object(spelling: str, label: str) -> Any:
+def import_object(spelling: str, label: str, error_type: type[ValueError]) -> Any:
     """The object NAME of "module:NAME". The current folder counts as well where Python was started with `-m`.
 
     Args:
       spelling: "module:NAME", the module with dots if it lies in a package.
       label: what an error begins with, for example "--algo=my_module:ALGORITHM".
+      error_type: what is raised.
 
     Raises:
-      FlagError: there is no such module or no such object in it, or the module fails or exits when it is imported.
+      error_type: there is no such module or no such object in it, or the module fails or exits when it is imported.
     """
     module_name, _, name = spelling.partition(":")
     # A module may import TensorFlow, whose start-up noise must not stand beside an error of one line.
@@ -26,15 +25,16 @@ def import_object(spelling: str, label: str) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             module = importlib.import_module(module_name)
+            is_there = hasattr(module, name)  # a module may have a `__getattr__` of its own
     except ModuleNotFoundError as error:
         mend = "run from the folder that holds it, or put that folder in PYTHONPATH"
         if error.name and not f"{module_name}.".startswith(f"{error.name}."):
             mend = f"{module_name} needs it; install it"
-        raise FlagError(f"{label}: no module named {error.name}; {mend}") from error
+        raise error_type(f"{label}: no module named {error.name}; {mend}") from error
     except (Exception, SystemExit) as error:  # sys.exit would end the command without a word
-        raise FlagError(f"{label}: importing {module_name} failed: {describe_failure(error)}") from error
-    if not hasattr(module, name):
-        raise FlagError(f"{label}: expected {name} in {module_name}, there is none")
+        raise error_type(f"{label}: importing {module_name} failed: {describe_failure(error)}") from error
+    if not is_there:
+        raise error_type(f"{label}: expected {name} in {module_name}, there is none")
     return getattr(module, name)
 
 
@@ -42,6 +42,8 @@ def describe_failure(error: BaseException) -> str:
     """An exception of a user's code in one line: its type, its first line, and where it was raised."""
     lines = str(error).strip().splitlines()
     text = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    if isinstance(error, SystemExit):
+        text = "a call of sys.exit"
     # A syntax error names its place itself; frames of the import machinery say nothing.
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<")]
     if isinstance(error, SyntaxError) or not frames:
