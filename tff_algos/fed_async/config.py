@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from tff_algos.settings.config_fields import AlgorithmConfig, Needs, group, setting
+from tff_algos.settings.config_fields import SMOKE_CLIENTS, AlgorithmConfig, Needs, group, setting
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.simulation.staleness import STALENESS_FUNCTIONS
 from tff_algos.simulation.training_times import TrainingTimesConfig
@@ -37,4 +37,4 @@ class FedAsyncConfig(AlgorithmConfig):
         minimum=0,
         needs=Needs("staleness", lambda name: name == "hinge", "the function hinge"),
     )
-    updates_per_round: int = setting(10, "Updates mixed in between two evaluations.", minimum=1)
+    updates_per_round: int = setting(10, "Updates mixed in between two evaluations.", minimum=1, smoke=SMOKE_CLIENTS)
