@@ -89,7 +89,6 @@ STEP_ROWS = [  # of docs/notebook.md: the functions of a step and their module
         r"^\| [^|]+ \| ([^|]+) \| \[[^\]]+\]\(([^)]+)\) \|$", (ROOT / "docs/notebook.md").read_text(), re.M
     )
     for name in re.findall(r"`(\w+)`", names)
-    if name != "with"
 ]
 SYMBOL_ROWS = re.findall(
     r"^\| ([^|]+) \| [^|]+ \| ([^|]*`[^|]*) \|$",
