@@ -1,7 +1,7 @@
 """Ditto: Algorithm 1 of Li, Hu, Beirami and Smith 2021; an algorithm in one file, outside of the source tree.
 
-"Ditto: Fair and Robust Federated Learning Through Personalization", ICML 2021. To run it from the folder of this file:
-`python -m launch.train --algo=ditto:ALGORITHM --ditto_pull=0.5`. A round:
+"Ditto: Fair and Robust Federated Learning Through Personalization", ICML 2021. In the project's folder, type
+`python -m launch.train --algo=examples.ditto:ALGORITHM`; in the folder of this file, `--algo=ditto:ALGORITHM`. A round:
 1. The server draws a cohort (all clients by default) and broadcasts the global model w.
 2. Each client of the cohort trains its personal model v_k, which it keeps, on F_k(v_k) + lambda / 2 |v_k - w|^2.
 3. It trains a copy of w on F_k and sends the update.

@@ -7,9 +7,11 @@ folders inside the clients' folders; a client need not have them all, as one per
 Of each client's images of each class a fifth, rounded, is held out for the test: these are the client's own test split,
 and together the global test set. They are drawn from `--seed`, so the same folder and seed give the same split.
 
-Run it from this folder, or with this folder in PYTHONPATH:
+Run it from the project's folder:
 
-    python -m launch.train --algo=fedavg --dataset=image_folders:DATASET --data_dir=<data_dir>
+    python -m launch.train --algo=fedavg --dataset=examples.image_folders:DATASET --data_dir=<data_dir>
+
+From this folder, from the folder of a copy, or with either in PYTHONPATH, it is `--dataset=image_folders:DATASET`.
 """
 
 import pathlib

@@ -89,7 +89,7 @@ def test_options_reach_the_building(tmp_path):
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("imagenet", {}, "expected one of digits, mnist, cifar10, har, building, occupancy, npz"),
+        ("imagenet", {}, f"expected one of {', '.join(DATASETS)}, or your own"),
         ("npz", {}, r"--npz \("),
         ("mnist", {}, "not found"),
         ("har", {"har_features": "raw"}, "har_features=raw"),

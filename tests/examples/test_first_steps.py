@@ -63,7 +63,7 @@ def run(tmp_path_factory):
     return ended, folder
 
 
-def test_both_algorithms_learn_and_the_file_is_as_good(run):
+def test_both_algorithms_learn_and_their_models_are_as_good_outside(run):
     ended, folder = run
     reached = {
         (name, int(round_num)): float(accuracy)
@@ -74,6 +74,9 @@ def test_both_algorithms_learn_and_the_file_is_as_good(run):
     [[of_file, in_training]] = re.findall(r"accuracy of the file ([\d.]+), in training ([\d.]+)", ended.stdout)
     assert float(in_training) == reached["FedSiKD", 4]
     assert float(of_file) == pytest.approx(float(in_training), abs=0.03)
+    [[of_keras, in_training]] = re.findall(r"accuracy of the Keras model ([\d.]+), in training ([\d.]+)", ended.stdout)
+    assert float(in_training) == reached["FedAvg", 4]
+    assert float(of_keras) == pytest.approx(float(in_training), abs=0.003)  # one image of 359 at most
     [file] = folder.glob("first_steps_*/*.tflite")
     assert file.stat().st_size < 100_000
     assert "Traceback" not in ended.stderr
