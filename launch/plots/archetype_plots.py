@@ -11,7 +11,7 @@ import numpy as np
 
 from launch.plots.style import COLORS, LINES, STYLE, count_rounds, new_figure, save_figure
 from launch.runs.archetype_metrics import CHANGE, MIXED, name_accuracy
-from launch.runs.columns import EVENTS_FILE, PLOTS
+from launch.runs.columns import CLIENT, EVENTS_FILE, MODEL, PLOTS, ROUND, WHAT
 from launch.runs.run_records import RunPath, read_rows
 from launch.settings.run_config import find_algorithm
 
@@ -59,10 +59,10 @@ def draw_archetypes(
         accuracy, change = figure.subplots(1, 2, width_ratios=(1.25, 1))
         styles = style_archetypes(archetypes["meta_archetypes"])
         for i, (name, style) in enumerate(zip(name_archetypes(archetypes["names"]), styles, strict=True)):
-            _plot_known(accuracy, metrics["round"], metrics[name_accuracy(i)], label=name, linewidth=1.4, **style)
+            _plot_known(accuracy, metrics[ROUND], metrics[name_accuracy(i)], label=name, linewidth=1.4, **style)
         accuracy.set(xlabel="round", ylabel="accuracy on the clients' own test splits", title="Mean by archetype")
         accuracy.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=8)
-        _plot_known(change, metrics["round"], metrics[CHANGE], color=COLORS[0])
+        _plot_known(change, metrics[ROUND], metrics[CHANGE], color=COLORS[0])
         change.set(xlabel="round", ylabel="mean size over the clients", title="Change from the round before")
         change.set_ylim(bottom=0)
         for ax in (accuracy, change):
@@ -95,7 +95,7 @@ def draw_models(
         for ax, (heading, series) in zip(axes, MODEL_SERIES.items(), strict=True):
             for i, (column, label) in enumerate(series.items()):
                 if column in metrics:
-                    _plot_known(ax, metrics["round"], metrics[column], label=label, color=COLORS[i], linestyle=LINES[i])
+                    _plot_known(ax, metrics[ROUND], metrics[column], label=label, color=COLORS[i], linestyle=LINES[i])
             for milestone in milestones:
                 ax.axvline(milestone, color="#999999", linestyle=":", linewidth=1, zorder=0.5)
             ax.set(xlabel="round", title=heading)
@@ -109,11 +109,7 @@ def draw_models(
 
 def read_preferences(path: RunPath) -> np.ndarray:
     """The model that each client prefers after each round, from an `events.csv`; int64, shape (rounds, clients)."""
-    rows = [
-        (int(row["round"]), int(row["client"]), int(row["model"]))
-        for row in read_rows(path)
-        if row["what"] == "prefers"
-    ]
+    rows = [(int(row[ROUND]), int(row[CLIENT]), int(row[MODEL])) for row in read_rows(path) if row[WHAT] == "prefers"]
     rounds, clients, models = np.array(rows, np.int64).reshape(-1, 3).T
     preferences = np.full((rounds.max(initial=0), 1 + clients.max(initial=-1)), -1)
     preferences[rounds - 1, clients] = models

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from launch.plots.style import COLORS, STYLE, new_figure, save_figure
+from launch.runs.columns import ACCURACY
 
 NUM_BINS = 5
 
@@ -44,8 +45,8 @@ def draw_personal(clients: Mapping[str, np.ndarray], title: str, path: pathlib.P
         for ax, column, label in zip(
             axes, ("resource", "fine_tuning_steps"), ("resources R_i", "fine-tuning steps N_i"), strict=True
         ):
-            ax.scatter(clients[column], clients["accuracy"], s=16, color=COLORS[5], label="a client")
-            means = compute_bin_means(clients[column], clients["accuracy"])
+            ax.scatter(clients[column], clients[ACCURACY], s=16, color=COLORS[5], label="a client")
+            means = compute_bin_means(clients[column], clients[ACCURACY])
             ax.plot(*means, color=COLORS[0], marker="o", label="mean of a fifth of them")
             ax.set(xlabel=label)
         axes[0].set(ylabel="accuracy on the client's own test split")

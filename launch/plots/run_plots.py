@@ -10,14 +10,20 @@ import numpy as np
 from launch.plots.label_placement import label_points
 from launch.plots.style import COLORS, LINES, MARKERS, STYLE, count_rounds, new_figure, save_figure
 from launch.runs.columns import (
+    ACCURACY,
     BYTES_DOWN,
     BYTES_UP,
+    CLIENT,
     CLIENT_TEST_ACCURACY,
     CLIENTS_FILE,
+    CLUSTER,
     CONFIG_FILE,
     EVENTS_FILE,
     METRICS_FILE,
+    PLANE_X,
+    PLANE_Y,
     PLOTS,
+    ROUND,
     TEST_ACCURACY,
     TEST_LOSS,
     TOTAL_DRIFT,
@@ -75,11 +81,11 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
         written.append(_draw_drift(metrics, title, plots / "drift.png"))
     if (run_dir / CLIENTS_FILE).exists():
         names, clients = _read_names(run_dir / CLIENTS_FILE), read_columns(run_dir / CLIENTS_FILE)
-        if {"accuracy", "resource", "fine_tuning_steps"} <= clients.keys():
+        if {ACCURACY, "resource", "fine_tuning_steps"} <= clients.keys():
             from launch.plots.resource_plots import draw_personal
 
             written.append(draw_personal(clients, title, plots / "personal.png"))
-        if {"cluster", "plane_x", "plane_y"} <= clients.keys():
+        if {CLUSTER, PLANE_X, PLANE_Y} <= clients.keys():
             written.append(_draw_clusters(clients, names, title, plots / "clusters.png"))
         if {"label_counts", "class_names"} <= data.keys():
             written.append(plots / "partition.png")
@@ -143,7 +149,7 @@ def _list_axes(metrics: Mapping[str, np.ndarray]) -> list[_Axis]:
     time_unit, time_size = _pick_unit(seconds, (("s", 1), ("min", 60), ("h", 3600), ("days", 86400)))
     byte_unit, byte_size = _pick_unit(sent_bytes, (("bytes", 1), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12)))
     return [
-        _Axis("round", "round", metrics["round"]),
+        _Axis("round", "round", metrics[ROUND]),
         _Axis("virtual_time", f"virtual time ({time_unit})", seconds / time_size),
         _Axis("bytes", f"sent both ways, all clients ({byte_unit})", sent_bytes / byte_size),
     ]
@@ -192,7 +198,7 @@ def _draw_series(ax: "Axes", metrics: Mapping[str, np.ndarray], axis: _Axis, ser
 def _draw_drift(metrics: Mapping[str, np.ndarray], title: str, path: pathlib.Path) -> pathlib.Path:
     import matplotlib
 
-    axis = _Axis("round", "round", metrics["round"])
+    axis = _Axis("round", "round", metrics[ROUND])
     with matplotlib.rc_context(STYLE):
         figure = new_figure(5.5, 3.6)
         ax = figure.subplots()
@@ -213,11 +219,11 @@ def _draw_clusters(
     with matplotlib.rc_context(STYLE):
         figure = new_figure(7.4, 5)
         ax = figure.subplots()
-        for i, cluster in enumerate(np.unique(clients["cluster"])):
-            members = clients["cluster"] == cluster
+        for i, cluster in enumerate(np.unique(clients[CLUSTER])):
+            members = clients[CLUSTER] == cluster
             ax.scatter(
-                clients["plane_x"][members],
-                clients["plane_y"][members],
+                clients[PLANE_X][members],
+                clients[PLANE_Y][members],
                 s=40,
                 color=COLORS[i % len(COLORS)],
                 marker=MARKERS[i % len(MARKERS)],
@@ -230,7 +236,7 @@ def _draw_clusters(
         ax.legend(title="cluster (clients)", loc="center left", bbox_to_anchor=(1, 0.5))
         if len(names) <= MOST_NAMED_CLIENTS:
             figure.draw_without_rendering()  # settles where the points are
-            label_points(ax, np.column_stack([clients["plane_x"], clients["plane_y"]]), _shorten(names))
+            label_points(ax, np.column_stack([clients[PLANE_X], clients[PLANE_Y]]), _shorten(names))
         return save_figure(figure, path)
 
 
@@ -251,7 +257,7 @@ def _shorten(client_names: Sequence[str]) -> Sequence[str]:
 
 
 def _read_names(path: pathlib.Path) -> list[str]:
-    return [row["client"] for row in read_rows(path)]
+    return [row[CLIENT] for row in read_rows(path)]
 
 
 def _name_losses(flags: Mapping[str, Any]) -> dict[str, str]:

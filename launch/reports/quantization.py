@@ -11,7 +11,7 @@ from launch.reports.aims import Aim
 from launch.reports.collection import summarize
 from launch.reports.markdown import Report, Table, format_measured, format_table, join_blocks
 from launch.reports.paper import Paper
-from launch.runs.columns import EXPORT_REPORT, TEST_ACCURACY
+from launch.runs.columns import EXPORT_REPORT, MODEL, TEST_ACCURACY
 from launch.runs.run_records import RunRecord, read_rows
 from models.model_names import EXPORT_FORMATS
 
@@ -79,7 +79,7 @@ def read_export(run: RunRecord) -> dict[str, FileNumbers]:
     """The numbers of the exported shared model of a run, by format; none if it was never exported."""
     path = run.path / EXPORT_REPORT
     rows = read_rows(path) if path.is_file() else []
-    return {row["format"]: _read_numbers(row) for row in rows if row["model"] == SHARED_MODEL}
+    return {row["format"]: _read_numbers(row) for row in rows if row[MODEL] == SHARED_MODEL}
 
 
 def _read_numbers(row: Mapping[str, str]) -> dict[str, float]:

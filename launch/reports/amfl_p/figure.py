@@ -13,7 +13,7 @@ from launch.reports.amfl_p.pooled_reference import read_pooled_accuracies
 from launch.reports.amfl_p.report import ROWS, count_mean_steps, find_place
 from launch.reports.collection import PRINTED, TUNED, Place, group_runs
 from launch.reports.curves import GREY, collect_handles, compute_curve, compute_curve_by_round, draw_curve
-from launch.runs.columns import CLIENTS_FILE
+from launch.runs import columns
 from launch.runs.run_records import RunRecord, read_columns
 from launch.settings.algorithms import ALGORITHMS
 
@@ -87,11 +87,11 @@ def _draw_by_level(ax: "Axes", chosen: Mapping[tuple[str, str], Sequence[RunReco
 
 def _read_clients(runs: Sequence[RunRecord], column: str) -> tuple[np.ndarray, np.ndarray] | None:
     """(column, accuracy) of the clients of all runs that kept theirs; None if no run did."""
-    paths = [run.path / CLIENTS_FILE for run in runs]
+    paths = [run.path / columns.CLIENTS_FILE for run in runs]
     tables = [read_columns(path) for path in paths if path.is_file()]
     if not tables or column not in tables[0]:
         return None
-    return tuple(np.concatenate([table[name] for table in tables]) for name in (column, "accuracy"))
+    return tuple(np.concatenate([table[name] for table in tables]) for name in (column, columns.ACCURACY))
 
 
 def _draw_by_resource(ax: "Axes", runs: Mapping[str, Sequence[RunRecord]]) -> None:

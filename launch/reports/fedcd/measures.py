@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from launch.reports.collection import Place, group_runs
 from launch.runs.archetype_metrics import CHANGE, MIXED, name_accuracy
-from launch.runs.columns import CLIENT_TEST_ACCURACY, TIMING_FILE, VIRTUAL_TIME_S
+from launch.runs.columns import CLIENT_TEST_ACCURACY, ROUND_S, TIMING_FILE, VIRTUAL_TIME_S
 from launch.runs.run_records import RunRecord, read_columns
 
 HIERARCHICAL, HYPERGEOMETRIC = "hierarchical", "hypergeometric"
@@ -178,7 +178,7 @@ def list_virtual_seconds(run: RunRecord) -> list[float]:
 def list_real_seconds(run: RunRecord) -> list[float]:
     """Seconds spent in training by the end of each round; nothing if the run has no `timing.csv` of all its rounds."""
     path = run.path / TIMING_FILE
-    seconds = read_columns(path)["round_s"].cumsum().tolist() if path.is_file() else []
+    seconds = read_columns(path)[ROUND_S].cumsum().tolist() if path.is_file() else []
     return seconds if len(seconds) == len(run.rounds) else []
 
 
