@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from launch.reports.aims import Aim
 from launch.reports.collection import summarize
-from launch.reports.markdown import Report, Table, format_measured, format_table, join_blocks
+from launch.reports.markdown import Report, Section, Table, format_measured, format_table
 from launch.reports.paper import Paper
 from launch.runs.columns import EXPORT_REPORT, MODEL, TEST_ACCURACY
 from launch.runs.run_records import RunRecord, read_rows
@@ -117,24 +117,22 @@ def build_quantization_report(paper: Paper, runs: Sequence[RunRecord]) -> Report
         for experiment, members in pairs.items()
     }
     judged = [row for experiment in pairs for row in judge_aims(experiment, exports[experiment], pairs[experiment])]
-    tables = {
-        "files": Table(FILE_COLUMNS, [row for each in exports.items() for row in tabulate_files(*each)]),
-        "runs": Table(RUN_COLUMNS, [_tabulate_runs(*each) for each in pairs.items()]),
-        "targets": Table(TARGET_COLUMNS, judged),
+    sections = {
+        "files": _spell_out("Files", FILE_COLUMNS, [row for each in exports.items() for row in tabulate_files(*each)]),
+        "runs": _spell_out(
+            "Runs: test accuracy at the last round", RUN_COLUMNS, [_tabulate_runs(*each) for each in pairs.items()]
+        ),
+        "targets": _spell_out("Targets", TARGET_COLUMNS, judged),
     }
-    parts = [f"# {paper.title}", LEGEND]
-    for heading, table in zip(
-        ("Files", "Runs: test accuracy at the last round", "Targets"), tables.values(), strict=True
-    ):
-        parts += [f"## {heading}", _format_spelled_out(table) if table.rows else "not run"]
     counted = [run for members in pairs.values() for pair in members for run in pair]
-    return Report(join_blocks(parts) + "\n", tables, counted)
+    return paper.compose_report(LEGEND, sections, counted)
 
 
-def _format_spelled_out(table: Table) -> str:
-    """A table as Markdown, its names in words."""
-    columns, *rows = ([cell.replace("_", " ") for cell in line] for line in (table.columns, *table.rows))
-    return format_table(Table(columns, rows))
+def _spell_out(heading: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Section:
+    """A table whose names stand in words in Markdown."""
+    lines = [[cell.replace("_", " ") for cell in line] for line in (columns, *rows)]
+    text = format_table(Table(lines[0], lines[1:])) if rows else "not run"
+    return Section(heading, Table(columns, rows), text)
 
 
 def tabulate_files(experiment: str, exports: SeedExports) -> list[list[str]]:

@@ -20,7 +20,6 @@ from launch.reports.amfl_p.claims import (
     make_cell,
 )
 from launch.reports.amfl_p.pooled_reference import read_pooled_accuracies
-from launch.reports.claims import judge
 from launch.reports.collection import (
     PRESETS,
     PRINTED,
@@ -36,15 +35,7 @@ from launch.reports.collection import (
     measure_runs,
     summarize,
 )
-from launch.reports.markdown import (
-    Report,
-    Table,
-    format_claims,
-    format_measured,
-    format_table,
-    join_blocks,
-    tabulate_claims,
-)
+from launch.reports.markdown import Report, Section, Table, format_measured
 from launch.reports.paper import Paper
 from launch.runs.run_records import TUNED_SUFFIX, RunRecord
 from launch.settings.algorithms import ALGORITHMS
@@ -134,19 +125,19 @@ def build_amfl_p_report(
     ceilings = read_pooled_accuracies() if ceilings is None else ceilings
     measured_ceilings = {level: summarize(values) for level, values in ceilings.items()}
     printed, results = list_printed_values(paper.read_printed_rows()), compute_results(runs)
-    judgements = [judge(claim, printed, results) for claim in paper.claims]
-    table_1, table_2 = tabulate_table_1(printed, results), tabulate_table_2(results, measured_ceilings)
-    targets = tabulate_targets(results, measured_ceilings)
-    parts = [f"# {paper.title}", LEGEND]
-    for heading, table in (
-        (f"Table 1, at {TABLE_1_LEVEL} heterogeneity", table_1),
-        ("Table 2: accuracy (%) by heterogeneity (its printed values are lost)", table_2),
-        ("What the building allows, and what the tuned runs make of it", targets),
-    ):
-        parts += [f"## {heading}", format_table(table)]
-    parts += ["## Claims", format_claims(judgements)]
-    tables = {"table_1": table_1, "table_2": table_2, "targets": targets, "claims": tabulate_claims(judgements)}
-    return Report(join_blocks(parts), tables, runs)
+    sections = {
+        "table_1": Section(f"Table 1, at {TABLE_1_LEVEL} heterogeneity", tabulate_table_1(printed, results)),
+        "table_2": Section(
+            "Table 2: accuracy (%) by heterogeneity (its printed values are lost)",
+            tabulate_table_2(results, measured_ceilings),
+        ),
+        "targets": Section(
+            "What the building allows, and what the tuned runs make of it",
+            tabulate_targets(results, measured_ceilings),
+        ),
+        "claims": paper.judge_claims(printed, results),
+    }
+    return paper.compose_report(LEGEND, sections, runs)
 
 
 def tabulate_table_1(printed: Sequence[PrintedValue], results: Results) -> Table:
