@@ -25,11 +25,6 @@ class Training(NamedTuple):
     end: str
 
 
-def read_events(path: pathlib.Path) -> list[dict[str, str]]:
-    """The rows of an `events.csv`."""
-    return read_rows(path)
-
-
 def find_trainings(events: Sequence[dict[str, str]]) -> list[Training]:
     """Every training that has ended, in the order in which they ended."""
     started: dict[int, float] = {}
@@ -106,7 +101,7 @@ def draw_ages_and_participation(events: Sequence[dict[str, str]], title: str, pa
 
 def draw_events(path: pathlib.Path, title: str, plots: pathlib.Path) -> list[pathlib.Path]:
     """Draws what an `events.csv` holds; nothing if no training in it has ended."""
-    events = read_events(path)
+    events = read_rows(path)
     if not find_trainings(events):
         return []
     return [

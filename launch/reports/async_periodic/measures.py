@@ -86,11 +86,7 @@ def list_times(run: RunRecord) -> list[float]:
 
 def count_updates(run: RunRecord) -> list[float]:
     """How many updates the server has received by the end of each round."""
-    total, counts = 0.0, []
-    for round_num in sorted(run.rounds):
-        total += run.rounds[round_num][NUM_CLIENTS]
-        counts.append(total)
-    return counts
+    return list(itertools.accumulate(run.rounds[round_num][NUM_CLIENTS] for round_num in sorted(run.rounds)))
 
 
 def find_last_within(budget: float, costs: Sequence[float], values: Sequence[float]) -> float | None:

@@ -170,11 +170,6 @@ def measure_models(run: RunRecord, last: int) -> dict[str, float]:
     }
 
 
-def list_virtual_seconds(run: RunRecord) -> list[float]:
-    """Virtual time at the end of each round."""
-    return list_column(run, VIRTUAL_TIME_S)
-
-
 def list_real_seconds(run: RunRecord) -> list[float]:
     """Seconds spent in training by the end of each round; nothing if the run has no `timing.csv` of all its rounds."""
     path = run.path / TIMING_FILE
@@ -184,7 +179,7 @@ def list_real_seconds(run: RunRecord) -> list[float]:
 
 CLOCKS: Mapping[str, Callable[[RunRecord], list[float]]] = {
     "real_ratio": list_real_seconds,
-    "virtual_ratio": list_virtual_seconds,
+    "virtual_ratio": lambda run: list_column(run, VIRTUAL_TIME_S),
 }
 
 

@@ -6,6 +6,7 @@ about, and those of the abstract (0.1 for HAR, 0.5 for MNIST, "respectively") fr
 is vague ("similar", "minimal"), the threshold is ours and stands in the rule.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 
 from launch.reports.claims import Claim
@@ -57,11 +58,16 @@ def _is_ahead(other: str, cell: Cell, above: float, below: float) -> Condition:
     return differs(cell._replace(algo=other), cell, text, above, below)
 
 
-def _changes(cell: Cell, first: int, above: float = 0.0, below: float = float("inf")) -> Condition:
+def _changes(cell: Cell, first: int, above: float = 0.0, below: float = math.inf) -> Condition:
     """The result at the cell's round minus that at round `first` lies between the bounds."""
     where = f"{cell.dataset.upper()}, alpha {cell.setting}, rounds {first} and {cell.round_num}"
     text = f"{NAMES[cell.algo]} {{1}}, then {{0}} ({where})"
     return differs(cell, cell._replace(round_num=first), text, above, below)
+
+
+def _falls(cell: Cell, first: int) -> Condition:
+    """The result at the cell's round is smaller than that at round `first`."""
+    return _changes(cell, first, above=-math.inf, below=0)
 
 
 def _grows_more(cell: Cell, first: int, others: Sequence[str]) -> list[Condition]:
@@ -126,7 +132,7 @@ def _accuracy_over_all_rounds() -> list[Claim]:
     ]
     overtaking = [
         *_beats(_cell("har", "1", 1, algo="random_cluster"), ("fedsikd", "fl_hc", "fedavg")),
-        _changes(_last("har", "1", algo="random_cluster"), 5, float("-inf"), 0),
+        _falls(_last("har", "1", algo="random_cluster"), 5),
         _changes(_last("har", "1"), 5),
     ]
     return [
@@ -209,10 +215,7 @@ def _first_rounds_mnist() -> list[Claim]:
     improving = [
         condition
         for alpha in ("0.5", "1")
-        for condition in (
-            _changes(_cell("mnist", alpha, 5), 1),
-            _changes(_cell("mnist", alpha, 5, LOSS), 1, float("-inf"), 0),
-        )
+        for condition in (_changes(_cell("mnist", alpha, 5), 1), _falls(_cell("mnist", alpha, 5, LOSS), 1))
     ]
     behind = [_is_ahead("random_cluster", _cell("mnist", "2", round_num), 0, 0.01) for round_num in FIRST_ROUNDS]
     rising, falling = (_near(start, 0.51), _near(end, 0.75)), (_near(first_loss, 1.45), _near(fifth_loss, 1.0))
@@ -268,7 +271,7 @@ def _first_rounds_har() -> list[Claim]:
         *_beats(_cell("har", "2", 1, algo="random_cluster"), ["fedsikd"]),
         _is_ahead("random_cluster", _cell("har", "2", 5), -0.05, 0.05),
     ]
-    losses = [_changes(_cell("har", alpha, 5, LOSS), 1, float("-inf"), 0) for alpha in ("1", "2")]
+    losses = [_falls(_cell("har", alpha, 5, LOSS), 1) for alpha in ("1", "2")]
     losses += [condition for alpha in ("1", "2") for condition in _others_lose_ground("har", alpha, 0.0)]
     return [
         Claim(
