@@ -72,6 +72,7 @@ def draw_archetypes(
 
 
 def _plot_known(ax: "Axes", rounds: np.ndarray, values: np.ndarray, **style: Any) -> None:
+    # A round that was not evaluated has no value. Left out, it does not break the line.
     known = np.isfinite(values)
     ax.plot(rounds[known], values[known], **style)
 
@@ -148,13 +149,17 @@ def paint_preferences(ax: "Axes", preferences: np.ndarray, archetypes: Mapping[s
     from matplotlib.colors import ListedColormap
 
     kinds = np.array(archetypes["of_clients"])
+    # Stable: within an archetype the clients keep their order.
     order = np.argsort(kinds, kind="stable")
     models, indices = np.unique(preferences, return_inverse=True)
+    # FedCD may make more models than there are colours of ours.
     palette = [*COLORS, *map(tuple, matplotlib.colormaps["tab20b"].colors)]
     shades = ListedColormap([palette[i % len(palette)] for i in range(len(models))])
     grid = indices.reshape(preferences.shape)[:, order].T
     num_clients, num_rounds = grid.shape
+    # Columns are centred on their rounds, which count from 1; the first client is at the top.
     extent = (0.5, num_rounds + 0.5, num_clients - 0.5, -0.5)
+    # With a single model, 0 to 0 would be no range.
     ax.imshow(
         grid, aspect="auto", interpolation="nearest", cmap=shades, extent=extent, vmin=0, vmax=max(1, shades.N - 1)
     )
@@ -162,6 +167,7 @@ def paint_preferences(ax: "Axes", preferences: np.ndarray, archetypes: Mapping[s
         for start, length, index in _list_runs(row):
             if length >= SHORTEST_NAMED:
                 ax.text(start + 0.7, client, str(models[index]), va="center", fontsize=6, color="white")
+    # White lines divide the archetypes, wider ones the meta-archetypes.
     ends = np.flatnonzero(np.diff(kinds[order])) + 0.5
     groups = np.array(archetypes["meta_archetypes"])[kinds[order]]
     for end in ends:

@@ -43,6 +43,7 @@ def draw_timeline(events: Sequence[dict[str, str]], title: str, path: pathlib.Pa
     import matplotlib
 
     trainings = [training for training in find_trainings(events) if training.client < MOST_DEVICES]
+    # The whole of a long run would show hundreds of trainings a device.
     until_s = MOST_INTERVALS * float(np.mean([training.end_s - training.start_s for training in trainings]))
     devices = 1 + max(training.client for training in trainings)
     with matplotlib.rc_context(STYLE):

@@ -24,6 +24,7 @@ def compute_bin_means(places: np.ndarray, values: np.ndarray, num_bins: int = NU
     """
     places, values = np.asarray(places), np.asarray(values)
     known = np.isfinite(values)
+    # Bins of equal size, not of equal width: a mean of few clients would be left to chance.
     order = np.argsort(places[known], kind="stable")
     bins = [part for part in np.array_split(order, num_bins) if part.size]
     return tuple(np.array([numbers[known][part].mean() for part in bins]) for numbers in (places, values))

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from launch.plots.archetype_plots import draw_archetype_run
+from launch.plots.event_plots import draw_events
 from launch.plots.label_placement import label_points
+from launch.plots.resource_plots import draw_personal
 from launch.plots.style import COLORS, LINES, MARKERS, STYLE, count_rounds, new_figure, save_figure
 from launch.runs.columns import (
     ACCURACY,
@@ -82,8 +85,6 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
     if (run_dir / CLIENTS_FILE).exists():
         names, clients = _read_names(run_dir / CLIENTS_FILE), read_columns(run_dir / CLIENTS_FILE)
         if {ACCURACY, "resource", "fine_tuning_steps"} <= clients.keys():
-            from launch.plots.resource_plots import draw_personal
-
             written.append(draw_personal(clients, title, plots / "personal.png"))
         if {CLUSTER, PLANE_X, PLANE_Y} <= clients.keys():
             written.append(_draw_clusters(clients, names, title, plots / "clusters.png"))
@@ -92,12 +93,8 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
             counts = np.array(data["label_counts"])
             draw_partition(counts, data["class_names"], names, written[-1], describe_split(flags, data.get("dataset")))
     if data.get("archetypes") or "live_models" in metrics:
-        from launch.plots.archetype_plots import draw_archetype_run
-
         written += draw_archetype_run(run_dir, data.get("archetypes"), flags, metrics, title)
     if (run_dir / EVENTS_FILE).exists():
-        from launch.plots.event_plots import draw_events
-
         written += draw_events(run_dir / EVENTS_FILE, title, plots)
     return written
 
@@ -133,7 +130,9 @@ def draw_partition(
         totals.grid(visible=False, axis="x")
         totals.tick_params(labelbottom=False)
         shades = ListedColormap(matplotlib.colormaps["YlGnBu"](np.linspace(LIGHTEST_SHADE, 1, 256)))
+        # A logarithmic scale needs two bounds that differ, even if there is no example.
         scale = LogNorm(vmin=1, vmax=max(2, counts.max()))
+        # Masked, since 0 has no logarithm: what is masked stays white.
         image = heat.imshow(np.ma.masked_equal(counts.T, 0), aspect="auto", cmap=shades, norm=scale)
         figure.colorbar(image, cax=figure.add_subplot(grid[1, 1]), label="examples (white: none)", format="{x:,.0f}")
         heat.grid(visible=False)
@@ -188,6 +187,7 @@ def _draw_series(ax: "Axes", metrics: Mapping[str, np.ndarray], axis: _Axis, ser
         values = metrics.get(column, np.array([]))
         seen = np.isfinite(values)
         if seen.any():
+            # Markers show where a sparse series was measured; in a dense one they would hide the line.
             marker = MARKERS[i] if seen.sum() <= MOST_MARKED_ROUNDS else None
             style = {"color": COLORS[i], "marker": marker, "markersize": 4}
             ax.plot(axis.values[seen], values[seen], LINES[i], label=label, **style)
@@ -203,6 +203,7 @@ def _draw_drift(metrics: Mapping[str, np.ndarray], title: str, path: pathlib.Pat
         figure = new_figure(5.5, 3.6)
         ax = figure.subplots()
         _draw_series(ax, metrics, axis, DRIFTS)
+        # Drift within clusters is 0 if each client is a cluster of its own; a logarithmic axis could not show that.
         if ax.lines and all(line.get_ydata().min() > 0 for line in ax.lines):
             _scale_by_ratio(ax)
         ax.set(xlabel="round", ylabel="mean squared distance")
@@ -246,6 +247,7 @@ def _name_clients(ax: "Axes", client_names: Sequence[str]) -> None:
     if len(client_names) > MOST_NAMED_CLIENTS:
         return
     names = _shorten(client_names)
+    # Numbers fit side by side; names are turned upright.
     are_short = all(name.isdigit() for name in names)
     ax.set_xticks(np.arange(len(names)), names, fontsize=8, rotation=0 if are_short else 90)
 

@@ -50,6 +50,7 @@ class Paper:
         """The report made of a legend and of sections by the names of their CSV files."""
         markdown = join_blocks([f"# {self.title}", legend, *format_sections(sections.values())])
         tables = {name: section.table for name, section in sections.items()}
+        # The claims end with a line break of their own, tables do not; a file ends with one in either case.
         return Report(markdown.rstrip("\n") + "\n", tables, runs)
 
     def build_report(self, runs: Sequence[RunRecord]) -> Report:

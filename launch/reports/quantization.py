@@ -31,6 +31,7 @@ FILE_COLUMNS = (
 )
 RUN_COLUMNS = ("experiment", "seeds", "rounds", "float_accuracy", "qat_accuracy", "difference")
 TARGET_COLUMNS = ("experiment", "target", "measured", "verdict")
+# Bounds of runs are wider than those of files: two trainings differ even without quantization.
 MOST_RUN_DIFFERENCE = 1.5  # points
 
 FileNumbers = Mapping[str, float]  # of one exported file, by column of `export/report.csv`
@@ -87,7 +88,7 @@ def _read_numbers(row: Mapping[str, str]) -> dict[str, float]:
     for name, cell in row.items():
         try:
             numbers[name] = float(cell)
-        except ValueError:
+        except ValueError:  # a name, or a cell that this format leaves empty
             continue
     return numbers
 
@@ -104,7 +105,7 @@ def pair_runs(runs: Sequence[RunRecord]) -> Pairs:
 
 
 def read_pair(float_run: RunRecord, qat_run: RunRecord) -> dict[str, FileNumbers]:
-    """The files that are compared: all of the float run, and of its twin the one that it was trained for."""
+    """The files that are compared: all of the float run's, and the one that its twin was trained for."""
     of_twin = {name: numbers for name, numbers in read_export(qat_run).items() if name == QAT_FORMAT}
     return read_export(float_run) | of_twin
 

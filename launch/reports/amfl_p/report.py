@@ -66,6 +66,7 @@ AIMS = (
     ),
     Aim("AMFL-P before Fine-Tuning, points", lambda level: level[AMFL_P] - level[FINE_TUNING], least=-1),
 )
+# How the headings show the bounds of the aims: 10, 50%, -1.
 BOUND_FORMS = ("{:g}", "{:.0%}", "{:g}")
 
 
@@ -95,7 +96,7 @@ def count_rounds_to_target(run: RunRecord) -> int:
 def count_mean_steps(run: RunRecord) -> float:
     """Fine-tuning steps of a device, the mean over the devices; none without fine-tuning."""
     if run.flags["algo"] == FINE_TUNING:
-        return float(run.flags["fine_tuning_fine_tuning_steps"])
+        return float(run.flags["fine_tuning_fine_tuning_steps"])  # the same for all, so there is no column of it
     return run.rounds[LAST_ROUND].get(STEPS, 0.0)
 
 
@@ -143,6 +144,7 @@ def build_amfl_p_report(
 def tabulate_table_1(printed: Sequence[PrintedValue], results: Results) -> Table:
     """A row for each algorithm and source, with accuracy, rounds to the target and mean steps."""
     columns = ["algorithm", "source", "seeds", "accuracy", "rounds to target", "mean fine-tuning steps"]
+    # Printed numbers take the form of ours, of one seed, so that both are formatted alike.
     paper = {value.cell: Measured(value.value, None, 1) for value in printed}
     rows = []
     for algo, name in ROWS.items():
@@ -189,6 +191,7 @@ def tabulate_targets(results: Results, ceilings: Mapping[str, Measured]) -> Tabl
 
 
 def _format(metric: str, measured: Measured | None, absent: str = "not run") -> str:
+    # A seed that never gets there counts as one round more, so a mean this large is no number of rounds.
     if measured is not None and metric == ROUNDS and measured.mean > LAST_ROUND:
         return f"> {LAST_ROUND}"
     return format_measured(metric, measured, absent)

@@ -33,6 +33,7 @@ TIME, UPDATES = "time", "updates"
 PERIODIC = rf"async_periodic_mnist_({'|'.join(CASES)})_({'|'.join(POLICIES)})_({'|'.join(KINDS)})"
 NEVER_WAITS = rf"({'|'.join(NEVER_WAITING)})_mnist_({'|'.join(CASES)})"
 ASYNC_RUNS = f"{PERIODIC}|{NEVER_WAITS}"
+# Virtual times are sums of many intervals: the round that ends exactly at a budget must not fall out of it.
 ROUNDING = 1e-9
 
 

@@ -115,6 +115,7 @@ def _draw_experiment(axes: Sequence["Axes"], partition: str, by_algo: Mapping[st
         _draw_archetypes(ax, partition, by_algo[algo], last)
         ax.set(title=f"{figure}: {NAMES[algo]}, {partition}", ylabel="accuracy by archetype", ylim=(0, 1))
     for algo, runs in by_algo.items():
+        # A curve goes only as far as all of its runs, so the shorter ones would cut it off.
         most = max((len(run.rounds) for run in runs), default=0)
         longest = [run for run in runs if len(run.rounds) == most]
         if longest:

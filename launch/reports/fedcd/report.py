@@ -79,6 +79,7 @@ def list_printed_values(rows: Iterable[Mapping[str, str]]) -> list[PrintedValue]
             partition, rounds = row["experiment"], float(row["fedavg_rounds"])
             numbers = {
                 make_cell(partition, FEDCD, "convergence"): float(row["fedcd_rounds"]),
+                # "Had not converged": the paper says no more than that it took longer.
                 make_cell(partition, FEDAVG, f"convergence_{rounds:.0f}"): rounds + 1,
                 make_cell(partition, FEDCD, "real_ratio"): float(row["fedcd_to_fedavg_wall_clock"]),
             }
@@ -97,6 +98,7 @@ def compute_findings(runs: Iterable[RunRecord]) -> Findings:
             seed = run.flags["seed"]
             if seed in rivals:
                 values[place][seed] |= compute_time_ratios(run, rivals[seed])
+            # Compared within a seed, since seeds differ by more than bits do.
             if place.setting.endswith("bits") and seed in base:
                 values[place][seed][GAP_TO_32_BITS] = values[place][seed]["mean_of_last"] - base[seed]["mean_of_last"]
     numbers = {

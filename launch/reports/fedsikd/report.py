@@ -108,6 +108,7 @@ def _tabulate_block(place: Cell, rows: Mapping[str, Mapping[int, float]], result
         lines.append([name, "printed", *("" if value is None else f"{factor * value:.2f}" for value in values)])
         for preset in PRESETS:
             measured = [results[preset].get(place._replace(algo=algo, round_num=round_num)) for round_num in rounds]
+            # Every algorithm has a row of untuned runs, which may say that there are none; few were tuned at all.
             if preset == PRINTED or any(measured):
                 source = SOURCES[preset] + _format_counts(measured)
                 lines.append(["", source, *(format_measured(place.metric, value) for value in measured)])
