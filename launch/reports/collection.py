@@ -11,6 +11,7 @@ from launch.runs.columns import CLIENT_TEST_ACCURACY, TEST_ACCURACY
 from launch.runs.run_records import RunRecord
 
 PRINTED, TUNED = PRESETS = ("printed", "tuned")
+# Shares, shown in per cent. What a report measures in per cent itself goes by names of its own.
 PERCENT_METRICS = frozenset({TEST_ACCURACY, CLIENT_TEST_ACCURACY})
 
 

@@ -118,6 +118,7 @@ def draw_comparison(panels: Sequence[Panel], path: pathlib.Path, title: str = ""
     rows = -(-len(panels) // columns)
     with matplotlib.rc_context(STYLE):
         figure = new_figure(3.4 * columns + 0.6, 2.9 * rows + 0.9)
+        # By row, since a row holds the settings of one data set, and two data sets have accuracies far apart.
         axes = figure.subplots(rows, columns, squeeze=False, sharey="row")
         for ax, panel in zip(axes.flat, panels, strict=False):
             for label, runs in panel.runs.items():

@@ -148,7 +148,7 @@ def tabulate_table_1(printed: Sequence[PrintedValue], results: Results) -> Table
     paper = {value.cell: Measured(value.value, None, 1) for value in printed}
     rows = []
     for algo, name in ROWS.items():
-        if algo != LOCAL_ONLY:
+        if algo != LOCAL_ONLY:  # which is not in the paper
             texts = [_format(metric, paper.get(make_cell(algo, metric=metric)), absent="") for metric in MEASURES]
             rows.append([name, "printed", "", *texts])
         for preset in PRESETS:

@@ -39,7 +39,7 @@ ROUNDING = 1e-9
 
 def make_place(case: str, policy: str, kind: str) -> Place:
     """The place of runs on a data case; the policy is "" if every update is taken."""
-    return Place(PRINTED, case, policy, kind)
+    return Place(PRINTED, case, policy, kind)  # no run of this paper is tuned
 
 
 def find_place(experiment: str) -> Place | None:
@@ -53,6 +53,7 @@ def find_place(experiment: str) -> Place | None:
 
 def list_places() -> list[Place]:
     """All places in the order of the table."""
+    # The persistent case is ours, for one claim: only the runs that it compares were made.
     periodic = [
         make_place(case, policy, kind)
         for case in CASES

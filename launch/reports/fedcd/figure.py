@@ -61,6 +61,7 @@ def draw_fedcd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathli
 
     by_place = group_whole_runs(runs)
     size = choose_size(by_place)
+    # Twelve panels in one picture: smaller titles fit, and fewer dots keep the file small.
     with matplotlib.rc_context({**STYLE, "axes.titlesize": 10, "savefig.dpi": 85}):
         figure = new_figure(19, 12.5)
         axes = figure.subplots(3, COLUMNS)
