@@ -24,6 +24,7 @@ from packaging.requirements import Requirement
 from datasets.catalog import DATASET_NAMES, locate
 from datasets.shards import clean_shard_dir, default_shard_dir
 from launch.command_line import format_command_help, parse_command, run_main
+from launch.runs.columns import WORKER_LOG
 from launch.runtimes.runtime import READY_TIMEOUT_S, WorkerError, quiet_tensorflow, run_tff
 from launch.settings.flags import FlagError
 from launch.settings.worker_addresses import check_address
@@ -126,7 +127,7 @@ def format_gigabytes(num_bytes: float) -> str:
 def check_worker(addresses: Sequence[str], timeout_s: float = READY_TIMEOUT_S) -> Finding:
     """Whether a worker, ours or each of those at `addresses`, computes 1 + 1 within `timeout_s` seconds."""
     with tempfile.TemporaryDirectory() as folder:
-        log_path = os.path.join(folder, "worker.log")
+        log_path = os.path.join(folder, WORKER_LOG)
         try:
             with quiet_tensorflow(log_path):
                 import tensorflow_federated  # noqa: F401  (now, so that its seconds do not count against the worker)

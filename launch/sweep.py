@@ -1,8 +1,8 @@
 """`python -m launch.sweep --flagfiles=a.flags,b.flags --seeds=0,1,2` trains flagfiles one after another.
 
-Each run is a process of its own, in `<runs_dir>/<flagfile's stem>/seed_<seed>`. Finished runs are skipped, those in
-`--finished` too, and broken ones resumed, so the same command goes on where an interrupted sweep ended. Arguments after
-a lone `--` go to every run.
+Each run is a process of its own, in `<runs_dir>/<flagfile's stem>/seed_<seed>`. Finished runs are skipped, here or in
+`--finished`, and interrupted ones are resumed, so the same command carries on where a sweep was stopped. Arguments
+after a lone `--` go to every run.
 
 Exit codes: 0 all runs are finished, 1 some failed, 2 the request was wrong, 130 stopped by Ctrl-C, 143 by SIGTERM,
 129 by SIGHUP.

@@ -11,7 +11,7 @@ import numpy as np
 
 from launch.plots.style import COLORS, LINES, STYLE, count_rounds, new_figure, save_figure
 from launch.runs.archetype_metrics import CHANGE, MIXED, name_accuracy
-from launch.runs.columns import EVENTS_FILE, PLOTS
+from launch.runs.columns import CLIENT, EVENTS_FILE, MODEL, PLOTS, ROUND, WHAT
 from launch.runs.run_records import RunPath, read_rows
 from launch.settings.run_config import find_algorithm
 
@@ -59,10 +59,10 @@ def draw_archetypes(
         accuracy, change = figure.subplots(1, 2, width_ratios=(1.25, 1))
         styles = style_archetypes(archetypes["meta_archetypes"])
         for i, (name, style) in enumerate(zip(name_archetypes(archetypes["names"]), styles, strict=True)):
-            _plot_known(accuracy, metrics["round"], metrics[name_accuracy(i)], label=name, linewidth=1.4, **style)
+            _plot_known(accuracy, metrics[ROUND], metrics[name_accuracy(i)], label=name, linewidth=1.4, **style)
         accuracy.set(xlabel="round", ylabel="accuracy on the clients' own test splits", title="Mean by archetype")
         accuracy.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=8)
-        _plot_known(change, metrics["round"], metrics[CHANGE], color=COLORS[0])
+        _plot_known(change, metrics[ROUND], metrics[CHANGE], color=COLORS[0])
         change.set(xlabel="round", ylabel="mean size over the clients", title="Change from the round before")
         change.set_ylim(bottom=0)
         for ax in (accuracy, change):
@@ -72,6 +72,7 @@ def draw_archetypes(
 
 
 def _plot_known(ax: "Axes", rounds: np.ndarray, values: np.ndarray, **style: Any) -> None:
+    # A round that was not evaluated has no value. Left out, it does not break the line.
     known = np.isfinite(values)
     ax.plot(rounds[known], values[known], **style)
 
@@ -95,7 +96,7 @@ def draw_models(
         for ax, (heading, series) in zip(axes, MODEL_SERIES.items(), strict=True):
             for i, (column, label) in enumerate(series.items()):
                 if column in metrics:
-                    _plot_known(ax, metrics["round"], metrics[column], label=label, color=COLORS[i], linestyle=LINES[i])
+                    _plot_known(ax, metrics[ROUND], metrics[column], label=label, color=COLORS[i], linestyle=LINES[i])
             for milestone in milestones:
                 ax.axvline(milestone, color="#999999", linestyle=":", linewidth=1, zorder=0.5)
             ax.set(xlabel="round", title=heading)
@@ -109,11 +110,7 @@ def draw_models(
 
 def read_preferences(path: RunPath) -> np.ndarray:
     """The model that each client prefers after each round, from an `events.csv`; int64, shape (rounds, clients)."""
-    rows = [
-        (int(row["round"]), int(row["client"]), int(row["model"]))
-        for row in read_rows(path)
-        if row["what"] == "prefers"
-    ]
+    rows = [(int(row[ROUND]), int(row[CLIENT]), int(row[MODEL])) for row in read_rows(path) if row[WHAT] == "prefers"]
     rounds, clients, models = np.array(rows, np.int64).reshape(-1, 3).T
     preferences = np.full((rounds.max(initial=0), 1 + clients.max(initial=-1)), -1)
     preferences[rounds - 1, clients] = models
@@ -152,13 +149,17 @@ def paint_preferences(ax: "Axes", preferences: np.ndarray, archetypes: Mapping[s
     from matplotlib.colors import ListedColormap
 
     kinds = np.array(archetypes["of_clients"])
+    # Stable: within an archetype the clients keep their order.
     order = np.argsort(kinds, kind="stable")
     models, indices = np.unique(preferences, return_inverse=True)
+    # FedCD may make more models than there are colours of ours.
     palette = [*COLORS, *map(tuple, matplotlib.colormaps["tab20b"].colors)]
     shades = ListedColormap([palette[i % len(palette)] for i in range(len(models))])
     grid = indices.reshape(preferences.shape)[:, order].T
     num_clients, num_rounds = grid.shape
+    # Columns are centred on their rounds, which count from 1; the first client is at the top.
     extent = (0.5, num_rounds + 0.5, num_clients - 0.5, -0.5)
+    # With a single model, 0 to 0 would be no range.
     ax.imshow(
         grid, aspect="auto", interpolation="nearest", cmap=shades, extent=extent, vmin=0, vmax=max(1, shades.N - 1)
     )
@@ -166,6 +167,7 @@ def paint_preferences(ax: "Axes", preferences: np.ndarray, archetypes: Mapping[s
         for start, length, index in _list_runs(row):
             if length >= SHORTEST_NAMED:
                 ax.text(start + 0.7, client, str(models[index]), va="center", fontsize=6, color="white")
+    # White lines divide the archetypes, wider ones the meta-archetypes.
     ends = np.flatnonzero(np.diff(kinds[order])) + 0.5
     groups = np.array(archetypes["meta_archetypes"])[kinds[order]]
     for end in ends:

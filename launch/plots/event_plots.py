@@ -7,11 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from launch.plots.style import COLORS, STYLE, new_figure, save_figure
+from launch.runs.columns import CLIENT, MODEL, ROUND, TIME_S, WHAT
 from launch.runs.run_records import read_rows
 
 MOST_DEVICES = 40
 MOST_INTERVALS = 12  # mean training times shown; bars of a longer stretch would be too thin to see
-RECEIVED_AT = ((float, "time_s"), (int, "client"))
+RECEIVED_AT = ((float, TIME_S), (int, CLIENT))
 ENDS = {"ready": ("trains, then is ready", COLORS[0]), "dropped": ("trains, then drops out", COLORS[1])}
 
 
@@ -24,21 +25,16 @@ class Training(NamedTuple):
     end: str
 
 
-def read_events(path: pathlib.Path) -> list[dict[str, str]]:
-    """The rows of an `events.csv`."""
-    return read_rows(path)
-
-
 def find_trainings(events: Sequence[dict[str, str]]) -> list[Training]:
     """Every training that has ended, in the order in which they ended."""
     started: dict[int, float] = {}
     trainings = []
     for event in events:
-        client, time_s = int(event["client"]), float(event["time_s"])
-        if event["what"] == "start":
+        client, time_s = int(event[CLIENT]), float(event[TIME_S])
+        if event[WHAT] == "start":
             started[client] = time_s
-        elif event["what"] in ENDS:
-            trainings.append(Training(client, started[client], time_s, event["what"]))
+        elif event[WHAT] in ENDS:
+            trainings.append(Training(client, started[client], time_s, event[WHAT]))
     return trainings
 
 
@@ -47,6 +43,7 @@ def draw_timeline(events: Sequence[dict[str, str]], title: str, path: pathlib.Pa
     import matplotlib
 
     trainings = [training for training in find_trainings(events) if training.client < MOST_DEVICES]
+    # The whole of a long run would show hundreds of trainings a device.
     until_s = MOST_INTERVALS * float(np.mean([training.end_s - training.start_s for training in trainings]))
     devices = 1 + max(training.client for training in trainings)
     with matplotlib.rc_context(STYLE):
@@ -58,7 +55,7 @@ def draw_timeline(events: Sequence[dict[str, str]], title: str, path: pathlib.Pa
             rows = [each.client for each in bars]
             if bars:
                 ax.barh(rows, widths, left=starts, height=0.6, color=color, alpha=0.6, label=label)
-        received = [event for event in events if event["what"] == "received" and int(event["client"]) < MOST_DEVICES]
+        received = [event for event in events if event[WHAT] == "received" and int(event[CLIENT]) < MOST_DEVICES]
         times, clients = ([convert(event[name]) for event in received] for convert, name in RECEIVED_AT)
         ax.plot(times, clients, "k|", markersize=7, label="update received")
         ax.set(xlim=(0, until_s), ylim=(devices - 0.5, -0.5), xlabel="virtual time (s)", ylabel="client", title=title)
@@ -74,8 +71,8 @@ def compute_ages(events: Sequence[dict[str, str]]) -> np.ndarray:
     """
     ages, newest = [], 0
     for event in events:
-        version, newest = int(event["model"]), max(newest, int(event["round"]))
-        if event["what"] == "received":
+        version, newest = int(event[MODEL]), max(newest, int(event[ROUND]))
+        if event[WHAT] == "received":
             ages.append(max(newest - version, 0))
         newest = max(newest, version)
     return np.array(ages, np.int64)
@@ -85,8 +82,8 @@ def draw_ages_and_participation(events: Sequence[dict[str, str]], title: str, pa
     """A histogram of the ages of updates, and how many updates came from each client, most first."""
     import matplotlib
 
-    clients = 1 + max(int(event["client"]) for event in events)
-    received = [int(event["client"]) for event in events if event["what"] == "received"]
+    clients = 1 + max(int(event[CLIENT]) for event in events)
+    received = [int(event[CLIENT]) for event in events if event[WHAT] == "received"]
     counts = np.bincount(received, minlength=clients)
     with matplotlib.rc_context(STYLE):
         figure = new_figure(9, 3.6)
@@ -105,7 +102,7 @@ def draw_ages_and_participation(events: Sequence[dict[str, str]], title: str, pa
 
 def draw_events(path: pathlib.Path, title: str, plots: pathlib.Path) -> list[pathlib.Path]:
     """Draws what an `events.csv` holds; nothing if no training in it has ended."""
-    events = read_events(path)
+    events = read_rows(path)
     if not find_trainings(events):
         return []
     return [

@@ -8,7 +8,7 @@ import numpy as np
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-RADII = (8.0, 13.0, 19.0, 26.0, 34.0, 43.0)
+RADII = (8.0, 13.0, 19.0, 26.0, 34.0, 43.0)  # distances of a label from its point, in points of 1/72 inch
 NUM_DIRECTIONS = 16
 
 
@@ -42,6 +42,7 @@ def place_labels(points: np.ndarray, gap: tuple[float, float]) -> list[tuple[flo
       (x, y) for each point; a label for which there is no room is put at the farthest radius all the same.
     """
     candidates = list_candidates()
+    # The points count as taken from the start: a label may cover no point, not even one that is labelled later.
     taken, offsets = np.array(points), []
     for point in points:
         spots = point + candidates
@@ -58,7 +59,9 @@ def spread_out(positions: Sequence[float], gap: float) -> np.ndarray:
     Labels that would touch form a block around the mean of their positions; blocks that touch are merged.
     """
     order = np.argsort(positions, kind="stable")
-    blocks: list[list[float]] = []  # (sum of what each member would like the block to start at, members)
+    blocks: list[list[float]] = []  # (sum of where each member would like the block to start, members)
+    # With the i gaps before it subtracted, a position only has to be no smaller than the one before. That is isotonic
+    # regression, solved by merging neighbours that are in the wrong order.
     for i, position in enumerate(np.asarray(positions, np.float64)[order]):
         blocks.append([position - gap * i, 1])
         while len(blocks) > 1 and blocks[-2][0] / blocks[-2][1] > blocks[-1][0] / blocks[-1][1]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from launch.plots.style import COLORS, STYLE, new_figure, save_figure
+from launch.runs.columns import ACCURACY
 
 NUM_BINS = 5
 
@@ -23,6 +24,7 @@ def compute_bin_means(places: np.ndarray, values: np.ndarray, num_bins: int = NU
     """
     places, values = np.asarray(places), np.asarray(values)
     known = np.isfinite(values)
+    # Bins of equal size, not of equal width: a mean of few clients would be left to chance.
     order = np.argsort(places[known], kind="stable")
     bins = [part for part in np.array_split(order, num_bins) if part.size]
     return tuple(np.array([numbers[known][part].mean() for part in bins]) for numbers in (places, values))
@@ -44,8 +46,8 @@ def draw_personal(clients: Mapping[str, np.ndarray], title: str, path: pathlib.P
         for ax, column, label in zip(
             axes, ("resource", "fine_tuning_steps"), ("resources R_i", "fine-tuning steps N_i"), strict=True
         ):
-            ax.scatter(clients[column], clients["accuracy"], s=16, color=COLORS[5], label="a client")
-            means = compute_bin_means(clients[column], clients["accuracy"])
+            ax.scatter(clients[column], clients[ACCURACY], s=16, color=COLORS[5], label="a client")
+            means = compute_bin_means(clients[column], clients[ACCURACY])
             ax.plot(*means, color=COLORS[0], marker="o", label="mean of a fifth of them")
             ax.set(xlabel=label)
         axes[0].set(ylabel="accuracy on the client's own test split")

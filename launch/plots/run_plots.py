@@ -7,17 +7,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from launch.plots.archetype_plots import draw_archetype_run
+from launch.plots.event_plots import draw_events
 from launch.plots.label_placement import label_points
+from launch.plots.resource_plots import draw_personal
 from launch.plots.style import COLORS, LINES, MARKERS, STYLE, count_rounds, new_figure, save_figure
 from launch.runs.columns import (
+    ACCURACY,
     BYTES_DOWN,
     BYTES_UP,
+    CLIENT,
     CLIENT_TEST_ACCURACY,
     CLIENTS_FILE,
+    CLUSTER,
     CONFIG_FILE,
     EVENTS_FILE,
     METRICS_FILE,
+    PLANE_X,
+    PLANE_Y,
     PLOTS,
+    ROUND,
     TEST_ACCURACY,
     TEST_LOSS,
     TOTAL_DRIFT,
@@ -75,23 +84,17 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
         written.append(_draw_drift(metrics, title, plots / "drift.png"))
     if (run_dir / CLIENTS_FILE).exists():
         names, clients = _read_names(run_dir / CLIENTS_FILE), read_columns(run_dir / CLIENTS_FILE)
-        if {"accuracy", "resource", "fine_tuning_steps"} <= clients.keys():
-            from launch.plots.resource_plots import draw_personal
-
+        if {ACCURACY, "resource", "fine_tuning_steps"} <= clients.keys():
             written.append(draw_personal(clients, title, plots / "personal.png"))
-        if {"cluster", "plane_x", "plane_y"} <= clients.keys():
+        if {CLUSTER, PLANE_X, PLANE_Y} <= clients.keys():
             written.append(_draw_clusters(clients, names, title, plots / "clusters.png"))
         if {"label_counts", "class_names"} <= data.keys():
             written.append(plots / "partition.png")
             counts = np.array(data["label_counts"])
             draw_partition(counts, data["class_names"], names, written[-1], describe_split(flags, data.get("dataset")))
     if data.get("archetypes") or "live_models" in metrics:
-        from launch.plots.archetype_plots import draw_archetype_run
-
         written += draw_archetype_run(run_dir, data.get("archetypes"), flags, metrics, title)
     if (run_dir / EVENTS_FILE).exists():
-        from launch.plots.event_plots import draw_events
-
         written += draw_events(run_dir / EVENTS_FILE, title, plots)
     return written
 
@@ -127,7 +130,9 @@ def draw_partition(
         totals.grid(visible=False, axis="x")
         totals.tick_params(labelbottom=False)
         shades = ListedColormap(matplotlib.colormaps["YlGnBu"](np.linspace(LIGHTEST_SHADE, 1, 256)))
+        # A logarithmic scale needs two bounds that differ, even if there is no example.
         scale = LogNorm(vmin=1, vmax=max(2, counts.max()))
+        # Masked, since 0 has no logarithm: what is masked stays white.
         image = heat.imshow(np.ma.masked_equal(counts.T, 0), aspect="auto", cmap=shades, norm=scale)
         figure.colorbar(image, cax=figure.add_subplot(grid[1, 1]), label="examples (white: none)", format="{x:,.0f}")
         heat.grid(visible=False)
@@ -143,7 +148,7 @@ def _list_axes(metrics: Mapping[str, np.ndarray]) -> list[_Axis]:
     time_unit, time_size = _pick_unit(seconds, (("s", 1), ("min", 60), ("h", 3600), ("days", 86400)))
     byte_unit, byte_size = _pick_unit(sent_bytes, (("bytes", 1), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12)))
     return [
-        _Axis("round", "round", metrics["round"]),
+        _Axis("round", "round", metrics[ROUND]),
         _Axis("virtual_time", f"virtual time ({time_unit})", seconds / time_size),
         _Axis("bytes", f"sent both ways, all clients ({byte_unit})", sent_bytes / byte_size),
     ]
@@ -182,6 +187,7 @@ def _draw_series(ax: "Axes", metrics: Mapping[str, np.ndarray], axis: _Axis, ser
         values = metrics.get(column, np.array([]))
         seen = np.isfinite(values)
         if seen.any():
+            # Markers show where a sparse series was measured; in a dense one they would hide the line.
             marker = MARKERS[i] if seen.sum() <= MOST_MARKED_ROUNDS else None
             style = {"color": COLORS[i], "marker": marker, "markersize": 4}
             ax.plot(axis.values[seen], values[seen], LINES[i], label=label, **style)
@@ -192,11 +198,12 @@ def _draw_series(ax: "Axes", metrics: Mapping[str, np.ndarray], axis: _Axis, ser
 def _draw_drift(metrics: Mapping[str, np.ndarray], title: str, path: pathlib.Path) -> pathlib.Path:
     import matplotlib
 
-    axis = _Axis("round", "round", metrics["round"])
+    axis = _Axis("round", "round", metrics[ROUND])
     with matplotlib.rc_context(STYLE):
         figure = new_figure(5.5, 3.6)
         ax = figure.subplots()
         _draw_series(ax, metrics, axis, DRIFTS)
+        # Drift within clusters is 0 if each client is a cluster of its own; a logarithmic axis could not show that.
         if ax.lines and all(line.get_ydata().min() > 0 for line in ax.lines):
             _scale_by_ratio(ax)
         ax.set(xlabel="round", ylabel="mean squared distance")
@@ -213,11 +220,11 @@ def _draw_clusters(
     with matplotlib.rc_context(STYLE):
         figure = new_figure(7.4, 5)
         ax = figure.subplots()
-        for i, cluster in enumerate(np.unique(clients["cluster"])):
-            members = clients["cluster"] == cluster
+        for i, cluster in enumerate(np.unique(clients[CLUSTER])):
+            members = clients[CLUSTER] == cluster
             ax.scatter(
-                clients["plane_x"][members],
-                clients["plane_y"][members],
+                clients[PLANE_X][members],
+                clients[PLANE_Y][members],
                 s=40,
                 color=COLORS[i % len(COLORS)],
                 marker=MARKERS[i % len(MARKERS)],
@@ -230,7 +237,7 @@ def _draw_clusters(
         ax.legend(title="cluster (clients)", loc="center left", bbox_to_anchor=(1, 0.5))
         if len(names) <= MOST_NAMED_CLIENTS:
             figure.draw_without_rendering()  # settles where the points are
-            label_points(ax, np.column_stack([clients["plane_x"], clients["plane_y"]]), _shorten(names))
+            label_points(ax, np.column_stack([clients[PLANE_X], clients[PLANE_Y]]), _shorten(names))
         return save_figure(figure, path)
 
 
@@ -240,6 +247,7 @@ def _name_clients(ax: "Axes", client_names: Sequence[str]) -> None:
     if len(client_names) > MOST_NAMED_CLIENTS:
         return
     names = _shorten(client_names)
+    # Numbers fit side by side; names are turned upright.
     are_short = all(name.isdigit() for name in names)
     ax.set_xticks(np.arange(len(names)), names, fontsize=8, rotation=0 if are_short else 90)
 
@@ -251,7 +259,7 @@ def _shorten(client_names: Sequence[str]) -> Sequence[str]:
 
 
 def _read_names(path: pathlib.Path) -> list[str]:
-    return [row["client"] for row in read_rows(path)]
+    return [row[CLIENT] for row in read_rows(path)]
 
 
 def _name_losses(flags: Mapping[str, Any]) -> dict[str, str]:

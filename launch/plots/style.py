@@ -22,6 +22,7 @@ STYLE = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
+    # Otherwise the grid would cross bars and points.
     "axes.axisbelow": True,
     "grid.color": "#dddddd",
     "grid.linewidth": 0.6,
@@ -41,6 +42,7 @@ def count_rounds(ax: "Axes") -> None:
 def new_figure(width: float, height: float) -> "Figure":
     from matplotlib.figure import Figure
 
+    # This layout is the one that makes room for legends "outside" the axes.
     return Figure(figsize=(width, height), layout="constrained")
 
 

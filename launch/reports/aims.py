@@ -36,6 +36,7 @@ class Aim:
             try:
                 numbers[seed] = self.measure(measured)
             except KeyError:
+                # A seed that lacks one of the runs compared says nothing about the aim.
                 continue
         return numbers
 

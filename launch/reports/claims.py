@@ -59,6 +59,7 @@ def decide(claim: Claim, lookup: Lookup) -> Outcome:
     margins = [(condition, condition.compute_margin(lookup)) for condition in claim.conditions]
     failing = [condition for condition, margin in margins if margin is not None and margin <= 0]
     known = [(margin, condition) for condition, margin in margins if margin is not None]
+    # One comparison that fails decides, whatever the missing ones would say.
     if failing:
         count = f"{len(failing)} of {len(known)} comparisons fail: " if len(known) > 1 else ""
         return Outcome(FAILS, count + _list_numbers(failing, lookup))
@@ -66,6 +67,7 @@ def decide(claim: Claim, lookup: Lookup) -> Outcome:
         return Outcome(UNKNOWN, f"{len(known)} of {len(margins)} comparisons have their numbers" if known else "")
     if len(known) <= MOST_LISTED:
         return Outcome(HOLDS, _list_numbers(claim.conditions, lookup))
+    # A long list of numbers says less than the comparison that came nearest to failing.
     closest = min(known, key=lambda pair: pair[0])[1]
     return Outcome(HOLDS, f"all {len(known)} comparisons hold, the closest: {closest.describe(lookup)}")
 

@@ -11,6 +11,7 @@ from launch.runs.columns import CLIENT_TEST_ACCURACY, TEST_ACCURACY
 from launch.runs.run_records import RunRecord
 
 PRINTED, TUNED = PRESETS = ("printed", "tuned")
+# Shares, shown in per cent. What a report measures in per cent itself goes by names of its own.
 PERCENT_METRICS = frozenset({TEST_ACCURACY, CLIENT_TEST_ACCURACY})
 
 
@@ -74,13 +75,14 @@ Results = dict[str, dict[Cell, Measured]]  # by preset
 def choose_runs(
     runs: Iterable[RunRecord], key: Callable[[RunRecord], Hashable] = lambda run: (run.experiment, run.flags["seed"])
 ) -> tuple[list[RunRecord], list[str]]:
-    """One run for each key (by default experiment and seed), that with the most rounds; and a line for each other."""
+    """For each key (by default experiment and seed) the run with the most rounds; and a line for each run left out."""
     chosen: dict[Hashable, RunRecord] = {}
     left_out = []
     for run in runs:
         rival = chosen.setdefault(key(run), run)
         if rival is run:
             continue
+        # The first rounds of a longer run are those of a shorter one, so nothing is lost.
         longest, other = (rival, run) if len(rival.rounds) >= len(run.rounds) else (run, rival)
         left_out.append(
             f"{other.path}: the same experiment and seed as {longest.path}, which has as many rounds or more"
@@ -90,7 +92,7 @@ def choose_runs(
 
 
 def group_runs(runs: Iterable[RunRecord], find_place: Callable[[str], Place | None]) -> dict[Place, list[RunRecord]]:
-    """The runs of each place, by seed; of one seed the longest.
+    """The runs of each place in the order of their seeds, of each seed only the longest.
 
     Args:
       runs: any.
@@ -115,6 +117,7 @@ def collect_results(seed_numbers: SeedNumbers, presets: Sequence[str] = PRESETS)
     for place, by_seed in seed_numbers.items():
         for numbers in by_seed.values():
             for (metric, round_num), value in numbers.items():
+                # By cell, not by place: a seed that ended early still counts in the rounds that it has.
                 values[place.preset].setdefault(place.make_cell(metric, round_num), []).append(value)
     return {preset: {cell: summarize(numbers) for cell, numbers in cells.items()} for preset, cells in values.items()}
 

@@ -118,10 +118,12 @@ def draw_comparison(panels: Sequence[Panel], path: pathlib.Path, title: str = ""
     rows = -(-len(panels) // columns)
     with matplotlib.rc_context(STYLE):
         figure = new_figure(3.4 * columns + 0.6, 2.9 * rows + 0.9)
+        # By row, since a row holds the settings of one data set, and two data sets have accuracies far apart.
         axes = figure.subplots(rows, columns, squeeze=False, sharey="row")
         for ax, panel in zip(axes.flat, panels, strict=False):
             for label, runs in panel.runs.items():
                 curve = compute_curve_by_round(runs, TEST_ACCURACY)
+                # About ten markers a line, however long it is.
                 every = max(1, len(curve.places) // 10)
                 draw_curve(ax, curve, label, markersize=4, markevery=every, **styles[label])
             ax.set(title=panel.title, xlabel="round")
@@ -139,10 +141,10 @@ def draw_comparison(panels: Sequence[Panel], path: pathlib.Path, title: str = ""
 
 
 def _style_labels(labels: Sequence[str]) -> dict[str, dict[str, str]]:
-    """How each label is drawn: a marker for each name, in the algorithm's colour if it is one's, and a line for each
-    variant of it.
+    """How each label is drawn: each name has a marker and a colour of its own, each of its variants a line style.
 
-    In the order of the legend: a name, its variants, the next name.
+    The name of an algorithm has the algorithm's colour. The labels come in the order of the legend: a name, its
+    variants, the next name.
     """
     names: dict[str, list[str]] = {}
     for label in labels:
@@ -152,6 +154,7 @@ def _style_labels(labels: Sequence[str]) -> dict[str, dict[str, str]]:
     styles = {}
     for i, (name, variants) in enumerate(names.items()):
         color = COLOR_OF_NAME.get(name, COLORS[i % len(COLORS)])
+        # The name itself comes first and gets the solid line and the filled marker.
         for k, label in enumerate(sorted(variants, key=lambda label: label != name)):
             styles[label] = {
                 "color": color,

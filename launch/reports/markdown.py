@@ -15,6 +15,14 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[str]]
 
 
+class Section(NamedTuple):
+    """A table under a heading, "" for none; `text` is how Markdown shows it if not as a table."""
+
+    heading: str
+    table: Table
+    text: str = ""
+
+
 class Report(NamedTuple):
     """A finished report: Markdown, the CSV tables by name, and the runs that it counts."""
 
@@ -32,6 +40,15 @@ def format_table(table: Table) -> str:
     """A table as Markdown."""
     lines = [table.columns, ["---"] * len(table.columns), *table.rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def format_sections(sections: Iterable[Section], level: int = 2) -> list[str]:
+    """Blocks of Markdown, the headings of the level given."""
+    blocks = []
+    for heading, table, text in sections:
+        blocks += [f"{'#' * level} {heading}"] if heading else []
+        blocks.append(text or format_table(table))
+    return blocks
 
 
 def format_measured(metric: str, measured: Measured | None, absent: str = "not run") -> str:

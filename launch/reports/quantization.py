@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from launch.reports.aims import Aim
 from launch.reports.collection import summarize
-from launch.reports.markdown import Report, Table, format_measured, format_table, join_blocks
+from launch.reports.markdown import Report, Section, Table, format_measured, format_table
 from launch.reports.paper import Paper
-from launch.runs.columns import EXPORT_REPORT, TEST_ACCURACY
+from launch.runs.columns import EXPORT_REPORT, MODEL, TEST_ACCURACY
 from launch.runs.run_records import RunRecord, read_rows
 from models.model_names import EXPORT_FORMATS
 
@@ -31,6 +31,7 @@ FILE_COLUMNS = (
 )
 RUN_COLUMNS = ("experiment", "seeds", "rounds", "float_accuracy", "qat_accuracy", "difference")
 TARGET_COLUMNS = ("experiment", "target", "measured", "verdict")
+# Bounds of runs are wider than those of files: two trainings differ even without quantization.
 MOST_RUN_DIFFERENCE = 1.5  # points
 
 FileNumbers = Mapping[str, float]  # of one exported file, by column of `export/report.csv`
@@ -79,7 +80,7 @@ def read_export(run: RunRecord) -> dict[str, FileNumbers]:
     """The numbers of the exported shared model of a run, by format; none if it was never exported."""
     path = run.path / EXPORT_REPORT
     rows = read_rows(path) if path.is_file() else []
-    return {row["format"]: _read_numbers(row) for row in rows if row["model"] == SHARED_MODEL}
+    return {row["format"]: _read_numbers(row) for row in rows if row[MODEL] == SHARED_MODEL}
 
 
 def _read_numbers(row: Mapping[str, str]) -> dict[str, float]:
@@ -87,7 +88,7 @@ def _read_numbers(row: Mapping[str, str]) -> dict[str, float]:
     for name, cell in row.items():
         try:
             numbers[name] = float(cell)
-        except ValueError:
+        except ValueError:  # a name, or a cell that this format leaves empty
             continue
     return numbers
 
@@ -104,7 +105,7 @@ def pair_runs(runs: Sequence[RunRecord]) -> Pairs:
 
 
 def read_pair(float_run: RunRecord, qat_run: RunRecord) -> dict[str, FileNumbers]:
-    """The files that are compared: all of the float run, and of its twin the one that it was trained for."""
+    """The files that are compared: all of the float run's, and the one that its twin was trained for."""
     of_twin = {name: numbers for name, numbers in read_export(qat_run).items() if name == QAT_FORMAT}
     return read_export(float_run) | of_twin
 
@@ -117,24 +118,22 @@ def build_quantization_report(paper: Paper, runs: Sequence[RunRecord]) -> Report
         for experiment, members in pairs.items()
     }
     judged = [row for experiment in pairs for row in judge_aims(experiment, exports[experiment], pairs[experiment])]
-    tables = {
-        "files": Table(FILE_COLUMNS, [row for each in exports.items() for row in tabulate_files(*each)]),
-        "runs": Table(RUN_COLUMNS, [_tabulate_runs(*each) for each in pairs.items()]),
-        "targets": Table(TARGET_COLUMNS, judged),
+    sections = {
+        "files": _spell_out("Files", FILE_COLUMNS, [row for each in exports.items() for row in tabulate_files(*each)]),
+        "runs": _spell_out(
+            "Runs: test accuracy at the last round", RUN_COLUMNS, [_tabulate_runs(*each) for each in pairs.items()]
+        ),
+        "targets": _spell_out("Targets", TARGET_COLUMNS, judged),
     }
-    parts = [f"# {paper.title}", LEGEND]
-    for heading, table in zip(
-        ("Files", "Runs: test accuracy at the last round", "Targets"), tables.values(), strict=True
-    ):
-        parts += [f"## {heading}", _format_spelled_out(table) if table.rows else "not run"]
     counted = [run for members in pairs.values() for pair in members for run in pair]
-    return Report(join_blocks(parts) + "\n", tables, counted)
+    return paper.compose_report(LEGEND, sections, counted)
 
 
-def _format_spelled_out(table: Table) -> str:
-    """A table as Markdown, its names in words."""
-    columns, *rows = ([cell.replace("_", " ") for cell in line] for line in (table.columns, *table.rows))
-    return format_table(Table(columns, rows))
+def _spell_out(heading: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Section:
+    """A table whose names stand in words in Markdown."""
+    lines = [[cell.replace("_", " ") for cell in line] for line in (columns, *rows)]
+    text = format_table(Table(lines[0], lines[1:])) if rows else "not run"
+    return Section(heading, Table(columns, rows), text)
 
 
 def tabulate_files(experiment: str, exports: SeedExports) -> list[list[str]]:

@@ -36,7 +36,7 @@ WITHIN_CLUSTER_DRIFT, TOTAL_DRIFT = protocol.WITHIN_CLUSTER_DRIFT, protocol.TOTA
 ROUND_S, EVALUATION_S = "round_s", "evaluation_s"
 HOST_MEMORY_BYTES, WORKER_MEMORY_BYTES = "host_memory_bytes", "worker_memory_bytes"
 
-# events.csv; `MODEL` is there the version or the slot of a model, in clients.csv its name.
+# events.csv; `MODEL` is there the version or the slot of a model, in clients.csv and an export's report its name.
 TIME_S, CLIENT, WHAT, MODEL = "time_s", "client", "what", "model"
 EVENT_COLUMNS = (ROUND, TIME_S, CLIENT, WHAT, MODEL)
 

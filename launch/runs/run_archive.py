@@ -1,8 +1,8 @@
 """Keeps the numbers of runs that a report counted, small enough to commit: settings, metrics and summary, no models.
 
 An archive holds run folders, `<experiment>/seed_<seed>/...`, in a folder or in a zip. `launch.report` reads both like
-any folder of runs, and `launch.sweep --finished` skips the runs in them. Of event logs, only those of runs by archetype
-are kept (which model a device prefers); those of asynchronous runs take megabytes.
+any folder of runs, and `launch.sweep --finished` skips the runs in them. An event log is kept only of a run with
+archetypes, where it says which model a device prefers; those of asynchronous runs take megabytes.
 
 The same runs give the same bytes of a zip: entries are sorted, dated 1980 and stored uncompressed, since builds of zlib
 compress differently.

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from launch.runs.columns import CONFIG_FILE, METRICS_FILE
+from launch.runs.columns import CONFIG_FILE, METRICS_FILE, ROUND
 from launch.settings.flags import FlagError, parse_config
 from launch.settings.run_config import CHANGEABLE_ON_RESUME, RunConfig, flag_values
 
@@ -77,7 +77,7 @@ def read_rounds(path: RunPath) -> dict[int, dict[str, float]]:
     columns = read_columns(path)
     return {
         int(round_num): {name: float(values[i]) for name, values in columns.items() if not math.isnan(values[i])}
-        for i, round_num in enumerate(columns["round"])
+        for i, round_num in enumerate(columns[ROUND])
     }
 
 

@@ -1,7 +1,11 @@
-"""Fixtures that write run folders without training: with made-up numbers, or with models as they start."""
+"""Fixtures that write run folders without training, with made-up numbers or with models as they start, and that look at
+what is drawn of them.
+"""
 
 import pytest
+from PIL import Image
 
+from launch.plots import style
 from launch.runs.run_description import describe_data
 from launch.runs.run_records import EXPERIMENTS, resolve_flagfile
 from launch.runs.tables import write_json, write_table
@@ -103,3 +107,37 @@ def write_finished_run():
         return run_dir
 
     return write
+
+
+@pytest.fixture
+def figures(monkeypatch):
+    """The figures drawn, by file name, whichever module draws them; they are saved coarsely, which is quick."""
+    from matplotlib.figure import Figure
+
+    replace, save, names, drawn = style.replace_whole, Figure.savefig, [], {}
+
+    def note_name(path):
+        names.append(path.name)
+        return replace(path)
+
+    def keep(figure, *arguments, **keywords):
+        drawn[names[-1]] = figure
+        return save(figure, *arguments, **keywords)
+
+    monkeypatch.setitem(style.STYLE, "savefig.dpi", 50)
+    monkeypatch.setattr(style, "replace_whole", note_name)
+    monkeypatch.setattr(Figure, "savefig", keep)
+    return drawn
+
+
+@pytest.fixture
+def assert_is_picture():
+    """(path) checks that there is a PNG file, and nothing unfinished beside it."""
+
+    def check(path):
+        with Image.open(path) as image:
+            assert image.format == "PNG"
+            assert min(image.size) > 100
+        assert not [other for other in path.parent.iterdir() if other.name.startswith(".")]
+
+    return check

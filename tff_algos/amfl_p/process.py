@@ -62,7 +62,7 @@ from tff_algos.client.client_data import read_split
 from tff_algos.client.cohort import CLIENT_INPUT_TYPE, ClientInput, compute_padded_size, pad_cohort
 from tff_algos.client.fine_tuning import FineTune, build_fine_tuning
 from tff_algos.client.local_training import reject_if_not_finite
-from tff_algos.protocol import FederatedProcess, RoundOutput, Weights
+from tff_algos.protocol import TRAIN_LOSS, FederatedProcess, RoundOutput, Weights
 from tff_algos.rounds.aggregation import ClientUpdate, RoundTotals, compute_group_means, sum_by_group, summarize_totals
 from tff_algos.rounds.round_metrics import build_common_metrics
 from tff_algos.seeds import derive_generator, derive_seed
@@ -275,7 +275,7 @@ class AMFLPProcess(FederatedProcess):
         sent = len(cohort) * compute_model_bytes(self.initial_weights)
         metrics = build_common_metrics(result.totals, state.virtual_time_s, len(cohort), sent, sent)
         squared = float(result.squared_weight)
-        metrics["meta_loss"] = metrics["train_loss"]
+        metrics["meta_loss"] = metrics[TRAIN_LOSS]
         metrics["effective_num_clients"] = float(result.weight) ** 2 / squared if squared else 0.0
         metrics["mean_resource"] = float(current.mean())
         metrics["mean_fine_tuning_steps"] = float(self.compute_steps(state).mean())

@@ -35,7 +35,7 @@ from tff_algos.client.cohort import build_client_inputs, compute_usual_places, p
 from tff_algos.client.fine_tuning import FineTune, build_fine_tuning
 from tff_algos.client.local_training import count_examples_trained
 from tff_algos.fed_avg.config import FedAvgConfig
-from tff_algos.protocol import FederatedProcess, RoundOutput, Weights
+from tff_algos.protocol import TOTAL_DRIFT, FederatedProcess, RoundOutput, Weights
 from tff_algos.rounds.grouped_round import build_grouped_round
 from tff_algos.rounds.round_metrics import build_common_metrics
 from tff_algos.simulation.byte_ledger import compute_model_bytes
@@ -106,7 +106,7 @@ class FedAvgProcess(FederatedProcess):
         virtual_time_s = state.virtual_time_s + self.compute_round_s(cohort)
         sent = len(cohort) * compute_model_bytes(self.initial_weights)
         metrics = build_common_metrics(totals, virtual_time_s, len(cohort), sent, sent)
-        metrics["total_drift"] = float(totals.total_drift)
+        metrics[TOTAL_DRIFT] = float(totals.total_drift)
         return RoundOutput(ServerState(np.int32(round_num), np.float64(virtual_time_s), tuple(models)), metrics)
 
     def compute_round_s(self, cohort: np.ndarray) -> float:

@@ -50,7 +50,17 @@ from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.fed_sikd.sharing import StatisticsSharing, build_statistics_sharing
 from tff_algos.fed_sikd.statistics import project_to_plane, standardize
 from tff_algos.fed_sikd.student_round import build_student_round
-from tff_algos.protocol import FederatedProcess, RoundOutput, Weights
+from tff_algos.protocol import (
+    CLUSTER,
+    NUM_REJECTED,
+    PLANE_X,
+    PLANE_Y,
+    TOTAL_DRIFT,
+    WITHIN_CLUSTER_DRIFT,
+    FederatedProcess,
+    RoundOutput,
+    Weights,
+)
 from tff_algos.rounds.cluster_labels import count_clusters
 from tff_algos.rounds.grouped_round import build_grouped_round
 from tff_algos.rounds.round_metrics import build_common_metrics
@@ -204,12 +214,12 @@ class FedSiKDProcess(FederatedProcess):
         metrics = build_common_metrics(
             result.totals, virtual_time_s, len(self.everyone), costs.bytes_down, costs.bytes_up + shared_bytes
         )
-        metrics["num_rejected"] += num_rejected_teachers
+        metrics[NUM_REJECTED] += num_rejected_teachers
         metrics["num_clusters"] = num_clusters
         metrics.update(zip(INDEX_NAMES, state.indices.tolist(), strict=True))
         metrics["teacher_accuracy"] = float(result.teacher_accuracy) if self.initial_teacher else float("nan")
-        metrics["within_cluster_drift"] = float(result.totals.within_group_drift)
-        metrics["total_drift"] = float(result.totals.total_drift)
+        metrics[WITHIN_CLUSTER_DRIFT] = float(result.totals.within_group_drift)
+        metrics[TOTAL_DRIFT] = float(result.totals.total_drift)
         new_state = state._replace(
             round_num=np.int32(state.round_num + 1),
             virtual_time_s=np.float64(virtual_time_s),
@@ -237,10 +247,10 @@ class FedSiKDProcess(FederatedProcess):
         return ["global"] * len(self.everyone)
 
     def client_columns(self, state: ServerState) -> dict[str, list]:
-        columns = {"cluster": state.assignments.tolist()}
+        columns = {CLUSTER: state.assignments.tolist()}
         if self.sharing is not None:
             plane = project_to_plane(standardize(state.statistics))
-            columns |= {"plane_x": plane[:, 0].tolist(), "plane_y": plane[:, 1].tolist()}
+            columns |= {PLANE_X: plane[:, 0].tolist(), PLANE_Y: plane[:, 1].tolist()}
         return columns
 
     def summarize(self, state: ServerState) -> dict:

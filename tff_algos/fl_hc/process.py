@@ -38,7 +38,15 @@ from tff_algos.client.cohort import CLIENT_INPUT_TYPE, ClientInput, build_client
 from tff_algos.client.local_training import count_examples_trained, train_locally
 from tff_algos.fl_hc.clustering import cluster_updates
 from tff_algos.fl_hc.config import FLHCConfig
-from tff_algos.protocol import FederatedProcess, RoundOutput, Weights
+from tff_algos.protocol import (
+    CLUSTER,
+    NUM_REJECTED,
+    TOTAL_DRIFT,
+    WITHIN_CLUSTER_DRIFT,
+    FederatedProcess,
+    RoundOutput,
+    Weights,
+)
 from tff_algos.rounds.cluster_labels import count_clusters
 from tff_algos.rounds.grouped_round import build_grouped_round
 from tff_algos.rounds.round_metrics import build_common_metrics
@@ -153,10 +161,10 @@ class FLHCProcess(FederatedProcess):
         virtual_time_s = np.float64(state.virtual_time_s + exchanges * self.compute_exchange_s())
         sent = exchanges * len(self.everyone) * compute_model_bytes(self.initial_weights)
         metrics = build_common_metrics(totals, virtual_time_s, len(self.everyone), sent, sent)
-        metrics["num_rejected"] += num_rejected
+        metrics[NUM_REJECTED] += num_rejected
         metrics["num_clusters"] = num_clusters
-        metrics["within_cluster_drift"] = float(totals.within_group_drift)
-        metrics["total_drift"] = float(totals.total_drift)
+        metrics[WITHIN_CLUSTER_DRIFT] = float(totals.within_group_drift)
+        metrics[TOTAL_DRIFT] = float(totals.total_drift)
         round_num = np.int32(state.round_num + 1)
         new_state = ServerState(round_num, virtual_time_s, tuple(models), state.assignments)
         return RoundOutput(new_state, metrics)
@@ -176,7 +184,7 @@ class FLHCProcess(FederatedProcess):
         return [f"cluster_{cluster}" for cluster in state.assignments]
 
     def client_columns(self, state: ServerState) -> dict[str, list]:
-        return {"cluster": state.assignments.tolist()}
+        return {CLUSTER: state.assignments.tolist()}
 
     def summarize(self, state: ServerState) -> dict:
         sizes = np.bincount(state.assignments).tolist()

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tff_algos.protocol import BYTES_DOWN, BYTES_UP, NUM_CLIENTS, NUM_REJECTED, TRAIN_LOSS, VIRTUAL_TIME_S
 from tff_algos.rounds.aggregation import RoundTotals
 
 
@@ -19,10 +20,10 @@ def build_common_metrics(
     """
     num_trained = float(totals.num_trained)
     return {
-        "virtual_time_s": float(virtual_time_s),
-        "num_clients": num_clients,
-        "num_rejected": int(totals.num_rejected),
-        "bytes_down": int(bytes_down),
-        "bytes_up": int(bytes_up),
-        "train_loss": float(totals.loss_sum) / num_trained if num_trained else float(np.nan),
+        VIRTUAL_TIME_S: float(virtual_time_s),
+        NUM_CLIENTS: num_clients,
+        NUM_REJECTED: int(totals.num_rejected),
+        BYTES_DOWN: int(bytes_down),
+        BYTES_UP: int(bytes_up),
+        TRAIN_LOSS: float(totals.loss_sum) / num_trained if num_trained else float(np.nan),
     }

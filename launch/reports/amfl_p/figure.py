@@ -13,7 +13,7 @@ from launch.reports.amfl_p.pooled_reference import read_pooled_accuracies
 from launch.reports.amfl_p.report import ROWS, count_mean_steps, find_place
 from launch.reports.collection import PRINTED, TUNED, Place, group_runs
 from launch.reports.curves import GREY, collect_handles, compute_curve, compute_curve_by_round, draw_curve
-from launch.runs.columns import CLIENTS_FILE
+from launch.runs import columns
 from launch.runs.run_records import RunRecord, read_columns
 from launch.settings.algorithms import ALGORITHMS
 
@@ -68,7 +68,7 @@ def _draw_by_round(ax: "Axes", runs: Mapping[str, Sequence[RunRecord]]) -> None:
 
 
 def _final(run: RunRecord) -> float:
-    return run.rounds[max(run.rounds)].get(ACCURACY, float("nan"))
+    return run.rounds[max(run.rounds)].get(ACCURACY, np.nan)
 
 
 def _draw_by_level(ax: "Axes", chosen: Mapping[tuple[str, str], Sequence[RunRecord]]) -> None:
@@ -85,19 +85,17 @@ def _draw_by_level(ax: "Axes", chosen: Mapping[tuple[str, str], Sequence[RunReco
     ax.set_xlabel("heterogeneity")
 
 
-def _read_clients(runs: Sequence[RunRecord], column: str) -> tuple[np.ndarray, np.ndarray] | None:
-    """(column, accuracy) of the clients of all runs that kept theirs; None if no run did."""
-    paths = [run.path / CLIENTS_FILE for run in runs]
+def _draw_fifths(ax: "Axes", runs: Sequence[RunRecord], column: str) -> None:
+    """AMFL-P's accuracy against a column of clients.csv, over the clients of all runs that have the file."""
+    paths = [run.path / columns.CLIENTS_FILE for run in runs]
     tables = [read_columns(path) for path in paths if path.is_file()]
-    if not tables or column not in tables[0]:
-        return None
-    return tuple(np.concatenate([table[name] for table in tables]) for name in (column, "accuracy"))
+    if tables and column in tables[0]:
+        values = (np.concatenate([table[name] for table in tables]) for name in (column, columns.ACCURACY))
+        ax.plot(*compute_bin_means(*values), label=ROWS[AMFL_P], **STYLES[AMFL_P])
 
 
 def _draw_by_resource(ax: "Axes", runs: Mapping[str, Sequence[RunRecord]]) -> None:
-    clients = _read_clients(runs[AMFL_P], "resource")
-    if clients is not None:
-        ax.plot(*compute_bin_means(*clients), label=ROWS[AMFL_P], **STYLES[AMFL_P])
+    _draw_fifths(ax, runs[AMFL_P], "resource")
     for algo in (FINE_TUNING, FEDAVG):
         if runs[algo]:
             level = np.mean([_final(run) for run in runs[algo]])
@@ -106,9 +104,7 @@ def _draw_by_resource(ax: "Axes", runs: Mapping[str, Sequence[RunRecord]]) -> No
 
 
 def _draw_by_steps(ax: "Axes", runs: Mapping[str, Sequence[RunRecord]]) -> None:
-    clients = _read_clients(runs[AMFL_P], "fine_tuning_steps")
-    if clients is not None:
-        ax.plot(*compute_bin_means(*clients), label=ROWS[AMFL_P], **STYLES[AMFL_P])
+    _draw_fifths(ax, runs[AMFL_P], "fine_tuning_steps")
     for algo in (FINE_TUNING, FEDAVG):
         if runs[algo]:
             steps, accuracies = [count_mean_steps(run) for run in runs[algo]], [_final(run) for run in runs[algo]]

@@ -20,7 +20,6 @@ from launch.reports.amfl_p.claims import (
     make_cell,
 )
 from launch.reports.amfl_p.pooled_reference import read_pooled_accuracies
-from launch.reports.claims import judge
 from launch.reports.collection import (
     PRESETS,
     PRINTED,
@@ -36,15 +35,7 @@ from launch.reports.collection import (
     measure_runs,
     summarize,
 )
-from launch.reports.markdown import (
-    Report,
-    Table,
-    format_claims,
-    format_measured,
-    format_table,
-    join_blocks,
-    tabulate_claims,
-)
+from launch.reports.markdown import Report, Section, Table, format_measured
 from launch.reports.paper import Paper
 from launch.runs.run_records import TUNED_SUFFIX, RunRecord
 from launch.settings.algorithms import ALGORITHMS
@@ -75,6 +66,7 @@ AIMS = (
     ),
     Aim("AMFL-P before Fine-Tuning, points", lambda level: level[AMFL_P] - level[FINE_TUNING], least=-1),
 )
+# How the headings show the bounds of the aims: 10, 50%, -1.
 BOUND_FORMS = ("{:g}", "{:.0%}", "{:g}")
 
 
@@ -104,7 +96,7 @@ def count_rounds_to_target(run: RunRecord) -> int:
 def count_mean_steps(run: RunRecord) -> float:
     """Fine-tuning steps of a device, the mean over the devices; none without fine-tuning."""
     if run.flags["algo"] == FINE_TUNING:
-        return float(run.flags["fine_tuning_fine_tuning_steps"])
+        return float(run.flags["fine_tuning_fine_tuning_steps"])  # the same for all, so there is no column of it
     return run.rounds[LAST_ROUND].get(STEPS, 0.0)
 
 
@@ -134,28 +126,29 @@ def build_amfl_p_report(
     ceilings = read_pooled_accuracies() if ceilings is None else ceilings
     measured_ceilings = {level: summarize(values) for level, values in ceilings.items()}
     printed, results = list_printed_values(paper.read_printed_rows()), compute_results(runs)
-    judgements = [judge(claim, printed, results) for claim in paper.claims]
-    table_1, table_2 = tabulate_table_1(printed, results), tabulate_table_2(results, measured_ceilings)
-    targets = tabulate_targets(results, measured_ceilings)
-    parts = [f"# {paper.title}", LEGEND]
-    for heading, table in (
-        (f"Table 1, at {TABLE_1_LEVEL} heterogeneity", table_1),
-        ("Table 2: accuracy (%) by heterogeneity (its printed values are lost)", table_2),
-        ("What the building allows, and what the tuned runs make of it", targets),
-    ):
-        parts += [f"## {heading}", format_table(table)]
-    parts += ["## Claims", format_claims(judgements)]
-    tables = {"table_1": table_1, "table_2": table_2, "targets": targets, "claims": tabulate_claims(judgements)}
-    return Report(join_blocks(parts), tables, runs)
+    sections = {
+        "table_1": Section(f"Table 1, at {TABLE_1_LEVEL} heterogeneity", tabulate_table_1(printed, results)),
+        "table_2": Section(
+            "Table 2: accuracy (%) by heterogeneity (its printed values are lost)",
+            tabulate_table_2(results, measured_ceilings),
+        ),
+        "targets": Section(
+            "What the building allows, and what the tuned runs make of it",
+            tabulate_targets(results, measured_ceilings),
+        ),
+        "claims": paper.judge_claims(printed, results),
+    }
+    return paper.compose_report(LEGEND, sections, runs)
 
 
 def tabulate_table_1(printed: Sequence[PrintedValue], results: Results) -> Table:
     """A row for each algorithm and source, with accuracy, rounds to the target and mean steps."""
     columns = ["algorithm", "source", "seeds", "accuracy", "rounds to target", "mean fine-tuning steps"]
+    # Printed numbers take the form of ours, of one seed, so that both are formatted alike.
     paper = {value.cell: Measured(value.value, None, 1) for value in printed}
     rows = []
     for algo, name in ROWS.items():
-        if algo != LOCAL_ONLY:
+        if algo != LOCAL_ONLY:  # which is not in the paper
             texts = [_format(metric, paper.get(make_cell(algo, metric=metric)), absent="") for metric in MEASURES]
             rows.append([name, "printed", "", *texts])
         for preset in PRESETS:
@@ -198,6 +191,7 @@ def tabulate_targets(results: Results, ceilings: Mapping[str, Measured]) -> Tabl
 
 
 def _format(metric: str, measured: Measured | None, absent: str = "not run") -> str:
+    # A seed that never gets there counts as one round more, so a mean this large is no number of rounds.
     if measured is not None and metric == ROUNDS and measured.mean > LAST_ROUND:
         return f"> {LAST_ROUND}"
     return format_measured(metric, measured, absent)

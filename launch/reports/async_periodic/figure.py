@@ -27,7 +27,7 @@ def compute_accuracy_curve(runs: Sequence[RunRecord], is_by_time: bool) -> Curve
     """The curve of accuracies in per cent by aggregation or by virtual time in T_max, up to where panels end.
 
     Args:
-      runs: one or more of equally many rounds; times are means over them.
+      runs: one or more, all with the same number of rounds; times are means over them.
       is_by_time: which of the two.
     """
     times = np.mean([list_times(run) for run in runs], axis=0)

@@ -33,12 +33,13 @@ TIME, UPDATES = "time", "updates"
 PERIODIC = rf"async_periodic_mnist_({'|'.join(CASES)})_({'|'.join(POLICIES)})_({'|'.join(KINDS)})"
 NEVER_WAITS = rf"({'|'.join(NEVER_WAITING)})_mnist_({'|'.join(CASES)})"
 ASYNC_RUNS = f"{PERIODIC}|{NEVER_WAITS}"
+# Virtual times are sums of many intervals: the round that ends exactly at a budget must not fall out of it.
 ROUNDING = 1e-9
 
 
 def make_place(case: str, policy: str, kind: str) -> Place:
     """The place of runs on a data case; the policy is "" if every update is taken."""
-    return Place(PRINTED, case, policy, kind)
+    return Place(PRINTED, case, policy, kind)  # no run of this paper is tuned
 
 
 def find_place(experiment: str) -> Place | None:
@@ -52,6 +53,7 @@ def find_place(experiment: str) -> Place | None:
 
 def list_places() -> list[Place]:
     """All places in the order of the table."""
+    # The persistent case is ours, for one claim: only the runs that it compares were made.
     periodic = [
         make_place(case, policy, kind)
         for case in CASES
@@ -86,11 +88,7 @@ def list_times(run: RunRecord) -> list[float]:
 
 def count_updates(run: RunRecord) -> list[float]:
     """How many updates the server has received by the end of each round."""
-    total, counts = 0.0, []
-    for round_num in sorted(run.rounds):
-        total += run.rounds[round_num][NUM_CLIENTS]
-        counts.append(total)
-    return counts
+    return list(itertools.accumulate(run.rounds[round_num][NUM_CLIENTS] for round_num in sorted(run.rounds)))
 
 
 def find_last_within(budget: float, costs: Sequence[float], values: Sequence[float]) -> float | None:

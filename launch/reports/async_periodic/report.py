@@ -15,17 +15,8 @@ from launch.reports.async_periodic.claims import (
     make_cell,
 )
 from launch.reports.async_periodic.measures import TIME, UPDATES, group_whole_runs, list_places, measure
-from launch.reports.claims import judge
 from launch.reports.collection import PRINTED, Cell, Measured, Results, collect_results, measure_runs
-from launch.reports.markdown import (
-    Report,
-    Table,
-    format_claims,
-    format_measured,
-    format_table,
-    join_blocks,
-    tabulate_claims,
-)
+from launch.reports.markdown import Report, Section, Table, format_measured
 from launch.reports.paper import Paper
 from launch.runs.run_records import RunRecord
 
@@ -69,7 +60,5 @@ def tabulate_results(results: Mapping[Cell, Measured]) -> Table:
 def build_async_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
     """One table of all combinations, and the claims."""
     results = compute_results(runs)
-    judgements = [judge(claim, [], results) for claim in paper.claims]
-    table = tabulate_results(results[PRINTED])
-    parts = [f"# {paper.title}", LEGEND, format_table(table), "## Claims", format_claims(judgements)]
-    return Report(join_blocks(parts), {"results": table, "claims": tabulate_claims(judgements)}, runs)
+    sections = {"results": Section("", tabulate_results(results[PRINTED])), "claims": paper.judge_claims([], results)}
+    return paper.compose_report(LEGEND, sections, runs)

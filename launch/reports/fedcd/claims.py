@@ -61,8 +61,12 @@ def _exceeds(first: Cell, second: Cell, names: tuple[str, str]) -> Condition:
     return exceeds(first, second, f"{names[0]} {{0}} against {names[1]} {{1}}")
 
 
-def _of_archetypes(partition: str, algo: str, archetypes: Sequence[int]) -> list[Cell]:
-    return [make_cell(partition, algo, f"archetype_{archetype}") for archetype in archetypes]
+def _are_better(
+    partition: str, algo: str, better: Sequence[int], worse: Sequence[int], names: tuple[str, str]
+) -> tuple[Condition]:
+    """Some archetypes reach a higher mean accuracy than others under the same algorithm."""
+    sides = [[make_cell(partition, algo, f"archetype_{each}") for each in archetypes] for archetypes in (better, worse)]
+    return (mean_exceeds(*sides, names),)
 
 
 def _converges_by(section: str, partition: str, round_num: int) -> Claim:
@@ -130,34 +134,22 @@ LOWER_META_IS_WORSE = Claim(
     "3.2",
     "meta-archetype 0 performs worse than meta-archetype 1 under FedCD",
     f"mean accuracy of its five archetypes, {OF_LAST}",
-    (
-        mean_exceeds(
-            *(_of_archetypes(HIERARCHICAL, FEDCD, META_ARCHETYPES[i]) for i in (1, 0)),
-            tuple(f"archetypes {META_ARCHETYPES[i][0]} to {META_ARCHETYPES[i][-1]}:" for i in (1, 0)),
-        ),
+    _are_better(
+        *(HIERARCHICAL, FEDCD, META_ARCHETYPES[1], META_ARCHETYPES[0]),
+        tuple(f"archetypes {META_ARCHETYPES[i][0]} to {META_ARCHETYPES[i][-1]}:" for i in (1, 0)),
     ),
 )
 OUTER_ARE_BETTER = Claim(
     "3.3",
     "outer archetypes (0, 5) reach higher accuracy than central ones (2, 3) under FedCD, hypergeometric",
     f"mean accuracy of the two, {OF_LAST}",
-    (
-        mean_exceeds(
-            *(_of_archetypes(HYPERGEOMETRIC, FEDCD, archetypes) for archetypes in (OUTER, CENTRAL)),
-            ("outer:", "central:"),
-        ),
-    ),
+    _are_better(HYPERGEOMETRIC, FEDCD, OUTER, CENTRAL, ("outer:", "central:")),
 )
 FEDAVG_IS_CENTRAL = Claim(
     "3.3",
     "FedAvg performs better on the central archetypes than on the outer ones, hypergeometric",
     f"mean accuracy of the two, {OF_LAST}",
-    (
-        mean_exceeds(
-            *(_of_archetypes(HYPERGEOMETRIC, FEDAVG, archetypes) for archetypes in (CENTRAL, OUTER)),
-            ("central:", "outer:"),
-        ),
-    ),
+    _are_better(HYPERGEOMETRIC, FEDAVG, CENTRAL, OUTER, ("central:", "outer:")),
 )
 BITS_DO_NOT_MATTER = Claim(
     "3.4",

@@ -61,6 +61,7 @@ def draw_fedcd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathli
 
     by_place = group_whole_runs(runs)
     size = choose_size(by_place)
+    # Twelve panels in one picture: smaller titles fit, and fewer dots keep the file small.
     with matplotlib.rc_context({**STYLE, "axes.titlesize": 10, "savefig.dpi": 85}):
         figure = new_figure(19, 12.5)
         axes = figure.subplots(3, COLUMNS)
@@ -115,6 +116,7 @@ def _draw_experiment(axes: Sequence["Axes"], partition: str, by_algo: Mapping[st
         _draw_archetypes(ax, partition, by_algo[algo], last)
         ax.set(title=f"{figure}: {NAMES[algo]}, {partition}", ylabel="accuracy by archetype", ylim=(0, 1))
     for algo, runs in by_algo.items():
+        # A curve goes only as far as all of its runs, so the shorter ones would cut it off.
         most = max((len(run.rounds) for run in runs), default=0)
         longest = [run for run in runs if len(run.rounds) == most]
         if longest:

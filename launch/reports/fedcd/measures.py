@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from launch.reports.collection import Place, group_runs
 from launch.runs.archetype_metrics import CHANGE, MIXED, name_accuracy
-from launch.runs.columns import CLIENT_TEST_ACCURACY, TIMING_FILE, VIRTUAL_TIME_S
+from launch.runs.columns import CLIENT_TEST_ACCURACY, ROUND_S, TIMING_FILE, VIRTUAL_TIME_S
 from launch.runs.run_records import RunRecord, read_columns
 
 HIERARCHICAL, HYPERGEOMETRIC = "hierarchical", "hypergeometric"
@@ -90,12 +90,14 @@ def find_convergence(accuracies: Sequence[float], changes: Sequence[float]) -> i
       changes: the mean size of the change of a client's accuracy from the round before, in points; the first is unused.
     """
     levels = compute_trailing_means(accuracies)
+    # There is no change before the second round, so the first counts as calm.
     calm = [0.0, *compute_trailing_means(changes[1:])]
     is_settled = [
         abs(level - levels[-1]) <= MOST_BEHIND and change <= MOST_CHANGE
         for level, change in zip(levels, calm, strict=True)
     ]
     unsettled = [i for i, settled in enumerate(is_settled) if not settled]
+    # The round after the last unsettled one: index i is round i + 1, and the next is i + 2.
     first = max(unsettled, default=-1) + 2
     return first if first <= len(accuracies) - LAST_ROUNDS + 1 else None
 
@@ -141,6 +143,7 @@ def measure(run: RunRecord) -> dict[str, float]:
         "mean_of_last": statistics.fmean(accuracies[-LAST_ROUNDS:]),
         "change": statistics.fmean(changes[CALM_FROM - 1 :]),
         "convergence": find_convergence_of(run) or len(run.rounds) + 1,
+        # No changes: a run whose devices never calm down can still settle in its mean.
         "level": find_convergence(accuracies, [0.0] * last) or last + 1,
         "calmest": min(compute_trailing_means(changes[1:])[WINDOW - 1 :]),
     }
@@ -170,21 +173,16 @@ def measure_models(run: RunRecord, last: int) -> dict[str, float]:
     }
 
 
-def list_virtual_seconds(run: RunRecord) -> list[float]:
-    """Virtual time at the end of each round."""
-    return list_column(run, VIRTUAL_TIME_S)
-
-
 def list_real_seconds(run: RunRecord) -> list[float]:
     """Seconds spent in training by the end of each round; nothing if the run has no `timing.csv` of all its rounds."""
     path = run.path / TIMING_FILE
-    seconds = read_columns(path)["round_s"].cumsum().tolist() if path.is_file() else []
+    seconds = read_columns(path)[ROUND_S].cumsum().tolist() if path.is_file() else []
     return seconds if len(seconds) == len(run.rounds) else []
 
 
 CLOCKS: Mapping[str, Callable[[RunRecord], list[float]]] = {
     "real_ratio": list_real_seconds,
-    "virtual_ratio": list_virtual_seconds,
+    "virtual_ratio": lambda run: list_column(run, VIRTUAL_TIME_S),
 }
 
 

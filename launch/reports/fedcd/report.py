@@ -6,14 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from launch.reports.aims import Aim
-from launch.reports.claims import judge
-from launch.reports.collection import (
-    Measure,
-    Place,
-    PrintedValue,
-    Results,
-    collect_results,
-)
+from launch.reports.collection import Measure, Place, PrintedValue, Results, collect_results
 from launch.reports.fedcd.claims import (
     CONVERGENCE_RULE,
     END,
@@ -41,15 +34,7 @@ from launch.reports.fedcd.measures import (
     group_whole_runs,
     measure,
 )
-from launch.reports.markdown import (
-    Report,
-    Table,
-    format_claims,
-    format_measured,
-    format_table,
-    join_blocks,
-    tabulate_claims,
-)
+from launch.reports.markdown import Report, Section, Table, format_measured, format_sections, join_blocks
 from launch.reports.paper import Paper
 from launch.runs.run_records import RunRecord
 
@@ -94,6 +79,7 @@ def list_printed_values(rows: Iterable[Mapping[str, str]]) -> list[PrintedValue]
             partition, rounds = row["experiment"], float(row["fedavg_rounds"])
             numbers = {
                 make_cell(partition, FEDCD, "convergence"): float(row["fedcd_rounds"]),
+                # "Had not converged": the paper says no more than that it took longer.
                 make_cell(partition, FEDAVG, f"convergence_{rounds:.0f}"): rounds + 1,
                 make_cell(partition, FEDCD, "real_ratio"): float(row["fedcd_to_fedavg_wall_clock"]),
             }
@@ -112,6 +98,7 @@ def compute_findings(runs: Iterable[RunRecord]) -> Findings:
             seed = run.flags["seed"]
             if seed in rivals:
                 values[place][seed] |= compute_time_ratios(run, rivals[seed])
+            # Compared within a seed, since seeds differ by more than bits do.
             if place.setting.endswith("bits") and seed in base:
                 values[place][seed][GAP_TO_32_BITS] = values[place][seed]["mean_of_last"] - base[seed]["mean_of_last"]
     numbers = {
@@ -251,17 +238,16 @@ def build_fedcd_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
     parts, tables = [f"# {paper.title}", LEGEND], {}
     for size, described in SIZES.items():
         sections = {
-            "table_1": ("Table 1", tabulate_table_1(printed, findings, size)),
-            "results": ("Results", tabulate_results(findings, size)),
-            "archetypes": (f"Accuracy by archetype, last {LAST_ROUNDS} rounds", tabulate_archetypes(findings, size)),
-            "aims": ("Aims, hierarchical archetypes", tabulate_aims(findings, size)),
+            "table_1": Section("Table 1", tabulate_table_1(printed, findings, size)),
+            "results": Section("Results", tabulate_results(findings, size)),
+            "archetypes": Section(
+                f"Accuracy by archetype, last {LAST_ROUNDS} rounds", tabulate_archetypes(findings, size)
+            ),
+            "aims": Section("Aims, hierarchical archetypes", tabulate_aims(findings, size)),
+            "claims": paper.judge_claims(printed_values, findings.results, size),
         }
-        judgements = [judge(claim, printed_values, findings.results, size) for claim in paper.claims]
         has_runs = any(place.preset == size for place in findings.runs)
-        parts.append(f"## Runs {described} (`{size}`)")
-        for heading, table in sections.values():
-            parts += [f"### {heading}", format_table(table)] if has_runs else []
-        parts += ["### Claims", format_claims(judgements)] if has_runs else ["Not run."]
-        tables |= {f"{size}_{name}": table for name, (_, table) in sections.items()}
-        tables[f"{size}_claims"] = tabulate_claims(judgements)
+        parts += [f"## Runs {described} (`{size}`)"]
+        parts += format_sections(sections.values(), level=3) if has_runs else ["Not run."]
+        tables |= {f"{size}_{name}": section.table for name, section in sections.items()}
     return Report(join_blocks(parts), tables, runs)

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from launch.reports.claims import judge
 from launch.reports.collection import (
     PERCENT_METRICS,
     PRESETS,
@@ -21,15 +20,7 @@ from launch.reports.collection import (
     measure_runs,
 )
 from launch.reports.fedsikd.claims import NAMES
-from launch.reports.markdown import (
-    Report,
-    Table,
-    format_claims,
-    format_measured,
-    format_table,
-    join_blocks,
-    tabulate_claims,
-)
+from launch.reports.markdown import Report, Section, Table, format_measured, format_table
 from launch.reports.paper import Paper
 from launch.runs.columns import TEST_ACCURACY, TEST_LOSS
 from launch.runs.run_records import TUNED_SUFFIX, RunRecord
@@ -82,10 +73,11 @@ def list_printed_values(rows: Iterable[Mapping[str, str]]) -> list[PrintedValue]
 def build_fedsikd_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
     """The printed tables with our rows below theirs, and the claims."""
     printed, results = list_printed_values(paper.read_printed_rows()), compute_results(runs)
-    judgements = [judge(claim, printed, results) for claim in paper.claims]
-    parts = [f"# {paper.title}", LEGEND, format_tables(printed, results), "## Claims", format_claims(judgements)]
-    tables = {"tables": tabulate_values(printed, results), "claims": tabulate_claims(judgements)}
-    return Report(join_blocks(parts), tables, runs)
+    sections = {
+        "tables": Section("", tabulate_values(printed, results), format_tables(printed, results)),
+        "claims": paper.judge_claims(printed, results),
+    }
+    return paper.compose_report(LEGEND, sections, runs)
 
 
 def format_tables(printed: Sequence[PrintedValue], results: Results) -> str:
@@ -116,6 +108,7 @@ def _tabulate_block(place: Cell, rows: Mapping[str, Mapping[int, float]], result
         lines.append([name, "printed", *("" if value is None else f"{factor * value:.2f}" for value in values)])
         for preset in PRESETS:
             measured = [results[preset].get(place._replace(algo=algo, round_num=round_num)) for round_num in rounds]
+            # Every algorithm has a row of untuned runs, which may say that there are none; few were tuned at all.
             if preset == PRINTED or any(measured):
                 source = SOURCES[preset] + _format_counts(measured)
                 lines.append(["", source, *(format_measured(place.metric, value) for value in measured)])

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from launch.plots import archetype_plots, run_plots, style
 from launch.plots.archetype_plots import (
     draw_archetypes,
     draw_models,
@@ -16,7 +15,6 @@ from launch.plots.archetype_plots import (
 )
 from launch.plots.run_plots import draw_run
 from launch.report import collect_runs
-from launch.reports.fedcd import figure as fedcd_figure
 from launch.reports.fedcd.figure import draw_fedcd_figure
 from launch.runs.event_log import EventLog
 from launch.runs.run_records import read_columns
@@ -24,21 +22,7 @@ from launch.runs.run_records import read_columns
 FEDCD_CPU = "fedcd_cifar10_hierarchical_cpu"
 MODELS = {"live_models": [1, 2, 2], "preferred_models": [1, 1, 2], "active_models": [30, 60, 40]}
 MODELS |= {"max_active_models": [1, 2, 2], "score_deviation": [0.0, 0.1, 0.05]}
-
-
-@pytest.fixture(autouse=True)
-def figures(monkeypatch):
-    """The figures drawn, by file name; they are saved coarsely, which is quick."""
-    save, drawn = style.save_figure, {}
-
-    def keep(figure, path):
-        drawn[path.name] = figure
-        return save(figure, path)
-
-    monkeypatch.setitem(style.STYLE, "savefig.dpi", 50)
-    for module in (run_plots, archetype_plots, fedcd_figure):
-        monkeypatch.setattr(module, "save_figure", keep)
-    return drawn
+pytestmark = pytest.mark.usefixtures("figures")
 
 
 def write_preferences(path, preferences):

@@ -2,8 +2,9 @@
 
 from PIL import Image
 
-from launch.plots.event_plots import Training, compute_ages, draw_events, find_trainings, read_events
+from launch.plots.event_plots import Training, compute_ages, draw_events, find_trainings
 from launch.runs.event_log import EventLog
+from launch.runs.run_records import read_rows
 
 EVENTS = [
     (0.0, 0, "start", 1),
@@ -22,7 +23,7 @@ EVENTS = [
 
 def write(path):
     EventLog(path).append(1, EVENTS)
-    return read_events(path)
+    return read_rows(path)
 
 
 def test_trainings_and_ages(tmp_path):
@@ -39,7 +40,7 @@ def test_age_counts_periods_with_nobody_ready(tmp_path):
     log = EventLog(tmp_path / "events.csv")
     log.append(1, EVENTS[:2])
     log.append(3, [(3.0, 0, "received", 1), (3.0, 0, "start", 4)])
-    assert compute_ages(read_events(tmp_path / "events.csv")).tolist() == [2]
+    assert compute_ages(read_rows(tmp_path / "events.csv")).tolist() == [2]
 
 
 def test_pictures_are_drawn(tmp_path):

@@ -2,37 +2,14 @@
 
 import numpy as np
 import pytest
-from PIL import Image
 
-from launch.plots import run_plots, style
 from launch.plots.run_plots import draw_partition, draw_run
 from launch.runs.run_records import RunRecordError, read_json
 from launch.runs.tables import write_json, write_table
 
 CELL = "fedsikd_mnist_alpha0.1"
 PROGRESS = ["by_round.png", "by_virtual_time.png", "by_bytes.png"]
-
-
-@pytest.fixture(autouse=True)
-def figures(monkeypatch):
-    """The figures drawn, by file name; they are saved coarsely, which is quick."""
-    save, drawn = style.save_figure, {}
-
-    def keep(figure, path):
-        drawn[path.name] = figure
-        return save(figure, path)
-
-    monkeypatch.setitem(style.STYLE, "savefig.dpi", 50)
-    monkeypatch.setattr(run_plots, "save_figure", keep)
-    return drawn
-
-
-def assert_is_picture(path):
-    """A PNG file, and nothing unfinished beside it."""
-    with Image.open(path) as image:
-        assert image.format == "PNG"
-        assert min(image.size) > 100
-    assert not [other for other in path.parent.iterdir() if other.name.startswith(".")]
+pytestmark = pytest.mark.usefixtures("figures")
 
 
 def read_lines(ax):
@@ -51,7 +28,7 @@ def names(paths):
     return [path.name for path in paths]
 
 
-def test_a_run_gets_all_its_plots(tmp_path, write_run):
+def test_a_run_gets_all_its_plots(tmp_path, write_run, assert_is_picture):
     run_dir = write_run(tmp_path, CELL, seed=0, rounds=3)
     config = read_json(run_dir / "config.json")
     config["data"] = {"label_counts": [[0, 1], [5, 0], [2, 2], [1, 0]], "class_names": ["no", "yes"]}
@@ -138,7 +115,7 @@ def test_no_run_to_draw_is_one_line(tmp_path):
 
 
 @pytest.mark.parametrize(("num_clients", "names"), [(1, ["a"]), (40, None), (200, None)])
-def test_partitions_of_any_size(tmp_path, figures, num_clients, names):
+def test_partitions_of_any_size(tmp_path, figures, num_clients, names, assert_is_picture):
     counts = np.arange(num_clients * 6).reshape(num_clients, 6)
     names = names or [f"client_{i}" for i in range(num_clients)]
     path = tmp_path / "plots" / "partition.png"
@@ -159,6 +136,6 @@ def test_one_example_looks_other_than_none_and_than_the_most(tmp_path, figures):
     assert most[:3].mean() < 0.3
 
 
-def test_a_partition_without_examples_is_drawn(tmp_path):
+def test_a_partition_without_examples_is_drawn(tmp_path, assert_is_picture):
     draw_partition(np.zeros((2, 3), int), ["a", "b", "c"], ["client_0", "client_1"], tmp_path / "partition.png")
     assert_is_picture(tmp_path / "partition.png")

@@ -3,40 +3,18 @@
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
-from PIL import Image
 
-from launch.plots import style
 from launch.report import collect_runs
-from launch.reports import curves
 from launch.reports.curves import Panel, compute_curve, compute_curve_by_round, draw_comparison
 from launch.settings.algorithms import ALGORITHMS
 
 CELL = "fedsikd_mnist_alpha0.1"
+pytestmark = pytest.mark.usefixtures("figures")
 
 
-@pytest.fixture(autouse=True)
-def figures(monkeypatch):
-    """The figures drawn, by file name; they are saved coarsely, which is quick."""
-    save, drawn = style.save_figure, {}
-
-    def keep(figure, path):
-        drawn[path.name] = figure
-        return save(figure, path)
-
-    monkeypatch.setitem(style.STYLE, "savefig.dpi", 50)
-    monkeypatch.setattr(curves, "save_figure", keep)
-    return drawn
-
-
-def assert_is_picture(path):
-    """A PNG file, and nothing unfinished beside it."""
-    with Image.open(path) as image:
-        assert image.format == "PNG"
-        assert min(image.size) > 100
-    assert not [other for other in path.parent.iterdir() if other.name.startswith(".")]
-
-
-def test_a_comparison_shows_the_mean_over_seeds_and_panels_without_runs(tmp_path, write_run, figures):
+def test_a_comparison_shows_the_mean_over_seeds_and_panels_without_runs(
+    tmp_path, write_run, figures, assert_is_picture
+):
     """Accuracy 0.51, 0.52, 0.53 and 0.61, 0.62, 0.63, 0.64: the mean of both, where both are."""
     for seed in (0, 1):
         write_run(tmp_path, CELL, seed=seed, rounds=3 + seed, accuracy=0.5 + 0.1 * seed)

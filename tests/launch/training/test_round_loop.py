@@ -1,0 +1,224 @@
+"""The round loop with a made-up process: rows, checkpoints, stopping early, and going on after any kind of end."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from launch.runs.columns import EVALUATION_METRICS
+from launch.runs.errors import RunFolderError
+from launch.runs.run_folder import RunFolder
+from launch.settings.run_config import build_run_config
+from launch.training.round_loop import RoundLoop, build_metrics_row
+from tff_algos.protocol import COMMON_METRICS, FederatedProcess, RoundOutput
+
+COLUMNS = ("round", *COMMON_METRICS, *EVALUATION_METRICS, "own")
+
+
+class Killed(BaseException):
+    """Stands for whatever ends a run."""
+
+
+class MemoryCheckpoints:
+    """What `launch.runs.checkpoints.Checkpoints` does, without a disk."""
+
+    def __init__(self):
+        self.states = {}
+
+    def last_round(self):
+        return max(self.states, default=0)
+
+    def save(self, state, round_num):
+        self.states.setdefault(round_num, state.copy())
+
+    def restore(self, template):
+        round_num = self.last_round()
+        return round_num, self.states.get(round_num, template).copy()
+
+
+def next_round(state):
+    """A chaotic sequence: a wrong state anywhere shows in every later row."""
+    new = 3.9 * state * (1 - state)
+    metrics = dict.fromkeys(COMMON_METRICS, float(new[0])) | {"own": float(new[1])}
+    return RoundOutput(new, metrics)
+
+
+def build_process(next_function=next_round):
+    class Process(FederatedProcess):
+        def initialize(self):
+            return np.array([0.3, 0.6])
+
+        def next(self, state):
+            return next_function(state)
+
+        def get_models(self, state):
+            return {"global": (state,)}
+
+        def client_model(self, state):
+            return ["global"]
+
+    return Process()
+
+
+def evaluate_state(state, previous):
+    del previous
+    return {name: float(state[0]) for name in EVALUATION_METRICS}
+
+
+@pytest.fixture
+def make_loop(tmp_path):
+    folders = []
+
+    def make(name="run", checkpoints=None, process=None, evaluate=evaluate_state, **values):
+        path = tmp_path / name
+        path.mkdir(exist_ok=True)
+        for folder in folders:
+            folder.close()
+        folders.append(RunFolder(path, is_new=False))
+        config = build_run_config({"algo": "fedavg", "rounds": 6, **values})
+        checkpoints = MemoryCheckpoints() if checkpoints is None else checkpoints
+        return RoundLoop(config, folders[-1], process or build_process(), checkpoints, evaluate, lambda: 7)
+
+    yield make
+    for folder in folders:
+        folder.close()
+
+
+def read(loop):
+    return loop.metrics.path.read_bytes()
+
+
+def test_rows_and_columns(make_loop):
+    loop = make_loop()
+    loop.run()
+    lines = read(loop).decode().splitlines()
+    assert lines[0] == ",".join(COLUMNS)
+    assert [line.split(",")[0] for line in lines[1:]] == ["1", "2", "3", "4", "5", "6"]
+    assert loop.timing.columns == ["round", "round_s", "evaluation_s", "host_memory_bytes", "worker_memory_bytes"]
+    assert loop.timing.column("worker_memory_bytes") == [7.0] * 6
+
+
+def test_rounds_between_evaluations_leave_cells_empty(make_loop):
+    loop = make_loop(rounds=5, rounds_per_evaluation=2)
+    loop.run()
+    evaluated = [value is not None for value in loop.metrics.column("test_accuracy")]
+    assert evaluated == [False, True, False, True, True]  # the last is always evaluated
+
+
+def test_the_state_before_is_given_where_its_round_was_evaluated(make_loop):
+    """Whatever ends a run in between: a resumed one is given the same."""
+    given = []
+
+    def evaluate(state, previous):
+        given.append(None if previous is None else (next_round(previous).state == state).all())
+        return evaluate_state(state, previous)
+
+    make_loop("all", evaluate=evaluate, rounds=3).run()
+    assert given == [None, True, True]
+    given.clear()
+    make_loop("some", evaluate=evaluate, rounds=5, rounds_per_evaluation=2).run()
+    assert given == [None, None, True]  # rounds 2, 4 and 5
+    given.clear()
+    checkpoints = MemoryCheckpoints()
+    make_loop("broken", checkpoints, evaluate=evaluate, rounds=2).run()
+    make_loop("broken", checkpoints, evaluate=evaluate, rounds=3).run()
+    assert given == [None, True, True]
+
+
+def test_further_columns_come_after_the_common_ones():
+    row = build_metrics_row(1, dict.fromkeys(COMMON_METRICS, 0.0) | {"own": 1.0}, {}, (*EVALUATION_METRICS, "more"))
+    assert list(row)[-2:] == ["more", "own"] and row["more"] is None
+
+
+def test_stops_at_the_target(make_loop):
+    loop = make_loop(target_accuracy=0.9)
+    state = loop.run()
+    assert loop.round_num < 6
+    assert loop.metrics.column("test_accuracy")[-1] >= 0.9
+    assert all(value < 0.9 for value in loop.metrics.column("test_accuracy")[:-1])
+    assert state[0] == pytest.approx(loop.metrics.column("test_accuracy")[-1], rel=1e-5)
+
+
+def test_checkpoints_come_every_few_rounds_and_at_the_end(make_loop):
+    checkpoints = MemoryCheckpoints()
+    make_loop(checkpoints=checkpoints, rounds=5, rounds_per_checkpoint=2).run()
+    assert sorted(checkpoints.states) == [2, 4, 5]
+
+
+@pytest.mark.parametrize("rounds_per_checkpoint", [1, 2, 5])
+@pytest.mark.parametrize("where", ["next", "evaluate"])
+@pytest.mark.parametrize("fatal_call", [1, 2, 5])
+@pytest.mark.parametrize("is_saved_on_the_way_out", [True, False])
+def test_resumed_run_has_the_bytes_of_a_straight_one(
+    make_loop, rounds_per_checkpoint, where, fatal_call, is_saved_on_the_way_out
+):
+    straight = make_loop("straight")
+    straight.run()
+    calls = itertools.count(1)
+
+    def die_in(function):
+        def call(*arguments):
+            if next(calls) == fatal_call:
+                raise Killed
+            return function(*arguments)
+
+        return call
+
+    checkpoints = MemoryCheckpoints()
+    process = build_process(die_in(next_round) if where == "next" else next_round)
+    evaluate = die_in(evaluate_state) if where == "evaluate" else evaluate_state
+    broken = make_loop("run", checkpoints, process, evaluate, rounds_per_checkpoint=rounds_per_checkpoint)
+    with pytest.raises(Killed):
+        broken.run()
+    if is_saved_on_the_way_out:
+        assert checkpoints.last_round() == fatal_call - 1
+    else:  # as after SIGKILL: only the regular checkpoints are there
+        checkpoints.states = {k: v for k, v in checkpoints.states.items() if k % rounds_per_checkpoint == 0}
+    resumed = make_loop("run", checkpoints, rounds_per_checkpoint=rounds_per_checkpoint)
+    resumed.run()
+    assert read(resumed) == read(straight)
+
+
+def test_run_can_be_made_longer_but_not_shorter(make_loop):
+    checkpoints = MemoryCheckpoints()
+    make_loop(checkpoints=checkpoints, rounds=3).run()
+    longer = make_loop(checkpoints=checkpoints, rounds=6)
+    longer.run()
+    straight = make_loop("straight")
+    straight.run()
+    assert read(longer) == read(straight)
+    with pytest.raises(RunFolderError, match="the run has done 6"):
+        make_loop(checkpoints=checkpoints, rounds=5)
+
+
+@pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_text("round\n1\n")])
+def test_tables_shorter_than_the_checkpoint_are_refused(make_loop, damage):
+    checkpoints = MemoryCheckpoints()
+    loop = make_loop(checkpoints=checkpoints, rounds=3)
+    loop.run()
+    damage(loop.metrics.path)
+    with pytest.raises(RunFolderError, match="expected the rounds 1 to 3"):
+        make_loop(checkpoints=checkpoints)
+
+
+def test_a_stop_after_any_round_keeps_state_and_number_together(make_loop):
+    checkpoints = MemoryCheckpoints()
+    stops = itertools.count(1)
+
+    def stop():
+        if next(stops) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        make_loop(checkpoints=checkpoints, rounds_per_checkpoint=5).run(after_round=stop)
+    state = np.array([0.3, 0.6])
+    for _ in range(3):
+        state = next_round(state).state
+    np.testing.assert_array_equal(checkpoints.states[3], state)
+
+
+def test_metrics_row_puts_the_common_columns_first():
+    metrics = {"own": 1.0} | dict.fromkeys(reversed(COMMON_METRICS), 2.0) | {"later": 3.0}
+    row = build_metrics_row(4, metrics, {"test_loss": 0.5})
+    assert list(row) == ["round", *COMMON_METRICS, *EVALUATION_METRICS, "own", "later"]
+    assert (row["round"], row["test_loss"], row["test_accuracy"]) == (4, 0.5, None)
