@@ -30,7 +30,7 @@ def load_own_row(dataset: str) -> Dataset:
     """
     row = import_object(dataset, f"dataset={dataset}", DatasetError)
     if not isinstance(row, Dataset):
-        raise DatasetError(f"dataset={dataset}: expected a datasets.catalog.Dataset, got a {type(row).__name__}")
+        raise DatasetError(f"dataset={dataset}: expected a datasets.catalog.Dataset, got {type(row).__name__}")
     return dataclasses.replace(
         row,
         loader=functools.partial(_load, f"dataset={dataset}", row),
@@ -45,7 +45,7 @@ def _load(label: str, row: Dataset, options: DatasetOptions) -> "ArrayDataset":
     if not isinstance(arrays, ArrayDataset):
         raise DatasetError(
             f"{label}: expected its loader to return an ArrayDataset (see datasets.arrays.make_array_dataset), "
-            f"got a {type(arrays).__name__}"
+            f"got {type(arrays).__name__}"
         )
     return arrays
 
@@ -55,7 +55,7 @@ def _find_format(label: str, row: Dataset, options: DatasetOptions) -> "ExampleF
 
     found = _call(label, row.find_format, options)
     if not isinstance(found, ExampleFormat):
-        raise DatasetError(f"{label}: expected its format to be an ExampleFormat, got a {type(found).__name__}")
+        raise DatasetError(f"{label}: expected its format to be an ExampleFormat, got {type(found).__name__}")
     return found
 
 

@@ -36,7 +36,7 @@ def load_image_folders(options: DatasetOptions) -> ArrayDataset:
         colours, fewer than two classes, a class without an image, or too few images to hold out a test part.
     """
     if not options.data_dir:
-        raise DatasetError("data_dir=: expected the folder that holds a folder for each client")
+        raise DatasetError("--data_dir is missing: expected the folder that holds a folder for each client")
     root = pathlib.Path(options.data_dir).expanduser()
     clients = list_folders(root)
     class_names = sorted({folder.name for client in clients for folder in list_folders(client)})

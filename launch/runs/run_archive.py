@@ -58,7 +58,9 @@ def open_runs(path: pathlib.Path) -> RunPath:
         archive = zipfile.ZipFile(io.BytesIO(path.read_bytes()))
         damaged = archive.testzip()
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-        raise RunFolderError(f"{path}: cannot be read as a zip archive of runs ({error})") from None
+        raise RunFolderError(
+            f"{path}: cannot be read as a zip archive of runs ({error}); fetch or make it again"
+        ) from None
     if damaged is not None:
         raise RunFolderError(f"{path}: damaged ({damaged} has changed); fetch or make it again")
     archive.filename = str(path)  # by which messages name the runs in it

@@ -56,6 +56,9 @@ class _SettingParser(absl_flags.ArgumentParser):
 
     def parse(self, argument: Any) -> Any:
         try:
+            # Python would take 1_0 for 10, and digits of other scripts.
+            if self.value_type is not str and not re.fullmatch("[ -^`-~]*", argument):
+                raise ValueError
             value = self.value_type(argument)
         except ValueError:
             raise ValueError(f"expected {describe_expected(self.setting, self.value_type)}") from None

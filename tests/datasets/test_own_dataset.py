@@ -95,10 +95,10 @@ def test_a_row_without_a_format_is_not_drawn():
         ("own_data_name:DATASET", "importing own_data_name failed: DatasetError: name='A B'"),
         ("own_data:EXITS", "importing own_data failed: a call of sys.exit"),
         ("own_data:NOTHING", "expected NOTHING in own_data, there is none"),
-        ("own_data:NUMBER", "expected a datasets.catalog.Dataset, got a int"),
-        ("own_data:load", "expected a datasets.catalog.Dataset, got a function"),
+        ("own_data:NUMBER", "expected a datasets.catalog.Dataset, got int"),
+        ("own_data:load", "expected a datasets.catalog.Dataset, got function"),
         ("own_data:MNIST", "its name is mnist, which the catalog has already"),
-        ("sys:path", "expected a datasets.catalog.Dataset, got a list"),
+        ("sys:path", "expected a datasets.catalog.Dataset, got list"),
     ],
 )
 def test_one_line_for_each_row_that_cannot_be_had(dataset, message):
@@ -114,7 +114,7 @@ def test_one_line_for_each_row_that_cannot_be_had(dataset, message):
         ("FAILS", "failed with RuntimeError: first line"),
         ("REFUSES", "waves: no files"),
         ("LEAVES", "failed with a call of sys.exit"),
-        ("NO_ARRAYS", "got a str"),
+        ("NO_ARRAYS", "got str"),
         ("NOWHERE", "failed with AttributeError"),
     ],
 )

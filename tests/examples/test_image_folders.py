@@ -131,7 +131,7 @@ def test_odd_folders_are_one_line(example, root, spoil, message):
 
 
 def test_no_folder_named_is_one_line(example):
-    with pytest.raises(DatasetError, match="data_dir=: expected the folder"):
+    with pytest.raises(DatasetError, match="--data_dir is missing: expected the folder"):
         example.load_image_folders(DatasetOptions())
 
 
