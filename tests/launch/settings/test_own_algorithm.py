@@ -133,6 +133,7 @@ def test_a_mistake_with_a_users_flags_is_named_in_one_line(write_module, argumen
         ("import sys; sys.exit()", "importing tiny_algorithm failed: a call of sys.exit (tiny_algorithm.py, line 1)"),
         ("x = (", "importing tiny_algorithm failed: SyntaxError"),
         ("import not_installed_anywhere", "tiny_algorithm needs it; install it"),
+        ("raise ModuleNotFoundError('no luck')", "importing tiny_algorithm failed: ModuleNotFoundError: no luck"),
         ("pass", "expected ALGORITHM in tiny_algorithm, there is none"),
         ("ALGORITHM = 3", "expected an Algorithm (of launch.settings.algorithms), got int"),
         (MODULE.replace('"tiny"', '"fedavg"'), "its name fedavg is that of --algo=fedavg, expected another"),
