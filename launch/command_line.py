@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from absl import flags as absl_flags
 
-from datasets.arrays import DatasetError
+from datasets.errors import DatasetError
+from datasets.own_objects import describe_failure
 from launch.runs.errors import RunFolderError, RunStopped
 from launch.settings.flags import HELP_FLAGS, FlagError, read_flags
 from models.model_names import ModelError
@@ -64,6 +65,8 @@ def run_main(
         return _fail(str(error), error.exit_code)
     except KeyboardInterrupt as error:
         return _fail(stopped, get_stop_code(error))
+    except SystemExit as error:  # nothing here exits, but a user's own code may; exit code 0 would look like success
+        return _fail(f"error: the command was ended by {describe_failure(error)}", 2)
     except BrokenPipeError:  # `| head`: the reader has enough, so there is nothing to say
         return _fail("", 1)
     except OSError as error:
@@ -130,5 +133,6 @@ def format_command_help(usage: str, values: absl_flags.FlagValues) -> str:
         is_list = isinstance(flag.default, list)
         default = ",".join(flag.default) if is_list else (flag.default_as_str or "").strip("'")
         shown = f" [{default}]" if default else ""
-        lines.append(f"  --{name}{shown}\n      {flag.help}")
+        # absl adds lines of its own to the help of some kinds of flags.
+        lines.append(f"  --{name}{shown}\n      {' '.join(flag.help.split())}")
     return "\n".join(lines)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from absl import flags as absl_flags
 
-from datasets.arrays import DatasetError
+from datasets.errors import DatasetError
 from datasets.npz import read_npz_file
 from launch.command_line import format_command_help, parse_command, run_main
 from launch.runs.columns import EVALUATION, MODELS, WORKER_LOG

@@ -26,7 +26,7 @@ from launch.runs.nested_state import flatten_state, pack_state
 from launch.runs.tables import replace_whole
 from tff_algos.protocol import State
 
-KEPT = 2
+KEPT = 2  # the newest, and one to fall back on if that is damaged
 VERSION = 1
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FORMER_PREFIX = "program_state_"
@@ -59,6 +59,7 @@ class Checkpoints:
         Raises:
           TypeError: a leaf of the state is no array of numbers.
         """
+        # The loop saves at its end in any case, also if it has just saved, or had no round left to run.
         if round_num <= self.last_round():
             return
         with _hold_back_stop():
@@ -88,6 +89,7 @@ class Checkpoints:
             except Exception:  # NumPy, zipfile and TensorFlow raise errors of many types for a damaged file
                 damaged[round_num] = path
                 continue
+            # They must go: `save` would take the rounds up to theirs for saved already.
             for newer, damaged_path in damaged.items():
                 say(f"resume   the checkpoint of round {newer} is damaged; going on from round {round_num}")
                 _remove(damaged_path)

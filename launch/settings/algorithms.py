@@ -68,7 +68,11 @@ class Algorithm:
         Raises:
           FlagError: there is no such function, or importing its module fails.
         """
-        return import_object(self.builder, f"builder of {self.name}", FlagError)
+        label = f"builder of {self.name}"
+        builder = import_object(self.builder, label, FlagError)
+        if not callable(builder):
+            raise FlagError(f"{label}: expected a function, {self.builder} is a {type(builder).__name__}")
+        return builder
 
 
 ROWS = (

@@ -61,6 +61,13 @@ def _name_flag(config: Any, prefix: str, name: str) -> str:
     return name if field.metadata["setting"].shared else prefix + name
 
 
+def can_hold(field: FlagField, value: Any) -> bool:
+    """Whether a value, as JSON has it, is of the flag's type and in its range."""
+    value_type = str if field.default is None else type(field.default)
+    types = (int, float) if value_type is float else value_type
+    return isinstance(value, types) and isinstance(value, bool) == (value_type is bool) and field.setting.admits(value)
+
+
 def replace_fields(config: Any, prefix: str, values: Mapping[str, Any]) -> Any:
     """`config` with `values`, named by flag; a shared field takes the value of the shared flag of its name.
 

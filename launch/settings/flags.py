@@ -16,7 +16,7 @@ from absl import flags as absl_flags
 
 from launch.settings.algorithms import ALGORITHMS
 from launch.settings.errors import FlagError
-from launch.settings.flag_fields import FlagField
+from launch.settings.flag_fields import FlagField, can_hold
 from launch.settings.run_config import (
     CHANGEABLE_ON_RESUME,
     CONFIG_FILE,
@@ -220,7 +220,7 @@ def read_stored_flags(run_dir: str) -> dict[str, Any]:
         raise FlagError(
             f"--run_dir={run_dir}: its {CONFIG_FILE} has unknown flags ({', '.join(unknown)}); start a new run"
         )
-    damaged = [f"{name}={value}" for name, value in stored.items() if not _can_hold(known[name], value)]
+    damaged = [f"{name}={value}" for name, value in stored.items() if not can_hold(known[name], value)]
     if damaged:
         raise FlagError(f"--run_dir={run_dir}: its {CONFIG_FILE} is damaged ({', '.join(damaged)}); start a new run")
     return {name: value for name, value in stored.items() if name not in ("resume", "overwrite", "run_dir")}
@@ -233,13 +233,6 @@ def _read_flags_of_run(run_dir: str) -> dict[str, Any] | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return stored if isinstance(stored, dict) else None
-
-
-def _can_hold(field: FlagField, value: Any) -> bool:
-    """Whether a value read from JSON is of the flag's type and in its range."""
-    value_type = str if field.default is None else type(field.default)
-    types = (int, float) if value_type is float else value_type
-    return isinstance(value, types) and isinstance(value, bool) == (value_type is bool) and field.setting.admits(value)
 
 
 def _check_no_flag_of_another_algorithm(spelling: str, given: dict[str, Any]) -> None:

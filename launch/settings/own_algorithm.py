@@ -2,27 +2,35 @@
 
 import dataclasses
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from datasets.own_objects import describe_failure, import_object
 from launch.settings.algorithms import ALGORITHMS, Algorithm
 from launch.settings.errors import FlagError
-from launch.settings.flag_fields import find_idle_flags, iterate_fields
+from launch.settings.flag_fields import FlagField, can_hold, find_idle_flags, iterate_fields, replace_fields
 from tff_algos.protocol import COMMON_METRICS
 from tff_algos.settings.config_fields import AlgorithmConfig
 
 SNAKE_CASE = "[a-z][a-z0-9]*(_[a-z0-9]+)*"
 # Keys of summary.json beside those that are flags, too; the algorithm's own object stands there under its name.
 SUMMARY_KEYS = {"final", "best", "clients", *COMMON_METRICS, "train_seconds", "seconds_per_round"}
+# What the attributes of a row must be; the name and the config's class have checks of their own.
+TEXT, MAPPING = (str, "text"), (Mapping, "a mapping of names to values")
+KINDS = {
+    **dict.fromkeys(("title", "color", "summary"), TEXT),
+    "builder": (str, 'the name of a function, as "build" or "module:build"'),
+    **dict.fromkeys(("fixed", "defaults", "shared_defaults"), MAPPING),
+    "unused": (tuple, "a tuple of names"),
+}
 
 
-def load_own_algorithm(spelling: str, shared_flags: Collection[str]) -> Algorithm:
+def load_own_algorithm(spelling: str, shared_flags: Collection[FlagField]) -> Algorithm:
     """Imports and checks a user's row; a builder without a module is one of the row's own module.
 
     Args:
       spelling: "module:NAME".
-      shared_flags: the names of the flags of every algorithm.
+      shared_flags: the flags of every algorithm.
 
     Raises:
       FlagError: the module cannot be imported, or what it holds is no row that can be used.
@@ -31,8 +39,12 @@ def load_own_algorithm(spelling: str, shared_flags: Collection[str]) -> Algorith
     row = import_object(spelling, label, FlagError)
     if not isinstance(row, Algorithm):
         raise FlagError(f"{label}: expected an Algorithm (of launch.settings.algorithms), got {type(row).__name__}")
-    _check_name(row.name, label, shared_flags)
-    _check_config(row, label, shared_flags)
+    _check_name(row.name, label, [field.name for field in shared_flags])
+    for attribute, (kind, expected) in KINDS.items():
+        if not isinstance(getattr(row, attribute), kind):
+            raise FlagError(f"{label}: its {attribute} is {getattr(row, attribute)!r}, expected {expected}")
+    _check_config(row, label)
+    _check_shared_defaults(row, label, {field.name: field for field in shared_flags})
     if ":" in row.builder:
         return row
     builder = f"{spelling.partition(':')[0]}:{row.builder}"
@@ -55,7 +67,7 @@ def _begins(flag: str, name: str) -> bool:
     return flag.startswith(f"{name}_")
 
 
-def _check_config(row: Algorithm, label: str, shared_flags: Collection[str]) -> None:
+def _check_config(row: Algorithm, label: str) -> None:
     """The config must give its defaults, and flags of types that the command line can read and that nobody else has."""
     if not (isinstance(row.config_class, type) and issubclass(row.config_class, AlgorithmConfig)):
         raise FlagError(f"{label}: its config_class is {row.config_class!r}, expected a subclass of AlgorithmConfig")
@@ -63,15 +75,14 @@ def _check_config(row: Algorithm, label: str, shared_flags: Collection[str]) -> 
         config = row.default_config()
         fields = list(iterate_fields(config, row.flag_prefix, row.fields_without_flag))
         find_idle_flags(config, row.flag_prefix, row.fields_without_flag)  # fails where `needs` names no field
-    except Exception as error:  # the user's code may raise anything
+        # A resumed run reads the defaults from `config.json`, so they must be read there as they were written.
+        replace_fields(config, row.flag_prefix, {field.name: field.default for field in fields})
+    except (Exception, SystemExit) as error:  # the user's code may raise anything
         raise FlagError(f"{label}: its config cannot be made: {describe_failure(error)}") from error
     for field in fields:
         if type(field.default) not in (bool, int, float, str):
             kind = type(field.default).__name__
             raise FlagError(f"{label}: --{field.name} is {kind}, expected bool, int, float, str or a tuple of int")
-    unknown = sorted(set(row.shared_defaults) - set(shared_flags))
-    if unknown:
-        raise FlagError(f"{label}: its shared_defaults name {unknown[0]}, expected flags of every algorithm")
     others = {
         field.name: other.name
         for other in ALGORITHMS.values()
@@ -82,3 +93,13 @@ def _check_config(row: Algorithm, label: str, shared_flags: Collection[str]) -> 
         raise FlagError(
             f"{label}: its --{clashing[0]} is a flag of --algo={others[clashing[0]]}, expected another name"
         )
+
+
+def _check_shared_defaults(row: Algorithm, label: str, shared_flags: Mapping[str, FlagField]) -> None:
+    """They must name flags of every algorithm, with values that these can have."""
+    unknown = sorted(set(row.shared_defaults) - set(shared_flags))
+    if unknown:
+        raise FlagError(f"{label}: its shared_defaults name {unknown[0]}, expected flags of every algorithm")
+    for name, value in row.shared_defaults.items():
+        if not can_hold(shared_flags[name], value):
+            raise FlagError(f"{label}: its shared_defaults have {name}={value!r}, which --{name} cannot be")

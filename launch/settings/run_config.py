@@ -326,7 +326,7 @@ def find_algorithm(spelling: Any) -> Algorithm:
         raise ConfigError("algo", spelling, _declare_algo().describe_range())
     if spelling in ALGORITHMS:
         return ALGORITHMS[spelling]
-    return load_own_algorithm(spelling, [field.name for field in shared_fields()])
+    return load_own_algorithm(spelling, shared_fields())
 
 
 def is_algorithm_spelling(value: Any) -> bool:

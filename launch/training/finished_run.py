@@ -7,7 +7,7 @@ import pathlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from datasets.arrays import DatasetError
+from datasets.errors import DatasetError
 from datasets.federated_data import FederatedData
 from launch.runs.columns import (
     CLIENT,

@@ -79,6 +79,7 @@ class RoundLoop:
                 progress.update(self.round_num, evaluation.get(TEST_ACCURACY), client_accuracy)
         finally:
             progress.close()
+            # However the rounds end, those since the last checkpoint are not lost. Before round 1 there are none.
             if self.round_num:
                 self._checkpoints.save(self._state, self.round_num)
         return self._state

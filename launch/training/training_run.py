@@ -140,6 +140,7 @@ def _run(
     evaluate_state = evaluation.build_state_evaluation(process, data, evaluate)
     names = (*(PERSONAL_METRICS if process.is_personal else ()), *name_archetype_metrics(data.archetypes))
     announce_model(config, spec)
+    # Only here, where the data and the model have turned out to be fine, is the run replaced that --overwrite names.
     if folder.is_new:
         folder.clear()
     checkpoints = Checkpoints(folder.checkpoints)

@@ -7,13 +7,15 @@ import subprocess
 import sys
 
 import pytest
+from absl import flags as absl_flags
 
-from datasets.arrays import DatasetError
-from launch.command_line import name_flag, run_main
+from datasets.errors import DatasetError
+from launch.command_line import format_command_help, name_flag, run_main
 from launch.runs.errors import RunStopped
 from launch.settings.flags import FlagError
 
 ROOT = pathlib.Path(__file__).parents[2]
+NAME = pathlib.Path(__file__).name
 COMMANDS = ("train", "evaluate", "sweep", "report", "benchmark", "doctor")
 
 
@@ -22,6 +24,9 @@ def end_with(error):
         raise error
 
     return run_main(run, lambda: "help", [])
+
+
+LINE = end_with.__code__.co_firstlineno + 2  # where `run` raises
 
 
 @pytest.mark.parametrize(
@@ -35,11 +40,19 @@ def end_with(error):
         (OSError(28, "No space left on device", "/a/b"), 1, "error: /a/b: No space left on device\n"),
         (OSError("two\nlines"), 1, "error: two lines\n"),
         (BrokenPipeError(32, "Broken pipe"), 1, ""),
+        (SystemExit(0), 2, f"error: the command was ended by a call of sys.exit ({NAME}, line {LINE})\n"),
     ],
 )
 def test_an_error_is_one_line(error, exit_code, line, capsys):
     assert end_with(error) == exit_code
     assert capsys.readouterr() == ("", line)
+
+
+def test_help_of_a_flag_that_may_be_repeated_is_one_line():
+    values = absl_flags.FlagValues()
+    absl_flags.DEFINE_multi_string("files", ["a"], "Files", flag_values=values)
+    lines = format_command_help("usage", values).splitlines()
+    assert lines == ["usage", "", "  --files [a]", "      Files; repeat this option to specify a list of values"]
 
 
 def test_a_bug_keeps_its_traceback():

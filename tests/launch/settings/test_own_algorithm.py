@@ -133,6 +133,7 @@ def test_a_mistake_with_a_users_flags_is_named_in_one_line(write_module, argumen
         ("import sys; sys.exit()", "importing tiny_algorithm failed: a call of sys.exit (tiny_algorithm.py, line 1)"),
         ("x = (", "importing tiny_algorithm failed: SyntaxError"),
         ("import not_installed_anywhere", "tiny_algorithm needs it; install it"),
+        ("raise ModuleNotFoundError('no luck')", "importing tiny_algorithm failed: ModuleNotFoundError: no luck"),
         ("pass", "expected ALGORITHM in tiny_algorithm, there is none"),
         ("ALGORITHM = 3", "expected an Algorithm (of launch.settings.algorithms), got int"),
         (MODULE.replace('"tiny"', '"fedavg"'), "its name fedavg is that of --algo=fedavg, expected another"),
@@ -147,6 +148,13 @@ def test_a_mistake_with_a_users_flags_is_named_in_one_line(write_module, argumen
         (MODULE.replace('Needs("personal_epochs"', 'Needs("nothing"'), "its config cannot be made: AttributeError"),
         (MODULE.replace("setting((1, 2)", "setting(None"), "--tiny_layers is NoneType, expected bool, int, float, str"),
         (MODULE.replace('"build")', '"build", shared_defaults={"round": 1})'), "its shared_defaults name round"),
+        (MODULE.replace('"build")', '"build", shared_defaults={"rounds": "5"})'), "have rounds='5', which --rounds"),
+        (MODULE.replace('"build")', '"build", shared_defaults={"rounds": 0})'), "have rounds=0, which --rounds"),
+        (MODULE.replace('"build")', '"build", shared_defaults=None)'), "its shared_defaults is None, expected"),
+        (MODULE.replace('"build")', "build)"), "expected the name of a function, as"),
+        (MODULE.replace('"Tiny"', "None"), "its title is None, expected text"),
+        (MODULE.replace("setting((1, 2)", "setting((1.5, 2)"), "tiny_layers=1.5,2: expected integers at least 1"),
+        (MODULE.replace("def check_run(", "__post_init__ = lambda self: exit()\n\n    def check_run("), "sys.exit"),
         (MODULE.replace('"build")', '"gone")'), "expected gone in tiny_algorithm, there is none"),
     ],
 )  # fmt: skip
@@ -173,6 +181,12 @@ def test_a_builder_that_fails_when_the_run_starts_is_one_line(write_module):
     algorithm = find_algorithm("tiny_algorithm:ALGORITHM")
     with pytest.raises(FlagError, match=r"^builder of tiny: importing tiny_builder failed: ValueError: late"):
         algorithm.load_builder()
+
+
+def test_a_builder_that_is_no_function_is_one_line(write_module):
+    write_module(MODULE.replace('"build")', '"ALGORITHM")'))
+    with pytest.raises(FlagError, match=r"^builder of tiny: expected a function, tiny_algorithm:ALGORITHM is a Algor"):
+        find_algorithm("tiny_algorithm:ALGORITHM").load_builder()
 
 
 @pytest.fixture
