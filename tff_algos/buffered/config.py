@@ -2,9 +2,9 @@
 
 import dataclasses
 
-from tff_algos.settings.config_fields import AlgorithmConfig, Needs, group, setting
+from tff_algos.settings.config_fields import AlgorithmConfig, group, setting
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.simulation.staleness import STALENESS_FUNCTIONS
+from tff_algos.simulation.staleness import DECAY_NEEDS, GRACE_NEEDS, STALENESS_FUNCTIONS
 from tff_algos.simulation.training_times import TrainingTimesConfig
 
 
@@ -28,11 +28,11 @@ class BufferedConfig(AlgorithmConfig):
         0.5,
         "Exponent of polynomial, slope of hinge.",
         minimum=0,
-        needs=Needs("staleness", lambda name: name != "constant", "another function"),
+        needs=DECAY_NEEDS,
     )
     staleness_grace: float = setting(
         4.0,
         "Staleness up to which hinge is 1.",
         minimum=0,
-        needs=Needs("staleness", lambda name: name == "hinge", "the function hinge"),
+        needs=GRACE_NEEDS,
     )

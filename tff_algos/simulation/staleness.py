@@ -10,7 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tff_algos.settings.config_fields import ConfigError
+from tff_algos.settings.config_fields import ConfigError, Needs
+
+# What the fields of a and b need, in the configs that have them beside a field `staleness`, the function's name.
+DECAY_NEEDS = Needs("staleness", lambda name: name != "constant", "another function")
+GRACE_NEEDS = Needs("staleness", lambda name: name == "hinge", "the function hinge")
 
 
 class StalenessParameters(NamedTuple):
