@@ -34,6 +34,7 @@ class RoundTable:
         self.path = path
         self.columns: list[str] = []
         self.rows: list[list[str]] = []
+        self._is_resumed = bool(last_round)
         if last_round:
             self.columns, rows = _read_table(path)
             self.rows = rows[:last_round]
@@ -45,14 +46,25 @@ class RoundTable:
     def append(self, row: Mapping[str, Any]) -> None:
         """Adds a round's row, which begins with `round`, and writes the file.
 
+        A run of an earlier version may lack columns that this one writes. They are added when it is resumed, empty in
+        the rounds that are done.
+
         Raises:
           ValueError: the row's columns are not those of the first row.
         """
         self.columns = self.columns or list(row)
+        if self._is_resumed and set(self.columns) < set(row):
+            self._add_columns(list(row))
+        self._is_resumed = False
         if list(row) != self.columns:
             raise ValueError(f"{self.path.name}: a round gave the columns {list(row)}, expected {self.columns}")
         self.rows.append([format_cell(value) for value in row.values()])
         write_table(self.path, self.columns, self.rows)
+
+    def _add_columns(self, columns: list[str]) -> None:
+        places = {name: i for i, name in enumerate(self.columns)}
+        self.rows = [[row[places[name]] if name in places else "" for name in columns] for row in self.rows]
+        self.columns = columns
 
     def column(self, name: str) -> list[float | None]:
         """The numbers of one column, None where its cell is empty."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from launch.runs.columns import CONFIG_FILE, METRICS_FILE, ROUND
 from launch.settings.flags import FlagError, parse_config
-from launch.settings.run_config import CHANGEABLE_ON_RESUME, RunConfig, flag_values
+from launch.settings.run_config import CHANGEABLE_ON_RESUME, RunConfig, complete_stored_flags, flag_values
 
 EXPERIMENTS = pathlib.Path(__file__).parents[1] / "experiments"
 TUNED_SUFFIX = "_tuned"
@@ -105,7 +105,7 @@ def list_other_settings(stored: Mapping[str, Any], wanted: RunConfig) -> list[st
 
     Flags that only one of the two has are skipped: another version added or removed them.
     """
-    asked = flag_values(wanted)
+    asked, stored = flag_values(wanted), complete_stored_flags(stored, wanted.algo)
     return [
         f"--{name}={stored[name]}, not {value}"
         for name, value in asked.items()

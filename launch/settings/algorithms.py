@@ -93,6 +93,7 @@ ROWS = (
         config_class=FedSiKDConfig,
         builder="tff_algos.fed_sikd.process:build_fed_sikd_process",
         fixed={"clustering": "kmeans"},
+        unused=("cluster_sizes",),
     ),
     Algorithm(
         name="random_cluster",
@@ -102,7 +103,6 @@ ROWS = (
         config_class=FedSiKDConfig,
         builder="tff_algos.fed_sikd.process:build_fed_sikd_process",
         fixed={"clustering": "random"},
-        unused=("statistics", "max_clusters", "privacy_epsilon", "privacy_delta"),
     ),
     Algorithm(
         name="fl_hc",

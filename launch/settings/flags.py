@@ -23,6 +23,7 @@ from launch.settings.run_config import (
     RunConfig,
     algorithm_fields,
     build_run_config,
+    complete_stored_flags,
     find_algorithm,
     find_idle,
     flag_values,
@@ -223,7 +224,8 @@ def read_stored_flags(run_dir: str) -> dict[str, Any]:
     damaged = [f"{name}={value}" for name, value in stored.items() if not can_hold(known[name], value)]
     if damaged:
         raise FlagError(f"--run_dir={run_dir}: its {CONFIG_FILE} is damaged ({', '.join(damaged)}); start a new run")
-    return {name: value for name, value in stored.items() if name not in ("resume", "overwrite", "run_dir")}
+    kept = {name: value for name, value in stored.items() if name not in ("resume", "overwrite", "run_dir")}
+    return complete_stored_flags(kept, stored["algo"])
 
 
 def _read_flags_of_run(run_dir: str) -> dict[str, Any] | None:

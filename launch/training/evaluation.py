@@ -16,6 +16,7 @@ from launch.runs.columns import (
     CLIENT_VALIDATION_ACCURACY,
     TEST_ACCURACY,
     TEST_LOSS,
+    VALIDATION_ACCURACY,
 )
 from models.model_spec import ModelSpec
 from tff_algos.protocol import FederatedProcess, State, Weights
@@ -115,10 +116,12 @@ def evaluate_federation(
     """The evaluation columns of metrics.csv.
 
     `test_loss` and `test_accuracy` are means over the shared models on the global test set, weighted by the clients
-    that use each. `client_test_accuracy` and `client_validation_accuracy` are means over the clients, each with the
-    weights that `process.personalize` gives it, on its own split; clients without that split are left out. Only the
-    validation accuracy is for tuning. If these weights are personal, the standard deviation and the worst tenth of the
-    clients' test accuracies are added.
+    that use each. `validation_accuracy` is the same on the validation examples of all clients, pooled.
+    `client_test_accuracy` and `client_validation_accuracy` are means over the clients, each with the weights that
+    `process.personalize` gives it, on its own split; clients without that split are left out. Only the validation
+    accuracies are for tuning: the clients' own for personal models, the pooled one for shared models, since a client's
+    own few classes reward a model that knows nothing else. If the weights are personal, the standard deviation and the
+    worst tenth of the clients' test accuracies are added.
     """
     return _measure_federation(process, state, data, evaluate)[0]
 
@@ -153,6 +156,8 @@ def _measure_federation(
     models, names = process.get_models(state), process.client_model(state)
     used = sorted(set(names))
     results = [evaluate(models[name], data.test_x, data.test_y) for name in used]
+    validation = data.read_pooled(data.clients, "validation")
+    validated = [evaluate(models[name], *validation).accuracy for name in used]
     num_users = [names.count(name) for name in used]
     by_split = evaluate_clients(process, state, data, evaluate, ("test", "validation"))
     own = {split: accuracy[~np.isnan(accuracy)] for split, (accuracy, _) in by_split.items()}
@@ -161,6 +166,7 @@ def _measure_federation(
         TEST_ACCURACY: float(np.average([result.accuracy for result in results], weights=num_users)),
         CLIENT_TEST_ACCURACY: _mean(own["test"]),
         CLIENT_VALIDATION_ACCURACY: _mean(own["validation"]),
+        VALIDATION_ACCURACY: float(np.average(validated, weights=num_users)),
     }
     if process.is_personal:
         measured[CLIENT_ACCURACY_STD] = float(own["test"].std()) if own["test"].size else float("nan")

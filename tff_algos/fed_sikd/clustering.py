@@ -72,8 +72,18 @@ def choose_by_majority(candidates: list[Clustering]) -> Clustering:
     return candidates[by_calinski_harabasz if others_agree else by_silhouette]
 
 
+def draw_members(clustering: Clustering, seed: int) -> Clustering:
+    """Random clusters for RandomCluster with the sizes of a clustering: the same labels, dealt to shuffled clients.
+
+    A comparison of the two then shows what the members make, not the sizes. The indices are NaN: those of the
+    clustering say nothing about the members drawn.
+    """
+    shuffled = np.random.default_rng(seed).permutation(clustering.assignments)
+    return Clustering(number_by_first_appearance(shuffled), clustering.num_clusters)
+
+
 def cluster_at_random(num_clients: int, num_clusters: int, seed: int) -> Clustering:
-    """Random clusters for RandomCluster: the clients, shuffled, are dealt to the clusters one by one.
+    """Random clusters of equal sizes for RandomCluster: the clients, shuffled, are dealt to the clusters one by one.
 
     So sizes differ by at most one, and no cluster is empty; there are `min(num_clusters, num_clients)` clusters. The
     paper does not say how it draws them. The indices are NaN, since there are no statistics to compute them from.

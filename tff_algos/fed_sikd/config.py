@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from tff_algos.settings.config_fields import AlgorithmConfig, ConfigError, Needs, group, setting
+from tff_algos.settings.config_fields import AlgorithmConfig, ConfigError, Needs, group, needs_value, setting
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 
@@ -15,10 +15,17 @@ class FedSiKDConfig(AlgorithmConfig):
     clustering: str = setting(
         "kmeans", "kmeans: by the clients' statistics; random: at random (RandomCluster).", choices=("kmeans", "random")
     )
+    cluster_sizes: str = setting(
+        "kmeans",
+        "Sizes of random clusters: those of k-means on the statistics, so that only the members differ; or equal.",
+        choices=("kmeans", "equal"),
+        of_old_runs="equal",
+    )
     statistics: str = setting(
         "scalar",
         "Statistics of Eq. (1): scalar, over all values of a client; per_feature, for each feature.",
         choices=("scalar", "per_feature"),
+        needs=needs_value("cluster_sizes", "kmeans"),
     )
     num_clusters: int = setting(3, "Number of clusters k; 0 lets the three indices choose.", minimum=0)
     max_clusters: int = setting(
@@ -53,7 +60,10 @@ class FedSiKDConfig(AlgorithmConfig):
         choices=("equal", "examples"),
     )
     privacy_epsilon: float = setting(
-        0.0, "Epsilon of the Gaussian mechanism on the statistics; 0 shares them as they are.", minimum=0
+        0.0,
+        "Epsilon of the Gaussian mechanism on the statistics; 0 shares them as they are.",
+        minimum=0,
+        needs=needs_value("cluster_sizes", "kmeans"),
     )
     privacy_delta: float = setting(
         1e-5,
@@ -65,7 +75,12 @@ class FedSiKDConfig(AlgorithmConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.num_clusters == 0 and self.clustering == "random":
+        if self.num_clusters == 0 and not self.uses_statistics:
             raise ConfigError(
-                "num_clusters", 0, "a number at least 1, since random clusters have no indices to choose by"
+                "num_clusters", 0, "a number at least 1, since clusters of equal sizes have no indices to choose by"
             )
+
+    @property
+    def uses_statistics(self) -> bool:
+        """Whether the clients share statistics: k-means needs them, for the clusters or for the sizes alone."""
+        return self.clustering == "kmeans" or self.cluster_sizes == "kmeans"

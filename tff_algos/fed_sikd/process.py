@@ -16,7 +16,8 @@ by them with k-means (Eq. 2). A round:
 | theta_S, w_global | `ServerState.student` |
 | sigma_k^2, sigma^2 (Theorem 1) | `within_cluster_drift`, `total_drift` of the updates, in the metrics |
 
-RandomCluster, a baseline of the paper, is the same process with `clustering="random"`. Limit case: one cluster, a
+RandomCluster, a baseline of the paper, is the same process with `clustering="random"`: clusters of the sizes that
+k-means finds, whose members are drawn at random, or clusters of equal sizes. Limit case: one cluster, a
 `label_weight` of 1 and weighting by examples is FedAvg.
 
 Deviations from the paper:
@@ -45,7 +46,7 @@ from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
 from tff_algos.client.cohort import ClientInput, build_client_inputs
 from tff_algos.client.local_training import count_examples_trained
-from tff_algos.fed_sikd.clustering import choose_leaders, cluster_at_random, cluster_by_statistics
+from tff_algos.fed_sikd.clustering import choose_leaders, cluster_at_random, cluster_by_statistics, draw_members
 from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.fed_sikd.sharing import StatisticsSharing, build_statistics_sharing
 from tff_algos.fed_sikd.statistics import project_to_plane, standardize
@@ -82,7 +83,7 @@ class ServerState(NamedTuple):
       student: the global student.
       teachers: the clusters' teachers, stacked along axis 0; of no rows if `label_weight` is 1.
       assignments: the cluster of each client, int32, shape (clients,).
-      statistics: what the clients shared, float64, shape (clients, columns); no columns if clustered at random.
+      statistics: what the clients shared, float64, shape (clients, columns); no columns if nothing depends on them.
       indices: silhouette, Calinski-Harabasz and Davies-Bouldin index of the clustering, float64; NaN if undefined.
     """
 
@@ -140,7 +141,7 @@ class FedSiKDProcess(FederatedProcess):
       model_spec, clients, config, seed: see `build_fed_sikd_process`.
       initial_student: the global student before the first round.
       initial_teacher: every cluster's teacher before the first round; empty in a run without teachers.
-      sharing: how the statistics are collected; None if the clients are clustered at random.
+      sharing: how the statistics are collected; None if nothing depends on them.
       build_student_round: (number of clusters) -> the computation of steps 2 to 4, cached.
       build_teacher_round: (number of clusters) -> the computation of step 1, cached.
     """
@@ -163,14 +164,16 @@ class FedSiKDProcess(FederatedProcess):
         """Collects the statistics and clusters the clients; all teachers start alike."""
         num_clients, config = len(self.everyone), self.config
         if self.sharing is None:
-            statistics, indices = np.zeros((num_clients, 0)), np.full(len(INDEX_NAMES), np.nan)
-            assignments = cluster_at_random(num_clients, config.num_clusters, self.seed).assignments
+            statistics = np.zeros((num_clients, 0))
+            clustering = cluster_at_random(num_clients, config.num_clusters, self.seed)
         else:
             statistics = self.sharing.collect()
             clustering = cluster_by_statistics(
                 standardize(statistics), config.num_clusters, config.max_clusters, self.seed
             )
-            assignments, indices = clustering.assignments, [getattr(clustering, name) for name in INDEX_NAMES]
+            if config.clustering == "random":
+                clustering = draw_members(clustering, self.seed)
+        assignments, indices = clustering.assignments, [getattr(clustering, name) for name in INDEX_NAMES]
         teachers = stack_models([self.initial_teacher] * count_clusters(assignments))
         indices = np.asarray(indices, np.float64)
         return ServerState(
@@ -301,5 +304,5 @@ def build_fed_sikd_process(
         build_teacher_round=functools.cache(
             lambda num_clusters: build_grouped_round(teacher_spec, config.teacher_training, teacher, num_clusters)
         ),
-        sharing=build_statistics_sharing(model_spec, clients, config, seed) if config.clustering == "kmeans" else None,
+        sharing=build_statistics_sharing(model_spec, clients, config, seed) if config.uses_statistics else None,
     )

@@ -8,7 +8,9 @@ from tff_algos.rounds.cluster_labels import number_by_first_appearance
 BLOCK_PARAMETERS = 4096
 
 
-def cluster_updates(updates: np.ndarray, distance_threshold: float, num_clusters: int) -> np.ndarray:
+def cluster_updates(
+    updates: np.ndarray, distance_threshold: float, num_clusters: int, distance_multiple: float = 0.0
+) -> np.ndarray:
     """Clusters clients whose updates are close: average linkage, Euclidean distance.
 
     Args:
@@ -17,6 +19,8 @@ def cluster_updates(updates: np.ndarray, distance_threshold: float, num_clusters
       distance_threshold: above 0, clusters merge while their average distance is at most this; 0 cuts the tree at
         `num_clusters` instead.
       num_clusters: number of clusters if the threshold is 0: exactly `min(num_clusters, clients)`, ties or not.
+      distance_multiple: above 0, the threshold is this times the median distance between two clients' updates,
+        whatever the other two say.
 
     Returns:
       Cluster of each client, int32, shape (clients,), 0, 1, ... in order of first appearance.
@@ -32,7 +36,10 @@ def cluster_updates(updates: np.ndarray, distance_threshold: float, num_clusters
     if not np.isfinite(distances).all():
         raise ValueError("updates hold NaN or infinity: expected finite updates; leave out the clients that diverged")
     tree = hierarchy.linkage(distances, method="average")
-    if distance_threshold > 0:
+    if distance_multiple > 0:
+        # If most updates are alike, the median is 0, and only equal updates share a cluster.
+        labels = hierarchy.fcluster(tree, distance_multiple * np.median(distances), criterion="distance")
+    elif distance_threshold > 0:
         labels = hierarchy.fcluster(tree, distance_threshold, criterion="distance")
     else:
         labels = hierarchy.cut_tree(tree, n_clusters=min(num_clusters, len(updates)))[:, 0]

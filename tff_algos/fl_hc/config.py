@@ -5,6 +5,8 @@ import dataclasses
 from tff_algos.settings.config_fields import AlgorithmConfig, Needs, group, setting
 from tff_algos.settings.local_training import LocalTrainingConfig
 
+NO_MULTIPLE = Needs("distance_multiple", lambda multiple: multiple == 0, "--{flag}=0")
+
 
 @dataclasses.dataclass(frozen=True)
 class FLHCConfig(AlgorithmConfig):
@@ -14,15 +16,22 @@ class FLHCConfig(AlgorithmConfig):
     clustering_round: int = setting(
         1, "FedAvg rounds before the clients are clustered (Briggs et al.: n).", minimum=1, smoke=1
     )
+    distance_multiple: float = setting(
+        1.0,
+        "Cut of the tree, as a multiple of the median distance between two clients' updates; 0 cuts it otherwise.",
+        minimum=0,
+        of_old_runs=0.0,
+    )
     distance_threshold: float = setting(
         0.0,
-        "Cut of the tree, Euclidean distance between updates, whatever num_clusters says; 0 cuts at that instead.",
+        "Cut of the tree, Euclidean distance between updates; 0 cuts it at num_clusters instead.",
         minimum=0,
+        needs=NO_MULTIPLE,
     )
     num_clusters: int = setting(
         3,
-        "Number of clusters if distance_threshold is 0.",
+        "Number of clusters if the tree is not cut at a distance.",
         minimum=1,
-        needs=Needs("distance_threshold", lambda distance: distance == 0, "a threshold of 0"),
+        needs=(NO_MULTIPLE, Needs("distance_threshold", lambda distance: distance == 0, "a threshold of 0")),
     )
     client_weighting: str = setting("examples", "Weight of a client in its cluster.", choices=("examples", "equal"))

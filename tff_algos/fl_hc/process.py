@@ -10,7 +10,7 @@ The whole run; a round is step 1 or step 3:
 | paper | here |
 |---|---|
 | n | `clustering_round` |
-| T, P (linkage), D (distance) | `distance_threshold`, "average", Euclidean |
+| T, P (linkage), D (distance) | `distance_multiple` or `distance_threshold`, "average", Euclidean |
 | Delta w_k | the rows that `cluster_updates` gets |
 | w^c | rows of `ServerState.models` |
 
@@ -19,7 +19,8 @@ Before the clustering all clients belong to cluster 0, and there is one model. L
 Deviations from the paper:
 - The exchange of step 2 is counted in the bytes and the time of the round that it opens.
 - Every client takes part in every round (the paper samples a fraction inside each cluster).
-- A number of clusters can be given in place of the threshold, whose scale depends on the model.
+- The scale of the distances depends on the model, so by default the threshold is a multiple of their median; a
+  distance or a number of clusters can be given in its place.
 """
 
 import dataclasses
@@ -144,7 +145,8 @@ class FLHCProcess(FederatedProcess):
         assignments = np.zeros(len(self.everyone), np.int32)
         if is_finite.any():
             config = self.config
-            found = cluster_updates(updates[is_finite], config.distance_threshold, config.num_clusters)
+            cuts = config.distance_threshold, config.num_clusters, config.distance_multiple
+            found = cluster_updates(updates[is_finite], *cuts)
             assignments[is_finite], assignments[~is_finite] = found, np.bincount(found).argmax()
         models = stack_models([take_model(state.models, 0)] * count_clusters(assignments))
         return state._replace(models=models, assignments=assignments), int(np.sum(~is_finite))

@@ -57,6 +57,7 @@ class Setting:
       shared: whether the value comes from the flag of all algorithms that has the field's name.
       smoke: the largest value in a smoke run; None where the value costs no time.
       needs: what other fields must be for this one to do anything.
+      of_old_runs: what runs did before there was this setting, if that is not its default.
     """
 
     help_text: str
@@ -70,6 +71,7 @@ class Setting:
     shared: bool = False
     smoke: int | None = None
     needs: tuple[Needs, ...] = ()
+    of_old_runs: Any = None
 
     def describe_range(self) -> str:
         """What is expected, in words, for example "a number above 0 and at most 1"."""

@@ -38,5 +38,7 @@ def test_random_cluster_is_fedsikd_with_random_clusters():
     assert ALGORITHMS["fedsikd"].default_config().clustering == "kmeans"
     own = {field.name for field in algorithm_fields("random_cluster")}
     assert "random_cluster_student_epochs" in own
-    for unused in ("clustering", "statistics", "max_clusters", "privacy_epsilon", "privacy_delta"):
-        assert f"random_cluster_{unused}" not in own
+    assert "random_cluster_clustering" not in own and "fedsikd_cluster_sizes" not in own
+    assert own - {"random_cluster_cluster_sizes"} == {
+        field.name.replace("fedsikd", "random_cluster") for field in algorithm_fields("fedsikd")
+    }

@@ -32,8 +32,13 @@ MISTAKES = {
     "--algo=fedavg stray": "stray: expected flags only",
     "--algo=fedavg --fl_hc_num_clusters=3": "--fl_hc_num_clusters: belongs to --algo=fl_hc",
     "--algo=fedavg --fl_hc_learning_rate=1": "did you mean --fedavg_learning_rate",
-    "--algo=random_cluster --random_cluster_statistics=scalar": "--random_cluster_statistics: unknown flag",
-    "--algo=random_cluster --random_cluster_num_clusters=0": "--random_cluster_num_clusters=0: expected",
+    "--algo=random_cluster --random_cluster_cluster_sizes=equal --random_cluster_statistics=scalar": (
+        "--random_cluster_cluster_sizes=kmeans"
+    ),
+    "--algo=random_cluster --random_cluster_cluster_sizes=equal --random_cluster_num_clusters=0": (
+        "--random_cluster_num_clusters=0: expected"
+    ),
+    "--algo=fl_hc --fl_hc_num_clusters=4": "--fl_hc_distance_multiple=0",
     "--algo=fedavg --precision=bfloat16 --quantize=qat": "--precision=bfloat16: expected float32 with --quantize=qat",
     "--algo=fedavg --precision=float16": "--precision=float16: expected one of float32, bfloat16",
     "--algo=fedavg --width=0.5": "--width=0.5: expected 1, or --model=image_cnn10 beside it",

@@ -142,8 +142,9 @@ def test_one_shared_model(data, counted, evaluate):
     assert metrics["test_loss"] == pytest.approx(evaluate(STRAIGHT, X, Y).mean_loss)
     assert metrics["client_test_accuracy"] == pytest.approx((1 + 1 / 2 + 1 / 4) / 3)
     assert metrics["client_validation_accuracy"] == 1  # one example each for clients 0, 2 and 3, all correct
-    assert counted.passes == [3, 7, 3]  # the global test set once, the clients' splits in one pass each
-    assert len(metrics) == 4
+    assert metrics["validation_accuracy"] == 1
+    assert counted.passes == [3, 3, 7, 3]  # the global test set, all validation examples, the clients' splits
+    assert len(metrics) == 5
 
 
 def test_cluster_models_are_weighted_by_clients(data, counted):
@@ -155,7 +156,11 @@ def test_cluster_models_are_weighted_by_clients(data, counted):
     metrics = evaluate_federation(FixedProcess(models, ["a", "a", "b", "a"]), (), data, counted)
     assert metrics["test_accuracy"] == pytest.approx((3 * 2 / 3 + 1 / 3) / 4)
     assert metrics["client_test_accuracy"] == pytest.approx((1 + 1 / 4 + 1 / 2) / 3)
-    assert counted.passes == [3, 3, 5, 2, 2, 1]  # clients 0 and 3 share passes though client 2 lies between them
+    # The three validation examples are [2, 0], [2, 0], [2, 0], labels 0: STRAIGHT has all, SWAPPED none.
+    assert metrics["validation_accuracy"] == pytest.approx(3 / 4)
+    # Both models on the test set and on all validation examples; then each on its own clients' splits, where clients 0
+    # and 3 share passes though client 2 lies between them.
+    assert counted.passes == [3, 3, 3, 3, 5, 2, 2, 1]
 
 
 def test_nobody_has_the_split(data, evaluate):
@@ -215,7 +220,7 @@ def test_archetypes_have_columns_and_the_change_from_the_state_before(data, coun
     process = FixedProcess(models, lambda state: [state] * 4)
     evaluate_state = build_state_evaluation(process, with_kinds, counted)
     first = evaluate_state("a", None)
-    assert list(first)[4:] == list(name_archetype_metrics(kinds))
+    assert list(first)[5:] == list(name_archetype_metrics(kinds))
     assert first["client_accuracy_change"] is None
     assert first["mixed_models"] == 1, "the one model serves x and y, which are of two meta-archetypes"
     assert first["archetype_0_accuracy"] == pytest.approx((1 + 1 / 4) / 2)
@@ -224,7 +229,7 @@ def test_archetypes_have_columns_and_the_change_from_the_state_before(data, coun
     counted.passes.clear()
     second = evaluate_state("b", "a")
     assert second["client_accuracy_change"] == pytest.approx((1 + 0 + 1 / 2) / 3)
-    assert counted.passes == [3, 7, 3], "what is known of the state before is not evaluated again"
+    assert counted.passes == [3, 3, 7, 3], "what is known of the state before is not evaluated again"
     resumed = build_state_evaluation(process, with_kinds, counted)("b", "a")
     assert resumed == pytest.approx(second, nan_ok=True)
 

@@ -16,6 +16,7 @@ from tff_algos.fed_sikd.clustering import (
     choose_leaders,
     cluster_at_random,
     cluster_by_statistics,
+    draw_members,
 )
 
 THREE_GROUPS = np.array([[9.0, 9.0], [0.0, 0.0], [9.0, 9.5], [-9.0, 9.0], [0.0, 0.5], [-9.0, 9.5], [0.5, 0.0]])
@@ -145,6 +146,22 @@ class TestClusterAtRandom:
         first, again, other = (cluster_at_random(40, 4, seed).assignments for seed in (7, 7, 8))
         np.testing.assert_array_equal(first, again)
         assert np.any(first != other)
+
+
+class TestDrawMembers:
+    CLUSTERING = Clustering(np.repeat([0, 1, 2], [25, 10, 5]).astype(np.int32), 3, 0.5, 9.0, 0.1)
+
+    @given(st.integers(0, 2**40))
+    def test_keeps_the_sizes_alone(self, seed):
+        assignments, num_clusters, *indices = draw_members(self.CLUSTERING, seed)
+        assert sorted(np.bincount(assignments)) == [5, 10, 25] and num_clusters == 3
+        assert all(math.isnan(index) for index in indices)
+        assert_numbered_by_first_appearance(assignments, 3)
+
+    def test_members_are_drawn_by_the_seed(self):
+        first, again, other = (draw_members(self.CLUSTERING, seed).assignments for seed in (7, 7, 8))
+        np.testing.assert_array_equal(first, again)
+        assert np.any(first != other) and np.any(first != self.CLUSTERING.assignments)
 
 
 class TestChooseLeaders:

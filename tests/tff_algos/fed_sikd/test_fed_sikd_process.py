@@ -331,5 +331,17 @@ def test_client_columns_are_drawn_from_the_statistics(tff_runtime, make_federati
     plane = project_to_plane(standardize(state.statistics))
     assert (columns["plane_x"], columns["plane_y"]) == (plane[:, 0].tolist(), plane[:, 1].tolist())
     assert np.all(np.ptp(plane, axis=0) > 0)
-    random = build_fed_sikd_process(linear_spec, make_federation(SIZES), make_config(clustering="random"), seed=5)
+    equal = make_config(clustering="random", cluster_sizes="equal")
+    random = build_fed_sikd_process(linear_spec, make_federation(SIZES), equal, seed=5)
     assert list(random.client_columns(random.initialize())) == ["cluster"]
+
+
+def test_random_clusters_have_the_sizes_of_k_means(tff_runtime, make_federation, linear_spec):
+    data = make_federation([8, 5, 7, 6, 9, 4, 8])
+    found, drawn = (
+        build_fed_sikd_process(linear_spec, data, make_config(clustering=clustering), seed=5).initialize()
+        for clustering in ("kmeans", "random")
+    )
+    assert sorted(np.bincount(drawn.assignments)) == sorted(np.bincount(found.assignments))
+    assert drawn.assignments.tolist() != found.assignments.tolist()
+    np.testing.assert_array_equal(drawn.statistics, found.statistics)

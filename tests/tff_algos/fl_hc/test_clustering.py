@@ -38,6 +38,16 @@ def test_number_of_clusters(num_clusters, expected):
     np.testing.assert_array_equal(assignments, expected)
 
 
+@pytest.mark.parametrize(
+    ("multiple", "expected"),
+    [(0.1, [0, 1, 2, 3]), (0.2, [0, 1, 2, 1]), (0.5, [0, 1, 1, 1]), (1.7, [0, 1, 1, 1]), (1.8, [0, 0, 0, 0])],
+)
+def test_a_multiple_of_the_median_distance(multiple, expected):
+    """Of 10, 0, 3, 1 the six distances are 1, 2, 3, 7, 9, 10, their median 5: cuts at 0.5, 1, 2.5, 8.5 and 9."""
+    assignments = cluster_updates(place_on_line(10, 0, 3, 1), 99.0, 1, multiple)
+    np.testing.assert_array_equal(assignments, expected)
+
+
 def test_one_client():
     np.testing.assert_array_equal(cluster_updates(place_on_line(7), 0.5, 4), [0])
 

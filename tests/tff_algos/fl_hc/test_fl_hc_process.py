@@ -25,14 +25,16 @@ def run(process, num_rounds):
 
 def test_one_cluster_is_fed_avg(tff_runtime, make_federation, linear_spec):
     data = make_federation(NINE_SIZES)
-    config = FLHCConfig(SGD, clustering_round=1, num_clusters=1)
+    config = FLHCConfig(SGD, clustering_round=1, distance_multiple=0, num_clusters=1)
     state, _ = run(build_fl_hc_process(linear_spec, data, config, seed=2), 3)
     expected, _ = run(build_fed_avg_process(linear_spec, data, FedAvgConfig(SGD), seed=2), 3)
     for trained, other in zip(state.models, expected.models, strict=True):
         np.testing.assert_allclose(trained, other, atol=1e-6)
 
 
-@pytest.mark.parametrize("fields", [{"num_clusters": 2}, {"distance_threshold": 0.5}])
+@pytest.mark.parametrize(
+    "fields", [{"distance_multiple": 0, "num_clusters": 2}, {"distance_multiple": 0, "distance_threshold": 0.5}]
+)
 def test_clients_with_contradicting_labels_part_and_get_models_of_their_own(
     tff_runtime, make_federation, linear_spec, relabel, fields
 ):
@@ -56,7 +58,7 @@ def test_a_cluster_trains_alone_at_the_rate_of_its_round(tff_runtime, make_feder
     """Two clients, full batch: one step at 0.4 down both gradients, then each at 0.2 down its own from there."""
     data = make_federation([12, 12])
     training = LocalTrainingConfig(1, optimizer="sgd", learning_rate=0.4, batch_size=12, learning_rate_decay=0.5)
-    process = build_fl_hc_process(linear_spec, data, FLHCConfig(training, num_clusters=2), seed=2)
+    process = build_fl_hc_process(linear_spec, data, FLHCConfig(training, distance_multiple=0, num_clusters=2), seed=2)
     splits = [data.read_split(client, "train") for client in data.clients]
     start = process.get_models(process.initialize())["cluster_0"]
     steps = [descend(linear_spec, start, *split, 0.4) for split in splits]
@@ -76,7 +78,7 @@ def test_clients_that_break_join_the_largest_cluster_and_are_counted(
     relabel(data, [1, 3, 4])
     break_client(data, 2)
     training = LocalTrainingConfig(optimizer="sgd", learning_rate=0.3, batch_size=8, epochs=3)
-    process = build_fl_hc_process(linear_spec, data, FLHCConfig(training, num_clusters=2), seed=2)
+    process = build_fl_hc_process(linear_spec, data, FLHCConfig(training, distance_multiple=0, num_clusters=2), seed=2)
     state, first = run(process, 1)
     state, second = process.next(state)
     assert state.assignments.tolist() == [0, 1, 1, 1, 1, 0]
@@ -90,7 +92,7 @@ def test_if_all_clients_break_they_stay_together_and_the_model_stays(
     data = make_federation([5, 6])
     break_client(data, 0)
     break_client(data, 1)
-    process = build_fl_hc_process(linear_spec, data, FLHCConfig(SGD, num_clusters=2), seed=2)
+    process = build_fl_hc_process(linear_spec, data, FLHCConfig(SGD, distance_multiple=0, num_clusters=2), seed=2)
     state, metrics = run(process, 2)
     assert state.assignments.tolist() == [0, 0] and metrics["num_rejected"] == 4
     for weights, initial in zip(state.models, process.initialize().models, strict=True):
@@ -99,7 +101,7 @@ def test_if_all_clients_break_they_stay_together_and_the_model_stays(
 
 @pytest.mark.slow
 def test_two_workers_give_the_result_of_one(tff_runtime, make_federation, linear_spec, tmp_path):
-    config = FLHCConfig(SGD, num_clusters=3)
+    config = FLHCConfig(SGD, distance_multiple=0, num_clusters=3)
     process = build_fl_hc_process(linear_spec, make_federation(NINE_SIZES), config, seed=2)
     expected, expected_metrics = run(process, 3)
     with run_tff(str(tmp_path / "worker.log"), num_workers=2) as runtime:
@@ -112,7 +114,9 @@ def test_two_workers_give_the_result_of_one(tff_runtime, make_federation, linear
 
 
 def test_the_clustering_round_costs_two_exchanges(tff_runtime, make_federation, linear_spec):
-    process = build_fl_hc_process(linear_spec, make_federation(SIZES), FLHCConfig(SGD, num_clusters=2), seed=2)
+    process = build_fl_hc_process(
+        linear_spec, make_federation(SIZES), FLHCConfig(SGD, distance_multiple=0, num_clusters=2), seed=2
+    )
     state, first = process.next(process.initialize())
     state, second = process.next(state)
     _, third = process.next(state)
@@ -123,8 +127,12 @@ def test_the_clustering_round_costs_two_exchanges(tff_runtime, make_federation, 
 
 def test_updates_fetched_in_parts_give_the_same_clusters(tff_runtime, make_federation, linear_spec, monkeypatch):
     data = make_federation(SIZES)
-    whole, _ = run(build_fl_hc_process(linear_spec, data, FLHCConfig(SGD, num_clusters=3), seed=2), 2)
+    whole, _ = run(
+        build_fl_hc_process(linear_spec, data, FLHCConfig(SGD, distance_multiple=0, num_clusters=3), seed=2), 2
+    )
     monkeypatch.setattr(fl_hc_process, "_MAX_RESULT_BYTES", 130)  # two clients of 60 bytes a call
-    parts, _ = run(build_fl_hc_process(linear_spec, data, FLHCConfig(SGD, num_clusters=3), seed=2), 2)
+    parts, _ = run(
+        build_fl_hc_process(linear_spec, data, FLHCConfig(SGD, distance_multiple=0, num_clusters=3), seed=2), 2
+    )
     assert whole.assignments.tolist() == parts.assignments.tolist()
     np.testing.assert_array_equal(whole.models[0], parts.models[0])

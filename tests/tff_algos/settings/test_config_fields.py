@@ -47,8 +47,9 @@ def test_every_field_of_a_config_has_a_help_text_or_is_a_group(config):
 
 
 def test_random_clusters_need_a_number():
-    with pytest.raises(ConfigError, match="random clusters"):
-        FedSiKDConfig(clustering="random", num_clusters=0)
+    with pytest.raises(ConfigError, match="clusters of equal sizes"):
+        FedSiKDConfig(clustering="random", cluster_sizes="equal", num_clusters=0)
+    assert FedSiKDConfig(clustering="random", num_clusters=0).uses_statistics
 
 
 def test_adam_takes_no_momentum():
