@@ -49,6 +49,7 @@ class Task:
       run_dir: its folder.
       config: what both ask for.
       finished: folders and archives in which the run may lie finished already.
+      label: what tells it from others of the flagfile and seed, "" for nothing.
     """
 
     flagfile: pathlib.Path
@@ -56,10 +57,11 @@ class Task:
     run_dir: pathlib.Path
     config: RunConfig
     finished: tuple[RunPath, ...] = ()
+    label: str = ""
 
     @property
     def name(self) -> str:
-        return f"{self.flagfile.stem}, seed {self.config.seed}"
+        return ", ".join(filter(None, (self.flagfile.stem, self.label, f"seed {self.config.seed}")))
 
     @property
     def place(self) -> str:

@@ -83,7 +83,9 @@ MISTAKES = {
     "--algo=async_periodic --async_periodic_max_away_s=3": "does nothing with --async_periodic_dropout=0.0",
     "--algo=async_periodic --async_periodic_availability_share=0.5": "--async_periodic_availability_cycle_s=0.0",
     "--algo=fed_async --fed_async_staleness_grace=2": "does nothing with --fed_async_staleness=polynomial",
-    "--algo=fl_hc --fl_hc_distance_multiple=0 --fl_hc_num_clusters=2 --fl_hc_distance_threshold=1": "--fl_hc_num_clusters: does nothing",
+    "--algo=fl_hc --fl_hc_distance_multiple=0 --fl_hc_num_clusters=2 --fl_hc_distance_threshold=1": (
+        "--fl_hc_num_clusters: does nothing"
+    ),
     "--algo=fedcd --fedcd_milestones=9,5": "--fedcd_milestones=9,5: expected rounds in ascending order with commas",
     "--algo=fedcd --rounds=29": "--fedcd_milestones=5,15,25,30: expected rounds up to the last one, --rounds=29",
     "--algo=fedcd --fedcd_compression_bits=17": "=17: expected 2 to 16, or 32 for no compression",
