@@ -11,9 +11,11 @@ from launch.reports.fedcd.claims import FEDCD_CLAIMS
 from launch.reports.fedcd.figure import draw_fedcd_figure
 from launch.reports.fedcd.measures import FEDCD_RUNS
 from launch.reports.fedcd.report import build_fedcd_report
-from launch.reports.fedsikd.claims import FEDSIKD_CLAIMS
-from launch.reports.fedsikd.figure import draw_fedsikd_figure
-from launch.reports.fedsikd.report import FEDSIKD_RUNS, build_fedsikd_report
+from launch.reports.fedsikd.claims import FEDSIKD_CLAIMS, FEDSIKD_UNTESTABLE
+from launch.reports.fedsikd.figure import FEDSIKD_FIGURE, draw_fedsikd_figure
+from launch.reports.fedsikd.further import FEDSIKD_FURTHER
+from launch.reports.fedsikd.measures import FEDSIKD_PRESETS, FEDSIKD_RUNS
+from launch.reports.fedsikd.report import build_fedsikd_report
 from launch.reports.paper import Paper
 from launch.reports.quantization import QUANTIZATION_RUNS, build_quantization_report
 
@@ -23,8 +25,12 @@ PAPERS: dict[str, Paper] = {
         experiments=FEDSIKD_RUNS,
         build=build_fedsikd_report,
         printed_files=("fedsikd/table_v.csv", "fedsikd/tables_vi_to_ix.csv"),
+        presets=FEDSIKD_PRESETS,
         claims=FEDSIKD_CLAIMS,
+        untestable=FEDSIKD_UNTESTABLE,
+        further=FEDSIKD_FURTHER,
         draw=draw_fedsikd_figure,
+        figure=FEDSIKD_FIGURE,
     ),
     "amfl_p": Paper(
         title="AMFL-P: Tables 1 and 2",

@@ -1,0 +1,162 @@
+"""Tables that the FedSiKD paper does not have: FL+HC's clusters, tuned against tuned, accuracy by epsilon."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from launch.reports.collection import (
+    TUNED,
+    Cell,
+    Measured,
+    Place,
+    Results,
+    SeedResults,
+    summarize,
+)
+from launch.reports.conditions import differs
+from launch.reports.fedsikd.comparisons import ACCURACY, cell_of
+from launch.reports.fedsikd.further import COMPARED_ALPHAS
+from launch.reports.fedsikd.measures import (
+    ABLATIONS,
+    BUDGET_ROUNDS,
+    CONTROL,
+    DATA_NAMES,
+    EPSILONS,
+    EQUAL_BYTES_ACCURACY,
+    FEDAVG,
+    FEDSIKD,
+    FEDSIKD_PRESETS,
+    FL_HC,
+    MEGABYTES_A_ROUND,
+    MNIST,
+    NAMES,
+    PRIVACY,
+    STATISTICS,
+    name_private,
+)
+from launch.reports.intervals import estimate_mean, is_constant
+from launch.reports.judge import ERROR_RATE, LEAST_SEEDS
+from launch.reports.markdown import Section, Table, format_measured, format_table
+from launch.runs.columns import CLIENT_TEST_ACCURACY, SUMMARY_FILE, TEST_ACCURACY
+from launch.runs.run_records import RunRecord, read_json
+
+TUNED_ROWS = {
+    **NAMES,
+    CONTROL: "control",
+    **{algo: f"FedSiKD, {name}" for algo, name in ABLATIONS.items()},
+}
+ON_CLUSTERS = (
+    f"Accuracy (%) after round {BUDGET_ROUNDS}. *Sizes* of FL+HC's clusters, by seed: `3 x 1` are three clusters of one "
+    "client. *Test set*: the common one. *Clients*: each with the model that it ends up with, on its own test split."
+)
+ON_TUNED = (
+    "MNIST. *Equal bytes*: accuracy after the last round that fits into what FedSiKD moves in five rounds of the same "
+    "seed; a run that is too short to spend as much has no number. *Ahead*: FedSiKD less the other, in pairs of the "
+    "same seed, in points, with the 95 % interval of the mean. Seconds are those of a machine with other work to do."
+)
+ON_PRIVACY = (
+    f"FedSiKD on MNIST, alpha 0.1, test accuracy (%) after round {BUDGET_ROUNDS}, by the epsilon that is spent on the "
+    "clients' statistics."
+)
+
+
+def read_summary(run: RunRecord) -> dict:
+    """What a run's summary says; nothing if it has not ended."""
+    path = run.path / SUMMARY_FILE
+    return read_json(path) if path.is_file() else {}
+
+
+def tabulate_clusters(by_place: Mapping[Place, Sequence[RunRecord]], results: Results) -> Section:
+    """FL+HC's clusters, and its clients' own accuracy beside FedAvg's."""
+    columns = ["runs", "data", "alpha", "sizes", "FL+HC, test set", "FL+HC, clients", "FedAvg, test set"]
+    columns += ["FedAvg, clients"]
+    rows = []
+    for place, runs in by_place.items():
+        sizes = {run.flags["seed"]: read_summary(run).get(FL_HC, {}).get("cluster_sizes") for run in runs}
+        if place.algo != FL_HC or not any(sizes.values()):
+            continue
+        accuracies = [
+            results[place.preset].get(place._replace(algo=algo).make_cell(metric, BUDGET_ROUNDS))
+            for algo in (FL_HC, FEDAVG)
+            for metric in (TEST_ACCURACY, CLIENT_TEST_ACCURACY)
+        ]
+        shown = [format_measured(TEST_ACCURACY, measured) for measured in accuracies]
+        source, data = FEDSIKD_PRESETS[place.preset], DATA_NAMES[place.dataset]
+        rows.append([source, data, place.setting, _format_sizes(sizes), *shown])
+    table = Table(columns, rows)
+    return Section("FL+HC's clusters", table, f"{ON_CLUSTERS}\n\n{format_table(table)}")
+
+
+def _format_sizes(sizes: Mapping[int, Sequence[int] | None]) -> str:
+    """The sizes of each seed, seeds with the same together: "37, 3 x 1 (seeds 0, 2); 40 (seed 1)"."""
+    seeds: dict[str, list[str]] = {}
+    for seed, each in sizes.items():
+        if each:
+            seeds.setdefault(_shorten(sorted(each, reverse=True)), []).append(str(seed))
+    return "; ".join(
+        f"{text} (seed{'s' if len(which) > 1 else ''} {', '.join(which)})" for text, which in seeds.items()
+    )
+
+
+def _shorten(sizes: Sequence[int]) -> str:
+    counts = {size: sizes.count(size) for size in dict.fromkeys(sizes)}
+    return ", ".join(str(size) if count == 1 else f"{count} x {size}" for size, count in counts.items())
+
+
+def tabulate_tuned(by_place: Mapping[Place, Sequence[RunRecord]], seed_results: SeedResults) -> Section:
+    """Tuned against tuned, with control and ablations, at equal rounds and at equal bytes."""
+    columns = ["algorithm", "alpha", "seeds", f"round {BUDGET_ROUNDS} (%)", "FedSiKD ahead"]
+    columns += ["equal bytes (%)", "FedSiKD ahead", "MB a round", "seconds a round"]
+    rows, values = [], seed_results[TUNED]
+    for alpha in COMPARED_ALPHAS:
+        at_five = cell_of(MNIST, alpha, BUDGET_ROUNDS)
+        for algo, name in TUNED_ROWS.items():
+            cell = at_five._replace(algo=algo)
+            if cell not in values:
+                continue
+            row = [name, alpha, str(len(values[cell]))]
+            for metric in (ACCURACY, EQUAL_BYTES_ACCURACY):
+                mine, theirs = at_five._replace(metric=metric), cell._replace(metric=metric)
+                row += [_show(metric, values.get(theirs)), "" if algo == FEDSIKD else _show_lead(mine, theirs, values)]
+            runs = by_place[Place(TUNED, MNIST, alpha, algo)]
+            seconds = [read_summary(run).get("seconds_per_round") for run in runs]
+            moved = values.get(cell._replace(metric=MEGABYTES_A_ROUND))
+            rows.append([*row, _show(MEGABYTES_A_ROUND, moved), _show_mean(seconds)])
+    table = Table(columns, rows)
+    return Section("Tuned against tuned", table, f"{ON_TUNED}\n\n{format_table(table)}")
+
+
+def _show(metric: str, by_seed: Mapping[int, float] | None) -> str:
+    return format_measured(metric, summarize(list(by_seed.values())) if by_seed else None, absent="")
+
+
+def _show_lead(mine: Cell, theirs: Cell, values: Mapping[Cell, Mapping[int, float]]) -> str:
+    condition = differs(mine, theirs, "")
+    leads = [condition.factor * lead for lead in condition.compute_by_seed(lambda cell: values.get(cell, {})).values()]
+    if not leads:
+        return ""
+    mean = f"{summarize(leads).mean:+.2f}"
+    if len(leads) < LEAST_SEEDS or is_constant(leads):
+        return f"{mean} (n = {len(leads)})"
+    low, high = estimate_mean(leads, 1 - ERROR_RATE)
+    return f"{mean} [{low:+.2f}, {high:+.2f}]"
+
+
+def _show_mean(numbers: Iterable[float | None]) -> str:
+    known = [number for number in numbers if number is not None]
+    return f"{summarize(known).mean:.1f}" if known else ""
+
+
+def tabulate_privacy(results: Results) -> Section:
+    """Accuracy by epsilon, a row for each kind of statistics."""
+    rows = []
+    for kind in STATISTICS:
+        cells = [cell_of(MNIST, "0.1", BUDGET_ROUNDS, algo=name_private(kind, epsilon)) for epsilon in EPSILONS]
+        measured = [results[PRIVACY].get(cell) for cell in cells]
+        if any(measured):
+            shown = [format_measured(TEST_ACCURACY, each) + _count(each) for each in measured]
+            rows.append([kind.replace("_", " "), *shown])
+    table = Table(["statistics", *(f"epsilon {epsilon}" for epsilon in EPSILONS)], rows)
+    return Section("Accuracy by epsilon", table, f"{ON_PRIVACY}\n\n{format_table(table)}")
+
+
+def _count(measured: Measured | None) -> str:
+    return "" if measured is None else f" (n = {measured.count})"
