@@ -68,7 +68,7 @@ def build_verdicts(judgements: Sequence[Judgement], labels: Mapping[str, str]) -
 
 
 def _tabulate(judgements: Sequence[Judgement], labels: Mapping[str, str]) -> Table:
-    columns = ["section", "claim", "rule", "printed_tables", "printed_numbers"]
+    columns = ["section", "claim", "rule", "printed_tables", "printed_tables_numbers"]
     columns += [f"{preset}{part}" for preset in labels for part in ("", "_numbers")]
     rows = []
     for claim, printed, ours in judgements:

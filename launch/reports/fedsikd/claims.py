@@ -72,7 +72,7 @@ def _claim_savings(dataset: str, alpha: str) -> list[Claim]:
         Claim(
             "V-D",
             f'{place}: "FedSiKD achieves better results with fewer communication rounds"',
-            f"rounds to {TARGET}, of the first five: fewer than each of the others",
+            f"rounds to {TARGET}, within five rounds: fewer than each of the others",
             _need_less(cell_of(dataset, alpha, BUDGET_ROUNDS, ROUNDS_TO_ACCURACY), "rounds"),
         ),
         Claim(
@@ -90,7 +90,7 @@ def _need_less(cell: Cell, unit: str) -> tuple[Condition, ...]:
         exceeds(
             cell._replace(algo=other),
             cell,
-            f"FedSiKD {{1}}, {NAMES[other]} {{0}} {unit} ({say_setting(cell)})",
+            f"{unit}: FedSiKD {{1}}, {NAMES[other]} {{0}} ({say_setting(cell)})",
         )
         for other in OTHERS
     )
@@ -120,21 +120,20 @@ def _claim_compute() -> Claim:
 
 
 def _describe_costs() -> str:
-    """Training takes about three times an inference; a student that distils also needs the teacher's inference."""
+    """Training takes about three inferences; a student that distils needs one of the teacher, too."""
     parts = []
     for dataset, (student, teacher) in COSTS.items():
         size, step = (s / t for s, t in zip(student, teacher, strict=True))
-        parts.append(f"{DATA_NAMES[dataset]} {size:.0%}, {step:.0%} and {(3 * step + 1) / 3:.0%}")
+        parts.append(f"{DATA_NAMES[dataset]} {size:.0%}, {step:.0%}, {(3 * step + 1) / 3:.0%}")
     return (
-        "by Tables III and IV. Student over teacher in weights, in multiplications of an inference, and in those of a "
-        "training step that asks the teacher, too (three inferences of what is trained, one of the teacher): "
-        f"{'; '.join(parts)}. FedAvg with the same student does without the teacher, and where all members train the "
-        "teacher nothing is saved"
+        "Student over teacher by Tables III and IV, in weights, in multiplications of an inference, and in those of a "
+        f"training step, for which the student asks the teacher: {'; '.join(parts)}. Where all members train the "
+        "teacher, nothing is saved"
     )
 
 
 def _put_to_inputs(build: Callable[[str], list[Claim]]) -> list[Claim]:
-    """The claims on HAR for both inputs, the two of each sentence side by side, without those that have no flagfiles."""
+    """The claims on HAR for both inputs, side by side, without those that have no flagfiles."""
     by_input = [build(dataset) for dataset in HAR_INPUTS]
     return [
         claim

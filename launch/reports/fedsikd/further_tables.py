@@ -44,7 +44,7 @@ TUNED_ROWS = {
     **{algo: f"FedSiKD, {name}" for algo, name in ABLATIONS.items()},
 }
 ON_CLUSTERS = (
-    f"Accuracy (%) after round {BUDGET_ROUNDS}. *Sizes* of FL+HC's clusters, by seed: `3 x 1` are three clusters of one "
+    f"Accuracy (%) after round {BUDGET_ROUNDS}. *Sizes* of FL+HC's clusters, by seed: `3 x 1` are three of one "
     "client. *Test set*: the common one. *Clients*: each with the model that it ends up with, on its own test split."
 )
 ON_TUNED = (
