@@ -4,6 +4,7 @@ import csv
 import itertools
 import pathlib
 import re
+from collections import Counter
 
 import pytest
 
@@ -59,8 +60,8 @@ def check_fedsikd(quoted, places):
     for algo in ("fedsikd", "random_cluster", "fl_hc", "fedavg"):
         found = [find_fedsikd(dataset, alpha, algo, round_num) for dataset, alpha, round_num in places]
         expected.append([ALGORITHMS[algo].title, *(f"{100 * float(row['printed']):.2f}" for row in found)])
-        ours, tuned = ([show(row, prefix) for row in found] for prefix in ("ours", "tuned"))
-        expected += [["", *values] for values in (ours, tuned) if any(values)]
+        by_source = [[show(row, prefix) for row in found] for prefix in ("ours", "authors", "tuned")]
+        expected += [["", *values] for values in by_source if any(values)]
     assert [[row[0], *row[2:]] for row in quoted] == expected
 
 
@@ -72,6 +73,17 @@ def test_fedsikd_by_round():
 def test_fedsikd_at_round_5():
     rows = read_table("results.md", ["algorithm", "", "MNIST 0.1"])
     check_fedsikd(rows, [(dataset, alpha, 5) for dataset in ("mnist", "har") for alpha in (0.1, 0.5, 1.0, 2.0)])
+
+
+def test_fedsikd_verdicts():
+    """The first table of the section; other papers may have one like it below."""
+    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8").split("## FedSiKD")[1].split("\n## ")[0]
+    kinds = ["reproduced", "not reproduced", "undecided", "by construction", "not run"]
+    assert f"| runs | {' | '.join(kinds)} |\n" in page
+    claims = read_rows("fedsikd_claims.csv")
+    for preset, label in (("printed", "ours"), ("authors", "ours, the authors' values"), ("tuned", "ours, tuned")):
+        counts = Counter(claim[preset] for claim in claims)
+        assert "| " + " | ".join([label, *(str(counts[kind]) for kind in kinds)]) + " |\n" in page
 
 
 def read_async():
