@@ -101,13 +101,11 @@ def list_accuracies(run: RunRecord) -> dict[int, float]:
 
 
 def list_bytes(run: RunRecord) -> list[float]:
-    """What all clients have moved by the end of each round, from the first on."""
-    total, sums = 0.0, []
-    for number in range(1, len(run.rounds) + 1):
-        row = run.rounds.get(number, {})
-        total += row.get(BYTES_DOWN, math.nan) + row.get(BYTES_UP, math.nan)
-        sums.append(total)
-    return sums
+    """What all clients have moved by the end of each round, from the first on; nothing if a round does not say it."""
+    rows = [run.rounds.get(number, {}) for number in range(1, len(run.rounds) + 1)]
+    if not all({BYTES_DOWN, BYTES_UP} <= row.keys() for row in rows):
+        return []
+    return list(itertools.accumulate(row[BYTES_DOWN] + row[BYTES_UP] for row in rows))
 
 
 def count_rounds_within(sums: Sequence[float], budget: float) -> int | None:
@@ -116,7 +114,7 @@ def count_rounds_within(sums: Sequence[float], budget: float) -> int | None:
     A run is long enough if another round like its last would not fit. Whether it has reached anything does not count,
     or only the runs that reach it would be compared.
     """
-    if not sums or math.isnan(sums[-1]):
+    if not sums:
         return None
     last = sums[-1] - (sums[-2] if len(sums) > 1 else 0)
     return None if sums[-1] + last <= budget else sum(total <= budget for total in sums)
@@ -181,9 +179,9 @@ def find_budgets(by_place: Mapping[Place, Sequence[RunRecord]]) -> dict[Budget, 
     budgets = {}
     for place, runs in by_place.items():
         for run in runs:
-            if place.algo == FEDSIKD and len(run.rounds) >= BUDGET_ROUNDS:
-                key = (place.preset, place.dataset, place.setting, run.flags["seed"])
-                budgets[key] = list_bytes(run)[BUDGET_ROUNDS - 1]
+            sums = list_bytes(run) if place.algo == FEDSIKD else []
+            if len(sums) >= BUDGET_ROUNDS:
+                budgets[(*place[:3], run.flags["seed"])] = sums[BUDGET_ROUNDS - 1]
     return budgets
 
 
@@ -206,10 +204,11 @@ def measure_by_seed(by_place: Mapping[Place, Sequence[RunRecord]], printed: Iter
     targets, budgets, numbers = find_targets(printed), find_budgets(by_place), {}
     for place, runs in by_place.items():
         target, setting = targets.get((place.dataset, place.setting)), place[:3]
-        by_seed = {run.flags["seed"]: run for run in runs}
-        numbers[place] = {
-            seed: measure_run(run, target, budgets.get((*setting, seed))) for seed, run in by_seed.items()
-        }
+        seeds = [run.flags["seed"] for run in runs]
+        measured = [
+            measure_run(run, target, budgets.get((*setting, seed))) for run, seed in zip(runs, seeds, strict=True)
+        ]
+        numbers[place] = dict(zip(seeds, measured, strict=True))
         if (place.preset, place.algo) == (PRINTED, RANDOM_CLUSTER):
             numbers[place._replace(algo=CONTROL)] = {
                 seed: {measure: value for measure, value in each.items() if measure.metric == DRIFT_RATIO}

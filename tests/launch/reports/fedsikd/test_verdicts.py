@@ -28,7 +28,7 @@ def flat(level):
     return [level] * 5
 
 
-LEAD = 'MNIST, highly skewed: FedSiKD achieves "higher accuracy, exceeding by 18%" (round 5)'
+LEAD = 'MNIST, highly skewed: FedSiKD achieves "higher accuracy, exceeding by [...] 18%" (round 5)'
 
 
 @pytest.mark.parametrize(("lead", "verdict"), [(0.25, REPRODUCED), (0.1, NOT_REPRODUCED), (0.18, UNDECIDED)])
