@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from launch.runs.columns import CONFIG_FILE, METRICS_FILE, ROUND
-from launch.settings.flags import FlagError, parse_config
-from launch.settings.run_config import CHANGEABLE_ON_RESUME, RunConfig, complete_stored_flags, flag_values
+from launch.settings.flags import FlagError, complete_stored_flags, parse_config
+from launch.settings.run_config import CHANGEABLE_ON_RESUME, RunConfig, flag_values
 
 EXPERIMENTS = pathlib.Path(__file__).parents[1] / "experiments"
 TUNED_SUFFIX = "_tuned"
