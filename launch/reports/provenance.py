@@ -193,8 +193,12 @@ def _name_experiments(chosen: set[str], able: set[str], patterns: Mapping[str, C
 
 def _cover(names: set[str], able: set[str], patterns: Mapping[str, Collection[str]]) -> list[str]:
     """Few patterns that match these names and no other; each takes as many of the remaining as it can."""
-    fitting = {pattern: able.intersection(stems) for pattern, stems in patterns.items()}
-    fitting = {pattern: stems for pattern, stems in fitting.items() if stems <= names}
+    matched = {pattern: able.intersection(stems) for pattern, stems in patterns.items()}
+    fitting = {
+        pattern: stems
+        for pattern, stems in matched.items()
+        if stems <= names and (len(stems) > 1 or pattern in stems)  # a single one is named in full
+    }
     found, remaining = [], set(names)
     while remaining:
         best = min(fitting, key=lambda pattern: (-len(fitting[pattern] & remaining), len(pattern), pattern))
