@@ -77,7 +77,7 @@ def read_provenance(flagfile: pathlib.Path) -> list[Provenance]:
         if not lines[0].startswith("#"):
             if heading is None:
                 raise FlagError(f"{place}: {lines[0]} stands under no heading; expected {EXPECTED} above it")
-            found += [Provenance(*_split_flag(line, place), *heading) for line in lines]
+            found.append(Provenance(*_split_flag(lines[0], place), *heading))
         elif number > 1:
             heading = _read_heading(" ".join(line.lstrip("# ") for line in lines), place)
     return found
