@@ -140,9 +140,11 @@ def test_the_hint_names_the_folder_of_the_runs(tmp_path):
         ("async_periodic_mnist_iid_random_old", "async"),
         ("buffered_mnist_shards", "async"),
         ("fedavg_cifar10_hierarchical_cpu_300rounds", "fedcd"),
-        ("fedsikd_har_alpha0.5_tuned", "fedsikd"),
-        ("fedsikd_har_alpha0.5_tuned_qat", "quantization"),
-        ("fedsikd_har_alpha0.5_tuned*", "quantization"),
+        ("fedsikd_mnist_alpha0.5_authors", "fedsikd"),
+        ("fl_hc_har_windows_alpha0.5", "fedsikd"),
+        ("fedsikd_har_quantization", "quantization"),
+        ("fedsikd_har_quantization_qat", "quantization"),
+        ("fedsikd_har_*", "fedsikd"),
     ],
 )
 def test_the_hint_names_the_report_that_covers_most_of_the_runs(tmp_path, flagfiles, name):
