@@ -1,107 +1,72 @@
-"""Decides what a paper claims in words by numbers: the printed ones, and ours.
-
-A claim is a list of conditions on linear combinations of results. The same conditions are put to the paper's own
-tables and to our runs, so that a claim that the printed tables contradict is found out, too.
-"""
+"""A claim of a paper, and what the paper's own tables say to it."""
 
 import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from launch.reports.collection import PRINTED, TUNED, Cell, PrintedValue, Results
+from launch.reports.collection import Cell
 from launch.reports.conditions import Condition, Lookup
 
-HOLDS, FAILS, UNKNOWN = "holds", "fails", "unknown"
-OURS_VERDICTS = {HOLDS: "reproduced", FAILS: "not reproduced", UNKNOWN: "not run"}
-PAPER_VERDICTS = {HOLDS: "agree", FAILS: "contradict it", UNKNOWN: "not printed"}
+AGREE, CONTRADICT, NOT_PRINTED = "agree", "contradict it", "not printed"
 MOST_LISTED = 4
 
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    """One sentence of a paper.
+    """One sentence of a paper, or a further comparison of ours.
 
     Attributes:
-      section: where it stands.
-      text: what it says, in short.
+      section: where it stands; "" for a comparison of ours.
+      text: the paper's words, in short.
       rule: how it is decided, in words, with the thresholds that are ours.
-      conditions: all must hold.
+      conditions: the comparisons; all must hold.
+      by_construction: why it follows from the algorithm itself, whatever the data; "" if it does not.
+      constructed_in: the presets whose settings make it follow; empty: all.
     """
 
     section: str
     text: str
     rule: str
     conditions: tuple[Condition, ...]
+    by_construction: str = ""
+    constructed_in: frozenset[str] = frozenset()
 
     @property
     def cells(self) -> set[Cell]:
-        return {cell for condition in self.conditions for _, cell in condition.terms}
+        return {cell for condition in self.conditions for cell in condition.cells}
+
+    def follows_in(self, preset: str) -> bool:
+        """Whether the settings of a preset alone make it true."""
+        return bool(self.by_construction) and (not self.constructed_in or preset in self.constructed_in)
 
 
 class Outcome(NamedTuple):
-    """HOLDS, FAILS or UNKNOWN (results are missing and none at hand speaks against it), and the deciding numbers."""
+    """A verdict, and the numbers that decide."""
 
     verdict: str
     numbers: str
 
 
-class Judgement(NamedTuple):
-    """A claim put to the paper's tables and to our runs; `tuned` is None if no tuned run has a part in it."""
-
-    claim: Claim
-    printed: Outcome
-    ours: Outcome
-    tuned: Outcome | None
-
-
-def decide(claim: Claim, lookup: Lookup) -> Outcome:
-    """Puts a claim to the results that `lookup` gives: one failing condition is enough to decide against it."""
+def ask_printed_tables(claim: Claim, lookup: Lookup) -> Outcome:
+    """Puts a claim to the paper's own tables, which have one number a cell: one failing comparison contradicts it."""
     margins = [(condition, condition.compute_margin(lookup)) for condition in claim.conditions]
     failing = [condition for condition, margin in margins if margin is not None and margin <= 0]
     known = [(margin, condition) for condition, margin in margins if margin is not None]
     # One comparison that fails decides, whatever the missing ones would say.
     if failing:
         count = f"{len(failing)} of {len(known)} comparisons fail: " if len(known) > 1 else ""
-        return Outcome(FAILS, count + _list_numbers(failing, lookup))
+        return Outcome(CONTRADICT, count + list_texts([condition.describe(lookup) for condition in failing]))
     if len(known) < len(margins):
-        return Outcome(UNKNOWN, f"{len(known)} of {len(margins)} comparisons have their numbers" if known else "")
+        return Outcome(NOT_PRINTED, f"{len(known)} of {len(margins)} comparisons have their numbers" if known else "")
     if len(known) <= MOST_LISTED:
-        return Outcome(HOLDS, _list_numbers(claim.conditions, lookup))
+        return Outcome(AGREE, list_texts([condition.describe(lookup) for condition in claim.conditions]))
     # A long list of numbers says less than the comparison that came nearest to failing.
     closest = min(known, key=lambda pair: pair[0])[1]
-    return Outcome(HOLDS, f"all {len(known)} comparisons hold, the closest: {closest.describe(lookup)}")
+    return Outcome(AGREE, f"all {len(known)} comparisons hold, the closest: {closest.describe(lookup)}")
 
 
-def _list_numbers(conditions: Iterable[Condition], lookup: Lookup) -> str:
-    texts = [condition.describe(lookup) for condition in conditions]
+def list_texts(texts: Sequence[str] | Iterable[str]) -> str:
+    """The first few of several texts, and how many more there are."""
+    texts = list(texts)
     more = f"; and {len(texts) - MOST_LISTED} more" if len(texts) > MOST_LISTED else ""
     return "; ".join(texts[:MOST_LISTED]) + more
-
-
-def judge(claim: Claim, printed: Sequence[PrintedValue], results: Results, preset: str = PRINTED) -> Judgement:
-    """Decides a claim for each source: the paper's tables, our runs of a preset, our tuned runs.
-
-    Algorithms without tuned runs take part among the tuned ones with their runs of `preset`.
-    """
-    paper = {value.cell: value.value for value in printed}
-    ours = {cell: measured.mean for cell, measured in results[preset].items()}
-    tuned = {cell: measured.mean for cell, measured in results.get(TUNED, {}).items()}
-    has_tuned = not claim.cells.isdisjoint(tuned)
-    # By place, not by cell: a tuned run that is too short must not be filled up with rounds of an untuned one.
-    tuned_places = {cell[:3] for cell in tuned}
-
-    def look_up_tuned(cell: Cell) -> float | None:
-        return tuned.get(cell) if cell[:3] in tuned_places else ours.get(cell)
-
-    outcome = decide(claim, look_up_tuned) if has_tuned else None
-    return Judgement(claim, decide(claim, paper.get), decide(claim, ours.get), outcome)
-
-
-def say_printed(outcome: Outcome) -> str:
-    """What the paper's own tables say to a claim of its text."""
-    return PAPER_VERDICTS[outcome.verdict]
-
-
-def say_ours(outcome: Outcome | None) -> str:
-    """What our runs say to a claim; "" if they have no part in it."""
-    return "" if outcome is None else OURS_VERDICTS[outcome.verdict]

@@ -3,6 +3,7 @@
 A paper says where a run stands (`Place`) and what is measured in it; everything after that is the same for all.
 """
 
+import math
 import statistics
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -69,6 +70,7 @@ class Measure(NamedTuple):
 
 Numbers = dict[Measure, float]  # of one run
 SeedNumbers = dict[Place, dict[int, Numbers]]  # by place and seed
+SeedResults = dict[str, dict[Cell, dict[int, float]]]  # by preset, cell and seed
 Results = dict[str, dict[Cell, Measured]]  # by preset
 
 
@@ -111,18 +113,25 @@ def measure_runs(by_place: Mapping[Place, Sequence[RunRecord]], measure: Callabl
     return {place: {run.flags["seed"]: measure(run) for run in runs} for place, runs in by_place.items()}
 
 
-def collect_results(seed_numbers: SeedNumbers, presets: Sequence[str] = PRESETS) -> Results:
-    """Mean and deviation of every measure over the seeds that have it, by preset."""
-    values: dict[str, dict[Cell, list[float]]] = {preset: {} for preset in presets}
+def collect_by_seed(seed_numbers: SeedNumbers, presets: Sequence[str] = PRESETS) -> SeedResults:
+    """Every measure by cell and seed: a seed that ended early still counts in the rounds that it has."""
+    results: SeedResults = {preset: {} for preset in presets}
     for place, by_seed in seed_numbers.items():
-        for numbers in by_seed.values():
+        for seed, numbers in by_seed.items():
             for (metric, round_num), value in numbers.items():
-                # By cell, not by place: a seed that ended early still counts in the rounds that it has.
-                values[place.preset].setdefault(place.make_cell(metric, round_num), []).append(value)
-    return {preset: {cell: summarize(numbers) for cell, numbers in cells.items()} for preset, cells in values.items()}
+                results[place.preset].setdefault(place.make_cell(metric, round_num), {})[seed] = value
+    return results
+
+
+def summarize_results(results: SeedResults) -> Results:
+    """Mean and deviation of every cell over the seeds that have it."""
+    return {
+        preset: {cell: summarize(list(by_seed.values())) for cell, by_seed in cells.items()}
+        for preset, cells in results.items()
+    }
 
 
 def summarize(numbers: Sequence[float]) -> Measured:
-    """Mean and sample deviation of at least one number."""
-    deviation = statistics.stdev(numbers) if len(numbers) > 1 else None
-    return Measured(statistics.fmean(numbers), deviation, len(numbers))
+    """Mean and sample deviation of at least one number; no deviation where one of them is infinite."""
+    has_deviation = len(numbers) > 1 and all(map(math.isfinite, numbers))
+    return Measured(statistics.fmean(numbers), statistics.stdev(numbers) if has_deviation else None, len(numbers))

@@ -5,10 +5,19 @@ import pathlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from launch.reports.claims import Claim, judge
-from launch.reports.collection import PRINTED, PrintedValue, Results
-from launch.reports.markdown import Report, Section, format_claims, format_sections, join_blocks, tabulate_claims
-from launch.runs.run_records import RunRecord, read_rows
+from launch.reports.claims import Claim
+from launch.reports.collection import PRINTED, TUNED, PrintedValue, SeedResults
+from launch.reports.markdown import Report, Section, format_sections, join_blocks
+from launch.reports.provenance import tabulate_provenance
+from launch.reports.verdicts import (
+    Untestable,
+    build_further,
+    build_verdicts,
+    explain_verdicts,
+    judge,
+    tabulate_untestable,
+)
+from launch.runs.run_records import EXPERIMENTS, RunRecord, read_rows
 
 FOLDER = pathlib.Path(__file__).parent
 
@@ -22,36 +31,75 @@ class Paper:
       experiments: a regular expression that the names of its flagfiles match whole; other runs do not count.
       build: (paper, runs of its experiments, each experiment and seed once) -> Report.
       printed_files: CSV files of the paper's tables, relative to `launch/reports`.
+      presets: the kinds of runs that claims are put to, each with what it is called in the report.
       claims: what the paper says in words.
+      untestable: what it says that no run can decide.
+      further: comparisons of ours, of one condition each, that the paper does not claim.
       draw: (runs, folder) -> path of the figure drawn there; None if the report has no figure.
+      figure: the name of that file.
     """
 
     title: str
     experiments: str
     build: Callable[["Paper", Sequence[RunRecord]], Report]
     printed_files: tuple[str, ...] = ()
+    presets: Mapping[str, str] = dataclasses.field(default_factory=lambda: {PRINTED: "ours", TUNED: "ours, tuned"})
     claims: tuple[Claim, ...] = ()
+    untestable: tuple[Untestable, ...] = ()
+    further: tuple[Claim, ...] = ()
     draw: Callable[[Sequence[RunRecord], pathlib.Path], pathlib.Path] | None = None
+    figure: str = ""
 
     def covers(self, experiment: str) -> bool:
         """Whether a flagfile of this name is one of the paper's."""
         return re.fullmatch(self.experiments, experiment) is not None
 
+    def list_flagfiles(self) -> list[pathlib.Path]:
+        """Its flagfiles, by name."""
+        return sorted(path for path in EXPERIMENTS.glob("*.flags") if self.covers(path.stem))
+
     def read_printed_rows(self) -> list[dict[str, str]]:
         """The rows of its printed tables, in the order of the files."""
         return [row for name in self.printed_files for row in read_rows(FOLDER / name)]
 
-    def judge_claims(self, printed: Sequence[PrintedValue], results: Results, preset: str = PRINTED) -> Section:
-        """Its claims, put to the printed tables and to our runs of a preset."""
-        judgements = [judge(claim, printed, results, preset) for claim in self.claims]
-        return Section("Claims", tabulate_claims(judgements), format_claims(judgements))
+    def compose_report(
+        self,
+        legend: str,
+        tables: Mapping[str, Section],
+        printed: Sequence[PrintedValue],
+        results: SeedResults,
+        runs: Sequence[RunRecord],
+    ) -> Report:
+        """The report: verdicts, the paper's tables, further comparisons, the figure, the numbers, the provenance.
 
-    def compose_report(self, legend: str, sections: Mapping[str, Section], runs: Sequence[RunRecord]) -> Report:
-        """The report made of a legend and of sections by the names of their CSV files."""
-        markdown = join_blocks([f"# {self.title}", legend, *format_sections(sections.values())])
-        tables = {name: section.table for name, section in sections.items()}
-        # The claims end with a line break of their own, tables do not; a file ends with one in either case.
-        return Report(markdown.rstrip("\n") + "\n", tables, runs)
+        Args:
+          legend: how to read the tables.
+          tables: the paper's tables by the names of their CSV files.
+          printed: the numbers that the paper prints.
+          results: our numbers by preset, cell and seed.
+          runs: the runs that count.
+        """
+        judgements = [judge(claim, printed, results) for claim in self.claims]
+        verdicts = build_verdicts(judgements, self.presets)
+        further = build_further(self.further, results, self.presets)
+        blocks = [f"# {self.title}"]
+        if self.claims:
+            blocks += format_sections([verdicts])
+        if self.untestable:
+            blocks += format_sections([Section("Claims that no run can decide", tabulate_untestable(self.untestable))])
+        blocks += ["## Tables", legend, *format_sections(tables.values(), level=3)]
+        csv_tables = {name: section.table for name, section in tables.items()}
+        if further is not None:
+            blocks += format_sections([further])
+            csv_tables["further"] = further.table
+        if self.figure:
+            blocks += ["## Figure", f"![{self.title}]({self.figure})"]
+        if self.claims:
+            blocks += ["## How each claim is decided", explain_verdicts(judgements, self.presets)]
+            csv_tables["claims"] = verdicts.table
+        if flagfiles := self.list_flagfiles():
+            blocks += format_sections([Section("Where the settings come from", tabulate_provenance(flagfiles))])
+        return Report(join_blocks(block.rstrip("\n") for block in blocks) + "\n", csv_tables, runs)
 
     def build_report(self, runs: Sequence[RunRecord]) -> Report:
         """The report of those of the runs that are of its experiments."""

@@ -9,14 +9,14 @@ import json
 import pathlib
 import re
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from absl import flags as absl_flags
 
 from launch.settings.algorithms import ALGORITHMS
 from launch.settings.errors import FlagError
-from launch.settings.flag_fields import FlagField, can_hold
+from launch.settings.flag_fields import FlagField, can_hold, complete_stored_flags
 from launch.settings.run_config import (
     CHANGEABLE_ON_RESUME,
     CONFIG_FILE,
@@ -224,14 +224,7 @@ def read_stored_flags(run_dir: str) -> dict[str, Any]:
     if damaged:
         raise FlagError(f"--run_dir={run_dir}: its {CONFIG_FILE} is damaged ({', '.join(damaged)}); start a new run")
     kept = {name: value for name, value in stored.items() if name not in ("resume", "overwrite", "run_dir")}
-    return complete_stored_flags(kept, stored["algo"])
-
-
-def complete_stored_flags(stored: Mapping[str, Any], algo: str) -> dict[str, Any]:
-    """The flags of a stored run of an algorithm, and what it did where later versions have settings of their own."""
-    fields = (*shared_fields(), *algorithm_fields(algo))
-    later = {each.name: each.setting.of_old_runs for each in fields if each.setting.of_old_runs is not None}
-    return {**later, **stored}
+    return complete_stored_flags(kept, known.values())
 
 
 def _read_flags_of_run(run_dir: str) -> dict[str, Any] | None:

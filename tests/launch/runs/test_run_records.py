@@ -78,21 +78,21 @@ def test_settings_that_one_version_lacks_are_passed_over():
 
 
 @pytest.mark.parametrize(
-    ("experiment", "later", "today"),
+    ("experiment", "later", "then", "today"),
     [
-        ("random_cluster_mnist_alpha0.1", "random_cluster_cluster_sizes", "kmeans"),
-        ("fl_hc_mnist_alpha0.1", "fl_hc_distance_multiple", 1.0),
+        ("random_cluster_mnist_alpha0.1", "random_cluster_cluster_sizes", "equal", "kmeans"),
+        ("fl_hc_mnist_alpha0.1", "fl_hc_distance_multiple", 0.0, 1.0),
     ],
 )
-def test_a_run_from_before_a_setting_counts_for_what_it_did(experiment, later, today):
-    """The flagfile asks for what runs did then; the setting's default of today would be another run."""
-    flagfile = EXPERIMENTS / f"{experiment}.flags"
-    wanted = resolve_flagfile(flagfile)
-    stored = flag_values(wanted)
-    then = stored.pop(later)
-    assert list_other_settings(stored, wanted) == []
-    as_today = resolve_flagfile(flagfile, [f"--{later}={today}"])
-    assert f"--{later}={then}, not {today}" in list_other_settings(stored, as_today)
+def test_a_run_from_before_a_setting_counts_for_what_it_did(experiment, later, then, today):
+    """Its config.json lacks the setting, whose default of today would be another run."""
+    as_then, as_today = (
+        resolve_flagfile(EXPERIMENTS / f"{experiment}.flags", [f"--{later}={value}"]) for value in (then, today)
+    )
+    stored = flag_values(as_then)
+    del stored[later]
+    assert list_other_settings(stored, as_then) == []
+    assert list_other_settings(stored, as_today) == [f"--{later}={then}, not {today}"]
 
 
 def test_broken_and_foreign_folders_are_named_with_the_reason(tmp_path, write_run):

@@ -1,0 +1,238 @@
+"""Decides claims by our runs: each comparison is a number a seed, and the interval of its mean gives the verdict.
+
+- One comparison: reproduced if the whole 95 % interval lies on the claimed side, not reproduced if it lies on the other
+  side, undecided else, and always with fewer than three seeds.
+- A claim of m comparisons: reproduced if every 95 % interval lies on the claimed side, not reproduced if one lies on
+  the other side at the level 1 - 0.05/m, undecided else.
+- Where some runs never get to an accuracy, their rounds are infinite: the exact sign test over the seeds decides, and
+  pairs in which neither gets there are ties.
+- Where all seeds give the same number there is no interval, and the seeds are counted.
+- A claim that follows from the algorithm is not decided by runs and not counted.
+- Our further comparisons, which no paper claims, are a family: Holm's correction keeps the chance of any false one at
+  5 %.
+"""
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from launch.reports.claims import Claim, Outcome, list_texts
+from launch.reports.collection import Cell
+from launch.reports.conditions import Condition
+from launch.reports.intervals import (
+    compute_p_value,
+    compute_sign_p_value,
+    correct_by_holm,
+    estimate_mean,
+    estimate_share,
+    is_constant,
+    predict_one,
+)
+
+REPRODUCED, NOT_REPRODUCED, UNDECIDED = "reproduced", "not reproduced", "undecided"
+BY_CONSTRUCTION, NOT_RUN = "by construction", "not run"
+VERDICTS = (REPRODUCED, NOT_REPRODUCED, UNDECIDED, BY_CONSTRUCTION, NOT_RUN)
+HOLDS, FAILS = "yes", "no"  # verdicts of our further comparisons, beside UNDECIDED and NOT_RUN
+ERROR_RATE = 0.05
+LEAST_SEEDS = 3
+
+SeedValues = Mapping[Cell, Mapping[int, float]]
+
+
+class Evidence(NamedTuple):
+    """What the runs say to one comparison.
+
+    Attributes:
+      condition: the comparison.
+      values: its sum, one a seed that has all the results.
+      centers: of each of its results over those seeds: the mean, or the median where some are infinite.
+    """
+
+    condition: Condition
+    values: tuple[float, ...]
+    centers: Mapping[Cell, float]
+
+    @property
+    def finite(self) -> list[float]:
+        return [value for value in self.values if math.isfinite(value)]
+
+    @property
+    def uses_signs(self) -> bool:
+        """Whether the signs decide: some run never gets there, so that differences have no mean."""
+        return len(self.finite) < len(self.values) and (self.condition.is_pair or not is_constant(self.values))
+
+    @property
+    def num_decided(self) -> int:
+        """Seeds that are no tie."""
+        return sum(not math.isnan(value) for value in self.values)
+
+    @property
+    def num_on_side(self) -> int:
+        """Seeds on the claimed side."""
+        return sum(map(self.condition.admits, self.values))
+
+    def is_on_side(self, level: float) -> bool:
+        """Whether the whole interval lies on the claimed side."""
+        if len(self.values) < LEAST_SEEDS:
+            return False
+        if self.uses_signs:
+            return bool(self.num_decided) and estimate_share(self.num_on_side, self.num_decided, level).low > 0.5
+        if is_constant(self.values):
+            return self.condition.admits(self.values[0])
+        interval = estimate_mean(self.values, level)
+        return self.condition.above < interval.low and interval.high < self.condition.below
+
+    def is_on_other_side(self, level: float) -> bool:
+        """Whether the whole interval lies on one side of the bounds, outside of them."""
+        if len(self.values) < LEAST_SEEDS:
+            return False
+        if self.uses_signs:
+            return bool(self.num_decided) and estimate_share(self.num_on_side, self.num_decided, level).high < 0.5
+        if is_constant(self.values):
+            return not self.condition.admits(self.values[0])
+        interval = estimate_mean(self.values, level)
+        return interval.high <= self.condition.above or interval.low >= self.condition.below
+
+    def compute_distance(self) -> float:
+        """How far the mean lies within the bounds, in standard deviations, to find the closest of many."""
+        if self.uses_signs or is_constant(self.values):
+            return math.inf
+        mean, deviation = statistics.fmean(self.values), statistics.stdev(self.values)
+        return min(mean - self.condition.above, self.condition.below - mean) / deviation
+
+    def describe(self) -> str:
+        """The results and the interval that decides, for example "a 80.0 %, b 78.0 %: +2.00 [+1.10, +2.90], n = 5"."""
+        text, number = self.condition.describe(self.centers.get), f"n = {len(self.values)}"
+        if len(self.values) < LEAST_SEEDS:
+            return f"{text}: {_count(len(self.values), 'seed')}"
+        if self.uses_signs:
+            ties = len(self.values) - self.num_decided
+            tied = f", {_count(ties, 'tie')}" if ties else ""
+            return f"{text}: {self.num_on_side} of {self.num_decided} seeds on the claimed side{tied}"
+        if is_constant(self.values):
+            return f"{text}: the same in all {len(self.values)} seeds"
+        interval = _format_interval(estimate_mean(self.values, 1 - ERROR_RATE), self.condition)
+        mean = _format_number(statistics.fmean(self.values), self.condition)
+        level = f"{interval}, {number}" if not self.condition.is_pair else f"{mean} {interval}, {number}"
+        if self.condition.is_near:
+            one = _format_interval(predict_one(self.values, 1 - ERROR_RATE), self.condition)
+            bounds = _format_interval((self.condition.above, self.condition.below), self.condition)
+            word = self.say_near()
+            return f"{text}: {word}; mean {level}; margin {bounds}; one run {one}"
+        return f"{text}: {level}"
+
+    def say_near(self) -> str:
+        """A mean and a printed number: near, far or undecided."""
+        if self.is_on_side(1 - ERROR_RATE):
+            return "near"
+        return "far" if self.is_on_other_side(1 - ERROR_RATE) else UNDECIDED
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+def _format_number(value: float, condition: Condition) -> str:
+    value *= condition.factor
+    sign = "+" if condition.is_pair else ""
+    digits = ".2f" if abs(value) >= 0.1 or value == 0 else ".3g"
+    return f"{value:{sign}{digits}}"
+
+
+def _format_interval(interval: tuple[float, float], condition: Condition) -> str:
+    return "[" + ", ".join(_format_number(bound, condition) for bound in interval) + "]"
+
+
+def gather(condition: Condition, seed_values: SeedValues) -> Evidence | None:
+    """What the runs say to a comparison; None without a seed that has all its results."""
+
+    def look_up(cell: Cell) -> Mapping[int, float]:
+        return seed_values.get(cell, {})
+
+    by_seed = condition.compute_by_seed(look_up)
+    if not by_seed:
+        return None
+    centers = {cell: _find_center([look_up(cell)[seed] for seed in by_seed]) for cell in condition.cells}
+    return Evidence(condition, tuple(by_seed.values()), centers)
+
+
+def _find_center(values: Sequence[float]) -> float:
+    return statistics.fmean(values) if all(map(math.isfinite, values)) else statistics.median(values)
+
+
+def decide(claim: Claim, seed_values: SeedValues, preset: str = "") -> Outcome:
+    """The verdict on a claim by the runs of one preset."""
+    gathered = [gather(condition, seed_values) for condition in claim.conditions]
+    found = [evidence for evidence in gathered if evidence is not None]
+    if claim.follows_in(preset):
+        numbers = list_texts(evidence.describe() for evidence in found)
+        return Outcome(BY_CONSTRUCTION, "; ".join(filter(None, (claim.by_construction, numbers))))
+    # At this level the chance that any of the m comparisons lies on the other side by accident is 5 %.
+    against = [each for each in found if each.is_on_other_side(1 - ERROR_RATE / len(gathered))]
+    if against:
+        return Outcome(NOT_REPRODUCED, _say_share(len(against), "on the other side", found) + _list(against))
+    if len(found) < len(gathered):
+        text = f"{len(found)} of {len(gathered)} comparisons have their runs"
+        return Outcome(NOT_RUN, text if found else "")
+    open_ones = [each for each in found if not each.is_on_side(1 - ERROR_RATE)]
+    if open_ones:
+        return Outcome(UNDECIDED, _say_share(len(open_ones), "open", found) + _list(open_ones))
+    if len(found) == 1:
+        return Outcome(REPRODUCED, _list(found))
+    closest = min(found, key=Evidence.compute_distance)
+    return Outcome(REPRODUCED, f"all {len(found)} comparisons, the closest: {closest.describe()}")
+
+
+def _say_share(number: int, what: str, found: Sequence[Evidence]) -> str:
+    return f"{number} of {len(found)} comparisons {what}: " if len(found) > 1 else ""
+
+
+def _list(found: Iterable[Evidence]) -> str:
+    return list_texts(evidence.describe() for evidence in found)
+
+
+class Further(NamedTuple):
+    """A further comparison of ours: its verdict, numbers, and p-value by Holm's correction, None without one."""
+
+    claim: Claim
+    verdict: str
+    numbers: str
+    p_value: float | None
+
+
+def decide_further(claims: Sequence[Claim], seed_values: SeedValues) -> list[Further]:
+    """The verdicts on our own comparisons, of one condition each, which together are a family."""
+    gathered = [gather(claim.conditions[0], seed_values) for claim in claims]
+    tested = [i for i, evidence in enumerate(gathered) if evidence is not None and _has_test(evidence)]
+    adjusted = dict(zip(tested, correct_by_holm([_compute_p_value(gathered[i]) for i in tested]), strict=True))
+    return [
+        _decide_one(claim, evidence, adjusted.get(i))
+        for i, (claim, evidence) in enumerate(zip(claims, gathered, strict=True))
+    ]
+
+
+def _has_test(evidence: Evidence) -> bool:
+    return len(evidence.values) >= LEAST_SEEDS and (evidence.uses_signs or not is_constant(evidence.values))
+
+
+def _compute_p_value(evidence: Evidence) -> float:
+    if evidence.uses_signs:
+        return compute_sign_p_value(evidence.num_on_side, evidence.num_decided)
+    condition = evidence.condition
+    # Of two bounds the nearer one decides.
+    bounds = [bound for bound in (condition.above, condition.below) if math.isfinite(bound)]
+    return max(compute_p_value(evidence.values, bound) for bound in bounds)
+
+
+def _decide_one(claim: Claim, evidence: Evidence | None, p_value: float | None) -> Further:
+    if evidence is None:
+        return Further(claim, NOT_RUN, "", None)
+    if p_value is None:
+        is_decided = len(evidence.values) >= LEAST_SEEDS
+        verdict = (HOLDS if claim.conditions[0].admits(evidence.values[0]) else FAILS) if is_decided else UNDECIDED
+        return Further(claim, verdict, evidence.describe(), None)
+    middle = evidence.num_on_side / max(evidence.num_decided, 1) > 0.5
+    is_for = middle if evidence.uses_signs else claim.conditions[0].admits(statistics.fmean(evidence.values))
+    verdict = UNDECIDED if p_value >= ERROR_RATE else HOLDS if is_for else FAILS
+    return Further(claim, verdict, evidence.describe(), p_value)

@@ -1,0 +1,114 @@
+"""The verdicts of a report as tables: how many of each kind, one line a claim, and the numbers that decide."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from launch.reports.claims import Claim, Outcome, ask_printed_tables
+from launch.reports.collection import PrintedValue, SeedResults
+from launch.reports.judge import VERDICTS, Further, decide, decide_further
+from launch.reports.markdown import Section, Table, format_table
+
+HOW_TO_READ = (
+    "A claim is decided by intervals over seeds. Runs with one seed share their split and their first weights, so "
+    "algorithms are compared seed by seed. *Reproduced*: every 95 % interval (Student's t) of a mean difference lies "
+    "on the claimed side. *Not reproduced*: one lies on the other side, at the level 1 - 0.05/m for m comparisons. "
+    "*Undecided*: else, and always with fewer than three seeds. A printed number is *near* if the interval of our mean "
+    "lies within the claim's margin of it, *far* if it lies outside; the interval for one more run stands beside it. "
+    "*By construction*: it follows from the algorithm, so no run decides it, and it is not counted as reproduced. The "
+    "intervals cover other splits and starts on this test set, not new data."
+)
+HOW_FURTHER = (
+    "No paper claims these. They are one family: the p-values are Holm's, so that the chance of any false verdict "
+    "among them is at most 5 %. The intervals are those of each comparison alone, 95 %."
+)
+
+
+class Judgement(NamedTuple):
+    """A claim put to the paper's tables and to our runs, by preset."""
+
+    claim: Claim
+    printed: Outcome
+    ours: Mapping[str, Outcome]
+
+
+class Untestable(NamedTuple):
+    """A claim that no run can decide, and why."""
+
+    section: str
+    text: str
+    reason: str
+
+
+def judge(claim: Claim, printed: Sequence[PrintedValue], results: SeedResults) -> Judgement:
+    """Decides a claim for each source."""
+    paper = {value.cell: value.value for value in printed}
+    ours = {preset: decide(claim, values, preset) for preset, values in results.items()}
+    return Judgement(claim, ask_printed_tables(claim, paper.get), ours)
+
+
+def count_verdicts(judgements: Sequence[Judgement], labels: Mapping[str, str]) -> Table:
+    """A row a preset: how many claims have each verdict."""
+    rows = []
+    for preset, label in labels.items():
+        counts = Counter(judgement.ours[preset].verdict for judgement in judgements)
+        rows.append([label, *(str(counts[verdict]) for verdict in VERDICTS)])
+    return Table(["runs", *VERDICTS], rows)
+
+
+def build_verdicts(judgements: Sequence[Judgement], labels: Mapping[str, str]) -> Section:
+    """The section with which a report begins; its CSV table has a row a claim, with rule and numbers."""
+    rows = [
+        [str(number), claim.section, claim.text, printed.verdict, *(ours[preset].verdict for preset in labels)]
+        for number, (claim, printed, ours) in enumerate(judgements, 1)
+    ]
+    listed = format_table(Table(["", "section", "claim", "printed tables", *labels.values()], rows))
+    counted = format_table(count_verdicts(judgements, labels))
+    return Section("Verdicts", _tabulate(judgements, labels), "\n\n".join([counted, HOW_TO_READ, listed]))
+
+
+def _tabulate(judgements: Sequence[Judgement], labels: Mapping[str, str]) -> Table:
+    columns = ["section", "claim", "rule", "printed_tables", "printed_numbers"]
+    columns += [f"{preset}{part}" for preset in labels for part in ("", "_numbers")]
+    rows = []
+    for claim, printed, ours in judgements:
+        verdicts = [text for preset in labels for text in ours[preset]]
+        rows.append([claim.section, claim.text, claim.rule, *printed, *verdicts])
+    return Table(columns, rows)
+
+
+def explain_verdicts(judgements: Sequence[Judgement], labels: Mapping[str, str]) -> str:
+    """The rule of each claim and the numbers that decide it, as Markdown."""
+    lines = []
+    for number, (claim, printed, ours) in enumerate(judgements, 1):
+        lines.append(f"{number}. {claim.text}. *Rule:* {claim.rule}.")
+        outcomes = [
+            ("Printed tables", printed),
+            *((label.capitalize(), ours[preset]) for preset, label in labels.items()),
+        ]
+        for source, outcome in outcomes:
+            if outcome.numbers:
+                lines.append(f"   - {source}: {outcome.verdict}. {outcome.numbers}.")
+    return "\n".join(lines)
+
+
+def build_further(claims: Sequence[Claim], results: SeedResults, labels: Mapping[str, str]) -> Section | None:
+    """Our further comparisons, a family a preset; None if there are none."""
+    columns = ["runs", "comparison", "verdict", "p (Holm)", "numbers"]
+    rows = []
+    for preset, label in labels.items():
+        decided = [each for each in decide_further(claims, results[preset]) if each.numbers]
+        rows += [[label, each.claim.text, each.verdict, _format_p_value(each), each.numbers] for each in decided]
+    table = Table(columns, rows)
+    return Section("Our further comparisons", table, f"{HOW_FURTHER}\n\n{format_table(table)}") if rows else None
+
+
+def _format_p_value(further: Further) -> str:
+    if further.p_value is None:
+        return ""
+    return "< 0.0001" if further.p_value < 0.0001 else f"{further.p_value:.4f}"
+
+
+def tabulate_untestable(untestable: Sequence[Untestable]) -> Table:
+    """A row a claim that no run can decide."""
+    return Table(["section", "claim", "why"], [list(each) for each in untestable])
