@@ -40,13 +40,14 @@ MOST_DEVIATION = 0.05  # of scores that sum to 1
 MOST_BIT_EFFECT = 2.0  # points
 LEAST_LEAD = 15.0  # points
 NAMES = {algo: ALGORITHMS[algo].title for algo in (FEDCD, FEDAVG)}
+END = COMPARED_ROUNDS[HIERARCHICAL]  # to which hierarchical runs are compared
 CONVERGENCE_RULE = (
     f"A run has converged from the first round on since which two things hold to its end, for {LAST_ROUNDS} rounds or "
-    f"more. A device's accuracy changes by at most {MOST_CHANGE:g} points a round, in the mean over the devices and "
-    f"{WINDOW} rounds. And the devices' mean accuracy, over {WINDOW} rounds, is at most {MOST_BEHIND:g} points from "
-    "where it ends. A run in which this never happens has infinitely many rounds to convergence"
+    f"more, so that a run of {END} rounds can show convergence up to round {END - LAST_ROUNDS + 1}. A device's accuracy "
+    f"changes by at most {MOST_CHANGE:g} points a round, in the mean over the devices and {WINDOW} rounds. And the "
+    f"devices' mean accuracy, over {WINDOW} rounds, is at most {MOST_BEHIND:g} points from where it ends. A run in "
+    "which this never happens has infinitely many rounds to convergence"
 )
-END = COMPARED_ROUNDS[HIERARCHICAL]  # to which hierarchical runs are compared
 ROUNDS_RULE = "rounds to convergence, as defined above the tables"
 # The sizes whose flagfiles keep a device's two best models from Eq. (4), and delete below the best, not the mean.
 EQ_4_SIZES = frozenset({"cpu", "paper"})
