@@ -42,11 +42,12 @@ LEAST_LEAD = 15.0  # points
 NAMES = {algo: ALGORITHMS[algo].title for algo in (FEDCD, FEDAVG)}
 END = COMPARED_ROUNDS[HIERARCHICAL]  # to which hierarchical runs are compared
 CONVERGENCE_RULE = (
-    f"A run has converged from the first round on since which two things hold to its end, for {LAST_ROUNDS} rounds or "
-    f"more, so that a run of {END} rounds can show convergence up to round {END - LAST_ROUNDS + 1}. A device's accuracy "
-    f"changes by at most {MOST_CHANGE:g} points a round, in the mean over the devices and {WINDOW} rounds. And the "
-    f"devices' mean accuracy, over {WINDOW} rounds, is at most {MOST_BEHIND:g} points from where it ends. A run in "
-    "which this never happens has infinitely many rounds to convergence"
+    "A run has converged from the first round on since which two things hold to its end, for "
+    f"{LAST_ROUNDS} rounds or more, so that a run of {END} rounds can show convergence up to round "
+    f"{END - LAST_ROUNDS + 1}. A device's accuracy changes by at most {MOST_CHANGE:g} points a round, in the mean over "
+    f"the devices and {WINDOW} rounds. And the devices' mean accuracy, over {WINDOW} rounds, is at most "
+    f"{MOST_BEHIND:g} points from where it ends. A run in which this never happens has infinitely many rounds to "
+    "convergence"
 )
 ROUNDS_RULE = "rounds to convergence, as defined above the tables"
 # The sizes whose flagfiles keep a device's two best models from Eq. (4), and delete below the best, not the mean.
