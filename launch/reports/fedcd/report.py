@@ -42,9 +42,9 @@ LEVEL = "level"
 LEGEND = "\n".join((
     "Accuracies are those of each device's best model on its own test split, the mean over the devices, in per cent. "
     "Numbers are the mean ± the sample deviation over the seeds. FedAvg has the same split, model and local training, "
-    "and as many devices a round, which all count the same. Figures are numbered as in the edition that has nine. The "
-    "settings that the paper does not print are ours, not those of the authors' code. Real times are of runs that may "
-    "have shared their machine.",
+    "and as many devices a round, which all count the same. Figures are numbered as in the edition that has nine. How "
+    "devices train is ours for the most part: unlike in the authors' code, the learning rate is constant and images are "
+    "not augmented (see where the settings come from). Real times are of runs that may have shared their machine.",
     "",
     f"{CONVERGENCE_RULE}.",
     "",
