@@ -43,8 +43,8 @@ LEGEND = "\n".join((
     "Accuracies are those of each device's best model on its own test split, the mean over the devices, in per cent. "
     "Numbers are the mean ± the sample deviation over the seeds. FedAvg has the same split, model and local training, "
     "and as many devices a round, which all count the same. Figures are numbered as in the edition that has nine. How "
-    "devices train is ours for the most part: unlike in the authors' code, the learning rate is constant and images are "
-    "not augmented (see where the settings come from). Real times are of runs that may have shared their machine.",
+    "devices train is ours for the most part: unlike in the authors' code, the learning rate is constant and images "
+    "are not augmented (see where the settings come from). Real times are of runs that may have shared their machine.",
     "",
     f"{CONVERGENCE_RULE}.",
     "",
