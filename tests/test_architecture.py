@@ -44,6 +44,7 @@ LAUNCH_ROOMS = {
     "runtimes": {"progress"},
     "runs": {"progress", "settings"},
     "command_line": {"progress", "settings", "runs"},
+    "many_runs": {"progress", "settings", "runs"},
     "plots": {"progress", "settings", "runs"},
     "reports": {"progress", "settings", "runs", "plots"},
     "training": {"progress", "settings", "runs", "plots", "runtimes", "command_line"},

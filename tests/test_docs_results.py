@@ -8,6 +8,8 @@ from collections import Counter
 
 import pytest
 
+from launch.reports.fedcd.measures import SIZES
+from launch.reports.judge import VERDICTS
 from launch.settings.algorithms import ALGORITHMS
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -145,6 +147,16 @@ def test_fedcd():
         assert seeds == found["seeds"] and rounds == found["rounds"].split(", ")[-1]
         expected = [found[name] for name in ("final accuracy", "last", "change", "models left", "preferred")]
         assert values == [text.removesuffix(".00") if "±" not in text else text for text in expected]
+
+
+def test_fedcd_verdicts():
+    """The counts, and our further comparisons, which are all of the small size."""
+    counted = {label: Counter(row[size] for row in read_rows("fedcd_claims.csv")) for size, label in SIZES.items()}
+    rows = read_table("results.md", ["FedCD: runs", "reproduced"])
+    assert rows == [[label, *(str(counts[verdict]) for verdict in VERDICTS)] for label, counts in counted.items()]
+    further = [list(row.values()) for row in read_rows("fedcd_further.csv")]
+    assert {row[0] for row in further} == {SIZES["cpu"]}
+    assert read_table("results.md", ["FedCD: comparison", "verdict"]) == [row[1:] for row in further]
 
 
 @pytest.mark.parametrize("header", [["experiment", "format"], ["experiment", "seeds", "rounds"]])

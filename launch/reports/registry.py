@@ -7,9 +7,9 @@ from launch.reports.async_periodic.claims import ASYNC_CLAIMS
 from launch.reports.async_periodic.figure import draw_async_figure
 from launch.reports.async_periodic.measures import ASYNC_RUNS
 from launch.reports.async_periodic.report import build_async_report
-from launch.reports.fedcd.claims import FEDCD_CLAIMS
+from launch.reports.fedcd.claims import FEDCD_CLAIMS, FEDCD_FURTHER
 from launch.reports.fedcd.figure import draw_fedcd_figure
-from launch.reports.fedcd.measures import FEDCD_RUNS
+from launch.reports.fedcd.measures import FEDCD_RUNS, SIZES
 from launch.reports.fedcd.report import build_fedcd_report
 from launch.reports.fedsikd.claims import FEDSIKD_CLAIMS, FEDSIKD_UNTESTABLE
 from launch.reports.fedsikd.figure import FEDSIKD_FIGURE, draw_fedsikd_figure
@@ -48,12 +48,15 @@ PAPERS: dict[str, Paper] = {
         draw=draw_async_figure,
     ),
     "fedcd": Paper(
-        title="FedCD: Table 1, claims and aims",
+        title="FedCD: Table 1 and claims",
         experiments=FEDCD_RUNS,
         build=build_fedcd_report,
         printed_files=("fedcd/table_1.csv",),
+        presets=SIZES,
         claims=FEDCD_CLAIMS,
+        further=FEDCD_FURTHER,
         draw=draw_fedcd_figure,
+        figure="fedcd.png",
     ),
     "quantization": Paper(
         title="Quantization: exported files beside the Keras models they were converted from",

@@ -10,8 +10,13 @@ noise:
   lie there too, so the norm is at most sqrt(1 + 3) = 2.
 
 Adding or removing an example changes S by its contribution; so S, of 1 + 3 * columns entries, has L2 sensitivity
-sqrt(1 + 3 * columns), reached by an example whose values are all 1. The statistics are computed from the noisy S alone
-and cost no further privacy.
+sqrt(1 + 3 * columns), reached by an example whose values are all 1. What is computed from the noisy S alone costs no
+further privacy: the statistics, and the number of examples that the server takes a client to have, which is the first
+entry of S, or 1 if that is less. By it the server chooses the leaders and weights by examples.
+
+This hides one example more or less of a client, not about how large it is. And it covers this release alone. What else
+the server sees stays as it is: that a client takes part, the bytes that it sends (of models, whatever its data), the
+time that it takes (longer the more examples it has), and its updates, which have no noise.
 
 The noise is drawn from the run's seed in floating point: a simulation of the mechanism. A deployment needs noise that
 the server cannot redraw, and a sampler safe against floating-point attacks.

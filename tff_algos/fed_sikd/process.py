@@ -28,7 +28,9 @@ Deviations from the paper:
 - The distillation has no factor T^2 by default, and works on logits (the paper's layers end with a softmax).
 - The statistics are standardised over clients before k-means, which the paper does not mention. Without it the skewness
   alone would decide.
-- The paper asks for differential privacy but leaves open how; `privacy_epsilon` turns it on (see `privacy.py`).
+- The paper asks for differential privacy but leaves open how; `privacy_epsilon` turns it on (see `privacy.py`). The
+  leaders and the weights by examples then depend on the noisy sizes that the clients released. Virtual time does not:
+  it simulates devices, which train on what they have.
 - The paper's leaders collect models and send teachers themselves. Here everything goes through the server and is
   counted accordingly. A leader trains a student as well, like every other client.
 - k is fixed by default, so that runs can be compared; the paper chooses it by the indices (`num_clusters=0`).
@@ -48,7 +50,12 @@ from tff_algos.client.cohort import ClientInput, build_client_inputs
 from tff_algos.client.local_training import count_examples_trained
 from tff_algos.fed_sikd.clustering import choose_leaders, cluster_at_random, cluster_by_statistics, draw_members
 from tff_algos.fed_sikd.config import FedSiKDConfig
-from tff_algos.fed_sikd.sharing import StatisticsSharing, build_statistics_sharing
+from tff_algos.fed_sikd.sharing import (
+    StatisticsSharing,
+    build_statistics_sharing,
+    take_noisy_sizes,
+    take_statistics,
+)
 from tff_algos.fed_sikd.statistics import project_to_plane, standardize
 from tff_algos.fed_sikd.student_round import build_student_round
 from tff_algos.protocol import (
@@ -83,7 +90,8 @@ class ServerState(NamedTuple):
       student: the global student.
       teachers: the clusters' teachers, stacked along axis 0; of no rows if `label_weight` is 1.
       assignments: the cluster of each client, int32, shape (clients,).
-      statistics: what the clients shared, float64, shape (clients, columns); no columns if nothing depends on them.
+      shared: what the clients shared (see `sharing`), float64, shape (clients, columns); no columns if nothing depends
+        on it.
       indices: silhouette, Calinski-Harabasz and Davies-Bouldin index of the clustering, float64; NaN if undefined.
     """
 
@@ -92,8 +100,18 @@ class ServerState(NamedTuple):
     student: Weights
     teachers: Weights
     assignments: np.ndarray
-    statistics: np.ndarray
+    shared: np.ndarray
     indices: np.ndarray
+
+    @property
+    def statistics(self) -> np.ndarray:
+        """The clients' statistics, shape (clients, columns)."""
+        return take_statistics(self.shared)
+
+    @property
+    def noisy_sizes(self) -> np.ndarray | None:
+        """The clients' numbers of examples as they released them, shape (clients,); None without privacy."""
+        return take_noisy_sizes(self.shared)
 
 
 class RoundCosts(NamedTuple):
@@ -164,36 +182,40 @@ class FedSiKDProcess(FederatedProcess):
         """Collects the statistics and clusters the clients; all teachers start alike."""
         num_clients, config = len(self.everyone), self.config
         if self.sharing is None:
-            statistics = np.zeros((num_clients, 0))
+            shared = np.zeros((num_clients, 0))
             clustering = cluster_at_random(num_clients, config.num_clusters, self.seed)
         else:
-            statistics = self.sharing.collect()
+            shared = self.sharing.collect()
             clustering = cluster_by_statistics(
-                standardize(statistics), config.num_clusters, config.max_clusters, self.seed
+                standardize(take_statistics(shared)), config.num_clusters, config.max_clusters, self.seed
             )
             if config.clustering == "random":
                 clustering = draw_members(clustering, self.seed)
         assignments, indices = clustering.assignments, [getattr(clustering, name) for name in INDEX_NAMES]
         teachers = stack_models([self.initial_teacher] * count_clusters(assignments))
         indices = np.asarray(indices, np.float64)
-        return ServerState(
-            np.int32(0), np.float64(0.0), self.initial_student, teachers, assignments, statistics, indices
-        )
+        return ServerState(np.int32(0), np.float64(0.0), self.initial_student, teachers, assignments, shared, indices)
 
-    def choose_trainers(self, assignments: np.ndarray) -> np.ndarray:
+    def choose_trainers(self, state: ServerState) -> np.ndarray:
         """The clients that train a teacher, ascending: the leaders, all clients, or none if there is no teacher."""
         if not self.initial_teacher:
             return self.everyone[:0]
         if self.config.teacher == "cluster":
             return self.everyone
-        speeds = self.clients.profiles.examples_per_s
-        return np.sort(choose_leaders(assignments, self.clients.num_train, speeds, self.config.leader))
+        speeds, noisy = self.clients.profiles.examples_per_s, state.noisy_sizes
+        sizes = self.clients.num_train if noisy is None else noisy
+        return np.sort(choose_leaders(state.assignments, sizes, speeds, self.config.leader))
 
     def build_inputs(
         self, state: ServerState, indices: np.ndarray, purpose: str, training: LocalTrainingConfig
     ) -> list[ClientInput]:
         groups, weighting, round_num = state.assignments[indices], self.config.weighting, int(state.round_num) + 1
-        return build_client_inputs(self.clients, indices, groups, weighting, training, self.seed, purpose, round_num)
+        inputs = build_client_inputs(self.clients, indices, groups, weighting, training, self.seed, purpose, round_num)
+        noisy = state.noisy_sizes
+        if weighting == "examples" and noisy is not None:  # exact weights would tell the sizes that the noise hides
+            for place, size in enumerate(noisy[indices]):
+                inputs[place] = inputs[place]._replace(weight=np.float32(size))
+        return inputs
 
     def train_teachers(self, state: ServerState, trainers: np.ndarray) -> tuple[Weights, int]:
         """Step 1 of the round: the new teachers, and how many updates were rejected."""
@@ -206,7 +228,7 @@ class FedSiKDProcess(FederatedProcess):
     def next(self, state: ServerState) -> RoundOutput:
         num_clusters = count_clusters(state.assignments)
         # Step 1
-        trainers = self.choose_trainers(state.assignments)
+        trainers = self.choose_trainers(state)
         teachers, num_rejected_teachers = self.train_teachers(state, trainers)
         # Steps 2 to 4
         inputs = self.build_inputs(state, self.everyone, "training", self.config.student)

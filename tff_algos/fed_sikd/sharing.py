@@ -1,7 +1,10 @@
 """How the clients' statistics reach the server: computed inside each client's computation, with noise if asked for.
 
 Without privacy a client returns its mean, standard deviation and skewness (Eq. 1). With privacy it returns its noisy
-moment vector, from which the server derives them (see `privacy`).
+moment vector, from which the server derives them and the client's noisy size (see `privacy`).
+
+What the server has then is one array, *shared*, with a row for each client: the means, the standard deviations and the
+skewnesses of its columns; with privacy, its noisy number of examples before them.
 """
 
 import dataclasses
@@ -16,7 +19,12 @@ from models.model_spec import ModelSpec
 from tff_algos.client.client_data import read_split
 from tff_algos.fed_sikd import privacy
 from tff_algos.fed_sikd.config import FedSiKDConfig
-from tff_algos.fed_sikd.statistics import compute_moment_sums, compute_statistics, statistics_from_moments
+from tff_algos.fed_sikd.statistics import (
+    compute_moment_sums,
+    compute_statistics,
+    count_examples,
+    statistics_from_moments,
+)
 from tff_algos.seeds import derive_seed
 from tff_algos.settings.config_fields import ConfigError
 
@@ -28,8 +36,8 @@ class StatisticsSharing:
     """The exchange before the first round.
 
     Attributes:
-      collect: () -> what the clients share, float64, shape (clients, columns): their means, then their standard
-        deviations, then their skewnesses.
+      collect: () -> the shared array, float64, shape (clients, 3 * columns), or (clients, 1 + 3 * columns) with
+        privacy; see `take_statistics` and `take_noisy_sizes`.
       bytes_up: what all clients send together, in bytes.
       spent_epsilon: the epsilon that it costs each client at `privacy_delta`; None without privacy.
     """
@@ -37,6 +45,19 @@ class StatisticsSharing:
     collect: Callable[[], np.ndarray]
     bytes_up: int
     spent_epsilon: float | None
+
+
+def take_statistics(shared: np.ndarray) -> np.ndarray:
+    """The statistics in a shared array, shape (clients, 3 * columns)."""
+    return shared[:, shared.shape[1] % 3 :]
+
+
+def take_noisy_sizes(shared: np.ndarray) -> np.ndarray | None:
+    """The clients' noisy numbers of examples in a shared array, each at least 1, shape (clients,).
+
+    None if it has none: without privacy, and in states of earlier versions, which kept the statistics alone.
+    """
+    return shared[:, 0] if shared.shape[1] % 3 else None
 
 
 def build_statistics_sharing(
@@ -74,8 +95,10 @@ def build_statistics_sharing(
     compute = _build_client_computation(compute_noisy_moments, model_spec)
 
     def collect():
-        statistics = [statistics_from_moments(row, config.statistics) for row in _run(compute, clients, seed)]
-        return np.stack([privacy.restore_units(row, feature_range).ravel() for row in statistics])
+        moments = _run(compute, clients, seed)
+        statistics = [statistics_from_moments(row, config.statistics) for row in moments]
+        in_units = [privacy.restore_units(row, feature_range).ravel() for row in statistics]
+        return np.column_stack([count_examples(moments), np.stack(in_units)])
 
     bytes_up = bytes_of_column * num_columns + len(clients.clients) * _BYTES_OF_VALUE  # the moments and the count
     return StatisticsSharing(collect, bytes_up, privacy.spent_epsilon(noise_multiplier, config.privacy_delta))

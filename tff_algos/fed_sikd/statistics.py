@@ -72,13 +72,25 @@ def compute_moment_sums(normalized: tf.Tensor, kind: str) -> tf.Tensor:
     return tf.concat([num_examples[tf.newaxis], *sums], axis=0)
 
 
+def count_examples(moments: np.ndarray) -> np.ndarray:
+    """The numbers of examples that noisy moment vectors tell, at least 1: every client has an example.
+
+    Args:
+      moments: finite, shape (..., 1 + 3 * columns).
+
+    Returns:
+      float64, shape (...): no whole numbers.
+    """
+    return np.maximum(np.asarray(moments, np.float64)[..., 0], 1.0)
+
+
 def statistics_from_moments(moments: np.ndarray, kind: str) -> np.ndarray:
     """The statistics of Eq. (1) of one client from its noisy moment vector; never NaN or infinite.
 
-    The count is floored at 1 and the raw moments are clipped to what values in [-1, 1] can have. With raw moments
-    m1, m2, m3: variance = m2 - m1^2, floored at 0; third central moment = m3 - 3 m1 m2 + 2 m1^3. The skewness is 0
-    where the variance is at most `MINIMUM_VARIANCE`, and no larger than values in [-1, 1] allow: such values lie at
-    most 2 from their mean, so the third central moment is at most twice the variance.
+    The count is at least 1 (`count_examples`) and the raw moments are clipped to what values in [-1, 1] can have. With
+    raw moments m1, m2, m3: variance = m2 - m1^2, floored at 0; third central moment = m3 - 3 m1 m2 + 2 m1^3. The
+    skewness is 0 where the variance is at most `MINIMUM_VARIANCE`, and no larger than values in [-1, 1] allow: such
+    values lie at most 2 from their mean, so the third central moment is at most twice the variance.
 
     Args:
       moments: finite, shape (1 + 3 * columns,), of values in [-1, 1].
@@ -88,7 +100,7 @@ def statistics_from_moments(moments: np.ndarray, kind: str) -> np.ndarray:
       float64, shape (3,) for 'scalar', (3, columns) for 'per_feature': mean, standard deviation, skewness of u.
     """
     moments = np.asarray(moments, np.float64)
-    first, second, third = moments[1:].reshape(3, -1) / max(moments[0], 1.0)
+    first, second, third = moments[1:].reshape(3, -1) / count_examples(moments)
     first, second, third = np.clip(first, -1, 1), np.clip(second, 0, 1), np.clip(third, -1, 1)
     variance = np.maximum(second - first**2, 0)
     third_central = np.clip(third - 3 * first * second + 2 * first**3, -2 * variance, 2 * variance)

@@ -63,7 +63,7 @@ def draw_fedcd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathli
     size = choose_size(by_place)
     # Twelve panels in one picture: smaller titles fit, and fewer dots keep the file small.
     with matplotlib.rc_context({**STYLE, "axes.titlesize": 10, "savefig.dpi": 85}):
-        figure = new_figure(19, 12.5)
+        figure = new_figure(19, 14)
         axes = figure.subplots(3, COLUMNS)
         for row, partition in zip(axes, (HIERARCHICAL, HYPERGEOMETRIC), strict=False):
             by_algo = {algo: by_place.get(Place(size, partition, BASE, algo), ()) for algo in NAMES}
@@ -86,7 +86,7 @@ def draw_fedcd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathli
         datasets = {run.dataset for place, members in by_place.items() if place.preset == size for run in members}
         named = ", ".join(sorted(datasets)) or "cifar10"
         figure.suptitle(
-            f"FedCD on {named}, runs {SIZES[size]}: the first seed by archetype, else the mean over the seeds and one "
+            f"FedCD on {named}, {SIZES[size]}: the first seed by archetype, else the mean over the seeds and one "
             "deviation either side"
         )
         return save_figure(figure, folder / "fedcd.png")
@@ -103,10 +103,30 @@ def _finish(ax: "Axes") -> None:
         ax.set_xlabel("round")
     ax.set_ylim(bottom=0)
     count_rounds(ax)
-    labels = ax.get_legend_handles_labels()[1]
-    if labels:
-        is_by_archetype = all(map(str.isdigit, labels))
-        ax.legend(fontsize=8, ncols=2 if is_by_archetype else 1, title="archetype" if is_by_archetype else None)
+    _add_legend(ax)
+
+
+def _add_legend(ax: "Axes") -> None:
+    """Below the axes, since the curves leave no corner free; row by row."""
+    handles, labels = ax.get_legend_handles_labels()
+    if not labels:
+        return
+    # As many columns as fit below a panel; of ten archetypes, five belong together.
+    is_by_archetype = all(map(str.isdigit, labels))
+    columns = (6 if len(labels) == 6 else 5) if is_by_archetype else 3
+    # matplotlib fills a legend column by column.
+    order = [i for column in range(columns) for i in range(column, len(labels), columns)]
+    ax.legend(
+        [handles[i] for i in order],
+        [labels[i] for i in order],
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.14),
+        fontsize=8,
+        ncols=columns,
+        title="archetype" if is_by_archetype else None,
+        title_fontsize=8,
+        columnspacing=1.2,
+    )
 
 
 def _draw_experiment(axes: Sequence["Axes"], partition: str, by_algo: Mapping[str, Sequence[RunRecord]]) -> None:

@@ -1,24 +1,31 @@
 """What the FedCD report measures in a run, from its `metrics.csv` and `timing.csv`. Imports no TensorFlow.
 
 Accuracies are in per cent, changes of them in points. Most measures look at the rounds that the paper's figure of the
-experiment shows (COMPARED_ROUNDS), so that runs of different lengths can be compared.
+experiment shows (COMPARED_ROUNDS), so that runs of different lengths can be compared. What a run does not reach within
+its rounds, such as convergence, is at infinity.
 """
 
+import math
 import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from launch.reports.collection import Place, group_runs
+from launch.reports.collection import Measure, Numbers, Place, SeedNumbers, group_runs, measure_runs
 from launch.runs.archetype_metrics import CHANGE, MIXED, name_accuracy
 from launch.runs.columns import CLIENT_TEST_ACCURACY, ROUND_S, TIMING_FILE, VIRTUAL_TIME_S
 from launch.runs.run_records import RunRecord, read_columns
 
 HIERARCHICAL, HYPERGEOMETRIC = "hierarchical", "hypergeometric"
 FEDCD, FEDAVG = "fedcd", "fedavg"
-SIZES = {"cpu": "small enough for 2 cores", "paper": "as large as in the paper"}
+SIZES = {"cpu": "small (2 cores)", "paper": "as large as in the paper"}
 COMPARED_ROUNDS = {HIERARCHICAL: 45, HYPERGEOMETRIC: 80}
 META_ARCHETYPES = (tuple(range(5)), tuple(range(5, 10)))  # of the hierarchical archetypes
 NUM_ARCHETYPES = {HIERARCHICAL: 10, HYPERGEOMETRIC: 6}
+META_0, META_1, OUTER, CENTRAL = "meta_0", "meta_1", "outer", "central"
+ARCHETYPE_GROUPS = {
+    HIERARCHICAL: dict(zip((META_0, META_1), META_ARCHETYPES, strict=True)),
+    HYPERGEOMETRIC: {OUTER: (0, 5), CENTRAL: (2, 3)},
+}
 BIASES = ("0.2", "0.35", "0.5", "0.65", "0.8")
 BITS = ("8", "4")
 BASE = ""  # the variant with biases from U(0.6, 0.7) and 32 bits
@@ -133,8 +140,11 @@ def compute_separation(run: RunRecord, last_round: int) -> float:
     return 100 * statistics.fmean(preferred >= 2 and mixed == 0 for preferred, mixed in pairs)
 
 
-def measure(run: RunRecord) -> dict[str, float]:
-    """Every measure of a run, by the names of `launch.reports.fedcd.claims`; those of FedCD's models for FedCD only."""
+def measure(run: RunRecord) -> Numbers:
+    """Every measure of a run, by the names of `launch.reports.fedcd.claims`; those of FedCD's models for FedCD only.
+
+    A name stands for rounds of its own, so that the round of each measure is 0.
+    """
     place = find_place(run.experiment)
     last = COMPARED_ROUNDS[place.dataset]
     accuracies, changes = list_percent(run, ACCURACY, last), list_percent(run, CHANGE, last)
@@ -142,21 +152,30 @@ def measure(run: RunRecord) -> dict[str, float]:
         "final": accuracies[-1],
         "mean_of_last": statistics.fmean(accuracies[-LAST_ROUNDS:]),
         "change": statistics.fmean(changes[CALM_FROM - 1 :]),
-        "convergence": find_convergence_of(run) or len(run.rounds) + 1,
+        "convergence": find_convergence_of(run) or math.inf,
         # No changes: a run whose devices never calm down can still settle in its mean.
-        "level": find_convergence(accuracies, [0.0] * last) or last + 1,
+        "level": find_convergence(accuracies, [0.0] * last) or math.inf,
         "calmest": min(compute_trailing_means(changes[1:])[WINDOW - 1 :]),
     }
     for archetype in range(NUM_ARCHETYPES[place.dataset]):
         column = list_percent(run, name_accuracy(archetype), last)
         values[f"archetype_{archetype}"] = statistics.fmean(column[-LAST_ROUNDS:])
+    for name, archetypes in ARCHETYPE_GROUPS[place.dataset].items():
+        values[name] = statistics.fmean(values[f"archetype_{archetype}"] for archetype in archetypes)
     for length in (LONG, CAP):
         if len(run.rounds) >= length:
-            values[f"convergence_{length}"] = find_convergence_of(run, length) or length + 1
+            values[f"convergence_{length}"] = find_convergence_of(run, length) or math.inf
     if place.dataset == HIERARCHICAL:
         values["swing"] = compute_swing(run, CALM_FROM + 1, last)
         values["late_swing"] = compute_swing(run, RESTLESS_AFTER + 1, len(run.rounds))
-    return values | (measure_models(run, last) if place.algo == FEDCD else {})
+    if place.algo == FEDCD:
+        values |= measure_models(run, last)
+    return name_numbers(values)
+
+
+def name_numbers(values: Mapping[str, float]) -> Numbers:
+    """The measures of these names."""
+    return {Measure(name, 0): value for name, value in values.items()}
 
 
 def measure_models(run: RunRecord, last: int) -> dict[str, float]:
@@ -166,6 +185,7 @@ def measure_models(run: RunRecord, last: int) -> dict[str, float]:
     if find_place(run.experiment).dataset == HIERARCHICAL:
         values["separation"] = compute_separation(run, last)
     return values | {
+        "most_live_models": max(list_column(run, "live_models", last)),
         "peak_active_models": max(active),
         "active_models": active[-1],
         "late_active_models": statistics.fmean(active[MILESTONES[-1] :]),
@@ -181,20 +201,42 @@ def list_real_seconds(run: RunRecord) -> list[float]:
 
 
 CLOCKS: Mapping[str, Callable[[RunRecord], list[float]]] = {
-    "real_ratio": list_real_seconds,
-    "virtual_ratio": lambda run: list_column(run, VIRTUAL_TIME_S),
+    "real_s": list_real_seconds,
+    "virtual_s": lambda run: list_column(run, VIRTUAL_TIME_S),
 }
 
 
-def compute_time_ratios(fedcd: RunRecord, fedavg: RunRecord) -> dict[str, float]:
-    """FedCD's time to convergence over FedAvg's, by clock. If FedAvg has not converged after CAP rounds, theirs count.
+def compute_times(fedcd: RunRecord, fedavg: RunRecord) -> tuple[dict[str, float], dict[str, float]]:
+    """FedCD's and FedAvg's seconds to convergence, by clock; infinite for a run that does not converge.
 
-    Nothing if FedCD does not converge, or if FedAvg has not and was run for fewer rounds.
+    Where FedCD converges and FedAvg has not after CAP rounds, the time of these counts, as in the paper. If FedAvg was
+    run for fewer, its time is not known and is left out.
     """
     first, second = find_convergence_of(fedcd), find_convergence_of(fedavg)
-    if second is None and len(fedavg.rounds) >= CAP:
+    if first is not None and second is None:
+        if len(fedavg.rounds) < CAP:
+            return _list_times(fedcd, first), {}
         second = CAP
-    if first is None or second is None:
-        return {}
-    pairs = {name: (clock(fedcd), clock(fedavg)) for name, clock in CLOCKS.items()}
-    return {name: a[first - 1] / b[second - 1] for name, (a, b) in pairs.items() if a and b}
+    return _list_times(fedcd, first), _list_times(fedavg, second)
+
+
+def _list_times(run: RunRecord, round_num: int | None) -> dict[str, float]:
+    if round_num is None:
+        return dict.fromkeys(CLOCKS, math.inf)
+    seconds = {name: clock(run) for name, clock in CLOCKS.items()}
+    return {name: values[round_num - 1] for name, values in seconds.items() if values}
+
+
+def measure_all(by_place: Mapping[Place, Sequence[RunRecord]]) -> SeedNumbers:
+    """Measures each run; the times to convergence of FedCD and FedAvg where both have a run of the seed."""
+    numbers = measure_runs(by_place, measure)
+    for place, members in by_place.items():
+        rivals = by_place.get(place._replace(algo=FEDAVG), ()) if place.algo == FEDCD else ()
+        by_seed = {run.flags["seed"]: run for run in rivals}
+        for run in members:
+            seed = run.flags["seed"]
+            if seed in by_seed:
+                first, second = compute_times(run, by_seed[seed])
+                numbers[place][seed] |= name_numbers(first)
+                numbers[place._replace(algo=FEDAVG)][seed] |= name_numbers(second)
+    return numbers

@@ -15,6 +15,7 @@ from launch.runs.run_records import (
     resolve_flagfile,
 )
 from launch.settings.flags import FlagError
+from launch.settings.run_config import flag_values
 
 CELL = "fedsikd_mnist_alpha0.1"
 
@@ -74,6 +75,24 @@ def test_settings_that_one_version_lacks_are_passed_over():
     wanted = resolve_flagfile(EXPERIMENTS / f"{CELL}.flags")
     assert list_other_settings({"algo": "fedsikd", "gone_flag": 1}, wanted) == []
     assert list_other_settings({"batch_size": 32}, wanted) == ["--batch_size=32, not 64"]
+
+
+@pytest.mark.parametrize(
+    ("experiment", "later", "then", "today"),
+    [
+        ("random_cluster_mnist_alpha0.1", "random_cluster_cluster_sizes", "equal", "kmeans"),
+        ("fl_hc_mnist_alpha0.1", "fl_hc_distance_multiple", 0.0, 1.0),
+    ],
+)
+def test_a_run_from_before_a_setting_counts_for_what_it_did(experiment, later, then, today):
+    """Its config.json lacks the setting, whose default of today would be another run."""
+    as_then, as_today = (
+        resolve_flagfile(EXPERIMENTS / f"{experiment}.flags", [f"--{later}={value}"]) for value in (then, today)
+    )
+    stored = flag_values(as_then)
+    del stored[later]
+    assert list_other_settings(stored, as_then) == []
+    assert list_other_settings(stored, as_today) == [f"--{later}={then}, not {today}"]
 
 
 def test_broken_and_foreign_folders_are_named_with_the_reason(tmp_path, write_run):

@@ -8,6 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from tff_algos.fed_cd.config import FedCDConfig
 from tff_algos.fed_cd.deletion import delete_on_devices, find_low_second, find_underperforming, rank_models
+from tff_algos.fed_cd.scores import normalize
 
 
 def find(function, scores, argument, is_active=None):
@@ -106,3 +107,30 @@ def test_the_best_always_stay(scores, is_active, num_protected):
     assert (after & ~find_low_second(scores, after, 0.3)).any(axis=1).all()
     highest = np.where(is_active, scores, -1).max(axis=1)
     assert (np.where(after, scores, -1).max(axis=1) == highest).all()
+
+
+@hypothesis.given(
+    counts=arrays(np.int64, (4, 16), elements=st.integers(0, 300)),
+    is_active=arrays(bool, (4, 16)).filter(lambda mask: mask.any(axis=1).all()),
+    num_protected=st.integers(1, 2),
+)
+@hypothesis.example(np.array([[2, 2, 1, 1]]), np.ones((1, 4), bool), 2)  # the range is no more than two deviations
+def test_of_three_models_or_more_one_goes_unless_all_are_equal(counts, is_active, num_protected):
+    """So that after as many rounds as there are models beyond two, a device has two at most.
+
+    The lowest score lies below the highest by the range of the scores, and no deviation is larger than half of that.
+    """
+    scores = normalize(counts, is_active)
+    deleted = find_underperforming(scores, is_active, num_protected).sum(axis=1)
+    highest = np.where(is_active, counts, -1).max(axis=1)
+    lowest = np.where(is_active, counts, 301).min(axis=1)
+    assert (deleted[(is_active.sum(axis=1) >= 3) & (highest > lowest)] >= 1).all()
+
+
+def test_models_whose_scores_are_all_equal_stay_however_many_rounds_pass():
+    """The one way in which a device ends with more than two."""
+    is_active = np.array([[True, True, True, False]])
+    scores = normalize(np.array([[70, 70, 70, 0]]), is_active)
+    for round_num in range(31, 46):
+        scores, is_active = delete_on_devices(scores, is_active, round_num, FedCDConfig())
+    assert is_active.tolist() == [[True, True, True, False]]

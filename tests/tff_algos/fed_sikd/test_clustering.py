@@ -18,6 +18,7 @@ from tff_algos.fed_sikd.clustering import (
     cluster_by_statistics,
     draw_members,
 )
+from tff_algos.rounds.cluster_labels import number_by_first_appearance
 
 THREE_GROUPS = np.array([[9.0, 9.0], [0.0, 0.0], [9.0, 9.5], [-9.0, 9.0], [0.0, 0.5], [-9.0, 9.5], [0.5, 0.0]])
 
@@ -157,6 +158,13 @@ class TestDrawMembers:
         assert sorted(np.bincount(assignments)) == [5, 10, 25] and num_clusters == 3
         assert all(math.isnan(index) for index in indices)
         assert_numbered_by_first_appearance(assignments, 3)
+
+    @given(st.lists(st.integers(0, 4), min_size=1, max_size=12), st.integers(0, 2**40))
+    def test_the_sizes_of_any_clustering_are_permuted(self, labels, seed):
+        found = Clustering(number_by_first_appearance(np.array(labels)), len(set(labels)))
+        drawn = draw_members(found, seed)
+        assert sorted(np.bincount(drawn.assignments)) == sorted(np.bincount(found.assignments))
+        assert_numbered_by_first_appearance(drawn.assignments, found.num_clusters)
 
     def test_members_are_drawn_by_the_seed(self):
         first, again, other = (draw_members(self.CLUSTERING, seed).assignments for seed in (7, 7, 8))

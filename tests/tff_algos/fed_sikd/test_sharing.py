@@ -8,7 +8,7 @@ from scipy import stats
 
 from datasets.federated_data import Preprocessing
 from tff_algos.fed_sikd.config import FedSiKDConfig
-from tff_algos.fed_sikd.sharing import build_statistics_sharing
+from tff_algos.fed_sikd.sharing import build_statistics_sharing, take_noisy_sizes, take_statistics
 
 
 def compute_expected(data, axis, scale, offset):
@@ -30,7 +30,8 @@ def test_statistics_are_those_of_the_preprocessed_examples(
     collected = sharing.collect()
     assert collected.shape == (9, num_columns) and collected.dtype == np.float64
     np.testing.assert_allclose(collected, compute_expected(data, axis, 1 / 16, 0.25), rtol=1e-4, atol=1e-6)
-    assert sharing.spent_epsilon is None
+    np.testing.assert_array_equal(take_statistics(collected), collected)
+    assert sharing.spent_epsilon is None and take_noisy_sizes(collected) is None
 
 
 @pytest.mark.parametrize(("kind", "axis"), [("scalar", None), ("per_feature", 0)])
@@ -38,9 +39,20 @@ def test_private_statistics_with_next_to_no_noise_are_the_same(tff_runtime, make
     data = dataclasses.replace(make_federation([200, 300]), preprocessing=Preprocessing(1 / 16, 0, (-0.25, 0.25)))
     spec = dataclasses.replace(linear_spec, scale=1 / 16)
     config = FedSiKDConfig(statistics=kind, privacy_epsilon=1e8)
-    collected = build_statistics_sharing(spec, data, config, seed=5).collect()
-    expected = compute_expected(data, axis, 1 / 16, 0.0)
+    shared = build_statistics_sharing(spec, data, config, seed=5).collect()
+    np.testing.assert_allclose(take_noisy_sizes(shared), [200, 300], atol=1e-2)
+    assert np.all(take_noisy_sizes(shared) != [200, 300])
+    collected, expected = take_statistics(shared), compute_expected(data, axis, 1 / 16, 0.0)
     num_columns = expected.shape[1] // 3
     np.testing.assert_allclose(collected[:, : 2 * num_columns], expected[:, : 2 * num_columns], atol=1e-5)
     np.testing.assert_allclose(collected[:, 2 * num_columns :], expected[:, 2 * num_columns :], atol=0.02)
     assert np.any(collected != expected)
+
+
+@pytest.mark.parametrize("kind", ["scalar", "per_feature"])
+def test_noise_beyond_the_sizes_leaves_an_example_to_every_client(tff_runtime, make_federation, linear_spec, kind):
+    """At epsilon 0.01 the noise deviates by hundreds: some of the sizes fall below 1, and others far above 9."""
+    data = make_federation([9] * 8)
+    config = FedSiKDConfig(statistics=kind, privacy_epsilon=0.01)
+    sizes = take_noisy_sizes(build_statistics_sharing(linear_spec, data, config, seed=5).collect())
+    assert sizes.shape == (8,) and sizes.min() == 1 and sizes.max() > 100

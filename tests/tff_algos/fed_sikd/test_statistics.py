@@ -12,6 +12,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from tff_algos.fed_sikd.statistics import (
     compute_moment_sums,
     compute_statistics,
+    count_examples,
     project_to_plane,
     standardize,
     statistics_from_moments,
@@ -88,6 +89,16 @@ class TestMomentSums:
         mean, deviation, skewness = statistics_from_moments(moments, "per_feature")
         assert np.all(np.abs(mean) <= 1) and np.all((deviation >= 0) & (deviation <= 1))
         assert np.all(np.abs(skewness) * deviation <= 2 + 1e-9)
+
+    def test_noisy_counts_are_at_least_1(self):
+        """Of -3, 0.5 and 1 each is 1; 7.25 stays."""
+        counts = count_examples(np.array([[-3, 9, 9, 9], [0.5, 9, 9, 9], [1, 9, 9, 9], [7.25, 9, 9, 9]]))
+        np.testing.assert_array_equal(counts, [1, 1, 1, 7.25])
+
+    @given(st.floats(allow_nan=False, allow_infinity=False))
+    def test_any_noise_leaves_a_count_of_1_or_what_it_says(self, count):
+        counted = float(count_examples(np.array([count, 0.0, 0.0, 0.0])))
+        assert counted >= 1 and counted == (count if count > 1 else 1)
 
     def test_a_skewness_that_values_in_range_cannot_have(self):
         """Mean 0, variance 1/4, third moment 1: at most 2 * 1/4 is possible, and 0.5 / 0.5^3 = 4."""

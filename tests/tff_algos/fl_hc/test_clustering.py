@@ -48,6 +48,22 @@ def test_a_multiple_of_the_median_distance(multiple, expected):
     np.testing.assert_array_equal(assignments, expected)
 
 
+@given(
+    st.integers(2, 7).flatmap(lambda n: arrays(np.float32, (n, 3), elements=st.integers(-9, 9).map(float))),
+    st.sampled_from([0.25, 1.0, 1.5]),
+    st.integers(-8, 8),
+)
+def test_a_multiple_means_the_same_at_any_scale(updates, multiple, power):
+    """Powers of two, which round nothing: updates of a larger model or rate are cut into the same clusters."""
+    scaled = cluster_updates(updates * np.float32(2.0**power), 0.0, 1, multiple)
+    np.testing.assert_array_equal(scaled, cluster_updates(updates, 0.0, 1, multiple))
+
+
+def test_if_most_distances_are_0_equal_updates_share_a_cluster():
+    """Four of five are alike: six of the ten distances are 0, and so is their median."""
+    np.testing.assert_array_equal(cluster_updates(place_on_line(5, 7, 5, 5, 5), 0.0, 1, 3.0), [0, 1, 0, 0, 0])
+
+
 def test_one_client():
     np.testing.assert_array_equal(cluster_updates(place_on_line(7), 0.5, 4), [0])
 

@@ -33,7 +33,12 @@ def test_one_cluster_is_fed_avg(tff_runtime, make_federation, linear_spec):
 
 
 @pytest.mark.parametrize(
-    "fields", [{"distance_multiple": 0, "num_clusters": 2}, {"distance_multiple": 0, "distance_threshold": 0.5}]
+    "fields",
+    [
+        {"distance_multiple": 0, "num_clusters": 2},
+        {"distance_multiple": 0, "distance_threshold": 0.5},
+        {"distance_multiple": 0.8},
+    ],
 )
 def test_clients_with_contradicting_labels_part_and_get_models_of_their_own(
     tff_runtime, make_federation, linear_spec, relabel, fields
@@ -82,6 +87,7 @@ def test_clients_that_break_join_the_largest_cluster_and_are_counted(
     state, first = run(process, 1)
     state, second = process.next(state)
     assert state.assignments.tolist() == [0, 1, 1, 1, 1, 0]
+    assert process.summarize(state) == {"num_clusters": 2, "cluster_sizes": [2, 4]}
     assert (first["num_rejected"], second["num_rejected"], second["num_clusters"]) == (1, 2, 2)
     assert all(np.isfinite(weights).all() for weights in state.models)
 

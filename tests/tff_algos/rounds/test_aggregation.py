@@ -1,6 +1,7 @@
 """Weighted means by group, and the drift of Theorem 1, by hand."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -111,6 +112,15 @@ def test_drift_by_hand():
     """
     within, total = compute_drift(total_of([[0.0], [2.0], [5.0]], [0, 0, 1], [1, 1, 1], 2))
     np.testing.assert_allclose([within, total], [2 / 3, 114 / 27], rtol=1e-6)
+
+
+def test_random_groups_lower_the_drift_by_their_number_alone():
+    """Of 4 updates, one alone and three together, in all four ways: on average (4 - 2) / (4 - 1) is left."""
+    updates, ratios = [[0.0], [2.0], [5.0], [-1.0]], []
+    for alone in range(4):
+        within, total = compute_drift(total_of(updates, [int(i == alone) for i in range(4)], [1] * 4, 2))
+        ratios.append(float(within / total))
+    assert np.mean(ratios) == pytest.approx(2 / 3, rel=1e-6) and max(ratios) < 1
 
 
 def test_without_anybody_everything_is_zero():

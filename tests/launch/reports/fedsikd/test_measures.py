@@ -41,7 +41,7 @@ def printed():
         ("fedsikd_mnist_alpha0.1_tuned_per_feature", Place("tuned", "mnist", "0.1", "fedsikd_per_feature")),
         ("fedsikd_mnist_alpha0.1_scalar_epsilon4", Place("privacy", "mnist", "0.1", "scalar_4")),
         ("fedsikd_mnist_alpha0.1_per_feature_epsilon_none", Place("privacy", "mnist", "0.1", "per_feature_none")),
-        ("fedsikd_har_alpha0.5_tuned_qat", None),
+        ("fedsikd_har_quantization_qat", None),
         ("fedsikd_mnist_alpha0.1_scalar_epsilon3", None),
         ("fedavg_building_low", None),
     ],
