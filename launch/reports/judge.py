@@ -46,7 +46,7 @@ class Evidence(NamedTuple):
     Attributes:
       condition: the comparison.
       values: its sum, one a seed that has all the results.
-      centers: of each of its results over those seeds: the mean, or the median where some are infinite.
+      centers: of each of its results over those seeds: the mean, or the median if any result is infinite.
     """
 
     condition: Condition
@@ -109,7 +109,7 @@ class Evidence(NamedTuple):
         if self.uses_signs:
             ties = len(self.values) - self.num_decided
             tied = f", {_count(ties, 'tie')}" if ties else ""
-            return f"{text}: {self.num_on_side} of {self.num_decided} seeds on the claimed side{tied}"
+            return f"{text} (medians): {self.num_on_side} of {self.num_decided} seeds on the claimed side{tied}"
         if is_constant(self.values):
             return f"{text}: the same in all {len(self.values)} seeds"
         interval = _format_interval(estimate_mean(self.values, 1 - ERROR_RATE), self.condition)
@@ -153,12 +153,11 @@ def gather(condition: Condition, seed_values: SeedValues) -> Evidence | None:
     by_seed = condition.compute_by_seed(look_up)
     if not by_seed:
         return None
-    centers = {cell: _find_center([look_up(cell)[seed] for seed in by_seed]) for cell in condition.cells}
+    values = {cell: [look_up(cell)[seed] for seed in by_seed] for cell in condition.cells}
+    is_finite = all(math.isfinite(value) for each in values.values() for value in each)
+    find_center = statistics.fmean if is_finite else statistics.median
+    centers = {cell: find_center(each) for cell, each in values.items()}
     return Evidence(condition, tuple(by_seed.values()), centers)
-
-
-def _find_center(values: Sequence[float]) -> float:
-    return statistics.fmean(values) if all(map(math.isfinite, values)) else statistics.median(values)
 
 
 def decide(claim: Claim, seed_values: SeedValues, preset: str = "") -> Outcome:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from launch.reports.claims import Claim, Outcome, ask_printed_tables
+from launch.reports.claims import NOT_PRINTED, Claim, Outcome, ask_printed_tables
 from launch.reports.collection import PrintedValue, SeedResults
 from launch.reports.judge import VERDICTS, Further, decide, decide_further
 from launch.reports.markdown import Section, Table, format_table
@@ -58,17 +58,19 @@ def count_verdicts(judgements: Sequence[Judgement], labels: Mapping[str, str]) -
 
 def build_verdicts(judgements: Sequence[Judgement], labels: Mapping[str, str]) -> Section:
     """The section with which a report begins; its CSV table has a row a claim, with rule and numbers."""
-    rows = [
-        [str(number), claim.section, claim.text, printed.verdict, *(ours[preset].verdict for preset in labels)]
-        for number, (claim, printed, ours) in enumerate(judgements, 1)
-    ]
-    listed = format_table(Table(["", "section", "claim", "printed tables", *labels.values()], rows))
+    # A paper that prints no numbers needs no column that says so of every claim.
+    sources = ["printed tables"] if any(each.printed.verdict != NOT_PRINTED for each in judgements) else []
+    rows = []
+    for number, (claim, printed, ours) in enumerate(judgements, 1):
+        verdicts = [*([printed.verdict] if sources else []), *(ours[preset].verdict for preset in labels)]
+        rows.append([str(number), claim.section, claim.text, *verdicts])
+    listed = format_table(Table(["", "section", "claim", *sources, *labels.values()], rows))
     counted = format_table(count_verdicts(judgements, labels))
     return Section("Verdicts", _tabulate(judgements, labels), "\n\n".join([counted, HOW_TO_READ, listed]))
 
 
 def _tabulate(judgements: Sequence[Judgement], labels: Mapping[str, str]) -> Table:
-    columns = ["section", "claim", "rule", "printed_tables", "printed_numbers"]
+    columns = ["section", "claim", "rule", "printed_tables", "printed_tables_numbers"]
     columns += [f"{preset}{part}" for preset in labels for part in ("", "_numbers")]
     rows = []
     for claim, printed, ours in judgements:
@@ -94,6 +96,8 @@ def explain_verdicts(judgements: Sequence[Judgement], labels: Mapping[str, str])
 
 def build_further(claims: Sequence[Claim], results: SeedResults, labels: Mapping[str, str]) -> Section | None:
     """Our further comparisons, a family a preset; None if there are none."""
+    if not claims:
+        return None
     columns = ["runs", "comparison", "verdict", "p (Holm)", "numbers"]
     rows = []
     for preset, label in labels.items():
