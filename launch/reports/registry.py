@@ -3,10 +3,11 @@
 from launch.reports.amfl_p.claims import AMFL_P_CLAIMS
 from launch.reports.amfl_p.figure import draw_amfl_p_figure
 from launch.reports.amfl_p.report import AMFL_P_RUNS, build_amfl_p_report
-from launch.reports.async_periodic.claims import ASYNC_CLAIMS
+from launch.reports.async_periodic.claims import ASYNC_CLAIMS, ASYNC_FURTHER
 from launch.reports.async_periodic.figure import draw_async_figure
 from launch.reports.async_periodic.measures import ASYNC_RUNS
 from launch.reports.async_periodic.report import build_async_report
+from launch.reports.collection import PRINTED
 from launch.reports.fedcd.claims import FEDCD_CLAIMS
 from launch.reports.fedcd.figure import draw_fedcd_figure
 from launch.reports.fedcd.measures import FEDCD_RUNS
@@ -25,6 +26,7 @@ PAPERS: dict[str, Paper] = {
         printed_files=("fedsikd/table_v.csv", "fedsikd/tables_vi_to_ix.csv"),
         claims=FEDSIKD_CLAIMS,
         draw=draw_fedsikd_figure,
+        figure="figure_3.png",
     ),
     "amfl_p": Paper(
         title="AMFL-P: Tables 1 and 2",
@@ -38,8 +40,11 @@ PAPERS: dict[str, Paper] = {
         title="Asynchronous FL with periodic aggregation: Figures 3 and 4",
         experiments=ASYNC_RUNS,
         build=build_async_report,
+        presets={PRINTED: "ours"},
         claims=ASYNC_CLAIMS,
+        further=ASYNC_FURTHER,
         draw=draw_async_figure,
+        figure="async.png",
     ),
     "fedcd": Paper(
         title="FedCD: Table 1, claims and aims",
@@ -48,6 +53,7 @@ PAPERS: dict[str, Paper] = {
         printed_files=("fedcd/table_1.csv",),
         claims=FEDCD_CLAIMS,
         draw=draw_fedcd_figure,
+        figure="fedcd.png",
     ),
     "quantization": Paper(
         title="Quantization: exported files beside the Keras models they were converted from",

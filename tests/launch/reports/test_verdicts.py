@@ -89,7 +89,7 @@ def test_the_numbers_that_decide_stand_under_each_rule(judgements):
 
 
 def test_our_further_comparisons_are_a_family_a_preset():
-    """0.01 +- 0.0248 is undecided; 0.1 either way has t = 17.3 and p = 0.0033, which Holm doubles in a family of two."""
+    """0.01 +- 0.0248 is undecided; 0.1 either way has t = 17.3, p = 0.0033, which Holm doubles in a family of two."""
     _, rows = build_further([LEADS, BEST_LEADS], RESULTS, LABELS).table
     assert [row[:4] for row in rows] == [
         ["ours", "ours leads other", "yes", "0.0033"],
