@@ -5,7 +5,7 @@
 - A claim of m comparisons: reproduced if every 95 % interval lies on the claimed side, not reproduced if one lies on
   the other side at the level 1 - 0.05/m, undecided else.
 - Where some runs never get to an accuracy, their rounds are infinite: the exact sign test over the seeds decides, and
-  pairs in which neither gets there are ties.
+  pairs in which neither gets there, or both in the same round, are ties.
 - Where all seeds give the same number there is no interval, and the seeds are counted.
 - A claim that follows from the algorithm is not decided by runs and not counted.
 - Our further comparisons, which no paper claims, are a family: Holm's correction keeps the chance of any false one at
@@ -64,8 +64,11 @@ class Evidence(NamedTuple):
 
     @property
     def num_decided(self) -> int:
-        """Seeds that are no tie."""
-        return sum(not math.isnan(value) for value in self.values)
+        """Seeds that are no tie: a difference that is neither NaN (no run gets there) nor just the bound."""
+        return sum(not math.isnan(value) and not self._is_at_bound(value) for value in self.values)
+
+    def _is_at_bound(self, value: float) -> bool:
+        return math.isfinite(value) and value in (self.condition.above, self.condition.below)
 
     @property
     def num_on_side(self) -> int:

@@ -1,8 +1,8 @@
 """The reports that `launch.report` can make: a row a paper. Imports no TensorFlow."""
 
-from launch.reports.amfl_p.claims import AMFL_P_CLAIMS
+from launch.reports.amfl_p.claims import AMFL_P_CLAIMS, AMFL_P_FURTHER, AMFL_P_UNTESTABLE
 from launch.reports.amfl_p.figure import draw_amfl_p_figure
-from launch.reports.amfl_p.report import AMFL_P_RUNS, build_amfl_p_report
+from launch.reports.amfl_p.report import AMFL_P_RUNS, SOURCES, build_amfl_p_report
 from launch.reports.async_periodic.claims import ASYNC_CLAIMS, ASYNC_FURTHER
 from launch.reports.async_periodic.figure import draw_async_figure
 from launch.reports.async_periodic.measures import ASYNC_RUNS
@@ -33,8 +33,12 @@ PAPERS: dict[str, Paper] = {
         experiments=AMFL_P_RUNS,
         build=build_amfl_p_report,
         printed_files=("amfl_p/table_1.csv",),
+        presets=SOURCES,
         claims=AMFL_P_CLAIMS,
+        untestable=AMFL_P_UNTESTABLE,
+        further=AMFL_P_FURTHER,
         draw=draw_amfl_p_figure,
+        figure="amfl_p.png",
     ),
     "async": Paper(
         title="Asynchronous FL with periodic aggregation: Figures 3 and 4",
