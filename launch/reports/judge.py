@@ -115,9 +115,11 @@ class Evidence(NamedTuple):
             return f"{text} (medians): {self.num_on_side} of {self.num_decided} seeds on the claimed side{tied}"
         if is_constant(self.values):
             return f"{text}: the same in all {len(self.values)} seeds"
-        interval = _format_interval(estimate_mean(self.values, 1 - ERROR_RATE), self.condition)
-        mean = _format_number(statistics.fmean(self.values), self.condition)
-        level = f"{interval}, {number}" if not self.condition.is_pair else f"{mean} {interval}, {number}"
+        interval = estimate_mean(self.values, 1 - ERROR_RATE)
+        level = f"{_format_interval(interval, self.condition)}, {number}"
+        if self.condition.is_pair:
+            mean, _, _ = _format_numbers((statistics.fmean(self.values), *interval), self.condition)
+            level = f"{mean} {level}"
         if self.condition.is_near:
             one = _format_interval(predict_one(self.values, 1 - ERROR_RATE), self.condition)
             bounds = _format_interval((self.condition.above, self.condition.below), self.condition)
@@ -136,15 +138,16 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
-def _format_number(value: float, condition: Condition) -> str:
-    value *= condition.factor
+def _format_numbers(values: Sequence[float], condition: Condition) -> list[str]:
+    """Numbers that stand side by side, with the digits that the largest of them needs."""
+    values = [condition.factor * value for value in values]
     sign = "+" if condition.is_pair else ""
-    digits = ".2f" if abs(value) >= 0.1 or value == 0 else ".3g"
-    return f"{value:{sign}{digits}}"
+    digits = ".2f" if max(map(abs, values)) >= 0.1 or not any(values) else ".3g"
+    return [f"{value:{sign}{digits}}" for value in values]
 
 
 def _format_interval(interval: tuple[float, float], condition: Condition) -> str:
-    return "[" + ", ".join(_format_number(bound, condition) for bound in interval) + "]"
+    return "[" + ", ".join(_format_numbers(interval, condition)) + "]"
 
 
 def gather(condition: Condition, seed_values: SeedValues) -> Evidence | None:
