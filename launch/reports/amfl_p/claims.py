@@ -56,7 +56,7 @@ AMFL_P_CLAIMS = (
     Claim(
         "4.2",
         '"AMFL-P also converges faster than the other algorithms"',
-        f"fewer rounds to {TARGET_ACCURACY:.0%}, {TABLE_1_LEVEL} heterogeneity; some runs never get there",
+        f"fewer rounds to {TARGET_ACCURACY:.0%}, {TABLE_1_LEVEL} heterogeneity; by signs, if some runs never get there",
         tuple(compare(make_cell(other, metric=ROUNDS), make_cell(AMFL_P, metric=ROUNDS)) for other in BASELINES),
     ),
     Claim(
