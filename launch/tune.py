@@ -23,6 +23,7 @@ from typing import NamedTuple
 from absl import flags as absl_flags
 
 from launch.command_line import format_command_help, get_stop_code, parse_command, run_main
+from launch.many_runs import OWN_FLAGS, Task, is_finished, run_task, run_tasks
 from launch.progress import say
 from launch.runs.columns import CLIENT_VALIDATION_ACCURACY, METRICS_FILE, VALIDATION_ACCURACY
 from launch.runs.errors import RunStopped
@@ -30,7 +31,6 @@ from launch.runs.run_records import read_rounds, resolve_flagfile
 from launch.runs.tables import write_table
 from launch.settings.flag_fields import FlagField
 from launch.settings.flags import FlagError, define_flag
-from launch.sweep import OWN_FLAGS, Task, is_finished, run_sweep, run_task
 from tff_algos.settings.config_fields import Setting
 
 PROGRAM = "python -m launch.tune"
@@ -214,7 +214,7 @@ def run_trials(request: Request, train: Callable[[Task], int] = run_task) -> tup
         return exit_code
 
     collect()
-    return scores, run_sweep(list(tasks.values()), train_and_collect)
+    return scores, run_tasks(list(tasks.values()), train_and_collect)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

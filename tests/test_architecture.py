@@ -44,6 +44,7 @@ LAUNCH_ROOMS = {
     "runtimes": {"progress"},
     "runs": {"progress", "settings"},
     "command_line": {"progress", "settings", "runs"},
+    "many_runs": {"progress", "settings", "runs"},
     "plots": {"progress", "settings", "runs"},
     "reports": {"progress", "settings", "runs", "plots"},
     "training": {"progress", "settings", "runs", "plots", "runtimes", "command_line"},
@@ -55,7 +56,7 @@ MAX_LINES = 400
 MAX_FILES = 150
 MAX_STATEMENTS = 40
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
-COMMANDS = ("train", "sweep", "report", "evaluate", "export", "benchmark", "doctor")
+COMMANDS = ("train", "sweep", "tune", "report", "evaluate", "export", "benchmark", "doctor")
 LIGHT = ("command_line", "settings/flags", "settings/algorithms", "runtimes/runtime")
 LIGHT_MODULES = [f"launch/{name}.py" for name in (*COMMANDS, *LIGHT)]
 

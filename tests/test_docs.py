@@ -28,6 +28,7 @@ OWN_MODULE = re.compile(r"# (my_\w+\.py)\n")
 TRAIN = "python -m launch.train "
 PARSERS = {
     "launch.sweep": "parse_tasks",
+    "launch.tune": "parse_request",
     "launch.report": "parse_request",
     "launch.export": "parse_request",
     "launch.benchmark": "parse_options",
@@ -182,6 +183,7 @@ def test_there_are_commands():
         for name in (
             "train",
             "sweep",
+            "tune",
             "report",
             "evaluate",
             "export",

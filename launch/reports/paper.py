@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from launch.reports.claims import Claim
 from launch.reports.collection import PRINTED, TUNED, PrintedValue, SeedResults
 from launch.reports.markdown import Report, Section, format_sections, join_blocks
+from launch.reports.provenance import tabulate_provenance
 from launch.reports.verdicts import (
     Untestable,
     build_further,
@@ -96,6 +97,8 @@ class Paper:
         if self.claims:
             blocks += ["## How each claim is decided", explain_verdicts(judgements, self.presets)]
             csv_tables["claims"] = verdicts.table
+        if flagfiles := self.list_flagfiles():
+            blocks += format_sections([Section("Where the settings come from", tabulate_provenance(flagfiles))])
         return Report(join_blocks(block.rstrip("\n") for block in blocks) + "\n", csv_tables, runs)
 
     def build_report(self, runs: Sequence[RunRecord]) -> Report:

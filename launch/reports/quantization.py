@@ -18,7 +18,7 @@ from models.model_names import EXPORT_FORMATS
 
 QAT_SUFFIX = "_qat"
 QAT_FORMAT = "qat_int8"
-QUANTIZATION_RUNS = rf"fedsikd_(mnist|har)_alpha0\.5_tuned({QAT_SUFFIX})?"
+QUANTIZATION_RUNS = rf"fedsikd_(mnist|har)_quantization({QAT_SUFFIX})?"
 SHARED_MODEL = "global"
 LEGEND = (
     f"Means over n seeds on the global test set. Files: of the float runs, and `{QAT_FORMAT}` of the runs with "

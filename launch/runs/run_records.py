@@ -17,8 +17,15 @@ from typing import Any
 import numpy as np
 
 from launch.runs.columns import CONFIG_FILE, METRICS_FILE, ROUND
+from launch.settings.flag_fields import complete_stored_flags
 from launch.settings.flags import FlagError, parse_config
-from launch.settings.run_config import CHANGEABLE_ON_RESUME, RunConfig, complete_stored_flags, flag_values
+from launch.settings.run_config import (
+    CHANGEABLE_ON_RESUME,
+    RunConfig,
+    algorithm_fields,
+    flag_values,
+    shared_fields,
+)
 
 EXPERIMENTS = pathlib.Path(__file__).parents[1] / "experiments"
 TUNED_SUFFIX = "_tuned"
@@ -105,7 +112,8 @@ def list_other_settings(stored: Mapping[str, Any], wanted: RunConfig) -> list[st
 
     Flags that only one of the two has are skipped: another version added or removed them.
     """
-    asked, stored = flag_values(wanted), complete_stored_flags(stored, wanted.algo)
+    asked = flag_values(wanted)
+    stored = complete_stored_flags(stored, (*shared_fields(), *algorithm_fields(wanted.algo)))
     return [
         f"--{name}={stored[name]}, not {value}"
         for name, value in asked.items()

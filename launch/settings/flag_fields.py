@@ -2,7 +2,7 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tff_algos.settings.config_fields import ConfigError, Setting, format_value, parse_value
@@ -109,3 +109,9 @@ def _parse(flag_name: str, declared: Setting, default: Any, value: Any) -> Any:
         return parse_value(default, value)
     except ValueError:
         raise ConfigError(flag_name, value, declared.describe_range()) from None
+
+
+def complete_stored_flags(stored: Mapping[str, Any], fields: Iterable[FlagField]) -> dict[str, Any]:
+    """The flags of a stored run, and what it did where later versions have settings of their own."""
+    later = {field.name: field.setting.of_old_runs for field in fields if field.setting.of_old_runs is not None}
+    return {**later, **stored}

@@ -16,14 +16,13 @@ from absl import flags as absl_flags
 
 from launch.settings.algorithms import ALGORITHMS
 from launch.settings.errors import FlagError
-from launch.settings.flag_fields import FlagField, can_hold
+from launch.settings.flag_fields import FlagField, can_hold, complete_stored_flags
 from launch.settings.run_config import (
     CHANGEABLE_ON_RESUME,
     CONFIG_FILE,
     RunConfig,
     algorithm_fields,
     build_run_config,
-    complete_stored_flags,
     find_algorithm,
     find_idle,
     flag_values,
@@ -225,7 +224,7 @@ def read_stored_flags(run_dir: str) -> dict[str, Any]:
     if damaged:
         raise FlagError(f"--run_dir={run_dir}: its {CONFIG_FILE} is damaged ({', '.join(damaged)}); start a new run")
     kept = {name: value for name, value in stored.items() if name not in ("resume", "overwrite", "run_dir")}
-    return complete_stored_flags(kept, stored["algo"])
+    return complete_stored_flags(kept, known.values())
 
 
 def _read_flags_of_run(run_dir: str) -> dict[str, Any] | None:

@@ -377,13 +377,6 @@ def flag_values(config: RunConfig) -> dict[str, Any]:
     return {field.name: field.default for field in (*iterate_fields(config, ""), *own)}
 
 
-def complete_stored_flags(stored: Mapping[str, Any], algo: str) -> dict[str, Any]:
-    """The flags of a stored run of an algorithm, and what it did where later versions have settings of their own."""
-    fields = (*shared_fields(), *algorithm_fields(algo))
-    later = {each.name: each.setting.of_old_runs for each in fields if each.setting.of_old_runs is not None}
-    return {**later, **stored}
-
-
 def find_idle(config: RunConfig) -> dict[str, IdleFlag]:
     """The flags that do nothing in this config, by name."""
     algorithm = find_algorithm(config.algo)

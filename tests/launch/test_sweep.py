@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from launch import sweep
+from launch import many_runs, sweep
 from launch.reports.registry import find_paper
 from launch.runs.errors import RunFolderError
 from launch.runs.run_archive import archive_runs
@@ -37,7 +37,7 @@ def test_every_flagfile_with_every_seed(tmp_path):
     ]
     assert tasks[2].run_dir == tmp_path / CELL / "seed_7"
     assert (tasks[2].config.rounds, tasks[2].config.seed, tasks[2].config.data_dir) == (5, 7, "there")
-    command = sweep.build_command(tasks[2])
+    command = many_runs.build_command(tasks[2])
     assert command[1:4] == ["-m", "launch.train", f"--flagfile={FLAGFILE}"]
     assert {"--seed=7", f"--run_dir={tasks[2].run_dir}", "--rounds=5", "--data_dir=there"} <= set(command)
     assert "--resume" not in command
@@ -83,26 +83,26 @@ def task_of(tmp_path, rounds, *extra):
 
 
 def test_a_run_is_finished_with_as_many_rounds_as_asked_for(tmp_path, write_run):
-    assert not sweep.is_finished(task_of(tmp_path, 5))
+    assert not many_runs.is_finished(task_of(tmp_path, 5))
     write_run(tmp_path, CELL, seed=0, rounds=5)
-    assert sweep.is_finished(task_of(tmp_path, 5))
-    assert sweep.is_finished(task_of(tmp_path, 3))
-    assert not sweep.is_finished(task_of(tmp_path, 6))
-    assert sweep.is_finished(task_of(tmp_path, 6, "--target_accuracy=0.5"))  # reached in round 5, with 0.55
-    assert not sweep.is_finished(task_of(tmp_path, 6, "--target_accuracy=0.6"))
+    assert many_runs.is_finished(task_of(tmp_path, 5))
+    assert many_runs.is_finished(task_of(tmp_path, 3))
+    assert not many_runs.is_finished(task_of(tmp_path, 6))
+    assert many_runs.is_finished(task_of(tmp_path, 6, "--target_accuracy=0.5"))  # reached in round 5, with 0.55
+    assert not many_runs.is_finished(task_of(tmp_path, 6, "--target_accuracy=0.6"))
 
 
 def test_a_broken_run_is_resumed(tmp_path, write_run):
     write_run(tmp_path, CELL, seed=0, rounds=2, is_finished=False)
     task = task_of(tmp_path, 5)
-    assert not sweep.is_finished(task)
-    assert sweep.build_command(task)[-1] == "--resume"
+    assert not many_runs.is_finished(task)
+    assert many_runs.build_command(task)[-1] == "--resume"
 
 
 def test_a_run_with_other_settings_is_not_touched(tmp_path, write_run):
     write_run(tmp_path, CELL, seed=0, rounds=5, arguments=["--fedsikd_temperature=1"])
     with pytest.raises(RunFolderError, match=r"--fedsikd_temperature=1.0, not 3.0"):
-        sweep.is_finished(task_of(tmp_path, 5))
+        many_runs.is_finished(task_of(tmp_path, 5))
 
 
 def test_the_sweep_goes_on_after_a_failure_and_says_so(tmp_path, write_run, capsys):
@@ -115,7 +115,7 @@ def test_the_sweep_goes_on_after_a_failure_and_says_so(tmp_path, write_run, caps
         trained.append(task.config.seed)
         return 2 if task.config.seed == 0 else 0
 
-    failures = sweep.run_sweep(tasks, train)
+    failures = many_runs.run_tasks(tasks, train)
     assert trained == [0, 2, 4]
     assert len(failures) == 2
     assert failures[0].startswith(f"{CELL}, seed 0: exit code 2")
@@ -140,9 +140,11 @@ def test_the_hint_names_the_folder_of_the_runs(tmp_path):
         ("async_periodic_mnist_iid_random_old", "async"),
         ("buffered_mnist_shards", "async"),
         ("fedavg_cifar10_hierarchical_cpu_300rounds", "fedcd"),
-        ("fedsikd_har_alpha0.5_tuned", "fedsikd"),
-        ("fedsikd_har_alpha0.5_tuned_qat", "quantization"),
-        ("fedsikd_har_alpha0.5_tuned*", "quantization"),
+        ("fedsikd_mnist_alpha0.5_authors", "fedsikd"),
+        ("fl_hc_har_windows_alpha0.5", "fedsikd"),
+        ("fedsikd_har_quantization", "quantization"),
+        ("fedsikd_har_quantization_qat", "quantization"),
+        ("fedsikd_har_*", "fedsikd"),
     ],
 )
 def test_the_hint_names_the_report_that_covers_most_of_the_runs(tmp_path, flagfiles, name):
@@ -166,7 +168,7 @@ def test_runs_that_are_kept_elsewhere_are_not_made_again(tmp_path, write_run, na
     arguments = [f"--flagfiles={FLAGFILE}", "--seeds=0,1,2", "--rounds=5", f"--finished={tmp_path / name}"]
     tasks = parse(tmp_path / "runs", *arguments)
     trained = []
-    assert sweep.run_sweep(tasks, lambda task: trained.append(task.config.seed)) == []
+    assert many_runs.run_tasks(tasks, lambda task: trained.append(task.config.seed)) == []
     assert trained == [1, 2], "seed 1 was kept with other settings, so that it is another run"
     assert sweep.suggest_report(tasks).endswith(f"--runs_dir={tmp_path / 'runs'} --runs_dir={tmp_path / name}")
 
@@ -180,7 +182,7 @@ def test_an_archive_is_no_place_to_train_in(capsys):
 
 STAND_IN = """
 import json, pathlib, signal, sys, time
-from launch import sweep
+from launch import many_runs, sweep
 
 CHILD = '''
 import pathlib, signal, sys, time
@@ -193,7 +195,7 @@ except KeyboardInterrupt:
     (run_dir / "checkpoint").write_text("kept")
     sys.exit(130)
 '''
-sweep.build_command = lambda task: [sys.executable, "-c", CHILD, str(task.run_dir)]
+many_runs.build_command = lambda task: [sys.executable, "-c", CHILD, str(task.run_dir)]
 sys.exit(sweep.main(sys.argv[1:]))
 """
 
@@ -257,4 +259,4 @@ def test_the_stored_config_decides_not_the_folder_name(tmp_path, write_run):
     stored["flags"]["seed"] = 4
     (run_dir / "config.json").write_text(json.dumps(stored))
     with pytest.raises(RunFolderError, match="--seed=4, not 0"):
-        sweep.is_finished(task_of(tmp_path, 5))
+        many_runs.is_finished(task_of(tmp_path, 5))

@@ -25,7 +25,9 @@ from launch.reports.paper import Paper
 from launch.runs.columns import TEST_ACCURACY, TEST_LOSS
 from launch.runs.run_records import TUNED_SUFFIX, RunRecord
 
-FEDSIKD_RUNS = rf"({'|'.join(NAMES)})_(mnist|har)_alpha([0-9.]+)({TUNED_SUFFIX})?"
+FEDSIKD_RUNS = rf"({'|'.join(NAMES)})_(mnist|har|har_windows)_alpha([0-9.]+)({TUNED_SUFFIX}|_authors)?"
+# Those of them that the tables have a place for: not HAR's windows, nor the values of the authors' code.
+TABLE_RUNS = rf"({'|'.join(NAMES)})_(mnist|har)_alpha([0-9.]+)({TUNED_SUFFIX})?"
 METRIC_NAMES = {TEST_ACCURACY: "test accuracy (%)", TEST_LOSS: "test loss"}
 SOURCES = {PRINTED: "ours", TUNED: "ours, tuned"}
 LEGEND = (
@@ -36,8 +38,8 @@ LEGEND = (
 
 
 def find_place(experiment: str) -> Place | None:
-    """The place of an experiment's runs, its setting the alpha; None if it is another report's."""
-    match = re.fullmatch(FEDSIKD_RUNS, experiment)
+    """The place of an experiment's runs, its setting the alpha; None if the tables have none."""
+    match = re.fullmatch(TABLE_RUNS, experiment)
     if match is None:
         return None
     algo, dataset, alpha, tuned = match.groups()

@@ -14,7 +14,7 @@ from launch.reports.registry import PAPERS
 from launch.runs.tables import format_cell, write_table
 from launch.tflite.export_report import FileRow
 
-FLOAT, QAT = "fedsikd_mnist_alpha0.5_tuned", "fedsikd_mnist_alpha0.5_tuned_qat"
+FLOAT, QAT = "fedsikd_mnist_quantization", "fedsikd_mnist_quantization_qat"
 
 
 def write_export(run_dir, **formats):

@@ -5,19 +5,29 @@ import pathlib
 import re
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
+from absl import flags as absl_flags
 
+from launch.reports.provenance import Origin, list_trials, read_provenance
+from launch.reports.registry import PAPERS
 from launch.runs.run_records import resolve_flagfile
 from launch.settings.run_config import flag_values
 
 EXPERIMENTS = pathlib.Path(__file__).parents[3] / "launch" / "experiments"
+ROOT = EXPERIMENTS.parents[1]
 PRINTED = EXPERIMENTS.parent / "reports" / "fedsikd"
 FLAGFILES = sorted(EXPERIMENTS.glob("*.flags"))
 ALGORITHMS = {"fedsikd": "FedSiKD", "random_cluster": "RandomCluster", "fl_hc": "FL+HC", "fedavg": "FedAvg"}
 ALPHAS = ("0.1", "0.5", "1.0", "2.0")
 ROUNDS = {"mnist": 70, "har": 50}
 EPOCHS = {"mnist": (6, 10), "har": (3, 7)}  # student, teacher
+AUTHORS_CODE = {  # of the papers whose authors published any; the runs of quantization are FedSiKD's
+    "fedsikd": "github.com/SimuEnv/FedSiKD, commit 7e47aa4",
+    "quantization": "github.com/SimuEnv/FedSiKD, commit 7e47aa4",
+    "fedcd": "github.com/jessijzhao/FedCD, commit cea256a",
+}
 CELLS = [(algo, dataset, alpha) for algo in ALGORITHMS for dataset in ROUNDS for alpha in ALPHAS]
 
 RUN_ALL = """
@@ -40,8 +50,12 @@ def stem_of(algo, dataset, alpha):
     return f"{algo}_{dataset}_alpha{alpha}"
 
 
+def resolve_stem(stem):
+    return flag_values(resolve_flagfile(EXPERIMENTS / f"{stem}.flags"))
+
+
 def resolve(algo, dataset, alpha):
-    return flag_values(resolve_flagfile(EXPERIMENTS / f"{stem_of(algo, dataset, alpha)}.flags"))
+    return resolve_stem(stem_of(algo, dataset, alpha))
 
 
 def expected_own_flags(algo, dataset):
@@ -49,13 +63,14 @@ def expected_own_flags(algo, dataset):
     student, teacher = EPOCHS[dataset]
     if algo in ("fedavg", "fl_hc"):
         values = {"epochs": student, "optimizer": "adam", "learning_rate": 1e-3, "client_weighting": "examples"}
-        return values | ({"clustering_round": 1, "num_clusters": 4} if algo == "fl_hc" else {})
+        return values | ({"clustering_round": 1, "distance_multiple": 1.0} if algo == "fl_hc" else {})
     training = {"optimizer": "adam", "learning_rate": 1e-3}
     return (
         {f"student_{name}": value for name, value in {"epochs": student, **training}.items()}
         | {f"teacher_{name}": value for name, value in {"epochs": teacher, **training}.items()}
         | {"num_clusters": 4, "teacher": "leader", "label_weight": 0.5, "temperature": 3.0, "weighting": "equal"}
-        | ({"statistics": "scalar"} if algo == "fedsikd" else {})
+        | {"statistics": "scalar"}
+        | ({"cluster_sizes": "kmeans"} if algo == "random_cluster" else {"distillation_inputs": "logits"})
     )
 
 
@@ -98,6 +113,20 @@ def test_cells_of_a_row_differ_only_in_alpha(algo, dataset):
         assert {name for name in first if first[name] != other[name]} == {"dirichlet_alpha"}
 
 
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_the_values_of_the_authors_code_differ_in_the_distillation_alone(alpha):
+    printed, theirs = (resolve_stem(f"fedsikd_mnist_alpha{alpha}{suffix}") for suffix in ("", "_authors"))
+    distillation = {"label_weight": 0.1, "temperature": 3.0, "distillation_inputs": "probabilities"}
+    assert theirs == printed | {f"fedsikd_{name}": value for name, value in distillation.items()}
+
+
+@pytest.mark.parametrize("algo", ALGORITHMS)
+@pytest.mark.parametrize("alpha", ALPHAS[:2])
+def test_windows_differ_from_features_in_the_input_alone(algo, alpha):
+    windows = resolve_stem(f"{algo}_har_windows_alpha{alpha}")
+    assert windows == resolve(algo, "har", alpha) | {"har_features": "inertial"}
+
+
 @pytest.mark.parametrize("dataset", ROUNDS)
 def test_algorithms_of_a_column_share_data_and_student_training(dataset):
     of_algo = {algo: resolve(algo, dataset, "0.1") for algo in ALGORITHMS}
@@ -120,7 +149,7 @@ def test_algorithms_of_a_column_share_data_and_student_training(dataset):
 
 @pytest.mark.parametrize(("algo", "dataset", "alpha"), CELLS)
 def test_the_header_holds_the_printed_values(algo, dataset, alpha):
-    header = (EXPERIMENTS / f"{stem_of(algo, dataset, alpha)}.flags").read_text(encoding="utf-8").split("--", 1)[0]
+    header = (EXPERIMENTS / f"{stem_of(algo, dataset, alpha)}.flags").read_text(encoding="utf-8").split("\n\n", 1)[0]
     printed = {}
     for path in PRINTED.glob("*.csv"):
         with open(path, newline="", encoding="utf-8") as file:
@@ -135,14 +164,29 @@ def test_the_header_holds_the_printed_values(algo, dataset, alpha):
 
 @pytest.mark.parametrize("path", FLAGFILES, ids=lambda path: path.stem)
 def test_the_header_names_its_table_our_values_and_the_cost(path):
-    header = path.read_text(encoding="utf-8").split("\n--", 1)[0]
+    header = path.read_text(encoding="utf-8").split("\n\n", 1)[0]
     assert re.search(r"^# .*(Table|Figure)", header, re.MULTILINE)
     assert re.search(r"^# Ours: .+", header, re.MULTILINE)
     assert re.search(r"^# Cost: .+", header, re.MULTILINE)
 
 
+@pytest.mark.parametrize("path", FLAGFILES, ids=lambda path: path.stem)
+def test_every_flag_stands_under_its_origin(path):
+    settings = read_provenance(path)
+    [*arguments] = absl_flags.FlagValues().read_flags_from_files([f"--flagfile={path}"])
+    assert Counter(arguments) == Counter(
+        f"--{each.flag}" if f"--{each.flag}" in arguments else f"--{each.flag}={each.value}" for each in settings
+    )
+    repositories = {each.source for each in settings if each.origin is Origin.AUTHORS_CODE}
+    assert repositories <= {code for paper, code in AUTHORS_CODE.items() if PAPERS[paper].covers(path.stem)}
+    trials = [name for each in settings for name in list_trials(f"{each.source} {each.note}")]
+    assert [name for name in trials if not (ROOT / name).is_file()] == []
+
+
 @pytest.mark.parametrize(
-    "path", [path for path in FLAGFILES if path.stem.endswith("_tuned")], ids=lambda path: path.stem
+    "path",
+    [path for path in FLAGFILES if path.stem.endswith(("_tuned", "_quantization"))],
+    ids=lambda path: path.stem,
 )
 def test_a_tuned_fedsikd_still_clusters_and_distils_and_trains_as_long_as_fedavg(path):
     values = flag_values(resolve_flagfile(path))
@@ -172,28 +216,24 @@ ASYNC_WEIGHTINGS = {"equal": ("equal", 1.0), "fresh": ("age_aware", 0.5), "old":
 ASYNC_CASES = ("iid", "shards")
 
 
-def resolve_async(stem):
-    return flag_values(resolve_flagfile(EXPERIMENTS / f"{stem}.flags"))
-
-
 @pytest.mark.parametrize("case", ASYNC_CASES)
 @pytest.mark.parametrize("policy", ["random", "significance", "frequency"])
 def test_asynchronous_runs_differ_only_in_data_policy_weights_and_waiting(case, policy):
-    first = resolve_async("async_periodic_mnist_iid_random_equal")
+    first = resolve_stem("async_periodic_mnist_iid_random_equal")
     assert (first["num_clients"], first["rounds"], first["async_periodic_max_scheduled"]) == (100, 40, 30)
     assert (first["async_periodic_waiting"], first["async_periodic_period_fraction"]) == ("periodic", 0.25)
     shared = first | {"partition": case, "async_periodic_scheduling": policy}
     for kind, (weighting, gamma) in ASYNC_WEIGHTINGS.items():
         expected = shared | {"async_periodic_weighting": weighting, "async_periodic_gamma": gamma}
-        assert resolve_async(f"async_periodic_mnist_{case}_{policy}_{kind}") == expected
+        assert resolve_stem(f"async_periodic_mnist_{case}_{policy}_{kind}") == expected
     expected = shared | {"async_periodic_waiting": "synchronous"}
-    assert resolve_async(f"async_periodic_mnist_{case}_{policy}_synchronous") == expected
+    assert resolve_stem(f"async_periodic_mnist_{case}_{policy}_synchronous") == expected
 
 
 @pytest.mark.parametrize("kind", ASYNC_WEIGHTINGS)
 def test_runs_with_slow_devices_that_hold_digits_of_their_own_differ_only_in_speed(kind):
-    expected = resolve_async(f"async_periodic_mnist_shards_random_{kind}") | {"async_periodic_speed": "by_label"}
-    assert resolve_async(f"async_periodic_mnist_persistent_random_{kind}") == expected
+    expected = resolve_stem(f"async_periodic_mnist_shards_random_{kind}") | {"async_periodic_speed": "by_label"}
+    assert resolve_stem(f"async_periodic_mnist_persistent_random_{kind}") == expected
 
 
 def test_the_learning_rates_of_asynchronous_runs_are_the_printed_ones():
@@ -205,7 +245,7 @@ def test_the_learning_rates_of_asynchronous_runs_are_the_printed_ones():
 @pytest.mark.parametrize("case", ASYNC_CASES)
 @pytest.mark.parametrize("algo", ["fed_async", "buffered"])
 def test_servers_that_never_wait_train_as_the_periodic_one(algo, case):
-    periodic, other = resolve_async(f"async_periodic_mnist_{case}_random_equal"), resolve_async(f"{algo}_mnist_{case}")
+    periodic, other = resolve_stem(f"async_periodic_mnist_{case}_random_equal"), resolve_stem(f"{algo}_mnist_{case}")
     shared = periodic.keys() & other.keys() - {"algo", "rounds"}
     assert {name for name in shared if periodic[name] != other[name]} == set()
     for name in ("steps", "optimizer", "learning_rate", "learning_rate_decay", "proximal_weight", "speed"):
@@ -222,7 +262,7 @@ FEDCD_VARIANTS = {
 
 def resolve_cifar10(algo, partition, size, variant=""):
     stem = f"{algo}_cifar10_{partition}_{size}" + (f"_{variant}" if variant else "")
-    return flag_values(resolve_flagfile(EXPERIMENTS / f"{stem}.flags"))
+    return resolve_stem(stem)
 
 
 @pytest.mark.parametrize("size", CIFAR10_SIZES)

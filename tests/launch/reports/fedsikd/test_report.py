@@ -39,7 +39,9 @@ def test_the_printed_tables_are_all_read():
         ("fedsikd_mnist_alpha0.1", Place("printed", "mnist", "0.1", "fedsikd")),
         ("fl_hc_har_alpha1.0", Place("printed", "har", "1", "fl_hc")),
         ("fedsikd_har_alpha0.5_tuned", Place("tuned", "har", "0.5", "fedsikd")),
-        ("fedsikd_har_alpha0.5_tuned_qat", None),
+        ("fedsikd_har_quantization", None),
+        ("fedsikd_har_windows_alpha0.5", None),
+        ("fedsikd_mnist_alpha0.5_authors", None),
         ("fedavg_building_low", None),
     ],
 )
