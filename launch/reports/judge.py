@@ -112,7 +112,7 @@ class Evidence(NamedTuple):
         if self.uses_signs:
             ties = len(self.values) - self.num_decided
             tied = f", {_count(ties, 'tie')}" if ties else ""
-            return f"{text} (medians): {self.num_on_side} of {self.num_decided} seeds on the claimed side{tied}"
+            return f"{text}: {self.num_on_side} of {self.num_decided} seeds on the claimed side{tied}"
         if is_constant(self.values):
             return f"{text}: the same in all {len(self.values)} seeds"
         interval = estimate_mean(self.values, 1 - ERROR_RATE)

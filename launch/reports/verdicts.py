@@ -15,7 +15,8 @@ HOW_TO_READ = (
     "on the claimed side. *Not reproduced*: one lies on the other side, at the level 1 - 0.05/m for m comparisons. "
     "*Undecided*: else, and always with fewer than three seeds. A printed number is *near* if the interval of our mean "
     "lies within the claim's margin of it, *far* if it lies outside; the interval for one more run stands beside it. "
-    "Rounds that some runs never reach are compared by the exact sign test, which decides nothing below six seeds. "
+    "Rounds to an accuracy that some runs never reach are compared by the exact sign test, which decides nothing "
+    "below six seeds; the numbers beside it are medians. "
     "*By construction*: it follows from the algorithm, so no run decides it, and it is not counted as reproduced. The "
     "intervals cover other splits and starts on this test set, not new data."
 )
