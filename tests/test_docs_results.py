@@ -16,6 +16,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 MEASURED = re.compile(r"\d+\.\d+ ± \d+\.\d+")
+INTERVAL = re.compile(r"[+-][\d.]+\s\[[+-][\d.]+,\s[+-][\d.]+\]")
 WEIGHTS = ("equal weights", "fresher favoured", "older favoured")
 
 
@@ -111,10 +112,16 @@ def test_amfl_p():
             tuned_steps[row["algorithm"]] = round(float(row["mean fine-tuning steps"].split(" ")[0]))
     by_level = {(row["algorithm"], row["source"]): row for row in read_rows("amfl_p_table_2.csv")}
     rows = read_table("results.md", ["accuracy (%)", "printed", "medium, paper's rates"])
-    assert [row[0].split(":")[0] for row in rows] == ["AMFL-P", "Fine-Tuning", "FedAvg", "local training", "ceiling"]
+    assert [row[0].split(":")[0] for row in rows] == [
+        "AMFL-P",
+        "Fine-Tuning",
+        "FedAvg",
+        "local training",
+        "pooled reference",
+    ]
     for name, *values, steps in rows:
-        if name.startswith("ceiling"):
-            tuned, expected = by_level["ceiling", "pooled trees"], ["", ""]
+        if name.startswith("pooled reference"):
+            tuned, expected = by_level["pooled reference", "pooled trees"], ["", ""]
         else:
             tuned = by_level[name, "ours, tuned"]
             rates = by_level[name, "ours, paper's rates"]["medium"]
@@ -161,6 +168,21 @@ def test_quantization(header):
 def test_every_mean_and_deviation_is_in_a_report(page):
     generated = {found for path in RESULTS.glob("*.md") for found in MEASURED.findall(path.read_text(encoding="utf-8"))}
     assert set(MEASURED.findall(page.read_text(encoding="utf-8"))) <= generated
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_every_difference_and_interval_is_in_a_report(page):
+    quoted = {" ".join(found.split()) for found in INTERVAL.findall(page.read_text(encoding="utf-8"))}
+    generated = {found for path in RESULTS.glob("*.md") for found in INTERVAL.findall(path.read_text(encoding="utf-8"))}
+    assert quoted <= generated
+
+
+@pytest.mark.parametrize(("paper", "heading"), [("async", "## Asynchronous FL"), ("amfl_p", "## AMFL-P")])
+def test_verdicts_are_counted_as_in_the_report(paper, heading):
+    generated = (RESULTS / f"{paper}.md").read_text(encoding="utf-8")
+    section = (ROOT / "docs" / "results.md").read_text(encoding="utf-8").split(f"\n{heading}\n")[1].split("\n## ")[0]
+    counts = section.split("| runs | reproduced |")[1].split("|---|\n")[1].split("\n\n")[0]
+    assert f"| --- |\n{counts}\n\n" in generated
 
 
 def test_results_are_quoted():
