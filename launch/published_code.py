@@ -25,6 +25,7 @@ from launch.reports.fedsikd.published_code import (
     DATASETS,
     FEDAVG,
     LEADERS,
+    PLANNED_SPLITS,
     REPLAY_FILE,
     ROUNDS,
     Place,
@@ -33,6 +34,8 @@ from launch.reports.fedsikd.published_code import (
     read_replay,
     write_replay,
 )
+from launch.reports.fedsikd.published_code_page import format_page
+from launch.runs.tables import write_text
 from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.flags import FlagError
 
@@ -54,9 +57,15 @@ def define_flags() -> absl_flags.FlagValues:
         "(a correct FedAvg).",
         flag_values=values,
     )
-    absl_flags.DEFINE_integer("splits", 10, "Splits of client_0 and leaders.", lower_bound=0, flag_values=values)
     absl_flags.DEFINE_integer(
-        "fedavg_splits", 3, "Splits of fedavg, in which all clients train.", lower_bound=0, flag_values=values
+        "splits", PLANNED_SPLITS[LEADERS], "Splits of client_0 and leaders.", lower_bound=0, flag_values=values
+    )
+    absl_flags.DEFINE_integer(
+        "fedavg_splits",
+        PLANNED_SPLITS[FEDAVG],
+        "Splits of fedavg, in which all clients train.",
+        lower_bound=0,
+        flag_values=values,
     )
     absl_flags.DEFINE_string("csv", str(REPLAY_FILE), "CSV file of the numbers; it is completed.", flag_values=values)
     absl_flags.DEFINE_string("page", "", "Markdown page to make of the file; empty: none.", flag_values=values)
@@ -85,22 +94,28 @@ def _run(arguments: Sequence[str]) -> None:
         replay = read_replay(path)
     except ValueError as error:
         raise FlagError(f"--csv={error}; name another file, or move this one away") from None
+    if not values.train and not values.page:
+        raise FlagError("--notrain: nothing is left to do; name a --page, such as page.md")
     if values.train:
         _complete(replay, path, _list_cells(values, replay), values.data_dir)
+    if values.page:
+        write_text(pathlib.Path(values.page), format_page(replay))
+        say(f"page: {values.page}")
 
 
 def _list_cells(values: absl_flags.FlagValues, replay) -> list[tuple[Place, int]]:
     """What is to be computed: first what is replayed, then the correct FedAvg beside it."""
-    places = [
-        Place(dataset, alpha, arm)
+    splits = {CLIENT_0: values.splits, LEADERS: values.splits, FEDAVG: values.fedavg_splits}
+    return [
+        (place, split)
         for arms in ((CLIENT_0, LEADERS), (FEDAVG,))
-        for dataset in values.datasets
-        for alpha in values.alphas
+        for dataset in dict.fromkeys(values.datasets)
+        for alpha in dict.fromkeys(values.alphas)
         for arm in arms
         if arm in values.arms
+        for place in [Place(dataset, alpha, arm)]
+        for split in list_missing(replay, place, splits[arm])
     ]
-    splits = {CLIENT_0: values.splits, LEADERS: values.splits, FEDAVG: values.fedavg_splits}
-    return [cell for place in places for cell in list_missing(replay, [place], splits[place.arm])]
 
 
 def _complete(replay: dict[Place, dict[int, Run]], path: pathlib.Path, cells, data_dir: str) -> None:

@@ -188,6 +188,7 @@ def test_there_are_commands():
             "benchmark",
             "doctor",
             "building_reference",
+            "published_code",
         )
     }
 
