@@ -48,7 +48,7 @@ from launch.runs.columns import TEST_ACCURACY, TEST_LOSS
 
 METRICS = {TEST_ACCURACY: ("test accuracy (%)", 100, ".1f"), TEST_LOSS: ("test loss", 1, ".2f")}
 SUMMARY_FORMATS = Summary((100, ".1f"), (100, "+.1f"), (1, "+.2f"))
-FIRST_REPLAY = "65.2, 67.7, 65.4 and 48.7"  # four splits of another program, before this one
+FIRST_REPLAY, NUM_FIRST_REPLAY = "65.2, 67.7, 65.4 and 48.7", 4  # splits of another program, before this one
 NO_NUMBERS = {True: "not computed", False: "not replayed"}
 ARM_NAMES = {CLIENT_0: "client 0 alone", LEADERS: "four leaders' teachers", FEDAVG: "a correct FedAvg"}
 
@@ -98,9 +98,10 @@ def tabulate_units(rows: Sequence[PrintedRow], replay: Replay) -> Table:
             ranges = [_place_in(printed, each, factor, form) for each in found]
             cells += [format(factor * printed, form), *(ranges if row.place.arm else ("", ranges[1]))]
         rank = (0, -sum(misses)) if misses else (1 if row.place.arm else 2, 0)
-        lines.append((rank, [row.name, get_title(row.dataset), row.alpha, verdict, *cells]))
+        counts = f"{len(runs)} and {len(beside)}"
+        lines.append((rank, [row.name, get_title(row.dataset), row.alpha, verdict, counts, *cells]))
     lines.sort(key=lambda line: line[0])
-    columns = ["printed row", "data", "alpha", "misses"]
+    columns = ["printed row", "data", "alpha", "misses", "splits"]
     for name in ("level", "change", "loss"):
         columns += [f"{name}, printed", "replay", "correct FedAvg"]
     return Table(columns, [line for _, line in lines])
@@ -206,6 +207,12 @@ def _describe_misfit(rows: Sequence[PrintedRow], replay: Replay) -> Iterator[str
             f"Of these {len(ends)}, {reach[0]} reach FedSiKD's and {reach[1]} RandomCluster's;",
             f"the greatest is {abs(best):.1f} points {'above' if best >= 0 else 'below'} FedSiKD's.",
         ]
+        if not reach[0]:
+            both = len(ends) + NUM_FIRST_REPLAY
+            text.append(
+                f"So none of {both} splits, those of the first replay counted, reaches it. One more split of the same "
+                f"procedure is the greatest of {both + 1} with probability 1/{both + 1}."
+            )
     yield " ".join(text)
     outside = [
         f"- {row.name}, {get_title(row.dataset)}, alpha {row.alpha}: " + ", ".join(found)

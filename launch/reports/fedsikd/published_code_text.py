@@ -50,7 +50,7 @@ UNITS = """## Every printed row as one unit, misses first
 
 Level: mean accuracy (%) of rounds 1 to 5. Change: accuracy of round 5 minus that of round 1, in points. Loss: that of
 round 5 minus that of round 1. Beside each printed value the range of the splits, and in brackets by how much the
-printed value lies outside."""
+printed value lies outside. Splits: those of the replay and of the correct FedAvg."""
 
 COUNTS = """## How often the printed value lies within the range
 

@@ -129,16 +129,16 @@ def test_misses_come_first_and_what_is_not_replayed_last():
     rows.append(make_row(0.9, 0.7, 1.75, "FedSiKD"))
     replay = {Place("mnist", "0.1", arm): dict(enumerate(RUNS)) for arm in ARMS}
     table = tabulate_units(rows, replay)
-    assert [line[:4] for line in table.rows] == [
-        ["FedSiKD", "MNIST", "0.1", "2 of 3"],
-        ["FedAvg", "MNIST", "0.1", "0 of 3"],
-        ["FedAvg", "MNIST", "2", "not computed"],
-        ["FL+HC", "MNIST", "0.1", "not replayed"],
+    assert [line[:5] for line in table.rows] == [
+        ["FedSiKD", "MNIST", "0.1", "2 of 3", "3 and 3"],
+        ["FedAvg", "MNIST", "0.1", "0 of 3", "3 and 3"],
+        ["FedAvg", "MNIST", "2", "not computed", "0 and 0"],
+        ["FL+HC", "MNIST", "0.1", "not replayed", "0 and 3"],
     ]
-    assert table.rows[0][4:8] == ["80.0", *2 * ["**outside** of 30.0 to 60.0 (20.0 above)"], "-20.0"]
-    assert table.rows[0][8] == "**outside** of +0.0 to +20.0 (20.0 below)"
-    assert table.rows[1][10:] == ["+1.00", *2 * ["in +0.50 to +2.00"]]
-    assert table.rows[3][4:7] == ["30.0", "", "in 30.0 to 60.0"]
+    assert table.rows[0][5:9] == ["80.0", *2 * ["**outside** of 30.0 to 60.0 (20.0 above)"], "-20.0"]
+    assert table.rows[0][9] == "**outside** of +0.0 to +20.0 (20.0 below)"
+    assert table.rows[1][11:] == ["+1.00", *2 * ["in +0.50 to +2.00"]]
+    assert table.rows[3][5:8] == ["30.0", "", "in 30.0 to 60.0"]
     assert all(len(line) == len(table.columns) for line in table.rows)
 
 
@@ -156,6 +156,7 @@ def test_the_page_says_what_the_splits_do():
     assert (
         "give 60.0, 70.0. Of these 2, 0 reach FedSiKD's and 1 RandomCluster's; the greatest is 4.8 points below" in page
     )
+    assert "none of 6 splits, those of the first replay counted, reaches it" in page and "probability 1/7" in page
     assert "- HAR, alpha 0.1, four leaders' teachers: 10 splits\n" in page
     assert "- MNIST, alpha 0.1, four leaders' teachers: 8 splits\n" in page
     assert "| MNIST | client 0 alone | 12 of 40 | 5 s | 1 min |" in page
