@@ -103,7 +103,7 @@ def tabulate_units(rows: Sequence[PrintedRow], replay: Replay) -> Table:
     lines.sort(key=lambda line: line[0])
     columns = ["printed row", "data", "alpha", "misses", "splits"]
     for name in ("level", "change", "loss"):
-        columns += [f"{name}, printed", "replay", "correct FedAvg"]
+        columns += [f"{name}, {what}" for what in ("printed", "replay", "correct FedAvg")]
     return Table(columns, [line for _, line in lines])
 
 
@@ -131,9 +131,9 @@ def _say_in_short(rows: Sequence[PrintedRow], replay: Replay) -> str:
     num_whole = sum(not any(found) for found in gaps)
     num_outside = sum(gap != 0 for found in gaps for gap in found)
     lines = [
-        f"- {len(replayed)} of {num_rows} printed rows (FL+HC's left out) have a replay; with level, change and loss "
-        f"alike {num_whole} lie within its ranges. Of {num_gaps} comparisons {num_outside} lie outside; {expected:.1f} "
-        "would be expected to, if the printed rows were further splits of the same procedure.",
+        f"- {len(replayed)} of {num_rows} printed rows (FL+HC's left out) have a replay. {num_whole} lie within its ranges "
+        f"in level, change and loss. Of {num_gaps} comparisons {num_outside} lie outside; {expected:.1f} would be expected "
+        "to, if the printed rows were further splits of the same procedure.",
         *_compare_with_fedavg(rows, replay),
     ]
     if missing := sum(number for _, number in _count_missing(replay)):
