@@ -132,8 +132,8 @@ def _say_in_short(rows: Sequence[PrintedRow], replay: Replay) -> str:
     num_outside = sum(gap != 0 for found in gaps for gap in found)
     lines = [
         f"- {len(replayed)} of {num_rows} printed rows (FL+HC's left out) have a replay. {num_whole} lie within its "
-        f"ranges in level, change and loss. Of {num_gaps} comparisons {num_outside} lie outside; {expected:.1f} would be "
-        "expected to, if the printed rows were further splits of the same procedure.",
+        f"ranges in level, change and loss. Of {num_gaps} comparisons {num_outside} lie outside; {expected:.1f} would "
+        "be expected to, if the printed rows were further splits of the same procedure.",
         *_compare_with_fedavg(rows, replay),
     ]
     if missing := sum(number for _, number in _count_missing(replay)):
