@@ -190,6 +190,7 @@ def test_there_are_commands():
             "benchmark",
             "doctor",
             "building_reference",
+            "published_code",
         )
     }
 

@@ -16,6 +16,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 MEASURED = re.compile(r"\d+\.\d+ ± \d+\.\d+")
+INTERVAL = re.compile(r"[+-][\d.]+\s\[[+-][\d.]+,\s[+-][\d.]+\]")
 WEIGHTS = ("equal weights", "fresher favoured", "older favoured")
 
 
@@ -37,17 +38,25 @@ def read_table(page, first_cells):
 
 
 def show(row, prefix):
-    """Mean and deviation of a row of fedsikd_tables.csv, an accuracy, in per cent; "" where there is none."""
+    """Mean and deviation of a row of fedsikd_tables.csv, accuracies in per cent; "" where there is none."""
     if not row[f"{prefix}_mean"]:
         return ""
-    text = f"{100 * float(row[f'{prefix}_mean']):.2f}"
+    text = show_number(row, f"{prefix}_mean")
     many = int(row[f"{prefix}_seeds"]) > 1
-    return f"{text} ± {100 * float(row[f'{prefix}_deviation']):.2f}" if many else text
+    return f"{text} ± {show_number(row, f'{prefix}_deviation')}" if many else text
 
 
-def find_fedsikd(dataset, alpha, algo, round_num):
-    """The row of an accuracy; a printed one, if any, is the same in every table that has it."""
-    wanted = (dataset, alpha, algo, round_num, "test_accuracy")
+def show_number(row, column):
+    return f"{find_factor(row) * float(row[column]):.2f}"
+
+
+def find_factor(row):
+    return 100 if row["metric"] == "test_accuracy" else 1
+
+
+def find_fedsikd(dataset, alpha, algo, round_num, metric):
+    """The row of a result; a printed one, if any, is the same in every table that has it."""
+    wanted = (dataset, alpha, algo, round_num, metric)
     rows = [
         row
         for row in read_rows("fedsikd_tables.csv")
@@ -56,12 +65,12 @@ def find_fedsikd(dataset, alpha, algo, round_num):
     return next((row for row in rows if row["printed"]), rows[0])
 
 
-def check_fedsikd(quoted, places):
+def check_fedsikd(quoted, places, metric="test_accuracy"):
     """Each algorithm has a row of what is printed, one of ours, and one of ours tuned where there is any."""
     expected = []
     for algo in ("fedsikd", "random_cluster", "fl_hc", "fedavg"):
-        found = [find_fedsikd(dataset, alpha, algo, round_num) for dataset, alpha, round_num in places]
-        expected.append([ALGORITHMS[algo].title, *(f"{100 * float(row['printed']):.2f}" for row in found)])
+        found = [find_fedsikd(dataset, alpha, algo, round_num, metric) for dataset, alpha, round_num in places]
+        expected.append([ALGORITHMS[algo].title, *(show_number(row, "printed") for row in found)])
         by_source = [[show(row, prefix) for row in found] for prefix in ("ours", "authors", "tuned")]
         expected += [["", *values] for values in by_source if any(values)]
     assert [[row[0], *row[2:]] for row in quoted] == expected
@@ -70,6 +79,11 @@ def check_fedsikd(quoted, places):
 def test_fedsikd_by_round():
     rows = read_table("results.md", ["algorithm", "", "round 1"])
     check_fedsikd(rows, [("mnist", 0.1, round_num) for round_num in range(1, 6)])
+
+
+def test_fedsikd_loss_by_round():
+    rows = read_table("results.md", ["algorithm, loss", "", "round 1"])
+    check_fedsikd(rows, [("mnist", 0.1, round_num) for round_num in range(1, 6)], "test_loss")
 
 
 def test_fedsikd_at_round_5():
@@ -122,10 +136,16 @@ def test_amfl_p():
             tuned_steps[row["algorithm"]] = round(float(row["mean fine-tuning steps"].split(" ")[0]))
     by_level = {(row["algorithm"], row["source"]): row for row in read_rows("amfl_p_table_2.csv")}
     rows = read_table("results.md", ["accuracy (%)", "printed", "medium, paper's rates"])
-    assert [row[0].split(":")[0] for row in rows] == ["AMFL-P", "Fine-Tuning", "FedAvg", "local training", "ceiling"]
+    assert [row[0].split(":")[0] for row in rows] == [
+        "AMFL-P",
+        "Fine-Tuning",
+        "FedAvg",
+        "local training",
+        "pooled reference",
+    ]
     for name, *values, steps in rows:
-        if name.startswith("ceiling"):
-            tuned, expected = by_level["ceiling", "pooled trees"], ["", ""]
+        if name.startswith("pooled reference"):
+            tuned, expected = by_level["pooled reference", "pooled trees"], ["", ""]
         else:
             tuned = by_level[name, "ours, tuned"]
             rates = by_level[name, "ours, paper's rates"]["medium"]
@@ -172,6 +192,21 @@ def test_quantization(header):
 def test_every_mean_and_deviation_is_in_a_report(page):
     generated = {found for path in RESULTS.glob("*.md") for found in MEASURED.findall(path.read_text(encoding="utf-8"))}
     assert set(MEASURED.findall(page.read_text(encoding="utf-8"))) <= generated
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_every_difference_and_interval_is_in_a_report(page):
+    quoted = {" ".join(found.split()) for found in INTERVAL.findall(page.read_text(encoding="utf-8"))}
+    generated = {found for path in RESULTS.glob("*.md") for found in INTERVAL.findall(path.read_text(encoding="utf-8"))}
+    assert quoted <= generated
+
+
+@pytest.mark.parametrize(("paper", "heading"), [("async", "## Asynchronous FL"), ("amfl_p", "## AMFL-P")])
+def test_verdicts_are_counted_as_in_the_report(paper, heading):
+    generated = (RESULTS / f"{paper}.md").read_text(encoding="utf-8")
+    section = (ROOT / "docs" / "results.md").read_text(encoding="utf-8").split(f"\n{heading}\n")[1].split("\n## ")[0]
+    counts = section.split("| runs | reproduced |")[1].split("|---|\n")[1].split("\n\n")[0]
+    assert f"| --- |\n{counts}\n\n" in generated
 
 
 def test_results_are_quoted():

@@ -5,7 +5,7 @@
 - A claim of m comparisons: reproduced if every 95 % interval lies on the claimed side, not reproduced if one lies on
   the other side at the level 1 - 0.05/m, undecided else.
 - Where some runs never get to an accuracy, their rounds are infinite: the exact sign test over the seeds decides, and
-  pairs in which neither gets there are ties.
+  pairs in which neither gets there, or both in the same round, are ties.
 - Where all seeds give the same number there is no interval, and the seeds are counted.
 - A claim that follows from the algorithm is not decided by runs and not counted.
 - Our further comparisons, which no paper claims, are a family: Holm's correction keeps the chance of any false one at
@@ -46,7 +46,7 @@ class Evidence(NamedTuple):
     Attributes:
       condition: the comparison.
       values: its sum, one a seed that has all the results.
-      centers: of each of its results over those seeds: the mean, or the median where some are infinite.
+      centers: of each of its results over those seeds: the mean, or the median if any result is infinite.
     """
 
     condition: Condition
@@ -64,8 +64,11 @@ class Evidence(NamedTuple):
 
     @property
     def num_decided(self) -> int:
-        """Seeds that are no tie."""
-        return sum(not math.isnan(value) for value in self.values)
+        """Seeds that are no tie: a difference that is neither NaN (no run gets there) nor just the bound."""
+        return sum(not math.isnan(value) and not self._is_at_bound(value) for value in self.values)
+
+    def _is_at_bound(self, value: float) -> bool:
+        return math.isfinite(value) and value in (self.condition.above, self.condition.below)
 
     @property
     def num_on_side(self) -> int:
@@ -112,9 +115,11 @@ class Evidence(NamedTuple):
             return f"{text}: {self.num_on_side} of {self.num_decided} seeds on the claimed side{tied}"
         if is_constant(self.values):
             return f"{text}: the same in all {len(self.values)} seeds"
-        interval = _format_interval(estimate_mean(self.values, 1 - ERROR_RATE), self.condition)
-        mean = _format_number(statistics.fmean(self.values), self.condition)
-        level = f"{interval}, {number}" if not self.condition.is_pair else f"{mean} {interval}, {number}"
+        interval = estimate_mean(self.values, 1 - ERROR_RATE)
+        level = f"{_format_interval(interval, self.condition)}, {number}"
+        if self.condition.is_pair:
+            mean, _, _ = _format_numbers((statistics.fmean(self.values), *interval), self.condition)
+            level = f"{mean} {level}"
         if self.condition.is_near:
             one = _format_interval(predict_one(self.values, 1 - ERROR_RATE), self.condition)
             bounds = _format_interval((self.condition.above, self.condition.below), self.condition)
@@ -133,15 +138,16 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
-def _format_number(value: float, condition: Condition) -> str:
-    value *= condition.factor
+def _format_numbers(values: Sequence[float], condition: Condition) -> list[str]:
+    """Numbers that stand side by side, with the digits that the largest of them needs."""
+    values = [condition.factor * value for value in values]
     sign = "+" if condition.is_pair else ""
-    digits = ".2f" if abs(value) >= 0.1 or value == 0 else ".3g"
-    return f"{value:{sign}{digits}}"
+    digits = ".2f" if max(map(abs, values)) >= 0.1 or not any(values) else ".3g"
+    return [f"{value:{sign}{digits}}" for value in values]
 
 
 def _format_interval(interval: tuple[float, float], condition: Condition) -> str:
-    return "[" + ", ".join(_format_number(bound, condition) for bound in interval) + "]"
+    return "[" + ", ".join(_format_numbers(interval, condition)) + "]"
 
 
 def gather(condition: Condition, seed_values: SeedValues) -> Evidence | None:
@@ -153,12 +159,11 @@ def gather(condition: Condition, seed_values: SeedValues) -> Evidence | None:
     by_seed = condition.compute_by_seed(look_up)
     if not by_seed:
         return None
-    centers = {cell: _find_center([look_up(cell)[seed] for seed in by_seed]) for cell in condition.cells}
+    values = {cell: [look_up(cell)[seed] for seed in by_seed] for cell in condition.cells}
+    is_finite = all(math.isfinite(value) for each in values.values() for value in each)
+    find_center = statistics.fmean if is_finite else statistics.median
+    centers = {cell: find_center(each) for cell, each in values.items()}
     return Evidence(condition, tuple(by_seed.values()), centers)
-
-
-def _find_center(values: Sequence[float]) -> float:
-    return statistics.fmean(values) if all(map(math.isfinite, values)) else statistics.median(values)
 
 
 def decide(claim: Claim, seed_values: SeedValues, preset: str = "") -> Outcome:

@@ -1,10 +1,11 @@
 """Reports as Markdown and as CSV tables: how a table, a result and a claim look in them."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import statistics
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from launch.reports.collection import PERCENT_METRICS, Measured
+from launch.reports.collection import PERCENT_METRICS, Measured, summarize
 from launch.runs.run_records import RunRecord
 
 
@@ -60,3 +61,18 @@ def format_measured(metric: str, measured: Measured | None, absent: str = "not r
     factor = 100 if metric in PERCENT_METRICS else 1
     spread = "" if measured.deviation is None else f" ± {factor * measured.deviation:.2f}"
     return f"{factor * measured.mean:.2f}{spread}"
+
+
+def format_rounds(rounds: Collection[float], last_round: int) -> str:
+    """Rounds of several seeds, infinite in a run that does not get there: "5.00 ± 0.00", "median 5; > 50 in 2 of 5".
+
+    Args:
+      rounds: of at least one seed.
+      last_round: where the runs ended.
+    """
+    late = sum(map(math.isinf, rounds))
+    if not late:
+        return format_measured("rounds", summarize(list(rounds)))
+    never = f"> {last_round} in {late} of {len(rounds)}"
+    median = statistics.median(rounds)
+    return never if math.isinf(median) else f"median {median:g}; {never}"

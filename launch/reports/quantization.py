@@ -4,10 +4,11 @@ An experiment `<name>_qat` is compared with the experiment `<name>`, its float t
 has exported. Imports no TensorFlow.
 """
 
+import dataclasses
+import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 
-from launch.reports.aims import Aim
 from launch.reports.collection import summarize
 from launch.reports.markdown import Report, Section, Table, format_measured, format_table
 from launch.reports.paper import Paper
@@ -49,30 +50,54 @@ def compute_agreement(file: FileNumbers) -> float:
     return 100 * file["top1_agreement"]
 
 
-def _aim(name: str, words: str, measure: Callable[[FileNumbers], float], unit: str, **bounds: float) -> Aim:
-    """An aim for the files of a format, in every seed."""
-    return Aim(f"{name}: {words}", lambda files: measure(files[name]), form=f"{{:.2f}} {unit}".strip(), **bounds)
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """What the files of a format, or the runs, are to keep to in the worst seed.
+
+    Attributes:
+      text: the target in words.
+      unit: of the number.
+      least, most: bounds, which may be met.
+      format_name: the format of the files; "" for the runs.
+      measure: (numbers of a file) -> the number.
+    """
+
+    text: str
+    unit: str
+    least: float = -math.inf
+    most: float = math.inf
+    format_name: str = ""
+    measure: Callable[[FileNumbers], float] | None = None
+
+    def judge(self, numbers: Sequence[float]) -> list[str]:
+        """Text, the number that is nearest to the bound or farthest past it, and the verdict."""
+        name = f"{self.format_name}: {self.text}" if self.format_name else self.text
+        if not numbers:
+            return [name, "", "not run"]
+        worst = max(numbers) if math.isinf(self.least) else min(numbers)
+        is_reached = self.least <= worst <= self.most
+        return [name, f"{worst:.2f} {self.unit}".strip(), "reached" if is_reached else "not reached"]
 
 
-def _aim_at_accuracy(name: str, points: float, percent: float) -> tuple[Aim, Aim]:
+def _list_accuracy_targets(name: str, points: float, percent: float) -> tuple[Target, Target]:
     return (
-        _aim(name, f"accuracy at most {points:g} points below its Keras model's", compute_difference, "points",
-             least=-points),
-        _aim(name, f"at least {percent:g} % of the top classes its Keras model's", compute_agreement, "%",
-             least=percent),
+        Target(f"accuracy at most {points:g} points below its Keras model's", "points", least=-points,
+               format_name=name, measure=compute_difference),
+        Target(f"at least {percent:g} % of the top classes its Keras model's", "%", least=percent,
+               format_name=name, measure=compute_agreement),
     )  # fmt: skip
 
 
-FILE_AIMS = (
-    *_aim_at_accuracy(QAT_FORMAT, 0.5, 98.5),
-    _aim(QAT_FORMAT, "size at most 0.40 of the float32 file's", lambda file: file["share_of_float32"], "", most=0.40),
-    *_aim_at_accuracy("int8", 1, 98),
-)
-RUN_AIM = Aim(
+FILE_TARGETS = (
+    *_list_accuracy_targets(QAT_FORMAT, 0.5, 98.5),
+    Target("size at most 0.40 of the float32 file's", "", most=0.40, format_name=QAT_FORMAT,
+           measure=lambda file: file["share_of_float32"]),
+    *_list_accuracy_targets("int8", 1, 98),
+)  # fmt: skip
+RUN_TARGET = Target(
     f"QAT runs: mean accuracy at most {MOST_RUN_DIFFERENCE} points from the float runs'",
-    lambda means: abs(means[QAT_SUFFIX] - means[""]),
+    "points",
     most=MOST_RUN_DIFFERENCE,
-    form="{:.2f} points",
 )
 
 
@@ -111,22 +136,22 @@ def read_pair(float_run: RunRecord, qat_run: RunRecord) -> dict[str, FileNumbers
 
 
 def build_quantization_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
-    """The tables of files, of runs, and of what was aimed at."""
+    """What was aimed at, and the tables of files and of runs."""
     pairs = pair_runs(runs)
     exports = {
         experiment: {pair[0].flags["seed"]: read_pair(*pair) for pair in members}
         for experiment, members in pairs.items()
     }
-    judged = [row for experiment in pairs for row in judge_aims(experiment, exports[experiment], pairs[experiment])]
-    sections = {
+    judged = [row for each in pairs for row in judge_targets(each, exports[each], pairs[each])]
+    tables = {
+        "targets": _spell_out("Targets", TARGET_COLUMNS, judged),
         "files": _spell_out("Files", FILE_COLUMNS, [row for each in exports.items() for row in tabulate_files(*each)]),
         "runs": _spell_out(
             "Runs: test accuracy at the last round", RUN_COLUMNS, [_tabulate_runs(*each) for each in pairs.items()]
         ),
-        "targets": _spell_out("Targets", TARGET_COLUMNS, judged),
     }
     counted = [run for members in pairs.values() for pair in members for run in pair]
-    return paper.compose_report(LEGEND, sections, counted)
+    return paper.compose_report(LEGEND, tables, [], {}, counted)
 
 
 def _spell_out(heading: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Section:
@@ -177,12 +202,13 @@ def _tabulate_runs(experiment: str, pairs: Sequence[tuple[RunRecord, RunRecord]]
     ]
 
 
-def judge_aims(experiment: str, exports: SeedExports, pairs: Sequence[tuple[RunRecord, RunRecord]]) -> list[list[str]]:
-    """A row for each aim of an experiment, the columns of TARGET_COLUMNS."""
+def judge_targets(
+    experiment: str, exports: SeedExports, pairs: Sequence[tuple[RunRecord, RunRecord]]
+) -> list[list[str]]:
+    """A row for each target of an experiment, the columns of TARGET_COLUMNS."""
+    rows = []
+    for target in FILE_TARGETS:
+        files = [by_format[target.format_name] for by_format in exports.values() if target.format_name in by_format]
+        rows.append([experiment, *target.judge([target.measure(file) for file in files])])
     means = [statistics.fmean(map(_final_accuracy, runs)) for runs in zip(*pairs, strict=True)]
-    judged = [(aim, list(aim.compute_numbers(exports).values())) for aim in FILE_AIMS]
-    judged.append((RUN_AIM, [RUN_AIM.measure(dict(zip(("", QAT_SUFFIX), means, strict=True)))]))
-    return [
-        [experiment, aim.text, aim.form.format(aim.find_worst(numbers)) if numbers else "", aim.decide(numbers)]
-        for aim, numbers in judged
-    ]
+    return [*rows, [experiment, *RUN_TARGET.judge([abs(means[1] - means[0])])]]

@@ -1,18 +1,19 @@
 """The reports that `launch.report` can make: a row a paper. Imports no TensorFlow."""
 
-from launch.reports.amfl_p.claims import AMFL_P_CLAIMS
+from launch.reports.amfl_p.claims import AMFL_P_CLAIMS, AMFL_P_FURTHER, AMFL_P_UNTESTABLE
 from launch.reports.amfl_p.figure import draw_amfl_p_figure
-from launch.reports.amfl_p.report import AMFL_P_RUNS, build_amfl_p_report
-from launch.reports.async_periodic.claims import ASYNC_CLAIMS
+from launch.reports.amfl_p.report import AMFL_P_RUNS, SOURCES, build_amfl_p_report
+from launch.reports.async_periodic.claims import ASYNC_CLAIMS, ASYNC_FURTHER
 from launch.reports.async_periodic.figure import draw_async_figure
 from launch.reports.async_periodic.measures import ASYNC_RUNS
 from launch.reports.async_periodic.report import build_async_report
+from launch.reports.collection import PRINTED
 from launch.reports.fedcd.claims import FEDCD_CLAIMS, FEDCD_FURTHER
 from launch.reports.fedcd.figure import draw_fedcd_figure
 from launch.reports.fedcd.measures import FEDCD_RUNS, SIZES
 from launch.reports.fedcd.report import build_fedcd_report
 from launch.reports.fedsikd.claims import FEDSIKD_CLAIMS, FEDSIKD_UNTESTABLE
-from launch.reports.fedsikd.figure import FEDSIKD_FIGURE, draw_fedsikd_figure
+from launch.reports.fedsikd.figure import draw_fedsikd_figure
 from launch.reports.fedsikd.further import FEDSIKD_FURTHER
 from launch.reports.fedsikd.measures import FEDSIKD_PRESETS, FEDSIKD_RUNS
 from launch.reports.fedsikd.report import build_fedsikd_report
@@ -30,22 +31,29 @@ PAPERS: dict[str, Paper] = {
         untestable=FEDSIKD_UNTESTABLE,
         further=FEDSIKD_FURTHER,
         draw=draw_fedsikd_figure,
-        figure=FEDSIKD_FIGURE,
+        figure="figure_3.png",
     ),
     "amfl_p": Paper(
         title="AMFL-P: Tables 1 and 2",
         experiments=AMFL_P_RUNS,
         build=build_amfl_p_report,
         printed_files=("amfl_p/table_1.csv",),
+        presets=SOURCES,
         claims=AMFL_P_CLAIMS,
+        untestable=AMFL_P_UNTESTABLE,
+        further=AMFL_P_FURTHER,
         draw=draw_amfl_p_figure,
+        figure="amfl_p.png",
     ),
     "async": Paper(
         title="Asynchronous FL with periodic aggregation: Figures 3 and 4",
         experiments=ASYNC_RUNS,
         build=build_async_report,
+        presets={PRINTED: "ours"},
         claims=ASYNC_CLAIMS,
+        further=ASYNC_FURTHER,
         draw=draw_async_figure,
+        figure="async.png",
     ),
     "fedcd": Paper(
         title="FedCD: Table 1 and claims",

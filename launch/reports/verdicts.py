@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from launch.reports.claims import Claim, Outcome, ask_printed_tables
+from launch.reports.claims import NOT_PRINTED, Claim, Outcome, ask_printed_tables
 from launch.reports.collection import PrintedValue, SeedResults
 from launch.reports.judge import VERDICTS, Further, decide, decide_further
 from launch.reports.markdown import Section, Table, format_table
@@ -15,12 +15,15 @@ HOW_TO_READ = (
     "on the claimed side. *Not reproduced*: one lies on the other side, at the level 1 - 0.05/m for m comparisons. "
     "*Undecided*: else, and always with fewer than three seeds. A printed number is *near* if the interval of our mean "
     "lies within the claim's margin of it, *far* if it lies outside; the interval for one more run stands beside it. "
+    "Rounds to an accuracy that some runs never reach are compared by the exact sign test, which decides nothing "
+    "below six seeds; the numbers beside it are medians. "
     "*By construction*: it follows from the algorithm, so no run decides it, and it is not counted as reproduced. The "
     "intervals cover other splits and starts on this test set, not new data."
 )
 HOW_FURTHER = (
-    "No paper claims these. They are one family: the p-values are Holm's, so that the chance of any false verdict "
-    "among them is at most 5 %. The intervals are those of each comparison alone, 95 %."
+    "No paper claims these. *Yes*: the comparison holds; *no*: its opposite does. They are one family: the p-values "
+    "are Holm's, so that the chance of any false verdict among them is at most 5 %. The intervals are those of each "
+    "comparison alone, 95 %."
 )
 
 
@@ -58,11 +61,13 @@ def count_verdicts(judgements: Sequence[Judgement], labels: Mapping[str, str]) -
 
 def build_verdicts(judgements: Sequence[Judgement], labels: Mapping[str, str]) -> Section:
     """The section with which a report begins; its CSV table has a row a claim, with rule and numbers."""
-    rows = [
-        [str(number), claim.section, claim.text, printed.verdict, *(ours[preset].verdict for preset in labels)]
-        for number, (claim, printed, ours) in enumerate(judgements, 1)
-    ]
-    listed = format_table(Table(["", "section", "claim", "printed tables", *labels.values()], rows))
+    # A paper that prints no numbers needs no column that says so of every claim.
+    sources = ["printed tables"] if any(each.printed.verdict != NOT_PRINTED for each in judgements) else []
+    rows = []
+    for number, (claim, printed, ours) in enumerate(judgements, 1):
+        verdicts = [*([printed.verdict] if sources else []), *(ours[preset].verdict for preset in labels)]
+        rows.append([str(number), claim.section, claim.text, *verdicts])
+    listed = format_table(Table(["", "section", "claim", *sources, *labels.values()], rows))
     counted = format_table(count_verdicts(judgements, labels))
     return Section("Verdicts", _tabulate(judgements, labels), "\n\n".join([counted, HOW_TO_READ, listed]))
 
@@ -94,6 +99,8 @@ def explain_verdicts(judgements: Sequence[Judgement], labels: Mapping[str, str])
 
 def build_further(claims: Sequence[Claim], results: SeedResults, labels: Mapping[str, str]) -> Section | None:
     """Our further comparisons, a family a preset; None if there are none."""
+    if not claims:
+        return None
     columns = ["runs", "comparison", "verdict", "p (Holm)", "numbers"]
     rows = []
     for preset, label in labels.items():

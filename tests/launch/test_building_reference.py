@@ -48,13 +48,13 @@ def test_knowing_the_sensor_makes_the_difference():
 
 
 def test_the_command_writes_what_the_report_reads(tmp_path, capsys):
-    path = tmp_path / "ceiling.csv"
+    path = tmp_path / "pooled.csv"
     assert main(["--num_sensors=2", "--seeds=1", f"--output={path}"]) == 0
-    ceilings = read_pooled_accuracies(path)
-    assert list(ceilings) == ["low", "medium", "high"]
-    assert all(0.3 < value <= 1 for [value] in ceilings.values())
+    accuracies = read_pooled_accuracies(path)
+    assert list(accuracies) == ["low", "medium", "high"]
+    assert all(list(by_seed) == [1] and 0.3 < by_seed[1] <= 1 for by_seed in accuracies.values())
     assert path.read_text().splitlines()[0] == ",".join(COLUMNS)
-    assert f"{ceilings['low'][0]:.4f}" in capsys.readouterr().out
+    assert f"{accuracies['low'][1]:.4f}" in capsys.readouterr().out
     assert read_pooled_accuracies(tmp_path / "absent.csv") == {}
 
 

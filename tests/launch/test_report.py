@@ -11,37 +11,40 @@ import pytest
 
 from launch.report import main
 
-CELLS = ("fedsikd_mnist_alpha0.1", "fedavg_mnist_alpha0.1", "fl_hc_mnist_alpha0.1", "random_cluster_mnist_alpha0.1")
+CELLS = tuple(f"async_periodic_mnist_iid_random_{kind}" for kind in ("fresh", "equal", "old", "synchronous"))
 
 
 @pytest.fixture
 def runs_dir(tmp_path, write_run):
-    for experiment, accuracy in zip(CELLS, (0.9, 0.6, 0.5, 0.4), strict=True):
+    """Two seeds of whole runs, and one with a rate that is not its flagfile's."""
+    for experiment, accuracy in zip(CELLS, (0.5, 0.4, 0.3, 0.2), strict=True):
         for seed in range(2):
-            write_run(tmp_path / "runs", experiment, seed, rounds=5, accuracy=accuracy)
-    write_run(tmp_path / "runs", "fedsikd_har_alpha0.1", 0, rounds=1, arguments=["--fedsikd_label_weight=0.1"])
+            write_run(tmp_path / "runs", experiment, seed, rounds=40, accuracy=accuracy)
+    deviating = ["--async_periodic_proximal_weight=0.5"]
+    write_run(tmp_path / "runs", "async_periodic_mnist_iid_frequency_old", 0, rounds=1, arguments=deviating)
     return tmp_path / "runs"
 
 
 def test_the_report_is_printed_and_written(runs_dir, tmp_path, capsys):
-    assert main(["--tables=fedsikd", f"--runs_dir={runs_dir}", f"--output={tmp_path / 'out'}", "--figure"]) == 0
+    assert main(["--tables=async", f"--runs_dir={runs_dir}", f"--output={tmp_path / 'out'}", "--figure"]) == 0
     printed = capsys.readouterr()
-    assert "|  | ours (n = 2) | 91.00 ± 0.00 | 92.00 ± 0.00 |" in printed.out
-    assert "| MNIST, highly skewed: FedSiKD outperforms the baselines | contradict it | reproduced |" in printed.out
-    assert "not counted: " in printed.err and "--fedsikd_label_weight=0.1, not 0.5" in printed.err
-    names = ["fedsikd.md", "fedsikd_claims.csv", "fedsikd_tables.csv", "figure_3.png"]
+    assert "| IID | random | fresher favoured | 2 | 90.00 ± 0.00 |" in printed.out
+    assert 'outperforms FedAvg", IID | not run |' in printed.out
+    assert "not counted: " in printed.err and "--async_periodic_proximal_weight=0.5, not 0.02" in printed.err
+    names = ["async.md", "async.png", "async_claims.csv", "async_results.csv"]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == names
-    with open(tmp_path / "out" / "fedsikd_tables.csv", newline="") as file:
+    assert (tmp_path / "out" / "async.md").read_text() == printed.out.removesuffix("\n")
+    assert "](async.png)" in printed.out
+    with open(tmp_path / "out" / "async_results.csv", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 64 + 320
-    assert [row["ours_mean"] for row in rows if row["algo"] == "fedsikd" and row["round"] == "70"] == [""] * 4
+    assert [row["final"] for row in rows if row["scheduling"] == "frequency"] == ["not run"] * 8
 
 
 def test_an_archive_gives_the_same_report_and_names_no_place(runs_dir, tmp_path, capsys):
     archive = tmp_path / "archive"
-    assert main(["--tables=fedsikd", f"--runs_dir={runs_dir}", f"--archive={archive}"]) == 0
+    assert main(["--tables=async", f"--runs_dir={runs_dir}", f"--archive={archive}"]) == 0
     expected = capsys.readouterr().out
-    assert main(["--tables=fedsikd", f"--runs_dir={archive}", f"--archive={archive}"]) == 0
+    assert main(["--tables=async", f"--runs_dir={archive}", f"--archive={archive}"]) == 0
     assert capsys.readouterr().out == expected
     runs = sorted(str(path.relative_to(archive)) for path in archive.glob("*/*"))
     assert runs == sorted(f"{cell}/seed_{seed}" for cell in CELLS for seed in range(2))
@@ -54,7 +57,7 @@ def test_a_zip_gives_the_same_report_tables_and_figure_and_can_be_archived_onto_
     for place in (runs_dir, archive):
         output = tmp_path / f"of_{place.name}"
         arguments = [f"--runs_dir={place}", f"--archive={archive}", f"--output={output}", "--figure"]
-        assert main(["--tables=fedsikd", *arguments]) == 0
+        assert main(["--tables=async", *arguments]) == 0
         printed = capsys.readouterr().out
         outputs.append((printed, archive.read_bytes(), {path.name: path.read_bytes() for path in output.iterdir()}))
     assert outputs[0] == outputs[1]
@@ -62,13 +65,13 @@ def test_a_zip_gives_the_same_report_tables_and_figure_and_can_be_archived_onto_
 
 def test_runs_of_several_places_are_counted_together(runs_dir, tmp_path, capsys):
     whole, archive = [], tmp_path / "runs.zip"
-    assert main(["--tables=fedsikd", f"--runs_dir={runs_dir}", f"--archive={archive}"]) == 0
+    assert main(["--tables=async", f"--runs_dir={runs_dir}", f"--archive={archive}"]) == 0
     whole = capsys.readouterr().out
     for seed in range(2):
         shutil.rmtree(runs_dir / CELLS[seed] / f"seed_{seed}")
-    assert main(["--tables=fedsikd", f"--runs_dir={runs_dir}"]) == 0
+    assert main(["--tables=async", f"--runs_dir={runs_dir}"]) == 0
     assert capsys.readouterr().out != whole
-    assert main(["--tables=fedsikd", f"--runs_dir={runs_dir}", f"--runs_dir={archive}"]) == 0
+    assert main(["--tables=async", f"--runs_dir={runs_dir}", f"--runs_dir={archive}"]) == 0
     assert capsys.readouterr().out == whole
 
 
@@ -77,7 +80,7 @@ def test_a_zip_of_the_wrong_kind_is_one_line(tmp_path, capsys):
     with zipfile.ZipFile(tmp_path / "foreign.zip", "w") as archive:
         archive.writestr("readme.txt", "hello")
     for name, message in (("text", "cannot be read as a zip"), ("foreign", "a zip without runs")):
-        assert main(["--tables=fedsikd", f"--runs_dir={tmp_path / name}.zip"]) == 2
+        assert main(["--tables=async", f"--runs_dir={tmp_path / name}.zip"]) == 2
         printed = capsys.readouterr()
         assert message in printed.err and printed.err.count("\n") == 1
 
@@ -89,13 +92,15 @@ def test_runs_on_a_subset_are_named_also_from_an_archive(runs_dir, tmp_path, cap
     said = "1 of the runs with `--dataset=mnist` had mnist subset (10 + 2 images)."
     for folder in (runs_dir, tmp_path / "archive"):
         arguments = [f"--runs_dir={folder}", f"--archive={tmp_path / 'archive'}", f"--output={tmp_path / 'out'}"]
-        assert main(["--tables=fedsikd", *arguments]) == 0
-        assert said in capsys.readouterr().out and said in (tmp_path / "out" / "fedsikd.md").read_text()
+        assert main(["--tables=async", *arguments]) == 0
+        assert said in capsys.readouterr().out and said in (tmp_path / "out" / "async.md").read_text()
 
 
-def test_an_empty_folder_gives_a_report_of_what_is_not_run(tmp_path, capsys):
-    assert main(["--tables=fedsikd", f"--runs_dir={tmp_path}"]) == 0
-    assert "reproduced |" not in capsys.readouterr().out.replace("not reproduced |", "reproduced |")
+def test_an_empty_folder_gives_a_report_of_what_is_not_run(tmp_path):
+    (tmp_path / "runs").mkdir()
+    assert main(["--tables=async", f"--runs_dir={tmp_path / 'runs'}", f"--output={tmp_path / 'out'}"]) == 0
+    with open(tmp_path / "out" / "async_claims.csv", newline="") as file:
+        assert {row["printed"] for row in csv.DictReader(file)} == {"not run", "by construction"}
 
 
 @pytest.mark.parametrize(
@@ -120,7 +125,7 @@ def test_a_wrong_request_is_one_line_and_exit_code_2(arguments, message, capsys)
 
 def test_an_output_that_cannot_be_written_is_one_line(runs_dir, tmp_path, capsys):
     (tmp_path / "file").write_text("")
-    assert main(["--tables=fedsikd", f"--runs_dir={runs_dir}", f"--output={tmp_path / 'file'}"]) == 1
+    assert main(["--tables=async", f"--runs_dir={runs_dir}", f"--output={tmp_path / 'file'}"]) == 1
     assert "cannot write" in capsys.readouterr().err
 
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from launch.plots.resource_plots import compute_bin_means
 from launch.plots.style import LINES, MARKERS, STYLE, new_figure, save_figure
-from launch.reports.amfl_p.claims import ACCURACY, AMFL_P, DATASET, FEDAVG, FINE_TUNING, LEVELS, TABLE_1_LEVEL
+from launch.reports.amfl_p.claims import ACCURACY, AMFL_P, DATASET, FEDAVG, FINE_TUNING, LEVELS, ROWS, TABLE_1_LEVEL
 from launch.reports.amfl_p.pooled_reference import read_pooled_accuracies
-from launch.reports.amfl_p.report import ROWS, count_mean_steps, find_place
+from launch.reports.amfl_p.report import count_mean_steps, find_place
 from launch.reports.collection import PRINTED, TUNED, Place, group_runs
 from launch.reports.curves import GREY, collect_handles, compute_curve, compute_curve_by_round, draw_curve
 from launch.runs import columns
@@ -76,11 +76,11 @@ def _draw_by_level(ax: "Axes", chosen: Mapping[tuple[str, str], Sequence[RunReco
         levels = [i for i, level in enumerate(LEVELS) if chosen[algo, level]]
         curve = compute_curve(levels, [[_final(run) for run in chosen[algo, LEVELS[i]]] for i in levels])
         draw_curve(ax, curve, ROWS[algo], **STYLES[algo])
-    ceilings = read_pooled_accuracies()
-    levels = [i for i, level in enumerate(LEVELS) if level in ceilings]
+    pooled = read_pooled_accuracies()
+    levels = [i for i, level in enumerate(LEVELS) if level in pooled]
     if levels:
-        means = [np.mean(ceilings[LEVELS[i]]) for i in levels]
-        ax.plot(levels, means, color=GREY, linestyle=":", label="ceiling: pooled trees that know the sensor")
+        means = [np.mean(list(pooled[LEVELS[i]].values())) for i in levels]
+        ax.plot(levels, means, color=GREY, linestyle=":", label="pooled reference: trees that know the sensor")
     ax.set_xticks(range(len(LEVELS)), LEVELS)
     ax.set_xlabel("heterogeneity")
 

@@ -1,6 +1,7 @@
 """What accuracy a model of all sensors' pooled readings reaches in the simulated building.
 
-Federated learning may not pool readings, so this is a ceiling to compare it with. The model is gradient-boosted trees.
+Federated learning may not pool readings, so this is a reference to compare it with. It is no ceiling: it is one model
+for all sensors, which a model of each sensor's own may exceed. The model is gradient-boosted trees.
 They are told which sensor a reading is from and what is usual for it (mean and deviation of its train readings, by
 which calibration errors can be undone). They learn from the train days; their accuracy on the later days is averaged
 over the sensors, as that of the algorithms is. Imports no TensorFlow.
@@ -55,9 +56,9 @@ def compute_pooled_accuracy(arrays: ArrayDataset, seed: int) -> float:
     return float(np.mean([correct[test_sensors == sensor].mean() for sensor in np.unique(test_sensors)]))
 
 
-def read_pooled_accuracies(path: pathlib.Path = POOLED_FILE) -> dict[str, list[float]]:
-    """{heterogeneity: accuracies, one a seed}; empty if there is no such file."""
-    accuracies: dict[str, list[float]] = {}
+def read_pooled_accuracies(path: pathlib.Path = POOLED_FILE) -> dict[str, dict[int, float]]:
+    """{heterogeneity: {seed: accuracy}}; empty if there is no such file."""
+    accuracies: dict[str, dict[int, float]] = {}
     for row in read_rows(path) if path.is_file() else ():
-        accuracies.setdefault(row["heterogeneity"], []).append(float(row["accuracy"]))
+        accuracies.setdefault(row["heterogeneity"], {})[int(row["seed"])] = float(row["accuracy"])
     return accuracies

@@ -1,9 +1,10 @@
-"""The AMFL-P paper's Tables 1 and 2 beside our runs, with what the building allows at all. Imports no TensorFlow."""
+"""The AMFL-P paper's Tables 1 and 2 beside our runs and the pooled reference. Imports no TensorFlow."""
 
+import math
 import re
+import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from launch.reports.aims import NOT_REACHED, NOT_RUN, REACHED, Aim
 from launch.reports.amfl_p.claims import (
     ACCURACY,
     AMFL_P,
@@ -12,62 +13,52 @@ from launch.reports.amfl_p.claims import (
     FINE_TUNING,
     LAST_ROUND,
     LEVELS,
+    LOCAL_ONLY,
     NAMES,
+    POOLED,
     ROUNDS,
+    ROWS,
     STEPS,
     TABLE_1_LEVEL,
     TARGET_ACCURACY,
+    TITLES,
+    compare,
     make_cell,
 )
 from launch.reports.amfl_p.pooled_reference import read_pooled_accuracies
 from launch.reports.collection import (
-    PRESETS,
     PRINTED,
     TUNED,
+    Cell,
     Measure,
-    Measured,
     Numbers,
     Place,
     PrintedValue,
-    Results,
-    collect_results,
+    SeedResults,
+    collect_by_seed,
     group_runs,
     measure_runs,
     summarize,
 )
-from launch.reports.markdown import Report, Section, Table, format_measured
+from launch.reports.markdown import Report, Section, Table, format_measured, format_rounds
 from launch.reports.paper import Paper
 from launch.runs.run_records import TUNED_SUFFIX, RunRecord
-from launch.settings.algorithms import ALGORITHMS
 
 PRINTED_COLUMNS = {"mean_accuracy": ACCURACY, "rounds_to_target": ROUNDS, "mean_fine_tuning_steps": STEPS}
-LOCAL_ONLY, CEILING = "local_only", "ceiling"
-ROWS = {**NAMES, LOCAL_ONLY: ALGORITHMS[LOCAL_ONLY].title}
 AMFL_P_RUNS = rf"({'|'.join(ROWS)})_{DATASET}_({'|'.join(LEVELS)})({TUNED_SUFFIX})?"
 ROUNDS_PER_EVALUATION = 5
-LEGEND = (
-    "Accuracy (%): of each client's own model on its own later days, the mean over the clients. Ours: mean ± sample "
-    "deviation over n seeds, each a building of its own. Paper's rates: those printed, with plain SGD; tuned: of the "
-    f"flagfiles that end in _tuned, chosen on validation splits. Rounds: to {TARGET_ACCURACY:.0%}, evaluated every "
-    f"{ROUNDS_PER_EVALUATION} rounds up to {LAST_ROUND}; a seed that does not get there counts as {LAST_ROUND + 1}, "
-    "which makes such a mean a lower bound. Local training and the ceiling are not in the paper. Ceiling: pooled "
-    "gradient-boosted trees that know the sensor (`launch.building_reference`), which see all sensors' readings but "
-    "have one model for all."
-)
 SOURCES = {PRINTED: "ours, paper's rates", TUNED: "ours, tuned"}
-# Of the accuracies in per cent of AMFL-P, its rivals and the ceiling, means over the seeds.
-AIMS = (
-    Aim("FedAvg to ceiling, points", lambda level: level[CEILING] - level[FEDAVG], least=10, form="{:.2f}"),
-    Aim(
-        "of it closed by AMFL-P",
-        lambda level: (level[AMFL_P] - level[FEDAVG]) / (level[CEILING] - level[FEDAVG]),
-        least=0.5,
-        form="{:.0%}",
-    ),
-    Aim("AMFL-P before Fine-Tuning, points", lambda level: level[AMFL_P] - level[FINE_TUNING], least=-1),
-)
-# How the headings show the bounds of the aims: 10, 50%, -1.
-BOUND_FORMS = ("{:g}", "{:.0%}", "{:g}")
+LEGEND = f"""\
+- Accuracy (%): of each client's own model on its own later days, the mean over the clients.
+- Ours: mean ± sample deviation over n seeds, each a building of its own. Paper's rates: those printed, with plain SGD.
+  Tuned: of the flagfiles that end in `_tuned`, chosen on validation splits.
+- Rounds: to {TARGET_ACCURACY:.0%}, evaluated every {ROUNDS_PER_EVALUATION} rounds. "> {LAST_ROUND} in 2 of 5": two of
+  five seeds do not get there in {LAST_ROUND} rounds. The median counts them as later than all others.
+- Local training and the pooled reference are not in the paper. Pooled reference: gradient-boosted trees that know the
+  sensor (`launch.building_reference`). They see all sensors' readings but are one model for all, so that a sensor's
+  own model may be better."""
+
+SeedAccuracies = Mapping[str, Mapping[int, float]]  # of the pooled reference, by heterogeneity and seed
 
 
 def find_place(experiment: str) -> Place | None:
@@ -87,10 +78,10 @@ def list_printed_values(rows: Iterable[Mapping[str, str]]) -> list[PrintedValue]
     ]
 
 
-def count_rounds_to_target(run: RunRecord) -> int:
-    """The first evaluated round with the target accuracy; LAST_ROUND + 1 if there is none up to LAST_ROUND."""
+def count_rounds_to_target(run: RunRecord) -> float:
+    """The first evaluated round with the target accuracy; infinite if there is none up to LAST_ROUND."""
     reached = [round_num for round_num, metrics in run.rounds.items() if metrics.get(ACCURACY, 0.0) >= TARGET_ACCURACY]
-    return min([*reached, LAST_ROUND + 1])
+    return min([round_num for round_num in reached if round_num <= LAST_ROUND], default=math.inf)
 
 
 def count_mean_steps(run: RunRecord) -> float:
@@ -114,84 +105,77 @@ def measure(run: RunRecord) -> Numbers:
     return {Measure(metric, LAST_ROUND): compute(run) for metric, compute in MEASURES.items()}
 
 
-def compute_results(runs: Iterable[RunRecord]) -> Results:
-    """Mean and deviation over the seeds of what the tables show, by preset."""
-    return collect_results(measure_runs(group_runs(runs, find_place), measure))
+def compute_results(runs: Iterable[RunRecord], pooled: SeedAccuracies) -> SeedResults:
+    """What the tables show, by preset and seed; the pooled reference, which has no settings, in both presets."""
+    results = collect_by_seed(measure_runs(group_runs(runs, find_place), measure))
+    for cells in results.values():
+        cells |= {make_cell(POOLED, level): dict(by_seed) for level, by_seed in pooled.items()}
+    return results
 
 
-def build_amfl_p_report(
-    paper: Paper, runs: Sequence[RunRecord], ceilings: Mapping[str, Sequence[float]] | None = None
-) -> Report:
-    """The tables, the targets and the claims; `ceilings` as `read_pooled_accuracies` gives them, by default those."""
-    ceilings = read_pooled_accuracies() if ceilings is None else ceilings
-    measured_ceilings = {level: summarize(values) for level, values in ceilings.items()}
-    printed, results = list_printed_values(paper.read_printed_rows()), compute_results(runs)
-    sections = {
+def build_amfl_p_report(paper: Paper, runs: Sequence[RunRecord], pooled: SeedAccuracies | None = None) -> Report:
+    """The claims and the tables; `pooled` as `read_pooled_accuracies` gives it, by default that."""
+    results = compute_results(runs, read_pooled_accuracies() if pooled is None else pooled)
+    printed = list_printed_values(paper.read_printed_rows())
+    tables = {
         "table_1": Section(f"Table 1, at {TABLE_1_LEVEL} heterogeneity", tabulate_table_1(printed, results)),
-        "table_2": Section(
-            "Table 2: accuracy (%) by heterogeneity (its printed values are lost)",
-            tabulate_table_2(results, measured_ceilings),
-        ),
-        "targets": Section(
-            "What the building allows, and what the tuned runs make of it",
-            tabulate_targets(results, measured_ceilings),
-        ),
-        "claims": paper.judge_claims(printed, results),
-    }
-    return paper.compose_report(LEGEND, sections, runs)
+        "table_2": Section("Table 2: accuracy (%) by heterogeneity (its printed values are lost)",
+                           tabulate_table_2(results)),
+        "pooled_reference": Section("The tuned runs beside the pooled reference", tabulate_gaps(results)),
+    }  # fmt: skip
+    return paper.compose_report(LEGEND, tables, printed, results, runs)
 
 
-def tabulate_table_1(printed: Sequence[PrintedValue], results: Results) -> Table:
+def tabulate_table_1(printed: Sequence[PrintedValue], results: SeedResults) -> Table:
     """A row for each algorithm and source, with accuracy, rounds to the target and mean steps."""
     columns = ["algorithm", "source", "seeds", "accuracy", "rounds to target", "mean fine-tuning steps"]
-    # Printed numbers take the form of ours, of one seed, so that both are formatted alike.
-    paper = {value.cell: Measured(value.value, None, 1) for value in printed}
+    paper = {value.cell: value.value for value in printed}
     rows = []
     for algo, name in ROWS.items():
+        wanted = [make_cell(algo, metric=metric) for metric in MEASURES]
         if algo != LOCAL_ONLY:  # which is not in the paper
-            texts = [_format(metric, paper.get(make_cell(algo, metric=metric)), absent="") for metric in MEASURES]
+            # Printed numbers take the form of ours, of one seed, so that both are formatted alike.
+            texts = [_format(cell, [paper[cell]]) if cell in paper else "" for cell in wanted]
             rows.append([name, "printed", "", *texts])
-        for preset in PRESETS:
-            cells = [results[preset].get(make_cell(algo, metric=metric)) for metric in MEASURES]
-            seeds = "" if cells[0] is None else str(cells[0].count)
-            rows.append([name, SOURCES[preset], seeds, *map(_format, MEASURES, cells)])
+        for preset, source in SOURCES.items():
+            values = [list(results[preset].get(cell, {}).values()) for cell in wanted]
+            rows.append([name, source, str(len(values[0]) or ""), *map(_format, wanted, values)])
     return Table(columns, rows)
 
 
-def tabulate_table_2(results: Results, ceilings: Mapping[str, Measured]) -> Table:
-    """A row for each algorithm and preset, a column a level; the ceiling last."""
+def tabulate_table_2(results: SeedResults) -> Table:
+    """A row for each algorithm and preset, a column a level; the pooled reference last."""
+    places = [(name, algo, preset, source) for algo, name in ROWS.items() for preset, source in SOURCES.items()]
     rows = []
-    for algo, name in ROWS.items():
-        for preset in PRESETS:
-            cells = [results[preset].get(make_cell(algo, level)) for level in LEVELS]
-            rows.append([name, SOURCES[preset], *(_format(ACCURACY, cell) for cell in cells)])
-    rows.append([CEILING, "pooled trees", *(_format(ACCURACY, ceilings.get(level)) for level in LEVELS)])
+    for name, algo, preset, source in [*places, (TITLES[POOLED], POOLED, TUNED, "pooled trees")]:
+        cells = [make_cell(algo, level) for level in LEVELS]
+        rows.append([name, source, *(_format(cell, results[preset].get(cell, {}).values()) for cell in cells)])
     return Table(["algorithm", "source", *LEVELS], rows)
 
 
-def tabulate_targets(results: Results, ceilings: Mapping[str, Measured]) -> Table:
-    """At each level: the gap from FedAvg to the ceiling, how much of it AMFL-P closes, its lead over Fine-Tuning.
+def tabulate_gaps(results: SeedResults) -> Table:
+    """At each level: the gap from FedAvg to the pooled reference, what AMFL-P closes of it, its lead over Fine-Tuning.
 
-    The aims are set for TABLE_1_LEVEL alone.
+    Differences are between runs of one seed; the share is of their means, since a single gap may be next to nothing.
     """
     rows = []
     for level in LEVELS:
-        measured = {algo: results[TUNED].get(make_cell(algo, level)) for algo in NAMES} | {CEILING: ceilings.get(level)}
-        if None in measured.values():
-            rows.append([level, NOT_RUN, "", "", ""])
-            continue
-        accuracies = {name: 100 * each.mean for name, each in measured.items()}
-        numbers = [aim.measure(accuracies) for aim in AIMS]
-        verdicts = {aim.decide([number]) for aim, number in zip(AIMS, numbers, strict=True)}
-        verdict = REACHED if verdicts == {REACHED} else NOT_REACHED
-        texts = [aim.form.format(number) for aim, number in zip(AIMS, numbers, strict=True)]
-        rows.append([level, *texts, verdict if level == TABLE_1_LEVEL else "none set"])
-    headings = [f"{aim.text} (>= {form.format(aim.least)})" for aim, form in zip(AIMS, BOUND_FORMS, strict=True)]
-    return Table(["heterogeneity", *headings, "aims"], rows)
+        cells = {algo: make_cell(algo, level) for algo in TITLES}
+        pairs = ((POOLED, FEDAVG), (AMFL_P, FEDAVG), (AMFL_P, FINE_TUNING))
+        gap, closed, lead = ([*_subtract(results, cells[first], cells[second])] for first, second in pairs)
+        share = f"{statistics.fmean(closed) / statistics.fmean(gap):.0%}" if gap and closed else "not run"
+        rows.append([level, _format(cells[POOLED], gap), share, _format(cells[AMFL_P], lead)])
+    names = ("pooled reference minus FedAvg, points", "of it closed by AMFL-P", "AMFL-P minus Fine-Tuning, points")
+    return Table(["heterogeneity", *names], rows)
 
 
-def _format(metric: str, measured: Measured | None, absent: str = "not run") -> str:
-    # A seed that never gets there counts as one round more, so a mean this large is no number of rounds.
-    if measured is not None and metric == ROUNDS and measured.mean > LAST_ROUND:
-        return f"> {LAST_ROUND}"
-    return format_measured(metric, measured, absent)
+def _subtract(results: SeedResults, first: Cell, second: Cell) -> Iterable[float]:
+    """The differences of two results of the tuned runs, one a seed that has both."""
+    return compare(first, second).compute_by_seed(lambda cell: results[TUNED].get(cell, {})).values()
+
+
+def _format(cell: Cell, values: Iterable[float]) -> str:
+    values = list(values)
+    if cell.metric == ROUNDS and values:
+        return format_rounds(values, LAST_ROUND)
+    return format_measured(cell.metric, summarize(values) if values else None)

@@ -21,7 +21,9 @@ from launch.reports.async_periodic.claims import (
     LAST_ROUND,
     NEVER_WAITING,
     POLICIES,
+    TIME,
     TIME_BUDGET,
+    UPDATES,
     UPLOAD_BUDGET,
 )
 from launch.reports.collection import PRINTED, Measure, Numbers, Place, group_runs
@@ -29,7 +31,6 @@ from launch.runs.columns import NUM_CLIENTS, TEST_ACCURACY, VIRTUAL_TIME_S
 from launch.runs.run_records import RunRecord
 
 ACCURACY = TEST_ACCURACY
-TIME, UPDATES = "time", "updates"
 PERIODIC = rf"async_periodic_mnist_({'|'.join(CASES)})_({'|'.join(POLICIES)})_({'|'.join(KINDS)})"
 NEVER_WAITS = rf"({'|'.join(NEVER_WAITING)})_mnist_({'|'.join(CASES)})"
 ASYNC_RUNS = f"{PERIODIC}|{NEVER_WAITS}"

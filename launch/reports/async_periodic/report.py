@@ -10,27 +10,38 @@ from launch.reports.async_periodic.claims import (
     MEASURES,
     NEVER_WAITING,
     NEVER_WAITING_UPDATES,
+    TIME,
     TIME_BUDGET,
+    UPDATES,
     UPLOAD_BUDGET,
     make_cell,
 )
-from launch.reports.async_periodic.measures import TIME, UPDATES, group_whole_runs, list_places, measure
-from launch.reports.collection import PRINTED, Cell, Measured, Results, collect_results, measure_runs
+from launch.reports.async_periodic.measures import group_whole_runs, list_places, measure
+from launch.reports.collection import (
+    PRINTED,
+    Cell,
+    Measured,
+    SeedResults,
+    collect_by_seed,
+    measure_runs,
+    summarize_results,
+)
 from launch.reports.markdown import Report, Section, Table, format_measured
 from launch.reports.paper import Paper
 from launch.runs.run_records import RunRecord
 
-LEGEND = (
-    "Test accuracy in per cent, mean ± sample deviation over n seeds; the paper prints curves without numbers. "
-    "FedAvg is the paper's, on the same clock: all devices train, the server waits for the slowest, then schedules. "
-    f"Final: at the end of the run, which is aggregation {LAST_ROUND}; of {' and '.join(NEVER_WAITING.values())}, "
-    f"which are not in the paper, after {NEVER_WAITING_UPDATES:,} updates. Mean of last {LAST_AGGREGATIONS}: over as "
-    f"many aggregations. At equal time: of the last model made by {TIME_BUDGET:g} T_max, when the asynchronous runs "
-    f"end. At equal uploads: of the last model made of at most {UPLOAD_BUDGET:,} updates. "
-    "Fluctuation: sample standard deviation, in points, of the changes in accuracy from one aggregation to the "
-    f"next, over the last {LAST_AGGREGATIONS}. T_max, updates: how long the run lasted and what the server received. "
-    "A claim is reproduced if all comparisons of its rule hold for our means."
-)
+LEGEND = f"""\
+Test accuracy in per cent, mean ± sample deviation over n seeds. The paper prints curves without numbers.
+
+- FedAvg is the paper's, on the same clock: all devices train, the server waits for the slowest, then schedules.
+- Final: at the end of the run, which is aggregation {LAST_ROUND}; of {" and ".join(NEVER_WAITING.values())}, which are
+  not in the paper, after {NEVER_WAITING_UPDATES:,} updates.
+- Mean of last {LAST_AGGREGATIONS}: over as many aggregations.
+- At equal time: of the last model made by {TIME_BUDGET:g} T_max, when the asynchronous runs end. At equal uploads: of
+  the last model made of at most {UPLOAD_BUDGET:,} updates.
+- Fluctuation: sample standard deviation, in points, of the changes in accuracy from one aggregation to the next, over
+  the last {LAST_AGGREGATIONS}.
+- T_max, updates: how long the run lasted and what the server received."""
 COLUMNS = (
     *("data", "scheduling", "weights", "seeds", "final", f"mean of last {LAST_AGGREGATIONS}", "at equal time"),
     *("at equal uploads", "fluctuation", "T_max", "updates"),
@@ -38,9 +49,9 @@ COLUMNS = (
 COST_DIGITS = {TIME: 1, UPDATES: 0}
 
 
-def compute_results(runs: Iterable[RunRecord]) -> Results:
-    """Mean and deviation over the seeds of every measure; runs that ended early do not count."""
-    return collect_results(measure_runs(group_whole_runs(runs), measure))
+def compute_results(runs: Iterable[RunRecord]) -> SeedResults:
+    """Every measure by seed; runs that ended early do not count."""
+    return collect_by_seed(measure_runs(group_whole_runs(runs), measure), (PRINTED,))
 
 
 def tabulate_results(results: Mapping[Cell, Measured]) -> Table:
@@ -58,7 +69,8 @@ def tabulate_results(results: Mapping[Cell, Measured]) -> Table:
 
 
 def build_async_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
-    """One table of all combinations, and the claims."""
+    """The claims, and one table of all combinations."""
     results = compute_results(runs)
-    sections = {"results": Section("", tabulate_results(results[PRINTED])), "claims": paper.judge_claims([], results)}
-    return paper.compose_report(LEGEND, sections, runs)
+    table = tabulate_results(summarize_results(results)[PRINTED])
+    tables = {"results": Section("All combinations beside FedAvg", table)}
+    return paper.compose_report(LEGEND, tables, [], results, runs)

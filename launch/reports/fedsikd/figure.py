@@ -8,7 +8,6 @@ from launch.reports.curves import Panel, draw_comparison
 from launch.reports.fedsikd.measures import ALPHAS, DATA_NAMES, HAR_WINDOWS, NAMES, group_places
 from launch.runs.run_records import RunRecord
 
-FEDSIKD_FIGURE = "figure_3.png"
 LABELS = {PRINTED: "", TUNED: ", tuned"}
 
 
@@ -29,7 +28,7 @@ def draw_fedsikd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> path
             if dataset != HAR_WINDOWS or any(curves.values()):
                 panels.append(Panel(f"{data}, alpha = {alpha}", curves))
     title = "Figure 3: test accuracy by round, mean over seeds and one deviation either side"
-    return draw_comparison(panels, folder / FEDSIKD_FIGURE, title)
+    return draw_comparison(panels, folder / "figure_3.png", title)
 
 
 def keep_longest(runs: Sequence[RunRecord]) -> list[RunRecord]:

@@ -1,5 +1,7 @@
 """Results over the seeds, on runs with numbers by hand: which runs count, their means and deviations."""
 
+import math
+
 import pytest
 
 from launch.report import collect_runs
@@ -8,10 +10,11 @@ from launch.reports.collection import (
     Measured,
     Place,
     choose_runs,
-    collect_results,
+    collect_by_seed,
     group_runs,
     measure_runs,
     summarize,
+    summarize_results,
 )
 from launch.runs.run_records import read_runs
 
@@ -61,7 +64,20 @@ def test_results_are_taken_over_the_seeds_that_have_the_measure(tmp_path, write_
         lambda run: {last: float(len(run.rounds))} | ({long: 1.0} if len(run.rounds) > 3 else {}),
     )
     assert numbers == {PLACE: {0: {last: 2.0}, 1: {last: 4.0, long: 1.0}}}
-    results = collect_results(numbers)
+    by_seed = collect_by_seed(numbers)
+    assert by_seed["tuned"] == {}
+    assert by_seed["printed"][PLACE.make_cell("last", 7)] == {0: 2.0, 1: 4.0}
+    results = summarize_results(by_seed)
     assert results["tuned"] == {}
     assert results["printed"][PLACE.make_cell("last", 7)] == pytest.approx(Measured(3.0, 2**0.5, 2))
     assert results["printed"][PLACE.make_cell("long", 7)] == Measured(1.0, None, 1)
+
+
+def test_results_are_collected_by_the_presets_of_a_paper():
+    large = PLACE._replace(preset="paper")
+    numbers = {large: {3: {Measure("last", 7): 2.0}}}
+    assert collect_by_seed(numbers, ("cpu", "paper")) == {"cpu": {}, "paper": {large.make_cell("last", 7): {3: 2.0}}}
+
+
+def test_what_one_seed_never_reaches_has_no_mean_or_deviation():
+    assert summarize([5, 15, math.inf]) == Measured(math.inf, None, 3)

@@ -134,6 +134,7 @@ NEVER = math.inf
         ((NEVER,) * 6, (9,) * 6, NOT_REPRODUCED, "0 of 6 seeds"),
         ((9, 9, 9, 9, 9, NEVER), (NEVER,) * 6, UNDECIDED, "5 of 5 seeds on the claimed side, 1 tie"),
         ((NEVER,) * 6, (NEVER,) * 6, UNDECIDED, "0 of 0 seeds on the claimed side, 6 ties"),
+        ((9,) * 6 + (NEVER,), (9,) * 7, UNDECIDED, "0 of 1 seeds on the claimed side, 6 ties"),
     ],
 )
 def test_what_some_runs_never_reach_is_judged_by_signs(ours, other, verdict, words):

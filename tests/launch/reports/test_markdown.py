@@ -1,19 +1,32 @@
-"""Tables, results and claims as Markdown and as rows of CSV."""
+"""Tables, sections and results as Markdown."""
 
-from launch.reports.claims import Claim, judge
-from launch.reports.collection import Cell, Measured, PrintedValue
-from launch.reports.conditions import exceeds
-from launch.reports.markdown import Table, format_claims, format_measured, format_table, join_blocks, tabulate_claims
+import math
 
-FIFTH = Cell("mnist", "0.1", "fedsikd", 5, "test_accuracy")
-RIVAL = FIFTH._replace(algo="fedavg")
-PRINTED = [PrintedValue("VI", FIFTH, 0.7483), PrintedValue("VI", RIVAL, 0.3779)]
-LEAD = Claim("V-C", "FedSiKD leads", "round 5", (exceeds(FIFTH, RIVAL, "{0} against {1}"),))
+import pytest
+
+from launch.reports.collection import Measured
+from launch.reports.markdown import (
+    Section,
+    Table,
+    format_measured,
+    format_rounds,
+    format_sections,
+    format_table,
+    join_blocks,
+)
+
+TABLE = Table(("a", "b"), [["1", ""]])
+TEXT = "| a | b |\n| --- | --- |\n| 1 |  |"
 
 
 def test_a_table():
-    assert format_table(Table(("a", "b"), [["1", ""]])) == "| a | b |\n| --- | --- |\n| 1 |  |"
+    assert format_table(TABLE) == TEXT
     assert join_blocks(["# Title", "Text."]) == "# Title\n\nText."
+
+
+def test_a_section_has_a_heading_and_its_text_or_its_table():
+    sections = [Section("One", TABLE), Section("", TABLE), Section("Two", TABLE, "in words")]
+    assert format_sections(sections, level=3) == ["### One", TEXT, TEXT, "### Two", "in words"]
 
 
 def test_a_result():
@@ -21,13 +34,17 @@ def test_a_result():
     assert format_measured("test_loss", Measured(0.8, None, 1)) == "0.80"
     assert format_measured("test_loss", None) == "not run"
     assert format_measured("test_loss", None, absent="") == ""
+    assert format_measured("rounds", Measured(math.inf, None, 3)) == "not reached by all"
 
 
-def test_claims_as_markdown_and_csv():
-    ours = {FIFTH: Measured(0.74, None, 1), RIVAL: Measured(0.89, None, 1)}
-    judgements = [judge(LEAD, PRINTED, {"printed": ours, "tuned": {}})]
-    text = format_claims(judgements)
-    assert "| 1 | V-C | FedSiKD leads | agree | not reproduced |  |" in text
-    assert "   - Ours: 74.00 % against 89.00 %." in text
-    columns, [row] = tabulate_claims(judgements)
-    assert dict(zip(columns, row, strict=True))["ours"] == "not reproduced"
+@pytest.mark.parametrize(
+    ("rounds", "text"),
+    [
+        ([5, 10, 15], "10.00 ± 5.00"),
+        ([5, 10, 15, math.inf, math.inf], "median 15; > 50 in 2 of 5"),
+        ([5, math.inf, math.inf], "> 50 in 2 of 3"),
+        ([math.inf, math.inf], "> 50 in 2 of 2"),
+    ],
+)
+def test_rounds_that_some_seeds_never_reach(rounds, text):
+    assert format_rounds(rounds, 50) == text

@@ -61,8 +61,10 @@ def test_files_are_means_and_worst_seeds(runs):
     assert (rows[2]["worst_agreement"], rows[2]["share_of_float32"]) == ("98.10", "0.375")
 
 
-def test_targets_are_judged_by_the_worst_seed(runs):
-    rows = rows_of(PAPERS["quantization"].build_report(runs), "targets", TARGET_COLUMNS)
+def test_targets_are_judged_by_the_worst_seed_and_stand_first(runs):
+    report = PAPERS["quantization"].build_report(runs)
+    assert list(report.tables) == ["targets", "files", "runs"]
+    rows = rows_of(report, "targets", TARGET_COLUMNS)
     assert [(row["measured"], row["verdict"]) for row in rows] == [
         ("-0.80 points", "not reached"),
         ("98.10 %", "not reached"),

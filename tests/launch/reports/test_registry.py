@@ -42,6 +42,18 @@ def test_no_claim_stands_twice():
 
 
 @pytest.mark.parametrize("name", PAPERS)
+def test_a_report_that_draws_a_figure_shows_it(name):
+    paper = PAPERS[name]
+    assert bool(paper.figure) == (paper.draw is not None)
+    assert not paper.figure or (RESULTS / paper.figure).is_file()
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_a_further_comparison_is_one_of_ours(name):
+    assert all(len(claim.conditions) == 1 and not claim.section for claim in PAPERS[name].further)
+
+
+@pytest.mark.parametrize("name", PAPERS)
 def test_other_runs_do_not_count(name, tmp_path, write_run):
     foreign = "fedavg_building_low" if name != "amfl_p" else "fedavg_mnist_alpha0.1"
     write_run(tmp_path, foreign, 0, rounds=1)

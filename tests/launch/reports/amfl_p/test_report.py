@@ -1,6 +1,6 @@
 """The tables of AMFL-P, from made-up runs whose means can be worked out by hand."""
 
-import dataclasses
+import math
 
 import pytest
 
@@ -9,13 +9,14 @@ from launch.report import collect_runs
 from launch.reports.amfl_p.claims import ACCURACY, LAST_ROUND, ROUNDS, STEPS, make_cell
 from launch.reports.amfl_p.figure import draw_amfl_p_figure
 from launch.reports.amfl_p.report import build_amfl_p_report, compute_results, list_printed_values
+from launch.reports.collection import summarize_results
 from launch.reports.registry import PAPERS
 from launch.runs.run_records import EXPERIMENTS, resolve_flagfile
 from launch.runs.tables import write_json, write_table
 from launch.settings.run_config import flag_values
 
 PAPER = PAPERS["amfl_p"]
-CEILINGS = {"low": [0.9], "medium": [0.8, 0.84], "high": [0.7]}
+POOLED = {"low": {0: 0.9}, "medium": {0: 0.8, 1: 0.84, 2: 0.82}, "high": {0: 0.7}}
 
 
 def write_run(runs_dir, experiment, seed, accuracy, rounds=LAST_ROUND, steps=None):
@@ -51,7 +52,7 @@ def rows_of(report, table):
 
 
 def test_results_are_means_over_the_seeds_of_whole_runs(runs):
-    tuned = compute_results(runs)["tuned"]
+    tuned = summarize_results(compute_results(runs, POOLED))["tuned"]
     assert tuned[make_cell("amfl_p")].mean == pytest.approx(0.80)
     assert tuned[make_cell("amfl_p")].deviation == pytest.approx(0.04 / 2**0.5)
     assert make_cell("fedavg", "high") not in tuned  # ended after 10 rounds
@@ -59,71 +60,111 @@ def test_results_are_means_over_the_seeds_of_whole_runs(runs):
 
 def test_rounds_to_the_target_are_those_of_the_first_evaluation_that_reaches_it(runs):
     """0.78 r / 50 is 0.75 from r = 48.1 on, so 50; 0.82 r / 50 from r = 45.7 on, so 50; FedAvg never gets there."""
-    tuned = compute_results(runs)["tuned"]
-    assert tuned[make_cell("amfl_p", metric=ROUNDS)].mean == 50
-    assert tuned[make_cell("fedavg", metric=ROUNDS)].mean == LAST_ROUND + 1
+    tuned = compute_results(runs, POOLED)["tuned"]
+    assert tuned[make_cell("amfl_p", metric=ROUNDS)] == {0: 50, 1: 50}
+    assert tuned[make_cell("fedavg", metric=ROUNDS)] == {0: math.inf}
+
+
+def test_rounds_after_the_last_one_do_not_count(tmp_path):
+    """0.8 r / 60 is 0.75 from r = 56.3 on."""
+    write_run(tmp_path, "fedavg_building_medium", 0, 0.80, rounds=60)
+    results = compute_results(collect_runs(tmp_path)[0], {})
+    assert results["printed"][make_cell("fedavg", metric=ROUNDS)] == {0: math.inf}
 
 
 def test_steps_are_measured_for_amfl_p_and_set_for_fine_tuning(runs):
-    tuned = compute_results(runs)["tuned"]
-    steps = [tuned[make_cell(algo, metric=STEPS)].mean for algo in ("amfl_p", "fine_tuning", "fedavg")]
-    assert steps == [56, 100, 0]
+    tuned = compute_results(runs, POOLED)["tuned"]
+    steps = [tuned[make_cell(algo, metric=STEPS)] for algo in ("amfl_p", "fine_tuning", "fedavg")]
+    assert steps == [{0: 55, 1: 57}, {0: 100}, {0: 0}]
+
+
+def test_the_pooled_reference_is_a_result_of_each_seed(runs):
+    results = compute_results(runs, POOLED)
+    assert results["printed"][make_cell("pooled_reference")] == POOLED["medium"]
 
 
 def test_table_1_has_the_printed_values_beside_ours(runs):
-    rows = rows_of(build_amfl_p_report(PAPER, runs, CEILINGS), "table_1")
+    rows = rows_of(build_amfl_p_report(PAPER, runs, POOLED), "table_1")
     cells = {(row["algorithm"], row["source"]): row for row in rows}
     assert cells["AMFL-P", "printed"]["accuracy"] == "88.70"
     assert cells["AMFL-P", "printed"]["mean fine-tuning steps"] == "65.00"
     assert cells["FedAvg", "printed"]["mean fine-tuning steps"] == ""
     assert cells["AMFL-P", "ours, tuned"]["accuracy"] == "80.00 ± 2.83"
     assert cells["AMFL-P", "ours, tuned"]["seeds"] == "2"
-    assert cells["FedAvg", "ours, tuned"]["rounds to target"] == f"> {LAST_ROUND}"
+    assert cells["FedAvg", "ours, tuned"]["rounds to target"] == f"> {LAST_ROUND} in 1 of 1"
     assert cells["AMFL-P", "ours, paper's rates"]["accuracy"] == "not run"
     assert ("local training", "printed") not in cells
 
 
-def test_the_gap_to_the_ceiling_is_in_points(runs):
-    """Ceiling 0.82, FedAvg 0.60: 22 points, of which AMFL-P's 0.80 closes 20; it is level with Fine-Tuning."""
-    low, medium, high = rows_of(build_amfl_p_report(PAPER, runs, CEILINGS), "targets")
-    assert list(medium.values()) == ["medium", "22.00", "91%", "+0.00", "reached"]
-    assert list(low.values())[1] == list(high.values())[1] == "not run"
+def test_the_gap_to_the_pooled_reference_is_taken_within_a_seed(runs):
+    """Seed 0: reference 0.80, FedAvg 0.60, AMFL-P 0.78, Fine-Tuning 0.80; seed 1 has AMFL-P alone."""
+    low, medium, high = rows_of(build_amfl_p_report(PAPER, runs, POOLED), "pooled_reference")
+    assert list(medium.values()) == ["medium", "20.00", "90%", "-2.00"]
+    assert list(low.values())[1:] == list(high.values())[1:] == ["not run"] * 3
 
 
-def test_aims_are_set_at_medium_heterogeneity_alone(runs):
-    """A level of the same accuracies has the same numbers, and no verdict."""
-    harder = [
-        dataclasses.replace(
-            run,
-            experiment=run.experiment.replace("medium", "high"),
-            flags={**run.flags, "building_heterogeneity": "high"},
-        )
-        for run in runs
-        if run.flags["building_heterogeneity"] == "medium"
+@pytest.fixture
+def three_seeds(tmp_path):
+    """Three buildings that differ: tuned AMFL-P leads FedAvg by 18 to 20 points, Fine-Tuning by -1 to 1.
+
+    With the paper's rates, AMFL-P has runs and nothing else has.
+    """
+    for seed, moved in enumerate((-0.05, 0.0, 0.05)):
+        write_run(tmp_path, "amfl_p_building_medium_tuned", seed, 0.76 + 1.2 * moved, steps=55.0)
+        write_run(tmp_path, "fine_tuning_building_medium_tuned", seed, 0.76 + moved)
+        write_run(tmp_path, "fedavg_building_medium_tuned", seed, 0.57 + moved)
+        write_run(tmp_path, "local_only_building_medium_tuned", seed, 0.70 + 1.1 * moved)
+        write_run(tmp_path, "amfl_p_building_medium", seed, 0.4, steps=55.0)
+    return collect_runs(tmp_path)[0]
+
+
+def read_claims(runs):
+    rows = rows_of(build_amfl_p_report(PAPER, runs, POOLED), "claims")
+    return {row["claim"].split('"')[1]: row for row in rows}
+
+
+def test_claims_are_decided_by_runs_of_one_building_and_one_preset(three_seeds):
+    claims = read_claims(three_seeds)
+    both = claims["AMFL-P outperforms both FedAvg and Fine-Tuning in terms of accuracy"]
+    assert (both["printed_tables"], both["printed"], both["tuned"]) == ("agree", "not run", "undecided")
+    assert both["tuned_numbers"].startswith("1 of 2 comparisons open: medium: AMFL-P 76.00 %, Fine-Tuning 76.00 %")
+    fedavg = claims[
+        "compared to traditional Federated Averaging (FedAvg), AMFL-P achieves significantly higher accuracy"
     ]
-    ceilings = {**CEILINGS, "high": CEILINGS["medium"]}
-    _, medium, high = rows_of(build_amfl_p_report(PAPER, [*runs, *harder], ceilings), "targets")
-    assert list(high.values())[1:] == [*list(medium.values())[1:-1], "none set"]
+    assert fedavg["tuned"] == "reproduced"
+    assert fedavg["tuned_numbers"] == "medium: AMFL-P 76.00 %, FedAvg 57.00 %: +19.00 [+16.52, +21.48], n = 3"
 
 
-@pytest.mark.parametrize(("ceilings", "gap"), [({"medium": [0.69]}, "9.00"), ({"medium": [1.2]}, "60.00")])
-def test_each_aim_counts(runs, ceilings, gap):
-    """A gap of less than 10 points, and one of which 20 points are less than half."""
-    medium = rows_of(build_amfl_p_report(PAPER, runs, ceilings), "targets")[1]
-    assert list(medium.values())[1] == gap
-    assert medium["aims"] == "not reached"
+def test_rounds_that_some_runs_never_reach_are_compared_by_signs(three_seeds):
+    """AMFL-P and Fine-Tuning get to 75 % in the second and third building, FedAvg in none."""
+    row = read_claims(three_seeds)["AMFL-P also converges faster than the other algorithms"]
+    assert row["tuned"] == "undecided"
+    assert "FedAvg never, AMFL-P 50.00: 2 of 2 seeds on the claimed side, 1 tie" in row["tuned_numbers"]
+    table = rows_of(build_amfl_p_report(PAPER, three_seeds, POOLED), "table_1")
+    rounds = {row["algorithm"]: row["rounds to target"] for row in table if row["source"] == "ours, tuned"}
+    assert rounds["AMFL-P"] == "median 50; > 50 in 1 of 3" and rounds["FedAvg"] == "> 50 in 3 of 3"
 
 
-def test_claims_are_decided_for_the_tuned_runs(runs):
-    claims = {row["claim"]: row for row in rows_of(build_amfl_p_report(PAPER, runs, CEILINGS), "claims")}
-    outperforms = claims["AMFL-P outperforms FedAvg and Fine-Tuning in accuracy"]
-    assert (outperforms["printed_tables"], outperforms["ours"], outperforms["tuned"]) == (
-        "agree",
-        "not run",
-        "not reproduced",  # level with Fine-Tuning
-    )
-    assert claims["AMFL-P needs fewer fine-tuning steps than Fine-Tuning"]["tuned"] == "reproduced"
-    assert claims["the average number of fine-tuning steps in AMFL-P is 65"]["tuned"] == "not reproduced"
+def test_fewer_steps_follow_from_the_algorithm_and_their_mean_from_the_law_of_resources(three_seeds):
+    row = read_claims(three_seeds)["AMFL-P achieves better resource utilization than Fine-Tuning"]
+    assert (row["printed"], row["tuned"]) == ("by construction", "by construction")
+    assert "Fine-Tuning 100.00, AMFL-P 55.00" in row["tuned_numbers"]
+    report = build_amfl_p_report(PAPER, three_seeds, POOLED)
+    assert "AMFL-P is 65" in report.markdown.split("## Tables")[0].split("## Claims that no run can decide")[1]
+    assert "| ours, tuned | 1 | 0 | 3 | 1 | 3 |" in report.markdown
+
+
+def test_what_was_aimed_at_is_compared_seed_by_seed(three_seeds):
+    """The pooled reference is 0.80, 0.84, 0.82: above FedAvg by 28, 27, 20 points, whose half AMFL-P passes."""
+    rows = rows_of(build_amfl_p_report(PAPER, three_seeds, POOLED), "further")
+    tuned = {row["comparison"].removeprefix("medium heterogeneity: "): row for row in rows if "tuned" in row["runs"]}
+    gap = tuned["FedAvg is 10 points or more below the pooled reference"]
+    assert gap["numbers"].startswith("medium: pooled reference 82.00 %, FedAvg 57.00 %: +25.00 [")
+    half = tuned["AMFL-P closes half of that gap or more"]
+    # 0.70, 0.76, 0.82 minus the middles 0.66, 0.705, 0.72
+    assert "minus the middle between FedAvg 57.00 % and pooled reference 82.00 %: +6.50 [" in half["numbers"]
+    assert tuned["AMFL-P is at most 1 point behind Fine-Tuning"]["verdict"] == "undecided"
+    assert tuned["AMFL-P is ahead of local training"]["verdict"] == "yes"
 
 
 def test_other_runs_do_not_count(tmp_path):

@@ -219,7 +219,7 @@ def test_less_time_is_a_matter_of_pairs(write_seeds):
     runs_dir = write_seeds(f"{FEDAVG_CPU}_300rounds", [0.4] * 300, swing=0.1)
     row = find_claim(build_report(runs_dir), "less time", "hierarchical")
     assert row["printed_tables"] == "agree"
-    assert row["printed_numbers"] == "time to convergence: FedCD 1.00, FedAvg 1.48"
+    assert row["printed_tables_numbers"] == "time to convergence: FedCD 1.00, FedAvg 1.48"
     # Differences -160, -20 and 36 s: mean -48, deviation 100.96, times 4.303 / sqrt(3).
     assert (row["cpu"], row["cpu_numbers"]) == (
         "undecided",
