@@ -63,7 +63,7 @@ def expected_own_flags(algo, dataset):
     student, teacher = EPOCHS[dataset]
     if algo in ("fedavg", "fl_hc"):
         values = {"epochs": student, "optimizer": "adam", "learning_rate": 1e-3, "client_weighting": "examples"}
-        return values | ({"clustering_round": 1, "distance_multiple": 1.0} if algo == "fl_hc" else {})
+        return values | ({"clustering_round": 1, "distance_multiple": 1.2} if algo == "fl_hc" else {})
     training = {"optimizer": "adam", "learning_rate": 1e-3}
     return (
         {f"student_{name}": value for name, value in {"epochs": student, **training}.items()}
