@@ -6,10 +6,11 @@
   the other side at the level 1 - 0.05/m, undecided else.
 - Where some runs never get to an accuracy, their rounds are infinite: the exact sign test over the seeds decides, and
   pairs in which neither gets there, or both in the same round, are ties.
-- Where all seeds give the same number there is no interval, and the seeds are counted.
+- Where all seeds give the same number there is no interval: three seeds decide, and just at the bound they are ties,
+  which decide nothing.
 - A claim that follows from the algorithm is not decided by runs and not counted.
-- Our further comparisons, which no paper claims, are a family: Holm's correction keeps the chance of any false one at
-  5 %.
+- Our further comparisons, which no paper claims, are a family for each kind of runs: Holm's correction keeps the chance
+  of any false one in it at 5 %.
 """
 
 import math
@@ -68,34 +69,35 @@ class Evidence(NamedTuple):
         return sum(not math.isnan(value) and not self._is_at_bound(value) for value in self.values)
 
     def _is_at_bound(self, value: float) -> bool:
-        return math.isfinite(value) and value in (self.condition.above, self.condition.below)
+        bounds = (self.condition.above, self.condition.below)
+        return math.isfinite(value) and any(is_constant((value, bound)) for bound in bounds)
+
+    @property
+    def is_tie(self) -> bool:
+        """Whether all seeds give just the bound, for example two algorithms the same number of rounds."""
+        return is_constant(self.values) and self._is_at_bound(self.values[0])
 
     @property
     def num_on_side(self) -> int:
         """Seeds on the claimed side."""
         return sum(map(self.condition.admits, self.values))
 
-    def is_on_side(self, level: float) -> bool:
-        """Whether the whole interval lies on the claimed side."""
+    def find_side(self, level: float) -> int:
+        """1 if the whole interval lies on the claimed side, -1 if on the other, outside of the bounds, else 0."""
         if len(self.values) < LEAST_SEEDS:
-            return False
+            return 0
         if self.uses_signs:
-            return bool(self.num_decided) and estimate_share(self.num_on_side, self.num_decided, level).low > 0.5
+            if not self.num_decided:
+                return 0
+            share = estimate_share(self.num_on_side, self.num_decided, level)
+            return (share.low > 0.5) - (share.high < 0.5)
+        above, below = self.condition.above, self.condition.below
         if is_constant(self.values):
-            return self.condition.admits(self.values[0])
+            return 0 if self.is_tie else 1 if self.condition.admits(self.values[0]) else -1
         interval = estimate_mean(self.values, level)
-        return self.condition.above < interval.low and interval.high < self.condition.below
-
-    def is_on_other_side(self, level: float) -> bool:
-        """Whether the whole interval lies on one side of the bounds, outside of them."""
-        if len(self.values) < LEAST_SEEDS:
-            return False
-        if self.uses_signs:
-            return bool(self.num_decided) and estimate_share(self.num_on_side, self.num_decided, level).high < 0.5
-        if is_constant(self.values):
-            return not self.condition.admits(self.values[0])
-        interval = estimate_mean(self.values, level)
-        return interval.high <= self.condition.above or interval.low >= self.condition.below
+        if above < interval.low and interval.high < below:
+            return 1
+        return -1 if interval.high <= above or interval.low >= below else 0
 
     def compute_distance(self) -> float:
         """How far the mean lies within the bounds, in standard deviations, to find the closest of many."""
@@ -114,7 +116,8 @@ class Evidence(NamedTuple):
             tied = f", {_count(ties, 'tie')}" if ties else ""
             return f"{text}: {self.num_on_side} of {self.num_decided} seeds on the claimed side{tied}"
         if is_constant(self.values):
-            return f"{text}: the same in all {len(self.values)} seeds"
+            what = "a tie" if self.is_tie else "the same difference" if self.condition.is_pair else "the same"
+            return f"{text}: {what} in all {len(self.values)} seeds"
         interval = estimate_mean(self.values, 1 - ERROR_RATE)
         level = f"{_format_interval(interval, self.condition)}, {number}"
         if self.condition.is_pair:
@@ -129,9 +132,7 @@ class Evidence(NamedTuple):
 
     def say_near(self) -> str:
         """A mean and a printed number: near, far or undecided."""
-        if self.is_on_side(1 - ERROR_RATE):
-            return "near"
-        return "far" if self.is_on_other_side(1 - ERROR_RATE) else UNDECIDED
+        return {1: "near", -1: "far", 0: UNDECIDED}[self.find_side(1 - ERROR_RATE)]
 
 
 def _count(number: int, noun: str) -> str:
@@ -174,13 +175,13 @@ def decide(claim: Claim, seed_values: SeedValues, preset: str = "") -> Outcome:
         numbers = list_texts(evidence.describe() for evidence in found)
         return Outcome(BY_CONSTRUCTION, "; ".join(filter(None, (claim.by_construction, numbers))))
     # At this level the chance that any of the m comparisons lies on the other side by accident is 5 %.
-    against = [each for each in found if each.is_on_other_side(1 - ERROR_RATE / len(gathered))]
+    against = [each for each in found if each.find_side(1 - ERROR_RATE / len(gathered)) < 0]
     if against:
         return Outcome(NOT_REPRODUCED, _say_share(len(against), "on the other side", found) + _list(against))
     if len(found) < len(gathered):
         text = f"{len(found)} of {len(gathered)} comparisons have their runs"
         return Outcome(NOT_RUN, text if found else "")
-    open_ones = [each for each in found if not each.is_on_side(1 - ERROR_RATE)]
+    open_ones = [each for each in found if each.find_side(1 - ERROR_RATE) <= 0]
     if open_ones:
         return Outcome(UNDECIDED, _say_share(len(open_ones), "open", found) + _list(open_ones))
     if len(found) == 1:
@@ -234,8 +235,7 @@ def _decide_one(claim: Claim, evidence: Evidence | None, p_value: float | None) 
     if evidence is None:
         return Further(claim, NOT_RUN, "", None)
     if p_value is None:
-        is_decided = len(evidence.values) >= LEAST_SEEDS
-        verdict = (HOLDS if claim.conditions[0].admits(evidence.values[0]) else FAILS) if is_decided else UNDECIDED
+        verdict = {1: HOLDS, -1: FAILS, 0: UNDECIDED}[evidence.find_side(1 - ERROR_RATE)]
         return Further(claim, verdict, evidence.describe(), None)
     middle = evidence.num_on_side / max(evidence.num_decided, 1) > 0.5
     is_for = middle if evidence.uses_signs else claim.conditions[0].admits(statistics.fmean(evidence.values))

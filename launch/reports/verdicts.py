@@ -16,14 +16,15 @@ HOW_TO_READ = (
     "*Undecided*: else, and always with fewer than three seeds. A printed number is *near* if the interval of our mean "
     "lies within the claim's margin of it, *far* if it lies outside; the interval for one more run stands beside it. "
     "Rounds to an accuracy that some runs never reach are compared by the exact sign test, which decides nothing "
-    "below six seeds; the numbers beside it are medians. "
+    "below six seeds; the numbers beside it are medians. Where all seeds give the same number there is no interval: "
+    "three seeds decide, but a tie in all of them decides nothing. "
     "*By construction*: it follows from the algorithm, so no run decides it, and it is not counted as reproduced. The "
     "intervals cover other splits and starts on this test set, not new data."
 )
 HOW_FURTHER = (
-    "No paper claims these. *Yes*: the comparison holds; *no*: its opposite does. They are one family: the p-values "
-    "are Holm's, so that the chance of any false verdict among them is at most 5 %. The intervals are those of each "
-    "comparison alone, 95 %."
+    "No paper claims these. *Yes*: the comparison holds; *no*: its opposite does. Those of one kind of runs are a "
+    "family: their p-values are Holm's, so that the chance of any false verdict in a family is at most 5 %. The "
+    "intervals are those of each comparison alone, 95 %."
 )
 
 

@@ -121,6 +121,12 @@ def test_the_same_in_all_seeds_needs_no_interval(models, verdict):
     assert outcome.numbers.endswith("the same in all 3 seeds" if len(models) == 3 else "2 seeds")
 
 
+def test_the_same_difference_in_all_seeds_needs_no_interval():
+    outcome = rule(LEADS, (0.75, 0.5, 0.25), (0.5, 0.25, 0.0))
+    assert outcome.verdict == REPRODUCED and outcome.numbers.endswith(": the same difference in all 3 seeds")
+    assert rule(LEADS, (0.5, 0.25, 0.0), (0.75, 0.5, 0.25)).verdict == NOT_REPRODUCED
+
+
 ROUNDS = OURS._replace(metric="rounds")
 FASTER = exceeds(ROUNDS._replace(algo="other"), ROUNDS, "other {0}, ours {1} rounds")
 NEVER = math.inf
@@ -140,6 +146,21 @@ NEVER = math.inf
 def test_what_some_runs_never_reach_is_judged_by_signs(ours, other, verdict, words):
     outcome = rule(FASTER, ours, other)
     assert outcome.verdict == verdict and words in outcome.numbers
+
+
+@pytest.mark.parametrize("rounds", [(9, 9, 9), (7, 8, 9)])
+def test_a_tie_in_all_seeds_lies_on_neither_side(rounds):
+    outcome = rule(FASTER, rounds, rounds)
+    assert outcome.verdict == UNDECIDED and outcome.numbers.endswith(": a tie in all 3 seeds")
+
+
+def test_a_tie_may_be_off_by_rounding():
+    assert rule(LEADS, (0.1 + 0.2, 0.3, 0.3), (0.3, 0.3, 0.3)).verdict == UNDECIDED
+
+
+def test_the_text_has_medians_where_some_runs_never_get_there():
+    numbers = rule(FASTER, (9, 11, NEVER), (NEVER, NEVER, 20)).numbers
+    assert numbers == "other never, ours 11.00 rounds: 2 of 3 seeds on the claimed side"
 
 
 def test_rounds_that_all_reach_have_an_interval():
@@ -208,6 +229,7 @@ def test_missing_runs_leave_a_claim_open_unless_others_decide_against_it():
     assert decide(claim, {}) == (NOT_RUN, "")
     assert decide(claim, {A: three(0.05)}) == (NOT_RUN, "1 of 2 comparisons have their runs")
     assert decide(claim, {A: three(-0.06)}).verdict == NOT_REPRODUCED
+    assert decide(claim, {A: three(-0.03)}).verdict == NOT_RUN, "of two, missing ones counted, at 0.975: +- 0.0358"
 
 
 def test_what_follows_from_the_algorithm_is_not_decided_by_runs():
@@ -240,11 +262,29 @@ def test_our_own_comparisons_by_signs_and_counts():
     assert two.verdict == UNDECIDED
 
 
+@pytest.mark.parametrize(
+    ("differences", "p_value", "verdict"),
+    [
+        ((-0.01, 0.0, 0.01), 0.0741, UNDECIDED),  # 0.02 from either bound: t = 2 sqrt(3)
+        ((0.004, 0.014, 0.024), 0.4078, UNDECIDED),  # 0.006 from the nearer bound: t = 0.6 sqrt(3)
+        ((0.001, 0.002, 0.003), 0.0010, "yes"),  # 0.018 from the nearer: t = 18 sqrt(3)
+        ((0.05, 0.06, 0.07), 0.0202, "no"),  # 0.04 from the nearer: t = 4 sqrt(3)
+    ],
+)
+def test_of_two_bounds_the_nearer_one_decides(differences, p_value, verdict):
+    """Two-sided p of t with 2 degrees of freedom: 1 - t / sqrt(t^2 + 2)."""
+    (found,) = decide_further([claim_of(ALIKE)], {OURS: by_seed(*differences), OTHER: by_seed(0, 0, 0)})
+    assert (found.verdict, found.p_value) == (verdict, pytest.approx(p_value, abs=1e-4))
+
+
+def test_of_ours_too_a_tie_in_all_seeds_decides_nothing():
+    (tie,) = decide_further([claim_of(LEADS)], {OURS: by_seed(0.5, 0.6, 0.7), OTHER: by_seed(0.5, 0.6, 0.7)})
+    assert (tie.verdict, tie.p_value) == (UNDECIDED, None)
+
+
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=8), st.floats(-1, 1))
-def test_no_runs_lie_on_both_sides(values, bound):
+def test_sides_agree_with_levels_and_with_the_mirrored_claim(values, bound):
     evidence = gather(bounded(OURS, "{0}", above=bound), {OURS: by_seed(*values)})
-    assert not (evidence.is_on_side(0.95) and evidence.is_on_other_side(0.95))
-    assert not (evidence.is_on_side(0.99) and not evidence.is_on_side(0.95))
+    assert evidence.find_side(0.99) in (0, evidence.find_side(0.95)), "a higher level decides less, and nothing else"
     mirrored = gather(bounded(OURS, "{0}", below=bound), {OURS: by_seed(*values)})
-    if len(set(values)) > 1 and len(values) > 2:
-        assert evidence.is_on_other_side(0.95) == mirrored.is_on_side(0.95) or bound in values
+    assert evidence.find_side(0.95) == -mirrored.find_side(0.95)

@@ -77,6 +77,8 @@ def test_fluctuation_is_the_deviation_of_changes():
     """Ten changes of +2 and -2 points in turns: their mean is 0, the sum of squares 40, over nine."""
     levels = {r: 0.5 + 0.02 * (r % 2) for r in range(40, 51)}
     assert compute_fluctuation(levels, 50) == pytest.approx(math.sqrt(40 / 9))
+    once = {40: 0.4, **dict.fromkeys(range(41, 51), 0.5)}
+    assert compute_fluctuation(once, 50) == pytest.approx(math.sqrt(10)), "10 and nine times 0: 9^2 + 9 * 1, over nine"
     assert compute_fluctuation({r: 0.01 * r for r in range(51)}, 50) == pytest.approx(0)  # a steady rise
     assert compute_fluctuation(dict.fromkeys(range(50), 0.5), 50) is None
 
