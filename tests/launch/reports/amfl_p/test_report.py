@@ -10,6 +10,7 @@ from launch.reports.amfl_p.claims import ACCURACY, LAST_ROUND, ROUNDS, STEPS, ma
 from launch.reports.amfl_p.figure import draw_amfl_p_figure
 from launch.reports.amfl_p.report import build_amfl_p_report, compute_results, list_printed_values
 from launch.reports.collection import summarize_results
+from launch.reports.judge import decide_further
 from launch.reports.registry import PAPERS
 from launch.runs.run_records import EXPERIMENTS, resolve_flagfile
 from launch.runs.tables import write_json, write_table
@@ -165,6 +166,27 @@ def test_what_was_aimed_at_is_compared_seed_by_seed(three_seeds):
     assert "minus the middle between FedAvg 57.00 % and pooled reference 82.00 %: +6.50 [" in half["numbers"]
     assert tuned["AMFL-P is at most 1 point behind Fine-Tuning"]["verdict"] == "undecided"
     assert tuned["AMFL-P is ahead of local training"]["verdict"] == "yes"
+
+
+@pytest.mark.parametrize(
+    ("text", "amfl_p", "fedavg", "verdict"),
+    [
+        ("FedAvg is 10 points or more below the pooled reference", 0.0, -0.15, "yes"),
+        ("FedAvg is 10 points or more below the pooled reference", 0.0, -0.10, "yes"),
+        ("FedAvg is 10 points or more below the pooled reference", 0.0, -0.09, "no"),
+        ("AMFL-P closes half of that gap or more", 0.0, -0.10, "yes"),
+        ("AMFL-P closes half of that gap or more", -0.01, -0.10, "no"),
+        ("AMFL-P is at most 1 point behind Fine-Tuning", 0.0, 0.0, "yes"),
+        ("AMFL-P is at most 1 point behind Fine-Tuning", -0.01, 0.0, "yes"),
+        ("AMFL-P is at most 1 point behind Fine-Tuning", -0.015, 0.0, "no"),
+    ],
+)
+def test_the_bounds_of_our_comparisons(text, amfl_p, fedavg, verdict):
+    """Beside a Fine-Tuning of 70, 75 and 80 %, and a pooled reference that is 5 points above it."""
+    moved = {"amfl_p": amfl_p, "fine_tuning": 0.0, "fedavg": fedavg + 0.05, "pooled_reference": 0.05}
+    values = {make_cell(algo): {seed: 0.7 + 0.05 * seed + by for seed in range(3)} for algo, by in moved.items()}
+    (claim,) = [claim for claim in PAPER.further if claim.text.endswith(text)]
+    assert decide_further([claim], values)[0].verdict == verdict
 
 
 def test_other_runs_do_not_count(tmp_path):

@@ -85,6 +85,7 @@ def test_pairs_of_splits():
     levels = [0.3, 0.4, 0.6]
     assert share_of_pairs(-0.15, levels) == share_of_pairs(0.15, levels) == pytest.approx(2 / 3)
     assert share_of_pairs(0.0, levels) == 1 and share_of_pairs(0.31, levels) == 0
+    assert share_of_pairs(0.25, [0.25, 0.5]) == 1, "as much counts"
     assert share_of_pairs(0.1, [0.5]) is None
 
 
