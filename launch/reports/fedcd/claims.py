@@ -1,4 +1,4 @@
-"""What the FedCD paper claims in words, each with the rule that decides it; section numbers are the paper's.
+"""What the FedCD paper claims in its words, each with the rule that decides it; section numbers are the paper's.
 
 Accuracies are in per cent, changes in points. The rules and their thresholds are ours and were written before any runs
 were compared. Accuracies by archetype are means over the last rounds, since those of FedAvg swing from round to round.
@@ -82,30 +82,30 @@ def _matches_32_bits(bits: str, metric: str) -> Condition:
     return differs(*cells, f"{bits} bits {{0}}, 32 bits {{1}}", above=-MOST_BIT_EFFECT, below=MOST_BIT_EFFECT)
 
 
-def _converges_by(section: str, partition: str, round_num: int) -> Claim:
+def _converges_by(section: str, partition: str, round_num: int, words: str) -> Claim:
     return Claim(
         section,
-        f"FedCD converges by round {round_num}, {partition} archetypes",
+        f"{words}, {partition} archetypes",
         f"{ROUNDS_RULE}, at most {round_num}",
         (at_most(make_cell(partition, FEDCD, "convergence"), "rounds to convergence {0}", round_num),),
     )
 
 
-def _does_not_converge(section: str, partition: str, length: int) -> Claim:
+def _does_not_converge(section: str, partition: str, length: int, words: str) -> Claim:
     text = f"rounds to convergence, of the first {length}, {{0}}"
     return Claim(
         section,
-        f"FedAvg does not converge within {length} rounds, {partition} archetypes",
+        f"{words}, {partition} archetypes",
         f"{ROUNDS_RULE}, of a run's first {length} rounds; only runs that are as long count",
         (bounded(make_cell(partition, FEDAVG, f"convergence_{length}"), text, above=length),),
     )
 
 
-def _changes_less(section: str, partition: str) -> Claim:
+def _changes_less(section: str, partition: str, words: str) -> Claim:
     cells = [make_cell(partition, algo, "change") for algo in (FEDAVG, FEDCD)]
     return Claim(
         section,
-        f"accuracy changes less from round to round under FedCD than under FedAvg, {partition} archetypes",
+        f"{words}, {partition} archetypes",
         f"mean size of the change of a device's accuracy, rounds {CALM_FROM} to {COMPARED_ROUNDS[partition]}",
         (_exceeds(*cells, ("FedAvg", "FedCD")),),
     )
@@ -114,8 +114,8 @@ def _changes_less(section: str, partition: str) -> Claim:
 def _is_faster(partition: str) -> Claim:
     cells = [make_cell(partition, algo, "real_s") for algo in (FEDCD, FEDAVG)]
     return Claim(
-        "3.6",
-        f"FedCD converges in less time than FedAvg, {partition} archetypes",
+        "Table 1",
+        f"\"wall-clock time ... till convergence\": FedCD's is below FedAvg's, {partition} archetypes",
         "real seconds of training to convergence, of which the paper prints the ratio. If FedCD converges and FedAvg "
         f"has not after {CAP} rounds, the time of these {CAP} rounds counts, as in the paper. If FedCD alone does not "
         "converge within its rounds, it is the slower one. If neither does, the seed is a tie: a longer run might show "
@@ -126,7 +126,7 @@ def _is_faster(partition: str) -> Claim:
 
 BETTER_ON_ALL = Claim(
     "3.2",
-    "FedCD is more accurate than FedAvg on all archetypes, hierarchical archetypes",
+    '"FedCD is significantly more accurate on all archetypes than FedAvg", hierarchical archetypes',
     f"accuracy of each of the ten archetypes, {_of_last(HIERARCHICAL)}",
     tuple(
         _exceeds(*(make_cell(HIERARCHICAL, algo, f"archetype_{k}") for algo in (FEDCD, FEDAVG)),
@@ -136,60 +136,61 @@ BETTER_ON_ALL = Claim(
 )  # fmt: skip
 CALM = Claim(
     "3.2",
-    f"the accuracy oscillations in FedCD stop by round {CALM_FROM}, hierarchical archetypes",
+    f'"The accuracy oscillations ... in FedCD stop by round {CALM_FROM}", hierarchical archetypes',
     "size of the change of a meta-archetype's mean accuracy from the round before, mean over both and over rounds "
     f"{CALM_FROM + 1} to {END}, at most {MOST_CHANGE:g} points",
     (at_most(make_cell(HIERARCHICAL, FEDCD, "swing"), "points {0}", MOST_CHANGE),),
 )
 RESTLESS = Claim(
     "3.2",
-    f"accuracy under FedAvg continues to oscillate past round {RESTLESS_AFTER}, hierarchical archetypes",
+    f'"accuracy under FedAvg continues to oscillate past round {RESTLESS_AFTER}", hierarchical archetypes',
     f"the same of FedAvg from round {RESTLESS_AFTER + 1} to the end of the run, above {MOST_CHANGE:g} points",
     (bounded(make_cell(HIERARCHICAL, FEDAVG, "late_swing"), "points {0}", above=MOST_CHANGE),),
 )
 LOWER_META_IS_WORSE = Claim(
     "3.2",
-    "meta-archetype 0 performs worse than meta-archetype 1 under FedCD",
+    '"meta-archetype 0 ... performs worse than meta-archetype 1" under FedCD',
     f"mean accuracy of its five archetypes, {_of_last(HIERARCHICAL)}",
     (_exceeds(*(make_cell(HIERARCHICAL, FEDCD, name) for name in (META_1, META_0)),
               ("meta-archetype 1", "meta-archetype 0")),),
 )  # fmt: skip
 OUTER_ARE_BETTER = Claim(
     "3.3",
-    "archetypes with more skewed distributions (0, 5) achieve higher accuracy than central ones (2, 3) under FedCD",
+    '"archetypes with more skewed probability distributions (... 0, 5) achieve higher accuracy than the central '
+    'archetypes (... 2, 3)" under FedCD',
     f"mean accuracy of the two, {_of_last(HYPERGEOMETRIC)}",
     (_exceeds(*(make_cell(HYPERGEOMETRIC, FEDCD, name) for name in (OUTER, CENTRAL)), (OUTER, CENTRAL)),),
 )
 FEDAVG_IS_CENTRAL = Claim(
     "3.3",
-    "FedAvg performs better on the central archetypes (2, 3) than on the skewed ones (0, 5)",
+    '"FedAvg performs better ... on the central archetypes" than on the skewed ones',
     f"mean accuracy of the two, {_of_last(HYPERGEOMETRIC)}",
     (_exceeds(*(make_cell(HYPERGEOMETRIC, FEDAVG, name) for name in (CENTRAL, OUTER)), (CENTRAL, OUTER)),),
 )
 BITS_DO_NOT_MATTER = Claim(
     "3.4",
-    "different levels of quantization have no significant effect on model performance",
+    '"different levels of quantization had no significant effect on model performance"',
     f"accuracy with {' and '.join(BITS)} bits, {_of_last(HIERARCHICAL)}, minus that with 32 bits and the same seed: "
     f"the whole interval lies within {MOST_BIT_EFFECT:g} points of 0, on either side",
     tuple(_matches_32_bits(bits, "mean_of_last") for bits in BITS),
 )
 MODELS_ARE_BOUNDED = Claim(
     "3.5",
-    f"after {len(MILESTONES)} rounds of cloning there exist at most 2^{len(MILESTONES)} global models",
+    f'"after l rounds of cloning, there will exist at most 2^l global models", l = {len(MILESTONES)}',
     f"the most models that are alive after any of rounds 1 to {END}, at most {NUM_MODELS}",
     (at_most(make_cell(HIERARCHICAL, FEDCD, "most_live_models"), "models {0}", NUM_MODELS),),
     by_construction="training begins with one model, and each milestone at most doubles the models",
 )
 MODELS_ARE_DELETED = Claim(
     "3.5",
-    f"after {len(MILESTONES)} rounds of cloning, {LEAST_DELETED} out of {NUM_MODELS} models were deleted from all "
-    "devices",
+    f'"after {len(MILESTONES)} rounds of cloning, {LEAST_DELETED} out of {NUM_MODELS} models were deleted from all '
+    'devices"',
     f"at most {NUM_MODELS - LEAST_DELETED} models are left at round {END}",
     (at_most(make_cell(HIERARCHICAL, FEDCD, "live_models"), "models left {0}", NUM_MODELS - LEAST_DELETED),),
 )
 SEPARATE = Claim(
     "3.5",
-    "after the first milestone the devices segregate by meta-archetype",
+    f'"after the first cloning milestone at round {MILESTONES[0]}, the devices segregate by meta-archetype"',
     f"share of the rounds {MILESTONES[0] + 1} to {END} in which two or more models are preferred, and none by devices "
     f"of both meta-archetypes, at least {LEAST_SEPARATION:g} %. FedAvg has one model and no such share. Chance is no "
     "rival: if 30 devices tossed coins between two models, the meta-archetypes would part in 2 of 2^30 rounds",
@@ -197,7 +198,8 @@ SEPARATE = Claim(
 )
 ACTIVE_MODELS_DROP = Claim(
     "3.6",
-    "the number of active models increases in the cloning rounds and drops in the rounds after them",
+    '"the number of active models initially increases during the cloning rounds ... and drops during the subsequent '
+    'rounds"',
     f"all devices' active models: the most of rounds 1 to {END} are more than those at round {END}",
     (
         _exceeds(
@@ -212,7 +214,7 @@ ACTIVE_MODELS_DROP = Claim(
 )
 FEW_ACTIVE = Claim(
     "3.6",
-    "in the end each device updates at most two active models",
+    '"In the end, each of the 30 devices update at most two active models"',
     f"the most that any device has at round {END}, at most {MOST_ACTIVE}",
     (at_most(make_cell(HIERARCHICAL, FEDCD, "max_active_models"), "most on a device {0}", MOST_ACTIVE),),
     by_construction=EQ_4_LEAVES_TWO,
@@ -220,13 +222,13 @@ FEW_ACTIVE = Claim(
 )
 FEW_PREFERRED = Claim(
     "3.6",
-    f"in the end only a total of {MOST_PREFERRED} models are preferred by any device",
+    f'"In the end ... only a total of {MOST_PREFERRED} models were preferred by any given device"',
     f"models that some device prefers at round {END}, at most {MOST_PREFERRED}",
     (at_most(make_cell(HIERARCHICAL, FEDCD, "preferred_models"), "models {0}", MOST_PREFERRED),),
 )
 LOW_BIAS_KEEPS_MODELS = Claim(
     "3.6",
-    "as the bias decreases, devices maintain multiple models for a larger number of rounds",
+    '"as the bias decreases ... devices tend to maintain multiple models for a larger number of rounds"',
     f"all devices' active models, mean over the rounds {MILESTONES[-1] + 1} to {END}: with bias {BIASES[0]} more than "
     f"with {BIASES[-1]}",
     (
@@ -238,7 +240,7 @@ LOW_BIAS_KEEPS_MODELS = Claim(
 )
 DEVIATION_VANISHES = Claim(
     "3.6",
-    "the average standard deviation over model scores approaches 0 for all levels of bias",
+    '"the average standard deviation over model scores approaches 0 ... for all levels of bias"',
     f"mean over the rounds {END - WINDOW + 1} to {END} at most {MOST_DEVIATION:g}, with each bias; a device with one "
     "model counts as 0",
     tuple(
@@ -246,16 +248,19 @@ DEVIATION_VANISHES = Claim(
         for bias in BIASES
     ),
 )
+CHANGE_OF_FIGURE_2 = '"change in round-to-round performance of FedCD versus FedAvg": FedCD\'s is smaller'
+CHANGE_OF_FIGURE_5 = '"most archetypes converge under FedCD, many archetypes under FedAvg continue to oscillate"'
+CAPPED = f'"FedAvg was capped at {CAP} rounds of training, since it had not converged by then"'
 FEDCD_CLAIMS = (
     BETTER_ON_ALL,
     CALM,
     RESTLESS,
-    _changes_less("3.2", HIERARCHICAL),
-    _converges_by("3.2", HIERARCHICAL, 35),
-    _does_not_converge("3.2", HIERARCHICAL, LONG),
+    _changes_less("3.2, Figure 2", HIERARCHICAL, CHANGE_OF_FIGURE_2),
+    _converges_by("3.2", HIERARCHICAL, 35, '"FedCD converges relatively quickly (by round 35)"'),
+    _does_not_converge("3.2", HIERARCHICAL, LONG, f'"FedAvg failed to converge within {LONG} training rounds"'),
     LOWER_META_IS_WORSE,
-    _converges_by("3.3", HYPERGEOMETRIC, 45),
-    _changes_less("3.3", HYPERGEOMETRIC),
+    _converges_by("3.3", HYPERGEOMETRIC, 45, '"the FedCD algorithm converges quickly (by round 45)"'),
+    _changes_less("3.3, Figure 5", HYPERGEOMETRIC, CHANGE_OF_FIGURE_5),
     OUTER_ARE_BETTER,
     FEDAVG_IS_CENTRAL,
     BITS_DO_NOT_MATTER,
@@ -268,8 +273,8 @@ FEDCD_CLAIMS = (
     LOW_BIAS_KEEPS_MODELS,
     DEVIATION_VANISHES,
     *(claim for partition, round_num in ((HIERARCHICAL, 45), (HYPERGEOMETRIC, 50)) for claim in (
-        _converges_by("Table 1", partition, round_num),
-        _does_not_converge("Table 1", partition, CAP),
+        _converges_by("Table 1", partition, round_num, f'"Rounds till Convergence": FedCD {round_num}'),
+        _does_not_converge("Table 1", partition, CAP, CAPPED),
         _is_faster(partition),
     )),
 )  # fmt: skip
