@@ -146,7 +146,7 @@ def test_further_comparisons_are_those_of_the_runs(tuned_runs, report):
         f"{place}, round 5: FedSiKD above FedAvg": "undecided",
         f"{place}, round 5: FedSiKD above the control, random clusters of the same sizes": "yes",
         f"{place}, equal bytes: FedSiKD above FedAvg": "undecided",
-        f"{place}, round 5: FedSiKD above FedSiKD with w = 1, no distillation": "no",
+        f"{place}, round 5: FedSiKD above FedSiKD with w = 1, no distillation": "undecided",  # a tie in all seeds
     }
 
 

@@ -92,8 +92,9 @@ EARLY, LATE, NEVER = [0.5, 0.8, 0.8, 0.8, 0.8], [0.5, 0.5, 0.5, 0.8, 0.8], flat(
 @pytest.mark.parametrize(
     ("ours", "theirs", "num_seeds", "verdict", "words"),
     [
-        (EARLY, LATE, 3, REPRODUCED, "the same in all 3 seeds"),
-        (LATE, EARLY, 3, NOT_REPRODUCED, "the same in all 3 seeds"),
+        (EARLY, LATE, 3, REPRODUCED, "the same difference in all 3 seeds"),
+        (LATE, EARLY, 3, NOT_REPRODUCED, "the same difference in all 3 seeds"),
+        (EARLY, EARLY, 3, UNDECIDED, "a tie in all 3 seeds"),
         (EARLY, NEVER, 5, UNDECIDED, "5 of 5 seeds"),
         (EARLY, NEVER, 6, REPRODUCED, "6 of 6 seeds"),
         (NEVER, EARLY, 8, NOT_REPRODUCED, "0 of 8 seeds"),
