@@ -108,6 +108,11 @@ def group_runs(runs: Iterable[RunRecord], find_place: Callable[[str], Place | No
     return by_place
 
 
+def find_first_round(accuracies: Mapping[int, float], target: float, last_round: int) -> float:
+    """The first round up to `last_round` with the target accuracy or more; infinite if there is none."""
+    return min((r for r, accuracy in accuracies.items() if r <= last_round and accuracy >= target), default=math.inf)
+
+
 def measure_runs(by_place: Mapping[Place, Sequence[RunRecord]], measure: Callable[[RunRecord], Numbers]) -> SeedNumbers:
     """Measures each run."""
     return {place: {run.flags["seed"]: measure(run) for run in runs} for place, runs in by_place.items()}

@@ -1,6 +1,5 @@
 """The AMFL-P paper's Tables 1 and 2 beside our runs and the pooled reference. Imports no TensorFlow."""
 
-import math
 import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -36,6 +35,7 @@ from launch.reports.collection import (
     PrintedValue,
     SeedResults,
     collect_by_seed,
+    find_first_round,
     group_runs,
     measure_runs,
     summarize,
@@ -80,8 +80,8 @@ def list_printed_values(rows: Iterable[Mapping[str, str]]) -> list[PrintedValue]
 
 def count_rounds_to_target(run: RunRecord) -> float:
     """The first evaluated round with the target accuracy; infinite if there is none up to LAST_ROUND."""
-    reached = [round_num for round_num, metrics in run.rounds.items() if metrics.get(ACCURACY, 0.0) >= TARGET_ACCURACY]
-    return min([round_num for round_num in reached if round_num <= LAST_ROUND], default=math.inf)
+    accuracies = {round_num: metrics[ACCURACY] for round_num, metrics in run.rounds.items() if ACCURACY in metrics}
+    return find_first_round(accuracies, TARGET_ACCURACY, LAST_ROUND)
 
 
 def count_mean_steps(run: RunRecord) -> float:

@@ -19,6 +19,7 @@ from launch.reports.collection import (
     PrintedValue,
     SeedResults,
     collect_by_seed,
+    find_first_round,
     group_runs,
 )
 from launch.runs.columns import BYTES_DOWN, BYTES_UP, TEST_ACCURACY, TOTAL_DRIFT, WITHIN_CLUSTER_DRIFT
@@ -118,11 +119,6 @@ def count_rounds_within(sums: Sequence[float], budget: float) -> int | None:
         return None
     last = sums[-1] - (sums[-2] if len(sums) > 1 else 0)
     return None if sums[-1] + last <= budget else sum(total <= budget for total in sums)
-
-
-def find_first_round(accuracies: Mapping[int, float], target: float, last_round: int) -> float:
-    """The first round up to `last_round` with the target accuracy or more; infinite if there is none."""
-    return min((r for r, accuracy in accuracies.items() if r <= last_round and accuracy >= target), default=math.inf)
 
 
 def compute_fluctuation(accuracies: Mapping[int, float], last_round: int) -> float | None:

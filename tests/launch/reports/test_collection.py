@@ -11,6 +11,7 @@ from launch.reports.collection import (
     Place,
     choose_runs,
     collect_by_seed,
+    find_first_round,
     group_runs,
     measure_runs,
     summarize,
@@ -81,3 +82,10 @@ def test_results_are_collected_by_the_presets_of_a_paper():
 
 def test_what_one_seed_never_reaches_has_no_mean_or_deviation():
     assert summarize([5, 15, math.inf]) == Measured(math.inf, None, 3)
+
+
+def test_the_first_round_with_an_accuracy():
+    accuracies = {1: 0.5, 2: 0.8, 3: 0.7, 6: 0.9}
+    assert find_first_round(accuracies, 0.8, 5) == 2
+    assert find_first_round(accuracies, 0.85, 5) == math.inf
+    assert find_first_round(accuracies, 0.85, 6) == 6

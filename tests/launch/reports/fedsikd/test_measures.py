@@ -8,7 +8,6 @@ from launch.reports.collection import Cell, Measure, Place
 from launch.reports.fedsikd.measures import (
     compute_fluctuation,
     count_rounds_within,
-    find_first_round,
     find_place,
     group_places,
     list_printed_values,
@@ -64,13 +63,6 @@ def test_a_budget_pays_for_whole_rounds():
     assert count_rounds_within([30, 60], 90) is None  # exactly
     assert count_rounds_within([150], 100) == 0
     assert count_rounds_within([], 100) is None
-
-
-def test_the_first_round_with_an_accuracy():
-    accuracies = {1: 0.5, 2: 0.8, 3: 0.7, 6: 0.9}
-    assert find_first_round(accuracies, 0.8, 5) == 2
-    assert find_first_round(accuracies, 0.85, 5) == math.inf
-    assert find_first_round(accuracies, 0.85, 6) == 6
 
 
 def test_fluctuation_is_the_deviation_of_changes():
