@@ -54,7 +54,7 @@ def define_flags() -> absl_flags.FlagValues:
         "arms",
         list(ARMS),
         "What to compute: client_0 (what 'FedAvg' does), leaders (what 'FedSiKD' and 'RandomCluster' do), fedavg "
-        "(a correct FedAvg).",
+        "(FedAvg of all clients).",
         flag_values=values,
     )
     absl_flags.DEFINE_integer(
@@ -104,7 +104,7 @@ def _run(arguments: Sequence[str]) -> None:
 
 
 def _list_cells(values: absl_flags.FlagValues, replay) -> list[tuple[Place, int]]:
-    """What is to be computed: first what is replayed, then the correct FedAvg beside it."""
+    """What is to be computed: first what is replayed, then FedAvg of all clients beside it."""
     splits = {CLIENT_0: values.splits, LEADERS: values.splits, FEDAVG: values.fedavg_splits}
     return [
         (place, split)

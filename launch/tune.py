@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from absl import flags as absl_flags
 
+from datasets.archetypes import ARCHETYPE_PARTITIONS
 from launch.command_line import format_command_help, get_stop_code, parse_command, run_main
 from launch.many_runs import OWN_FLAGS, Task, is_finished, run_task, run_tasks
 from launch.progress import say
@@ -30,11 +31,13 @@ from launch.runs.errors import RunStopped
 from launch.runs.run_records import read_rounds, resolve_flagfile
 from launch.runs.tables import write_table
 from launch.settings.flag_fields import FlagField
-from launch.settings.flags import FlagError, define_flag
+from launch.settings.flags import FlagError, define_flag, parse_config
+from launch.settings.run_config import RunConfig
 from tff_algos.settings.config_fields import Setting
 
 PROGRAM = "python -m launch.tune"
 OBJECTIVES = (VALIDATION_ACCURACY, CLIENT_VALIDATION_ACCURACY)
+OWN_FLAGS_HERE = {"seed": "--seeds", "rounds": "--rounds", "run_dir": "--runs_dir"}  # in place of those of a run
 DRAW_SEED = 0  # of the trials: the same request draws the same ones
 
 Trial = Mapping[str, str]  # the values of a trial's flags
@@ -46,6 +49,7 @@ class Request(NamedTuple):
     Attributes:
       experiment: the flagfile whose settings the trials start from.
       trials: their flags.
+      grid_size: how many points the grid has, of which the trials are some.
       seeds: with which each is trained.
       rounds: of every run; None: the flagfile's.
       objective: the column of metrics.csv that scores a run, after its last round.
@@ -55,6 +59,7 @@ class Request(NamedTuple):
 
     experiment: pathlib.Path
     trials: tuple[Trial, ...]
+    grid_size: int
     seeds: tuple[str, ...]
     rounds: int | None
     objective: str
@@ -94,6 +99,12 @@ def parse_request(argv: Sequence[str]) -> Request:
         raise FlagError("nothing is expected after --; fixed settings belong into the experiment's flagfile")
     if values.experiment is None:
         raise FlagError("--experiment is missing: expected a flagfile, for example launch/experiments/x.flags")
+    experiment = pathlib.Path(values.experiment)
+    if not experiment.is_file():
+        raise FlagError(
+            f"--experiment={values.experiment}: no such file; expected a flagfile, for example "
+            "launch/experiments/fedavg_mnist_alpha0.1.flags"
+        )
     if values.objective not in OBJECTIVES:
         raise FlagError(
             f"--objective={values.objective}: expected {' or '.join(OBJECTIVES)}; settings chosen by test examples "
@@ -101,18 +112,19 @@ def parse_request(argv: Sequence[str]) -> Request:
         )
     if not values.output.endswith(".csv"):
         raise FlagError(f"--output={values.output}: expected the name of a .csv for the table of trials")
-    trials = draw_trials(parse_search(values.search), values.trials or 8)
+    grid = parse_search(values.search)
     request = Request(
-        pathlib.Path(values.experiment),
-        trials,
+        experiment,
+        draw_trials(grid, values.trials or 8),
+        math.prod(map(len, grid.values())),
         tuple(dict.fromkeys(values.seeds)),
         values.rounds,
         values.objective,
         pathlib.Path(values.runs_dir),
         pathlib.Path(values.output),
     )
-    if not request.seeds:
-        raise FlagError("--seeds is empty: expected whole numbers with commas between them")
+    if not request.seeds or not all(seed.isdecimal() for seed in request.seeds):
+        raise FlagError(f"--seeds={','.join(request.seeds)}: expected whole numbers with commas between them")
     return request
 
 
@@ -131,7 +143,10 @@ def parse_search(text: str) -> dict[str, list[str]]:
         if name in grid or len(set(choices)) < len(choices):
             raise FlagError(f"--search: {part!r}: expected each flag and each of its values once")
         if name in OWN_FLAGS:
-            raise FlagError(f"--search: {name} is not searched; it has a flag of its own or none")
+            own = OWN_FLAGS_HERE.get(name)
+            raise FlagError(
+                f"--search: {name} is not searched; " + (f"give {own} beside it" if own else "leave it out")
+            )
         grid[name] = choices
     if not grid:
         raise FlagError("--search is missing: expected flags with their values, as 'a=1|2|3;b=true|false'")
@@ -153,16 +168,29 @@ def build_tasks(request: Request) -> dict[tuple[int, str], Task]:
     Raises:
       FlagError: settings that `launch.train` would refuse.
     """
+    rounds = () if request.rounds is None else (f"--rounds={request.rounds}",)
+    resolve_flagfile(request.experiment, rounds)  # what is wrong from here on is wrong in --search
     tasks = {}
     for seed in request.seeds:
         for number, trial in enumerate(request.trials, 1):
             run_dir = request.runs_dir / request.experiment.stem / f"trial_{number}" / f"seed_{seed}"
-            rounds = () if request.rounds is None else (f"--rounds={request.rounds}",)
-            flags = (f"--{name}={value}" for name, value in trial.items())
+            flags = tuple(f"--{name}={value}" for name, value in trial.items())
             arguments = (f"--seed={seed}", f"--run_dir={run_dir}", *rounds, *flags)
-            config = resolve_flagfile(request.experiment, arguments)
-            tasks[number, seed] = Task(request.experiment, arguments, run_dir, config, label=f"trial {number}")
+            config = _resolve_trial(request.experiment, arguments)
+            label = f"trial {number} ({' '.join(flags)})"
+            tasks[number, seed] = Task(request.experiment, arguments, run_dir, config, label=label)
     return tasks
+
+
+def _resolve_trial(experiment: pathlib.Path, arguments: Sequence[str]) -> RunConfig:
+    try:
+        config = parse_config([f"--flagfile={experiment}", *arguments])
+    except FlagError as error:
+        raise FlagError(f"--search: {error}") from None
+    flag = "validation_per_client" if config.partition in ARCHETYPE_PARTITIONS else "validation_fraction"
+    if not getattr(config, flag):
+        raise FlagError(f"--{flag}=0: expected more, since trials are scored on the clients' validation examples")
+    return config
 
 
 def read_score(task: Task, objective: str) -> float | None:
@@ -211,6 +239,9 @@ def run_trials(request: Request, train: Callable[[Task], int] = run_task) -> tup
     def train_and_collect(task: Task) -> int:
         exit_code = train(task)
         collect()
+        key = next(key for key, each in tasks.items() if each is task)
+        if key in scores:
+            say(f"score    trial {key[0]}, seed {key[1]}: {request.objective} {scores[key]:.4f}")
         return exit_code
 
     collect()
@@ -225,6 +256,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str]) -> int:
     request = parse_request(arguments)
+    count, seeds = len(request.trials), ", ".join(request.seeds)
     try:
         scores, failures = run_trials(request)
     except KeyboardInterrupt as error:
@@ -238,8 +270,13 @@ def _run(arguments: Sequence[str]) -> int:
         print(f"no trial has a {request.objective}; do the clients have validation examples?", file=sys.stderr)
         return 1
     number, score = best
-    say(f"best of {len(request.trials)}: trial {number}, {request.objective} {score:.4f}; all in {request.output}")
+    tried = "all" if count == request.grid_size else f"{count} of the {request.grid_size}"
+    say(
+        f"best     trial {number}: {request.objective} {score:.4f}, the mean over the seeds {seeds}; {tried} points of "
+        f"the grid are in {request.output}"
+    )
     print(*(f"--{name}={value}" for name, value in request.trials[number - 1].items()), sep="\n")
+    say(f"next     add these lines to a copy of {request.experiment}, and report it on other seeds than {seeds}")
     return 0
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from launch.reports.collection import PERCENT_METRICS, Cell
 
 SLACK = 1e-6  # by which a bound that may be met is moved, since conditions are strict
+COUNTS_ROUNDS = ("rounds_to_", "convergence")  # how the names of metrics begin that count rounds
 
 Lookup = Callable[[Cell], float | None]
 LookupSeeds = Callable[[Cell], Mapping[int, float]]  # the value of each seed that has one
@@ -76,13 +77,15 @@ class Condition:
 
 
 def format_value(metric: str, value: float | None) -> str:
-    """A result in the text of a claim: accuracies in per cent, others with two decimals or three digits."""
+    """A result in the text of a claim: accuracies in per cent, rounds as they are, others with two decimals or so."""
     if value is None:
         return "not run"
     if math.isinf(value):
         return "never"
     if metric in PERCENT_METRICS:
         return f"{100 * value:.2f} %"
+    if metric.startswith(COUNTS_ROUNDS):
+        return f"{value:g}"
     return f"{value:.2f}" if abs(value) >= 0.1 or value == 0 else f"{value:.3g}"
 
 

@@ -10,6 +10,7 @@ from launch.reports.collection import PRINTED, TUNED, PrintedValue, SeedResults
 from launch.reports.markdown import Report, Section, format_sections, join_blocks
 from launch.reports.provenance import tabulate_provenance
 from launch.reports.verdicts import (
+    HOW_DECIDED,
     Untestable,
     build_further,
     build_verdicts,
@@ -32,6 +33,7 @@ class Paper:
       build: (paper, runs of its experiments, each experiment and seed once) -> Report.
       printed_files: CSV files of the paper's tables, relative to `launch/reports`.
       presets: the kinds of runs that claims are put to, each with what it is called in the report.
+      on_presets: what these names mean, for the reader.
       claims: what the paper says in words.
       untestable: what it says that no run can decide.
       further: comparisons of ours, of one condition each, that the paper does not claim.
@@ -44,6 +46,7 @@ class Paper:
     build: Callable[["Paper", Sequence[RunRecord]], Report]
     printed_files: tuple[str, ...] = ()
     presets: Mapping[str, str] = dataclasses.field(default_factory=lambda: {PRINTED: "ours", TUNED: "ours, tuned"})
+    on_presets: str = ""
     claims: tuple[Claim, ...] = ()
     untestable: tuple[Untestable, ...] = ()
     further: tuple[Claim, ...] = ()
@@ -80,7 +83,7 @@ class Paper:
           runs: the runs that count.
         """
         judgements = [judge(claim, printed, results) for claim in self.claims]
-        verdicts = build_verdicts(judgements, self.presets)
+        verdicts = build_verdicts(judgements, self.presets, self.on_presets)
         further = build_further(self.further, results, self.presets)
         blocks = [f"# {self.title}"]
         if self.claims:
@@ -95,7 +98,7 @@ class Paper:
         if self.figure:
             blocks += ["## Figure", f"![{self.title}]({self.figure})"]
         if self.claims:
-            blocks += ["## How each claim is decided", explain_verdicts(judgements, self.presets)]
+            blocks += ["## How each claim is decided", HOW_DECIDED, explain_verdicts(judgements, self.presets)]
             csv_tables["claims"] = verdicts.table
         if flagfiles := self.list_flagfiles():
             blocks += format_sections([Section("Where the settings come from", tabulate_provenance(flagfiles))])

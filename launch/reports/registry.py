@@ -2,7 +2,7 @@
 
 from launch.reports.amfl_p.claims import AMFL_P_CLAIMS, AMFL_P_FURTHER, AMFL_P_UNTESTABLE
 from launch.reports.amfl_p.figure import draw_amfl_p_figure
-from launch.reports.amfl_p.report import AMFL_P_RUNS, SOURCES, build_amfl_p_report
+from launch.reports.amfl_p.report import AMFL_P_RUNS, ON_SOURCES, SOURCES, build_amfl_p_report
 from launch.reports.async_periodic.claims import ASYNC_CLAIMS, ASYNC_FURTHER
 from launch.reports.async_periodic.figure import draw_async_figure
 from launch.reports.async_periodic.measures import ASYNC_RUNS
@@ -11,11 +11,12 @@ from launch.reports.collection import PRINTED
 from launch.reports.fedcd.claims import FEDCD_CLAIMS, FEDCD_FURTHER
 from launch.reports.fedcd.figure import draw_fedcd_figure
 from launch.reports.fedcd.measures import FEDCD_RUNS, SIZES
-from launch.reports.fedcd.report import build_fedcd_report
+from launch.reports.fedcd.report import ON_SIZES, build_fedcd_report
 from launch.reports.fedsikd.claims import FEDSIKD_CLAIMS, FEDSIKD_UNTESTABLE
 from launch.reports.fedsikd.figure import draw_fedsikd_figure
 from launch.reports.fedsikd.further import FEDSIKD_FURTHER
 from launch.reports.fedsikd.measures import FEDSIKD_PRESETS, FEDSIKD_RUNS
+from launch.reports.fedsikd.report import ON_PRESETS as ON_FEDSIKD_PRESETS
 from launch.reports.fedsikd.report import build_fedsikd_report
 from launch.reports.paper import Paper
 from launch.reports.quantization import QUANTIZATION_RUNS, build_quantization_report
@@ -27,6 +28,7 @@ PAPERS: dict[str, Paper] = {
         build=build_fedsikd_report,
         printed_files=("fedsikd/table_v.csv", "fedsikd/tables_vi_to_ix.csv"),
         presets=FEDSIKD_PRESETS,
+        on_presets=ON_FEDSIKD_PRESETS,
         claims=FEDSIKD_CLAIMS,
         untestable=FEDSIKD_UNTESTABLE,
         further=FEDSIKD_FURTHER,
@@ -39,6 +41,7 @@ PAPERS: dict[str, Paper] = {
         build=build_amfl_p_report,
         printed_files=("amfl_p/table_1.csv",),
         presets=SOURCES,
+        on_presets=ON_SOURCES,
         claims=AMFL_P_CLAIMS,
         untestable=AMFL_P_UNTESTABLE,
         further=AMFL_P_FURTHER,
@@ -50,6 +53,7 @@ PAPERS: dict[str, Paper] = {
         experiments=ASYNC_RUNS,
         build=build_async_report,
         presets={PRINTED: "ours"},
+        on_presets="*Ours*: with the printed settings; what the paper leaves open is chosen by us.",
         claims=ASYNC_CLAIMS,
         further=ASYNC_FURTHER,
         draw=draw_async_figure,
@@ -61,6 +65,7 @@ PAPERS: dict[str, Paper] = {
         build=build_fedcd_report,
         printed_files=("fedcd/table_1.csv",),
         presets=SIZES,
+        on_presets=ON_SIZES,
         claims=FEDCD_CLAIMS,
         further=FEDCD_FURTHER,
         draw=draw_fedcd_figure,

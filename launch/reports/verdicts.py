@@ -10,16 +10,31 @@ from launch.reports.judge import VERDICTS, Further, decide, decide_further
 from launch.reports.markdown import Section, Table, format_table
 
 HOW_TO_READ = (
-    "A claim is decided by intervals over seeds. Runs with one seed share their split and their first weights, so "
-    "algorithms are compared seed by seed. *Reproduced*: every 95 % interval (Student's t) of a mean difference lies "
-    "on the claimed side. *Not reproduced*: one lies on the other side, at the level 1 - 0.05/m for m comparisons. "
-    "*Undecided*: else, and always with fewer than three seeds. A printed number is *near* if the interval of our mean "
-    "lies within the claim's margin of it, *far* if it lies outside; the interval for one more run stands beside it. "
-    "Rounds to an accuracy that some runs never reach are compared by the exact sign test, which decides nothing "
-    "below six seeds; the numbers beside it are medians. Where all seeds give the same number there is no interval: "
-    "three seeds decide, but a tie in all of them decides nothing. "
-    "*By construction*: it follows from the algorithm, so no run decides it, and it is not counted as reproduced. The "
-    "intervals cover other splits and starts on this test set, not new data."
+    "A claim is one comparison of means over seeds, or several that must all hold. Runs with the same seed share their "
+    "split and their first weights, so algorithms are compared seed by seed. The 95 % interval (Student's t) of the "
+    "mean difference decides:\n\n"
+    "- *reproduced*: every interval lies on the claimed side;\n"
+    "- *not reproduced*: an interval lies on the other side, at the level 1 - 0.05/m for m comparisons. One is enough, "
+    "even if others have no runs;\n"
+    "- *undecided*: anything else, and always with fewer than three seeds;\n"
+    "- *by construction*: the claim follows from the algorithm, so no run decides it. It is not counted as "
+    "reproduced;\n"
+    "- *not run*: runs that the claim needs are missing, all or some. This speaks neither for the claim nor against "
+    "it.\n\n"
+    "The intervals cover other splits and starts on this test set, not new data."
+)
+ON_PRINTED = (
+    "*Printed tables*: whether the paper's own numbers agree with the claim; *not printed* if it needs others than "
+    "those."
+)
+HOW_DECIDED = (
+    "After a comparison, `+1.20 [+0.40, +2.00], n = 5` is the mean difference, its 95 % interval and the number of "
+    "seeds; a difference of accuracies is in points. If one quantity is compared with a bound, the interval is that of "
+    "its mean. Such an interval knows no limits, so that it can pass 0 or 100 %. *Near* a printed number is a mean "
+    "whose interval lies within the claim's margin of it, *far* one whose interval lies outside; beside it stands "
+    "where one more run would lie, with 95 % probability. Where all seeds give the same number there is no "
+    "interval: three seeds decide, but a tie in all of them decides nothing. Where some runs never reach an accuracy, the exact sign test over the seeds decides, which cannot decide anything below "
+    "six seeds, and the numbers are medians."
 )
 HOW_FURTHER = (
     "No paper claims these. *Yes*: the comparison holds; *no*: its opposite does. Those of one kind of runs are a "
@@ -60,8 +75,14 @@ def count_verdicts(judgements: Sequence[Judgement], labels: Mapping[str, str]) -
     return Table(["runs", *VERDICTS], rows)
 
 
-def build_verdicts(judgements: Sequence[Judgement], labels: Mapping[str, str]) -> Section:
-    """The section with which a report begins; its CSV table has a row a claim, with rule and numbers."""
+def build_verdicts(judgements: Sequence[Judgement], labels: Mapping[str, str], on_runs: str = "") -> Section:
+    """The section with which a report begins; its CSV table has a row a claim, with rule and numbers.
+
+    Args:
+      judgements: of all claims.
+      labels: what each preset is called.
+      on_runs: what these names mean, for the reader; "" if they need no words.
+    """
     # A paper that prints no numbers needs no column that says so of every claim.
     sources = ["printed tables"] if any(each.printed.verdict != NOT_PRINTED for each in judgements) else []
     rows = []
@@ -70,7 +91,8 @@ def build_verdicts(judgements: Sequence[Judgement], labels: Mapping[str, str]) -
         rows.append([str(number), claim.section, claim.text, *verdicts])
     listed = format_table(Table(["", "section", "claim", *sources, *labels.values()], rows))
     counted = format_table(count_verdicts(judgements, labels))
-    return Section("Verdicts", _tabulate(judgements, labels), "\n\n".join([counted, HOW_TO_READ, listed]))
+    texts = [counted, on_runs, HOW_TO_READ, ON_PRINTED if sources else "", listed]
+    return Section("Verdicts", _tabulate(judgements, labels), "\n\n".join(filter(None, texts)))
 
 
 def _tabulate(judgements: Sequence[Judgement], labels: Mapping[str, str]) -> Table:

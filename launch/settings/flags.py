@@ -115,7 +115,9 @@ def read_flags(values: absl_flags.FlagValues, argv: Sequence[str]) -> None:
         hint = suggest(error.flagname, values) or "; --help lists them all"
         raise FlagError(f"--{error.flagname}: unknown flag{hint}") from None
     except absl_flags.CantOpenFlagFileError as error:
-        raise FlagError(f"cannot read the flagfile: {error.__cause__ or error.__context__}") from None
+        cause = error.__cause__ or error.__context__
+        reason = f"{cause.filename}: {cause.strerror}" if isinstance(cause, OSError) else cause
+        raise FlagError(f"cannot read the flagfile {reason}") from None
     except UnicodeDecodeError:
         raise FlagError("cannot read the flagfile: it is not a text file") from None
     except (absl_flags.Error, ValueError) as error:

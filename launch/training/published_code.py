@@ -1,4 +1,4 @@
-"""The procedure that FedSiKD's published scripts carry out, and a correct FedAvg beside it, in our terms.
+"""The procedure that FedSiKD's published scripts carry out, and FedAvg of all clients beside it, in our terms.
 
 Source: the facts read from github.com/SimuEnv/FedSiKD, commit 7e47aa4 (February 2024); none of its code. Models, local
 training and evaluation are ours. `launch.published_code` says which printed rows each function stands beside.
@@ -185,7 +185,7 @@ def run_leaders(bench: Bench, alpha: float, split: int, rounds: int) -> Iterator
 
 
 def run_fedavg(bench: Bench, alpha: float, split: int, rounds: int) -> Iterator[Result]:
-    """A correct FedAvg (McMahan et al. 2017): all clients train the student, and count by their examples."""
+    """FedAvg (McMahan et al. 2017): all clients train the student, and count by their examples."""
     clients = split_clients(bench.arrays, alpha, split)
     weights = initialize_weights(bench.student.spec, split)
     sizes = [len(y) for _, y in clients]

@@ -35,7 +35,7 @@ def test_a_stopped_command_goes_on(path, monkeypatch, capsys):
     assert computed[2:] == [(leaders, 0), (leaders, 0), (leaders, 1), (fedavg, 0)]
     assert "3/3 mnist 0.5 fedavg split 0: 10.0 20.0 30.0 40.0 50.0 (10 s CPU)" in capsys.readouterr().out
     assert read_replay(path)[fedavg][0].losses == RUN.losses
-    assert "| MNIST | a correct FedAvg | 1 of 12 |" in path.with_name("page.md").read_text()
+    assert "| MNIST | FedAvg of all clients | 1 of 12 |" in path.with_name("page.md").read_text()
 
 
 @pytest.mark.slow

@@ -108,13 +108,17 @@ def test_a_trial_that_fails_has_no_score_and_cannot_be_best(tmp_path):
         (["--search=fedavg_epochs"], "expected a flag and its values"),
         (["--search=fedavg_epochs=2||3"], "expected a flag and its values"),
         (["--search=fedavg_epochs=2|2"], "each of its values once"),
-        (["--search=seed=1|2"], "seed is not searched"),
-        (["--search=fedavg_epochs=2|x"], "--fedavg_epochs=x: expected an integer"),
-        (["--search=nope=2"], "--nope: unknown flag"),
+        (["--search=seed=1|2"], "seed is not searched; give --seeds beside it"),
+        (["--search=rounds=1|2"], "rounds is not searched; give --rounds beside it"),
+        (["--search=resume=true"], "resume is not searched; leave it out"),
+        (["--search=fedavg_epochs=2|x"], "error: --search: --fedavg_epochs=x: expected an integer"),
+        (["--search=nope=2"], "error: --search: --nope: unknown flag"),
+        (["--search=validation_fraction=0|0.1"], "--validation_fraction=0: expected more, since trials are scored"),
+        (["--seeds=1,b"], "--seeds=1,b: expected whole numbers"),
         (["--trials=0"], "--trials=0: expected an integer at least 1"),
-        (["--seeds="], "--seeds is empty"),
+        (["--seeds="], "--seeds=: expected whole numbers"),
         (["--output=trials.txt"], "expected the name of a .csv"),
-        (["--experiment=nowhere.flags"], "nowhere.flags"),
+        (["--experiment=nowhere.flags"], "--experiment=nowhere.flags: no such file; expected a flagfile"),
         (["--", "--rounds=3"], "nothing is expected after --"),
     ],
 )
@@ -123,6 +127,19 @@ def test_a_wrong_request_is_one_line_and_exit_code_2(tmp_path, capsys, more, mes
     printed = capsys.readouterr().err
     assert message in printed and printed.count("\n") == 1
     assert not list(tmp_path.iterdir()), "nothing is half-written"
+
+
+def test_what_is_tried_scored_and_to_be_done_next_is_printed(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(tune.run_trials, "__defaults__", (train,))
+    assert tune.main(arguments(tmp_path, "--trials=3")) == 0
+    printed = capsys.readouterr().out
+    first = dict(tune.parse_request(arguments(tmp_path, "--trials=3")).trials[0])
+    settings = " ".join(f"--{name}={value}" for name, value in first.items())
+    assert f"trial 1 ({settings}), seed 100" in printed
+    score = 0.1 * int(first["fedavg_epochs"]) - float(first["fedavg_learning_rate"]) + 0.001 * 100
+    assert f"score    trial 1, seed 100: validation_accuracy {score:.4f}" in printed
+    assert "3 of the 4 points of the grid are in" in printed
+    assert f"a copy of {FLAGFILE}, and report it on other seeds than 100, 101" in printed
 
 
 @pytest.mark.parametrize("path", SPACES, ids=lambda path: path.stem)

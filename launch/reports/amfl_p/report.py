@@ -48,10 +48,14 @@ PRINTED_COLUMNS = {"mean_accuracy": ACCURACY, "rounds_to_target": ROUNDS, "mean_
 AMFL_P_RUNS = rf"({'|'.join(ROWS)})_{DATASET}_({'|'.join(LEVELS)})({TUNED_SUFFIX})?"
 ROUNDS_PER_EVALUATION = 5
 SOURCES = {PRINTED: "ours, paper's rates", TUNED: "ours, tuned"}
+ON_SOURCES = """\
+- *Ours, paper's rates*: with the learning rates that the paper prints, and plain SGD.
+- *Ours, tuned*: with settings chosen on validation splits, those of the flagfiles that end in `_tuned`.
+
+Each seed is a building of its own, simulated after the paper's description."""
 LEGEND = f"""\
 - Accuracy (%): of each client's own model on its own later days, the mean over the clients.
-- Ours: mean ± sample deviation over n seeds, each a building of its own. Paper's rates: those printed, with plain SGD.
-  Tuned: of the flagfiles that end in `_tuned`, chosen on validation splits.
+- Ours: mean ± sample deviation over n seeds.
 - Rounds: to {TARGET_ACCURACY:.0%}, evaluated every {ROUNDS_PER_EVALUATION} rounds. "> {LAST_ROUND} in 2 of 5": two of
   five seeds do not get there in {LAST_ROUND} rounds. The median counts them as later than all others.
 - Local training and the pooled reference are not in the paper. Pooled reference: gradient-boosted trees that know the

@@ -143,7 +143,7 @@ def _draw_experiment(axes: Sequence["Axes"], partition: str, by_algo: Mapping[st
             label = f"{NAMES[algo]}, {len(longest)} seed{'s' if len(longest) > 1 else ''}"
             style = {"color": ALGORITHMS[algo].color, "linestyle": LINES_OF[algo]}
             _draw_column(axes[2], longest, CHANGE, max(last, LONG), label, style)
-    axes[2].set(title=f"{FIGURES[partition][2]}: change of a device's accuracy", ylabel="mean size")
+    axes[2].set(title=f"{FIGURES[partition][2]}: change of a device's accuracy", ylabel="mean change in a round")
 
 
 def _draw_archetypes(ax: "Axes", partition: str, runs: Sequence[RunRecord], last: int) -> None:

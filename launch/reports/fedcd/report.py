@@ -39,6 +39,11 @@ from launch.runs.run_records import RunRecord
 LATER_EDITION = "fedcd_annotated.txt"
 EDITIONS = {"fedcd.txt": "printed, edition of 8 figures", LATER_EDITION: "printed, edition of 9 figures"}
 LEVEL = "level"
+ON_SIZES = (
+    "- *Small (2 cores)*: the flagfiles `..._cpu.flags`, with 200 train images a device, a quarter of the filters and "
+    "fewer epochs.\n"
+    "- *As large as in the paper*: `..._paper.flags`."
+)
 LEGEND = "\n".join((
     "Accuracies are those of each device's best model on its own test split, the mean over the devices, in per cent. "
     "Numbers are the mean ± the sample deviation over the seeds. FedAvg has the same split, model and local training, "

@@ -1,7 +1,7 @@
 """Figure 3 of the FedSiKD paper from our runs: accuracy by round, a panel for each data set and alpha."""
 
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from launch.reports.collection import PRINTED, TUNED, Place
 from launch.reports.curves import Panel, draw_comparison
@@ -26,9 +26,14 @@ def draw_fedsikd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> path
                 for algo, name in NAMES.items()
             }
             if dataset != HAR_WINDOWS or any(curves.values()):
-                panels.append(Panel(f"{data}, alpha = {alpha}", curves))
-    title = "Figure 3: test accuracy by round, mean over seeds and one deviation either side"
+                panels.append(Panel(f"{data}, alpha = {alpha}{_count_seeds(curves)}", curves))
+    title = "FedSiKD, Figure 3 with our runs: test accuracy by round, mean over n seeds and one deviation either side"
     return draw_comparison(panels, folder / "figure_3.png", title)
+
+
+def _count_seeds(curves: Mapping[str, Sequence[RunRecord]]) -> str:
+    counts = sorted({len(runs) for runs in curves.values() if runs})
+    return f", n = {' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))}" if counts else ""
 
 
 def keep_longest(runs: Sequence[RunRecord]) -> list[RunRecord]:

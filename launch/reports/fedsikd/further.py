@@ -17,7 +17,7 @@ EQUAL_BYTES = "equal bytes"
 
 def _compare(cell: Cell, other: str, name: str, when: str) -> Claim:
     unit = "" if cell.metric == ACCURACY else " %"
-    text = f"FedSiKD {{0}}{unit}, other {{1}}{unit}"
+    text = f"FedSiKD {{0}}{unit}, {name.split(',')[0]} {{1}}{unit}"
     condition = exceeds(cell, cell._replace(algo=other), text)
     return Claim("", f"MNIST, alpha {cell.setting}, {when}: FedSiKD above {name}", "more accurate", (condition,))
 

@@ -2,10 +2,11 @@
 
 INTRODUCTION = """# FedSiKD's published code, replayed
 
-The repository of the paper's authors (github.com/SimuEnv/FedSiKD, commit 7e47aa4, February 2024) carries out another
-procedure than the paper's text describes. Here that procedure is written anew from the facts in it, with our models and
-our local training. It stands beside every row that the paper prints for rounds 1 to 5, and a correct FedAvg beside
-both."""
+The scripts in the repository of the paper's authors (github.com/SimuEnv/FedSiKD, commit 7e47aa4, February 2024) carry
+out another procedure than the paper's text describes. Here that procedure is written anew from notes on what they do,
+with our models and our local training. It stands beside every row that the paper prints for rounds 1 to 5, and FedAvg
+of all clients beside both. That these scripts made the printed tables is inference, see
+[below](#what-is-inference)."""
 
 DONE = """## What is replayed
 
@@ -29,9 +30,9 @@ INFERENCE = """## What is inference
 
 - That exactly this version of the code made the printed tables. Nothing that we know of says so. What speaks for it is
   below, and so is what does not fit.
-- HAR's "FedAvg": the facts give its epochs for MNIST alone (8, half way between the teacher's 10 and the students' 6).
+- HAR's "FedAvg": our notes give its epochs for MNIST alone (8, half way between the teacher's 10 and the students' 6).
   We take 5, half way between HAR's 7 and 3.
-- That client 0 trains the student model and not the teacher. The facts say only that each round is its own model.
+- That client 0 trains the student model and not the teacher. Our notes say only that each round is its own model.
 - Adam starts afresh in each round. First weights are drawn as Keras does by default. MNIST's pixels are scaled to 0..1,
   HAR's windows are left as they are. HAR has 40 clients in four clusters, too. A client without examples leaves the
   weights as they were.
@@ -50,12 +51,13 @@ UNITS = """## Every printed row as one unit, misses first
 
 Level: mean accuracy (%) of rounds 1 to 5. Change: accuracy of round 5 minus that of round 1, in points. Loss: that of
 round 5 minus that of round 1. Beside each printed value the range of the splits, and in brackets by how much the
-printed value lies outside. Splits: those of the replay and of the correct FedAvg."""
+printed value lies outside. Misses: how many of the three lie outside of the replay's range. Splits: those of the replay
+and of FedAvg of all clients."""
 
 COUNTS = """## How often the printed value lies within the range
 
-Of the values of single rounds, four alphas and five rounds a row. In brackets: within the range of the correct FedAvg,
-which has fewer splits, and so a narrower one."""
+Of the values of single rounds, four alphas and five rounds a row. In brackets: within the range of FedAvg of all
+clients, which has fewer splits, and so a narrower one."""
 
 PAIRS = """## FedSiKD and RandomCluster: one procedure, two splits
 
@@ -65,7 +67,7 @@ least as much as the printed rows do. A small share speaks against it."""
 
 FL_HC = """## FL+HC
 
-Not replayed: the facts do not say whose weights are added, nor what is tested, so there is no one procedure to carry
+Not replayed: our notes do not say whose weights are added, nor what is tested, so there is no one procedure to carry
 out. What follows from them all the same: every round starts from the same global weights, those of round 0, so that a
 row has no trend over the rounds and moves by chance alone. The printed rows on MNIST are as good as constant, up to
 round 70 of Table V. Those on HAR move more, in both directions. The losses are high for the accuracies; weights that
@@ -82,5 +84,6 @@ COMMANDS = """## Made with
 python -m launch.published_code --page=docs/results/fedsikd_published_code.md
 ```
 
-It computes what is missing from the CSV file of the numbers, `launch/reports/fedsikd/published_code.csv`, and goes on
-where it was stopped. With `--notrain` it only makes the page. CPU time of one core, training and tests:"""
+It needs MNIST and HAR ([data sets](../data_sets.md)). It computes what is missing from the CSV file of the numbers,
+`launch/reports/fedsikd/published_code.csv`, and goes on where it was stopped. With `--notrain` it only makes the page.
+CPU time of one core, training and tests:"""

@@ -56,6 +56,8 @@ def test_texts_name_the_results_in_the_order_in_which_they_are_given():
         ("total_drift", 0.00123, "0.00123"),
         ("test_loss", None, "not run"),
         ("rounds", math.inf, "never"),
+        ("rounds_to_accuracy", 4.0, "4"),
+        ("convergence_150", 40.5, "40.5"),
     ],
 )
 def test_values_are_shown_in_their_unit(metric, value, text):

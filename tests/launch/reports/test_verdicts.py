@@ -74,6 +74,15 @@ def test_a_paper_without_numbers_has_no_column_of_them():
     assert "| 1 | V | ours leads other | reproduced | not reproduced |" in section.text
 
 
+def test_what_a_reader_needs_stands_between_the_counts_and_the_claims(judgements):
+    text = build_verdicts(judgements, LABELS, "*Ours*: as printed.").text
+    places = [
+        text.index(part) for part in ("| ours, tuned |", "*Ours*: as", "*not run*", "*Printed tables*", "| 1 | V |")
+    ]
+    assert places == sorted(places)
+    assert "*Printed tables*" not in build_verdicts([judge(LEADS, [], RESULTS)], LABELS).text
+
+
 def test_a_tuned_run_is_compared_with_tuned_runs_only():
     results = {"printed": RESULTS["printed"], "tuned": {OURS: three(0.9)}}
     assert judge(LEADS, [], results).ours["tuned"].verdict == "not run"

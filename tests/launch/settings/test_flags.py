@@ -43,7 +43,7 @@ MISTAKES = {
     "--algo=fedavg --precision=float16": "--precision=float16: expected one of float32, bfloat16",
     "--algo=fedavg --width=0.5": "--width=0.5: expected 1, or --model=image_cnn10 beside it",
     "--algo=fedavg --model=nope": "--model=nope: expected auto",
-    "--flagfile=/nowhere/x.flags": "cannot read the flagfile: [Errno 2]",
+    "--flagfile=/nowhere/x.flags": "cannot read the flagfile /nowhere/x.flags: No such file",
     "--algo=fedavg --resume": "expected --run_dir",
     "--algo=fedavg --resume --run_dir=/nowhere": "--run_dir=/nowhere: no run to read there",
     "--algo=fedavg --workers=here": "--workers=here: expected host:port",

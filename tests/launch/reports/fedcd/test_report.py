@@ -184,7 +184,7 @@ def test_convergence_within_a_number_of_rounds(write_seeds):
     report = build_report(runs_dir)
     early = find_claim(report, "(by round 35)")
     assert (early["printed_tables"], early["cpu"]) == ("contradict it", "reproduced")
-    assert early["cpu_numbers"] == "rounds to convergence 14.00: the same in all 3 seeds"
+    assert early["cpu_numbers"] == "rounds to convergence 14: the same in all 3 seeds"
     for length in (150, 300):
         row = find_claim(report, "FedAvg", f"{length} ", "converge", "hierarchical")
         assert row["cpu"] == "reproduced"

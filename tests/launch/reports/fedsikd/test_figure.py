@@ -13,7 +13,7 @@ def test_panels_and_curves(tmp_path, make_run, figures, assert_is_picture):
     runs += [make_run("fedavg_har_windows_alpha0.5", 0, [0.5])]
     assert_is_picture(draw_fedsikd_figure(runs, tmp_path))
     axes = {ax.get_title(): ax for ax in figures["figure_3.png"].axes if ax.get_title()}
-    assert [title for title in axes if "windows" in title] == ["HAR windows, alpha = 0.5"]
+    assert [title for title in axes if "windows" in title] == ["HAR windows, alpha = 0.5, n = 1"]
     assert len(axes) == 9
-    lines = {line.get_label(): list(line.get_ydata()) for line in axes["MNIST, alpha = 0.1"].lines}
+    lines = {line.get_label(): list(line.get_ydata()) for line in axes["MNIST, alpha = 0.1, n = 1 to 2"].lines}
     assert lines == {"FedSiKD": pytest.approx([0.1, 0.2, 0.4]), "FedAvg, tuned": [0.5]}

@@ -144,14 +144,14 @@ def test_misses_come_first_and_what_is_not_replayed_last():
 
 
 def test_the_page_says_what_the_splits_do():
-    """The correct FedAvg's level is 98.0, the printed ones on MNIST are 38.1 to 85.2."""
+    """The level of FedAvg of all clients is 98.0, the printed ones on MNIST are 38.1 to 85.2."""
     bad, good = dict(enumerate([make_run(0.1, 0.1, 2.0)] * 3)), {0: make_run(0.97, 0.99, 0.5)}
     replay = {Place("mnist", alpha, CLIENT_0): bad for alpha in ALPHAS}
     replay |= {Place("mnist", alpha, FEDAVG): good for alpha in ALPHAS}
     replay[Place("mnist", "0.1", LEADERS)] = {0: make_run(0.5, 0.6), 1: make_run(0.5, 0.70)}
     page = format_page(replay)
-    assert "below every split of a correct FedAvg in 4 of 4 places, by 12.8 to 59.9 points" in page
-    assert "in 12 of 12 splits of client 0 alone, and in 0 of 4 splits of a correct FedAvg" in page
+    assert "below every split of FedAvg of all clients in 4 of 4 places, by 12.8 to 59.9 points" in page
+    assert "in 12 of 12 splits of client 0 alone and in 0 of 4 splits of FedAvg of all clients" in page
     # 4 rows against 3 splits, 2 rows against 2, three comparisons each: 4 * 3 * 2/4 + 2 * 3 * 2/3 = 10
     assert "- 6 of 24 printed rows" in page and "10.0 would be expected" in page
     assert (
