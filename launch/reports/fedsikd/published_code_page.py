@@ -160,7 +160,7 @@ def _compare_with_fedavg(rows: Sequence[PrintedRow], replay: Replay) -> Iterator
 
 
 def _list_level_gaps(rows: Sequence[PrintedRow], replay: Replay, name: str) -> Iterator[float]:
-    """How far the printed level of an algorithm lies outside of the range of FedAvg of all clients, where there is one."""
+    """How far the printed level of an algorithm lies outside of the range of a correct FedAvg, where there is one."""
     for row in rows:
         gaps = list_gaps(row, get_runs(replay, row.place._replace(arm=FEDAVG))) if row.name == name else []
         yield from gaps[:1]
