@@ -32,10 +32,9 @@ HOW_DECIDED = (
     "seeds; a difference of accuracies is in points. If one quantity is compared with a bound, the interval is that of "
     "its mean. Such an interval knows no limits, so that it can pass 0 or 100 %. *Near* a printed number is a mean "
     "whose interval lies within the claim's margin of it, *far* one whose interval lies outside; beside it stands "
-    "where one more run would lie, with 95 % probability. Where all seeds give the same number there is no "
-    "interval: three seeds decide, but a tie in all of them decides nothing. Where "
-    "some runs never reach an accuracy, the exact sign test over the seeds decides, which cannot decide anything below "
-    "six seeds, and the numbers are medians."
+    "where one more run would lie, with 95 % probability. Where all seeds give the same number there is no interval: "
+    "three seeds decide, but a tie in all of them decides nothing. Where some runs never reach an accuracy, the exact "
+    "sign test over the seeds decides, which cannot decide anything below six seeds, and the numbers are medians."
 )
 HOW_FURTHER = (
     "No paper claims these. *Yes*: the comparison holds; *no*: its opposite does. Those of one kind of runs are a "
