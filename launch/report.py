@@ -15,7 +15,7 @@ from absl import flags as absl_flags
 from launch.command_line import describe_os_error, format_command_help, parse_command, run_main
 from launch.reports.collection import choose_runs
 from launch.reports.markdown import Report
-from launch.reports.registry import PAPERS
+from launch.reports.registry import PAPERS, find_paper
 from launch.runs.errors import RunStopped
 from launch.runs.run_archive import archive_runs, open_runs
 from launch.runs.run_records import RunPath, RunRecord, read_runs
@@ -139,6 +139,10 @@ def _run(arguments: Sequence[str]) -> None:
     print(report.markdown)
     for reason in left_out:
         print(f"not counted: {reason}", file=sys.stderr)
+    if others := sorted({run.experiment for run in runs if not PAPERS[request.tables].covers(run.experiment)}):
+        hint = find_paper(others)
+        see = f"; see --tables={hint}" if hint else ""
+        print(f"not counted: runs of {len(others)} experiments of other tables{see}", file=sys.stderr)
     try:
         written = write_report(report, request)
     except OSError as error:

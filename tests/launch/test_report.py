@@ -40,6 +40,11 @@ def test_the_report_is_printed_and_written(runs_dir, tmp_path, capsys):
     assert [row["final"] for row in rows if row["scheduling"] == "frequency"] == ["not run"] * 8
 
 
+def test_runs_of_another_paper_are_named(runs_dir, capsys):
+    assert main(["--tables=fedcd", f"--runs_dir={runs_dir}"]) == 0
+    assert "not counted: runs of 4 experiments of other tables; see --tables=async\n" in capsys.readouterr().err
+
+
 def test_an_archive_gives_the_same_report_and_names_no_place(runs_dir, tmp_path, capsys):
     archive = tmp_path / "archive"
     assert main(["--tables=async", f"--runs_dir={runs_dir}", f"--archive={archive}"]) == 0

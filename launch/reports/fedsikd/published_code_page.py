@@ -160,7 +160,7 @@ def _compare_with_fedavg(rows: Sequence[PrintedRow], replay: Replay) -> Iterator
 
 
 def _list_level_gaps(rows: Sequence[PrintedRow], replay: Replay, name: str) -> Iterator[float]:
-    """How far the printed level of an algorithm lies outside of the range of a correct FedAvg, where there is one."""
+    """How far the printed level of an algorithm lies outside of that of FedAvg of all clients, if there is one."""
     for row in rows:
         gaps = list_gaps(row, get_runs(replay, row.place._replace(arm=FEDAVG))) if row.name == name else []
         yield from gaps[:1]
@@ -195,7 +195,7 @@ def _describe_misfit(rows: Sequence[PrintedRow], replay: Replay) -> Iterator[str
     text = [
         f"MNIST at alpha 0.1, round 5: the paper prints {100 * printed['FedSiKD']:.1f} for FedSiKD and "
         f"{100 * printed['RandomCluster']:.1f} for RandomCluster, which are one procedure. A first replay by another "
-        f"program, which was not kept, gave on four splits {FIRST_REPLAY}, which is 7 to 26 points below FedSiKD's."
+        f"program, not kept, gave {FIRST_REPLAY} on four splits, which is 7 to 26 points below FedSiKD's."
     ]
     if ends:
         best = 100 * (ends[-1] - printed["FedSiKD"])
