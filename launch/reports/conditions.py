@@ -85,7 +85,7 @@ def format_value(metric: str, value: float | None) -> str:
     if metric in PERCENT_METRICS:
         return f"{100 * value:.2f} %"
     if metric.startswith(COUNTS_ROUNDS):
-        return f"{value:.2f}".removesuffix(".00")  # a mean of rounds may be none
+        return f"{round(value, 2):g}"
     return f"{value:.2f}" if abs(value) >= 0.1 or value == 0 else f"{value:.3g}"
 
 

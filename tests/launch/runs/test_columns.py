@@ -12,7 +12,7 @@ HOMES = {"launch/runs/columns.py", "launch/runs/archetype_metrics.py", "tff_algo
 # Words of the same spelling: of flags, of `config.json`, of the reports' own tables, of an algorithm's own summary.
 OTHER_WORDS = {
     "launch/reports/amfl_p/pooled_reference.py": {columns.ACCURACY},
-    "launch/reports/fedsikd/report.py": {columns.ROUND},
+    "launch/reports/fedsikd/measures.py": {columns.ROUND},
     "tff_algos/fed_cd/process.py": {columns.MODELS},
     "launch/settings/run_config.py": {columns.CONFIG_FILE},  # below `runs`, so the name stands there
     "launch/runs/run_description.py": {

@@ -151,7 +151,7 @@ def test_algorithms_of_a_column_share_data_and_student_training(dataset):
 def test_the_header_holds_the_printed_values(algo, dataset, alpha):
     header = (EXPERIMENTS / f"{stem_of(algo, dataset, alpha)}.flags").read_text(encoding="utf-8").split("\n\n", 1)[0]
     printed = {}
-    for path in PRINTED.glob("*.csv"):
+    for path in PRINTED.glob("table*.csv"):
         with open(path, newline="", encoding="utf-8") as file:
             for row in csv.DictReader(file):
                 if (row["algorithm"], row["dataset"], row["dirichlet_alpha"]) == (ALGORITHMS[algo], dataset, alpha):
