@@ -230,21 +230,20 @@ def run_trials(request: Request, train: Callable[[Task], int] = run_task) -> tup
     tasks = build_tasks(request)
     scores: dict[tuple[int, str], float] = {}
 
-    def collect() -> None:
-        for key, task in tasks.items():
-            if key not in scores and (score := read_score(task, request.objective)) is not None:
-                scores[key] = score
+    def collect(*keys: tuple[int, str]) -> None:
+        found = {key: read_score(tasks[key], request.objective) for key in keys}
+        scores.update({key: score for key, score in found.items() if score is not None})
         write_table(request.output, *tabulate_trials(request, scores))
 
     def train_and_collect(task: Task) -> int:
         exit_code = train(task)
-        collect()
         key = next(key for key, each in tasks.items() if each is task)
+        collect(key)
         if key in scores:
             say(f"score    trial {key[0]}, seed {key[1]}: {request.objective} {scores[key]:.4f}")
         return exit_code
 
-    collect()
+    collect(*tasks)
     return scores, run_tasks(list(tasks.values()), train_and_collect)
 
 

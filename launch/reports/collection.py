@@ -3,6 +3,7 @@
 A paper says where a run stands (`Place`) and what is measured in it; everything after that is the same for all.
 """
 
+import itertools
 import math
 import statistics
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -140,3 +141,8 @@ def summarize(numbers: Sequence[float]) -> Measured:
     """Mean and sample deviation of at least one number; no deviation where one of them is infinite."""
     has_deviation = len(numbers) > 1 and all(map(math.isfinite, numbers))
     return Measured(statistics.fmean(numbers), statistics.stdev(numbers) if has_deviation else None, len(numbers))
+
+
+def compute_deviation_of_changes(levels: Sequence[float]) -> float:
+    """Sample deviation of the changes from each of at least three levels to the next: 0 in a steady climb."""
+    return statistics.stdev(after - before for before, after in itertools.pairwise(levels))

@@ -26,7 +26,14 @@ from launch.reports.async_periodic.claims import (
     UPDATES,
     UPLOAD_BUDGET,
 )
-from launch.reports.collection import PRINTED, Measure, Numbers, Place, group_runs
+from launch.reports.collection import (
+    PRINTED,
+    Measure,
+    Numbers,
+    Place,
+    compute_deviation_of_changes,
+    group_runs,
+)
 from launch.runs.columns import NUM_CLIENTS, TEST_ACCURACY, VIRTUAL_TIME_S
 from launch.runs.run_records import RunRecord
 
@@ -101,8 +108,7 @@ def find_last_within(budget: float, costs: Sequence[float], values: Sequence[flo
 def compute_fluctuation(accuracies: Sequence[float]) -> float | None:
     """Sample deviation of the last changes from round to round, which a steady climb leaves at 0; None if too short."""
     last = accuracies[-LAST_AGGREGATIONS - 1 :]
-    changes = [after - before for before, after in itertools.pairwise(last)]
-    return statistics.stdev(changes) if len(changes) == LAST_AGGREGATIONS else None
+    return compute_deviation_of_changes(last) if len(last) == LAST_AGGREGATIONS + 1 else None
 
 
 MEASURE_FUNCTIONS: Mapping[str, Callable[[RunRecord], float | None]] = {

@@ -6,7 +6,6 @@ A megabyte is 10^6 bytes, down and up, of all clients. Accuracies named below ar
 import itertools
 import math
 import re
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
 from launch.reports.collection import (
@@ -19,6 +18,7 @@ from launch.reports.collection import (
     PrintedValue,
     SeedResults,
     collect_by_seed,
+    compute_deviation_of_changes,
     find_first_round,
     group_runs,
 )
@@ -129,7 +129,7 @@ def compute_fluctuation(accuracies: Mapping[int, float], last_round: int) -> flo
     levels = [accuracies.get(r) for r in range(last_round - FLUCTUATING_ROUNDS, last_round + 1)]
     if None in levels:
         return None
-    return 100 * statistics.stdev(after - before for before, after in itertools.pairwise(levels))
+    return 100 * compute_deviation_of_changes(levels)
 
 
 def measure_run(run: RunRecord, target: float | None, budget: float | None) -> Numbers:
