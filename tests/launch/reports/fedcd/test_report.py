@@ -14,7 +14,6 @@ from launch.reports.fedcd.measures import (
     MILESTONES,
     compute_trailing_means,
     find_convergence,
-    find_place,
     group_whole_runs,
     measure,
 )
@@ -60,20 +59,6 @@ def build_report(runs_dir):
 
 def measure_by_name(run):
     return {measured.metric: value for measured, value in measure(run).items()}
-
-
-def test_experiments_have_their_places():
-    assert find_place(FEDCD_CPU) == Place("cpu", "hierarchical", "", "fedcd")
-    assert find_place("fedavg_cifar10_hypergeometric_paper_150rounds") == Place("paper", "hypergeometric", "", "fedavg")
-    assert find_place(f"{FEDCD_CPU}_bias0.35") == Place("cpu", "hierarchical", "bias0.35", "fedcd")
-    assert find_place("fedcd_cifar10_hierarchical_paper_8bits").setting == "8bits"
-    assert find_place("fedavg_mnist_alpha0.1") is None and find_place(f"{FEDCD_CPU}_bias0x35") is None
-
-
-def test_every_flagfile_has_its_place():
-    places = [find_place(path.stem) for path in EXPERIMENTS.glob("*_cifar10_*.flags")]
-    assert None not in places
-    assert len(places) == 30 and len(set(places)) == 22, "15 a size, of which two pairs only differ in their rounds"
 
 
 def test_flagfiles_clone_at_the_milestones_that_texts_and_measures_have():
