@@ -90,7 +90,7 @@ def find_flagfiles(patterns: Sequence[str]) -> list[pathlib.Path]:
     """The files that the patterns name, each once. Raises FlagError if a pattern finds none or two share a stem."""
     if not patterns:
         raise FlagError(
-            "--flagfiles is missing: expected files or patterns such as 'launch/experiments/*_mnist_alpha*.flags'"
+            "--flagfiles is missing: expected files or patterns such as 'launch/experiments/fedsikd/*_mnist_*.flags'"
         )
     found: dict[str, pathlib.Path] = {}
     for pattern in patterns:

@@ -5,8 +5,8 @@ The trials are drawn at random from the grid of `--search`, none twice. Each is 
 mean over the seeds. `--output` is a table of all trials, written anew after each run. Finished runs are skipped and
 interrupted ones resumed, so the same command goes on where it was stopped.
 
-Keep what is asked for in a file, for example `launch/experiments/tuning/fedavg_mnist_alpha0.1.flags`, and give it as
-`--flagfile`: so the search space is written down before the first trial.
+Keep what is asked for in a file, for example `launch/experiments/fedsikd/tuning/fedavg_mnist_alpha0.1.flags`, and
+give it as `--flagfile`: so the search space is written down before the first trial.
 
 Exit codes: 0 all trials are scored, 1 some runs failed, 2 the request was wrong, 130 stopped by Ctrl-C, 143 by SIGTERM,
 129 by SIGHUP.
@@ -98,12 +98,12 @@ def parse_request(argv: Sequence[str]) -> Request:
     if parse_command(values, argv):
         raise FlagError("nothing is expected after --; fixed settings belong into the experiment's flagfile")
     if values.experiment is None:
-        raise FlagError("--experiment is missing: expected a flagfile, for example launch/experiments/x.flags")
+        raise FlagError("--experiment is missing: expected a flagfile, as launch/experiments/<paper>/<name>.flags")
     experiment = pathlib.Path(values.experiment)
     if not experiment.is_file():
         raise FlagError(
             f"--experiment={values.experiment}: no such file; expected a flagfile, for example "
-            "launch/experiments/fedavg_mnist_alpha0.1.flags"
+            "launch/experiments/fedsikd/fedavg_mnist_alpha0.1.flags"
         )
     if values.objective not in OBJECTIVES:
         raise FlagError(

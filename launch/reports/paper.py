@@ -18,7 +18,7 @@ from launch.reports.verdicts import (
     judge,
     tabulate_untestable,
 )
-from launch.runs.run_records import EXPERIMENTS, RunRecord, read_rows
+from launch.runs.run_records import RunRecord, list_flagfiles, read_rows
 
 FOLDER = pathlib.Path(__file__).parent
 
@@ -59,7 +59,7 @@ class Paper:
 
     def list_flagfiles(self) -> list[pathlib.Path]:
         """Its flagfiles, by name."""
-        return sorted(path for path in EXPERIMENTS.glob("*.flags") if self.covers(path.stem))
+        return [path for path in list_flagfiles() if self.covers(path.stem)]
 
     def read_printed_rows(self) -> list[dict[str, str]]:
         """The rows of its printed tables, in the order of the files."""

@@ -6,6 +6,7 @@ The folders lie in a folder or inside a zip archive; code that reads a run asks 
 
 import csv
 import dataclasses
+import functools
 import json
 import math
 import pathlib
@@ -27,7 +28,7 @@ from launch.settings.run_config import (
     shared_fields,
 )
 
-EXPERIMENTS = pathlib.Path(__file__).parents[1] / "experiments"
+EXPERIMENTS = pathlib.Path(__file__).parents[1] / "experiments"  # a folder a paper, with its flagfiles
 TUNED_SUFFIX = "_tuned"
 RunPath = pathlib.Path | zipfile.Path
 
@@ -130,13 +131,20 @@ def find_run_dirs(runs_dir: RunPath) -> list[RunPath]:
     return [runs_dir / name for name in sorted(folders, key=lambda name: name.split("/"))]
 
 
+@functools.cache
+def list_flagfiles(experiments: pathlib.Path = EXPERIMENTS) -> tuple[pathlib.Path, ...]:
+    """The flagfiles of all papers, by name; no two have the same."""
+    return tuple(sorted(experiments.glob("*/*.flags"), key=lambda path: path.name))
+
+
+def find_flagfile(name: str, experiments: pathlib.Path = EXPERIMENTS) -> pathlib.Path | None:
+    """The flagfile `<name>.flags`, whichever paper it belongs to; None if there is none."""
+    return next((path for path in list_flagfiles(experiments) if path.stem == name), None)
+
+
 def find_experiment(run_dir: RunPath, experiments: pathlib.Path = EXPERIMENTS) -> pathlib.Path | None:
     """The flagfile after which a run folder or the folder around it is named, None if there is none."""
-    for name in (run_dir.name, run_dir.parent.name):
-        flagfile = experiments / f"{name}.flags"
-        if flagfile.is_file():
-            return flagfile
-    return None
+    return find_flagfile(run_dir.name, experiments) or find_flagfile(run_dir.parent.name, experiments)
 
 
 def read_run(run_dir: RunPath, flagfile: pathlib.Path) -> RunRecord:

@@ -7,7 +7,7 @@ from PIL import Image
 
 from launch.plots import style
 from launch.runs.run_description import describe_data
-from launch.runs.run_records import EXPERIMENTS, resolve_flagfile
+from launch.runs.run_records import EXPERIMENTS, find_flagfile, resolve_flagfile
 from launch.runs.tables import write_json, write_table
 from launch.settings.run_config import build_run_config, flag_values
 
@@ -22,7 +22,7 @@ def write_run():
     def write(
         runs_dir, experiment, seed, rounds, accuracy=0.5, arguments=(), experiments=EXPERIMENTS, is_finished=True
     ):
-        config = resolve_flagfile(experiments / f"{experiment}.flags", [f"--seed={seed}", *arguments])
+        config = resolve_flagfile(find_flagfile(experiment, experiments), [f"--seed={seed}", *arguments])
         run_dir = runs_dir / experiment / f"seed_{seed}"
         write_json(run_dir / "config.json", {"flags": flag_values(config), "data": {}})
         rows = []
@@ -51,7 +51,7 @@ def write_archetype_run():
     """
 
     def write(runs_dir, experiment, accuracies, seed=0, swing=0.0, round_s=1.0, mixed=0, tilt=0.0, **models):
-        flags = flag_values(resolve_flagfile(EXPERIMENTS / f"{experiment}.flags", [f"--seed={seed}"]))
+        flags = flag_values(resolve_flagfile(find_flagfile(experiment), [f"--seed={seed}"]))
         is_hierarchical = flags["partition"] == "hierarchical"
         groups = [int(is_hierarchical and number >= 5) for number in range(10 if is_hierarchical else 6)]
         of_clients = [number for number in range(len(groups)) for _ in range(flags["clients_per_archetype"])]

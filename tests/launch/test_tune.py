@@ -9,7 +9,8 @@ import pytest
 from launch import tune
 from launch.settings.run_config import flag_values
 
-EXPERIMENTS = pathlib.Path(__file__).parents[2] / "launch" / "experiments"
+ROOT = pathlib.Path(__file__).parents[2]
+EXPERIMENTS = ROOT / "launch" / "experiments" / "fedsikd"
 FLAGFILE = EXPERIMENTS / "fedavg_mnist_alpha0.1.flags"
 SEARCH = "fedavg_epochs=2|4;fedavg_learning_rate=0.1|0.2"
 SPACES = sorted((EXPERIMENTS / "tuning").glob("*.flags"))
@@ -151,7 +152,7 @@ def test_the_committed_search_spaces_can_be_run(path):
     )
     tasks = tune.build_tasks(request)
     assert len(tasks) == len(request.trials) * 2
-    kept = EXPERIMENTS.parents[1] / request.output
+    kept = ROOT / request.output
     if kept.exists():
         found = [{name: row[name] for name in request.trials[0]} for row in read_rows(kept)]
         assert found == [dict(trial) for trial in request.trials], "the kept table is of the trials that are drawn"

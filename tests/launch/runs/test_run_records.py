@@ -6,8 +6,8 @@ import math
 import pytest
 
 from launch.runs.run_records import (
-    EXPERIMENTS,
     find_experiment,
+    find_flagfile,
     list_other_settings,
     read_columns,
     read_rounds,
@@ -72,7 +72,7 @@ def test_rounds_and_places_are_no_other_settings(tmp_path, write_run):
 
 
 def test_settings_that_one_version_lacks_are_passed_over():
-    wanted = resolve_flagfile(EXPERIMENTS / f"{CELL}.flags")
+    wanted = resolve_flagfile(find_flagfile(CELL))
     assert list_other_settings({"algo": "fedsikd", "gone_flag": 1}, wanted) == []
     assert list_other_settings({"batch_size": 32}, wanted) == ["--batch_size=32, not 64"]
 
@@ -86,9 +86,7 @@ def test_settings_that_one_version_lacks_are_passed_over():
 )
 def test_a_run_from_before_a_setting_counts_for_what_it_did(experiment, later, then, today):
     """Its config.json lacks the setting, whose default of today would be another run."""
-    as_then, as_today = (
-        resolve_flagfile(EXPERIMENTS / f"{experiment}.flags", [f"--{later}={value}"]) for value in (then, today)
-    )
+    as_then, as_today = (resolve_flagfile(find_flagfile(experiment), [f"--{later}={value}"]) for value in (then, today))
     stored = flag_values(as_then)
     del stored[later]
     assert list_other_settings(stored, as_then) == []
@@ -108,12 +106,13 @@ def test_broken_and_foreign_folders_are_named_with_the_reason(tmp_path, write_ru
 
 def test_the_suffix_tuned_is_a_preset_of_its_own(tmp_path, write_run):
     experiments = tmp_path / "experiments"
-    experiments.mkdir()
-    (experiments / f"{CELL}_tuned.flags").write_text((EXPERIMENTS / f"{CELL}.flags").read_text())
+    tuned = experiments / "paper" / f"{CELL}_tuned.flags"
+    tuned.parent.mkdir(parents=True)
+    tuned.write_text(find_flagfile(CELL).read_text())
     write_run(tmp_path / "runs", f"{CELL}_tuned", seed=0, rounds=1, experiments=experiments)
     [(record, _)] = read_runs(tmp_path / "runs", experiments)
     assert record.preset == "tuned"
-    assert find_experiment(tmp_path / "runs" / f"{CELL}_tuned", experiments) == experiments / f"{CELL}_tuned.flags"
+    assert find_experiment(tmp_path / "runs" / f"{CELL}_tuned", experiments) == tuned
 
 
 def test_a_wrong_flagfile_is_named(tmp_path):

@@ -12,13 +12,12 @@ from absl import flags as absl_flags
 
 from launch.reports.provenance import Origin, list_trials, read_provenance
 from launch.reports.registry import PAPERS
-from launch.runs.run_records import resolve_flagfile
+from launch.runs.run_records import find_flagfile, list_flagfiles, resolve_flagfile
 from launch.settings.run_config import flag_values
 
-EXPERIMENTS = pathlib.Path(__file__).parents[3] / "launch" / "experiments"
-ROOT = EXPERIMENTS.parents[1]
-PRINTED = EXPERIMENTS.parent / "reports" / "fedsikd"
-FLAGFILES = sorted(EXPERIMENTS.glob("*.flags"))
+ROOT = pathlib.Path(__file__).parents[3]
+PRINTED = ROOT / "launch" / "reports" / "fedsikd"
+FLAGFILES = list_flagfiles()
 ALGORITHMS = {"fedsikd": "FedSiKD", "random_cluster": "RandomCluster", "fl_hc": "FL+HC", "fedavg": "FedAvg"}
 ALPHAS = ("0.1", "0.5", "1.0", "2.0")
 ROUNDS = {"mnist": 70, "har": 50}
@@ -38,7 +37,7 @@ sys.exit(f"failed: {failed}" if failed else 0)
 """
 RESOLVE_ALL = """
 import sys
-from launch.runs.run_records import resolve_flagfile
+from launch.runs.run_records import find_flagfile, list_flagfiles, resolve_flagfile
 for path in sys.argv[1:]:
     resolve_flagfile(path)
 loaded = {"tensorflow", "tensorflow_federated", "sklearn", "matplotlib"} & sys.modules.keys()
@@ -51,7 +50,7 @@ def stem_of(algo, dataset, alpha):
 
 
 def resolve_stem(stem):
-    return flag_values(resolve_flagfile(EXPERIMENTS / f"{stem}.flags"))
+    return flag_values(resolve_flagfile(find_flagfile(stem)))
 
 
 def resolve(algo, dataset, alpha):
@@ -76,12 +75,19 @@ def expected_own_flags(algo, dataset):
 
 def run_python(code, paths, timeout_s):
     command = [sys.executable, "-c", code, *map(str, paths)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, cwd=EXPERIMENTS.parents[1])
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, cwd=ROOT)
 
 
 def test_all_resolve_without_tensorflow():
     run = run_python(RESOLVE_ALL, FLAGFILES, 60)
     assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize("path", FLAGFILES, ids=lambda path: path.stem)
+def test_it_lies_in_the_folder_of_its_paper_under_a_name_of_its_own(path):
+    folders = {"async": "async_periodic"}
+    assert [path.parent.name] == [folders.get(name, name) for name, paper in PAPERS.items() if paper.covers(path.stem)]
+    assert [each for each in FLAGFILES if each.stem == path.stem] == [path]
 
 
 def test_every_cell_of_the_tables_has_its_file():
@@ -149,7 +155,7 @@ def test_algorithms_of_a_column_share_data_and_student_training(dataset):
 
 @pytest.mark.parametrize(("algo", "dataset", "alpha"), CELLS)
 def test_the_header_holds_the_printed_values(algo, dataset, alpha):
-    header = (EXPERIMENTS / f"{stem_of(algo, dataset, alpha)}.flags").read_text(encoding="utf-8").split("\n\n", 1)[0]
+    header = find_flagfile(stem_of(algo, dataset, alpha)).read_text(encoding="utf-8").split("\n\n", 1)[0]
     printed = {}
     for path in PRINTED.glob("table*.csv"):
         with open(path, newline="", encoding="utf-8") as file:
@@ -196,7 +202,7 @@ def test_a_tuned_fedsikd_still_clusters_and_distils_and_trains_as_long_as_fedavg
     assert values["fedsikd_num_clusters"] != 1
     assert values["fedsikd_label_weight"] <= 0.8
     rivals = [f"fedavg_{dataset}_alpha{alpha}_tuned", f"fedavg_{dataset}_alpha{alpha}"]
-    rival = next(path for name in rivals if (path := EXPERIMENTS / f"{name}.flags").exists())
+    rival = next(filter(None, map(find_flagfile, rivals)))
     fedavg = flag_values(resolve_flagfile(rival))
     for name in ("epochs", "steps", "optimizer", "learning_rate", "momentum"):
         assert values[f"fedsikd_student_{name}"] == fedavg[f"fedavg_{name}"], name
@@ -204,7 +210,7 @@ def test_a_tuned_fedsikd_still_clusters_and_distils_and_trains_as_long_as_fedavg
     assert {name for name in shared if values[name] != fedavg[name]} == set()
 
 
-@pytest.mark.parametrize("path", sorted(EXPERIMENTS.glob("*_qat.flags")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [path for path in FLAGFILES if path.stem.endswith("_qat")], ids=lambda path: path.stem)
 def test_a_quantized_run_differs_from_its_twin_in_quantization_alone(path):
     twin = path.with_name(path.name.replace("_qat", ""))
     rounds = flag_values(resolve_flagfile(path))["rounds"]
@@ -237,7 +243,7 @@ def test_runs_with_slow_devices_that_hold_digits_of_their_own_differ_only_in_spe
 
 
 def test_the_learning_rates_of_asynchronous_runs_are_the_printed_ones():
-    config = resolve_flagfile(EXPERIMENTS / "async_periodic_mnist_iid_random_equal.flags")
+    config = resolve_flagfile(find_flagfile("async_periodic_mnist_iid_random_equal"))
     rates = [config.algorithm.training.round_learning_rate(index) for index in (1, 20, 21, 40)]
     assert rates == [0.01, 0.01, 0.005, 0.005]
 

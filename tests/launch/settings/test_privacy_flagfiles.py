@@ -2,7 +2,7 @@
 
 import pytest
 
-from launch.runs.run_records import EXPERIMENTS, resolve_flagfile
+from launch.runs.run_records import find_flagfile, list_flagfiles, resolve_flagfile
 from launch.settings.run_config import flag_values
 
 CELL = "fedsikd_mnist_alpha0.1"
@@ -10,7 +10,7 @@ EPSILONS = {"1": 1.0, "2": 2.0, "4": 4.0, "8": 8.0, "_none": 0.0}
 
 
 def resolve(stem):
-    return flag_values(resolve_flagfile(EXPERIMENTS / f"{stem}.flags"))
+    return flag_values(resolve_flagfile(find_flagfile(stem)))
 
 
 @pytest.mark.parametrize("statistics", ["scalar", "per_feature"])
@@ -22,4 +22,4 @@ def test_a_run_with_an_epsilon_is_the_cell_but_for_statistics_weights_and_rounds
 
 
 def test_there_are_no_others():
-    assert len(list(EXPERIMENTS.glob("*_epsilon*.flags"))) == 2 * len(EPSILONS)
+    assert sum("_epsilon" in path.stem for path in list_flagfiles()) == 2 * len(EPSILONS)

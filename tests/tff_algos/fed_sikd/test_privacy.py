@@ -22,7 +22,7 @@ from tff_algos.fed_sikd.privacy import (
 )
 from tff_algos.fed_sikd.statistics import compute_moment_sums, compute_statistics, statistics_from_moments
 
-EXPERIMENTS = pathlib.Path(__file__).parents[3] / "launch" / "experiments"
+EXPERIMENTS = pathlib.Path(__file__).parents[3] / "launch" / "experiments" / "fedsikd"
 ANY_FLOAT32 = st.floats(width=32, allow_nan=True, allow_infinity=True)
 
 

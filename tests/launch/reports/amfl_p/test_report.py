@@ -12,7 +12,7 @@ from launch.reports.amfl_p.report import build_amfl_p_report, compute_results, l
 from launch.reports.collection import summarize_results
 from launch.reports.judge import decide_further
 from launch.reports.registry import PAPERS
-from launch.runs.run_records import EXPERIMENTS, resolve_flagfile
+from launch.runs.run_records import find_flagfile, resolve_flagfile
 from launch.runs.tables import write_json, write_table
 from launch.settings.run_config import flag_values
 
@@ -22,7 +22,7 @@ POOLED = {"low": {0: 0.9}, "medium": {0: 0.8, 1: 0.84, 2: 0.82}, "high": {0: 0.7
 
 def write_run(runs_dir, experiment, seed, accuracy, rounds=LAST_ROUND, steps=None):
     """A run evaluated every 5 rounds, whose accuracy rises in a line to `accuracy` in its last round."""
-    config = resolve_flagfile(EXPERIMENTS / f"{experiment}.flags", [f"--seed={seed}"])
+    config = resolve_flagfile(find_flagfile(experiment), [f"--seed={seed}"])
     run_dir = runs_dir / experiment / f"seed_{seed}"
     write_json(run_dir / "config.json", {"flags": flag_values(config)})
     rows = []

@@ -62,7 +62,7 @@ def measure_by_name(run):
 
 
 def test_flagfiles_clone_at_the_milestones_that_texts_and_measures_have():
-    for path in EXPERIMENTS.glob("fedcd_*.flags"):
+    for path in (EXPERIMENTS / "fedcd").glob("fedcd_*.flags"):
         stored = flag_values(resolve_flagfile(path))["fedcd_milestones"]
         assert stored == ",".join(map(str, MILESTONES)), path.name
 
@@ -70,7 +70,7 @@ def test_flagfiles_clone_at_the_milestones_that_texts_and_measures_have():
 @pytest.mark.parametrize("size", sorted(EQ_4_SIZES))
 def test_the_settings_of_a_size_leave_two_models_on_a_device(size):
     """Each round after the last milestone takes one of three or more: of 16 models, 14 rounds leave two."""
-    for path in EXPERIMENTS.glob(f"fedcd_cifar10_*_{size}*.flags"):
+    for path in (EXPERIMENTS / "fedcd").glob(f"fedcd_cifar10_*_{size}*.flags"):
         flags = flag_values(resolve_flagfile(path))
         assert flags["fedcd_protected_models"] == 2, "that many stay, at least and at most"
         assert flags["fedcd_late_round"] > MILESTONES[1], "so that the second milestone makes four of two"
