@@ -86,6 +86,7 @@ def run_tff(
     threads: Threads | None = None,
     ready_timeout_s: float = READY_TIMEOUT_S,
     keeps_memory: bool = False,
+    closed: bool | None = None,
 ) -> Iterator[Runtime]:
     """Starts or joins TFF workers and makes them TFF's default context; stops its own workers at the end.
 
@@ -122,7 +123,7 @@ def run_tff(
         processes: list[WorkerProcess | None] = [None] * len(addresses)
         if not addresses:
             processes = [
-                stack.enter_context(run_worker(log, threads or default_threads(), keeps_memory)) for log in logs
+                stack.enter_context(run_worker(log, threads or default_threads(), keeps_memory, closed)) for log in logs
             ]
             addresses = [process.address for process in processes]
         connections = zip(addresses, processes, strict=True)

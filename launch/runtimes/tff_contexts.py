@@ -14,16 +14,18 @@ from launch.runtimes.worker_process import WorkerError, WorkerProcess
 MAX_EXECUTORS = 8  # of each worker. One costs about 20 MB and its threads; to make it again takes a second.
 
 _MAX_MESSAGE_BYTES = 2 * 10**9
-_CHANNEL_OPTIONS = (
-    ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
-    ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
-    ("grpc.enable_http_proxy", 0),  # a proxy in the environment is not meant for workers
-    ("grpc.initial_reconnect_backoff_ms", 100),  # a worker of our own may need a moment before it listens
-    ("grpc.min_reconnect_backoff_ms", 100),
-    ("grpc.max_reconnect_backoff_ms", 1000),
+_CHANNEL_OPTIONS = {
+    "grpc.max_receive_message_length": _MAX_MESSAGE_BYTES,
+    "grpc.max_send_message_length": _MAX_MESSAGE_BYTES,
+    "grpc.enable_http_proxy": 0,  # a proxy in the environment is not meant for workers
+    "grpc.initial_reconnect_backoff_ms": 100,  # a worker of our own may need a moment before it listens
+    "grpc.min_reconnect_backoff_ms": 100,
+    "grpc.max_reconnect_backoff_ms": 1000,
     # Notices a machine that has vanished. A server cuts connections that ask more than once in five minutes.
-    ("grpc.keepalive_time_ms", 310_000),
-)
+    "grpc.keepalive_time_ms": 310_000,
+}
+# The relay of a worker takes a connection at once, and lets it wait until the worker listens.
+_RELAY_OPTIONS = {**_CHANNEL_OPTIONS, "grpc.min_reconnect_backoff_ms": 20_000}
 
 _contexts_in_use: list[tff.framework.SyncContext] = []  # innermost last; TFF's default is global as well
 
@@ -81,7 +83,8 @@ def connect(address: str, process: WorkerProcess | None, timeout_s: float) -> It
 
     `process` is the worker's process if it is ours. Raises WorkerError if the worker died or does not answer in time.
     """
-    with contextlib.closing(grpc.insecure_channel(address, _CHANNEL_OPTIONS)) as channel:
+    options = _RELAY_OPTIONS if address.startswith("unix:") else _CHANNEL_OPTIONS
+    with contextlib.closing(grpc.insecure_channel(address, list(options.items()))) as channel:
         _wait_until_ready(channel, address, process, timeout_s)
         yield WorkerStub(tff.framework.RemoteExecutorGrpcStub(UnwatchedChannel(channel)), address, process)
 

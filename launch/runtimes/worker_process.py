@@ -1,26 +1,36 @@
-"""A TFF worker of our own: started with pinned threads and its own log, and never left behind.
+"""A TFF worker of our own: started with pinned threads and its own log, out of others' reach, and never left behind.
 
 Its stdin is empty and its output goes to a log file, so it holds none of our pipes. It lives in a session of its own,
 so Ctrl-C reaches only us. The kernel kills it when the thread that started it ends, however that happens.
 
 The worker runs any graph that it is sent, and listens on all network interfaces without authentication. TFF 0.87's
-binary has no option against that. On a machine that others can reach, keep its ports behind a firewall.
+binary has no option against that. So the worker is *closed off*: it gets a network of its own, in which it is alone
+with a relay, and the relay speaks to us through a Unix socket in a folder that only our user may enter.
 """
 
 import atexit
 import contextlib
 import dataclasses
+import functools
 import importlib.util
 import os
 import pathlib
+import shutil
 import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Sequence
 
 import portpicker
 
+from launch.progress import say
+
 TAIL_LINES = 20
+MAX_SOCKET_PATH_BYTES = 107  # linux/un.h, without the zero at the end
+SHORT_FOLDER = "/tmp"
+PORT_INSIDE = 8000  # in a network of its own any port is free
 
 # What the C library does with freed memory: give it back to the kernel, or keep it. Giving back every tensor above a
 # few MB took half of the CPU time of a model with 4.7 million weights (57 s for two rounds, against 30 s). Keeping them
@@ -40,6 +50,10 @@ class WorkerError(RuntimeError):
     def __init__(self, message: str, log_tail: str = ""):
         super().__init__(message)
         self.log_tail = log_tail
+
+
+class ClosingError(WorkerError):
+    """The kernel, a container or a security module forbids to close a worker off."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,16 +82,18 @@ class WorkerProcess:
     """A running worker of our own.
 
     Attributes:
-      process: its handle.
-      address: "host:port" where it listens.
-      log_path: where its stdout and stderr go.
+      process: the worker itself.
+      address: where to reach it, "unix:<path>" or "127.0.0.1:<port>".
+      log_path: the file that its stdout and stderr go to.
       log_start_bytes: size of the log when it started.
+      socket_dir: the folder of its Unix socket; "" if it has none.
     """
 
     process: subprocess.Popen
     address: str
     log_path: str
     log_start_bytes: int
+    socket_dir: str = ""
 
     def is_alive(self) -> bool:
         return self.process.poll() is None
@@ -102,6 +118,8 @@ class WorkerProcess:
         """Kills the worker, which holds nothing worth saving, and waits until it is gone."""
         self.process.kill()
         self.process.wait()
+        if self.socket_dir:
+            shutil.rmtree(self.socket_dir, ignore_errors=True)  # its relay may be doing the same
 
 
 def _explain_exit(returncode: int) -> str:
@@ -123,10 +141,59 @@ def find_worker_binary() -> str:
     return binary
 
 
-def _start_worker(log_path: str, threads: Threads, keeps_memory: bool) -> WorkerProcess:
+def _start_open(log_path: str, threads: Threads, keeps_memory: bool) -> WorkerProcess:
+    """A worker that anybody can reach who reaches this machine."""
     port = portpicker.pick_unused_port()
-    launcher = pathlib.Path(__file__).with_name("worker_launcher.py")
-    command = [sys.executable, "-I", "-S", str(launcher), str(os.getpid()), find_worker_binary()]
+    launcher = [_find_script("worker_launcher.py"), str(os.getpid())]
+    process, log_start_bytes = _launch(launcher, port, log_path, threads, keeps_memory)
+    return WorkerProcess(process, f"127.0.0.1:{port}", log_path, log_start_bytes)
+
+
+def _start_closed(log_path: str, threads: Threads, keeps_memory: bool) -> WorkerProcess:
+    """A worker that only our user can reach. Raises ClosingError if there can be none."""
+    socket_dir = _make_socket_dir()
+    path = os.path.join(socket_dir, "worker.sock")
+    read_end, write_end = os.pipe()
+    try:
+        with open(read_end, "rb") as status, open(write_end, "wb") as answer, socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(path)
+            listener.listen()
+            files = (answer.fileno(), listener.fileno())
+            launcher = [_find_script("closed_launcher.py"), *map(str, (os.getpid(), *files, PORT_INSIDE))]
+            launcher.append(f"{path}:{socket_dir}")
+            process, log_start_bytes = _launch(launcher, PORT_INSIDE, log_path, threads, keeps_memory, files)
+            answer.close()
+            reason = status.read().decode()
+    except OSError as error:
+        shutil.rmtree(socket_dir, ignore_errors=True)
+        raise ClosingError(f"no Unix socket can be made in {socket_dir}: {error.strerror or error}") from None
+    worker = WorkerProcess(process, f"unix:{path}", log_path, log_start_bytes, socket_dir)
+    if reason:
+        worker.stop()
+        raise ClosingError(f"this system allows no network namespace: {reason}")
+    return worker
+
+
+def _make_socket_dir() -> str:
+    """A new folder that only our user may enter, with a path short enough for a socket in it."""
+    folder = tempfile.gettempdir()
+    fits = len(os.fsencode(folder)) < MAX_SOCKET_PATH_BYTES - 40
+    return tempfile.mkdtemp(prefix="federated_worker_", dir=folder if fits else SHORT_FOLDER)
+
+
+def _find_script(name: str) -> str:
+    return str(pathlib.Path(__file__).with_name(name))
+
+
+def _launch(
+    launcher: Sequence[str],
+    port: int,
+    log_path: str,
+    threads: Threads,
+    keeps_memory: bool,
+    files: Sequence[int] = (),
+) -> tuple[subprocess.Popen, int]:
+    """Starts the binary through a script, which gets the open `files`; returns the process and where its log starts."""
     arguments = [f"--port={port}", f"--max_concurrent_computation_calls={threads.concurrent_calls}"]
     environment = {
         **os.environ,
@@ -142,23 +209,56 @@ def _start_worker(log_path: str, threads: Threads, keeps_memory: bool) -> Worker
     }
     with open(log_path, "ab") as log:
         process = subprocess.Popen(
-            [*command, *arguments],
+            [sys.executable, "-I", "-S", *launcher, find_worker_binary(), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
             env=environment,
             start_new_session=True,
+            pass_fds=files,
         )
-        return WorkerProcess(process, f"127.0.0.1:{port}", log_path, log.tell())
+        return process, log.tell()
+
+
+def _start_worker(log_path: str, threads: Threads, keeps_memory: bool, closed: bool | None) -> WorkerProcess:
+    if closed is not False:
+        try:
+            return _start_closed(log_path, threads, keeps_memory)
+        except ClosingError as error:
+            if closed:
+                raise
+            _warn(str(error))
+    return _start_open(log_path, threads, keeps_memory)
+
+
+@functools.cache
+def _warn(reason: str) -> None:
+    """Says once why our workers have ports."""
+    say(
+        f"warning  TFF's worker cannot be closed off ({reason}): until it ends, whoever reaches this machine can run "
+        "code in it through its port; --runtime=in_process has none"
+    )
 
 
 @contextlib.contextmanager
-def run_worker(log_path: str, threads: Threads, keeps_memory: bool = False) -> Iterator[WorkerProcess]:
+def run_worker(
+    log_path: str, threads: Threads, keeps_memory: bool = False, closed: bool | None = None
+) -> Iterator[WorkerProcess]:
     """Starts a worker and stops it at the end; does not wait until it listens.
 
     Call it from a thread that outlives the block, normally the main thread: the kernel's death signal is tied to it.
+
+    Args:
+      log_path: the file that its output is appended to.
+      threads: how it is pinned.
+      keeps_memory: see `KEEPING`.
+      closed: False for a worker with a port, which anybody can reach; None for such a one only if it cannot be closed
+        off, which a warning then says.
+
+    Raises:
+      ClosingError: it cannot be closed off, and `closed` is True.
     """
-    worker = _start_worker(log_path, threads, keeps_memory)
+    worker = _start_worker(log_path, threads, keeps_memory, closed)
     atexit.register(worker.stop)
     try:
         yield worker

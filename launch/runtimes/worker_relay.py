@@ -1,0 +1,64 @@
+"""Carries bytes between a Unix socket and a port of this process's network. Needs the standard library alone.
+
+Each connection has two threads, one for each direction, so that neither direction waits for the other.
+"""
+
+import contextlib
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Sequence
+
+BUFFER_BYTES = 2**18
+POLL_S = 0.01
+
+
+def relay(listener: socket.socket, port: int, leftovers: Sequence[str]) -> None:
+    """Joins each connection to `listener` with one to 127.0.0.1:`port`, until SIGTERM; then removes `leftovers`.
+
+    A connection waits until something listens at the port. `leftovers` are paths of files, and of folders that are
+    empty by the time that it is their turn.
+    """
+
+    def end(signal_number, frame):
+        for path in leftovers:
+            with contextlib.suppress(OSError):
+                os.rmdir(path) if os.path.isdir(path) else os.unlink(path)
+        os._exit(0)  # not by an exception: other threads may wait for ever
+
+    signal.signal(signal.SIGTERM, end)
+    while True:
+        client, _ = listener.accept()
+        threading.Thread(target=_join, args=(client, port), daemon=True).start()
+
+
+def _join(client: socket.socket, port: int) -> None:
+    with client, _connect(port) as server:
+        answers = threading.Thread(target=_move, args=(server, client), daemon=True)
+        answers.start()
+        _move(client, server)
+        answers.join()
+
+
+def _connect(port: int) -> socket.socket:
+    while True:
+        try:
+            server = socket.create_connection(("127.0.0.1", port))
+        except ConnectionRefusedError:
+            time.sleep(POLL_S)  # the worker has yet to listen
+        else:
+            server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return server
+
+
+def _move(source: socket.socket, target: socket.socket) -> None:
+    """Moves bytes until either side closes; then closes both directions of both."""
+    buffer = memoryview(bytearray(BUFFER_BYTES))
+    with contextlib.suppress(OSError):
+        while count := source.recv_into(buffer):
+            target.sendall(buffer[:count])
+    for end in (source, target):
+        with contextlib.suppress(OSError):
+            end.shutdown(socket.SHUT_RDWR)
