@@ -15,7 +15,6 @@ import functools
 import importlib.util
 import os
 import pathlib
-import shutil
 import signal
 import socket
 import subprocess
@@ -26,10 +25,14 @@ from collections.abc import Iterator, Sequence
 import portpicker
 
 from launch.progress import say
+from launch.runtimes.worker_relay import remove_socket
 
 TAIL_LINES = 20
 MAX_SOCKET_PATH_BYTES = 107  # linux/un.h, without the zero at the end
 SHORT_FOLDER = "/tmp"
+LAUNCHER, CLOSED_LAUNCHER = (
+    str(pathlib.Path(__file__).with_name(name)) for name in ("worker_launcher.py", "closed_launcher.py")
+)
 PORT_INSIDE = 8000  # in a network of its own any port is free
 
 # What the C library does with freed memory: give it back to the kernel, or keep it. Giving back every tensor above a
@@ -50,6 +53,10 @@ class WorkerError(RuntimeError):
     def __init__(self, message: str, log_tail: str = ""):
         super().__init__(message)
         self.log_tail = log_tail
+
+
+class WorkerLost(WorkerError):
+    """A worker died or can no longer be reached; another one could do its work."""
 
 
 class ClosingError(WorkerError):
@@ -86,13 +93,15 @@ class WorkerProcess:
       address: where to reach it, "unix:<path>" or "127.0.0.1:<port>".
       log_path: the file that its stdout and stderr go to.
       log_start_bytes: size of the log when it started.
-      socket_dir: the folder of its Unix socket; "" if it has none.
+      socket_path: its Unix socket; "" if it has none.
+      socket_dir: the folder that was made for the socket; "" if none was.
     """
 
     process: subprocess.Popen
     address: str
     log_path: str
     log_start_bytes: int
+    socket_path: str = ""
     socket_dir: str = ""
 
     def is_alive(self) -> bool:
@@ -105,21 +114,20 @@ class WorkerProcess:
             lines = log.read().decode("utf-8", "replace").splitlines()
         return "\n".join(lines[-TAIL_LINES:])
 
-    def describe_death(self, grace_s: float = 2.0) -> WorkerError | None:
+    def describe_death(self, grace_s: float = 2.0) -> WorkerLost | None:
         """The error to raise for a dead worker; None if it still lives after `grace_s` seconds."""
         try:
             returncode = self.process.wait(grace_s)
         except subprocess.TimeoutExpired:
             return None
         message = f"the TFF worker (process {self.process.pid}) {_explain_exit(returncode)}; its log: {self.log_path}"
-        return WorkerError(message, self.read_log_tail())
+        return WorkerLost(message, self.read_log_tail())
 
     def stop(self) -> None:
         """Kills the worker, which holds nothing worth saving, and waits until it is gone."""
         self.process.kill()
         self.process.wait()
-        if self.socket_dir:
-            shutil.rmtree(self.socket_dir, ignore_errors=True)  # its relay may be doing the same
+        remove_socket(self.socket_path, self.socket_dir)  # its relay may be doing the same
 
 
 def _explain_exit(returncode: int) -> str:
@@ -144,30 +152,30 @@ def find_worker_binary() -> str:
 def _start_open(log_path: str, threads: Threads, keeps_memory: bool) -> WorkerProcess:
     """A worker that anybody can reach who reaches this machine."""
     port = portpicker.pick_unused_port()
-    launcher = [_find_script("worker_launcher.py"), str(os.getpid())]
+    launcher = [LAUNCHER, str(os.getpid())]
     process, log_start_bytes = _launch(launcher, port, log_path, threads, keeps_memory)
     return WorkerProcess(process, f"127.0.0.1:{port}", log_path, log_start_bytes)
 
 
-def _start_closed(log_path: str, threads: Threads, keeps_memory: bool) -> WorkerProcess:
+def _start_closed(log_path: str, threads: Threads, keeps_memory: bool, socket_path: str) -> WorkerProcess:
     """A worker that only our user can reach. Raises ClosingError if there can be none."""
-    socket_dir = _make_socket_dir()
-    path = os.path.join(socket_dir, "worker.sock")
+    socket_dir = "" if socket_path else _make_socket_dir()
+    path = socket_path or os.path.join(socket_dir, "worker.sock")
     read_end, write_end = os.pipe()
-    try:
-        with open(read_end, "rb") as status, open(write_end, "wb") as answer, socket.socket(socket.AF_UNIX) as listener:
+    with open(read_end, "rb") as status, open(write_end, "wb") as answer, socket.socket(socket.AF_UNIX) as listener:
+        try:
             listener.bind(path)
-            listener.listen()
-            files = (answer.fileno(), listener.fileno())
-            launcher = [_find_script("closed_launcher.py"), *map(str, (os.getpid(), *files, PORT_INSIDE))]
-            launcher.append(f"{path}:{socket_dir}")
-            process, log_start_bytes = _launch(launcher, PORT_INSIDE, log_path, threads, keeps_memory, files)
-            answer.close()
-            reason = status.read().decode()
-    except OSError as error:
-        shutil.rmtree(socket_dir, ignore_errors=True)
-        raise ClosingError(f"no Unix socket can be made in {socket_dir}: {error.strerror or error}") from None
-    worker = WorkerProcess(process, f"unix:{path}", log_path, log_start_bytes, socket_dir)
+            os.chmod(path, 0o600)
+            listener.listen()  # nobody can connect before
+        except OSError as error:
+            remove_socket("" if socket_path else path, socket_dir)
+            raise ClosingError(f"no Unix socket can be made at {path}: {error.strerror or error}") from None
+        files = (answer.fileno(), listener.fileno())
+        launcher = [CLOSED_LAUNCHER, *map(str, (os.getpid(), *files, PORT_INSIDE)), path, socket_dir]
+        process, log_start_bytes = _launch(launcher, PORT_INSIDE, log_path, threads, keeps_memory, files)
+        answer.close()
+        reason = status.read().decode()
+    worker = WorkerProcess(process, f"unix:{path}", log_path, log_start_bytes, path, socket_dir)
     if reason:
         worker.stop()
         raise ClosingError(f"this system allows no network namespace: {reason}")
@@ -179,10 +187,6 @@ def _make_socket_dir() -> str:
     folder = tempfile.gettempdir()
     fits = len(os.fsencode(folder)) < MAX_SOCKET_PATH_BYTES - 40
     return tempfile.mkdtemp(prefix="federated_worker_", dir=folder if fits else SHORT_FOLDER)
-
-
-def _find_script(name: str) -> str:
-    return str(pathlib.Path(__file__).with_name(name))
 
 
 def _launch(
@@ -220,10 +224,12 @@ def _launch(
         return process, log.tell()
 
 
-def _start_worker(log_path: str, threads: Threads, keeps_memory: bool, closed: bool | None) -> WorkerProcess:
+def _start_worker(
+    log_path: str, threads: Threads, keeps_memory: bool, closed: bool | None, socket_path: str
+) -> WorkerProcess:
     if closed is not False:
         try:
-            return _start_closed(log_path, threads, keeps_memory)
+            return _start_closed(log_path, threads, keeps_memory, socket_path)
         except ClosingError as error:
             if closed:
                 raise
@@ -242,7 +248,7 @@ def _warn(reason: str) -> None:
 
 @contextlib.contextmanager
 def run_worker(
-    log_path: str, threads: Threads, keeps_memory: bool = False, closed: bool | None = None
+    log_path: str, threads: Threads, keeps_memory: bool = False, closed: bool | None = None, socket_path: str = ""
 ) -> Iterator[WorkerProcess]:
     """Starts a worker and stops it at the end; does not wait until it listens.
 
@@ -254,11 +260,12 @@ def run_worker(
       keeps_memory: see `KEEPING`.
       closed: False for a worker with a port, which anybody can reach; None for such a one only if it cannot be closed
         off, which a warning then says.
+      socket_path: where its Unix socket is made; "" for a folder of its own.
 
     Raises:
       ClosingError: it cannot be closed off, and `closed` is True.
     """
-    worker = _start_worker(log_path, threads, keeps_memory, closed)
+    worker = _start_worker(log_path, threads, keeps_memory, closed, socket_path)
     atexit.register(worker.stop)
     try:
         yield worker

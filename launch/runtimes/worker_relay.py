@@ -9,29 +9,34 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Sequence
 
 BUFFER_BYTES = 2**18
 POLL_S = 0.01
 
 
-def relay(listener: socket.socket, port: int, leftovers: Sequence[str]) -> None:
-    """Joins each connection to `listener` with one to 127.0.0.1:`port`, until SIGTERM; then removes `leftovers`.
+def relay(listener: socket.socket, port: int, path: str, folder: str) -> None:
+    """Joins each connection to `listener` with one to 127.0.0.1:`port`, until SIGTERM; then removes the Unix socket.
 
-    A connection waits until something listens at the port. `leftovers` are paths of files, and of folders that are
-    empty by the time that it is their turn.
+    A connection waits until something listens at the port.
     """
 
     def end(signal_number, frame):
-        for path in leftovers:
-            with contextlib.suppress(OSError):
-                os.rmdir(path) if os.path.isdir(path) else os.unlink(path)
+        remove_socket(path, folder)
         os._exit(0)  # not by an exception: other threads may wait for ever
 
     signal.signal(signal.SIGTERM, end)
     while True:
         client, _ = listener.accept()
         threading.Thread(target=_join, args=(client, port), daemon=True).start()
+
+
+def remove_socket(path: str, folder: str) -> None:
+    """Removes the file of a Unix socket, if it is there, and the `folder` that was made for it, unless that is ""."""
+    with contextlib.suppress(OSError):
+        os.unlink(path)
+    if folder:
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
 
 
 def _join(client: socket.socket, port: int) -> None:
@@ -44,9 +49,11 @@ def _join(client: socket.socket, port: int) -> None:
 
 def _connect(port: int) -> socket.socket:
     while True:
+        server = socket.socket()
         try:
-            server = socket.create_connection(("127.0.0.1", port))
+            server.connect(("127.0.0.1", port))
         except ConnectionRefusedError:
+            server.close()
             time.sleep(POLL_S)  # the worker has yet to listen
         else:
             server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -253,7 +253,9 @@ class RunConfig:
         False, "Go on with the run in --run_dir from its last checkpoint; other flags may be left out."
     )
     overwrite: bool = setting(False, "Replace the run in --run_dir.")
-    workers: str = setting("", "host:port,... of TFF workers on other machines; empty: one on this machine.")
+    workers: str = setting(
+        "", "host:port or unix:/path of TFF workers that run already, with commas between them; empty: one of its own."
+    )
     smoke: bool = setting(
         False,
         f"Try the flags in seconds: random data, {SMOKE_ROUNDS} rounds, {SMOKE_CLIENTS} clients or one per archetype.",
@@ -283,7 +285,7 @@ class RunConfig:
 
     @property
     def worker_addresses(self) -> list[str]:
-        """The workers elsewhere, each "host:port"; empty for one of our own."""
+        """The workers that run already, each "host:port" or "unix:/path"; empty for one of our own."""
         return [address.strip() for address in self.workers.split(",") if address.strip()]
 
 
@@ -305,7 +307,8 @@ def _check_worker(workers: str, address: str) -> None:
     try:
         check_address(address)
     except ValueError:
-        raise ConfigError("workers", workers, "host:port,... such as 192.0.2.7:8000,192.0.2.8:8000") from None
+        expected = "host:port,... such as 192.0.2.7:8000,192.0.2.8:8000, or unix:/path,... of their sockets"
+        raise ConfigError("workers", workers, expected) from None
 
 
 def shared_fields() -> list[FlagField]:
