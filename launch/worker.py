@@ -52,6 +52,8 @@ def parse_request(argv: Sequence[str]) -> absl_flags.FlagValues:
             check_address(UNIX + values.socket)
         except ValueError:
             raise FlagError(f"--socket={values.socket}: too long for a socket; choose a shorter path") from None
+        if ":" in values.socket:
+            raise FlagError(f"--socket={values.socket}: ssh takes no path with a colon; choose another")
         if os.path.lexists(values.socket):
             raise FlagError(f"--socket={values.socket}: exists already; remove it or choose another path")
         if not os.path.isdir(os.path.dirname(values.socket)):
@@ -67,11 +69,19 @@ def announce(worker: WorkerProcess) -> None:
     say(f"socket   {path}")
     say("reach    on the machine that trains, in a terminal of its own:")
     say(f"         ssh -N -o ExitOnForwardFailure=yes -o StreamLocalBindUnlink=yes -L {local}:{shlex.quote(path)} "
-        f"{getpass.getuser()}@{host}")  # fmt: skip
+        f"{name_user()}{host}")  # fmt: skip
     say("use      there, in another one:")
     say(f"         python -m launch.doctor --workers=unix:{local}")
     say(f"         python -m launch.train --workers=unix:{local} ...")
     say("stop     Ctrl-C here")
+
+
+def name_user() -> str:
+    """Our name as ssh takes it before a machine's; "" for a user without one, as some containers have."""
+    try:
+        return f"{getpass.getuser()}@"
+    except (KeyError, OSError):
+        return ""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -28,8 +28,7 @@ from launch.progress import say
 from launch.runtimes.worker_relay import remove_socket
 
 TAIL_LINES = 20
-MAX_SOCKET_PATH_BYTES = 107  # linux/un.h, without the zero at the end
-SHORT_FOLDER = "/tmp"
+MAX_FOLDER_BYTES, SHORT_FOLDER = 60, "/tmp"  # the whole path of a socket may have 107
 LAUNCHER, CLOSED_LAUNCHER = (
     str(pathlib.Path(__file__).with_name(name)) for name in ("worker_launcher.py", "closed_launcher.py")
 )
@@ -185,7 +184,7 @@ def _start_closed(log_path: str, threads: Threads, keeps_memory: bool, socket_pa
 def _make_socket_dir() -> str:
     """A new folder that only our user may enter, with a path short enough for a socket in it."""
     folder = tempfile.gettempdir()
-    fits = len(os.fsencode(folder)) < MAX_SOCKET_PATH_BYTES - 40
+    fits = len(os.fsencode(folder)) <= MAX_FOLDER_BYTES
     return tempfile.mkdtemp(prefix="federated_worker_", dir=folder if fits else SHORT_FOLDER)
 
 

@@ -3,8 +3,6 @@
 import os
 import pathlib
 import shutil
-import subprocess
-import sys
 
 import psutil
 import pytest
@@ -74,13 +72,3 @@ def open_folder(tmp_path):
     folder.mkdir()
     folder.chmod(0o777)
     return folder
-
-
-@pytest.fixture(scope="session")
-def can_close():
-    """Skips a test where the kernel forbids what it takes to close a worker off."""
-    program = "import sys; sys.path.append('launch/runtimes'); import own_network; own_network.enter_own_network()"
-    root = pathlib.Path(__file__).parents[3]
-    tried = subprocess.run([sys.executable, "-I", "-S", "-c", program], cwd=root, capture_output=True, text=True)
-    if tried.returncode:
-        pytest.skip(f"no network namespace can be had here: {tried.stderr.splitlines()[-1]}")
