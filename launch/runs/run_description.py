@@ -69,9 +69,9 @@ def find_num_shares(folder: RunFolder, config: RunConfig) -> int:
         stored = json.loads(folder.config.read_text(encoding="utf-8"))
         workers = stored["flags"].get("workers", "").split(",")
         num_shares = stored.get(NUM_SHARES, max(1, len([address for address in workers if address.strip()])))
-    except (OSError, ValueError, KeyError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         num_shares = None
-    if not isinstance(num_shares, int) or not 1 <= num_shares <= MAX_SHARES:
+    if type(num_shares) is not int or not 1 <= num_shares <= MAX_SHARES:
         raise RunFolderError(f"{folder.config}: damaged, {NUM_SHARES}={num_shares}; start the run anew")
     return num_shares
 
