@@ -14,6 +14,7 @@ from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import RunFolder
 from launch.runs.tables import write_json
 from launch.settings.run_config import RunConfig, flag_values
+from launch.settings.runtimes import TFF
 
 LIBRARIES = ("tensorflow-federated", "tensorflow", "tensorflow-model-optimization", "numpy", "scipy", "scikit-learn")
 NUM_SHARES, MAX_SHARES = "num_shares", 10**4
@@ -83,7 +84,7 @@ def write_config(folder: RunFolder, config: RunConfig, data: FederatedData) -> N
     stored = dataclasses.replace(config, run_dir=str(folder.path), **requests, **places)
     content = {
         "flags": flag_values(stored),
-        NUM_SHARES: find_num_shares(folder, config),
+        **({NUM_SHARES: find_num_shares(folder, config)} if config.runtime == TFF else {}),
         "data": describe_data(data),
         "versions": {"python": platform.python_version()}
         | {name: importlib.metadata.version(name) for name in LIBRARIES},
