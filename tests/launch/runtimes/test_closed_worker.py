@@ -1,5 +1,6 @@
 """A worker of ours can be reached by us alone, and it goes on with a port where the kernel does not allow that."""
 
+import contextlib
 import os
 import pathlib
 import shutil
@@ -39,6 +40,9 @@ if int(sys.argv[2]):
     os.setresuid(*3 * (int(sys.argv[2]),))
 socket.socket(socket.AF_UNIX).connect(sys.argv[1])
 """
+# Runs a command in a user namespace whose kernel refuses network namespaces.
+FORBIDDING = ["unshare", "--user", "--map-root-user", "sh", "-c"]
+FORBIDDING += ['echo 0 > /proc/sys/user/max_net_namespaces && exec "$@"', "sh"]
 
 pytestmark = pytest.mark.usefixtures("can_close")
 
@@ -193,7 +197,6 @@ def test_a_worker_that_must_be_closed_off_is_refused_where_that_is_forbidden(tmp
 
 
 def test_the_kernel_s_own_refusal_is_reported(tmp_path):
-    """In a user namespace whose limit of network namespaces is 0."""
     if shutil.which("unshare") is None:
         pytest.skip("needs unshare of util-linux")
     program = """
@@ -202,13 +205,56 @@ from launch.runtimes.worker_process import Threads, run_worker
 with run_worker(sys.argv[1], Threads(1, 1, 1)) as worker:
     print(worker.address)
 """
-    shell = 'echo 0 > /proc/sys/user/max_net_namespaces && exec "$@"'
-    python = [sys.executable, "-c", program, str(tmp_path / "worker.log")]
-    command = ["unshare", "--user", "--map-root-user", "sh", "-c", shell, "sh", *python]
+    command = [*FORBIDDING, sys.executable, "-c", program, str(tmp_path / "worker.log")]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
     warning, address = ended.stdout.splitlines()
     assert "No space left on device" in warning
     assert address.startswith("127.0.0.1:")
+
+
+def train(folder, before=(), watch=lambda pid: None):
+    """Runs a small training in `folder` as a program; returns its output, and calls `watch` all the time."""
+    flags = [f"--shard_dir={folder}/shards", f"--run_dir={folder}/run", "--rounds=3"]
+    command = [*before, sys.executable, "-m", "launch.train", "--algo=fedavg", "--num_clients=4", *flags]
+    environment = {**os.environ, "HOME": str(folder), "TMPDIR": str(folder)}
+    with (
+        open(folder / "output.txt", "w+") as output,
+        subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=output) as program,
+    ):
+        while program.poll() is None:
+            with contextlib.suppress(psutil.NoSuchProcess, FileNotFoundError):
+                watch(program.pid)
+            time.sleep(0.02)
+        output.seek(0)
+        printed = output.read()
+    assert program.returncode == 0, printed
+    return printed
+
+
+@pytest.mark.slow
+def test_no_process_of_a_training_run_ever_listens(as_user, open_folder, find_listening):
+    seen, workers = [], set()
+
+    def watch(pid):
+        seen.extend(find_listening(pid))
+        workers.update(each.pid for each in psutil.Process(pid).children() if each.name().startswith("worker_binary"))
+
+    train(open_folder, as_user, watch)
+    assert (len(workers), seen) == (1, [])
+    assert not list(open_folder.glob("federated_worker_*"))
+
+
+@pytest.mark.slow
+def test_a_training_run_gives_the_same_bytes_where_namespaces_are_forbidden(tmp_path):
+    if shutil.which("unshare") is None:
+        pytest.skip("needs unshare of util-linux")
+    folders = [tmp_path / "closed", tmp_path / "open"]
+    for folder in folders:
+        folder.mkdir()
+    closed, with_port = train(folders[0]), train(folders[1], FORBIDDING)
+    assert [line for line in closed.splitlines() if line.startswith("warning")] == []
+    assert len([line for line in with_port.splitlines() if line.startswith("warning")]) == 1
+    assert (folders[0] / "run/metrics.csv").read_bytes() == (folders[1] / "run/metrics.csv").read_bytes()
 
 
 def test_the_relay_waits_for_its_port_and_closes_both_sides_when_one_closes():
