@@ -10,7 +10,9 @@ import time
 
 import pytest
 
-from launch import many_runs, sweep
+from launch import sweep
+from launch.many_runs import tasks as many_runs
+from launch.many_runs.pool import run_tasks
 from launch.reports.registry import find_paper
 from launch.runs.errors import RunFolderError
 from launch.runs.run_archive import archive_runs
@@ -182,7 +184,9 @@ def test_an_archive_is_no_place_to_train_in(capsys):
 
 STAND_IN = """
 import json, pathlib, signal, sys, time
-from launch import many_runs, sweep
+from launch import sweep
+from launch.many_runs import tasks as many_runs
+from launch.many_runs.pool import run_tasks
 
 CHILD = '''
 import pathlib, signal, sys, time
