@@ -133,6 +133,7 @@ class LocalEngine:
     Attributes:
       slots: how many runs go on at a time.
       keeps_logs: whether a run's output goes to `Task.log`, not to ours.
+      shares: the cores of each slot.
 
     Args:
       shares: the cores of each slot.
@@ -141,7 +142,7 @@ class LocalEngine:
 
     def __init__(self, shares: Sequence[Sequence[int]], keeps_logs: bool):
         self.slots, self.keeps_logs = len(shares), keeps_logs
-        self._shares = shares
+        self.shares = shares
         self._processes: dict[int, _WarmProcess] = {}
 
     def start(self, task: Task, slot: int) -> LocalRun:
@@ -153,7 +154,7 @@ class LocalEngine:
         if slot in self._processes and self._processes[slot].process.poll() is not None:
             self.close_process(slot)
         if slot not in self._processes:
-            self._processes[slot] = _WarmProcess(self._shares[slot])
+            self._processes[slot] = _WarmProcess(self.shares[slot])
         return self._processes[slot]
 
     def close_process(self, slot: int) -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import signal
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
@@ -68,59 +69,76 @@ def run_tasks(
     Raises:
       KeyboardInterrupt: we were asked to stop; all runs have ended.
     """
-    failures: dict[int, str] = {}
-    waiting = list(enumerate(tasks, 1))
-    started: dict[int, _Started] = {}
-    shown = ProgressOfMany(tasks, engine.slots, engine.keeps_logs)
-    with contextlib.closing(engine), contextlib.closing(shown) as progress:
-
-        def fail(position: int, reason: str) -> None:
-            failures[position] = f"{tasks[position - 1].name}: {reason}"
-            progress.fail(position, reason)
-
-        def start_next(slot: int) -> None:
-            while waiting and slot not in started:
-                position, task = waiting.pop(0)
-                try:
-                    if is_finished(task):
-                        progress.skip(position)
-                        continue
-                except RunFolderError as error:
-                    fail(position, str(error))
-                    continue
-                progress.start(position, slot)
-                try:
-                    started[slot] = _Started(position, task, engine.start(task, slot))
-                except OSError as error:
-                    fail(position, describe_os_error(error))
-                    progress.clear(slot)
-
-        def look_at(slot: int) -> None:
-            position, task, run = started[slot]
-            exit_code = run.poll()  # before the output is read, so that its last lines are read when it has ended
-            progress.read(slot, run.read_output())
-            if exit_code is None:
-                return
-            del started[slot]
-            if exit_code:
-                fail(position, _explain(exit_code, task, engine, progress.last_line(slot)))
-            else:
-                progress.end(position, slot)
-            progress.clear(slot)
-            after_run(task)
-
+    progress = ProgressOfMany(tasks, engine.slots, engine.keeps_logs)
+    with contextlib.closing(engine), contextlib.closing(progress):
+        pool = _Pool(tasks, engine, progress, after_run)
         try:
-            while waiting or started:
-                for slot in range(engine.slots):
-                    start_next(slot)
-                    if slot in started:
-                        look_at(slot)
-                if started:
-                    time.sleep(POLL_S)
+            pool.run()
         except KeyboardInterrupt:
-            _stop([each.run for each in started.values()])
+            _stop([each.run for each in pool.started.values()])
             raise
-    return [failures[position] for position in sorted(failures)]
+        return [pool.failures[position] for position in sorted(pool.failures)]
+
+
+class _Pool:
+    """The tasks that wait, and those that were started, by slot.
+
+    Attributes:
+      started: what goes on, by slot.
+      failures: a line for each run that failed, by its position among the tasks, from 1.
+    """
+
+    def __init__(
+        self, tasks: Sequence[Task], engine: Engine, progress: ProgressOfMany, after_run: Callable[[Task], None]
+    ):
+        self._engine, self._progress, self._after_run = engine, progress, after_run
+        self._waiting = deque(enumerate(tasks, 1))
+        self.started: dict[int, _Started] = {}
+        self.failures: dict[int, str] = {}
+
+    def run(self) -> None:
+        """Runs them all."""
+        while self._waiting or self.started:
+            for slot in range(self._engine.slots):
+                while self._waiting and slot not in self.started:
+                    self._start(*self._waiting.popleft(), slot)
+                if slot in self.started:
+                    self._look_at(slot)
+            if self.started:
+                time.sleep(POLL_S)
+
+    def _start(self, position: int, task: Task, slot: int) -> None:
+        try:
+            if is_finished(task):
+                self._progress.skip(position)
+                return
+        except RunFolderError as error:
+            self._fail(position, task, str(error))
+            return
+        self._progress.start(position, slot)
+        try:
+            self.started[slot] = _Started(position, task, self._engine.start(task, slot))
+        except OSError as error:
+            self._fail(position, task, describe_os_error(error))
+            self._progress.clear(slot)
+
+    def _look_at(self, slot: int) -> None:
+        position, task, run = self.started[slot]
+        exit_code = run.poll()  # before the output is read, so that its last lines are read when it has ended
+        self._progress.read(slot, run.read_output())
+        if exit_code is None:
+            return
+        del self.started[slot]
+        if exit_code:
+            self._fail(position, task, _explain(exit_code, task, self._engine, self._progress.last_line(slot)))
+        else:
+            self._progress.end(position, slot)
+        self._progress.clear(slot)
+        self._after_run(task)
+
+    def _fail(self, position: int, task: Task, reason: str) -> None:
+        self.failures[position] = f"{task.name}: {reason}"
+        self._progress.fail(position, reason)
 
 
 def _explain(exit_code: int, task: Task, engine: Engine, last_line: str) -> str:
