@@ -13,7 +13,7 @@ from typing import Any
 from launch.many_runs.tasks import Task, build_arguments
 
 TRAIN = "launch.train"
-# What every run imports, which takes longer than many a run; looked for in the slot's process before its first run.
+# What every run imports, which takes longer than many a run. None of it may run a TensorFlow operation on import.
 IMPORTED_ONCE = (
     "launch.runtimes.tff_contexts",
     "launch.training.training_run",
@@ -21,6 +21,8 @@ IMPORTED_ONCE = (
     "launch.training.results",
     "launch.plots.run_plots",
     "launch.runs.tensorboard_log",
+    "matplotlib.figure",
+    "matplotlib.backends.backend_agg",
 )
 LAUNCHER = pathlib.Path(__file__).parents[1] / "runtimes" / "worker_launcher.py"
 MAX_STARTS = 2  # of a run whose warm process dies
