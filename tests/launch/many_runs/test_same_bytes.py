@@ -81,11 +81,9 @@ def test_every_algorithm_after_every_other_has_the_bytes_of_a_fresh_process(name
 def test_the_imports_start_no_threads_that_a_run_would_miss():
     """On one core: the main thread, and the idle event loop of the context that TFF makes on import."""
     code = """
-import importlib, os
+import os
 os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
-from launch.many_runs.local_runs import IMPORTED_ONCE
-for module in IMPORTED_ONCE:
-    importlib.import_module(module)
+import launch.many_runs.imports
 print(len(os.listdir("/proc/self/task")))
 from tensorflow.python.eager import context
 print(context.context()._initialized)
