@@ -41,10 +41,12 @@ class ModelSpec:
     precision: str = "float32"
     augment: Callable[[tf.Tensor, tf.Tensor], tf.Tensor] | None = None
 
+    @tf.autograph.experimental.do_not_convert  # parsing and rewriting it would take longer than tracing it
     def preprocess(self, x: tf.Tensor) -> tf.Tensor:
         """Stored examples, shape (batch, *input_shape), to model inputs in float32, in any graph."""
         return tf.cast(x, tf.float32) * self.scale + self.offset
 
+    @tf.autograph.experimental.do_not_convert
     def preprocess_to_train(self, x: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
         """`preprocess` for a batch to train on, which is augmented first by the seed of its step, int32 (2,)."""
         if self.augment is None:

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 
 import psutil
 
+from launch.runtimes.quick_import import import_quickly
 from launch.runtimes.worker_process import Threads, WorkerError, WorkerProcess, default_threads, run_worker
 
 __all__ = ["READY_TIMEOUT_S", "Runtime", "Threads", "WorkerError", "quiet_tensorflow", "run_tff"]
@@ -47,7 +48,7 @@ class Runtime:
 
 @contextlib.contextmanager
 def quiet_tensorflow(log_path: str) -> Iterator[None]:
-    """Import TensorFlow inside this block: what its libraries print to stderr on loading goes to `log_path` instead.
+    """Imports TensorFlow; what its libraries print to stderr on loading, and in the block, goes to `log_path` instead.
 
     Later messages of its C++ code are switched off, unless TF_CPP_MIN_LOG_LEVEL is set already: errors reach Python
     anyway. Notices of deprecation are switched off, too: Keras's own layers cause them whenever TFF traces them.
@@ -59,6 +60,7 @@ def quiet_tensorflow(log_path: str) -> Iterator[None]:
     try:
         with open(log_path, "ab") as log:
             os.dup2(log.fileno(), 2)
+        import_quickly("tensorflow")
         yield
     finally:
         sys.stderr.flush()
@@ -117,7 +119,7 @@ def run_tff(
         raise ValueError(f"num_workers={num_workers}: expected at least 1")
     logs = _name_logs(log_path, num_workers)
     with quiet_tensorflow(logs[0]):
-        from launch.runtimes import tff_contexts
+        tff_contexts = import_quickly("launch.runtimes.tff_contexts")
     with contextlib.ExitStack() as stack:
         processes: list[WorkerProcess | None] = [None] * len(addresses)
         if not addresses:

@@ -38,6 +38,10 @@ class Batch(NamedTuple):
 
 LossFn = Callable[[Batch], tf.Tensor]  # a scalar, the mean over the batch
 
+# Marks what `train` calls and what has no loop or branch that depends on a tensor. AutoGraph would otherwise parse and
+# rewrite it as well, which took 1 s a run, most of it for the optimizer.
+as_written = tf.autograph.experimental.do_not_convert
+
 
 class LocalResult(NamedTuple):
     """The result of local training.
@@ -57,6 +61,7 @@ class LocalResult(NamedTuple):
     is_finite: tf.Tensor
 
 
+@as_written
 def cross_entropy_loss(batch: Batch) -> tf.Tensor:
     """Mean cross-entropy of the logits against the labels; the default loss."""
     return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(batch.labels, batch.logits))
@@ -120,6 +125,8 @@ def train_locally(
     anchor_of = _key_by_variable(model, weights if anchor is None else anchor)
     pulled_to = tuple(anchor_of[variable.ref()] for variable in trained)
     optimizer = build_optimizer(config, learning_rate)
+    start_optimizer, take_step = as_written(optimizer.initialize), as_written(optimizer.next)
+    sent = [variable for variable in model.weights if is_float(variable)]
     batch_size = config.batch_size
 
     # `tf.function` turns the Python loops into loops of the graph, and keeps reads and assignments of the Keras
@@ -133,7 +140,7 @@ def train_locally(
         num_steps = _count_steps(config, num_examples, steps_per_epoch, num_steps)
         num_epochs = -(-num_steps // tf.maximum(steps_per_epoch, 1))
         # TFF's optimizers are pure functions of their state, which the loop carries; Keras's would create variables.
-        state = optimizer.initialize([tf.TensorSpec(v.shape, v.dtype) for v in trained])
+        state = start_optimizer([tf.TensorSpec(v.shape, v.dtype) for v in trained])
         loss_sum, num_trained = tf.constant(0.0), tf.constant(0.0)
         for epoch in tf.range(num_epochs):
             epoch_seed = tf.random.experimental.stateless_fold_in(seed, epoch)
@@ -153,7 +160,7 @@ def train_locally(
                         loss += compute_proximal_term(seen, config.proximal_weight)
                 gradients = tape.gradient(loss, trained)
                 # Read explicitly: the optimizer takes tensors, and the values must be those before this step.
-                state, values = optimizer.next(state, [v.read_value() for v in trained], gradients)
+                state, values = take_step(state, [v.read_value() for v in trained], gradients)
                 for variable, value in zip(trained, values, strict=True):
                     variable.assign(value)
                 # The loss is a mean over the batch, and the last batch may be smaller.
@@ -161,7 +168,7 @@ def train_locally(
                 loss_sum += loss * size
                 num_trained += size
         # All float weights, not only the trained ones: BatchNorm's statistics and quantization ranges travel, too.
-        return [v - start_of[v.ref()] for v in model.weights if is_float(v)], loss_sum, num_trained
+        return [v - start_of[v.ref()] for v in sent], loss_sum, num_trained
 
     return reject_if_not_finite(*train(x, y, targets, num_steps))
 
@@ -171,6 +178,7 @@ def _key_by_variable(model, weights) -> dict:
     return {variable.ref(): weight for variable, weight in zip(model.weights, weights, strict=True)}
 
 
+@as_written
 def _count_steps(config: LocalTrainingConfig, num_examples, steps_per_epoch, num_steps) -> tf.Tensor:
     """`num_steps` if it is given, else what the config says; none without examples."""
     if num_steps is None:
