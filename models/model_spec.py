@@ -1,6 +1,7 @@
 """What an algorithm knows of a model: how to build it, and how a stored example becomes its input."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -52,6 +53,11 @@ class ModelSpec:
         if self.augment is None:
             return self.preprocess(x)
         return self.preprocess(self.augment(x, tf.random.experimental.stateless_fold_in(seed, _AUGMENTATION)))
+
+    @functools.cached_property
+    def weight_shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shapes of all weights, in the order of `keras_model.weights`; the model is built once to know them."""
+        return tuple(tuple(weight.shape) for weight in self.build().weights)
 
     def of_weights(self, weights: tuple[np.ndarray, ...]) -> "ModelSpec":
         """The specification that these weights belong to: this one, or that of the float model inside it."""

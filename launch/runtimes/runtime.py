@@ -118,15 +118,16 @@ def run_tff(
     if not addresses and num_workers < 1:
         raise ValueError(f"num_workers={num_workers}: expected at least 1")
     logs = _name_logs(log_path, num_workers)
-    with quiet_tensorflow(logs[0]):
-        tff_contexts = import_quickly("launch.runtimes.tff_contexts")
     with contextlib.ExitStack() as stack:
+        # Our workers start while TFF is imported, which takes longer.
         processes: list[WorkerProcess | None] = [None] * len(addresses)
         if not addresses:
             processes = [
                 stack.enter_context(run_worker(log, threads or default_threads(), keeps_memory)) for log in logs
             ]
             addresses = [process.address for process in processes]
+        with quiet_tensorflow(logs[0]):
+            tff_contexts = import_quickly("launch.runtimes.tff_contexts")
         connections = zip(addresses, processes, strict=True)
         stubs = [stack.enter_context(tff_contexts.connect(*connection, ready_timeout_s)) for connection in connections]
         stack.enter_context(tff_contexts.use_workers(stubs))
