@@ -1,6 +1,7 @@
 """What an algorithm knows of a model: how to build it, and how a stored example becomes its input."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -41,15 +42,22 @@ class ModelSpec:
     precision: str = "float32"
     augment: Callable[[tf.Tensor, tf.Tensor], tf.Tensor] | None = None
 
+    @tf.autograph.experimental.do_not_convert  # parsing and rewriting it would take longer than tracing it
     def preprocess(self, x: tf.Tensor) -> tf.Tensor:
         """Stored examples, shape (batch, *input_shape), to model inputs in float32, in any graph."""
         return tf.cast(x, tf.float32) * self.scale + self.offset
 
+    @tf.autograph.experimental.do_not_convert
     def preprocess_to_train(self, x: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
         """`preprocess` for a batch to train on, which is augmented first by the seed of its step, int32 (2,)."""
         if self.augment is None:
             return self.preprocess(x)
         return self.preprocess(self.augment(x, tf.random.experimental.stateless_fold_in(seed, _AUGMENTATION)))
+
+    @functools.cached_property
+    def weight_shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shapes of all weights, in the order of `keras_model.weights`; the model is built once to know them."""
+        return tuple(tuple(weight.shape) for weight in self.build().weights)
 
     def of_weights(self, weights: tuple[np.ndarray, ...]) -> "ModelSpec":
         """The specification that these weights belong to: this one, or that of the float model inside it."""

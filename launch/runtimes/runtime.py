@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 
 import psutil
 
+from launch.runtimes.quick_import import import_quickly
 from launch.runtimes.worker_process import Threads, WorkerError, WorkerProcess, default_threads, run_worker
 
 __all__ = ["READY_TIMEOUT_S", "Runtime", "Threads", "WorkerError", "quiet_tensorflow", "run_tff"]
@@ -45,7 +46,7 @@ class Runtime:
 
 @contextlib.contextmanager
 def quiet_tensorflow(log_path: str) -> Iterator[None]:
-    """Import TensorFlow inside this block: what its libraries print to stderr on loading goes to `log_path` instead.
+    """Imports TensorFlow; what its libraries print to stderr on loading, and in the block, goes to `log_path` instead.
 
     Later messages of its C++ code are switched off, unless TF_CPP_MIN_LOG_LEVEL is set already: errors reach Python
     anyway. Notices of deprecation are switched off, too: Keras's own layers cause them whenever TFF traces them.
@@ -57,6 +58,7 @@ def quiet_tensorflow(log_path: str) -> Iterator[None]:
     try:
         with open(log_path, "ab") as log:
             os.dup2(log.fileno(), 2)
+        import_quickly("tensorflow")
         yield
     finally:
         sys.stderr.flush()
@@ -118,15 +120,16 @@ def run_tff(
     if not addresses and num_workers < 1:
         raise ValueError(f"num_workers={num_workers}: expected at least 1")
     logs = _name_logs(log_path, num_workers)
-    with quiet_tensorflow(logs[0]):
-        from launch.runtimes import tff_contexts
     with contextlib.ExitStack() as stack:
+        # Our workers start while TFF is imported, which takes longer.
         processes: list[WorkerProcess | None] = [None] * len(addresses)
         if not addresses:
             processes = [
                 stack.enter_context(run_worker(log, threads or default_threads(), keeps_memory, closed)) for log in logs
             ]
             addresses = [process.address for process in processes]
+        with quiet_tensorflow(logs[0]):
+            tff_contexts = import_quickly("launch.runtimes.tff_contexts")
         connections = zip(addresses, processes, strict=True)
         stubs = [stack.enter_context(tff_contexts.connect(*connection, ready_timeout_s)) for connection in connections]
         stack.enter_context(tff_contexts.use_workers(stubs, num_shares or len(stubs)))

@@ -37,17 +37,20 @@ def announce_data(config: RunConfig, folder: RunFolder, data: FederatedData) -> 
 def announce_model(config: RunConfig, spec: "ModelSpec") -> None:
     """Says which models are trained, and what quantization does to each layer."""
     float_spec = spec.quantization.float_spec if spec.quantization else spec
-    model = float_spec.build()
-    models = [f"{spec.name} ({model.count_params():,} parameters)"]
+    models = [f"{spec.name} ({_count_parameters(float_spec):,} parameters)"]
     if spec.teacher is not None:
-        models.append(f"its teacher {spec.teacher.name} ({spec.teacher.build().count_params():,})")
+        models.append(f"its teacher {spec.teacher.name} ({_count_parameters(spec.teacher):,})")
     say(f"model    {', '.join(models)}" + (f", in {spec.precision}" if spec.precision != "float32" else ""))
     if spec.quantization is not None:
         from models.quantization import plan_quantization
 
         say(f"quantize to 8-bit integers, from round {config.qat_start_round} on, the layers of {spec.name}:")
-        for plan in plan_quantization(model):
+        for plan in plan_quantization(float_spec.build()):
             say(f"         {plan.layer} ({plan.kind}) {plan.treatment}{plan.remark and f': {plan.remark}'}")
+
+
+def _count_parameters(spec: "ModelSpec") -> int:
+    return sum(math.prod(shape) for shape in spec.weight_shapes)
 
 
 def say_if_nobody_took_part(metrics: RoundTable) -> None:

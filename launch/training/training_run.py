@@ -1,6 +1,7 @@
 """One training run from its config to its run folder; knows no algorithm by name."""
 
 import contextlib
+import math
 import pathlib
 import shutil
 import socket
@@ -63,17 +64,17 @@ def run_training(config: RunConfig) -> dict[str, Any]:
         announce_data(config, folder, data)
         with folder.start_log() as log, quiet_tensorflow(log):  # the first import of TensorFlow
             config = settle_device(config)
-            keeps_memory = has_large_tensors(build_spec(config, describe_data(data)))
+            spec = build_spec(config, describe_data(data))
+            keeps_memory = has_large_tensors(spec)
         num_shares = find_num_shares(folder, config)
         runtime = stack.enter_context(open_run_runtime(config, str(folder.worker_log), keeps_memory, num_shares))
-        return _run(config, folder, data, runtime.worker_memory_bytes)
+        return _run(config, folder, data, spec, runtime.worker_memory_bytes)
 
 
 def has_large_tensors(spec: "ModelSpec") -> bool:
     """Whether the model or its teacher has a weight so large that a worker should keep freed memory."""
-    models = [spec.build(), *([spec.teacher.build()] if spec.teacher is not None else [])]
-    sizes_bytes = (4 * weight.shape.num_elements() for model in models for weight in model.weights)
-    return max(sizes_bytes, default=0) >= LARGE_TENSOR_BYTES
+    shapes = [*spec.weight_shapes, *(spec.teacher.weight_shapes if spec.teacher is not None else ())]
+    return any(4 * math.prod(shape) >= LARGE_TENSOR_BYTES for shape in shapes)
 
 
 def check_worker_names(config: RunConfig) -> None:
@@ -133,15 +134,18 @@ def _say_how_to_go_on(folder: RunFolder) -> str:
 
 
 def _run(
-    config: RunConfig, folder: RunFolder, data: FederatedData, worker_memory_bytes: Callable[[], int]
+    config: RunConfig,
+    folder: RunFolder,
+    data: FederatedData,
+    spec: "ModelSpec",
+    worker_memory_bytes: Callable[[], int],
 ) -> dict[str, Any]:
     # These import TensorFlow or Matplotlib. TensorFlow has been loaded by now, and its noise kept in the worker's log;
     # at the top of the module they would cost every wrong request the seconds that the import takes.
-    from launch.plots import run_plots
+    from launch.plots import run_plots, style
     from launch.runs.tensorboard_log import TensorBoardLog
     from launch.training import evaluation, results
 
-    spec = build_spec(config, describe_data(data))
     process = build_process(config, spec, data)
     evaluate = evaluation.build_evaluator(spec)
     evaluate_state = evaluation.build_state_evaluation(process, data, evaluate)
@@ -154,6 +158,7 @@ def _run(
     loop = RoundLoop(config, folder, process, checkpoints, evaluate_state, worker_memory_bytes, names)
     write_config(folder, config, data)  # after the loop was built: it refuses a resumed run that has done more rounds
     tensorboard = TensorBoardLog(folder.tensorboard, loop.metrics)
+    style.import_matplotlib_meanwhile()
     try:
         state = loop.run(after_round=tensorboard.update)
     finally:

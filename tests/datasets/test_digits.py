@@ -1,6 +1,25 @@
+import subprocess
+import sys
+
 import numpy as np
 
-from datasets.digits import load_digits_arrays
+from datasets.digits import _read_rows, load_digits_arrays
+
+
+def test_the_rows_are_those_of_scikit_learn():
+    import sklearn.datasets
+
+    bunch = sklearn.datasets.load_digits()
+    np.testing.assert_array_equal(_read_rows(), np.column_stack([bunch.data, bunch.target]))
+
+
+def test_the_import_that_takes_half_a_second_is_left_out():
+    program = (
+        "import sys; from datasets.digits import load_digits_arrays; load_digits_arrays(); "
+        "print('sklearn' in sys.modules)"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout == "False\n"
 
 
 def test_digits_are_split_four_to_one_by_class():

@@ -1,5 +1,6 @@
 """Runs real workers: results of one and of two, and what happens when they die or are interrupted."""
 
+import contextlib
 import logging.handlers
 import os
 import pathlib
@@ -9,10 +10,12 @@ import subprocess
 import sys
 import threading
 import time
+import types
 
 import numpy as np
 import pytest
 
+from launch.runtimes import runtime as runtime_module
 from launch.runtimes.runtime import WorkerError, quiet_tensorflow, run_tff
 from launch.runtimes.worker_process import Threads, run_worker
 
@@ -204,3 +207,25 @@ def test_notices_of_deprecation_are_switched_off_and_other_warnings_are_not(tmp_
     logger.warning("something else")
     logger.removeHandler(handler)
     assert [record.getMessage() for record in handler.buffer] == ["something else"]
+
+
+def test_our_worker_starts_before_tff_is_imported(tmp_path, monkeypatch):
+    """Both take long, and the import keeps only this process busy."""
+    events = []
+
+    @contextlib.contextmanager
+    def start(*_):
+        events.append("worker")
+        yield types.SimpleNamespace(address="127.0.0.1:1", process=None)
+        events.append("stopped")
+
+    def fail_to_import(name):
+        events.append(name)
+        if name != "tensorflow":
+            raise ImportError(name)
+
+    monkeypatch.setattr(runtime_module, "run_worker", start)
+    monkeypatch.setattr(runtime_module, "import_quickly", fail_to_import)
+    with pytest.raises(ImportError), run_tff(str(tmp_path / "worker.log")):
+        pass
+    assert events == ["worker", "tensorflow", "launch.runtimes.tff_contexts", "stopped"]

@@ -1,5 +1,6 @@
 """What comes before and around the rounds of a run: its workers, the size of its tensors, and what it must not know."""
 
+import dataclasses
 import pathlib
 import re
 import subprocess
@@ -13,6 +14,7 @@ from launch.runtimes.worker_process import WorkerError
 from launch.settings.algorithms import ALGORITHMS
 from launch.settings.flags import FlagError
 from launch.settings.run_config import build_run_config
+from launch.training.announcements import announce_model
 from launch.training.training_run import _stop_in_one_line, check_worker_names, has_large_tensors
 from models.catalog import build_model_spec
 
@@ -47,6 +49,21 @@ def test_a_dead_worker_is_one_line_with_its_last_words(tmp_path, tail, expected)
 )
 def test_large_tensors_are_those_of_har_and_not_of_digits(input_shape, input_dtype, is_large):
     assert has_large_tensors(build_model_spec("auto", input_shape, input_dtype, 6)) == is_large
+
+
+def test_models_are_built_once_to_be_measured_and_announced(capsys):
+    """student and teacher: 4 bytes times so many weights each, and both numbers of parameters in the line."""
+    builds = []
+
+    def count(spec):
+        return dataclasses.replace(spec, build=lambda: builds.append(spec.name) or spec.build())
+
+    spec = build_model_spec("auto", (8, 8, 1), "uint8", 10)
+    counted = dataclasses.replace(count(spec), teacher=count(spec.teacher))
+    assert not has_large_tensors(counted)
+    announce_model(build_run_config({"algo": "fedsikd"}), counted)
+    assert "image_student (17,194 parameters), its teacher image_teacher (93,322)" in capsys.readouterr().out
+    assert builds == ["image_student", "image_teacher"]
 
 
 def test_training_and_drawing_know_nothing_of_the_papers_reports():

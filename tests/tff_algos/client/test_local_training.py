@@ -9,7 +9,8 @@ import tensorflow as tf
 from models.catalog import build_model_spec
 from models.model_spec import ModelSpec
 from models.stateless_dropout import StatelessDropout
-from tff_algos.client.local_training import count_examples_trained, predict_logits, train_locally
+from tff_algos.client import local_training
+from tff_algos.client.local_training import FlatLayout, count_examples_trained, predict_logits, train_locally
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 
@@ -52,6 +53,63 @@ def test_one_step_by_hand():
     np.testing.assert_allclose(result.weights_delta[0], [[-0.1]], rtol=1e-6)
     assert float(result.num_trained) == 2 and bool(result.is_finite)
     np.testing.assert_allclose(result.loss_sum, (4 + 4) / 2)  # squares 2^2 and (1 - 3)^2, halved, summed
+
+
+def test_an_optimizer_takes_joined_tensors_and_gives_the_same_bits(monkeypatch):
+    spec = build_model_spec("perceptron", (5,), "float32", 3)
+    rng = np.random.default_rng(3)
+    weights = [rng.normal(size=shape).astype(np.float32) for shape in spec.weight_shapes]
+    x, y = rng.normal(size=(23, 5)).astype(np.float32), rng.integers(3, size=23)
+    config = LocalTrainingConfig(epochs=3, batch_size=4)
+    joined = train(spec, config, weights, x, y)
+    monkeypatch.setattr(local_training, "_JOINED_SIZE", 0)
+    apart = train(spec, config, weights, x, y)
+    for one, other in zip(joined.weights_delta, apart.weights_delta, strict=True):
+        assert np.any(one) and one.numpy().tobytes() == other.numpy().tobytes()
+
+
+def test_only_small_tensors_of_one_dtype_are_joined(monkeypatch):
+    """Sizes 2, 3 (float64), 4 (large) and 1: vectors of 2 + 1, 3 and 4 numbers."""
+    monkeypatch.setattr(local_training, "_JOINED_SIZE", 4)
+    arrays = [np.float32([1, 2]), np.float64([[3], [4], [5]]), np.float32([[6, 7], [8, 9]]), np.float32(10)]
+    layout = FlatLayout([tf.Variable(array) for array in arrays])
+    vectors = layout.join([tf.constant(array) for array in arrays])
+    assert [vector.numpy().tolist() for vector in vectors] == [[1, 2, 10], [3, 4, 5], [6, 7, 8, 9]]
+    for tensor, array in zip(layout.split(vectors), arrays, strict=True):
+        np.testing.assert_array_equal(tensor, array)
+        assert tensor.dtype == array.dtype and tensor.shape == array.shape
+
+
+def test_autograph_rewrites_the_loop_and_the_users_layers_and_no_more(monkeypatch):
+    """Rewriting the optimizer and the loss as well took a second a run."""
+    seen = {}
+
+    def note(name):
+        seen[name] = tf.__internal__.autograph.control_status_ctx().status.name
+
+    class OwnLayer(tf.keras.layers.Layer):
+        def call(self, x):
+            note("layer")
+            if tf.reduce_sum(x) > 1e9:  # a branch on a tensor, which only AutoGraph can make
+                x = x + 1.0
+            return x
+
+    def build():
+        return tf.keras.Sequential([tf.keras.Input((1,)), tf.keras.layers.Dense(2, use_bias=False), OwnLayer()])
+
+    class OwnOptimizer:
+        def initialize(self, specs):
+            return ()
+
+        def next(self, state, weights, gradients):
+            note("optimizer")
+            return state, weights
+
+    monkeypatch.setattr(local_training, "build_optimizer", lambda *_: OwnOptimizer())
+    spec = ModelSpec("own", build, (1,), "float32", 2)
+    config = LocalTrainingConfig(epochs=1, batch_size=2)
+    train(spec, config, (np.ones((1, 2), np.float32),), [[2.0], [1.0]], [0, 1])
+    assert seen == {"layer": "ENABLED", "optimizer": "DISABLED"}
 
 
 def test_momentum_by_hand():

@@ -1,0 +1,95 @@
+"""Modules that wait until they are used, and what TensorFlow's import then leaves out."""
+
+import gc
+import importlib
+import inspect
+import subprocess
+import sys
+import threading
+import types
+
+import pytest
+
+from launch.runtimes import quick_import
+from launch.runtimes.quick_import import DeferredModule, import_quickly
+
+HEAVY = """
+import sys
+from deferral_fixture import log
+log.append("begun")
+import time
+time.sleep(0.05)  # a second thread would see a half of the module
+from deferral_fixture import heavy  # it and its parts may refer to it while it is loaded
+answer = getattr(heavy, "answer", 41) + 1
+"""
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package `deferral_fixture` with a module `user` that imports the deferred `heavy`; its log of executions."""
+    folder = tmp_path / "deferral_fixture"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "log.py").write_text("entries = []\nappend = entries.append\n")
+    (folder / "heavy.py").write_text(HEAVY)
+    (folder / "broken.py").write_text("from deferral_fixture import log\nlog.append('tried')\n1 / 0\n")
+    (folder / "user.py").write_text("from deferral_fixture import broken, heavy, log\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(quick_import, "DEFERRED", {"deferral_fixture.heavy", "deferral_fixture.broken", "no.such"})
+    yield import_quickly("deferral_fixture.user")
+    for name in [name for name in sys.modules if name.startswith("deferral_fixture")]:
+        del sys.modules[name]
+
+
+def test_a_deferred_module_is_executed_once_when_a_name_is_asked_of_it(package):
+    assert isinstance(package.heavy, DeferredModule) and package.log.entries == []
+    assert package.heavy.answer == package.heavy.answer == 42
+    assert package.log.entries == ["begun"] and type(package.heavy) is types.ModuleType
+    with pytest.raises(AttributeError):
+        package.heavy.no_such_name  # noqa: B018
+
+
+def test_looking_at_a_module_does_not_load_it(package):
+    heavy = package.heavy
+    assert heavy.__file__.endswith("heavy.py") and not hasattr(heavy, "__path__")
+    assert not hasattr(heavy, "__warningregistry__") and inspect.getmodule(test_looking_at_a_module_does_not_load_it)
+    assert importlib.import_module("deferral_fixture.heavy") is heavy
+    assert package.log.entries == []
+
+
+def test_threads_see_a_module_only_when_it_is_whole(package):
+    answers = []
+    threads = [threading.Thread(target=lambda: answers.append(package.heavy.answer)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [42] * 4 and package.log.entries == ["begun"]
+
+
+def test_a_module_that_fails_fails_each_time_it_is_asked(package):
+    for attempt in (1, 2):
+        with pytest.raises(ZeroDivisionError):
+            package.broken.anything  # noqa: B018
+        assert package.log.entries == ["tried"] * attempt
+
+
+def test_afterwards_nothing_is_deferred_and_garbage_is_collected_again(package):
+    assert gc.isenabled() and gc.get_freeze_count() > 0
+    assert not any(isinstance(finder, quick_import._DeferringFinder) for finder in sys.meta_path)
+
+
+def test_tff_is_imported_without_what_no_run_uses_and_has_it_all_the_same():
+    program = (
+        "import sys, warnings\n"
+        "warnings.simplefilter('ignore')\n"
+        "from launch.runtimes.quick_import import DEFERRED, DeferredModule, import_quickly\n"
+        "tff = import_quickly('tensorflow_federated')\n"
+        "tf = sys.modules['tensorflow']\n"
+        "print(sorted(name for name in DEFERRED if not isinstance(sys.modules.get(name), DeferredModule)))\n"
+        "print('jax' in sys.modules, 'scipy.signal' in sys.modules)\n"
+        "print(tf.lite.Optimize.DEFAULT.name, callable(tff.jax.computation), 'jax' in sys.modules)\n"
+    )
+    command = [sys.executable, "-c", program]
+    result = subprocess.run(command, capture_output=True, text=True, env={"TF_CPP_MIN_LOG_LEVEL": "3"}, check=True)
+    assert result.stdout.splitlines() == ["[]", "False False", "DEFAULT True True"], result.stdout
