@@ -10,6 +10,7 @@ import subprocess
 from typing import Any
 
 from datasets.federated_data import FederatedData
+from launch.runs.columns import CHECKSUMS_FILE
 from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import RunFolder
 from launch.runs.tables import write_json
@@ -65,6 +66,7 @@ def write_config(folder: RunFolder, config: RunConfig, data: FederatedData) -> N
         | {name: importlib.metadata.version(name) for name in LIBRARIES},
         "git_revision": find_git_revision(),
     }
+    (folder.path / CHECKSUMS_FILE).unlink(missing_ok=True)  # those of the run's end so far
     write_json(folder.config, content)
     folder.has_begun = True
 

@@ -16,7 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from launch.runs.checksums import check_sums
 from launch.runs.columns import CONFIG_FILE, METRICS_FILE, ROUND
+from launch.runs.errors import RunFolderError
 from launch.settings.flag_fields import complete_stored_flags
 from launch.settings.flags import FlagError, parse_config
 from launch.settings.run_config import (
@@ -146,6 +148,10 @@ def read_run(run_dir: RunPath, flagfile: pathlib.Path) -> RunRecord:
       RunRecordError: its files cannot be read, or it was made with other settings than the flagfile's.
       FlagError: the flagfile itself is wrong.
     """
+    try:
+        check_sums(run_dir)
+    except RunFolderError as error:
+        raise RunRecordError(str(error)) from None
     config = read_json(run_dir / CONFIG_FILE)
     flags, data = config.get("flags"), config.get("data")
     if not isinstance(flags, dict) or "seed" not in flags:
