@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -26,6 +27,8 @@ FORMAT_NAME = "federated-suite client shards"
 FORMAT_VERSION = 1
 INDEX_FILE = "index.json"
 _WRITING_PREFIX = ".writing-"
+# Writing takes seconds; a draft as old as this is one of a process that was killed.
+_ABANDONED_AFTER_S = 24 * 3600
 _ENTRY_PATTERN = re.compile(rf"({re.escape(_WRITING_PREFIX)})?[0-9a-f]{{64}}(-\w+)?")
 
 # For each client: split -> (x, y).
@@ -66,6 +69,7 @@ def open_or_write_entry(
         try:
             os.makedirs(shard_dir, exist_ok=True)
             with _hold_lock(shard_dir):
+                _remove_abandoned_drafts(shard_dir)
                 # Another process may have written it during the wait.
                 index = _read_intact_index(entry) or _write_entry(shard_dir, digest, make_splits())
         except OSError as error:
@@ -136,6 +140,12 @@ def _hold_lock(shard_dir: str) -> Iterator[None]:
         with contextlib.suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def _remove_abandoned_drafts(shard_dir: str) -> None:
+    for item in os.scandir(shard_dir):
+        if item.name.startswith(_WRITING_PREFIX) and time.time() - item.stat().st_mtime > _ABANDONED_AFTER_S:
+            shutil.rmtree(item.path, ignore_errors=True)
 
 
 def _put_in_place(draft: str, entry: str) -> None:
