@@ -26,6 +26,7 @@ FORMAT_NAME = "federated-suite client shards"
 # Part of each digest: raise it when the files change, or how a seed divides the examples.
 FORMAT_VERSION = 1
 INDEX_FILE = "index.json"
+LABEL_BYTES = 4  # labels are int32
 _WRITING_PREFIX = ".writing-"
 # Writing takes seconds; a draft as old as this is one of a process that was killed.
 _ABANDONED_AFTER_S = 24 * 3600
@@ -84,7 +85,7 @@ def _read_index(entry: str) -> dict[str, Any] | None:
     try:
         with open(os.path.join(entry, INDEX_FILE), encoding="utf-8") as file:
             index = json.load(file)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return index if isinstance(index, dict) and index.get("format") == FORMAT_NAME else None
 
@@ -97,7 +98,13 @@ def _read_intact_index(entry: str) -> dict[str, Any] | None:
         sizes = {item.name: item.stat().st_size for item in os.scandir(entry)}
     except OSError:
         return None
-    is_intact = all(sizes.get(name) == num_bytes for name, num_bytes in index["files"].items())
+    try:
+        is_intact = all(sizes.get(name) == num_bytes for name, num_bytes in index["files"].items())
+        for client, counts in enumerate(index["clients"]):
+            files = {split: f"{get_client_prefix(client)}.{split}.y" for split in SPLITS}
+            is_intact &= all(index["files"][files[split]] == LABEL_BYTES * counts[split] for split in SPLITS)
+    except (KeyError, TypeError, AttributeError):
+        return None
     return index if is_intact else None
 
 

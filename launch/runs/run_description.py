@@ -48,7 +48,7 @@ def check_same_data(folder: RunFolder, data: FederatedData) -> None:
         before = json.loads(folder.config.read_text(encoding="utf-8"))["data"]
         # What an earlier version did not describe is not compared.
         changed = [name for name, value in describe_data(data).items() if name in before and before[name] != value]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise RunFolderError(f"{folder.config}: damaged, says nothing of the data; start the run anew") from None
     if changed:
         raise RunFolderError(f"{folder.path}: the data changed since the run began ({', '.join(changed)}); start anew")

@@ -144,7 +144,7 @@ def _holds_config(path: pathlib.Path) -> bool:
     try:
         flags = json.loads((path / CONFIG_FILE).read_text(encoding="utf-8"))["flags"]
         return is_algorithm_spelling(flags["algo"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return False
 
 

@@ -102,7 +102,7 @@ def read_finished_run(run_dir: str, data_dir: str = "") -> FinishedRun:
         rounds = int(summary["rounds"])
     except FileNotFoundError:
         raise RunFolderError(f"--run_dir={path}: the run is not finished; add --resume to its command first") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, csv.Error):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, csv.Error):
         names = f"{CONFIG_FILE}, {SUMMARY_FILE} or {CLIENTS_FILE}"
         raise RunFolderError(f"--run_dir={path}: its {names} is damaged") from None
     missing = [name for name in NEEDED_DATA if not isinstance(data, dict) or name not in data]
