@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -25,7 +26,10 @@ FORMAT_NAME = "federated-suite client shards"
 # Part of each digest: raise it when the files change, or how a seed divides the examples.
 FORMAT_VERSION = 1
 INDEX_FILE = "index.json"
+LABEL_BYTES = 4  # labels are int32
 _WRITING_PREFIX = ".writing-"
+# Writing takes seconds; a draft as old as this is one of a process that was killed.
+_ABANDONED_AFTER_S = 24 * 3600
 _ENTRY_PATTERN = re.compile(rf"({re.escape(_WRITING_PREFIX)})?[0-9a-f]{{64}}(-\w+)?")
 
 # For each client: split -> (x, y).
@@ -66,6 +70,7 @@ def open_or_write_entry(
         try:
             os.makedirs(shard_dir, exist_ok=True)
             with _hold_lock(shard_dir):
+                _remove_abandoned_drafts(shard_dir)
                 # Another process may have written it during the wait.
                 index = _read_intact_index(entry) or _write_entry(shard_dir, digest, make_splits())
         except OSError as error:
@@ -80,7 +85,7 @@ def _read_index(entry: str) -> dict[str, Any] | None:
     try:
         with open(os.path.join(entry, INDEX_FILE), encoding="utf-8") as file:
             index = json.load(file)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return index if isinstance(index, dict) and index.get("format") == FORMAT_NAME else None
 
@@ -93,7 +98,13 @@ def _read_intact_index(entry: str) -> dict[str, Any] | None:
         sizes = {item.name: item.stat().st_size for item in os.scandir(entry)}
     except OSError:
         return None
-    is_intact = all(sizes.get(name) == num_bytes for name, num_bytes in index["files"].items())
+    try:
+        is_intact = all(sizes.get(name) == num_bytes for name, num_bytes in index["files"].items())
+        for client, counts in enumerate(index["clients"]):
+            files = {split: f"{get_client_prefix(client)}.{split}.y" for split in SPLITS}
+            is_intact &= all(index["files"][files[split]] == LABEL_BYTES * counts[split] for split in SPLITS)
+    except (KeyError, TypeError, AttributeError):
+        return None
     return index if is_intact else None
 
 
@@ -136,6 +147,12 @@ def _hold_lock(shard_dir: str) -> Iterator[None]:
         with contextlib.suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def _remove_abandoned_drafts(shard_dir: str) -> None:
+    for item in os.scandir(shard_dir):
+        if item.name.startswith(_WRITING_PREFIX) and time.time() - item.stat().st_mtime > _ABANDONED_AFTER_S:
+            shutil.rmtree(item.path, ignore_errors=True)
 
 
 def _put_in_place(draft: str, entry: str) -> None:

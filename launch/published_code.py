@@ -90,6 +90,8 @@ def _run(arguments: Sequence[str]) -> None:
         if not given or not set(given) <= set(known):
             raise FlagError(f"--{name}={','.join(given)}: expected some of {','.join(known)}")
     path = pathlib.Path(values.csv)
+    if path.is_dir():
+        raise FlagError(f"--csv={path}: is a folder; expected a file")
     try:
         replay = read_replay(path)
     except ValueError as error:

@@ -1,8 +1,9 @@
 """Checkpoints of a run: the state after a round in one file, written atomically, the last two kept.
 
 `checkpoints/round_<n>.npz` holds `leaf_0`, `leaf_1`, ..., the leaves of the state in the order of `flatten_state`;
-`version`, that of this format; and `digest`, the SHA-256 of the leaves. Their nesting comes from a template when they
-are loaded. So a leaf may have another shape than the template's, as the models of a list that grows have.
+`version`, that of this format; and `digest`, the SHA-256 of all else. Their nesting comes from a template when they
+are loaded. So a leaf may have another shape than the template's, as the models of a list that grows have. `record` is
+what the run had written by then, JSON as bytes, see `launch.runs.run_record`; those of version 1 lack it.
 
 Runs of earlier versions have a folder `program_state_<n>` for each checkpoint, a SavedModel that TFF wrote. It is still
 read, by TFF, which is imported for that alone; none is written any more.
@@ -27,7 +28,8 @@ from launch.runs.tables import replace_whole
 from tff_algos.protocol import State
 
 KEPT = 2  # the newest, and one to fall back on if that is damaged
-VERSION = 1
+VERSION = 2
+_LEAF = "leaf_"
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FORMER_PREFIX = "program_state_"
 _NAME = re.compile(rf"round_(\d+)\.npz|{_FORMER_PREFIX}(\d+)")
@@ -53,7 +55,7 @@ class Checkpoints:
         """The round of the newest checkpoint, 0 if there is none."""
         return max(find_checkpoints(self._path), default=0)
 
-    def save(self, state: State, round_num: int) -> None:
+    def save(self, state: State, round_num: int, record: str = "") -> None:
         """Saves the state after a round, unless it is there already. Ctrl-C and SIGTERM wait until it is saved.
 
         Raises:
@@ -63,7 +65,7 @@ class Checkpoints:
         if round_num <= self.last_round():
             return
         with _hold_back_stop():
-            _write(self._path / f"round_{round_num}.npz", flatten_state(state))
+            _write(self._path / f"round_{round_num}.npz", flatten_state(state), record)
             for _, old in list(find_checkpoints(self._path).items())[:-KEPT]:
                 _remove(old)
 
@@ -71,8 +73,13 @@ class Checkpoints:
         """The state after a round, nested as `template`. What a damaged checkpoint raises can be of any type."""
         path = find_checkpoints(self._path)[round_num]
         is_former = path.name.startswith(_FORMER_PREFIX)
-        leaves = _read_former(path, len(flatten_state(template))) if is_former else _read(path)
+        leaves = _read_former(path, len(flatten_state(template))) if is_former else _read(path)[0]
         return pack_state(template, leaves)
+
+    def read_record(self, round_num: int) -> str:
+        """What was saved beside the state after a round; "" if it is of an earlier version."""
+        path = find_checkpoints(self._path)[round_num]
+        return "" if path.name.startswith(_FORMER_PREFIX) else _read(path)[1]
 
     def restore(self, template: State) -> tuple[int, State]:
         """(round, state) of the newest checkpoint that can be read, (0, `template`) if there is none at all.
@@ -99,26 +106,29 @@ class Checkpoints:
         return 0, template
 
 
-def _write(path: pathlib.Path, leaves: Sequence[np.ndarray]) -> None:
+def _write(path: pathlib.Path, leaves: Sequence[np.ndarray], record: str = "") -> None:
     # Not forced to the disk, which would take longer than the rest. A power cut may thus damage the newest file; its
     # digest then tells, and the one before serves.
-    named = {f"leaf_{i}": leaf for i, leaf in enumerate(leaves)}
+    named = {f"{_LEAF}{i}": leaf for i, leaf in enumerate(leaves)}
+    encoded = np.frombuffer(record.encode(), np.uint8)
     with replace_whole(path) as temporary, open(temporary, "wb") as file:
-        np.savez(file, version=VERSION, digest=_compute_digest(leaves), **named)
+        np.savez(file, version=VERSION, digest=_compute_digest([*leaves, encoded]), record=encoded, **named)
 
 
-def _read(path: pathlib.Path) -> list[np.ndarray]:
+def _read(path: pathlib.Path) -> tuple[list[np.ndarray], str]:
+    """(leaves, record)."""
     with np.load(path, allow_pickle=False) as file:
-        if file["version"] != VERSION:
-            raise ValueError(f"a checkpoint of version {file['version']}, expected {VERSION}")
-        leaves = [file[f"leaf_{i}"] for i in range(len(file.files) - 2)]
-        if not np.array_equal(file["digest"], _compute_digest(leaves)):
+        if not 1 <= file["version"] <= VERSION:
+            raise ValueError(f"a checkpoint of version {file['version']}, expected up to {VERSION}")
+        leaves = [file[f"{_LEAF}{i}"] for i in range(sum(name.startswith(_LEAF) for name in file.files))]
+        records = [file["record"]] if "record" in file.files else []
+        if not np.array_equal(file["digest"], _compute_digest([*leaves, *records])):
             raise ValueError("the digest does not fit the leaves")
-    return leaves
+    return leaves, b"".join(map(bytes, records)).decode()
 
 
 def _compute_digest(leaves: Sequence[np.ndarray]) -> np.ndarray:
-    """SHA-256 of the leaves with their dtypes and shapes, uint8 (32,)."""
+    """SHA-256 of arrays with their dtypes and shapes, uint8 (32,)."""
     digest = hashlib.sha256()
     for leaf in leaves:
         digest.update(f"{leaf.dtype.str}{leaf.shape}".encode())

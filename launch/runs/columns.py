@@ -11,6 +11,7 @@ from tff_algos import protocol
 CONFIG_FILE = run_config.CONFIG_FILE
 METRICS_FILE, TIMING_FILE, EVENTS_FILE, CLIENTS_FILE = "metrics.csv", "timing.csv", "events.csv", "clients.csv"
 SUMMARY_FILE = "summary.json"
+CHECKSUMS_FILE = "checksums.sha256"
 WORKER_LOG = "worker.log"
 EVALUATION = "evaluation"  # how the tables of `launch.evaluate` begin
 CHECKPOINTS, TENSORBOARD, PLOTS, MODELS, EXPORT = "checkpoints", "tensorboard", "plots", "models", "export"

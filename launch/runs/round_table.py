@@ -1,8 +1,9 @@
 """A CSV table with one row a round. It grows with the run, and a resumed run goes on where its checkpoint is."""
 
 import csv
+import hashlib
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from launch.runs.errors import RunFolderError
@@ -34,6 +35,7 @@ class RoundTable:
         self.path = path
         self.columns: list[str] = []
         self.rows: list[list[str]] = []
+        self._digest = hashlib.sha256()
         self._is_resumed = bool(last_round)
         if last_round:
             self.columns, rows = _read_table(path)
@@ -42,6 +44,8 @@ class RoundTable:
                 raise RunFolderError(f"{path}: damaged, expected the rounds 1 to {last_round}; start the run anew")
             if len(self.rows) < len(rows):
                 write_table(path, self.columns, self.rows)
+            for row in self.rows:
+                self._add_to_digest(row)
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Adds a round's row, which begins with `round`, and writes the file.
@@ -60,6 +64,15 @@ class RoundTable:
             raise ValueError(f"{self.path.name}: a round gave the columns {list(row)}, expected {self.columns}")
         self.rows.append([format_cell(value) for value in row.values()])
         write_table(self.path, self.columns, self.rows)
+        self._add_to_digest(self.rows[-1])
+
+    def digest(self) -> str:
+        """SHA-256 of all rows, in hexadecimal; columns that are added empty do not change it."""
+        return self._digest.hexdigest()
+
+    def _add_to_digest(self, row: Sequence[str]) -> None:
+        cells = sorted((name, cell) for name, cell in zip(self.columns, row, strict=True) if cell)
+        self._digest.update(f"{cells}\n".encode())
 
     def _add_columns(self, columns: list[str]) -> None:
         places = {name: i for i, name in enumerate(self.columns)}

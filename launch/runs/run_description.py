@@ -10,6 +10,7 @@ import subprocess
 from typing import Any
 
 from datasets.federated_data import FederatedData
+from launch.runs.columns import CHECKSUMS_FILE
 from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import RunFolder
 from launch.runs.tables import write_json
@@ -49,7 +50,7 @@ def check_same_data(folder: RunFolder, data: FederatedData) -> None:
         before = json.loads(folder.config.read_text(encoding="utf-8"))["data"]
         # What an earlier version did not describe is not compared.
         changed = [name for name, value in describe_data(data).items() if name in before and before[name] != value]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise RunFolderError(f"{folder.config}: damaged, says nothing of the data; start the run anew") from None
     if changed:
         raise RunFolderError(f"{folder.path}: the data changed since the run began ({', '.join(changed)}); start anew")
@@ -90,6 +91,7 @@ def write_config(folder: RunFolder, config: RunConfig, data: FederatedData) -> N
         | {name: importlib.metadata.version(name) for name in LIBRARIES},
         "git_revision": find_git_revision(),
     }
+    (folder.path / CHECKSUMS_FILE).unlink(missing_ok=True)  # those of the run's end so far
     write_json(folder.config, content)
     folder.has_begun = True
 

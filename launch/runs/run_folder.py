@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from datasets.catalog import find_dataset
 from launch.runs.columns import (
     CHECKPOINTS,
+    CHECKSUMS_FILE,
     CLIENTS_FILE,
     CONFIG_FILE,
     EVALUATION,
@@ -26,7 +27,7 @@ from launch.runs.columns import (
     WORKER_LOG,
 )
 from launch.runs.errors import RunFolderError
-from launch.runs.tables import replace_whole
+from launch.runs.tables import remove_unfinished, replace_whole
 from launch.settings.run_config import RunConfig, find_algorithm, is_algorithm_spelling
 
 RUNS = pathlib.Path("runs")
@@ -35,7 +36,7 @@ WORKER_LOGS = WORKER_LOG.replace(".", "*.")  # that of each worker
 REPLACED_CONFIG = f".replaced.{CONFIG_FILE}"  # see `RunFolder.clear`
 # What a run leaves that ends before it has a config; ".[0-9]*.*" are files that were being written.
 START_UP_FILES = (LOCK_FILE, WORKER_LOGS, f".{CONFIG_FILE}.*", ".[0-9]*.*")
-TABLES = (METRICS_FILE, TIMING_FILE, EVENTS_FILE, CLIENTS_FILE, SUMMARY_FILE)
+TABLES = (METRICS_FILE, TIMING_FILE, EVENTS_FILE, CLIENTS_FILE, SUMMARY_FILE, CHECKSUMS_FILE)
 FOLDERS = (CHECKPOINTS, TENSORBOARD, PLOTS, MODELS, EXPORT)
 RUN_FILES = (
     *(*START_UP_FILES, CONFIG_FILE, REPLACED_CONFIG),
@@ -70,6 +71,8 @@ class RunFolder:
         except BlockingIOError:
             self._lock.close()
             raise RunFolderError(f"--run_dir={path}: a run is going on in it; wait for it or choose another") from None
+        if not is_new:
+            remove_unfinished(path)
 
     def close(self) -> None:
         """Lets another process use the folder."""
@@ -141,7 +144,7 @@ def _holds_config(path: pathlib.Path) -> bool:
     try:
         flags = json.loads((path / CONFIG_FILE).read_text(encoding="utf-8"))["flags"]
         return is_algorithm_spelling(flags["algo"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return False
 
 

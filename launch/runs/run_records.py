@@ -17,7 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from launch.runs.columns import CONFIG_FILE, METRICS_FILE, ROUND
+from launch.runs.checksums import check_sums
+from launch.runs.columns import CONFIG_FILE, METRICS_FILE, ROUND, SUMMARY_FILE
+from launch.runs.errors import RunFolderError
 from launch.settings.flag_fields import complete_stored_flags
 from launch.settings.flags import FlagError, parse_config
 from launch.settings.run_config import (
@@ -82,8 +84,17 @@ def read_columns(path: RunPath) -> dict[str, np.ndarray]:
 
 
 def read_rounds(path: RunPath) -> dict[int, dict[str, float]]:
-    """A `metrics.csv` as {round: {column: value}}, empty cells left out."""
+    """A `metrics.csv` as {round: {column: value}}, empty cells left out.
+
+    Raises:
+      ValueError: a column holds something else than numbers.
+      KeyError: there is no column of rounds.
+    """
     columns = read_columns(path)
+    with path.open(newline="", encoding="utf-8") as file:
+        texts = [name for name in next(csv.reader(file)) if name not in columns]
+    if texts:
+        raise ValueError(f"its {texts[0]} holds something else than numbers")
     return {
         int(round_num): {name: float(values[i]) for name, values in columns.items() if not math.isnan(values[i])}
         for i, round_num in enumerate(columns[ROUND])
@@ -94,7 +105,7 @@ def read_json(path: RunPath) -> dict[str, Any]:
     """A JSON object. Raises RunRecordError if it is not there or is something else."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise RunRecordError(f"{path}: cannot be read ({error})") from None
     if not isinstance(content, dict):
         raise RunRecordError(f"{path}: expected a JSON object")
@@ -157,6 +168,10 @@ def read_run(run_dir: RunPath, flagfile: pathlib.Path) -> RunRecord:
       RunRecordError: its files cannot be read, or it was made with other settings than the flagfile's.
       FlagError: the flagfile itself is wrong.
     """
+    try:
+        check_sums(run_dir)
+    except RunFolderError as error:
+        raise RunRecordError(str(error)) from None
     config = read_json(run_dir / CONFIG_FILE)
     flags, data = config.get("flags"), config.get("data")
     if not isinstance(flags, dict) or "seed" not in flags:
@@ -168,6 +183,8 @@ def read_run(run_dir: RunPath, flagfile: pathlib.Path) -> RunRecord:
         rounds = read_rounds(run_dir / METRICS_FILE)
     except (OSError, ValueError, KeyError) as error:
         raise RunRecordError(f"{run_dir}: its metrics.csv cannot be read ({error})") from None
+    if (run_dir / SUMMARY_FILE).exists():
+        read_json(run_dir / SUMMARY_FILE)  # raises here, so that no report meets a damaged one
     dataset = data.get("dataset") if isinstance(data, dict) else None
     return RunRecord(run_dir, flags, flagfile.stem, rounds, dataset or flags["dataset"])
 

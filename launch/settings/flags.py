@@ -4,7 +4,9 @@ The flags are parsed into a `FlagValues` of our own: absl's runner answers a mis
 its global flags belong to whatever libraries are imported.
 """
 
+import contextlib
 import difflib
+import io
 import json
 import pathlib
 import re
@@ -111,7 +113,8 @@ def read_flags(values: absl_flags.FlagValues, argv: Sequence[str]) -> None:
     """
     values.set_gnu_getopt(True)
     try:
-        stray = values(["command", *argv])[1:]
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            stray = values(["command", *argv])[1:]
     except absl_flags.UnrecognizedFlagError as error:
         hint = suggest(error.flagname, values) or "; --help lists them all"
         raise FlagError(f"--{error.flagname}: unknown flag{hint}") from None
@@ -123,6 +126,9 @@ def read_flags(values: absl_flags.FlagValues, argv: Sequence[str]) -> None:
         raise FlagError("cannot read the flagfile: it is not a text file") from None
     except (absl_flags.Error, ValueError) as error:
         raise FlagError(_reword(" ".join(str(error).split()), values)) from None
+    circle = re.search("circular flagfile dependency.*: (.+)", said.getvalue())
+    if circle:
+        raise FlagError(f"--flagfile={circle[1]}: reads itself again, expected flagfiles without a circle")
     if stray:
         raise FlagError(f"{stray[0]}: expected flags only, each as --name=value; a space before = or in a list?")
 
@@ -167,7 +173,8 @@ def _find_own_algorithm(argv: Sequence[str]) -> list[str]:
         if field.name in ("algo", "resume", "run_dir"):
             define_flag(field, values)
     try:
-        values(["command", *argv], known_only=True)
+        with contextlib.redirect_stderr(io.StringIO()):
+            values(["command", *argv], known_only=True)
     except (absl_flags.Error, ValueError):
         return []
     spelling = values["algo"].value
@@ -236,7 +243,7 @@ def _read_flags_of_run(run_dir: str) -> dict[str, Any] | None:
     """What `config.json` holds under "flags"; None if there is no such file or it holds something else."""
     try:
         stored = json.loads((pathlib.Path(run_dir) / CONFIG_FILE).read_text(encoding="utf-8"))["flags"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return stored if isinstance(stored, dict) else None
 

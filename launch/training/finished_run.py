@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from datasets.errors import DatasetError
 from datasets.federated_data import FederatedData
+from launch.runs.checksums import check_sums
 from launch.runs.columns import (
     CLIENT,
     CLIENTS_FILE,
@@ -91,6 +92,7 @@ def read_finished_run(run_dir: str, data_dir: str = "") -> FinishedRun:
     stored = read_stored_flags(run_dir)
     config = build_run_config({**stored, **({"data_dir": data_dir} if data_dir else {})})
     path = pathlib.Path(run_dir)
+    check_sums(path)
     try:
         data = json.loads((path / CONFIG_FILE).read_text(encoding="utf-8"))["data"]
         summary = json.loads((path / SUMMARY_FILE).read_text(encoding="utf-8"))
@@ -100,7 +102,7 @@ def read_finished_run(run_dir: str, data_dir: str = "") -> FinishedRun:
         rounds = int(summary["rounds"])
     except FileNotFoundError:
         raise RunFolderError(f"--run_dir={path}: the run is not finished; add --resume to its command first") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, csv.Error):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, csv.Error):
         names = f"{CONFIG_FILE}, {SUMMARY_FILE} or {CLIENTS_FILE}"
         raise RunFolderError(f"--run_dir={path}: its {names} is damaged") from None
     missing = [name for name in NEEDED_DATA if not isinstance(data, dict) or name not in data]
@@ -128,4 +130,6 @@ def choose_models(run: FinishedRun, model_name: str, flag: str = "model_name") -
         raise RunFolderError(f"--run_dir={run.path}: its saved models are gone (models/*/model.keras); train again")
     if model_name and model_name not in names:
         raise FlagError(f"--{flag}={model_name}: expected one of {', '.join(names)}")
-    return [model_name] if model_name else names
+    chosen = [model_name] if model_name else names
+    check_sums(run.path, [f"{MODELS}/{name}/model.keras" for name in chosen])
+    return chosen

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from datasets.federated_data import FederatedData
+from launch.runs.checksums import write_checksums
 from launch.runs.columns import (
     ACCURACY,
     ARCHETYPE,
@@ -66,6 +67,7 @@ def write_results(
     summary["clients"] = compute_client_statistics(results.accuracy)
     summary[find_algorithm(config.algo).name] = own
     write_json(folder.summary, summary)
+    write_checksums(folder)
     return summary
 
 

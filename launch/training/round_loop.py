@@ -12,7 +12,9 @@ from launch.runs.columns import (
     CLIENT_TEST_ACCURACY,
     EVALUATION_METRICS,
     EVALUATION_S,
+    EVENTS_FILE,
     HOST_MEMORY_BYTES,
+    METRICS_FILE,
     ROUND,
     ROUND_S,
     TEST_ACCURACY,
@@ -22,6 +24,7 @@ from launch.runs.errors import RunFolderError
 from launch.runs.event_log import EventLog
 from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
+from launch.runs.run_record import check_record, format_record
 from launch.settings.run_config import RunConfig
 from tff_algos.protocol import COMMON_METRICS, FederatedProcess, State
 
@@ -63,6 +66,9 @@ class RoundLoop:
         self.metrics = RoundTable(folder.metrics, self.round_num)
         self.timing = RoundTable(folder.timing, self.round_num)
         self._events = EventLog(folder.events, self.round_num)
+        self._digests = self._list_digests()  # as they are after `round_num`, also while the next round is written
+        if self.round_num:
+            check_record(checkpoints.read_record(self.round_num), folder, config, self._digests)
 
     def run(self, after_round: Callable[[], None] = lambda: None) -> State:
         """Runs the rounds that are left, calls `after_round` after each, and returns the last state, which is saved."""
@@ -71,9 +77,9 @@ class RoundLoop:
             while not self._is_done():
                 # One statement, so that Ctrl-C cannot come between a state and its number: what is saved on the way
                 # out must be the state of the round that it claims to be.
-                self._state, self.round_num, evaluation = self._run_round()
+                self._state, self.round_num, evaluation, self._digests = self._run_round()
                 if self.round_num % self._config.rounds_per_checkpoint == 0:
-                    self._checkpoints.save(self._state, self.round_num)
+                    self._save()
                 after_round()
                 client_accuracy = evaluation.get(CLIENT_TEST_ACCURACY) if self._shows_clients else None
                 progress.update(self.round_num, evaluation.get(TEST_ACCURACY), client_accuracy)
@@ -81,8 +87,14 @@ class RoundLoop:
             progress.close()
             # However the rounds end, those since the last checkpoint are not lost. Before round 1 there are none.
             if self.round_num:
-                self._checkpoints.save(self._state, self.round_num)
+                self._save()
         return self._state
+
+    def _save(self) -> None:
+        self._checkpoints.save(self._state, self.round_num, format_record(self._config, self._digests))
+
+    def _list_digests(self) -> dict[str, str]:
+        return {METRICS_FILE: self.metrics.digest(), EVENTS_FILE: self._events.digest()}
 
     def _is_done(self) -> bool:
         if self.round_num >= self._config.rounds:
@@ -90,8 +102,12 @@ class RoundLoop:
         accuracy = self.metrics.column(TEST_ACCURACY)[-1] if self.round_num else None
         return self._config.target_accuracy > 0 and accuracy is not None and accuracy >= self._config.target_accuracy
 
-    def _run_round(self) -> tuple[State, int, Mapping[str, float]]:
-        """Runs the next round and records it. Returns (state, round, evaluation), the latter empty if not evaluated."""
+    def _run_round(self) -> tuple[State, int, Mapping[str, float], dict[str, str]]:
+        """Runs the next round and records it.
+
+        Returns:
+          (state, round, evaluation, digests of the tables); the evaluation is empty if there is none in this round.
+        """
         round_num = self.round_num + 1
         start_s = time.perf_counter()
         output = self._process.next(self._state)
@@ -113,7 +129,7 @@ class RoundLoop:
                 WORKER_MEMORY_BYTES: self._worker_memory_bytes(),
             }
         )
-        return output.state, round_num, evaluation
+        return output.state, round_num, evaluation, self._list_digests()
 
 
 def build_metrics_row(

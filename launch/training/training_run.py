@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from datasets.federated_data import FederatedData
-from launch.command_line import get_stop_code
+from launch.command_line import describe_os_error, get_stop_code
 from launch.runs.archetype_metrics import name_archetype_metrics
 from launch.runs.checkpoints import Checkpoints
 from launch.runs.columns import PERSONAL_METRICS
@@ -118,6 +118,8 @@ def _stop_in_one_line(folder: RunFolder) -> Iterator[None]:
         raise RunStopped(f"stopped; {_say_how_to_go_on(folder)}", get_stop_code(error)) from None
     except BrokenPipeError:
         raise RunStopped(f"error: nobody reads the output any more; {_say_how_to_go_on(folder)}", 1) from None
+    except OSError as error:  # a full disk, a folder that may no longer be written
+        raise RunStopped(f"error: {describe_os_error(error)}; {_say_how_to_go_on(folder)}", 1) from error
     except WorkerError as error:
         raise RunStopped(f"error: {_explain(error)}; {_say_how_to_go_on(folder)}", 1) from error
 

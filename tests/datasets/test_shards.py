@@ -6,6 +6,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -138,3 +139,14 @@ def test_clean_deletes_entries_and_abandoned_drafts_only(tmp_path):
     assert sorted(os.listdir(tmp_path)) == sorted([".lock", "my_copy", "notes.txt", "cd" * 32, "ef" * 32])
     assert clean_shard_dir(str(tmp_path)) == 0
     assert clean_shard_dir(str(tmp_path / "missing")) == 0
+
+
+def test_old_drafts_of_killed_processes_go_when_an_entry_is_written(tmp_path):
+    young, old = (tmp_path / f".writing-{'cd' * 32}-{name}" for name in ("young", "old"))
+    for draft in (young, old):
+        draft.mkdir()
+        (draft / "index.json").write_text("{")
+    two_days_ago_s = time.time() - 2 * 24 * 3600
+    os.utime(old, (two_days_ago_s, two_days_ago_s))
+    open_or_write_entry(str(tmp_path), DIGEST, make_splits)
+    assert young.exists() and not old.exists()

@@ -3,6 +3,7 @@
 `launch.published_code` computes the numbers; `published_code_page` shows them. Imports no TensorFlow.
 """
 
+import csv
 import itertools
 import pathlib
 import statistics
@@ -159,7 +160,11 @@ def read_replay(path: pathlib.Path = REPLAY_FILE) -> dict[Place, dict[int, Run]]
       ValueError: the file is not one that `write_replay` wrote.
     """
     rounds: dict[tuple[Place, int], dict[int, tuple[float, float, float]]] = {}
-    for line, row in enumerate(read_rows(path), 2) if path.is_file() else ():
+    try:
+        rows = read_rows(path) if path.is_file() else []
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{path}: no text of a table ({error})") from None
+    for line, row in enumerate(rows, 2):
         try:
             dataset, alpha, arm, split, round_num, *numbers = (row[column] for column in COLUMNS)
             place = Place(dataset, alpha, arm)

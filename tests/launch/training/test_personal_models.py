@@ -35,6 +35,7 @@ def test_the_exported_model_is_the_clients_own(resumed_run, capsys):
 
 def test_a_run_whose_checkpoints_ended_early_is_one_line(resumed_run, capsys):
     summary = json.loads((resumed_run / "summary.json").read_text())
+    (resumed_run / "checksums.sha256").unlink()
     (resumed_run / "summary.json").write_text(json.dumps({**summary, "rounds": 7}))
     name = read_rows(resumed_run / "clients.csv")[0]["client"]
     assert export.main([f"--run_dir={resumed_run}", f"--model={name}"]) == 2

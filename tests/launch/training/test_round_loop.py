@@ -23,13 +23,17 @@ class MemoryCheckpoints:
     """What `launch.runs.checkpoints.Checkpoints` does, without a disk."""
 
     def __init__(self):
-        self.states = {}
+        self.states, self.records = {}, {}
 
     def last_round(self):
         return max(self.states, default=0)
 
-    def save(self, state, round_num):
+    def save(self, state, round_num, record):
         self.states.setdefault(round_num, state.copy())
+        self.records.setdefault(round_num, record)
+
+    def read_record(self, round_num):
+        return self.records[round_num]
 
     def restore(self, template):
         round_num = self.last_round()

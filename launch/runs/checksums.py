@@ -1,0 +1,61 @@
+"""`checksums.sha256`: what the files of a finished run held when it ended, in the form that `sha256sum --check` reads.
+
+A flipped bit, or a file of another run, is thus noticed before its numbers are believed. Imports no TensorFlow.
+"""
+
+import hashlib
+import pathlib
+import re
+import zipfile
+from collections.abc import Sequence
+
+from launch.runs.columns import (
+    CHECKSUMS_FILE,
+    CLIENTS_FILE,
+    CONFIG_FILE,
+    EVENTS_FILE,
+    METRICS_FILE,
+    SUMMARY_FILE,
+    TIMING_FILE,
+)
+from launch.runs.errors import RunFolderError
+from launch.runs.run_folder import RunFolder
+from launch.runs.tables import write_text
+
+RECORDS = (CONFIG_FILE, METRICS_FILE, TIMING_FILE, EVENTS_FILE, CLIENTS_FILE, SUMMARY_FILE)
+
+
+def write_checksums(folder: RunFolder) -> None:
+    """Writes the sums of a run's records and models, as the last of its files."""
+    models = sorted(path.relative_to(folder.path).as_posix() for path in folder.models.glob("*/*.keras"))
+    names = [name for name in (*RECORDS, *models) if (folder.path / name).exists()]
+    lines = [f"{_compute_sum(folder.path / name)}  {name}\n" for name in names]
+    write_text(folder.path / CHECKSUMS_FILE, "".join(lines))
+
+
+def check_sums(run_dir: pathlib.Path | zipfile.Path, names: Sequence[str] = RECORDS) -> None:
+    """Compares files of a run with their sums; those that are not there are passed over.
+
+    A run without sums is not checked: one that goes on, of an earlier version, or in an archive.
+
+    Raises:
+      RunFolderError: a file has changed, or the sums cannot be read.
+    """
+    path = run_dir / CHECKSUMS_FILE
+    try:
+        if not path.exists():
+            return
+        matches = [re.fullmatch("([0-9a-f]{64})  (.+)", line) for line in path.read_text("utf-8").splitlines()]
+        sums = {match[2]: match[1] for match in matches}
+        changed = [name for name in names if (run_dir / name).is_file() and _compute_sum(run_dir / name) != sums[name]]
+    except (OSError, ValueError, TypeError, KeyError):
+        raise RunFolderError(f"{path}: damaged; without this file the run is not checked") from None
+    if changed:
+        raise RunFolderError(
+            f"{run_dir / changed[0]}: has changed since the run ended, or is another run's; restore it, or train again"
+        )
+
+
+def _compute_sum(path: pathlib.Path | zipfile.Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
