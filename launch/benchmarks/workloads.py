@@ -5,6 +5,7 @@ A new workload is one entry of `WORKLOADS`; a new competitor one of `PEERS`, and
 """
 
 import dataclasses
+import pathlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,6 +21,9 @@ OURS = "ours"
 OURS_QAT = "ours_qat"
 OURS_TEN_TIMES = "ours_ten_times"
 RAW_LOOP = "raw_loop"
+PFL = "pfl_research"
+PFL_ONE_PROCESS = "pfl_research_one_process"
+PFL_ENVIRONMENT = pathlib.Path(__file__).resolve().parents[2] / ".venv-pfl"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,15 +35,24 @@ class Peer:
       description: for the table.
       environment: variables set in its process.
       options: passed on to its `open_rounds`.
+      set_up: the command that makes its environment of its own, with the file that is there when this is done.
     """
 
     module: str
     description: str
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    set_up: tuple[str, pathlib.Path] | None = None
+
+    def explain_absence(self) -> str | None:
+        """Why it cannot run, and how to mend that; None if it can."""
+        if self.set_up is None or self.set_up[1].exists():
+            return None
+        return f"{self.set_up[1].parent.name} is not set up; make it with: {self.set_up[0]}"
 
 
 OUR_THREADS = default_threads()
+SET_UP_PFL = ("make setup-pfl", PFL_ENVIRONMENT / "setup_done")
 
 PEERS = {
     OURS: Peer("launch.benchmarks.ours", "this project, its runtime and its threads"),
@@ -57,6 +70,17 @@ PEERS = {
             "OMP_NUM_THREADS": str(OUR_THREADS.intra_op),
         },
         {"max_concurrent_calls": OUR_THREADS.concurrent_calls},
+    ),
+    PFL: Peer(
+        "launch.benchmarks.pfl_research",
+        "pfl-research 0.6.0 on PyTorch, a single-threaded process a core under torchrun",
+        set_up=SET_UP_PFL,
+    ),
+    PFL_ONE_PROCESS: Peer(
+        "launch.benchmarks.pfl_research",
+        "pfl-research 0.6.0 on PyTorch, one process with PyTorch's threads",
+        options={"num_processes": 1},
+        set_up=SET_UP_PFL,
     ),
     OURS_QAT: Peer(
         "launch.benchmarks.ours",
@@ -114,7 +138,7 @@ class Workload:
     seed: int = 0
     trainings: tuple[str, ...] = ("",)
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    peers: tuple[str, ...] = (OURS, RAW_LOOP, "stock_tff_tuned", "stock_tff")
+    peers: tuple[str, ...] = (OURS, RAW_LOOP, PFL, PFL_ONE_PROCESS, "stock_tff_tuned", "stock_tff")
 
     def describe(self) -> str:
         """One line for a heading."""
