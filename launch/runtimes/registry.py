@@ -18,9 +18,12 @@ class RuntimeOptions:
     Attributes:
       log_path: the file that TensorFlow's start-up and a worker's output are appended to.
       device: "cpu" or "gpu", as `use_device` has chosen it before.
-      workers: "host:port" of TFF workers that run already; empty for one of our own.
+      workers: "unix:<path>" or "host:port" of TFF workers that run already; empty for one of our own.
       keeps_memory: whether workers keep freed memory, which is quicker for large tensors.
       ready_timeout_s: the longest wait for what the runtime starts or joins.
+      num_shares: into how many parts the clients of a call are cut; None for as many as workers.
+      closed: False for a worker of our own with a port, which anybody can reach; None for such a one only if it cannot
+        be closed off.
     """
 
     log_path: str
@@ -28,6 +31,8 @@ class RuntimeOptions:
     workers: Sequence[str] = ()
     keeps_memory: bool = False
     ready_timeout_s: float = READY_TIMEOUT_S
+    num_shares: int | None = None
+    closed: bool | None = None
 
 
 OpenRuntime = Callable[[RuntimeOptions], contextlib.AbstractContextManager[Runtime]]
@@ -39,6 +44,8 @@ def _open_tff(options: RuntimeOptions) -> contextlib.AbstractContextManager[Runt
         options.workers,
         ready_timeout_s=options.ready_timeout_s,
         keeps_memory=options.keeps_memory,
+        num_shares=options.num_shares,
+        closed=options.closed,
     )
 
 
