@@ -1,7 +1,8 @@
-"""`python -m launch.benchmark`: seconds a round of this project beside stock TFF and beside the machine's limit.
+"""`python -m launch.benchmark`: seconds a round of this project beside others and beside the machine's limit.
 
 Every peer (`launch/benchmarks/`) lives in a process of its own. They take turns, one round each, again and again, and
-only one works at a time. So a slow minute of the machine slows all of them alike. Imports no TensorFlow.
+only one works at a time. So a slow minute of the machine slows all of them alike. The workloads `start` and `sweep`
+time whole commands instead, likewise in turns with those of another revision. Imports no TensorFlow.
 """
 
 import contextlib
@@ -20,7 +21,21 @@ from typing import Any
 import psutil
 from absl import flags as absl_flags
 
-from launch.benchmarks.peer_process import PeerError, PeerProcess
+from launch.benchmarks.commands import (
+    AGAINST,
+    START,
+    STARTS,
+    SWEEP,
+    CommandWorkload,
+    build_sweep,
+    compute_command_results,
+    format_command_table,
+    list_sweep_flagfiles,
+    time_commands,
+)
+from launch.benchmarks.peer_process import PROJECT_FOLDER, PeerError, PeerProcess
+from launch.benchmarks.revisions import RevisionError, check_out, resolve_revision
+from launch.benchmarks.turns import time_in_turns
 from launch.benchmarks.workloads import OURS, PEERS, WORKLOADS, Workload, build_data
 from launch.command_line import format_command_help, parse_command, run_main
 from launch.runs.errors import RunStopped
@@ -29,28 +44,51 @@ from launch.settings.flags import FlagError
 
 PROGRAM = "python -m launch.benchmark"
 DEFAULT_WORKLOADS = ("fed_avg_mnist_student",)
-DEFAULT_REPEATS = 5  # with stock TFF at 5 to 11 s a round on 2 cores, about three minutes in all
+DEFAULT_REPEATS = 5  # with stock TFF at 5 to 11 s a round on 2 cores, about four minutes in all
+DEFAULT_SWEEP_FLAGFILES = 4  # one of each algorithm
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """What is asked for: the workloads, each with its peers; the timed rounds of each peer; the JSON file."""
+    """What is asked for.
 
-    workloads: tuple[Workload, ...]
+    Attributes:
+      workloads: each with its peers.
+      repeats: how often each peer or command is timed.
+      output: the JSON file, "" for none.
+      against: the revision to compare with as it was named, and its hash; "" for none.
+    """
+
+    workloads: tuple[Workload | CommandWorkload, ...]
     repeats: int
     output: str
+    against: str = ""
+    against_commit: str = ""
 
 
 def define_flags() -> absl_flags.FlagValues:
     """The flags of this command, kept apart from absl's global ones, to which any import may add."""
     values = absl_flags.FlagValues()
     absl_flags.DEFINE_list(
-        "workloads", list(DEFAULT_WORKLOADS), f"What to time: {', '.join(WORKLOADS)}.", flag_values=values
+        "workloads", list(DEFAULT_WORKLOADS), f"What to time: {', '.join(_known_workloads())}.", flag_values=values
     )
-    absl_flags.DEFINE_list("peers", list(PEERS), "Which peers run it, of those that can.", flag_values=values)
+    absl_flags.DEFINE_list(
+        "peers", list(PEERS), "Which peers run a workload of rounds, of those that can.", flag_values=values
+    )
     absl_flags.DEFINE_integer(
-        "repeats", DEFAULT_REPEATS, "Timed rounds of each peer, after one to warm up.", 1, flag_values=values
+        "repeats", DEFAULT_REPEATS, "Timed rounds of each peer, after one to warm up; or runs.", 1, flag_values=values
     )
+    absl_flags.DEFINE_string(
+        AGAINST, "", f"Revision of this repository to time {START} and {SWEEP} in, too.", flag_values=values
+    )
+    most = len(list_sweep_flagfiles())
+    for name, default, highest, what in (
+        ("flagfiles", DEFAULT_SWEEP_FLAGFILES, most, f"Flagfiles of the sweep, of {most}."),
+        ("seeds", 1, None, "Seeds of the sweep, each a run of every flagfile."),
+        ("rounds", 0, None, "Rounds of every run of the sweep; 0: the flagfile's."),
+    ):
+        lowest = 0 if name == "rounds" else 1
+        absl_flags.DEFINE_integer(f"{SWEEP}_{name}", default, what, lowest, highest, flag_values=values)
     absl_flags.DEFINE_string("output", "", "JSON file for the results; empty: only the table.", flag_values=values)
     return values
 
@@ -59,17 +97,43 @@ def parse_options(argv: Sequence[str]) -> Options:
     """Reads the command line, without the program's name.
 
     Raises:
-      FlagError: an unknown flag, workload or peer, a value out of range, a file that cannot be written.
+      FlagError: an unknown flag, workload, peer or revision, a value out of range, a peer that is not set up, a file
+        that cannot be written.
     """
     values = define_flags()
     rest = parse_command(values, argv)
     if rest:
         raise FlagError(f"{rest[0]}: expected flags only, each as --name=value")
-    _check_names("workloads", values.workloads, WORKLOADS)
+    _check_names("workloads", values.workloads, _known_workloads())
     _check_names("peers", values.peers, PEERS)
     _check_output(values.output)
-    chosen = (_choose_peers(WORKLOADS[name], values.peers) for name in dict.fromkeys(values.workloads))
-    return Options(tuple(chosen), values.repeats, values.output)
+    expanded = [name for given in values.workloads for name in (STARTS if given == START else [given])]
+    chosen = tuple(_choose_workload(name, values) for name in dict.fromkeys(expanded))
+    needs = {AGAINST: (START, SWEEP), **{f"{SWEEP}_{name}": (SWEEP,) for name in ("flagfiles", "seeds", "rounds")}}
+    for flag, kinds in needs.items():
+        if values[flag].present and not any(each.name.startswith(kinds) for each in chosen):
+            raise FlagError(f"--{flag}: expected with {' or '.join(kinds)} among the --workloads")
+    return Options(chosen, values.repeats, values.output, values.against, _resolve(values))
+
+
+def _known_workloads() -> list[str]:
+    return [*WORKLOADS, START, *STARTS, SWEEP]
+
+
+def _choose_workload(name: str, values: absl_flags.FlagValues) -> Workload | CommandWorkload:
+    if name == SWEEP:
+        return build_sweep(values.sweep_flagfiles, values.sweep_seeds, values.sweep_rounds)
+    return STARTS[name] if name in STARTS else _choose_peers(WORKLOADS[name], values.peers)
+
+
+def _resolve(values: absl_flags.FlagValues) -> str:
+    """The hash of the revision asked for, "" if none is."""
+    if not values[AGAINST].present:
+        return ""
+    try:
+        return resolve_revision(values.against)
+    except RevisionError as error:
+        raise FlagError(f"--{AGAINST}={values.against}: {error}") from None
 
 
 def compute_results(times_s: Mapping[str, Sequence[float]]) -> dict[str, Any]:
@@ -97,21 +161,6 @@ def format_table(workload: Workload, times_s: Mapping[str, Sequence[float]]) -> 
     return "\n".join([*lines, "seconds a round; ratio: how many times as long as ours, above 1 where ours is faster"])
 
 
-def time_in_turns(
-    round_functions: Mapping[str, Callable[[], float]], repeats: int, report: Callable[[str], None]
-) -> dict[str, list[float]]:
-    """Calls each function once to warm up, then all in turn, `repeats` times; returns the seconds that they return."""
-    for name, run_round in round_functions.items():
-        report(f"warm-up: {name} {run_round():.2f} s")
-    times_s: dict[str, list[float]] = {name: [] for name in round_functions}
-    for repeat in range(1, repeats + 1):
-        for name, run_round in round_functions.items():
-            times_s[name].append(run_round())
-        latest = ", ".join(f"{name} {times[-1]:.2f} s" for name, times in times_s.items())
-        report(f"repeat {repeat}/{repeats}: {latest}")
-    return times_s
-
-
 def run_workload(workload: Workload, repeats: int, report: Callable[[str], None]) -> dict[str, list[float]]:
     """Starts the peers of a workload, times their rounds in turn, and leaves no process behind.
 
@@ -121,13 +170,25 @@ def run_workload(workload: Workload, repeats: int, report: Callable[[str], None]
     Raises:
       PeerError: a peer could not start or finish a round.
     """
+    present = [name for name in workload.peers if not PEERS[name].explain_absence()]
     with tempfile.TemporaryDirectory(prefix="benchmark_") as folder, contextlib.ExitStack() as stack:
         build_data(workload, folder)
-        report(f"{workload.describe()}; starting {', '.join(workload.peers)}")
-        peers = [stack.enter_context(PeerProcess(name, workload, folder)) for name in workload.peers]
+        report(f"{workload.describe()}; starting {', '.join(present)}")
+        for line in list_skipped(workload):
+            report(line)
+        peers = [stack.enter_context(PeerProcess(name, workload, folder)) for name in present]
         for peer in peers:
             peer.wait_until_ready()
         return time_in_turns({peer.name: peer.run_round for peer in peers}, repeats, report)
+
+
+def list_skipped(workload: Workload) -> list[str]:
+    """A line for each reason for which peers of a workload are skipped."""
+    by_reason: dict[str, list[str]] = {}
+    for name in workload.peers:
+        if reason := PEERS[name].explain_absence():
+            by_reason.setdefault(reason, []).append(name)
+    return [f"skipped: {', '.join(names)}: {reason}" for reason, names in by_reason.items()]
 
 
 def describe_machine() -> dict[str, Any]:
@@ -146,7 +207,7 @@ def describe_machine() -> dict[str, Any]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit code: 0, 2 for a wrong request, 1 for a failed run, 130 for Ctrl-C."""
-    usage = f"{PROGRAM} [--flag=value ...]: seconds a round, ours beside others"
+    usage = f"{PROGRAM} [--flag=value ...]: seconds a round or a run, ours beside others"
     return run_main(
         lambda arguments: _run(parse_options(arguments)),
         lambda: format_command_help(usage, define_flags()),
@@ -159,18 +220,34 @@ def _run(options: Options) -> None:
     start = time.monotonic()
     machine = describe_machine()
     results = {}
-    for workload in options.workloads:
+    with contextlib.ExitStack() as stack:
+        trees, descriptions = {OURS: PROJECT_FOLDER}, {OURS: "this tree, with what is not committed"}
         try:
-            times_s = run_workload(
-                workload, options.repeats, lambda line: print(f"[{time.monotonic() - start:4.0f} s] {line}", flush=True)
-            )
-        except PeerError as error:
+            if options.against:
+                trees[AGAINST] = stack.enter_context(check_out(options.against_commit))
+                descriptions[AGAINST] = f"{options.against}, commit {options.against_commit[:12]}"
+            for workload in options.workloads:
+                results[workload.name], table = _time(workload, options, trees, descriptions, start)
+                print(f"\n{table}\n", flush=True)
+        except (PeerError, RevisionError) as error:
             raise RunStopped(f"error: {error}", 1) from error
-        results[workload.name] = compute_results(times_s)
-        print(f"\n{format_table(workload, times_s)}\n", flush=True)
     if options.output:
         write_json(pathlib.Path(options.output), {"machine": machine, "workloads": results})
         print(f"results in {options.output}")
+
+
+def _time(workload, options, trees, descriptions, start):
+    """The results and the table of a workload; `start` is the clock's time at which the benchmark started."""
+
+    def report(line):
+        print(f"[{time.monotonic() - start:4.0f} s] {line}", flush=True)
+
+    if isinstance(workload, Workload):
+        times_s = run_workload(workload, options.repeats, report)
+        return compute_results(times_s), format_table(workload, times_s)
+    costs = time_commands(workload, trees, options.repeats, report)
+    revision = {f"{AGAINST}_revision": options.against_commit} if options.against else {}
+    return {**compute_command_results(costs), **revision}, format_command_table(workload, costs, descriptions)
 
 
 def _check_names(flag: str, names: Iterable[str], known: Iterable[str]) -> None:
@@ -200,6 +277,9 @@ def _choose_peers(workload: Workload, names: Sequence[str]) -> Workload:
         raise FlagError(
             f"--peers={','.join(names)}: none can run {workload.name}; its peers: {', '.join(workload.peers)}"
         )
+    reasons = [PEERS[name].explain_absence() for name in chosen]
+    if all(reasons):
+        raise FlagError(f"--peers={','.join(names)}: {reasons[0]}")
     return dataclasses.replace(workload, peers=chosen)
 
 

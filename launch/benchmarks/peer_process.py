@@ -96,17 +96,17 @@ class PeerProcess:
             self._process.stdin.write(f"{command}\n".encode())
             self._process.stdin.flush()
         except BrokenPipeError:
-            raise PeerError(f"{self.name}: its process ended; {self._last_log_line()}") from None
+            raise PeerError(f"{self.name}: its process ended; {describe_log_end(self.log_path)}") from None
 
     def _read_answer(self, limit_s):
         deadline = time.monotonic() + limit_s
         while b"\n" not in self._unread:
             readable, _, _ = select.select([self._answers], [], [], max(deadline - time.monotonic(), 0.0))
             if not readable:
-                raise PeerError(f"{self.name}: no answer within {limit_s:g} s; {self._last_log_line()}")
+                raise PeerError(f"{self.name}: no answer within {limit_s:g} s; {describe_log_end(self.log_path)}")
             received = os.read(self._answers, 4096)
             if not received:
-                raise PeerError(f"{self.name}: its process ended; {self._last_log_line()}")
+                raise PeerError(f"{self.name}: its process ended; {describe_log_end(self.log_path)}")
             self._unread += received
         line, _, self._unread = self._unread.partition(b"\n")
         answer = line.decode()
@@ -115,9 +115,11 @@ class PeerProcess:
         self._is_busy = False
         return answer
 
-    def _last_log_line(self):
-        lines = pathlib.Path(self.log_path).read_text(errors="replace").split("\n")
-        return next((f"its log ends: {line.strip()}" for line in reversed(lines) if line.strip()), "its log is empty")
+
+def describe_log_end(log_path: str) -> str:
+    """The last line of a log that is not empty, in words."""
+    lines = pathlib.Path(log_path).read_text(errors="replace").split("\n")
+    return next((f"its log ends: {line.strip()}" for line in reversed(lines) if line.strip()), "its log is empty")
 
 
 def _environment(name):

@@ -5,6 +5,7 @@ A new workload is one entry of `WORKLOADS`; a new competitor one of `PEERS`, and
 """
 
 import dataclasses
+import pathlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,7 +20,12 @@ from launch.runtimes.worker_process import default_threads
 OURS = "ours"
 OURS_QAT = "ours_qat"
 OURS_TEN_TIMES = "ours_ten_times"
+IN_PROCESS = "in_process"
+OPEN_WORKER = "open_worker"
 RAW_LOOP = "raw_loop"
+PFL = "pfl_research"
+PFL_ONE_PROCESS = "pfl_research_one_process"
+PFL_ENVIRONMENT = pathlib.Path(__file__).resolve().parents[2] / ".venv-pfl"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,18 +37,37 @@ class Peer:
       description: for the table.
       environment: variables set in its process.
       options: passed on to its `open_rounds`.
+      set_up: the command that makes its environment of its own, with the file that is there when this is done.
     """
 
     module: str
     description: str
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    set_up: tuple[str, pathlib.Path] | None = None
+
+    def explain_absence(self) -> str | None:
+        """Why it cannot run, and how to mend that; None if it can."""
+        if self.set_up is None or self.set_up[1].exists():
+            return None
+        return f"{self.set_up[1].parent.name} is not set up; make it with: {self.set_up[0]}"
 
 
 OUR_THREADS = default_threads()
+SET_UP_PFL = ("make setup-pfl", PFL_ENVIRONMENT / "setup_done")
 
 PEERS = {
     OURS: Peer("launch.benchmarks.ours", "this project, its runtime and its threads"),
+    IN_PROCESS: Peer(
+        "launch.benchmarks.ours",
+        "this project with TensorFlow in its own process (--runtime=in_process)",
+        options={"runtime": "in_process"},
+    ),
+    OPEN_WORKER: Peer(
+        "launch.benchmarks.ours",
+        "this project with a worker that listens on a port, as TFF's own does",
+        options={"closed": False},
+    ),
     RAW_LOOP: Peer(
         "launch.benchmarks.raw_loop",
         "TensorFlow alone, data in memory, a single-threaded process a core: the machine's limit",
@@ -57,6 +82,17 @@ PEERS = {
             "OMP_NUM_THREADS": str(OUR_THREADS.intra_op),
         },
         {"max_concurrent_calls": OUR_THREADS.concurrent_calls},
+    ),
+    PFL: Peer(
+        "launch.benchmarks.pfl_research",
+        "pfl-research 0.6.0 on PyTorch, a single-threaded process a core under torchrun",
+        set_up=SET_UP_PFL,
+    ),
+    PFL_ONE_PROCESS: Peer(
+        "launch.benchmarks.pfl_research",
+        "pfl-research 0.6.0 on PyTorch, one process with PyTorch's threads",
+        options={"num_processes": 1},
+        set_up=SET_UP_PFL,
     ),
     OURS_QAT: Peer(
         "launch.benchmarks.ours",
@@ -114,7 +150,16 @@ class Workload:
     seed: int = 0
     trainings: tuple[str, ...] = ("",)
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    peers: tuple[str, ...] = (OURS, RAW_LOOP, "stock_tff_tuned", "stock_tff")
+    peers: tuple[str, ...] = (
+        OURS,
+        IN_PROCESS,
+        OPEN_WORKER,
+        RAW_LOOP,
+        PFL,
+        PFL_ONE_PROCESS,
+        "stock_tff_tuned",
+        "stock_tff",
+    )
 
     def describe(self) -> str:
         """One line for a heading."""
@@ -136,7 +181,7 @@ def build_asynchronous_workload(scheduling: str) -> Workload:
         num_examples=100,
         batch_size=10,
         settings={"scheduling": scheduling, "max_scheduled": 30, "steps": 60, "optimizer": "sgd"},
-        peers=(OURS, OURS_TEN_TIMES),
+        peers=(OURS, IN_PROCESS, OURS_TEN_TIMES),
     )
 
 
@@ -150,7 +195,7 @@ WORKLOADS = {
             "image_student",
             num_clients=40,
             num_examples=1500,
-            peers=(OURS, OURS_QAT),
+            peers=(OURS, IN_PROCESS, OURS_QAT),
         ),
         Workload(
             "fed_sikd_mnist_student_qat",
@@ -159,7 +204,7 @@ WORKLOADS = {
             num_clients=40,
             num_examples=1500,
             trainings=("student_", "teacher_"),
-            peers=(OURS, OURS_QAT),
+            peers=(OURS, IN_PROCESS, OURS_QAT),
         ),
         build_asynchronous_workload("random"),
         build_asynchronous_workload("frequency"),
@@ -172,7 +217,7 @@ WORKLOADS = {
             batch_size=16,
             trainings=(),
             settings={"support_size": 48, "query_size": 48, "inner_steps": 5},
-            peers=(OURS, OURS_TEN_TIMES),
+            peers=(OURS, IN_PROCESS, OURS_TEN_TIMES),
         ),
         Workload(  # ours: one active model on every device, of the same capacity of 8; the milestones are never reached
             "fed_cd_mnist_student_active_models",
@@ -182,7 +227,7 @@ WORKLOADS = {
             num_examples=1500,
             num_validation=300,
             settings={"cohort_size": 10, "milestones": "998,999,1000"},
-            peers=(OURS, "ours_2_models", "ours_4_models", "ours_8_models"),
+            peers=(OURS, IN_PROCESS, "ours_2_models", "ours_4_models", "ours_8_models"),
         ),
     )
 }

@@ -1,0 +1,126 @@
+"""pfl-research on PyTorch, in an environment of its own that `make setup-pfl` makes.
+
+The processes are `pfl_rank`'s: one, with PyTorch's threads, or several single-threaded ones under torchrun that average
+over gloo on this machine's loopback. A round is timed from the order to the last process's answer.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import portpicker
+
+from datasets.federated_data import FederatedData
+from launch.benchmarks.workloads import PFL_ENVIRONMENT, Workload, build_data
+
+POLL_S = 0.2
+
+
+class Processes:
+    """The processes of pfl-research; what one order does, all of them do."""
+
+    def __init__(self, channels):
+        self._channels = channels
+
+    def run_round(self) -> None:
+        """Runs the next round."""
+        self._ask("round")
+
+    def compute_accuracy(self) -> float:
+        """The model's accuracy on the federation's test set."""
+        return float(self._ask("accuracy")[0])
+
+    def _ask(self, order):
+        for channel in self._channels:
+            print(order, file=channel, flush=True)
+        return [read_answer(channel) for channel in self._channels]
+
+
+def read_answer(channel) -> str:
+    """The next line of a process. Raises RuntimeError if it has ended."""
+    answer = channel.readline().strip()
+    if not answer:
+        raise RuntimeError("a process of pfl-research has ended")
+    return answer
+
+
+@contextlib.contextmanager
+def open_rounds(workload: Workload, folder: str, num_processes: int = 0) -> Iterator[Callable[[], None]]:
+    """Starts the processes (0: one a core); yields a function that runs the next round."""
+    with open_processes(workload, build_data(workload, folder), num_processes) as processes:
+        yield processes.run_round
+
+
+@contextlib.contextmanager
+def open_processes(workload: Workload, data: FederatedData, num_processes: int = 0) -> Iterator[Processes]:
+    """Starts the processes on a federation and ends them with the block.
+
+    Args:
+      workload: its batch size, epochs, learning rate and seed count.
+      data: images like MNIST's.
+      num_processes: how many, 0 for one a core.
+
+    Raises:
+      RuntimeError: a process ended.
+    """
+    num_processes = num_processes or len(os.sched_getaffinity(0))
+    with tempfile.TemporaryDirectory(prefix="pfl_") as folder, socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(os.path.join(folder, "orders"))
+        listener.listen(num_processes)
+        settings = {
+            "socket": listener.getsockname(),
+            "arrays": write_arrays(data, os.path.join(folder, "arrays.npz")),
+            "scale": data.preprocessing.scale,
+            "offset": data.preprocessing.offset,
+            **{name: getattr(workload, name) for name in ("batch_size", "epochs", "learning_rate", "seed")},
+        }
+        started = subprocess.Popen(
+            build_command(settings, num_processes),
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "PFL_PYTORCH_DEVICE": "cpu", "GLOO_SOCKET_IFNAME": "lo", "PYTHONPATH": ""},
+        )
+        with started, contextlib.ExitStack() as stack:
+            stack.callback(started.kill)
+            connections = [stack.enter_context(accept(listener, started)) for _ in range(num_processes)]
+            channels = [stack.enter_context(connection.makefile("rw")) for connection in connections]
+            for channel in channels:
+                read_answer(channel)
+            yield Processes(channels)
+
+
+def build_command(settings: dict, num_processes: int) -> list[str]:
+    """The command of one process, or of torchrun with several."""
+    python = str(PFL_ENVIRONMENT / "bin" / "python")
+    program = [str(pathlib.Path(__file__).with_name("pfl_rank.py")), json.dumps(settings)]
+    if num_processes == 1:
+        return [python, *program]
+    port = portpicker.pick_unused_port()
+    place = ["--nnodes=1", "--master-addr=127.0.0.1", f"--master-port={port}"]
+    return [python, "-m", "torch.distributed.run", *place, f"--nproc-per-node={num_processes}", *program]
+
+
+def accept(listener: socket.socket, started: subprocess.Popen) -> socket.socket:
+    """The connection of the next process. Raises RuntimeError if they end before."""
+    listener.settimeout(POLL_S)
+    while True:
+        with contextlib.suppress(TimeoutError):
+            connection, _ = listener.accept()
+            connection.settimeout(None)
+            return connection
+        if started.poll() is not None:
+            raise RuntimeError("pfl-research did not start")
+
+
+def write_arrays(data: FederatedData, path: str) -> str:
+    """Writes the clients' training examples and the test set for `pfl_rank`; returns the path."""
+    splits = [data.read_split(client, "train") for client in data.clients]
+    x, y = (np.concatenate(arrays) for arrays in zip(*splits, strict=True))
+    test = {"test_x": data.test_x, "test_y": data.test_y}
+    np.savez(path, x=x, y=y, sizes=[len(labels) for _, labels in splits], **test)
+    return path
