@@ -32,5 +32,12 @@ def open_run_runtime(
     config: RunConfig, log_path: str, keeps_memory: bool = False
 ) -> contextlib.AbstractContextManager[Runtime]:
     """The runtime of a run whose device is settled; see `open_runtime`."""
-    options = RuntimeOptions(log_path, config.device, tuple(config.worker_addresses), keeps_memory)
+    options = RuntimeOptions(
+        log_path,
+        config.device,
+        tuple(config.worker_addresses),
+        keeps_memory,
+        config.ray_address,
+        config.ray_shares,
+    )
     return open_runtime(config.runtime, options)
