@@ -2,6 +2,7 @@
 #              make train ARGS="--rounds=5 --seed=1"
 # make test    lint, format check and tests; make test-slow for the longer ones
 # make test-litert   exports a run and checks the files with LiteRT, in .venv-litert; RUN_DIR=<folder> names the run
+# make test-ray   --runtime=ray on clusters of this machine, in .venv-ray; some minutes
 # All of them set up .venv first if need be. PYTHON=<path> names the Python 3.11 to make it with; where there is none,
 # uv gets one.
 
@@ -10,7 +11,7 @@ PYTHON =
 RUN_DIR ?=
 RUN = .venv/bin/python -m
 
-.PHONY: train test test-slow test-litert setup lock clean
+.PHONY: train test test-slow test-litert test-ray setup lock clean
 
 train: setup
 	@$(RUN) launch.train --algo=fedsikd $(ARGS)
@@ -26,11 +27,14 @@ test-slow: setup
 test-litert: setup
 	@sh ./tests/litert/check.sh "$(RUN_DIR)"
 
+test-ray: setup
+	@sh ./tests/ray/check.sh $(ARGS)
+
 setup:
 	@PYTHON="$(PYTHON)" sh ./setup.sh
 
-# Resolves setup.py anew into requirements.lock, and likewise the runtime of test-litert and the uv of set-up. Needs a
-# network.
+# Resolves setup.py anew into requirements.lock, and likewise the runtime of test-litert, Ray on top of that lock, and
+# the uv of set-up. Needs a network.
 lock:
 	@set -e; tools=$$(mktemp -d); trap 'rm -rf "$$tools"' EXIT; \
 	$(or $(PYTHON),python3) -m venv "$$tools"; \
@@ -38,7 +42,7 @@ lock:
 	compile="$$tools/bin/uv pip compile --quiet --generate-hashes --python-version 3.11 \
 	    --python-platform x86_64-manylinux_2_31 --no-emit-index-url --no-header"; \
 	$$compile --override overrides.txt --extra dev --output-file requirements.lock setup.py; \
-	for name in litert uv; do $$compile --output-file requirements-$$name.lock requirements-$$name.in; done
+	for name in litert ray uv; do $$compile --output-file requirements-$$name.lock requirements-$$name.in; done
 
 # What can be made again in seconds; .venv, .venv-litert and runs/ stay.
 clean:

@@ -30,5 +30,5 @@ setup(
         "tensorflow-model-optimization==0.7.5",
         "tqdm",
     ],
-    extras_require={"dev": ["hypothesis", "pytest", "ruff"]},
+    extras_require={"dev": ["hypothesis", "pytest", "ruff"], "ray": ["ray==2.52.1"]},
 )

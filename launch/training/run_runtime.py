@@ -4,11 +4,12 @@ import contextlib
 import dataclasses
 
 from launch.runtimes.device import DeviceError, use_device
+from launch.runtimes.ray_cluster import INSTALL, is_ray_installed
 from launch.runtimes.registry import RuntimeOptions, open_runtime
 from launch.runtimes.runtime import Runtime
 from launch.settings.flags import FlagError
 from launch.settings.run_config import RunConfig
-from launch.settings.runtimes import AUTO, CPU
+from launch.settings.runtimes import AUTO, CPU, IN_PROCESS, RAY
 
 
 def settle_device(config: RunConfig) -> RunConfig:
@@ -26,6 +27,21 @@ def settle_device(config: RunConfig) -> RunConfig:
 def settle_device_again(config: RunConfig) -> RunConfig:
     """The same for a run that is finished: what ran on a GPU may be looked at where there is none."""
     return settle_device(config if config.device == CPU else dataclasses.replace(config, device=AUTO))
+
+
+def check_installed(config: RunConfig) -> None:
+    """Raises FlagError if the run's runtime needs an extra that is not installed."""
+    if config.runtime == RAY and not is_ray_installed():
+        raise FlagError(f"--runtime={RAY}: Ray is not installed; {INSTALL}")
+
+
+def keep_to_this_machine(config: RunConfig) -> RunConfig:
+    """The config for what is left to do when a run is finished, without other machines.
+
+    What a single client's work gives is the same in this process as on Ray, byte for byte: both run one graph.
+    """
+    config = dataclasses.replace(config, workers="", ray_address="")
+    return dataclasses.replace(config, runtime=IN_PROCESS) if config.runtime == RAY else config
 
 
 def open_run_runtime(
