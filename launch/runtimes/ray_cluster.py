@@ -33,6 +33,7 @@ _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_enable_metrics_collection": "0",  # it would look for an agent that belongs to Ray's dashboard
     "RAY_BACKEND_LOG_LEVEL": "fatal",  # what Ray cannot recover from comes back as an error
+    "RAY_worker_niceness": "0",  # by default its processes yield to all others of the machine
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # what a later Ray does anyway; a warning less
     "RAY_NUM_REDIS_GET_RETRIES": "2",  # how often a new driver asks; by default it takes 12 minutes to give up
 }

@@ -73,6 +73,7 @@ def nodes(tmp_path_factory):
         patch.setenv("RAY_AUTH_MODE", "token")
         patch.setenv("RAY_AUTH_TOKEN", TOKEN)
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_worker_niceness", "0")
         patch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         two = TwoNodes()
@@ -97,9 +98,9 @@ def compute_slowly(ray_runtime):
 
     @tff.tensorflow.computation(np.float32, np.float32)
     def work(value, weight):
-        for _ in tf.range(100_000):
-            value = tf.sin(value * weight) + 1e-3
-        return value
+        return tf.while_loop(lambda _: True, lambda x: tf.sin(x * weight) + 1e-3, [value], maximum_iterations=100_000)[
+            0
+        ]
 
     @tff.federated_computation(tff.FederatedType(np.float32, tff.CLIENTS), tff.FederatedType(np.float32, tff.SERVER))
     def one_round(values, weight):
