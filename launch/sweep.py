@@ -1,8 +1,9 @@
-"""`python -m launch.sweep --flagfiles=a.flags,b.flags --seeds=0,1,2` trains flagfiles one after another.
+"""`python -m launch.sweep --flagfiles=a.flags,b.flags --seeds=0,1,2` trains flagfiles, several at a time.
 
-Each run is a process of its own, in `<runs_dir>/<flagfile's stem>/seed_<seed>`. Finished runs are skipped, here or in
-`--finished`, and interrupted ones are resumed, so the same command carries on where a sweep was stopped. Arguments
-after a lone `--` go to every run.
+Each run is a process of its own, in `<runs_dir>/<flagfile's stem>/seed_<seed>`, on its share of the cores. `--jobs`
+says how many go on at a time; the output of each is then in `seed_<seed>.log` beside its folder. Finished runs are
+skipped, here or in `--finished`, and interrupted ones are resumed, so the same command carries on where a sweep was
+stopped. Arguments after a lone `--` go to every run.
 
 Exit codes: 0 all runs are finished, 1 some failed, 2 the request was wrong, 130 stopped by Ctrl-C, 143 by SIGTERM,
 129 by SIGHUP.
@@ -18,7 +19,9 @@ from collections.abc import Sequence
 from absl import flags as absl_flags
 
 from launch.command_line import format_command_help, get_stop_code, parse_command, run_main
-from launch.many_runs import OWN_FLAGS, Task, run_tasks
+from launch.many_runs.jobs import define_jobs_flag, open_engine
+from launch.many_runs.pool import run_tasks
+from launch.many_runs.tasks import OWN_FLAGS, Task
 from launch.progress import say
 from launch.reports.registry import find_paper
 from launch.runs.errors import RunStopped
@@ -45,11 +48,17 @@ def define_flags() -> absl_flags.FlagValues:
     )
     rounds = Setting("Rounds of every run; by default the flagfile's.", minimum=1, maximum=10**6)
     define_flag(FlagField("rounds", rounds, 1), values)
+    define_jobs_flag(values)
     return values
 
 
 def parse_tasks(argv: Sequence[str]) -> list[Task]:
-    """The runs that a command line asks for: all flagfiles with the first seed, then with the next.
+    """The runs that a command line asks for, see `parse_request`."""
+    return parse_request(argv)[0]
+
+
+def parse_request(argv: Sequence[str]) -> tuple[list[Task], int | None]:
+    """What a command line asks for: the runs, all flagfiles with the first seed, then with the next; and `--jobs`.
 
     Raises:
       FlagError: a wrong flag, no such flagfile, a wrong seed, or settings that `launch.train` would refuse.
@@ -71,7 +80,8 @@ def parse_tasks(argv: Sequence[str]) -> list[Task]:
     seeds = list(dict.fromkeys(values.seeds))
     if not seeds:
         raise FlagError("--seeds is empty: expected whole numbers with commas between them")
-    return [_build_task(flagfile, seed, runs_dir, extra, finished) for seed in seeds for flagfile in flagfiles]
+    tasks = [_build_task(flagfile, seed, runs_dir, extra, finished) for seed in seeds for flagfile in flagfiles]
+    return tasks, values.jobs
 
 
 def _names_flag(argument: str, name: str) -> bool:
@@ -120,9 +130,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
-    tasks = parse_tasks(arguments)
+    tasks, jobs = parse_request(arguments)
     try:
-        failures = run_tasks(tasks)
+        failures = run_tasks(tasks, open_engine(tasks, jobs))
     except KeyboardInterrupt as error:
         again = f"stopped; go on with: {PROGRAM} {shlex.join(arguments)}"
         raise RunStopped(again, get_stop_code(error)) from None

@@ -24,7 +24,9 @@ from absl import flags as absl_flags
 
 from datasets.archetypes import ARCHETYPE_PARTITIONS
 from launch.command_line import format_command_help, get_stop_code, parse_command, run_main
-from launch.many_runs import OWN_FLAGS, Task, is_finished, run_task, run_tasks
+from launch.many_runs.jobs import define_jobs_flag, open_engine
+from launch.many_runs.pool import Engine, run_tasks
+from launch.many_runs.tasks import OWN_FLAGS, Task, is_finished
 from launch.progress import say
 from launch.runs.columns import CLIENT_VALIDATION_ACCURACY, METRICS_FILE, VALIDATION_ACCURACY
 from launch.runs.errors import RunStopped
@@ -55,6 +57,7 @@ class Request(NamedTuple):
       objective: the column of metrics.csv that scores a run, after its last round.
       runs_dir: where the run folders go.
       output: the table of all trials.
+      jobs: runs at a time; None: what memory and cores allow.
     """
 
     experiment: pathlib.Path
@@ -65,6 +68,7 @@ class Request(NamedTuple):
     objective: str
     runs_dir: pathlib.Path
     output: pathlib.Path
+    jobs: int | None = None
 
 
 def define_flags() -> absl_flags.FlagValues:
@@ -85,6 +89,7 @@ def define_flags() -> absl_flags.FlagValues:
         ("rounds", "Rounds of every run; by default the flagfile's."),
     ):
         define_flag(FlagField(name, Setting(help_text, minimum=1, maximum=10**6), 1), values)
+    define_jobs_flag(values)
     return values
 
 
@@ -122,6 +127,7 @@ def parse_request(argv: Sequence[str]) -> Request:
         values.objective,
         pathlib.Path(values.runs_dir),
         pathlib.Path(values.output),
+        values.jobs,
     )
     if not request.seeds or not all(seed.isdecimal() for seed in request.seeds):
         raise FlagError(f"--seeds={','.join(request.seeds)}: expected whole numbers with commas between them")
@@ -225,7 +231,9 @@ def find_best(request: Request, scores: Mapping[tuple[int, str], float]) -> tupl
     return None if best is None else (best, means[best])
 
 
-def run_trials(request: Request, train: Callable[[Task], int] = run_task) -> tuple[dict, list[str]]:
+def run_trials(
+    request: Request, open_engine: Callable[[list[Task], int | None], Engine] = open_engine
+) -> tuple[dict, list[str]]:
     """Trains what is not finished. Returns the scores by trial and seed, and a line for each run that failed."""
     tasks = build_tasks(request)
     scores: dict[tuple[int, str], float] = {}
@@ -235,16 +243,15 @@ def run_trials(request: Request, train: Callable[[Task], int] = run_task) -> tup
         scores.update({key: score for key, score in found.items() if score is not None})
         write_table(request.output, *tabulate_trials(request, scores))
 
-    def train_and_collect(task: Task) -> int:
-        exit_code = train(task)
+    def collect_one(task: Task) -> None:
         key = next(key for key, each in tasks.items() if each is task)
         collect(key)
         if key in scores:
             say(f"score    trial {key[0]}, seed {key[1]}: {request.objective} {scores[key]:.4f}")
-        return exit_code
 
     collect(*tasks)
-    return scores, run_tasks(list(tasks.values()), train_and_collect)
+    every = list(tasks.values())
+    return scores, run_tasks(every, open_engine(every, request.jobs), collect_one)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -44,7 +44,7 @@ LAUNCH_ROOMS = {
     "runtimes": {"progress"},
     "runs": {"progress", "settings"},
     "command_line": {"progress", "settings", "runs"},
-    "many_runs": {"progress", "settings", "runs"},
+    "many_runs": {"progress", "settings", "runs", "runtimes", "command_line"},
     "plots": {"progress", "settings", "runs"},
     "reports": {"progress", "settings", "runs", "plots"},
     "training": {"progress", "settings", "runs", "plots", "runtimes", "command_line"},

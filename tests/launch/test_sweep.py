@@ -8,9 +8,12 @@ import subprocess
 import sys
 import time
 
+import psutil
 import pytest
 
-from launch import many_runs, sweep
+from launch import sweep
+from launch.many_runs.pool import run_tasks
+from launch.many_runs.tasks import build_arguments, is_finished
 from launch.reports.registry import find_paper
 from launch.runs.errors import RunFolderError
 from launch.runs.run_archive import archive_runs
@@ -37,10 +40,10 @@ def test_every_flagfile_with_every_seed(tmp_path):
     ]
     assert tasks[2].run_dir == tmp_path / CELL / "seed_7"
     assert (tasks[2].config.rounds, tasks[2].config.seed, tasks[2].config.data_dir) == (5, 7, "there")
-    command = many_runs.build_command(tasks[2])
-    assert command[1:4] == ["-m", "launch.train", f"--flagfile={FLAGFILE}"]
-    assert {"--seed=7", f"--run_dir={tasks[2].run_dir}", "--rounds=5", "--data_dir=there"} <= set(command)
-    assert "--resume" not in command
+    arguments = build_arguments(tasks[2])
+    assert arguments[0] == f"--flagfile={FLAGFILE}"
+    assert {"--seed=7", f"--run_dir={tasks[2].run_dir}", "--rounds=5", "--data_dir=there"} <= set(arguments)
+    assert "--resume" not in arguments
 
 
 def test_patterns_are_expanded_and_overlaps_count_once(tmp_path):
@@ -58,6 +61,8 @@ def test_patterns_are_expanded_and_overlaps_count_once(tmp_path):
         ([f"--flagfiles={FLAGFILE}", "--seeds="], "--seeds is empty"),
         ([f"--flagfiles={FLAGFILE}", "--seeds=-1"], "seed"),
         ([f"--flagfiles={FLAGFILE}", "--rounds=0"], "rounds"),
+        ([f"--flagfiles={FLAGFILE}", "--jobs=0"], "--jobs=0: expected an integer at least 1"),
+        ([f"--flagfiles={FLAGFILE}", "--jobs=two"], "--jobs=two: expected an integer at least 1"),
         ([f"--flagfiles={FLAGFILE}", "--", "--seed=3"], "does not set itself"),
         ([f"--flagfiles={FLAGFILE}", "--", "--nope=3"], "unknown flag"),
         ([f"--flagfiles={FLAGFILE},{RIVAL}", "--", "--fedsikd_temperature=1"], "belongs to --algo=fedsikd"),
@@ -83,29 +88,29 @@ def task_of(tmp_path, rounds, *extra):
 
 
 def test_a_run_is_finished_with_as_many_rounds_as_asked_for(tmp_path, write_run):
-    assert not many_runs.is_finished(task_of(tmp_path, 5))
+    assert not is_finished(task_of(tmp_path, 5))
     write_run(tmp_path, CELL, seed=0, rounds=5)
-    assert many_runs.is_finished(task_of(tmp_path, 5))
-    assert many_runs.is_finished(task_of(tmp_path, 3))
-    assert not many_runs.is_finished(task_of(tmp_path, 6))
-    assert many_runs.is_finished(task_of(tmp_path, 6, "--target_accuracy=0.5"))  # reached in round 5, with 0.55
-    assert not many_runs.is_finished(task_of(tmp_path, 6, "--target_accuracy=0.6"))
+    assert is_finished(task_of(tmp_path, 5))
+    assert is_finished(task_of(tmp_path, 3))
+    assert not is_finished(task_of(tmp_path, 6))
+    assert is_finished(task_of(tmp_path, 6, "--target_accuracy=0.5"))  # reached in round 5, with 0.55
+    assert not is_finished(task_of(tmp_path, 6, "--target_accuracy=0.6"))
 
 
 def test_a_broken_run_is_resumed(tmp_path, write_run):
     write_run(tmp_path, CELL, seed=0, rounds=2, is_finished=False)
     task = task_of(tmp_path, 5)
-    assert not many_runs.is_finished(task)
-    assert many_runs.build_command(task)[-1] == "--resume"
+    assert not is_finished(task)
+    assert build_arguments(task)[-1] == "--resume"
 
 
 def test_a_run_with_other_settings_is_not_touched(tmp_path, write_run):
     write_run(tmp_path, CELL, seed=0, rounds=5, arguments=["--fedsikd_temperature=1"])
     with pytest.raises(RunFolderError, match=r"--fedsikd_temperature=1.0, not 3.0"):
-        many_runs.is_finished(task_of(tmp_path, 5))
+        is_finished(task_of(tmp_path, 5))
 
 
-def test_the_sweep_goes_on_after_a_failure_and_says_so(tmp_path, write_run, capsys):
+def test_the_sweep_goes_on_after_a_failure_and_says_so(tmp_path, write_run, engine_of, capsys):
     write_run(tmp_path, CELL, seed=1, rounds=5)
     write_run(tmp_path, CELL, seed=3, rounds=5, arguments=["--fedsikd_temperature=1"])
     tasks = parse(tmp_path, f"--flagfiles={FLAGFILE}", "--seeds=0,1,2,3,4", "--rounds=5")
@@ -115,7 +120,7 @@ def test_the_sweep_goes_on_after_a_failure_and_says_so(tmp_path, write_run, caps
         trained.append(task.config.seed)
         return 2 if task.config.seed == 0 else 0
 
-    failures = many_runs.run_tasks(tasks, train)
+    failures = run_tasks(tasks, engine_of(train))
     assert trained == [0, 2, 4]
     assert len(failures) == 2
     assert failures[0].startswith(f"{CELL}, seed 0: exit code 2")
@@ -159,7 +164,7 @@ def test_every_flagfile_is_of_some_report():
 
 
 @pytest.mark.parametrize("name", ["kept", "kept.zip"])
-def test_runs_that_are_kept_elsewhere_are_not_made_again(tmp_path, write_run, name):
+def test_runs_that_are_kept_elsewhere_are_not_made_again(tmp_path, write_run, engine_of, name):
     runs = []
     for seed, arguments in ((0, []), (1, ["--fedsikd_temperature=1"])):
         run_dir = write_run(tmp_path / "made", CELL, seed, rounds=5, arguments=arguments)
@@ -168,7 +173,7 @@ def test_runs_that_are_kept_elsewhere_are_not_made_again(tmp_path, write_run, na
     arguments = [f"--flagfiles={FLAGFILE}", "--seeds=0,1,2", "--rounds=5", f"--finished={tmp_path / name}"]
     tasks = parse(tmp_path / "runs", *arguments)
     trained = []
-    assert many_runs.run_tasks(tasks, lambda task: trained.append(task.config.seed)) == []
+    assert run_tasks(tasks, engine_of(lambda task: trained.append(task.config.seed) or 0)) == []
     assert trained == [1, 2], "seed 1 was kept with other settings, so that it is another run"
     assert sweep.suggest_report(tasks).endswith(f"--runs_dir={tmp_path / 'runs'} --runs_dir={tmp_path / name}")
 
@@ -180,34 +185,43 @@ def test_an_archive_is_no_place_to_train_in(capsys):
     assert "/no/such.zip: no such folder or archive" in capsys.readouterr().err
 
 
-STAND_IN = """
-import json, pathlib, signal, sys, time
-from launch import many_runs, sweep
-
-CHILD = '''
-import pathlib, signal, sys, time
-run_dir = pathlib.Path(sys.argv[1])
+SLEEPER = """
+import os, pathlib, sys, time
+[run_dir] = [pathlib.Path(each.partition("=")[2]) for each in sys.argv if each.startswith("--run_dir=")]
 run_dir.mkdir(parents=True)
-(run_dir / "pid").write_text(str(__import__("os").getpid()))
+(run_dir / "pid").write_text(str(os.getpid()))
 try:
     time.sleep(60)
 except KeyboardInterrupt:
     (run_dir / "checkpoint").write_text("kept")
     sys.exit(130)
-'''
-many_runs.build_command = lambda task: [sys.executable, "-c", CHILD, str(task.run_dir)]
+"""
+SWEEP = """
+import sys
+from launch import sweep
+from launch.many_runs import local_runs
+local_runs.TRAIN, local_runs.IMPORTED_ONCE = "sleeper", ()
 sys.exit(sweep.main(sys.argv[1:]))
 """
 
 
-@pytest.fixture
-def sweep_with_stand_in(tmp_path):
-    """A sweep whose first run sleeps; yields (process, folder of that run) once it sleeps."""
-    command = [sys.executable, "-c", STAND_IN, f"--flagfiles={FLAGFILE}", f"--runs_dir={tmp_path}"]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    run_dir = tmp_path / CELL / "seed_0"
-    wait_until(lambda: (run_dir / "pid").exists() and (run_dir / "pid").read_text())
-    yield process, run_dir
+@pytest.fixture(params=[1, 2])
+def sleeping_sweep(tmp_path, request):
+    """A sweep of three sleeping runs, one or two at a time; yields (process, folders of those that sleep already)."""
+    (tmp_path / "sleeper.py").write_text(SLEEPER)
+    arguments = [f"--flagfiles={FLAGFILE}", "--seeds=0,1,2", f"--jobs={request.param}", f"--runs_dir={tmp_path}"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", SWEEP, *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    run_dirs = [tmp_path / CELL / f"seed_{seed}" for seed in range(request.param)]
+    wait_until(lambda: all((run_dir / "pid").exists() and (run_dir / "pid").read_text() for run_dir in run_dirs))
+    yield process, run_dirs
     process.kill()
     process.communicate()
 
@@ -228,22 +242,24 @@ def is_alive(pid):
 
 
 @pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-def test_stopping_lets_the_run_keep_its_checkpoint_and_says_how_to_go_on(sweep_with_stand_in, number, exit_code):
-    process, run_dir = sweep_with_stand_in
+def test_stopping_lets_the_runs_keep_their_checkpoints_and_says_how_to_go_on(sleeping_sweep, number, exit_code):
+    process, run_dirs = sleeping_sweep
     os.kill(process.pid, number)
-    _, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=30)
     assert process.returncode == exit_code
-    assert (run_dir / "checkpoint").read_text() == "kept"
+    assert [(run_dir / "checkpoint").read_text() for run_dir in run_dirs] == ["kept"] * len(run_dirs)
     assert errors.startswith("stopped; go on with: python -m launch.sweep --flagfiles=")
     assert errors.count("\n") == 1
+    assert len(list(run_dirs[0].parent.glob("seed_*/pid"))) == len(run_dirs), "no further run was started"
 
 
-def test_no_run_outlives_a_killed_sweep(sweep_with_stand_in):
-    process, run_dir = sweep_with_stand_in
-    pid = int((run_dir / "pid").read_text())
-    assert is_alive(pid)
+def test_no_run_outlives_a_killed_sweep(sleeping_sweep):
+    process, run_dirs = sleeping_sweep
+    pids = [int((run_dir / "pid").read_text()) for run_dir in run_dirs]
+    pids += [psutil.Process(pid).ppid() for pid in pids]  # what they were forked from
+    assert all(map(is_alive, pids))
     process.kill()
-    wait_until(lambda: not is_alive(pid))
+    wait_until(lambda: not any(map(is_alive, pids)))
 
 
 def test_help_is_quick_and_imports_no_tensorflow():
@@ -259,4 +275,4 @@ def test_the_stored_config_decides_not_the_folder_name(tmp_path, write_run):
     stored["flags"]["seed"] = 4
     (run_dir / "config.json").write_text(json.dumps(stored))
     with pytest.raises(RunFolderError, match="--seed=4, not 0"):
-        many_runs.is_finished(task_of(tmp_path, 5))
+        is_finished(task_of(tmp_path, 5))

@@ -40,6 +40,12 @@ def train(task):
     return 0
 
 
+@pytest.fixture
+def opener_of(engine_of):
+    """(train) -> what opens an engine that trains by this function."""
+    return lambda train: lambda tasks, jobs: engine_of(train)
+
+
 def read_rows(path):
     with open(path, newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
@@ -54,9 +60,9 @@ def test_trials_are_different_points_of_the_grid_and_always_the_same():
     assert everything == {(a, b) for a in "123" for b in ("true", "false")}
 
 
-def test_every_trial_is_trained_with_every_seed_and_scored(tmp_path):
+def test_every_trial_is_trained_with_every_seed_and_scored(tmp_path, opener_of):
     request = tune.parse_request(arguments(tmp_path))
-    scores, failures = tune.run_trials(request, train)
+    scores, failures = tune.run_trials(request, opener_of(train))
     assert failures == [] and len(scores) == 4 * 2
     rows = read_rows(tmp_path / "trials.csv")
     by_setting = {(row["fedavg_epochs"], row["fedavg_learning_rate"]): row for row in rows}
@@ -68,7 +74,7 @@ def test_every_trial_is_trained_with_every_seed_and_scored(tmp_path):
     assert best == pytest.approx(0.4005) and row["trial"] == str(number)
 
 
-def test_a_search_goes_on_where_it_was_stopped(tmp_path):
+def test_a_search_goes_on_where_it_was_stopped(tmp_path, opener_of):
     request = tune.parse_request(arguments(tmp_path))
     trained = []
 
@@ -79,19 +85,19 @@ def test_a_search_goes_on_where_it_was_stopped(tmp_path):
         return train(task)
 
     with pytest.raises(KeyboardInterrupt):
-        tune.run_trials(request, train_three)
+        tune.run_trials(request, opener_of(train_three))
     rows = read_rows(tmp_path / "trials.csv")
     assert [bool(row["validation_accuracy_seed_100"]) for row in rows] == [True, True, True, False]
     assert not any(row["mean"] for row in rows)
     trained.clear()
-    scores, _ = tune.run_trials(request, lambda task: trained.append(task.name) or train(task))
+    scores, _ = tune.run_trials(request, opener_of(lambda task: trained.append(task.name) or train(task)))
     assert len(trained) == 5 and len(scores) == 8
 
 
-def test_a_trial_that_fails_has_no_score_and_cannot_be_best(tmp_path):
+def test_a_trial_that_fails_has_no_score_and_cannot_be_best(tmp_path, opener_of):
     request = tune.parse_request(arguments(tmp_path))
     scores, failures = tune.run_trials(
-        request, lambda task: 1 if task.config.algorithm.training.epochs == 4 else train(task)
+        request, opener_of(lambda task: 1 if task.config.algorithm.training.epochs == 4 else train(task))
     )
     assert len(failures) == 4 and len(scores) == 4
     number, _ = tune.find_best(request, scores)
@@ -116,6 +122,7 @@ def test_a_trial_that_fails_has_no_score_and_cannot_be_best(tmp_path):
         (["--search=validation_fraction=0|0.1"], "--validation_fraction=0: expected more, since trials are scored"),
         (["--seeds=1,b"], "--seeds=1,b: expected whole numbers"),
         (["--trials=0"], "--trials=0: expected an integer at least 1"),
+        (["--jobs=0"], "--jobs=0: expected an integer at least 1"),
         (["--seeds="], "--seeds=: expected whole numbers"),
         (["--output=trials.txt"], "expected the name of a .csv"),
         (["--experiment=nowhere.flags"], "--experiment=nowhere.flags: no such file; expected a flagfile"),
@@ -129,8 +136,8 @@ def test_a_wrong_request_is_one_line_and_exit_code_2(tmp_path, capsys, more, mes
     assert not list(tmp_path.iterdir()), "nothing is half-written"
 
 
-def test_what_is_tried_scored_and_to_be_done_next_is_printed(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(tune.run_trials, "__defaults__", (train,))
+def test_what_is_tried_scored_and_to_be_done_next_is_printed(tmp_path, opener_of, capsys, monkeypatch):
+    monkeypatch.setattr(tune.run_trials, "__defaults__", (opener_of(train),))
     assert tune.main(arguments(tmp_path, "--trials=3")) == 0
     printed = capsys.readouterr().out
     first = dict(tune.parse_request(arguments(tmp_path, "--trials=3")).trials[0])

@@ -1,0 +1,77 @@
+"""A run has the same bytes whether it is made in a process of its own or forked from one that has served others."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import launch.train
+from launch.many_runs.local_runs import LocalEngine
+from launch.many_runs.pool import run_tasks
+from launch.many_runs.tasks import Task
+from launch.settings.flags import parse_config
+
+ROOT = pathlib.Path(__file__).parents[3]
+DIGITS = ("--num_clients=5", "--rounds=3")
+RUNS = {
+    "fedavg": ("--algo=fedavg", *DIGITS),
+    "fedsikd": ("--algo=fedsikd", *DIGITS),
+    "fedcd": ("--algo=fedcd", "--smoke", "--fedcd_compression_bits=8"),
+    "async_periodic": ("--algo=async_periodic", *DIGITS),
+    "amfl_p": ("--algo=amfl_p", "--building_num_sensors=10", "--rounds=3"),
+    "qat": ("--algo=fedsikd", "--quantize=qat", "--qat_start_round=2", "--num_clients=5", "--rounds=2"),
+}
+
+
+@pytest.fixture
+def fork_runs(tmp_path):
+    """(name, ...) -> folders of these runs, forked one after another from one process, pinned to the first core."""
+
+    def make(*names):
+        tasks = []
+        for number, name in enumerate(names):
+            flagfile = tmp_path / f"{name}.flags"
+            flagfile.write_text("\n".join(RUNS[name]))
+            run_dir = tmp_path / "forked" / name / f"run_{number}"
+            config = parse_config([f"--flagfile={flagfile}"])
+            tasks.append(Task(flagfile, (f"--run_dir={run_dir}",), run_dir, config))
+        engine = LocalEngine([[min(os.sched_getaffinity(0))]], keeps_logs=True)
+        assert run_tasks(tasks, engine) == []
+        return [task.run_dir for task in tasks]
+
+    return make
+
+
+def read_bytes(run_dir):
+    """What must not vary, by name: the tables, the events and the checkpoints."""
+    tables = [run_dir / name for name in ("metrics.csv", "clients.csv", "events.csv")]
+    files = [path for path in (*tables, *sorted((run_dir / "checkpoints").iterdir())) if path.exists()]
+    assert len(files) >= 4
+    return {path.name: path.read_bytes() for path in files}
+
+
+def test_the_second_run_is_as_the_first_and_as_one_of_this_process(fork_runs, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setitem(RUNS, "fedavg", ("--algo=fedavg", "--smoke"))
+    first, second = map(read_bytes, fork_runs("fedavg", "fedavg"))
+    assert launch.train.main([*RUNS["fedavg"], f"--run_dir={tmp_path / 'own'}"]) == 0
+    assert first == second == read_bytes(tmp_path / "own")
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory):
+    """The bytes of each of `RUNS`, made in a process of its own on all cores."""
+    folder = tmp_path_factory.mktemp("fresh")
+    for name, arguments in RUNS.items():
+        command = [sys.executable, "-m", "launch.train", *arguments, f"--run_dir={folder / name}"]
+        subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
+    return {name: read_bytes(folder / name) for name in RUNS}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("names", [(*RUNS, "fedavg"), (*reversed(RUNS), "amfl_p")], ids=["forwards", "backwards"])
+def test_every_algorithm_after_every_other_has_the_bytes_of_a_fresh_process(names, fresh, fork_runs):
+    for name, run_dir in zip(names, fork_runs(*names), strict=True):
+        assert read_bytes(run_dir) == fresh[name], name
