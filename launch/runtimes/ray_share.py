@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from datasets.shard_copies import default_copies_dir, find_shard, write_copy
+from launch.runtimes.device import give_sessions_own_threads
 
 if TYPE_CHECKING:
     from launch.runtimes.graph_sessions import ShareRunner
@@ -65,10 +66,11 @@ def run_share(
       form: the form as one reference into Ray's object store, taken out only where it is needed.
       shipped: the contents of shards, as references likewise, by path.
     """
-    # Before TensorFlow is imported: its sessions get threads of their own, and its start-up stays quiet.
-    os.environ.setdefault("TF_OVERRIDE_GLOBAL_THREADPOOL", "1")
+    give_sessions_own_threads()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     import tensorflow as tf
+
+    from launch.runtimes.graph_sessions import explain_failure
 
     if tf.__version__ != share.tensorflow:
         return Failed(f"a node has TensorFlow {tf.__version__}, and this machine {share.tensorflow}")
@@ -83,8 +85,7 @@ def run_share(
         return Done(_get_runner(share.form_digest, form).run_share(clients, prepared))
     except tf.errors.OpError as error:
         _runners.pop(share.form_digest).close()
-        reason = (error.message or "no details").strip().splitlines()[0][:300]
-        return Failed(f"a computation failed: {type(error).__name__}: {reason}")
+        return Failed(explain_failure(error))
 
 
 def name_shard(value: Any) -> str:

@@ -11,7 +11,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from launch.runtimes import flat_values
-from launch.runtimes.graph_sessions import GraphFunction, RoundForm, Tensors
+from launch.runtimes.graph_sessions import GraphFunction, RoundForm, Tensors, explain_failure
 from launch.runtimes.round_form import (
     export_graph,
     export_round,
@@ -116,8 +116,7 @@ class RoundContext(tff.framework.SyncContext):
             return call(arg)
         except tf.errors.OpError as error:
             self._forget(key)
-            reason = (error.message or "no details").strip().splitlines()[0][:300]
-            raise WorkerError(f"a computation failed: {type(error).__name__}: {reason}") from error
+            raise WorkerError(explain_failure(error)) from error
         except BaseException:  # Ctrl-C: what still runs is broken off
             self._forget(key)
             raise

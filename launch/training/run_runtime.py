@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 
-from launch.runtimes.device import DeviceError, use_device
+from launch.runtimes.device import DeviceError, give_sessions_own_threads, use_device
 from launch.runtimes.ray_cluster import INSTALL, is_ray_installed
 from launch.runtimes.registry import RuntimeOptions, open_runtime
 from launch.runtimes.runtime import Runtime
@@ -15,9 +15,13 @@ from launch.settings.runtimes import AUTO, CPU, IN_PROCESS, RAY
 def settle_device(config: RunConfig) -> RunConfig:
     """The config with the device that is used, "cpu" or "gpu", which TensorFlow computes on from now on.
 
+    Call it before TensorFlow computes anything.
+
     Raises:
       FlagError: there is no such device.
     """
+    if config.runtime in (IN_PROCESS, RAY):
+        give_sessions_own_threads()
     try:
         return dataclasses.replace(config, device=use_device(config.device))
     except DeviceError as error:
