@@ -60,8 +60,7 @@ def _check_runtime(config: Any) -> None:
         raise ConfigError("device", config.device, f"{CPU} with --runtime={config.runtime}")
     for address in config.worker_addresses or ([config.workers] if config.workers else []):
         _check_worker(config.workers, address)
-    if config.ray_address not in RAY_PLACES:
-        _check_ray_address(config.ray_address)
+    check_ray_address(config.ray_address)
 
 
 def _check_worker(workers: str, address: str) -> None:
@@ -71,7 +70,10 @@ def _check_worker(workers: str, address: str) -> None:
         raise ConfigError("workers", workers, "host:port,... such as 192.0.2.7:8000,192.0.2.8:8000") from None
 
 
-def _check_ray_address(address: str) -> None:
+def check_ray_address(address: str) -> None:
+    """Raises ConfigError if no Ray cluster is written so."""
+    if address in RAY_PLACES:
+        return
     try:
         check_address(address.removeprefix(RAY_CLIENT))
     except ValueError:
