@@ -47,5 +47,6 @@ setup(
     extras_require={
         "dev": ["hypothesis", "pytest", "ruff"],
         "gpu": GPU_LIBRARIES,
+        "ray": ["ray==2.52.1"],
     },
 )

@@ -15,23 +15,34 @@ import pathlib
 import shlex
 import sys
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from absl import flags as absl_flags
 
 from launch.command_line import format_command_help, get_stop_code, parse_command, run_main
-from launch.many_runs.jobs import define_jobs_flag, open_engine
-from launch.many_runs.pool import run_tasks
+from launch.many_runs.jobs import are_done, define_jobs_flag, open_engine
+from launch.many_runs.pool import Engine, run_tasks
+from launch.many_runs.ray_runs import RayEngine, check_ray_flags, define_ray_flags
 from launch.many_runs.tasks import OWN_FLAGS, Task
 from launch.progress import say
 from launch.reports.registry import find_paper
 from launch.runs.errors import RunStopped
 from launch.runs.run_archive import is_archive, open_runs
 from launch.runs.run_records import RunPath, resolve_flagfile
+from launch.runtimes.worker_process import WorkerError
 from launch.settings.flag_fields import FlagField
 from launch.settings.flags import FlagError, define_flag
 from tff_algos.settings.config_fields import Setting
 
 PROGRAM = "python -m launch.sweep"
+
+
+class Request(NamedTuple):
+    """What a command line asks for: the runs, how many at a time, and on which Ray cluster; None for this machine."""
+
+    tasks: list[Task]
+    jobs: int | None
+    ray_address: str | None
 
 
 def define_flags() -> absl_flags.FlagValues:
@@ -49,16 +60,17 @@ def define_flags() -> absl_flags.FlagValues:
     rounds = Setting("Rounds of every run; by default the flagfile's.", minimum=1, maximum=10**6)
     define_flag(FlagField("rounds", rounds, 1), values)
     define_jobs_flag(values)
+    define_ray_flags(values)
     return values
 
 
 def parse_tasks(argv: Sequence[str]) -> list[Task]:
     """The runs that a command line asks for, see `parse_request`."""
-    return parse_request(argv)[0]
+    return parse_request(argv).tasks
 
 
-def parse_request(argv: Sequence[str]) -> tuple[list[Task], int | None]:
-    """What a command line asks for: the runs, all flagfiles with the first seed, then with the next; and `--jobs`.
+def parse_request(argv: Sequence[str]) -> Request:
+    """What a command line asks for; of the runs, all flagfiles with the first seed come first, then with the next.
 
     Raises:
       FlagError: a wrong flag, no such flagfile, a wrong seed, or settings that `launch.train` would refuse.
@@ -66,6 +78,7 @@ def parse_request(argv: Sequence[str]) -> tuple[list[Task], int | None]:
     """
     values = define_flags()
     extra = parse_command(values, argv)
+    check_ray_flags(values)
     forbidden = [name for name in OWN_FLAGS for argument in extra if _names_flag(argument, name)]
     if forbidden:
         raise FlagError(f"--{forbidden[0]} after --: expected flags that the sweep does not set itself")
@@ -81,7 +94,7 @@ def parse_request(argv: Sequence[str]) -> tuple[list[Task], int | None]:
     if not seeds:
         raise FlagError("--seeds is empty: expected whole numbers with commas between them")
     tasks = [_build_task(flagfile, seed, runs_dir, extra, finished) for seed in seeds for flagfile in flagfiles]
-    return tasks, values.jobs
+    return Request(tasks, values.jobs, None if values.runtime is None else values.ray_address or "")
 
 
 def _names_flag(argument: str, name: str) -> bool:
@@ -129,10 +142,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run_main(_run, lambda: format_command_help(usage, define_flags()), argv)
 
 
+def _open_engine(request: Request) -> Engine:
+    if request.ray_address is None or are_done(request.tasks):
+        return open_engine(request.tasks, request.jobs)
+    return RayEngine(request.tasks, request.jobs, request.ray_address)
+
+
 def _run(arguments: Sequence[str]) -> int:
-    tasks, jobs = parse_request(arguments)
+    request = parse_request(arguments)
+    tasks = request.tasks
     try:
-        failures = run_tasks(tasks, open_engine(tasks, jobs))
+        failures = run_tasks(tasks, _open_engine(request))
+    except WorkerError as error:
+        raise RunStopped(f"error: {error}", 1) from error
     except KeyboardInterrupt as error:
         again = f"stopped; go on with: {PROGRAM} {shlex.join(arguments)}"
         raise RunStopped(again, get_stop_code(error)) from None

@@ -62,6 +62,11 @@ def open_engine(tasks: Sequence[Task], jobs: int | None) -> LocalEngine:
     return LocalEngine(share_cores(cores, jobs), keeps_logs=jobs > 1)
 
 
+def are_done(tasks: Sequence[Task]) -> bool:
+    """Whether there is nothing to run."""
+    return all(map(_is_done, tasks))
+
+
 def _is_done(task: Task) -> bool:
     """Whether there is nothing to run: the run is finished, or its folder holds another."""
     try:

@@ -66,6 +66,14 @@ def default_num_threads(device: str) -> int:
     return num_cores if device == "cpu" else min(max(2 * num_cores, 4), 16)
 
 
+def explain_failure(error: tf.errors.OpError) -> str:
+    """The failure of an operation in one line."""
+    # What a session raises has the places of the operation before the reason, and comes from an error without them.
+    cause = error.__context__ if isinstance(error.__context__, tf.errors.OpError) else error
+    reason = (cause.message or "no details").strip().splitlines()[0][:300]
+    return f"a computation failed: {type(error).__name__}: {reason}"
+
+
 def _make_session_config(device: str) -> tf.compat.v1.ConfigProto:
     """One thread an operation, so that results repeat bit for bit, and all operations in the thread that calls."""
     config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=-1)

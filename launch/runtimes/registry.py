@@ -20,6 +20,8 @@ class RuntimeOptions:
       device: "cpu" or "gpu", as `use_device` has chosen it before.
       workers: "host:port" or "unix:<path>" of TFF workers that run already; empty for one of our own.
       keeps_memory: whether workers keep freed memory, which is quicker for large tensors.
+      ray_address: the Ray cluster: "host:port", "ray://host:port", "auto", or "" for one of our own.
+      ray_shares: into how many shares Ray's clients are cut.
       ready_timeout_s: the longest wait for what the runtime starts or joins.
       num_shares: into how many parts TFF's workers get the clients of a call; None for as many as there are workers.
       closed: whether workers of our own are closed off from others; None for where the kernel allows that.
@@ -29,6 +31,8 @@ class RuntimeOptions:
     device: str = "cpu"
     workers: Sequence[str] = ()
     keeps_memory: bool = False
+    ray_address: str = ""
+    ray_shares: int = 1
     ready_timeout_s: float = READY_TIMEOUT_S
     num_shares: int | None = None
     closed: bool | None = None
@@ -54,7 +58,15 @@ def _open_in_process(options: RuntimeOptions) -> contextlib.AbstractContextManag
     return run_in_process(options.log_path, options.device)
 
 
-RUNTIMES: Mapping[str, OpenRuntime] = MappingProxyType({"tff": _open_tff, "in_process": _open_in_process})
+def _open_ray(options: RuntimeOptions) -> contextlib.AbstractContextManager[Runtime]:
+    from launch.runtimes.ray_runtime import run_ray
+
+    return run_ray(options.log_path, options.ray_address, options.ray_shares, options.ready_timeout_s)
+
+
+RUNTIMES: Mapping[str, OpenRuntime] = MappingProxyType(
+    {"tff": _open_tff, "in_process": _open_in_process, "ray": _open_ray}
+)
 
 
 def open_runtime(name: str, options: RuntimeOptions) -> contextlib.AbstractContextManager[Runtime]:

@@ -4,8 +4,8 @@ from typing import Any
 
 from datasets.catalog import check_dataset_name
 from datasets.errors import DatasetError
-from launch.settings.runtimes import CPU, CPU_ONLY
-from launch.settings.worker_addresses import check_address
+from launch.settings.runtimes import CPU, CPU_ONLY, RAY_CLIENT, RAY_PLACES
+from launch.settings.worker_addresses import check_address, check_port_address
 from models.model_names import MODEL_NAMES, WIDTH_MODELS, ModelError, check_model_name
 from tff_algos.settings.config_fields import ConfigError
 
@@ -60,6 +60,7 @@ def _check_runtime(config: Any) -> None:
         raise ConfigError("device", config.device, f"{CPU} with --runtime={config.runtime}")
     for address in config.worker_addresses or ([config.workers] if config.workers else []):
         _check_worker(config.workers, address)
+    check_ray_address(config.ray_address)
 
 
 def _check_worker(workers: str, address: str) -> None:
@@ -67,3 +68,14 @@ def _check_worker(workers: str, address: str) -> None:
         check_address(address)
     except ValueError:
         raise ConfigError("workers", workers, "host:port,... such as 192.0.2.7:8000, or unix:/path,...") from None
+
+
+def check_ray_address(address: str) -> None:
+    """Raises ConfigError if no Ray cluster is written so."""
+    if address in RAY_PLACES:
+        return
+    try:
+        check_port_address(address.removeprefix(RAY_CLIENT))
+    except ValueError:
+        expected = "auto, host:port or ray://host:port, such as 192.0.2.7:6379; empty for a Ray of this run's own"
+        raise ConfigError("ray_address", address, expected) from None

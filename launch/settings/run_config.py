@@ -30,7 +30,7 @@ from launch.settings.flag_fields import (
 )
 from launch.settings.own_algorithm import load_own_algorithm
 from launch.settings.run_checks import check_dataset, check_run_settings
-from launch.settings.runtimes import CPU, DEVICES, RUNTIMES, TFF
+from launch.settings.runtimes import CPU, DEVICES, RAY, RAY_SHARES, RUNTIMES, TFF
 from models.model_names import (
     ACTIVATIONS,
     AUGMENTATIONS,
@@ -66,12 +66,12 @@ def _needs_no_archetypes(flag: str) -> Needs:
 
 # What a resumed run may change: how long it goes on and where things lie, never what a round computes.
 CHANGEABLE_ON_RESUME = frozenset(
-    {"rounds", "rounds_per_checkpoint", "target_accuracy", "workers"}
+    {"rounds", "rounds_per_checkpoint", "target_accuracy", "workers", "ray_address"}
     | {"data_dir", "shard_dir", "npz", "building_csv", "run_dir", "resume", "overwrite"}
 )
 
 # What computes a run, and where: its numbers agree to rounding, but only the same gives the same bytes.
-MEANS_OF_COMPUTING = frozenset({"runtime", "device"})
+MEANS_OF_COMPUTING = frozenset({"runtime", "device", "ray_shares"})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -255,7 +255,7 @@ class RunConfig:
     overwrite: bool = setting(False, "Replace the run in --run_dir.")
     runtime: str = setting(
         TFF,
-        "What runs the computations: TFF's worker, or TensorFlow in this process.",
+        "What runs the computations: TFF's worker, TensorFlow in this process, or a Ray cluster.",
         choices=RUNTIMES,
         of_old_runs=TFF,
     )
@@ -266,6 +266,19 @@ class RunConfig:
         "",
         "host:port or unix:/path of TFF workers that run already, with commas between them; empty: one of its own.",
         needs=needs_value("runtime", TFF),
+    )
+    ray_address: str = setting(
+        "",
+        "Ray cluster: host:port, ray://host:port, or auto for the one of this machine; empty: one of this run's own.",
+        needs=needs_value("runtime", RAY),
+    )
+    ray_shares: int = setting(
+        RAY_SHARES,
+        "Shares of a round's clients, on Ray; at least the cores of the cluster, so that none is idle.",
+        minimum=1,
+        maximum=10**4,
+        needs=needs_value("runtime", RAY),
+        of_old_runs=RAY_SHARES,
     )
     smoke: bool = setting(
         False,

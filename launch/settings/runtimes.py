@@ -2,7 +2,12 @@
 
 TFF = "tff"
 IN_PROCESS = "in_process"
-RUNTIMES = (TFF, IN_PROCESS)
+RAY = "ray"
+RUNTIMES = (TFF, IN_PROCESS, RAY)
 
 CPU, GPU, AUTO = DEVICES = ("cpu", "gpu", "auto")
-CPU_ONLY = (TFF,)  # TFF's worker is built without a GPU
+CPU_ONLY = (TFF, RAY)  # TFF's worker is built without a GPU, and on Ray none was tried
+
+RAY_SHARES = 16
+RAY_PLACES = ("", "local", "auto")  # beside addresses; the first two mean one of the run's own
+RAY_CLIENT = "ray://"  # before an address: through Ray's client server

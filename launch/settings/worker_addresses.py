@@ -15,6 +15,11 @@ def check_address(address: str) -> str:
                 f"{MAX_SOCKET_PATH_BYTES} bytes, for example unix:/run/user/1000/worker.sock"
             )
         return address
+    return check_port_address(address)
+
+
+def check_port_address(address: str) -> str:
+    """Returns "host:port". Raises ValueError with one line for anything else."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise ValueError(f"worker address {address!r}: expected host:port or unix:/path, for example 192.0.2.7:8000")

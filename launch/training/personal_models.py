@@ -1,6 +1,5 @@
 """The personal models of a finished run, made anew from its last checkpoint. Imports TensorFlow only when it must."""
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ from launch.runs.columns import CHECKPOINTS, WORKER_LOG
 from launch.runs.errors import RunFolderError, RunStopped
 from launch.runtimes.runtime import WorkerError, quiet_tensorflow
 from launch.training.finished_run import FinishedRun
-from launch.training.run_runtime import open_run_runtime, settle_device_again
+from launch.training.run_runtime import keep_to_this_machine, open_run_runtime, settle_device_again
 
 if TYPE_CHECKING:
     from tff_algos.protocol import Weights
@@ -33,7 +32,7 @@ def compute_personal_weights(
         log_path = str(run.path / WORKER_LOG)
         with quiet_tensorflow(log_path):
             config = settle_device_again(run.config)
-        with open_run_runtime(dataclasses.replace(config, workers=""), log_path):
+        with open_run_runtime(keep_to_this_machine(config), log_path):
             return _personalize(run, data, client_names)
     except WorkerError as error:
         raise RunStopped(f"error: {error}", 1) from error

@@ -4,11 +4,12 @@ import contextlib
 import dataclasses
 
 from launch.runtimes.device import DeviceError, give_sessions_own_threads, use_device
+from launch.runtimes.ray_cluster import INSTALL, is_ray_installed
 from launch.runtimes.registry import RuntimeOptions, open_runtime
 from launch.runtimes.runtime import Runtime
 from launch.settings.flags import FlagError
 from launch.settings.run_config import RunConfig
-from launch.settings.runtimes import AUTO, CPU, IN_PROCESS
+from launch.settings.runtimes import AUTO, CPU, IN_PROCESS, RAY
 
 
 def settle_device(config: RunConfig) -> RunConfig:
@@ -19,7 +20,7 @@ def settle_device(config: RunConfig) -> RunConfig:
     Raises:
       FlagError: there is no such device.
     """
-    if config.runtime == IN_PROCESS:
+    if config.runtime in (IN_PROCESS, RAY):
         give_sessions_own_threads()
     try:
         return dataclasses.replace(config, device=use_device(config.device))
@@ -32,10 +33,32 @@ def settle_device_again(config: RunConfig) -> RunConfig:
     return settle_device(config if config.device == CPU else dataclasses.replace(config, device=AUTO))
 
 
+def check_installed(config: RunConfig) -> None:
+    """Raises FlagError if the run's runtime needs an extra that is not installed."""
+    if config.runtime == RAY and not is_ray_installed():
+        raise FlagError(f"--runtime={RAY}: Ray is not installed; {INSTALL}")
+
+
+def keep_to_this_machine(config: RunConfig) -> RunConfig:
+    """The config for what is left to do when a run is finished, without other machines.
+
+    What a single client's work gives is the same in this process as on Ray, byte for byte: both run one graph.
+    """
+    config = dataclasses.replace(config, workers="", ray_address="")
+    return dataclasses.replace(config, runtime=IN_PROCESS) if config.runtime == RAY else config
+
+
 def open_run_runtime(
     config: RunConfig, log_path: str, keeps_memory: bool = False, num_shares: int | None = None
 ) -> contextlib.AbstractContextManager[Runtime]:
     """The runtime of a run whose device is settled; see `open_runtime`."""
-    workers = tuple(config.worker_addresses)
-    options = RuntimeOptions(log_path, config.device, workers, keeps_memory, num_shares=num_shares)
+    options = RuntimeOptions(
+        log_path,
+        config.device,
+        tuple(config.worker_addresses),
+        keeps_memory,
+        num_shares=num_shares,
+        ray_address=config.ray_address,
+        ray_shares=config.ray_shares,
+    )
     return open_runtime(config.runtime, options)

@@ -32,7 +32,7 @@ from launch.training.announcements import (
 )
 from launch.training.federation import build_spec, load_federated_data
 from launch.training.round_loop import RoundLoop
-from launch.training.run_runtime import open_run_runtime, settle_device
+from launch.training.run_runtime import check_installed, open_run_runtime, settle_device
 from tff_algos.protocol import FederatedProcess
 from tff_algos.settings.config_fields import ConfigError
 
@@ -53,6 +53,7 @@ def run_training(config: RunConfig) -> dict[str, Any]:
     """
     check_run_folder(config)
     check_worker_names(config)
+    check_installed(config)
     data = load_federated_data(config)
     with prefix_errors(find_algorithm(config.algo).flag_prefix):
         config.algorithm.check_clients(len(data.clients))

@@ -1,0 +1,335 @@
+"""Rounds on Ray clusters of this machine: what is lost on the way changes no byte. `make test-ray` runs these."""
+
+import os
+import pathlib
+import pickle
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import psutil
+import pytest
+
+from launch.runtimes.ray_cluster import is_ray_installed
+from launch.settings.algorithms import ALGORITHMS
+from launch.settings.run_config import build_run_config
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not is_ray_installed(), reason="Ray is not installed (make test-ray installs it apart)"),
+]
+ROOT = pathlib.Path(__file__).parents[3]
+TOKEN = "0123456789abcdef" * 4
+SHARES = 5
+WAIT_S = 60.0
+
+
+class TwoNodes:
+    """A cluster whose second node comes and goes."""
+
+    def __init__(self):
+        from ray.cluster_utils import Cluster
+
+        self.options = {"num_cpus": 1, "node_ip_address": "127.0.0.1", "include_dashboard": False}
+        self.cluster = Cluster(initialize_head=True, head_node_args=self.options)
+        self.second = None
+        self.add()
+
+    def add(self):
+        if self.second is None:
+            self.second = self.cluster.add_node(num_cpus=1, node_ip_address="127.0.0.1")
+
+    def kill_second(self):
+        self.cluster.remove_node(self.second, allow_graceful=False)
+        self.second = None
+
+    def find_processes(self, of_second=False):
+        """The processes of the cluster, or those that its second node has started."""
+        if of_second:
+            raylet = self.second.all_processes["raylet"][0].process.pid
+            return psutil.Process(raylet).children(recursive=True)
+        folder = self.cluster.head_node.get_session_dir_path()
+        return [process for process in psutil.process_iter() if folder in " ".join(read_command(process))]
+
+
+def read_command(process):
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+def find_sharing(processes):
+    """Those of the processes that compute a share now; Ray names a process by its task."""
+    return [process for process in processes if "ray::run_share" in " ".join(read_command(process))]
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_AUTH_MODE", "token")
+        patch.setenv("RAY_AUTH_TOKEN", TOKEN)
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_worker_niceness", "0")
+        patch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        two = TwoNodes()
+        yield two
+        two.cluster.shutdown()
+
+
+@pytest.fixture(scope="module")
+def ray_runtime(nodes, tmp_path_factory):
+    """The cluster as TFF's default context."""
+    from launch.runtimes.ray_runtime import run_ray
+
+    with run_ray(str(tmp_path_factory.mktemp("ray") / "worker.log"), nodes.cluster.address, SHARES) as runtime:
+        yield runtime
+
+
+@pytest.fixture
+def compute_slowly(ray_runtime):
+    """A function () -> bytes of the result of a round that takes each of ten clients a second or so."""
+    import tensorflow as tf
+    import tensorflow_federated as tff
+
+    @tff.tensorflow.computation(np.float32, np.float32)
+    def work(value, weight):
+        return tf.while_loop(lambda _: True, lambda x: tf.sin(x * weight) + 1e-3, [value], maximum_iterations=100_000)[
+            0
+        ]
+
+    @tff.federated_computation(tff.FederatedType(np.float32, tff.CLIENTS), tff.FederatedType(np.float32, tff.SERVER))
+    def one_round(values, weight):
+        worked = tff.federated_map(work, (values, tff.federated_broadcast(weight)))
+        return tff.federated_sum(worked), tff.federated_mean(worked)
+
+    return lambda: pickle.dumps(one_round(list(np.linspace(0.5, 5, 10, dtype=np.float32)), np.float32(1.7)))
+
+
+def run_rounds(config, folder, num_rounds=3):
+    """The states after each of the first rounds of a run, in the runtime that is TFF's default now."""
+    from launch.runs.run_description import describe_data
+    from launch.training.federation import build_spec, load_federated_data
+    from launch.training.training_run import build_process
+
+    data = load_federated_data(config)
+    process = build_process(config, build_spec(config, describe_data(data)), data)
+    states = [process.initialize()]
+    for _ in range(num_rounds):
+        states.append(process.next(states[-1]).state)
+    return states[1:]
+
+
+def list_arrays(value):
+    if isinstance(value, tuple | list):
+        return [array for part in value for array in list_arrays(part)]
+    if isinstance(value, dict):
+        return list_arrays(list(value.values()))
+    return [] if value is None else [np.asarray(value)]
+
+
+SETTINGS = {
+    **{name: {"algo": name, "smoke": True} for name in ALGORITHMS},
+    "qat": {"algo": "fedavg", "smoke": True, "quantize": "qat"},
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_three_rounds_are_those_of_tensorflow_in_this_process(ray_runtime, tmp_path, name):
+    from launch.runtimes.in_process import run_in_process
+
+    config = build_run_config({**SETTINGS[name], "shard_dir": str(tmp_path / "shards")})
+    on_ray = run_rounds(config, tmp_path)
+    with run_in_process(str(tmp_path / "worker.log")):
+        here = run_rounds(config, tmp_path)
+    for states in zip(on_ray, here, strict=True):
+        for found, expected in zip(*map(list_arrays, states), strict=True):
+            assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+            if np.issubdtype(expected.dtype, np.floating):
+                np.testing.assert_array_equal(np.isfinite(found), np.isfinite(expected))
+                finite = np.isfinite(expected)
+                tolerance = 1e-5 * np.abs(expected[finite]).max(initial=0)
+                np.testing.assert_allclose(found[finite], expected[finite], rtol=0, atol=tolerance)
+            else:
+                np.testing.assert_array_equal(found, expected)
+
+
+def test_a_repeated_run_has_the_same_bytes_with_one_node_or_two(nodes, ray_runtime, tmp_path):
+    nodes.add()
+    config = build_run_config({"algo": "fedsikd", "smoke": True, "shard_dir": str(tmp_path)})
+    first = pickle.dumps(run_rounds(config, tmp_path))
+    assert pickle.dumps(run_rounds(config, tmp_path)) == first
+    nodes.kill_second()
+    assert pickle.dumps(run_rounds(config, tmp_path)) == first
+    nodes.add()
+
+
+def test_a_node_without_the_shards_gets_them_once(nodes, ray_runtime, tmp_path):
+    """The path goes through a descriptor of this process, so nobody else finds anything there."""
+    from launch.runtimes.in_process import run_in_process
+
+    shards, copies = tmp_path / "shards", pathlib.Path(os.environ["XDG_CACHE_HOME"]) / "federated_suite/shard_copies"
+    shards.mkdir()
+    descriptor = os.open(shards, os.O_RDONLY)
+    try:
+        config = build_run_config({"algo": "fedavg", "smoke": True, "shard_dir": f"/proc/self/fd/{descriptor}"})
+        found = run_rounds(config, tmp_path)
+        (digest,) = [path.name for path in shards.iterdir() if path.is_dir()]
+        copied = sorted((copies / digest).glob("client_*"))
+        originals = sorted((shards / digest).glob("client_*"))
+        assert [path.name for path in copied] == [path.name for path in originals]
+        assert [path.read_bytes() for path in copied] == [path.read_bytes() for path in originals]
+        written = [path.stat().st_mtime_ns for path in copied]
+        run_rounds(config, tmp_path)
+        assert [path.stat().st_mtime_ns for path in copied] == written
+        with run_in_process(str(tmp_path / "worker.log")):
+            expected = run_rounds(config, tmp_path)
+    finally:
+        os.close(descriptor)
+    for state, other in zip(found, expected, strict=True):
+        for array, wanted in zip(list_arrays(state), list_arrays(other), strict=True):
+            np.testing.assert_allclose(array, wanted, rtol=0, atol=1e-5 * np.abs(wanted).max(initial=0))
+
+
+def do_in_mid_round(find_victims, act):
+    """Starts a thread that acts on the first victim found; returns what will hold what it acted on."""
+    acted = []
+
+    def watch():
+        deadline_s = time.monotonic() + WAIT_S
+        while time.monotonic() < deadline_s and not acted:
+            for victim in find_victims()[:1]:
+                time.sleep(0.3)
+                act(victim)
+                acted.append(victim)
+            time.sleep(0.05)
+
+    threading.Thread(target=watch, daemon=True).start()
+    return acted
+
+
+def test_a_process_killed_in_a_round_changes_no_byte(nodes, compute_slowly):
+    nodes.add()
+    undisturbed = compute_slowly()
+    # Ray does not keep the session's name in the title of a process that computes.
+    raylets = [node.all_processes["raylet"][0].process.pid for node in nodes.cluster.list_all_nodes()]
+    killed = do_in_mid_round(
+        lambda: find_sharing([child for pid in raylets for child in psutil.Process(pid).children(recursive=True)]),
+        lambda process: process.kill(),
+    )
+    assert compute_slowly() == undisturbed
+    assert killed
+
+
+def test_a_node_killed_in_a_round_changes_no_byte(nodes, compute_slowly):
+    nodes.add()
+    undisturbed = compute_slowly()
+    killed = do_in_mid_round(lambda: find_sharing(nodes.find_processes(of_second=True)), lambda _: nodes.kill_second())
+    assert compute_slowly() == undisturbed
+    assert killed
+    nodes.add()
+
+
+def test_a_node_that_joins_takes_shares(nodes, compute_slowly):
+    nodes.add()
+    undisturbed = compute_slowly()
+    nodes.kill_second()
+    seen = []
+    threading.Timer(0.5, nodes.add).start()
+    watched = do_in_mid_round(lambda: find_sharing(nodes.find_processes(True)) if nodes.second else [], seen.append)
+    for _ in range(20):  # until the new node's first process has been started, which takes seconds
+        assert compute_slowly() == undisturbed
+        if watched:
+            break
+    assert seen
+
+
+def test_ports_listen_on_the_loopback_interface_alone(nodes, ray_runtime):
+    ours = {process.pid for process in nodes.find_processes()} | {os.getpid()}
+    ours |= {child.pid for pid in ours for child in psutil.Process(pid).children(recursive=True)}
+    listening = [
+        each.laddr for each in psutil.net_connections("inet") if each.status == psutil.CONN_LISTEN and each.pid in ours
+    ]
+    assert listening
+    assert {address.ip for address in listening} <= {"127.0.0.1", "::ffff:127.0.0.1", "::1"}
+
+
+def join_elsewhere(address, tmp_path, **environment):
+    """(exit code, output) of another process that joins a cluster."""
+    code = (
+        "import sys\nfrom launch.runtimes.ray_cluster import join_ray\n"
+        f"with join_ray({address!r}, {str(tmp_path / 'ray.log')!r}, 30.0) as ray: print(len(ray.nodes()))"
+    )
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    ended = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env={**kept, **environment}, capture_output=True, text=True, timeout=120
+    )
+    return ended.returncode, ended.stdout + ended.stderr
+
+
+def test_only_who_has_the_token_is_let_in(nodes, tmp_path):
+    nodes.add()
+    address = nodes.cluster.address
+    assert join_elsewhere(address, tmp_path, RAY_AUTH_TOKEN=TOKEN) == (0, "2\n")
+    exit_code, output = join_elsewhere(address, tmp_path, RAY_AUTH_TOKEN="f" * 64)
+    assert exit_code == 1
+    assert "it refuses our token" in output
+    exit_code, output = join_elsewhere(address, tmp_path, RAY_AUTH_MODE="disabled")
+    assert exit_code == 1
+    assert "it refuses our token" in output
+    exit_code, output = join_elsewhere(address, tmp_path, HOME=str(tmp_path))
+    assert exit_code == 1
+    assert "it asks for a token" in output
+
+
+def test_a_cluster_that_does_not_answer_is_named_in_one_line(tmp_path):
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        address = "{}:{}".format(*unused.getsockname())
+    exit_code, output = join_elsewhere(address, tmp_path)
+    assert exit_code == 1
+    assert f"no Ray answers at {address}" in output.splitlines()[-1]
+
+
+def start_training(run_dir, *arguments, **environment):
+    command = [sys.executable, "-m", "launch.train", "--algo=fedavg", "--runtime=ray", f"--run_dir={run_dir}"]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    return subprocess.Popen(
+        [*command, "--num_clients=4", f"--ray_shares={SHARES}", *arguments],
+        cwd=ROOT, env={**kept, **environment}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+
+
+def list_processes_of_own_ray():
+    return [process for process in psutil.process_iter() if "/fed_ray_" in " ".join(read_command(process))]
+
+
+def test_a_run_of_its_own_ray_leaves_nothing_and_goes_on_elsewhere(nodes, tmp_path):
+    """Killed in mid-run, resumed on a cluster: the bytes of a run that was left alone, and no word of Ray's."""
+    straight = start_training(tmp_path / "straight", "--rounds=4")
+    output = straight.communicate(timeout=300)[0]
+    assert straight.returncode == 0
+    assert [line for line in output.splitlines() if "ray" in line.lower().replace("--runtime=ray", "")] == []
+    assert list_processes_of_own_ray() == []
+    killed = start_training(tmp_path / "killed", "--rounds=4")
+    for line in killed.stdout:
+        if line.startswith("round 2/4"):
+            break
+    processes = list_processes_of_own_ray()
+    assert processes
+    killed.kill()
+    killed.communicate(timeout=60)
+    psutil.wait_procs(processes, timeout=30)
+    assert list_processes_of_own_ray() == []
+    resumed = start_training(
+        tmp_path / "killed", "--resume", f"--ray_address={nodes.cluster.address}", RAY_AUTH_TOKEN=TOKEN,
+        RAY_AUTH_MODE="token",
+    )  # fmt: skip
+    output = resumed.communicate(timeout=300)[0]
+    assert resumed.returncode == 0, output
+    for name in ("metrics.csv", "clients.csv"):
+        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
