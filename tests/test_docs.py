@@ -33,6 +33,7 @@ PARSERS = {
     "launch.export": "parse_request",
     "launch.benchmark": "parse_options",
     "launch.doctor": "parse_request",
+    "launch.worker": "parse_request",
 }
 
 
@@ -189,6 +190,7 @@ def test_there_are_commands():
             "export",
             "benchmark",
             "doctor",
+            "worker",
             "building_reference",
             "published_code",
         )
