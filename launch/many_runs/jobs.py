@@ -71,7 +71,12 @@ def _is_done(task: Task) -> bool:
 
 
 def choose_jobs(configs: Sequence[RunConfig], num_cores: int, available_bytes: int) -> int:
-    """As many runs at a time as there are cores, as long as the largest ones fit into the memory together."""
+    """As many runs at a time as there are cores, as long as the largest ones fit into the memory together.
+
+    Where a run may use a GPU, whose memory is not known here, one at a time.
+    """
+    if any(getattr(config, "device", "cpu") != "cpu" for config in configs):
+        return 1
     for jobs in range(min(num_cores, len(configs)), 1, -1):
         needed = sorted((estimate_memory_bytes(config, -(-num_cores // jobs)) for config in configs), reverse=True)
         if sum(needed[:jobs]) <= available_bytes:

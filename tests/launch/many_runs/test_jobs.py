@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -46,6 +47,11 @@ def test_the_largest_runs_decide():
     needed = jobs.estimate_memory_bytes(large, 1)
     assert jobs.choose_jobs([SMALL, SMALL, large, large], 2, int(1.9 * needed)) == 1
     assert jobs.choose_jobs([SMALL, SMALL, large], 2, int(1.9 * needed)) == 2
+
+
+def test_a_gpu_is_not_shared_unasked():
+    on_gpu = SimpleNamespace(**{**vars(SMALL), "device": "gpu"})
+    assert jobs.choose_jobs([SMALL, on_gpu], 4, 100 * GIGABYTE) == 1
 
 
 @pytest.mark.parametrize(
