@@ -10,7 +10,7 @@ from launch.runtimes.runtime import quiet_tensorflow
 with quiet_tensorflow(os.devnull):
     import launch.runtimes.tff_contexts
 
-import matplotlib.backends.backend_agg
+import matplotlib.backends.backend_agg  # noqa: F401
 
 import launch.plots.run_plots
 import launch.runs.tensorboard_log

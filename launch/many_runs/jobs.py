@@ -76,12 +76,17 @@ def _is_done(task: Task) -> bool:
 
 
 def choose_jobs(configs: Sequence[RunConfig], num_cores: int, available_bytes: int) -> int:
-    """As many runs at a time as there are cores, as long as the largest ones fit into the memory together."""
-    needed = sorted((estimate_memory_bytes(config, num_cores) for config in configs), reverse=True)
-    jobs = 1
-    while jobs < min(num_cores, len(needed)) and sum(needed[: jobs + 1]) <= available_bytes:
-        jobs += 1
-    return jobs
+    """As many runs at a time as there are cores, as long as the largest ones fit into the memory together.
+
+    Where a run may use a GPU, whose memory is not known here, one at a time.
+    """
+    if any(getattr(config, "device", "cpu") != "cpu" for config in configs):
+        return 1
+    for jobs in range(min(num_cores, len(configs)), 1, -1):
+        needed = sorted((estimate_memory_bytes(config, -(-num_cores // jobs)) for config in configs), reverse=True)
+        if sum(needed[:jobs]) <= available_bytes:
+            return jobs
+    return 1
 
 
 def share_cores(cores: Sequence[int], jobs: int) -> list[list[int]]:
@@ -93,7 +98,7 @@ def share_cores(cores: Sequence[int], jobs: int) -> list[list[int]]:
 
 
 def estimate_memory_bytes(config: RunConfig, num_cores: int) -> float:
-    """What a run and its worker may take, roughly and rather too much than too little."""
+    """What a run on so many cores and its worker may take, roughly and rather too much than too little."""
     model = STUDENTS.get(config.dataset, "") if config.model == "auto" else config.model
     width = config.width**2 if model == "image_cnn10" else 1
     weights_bytes = 4 * NUM_WEIGHTS.get(model, LARGEST) * width

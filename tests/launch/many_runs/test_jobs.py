@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -35,7 +36,7 @@ def test_cores_are_shared_evenly(count, number, shares):
 def test_as_many_jobs_as_cores_and_runs_if_memory_allows():
     assert jobs.choose_jobs([SMALL] * 10, 4, 100 * GIGABYTE) == 4
     assert jobs.choose_jobs([SMALL] * 3, 4, 100 * GIGABYTE) == 3
-    needed = jobs.estimate_memory_bytes(SMALL, 4)
+    needed = jobs.estimate_memory_bytes(SMALL, 2)
     assert jobs.choose_jobs([SMALL] * 10, 4, int(2.5 * needed)) == 2
     assert jobs.choose_jobs([SMALL] * 10, 4, 1) == 1
     assert jobs.choose_jobs([], 4, 100 * GIGABYTE) == 1
@@ -43,21 +44,27 @@ def test_as_many_jobs_as_cores_and_runs_if_memory_allows():
 
 def test_the_largest_runs_decide():
     large = resolve("fedcd_cifar10_hierarchical_paper")
-    needed = jobs.estimate_memory_bytes(large, 2)
+    needed = jobs.estimate_memory_bytes(large, 1)
     assert jobs.choose_jobs([SMALL, SMALL, large, large], 2, int(1.9 * needed)) == 1
     assert jobs.choose_jobs([SMALL, SMALL, large], 2, int(1.9 * needed)) == 2
+
+
+def test_a_gpu_is_not_shared_unasked():
+    on_gpu = SimpleNamespace(**{**vars(SMALL), "device": "gpu"})
+    assert jobs.choose_jobs([SMALL, on_gpu], 4, 100 * GIGABYTE) == 1
 
 
 @pytest.mark.parametrize(
     ("name", "measured_gb"),
     [
-        # The peaks of host and worker together in the kept runs, or in the head of the flagfile.
+        # The peaks of host and worker together in kept runs, in the head of a flagfile, or in a round on two cores.
         ("amfl_p_building_low", 0.78),
         ("fed_async_mnist_iid", 1.45),
         ("async_periodic_mnist_iid_significance_synchronous", 1.61),
         ("fedcd_cifar10_hierarchical_cpu", 1.48),
         ("fedcd_cifar10_hierarchical_paper", 2.3),
         ("fl_hc_mnist_alpha0.1", 0.94),
+        ("fedsikd_har_alpha0.1", 4.83),
     ],
 )
 def test_the_estimate_is_no_less_than_what_was_measured_and_no_extravagance(name, measured_gb):
