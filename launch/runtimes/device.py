@@ -1,8 +1,19 @@
 """Which device TensorFlow computes on. Imports TensorFlow, which takes seconds, only when a device is chosen."""
 
+import os
+
 
 class DeviceError(ValueError):
     """A device that cannot be had; the message is one line that follows the flag."""
+
+
+def give_sessions_own_threads() -> None:
+    """Lets each session have as many threads an operation as its config says; before TensorFlow's first device.
+
+    By default all sessions of a process share the threads of whatever came first, such as an evaluation on all cores.
+    Sessions that several threads call are then slower, and a result depends on the number of cores.
+    """
+    os.environ["TF_OVERRIDE_GLOBAL_THREADPOOL"] = "1"
 
 
 def use_device(device: str) -> str:

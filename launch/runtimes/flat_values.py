@@ -29,9 +29,12 @@ def _convert(value: Any, type_spec: tff.TensorType) -> np.ndarray:
         array = np.asarray(value)
         if array.dtype != wanted:
             is_python = not isinstance(value, (np.ndarray, np.generic)) and not hasattr(value, "dtype")
-            if not np.can_cast(array.dtype, wanted, "same_kind" if is_python else "safe"):
+            converted = array.astype(wanted, copy=False) if array.dtype.kind in "biuf" else array
+            can_cast = np.can_cast(array.dtype, wanted, "same_kind" if is_python else "safe")
+            overflows = array.dtype.kind in "iu" and np.dtype(wanted).kind in "iu" and np.any(converted != array)
+            if not can_cast or overflows:
                 raise TypeError(f"expected {type_spec}, found {array.dtype}")
-            array = array.astype(wanted)
+            array = converted
     shape = type_spec.shape
     fits = shape is None or (
         len(shape) == array.ndim and all(size in (None, found) for size, found in zip(shape, array.shape, strict=True))

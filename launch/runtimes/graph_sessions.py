@@ -73,6 +73,8 @@ def _make_session_config(device: str) -> tf.compat.v1.ConfigProto:
         config.device_count["GPU"] = 0
     config.allow_soft_placement = True  # reading a file has no form for a GPU
     config.gpu_options.allow_growth = True
+    # TFF has simplified the graphs once; every session doing so again makes the first round take twice as long.
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
     return config
 
 

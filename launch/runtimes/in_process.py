@@ -8,6 +8,7 @@ import pathlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from launch.runtimes.device import give_sessions_own_threads
 from launch.runtimes.runtime import Runtime, quiet_tensorflow
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def run_in_process(log_path: str, device: str = "cpu", num_threads: int | None =
     Raises:
       WorkerError: inside the block, an operation of a computation failed.
     """
+    give_sessions_own_threads()
     pathlib.Path(log_path).parent.mkdir(parents=True, exist_ok=True)
     with quiet_tensorflow(log_path):
         from launch.runtimes.graph_sessions import ShareRunner, default_num_threads

@@ -94,6 +94,14 @@ def _list_values(value: Any, type_spec: tff.Type) -> Iterator[tuple[Any, tff.Fed
         yield from _list_values(part, spec)
 
 
+def explain_failure(error: tf.errors.OpError) -> WorkerError:
+    """The failure of an operation in one line."""
+    # What a session raises has the places of the operation before the reason, and comes from an error without them.
+    cause = error.__context__ if isinstance(error.__context__, tf.errors.OpError) else error
+    reason = (cause.message or "no details").strip().splitlines()[0][:300]
+    return WorkerError(f"a computation failed: {type(error).__name__}: {reason}")
+
+
 class RoundContext(tff.framework.SyncContext):
     """Runs each computation as graphs. What it needs for one is made at its first call and kept for the others."""
 
@@ -116,8 +124,7 @@ class RoundContext(tff.framework.SyncContext):
             return call(arg)
         except tf.errors.OpError as error:
             self._forget(key)
-            reason = (error.message or "no details").strip().splitlines()[0][:300]
-            raise WorkerError(f"a computation failed: {type(error).__name__}: {reason}") from error
+            raise explain_failure(error) from error
         except BaseException:  # Ctrl-C: what still runs is broken off
             self._forget(key)
             raise

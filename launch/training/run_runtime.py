@@ -3,20 +3,24 @@
 import contextlib
 import dataclasses
 
-from launch.runtimes.device import DeviceError, use_device
+from launch.runtimes.device import DeviceError, give_sessions_own_threads, use_device
 from launch.runtimes.registry import RuntimeOptions, open_runtime
 from launch.runtimes.runtime import Runtime
 from launch.settings.flags import FlagError
 from launch.settings.run_config import RunConfig
-from launch.settings.runtimes import AUTO, CPU
+from launch.settings.runtimes import AUTO, CPU, IN_PROCESS
 
 
 def settle_device(config: RunConfig) -> RunConfig:
     """The config with the device that is used, "cpu" or "gpu", which TensorFlow computes on from now on.
 
+    Call it before TensorFlow computes anything.
+
     Raises:
       FlagError: there is no such device.
     """
+    if config.runtime == IN_PROCESS:
+        give_sessions_own_threads()
     try:
         return dataclasses.replace(config, device=use_device(config.device))
     except DeviceError as error:

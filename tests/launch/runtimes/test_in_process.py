@@ -1,13 +1,17 @@
 """TensorFlow in this process gives what TFF's worker gives: the same values, types and containers."""
 
 import collections
+import os
+import signal
+import threading
+import time
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from launch.runtimes.in_process import run_in_process
-from launch.runtimes.runtime import quiet_tensorflow
+from launch.runtimes.runtime import WorkerError, quiet_tensorflow
 
 
 class Outcome(NamedTuple):
@@ -136,3 +140,129 @@ def test_gives_what_the_worker_gives(computations, name, tff_runtime, tmp_path):
 def test_without_clients_there_are_no_values_of_clients(computations, in_process):
     computation, arguments = computations["no client's values"]
     assert computation(*arguments) == []
+
+
+@pytest.fixture(scope="module")
+def run_for_ever(computations):
+    """A computation that does not end."""
+    import tensorflow as tf
+    import tensorflow_federated as tff
+
+    @tff.tensorflow.computation(np.float32)
+    def never_end(x):
+        return tf.while_loop(lambda x: x < 2.0, lambda x: (tf.sin(x),), (x,))[0]
+
+    @tff.federated_computation(tff.FederatedType(np.float32, tff.CLIENTS))
+    def run(values):
+        return tff.federated_sum(tff.federated_map(never_end, values))
+
+    return run
+
+
+def clients_compute() -> bool:
+    return any(thread.name.startswith("ThreadPoolExecutor") for thread in threading.enumerate())
+
+
+def test_ctrl_c_interrupts_a_computation(computations, in_process, run_for_ever):
+    pressed_s = []
+
+    def press():
+        while not clients_compute():
+            time.sleep(0.05)
+        time.sleep(0.5)
+        pressed_s.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=press, daemon=True).start()
+    with pytest.raises(KeyboardInterrupt):
+        run_for_ever([0.5] * 8)
+    assert time.monotonic() - pressed_s[0] < 10.0
+    deadline_s = time.monotonic() + 10.0
+    while clients_compute():
+        assert time.monotonic() < deadline_s, "a client still computes"
+        time.sleep(0.05)
+    computation, arguments = computations["clients_only"]
+    np.testing.assert_allclose(computation(*arguments), np.sum(arguments[0], axis=0), rtol=1e-6)
+
+
+def test_a_failed_computation_gives_one_line_and_can_be_repeated(in_process, tmp_path):
+    import tensorflow as tf
+    import tensorflow_federated as tff
+
+    @tff.tensorflow.computation(np.str_)
+    def read(path):
+        return tf.strings.length(tf.io.read_file(path))
+
+    @tff.federated_computation(tff.FederatedType(np.str_, tff.CLIENTS))
+    def read_all(paths):
+        return tff.federated_sum(tff.federated_map(read, paths))
+
+    missing, there = str(tmp_path / "shard.x"), str(tmp_path / "shard.y")
+    for call in (lambda: read(missing), lambda: read_all([there, missing])):
+        with pytest.raises(WorkerError, match=r"NotFoundError: .*shard\.[xy]; No such file") as raised:
+            call()
+        assert "\n" not in str(raised.value)
+    for path in (missing, there):
+        (tmp_path / path).write_text("abc")
+    assert read_all([there, missing]) == 6
+
+
+def test_what_cannot_be_run_is_said(in_process):
+    import tensorflow_federated as tff
+
+    clients = tff.FederatedType(np.int32, tff.CLIENTS)
+
+    @tff.federated_computation(clients)
+    def both(values):
+        return values, tff.federated_sum(values)
+
+    with pytest.raises(ValueError, match="make two of it"):
+        both([1, 2])
+
+
+def test_the_same_clients_give_the_same_bytes_on_any_number_of_threads(computations, tmp_path):
+    computation, (values, weights) = computations["aggregate"]
+    results = []
+    for num_threads in (1, 2, 5, 5):
+        with run_in_process(str(tmp_path / "log"), num_threads=num_threads):
+            results.append([leaf.tobytes() for leaf in list_leaves(computation(values * 10, weights))])
+    assert results == results[:1] * 4
+
+
+def test_a_call_with_values_of_other_numbers_of_clients_is_refused(in_process):
+    import tensorflow_federated as tff
+
+    clients = tff.FederatedType(np.int32, tff.CLIENTS)
+
+    @tff.federated_computation(clients, clients)
+    def add(first, second):
+        return tff.federated_sum(first), tff.federated_sum(second)
+
+    assert add([1, 2], [3, 4]) == (3, 7)
+    with pytest.raises(ValueError, match="values of 2, 1 clients"):
+        add([1, 2], [3])
+
+
+def test_sessions_of_computations_used_long_ago_are_closed(in_process, monkeypatch, computations):
+    import tensorflow as tf
+    import tensorflow_federated as tff
+
+    from launch.runtimes import round_context
+
+    loaded, closed = [], []
+
+    class Counted(round_context.GraphFunction):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            loaded.append(self)
+
+        def close(self):
+            closed.append(self)
+            super().close()
+
+    monkeypatch.setattr(round_context, "MAX_COMPUTATIONS", 2)
+    monkeypatch.setattr(round_context, "GraphFunction", Counted)
+    constants = [tff.tensorflow.computation(lambda: tf.constant(number)) for number in range(3)]
+    first = constants[0]
+    assert [constant() for constant in (*constants[:2], first, constants[2], first)] == [0, 1, 0, 2, 0]
+    assert (len(loaded), closed[-1:]) == (3, [loaded[1]])
