@@ -12,6 +12,7 @@ read, by TFF, which is imported for that alone; none is written any more.
 import asyncio
 import contextlib
 import hashlib
+import io
 import pathlib
 import re
 import shutil
@@ -111,8 +112,11 @@ def _write(path: pathlib.Path, leaves: Sequence[np.ndarray], record: str = "") -
     # digest then tells, and the one before serves.
     named = {f"{_LEAF}{i}": leaf for i, leaf in enumerate(leaves)}
     encoded = np.frombuffer(record.encode(), np.uint8)
-    with replace_whole(path) as temporary, open(temporary, "wb") as file:
-        np.savez(file, version=VERSION, digest=_compute_digest([*leaves, encoded]), record=encoded, **named)
+    # In memory first: a zip that cannot be written to a full disk complains once more when it is collected.
+    content = io.BytesIO()
+    np.savez(content, version=VERSION, digest=_compute_digest([*leaves, encoded]), record=encoded, **named)
+    with replace_whole(path) as temporary:
+        temporary.write_bytes(content.getbuffer())
 
 
 def _read(path: pathlib.Path) -> tuple[list[np.ndarray], str]:

@@ -109,8 +109,11 @@ def read_kept_files(run: RunRecord) -> dict[str, bytes]:
 
 def write_zip(entries: Mapping[str, bytes], path: pathlib.Path) -> None:
     """Writes a zip atomically, {name: content}; the same entries give the same bytes."""
-    with replace_whole(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w", zipfile.ZIP_STORED) as archive:
         for name, content in sorted(entries.items()):
             info = zipfile.ZipInfo(name, EARLIEST_DATE)
             info.create_system, info.external_attr = UNIX, PERMISSIONS << 16
             archive.writestr(info, content)
+    with replace_whole(path) as temporary:
+        temporary.write_bytes(whole.getbuffer())

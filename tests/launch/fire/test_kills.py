@@ -2,7 +2,8 @@
 
 Of each algorithm a run is killed `KILLS` times and resumed after each: our process by SIGKILL at a random moment, its
 worker, and, a quarter of them, our process in the middle of a write. The moments are drawn from fixed seeds and printed
-(`pytest -s`). FEDERATED_KILLS=4 makes a short version of it.
+(`pytest -s`). FEDERATED_KILLS=4 makes a short version of it, and FEDERATED_RUNTIME=in_process takes another runtime,
+which has no worker to kill.
 """
 
 import csv
@@ -23,6 +24,7 @@ from launch.runs.checkpoints import find_checkpoints
 
 ROOT = pathlib.Path(__file__).parents[3]
 KILLS = int(os.environ.get("FEDERATED_KILLS", 20))
+RUNTIME = os.environ.get("FEDERATED_RUNTIME", "tff")
 ROUNDS = 10
 RUNS = {
     "fedavg": ["--num_clients=4"],
@@ -46,7 +48,8 @@ class Life:
         self.mark = f"{os.getpid()}-{self.number}"
         self.run_dir, self.errors = folder / "run", folder / "err.txt"
         begun = (self.run_dir / "config.json").exists()
-        asked = ["--resume"] if begun else [f"--algo={algo}", f"--rounds={ROUNDS}", "--seed=1", *RUNS[algo]]
+        new = [f"--algo={algo}", f"--runtime={RUNTIME}", f"--rounds={ROUNDS}", "--seed=1", *RUNS[algo]]
+        asked = ["--resume"] if begun else new
         program = ["-m", "launch.train"]
         if plan is not None:
             program = [str(pathlib.Path(__file__).with_name("dying_train.py")), str(folder), json.dumps(plan)]
@@ -139,7 +142,7 @@ def die_in_a_write(life, rng):
 
 
 def draw_kills(rng):
-    writes, workers = KILLS // 4, KILLS // 5
+    writes, workers = KILLS // 4, KILLS // 5 if RUNTIME == "tff" else 0
     ways = [die_in_a_write] * writes + [kill_the_worker] * workers
     ways += [kill_at_a_random_moment] * (KILLS - len(ways))
     rng.shuffle(ways)

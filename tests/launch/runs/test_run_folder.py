@@ -15,7 +15,7 @@ from launch.runs.errors import RunFolderError
 from launch.runs.round_table import RoundTable
 from launch.runs.run_description import check_same_data, describe_data, find_git_revision, write_config
 from launch.runs.run_folder import open_run_folder
-from launch.runs.tables import format_cell, write_json, write_table, write_text
+from launch.runs.tables import format_cell, replace_whole, write_json, write_table, write_text
 from launch.settings.run_config import build_run_config, flag_values
 
 
@@ -368,3 +368,31 @@ def test_git_revision_is_none_without_git(monkeypatch):
 def test_table_quotes_what_needs_it(tmp_path):
     write_table(tmp_path / "x.csv", ["client"], [["a,b"]])
     assert (tmp_path / "x.csv").read_text() == 'client\n"a,b"\n'
+
+
+def test_unfinished_files_of_dead_processes_go_when_a_run_is_resumed(tmp_path):
+    make_run(tmp_path / "run")
+    dead, living = 2**22 + 1, os.getppid()  # no process has a number beyond 2**22
+    (tmp_path / "run" / "plots").mkdir()
+    (tmp_path / "run" / f".{dead}.export").mkdir()
+    for name in (
+        f".{dead}.metrics.csv",
+        f"plots/.{dead}.clusters.png",
+        f".{dead}.export/x",
+        f".{living}.evaluation.csv",
+    ):
+        (tmp_path / "run" / name).touch()
+    open_run_folder(ask(run_dir="run", resume=True)).close()
+    assert list_files(tmp_path / "run") == {"config.json", "metrics.csv", f".{living}.evaluation.csv"}
+
+
+def test_what_cannot_be_written_is_named(tmp_path):
+    path = tmp_path / "metrics.csv"
+    with pytest.raises(OSError, match="No space left") as caught, replace_whole(path):
+        raise OSError(28, "No space left on device")  # as `write` raises it, without a name
+    assert caught.value.filename == str(path)
+    with pytest.raises(OSError, match="expected") as caught, replace_whole(path):
+        raise OSError("expected something else")
+    with pytest.raises(FileNotFoundError) as caught, replace_whole(path):
+        pathlib.Path("/no/such/file").read_text()
+    assert caught.value.filename == "/no/such/file"

@@ -226,3 +226,73 @@ def test_metrics_row_puts_the_common_columns_first():
     row = build_metrics_row(4, metrics, {"test_loss": 0.5})
     assert list(row) == ["round", *COMMON_METRICS, *EVALUATION_METRICS, "own", "later"]
     assert (row["round"], row["test_loss"], row["test_accuracy"]) == (4, 0.5, None)
+
+
+def flip(path, old, new):
+    content = path.read_text()
+    assert old in content
+    path.write_text(content.replace(old, new, 1))
+
+
+EVENTS = [(1.5, 0, "start", 1), (2.5, 1, "end", 2)]
+
+
+@pytest.mark.parametrize("name", ["metrics", "events"])
+def test_a_table_that_changed_since_its_checkpoint_is_refused(make_loop, monkeypatch, name):
+    monkeypatch.setattr(FederatedProcess, "get_events", lambda self, state: EVENTS)
+    checkpoints = MemoryCheckpoints()
+    path = make_loop(checkpoints=checkpoints, rounds=3).metrics.path.with_name(f"{name}.csv")
+    make_loop(checkpoints=checkpoints, rounds=3).run()
+    whole = path.read_text()
+    flip(path, "\n2,0.5", "\n2,0.6") if name == "metrics" else flip(path, "2,1.5", "2,1.4")
+    with pytest.raises(RunFolderError, match=rf"{name}\.csv: damaged or another run's"):
+        make_loop(checkpoints=checkpoints)
+    path.write_text(whole)
+    make_loop(checkpoints=checkpoints).run()
+
+
+def test_a_table_that_is_gone_is_missed(make_loop, monkeypatch):
+    monkeypatch.setattr(FederatedProcess, "get_events", lambda self, state: EVENTS)
+    checkpoints = MemoryCheckpoints()
+    loop = make_loop(checkpoints=checkpoints, rounds=3)
+    loop.run()
+    loop.metrics.path.with_name("events.csv").unlink()
+    with pytest.raises(RunFolderError, match=r"events\.csv: damaged or another run's"):
+        make_loop(checkpoints=checkpoints)
+
+
+def test_settings_that_changed_since_the_checkpoint_are_refused(make_loop):
+    checkpoints = MemoryCheckpoints()
+    make_loop(checkpoints=checkpoints, rounds=3, seed=3).run()
+    said = "says --seed=2, but its checkpoint was made with 3"
+    with pytest.raises(RunFolderError, match=said):
+        make_loop(checkpoints=checkpoints, seed=2)
+    make_loop(checkpoints=checkpoints, seed=3, rounds_per_checkpoint=4, data_dir="elsewhere").run()
+
+
+def test_a_checkpoint_of_an_earlier_version_has_no_record(make_loop):
+    checkpoints = MemoryCheckpoints()
+    make_loop(checkpoints=checkpoints, rounds=3).run()
+    checkpoints.records = dict.fromkeys(checkpoints.records, "")
+    make_loop(checkpoints=checkpoints, seed=2).run()
+
+
+def test_a_stop_in_the_middle_of_a_round_leaves_a_checkpoint_that_fits_its_tables(make_loop):
+    """The row of the next round is written already when the state of the one before is saved."""
+    checkpoints = MemoryCheckpoints()
+    loop = make_loop(checkpoints=checkpoints, rounds_per_checkpoint=5)
+    append, calls = loop.timing.append, itertools.count(1)
+
+    def stop(row):
+        if next(calls) == 3:
+            raise KeyboardInterrupt
+        append(row)
+
+    loop.timing.append = stop
+    with pytest.raises(KeyboardInterrupt):
+        loop.run()
+    assert checkpoints.last_round() == 2 and len(loop.metrics.rows) == 3
+    resumed, straight = make_loop(checkpoints=checkpoints), make_loop("straight")
+    resumed.run()
+    straight.run()
+    assert read(resumed) == read(straight)
