@@ -29,8 +29,8 @@ test-litert: setup
 setup:
 	@PYTHON="$(PYTHON)" sh ./setup.sh
 
-# Resolves setup.py anew into requirements.lock, and likewise the runtime of test-litert and the uv of set-up. Needs a
-# network.
+# Resolves setup.py anew into requirements.lock, the same with CUDA into requirements-gpu.lock, and likewise the runtime
+# of test-litert and the uv of set-up. Needs a network.
 lock:
 	@set -e; tools=$$(mktemp -d); trap 'rm -rf "$$tools"' EXIT; \
 	$(or $(PYTHON),python3) -m venv "$$tools"; \
@@ -38,6 +38,8 @@ lock:
 	compile="$$tools/bin/uv pip compile --quiet --generate-hashes --python-version 3.11 \
 	    --python-platform x86_64-manylinux_2_31 --no-emit-index-url --no-header"; \
 	$$compile --override overrides.txt --extra dev --output-file requirements.lock setup.py; \
+	$$compile --override overrides.txt --constraint requirements.lock --extra dev --extra gpu \
+	    --output-file requirements-gpu.lock setup.py; \
 	for name in litert uv; do $$compile --output-file requirements-$$name.lock requirements-$$name.in; done
 
 # What can be made again in seconds; .venv, .venv-litert and runs/ stay.

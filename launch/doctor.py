@@ -25,8 +25,11 @@ from datasets.catalog import DATASET_NAMES, locate
 from datasets.shards import clean_shard_dir, default_shard_dir
 from launch.command_line import format_command_help, parse_command, run_main
 from launch.runs.columns import WORKER_LOG
-from launch.runtimes.runtime import READY_TIMEOUT_S, WorkerError, quiet_tensorflow, run_tff
+from launch.runtimes.device import DeviceError, use_device
+from launch.runtimes.registry import RuntimeOptions, open_runtime
+from launch.runtimes.runtime import READY_TIMEOUT_S, WorkerError, quiet_tensorflow
 from launch.settings.flags import FlagError
+from launch.settings.runtimes import CPU, CPU_ONLY, DEVICES, RUNTIMES, TFF
 from launch.settings.worker_addresses import check_address
 
 PROGRAM = "python -m launch.doctor"
@@ -145,14 +148,34 @@ def check_worker(addresses: Sequence[str], timeout_s: float = READY_TIMEOUT_S) -
     return Finding("worker", f"{where}: starts and answers in {seconds:.1f} s")
 
 
-def time_answer(addresses: Sequence[str], log_path: str, timeout_s: float) -> float:
-    """Seconds until the workers have computed. Raises WorkerError or TimeoutError."""
+def check_runtime(name: str, device: str) -> Finding:
+    """Whether a runtime other than TFF's worker computes on the device."""
+    with tempfile.TemporaryDirectory() as folder:
+        log_path = os.path.join(folder, WORKER_LOG)
+        try:
+            with quiet_tensorflow(log_path):
+                device = use_device(device)
+            seconds = time_answer((), log_path, READY_TIMEOUT_S, name, device)
+        except DeviceError as error:
+            return Finding("runtime", f"{name} on {device}", str(error))
+        except WorkerError as error:
+            return Finding("runtime", f"{name} on {device}: {error}", "run make setup again; memory may lack")
+        except TimeoutError:
+            return Finding("runtime", f"{name}: no answer", "see whether other programs use all cores")
+    return Finding("runtime", f"{name} on {device}: computes in {seconds:.1f} s")
+
+
+def time_answer(
+    addresses: Sequence[str], log_path: str, timeout_s: float, runtime_name: str = TFF, device: str = CPU
+) -> float:
+    """Seconds until the runtime has computed. Raises WorkerError or TimeoutError."""
     start_s = time.monotonic()
-    with run_tff(log_path, addresses, ready_timeout_s=timeout_s) as runtime:
-        num_clients = len(runtime.addresses)
+    options = RuntimeOptions(log_path, device, addresses, ready_timeout_s=timeout_s)
+    with open_runtime(runtime_name, options) as runtime:
+        num_clients = max(len(runtime.addresses), 1)
         with limit_time(max(start_s + timeout_s - time.monotonic(), 0.1)):
-            if compute_in_workers(num_clients) != 2 * num_clients:
-                raise WorkerError("the worker computes wrongly")
+            if compute_at_clients(num_clients) != 2 * num_clients:
+                raise WorkerError("the runtime computes wrongly")
     return time.monotonic() - start_s
 
 
@@ -172,7 +195,7 @@ def limit_time(timeout_s: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, previous)
 
 
-def compute_in_workers(num_clients: int) -> int:
+def compute_at_clients(num_clients: int) -> int:
     """1 + 1 at each client, summed."""
     import numpy as np
     import tensorflow_federated as tff
@@ -196,7 +219,9 @@ def check_dataset(name: str, data_dir: str | None) -> Finding:
     return Finding(f"data: {name}", locate(name, data_dir).description)
 
 
-def diagnose(data_dir: str | None, shard_dir: str, addresses: Sequence[str]) -> Iterator[Finding]:
+def diagnose(
+    data_dir: str | None, shard_dir: str, addresses: Sequence[str], runtime: str = TFF, device: str = CPU
+) -> Iterator[Finding]:
     """All findings, the quick ones first."""
     yield check_python()
     yield check_libraries()
@@ -206,7 +231,7 @@ def diagnose(data_dir: str | None, shard_dir: str, addresses: Sequence[str]) -> 
         yield check_data_dir(data_dir)
     for name in DATASET_NAMES:
         yield check_dataset(name, data_dir)
-    yield check_worker(addresses)
+    yield check_worker(addresses) if runtime == TFF else check_runtime(runtime, device)
 
 
 def define_flags() -> absl_flags.FlagValues:
@@ -215,6 +240,8 @@ def define_flags() -> absl_flags.FlagValues:
     data_dir = os.environ.get("FL_DATA_DIR", "")
     absl_flags.DEFINE_string("data_dir", data_dir, "Folder of the data sets' files.", flag_values=values)
     absl_flags.DEFINE_string("shard_dir", default_shard_dir(), "Cache folder of client shards.", flag_values=values)
+    absl_flags.DEFINE_enum("runtime", TFF, list(RUNTIMES), "Runtime to try, as in training.", flag_values=values)
+    absl_flags.DEFINE_enum("device", CPU, list(DEVICES), "What it computes on.", flag_values=values)
     absl_flags.DEFINE_list("workers", [], "Workers elsewhere to ask, each host:port.", flag_values=values)
     absl_flags.DEFINE_bool("clean", False, "Empty the cache of client shards, and do nothing else.", flag_values=values)
     return values
@@ -229,6 +256,12 @@ def parse_request(argv: Sequence[str]) -> absl_flags.FlagValues:
         values.workers = [check_address(address) for address in values.workers]
     except ValueError as error:
         raise FlagError(f"--workers: {error}") from None
+    if values.workers and values.runtime != TFF:
+        raise FlagError(
+            f"--workers: does nothing with --runtime={values.runtime}; leave it out, or give --runtime={TFF}"
+        )
+    if values.device != CPU and values.runtime in CPU_ONLY:
+        raise FlagError(f"--device={values.device}: expected {CPU} with --runtime={values.runtime}")
     return values
 
 
@@ -253,7 +286,7 @@ def _run(arguments: Sequence[str]) -> int:
             raise FlagError(f"--shard_dir={values.shard_dir}: expected a folder, found a file")
         print(f"freed {clean_shard_dir(shard_dir) / 1e6:.1f} MB in {shard_dir}")
         return 0
-    findings = diagnose(values.data_dir or None, shard_dir, values.workers)
+    findings = diagnose(values.data_dir or None, shard_dir, values.workers, values.runtime, values.device)
     all_well = [print_finding(finding) for finding in findings]
     return 0 if all(all_well) else 1
 

@@ -22,6 +22,7 @@ from launch.runs.tables import format_cell, write_json, write_table
 from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.flags import FlagError
 from launch.training.finished_run import FinishedRun, choose_models, read_finished_run
+from launch.training.run_runtime import settle_device_again
 
 if TYPE_CHECKING:
     from launch.training.evaluation import Evaluation
@@ -108,6 +109,7 @@ def evaluate_run(run: FinishedRun, names: Sequence[str], npz: str) -> list[Evalu
         from launch.training.evaluation import build_evaluator
         from models.saved_models import load_weights
 
+        settle_device_again(run.config)
     spec = run.build_spec()
     rows = []
     for name in names:

@@ -25,6 +25,7 @@ from launch.tflite.export_plan import (
 from launch.tflite.export_report import format_summary
 from launch.training.finished_run import FinishedRun, read_finished_run
 from launch.training.personal_models import compute_personal_weights
+from launch.training.run_runtime import settle_device_again
 from models.model_names import EXPORT_FORMATS, EXPORT_IO
 
 USAGE = "python -m launch.export --run_dir=<folder> [--model=<name>] [--formats=<format,...>] [--flag=value ...]"
@@ -121,6 +122,7 @@ def export_run(run: FinishedRun, exports: Sequence[ModelExport], request: Reques
     with open_export_folder(run) as folder, quiet_tensorflow(str(run.path / WORKER_LOG)):
         from launch.tflite.export_models import ExportJob, export_models
 
+        settle_device_again(run.config)
         job = ExportJob(
             run, data, request.io, request.representative_client, request.representative_examples,
             request.on_device_training, request.save_test_set, folder, personal_weights,

@@ -10,6 +10,9 @@ import pytest
 
 from datasets.federated_data import ClientShard, DeviceProfiles, FederatedData, Preprocessing
 
+# As a run in this process has it, which must say so before TensorFlow's first device (see `launch.runtimes.device`).
+os.environ["TF_OVERRIDE_GLOBAL_THREADPOOL"] = "1"
+
 NUM_CLASSES = 3
 INPUT_SHAPE = (4,)
 

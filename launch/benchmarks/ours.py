@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from launch.benchmarks.workloads import Workload, build_data
-from launch.runtimes.runtime import run_tff
+from launch.runtimes.registry import RuntimeOptions, open_runtime
 from launch.settings.algorithms import ALGORITHMS
 from launch.settings.flag_fields import replace_fields
 
@@ -17,11 +17,15 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def open_rounds(
-    workload: Workload, folder: str, quantize: str = "none", times_clients: int = 1
+    workload: Workload, folder: str, quantize: str = "none", times_clients: int = 1, runtime: str = "tff"
 ) -> Iterator[Callable[[], None]]:
-    """Yields a function that runs the next round. `quantize` is as in `--quantize`; `times_clients` is a factor."""
+    """Yields a function that runs the next round.
+
+    `quantize` and `runtime` are as in the flags of these names; `times_clients` is a factor.
+    """
     workload = dataclasses.replace(workload, num_clients=workload.num_clients * times_clients)
-    with run_tff(os.path.join(folder, f"ours_{quantize}_{workload.num_clients}_worker.log")):
+    log_path = os.path.join(folder, f"ours_{quantize}_{workload.num_clients}_worker.log")
+    with open_runtime(runtime, RuntimeOptions(log_path)):
         process = build_process(workload, folder, quantize)
         state = process.initialize()
 
@@ -33,7 +37,7 @@ def open_rounds(
 
 
 def build_process(workload: Workload, folder: str, quantize: str = "none") -> "FederatedProcess":
-    """The algorithm of a workload over its data; call it inside of `run_tff`."""
+    """The algorithm of a workload over its data; call it inside of `open_runtime`."""
     from launch.benchmarks.model import build_model_spec
 
     algorithm = ALGORITHMS[workload.algo]

@@ -21,6 +21,7 @@ from launch.settings.flag_fields import complete_stored_flags
 from launch.settings.flags import FlagError, parse_config
 from launch.settings.run_config import (
     CHANGEABLE_ON_RESUME,
+    MEANS_OF_COMPUTING,
     RunConfig,
     algorithm_fields,
     flag_values,
@@ -110,14 +111,16 @@ def resolve_flagfile(path: pathlib.Path, arguments: Sequence[str] = ()) -> RunCo
 def list_other_settings(stored: Mapping[str, Any], wanted: RunConfig) -> list[str]:
     """The flags by which a stored run computed something other than `wanted`, each as "--name=stored, not wanted".
 
-    Flags that only one of the two has are skipped: another version added or removed them.
+    By what means it was computed does not count, since the numbers agree to rounding. Flags that only one of the two
+    has are skipped: another version added or removed them.
     """
     asked = flag_values(wanted)
     stored = complete_stored_flags(stored, (*shared_fields(), *algorithm_fields(wanted.algo)))
+    ignored = CHANGEABLE_ON_RESUME | MEANS_OF_COMPUTING
     return [
         f"--{name}={stored[name]}, not {value}"
         for name, value in asked.items()
-        if name in stored and name not in CHANGEABLE_ON_RESUME and stored[name] != value
+        if name in stored and name not in ignored and stored[name] != value
     ]
 
 

@@ -1,1 +1,1 @@
-"""What runs the computations: TFF workers, of our own or on other machines."""
+"""What runs the computations: a row of the registry for each runtime, chosen by `--runtime`."""

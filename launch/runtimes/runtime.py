@@ -24,20 +24,18 @@ READY_TIMEOUT_S = 30.0
 
 @dataclasses.dataclass(frozen=True)
 class Runtime:
-    """The workers in use.
+    """What computes, as far as all runtimes have it.
 
     Attributes:
-      addresses: "host:port" of each worker.
-      pids: process numbers of our own workers; empty if they run elsewhere.
-      log_path: the log of our first worker and of TensorFlow's start-up.
+      addresses: "host:port" of each TFF worker; empty without any.
+      pids: process numbers of our own workers; empty if they run elsewhere, or there are none.
     """
 
-    addresses: tuple[str, ...]
-    pids: tuple[int, ...]
-    log_path: str
+    addresses: tuple[str, ...] = ()
+    pids: tuple[int, ...] = ()
 
     def worker_memory_bytes(self) -> int:
-        """Resident memory of our own workers together; one that has just died counts as 0."""
+        """Resident memory of our own workers together, 0 without any; one that has just died counts as 0."""
         total_bytes = 0
         for pid in self.pids:
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -128,4 +126,4 @@ def run_tff(
         connections = zip(addresses, processes, strict=True)
         stubs = [stack.enter_context(tff_contexts.connect(*connection, ready_timeout_s)) for connection in connections]
         stack.enter_context(tff_contexts.use_workers(stubs))
-        yield Runtime(tuple(addresses), tuple(worker.process.pid for worker in processes if worker), logs[0])
+        yield Runtime(tuple(addresses), tuple(worker.process.pid for worker in processes if worker))

@@ -148,10 +148,7 @@ def _hashable(cardinalities: Mapping[Any, int]) -> tuple:
 
 @contextlib.contextmanager
 def use_workers(stubs: Sequence[WorkerStub]) -> Iterator[None]:
-    """Makes the workers TFF's default context; the clients of a call are split among several.
-
-    At the end the default is again what an enclosing `use_workers` set, or `StoppedContext`.
-    """
+    """Makes the workers TFF's default context (see `use_context`); the clients of a call are split among several."""
     arguments = {
         "compiler_fn": compile_once(tff.backends.native.desugar_and_transform_to_native),
         "transform_args": tff.tensorflow.transform_args,
@@ -164,6 +161,13 @@ def use_workers(stubs: Sequence[WorkerStub]) -> Iterator[None]:
         context = ClientSplitContext(
             [tff.framework.AsyncExecutionContext(factory, **arguments) for factory in factories]
         )
+    with use_context(context):
+        yield
+
+
+@contextlib.contextmanager
+def use_context(context: tff.framework.SyncContext) -> Iterator[None]:
+    """Makes a context TFF's default. At the end that is again what an enclosing block set, or `StoppedContext`."""
     _contexts_in_use.append(context)
     tff.framework.set_default_context(context)
     try:

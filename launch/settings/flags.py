@@ -28,6 +28,7 @@ from launch.settings.run_config import (
     flag_values,
     shared_fields,
 )
+from launch.settings.runtimes import AUTO
 from tff_algos.settings.config_fields import ConfigError, Setting, is_own
 
 PROGRAM = "python -m launch.train"
@@ -183,6 +184,8 @@ def parse_config(argv: Sequence[str]) -> RunConfig:
     """
     given = parse_given(argv)
     stored = read_stored_flags(given["run_dir"]) if given.get("resume") and given.get("run_dir") else {}
+    if stored and given.get("device") == AUTO:  # it was settled when the run began
+        given.pop("device")
     name = given.get("algo") or stored.get("algo")
     if name is None:
         raise FlagError(f"--algo is missing: expected --algo=<{'|'.join(ALGORITHMS)}>; --help lists the flags")

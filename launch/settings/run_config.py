@@ -16,10 +16,8 @@ from datasets.catalog import (
     HAR_FEATURES,
     OCCUPANCY_FEATURES,
     DatasetOptions,
-    check_dataset_name,
     find_dataset,
 )
-from datasets.errors import DatasetError
 from datasets.partitioners import PARTITION_NAMES
 from launch.settings.algorithms import ALGORITHMS, Algorithm
 from launch.settings.flag_fields import (
@@ -31,7 +29,8 @@ from launch.settings.flag_fields import (
     replace_fields,
 )
 from launch.settings.own_algorithm import load_own_algorithm
-from launch.settings.worker_addresses import check_address
+from launch.settings.run_checks import check_dataset, check_run_settings
+from launch.settings.runtimes import CPU, DEVICES, RUNTIMES, TFF
 from models.model_names import (
     ACTIVATIONS,
     AUGMENTATIONS,
@@ -39,8 +38,6 @@ from models.model_names import (
     PRECISIONS,
     QUANTIZATIONS,
     WIDTH_MODELS,
-    ModelError,
-    check_model_name,
 )
 from tff_algos.settings.config_fields import (
     SMOKE_CLIENTS,
@@ -72,6 +69,9 @@ CHANGEABLE_ON_RESUME = frozenset(
     {"rounds", "rounds_per_checkpoint", "target_accuracy", "workers"}
     | {"data_dir", "shard_dir", "npz", "building_csv", "run_dir", "resume", "overwrite"}
 )
+
+# What computes a run, and where: its numbers agree to rounding, but only the same gives the same bytes.
+MEANS_OF_COMPUTING = frozenset({"runtime", "device"})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -253,7 +253,20 @@ class RunConfig:
         False, "Go on with the run in --run_dir from its last checkpoint; other flags may be left out."
     )
     overwrite: bool = setting(False, "Replace the run in --run_dir.")
-    workers: str = setting("", "host:port,... of TFF workers on other machines; empty: one on this machine.")
+    runtime: str = setting(
+        TFF,
+        "What runs the computations: TFF's worker, or TensorFlow in this process.",
+        choices=RUNTIMES,
+        of_old_runs=TFF,
+    )
+    device: str = setting(
+        CPU, "What TensorFlow computes on; auto: a GPU if it sees one.", choices=DEVICES, of_old_runs=CPU
+    )
+    workers: str = setting(
+        "",
+        "host:port,... of TFF workers on other machines; empty: one on this machine.",
+        needs=needs_value("runtime", TFF),
+    )
     smoke: bool = setting(
         False,
         f"Try the flags in seconds: random data, {SMOKE_ROUNDS} rounds, {SMOKE_CLIENTS} clients or one per archetype.",
@@ -261,51 +274,12 @@ class RunConfig:
 
     def __post_init__(self):
         check(self)
-        if self.resume and self.overwrite:
-            raise ConfigError("overwrite", True, "either --resume or --overwrite, not both")
-        if self.resume and not self.run_dir:
-            raise ConfigError("resume", True, "--run_dir=<folder of the run to go on with> beside it")
-        _check_dataset(self.dataset)
-        if bool(self.npz) != (self.dataset == "npz"):
-            raise ConfigError("npz", self.npz, "a file together with --dataset=npz, and only then")
-        if self.bias_min > self.bias_max:
-            raise ConfigError("bias_min", self.bias_min, f"at most --bias_max={self.bias_max}")
-        if self.qat_start_round > self.rounds:
-            raise ConfigError("qat_start_round", self.qat_start_round, f"at most --rounds={self.rounds}")
-        if self.precision != "float32" and self.quantize != "none":
-            raise ConfigError("precision", self.precision, f"float32 with --quantize={self.quantize}")
-        if self.width != 1 and not {self.model, self.teacher_model} & set(WIDTH_MODELS):
-            raise ConfigError("width", self.width, f"1, or --model={WIDTH_MODELS[0]} beside it")
-        for field in ("model", "teacher_model"):
-            _check_model(field, getattr(self, field))
-        for address in self.worker_addresses or ([self.workers] if self.workers else []):
-            _check_worker(self.workers, address)
+        check_run_settings(self)
 
     @property
     def worker_addresses(self) -> list[str]:
         """The workers elsewhere, each "host:port"; empty for one of our own."""
         return [address.strip() for address in self.workers.split(",") if address.strip()]
-
-
-def _check_dataset(dataset: str) -> None:
-    try:
-        check_dataset_name(dataset)
-    except DatasetError as error:
-        raise ConfigError("dataset", dataset, str(error).partition(": expected ")[2]) from None
-
-
-def _check_model(field: str, name: str) -> None:
-    try:
-        check_model_name(name)
-    except ModelError:
-        raise ConfigError(field, name, f"auto, {', '.join(MODEL_NAMES)}, or your own as module:function") from None
-
-
-def _check_worker(workers: str, address: str) -> None:
-    try:
-        check_address(address)
-    except ValueError:
-        raise ConfigError("workers", workers, "host:port,... such as 192.0.2.7:8000,192.0.2.8:8000") from None
 
 
 def shared_fields() -> list[FlagField]:
@@ -355,7 +329,7 @@ def build_run_config(values: Mapping[str, Any]) -> RunConfig:
     algorithm = find_algorithm(values.get("algo"))
     defaults = dict(algorithm.shared_defaults)
     dataset = values.get("dataset", defaults.get("dataset", RunConfig.dataset))
-    _check_dataset(dataset)
+    check_dataset(dataset)
     if partition := find_dataset(dataset).partition:
         defaults["partition"] = partition
     values = {**defaults, **values}

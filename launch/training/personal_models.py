@@ -1,5 +1,6 @@
 """The personal models of a finished run, made anew from its last checkpoint. Imports TensorFlow only when it must."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -7,8 +8,9 @@ from datasets.federated_data import FederatedData
 from launch.runs.checkpoints import Checkpoints
 from launch.runs.columns import CHECKPOINTS, WORKER_LOG
 from launch.runs.errors import RunFolderError, RunStopped
-from launch.runtimes.runtime import WorkerError, run_tff
+from launch.runtimes.runtime import WorkerError, quiet_tensorflow
 from launch.training.finished_run import FinishedRun
+from launch.training.run_runtime import open_run_runtime, settle_device_again
 
 if TYPE_CHECKING:
     from tff_algos.protocol import Weights
@@ -19,7 +21,7 @@ def compute_personal_weights(
 ) -> Mapping[str, "Weights"]:
     """The weights that each of these clients ends up with, by the client's name.
 
-    Starts a TFF worker to train them, unless no client is asked for.
+    The run's own runtime trains them, a TFF worker of this machine for example, unless no client is asked for.
 
     Raises:
       RunFolderError: the run has no checkpoint of its last round.
@@ -28,7 +30,10 @@ def compute_personal_weights(
     if not client_names:
         return {}
     try:
-        with run_tff(str(run.path / WORKER_LOG)):
+        log_path = str(run.path / WORKER_LOG)
+        with quiet_tensorflow(log_path):
+            config = settle_device_again(run.config)
+        with open_run_runtime(dataclasses.replace(config, workers=""), log_path):
             return _personalize(run, data, client_names)
     except WorkerError as error:
         raise RunStopped(f"error: {error}", 1) from error

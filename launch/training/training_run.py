@@ -16,7 +16,7 @@ from launch.runs.columns import PERSONAL_METRICS
 from launch.runs.errors import RunStopped
 from launch.runs.run_description import check_same_data, describe_data, write_config
 from launch.runs.run_folder import RunFolder, check_run_folder, open_run_folder
-from launch.runtimes.runtime import WorkerError, quiet_tensorflow, run_tff
+from launch.runtimes.runtime import WorkerError, quiet_tensorflow
 from launch.runtimes.worker_process import LARGE_TENSOR_BYTES
 from launch.settings.flag_fields import prefix_errors
 from launch.settings.flags import FlagError
@@ -30,6 +30,7 @@ from launch.training.announcements import (
 )
 from launch.training.federation import build_spec, load_federated_data
 from launch.training.round_loop import RoundLoop
+from launch.training.run_runtime import open_run_runtime, settle_device
 from tff_algos.protocol import FederatedProcess
 from tff_algos.settings.config_fields import ConfigError
 
@@ -60,10 +61,9 @@ def run_training(config: RunConfig) -> dict[str, Any]:
             check_same_data(folder, data)
         announce_data(config, folder, data)
         with folder.start_log() as log, quiet_tensorflow(log):  # the first import of TensorFlow
+            config = settle_device(config)
             keeps_memory = has_large_tensors(build_spec(config, describe_data(data)))
-        runtime = stack.enter_context(
-            run_tff(str(folder.worker_log), config.worker_addresses, keeps_memory=keeps_memory)
-        )
+        runtime = stack.enter_context(open_run_runtime(config, str(folder.worker_log), keeps_memory))
         return _run(config, folder, data, runtime.worker_memory_bytes)
 
 

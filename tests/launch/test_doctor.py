@@ -48,15 +48,15 @@ def test_a_worker_that_does_not_answer_must_be_mended():
 
 
 def test_a_worker_that_hangs_is_given_up(monkeypatch):
-    run_tff = doctor.run_tff
+    open_runtime = doctor.open_runtime
 
     @contextlib.contextmanager
-    def run_stopped_tff(log_path, addresses, ready_timeout_s):
-        with run_tff(log_path, addresses) as runtime:
+    def open_stopped_runtime(name, options):
+        with open_runtime(name, options) as runtime:
             os.kill(runtime.pids[0], signal.SIGSTOP)
             yield runtime
 
-    monkeypatch.setattr(doctor, "run_tff", run_stopped_tff)
+    monkeypatch.setattr(doctor, "open_runtime", open_stopped_runtime)
     assert doctor.check_worker([], timeout_s=1.5).text == "no answer within 1.5 s"
 
 

@@ -71,6 +71,12 @@ def test_rounds_and_places_are_no_other_settings(tmp_path, write_run):
     assert record is not None
 
 
+def test_the_means_of_computing_are_no_other_settings(tmp_path, write_run):
+    write_run(tmp_path, CELL, seed=0, rounds=1, arguments=["--runtime=in_process"])
+    [(record, _)] = read_runs(tmp_path)
+    assert record is not None
+
+
 def test_settings_that_one_version_lacks_are_passed_over():
     wanted = resolve_flagfile(EXPERIMENTS / f"{CELL}.flags")
     assert list_other_settings({"algo": "fedsikd", "gone_flag": 1}, wanted) == []

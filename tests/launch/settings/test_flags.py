@@ -47,6 +47,11 @@ MISTAKES = {
     "--algo=fedavg --resume": "expected --run_dir",
     "--algo=fedavg --resume --run_dir=/nowhere": "--run_dir=/nowhere: no run to read there",
     "--algo=fedavg --workers=here": "--workers=here: expected host:port",
+    "--algo=fedavg --runtime=spark": "--runtime=spark: expected one of tff, in_process",
+    "--algo=fedavg --device=tpu": "--device=tpu: expected one of cpu, gpu, auto",
+    "--algo=fedavg --device=gpu": "--device=gpu: expected cpu with --runtime=tff",
+    "--algo=fedavg --device=auto": "--device=auto: expected cpu with --runtime=tff",
+    "--algo=fedavg --runtime=in_process --workers=a:1": "--workers: does nothing with --runtime=in_process",
     "--algo=fedavg --workers=,": "--workers=,: expected host:port",
     "--algo=fedavg --seed=-1": "--seed=-1: expected an integer at least 0 and at most 1000000000",
     "--algo=fedavg --rounds=1000001": "expected an integer at least 1 and at most 1000000",
@@ -240,6 +245,35 @@ def test_a_run_from_before_a_setting_goes_on_as_it_began(tmp_path, algo):
     changed = {"random_cluster": "--random_cluster_cluster_sizes=kmeans", "fl_hc": "--fl_hc_distance_multiple=1"}[algo]
     with pytest.raises(FlagError, match=r"cannot resume with other settings: .*\(the run has (equal|0)"):
         parse_config([*resume, changed])
+
+
+def store_run(folder, **values):
+    stored = flag_values(build_run_config({"algo": "fedavg", **values}))
+    (folder / "config.json").write_text(json.dumps({"flags": stored}))
+    return stored
+
+
+def test_a_run_from_before_there_were_runtimes_goes_on_with_tff_on_the_cpu(tmp_path):
+    stored = store_run(tmp_path)
+    del stored["runtime"], stored["device"]
+    (tmp_path / "config.json").write_text(json.dumps({"flags": stored}))
+    resume = ["--resume", f"--run_dir={tmp_path}"]
+    for arguments in (resume, [*resume, "--runtime=tff", "--device=cpu"]):
+        config = parse_config(arguments)
+        assert (config.runtime, config.device) == ("tff", "cpu")
+    with pytest.raises(FlagError, match=r"other settings: --runtime=in_process \(the run has tff\)"):
+        parse_config([*resume, "--runtime=in_process"])
+
+
+def test_a_resumed_run_keeps_its_runtime_and_its_device(tmp_path):
+    store_run(tmp_path, runtime="in_process", device="gpu")
+    resume = ["--resume", f"--run_dir={tmp_path}"]
+    for arguments in (resume, [*resume, "--device=auto"]):  # auto was settled when the run began
+        config = parse_config(arguments)
+        assert (config.runtime, config.device) == ("in_process", "gpu")
+    for changed in ("--device=cpu", "--runtime=tff"):
+        with pytest.raises(FlagError):
+            parse_config([*resume, changed])
 
 
 def test_resume_of_a_run_of_another_version_is_refused(stored_run):

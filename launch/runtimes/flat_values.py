@@ -1,0 +1,78 @@
+"""Values of TFF types as flat lists of arrays, and back. Imports TFF: import this module lazily."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow_federated as tff
+
+
+def flatten(value: Any, type_spec: tff.Type) -> list[np.ndarray]:
+    """The tensors of a value without placement, in the order of its type.
+
+    Raises:
+      TypeError: the value is not of the type.
+    """
+    if isinstance(type_spec, tff.StructType):
+        parts, types = list(tff.structure.from_container(value)), list(tff.structure.iter_elements(type_spec))
+        if len(parts) != len(types):
+            raise TypeError(f"expected {len(types)} values of {type_spec}, found {len(parts)}")
+        return [array for part, (_, spec) in zip(parts, types, strict=True) for array in flatten(part, spec)]
+    return [_convert(value, type_spec)]
+
+
+def _convert(value: Any, type_spec: tff.TensorType) -> np.ndarray:
+    wanted = type_spec.dtype.type
+    if wanted is np.str_:
+        array = np.asarray(value, object)
+    else:
+        array = np.asarray(value)
+        if array.dtype != wanted:
+            is_python = not isinstance(value, (np.ndarray, np.generic)) and not hasattr(value, "dtype")
+            converted = array.astype(wanted, copy=False) if array.dtype.kind in "biuf" else array
+            can_cast = np.can_cast(array.dtype, wanted, "same_kind" if is_python else "safe")
+            overflows = array.dtype.kind in "iu" and np.dtype(wanted).kind in "iu" and np.any(converted != array)
+            if not can_cast or overflows:
+                raise TypeError(f"expected {type_spec}, found {array.dtype}")
+            array = converted
+    shape = type_spec.shape
+    fits = shape is None or (
+        len(shape) == array.ndim and all(size in (None, found) for size, found in zip(shape, array.shape, strict=True))
+    )
+    if not fits:
+        raise TypeError(f"expected {type_spec}, found shape {array.shape}")
+    return array
+
+
+def unflatten(arrays: Iterator[Any], type_spec: tff.Type) -> Any:
+    """A value of the type, with the Python containers that it names, from the next of these tensors."""
+    if isinstance(type_spec, tff.StructType):
+        parts = [(name, unflatten(arrays, spec)) for name, spec in tff.structure.iter_elements(type_spec)]
+        return tff.types.type_to_py_container(tff.structure.Struct(parts), type_spec)
+    return next(arrays)
+
+
+def unflatten_clients(clients: Sequence[Sequence[Any]], type_spec: tff.Type) -> Any:
+    """A value whose every placed part is a list with an item for each client, from each client's tensors."""
+    iterators = [iter(arrays) for arrays in clients]
+
+    def fill(spec: tff.Type) -> Any:
+        if isinstance(spec, tff.StructType):
+            parts = [(name, fill(part)) for name, part in tff.structure.iter_elements(spec)]
+            return tff.types.type_to_py_container(tff.structure.Struct(parts), spec)
+        return [unflatten(arrays, spec.member) for arrays in iterators]
+
+    return fill(type_spec)
+
+
+def unflatten_server(arrays: Sequence[Any], type_spec: tff.Type) -> Any:
+    """A value of the server, placed as a whole or part by part."""
+    iterator = iter(arrays)
+
+    def fill(spec: tff.Type) -> Any:
+        if isinstance(spec, tff.StructType):
+            parts = [(name, fill(part)) for name, part in tff.structure.iter_elements(spec)]
+            return tff.types.type_to_py_container(tff.structure.Struct(parts), spec)
+        return unflatten(iterator, spec.member)
+
+    return fill(type_spec)

@@ -1,0 +1,177 @@
+"""Runs the parts of a federated round by TensorFlow sessions of this process. Needs TensorFlow, but not TFF.
+
+A *part* is a graph with flat lists of tensors as its inputs and outputs. A session has variables of its own, so that
+calls do not disturb each other; calls of one session come one after the other.
+"""
+
+import collections
+import concurrent.futures
+import dataclasses
+import os
+import queue
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+Tensors = Sequence[np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True)
+class GraphPart:
+    """A graph to run.
+
+    Attributes:
+      graph_def: the serialized `GraphDef`.
+      inputs: the names of the tensors that are fed, in order.
+      outputs: the names of the tensors that are returned, in order.
+      initialize: the operation that makes the variables anew, run before each call; "" for none.
+    """
+
+    graph_def: bytes
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    initialize: str
+
+
+@dataclasses.dataclass(frozen=True)
+class RoundForm:
+    """The parts of a federated computation, in the order in which they run.
+
+    Attributes:
+      prepare: (values of the server) -> what every client gets.
+      work: (values of a client, what every client gets) -> the client's update, or its values if these are the result.
+      zero: () -> totals of no client.
+      accumulate: (totals, update) -> totals.
+      merge: (totals, totals of further clients) -> totals.
+      report: (totals) -> aggregate.
+      update: (values of the server, aggregate) -> result.
+      returns_client_values: whether the result is what `work` returns, client by client; then only `prepare` and `work`
+        are to be run.
+    """
+
+    prepare: GraphPart
+    work: GraphPart
+    zero: GraphPart
+    accumulate: GraphPart
+    merge: GraphPart
+    report: GraphPart
+    update: GraphPart
+    returns_client_values: bool
+
+
+def default_num_threads(device: str) -> int:
+    """How many clients run at a time: one for each core; more on a GPU, which a single small model does not fill."""
+    num_cores = len(os.sched_getaffinity(0))
+    return num_cores if device == "cpu" else min(max(2 * num_cores, 4), 16)
+
+
+def _make_session_config(device: str) -> tf.compat.v1.ConfigProto:
+    """One thread an operation, so that results repeat bit for bit, and all operations in the thread that calls."""
+    config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=-1)
+    if device == "cpu":
+        config.device_count["GPU"] = 0
+    config.allow_soft_placement = True  # reading a file has no form for a GPU
+    config.gpu_options.allow_growth = True
+    # TFF has simplified the graphs once; every session doing so again makes the first round take twice as long.
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    return config
+
+
+def _find_needed(operations: Iterable[tf.Operation]) -> set[tf.Operation]:
+    """The operations that these depend on, these among them."""
+    needed, waiting = set(), list(operations)
+    while waiting:
+        operation = waiting.pop()
+        if operation not in needed:
+            needed.add(operation)
+            waiting += [tensor.op for tensor in operation.inputs]
+            waiting += operation.control_inputs
+    return needed
+
+
+class GraphFunction:
+    """A part as a function that several threads may call: as many calls at a time as it has sessions."""
+
+    def __init__(self, part: GraphPart, num_sessions: int = 1, device: str = "cpu"):
+        graph_def = tf.compat.v1.GraphDef.FromString(part.graph_def)
+        graph = tf.Graph()
+        with graph.as_default():
+            tf.compat.v1.import_graph_def(graph_def, name="")
+        feeds = [graph.get_tensor_by_name(name) for name in part.inputs]
+        start = [graph.get_operation_by_name(part.initialize)] if part.initialize else []
+        needed = _find_needed(start)
+        self._fed_to_start = [i for i, feed in enumerate(feeds) if feed.op in needed]
+        start_feeds = [feeds[i] for i in self._fed_to_start]
+        config = _make_session_config(device)
+        self._sessions = [tf.compat.v1.Session(graph=graph, config=config) for _ in range(num_sessions)]
+        self._idle = queue.LifoQueue()
+        for session in self._sessions:
+            call = session.make_callable(list(part.outputs), feed_list=feeds)
+            self._idle.put((session.make_callable(start, feed_list=start_feeds) if start else None, call))
+
+    def __call__(self, *values: np.ndarray) -> Tensors:
+        """The outputs for these inputs. Raises a `tf.errors.OpError`."""
+        start, call = idle = self._idle.get()
+        try:
+            if start:
+                start(*(values[i] for i in self._fed_to_start))
+            return call(*values)
+        finally:
+            self._idle.put(idle)
+
+    def close(self) -> None:
+        """Frees the sessions; a call that still runs is broken off."""
+        for session in self._sessions:
+            session.close()
+
+
+class ShareRunner:
+    """Runs the clients' part of a form: of all clients, or of a share of them.
+
+    Clients run on a few threads, and are accumulated in their order, so that the same clients give the same bytes.
+    """
+
+    def __init__(self, form: RoundForm, num_threads: int, device: str = "cpu"):
+        self._returns_client_values = form.returns_client_values
+        self._num_threads = num_threads
+        self._work = GraphFunction(form.work, num_threads, device)
+        self._functions = [self._work]
+        if not form.returns_client_values:
+            self._zero, self._accumulate = GraphFunction(form.zero), GraphFunction(form.accumulate)
+            self._functions += [self._zero, self._accumulate]
+        self._pool = concurrent.futures.ThreadPoolExecutor(num_threads)
+
+    def run_share(self, clients: Iterable[Tensors], prepared: Tensors) -> Tensors | list[Tensors]:
+        """The totals of the clients, or their values in their order if those are the computation's result.
+
+        Args:
+          clients: the values of each client.
+          prepared: what `prepare` gave.
+
+        Raises:
+          tf.errors.OpError: the work of a client failed. After that, the runner can only be closed.
+        """
+        results = self._work_in_order(clients, prepared)
+        if self._returns_client_values:
+            return list(results)
+        totals = self._zero()
+        for update in results:
+            totals = self._accumulate(*totals, *update)
+        return totals
+
+    def _work_in_order(self, clients: Iterable[Tensors], prepared: Tensors) -> Iterator[Tensors]:
+        """What the work of each client gives. Few are under way at a time, since each holds a model's tensors."""
+        waiting = collections.deque()
+        for client in clients:
+            waiting.append(self._pool.submit(self._work, *client, *prepared))
+            if len(waiting) > 2 * self._num_threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+    def close(self) -> None:
+        """Frees the sessions and the threads; what still runs is broken off."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        for function in self._functions:
+            function.close()

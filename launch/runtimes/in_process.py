@@ -1,0 +1,48 @@
+"""TensorFlow in this process as the runtime: no worker, no port, no second copy of a graph.
+
+Imports neither TensorFlow nor TFF until `run_in_process` is entered.
+"""
+
+import contextlib
+import pathlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from launch.runtimes.device import give_sessions_own_threads
+from launch.runtimes.runtime import Runtime, quiet_tensorflow
+
+if TYPE_CHECKING:
+    from launch.runtimes.graph_sessions import RoundForm
+    from launch.runtimes.round_context import RunClients
+
+
+@contextlib.contextmanager
+def run_in_process(log_path: str, device: str = "cpu", num_threads: int | None = None) -> Iterator[Runtime]:
+    """Makes TensorFlow of this process TFF's default context; frees its sessions at the end.
+
+    Args:
+      log_path: the file that TensorFlow's start-up is appended to.
+      device: "cpu" or "gpu".
+      num_threads: how many clients run at a time; None for as many as suit the device.
+
+    Yields:
+      A runtime without workers.
+
+    Raises:
+      WorkerError: inside the block, an operation of a computation failed.
+    """
+    give_sessions_own_threads()
+    pathlib.Path(log_path).parent.mkdir(parents=True, exist_ok=True)
+    with quiet_tensorflow(log_path):
+        from launch.runtimes.graph_sessions import ShareRunner, default_num_threads
+        from launch.runtimes.round_context import RoundContext
+        from launch.runtimes.tff_contexts import use_context
+    num_threads = num_threads or default_num_threads(device)
+
+    @contextlib.contextmanager
+    def open_clients(form: "RoundForm") -> "Iterator[RunClients]":
+        with contextlib.closing(ShareRunner(form, num_threads, device)) as runner:
+            yield runner.run_share
+
+    with contextlib.closing(RoundContext(open_clients)) as context, use_context(context):
+        yield Runtime()

@@ -1,0 +1,60 @@
+"""The runtimes: one row each. Every TFF computation inside `with open_runtime(name, options)` is run by it.
+
+Imports neither TensorFlow nor what a runtime needs: a row is loaded when its runtime is opened.
+"""
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+from launch.runtimes.runtime import READY_TIMEOUT_S, Runtime, run_tff
+
+
+@dataclasses.dataclass(frozen=True)
+class RuntimeOptions:
+    """What a runtime is told; each takes what it needs.
+
+    Attributes:
+      log_path: the file that TensorFlow's start-up and a worker's output are appended to.
+      device: "cpu" or "gpu", as `use_device` has chosen it before.
+      workers: "host:port" of TFF workers that run already; empty for one of our own.
+      keeps_memory: whether workers keep freed memory, which is quicker for large tensors.
+      ready_timeout_s: the longest wait for what the runtime starts or joins.
+    """
+
+    log_path: str
+    device: str = "cpu"
+    workers: Sequence[str] = ()
+    keeps_memory: bool = False
+    ready_timeout_s: float = READY_TIMEOUT_S
+
+
+OpenRuntime = Callable[[RuntimeOptions], contextlib.AbstractContextManager[Runtime]]
+
+
+def _open_tff(options: RuntimeOptions) -> contextlib.AbstractContextManager[Runtime]:
+    return run_tff(
+        options.log_path,
+        options.workers,
+        ready_timeout_s=options.ready_timeout_s,
+        keeps_memory=options.keeps_memory,
+    )
+
+
+def _open_in_process(options: RuntimeOptions) -> contextlib.AbstractContextManager[Runtime]:
+    from launch.runtimes.in_process import run_in_process
+
+    return run_in_process(options.log_path, options.device)
+
+
+RUNTIMES: Mapping[str, OpenRuntime] = MappingProxyType({"tff": _open_tff, "in_process": _open_in_process})
+
+
+def open_runtime(name: str, options: RuntimeOptions) -> contextlib.AbstractContextManager[Runtime]:
+    """The runtime of that name, to be entered in the main thread, where the computations are called, too.
+
+    Raises:
+      WorkerError: on entering, it does not start; inside the block, it died or a computation failed.
+    """
+    return RUNTIMES[name](options)

@@ -1,0 +1,69 @@
+"""What a run's config is held to beyond the range of each setting: settings that conflict, and names of things."""
+
+from typing import Any
+
+from datasets.catalog import check_dataset_name
+from datasets.errors import DatasetError
+from launch.settings.runtimes import CPU, CPU_ONLY
+from launch.settings.worker_addresses import check_address
+from models.model_names import MODEL_NAMES, WIDTH_MODELS, ModelError, check_model_name
+from tff_algos.settings.config_fields import ConfigError
+
+
+def check_run_settings(config: Any) -> None:
+    """Raises ConfigError for the first setting of a `RunConfig` that cannot be meant."""
+    _check_folder(config)
+    check_dataset(config.dataset)
+    _check_conflicts(config)
+    for field in ("model", "teacher_model"):
+        _check_model(field, getattr(config, field))
+    _check_runtime(config)
+
+
+def _check_folder(config: Any) -> None:
+    if config.resume and config.overwrite:
+        raise ConfigError("overwrite", True, "either --resume or --overwrite, not both")
+    if config.resume and not config.run_dir:
+        raise ConfigError("resume", True, "--run_dir=<folder of the run to go on with> beside it")
+
+
+def check_dataset(dataset: str) -> None:
+    """Raises ConfigError if no data set is spelled so; a user's own is not looked for."""
+    try:
+        check_dataset_name(dataset)
+    except DatasetError as error:
+        raise ConfigError("dataset", dataset, str(error).partition(": expected ")[2]) from None
+
+
+def _check_conflicts(config: Any) -> None:
+    if bool(config.npz) != (config.dataset == "npz"):
+        raise ConfigError("npz", config.npz, "a file together with --dataset=npz, and only then")
+    if config.bias_min > config.bias_max:
+        raise ConfigError("bias_min", config.bias_min, f"at most --bias_max={config.bias_max}")
+    if config.qat_start_round > config.rounds:
+        raise ConfigError("qat_start_round", config.qat_start_round, f"at most --rounds={config.rounds}")
+    if config.precision != "float32" and config.quantize != "none":
+        raise ConfigError("precision", config.precision, f"float32 with --quantize={config.quantize}")
+    if config.width != 1 and not {config.model, config.teacher_model} & set(WIDTH_MODELS):
+        raise ConfigError("width", config.width, f"1, or --model={WIDTH_MODELS[0]} beside it")
+
+
+def _check_model(field: str, name: str) -> None:
+    try:
+        check_model_name(name)
+    except ModelError:
+        raise ConfigError(field, name, f"auto, {', '.join(MODEL_NAMES)}, or your own as module:function") from None
+
+
+def _check_runtime(config: Any) -> None:
+    if config.device != CPU and config.runtime in CPU_ONLY:
+        raise ConfigError("device", config.device, f"{CPU} with --runtime={config.runtime}")
+    for address in config.worker_addresses or ([config.workers] if config.workers else []):
+        _check_worker(config.workers, address)
+
+
+def _check_worker(workers: str, address: str) -> None:
+    try:
+        check_address(address)
+    except ValueError:
+        raise ConfigError("workers", workers, "host:port,... such as 192.0.2.7:8000,192.0.2.8:8000") from None
