@@ -139,7 +139,9 @@ def check_worker(addresses: Sequence[str], timeout_s: float = READY_TIMEOUT_S) -
             return Finding("worker", f"TensorFlow Federated cannot be imported: {error}", "run make setup")
         except WorkerError as error:
             mend = (
-                "start the worker there, and check its port" if addresses else "run make setup again; memory may lack"
+                "start the worker there, and check its port or socket"
+                if addresses
+                else "run make setup again; memory may lack"
             )
             return Finding("worker", "\n".join(filter(None, (str(error), error.log_tail))), mend)
         except TimeoutError:
@@ -242,7 +244,7 @@ def define_flags() -> absl_flags.FlagValues:
     absl_flags.DEFINE_string("shard_dir", default_shard_dir(), "Cache folder of client shards.", flag_values=values)
     absl_flags.DEFINE_enum("runtime", TFF, list(RUNTIMES), "Runtime to try, as in training.", flag_values=values)
     absl_flags.DEFINE_enum("device", CPU, list(DEVICES), "What it computes on.", flag_values=values)
-    absl_flags.DEFINE_list("workers", [], "Workers elsewhere to ask, each host:port.", flag_values=values)
+    absl_flags.DEFINE_list("workers", [], "Workers to ask, each host:port or unix:/path.", flag_values=values)
     absl_flags.DEFINE_bool("clean", False, "Empty the cache of client shards, and do nothing else.", flag_values=values)
     return values
 

@@ -14,8 +14,10 @@ from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import RunFolder
 from launch.runs.tables import write_json
 from launch.settings.run_config import RunConfig, flag_values
+from launch.settings.runtimes import TFF
 
 LIBRARIES = ("tensorflow-federated", "tensorflow", "tensorflow-model-optimization", "numpy", "scipy", "scikit-learn")
+NUM_SHARES, MAX_SHARES = "num_shares", 10**4
 
 
 def describe_data(data: FederatedData) -> dict[str, Any]:
@@ -53,6 +55,28 @@ def check_same_data(folder: RunFolder, data: FederatedData) -> None:
         raise RunFolderError(f"{folder.path}: the data changed since the run began ({', '.join(changed)}); start anew")
 
 
+def find_num_shares(folder: RunFolder, config: RunConfig) -> int:
+    """Into how many shares the clients of a round are cut: as many as the run had workers when it began.
+
+    A resumed run keeps the number, however many workers it has, because float sums depend on it. A run of an earlier
+    version did not store it, but the workers that it had last.
+
+    Raises:
+      RunFolderError: `config.json` is damaged.
+    """
+    if folder.is_new:
+        return max(1, len(config.worker_addresses))
+    try:
+        stored = json.loads(folder.config.read_text(encoding="utf-8"))
+        workers = stored["flags"].get("workers", "").split(",")
+        num_shares = stored.get(NUM_SHARES, max(1, len([address for address in workers if address.strip()])))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        num_shares = None
+    if type(num_shares) is not int or not 1 <= num_shares <= MAX_SHARES:
+        raise RunFolderError(f"{folder.config}: damaged, {NUM_SHARES}={num_shares}; start the run anew")
+    return num_shares
+
+
 def write_config(folder: RunFolder, config: RunConfig, data: FederatedData) -> None:
     """Writes `config.json`: every flag's value, places of data in full, data sizes, versions, git revision."""
     places = {name: _name_in_full(getattr(config, name)) for name in ("data_dir", "shard_dir", "npz")}
@@ -60,6 +84,7 @@ def write_config(folder: RunFolder, config: RunConfig, data: FederatedData) -> N
     stored = dataclasses.replace(config, run_dir=str(folder.path), **requests, **places)
     content = {
         "flags": flag_values(stored),
+        **({NUM_SHARES: find_num_shares(folder, config)} if config.runtime == TFF else {}),
         "data": describe_data(data),
         "versions": {"python": platform.python_version()}
         | {name: importlib.metadata.version(name) for name in LIBRARIES},

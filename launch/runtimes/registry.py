@@ -18,9 +18,11 @@ class RuntimeOptions:
     Attributes:
       log_path: the file that TensorFlow's start-up and a worker's output are appended to.
       device: "cpu" or "gpu", as `use_device` has chosen it before.
-      workers: "host:port" of TFF workers that run already; empty for one of our own.
+      workers: "host:port" or "unix:<path>" of TFF workers that run already; empty for one of our own.
       keeps_memory: whether workers keep freed memory, which is quicker for large tensors.
       ready_timeout_s: the longest wait for what the runtime starts or joins.
+      num_shares: into how many parts TFF's workers get the clients of a call; None for as many as there are workers.
+      closed: whether workers of our own are closed off from others; None for where the kernel allows that.
     """
 
     log_path: str
@@ -28,6 +30,8 @@ class RuntimeOptions:
     workers: Sequence[str] = ()
     keeps_memory: bool = False
     ready_timeout_s: float = READY_TIMEOUT_S
+    num_shares: int | None = None
+    closed: bool | None = None
 
 
 OpenRuntime = Callable[[RuntimeOptions], contextlib.AbstractContextManager[Runtime]]
@@ -39,6 +43,8 @@ def _open_tff(options: RuntimeOptions) -> contextlib.AbstractContextManager[Runt
         options.workers,
         ready_timeout_s=options.ready_timeout_s,
         keeps_memory=options.keeps_memory,
+        closed=options.closed,
+        num_shares=options.num_shares,
     )
 
 

@@ -1,8 +1,8 @@
 """Owns the TFF workers of a run: every TFF computation inside `with run_tff(log_path) as runtime:` uses them.
 
 However this process ends, by SIGKILL too, no worker of ours remains and no pipe of ours stays open. If a worker dies,
-the running or the next computation raises WorkerError at once. Imports neither TensorFlow nor TFF until `run_tff` is
-entered.
+the others compute what it had; if it was the only one, the running or the next computation raises WorkerError at once.
+Imports neither TensorFlow nor TFF until `run_tff` is entered.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ class Runtime:
     """What computes, as far as all runtimes have it.
 
     Attributes:
-      addresses: "host:port" of each TFF worker; empty without any.
+      addresses: "unix:<path>" or "host:port" of each TFF worker; empty without any.
       pids: process numbers of our own workers; empty if they run elsewhere, or there are none.
     """
 
@@ -84,23 +84,27 @@ def run_tff(
     threads: Threads | None = None,
     ready_timeout_s: float = READY_TIMEOUT_S,
     keeps_memory: bool = False,
+    closed: bool | None = None,
+    num_shares: int | None = None,
 ) -> Iterator[Runtime]:
     """Starts or joins TFF workers and makes them TFF's default context; stops its own workers at the end.
 
     Enter it in the main thread and compute there: TFF's default context belongs to a thread, and our workers end with
-    the thread that started them. A worker listens on all network interfaces and runs any graph that it is sent, without
-    authentication. TFF's binary has no option against that.
+    the thread that started them.
 
     Args:
       log_path: the file that our worker's output and TensorFlow's start-up are appended to. A second worker's log is
         `<stem>_2`, and so on.
-      workers: "host:port" of workers that run already, here or elsewhere. Of several, each takes an even share of the
-        clients of a call. They need the folder of client shards under the same path.
+      workers: "unix:<path>" or "host:port" of workers that run already, here or elsewhere. They need the folder of
+        client shards under the same path.
       num_workers: how many to start ourselves if `workers` is empty.
       threads: how to pin our own workers; None for `default_threads()`.
       ready_timeout_s: the longest wait for each worker.
       keeps_memory: whether our own workers keep freed memory, which is quicker for tensors of at least
         `LARGE_TENSOR_BYTES`.
+      closed: see `run_worker`; by default our own workers are closed off where the kernel allows that.
+      num_shares: into how many parts the clients of a call are cut, one at a time to a worker; None for as many as
+        there are workers. The results depend on it, in their last digits, and on nothing else about the workers.
 
     Yields:
       The workers in use.
@@ -120,10 +124,10 @@ def run_tff(
         processes: list[WorkerProcess | None] = [None] * len(addresses)
         if not addresses:
             processes = [
-                stack.enter_context(run_worker(log, threads or default_threads(), keeps_memory)) for log in logs
+                stack.enter_context(run_worker(log, threads or default_threads(), keeps_memory, closed)) for log in logs
             ]
             addresses = [process.address for process in processes]
         connections = zip(addresses, processes, strict=True)
         stubs = [stack.enter_context(tff_contexts.connect(*connection, ready_timeout_s)) for connection in connections]
-        stack.enter_context(tff_contexts.use_workers(stubs))
+        stack.enter_context(tff_contexts.use_workers(stubs, num_shares or len(stubs)))
         yield Runtime(tuple(addresses), tuple(worker.process.pid for worker in processes if worker))

@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -9,21 +10,23 @@ import grpc
 import tensorflow_federated as tff
 
 from launch.runtimes.client_split import ClientSplitContext, compile_once
-from launch.runtimes.worker_process import WorkerError, WorkerProcess
+from launch.runtimes.worker_process import WorkerError, WorkerLost, WorkerProcess
 
 MAX_EXECUTORS = 8  # of each worker. One costs about 20 MB and its threads; to make it again takes a second.
 
 _MAX_MESSAGE_BYTES = 2 * 10**9
-_CHANNEL_OPTIONS = (
-    ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
-    ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
-    ("grpc.enable_http_proxy", 0),  # a proxy in the environment is not meant for workers
-    ("grpc.initial_reconnect_backoff_ms", 100),  # a worker of our own may need a moment before it listens
-    ("grpc.min_reconnect_backoff_ms", 100),
-    ("grpc.max_reconnect_backoff_ms", 1000),
+_CHANNEL_OPTIONS = {
+    "grpc.max_receive_message_length": _MAX_MESSAGE_BYTES,
+    "grpc.max_send_message_length": _MAX_MESSAGE_BYTES,
+    "grpc.enable_http_proxy": 0,  # a proxy in the environment is not meant for workers
+    "grpc.initial_reconnect_backoff_ms": 100,  # a worker of our own may need a moment before it listens
+    "grpc.min_reconnect_backoff_ms": 100,
+    "grpc.max_reconnect_backoff_ms": 1000,
     # Notices a machine that has vanished. A server cuts connections that ask more than once in five minutes.
-    ("grpc.keepalive_time_ms", 310_000),
-)
+    "grpc.keepalive_time_ms": 310_000,
+}
+# The relay of a worker takes a connection at once, and lets it wait until the worker listens.
+_RELAY_OPTIONS = {**_CHANNEL_OPTIONS, "grpc.min_reconnect_backoff_ms": 20_000}
 
 _contexts_in_use: list[tff.framework.SyncContext] = []  # innermost last; TFF's default is global as well
 
@@ -53,13 +56,13 @@ class WorkerStub:
 
     def _explain(self, error: Exception) -> WorkerError:
         if not isinstance(error, grpc.RpcError) or error.code() == grpc.StatusCode.CANCELLED:
-            return WorkerError(f"the connection to the TFF worker at {self._address} was closed")
+            return WorkerLost(f"the connection to the TFF worker at {self._address} was closed")
         if error.code() != grpc.StatusCode.UNAVAILABLE:
             details = (error.details() or "no details").strip()
             message = f"a computation failed in the TFF worker at {self._address}: {error.code().name}: "
             return WorkerError(message + details.splitlines()[0][:300], details)
         death = self._process.describe_death() if self._process else None
-        return death or WorkerError(f"the TFF worker at {self._address} does not answer any more")
+        return death or WorkerLost(f"the TFF worker at {self._address} does not answer any more")
 
 
 class UnwatchedChannel:
@@ -81,7 +84,10 @@ def connect(address: str, process: WorkerProcess | None, timeout_s: float) -> It
 
     `process` is the worker's process if it is ours. Raises WorkerError if the worker died or does not answer in time.
     """
-    with contextlib.closing(grpc.insecure_channel(address, _CHANNEL_OPTIONS)) as channel:
+    is_socket = address.startswith("unix:")
+    options = _RELAY_OPTIONS if is_socket else _CHANNEL_OPTIONS
+    target = f"unix:{urllib.parse.quote(address.removeprefix('unix:'))}" if is_socket else address
+    with contextlib.closing(grpc.insecure_channel(target, list(options.items()))) as channel:
         _wait_until_ready(channel, address, process, timeout_s)
         yield WorkerStub(tff.framework.RemoteExecutorGrpcStub(UnwatchedChannel(channel)), address, process)
 
@@ -147,20 +153,19 @@ def _hashable(cardinalities: Mapping[Any, int]) -> tuple:
 
 
 @contextlib.contextmanager
-def use_workers(stubs: Sequence[WorkerStub]) -> Iterator[None]:
-    """Makes the workers TFF's default context (see `use_context`); the clients of a call are split among several."""
+def use_workers(stubs: Sequence[WorkerStub], num_shares: int) -> Iterator[None]:
+    """Makes the workers TFF's default context, see `use_context`; it cuts the clients of a call into shares."""
     arguments = {
         "compiler_fn": compile_once(tff.backends.native.desugar_and_transform_to_native),
         "transform_args": tff.tensorflow.transform_args,
         "transform_result": tff.tensorflow.transform_result,
     }
     factories = [ExecutorFactory(stub) for stub in stubs]
-    if len(factories) == 1:
+    if len(factories) == 1 and num_shares == 1:
         context = tff.framework.SyncExecutionContext(factories[0], **arguments)
     else:
-        context = ClientSplitContext(
-            [tff.framework.AsyncExecutionContext(factory, **arguments) for factory in factories]
-        )
+        contexts = [tff.framework.AsyncExecutionContext(factory, **arguments) for factory in factories]
+        context = ClientSplitContext(contexts, num_shares)
     with use_context(context):
         yield
 

@@ -1,4 +1,4 @@
-"""A script that becomes a TFF worker, which the kernel kills when the process that asked for it ends.
+"""A script that becomes another program, which the kernel kills when the process that asked for it ends.
 
 `python -I -S worker_launcher.py PARENT_PID BINARY ARGUMENT...`
 
@@ -14,12 +14,16 @@ import sys
 PR_SET_PDEATHSIG = 1  # linux/prctl.h; survives exec
 
 
-def main(parent_pid: int, command: list[str]) -> None:
-    """Sets the death signal and turns into `command`; exits 1 if the parent is gone already, 127 if it cannot run."""
-    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
+def die_with(parent_pid: int, signal_number: int = signal.SIGKILL) -> None:
+    """Asks the kernel for a signal when the parent ends; exits 1 if it has ended already."""
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal_number, 0, 0, 0) != 0:
         sys.exit(f"prctl(PR_SET_PDEATHSIG) failed: {os.strerror(ctypes.get_errno())}")
     if os.getppid() != parent_pid:  # it ended before the signal was set, so nothing would ever kill us
         sys.exit(1)
+
+
+def become(command: list[str]) -> None:
+    """Turns into `command`; exits 127 if it cannot run."""
     try:
         os.execv(command[0], command)
     except OSError as error:
@@ -28,4 +32,5 @@ def main(parent_pid: int, command: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2:])
+    die_with(int(sys.argv[1]))
+    become(sys.argv[2:])

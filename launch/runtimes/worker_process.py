@@ -1,26 +1,38 @@
-"""A TFF worker of our own: started with pinned threads and its own log, and never left behind.
+"""A TFF worker of our own: started with pinned threads and its own log, out of others' reach, and never left behind.
 
 Its stdin is empty and its output goes to a log file, so it holds none of our pipes. It lives in a session of its own,
 so Ctrl-C reaches only us. The kernel kills it when the thread that started it ends, however that happens.
 
 The worker runs any graph that it is sent, and listens on all network interfaces without authentication. TFF 0.87's
-binary has no option against that. On a machine that others can reach, keep its ports behind a firewall.
+binary has no option against that. So the worker is *closed off*: it gets a network of its own, in which it is alone
+with a relay, and the relay speaks to us through a Unix socket in a folder that only our user may enter.
 """
 
 import atexit
 import contextlib
 import dataclasses
+import functools
 import importlib.util
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Sequence
 
 import portpicker
 
+from launch.progress import say
+from launch.runtimes.worker_relay import remove_socket
+
 TAIL_LINES = 20
+MAX_FOLDER_BYTES, SHORT_FOLDER = 60, "/tmp"  # the whole path of a socket may have 107
+LAUNCHER, CLOSED_LAUNCHER = (
+    str(pathlib.Path(__file__).with_name(name)) for name in ("worker_launcher.py", "closed_launcher.py")
+)
+PORT_INSIDE = 8000  # in a network of its own any port is free
 
 # What the C library does with freed memory: give it back to the kernel, or keep it. Giving back every tensor above a
 # few MB took half of the CPU time of a model with 4.7 million weights (57 s for two rounds, against 30 s). Keeping them
@@ -40,6 +52,14 @@ class WorkerError(RuntimeError):
     def __init__(self, message: str, log_tail: str = ""):
         super().__init__(message)
         self.log_tail = log_tail
+
+
+class WorkerLost(WorkerError):
+    """A worker died or can no longer be reached; another one could do its work."""
+
+
+class ClosingError(WorkerError):
+    """The kernel, a container or a security module forbids to close a worker off."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,16 +88,20 @@ class WorkerProcess:
     """A running worker of our own.
 
     Attributes:
-      process: its handle.
-      address: "host:port" where it listens.
-      log_path: where its stdout and stderr go.
+      process: the worker itself.
+      address: where to reach it, "unix:<path>" or "127.0.0.1:<port>".
+      log_path: the file that its stdout and stderr go to.
       log_start_bytes: size of the log when it started.
+      socket_path: its Unix socket; "" if it has none.
+      socket_dir: the folder that was made for the socket; "" if none was.
     """
 
     process: subprocess.Popen
     address: str
     log_path: str
     log_start_bytes: int
+    socket_path: str = ""
+    socket_dir: str = ""
 
     def is_alive(self) -> bool:
         return self.process.poll() is None
@@ -89,19 +113,20 @@ class WorkerProcess:
             lines = log.read().decode("utf-8", "replace").splitlines()
         return "\n".join(lines[-TAIL_LINES:])
 
-    def describe_death(self, grace_s: float = 2.0) -> WorkerError | None:
+    def describe_death(self, grace_s: float = 2.0) -> WorkerLost | None:
         """The error to raise for a dead worker; None if it still lives after `grace_s` seconds."""
         try:
             returncode = self.process.wait(grace_s)
         except subprocess.TimeoutExpired:
             return None
         message = f"the TFF worker (process {self.process.pid}) {_explain_exit(returncode)}; its log: {self.log_path}"
-        return WorkerError(message, self.read_log_tail())
+        return WorkerLost(message, self.read_log_tail())
 
     def stop(self) -> None:
         """Kills the worker, which holds nothing worth saving, and waits until it is gone."""
         self.process.kill()
         self.process.wait()
+        remove_socket(self.socket_path, self.socket_dir)  # its relay may be doing the same
 
 
 def _explain_exit(returncode: int) -> str:
@@ -123,10 +148,55 @@ def find_worker_binary() -> str:
     return binary
 
 
-def _start_worker(log_path: str, threads: Threads, keeps_memory: bool) -> WorkerProcess:
+def _start_open(log_path: str, threads: Threads, keeps_memory: bool) -> WorkerProcess:
+    """A worker that anybody can reach who reaches this machine."""
     port = portpicker.pick_unused_port()
-    launcher = pathlib.Path(__file__).with_name("worker_launcher.py")
-    command = [sys.executable, "-I", "-S", str(launcher), str(os.getpid()), find_worker_binary()]
+    launcher = [LAUNCHER, str(os.getpid())]
+    process, log_start_bytes = _launch(launcher, port, log_path, threads, keeps_memory)
+    return WorkerProcess(process, f"127.0.0.1:{port}", log_path, log_start_bytes)
+
+
+def _start_closed(log_path: str, threads: Threads, keeps_memory: bool, socket_path: str) -> WorkerProcess:
+    """A worker that only our user can reach. Raises ClosingError if there can be none."""
+    socket_dir = "" if socket_path else _make_socket_dir()
+    path = socket_path or os.path.join(socket_dir, "worker.sock")
+    read_end, write_end = os.pipe()
+    with open(read_end, "rb") as status, open(write_end, "wb") as answer, socket.socket(socket.AF_UNIX) as listener:
+        try:
+            listener.bind(path)
+            os.chmod(path, 0o600)
+            listener.listen()  # nobody can connect before
+        except OSError as error:
+            remove_socket("" if socket_path else path, socket_dir)
+            raise ClosingError(f"no Unix socket can be made at {path}: {error.strerror or error}") from None
+        files = (answer.fileno(), listener.fileno())
+        launcher = [CLOSED_LAUNCHER, *map(str, (os.getpid(), *files, PORT_INSIDE)), path, socket_dir]
+        process, log_start_bytes = _launch(launcher, PORT_INSIDE, log_path, threads, keeps_memory, files)
+        answer.close()
+        reason = status.read().decode()
+    worker = WorkerProcess(process, f"unix:{path}", log_path, log_start_bytes, path, socket_dir)
+    if reason:
+        worker.stop()
+        raise ClosingError(f"this system allows no network namespace: {reason}")
+    return worker
+
+
+def _make_socket_dir() -> str:
+    """A new folder that only our user may enter, with a path short enough for a socket in it."""
+    folder = tempfile.gettempdir()
+    fits = len(os.fsencode(folder)) <= MAX_FOLDER_BYTES
+    return tempfile.mkdtemp(prefix="federated_worker_", dir=folder if fits else SHORT_FOLDER)
+
+
+def _launch(
+    launcher: Sequence[str],
+    port: int,
+    log_path: str,
+    threads: Threads,
+    keeps_memory: bool,
+    files: Sequence[int] = (),
+) -> tuple[subprocess.Popen, int]:
+    """Starts the binary through a script, which gets the open `files`; returns the process and where its log starts."""
     arguments = [f"--port={port}", f"--max_concurrent_computation_calls={threads.concurrent_calls}"]
     environment = {
         **os.environ,
@@ -142,23 +212,59 @@ def _start_worker(log_path: str, threads: Threads, keeps_memory: bool) -> Worker
     }
     with open(log_path, "ab") as log:
         process = subprocess.Popen(
-            [*command, *arguments],
+            [sys.executable, "-I", "-S", *launcher, find_worker_binary(), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
             env=environment,
             start_new_session=True,
+            pass_fds=files,
         )
-        return WorkerProcess(process, f"127.0.0.1:{port}", log_path, log.tell())
+        return process, log.tell()
+
+
+def _start_worker(
+    log_path: str, threads: Threads, keeps_memory: bool, closed: bool | None, socket_path: str
+) -> WorkerProcess:
+    if closed is not False:
+        try:
+            return _start_closed(log_path, threads, keeps_memory, socket_path)
+        except ClosingError as error:
+            if closed:
+                raise
+            _warn(str(error))
+    return _start_open(log_path, threads, keeps_memory)
+
+
+@functools.cache
+def _warn(reason: str) -> None:
+    """Says once why our workers have ports."""
+    say(
+        f"warning  TFF's worker cannot be closed off ({reason}): until it ends, whoever reaches this machine can run "
+        "code in it through its port; --runtime=in_process has none"
+    )
 
 
 @contextlib.contextmanager
-def run_worker(log_path: str, threads: Threads, keeps_memory: bool = False) -> Iterator[WorkerProcess]:
+def run_worker(
+    log_path: str, threads: Threads, keeps_memory: bool = False, closed: bool | None = None, socket_path: str = ""
+) -> Iterator[WorkerProcess]:
     """Starts a worker and stops it at the end; does not wait until it listens.
 
     Call it from a thread that outlives the block, normally the main thread: the kernel's death signal is tied to it.
+
+    Args:
+      log_path: the file that its output is appended to.
+      threads: how it is pinned.
+      keeps_memory: see `KEEPING`.
+      closed: False for a worker with a port, which anybody can reach; None for such a one only if it cannot be closed
+        off, which a warning then says.
+      socket_path: where its Unix socket is made; "" for a folder of its own.
+
+    Raises:
+      ClosingError: it cannot be closed off, and `closed` is True.
     """
-    worker = _start_worker(log_path, threads, keeps_memory)
+    worker = _start_worker(log_path, threads, keeps_memory, closed, socket_path)
     atexit.register(worker.stop)
     try:
         yield worker

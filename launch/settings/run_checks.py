@@ -66,4 +66,4 @@ def _check_worker(workers: str, address: str) -> None:
     try:
         check_address(address)
     except ValueError:
-        raise ConfigError("workers", workers, "host:port,... such as 192.0.2.7:8000,192.0.2.8:8000") from None
+        raise ConfigError("workers", workers, "host:port,... such as 192.0.2.7:8000, or unix:/path,...") from None

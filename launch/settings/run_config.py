@@ -264,7 +264,7 @@ class RunConfig:
     )
     workers: str = setting(
         "",
-        "host:port,... of TFF workers on other machines; empty: one on this machine.",
+        "host:port or unix:/path of TFF workers that run already, with commas between them; empty: one of its own.",
         needs=needs_value("runtime", TFF),
     )
     smoke: bool = setting(
@@ -278,7 +278,7 @@ class RunConfig:
 
     @property
     def worker_addresses(self) -> list[str]:
-        """The workers elsewhere, each "host:port"; empty for one of our own."""
+        """The workers that run already, each "host:port" or "unix:/path"; empty for one of our own."""
         return [address.strip() for address in self.workers.split(",") if address.strip()]
 
 

@@ -33,8 +33,9 @@ def settle_device_again(config: RunConfig) -> RunConfig:
 
 
 def open_run_runtime(
-    config: RunConfig, log_path: str, keeps_memory: bool = False
+    config: RunConfig, log_path: str, keeps_memory: bool = False, num_shares: int | None = None
 ) -> contextlib.AbstractContextManager[Runtime]:
     """The runtime of a run whose device is settled; see `open_runtime`."""
-    options = RuntimeOptions(log_path, config.device, tuple(config.worker_addresses), keeps_memory)
+    workers = tuple(config.worker_addresses)
+    options = RuntimeOptions(log_path, config.device, workers, keeps_memory, num_shares=num_shares)
     return open_runtime(config.runtime, options)

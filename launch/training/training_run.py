@@ -14,13 +14,14 @@ from launch.runs.archetype_metrics import name_archetype_metrics
 from launch.runs.checkpoints import Checkpoints
 from launch.runs.columns import PERSONAL_METRICS
 from launch.runs.errors import RunStopped
-from launch.runs.run_description import check_same_data, describe_data, write_config
+from launch.runs.run_description import check_same_data, describe_data, find_num_shares, write_config
 from launch.runs.run_folder import RunFolder, check_run_folder, open_run_folder
 from launch.runtimes.runtime import WorkerError, quiet_tensorflow
 from launch.runtimes.worker_process import LARGE_TENSOR_BYTES
 from launch.settings.flag_fields import prefix_errors
 from launch.settings.flags import FlagError
 from launch.settings.run_config import RunConfig, find_algorithm
+from launch.settings.worker_addresses import UNIX
 from launch.training.announcements import (
     announce_data,
     announce_model,
@@ -63,7 +64,8 @@ def run_training(config: RunConfig) -> dict[str, Any]:
         with folder.start_log() as log, quiet_tensorflow(log):  # the first import of TensorFlow
             config = settle_device(config)
             keeps_memory = has_large_tensors(build_spec(config, describe_data(data)))
-        runtime = stack.enter_context(open_run_runtime(config, str(folder.worker_log), keeps_memory))
+        num_shares = find_num_shares(folder, config)
+        runtime = stack.enter_context(open_run_runtime(config, str(folder.worker_log), keeps_memory, num_shares))
         return _run(config, folder, data, runtime.worker_memory_bytes)
 
 
@@ -75,8 +77,13 @@ def has_large_tensors(spec: "ModelSpec") -> bool:
 
 
 def check_worker_names(config: RunConfig) -> None:
-    """Raises FlagError if the name of a worker's machine is unknown: gRPC would wait for it in vain."""
+    """Raises FlagError if a worker's machine or Unix socket is unknown: gRPC would wait for it in vain."""
     for address in config.worker_addresses:
+        path = address.removeprefix(UNIX)
+        if path != address:
+            if not pathlib.Path(path).is_socket():
+                raise FlagError(f"--workers={config.workers}: no socket at {path}; is the ssh that makes it running?")
+            continue
         host, _, port = address.rpartition(":")
         try:
             socket.getaddrinfo(host.strip("[]"), int(port))

@@ -1,0 +1,74 @@
+"""What tests of runtimes share: which ports a program listens at, and programs that an ordinary user runs."""
+
+import os
+import pathlib
+import shutil
+
+import psutil
+import pytest
+
+ORDINARY_USER = 12345
+LISTEN = "0A"  # the state's number in /proc/net/tcp
+
+
+@pytest.fixture
+def find_listening():
+    """A function (pid) -> [(pid, port)] of the process and its descendants that listen in this machine's network."""
+
+    def find(pid):
+        ports = {}
+        for table in ("/proc/self/net/tcp", "/proc/self/net/tcp6"):
+            for line in pathlib.Path(table).read_text().splitlines()[1:]:
+                fields = line.split()
+                if fields[3] == LISTEN:
+                    ports[f"socket:[{fields[9]}]"] = int(fields[1].rpartition(":")[2], 16)
+        root = psutil.Process(pid)
+        return [
+            (process.pid, ports[target])
+            for process in (root, *root.children(recursive=True))
+            for target in _read_links(pathlib.Path(f"/proc/{process.pid}/fd"))
+            if target in ports
+        ]
+
+    return find
+
+
+def _read_links(folder):
+    targets = []
+    for link in folder.iterdir():
+        try:
+            targets.append(os.readlink(link))
+        except FileNotFoundError:  # closed meanwhile
+            continue
+    return targets
+
+
+@pytest.fixture(params=["our user", "an ordinary user"])
+def as_user(request):
+    """What stands before a command, so that our user runs it, or one without any right but to read all files.
+
+    That right is needed where Python lies in root's home. It does not help to make namespaces.
+    """
+    if request.param == "our user":
+        return []
+    if os.getuid() != 0 or shutil.which("setpriv") is None:
+        pytest.skip("needs root, and setpriv of util-linux, to become somebody else")
+    user = [f"--reuid={ORDINARY_USER}", f"--regid={ORDINARY_USER}", "--clear-groups"]
+    rights = [
+        "--inh-caps=-all,+dac_read_search",
+        "--ambient-caps=+dac_read_search",
+        "--bounding-set=-all,+dac_read_search",
+    ]
+    return ["setpriv", *user, *rights]
+
+
+@pytest.fixture
+def open_folder(tmp_path):
+    """A folder that everybody may enter and write to."""
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.stat().st_uid == os.getuid() and folder != pathlib.Path(folder.anchor):
+            folder.chmod(folder.stat().st_mode | 0o055)
+    folder = tmp_path / "open"
+    folder.mkdir()
+    folder.chmod(0o777)
+    return folder
