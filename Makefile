@@ -2,6 +2,7 @@
 #              make train ARGS="--rounds=5 --seed=1"
 # make test    lint, format check and tests; make test-slow for the longer ones
 # make test-litert   exports a run and checks the files with LiteRT, in .venv-litert; RUN_DIR=<folder> names the run
+# make setup-pfl     pfl-research on PyTorch, a peer of launch.benchmark, in .venv-pfl
 # All of them set up .venv first if need be. PYTHON=<path> names the Python 3.11 to make it with; where there is none,
 # uv gets one.
 
@@ -10,7 +11,7 @@ PYTHON =
 RUN_DIR ?=
 RUN = .venv/bin/python -m
 
-.PHONY: train test test-slow test-litert setup lock clean
+.PHONY: train test test-slow test-litert setup setup-pfl lock clean
 
 train: setup
 	@$(RUN) launch.train --algo=fedsikd $(ARGS)
@@ -26,11 +27,14 @@ test-slow: setup
 test-litert: setup
 	@sh ./tests/litert/check.sh "$(RUN_DIR)"
 
+setup-pfl: setup
+	@sh ./launch/benchmarks/setup_pfl.sh
+
 setup:
 	@PYTHON="$(PYTHON)" sh ./setup.sh
 
 # Resolves setup.py anew into requirements.lock, the same with CUDA into requirements-gpu.lock, and likewise the runtime
-# of test-litert and the uv of set-up. Needs a network.
+# of test-litert, the peer of setup-pfl and the uv of set-up. Needs a network.
 lock:
 	@set -e; tools=$$(mktemp -d); trap 'rm -rf "$$tools"' EXIT; \
 	$(or $(PYTHON),python3) -m venv "$$tools"; \
@@ -40,7 +44,7 @@ lock:
 	$$compile --override overrides.txt --extra dev --output-file requirements.lock setup.py; \
 	$$compile --override overrides.txt --constraint requirements.lock --extra dev --extra gpu \
 	    --output-file requirements-gpu.lock setup.py; \
-	for name in litert uv; do $$compile --output-file requirements-$$name.lock requirements-$$name.in; done
+	for name in litert pfl uv; do $$compile --output-file requirements-$$name.lock requirements-$$name.in; done
 
 # What can be made again in seconds; .venv, .venv-litert and runs/ stay.
 clean:

@@ -179,8 +179,6 @@ def run_workload(workload: Workload, repeats: int, report: Callable[[str], None]
         peers = [stack.enter_context(PeerProcess(name, workload, folder)) for name in present]
         for peer in peers:
             peer.wait_until_ready()
-        for peer in peers:
-            report(f"warm-up: {peer.name} {peer.run_round():.2f} s")
         return time_in_turns({peer.name: peer.run_round for peer in peers}, repeats, report)
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import json
 import os
 import pathlib
@@ -13,9 +14,10 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from launch.benchmarks.peer_process import PROJECT_FOLDER, THREAD_VARIABLES, PeerError, describe_log_end
+from launch.benchmarks.peer_process import THREAD_VARIABLES, PeerError, describe_log_end
 from launch.benchmarks.turns import time_in_turns
 from launch.benchmarks.workloads import OURS
+from launch.runs.run_records import EXPERIMENTS
 
 AGAINST = "against"
 START = "start"
@@ -39,24 +41,26 @@ class CommandWorkload:
 
     Attributes:
       name: its key in the results.
+      description: the command, for people.
       arguments: those of Python, such as ("-m", "launch.train"); `FOLDER` and `SHARDS` are replaced in each.
       warm_up: likewise, of the command that is run once in each tree before, so that both have compiled their modules
         and written their shards; empty for `arguments`.
     """
 
     name: str
+    description: str
     arguments: tuple[str, ...]
     warm_up: tuple[str, ...] = ()
 
     def describe(self) -> str:
         """One line for a heading."""
-        shown = [argument for argument in self.arguments if FOLDER not in argument and SHARDS not in argument]
-        return f"{self.name}: python {' '.join(argument for argument in shown if argument != '--')}"
+        return f"{self.name}: {self.description}"
 
 
 def _build_start(name: str, *flags: str) -> CommandWorkload:
     places = (f"--run_dir={FOLDER}/run", f"--shard_dir={SHARDS}")
-    return CommandWorkload(f"{START}_{name}", ("-m", "launch.train", *flags, *places))
+    description = f"python -m launch.train {' '.join(flags)}"
+    return CommandWorkload(f"{START}_{name}", description, ("-m", "launch.train", *flags, *places))
 
 
 STARTS = {
@@ -64,28 +68,34 @@ STARTS = {
     for workload in (
         _build_start("fedavg", "--algo=fedavg", "--rounds=1"),
         _build_start("fedsikd", "--algo=fedsikd"),
-        _build_start("amfl_p", "--algo=amfl_p", "--rounds=30", "--num_clients=12"),
+        _build_start("amfl_p", "--algo=amfl_p", "--rounds=30", "--building_num_sensors=12"),
     )
 }
 
 
-def list_sweep_flagfiles() -> list[str]:
-    """AMFL-P's experiments, by path in the project: every algorithm's with one setting, then with the next."""
-    paths = sorted(PROJECT_FOLDER.glob("launch/experiments/*_building_*.flags"))
-    by_setting = sorted(paths, key=lambda path: path.stem.split("_building_")[1])
-    return [str(path.relative_to(PROJECT_FOLDER)) for path in by_setting]
+def list_sweep_flagfiles() -> list[pathlib.Path]:
+    """The flagfiles of AMFL-P's experiments: every algorithm's with one setting, then with the next."""
+    paths = [path for path in EXPERIMENTS.rglob("*_building_*.flags") if path.parent.name != "tuning"]
+    return sorted(paths, key=lambda path: (path.stem.split("_building_")[1], path.stem))
 
 
 def build_sweep(num_flagfiles: int, num_seeds: int, rounds: int) -> CommandWorkload:
-    """The sweep over the first of AMFL-P's experiments, each with the first seeds; 0 rounds: the flagfiles'."""
+    """The sweep over the first of AMFL-P's experiments, each with the first seeds; 0 rounds: the flagfiles'.
+
+    Another revision gets this tree's flagfiles, so that both make the same runs.
+    """
     flagfiles = list_sweep_flagfiles()[:num_flagfiles]
+    own_rounds = (f"--rounds={rounds}",) if rounds else ()
 
-    def build(flagfiles, num_seeds, rounds):
-        asked = [f"--flagfiles={','.join(flagfiles)}", f"--seeds={','.join(map(str, range(num_seeds)))}"]
-        asked += [f"--rounds={rounds}"] if rounds else []
-        return ("-m", "launch.sweep", *asked, f"--runs_dir={FOLDER}/runs", "--", f"--shard_dir={SHARDS}")
+    def build(flagfiles, num_seeds, own_rounds):
+        asked = (f"--flagfiles={','.join(map(str, flagfiles))}", f"--seeds={','.join(map(str, range(num_seeds)))}")
+        return ("-m", "launch.sweep", *asked, *own_rounds, f"--runs_dir={FOLDER}/runs", "--", f"--shard_dir={SHARDS}")
 
-    return CommandWorkload(SWEEP, build(flagfiles, num_seeds, rounds), build(flagfiles[:1], 1, 1))
+    names = ", ".join(path.stem for path in flagfiles) if num_flagfiles <= 6 else f"{len(flagfiles)} flagfiles"
+    runs = f"{names}, {num_seeds} seed{'s' if num_seeds > 1 else ''}"
+    description = f"python -m launch.sweep {' '.join(own_rounds)}".rstrip()
+    warm_up = build(flagfiles[:1], 1, ("--rounds=1",))
+    return CommandWorkload(SWEEP, f"{description} of {runs}", build(flagfiles, num_seeds, own_rounds), warm_up)
 
 
 def time_commands(
@@ -107,14 +117,11 @@ def time_commands(
     """
     with tempfile.TemporaryDirectory(prefix="benchmark_") as folder:
         report(f"{workload.describe()}; in turns: {', '.join(trees)}")
-        for name, tree in trees.items():
-            cost = run_command(name, tree, workload.warm_up or workload.arguments, folder)
-            report(f"warm-up: {name} {cost.wall_s:.2f} s")
-        runs = {
-            name: lambda name=name, tree=tree: run_command(name, tree, workload.arguments, folder)
-            for name, tree in trees.items()
-        }
-        return time_in_turns(runs, repeats, report, lambda cost: cost.wall_s)
+        runs, warm_ups = (
+            {name: functools.partial(run_command, name, tree, arguments, folder) for name, tree in trees.items()}
+            for arguments in (workload.arguments, workload.warm_up or workload.arguments)
+        )
+        return time_in_turns(runs, repeats, report, lambda cost: cost.wall_s, warm_ups)
 
 
 def run_command(name: str, tree: pathlib.Path, arguments: Sequence[str], folder: str) -> Cost:

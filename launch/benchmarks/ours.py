@@ -17,15 +17,21 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def open_rounds(
-    workload: Workload, folder: str, quantize: str = "none", times_clients: int = 1, runtime: str = "tff"
+    workload: Workload,
+    folder: str,
+    quantize: str = "none",
+    times_clients: int = 1,
+    runtime: str = "tff",
+    closed: bool | None = None,
 ) -> Iterator[Callable[[], None]]:
     """Yields a function that runs the next round.
 
-    `quantize` and `runtime` are as in the flags of these names; `times_clients` is a factor.
+    `quantize` and `runtime` are as in the flags of these names, `closed` as in `RuntimeOptions`; `times_clients` is a
+    factor.
     """
     workload = dataclasses.replace(workload, num_clients=workload.num_clients * times_clients)
     log_path = os.path.join(folder, f"ours_{quantize}_{workload.num_clients}_worker.log")
-    with open_runtime(runtime, RuntimeOptions(log_path)):
+    with open_runtime(runtime, RuntimeOptions(log_path, closed=closed)):
         process = build_process(workload, folder, quantize)
         state = process.initialize()
 

@@ -20,6 +20,8 @@ from launch.runtimes.worker_process import default_threads
 OURS = "ours"
 OURS_QAT = "ours_qat"
 OURS_TEN_TIMES = "ours_ten_times"
+IN_PROCESS = "in_process"
+OPEN_WORKER = "open_worker"
 RAW_LOOP = "raw_loop"
 PFL = "pfl_research"
 PFL_ONE_PROCESS = "pfl_research_one_process"
@@ -56,6 +58,16 @@ SET_UP_PFL = ("make setup-pfl", PFL_ENVIRONMENT / "setup_done")
 
 PEERS = {
     OURS: Peer("launch.benchmarks.ours", "this project, its runtime and its threads"),
+    IN_PROCESS: Peer(
+        "launch.benchmarks.ours",
+        "this project with TensorFlow in its own process (--runtime=in_process)",
+        options={"runtime": "in_process"},
+    ),
+    OPEN_WORKER: Peer(
+        "launch.benchmarks.ours",
+        "this project with a worker that listens on a port, as TFF's own does",
+        options={"closed": False},
+    ),
     RAW_LOOP: Peer(
         "launch.benchmarks.raw_loop",
         "TensorFlow alone, data in memory, a single-threaded process a core: the machine's limit",
@@ -138,7 +150,16 @@ class Workload:
     seed: int = 0
     trainings: tuple[str, ...] = ("",)
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    peers: tuple[str, ...] = (OURS, RAW_LOOP, PFL, PFL_ONE_PROCESS, "stock_tff_tuned", "stock_tff")
+    peers: tuple[str, ...] = (
+        OURS,
+        IN_PROCESS,
+        OPEN_WORKER,
+        RAW_LOOP,
+        PFL,
+        PFL_ONE_PROCESS,
+        "stock_tff_tuned",
+        "stock_tff",
+    )
 
     def describe(self) -> str:
         """One line for a heading."""
@@ -160,7 +181,7 @@ def build_asynchronous_workload(scheduling: str) -> Workload:
         num_examples=100,
         batch_size=10,
         settings={"scheduling": scheduling, "max_scheduled": 30, "steps": 60, "optimizer": "sgd"},
-        peers=(OURS, OURS_TEN_TIMES),
+        peers=(OURS, IN_PROCESS, OURS_TEN_TIMES),
     )
 
 
@@ -174,7 +195,7 @@ WORKLOADS = {
             "image_student",
             num_clients=40,
             num_examples=1500,
-            peers=(OURS, OURS_QAT),
+            peers=(OURS, IN_PROCESS, OURS_QAT),
         ),
         Workload(
             "fed_sikd_mnist_student_qat",
@@ -183,7 +204,7 @@ WORKLOADS = {
             num_clients=40,
             num_examples=1500,
             trainings=("student_", "teacher_"),
-            peers=(OURS, OURS_QAT),
+            peers=(OURS, IN_PROCESS, OURS_QAT),
         ),
         build_asynchronous_workload("random"),
         build_asynchronous_workload("frequency"),
@@ -196,7 +217,7 @@ WORKLOADS = {
             batch_size=16,
             trainings=(),
             settings={"support_size": 48, "query_size": 48, "inner_steps": 5},
-            peers=(OURS, OURS_TEN_TIMES),
+            peers=(OURS, IN_PROCESS, OURS_TEN_TIMES),
         ),
         Workload(  # ours: one active model on every device, of the same capacity of 8; the milestones are never reached
             "fed_cd_mnist_student_active_models",
@@ -206,7 +227,7 @@ WORKLOADS = {
             num_examples=1500,
             num_validation=300,
             settings={"cohort_size": 10, "milestones": "998,999,1000"},
-            peers=(OURS, "ours_2_models", "ours_4_models", "ours_8_models"),
+            peers=(OURS, IN_PROCESS, "ours_2_models", "ours_4_models", "ours_8_models"),
         ),
     )
 }

@@ -1,5 +1,6 @@
 """The command `launch.benchmark`: flags, turns, medians, ratios, table, JSON, exit codes; peers are stand-ins."""
 
+import contextlib
 import dataclasses
 import json
 import subprocess
@@ -74,7 +75,8 @@ def test_options_by_default_time_the_one_workload_with_all_its_peers():
     options = benchmark.parse_options([])
     assert options.workloads == (WORKLOADS[NAME],)
     assert (options.repeats, options.output) == (5, "")
-    assert set(options.workloads[0].peers) == {"ours", "raw_loop", "stock_tff_tuned", "stock_tff"}
+    others = {"in_process", "open_worker", "raw_loop", "stock_tff_tuned", "stock_tff"}
+    assert set(options.workloads[0].peers) == {"ours", "pfl_research", "pfl_research_one_process", *others}
 
 
 def test_peers_are_chosen_in_the_order_of_the_workload():
@@ -98,6 +100,16 @@ def test_peers_are_chosen_in_the_order_of_the_workload():
         (["--output=/proc/b.json"], "--output=/proc/b.json: expected a file in a folder"),
         ([f"--output={__file__}/b.json"], "b.json: expected a file in a folder"),
         (["--output=/"], "--output=/: is a folder"),
+        (["--workloads=start_nope"], "--workloads=start_nope: expected names"),
+        (["--against=HEAD"], "--against: expected with start or sweep among the --workloads"),
+        (["--workloads=start", "--against="], "--against=: expected a revision"),
+        (["--workloads=sweep", "--against=no such"], "--against=no such: expected a revision of this repository"),
+        (["--workloads=start", "--sweep_seeds=2"], "--sweep_seeds: expected with sweep among the --workloads"),
+        (
+            ["--workloads=sweep", "--sweep_flagfiles=25"],
+            "--sweep_flagfiles=25: expected an integer in the range [1, 24]",
+        ),
+        (["--workloads=sweep", "--sweep_rounds=-1"], "--sweep_rounds=-1: expected"),
     ],
 )
 def test_a_wrong_request_is_one_line_and_exit_code_2(arguments, expected, capsys, monkeypatch):
@@ -117,6 +129,39 @@ def test_peers_that_cannot_run_the_workload_are_refused(monkeypatch):
     monkeypatch.setitem(WORKLOADS, NAME, dataclasses.replace(WORKLOADS[NAME], peers=("ours",)))
     with pytest.raises(FlagError, match="none can run"):
         benchmark.parse_options(["--peers=raw_loop"])
+
+
+@pytest.fixture
+def without_pfl(monkeypatch, tmp_path):
+    """Makes the environment of pfl-research look as if it was not set up."""
+    for name in ("pfl_research", "pfl_research_one_process"):
+        stamp = tmp_path / ".venv-pfl" / "setup_done"
+        monkeypatch.setitem(PEERS, name, dataclasses.replace(PEERS[name], set_up=("make setup-pfl", stamp)))
+
+
+def test_peers_whose_environment_is_missing_are_skipped_with_the_command_that_makes_it(without_pfl, monkeypatch):
+    class Peer(contextlib.nullcontext):
+        def __init__(self, name, workload, folder):
+            super().__init__(self)
+            self.name = name
+            self.run_round = lambda: 1.0
+            self.wait_until_ready = lambda: None
+
+    monkeypatch.setattr(benchmark, "PeerProcess", Peer)
+    monkeypatch.setattr(benchmark, "build_data", lambda workload, folder: None)
+    lines = []
+    times_s = benchmark.run_workload(WORKLOADS[NAME], 1, lines.append)
+    assert list(times_s) == [name for name in WORKLOADS[NAME].peers if not name.startswith("pfl_research")]
+    assert lines[1] == (
+        "skipped: pfl_research, pfl_research_one_process: .venv-pfl is not set up; make it with: make setup-pfl"
+    )
+
+
+def test_asking_for_a_missing_environment_alone_is_a_wrong_request(without_pfl, capsys):
+    assert benchmark.main(["--peers=pfl_research"]) == 2
+    expected = "error: --peers=pfl_research: .venv-pfl is not set up; make it with: make setup-pfl\n"
+    assert capsys.readouterr().err == expected
+    assert benchmark.parse_options(["--peers=ours,pfl_research"]).workloads[0].peers == ("ours", "pfl_research")
 
 
 def test_json_has_the_machine_and_the_results_of_each_workload(monkeypatch, tmp_path, capsys):

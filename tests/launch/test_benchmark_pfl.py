@@ -1,0 +1,227 @@
+"""The peer pfl-research: its environment's set-up, the orders to its processes, and that it learns what ours does."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from datasets.arrays import make_array_dataset
+from datasets.federate import PartitionSettings, build_federated_data
+from datasets.mnist import MNIST_FORMAT
+from launch.benchmarks import ours, pfl_research
+from launch.benchmarks.workloads import PEERS, PFL, Workload, build_data
+
+ROOT = pathlib.Path(__file__).parents[2]
+NUM_ROUNDS = 6
+TINY = Workload("tiny", "fedavg", "image_student", num_clients=2, num_examples=3)
+LOCK = """numpy==2 \\
+    --hash=sha256:1
+nvidia-x==1 \\
+    --hash=sha256:2
+    # via torch
+torch==2.13.0 \\
+    --hash=sha256:3
+"""
+FAKE_PYTHON = """#!/bin/sh
+echo "$*" >>"$CALLS"
+case "$*" in
+    "-m venv"*) [ -z "$VENV_FAILS" ] && mkdir -p "$4/bin" && cp "$0" "$4/bin/python" ;;
+    *requirements-pfl-cpu.lock) exit "$CPU_EXIT" ;;
+    *pip*) echo "$PIP_SAYS"; exit "$PIP_EXIT" ;;
+    *import*) exit "$IMPORT_EXIT" ;;
+esac
+"""
+
+STAND_IN = """
+import json, re, socket, sys, threading, os
+
+settings = json.loads(sys.argv[-1])
+found = re.search("--nproc-per-node=([0-9]+)", " ".join(sys.argv))
+with open(settings["arrays"], "rb") as file:
+    assert file.read(2) == b"PK"
+
+def serve(rank):
+    orders = socket.socket(socket.AF_UNIX)
+    orders.connect(settings["socket"])
+    channel = orders.makefile("rw")
+    print("done", file=channel, flush=True)
+    for number, line in enumerate(channel):
+        if line == "accuracy\\n":
+            print(0.25, file=channel, flush=True)
+        elif number == 2:
+            os._exit(0)
+        else:
+            print(f"rank {rank} {line.strip()}", flush=True)
+            print("done", file=channel, flush=True)
+
+if {starts}:
+    threads = [threading.Thread(target=serve, args=(rank,)) for rank in range(int(found[1]) if found else 1)]
+    for thread in threads:
+        thread.start()
+"""
+
+
+@pytest.fixture
+def stand_in(monkeypatch, tmp_path):
+    """A function that puts a program of ours in the place of pfl-research's Python; it ends in its third order."""
+
+    def put(starts=True):
+        (tmp_path / "bin").mkdir()
+        (tmp_path / "stand_in.py").write_text(STAND_IN.replace("{starts}", str(starts)))
+        python = tmp_path / "bin" / "python"
+        python.write_text(f'#!/bin/sh\nexec {sys.executable} {tmp_path / "stand_in.py"} "$@"\n')
+        python.chmod(0o755)
+        monkeypatch.setattr(pfl_research, "PFL_ENVIRONMENT", tmp_path)
+
+    return put
+
+
+@pytest.mark.parametrize("num_processes", [1, 2])
+def test_every_process_gets_the_orders_and_the_end_of_one_is_an_error(num_processes, stand_in, tmp_path, capfd):
+    stand_in()
+    with pfl_research.open_processes(TINY, build_data(TINY, str(tmp_path)), num_processes) as processes:
+        processes.run_round()
+        assert processes.compute_accuracy() == 0.25
+        with pytest.raises(RuntimeError, match="a process of pfl-research has ended"):
+            processes.run_round()
+    assert sorted(capfd.readouterr().out.splitlines()) == [f"rank {rank} round" for rank in range(num_processes)]
+
+
+def test_a_program_that_ends_at_once_is_an_error(stand_in, tmp_path):
+    stand_in(starts=False)
+    with pytest.raises(RuntimeError, match="did not start"), pfl_research.open_rounds(TINY, str(tmp_path), 2):
+        pytest.fail("it started")
+
+
+def test_processes_meet_on_this_machine_alone():
+    command = pfl_research.build_command({}, 2)
+    assert command[1:3] == ["-m", "torch.distributed.run"]
+    assert "--master-addr=127.0.0.1" in command and "--nproc-per-node=2" in command
+
+
+def test_arrays_hold_all_examples_by_client(tmp_path):
+    data = build_data(TINY, str(tmp_path))
+    with np.load(pfl_research.write_arrays(data, str(tmp_path / "arrays.npz"))) as arrays:
+        assert arrays["sizes"].tolist() == [3, 3]
+        x, y = data.read_split(data.clients[1], "train")
+        np.testing.assert_array_equal(arrays["x"][3:], x)
+        np.testing.assert_array_equal(arrays["y"][3:], y)
+        assert arrays["test_x"].shape == (1, 28, 28, 1)
+
+
+@pytest.fixture
+def run_setup(tmp_path):
+    """A function (**environment) -> (exit code, stdout, stderr, calls of Python) that runs `setup_pfl.sh`."""
+    project = tmp_path / "project"
+    (project / "launch" / "benchmarks").mkdir(parents=True)
+    (project / ".venv" / "bin").mkdir(parents=True)
+    shutil.copy(ROOT / "launch" / "benchmarks" / "setup_pfl.sh", project / "launch" / "benchmarks")
+    python = project / ".venv" / "bin" / "python"
+    python.write_text(FAKE_PYTHON)
+    python.chmod(0o755)
+    (project / "requirements-pfl.lock").write_text(LOCK)
+    (project / "requirements-pfl-cpu.lock").write_text("torch==2.13.0+cpu\n")
+
+    def run(**changes):
+        calls = tmp_path / "calls"
+        calls.write_text("")
+        environment = {"PATH": os.environ["PATH"], "CALLS": str(calls), "VENV_FAILS": "", "PIP_SAYS": ""}
+        environment |= {"CPU_EXIT": "0", "PIP_EXIT": "0", "IMPORT_EXIT": "0", **changes}
+        ended = subprocess.run(
+            ["sh", str(project / "launch" / "benchmarks" / "setup_pfl.sh")],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        made = [line.split()[-1].rpartition("/")[2] for line in calls.read_text().splitlines() if " pip " in line]
+        return ended.returncode, ended.stdout, ended.stderr, made
+
+    run.environment = project / ".venv-pfl"
+    return run
+
+
+def test_set_up_takes_the_build_for_the_cpu_alone_and_drops_what_only_cuda_needs(run_setup):
+    exit_code, _, errors, installed = run_setup()
+    assert (exit_code, errors, installed) == (0, "", ["requirements-pfl-cpu.lock", "packages.lock"])
+    assert (run_setup.environment / "packages.lock").read_text() == "numpy==2 \\\n    --hash=sha256:1\n"
+    assert run_setup() == (0, "", "", [])
+
+
+def test_set_up_takes_the_whole_lock_where_there_is_no_such_build(run_setup):
+    exit_code, printed, errors, installed = run_setup(CPU_EXIT="1")
+    assert (exit_code, errors, installed) == (0, "", ["requirements-pfl-cpu.lock", "requirements-pfl.lock"])
+    assert "the one with CUDA" in printed
+    assert (run_setup.environment / "setup_done").exists()
+
+
+def test_set_up_keeps_a_link_to_another_disk(run_setup, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    run_setup.environment.symlink_to(elsewhere)
+    assert run_setup()[0] == 0
+    assert run_setup.environment.is_symlink() and (elsewhere / "setup_done").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"VENV_FAILS": "1"}, "cannot make .venv-pfl"),
+        ({"CPU_EXIT": "1", "PIP_EXIT": "1", "PIP_SAYS": "NewConnectionError"}, "no network"),
+        ({"PIP_EXIT": "1", "PIP_SAYS": "DO NOT MATCH THE HASHES"}, "is not the one of requirements-pfl.lock"),
+        ({"PIP_EXIT": "1", "PIP_SAYS": "No space left on device"}, "the disk is full"),
+        ({"IMPORT_EXIT": "1"}, "cannot be imported"),
+    ],
+)
+def test_a_failed_set_up_is_one_line_and_does_not_count_as_done(changes, expected, run_setup):
+    exit_code, _, errors, _ = run_setup(**changes)
+    assert exit_code == 1 and expected in errors and errors.count("\n") == 1
+    assert not (run_setup.environment / "setup_done").exists()
+
+
+def test_the_locks_are_of_one_version():
+    whole, cpu = ((ROOT / f"requirements-pfl{name}.lock").read_text() for name in ("", "-cpu"))
+    assert "\npfl==0.6.0 " in whole and "\ntorch==2.13.0 " in whole and "\ntorch==2.13.0+cpu " in cpu
+
+
+@pytest.fixture(scope="module")
+def noisy_images(tmp_path_factory):
+    """1,000 images of four clients and 200 to test on, of ten classes, in MNIST's format."""
+    generator = np.random.default_rng(0)
+    centers = generator.integers(0, 256, (10, 28, 28, 1))
+    y = np.arange(1200, dtype=np.int32) % 10
+    x = np.clip(centers[y] + generator.normal(0, 80, (1200, 28, 28, 1)), 0, 255).astype(np.uint8)
+    arrays = make_array_dataset(
+        "noisy", (x[:1000], y[:1000]), (x[1000:], y[1000:]), MNIST_FORMAT.class_names, MNIST_FORMAT.preprocessing
+    )
+    settings = PartitionSettings("iid", 4, validation_fraction=0.0, test_fraction=0.0, seed=0)
+    return build_federated_data(arrays, settings, str(tmp_path_factory.mktemp("noisy")))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(PEERS[PFL].explain_absence() is not None, reason=str(PEERS[PFL].explain_absence()))
+@pytest.mark.parametrize("num_processes", [1, 2])
+def test_it_learns_what_ours_does(num_processes, noisy_images, tff_runtime, tmp_path, monkeypatch):
+    """Ten classes of noisy images: six rounds lead both from chance to nearly all."""
+    from launch.benchmarks.model import build_model_spec
+    from launch.training.evaluation import build_evaluator
+
+    workload = Workload("noisy", "fedavg", "image_student", num_clients=4, num_examples=250)
+    with pfl_research.open_processes(workload, noisy_images, num_processes) as processes:
+        before = processes.compute_accuracy()
+        for _ in range(NUM_ROUNDS):
+            processes.run_round()
+        theirs = processes.compute_accuracy()
+    monkeypatch.setattr(ours, "build_data", lambda workload, folder: noisy_images)
+    process = ours.build_process(workload, str(tmp_path))
+    state = process.initialize()
+    for _ in range(NUM_ROUNDS):
+        state = process.next(state).state
+    evaluate = build_evaluator(build_model_spec(workload, noisy_images))
+    ours_reached = evaluate(process.get_models(state)["global"], noisy_images.test_x, noisy_images.test_y).accuracy
+    assert before < 0.4
+    assert theirs > 0.9 and ours_reached > 0.9
