@@ -44,10 +44,10 @@ LAUNCH_ROOMS = {
     "runtimes": {"progress"},
     "runs": {"progress", "settings"},
     "command_line": {"progress", "settings", "runs"},
-    "many_runs": {"progress", "settings", "runs", "runtimes", "command_line"},
     "plots": {"progress", "settings", "runs"},
     "reports": {"progress", "settings", "runs", "plots"},
     "training": {"progress", "settings", "runs", "plots", "runtimes", "command_line"},
+    "many_runs": {"progress", "settings", "runs", "plots", "runtimes", "training", "command_line"},
     "tflite": {"progress", "settings", "runs", "training"},
     "benchmarks": {"progress", "settings", "runs", "plots", "runtimes", "training", "tflite", "command_line"},
 }

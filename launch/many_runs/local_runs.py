@@ -13,15 +13,7 @@ from typing import Any
 from launch.many_runs.tasks import Task, build_arguments
 
 TRAIN = "launch.train"
-# What every run imports, which takes longer than many a run; looked for in the slot's process before its first run.
-IMPORTED_ONCE = (
-    "launch.runtimes.tff_contexts",
-    "launch.training.training_run",
-    "launch.training.evaluation",
-    "launch.training.results",
-    "launch.plots.run_plots",
-    "launch.runs.tensorboard_log",
-)
+IMPORTS = "launch.many_runs.imports"
 LAUNCHER = pathlib.Path(__file__).parents[1] / "runtimes" / "worker_launcher.py"
 MAX_STARTS = 2  # of a run whose warm process dies
 
@@ -32,7 +24,7 @@ class _WarmProcess:
     def __init__(self, cores: Sequence[int]):
         self._replies, theirs = os.pipe()
         os.set_blocking(self._replies, False)
-        arguments = [str(theirs), ",".join(map(str, cores)), *IMPORTED_ONCE]
+        arguments = [str(theirs), ",".join(map(str, cores)), IMPORTS]
         command = [sys.executable, "-I", "-S", str(LAUNCHER), str(os.getpid()), sys.executable]
         self.process = subprocess.Popen(
             [*command, "-m", "launch.many_runs.warm_process", *arguments],

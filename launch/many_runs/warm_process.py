@@ -1,8 +1,8 @@
 """A process that has imported TensorFlow and TFF, and from which run after run is forked.
 
-`python -m launch.many_runs.warm_process REPLIES CORES MODULE...`
+`python -m launch.many_runs.warm_process REPLIES CORES MODULE`
 
-REPLIES is the number of an open pipe, CORES are the cores to keep to, with commas between them, MODULEs are imported at
+REPLIES is the number of an open pipe, CORES are the cores to keep to, with commas between them, MODULE is imported at
 the start. Each line of stdin is a request, a JSON object: `module`, what to run as by `python -m`; `arguments`; `log`,
 the file that the output is appended to, null for where it goes now. The replies are {"pid"} when it runs, and
 {"exit_code"} when it has ended, negative for a signal.
@@ -23,16 +23,13 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from launch.runtimes.runtime import quiet_tensorflow
 from launch.runtimes.worker_launcher import die_with
 
 
-def main(replies: int, cores: Sequence[int], modules: Sequence[str]) -> None:
+def main(replies: int, cores: Sequence[int], module: str) -> None:
     """Serves requests until stdin ends. In each forked process, runs what was asked for."""
     os.sched_setaffinity(0, cores)  # before the imports: thread pools are as large as the cores are many
-    with quiet_tensorflow(os.devnull):
-        for module in modules:
-            importlib.import_module(module)
+    importlib.import_module(module)
     gc.collect()
     gc.freeze()  # what is shared with the runs stays shared: their collector leaves it alone
     request = _wait_for_request(replies)
@@ -82,4 +79,4 @@ def _enter_run(parent_pid: int, replies: int, log: str | None) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), [int(core) for core in sys.argv[2].split(",")], sys.argv[3:])
+    main(int(sys.argv[1]), [int(core) for core in sys.argv[2].split(",")], sys.argv[3])

@@ -200,7 +200,7 @@ SWEEP = """
 import sys
 from launch import sweep
 from launch.many_runs import local_runs
-local_runs.TRAIN, local_runs.IMPORTED_ONCE = "sleeper", ()
+local_runs.TRAIN, local_runs.IMPORTS = "sleeper", "json"
 sys.exit(sweep.main(sys.argv[1:]))
 """
 

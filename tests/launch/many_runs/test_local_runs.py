@@ -47,7 +47,7 @@ def run(tmp_path, monkeypatch):
     (tmp_path / "warmed_up.py").write_text(WARMED_UP)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setattr(local_runs, "TRAIN", "stand_in")
-    monkeypatch.setattr(local_runs, "IMPORTED_ONCE", ("warmed_up",))
+    monkeypatch.setattr(local_runs, "IMPORTS", "warmed_up")
 
     def make(*whats, cores=1, keeps_logs=True):
         tasks = []
@@ -122,7 +122,7 @@ def test_a_run_whose_warm_process_is_killed_is_made_again_by_another(run, tmp_pa
 
 
 def test_a_process_that_cannot_import_what_it_needs_fails_the_run_after_a_second_try(run, monkeypatch, capfd):
-    monkeypatch.setattr(local_runs, "IMPORTED_ONCE", ("no_such_module",))
+    monkeypatch.setattr(local_runs, "IMPORTS", "no_such_module")
     failures, seen = run("")
     assert seen == [None] and failures[0].startswith("a, seed 0: exit code 1; ")
     assert capfd.readouterr().err.count("No module named 'no_such_module'") == 2
@@ -130,7 +130,7 @@ def test_a_process_that_cannot_import_what_it_needs_fails_the_run_after_a_second
 
 def test_an_interrupt_while_the_process_still_imports_ends_it_at_once(run, tmp_path, monkeypatch):
     (tmp_path / "slow_import.py").write_text("import time; time.sleep(60)")
-    monkeypatch.setattr(local_runs, "IMPORTED_ONCE", ("slow_import",))
+    monkeypatch.setattr(local_runs, "IMPORTS", "slow_import")
     handler = signal.signal(signal.SIGALRM, signal.default_int_handler)
     signal.setitimer(signal.ITIMER_REAL, 1.0)
     start_s = time.monotonic()

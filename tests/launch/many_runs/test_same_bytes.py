@@ -75,3 +75,18 @@ def fresh(tmp_path_factory):
 def test_every_algorithm_after_every_other_has_the_bytes_of_a_fresh_process(names, fresh, fork_runs):
     for name, run_dir in zip(names, fork_runs(*names), strict=True):
         assert read_bytes(run_dir) == fresh[name], name
+
+
+@pytest.mark.slow
+def test_the_imports_start_no_threads_that_a_run_would_miss():
+    """On one core: the main thread, and the idle event loop of the context that TFF makes on import."""
+    code = """
+import os
+os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+import launch.many_runs.imports
+print(len(os.listdir("/proc/self/task")))
+from tensorflow.python.eager import context
+print(context.context()._initialized)
+"""
+    printed = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert printed.split() == ["2", "False"]
