@@ -33,8 +33,8 @@ test-ray: setup
 setup:
 	@PYTHON="$(PYTHON)" sh ./setup.sh
 
-# Resolves setup.py anew into requirements.lock, and likewise the runtime of test-litert, Ray on top of that lock, and
-# the uv of set-up. Needs a network.
+# Resolves setup.py anew into requirements.lock, the same with CUDA into requirements-gpu.lock, and likewise the runtime
+# of test-litert, Ray on top of requirements.lock, and the uv of set-up. Needs a network.
 lock:
 	@set -e; tools=$$(mktemp -d); trap 'rm -rf "$$tools"' EXIT; \
 	$(or $(PYTHON),python3) -m venv "$$tools"; \
@@ -42,9 +42,11 @@ lock:
 	compile="$$tools/bin/uv pip compile --quiet --generate-hashes --python-version 3.11 \
 	    --python-platform x86_64-manylinux_2_31 --no-emit-index-url --no-header"; \
 	$$compile --override overrides.txt --extra dev --output-file requirements.lock setup.py; \
+	$$compile --override overrides.txt --constraint requirements.lock --extra dev --extra gpu \
+	    --output-file requirements-gpu.lock setup.py; \
 	for name in litert ray uv; do $$compile --output-file requirements-$$name.lock requirements-$$name.in; done
 
-# What can be made again in seconds; .venv, .venv-litert and runs/ stay.
+# What can be made again in seconds; .venv, .venv-litert, .venv-ray and runs/ stay.
 clean:
 	@rm -rf build .pytest_cache .ruff_cache .hypothesis
 	@find . -path './.venv*' -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -4,6 +4,20 @@ import pathlib
 
 from setuptools import find_packages, setup
 
+# CUDA as TensorFlow's extra and-cuda has it, less TensorRT, which has no wheel for Python 3.11 and is not needed.
+GPU_LIBRARIES = [
+    "nvidia-cublas-cu11==11.11.3.6",
+    "nvidia-cuda-cupti-cu11==11.8.87",
+    "nvidia-cuda-nvcc-cu11==11.8.89",
+    "nvidia-cuda-runtime-cu11==11.8.89",
+    "nvidia-cudnn-cu11==8.7.0.84",
+    "nvidia-cufft-cu11==10.9.0.58",
+    "nvidia-curand-cu11==10.3.0.86",
+    "nvidia-cusolver-cu11==11.4.1.48",
+    "nvidia-cusparse-cu11==11.7.5.86",
+    "nvidia-nccl-cu11==2.16.5",
+]
+
 setup(
     name="federated-suite",
     version="0.1.0",
@@ -30,5 +44,9 @@ setup(
         "tensorflow-model-optimization==0.7.5",
         "tqdm",
     ],
-    extras_require={"dev": ["hypothesis", "pytest", "ruff"], "ray": ["ray==2.52.1"]},
+    extras_require={
+        "dev": ["hypothesis", "pytest", "ruff"],
+        "gpu": GPU_LIBRARIES,
+        "ray": ["ray==2.52.1"],
+    },
 )
