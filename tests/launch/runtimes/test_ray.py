@@ -232,21 +232,25 @@ def test_a_node_killed_in_a_round_changes_no_byte(nodes, compute_slowly):
     nodes.add()
 
 
-def test_a_node_that_joins_takes_shares(nodes, compute_slowly):
+def test_a_node_that_joins_in_a_round_takes_shares(nodes, compute_slowly):
     nodes.add()
     undisturbed = compute_slowly()
     nodes.kill_second()
-    command = [sys.executable, "-m", "ray.scripts.scripts", "start", f"--address={nodes.cluster.address}", "--block"]
-    with subprocess.Popen(
-        [*command, "--num-cpus=1", "--node-ip-address=127.0.0.1"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as joining:
-        seen = do_in_mid_round(
-            lambda: find_sharing(psutil.Process(joining.pid).children(recursive=True)), lambda process: None
-        )
-        deadline_s = time.monotonic() + WAIT_S
-        while not seen and time.monotonic() < deadline_s:
-            assert compute_slowly() == undisturbed
-        joining.terminate()
+    is_over = threading.Event()
+
+    def join_and_stay():  # the kernel kills a node's processes when the thread that started them ends
+        nodes.add()
+        is_over.wait()
+
+    threading.Thread(target=join_and_stay, daemon=True).start()
+    seen = do_in_mid_round(
+        lambda: find_sharing(nodes.find_processes(of_second=True)) if nodes.second else [], lambda process: None
+    )
+    deadline_s = time.monotonic() + WAIT_S
+    while not seen and time.monotonic() < deadline_s:
+        assert compute_slowly() == undisturbed
+    nodes.kill_second()
+    is_over.set()
     assert seen
     assert compute_slowly() == undisturbed
 
