@@ -50,7 +50,7 @@ lock:
 	    --output-file requirements-gpu.lock setup.py; \
 	for name in litert pfl ray uv; do $$compile --output-file requirements-$$name.lock requirements-$$name.in; done
 
-# What can be made again in seconds; .venv, .venv-litert and runs/ stay.
+# What can be made again in seconds; .venv, .venv-litert, .venv-ray and runs/ stay.
 clean:
 	@rm -rf build .pytest_cache .ruff_cache .hypothesis
 	@find . -path './.venv*' -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -20,6 +20,15 @@ def test_a_gpu_adds_cuda_and_changes_nothing_else():
     assert added and all(name.startswith("nvidia-") for name in added)
 
 
+def test_ray_comes_on_top_and_changes_nothing_else():
+    plain, ray = read_versions("requirements.lock"), read_versions("requirements-ray.lock")
+    assert {name: plain[name] for name in ray.keys() & plain.keys()} == {
+        name: ray[name] for name in ray.keys() & plain.keys()
+    }
+    assert len(ray.keys() - plain.keys()) == 9
+    assert f'"ray=={ray["ray"]}"' in (ROOT / "setup.py").read_text()
+
+
 @pytest.mark.parametrize("path", sorted(ROOT.glob("*.lock")), ids=lambda path: path.name)
 def test_a_lock_names_no_address(path):
     assert "://" not in path.read_text()

@@ -26,6 +26,7 @@ from launch.runtimes.worker_process import WorkerError
 
 INSTALL = ".venv/bin/python -m pip install --no-deps --require-hashes -r requirements-ray.lock"
 CONNECT_TIMEOUT_S = 10.0
+START_TIMEOUT_S = 120.0  # for a Ray of our own, which takes 8 s on a quiet machine
 ADDRESS_FILE = "/tmp/ray/ray_current_cluster"  # in which `ray start` notes where the cluster of this machine is
 
 _ENVIRONMENT = {
@@ -56,7 +57,7 @@ def join_ray(address: str, log_path: str, timeout_s: float) -> Iterator[Any]:
       address: "host:port", "ray://host:port", "auto" for the cluster that was started on this machine; "" or "local"
         for a Ray of our own, with a process for each of our cores, which ends with the block or with this process.
       log_path: the file that Ray's words are appended to.
-      timeout_s: the longest wait for the cluster, once its machine answers.
+      timeout_s: the longest wait for a cluster, once its machine answers.
 
     Yields:
       The module `ray`.
@@ -79,7 +80,7 @@ def join_ray(address: str, log_path: str, timeout_s: float) -> Iterator[Any]:
             stack.enter_context(_send_words_to(log_path))
             stack.callback(ray.shutdown)
             try:
-                _start(ray, options, timeout_s)
+                _start(ray, options, START_TIMEOUT_S if is_own else timeout_s)
             except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
                 with open(log_path, "rb") as log:
                     log.seek(log_start_bytes)

@@ -22,7 +22,7 @@ def test_a_config_opens_its_runtime_with_its_options(monkeypatch):
     monkeypatch.setattr(registry, "RUNTIMES", {"tff": opened.append, "in_process": opened.append})
     config = build_run_config({"algo": "fedavg", "workers": "a:1, b:2"})
     open_run_runtime(config, "x.log", keeps_memory=True)
-    assert opened == [registry.RuntimeOptions("x.log", "cpu", ("a:1", "b:2"), True)]
+    assert opened == [registry.RuntimeOptions("x.log", "cpu", ("a:1", "b:2"), True, ray_shares=16)]
 
 
 class FakeTensorFlow:
