@@ -25,7 +25,8 @@ ROOMS = {"building_num_sensors": 6, "rounds": ROUNDS}
 CASES = {
     "fl_hc": {**DIGITS, "fl_hc_epochs": 1},
     "fedcd": {
-        "rounds": ROUNDS, "clients_per_archetype": 1, "fedcd_epochs": 1, "fedcd_milestones": "1,2", "fedcd_cohort_size": 10,
+        "rounds": ROUNDS, "clients_per_archetype": 1, "fedcd_epochs": 1, "fedcd_milestones": "1,2",
+        "fedcd_cohort_size": 10,
         "fedcd_late_round": 2, "fedcd_protected_models": 1,
     },
     "async_periodic": {**DIGITS, "async_periodic_steps": 5},
@@ -46,7 +47,8 @@ CASES = {
         "fedsikd_statistics": "per_feature",
     },
     "fedcd_8bits": {
-        "rounds": ROUNDS, "clients_per_archetype": 1, "fedcd_epochs": 1, "fedcd_milestones": "1,2", "fedcd_cohort_size": 10,
+        "rounds": ROUNDS, "clients_per_archetype": 1, "fedcd_epochs": 1, "fedcd_milestones": "1,2",
+        "fedcd_cohort_size": 10,
         "fedcd_compression_bits": 8,
     },
 }  # fmt: skip
