@@ -3,6 +3,7 @@
 import os
 import pathlib
 import shutil
+import tempfile
 
 import psutil
 import pytest
@@ -63,12 +64,9 @@ def as_user(request):
 
 
 @pytest.fixture
-def open_folder(tmp_path):
-    """A folder that everybody may enter and write to."""
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.stat().st_uid == os.getuid() and folder != pathlib.Path(folder.anchor):
-            folder.chmod(folder.stat().st_mode | 0o055)
-    folder = tmp_path / "open"
-    folder.mkdir()
-    folder.chmod(0o777)
-    return folder
+def open_folder():
+    """A folder that everybody may enter and write to; pytest's own are closed to others."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        folder.chmod(0o777)
+        yield folder
