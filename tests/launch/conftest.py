@@ -116,21 +116,21 @@ def write_finished_run():
 @pytest.fixture
 def figures(monkeypatch):
     """The figures drawn, by file name, whichever module draws them; they are saved coarsely, which is quick."""
-    from matplotlib.figure import Figure
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    replace, save, names, drawn = style.replace_whole, Figure.savefig, [], {}
+    replace, save, names, drawn = style.replace_whole, FigureCanvasAgg.print_png, [], {}
 
     def note_name(path):
         names.append(path.name)
         return replace(path)
 
-    def keep(figure, *arguments, **keywords):
-        drawn[names[-1]] = figure
-        return save(figure, *arguments, **keywords)
+    def keep(canvas, *arguments, **keywords):
+        drawn[names[-1]] = canvas.figure
+        return save(canvas, *arguments, **keywords)
 
     monkeypatch.setitem(style.STYLE, "savefig.dpi", 50)
     monkeypatch.setattr(style, "replace_whole", note_name)
-    monkeypatch.setattr(Figure, "savefig", keep)
+    monkeypatch.setattr(FigureCanvasAgg, "print_png", keep)
     return drawn
 
 

@@ -2,7 +2,7 @@
 
 import matplotlib
 
-from launch.plots.style import DPI, STYLE, new_figure, save_figure
+from launch.plots.style import STYLE, new_figure, save_figure
 
 
 def draw():
@@ -18,7 +18,7 @@ def draw():
 
 def test_a_figure_is_written_as_savefig_would(tmp_path):
     with matplotlib.rc_context(STYLE):
-        draw().savefig(tmp_path / "expected.png", format="png", dpi=DPI)
+        draw().savefig(tmp_path / "expected.png", format="png")
         save_figure(draw(), tmp_path / "figure.png")
     assert (tmp_path / "figure.png").read_bytes() == (tmp_path / "expected.png").read_bytes()
 
