@@ -12,6 +12,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from typing import TextIO
 
 import numpy as np
 import portpicker
@@ -25,8 +26,9 @@ POLL_S = 0.2
 class Processes:
     """The processes of pfl-research; what one order does, all of them do."""
 
-    def __init__(self, channels):
-        self._channels = channels
+    def __init__(self, connections, answers):
+        self._connections = connections
+        self._answers = answers
 
     def run_round(self) -> None:
         """Runs the next round."""
@@ -37,17 +39,18 @@ class Processes:
         return float(self._ask("accuracy")[0])
 
     def _ask(self, order):
-        for channel in self._channels:
-            print(order, file=channel, flush=True)
-        return [read_answer(channel) for channel in self._channels]
+        with contextlib.suppress(ConnectionError):  # then there is no answer either
+            for connection in self._connections:
+                connection.sendall(f"{order}\n".encode())
+        return [read_answer(lines) for lines in self._answers]
 
 
-def read_answer(channel) -> str:
+def read_answer(lines: TextIO) -> str:
     """The next line of a process. Raises RuntimeError if it has ended."""
-    answer = channel.readline().strip()
-    if not answer:
-        raise RuntimeError("a process of pfl-research has ended")
-    return answer
+    with contextlib.suppress(ConnectionError):
+        if answer := lines.readline().strip():
+            return answer
+    raise RuntimeError("a process of pfl-research has ended")
 
 
 @contextlib.contextmanager
@@ -88,10 +91,10 @@ def open_processes(workload: Workload, data: FederatedData, num_processes: int =
         with started, contextlib.ExitStack() as stack:
             stack.callback(started.kill)
             connections = [stack.enter_context(accept(listener, started)) for _ in range(num_processes)]
-            channels = [stack.enter_context(connection.makefile("rw")) for connection in connections]
-            for channel in channels:
-                read_answer(channel)
-            yield Processes(channels)
+            answers = [stack.enter_context(connection.makefile()) for connection in connections]
+            for lines in answers:
+                read_answer(lines)
+            yield Processes(connections, answers)
 
 
 def build_command(settings: dict, num_processes: int) -> list[str]:

@@ -57,7 +57,7 @@ if install "$cpu_lock"; then
     drop_cuda >"$environment/packages.lock"
     install "$environment/packages.lock"
 else
-    echo "pip finds no PyTorch for the CPU alone: getting the one with CUDA, 6 GB on disk"
+    echo "pip finds no PyTorch for the CPU alone: getting the one with CUDA, 5 GB on disk"
     : >"$log"
     install "$lock"
 fi || fail "$(explain); mend that and run make setup-pfl again (whole log: $log)"
