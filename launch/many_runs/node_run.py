@@ -114,7 +114,7 @@ class NodeRun:
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
         ) as self._child:
             if self._is_stopped.is_set():
-                self._child.send_signal(signal.SIGINT)
+                self._child.send_signal(signal.SIGTERM)
             return self._child.wait()
 
     def read_output(self, start: int) -> bytes:
@@ -124,10 +124,10 @@ class NodeRun:
         return b""
 
     def interrupt(self) -> None:
-        """Asks the run to keep a checkpoint and end."""
+        """Asks the run to keep a checkpoint and end. By SIGTERM: Ray blocks SIGINT in what it starts."""
         self._is_stopped.set()
         if self._child is not None:
-            self._child.send_signal(signal.SIGINT)
+            self._child.send_signal(signal.SIGTERM)
 
 
 @contextlib.contextmanager

@@ -48,4 +48,4 @@ exec 9<"$lock"
 ! command -v flock >/dev/null || flock 9 # two of these at once would disturb each other
 set_up
 exec 9<&-
-"$python" -m pytest tests/launch/runtimes/test_ray.py "$@"
+"$python" -m pytest tests/launch/runtimes/test_ray.py tests/launch/many_runs/test_ray_runs.py "$@"

@@ -98,7 +98,7 @@ def compute_slowly(ray_runtime):
 
     @tff.tensorflow.computation(np.float32, np.float32)
     def work(value, weight):
-        return tf.while_loop(lambda _: True, lambda x: tf.sin(x * weight) + 1e-3, [value], maximum_iterations=20_000)[0]
+        return tf.while_loop(lambda _: True, lambda x: tf.sin(x * weight) + 1e-3, [value], maximum_iterations=10_000)[0]
 
     @tff.federated_computation(tff.FederatedType(np.float32, tff.CLIENTS), tff.FederatedType(np.float32, tff.SERVER))
     def one_round(values, weight):
@@ -232,27 +232,17 @@ def test_a_node_killed_in_a_round_changes_no_byte(nodes, compute_slowly):
     nodes.add()
 
 
-def test_a_node_that_joins_in_a_round_takes_shares(nodes, compute_slowly):
+def test_a_node_that_joins_takes_shares(nodes, compute_slowly):
     nodes.add()
     undisturbed = compute_slowly()
     nodes.kill_second()
-    is_over = threading.Event()
-
-    def join_and_stay():  # the kernel kills a node's processes when the thread that started them ends
-        nodes.add()
-        is_over.wait()
-
-    threading.Thread(target=join_and_stay, daemon=True).start()
-    seen = do_in_mid_round(
-        lambda: find_sharing(nodes.find_processes(of_second=True)) if nodes.second else [], lambda process: None
-    )
+    assert compute_slowly() == undisturbed
+    nodes.add()
+    seen = do_in_mid_round(lambda: find_sharing(nodes.find_processes(of_second=True)), lambda process: None)
     deadline_s = time.monotonic() + WAIT_S
     while not seen and time.monotonic() < deadline_s:
         assert compute_slowly() == undisturbed
-    nodes.kill_second()
-    is_over.set()
     assert seen
-    assert compute_slowly() == undisturbed
 
 
 def test_ports_listen_on_the_loopback_interface_alone(nodes, ray_runtime):
@@ -320,7 +310,8 @@ def test_a_run_of_its_own_ray_leaves_nothing_and_goes_on_elsewhere(nodes, tmp_pa
     straight = start_training(tmp_path / "straight", "--rounds=4")
     output = straight.communicate(timeout=300)[0]
     assert straight.returncode == 0
-    assert [line for line in output.splitlines() if "ray" in line.lower().replace("--runtime=ray", "")] == []
+    said = output.replace(str(tmp_path), "").lower()
+    assert [word for word in ("ray", "warning", "grpc") if word in said] == []
     assert list_processes_of_own_ray() == []
     killed = start_training(tmp_path / "killed", "--rounds=4")
     for line in killed.stdout:
