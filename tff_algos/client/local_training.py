@@ -6,7 +6,7 @@ result is a pure function of (weights, anchor, examples, seed, learning rate), b
 thread an operation.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -68,6 +68,22 @@ def compute_proximal_term(batch: Batch, proximal_weight: float) -> tf.Tensor:
     return proximal_weight * tf.add_n([tf.nn.l2_loss(variable - point) for variable, point in pulls])
 
 
+def decay_weights(
+    gradients: Sequence[tf.Tensor], trained: Sequence[tf.Variable], weight_decay: float
+) -> Sequence[tf.Tensor]:
+    """The gradients with that of weight_decay / 2 * |kernel|^2, which is weight_decay * kernel, added to each kernel's.
+
+    Kernels are the trained weights of two or more axes; biases and BatchNorm's scales and offsets do not decay. The
+    term comes before momentum, as in PyTorch's SGD, and is in no loss that is reported.
+    """
+    if not weight_decay:  # decided while the graph is made: plain training has no such term
+        return gradients
+    return [
+        gradient + weight_decay * variable.read_value() if variable.shape.rank >= 2 else gradient
+        for gradient, variable in zip(gradients, trained, strict=True)
+    ]
+
+
 def build_optimizer(config: LocalTrainingConfig, learning_rate: float | tf.Tensor) -> tff.learning.optimizers.Optimizer:
     """The local optimizer of `config` at the learning rate of the round."""
     if config.optimizer == "adam":
@@ -103,7 +119,7 @@ def train_locally(
 
     Args:
       model_spec: the model.
-      config: epochs or steps, batch size, optimizer, proximal weight mu.
+      config: epochs or steps, batch size, optimizer, weight decay, proximal weight mu.
       weights: start weights in the order of `model.weights`.
       x: examples as stored, shape (examples, *input_shape).
       y: labels, int32, shape (examples,).
@@ -151,7 +167,7 @@ def train_locally(
                     loss = loss_fn(seen)
                     if config.proximal_weight:  # decided while the graph is made: plain training has no such term
                         loss += compute_proximal_term(seen, config.proximal_weight)
-                gradients = tape.gradient(loss, trained)
+                gradients = decay_weights(tape.gradient(loss, trained), trained, config.weight_decay)
                 # Read explicitly: the optimizer takes tensors, and the values must be those before this step.
                 state, values = optimizer.next(state, [v.read_value() for v in trained], gradients)
                 for variable, value in zip(trained, values, strict=True):

@@ -61,6 +61,46 @@ def test_momentum_by_hand():
     np.testing.assert_allclose(result.weights_delta[0], [[-0.28]], rtol=1e-6)
 
 
+def test_weight_decay_by_hand():
+    """Two epochs of one example (1, 0) from a = 1, decay 0.5, rate 0.1: gradients 1 + 0.5 and 0.85 + 0.425.
+
+    a = 1 - 0.15 = 0.85, then 0.85 - 0.1275. The loss reported is that of the examples: (1 + 0.85^2) / 2.
+    """
+    config = LocalTrainingConfig(optimizer="sgd", epochs=2, batch_size=1, weight_decay=0.5)
+    result = train(build_scalar_spec(), config, START, [[1.0]], [0], loss_fn=square_loss)
+    np.testing.assert_allclose(result.weights_delta[0], [[-0.2775]], rtol=1e-6)
+    np.testing.assert_allclose(result.loss_sum, (1 + 0.85**2) / 2, rtol=1e-6)
+
+
+def test_weight_decay_comes_before_momentum():
+    """Gradients 1.5 and 0.85 * 1.5 = 1.275; velocities 1.5 and 0.9 * 1.5 + 1.275 = 2.625; a = 1 - 0.15 - 0.2625."""
+    config = LocalTrainingConfig(optimizer="sgd", momentum=0.9, epochs=2, batch_size=1, weight_decay=0.5)
+    result = train(build_scalar_spec(), config, START, [[1.0]], [0], loss_fn=square_loss)
+    np.testing.assert_allclose(result.weights_delta[0], [[-0.4125]], rtol=1e-6)
+
+
+def test_kernels_decay_and_biases_and_scales_do_not():
+    """A loss without a gradient for any weight: what changes is what decays, by rate * decay * weight."""
+
+    def build():
+        inputs = tf.keras.Input((2,))
+        hidden = tf.keras.layers.BatchNormalization()(tf.keras.layers.Dense(3)(inputs))
+        return tf.keras.Model(inputs, tf.keras.layers.Dense(2)(hidden))
+
+    spec = ModelSpec("normalized", build, (2,), "float32", 2)
+    names = [variable.name.split("/")[-1].split(":")[0] for variable in spec.build().weights]
+    start = [np.full(weight.shape, 2.0, np.float32) for weight in spec.build().weights]
+    config = LocalTrainingConfig(optimizer="sgd", epochs=1, batch_size=4, weight_decay=0.25)
+
+    def flat_loss(batch):
+        return 0.0 * tf.reduce_sum(batch.logits)
+
+    result = train(spec, config, start, np.ones((4, 2), np.float32), np.zeros(4), loss_fn=flat_loss)
+    changes = dict(zip(names, (np.abs(delta).max() for delta in result.weights_delta), strict=True))
+    assert changes["kernel"] == pytest.approx(0.1 * 0.25 * 2)
+    assert [changes[name] for name in ("bias", "gamma", "beta")] == [0, 0, 0]
+
+
 def test_proximal_term_by_hand():
     """Second step from a = 0.9: gradient 0.9 + mu (0.9 - 1) = 0.9 - 0.2 with mu = 2; a = 0.9 - 0.07."""
     config = LocalTrainingConfig(optimizer="sgd", epochs=2, batch_size=1, proximal_weight=2.0)
