@@ -388,7 +388,7 @@ def find_idle(config: RunConfig) -> dict[str, IdleFlag]:
 
 def _shrink_to_smoke(config: RunConfig) -> RunConfig:
     """The same config on few random clients, with as little local work as it can do."""
-    shrunk = shrink(config)
+    shrunk = shrink(dataclasses.replace(config, validation_pool=VALIDATION_POOL))  # a small pool needs more examples
     labels_per_client = config.labels_per_client
     if config.partition == "shards":  # as many shards among fewer clients, so that no label is without one
         labels_per_client = -(-config.num_clients * labels_per_client // shrunk.num_clients)
