@@ -88,14 +88,15 @@ def draw_fedcd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathli
         bits = {f"{each} bits": BASE if each == "32" else f"{each}bits" for each in ("32", *BITS)}
         of_bits = choose_size(by_place, set(bits.values()) - {BASE})
         _draw_variants(axes[2, 0], by_place, of_bits, bits, ACCURACY)
-        axes[2, 0].set(title=f"Figure 6: bits ({SIZES[of_bits]})", ylabel="mean accuracy of devices")
+        axes[2, 0].set(title=_name_size("Figure 6: bits", of_bits, size), ylabel="mean accuracy of devices")
         biases = {f"bias {each}": f"bias{each}" for each in BIASES}
         for ax, column, title in (
             (axes[2, 1], "active_models", "Figure 8: active models on all devices"),
             (axes[2, 2], "score_deviation", "Figure 9: mean deviation of a device's scores"),
         ):
-            _draw_variants(ax, by_place, choose_size(by_place, biases.values()), biases, column)
-            ax.set_title(title)
+            of_biases = choose_size(by_place, biases.values())
+            _draw_variants(ax, by_place, of_biases, biases, column)
+            ax.set_title(_name_size(title, of_biases, size))
         _draw_preferences(axes[2, 3], by_place.get(Place(size, HIERARCHICAL, BASE, FEDCD), ()))
         _draw_sizes(axes[3, :2], group_runs(filter(is_evaluated, runs), find_place))
         _draw_costs(axes[3, 2:], {algo: by_place.get(Place(size, HIERARCHICAL, BASE, algo), ()) for algo in NAMES})
@@ -108,6 +109,11 @@ def draw_fedcd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathli
             "deviation either side"
         )
         return save_figure(figure, folder / "fedcd.png")
+
+
+def _name_size(title: str, size: str, usual: str) -> str:
+    """A panel's title, with its size if that is not the one that the whole figure names."""
+    return title if size == usual else f"{title} ({SIZES[size]})"
 
 
 def _finish(ax: "Axes") -> None:
