@@ -10,13 +10,15 @@ hypergeometric  Six archetypes, K in 5, 25, ..., 105. The share of label l is th
                 without replacement from N = 110, of which K are successes: C(K, l) C(N - K, n - l) / C(N, n).
 
 Deviations from the paper: its n = 10 has eleven outcomes for ten labels. Here n is one less than the number of labels,
-so that archetypes K and N - K mirror each other; n = 10 is an option, which merges the last two outcomes. A client has
-the expected number of each label, not a random one: the largest remainders are rounded up, and of equal ones that of
-the lowest label.
+so that archetypes K and N - K mirror each other. With n = 10 the outcome without a label is added to the last one or,
+as in the authors' code (github.com/jessijzhao/FedCD, commit cea256a), dropped; the other shares are then divided by
+their sum, so that a client has as many examples all the same. A client has the expected number of each label, not a
+random one: the largest remainders are rounded up, and of equal ones that of the lowest label.
 
-Pools: a stratified fifth of the train part is for the validation splits, the rest of it for training, and the test part
-for the clients' own test splits. Each client draws from a pool without replacement, independently of other clients. So
-clients may share examples, as 30 clients of 5,000 images must when there are 40,000.
+Pools: a stratified part of the train part, by default a fifth, is for the validation splits, the rest of it for
+training, and the test part for the clients' own test splits. Each client draws from a pool without replacement,
+independently of other clients. So clients may share examples, as 30 clients of 5,000 images must when there are 40,000;
+but what one trains on, none validates on. (In the authors' code the two splits overlap.)
 """
 
 import dataclasses
@@ -33,6 +35,9 @@ ARCHETYPE_PARTITIONS = tuple(CLIENTS_PER_ARCHETYPE)
 POPULATION = 110
 SUCCESSES = (5, 25, 45, 65, 85, 105)
 VALIDATION_POOL = 0.2
+LAST_OUTCOMES = MERGE, DROP = ("merge", "drop")
+# Later settings: while they have these values, the shards are those of versions that did not have them.
+LATER = {"hypergeometric_last_outcome": MERGE, "validation_pool": VALIDATION_POOL}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +51,11 @@ class ArchetypeSettings:
       test_per_client: examples in its own test split, at least 0.
       bias_min: lowest bias of a hierarchical client, in [0, 1].
       bias_max: highest, at least `bias_min`; equal for a fixed bias.
-      hypergeometric_draws: n, the number of labels less 1, or the number of labels (the last two outcomes merged).
+      hypergeometric_draws: n, the number of labels less 1, or the number of labels (see the next).
+      hypergeometric_last_outcome: what becomes of the outcome that has no label: "merge", it is added to the last
+        label's, or "drop".
+      validation_pool: the share of each label's train examples that validation splits are drawn from, above 0 and at
+        most 0.5.
 
     Raises:
       DatasetError: a value out of its range.
@@ -59,6 +68,8 @@ class ArchetypeSettings:
     bias_min: float = 0.6
     bias_max: float = 0.7
     hypergeometric_draws: int = 9
+    hypergeometric_last_outcome: str = LATER["hypergeometric_last_outcome"]
+    validation_pool: float = LATER["validation_pool"]
 
     def __post_init__(self):
         lowest = {"clients_per_archetype": 0, "train_per_client": 1, "hypergeometric_draws": 1}
@@ -66,9 +77,19 @@ class ArchetypeSettings:
         checks = {name: (getattr(self, name) >= least, f"at least {least}") for name, least in lowest.items()}
         checks["bias_min"] = (0 <= self.bias_min <= 1, "at least 0 and at most 1")
         checks["bias_max"] = (self.bias_min <= self.bias_max <= 1, f"at least bias_min={self.bias_min} and at most 1")
+        checks["hypergeometric_last_outcome"] = (
+            self.hypergeometric_last_outcome in LAST_OUTCOMES,
+            "one of " + ", ".join(LAST_OUTCOMES),
+        )
+        checks["validation_pool"] = (0 < self.validation_pool <= 0.5, "above 0 and at most 0.5")
         for field, (is_right, expected) in checks.items():
             if not is_right:
                 raise DatasetError(f"{field}={getattr(self, field)}: expected {expected}")
+
+    def identify(self) -> dict[str, int | float | str]:
+        """The values that tell one partition from another, those of `LATER` left out."""
+        values = dataclasses.asdict(self)
+        return {name: value for name, value in values.items() if name not in LATER or value != LATER[name]}
 
 
 def compute_hierarchical_shares(archetype: int, bias: float, num_classes: int) -> np.ndarray:
@@ -90,13 +111,17 @@ def compute_hierarchical_shares(archetype: int, bias: float, num_classes: int) -
     return shares
 
 
-def compute_hypergeometric_shares(successes: int, draws: int, num_classes: int) -> np.ndarray:
-    """Shares of the labels by the hypergeometric distribution; outcomes above the last label are added to it.
+def compute_hypergeometric_shares(
+    successes: int, draws: int, num_classes: int, last_outcome: str = MERGE
+) -> np.ndarray:
+    """Shares of the labels by the hypergeometric distribution.
 
     Args:
       successes: K of N = 110.
       draws: n.
       num_classes: at most n + 1.
+      last_outcome: whether outcomes above the last label are added to it ("merge"), or left out of shares that are then
+        divided by their sum ("drop").
 
     Returns:
       float64, shape (classes,), sums to 1.
@@ -106,6 +131,8 @@ def compute_hypergeometric_shares(successes: int, draws: int, num_classes: int) 
         for outcome in range(draws + 1)
     ]
     last = num_classes - 1
+    if last_outcome == DROP:
+        return np.array(outcomes[:num_classes]) / sum(outcomes[:num_classes])
     return np.array([*outcomes[:last], sum(outcomes[last:])]) / math.comb(POPULATION, draws)
 
 
@@ -153,7 +180,12 @@ def describe_archetypes(partition: str, class_names: tuple[str, ...], settings: 
         if draws + 1 not in (num_classes, num_classes + 1):
             raise DatasetError(
                 f"hypergeometric_draws={draws}: expected {num_classes - 1} for {num_classes} labels, or {num_classes} "
-                f"with the last two outcomes merged"
+                f"with the last two outcomes merged or the last one dropped"
+            )
+        if settings.hypergeometric_last_outcome == DROP and draws < num_classes:
+            raise DatasetError(
+                f"hypergeometric_last_outcome={DROP}: each of the {draws + 1} outcomes has a label; expected {MERGE}, "
+                f"or --hypergeometric_draws={num_classes}"
             )
         names = tuple(f"K={successes}" for successes in SUCCESSES)
         meta_archetypes = (0,) * len(names)
@@ -180,8 +212,9 @@ def compute_client_shares(
         )
         pairs = zip(archetypes.of_clients, biases.tolist(), strict=True)
         return np.array([compute_hierarchical_shares(archetype, bias, num_classes) for archetype, bias in pairs])
-    draws = settings.hypergeometric_draws
-    table = np.array([compute_hypergeometric_shares(successes, draws, num_classes) for successes in SUCCESSES])
+    draws, last_outcome = settings.hypergeometric_draws, settings.hypergeometric_last_outcome
+    rows = [compute_hypergeometric_shares(successes, draws, num_classes, last_outcome) for successes in SUCCESSES]
+    table = np.array(rows)
     return table[list(archetypes.of_clients)]
 
 
@@ -202,7 +235,7 @@ def draw_clients(
     num_classes = len(arrays.class_names)
     archetypes = describe_archetypes(partition, arrays.class_names, settings)
     shares = compute_client_shares(partition, archetypes, num_classes, settings, seed)
-    train, validation = hold_out_test_part(arrays.train_y, VALIDATION_POOL, seed)
+    train, validation = hold_out_test_part(arrays.train_y, settings.validation_pool, seed)
     labels = {"train": arrays.train_y[train], "validation": arrays.train_y[validation], "test": arrays.test_y}
     indices = {"train": train, "validation": validation, "test": np.arange(len(arrays.test_y))}
     pools = {split: [indices[split][labels[split] == label] for label in range(num_classes)] for split in SPLITS}

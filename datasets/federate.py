@@ -132,6 +132,7 @@ def _describe_archetypes(arrays: ArrayDataset, settings: PartitionSettings) -> A
 def _compute_digest(arrays: ArrayDataset, settings: PartitionSettings) -> str:
     values = dataclasses.asdict(settings)
     # Settings without effect would make two entries of the cache for the same shards.
+    values["archetypes"] = settings.archetypes.identify()
     if settings.partition not in ARCHETYPE_PARTITIONS:
         del values["archetypes"]
     identity = [FORMAT_VERSION, arrays.source_digest, values]

@@ -17,4 +17,5 @@ def build_model_spec(workload: Workload, data: FederatedData, quantize: str = "n
         preprocessing.scale,
         preprocessing.offset,
         quantize=quantize,
+        **workload.model_options,
     )

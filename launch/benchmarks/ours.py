@@ -47,7 +47,7 @@ def build_process(workload: Workload, folder: str, quantize: str = "none") -> "F
     from launch.benchmarks.model import build_model_spec
 
     algorithm = ALGORITHMS[workload.algo]
-    training = {"epochs": workload.epochs, "optimizer": "adam", "learning_rate": workload.learning_rate}
+    training = {"epochs": workload.epochs, "optimizer": workload.optimizer, "learning_rate": workload.learning_rate}
     flags = {f"{workload.algo}_{name}": value for name, value in workload.settings.items()}
     flags |= {
         f"{workload.algo}_{prefix}{name}": value for prefix in workload.trainings for name, value in training.items()

@@ -1,8 +1,8 @@
 """The limit of the machine: the same federated round in plain TensorFlow, one single-threaded process a core.
 
 Only the arithmetic is federated. Each process holds its clients' arrays in memory, trains the clients one after another
-in one compiled loop (dense gather, Adam started afresh, no input pipeline), and sends back the sum of their weights. A
-round is timed from sending the weights to having the average.
+in one compiled loop (dense gather, an optimizer started afresh, no input pipeline), and sends back the sum of their
+weights. A round is timed from sending the weights to having the average.
 """
 
 import contextlib
@@ -62,34 +62,57 @@ def build_client_training(
     spec = build_model_spec(workload, data)
     model = spec.build()
     variables = model.trainable_variables
+    take_step = build_step(workload, variables)
     batch_size = workload.batch_size
 
     @tf.function
     def train(weights, x, y, seed):
-        for variable, value in zip(variables, weights, strict=True):
+        for variable, value in zip(model.weights, weights, strict=True):
             variable.assign(value)
-        first = [tf.zeros_like(w) for w in weights]
-        second = [tf.zeros_like(w) for w in weights]
+        first = [tf.zeros_like(v) for v in variables]
+        second = [tf.zeros_like(v) for v in variables]
         count = tf.constant(0.0)
         num_examples = tf.shape(y)[0]
         for epoch in tf.range(workload.epochs):
             order = tf.random.experimental.stateless_shuffle(tf.range(num_examples), seed + tf.stack([0, epoch]))
             for step in tf.range((num_examples + batch_size - 1) // batch_size):
                 batch = order[step * batch_size : (step + 1) * batch_size]
+                step_seed = seed + tf.stack([1 + step, epoch])
                 with tf.GradientTape() as tape:
-                    logits = model(spec.preprocess(tf.gather(x, batch)), training=True)
+                    logits = model(spec.preprocess_to_train(tf.gather(x, batch), step_seed), training=True)
                     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(tf.gather(y, batch), logits)
                     loss = tf.reduce_mean(losses)
-                gradients = tape.gradient(loss, variables)
                 count += 1.0
-                first = [a + (g - a) * (1 - FIRST_DECAY) for a, g in zip(first, gradients, strict=True)]
-                second = [p + (g * g - p) * (1 - SECOND_DECAY) for p, g in zip(second, gradients, strict=True)]
-                rate = workload.learning_rate * tf.sqrt(1 - SECOND_DECAY**count) / (1 - FIRST_DECAY**count)
-                for variable, a, p in zip(variables, first, second, strict=True):
-                    variable.assign_sub(rate * a / (tf.sqrt(p) + EPSILON))
-        return [variable.read_value() for variable in variables]
+                first, second = take_step(tape.gradient(loss, variables), first, second, count)
+        return [variable.read_value() for variable in model.weights]
 
     return model.get_weights(), train
+
+
+def build_step(workload: Workload, variables: Sequence[tf.Variable]) -> Callable:
+    """A step of the workload's optimizer on the variables: (gradients, first, second, count) -> (first, second).
+
+    `first` and `second` are the optimizer's moments, from zeros on; `count` is the step, from 1 on.
+    """
+
+    def adam(gradients, first, second, count):
+        first = [a + (g - a) * (1 - FIRST_DECAY) for a, g in zip(first, gradients, strict=True)]
+        second = [p + (g * g - p) * (1 - SECOND_DECAY) for p, g in zip(second, gradients, strict=True)]
+        rate = workload.learning_rate * tf.sqrt(1 - SECOND_DECAY**count) / (1 - FIRST_DECAY**count)
+        for variable, a, p in zip(variables, first, second, strict=True):
+            variable.assign_sub(rate * a / (tf.sqrt(p) + EPSILON))
+        return first, second
+
+    def sgd(gradients, first, second, count):
+        del count
+        momentum, decay = workload.settings.get("momentum", 0.0), workload.settings.get("weight_decay", 0.0)
+        gradients = [g + decay * v if v.shape.rank >= 2 else g for g, v in zip(gradients, variables, strict=True)]
+        first = [momentum * a + g for a, g in zip(first, gradients, strict=True)]
+        for variable, a in zip(variables, first, strict=True):
+            variable.assign_sub(workload.learning_rate * a)
+        return first, second
+
+    return {"adam": adam, "sgd": sgd}[workload.optimizer]
 
 
 def _serve(connection, workload: Workload, folder: str, indices: Sequence[int]) -> None:

@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from datasets.arrays import make_array_dataset
+from datasets.cifar10 import CIFAR10_FORMAT
 from datasets.federate import PartitionSettings, build_federated_data
 from datasets.federated_data import FederatedData
 from datasets.mnist import MNIST_FORMAT
 from launch.runtimes.worker_process import default_threads
 
+FORMATS = {"mnist": MNIST_FORMAT, "cifar10": CIFAR10_FORMAT}
 OURS = "ours"
 OURS_QAT = "ours_qat"
 OURS_TEN_TIMES = "ours_ten_times"
@@ -118,7 +120,7 @@ PEERS = {
 
 @dataclasses.dataclass(frozen=True)
 class Workload:
-    """Federated rounds on random images; all clients take part, and train on all their examples, with Adam.
+    """Federated rounds on random images; all clients take part, and train on all their examples.
 
     In an asynchronous workload, `settings` say who takes part.
 
@@ -127,14 +129,17 @@ class Workload:
       algo: the algorithm that `ours` runs, as `--algo` spells it.
       model: as `--model` spells it.
       num_clients: clients, all of them in every round.
-      num_examples: examples that each client trains on, in the format of MNIST.
+      num_examples: examples that each client trains on, in the format of `images`.
       num_validation: examples of each client to validate on, for an algorithm that does so in its rounds.
       batch_size: examples in a mini-batch.
       epochs: passes over a client's examples in a round.
-      learning_rate: of Adam.
+      learning_rate: of the optimizer.
       seed: of the data, the first weights and the order of the examples.
       trainings: the prefixes of the algorithm's flags for local training, for example "student_".
       settings: further settings of the algorithm, {its flag without the algorithm's name: value}.
+      images: a key of `FORMATS`.
+      model_options: further arguments of `models.catalog.build_model_spec`.
+      optimizer: "adam", or "sgd", whose momentum and weight decay are in the `settings`.
       peers: keys of `PEERS` that can run it, in the order in which they take turns.
     """
 
@@ -150,6 +155,9 @@ class Workload:
     seed: int = 0
     trainings: tuple[str, ...] = ("",)
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    images: str = "mnist"
+    model_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    optimizer: str = "adam"
     peers: tuple[str, ...] = (
         OURS,
         IN_PROCESS,
@@ -219,6 +227,20 @@ WORKLOADS = {
             settings={"support_size": 48, "query_size": 48, "inner_steps": 5},
             peers=(OURS, IN_PROCESS, OURS_TEN_TIMES),
         ),
+        Workload(  # a round of FedAvg trained as by FedCD's authors: fedavg_cifar10_hierarchical_authors.flags
+            "fed_avg_cifar10_authors",
+            "fedavg",
+            "image_cnn10",
+            num_clients=15,
+            num_examples=2000,
+            epochs=3,
+            learning_rate=0.1,
+            settings={"momentum": 0.9, "weight_decay": 5e-4},
+            images="cifar10",
+            model_options={"width": 0.25, "augment": "crop_flip"},
+            optimizer="sgd",
+            peers=(OURS, IN_PROCESS, RAW_LOOP),
+        ),
         Workload(  # ours: one active model on every device, of the same capacity of 8; the milestones are never reached
             "fed_cd_mnist_student_active_models",
             "fedcd",
@@ -238,13 +260,13 @@ def build_data(workload: Workload, folder: str) -> FederatedData:
 
     A pure function of the workload, so every peer can call it for itself.
     """
-    generator = np.random.default_rng(workload.seed)
+    generator, image_format = np.random.default_rng(workload.seed), FORMATS[workload.images]
     by_client = workload.num_examples + workload.num_validation
     num_examples = workload.num_clients * by_client
-    x = generator.integers(0, 256, (num_examples, *MNIST_FORMAT.input_shape), np.uint8)
-    y = generator.integers(0, len(MNIST_FORMAT.class_names), num_examples, np.int32)
+    x = generator.integers(0, 256, (num_examples, *image_format.input_shape), np.uint8)
+    y = generator.integers(0, len(image_format.class_names), num_examples, np.int32)
     arrays = make_array_dataset(
-        workload.name, (x, y), (x[:1], y[:1]), MNIST_FORMAT.class_names, MNIST_FORMAT.preprocessing
+        workload.name, (x, y), (x[:1], y[:1]), image_format.class_names, image_format.preprocessing
     )
     fraction = workload.num_validation / by_client
     settings = PartitionSettings(

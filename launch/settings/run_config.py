@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from datasets.archetypes import ARCHETYPE_PARTITIONS, ArchetypeSettings
+from datasets.archetypes import ARCHETYPE_PARTITIONS, LAST_OUTCOMES, MERGE, VALIDATION_POOL, ArchetypeSettings
 from datasets.catalog import (
     BUILDING_HETEROGENEITY,
     DATASET_NAMES,
@@ -56,7 +56,7 @@ OWN_FORM = "module:ALGORITHM"
 CONFIG_FILE = "config.json"  # what a run folder keeps of its config
 SMOKE_ROUNDS = 2
 BY_ARCHETYPE = Needs("partition", lambda name: name in ARCHETYPE_PARTITIONS, "--{flag}=hierarchical")
-HIERARCHICAL = needs_value("partition", "hierarchical")
+HIERARCHICAL, HYPERGEOMETRIC = (needs_value("partition", name) for name in ("hierarchical", "hypergeometric"))
 
 
 def _needs_no_archetypes(flag: str) -> Needs:
@@ -186,11 +186,7 @@ class RunConfig:
         needs=BY_ARCHETYPE,
     )
     test_per_client: int = setting(
-        ArchetypeSettings.test_per_client,
-        "Examples in a client's own test split, by archetype.",
-        minimum=0,
-        smoke=5,
-        needs=BY_ARCHETYPE,
+        ArchetypeSettings.test_per_client, "Examples in its test split.", minimum=0, smoke=5, needs=BY_ARCHETYPE
     )
     bias_min: float = setting(
         ArchetypeSettings.bias_min,
@@ -208,9 +204,15 @@ class RunConfig:
     )
     hypergeometric_draws: int = setting(
         ArchetypeSettings.hypergeometric_draws,
-        "Draws n of the hypergeometric partition, one less than the labels, or as many: the last two outcomes merged.",
+        "Draws n of the hypergeometric partition: one less than the labels, or as many, which is an outcome too many.",
         minimum=1,
-        needs=needs_value("partition", "hypergeometric"),
+        needs=HYPERGEOMETRIC,
+    )
+    hypergeometric_last_outcome: str = setting(
+        MERGE, "The outcome too many: merge with the last, or drop.", choices=LAST_OUTCOMES, needs=HYPERGEOMETRIC
+    )
+    validation_pool: float = setting(
+        VALIDATION_POOL, "Share of the train part to validate on.", above=0, maximum=0.5, needs=BY_ARCHETYPE
     )
     model: str = setting(
         "auto", f"Model: {', '.join(MODEL_NAMES)}, or module:function of your own (auto: by data set)."
@@ -373,7 +375,7 @@ def find_idle(config: RunConfig) -> dict[str, IdleFlag]:
 
 def _shrink_to_smoke(config: RunConfig) -> RunConfig:
     """The same config on few random clients, with as little local work as it can do."""
-    shrunk = shrink(config)
+    shrunk = shrink(dataclasses.replace(config, validation_pool=VALIDATION_POOL))  # a small pool needs more examples
     labels_per_client = config.labels_per_client
     if config.partition == "shards":  # as many shards among fewer clients, so that no label is without one
         labels_per_client = -(-config.num_clients * labels_per_client // shrunk.num_clients)

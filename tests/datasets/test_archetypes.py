@@ -86,6 +86,50 @@ def test_ten_draws_merge_the_last_two_outcomes(successes):
     np.testing.assert_allclose(merged, [*outcomes[:9], outcomes[9] + outcomes[10]], atol=1e-12)
 
 
+@pytest.mark.parametrize("successes", SUCCESSES)
+def test_ten_draws_can_drop_the_last_outcome(successes):
+    """As in the authors' code; the shares sum to 1 all the same."""
+    dropped = compute_hypergeometric_shares(successes, 10, 10, "drop")
+    outcomes = scipy.stats.hypergeom(110, successes, 10).pmf(np.arange(10))
+    np.testing.assert_allclose(dropped, outcomes / outcomes.sum(), atol=1e-12)
+    assert dropped.sum() == pytest.approx(1)
+
+
+def test_the_most_images_of_a_label_that_the_papers_devices_need():
+    """5,000 images of archetype K = 105, of which 93.6 % have nine or ten successes in ten draws."""
+    merged, dropped, nine = (
+        apportion(5000, compute_hypergeometric_shares(105, draws, 10, last_outcome)).max()
+        for draws, last_outcome in ((10, "merge"), (10, "drop"), (9, "merge"))
+    )
+    assert (merged, dropped) == (4678, 4162)
+    assert nine < 4000 < dropped, "a fifth of CIFAR-10's 5,000 images of a label for validation leaves 4,000"
+
+
+def test_an_outcome_is_only_dropped_if_it_has_no_label():
+    settings = ArchetypeSettings(hypergeometric_draws=9, hypergeometric_last_outcome="drop")
+    with pytest.raises(DatasetError, match=r"hypergeometric_last_outcome=drop: .* or --hypergeometric_draws=10"):
+        describe_archetypes("hypergeometric", NAMES, settings)
+
+
+def test_validation_splits_come_from_their_pool_alone():
+    """Of 100 examples of a label, a pool of 5 % is 5; the other 95 can be trained on."""
+    settings = ArchetypeSettings(train_per_client=95, validation_per_client=5, test_per_client=0, validation_pool=0.05)
+    settings = dataclasses.replace(settings, bias_min=1.0, bias_max=1.0)
+    clients = draw_clients(make_arrays(), "hierarchical", settings, 0)
+    assert [len(client["train"]) for client in clients] == [95] * 30
+    assert not {*clients[0]["train"]} & {*clients[0]["validation"]}
+    with pytest.raises(DatasetError, match="there are 80; lower --train_per_client"):
+        draw_clients(make_arrays(), "hierarchical", dataclasses.replace(settings, validation_pool=0.2), 0)
+
+
+def test_settings_that_came_later_leave_the_shards_of_earlier_runs_alone():
+    """So that a run of an earlier version still finds its data: only values that change the split are told apart."""
+    earlier = {"clients_per_archetype", "train_per_client", "validation_per_client", "test_per_client"}
+    earlier |= {"bias_min", "bias_max", "hypergeometric_draws"}
+    assert set(ArchetypeSettings().identify()) == earlier
+    assert set(ArchetypeSettings(validation_pool=0.1).identify()) == earlier | {"validation_pool"}
+
+
 def test_apportioning_by_hand():
     """7 by (0.5, 0.3, 0.2): 3.5, 2.1, 1.4, so the first is rounded up; 5 by thirds: 1.67 each, the first two."""
     assert apportion(7, np.array([0.5, 0.3, 0.2])).tolist() == [4, 2, 1]

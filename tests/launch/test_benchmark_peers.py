@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import psutil
@@ -193,3 +194,50 @@ def test_raw_loop_trains_as_keras_does_and_averages_over_its_processes(tmp_path)
     assert any(
         not np.allclose(average, start, atol=1e-4) for average, start in zip(averages, initial_weights, strict=True)
     )
+
+
+def test_the_raw_loop_trains_as_the_authors_of_fedcd_do():
+    """One step with momentum and weight decay, BatchNorm's statistics included, as our local training does it."""
+    import tensorflow as tf
+
+    from datasets.cifar10 import CIFAR10_FORMAT
+    from launch.benchmarks import raw_loop
+    from launch.benchmarks.model import build_model_spec
+    from tff_algos.client.local_training import train_locally
+    from tff_algos.settings.local_training import LocalTrainingConfig
+
+    workload = Workload(
+        "tiny",
+        "fedavg",
+        "image_cnn10",
+        num_clients=1,
+        num_examples=8,
+        batch_size=8,
+        learning_rate=0.1,
+        settings={"momentum": 0.9, "weight_decay": 0.5},
+        model_options={"width": 0.1},
+        images="cifar10",
+        optimizer="sgd",
+    )
+    spec = SimpleNamespace(
+        preprocessing=CIFAR10_FORMAT.preprocessing,
+        input_shape=CIFAR10_FORMAT.input_shape,
+        input_dtype="uint8",
+        num_classes=10,
+    )
+    x = np.random.default_rng(0).integers(0, 256, (8, *CIFAR10_FORMAT.input_shape), np.uint8)
+    y = np.arange(8, dtype=np.int32)
+    weights, train = raw_loop.build_client_training(workload, spec)
+    trained = train([tf.constant(w) for w in weights], tf.constant(x), tf.constant(y), tf.constant([1, 0]))
+    config = LocalTrainingConfig(epochs=1, batch_size=8, optimizer="sgd", momentum=0.9, weight_decay=0.5)
+    result = train_locally(
+        build_model_spec(workload, spec),
+        config,
+        tuple(map(tf.constant, weights)),
+        tf.constant(x),
+        tf.constant(y),
+        tf.constant([3, 4]),
+        tf.constant(0.1),
+    )
+    for before, after, delta in zip(weights, trained, result.weights_delta, strict=True):
+        np.testing.assert_allclose(after - before, delta, atol=2e-5)

@@ -7,13 +7,14 @@ thread an operation.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from models.model_spec import ModelSpec
 from models.stateless_dropout import dropout_seed
+from tff_algos.client.joined_optimizer import JoinedOptimizer, as_written
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.weights import is_float
 
@@ -37,12 +38,6 @@ class Batch(NamedTuple):
 
 
 LossFn = Callable[[Batch], tf.Tensor]  # a scalar, the mean over the batch
-
-# Marks what `train` calls and what has no loop or branch that depends on a tensor. AutoGraph would otherwise parse and
-# rewrite it as well, which took 1 s a run, most of it for the optimizer.
-as_written = tf.autograph.experimental.do_not_convert
-
-_JOINED_SIZE = 2**16
 
 
 class LocalResult(NamedTuple):
@@ -75,6 +70,22 @@ def compute_proximal_term(batch: Batch, proximal_weight: float) -> tf.Tensor:
     return proximal_weight * tf.add_n([tf.nn.l2_loss(variable - point) for variable, point in pulls])
 
 
+def decay_weights(
+    gradients: Sequence[tf.Tensor], trained: Sequence[tf.Variable], weight_decay: float
+) -> Sequence[tf.Tensor]:
+    """The gradients with that of weight_decay / 2 * |kernel|^2, which is weight_decay * kernel, added to each kernel's.
+
+    Kernels are the trained weights of two or more axes; biases and BatchNorm's scales and offsets do not decay. The
+    term comes before momentum, as in PyTorch's SGD, and is in no loss that is reported.
+    """
+    if not weight_decay:  # decided while the graph is made: plain training has no such term
+        return gradients
+    return [
+        gradient + weight_decay * variable.read_value() if variable.shape.rank >= 2 else gradient
+        for gradient, variable in zip(gradients, trained, strict=True)
+    ]
+
+
 def build_optimizer(config: LocalTrainingConfig, learning_rate: float | tf.Tensor) -> tff.learning.optimizers.Optimizer:
     """The local optimizer of `config` at the learning rate of the round."""
     if config.optimizer == "adam":
@@ -88,38 +99,6 @@ def count_examples_trained(config: LocalTrainingConfig, num_examples: int) -> in
         full_epochs, rest = divmod(config.steps, -(-num_examples // config.batch_size))
         return full_epochs * num_examples + min(rest * config.batch_size, num_examples)
     return config.epochs * num_examples
-
-
-class FlatLayout:
-    """Joins tensors of the shapes of some variables into vectors, and splits these again.
-
-    An optimizer computes each number by itself, so its step on one vector gives the same bits as on the tensors. It
-    takes fewer ops: a tenth of a small model's graph, and of the time that it takes to make and to load it. Variables
-    above `_JOINED_SIZE` numbers keep a vector of their own, as copying them would take longer than their ops.
-    """
-
-    def __init__(self, variables: Sequence[tf.Variable]):
-        self._shapes = [variable.shape for variable in variables]
-        places: dict[Any, list[int]] = {}
-        for i, variable in enumerate(variables):
-            is_small = variable.shape.num_elements() < _JOINED_SIZE
-            places.setdefault((variable.dtype, None if is_small else i), []).append(i)
-        self._places = list(places.values())
-
-    @as_written
-    def join(self, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-        """The vectors, each of one dtype."""
-        return [tf.concat([tf.reshape(tensors[i], [-1]) for i in places], axis=0) for places in self._places]
-
-    @as_written
-    def split(self, vectors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-        """The tensors in the order of the variables."""
-        tensors = [None] * len(self._shapes)
-        for places, vector in zip(self._places, vectors, strict=True):
-            sizes = [self._shapes[i].num_elements() for i in places]
-            for i, part in zip(places, tf.split(vector, sizes), strict=True):
-                tensors[i] = tf.reshape(part, self._shapes[i])
-        return tensors
 
 
 def train_locally(
@@ -142,7 +121,7 @@ def train_locally(
 
     Args:
       model_spec: the model.
-      config: epochs or steps, batch size, optimizer, proximal weight mu.
+      config: epochs or steps, batch size, optimizer, weight decay, proximal weight mu.
       weights: start weights in the order of `model.weights`.
       x: examples as stored, shape (examples, *input_shape).
       y: labels, int32, shape (examples,).
@@ -158,9 +137,7 @@ def train_locally(
     start_of = _key_by_variable(model, weights)
     anchor_of = _key_by_variable(model, weights if anchor is None else anchor)
     pulled_to = tuple(anchor_of[variable.ref()] for variable in trained)
-    optimizer = build_optimizer(config, learning_rate)
-    start_optimizer, take_step = as_written(optimizer.initialize), as_written(optimizer.next)
-    layout = FlatLayout(trained)
+    optimizer = JoinedOptimizer(build_optimizer(config, learning_rate), trained)
     sent = [variable for variable in model.weights if is_float(variable)]
     batch_size = config.batch_size
 
@@ -174,9 +151,7 @@ def train_locally(
         steps_per_epoch = (num_examples + batch_size - 1) // batch_size
         num_steps = _count_steps(config, num_examples, steps_per_epoch, num_steps)
         num_epochs = -(-num_steps // tf.maximum(steps_per_epoch, 1))
-        # TFF's optimizers are pure functions of their state, which the loop carries; Keras's would create variables.
-        values = layout.join([v.read_value() for v in trained])
-        state = start_optimizer([tf.TensorSpec(value.shape, value.dtype) for value in values])
+        carried = optimizer.start()
         loss_sum, num_trained = tf.constant(0.0), tf.constant(0.0)
         for epoch in tf.range(num_epochs):
             epoch_seed = tf.random.experimental.stateless_fold_in(seed, epoch)
@@ -195,9 +170,7 @@ def train_locally(
                     if config.proximal_weight:  # decided while the graph is made: plain training has no such term
                         loss += compute_proximal_term(seen, config.proximal_weight)
                 gradients = tape.gradient(loss, trained, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-                state, values = take_step(state, values, layout.join(gradients))
-                for variable, value in zip(trained, layout.split(values), strict=True):
-                    variable.assign(value)
+                carried = optimizer.step(carried, decay_weights(gradients, trained, config.weight_decay))
                 # The loss is a mean over the batch, and the last batch may be smaller.
                 size = tf.cast(tf.shape(batch)[0], tf.float32)
                 loss_sum += loss * size

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from tff_algos.settings.compression import CompressionConfig
 from tff_algos.settings.config_fields import SMOKE_CLIENTS, AlgorithmConfig, group, setting
 from tff_algos.settings.fine_tuning import FineTuningConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
@@ -12,6 +13,7 @@ class FedAvgConfig(AlgorithmConfig):
     """FedAvg (McMahan et al. 2017, Algorithm 1); with a proximal weight it is FedProx (Li et al. 2020)."""
 
     training: LocalTrainingConfig = group(LocalTrainingConfig, flag_prefix="")
+    compression: CompressionConfig = group(CompressionConfig, flag_prefix="compression_")
     cohort_size: int = setting(
         0,
         "Clients asked in a round; 0 or more than there are means all (paper: max(C * K, 1)).",

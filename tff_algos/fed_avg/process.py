@@ -3,8 +3,8 @@
 "Communication-Efficient Learning of Deep Networks from Decentralized Data", AISTATS 2017.
 
 A round:
-1. The server draws a cohort (all clients by default) and broadcasts the global model.
-2. Each client of the cohort trains it on its own examples.
+1. The server draws a cohort (all clients by default) and broadcasts the global model, compressed if asked for.
+2. Each client of the cohort trains it on its own examples and sends the update, compressed likewise.
 3. The server adds the mean of the clients' updates, weighted by their examples, times its learning rate.
 
 | paper | here |
@@ -20,7 +20,9 @@ model on its own examples, all with as many steps and the same rate.
 Limit cases: one client is plain training; `client_weighting="equal"` is an unweighted mean; a `proximal_weight` gives
 FedProx (Li et al. 2020, Eq. 2).
 
-Deviations from the paper: the local optimizer can be Adam, and the server can scale the mean update.
+Deviations from the paper: the local optimizer can be Adam, the server can scale the mean update, and what travels can
+be compressed. Then the server adds updates in float32, and the model that is tested, saved, exported and fine-tuned is
+the one that clients get, rounded.
 """
 
 import dataclasses
@@ -31,16 +33,18 @@ import numpy as np
 
 from datasets.federated_data import ClientShard, FederatedData
 from models.model_spec import ModelSpec
-from tff_algos.client.cohort import build_client_inputs, compute_usual_places, pad_cohort, sample_cohort
+from tff_algos.client.cohort import ClientInput, build_client_inputs, compute_usual_places, pad_cohort, sample_cohort
+from tff_algos.client.compression import compress_models, compute_sent_bytes, find_compressed
 from tff_algos.client.fine_tuning import FineTune, build_fine_tuning
 from tff_algos.client.local_training import count_examples_trained
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.protocol import TOTAL_DRIFT, FederatedProcess, RoundOutput, Weights
-from tff_algos.rounds.grouped_round import build_grouped_round
+from tff_algos.rounds.aggregation import RoundTotals
+from tff_algos.rounds.grouped_round import build_grouped_round, build_grouped_updates
 from tff_algos.rounds.round_metrics import build_common_metrics
-from tff_algos.simulation.byte_ledger import compute_model_bytes
+from tff_algos.seeds import derive_seed
 from tff_algos.simulation.virtual_clock import compute_client_seconds, compute_synchronous_round_s
-from tff_algos.weights import initialize_weights, stack_models, take_model
+from tff_algos.weights import add_deltas, initialize_weights, stack_models, take_model
 
 
 class ServerState(NamedTuple):
@@ -66,7 +70,8 @@ class FedAvgProcess(FederatedProcess):
       initial_weights: the global model before the first round.
       examples_trained: that each client trains on in a round, int64, shape (clients,).
       num_places: to which every cohort is padded at least.
-      run_round: the computation of `build_grouped_round`, for one group.
+      is_compressed: see `compression.find_compressed`.
+      run_round: the computation of `build_grouped_round` for one group, of `build_grouped_updates` if it compresses.
       fine_tune: makes the personal models; None without fine-tuning.
     """
 
@@ -76,6 +81,7 @@ class FedAvgProcess(FederatedProcess):
     initial_weights: Weights
     examples_trained: np.ndarray
     num_places: int
+    is_compressed: tuple[bool, ...]
     run_round: Callable
     fine_tune: FineTune | None
 
@@ -83,8 +89,25 @@ class FedAvgProcess(FederatedProcess):
     def is_personal(self) -> bool:
         return self.fine_tune is not None
 
+    @property
+    def model_bytes(self) -> int:
+        """Bytes of a model or an update on the wire."""
+        return compute_sent_bytes(self.initial_weights, self.is_compressed, self.config.compression)
+
     def initialize(self) -> ServerState:
         return ServerState(np.int32(0), np.float64(0.0), stack_models([self.initial_weights]))
+
+    def send(self, state: ServerState) -> Weights:
+        """The global model, stacked alone, as the clients get it."""
+        seed = derive_seed(self.seed, "compression", int(state.round_num))
+        return compress_models(state.models, self.is_compressed, self.config.compression, seed)
+
+    def train(self, state: ServerState, inputs: list[ClientInput]) -> tuple[Weights, RoundTotals]:
+        """Steps 2 and 3: the new global model."""
+        if not self.config.compression.is_active:
+            return self.run_round(state.models, inputs)
+        means, totals = self.run_round(self.send(state), inputs)
+        return add_deltas(state.models, map(np.asarray, means), self.config.server_learning_rate), totals
 
     def next(self, state: ServerState) -> RoundOutput:
         config, round_num = self.config, int(state.round_num) + 1
@@ -102,21 +125,21 @@ class FedAvgProcess(FederatedProcess):
             round_num,
         )
         # Steps 2 and 3
-        models, totals = self.run_round(state.models, pad_cohort(inputs, self.num_places))
+        models, totals = self.train(state, pad_cohort(inputs, self.num_places))
         virtual_time_s = state.virtual_time_s + self.compute_round_s(cohort)
-        sent = len(cohort) * compute_model_bytes(self.initial_weights)
+        sent = len(cohort) * self.model_bytes
         metrics = build_common_metrics(totals, virtual_time_s, len(cohort), sent, sent)
         metrics[TOTAL_DRIFT] = float(totals.total_drift)
         return RoundOutput(ServerState(np.int32(round_num), np.float64(virtual_time_s), tuple(models)), metrics)
 
     def compute_round_s(self, cohort: np.ndarray) -> float:
         """Virtual seconds until the slowest client of the cohort has received, trained and sent the model."""
-        model_bytes, num_examples = compute_model_bytes(self.initial_weights), self.examples_trained[cohort]
-        seconds = compute_client_seconds(self.clients.profiles, cohort, num_examples, model_bytes, model_bytes)
+        num_examples, sent = self.examples_trained[cohort], self.model_bytes
+        seconds = compute_client_seconds(self.clients.profiles, cohort, num_examples, sent, sent)
         return compute_synchronous_round_s(seconds)
 
     def get_models(self, state: ServerState) -> dict[str, Weights]:
-        return {"global": take_model(state.models, 0)}
+        return {"global": take_model(self.send(state), 0)}
 
     def client_model(self, state: ServerState) -> list[str]:
         del state
@@ -127,7 +150,7 @@ class FedAvgProcess(FederatedProcess):
             return super().personalize(state, clients)
         tuning = self.config.fine_tuning
         steps, rates = np.full(len(clients), tuning.steps), np.full(len(clients), tuning.learning_rate)
-        return self.fine_tune(take_model(state.models, 0), clients, steps, rates)
+        return self.fine_tune(take_model(self.send(state), 0), clients, steps, rates)
 
     def map_models(self, state: ServerState, function: Callable[[Weights], Weights]) -> ServerState:
         return state._replace(models=function(state.models))
@@ -149,13 +172,19 @@ def build_fed_avg_process(
     num_places = 1
     if config.participation == "bernoulli":  # cohorts of every size would each make an executor in the worker
         num_places = compute_usual_places(num_clients, min(config.cohort_size or num_clients, num_clients))
+    training, compression, rate = config.training, config.compression, config.server_learning_rate
+    if compression.is_active:
+        run_round = build_grouped_updates(model_spec, training, initial_weights, 1, compression)
+    else:
+        run_round = build_grouped_round(model_spec, training, initial_weights, 1, rate)
     return FedAvgProcess(
         clients=clients,
         config=config,
         seed=seed,
         initial_weights=initial_weights,
-        examples_trained=np.array([count_examples_trained(config.training, n) for n in clients.num_train]),
+        examples_trained=np.array([count_examples_trained(training, n) for n in clients.num_train]),
         num_places=num_places,
-        run_round=build_grouped_round(model_spec, config.training, initial_weights, 1, config.server_learning_rate),
+        is_compressed=find_compressed(model_spec),
+        run_round=run_round,
         fine_tune=build_fine_tuning(model_spec, tuning, initial_weights, seed) if tuning.steps else None,
     )

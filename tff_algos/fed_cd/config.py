@@ -4,11 +4,18 @@ import dataclasses
 from typing import Self
 
 from tff_algos.settings.compression import CompressionConfig
-from tff_algos.settings.config_fields import SMOKE_CLIENTS, AlgorithmConfig, ConfigError, group, setting
+from tff_algos.settings.config_fields import (
+    ASCENDING,
+    SMOKE_CLIENTS,
+    AlgorithmConfig,
+    ConfigError,
+    check_ascending,
+    group,
+    setting,
+)
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 MOST_MILESTONES = 10  # 1,024 models
-ASCENDING = "rounds in ascending order with commas, such as 5,15,25"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,6 +33,21 @@ class FedCDConfig(AlgorithmConfig):
         minimum=1,
         expected=ASCENDING,
     )
+    clone_schedule: str = setting(
+        "shared",
+        "Learning rate of a clone: the round's, or its schedule anew, counted by the rounds in which it was trained.",
+        choices=("shared", "anew"),
+    )
+    clone_score: str = setting(
+        "complement_of_score",
+        "First score of a clone: 1 - its parent's score (as printed), or 1 - its parent's latest accuracy.",
+        choices=("complement_of_score", "complement_of_accuracy"),
+    )
+    clone_history: str = setting(
+        "none",
+        "Accuracies that a clone begins with: none, or 1 - its parent's latest, which stays among its last ones.",
+        choices=("none", "complement"),
+    )
     weighting: str = setting(
         "scores",
         "A device's weight in the mean of a model: its score of it, Eq. (1), or equal, as Algorithm 1 reads.",
@@ -33,8 +55,21 @@ class FedCDConfig(AlgorithmConfig):
     )
     score_noise: float = setting(0.01, "Standard deviation of the noise on a score that is sent.", minimum=0)
     score_rounds: int = setting(3, "Evaluations in a score, the latest included (paper: l in Eq. (2)).", minimum=1)
+    short_history: str = setting(
+        "mean",
+        "Score of a model with fewer evaluations than score_rounds: the mean of those that there are, or the latest.",
+        choices=("mean", "latest"),
+    )
+    deletion: str = setting(
+        "below_best",
+        "A device deletes models that score a deviation below its best, Eq. (4) as printed, or more than a deviation "
+        "below the mean of its scores.",
+        choices=("below_best", "below_mean"),
+    )
     protected_models: int = setting(
-        2, "A device's best models, which Eq. (4) cannot delete: 2, as the text promises, or 1, as printed.", minimum=1
+        2,
+        "A device's best models, which neither rule of deletion takes: 2, as the text promises, or 1, as printed.",
+        minimum=1,
     )
     normalize_after_deletion: bool = setting(
         True, "Whether a device's scores sum to 1 again when it has deleted models; Algorithm 1 does not print it."
@@ -46,8 +81,7 @@ class FedCDConfig(AlgorithmConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        if any(second <= first for first, second in zip(self.milestones, self.milestones[1:], strict=False)):
-            raise ConfigError("milestones", self.milestones, ASCENDING)
+        check_ascending("milestones", self.milestones)
         if len(self.milestones) > MOST_MILESTONES:
             raise ConfigError(
                 "milestones", self.milestones, f"at most {MOST_MILESTONES} rounds: each doubles the models"

@@ -1,9 +1,14 @@
-"""Which models a device deletes: Eq. (4), and the rule for the last two. NumPy only."""
+"""Which models a device deletes: Eq. (4) or what the authors' code has in its place, then the rule for the last two.
+
+NumPy only.
+"""
 
 import numpy as np
 
 from tff_algos.fed_cd.config import FedCDConfig
-from tff_algos.fed_cd.scores import compute_score_deviations, normalize
+from tff_algos.fed_cd.scores import compute_score_deviations, compute_score_means, normalize
+
+ROUNDING = 1e-9  # relative error within which two numbers count as equal
 
 
 def rank_models(scores: np.ndarray, is_active: np.ndarray) -> np.ndarray:
@@ -17,8 +22,10 @@ def rank_models(scores: np.ndarray, is_active: np.ndarray) -> np.ndarray:
     return np.argsort(order, axis=1, kind="stable")
 
 
-def find_underperforming(scores: np.ndarray, is_active: np.ndarray, num_protected: int) -> np.ndarray:
-    """Eq. (4): models whose score lies at least a standard deviation below the client's highest.
+def find_underperforming(
+    scores: np.ndarray, is_active: np.ndarray, num_protected: int, rule: str = "below_best"
+) -> np.ndarray:
+    """Models whose score lies far below: by Eq. (4) at least a standard deviation below the client's highest.
 
     The `num_protected` best models of a client are never among them. If the deviation is 0, no model is.
 
@@ -27,13 +34,20 @@ def find_underperforming(scores: np.ndarray, is_active: np.ndarray, num_protecte
       is_active: shape (clients, capacity).
       num_protected: at least 1.
 
+      rule: "below_best", Eq. (4), or "below_mean": more than a deviation below the mean of the client's scores.
+
     Returns:
       bool, shape (clients, capacity), active models only.
     """
     deviations = compute_score_deviations(scores, is_active)[:, np.newaxis]
-    highest = np.where(is_active, scores, -np.inf).max(axis=1, keepdims=True)
-    is_far_below = (deviations > 0) & (highest - scores >= deviations)
-    return is_active & is_far_below & (rank_models(scores, is_active) >= num_protected)
+    if rule == "below_mean":
+        means = compute_score_means(scores, is_active)[:, np.newaxis]
+        # Of two models, or of two pairs of equal ones, the lower lies just a deviation below: rounding must not decide.
+        is_far_below = means - scores > deviations * (1 + ROUNDING)
+    else:
+        highest = np.where(is_active, scores, -np.inf).max(axis=1, keepdims=True)
+        is_far_below = highest - scores >= deviations
+    return is_active & (deviations > 0) & is_far_below & (rank_models(scores, is_active) >= num_protected)
 
 
 def find_low_second(scores: np.ndarray, is_active: np.ndarray, low_score: float) -> np.ndarray:
@@ -55,7 +69,7 @@ def delete_on_devices(
         return normalize(scores, is_active) if config.normalize_after_deletion else np.where(is_active, scores, 0.0)
 
     # The late rule looks at what Eq. (4) has left, with its scores as they are then.
-    is_active = is_active & ~find_underperforming(scores, is_active, config.protected_models)
+    is_active = is_active & ~find_underperforming(scores, is_active, config.protected_models, config.deletion)
     scores = settle(scores, is_active)
     if round_num >= config.late_round:
         is_active = is_active & ~find_low_second(scores, is_active, config.late_score)

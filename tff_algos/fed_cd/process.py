@@ -30,7 +30,7 @@ Deviations from the paper, and what it leaves open:
   was the only one for its model with a score above 0, those sent with a score of 0 are left out as well.
 - Whether a device has a model is a mask, not a score above 0: the first clone's score is 1 - 1 = 0, and all accuracies
   can be 0 in the first rounds, which gives equal scores (as does an empty validation split).
-- Eq. (2) has fewer terms for a younger model; a clone inherits no evaluations.
+- Eq. (2) has fewer terms for a younger model (`short_history`); a clone inherits no evaluations.
 - Eq. (4) alone would always delete one of two models, yet the text promises that two stay. So the two best are exempt
   (`protected_models`). With a deviation of 0 nothing is deleted, so a device always has a model.
 - After deletions, a device's scores are normalized again (`normalize_after_deletion`). The caption of the figure on
@@ -38,15 +38,21 @@ Deviations from the paper, and what it leaves open:
 - A parent and its clone are trained with different seeds (the slot is part of them); otherwise almost nothing would
   drive them apart. A clone cannot be a device's best model before it was evaluated, since the clone of the worst model
   starts with the highest score.
-- Compression is uniform quantization; BatchNorm's statistics travel at 32 bits. Devices score what they got, rounded;
-  the models that are tested, saved and exported are the server's, in float32.
+- Compression is uniform quantization; BatchNorm's statistics travel at 32 bits. Only the server's sums are in float32:
+  what is scored, tested, saved and exported are the models that the devices have, rounded.
+- The paper prints no learning rate. A schedule of it counts rounds, for a clone as for its parent
+  (`clone_schedule="shared"`), or for each model the rounds in which it got an average, so that a clone begins anew.
+- The authors' code (github.com/jessijzhao/FedCD, commit cea256a) differs from what the paper prints: a clone starts
+  with 1 - its parent's accuracy (`clone_score`), which stays among its last ones (`clone_history`); below three
+  accuracies the latest is the score (`short_history`); models go that score more than a deviation below the mean
+  (`deletion`); clones begin the schedule anew. The defaults are as printed. Still otherwise there: only the cohort
+  evaluates, and not after a milestone.
 - All devices evaluate in every round, so all get the models. These bytes are counted, and those of the first model in
   the first round; messages about deletions are not.
 """
 
 import dataclasses
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 import psutil
@@ -57,20 +63,18 @@ from tff_algos.client.client_evaluation import build_client_evaluation
 from tff_algos.client.cohort import ClientInput, pad_cohort, sample_cohort
 from tff_algos.client.compression import compress_models, compute_sent_bytes, find_compressed
 from tff_algos.client.local_training import count_examples_trained
-from tff_algos.fed_cd.cloning import clone_models, clone_scores
+from tff_algos.fed_cd.cloning import begin_histories, clone_models, clone_scores
 from tff_algos.fed_cd.config import FedCDConfig
-from tff_algos.fed_cd.deletion import delete_on_devices
 from tff_algos.fed_cd.scores import (
     NOT_EVALUATED,
     add_noise,
     compute_aggregation_weights,
     compute_mean_accuracy,
-    compute_score_deviations,
-    find_best,
-    forget,
+    keep_latest,
     normalize,
     record_evaluation,
 )
+from tff_algos.fed_cd.state import NEVER, ServerState, delete_models, describe_models, find_live, find_preferred
 from tff_algos.protocol import FederatedProcess, RoundOutput, Weights
 from tff_algos.rounds.aggregation import RoundTotals
 from tff_algos.rounds.grouped_round import build_grouped_updates
@@ -81,62 +85,8 @@ from tff_algos.simulation.byte_ledger import compute_model_bytes
 from tff_algos.simulation.virtual_clock import compute_client_seconds, compute_synchronous_round_s
 from tff_algos.weights import add_deltas, initialize_weights, take_model
 
-NEVER = -1
 SCORE_BYTES = 4
 MEMORY_COPIES = 30  # of all slots, in host and worker together at the peak of a round: 28 measured at 16 slots of 5 MB
-
-
-class ServerState(NamedTuple):
-    """Everything that a resume needs.
-
-    Attributes:
-      round_num: rounds done, int32.
-      virtual_time_s: since the start, float64.
-      models: stacked along axis 0, a row for each slot. A slot without a model holds zeros, apart from the ranges that
-        `--qat_start_round` puts there.
-      scores: c of each client and slot, 0 for models that it does not have, float64, shape (clients, capacity).
-      history: see `scores.record_evaluation`.
-      is_active: which models each client has, bool, shape (clients, capacity).
-      was_active: the same before the last round.
-      parents: the slot that the model in each slot was cloned from, -1 for none, int32, shape (capacity,).
-      birth_rounds: the round after which each slot got its model, -1 for never, int32, shape (capacity,).
-    """
-
-    round_num: np.int32
-    virtual_time_s: np.float64
-    models: Weights
-    scores: np.ndarray
-    history: np.ndarray
-    is_active: np.ndarray
-    was_active: np.ndarray
-    parents: np.ndarray
-    birth_rounds: np.ndarray
-
-
-def find_preferred(state: ServerState) -> np.ndarray:
-    """The slot of each client's best model: the highest score, ties to the lowest slot; int64, shape (clients,).
-
-    A clone counts from its first evaluation on.
-    """
-    is_evaluated = (state.birth_rounds < state.round_num) | (state.birth_rounds == 0)
-    return find_best(state.scores, state.is_active & is_evaluated)
-
-
-def find_live(state: ServerState) -> np.ndarray:
-    """Slots whose model at least one client has, ascending."""
-    return np.flatnonzero(state.is_active.any(axis=0))
-
-
-def delete_models(state: ServerState, config: FedCDConfig) -> ServerState:
-    """Step 4, on the devices and on the server; `state.round_num` is the round that is being done."""
-    scores, is_active = delete_on_devices(state.scores, state.is_active, int(state.round_num), config)
-    is_live = is_active.any(axis=0)
-    models = tuple(
-        np.where(is_live.reshape(-1, *[1] * (array.ndim - 1)), array, np.zeros((), array.dtype))
-        for array in state.models
-    )
-    history = forget(state.history, is_active)
-    return state._replace(models=models, scores=scores, history=history, is_active=is_active)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -166,6 +116,11 @@ class FedCDProcess(FederatedProcess):
         return len(self.clients.clients)
 
     @property
+    def num_validation(self) -> np.ndarray:
+        """Validation examples of each device, int64, shape (clients,)."""
+        return np.array([client.num_validation for client in self.clients.clients])
+
+    @property
     def model_bytes(self) -> int:
         """Bytes of a model or an update on the wire."""
         return compute_sent_bytes(self.initial_weights, self.is_compressed, self.config.compression)
@@ -188,12 +143,20 @@ class FedCDProcess(FederatedProcess):
             was_active=is_active.copy(),
             parents=np.full(capacity, -1, np.int32),
             birth_rounds=np.where(is_first, 0, NEVER).astype(np.int32),
+            trained_rounds=np.zeros(capacity, np.int32) if self.config.clone_schedule == "anew" else (),
         )
 
     def send(self, models: Weights, round_num: int) -> Weights:
         """The models as the devices have them after round `round_num`."""
         seed = derive_seed(self.seed, "compression", round_num)
         return compress_models(models, self.is_compressed, self.config.compression, seed)
+
+    def compute_learning_rates(self, state: ServerState) -> np.ndarray:
+        """Of each slot's model in the next round, float32, shape (capacity,)."""
+        round_nums = np.full(self.config.capacity, state.round_num + 1)
+        if self.config.clone_schedule == "anew":
+            round_nums = state.trained_rounds + 1
+        return np.array([self.config.training.round_learning_rate(each) for each in round_nums.tolist()], np.float32)
 
     def train(self, state: ServerState, cohort: np.ndarray) -> tuple[Weights, RoundTotals]:
         """Steps 1 and 2: the server's new models. Each pair of device and active model is one client of the call."""
@@ -204,14 +167,14 @@ class FedCDProcess(FederatedProcess):
         generator = derive_generator(self.seed, "score noise", round_num)
         sent = add_noise(state.scores, config.score_noise, generator)[devices, slots]
         weights = compute_aggregation_weights(sent if config.weighting == "scores" else np.ones(len(slots)), slots)
-        learning_rate = np.float32(config.training.round_learning_rate(round_num))
+        learning_rates = self.compute_learning_rates(state)
         inputs = [
             ClientInput(
                 self.clients.clients[device].path,
                 derive_seed(self.seed, "training", round_num, device, slot),
                 np.int32(slot),
                 np.float32(weight),
-                learning_rate,
+                learning_rates[slot],
             )
             for device, slot, weight in zip(devices, slots, weights, strict=True)
         ]
@@ -226,18 +189,26 @@ class FedCDProcess(FederatedProcess):
         members = self.clients.clients
         num_correct = self.evaluate(received, members, state.is_active)
         history = record_evaluation(state.history, num_correct, state.is_active)
-        accuracy = compute_mean_accuracy(history, np.array([client.num_validation for client in members]))
+        accuracy = compute_mean_accuracy(history, self.num_validation, self.config.short_history)
         return state._replace(history=history, scores=normalize(accuracy, state.is_active))
 
     def clone(self, state: ServerState, received: Weights) -> ServerState:
         """Step 5; `state.round_num` is the round that is being done."""
         num_slots = self.config.count_slots(int(state.round_num))
-        scores, is_active = clone_scores(state.scores, state.is_active, num_slots)
+        scores, of_parents, history = state.scores, None, state.history
+        if self.config.clone_score == "complement_of_accuracy":
+            # Accuracies beside accuracies: clones and parents are normalized together.
+            scores = compute_mean_accuracy(history, self.num_validation, self.config.short_history)
+            of_parents = compute_mean_accuracy(keep_latest(history), self.num_validation)
+        if self.config.clone_history == "complement":
+            history = begin_histories(history, state.is_active, self.num_validation, num_slots)
+        scores, is_active = clone_scores(scores, state.is_active, num_slots, of_parents)
         is_clone = is_active.any(axis=0) & (np.arange(self.config.capacity) >= num_slots)
         sources = np.where(is_clone, np.arange(self.config.capacity) - num_slots, -1)
         return state._replace(
             models=clone_models(state.models, received, sources),
             scores=scores,
+            history=history,
             is_active=is_active,
             parents=np.where(is_clone, sources, state.parents).astype(np.int32),
             birth_rounds=np.where(is_clone, state.round_num, state.birth_rounds).astype(np.int32),
@@ -257,6 +228,9 @@ class FedCDProcess(FederatedProcess):
             models=models,
             was_active=state.is_active,
         )
+        if self.config.clone_schedule == "anew":
+            is_trained = state.is_active[cohort].any(axis=0)
+            new_state = new_state._replace(trained_rounds=(state.trained_rounds + is_trained).astype(np.int32))
         new_state = self.score(new_state, received)
         # Step 4
         new_state = delete_models(new_state, self.config)
@@ -278,7 +252,9 @@ class FedCDProcess(FederatedProcess):
         return compute_synchronous_round_s(training_s) + compute_synchronous_round_s(download_s)
 
     def get_models(self, state: ServerState) -> dict[str, Weights]:
-        return {f"model_{slot}": take_model(state.models, slot) for slot in find_live(state)}
+        """The live models as the devices have them: rounded, where they travel compressed."""
+        held = self.send(state.models, int(state.round_num))
+        return {f"model_{slot}": take_model(held, slot) for slot in find_live(state)}
 
     def client_model(self, state: ServerState) -> list[str]:
         return [f"model_{slot}" for slot in find_preferred(state)]
@@ -316,18 +292,6 @@ class FedCDProcess(FederatedProcess):
 
     def map_models(self, state: ServerState, function: Callable[[Weights], Weights]) -> ServerState:
         return state._replace(models=function(state.models))
-
-
-def describe_models(state: ServerState) -> dict[str, float]:
-    """The algorithm's own columns of metrics.csv, as they are at the end of a round."""
-    num_active = state.is_active.sum(axis=1)
-    return {
-        "live_models": len(find_live(state)),
-        "active_models": int(num_active.sum()),
-        "max_active_models": int(num_active.max()),
-        "preferred_models": len(np.unique(find_preferred(state))),
-        "score_deviation": float(compute_score_deviations(state.scores, state.is_active).mean()),
-    }
 
 
 def check_memory(config: FedCDConfig, template_weights: Weights) -> None:

@@ -27,16 +27,25 @@ def forget(history: np.ndarray, is_active: np.ndarray) -> np.ndarray:
     return np.where(is_active[..., np.newaxis], history, NOT_EVALUATED)
 
 
-def compute_mean_accuracy(history: np.ndarray, num_examples: np.ndarray) -> np.ndarray:
+def keep_latest(history: np.ndarray) -> np.ndarray:
+    """The history with the latest evaluation alone."""
+    return np.where(np.arange(history.shape[-1]) == history.shape[-1] - 1, history, NOT_EVALUATED)
+
+
+def compute_mean_accuracy(history: np.ndarray, num_examples: np.ndarray, short_history: str = "mean") -> np.ndarray:
     """Eq. (2): the mean of the accuracies that the history holds; 0 if it holds none, or without examples.
 
     Args:
       history: see `record_evaluation`.
       num_examples: validation examples of each client, shape (clients,).
+      short_history: where the history is not full, the "mean" of what it holds, or the "latest" evaluation.
 
     Returns:
       float64, shape (clients, capacity).
     """
+    if short_history == "latest":
+        is_full = (history != NOT_EVALUATED).all(axis=-1, keepdims=True)
+        history = np.where(is_full, history, keep_latest(history))
     is_there = history != NOT_EVALUATED
     # Correct examples are summed before the one division, so that equal accuracies stay equal to the last bit.
     totals = np.where(is_there, history, 0).sum(axis=-1)
@@ -88,10 +97,15 @@ def find_best(scores: np.ndarray, can_be_best: np.ndarray) -> np.ndarray:
     return np.where(can_be_best, scores, -1.0).argmax(axis=1)
 
 
+def compute_score_means(scores: np.ndarray, is_active: np.ndarray) -> np.ndarray:
+    """Mean of each client's scores over its active models, float64, shape (clients,)."""
+    counts = np.maximum(is_active.sum(axis=1), 1)
+    return np.where(is_active, scores, 0.0).sum(axis=1) / counts
+
+
 def compute_score_deviations(scores: np.ndarray, is_active: np.ndarray) -> np.ndarray:
     """Population standard deviation of each client's scores over its active models, float64, shape (clients,)."""
     counts = np.maximum(is_active.sum(axis=1), 1)
-    kept = np.where(is_active, scores, 0.0)
-    means = kept.sum(axis=1) / counts
+    means = compute_score_means(scores, is_active)
     squares = np.where(is_active, np.square(scores - means[:, np.newaxis]), 0.0)
     return np.sqrt(squares.sum(axis=1) / counts)

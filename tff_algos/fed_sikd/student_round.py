@@ -9,7 +9,8 @@ import tensorflow_federated as tff
 from models.model_spec import ModelSpec
 from tff_algos.client.client_data import read_split
 from tff_algos.client.cohort import CLIENT_INPUT_TYPE
-from tff_algos.client.local_training import as_written, cross_entropy_loss, predict_logits, train_locally
+from tff_algos.client.joined_optimizer import as_written
+from tff_algos.client.local_training import cross_entropy_loss, predict_logits, train_locally
 from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.fed_sikd.distillation import distillation_loss
 from tff_algos.protocol import Weights

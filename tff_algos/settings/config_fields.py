@@ -6,6 +6,7 @@ so that `--help` answers at once.
 """
 
 import dataclasses
+import itertools
 import math
 import re
 from collections.abc import Callable
@@ -130,6 +131,15 @@ def check(config: Any) -> None:
         value = getattr(config, field.name)
         if limits is not None and not limits.admits(value):
             raise ConfigError(field.name, value, limits.describe_range())
+
+
+ASCENDING = "rounds in ascending order with commas, such as 5,15,25"
+
+
+def check_ascending(field: str, rounds: tuple[int, ...]) -> None:
+    """Raises ConfigError unless each round is later than the one before it."""
+    if any(second <= first for first, second in itertools.pairwise(rounds)):
+        raise ConfigError(field, rounds, ASCENDING)
 
 
 def format_value(value: Any) -> Any:

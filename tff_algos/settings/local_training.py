@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from tff_algos.settings.config_fields import ConfigError, Needs, check, setting
+from tff_algos.settings.config_fields import ASCENDING, ConfigError, Needs, check, check_ascending, setting
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,6 +32,24 @@ class LocalTrainingConfig:
         minimum=1,
         needs=Needs("learning_rate_decay", lambda factor: factor != 1, "a factor below 1"),
     )
+    learning_rate_steps: tuple[int, ...] = setting(
+        (),
+        "Rounds after which the learning rate falls by learning_rate_step_factor, with commas between; or empty.",
+        minimum=1,
+        expected=ASCENDING,
+    )
+    learning_rate_step_factor: float = setting(
+        0.1,
+        "Factor on the learning rate after each of learning_rate_steps.",
+        above=0,
+        maximum=1,
+        needs=Needs("learning_rate_steps", bool, "rounds, such as --{flag}=25,50,75"),
+    )
+    weight_decay: float = setting(
+        0.0,
+        "L2 decay of kernels (trained weights of two or more axes): weight_decay * kernel is added to the gradient.",
+        minimum=0,
+    )
     proximal_weight: float = setting(
         0.0, "Weight mu of mu/2 * squared distance to the start weights, added to the loss (FedProx).", minimum=0
     )
@@ -41,6 +59,15 @@ class LocalTrainingConfig:
         if self.momentum and self.optimizer == "adam":
             raise ConfigError("momentum", self.momentum, "0 with the optimizer adam, which has no such setting")
 
+        check_ascending("learning_rate_steps", self.learning_rate_steps)
+        if self.learning_rate_steps and self.learning_rate_decay != 1:
+            raise ConfigError(
+                "learning_rate_steps",
+                self.learning_rate_steps,
+                f"none beside learning_rate_decay={self.learning_rate_decay:g}; give one schedule or the other",
+            )
+
     def round_learning_rate(self, round_num: int) -> float:
         """The learning rate of round `round_num` (1-based)."""
-        return self.learning_rate * self.learning_rate_decay ** ((round_num - 1) // self.learning_rate_decay_rounds)
+        decayed = self.learning_rate * self.learning_rate_decay ** ((round_num - 1) // self.learning_rate_decay_rounds)
+        return decayed * self.learning_rate_step_factor ** sum(step < round_num for step in self.learning_rate_steps)

@@ -1,30 +1,43 @@
 """The figures of the FedCD paper from our runs, in one picture: by archetype, change, bits, and models by bias."""
 
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from datasets.archetypes import SUCCESSES, compute_hypergeometric_shares
 from launch.plots.archetype_plots import paint_preferences, read_preferences, style_archetypes
 from launch.plots.style import COLORS, LINES, MARKERS, STYLE, count_rounds, new_figure, save_figure
-from launch.reports.collection import Place
-from launch.reports.curves import compute_curve_by_round, draw_curve, say_not_run
+from launch.reports.collection import Place, group_runs
+from launch.reports.curves import compute_curve, compute_curve_by_round, draw_curve, say_not_run
+from launch.reports.fedcd.authors_run import read_authors_run
 from launch.reports.fedcd.claims import NAMES
 from launch.reports.fedcd.measures import (
     ACCURACY,
+    AUTHORS,
+    AUTHORS_SMALL,
     BASE,
     BIASES,
     BITS,
     COMPARED_ROUNDS,
     FEDAVG,
     FEDCD,
+    FULL,
     HIERARCHICAL,
     HYPERGEOMETRIC,
+    LATE,
     LONG,
     META_ARCHETYPES,
     NUM_ARCHETYPES,
+    PAPER,
     SIZES,
+    SMALL,
+    find_place,
     group_whole_runs,
+    is_evaluated,
+    list_megabytes,
+    list_real_seconds,
 )
 from launch.runs.archetype_metrics import CHANGE, MIXED, name_accuracy
 from launch.runs.columns import CONFIG_FILE, EVENTS_FILE
@@ -41,17 +54,19 @@ META = {
 FIGURES = {HIERARCHICAL: ("Figure 1a", "Figure 1b", "Figure 2"), HYPERGEOMETRIC: ("Figure 4a", "Figure 4b", "Figure 5")}
 LINES_OF = {FEDCD: LINES[0], FEDAVG: LINES[1]}
 COLUMNS = 4
+DRAWN_FIRST = (AUTHORS, AUTHORS_SMALL, SMALL, FULL, PAPER)  # what decides most of the claims comes first
 MODEL_COLUMNS = {"live_models": "live", "preferred_models": "preferred", MIXED: "preferred across meta-archetypes"}
 Runs = Mapping[Place, Sequence[RunRecord]]
 
 
-def choose_size(by_place: Runs) -> str:
-    """The size that is drawn: the first that there are runs of."""
-    return next((size for size in SIZES if any(place.preset == size for place in by_place)), next(iter(SIZES)))
+def choose_size(by_place: Runs, settings: Collection[str] = (BASE,)) -> str:
+    """The size that is drawn: the first in `DRAWN_FIRST` with runs of these settings."""
+    with_runs = {place.preset for place in by_place if place.setting in settings}
+    return next((size for size in DRAWN_FIRST if size in with_runs), SMALL)
 
 
 def draw_fedcd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
-    """Draws `fedcd.png`: a row for each experiment, and one for bits, biases and numbers of models.
+    """Draws `fedcd.png`: a row for each experiment, one for bits, biases and preferences, one for sizes and costs.
 
     Accuracies by archetype and preferences are of the first seed, since a mean over seeds would hide their swings; the
     other curves are means over the seeds, with a band of one deviation either side. Figures 2 and 5 are of the longest
@@ -63,24 +78,28 @@ def draw_fedcd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathli
     size = choose_size(by_place)
     # Twelve panels in one picture: smaller titles fit, and fewer dots keep the file small.
     with matplotlib.rc_context({**STYLE, "axes.titlesize": 10, "savefig.dpi": 85}):
-        figure = new_figure(19, 14)
-        axes = figure.subplots(3, COLUMNS)
+        figure = new_figure(19, 18.5)
+        axes = figure.subplots(4, COLUMNS)
         for row, partition in zip(axes, (HIERARCHICAL, HYPERGEOMETRIC), strict=False):
             by_algo = {algo: by_place.get(Place(size, partition, BASE, algo), ()) for algo in NAMES}
             _draw_experiment(row[:3], partition, by_algo)
         _draw_models(axes[0, 3], by_place.get(Place(size, HIERARCHICAL, BASE, FEDCD), ()))
         _draw_shares(axes[1, 3])
         bits = {f"{each} bits": BASE if each == "32" else f"{each}bits" for each in ("32", *BITS)}
-        _draw_variants(axes[2, 0], by_place, size, bits, ACCURACY)
-        axes[2, 0].set(title="Figure 6: bits", ylabel="mean accuracy of devices")
+        of_bits = choose_size(by_place, set(bits.values()) - {BASE})
+        _draw_variants(axes[2, 0], by_place, of_bits, bits, ACCURACY)
+        axes[2, 0].set(title=_name_size("Figure 6: bits", of_bits, size), ylabel="mean accuracy of devices")
         biases = {f"bias {each}": f"bias{each}" for each in BIASES}
         for ax, column, title in (
             (axes[2, 1], "active_models", "Figure 8: active models on all devices"),
             (axes[2, 2], "score_deviation", "Figure 9: mean deviation of a device's scores"),
         ):
-            _draw_variants(ax, by_place, size, biases, column)
-            ax.set_title(title)
+            of_biases = choose_size(by_place, biases.values())
+            _draw_variants(ax, by_place, of_biases, biases, column)
+            ax.set_title(_name_size(title, of_biases, size))
         _draw_preferences(axes[2, 3], by_place.get(Place(size, HIERARCHICAL, BASE, FEDCD), ()))
+        _draw_sizes(axes[3, :2], group_runs(filter(is_evaluated, runs), find_place))
+        _draw_costs(axes[3, 2:], {algo: by_place.get(Place(size, HIERARCHICAL, BASE, algo), ()) for algo in NAMES})
         for ax in axes.flat:
             _finish(ax)
         datasets = {run.dataset for place, members in by_place.items() if place.preset == size for run in members}
@@ -90,6 +109,11 @@ def draw_fedcd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathli
             "deviation either side"
         )
         return save_figure(figure, folder / "fedcd.png")
+
+
+def _name_size(title: str, size: str, usual: str) -> str:
+    """A panel's title, with its size if that is not the one that the whole figure names."""
+    return title if size == usual else f"{title} ({SIZES[size]})"
 
 
 def _finish(ax: "Axes") -> None:
@@ -158,6 +182,36 @@ def _draw_column(
     """A column up to a round, or as far as all runs go: past that, a mean would jump where a run ends."""
     curve = compute_curve_by_round(runs, column, last, of_all=True)
     draw_curve(ax, curve, label, alpha=0.15, linewidth=1.4, **style)
+
+
+def _draw_sizes(axes: Sequence["Axes"], by_place: Runs) -> None:
+    """FedCD's accuracy and its changes by size, of shorter runs as well, beside the run that the authors print."""
+    for i, size in enumerate(SIZES):
+        runs = by_place.get(Place(size, HIERARCHICAL, BASE, FEDCD), ())
+        for ax, column in zip(axes, (ACCURACY, CHANGE), strict=True):
+            if runs:
+                _draw_column(ax, runs, column, LATE, SIZES[size], _style_series(i))
+    theirs = read_authors_run()
+    rounds = range(1, len(theirs.accuracies) + 1)
+    style = {"color": "black", "linewidth": 1.2, "label": "the authors' printed run"}
+    axes[0].plot(rounds, [value / 100 for value in theirs.accuracies], **style)
+    axes[1].plot(rounds[1:], [value / 100 for value in theirs.changes[1:]], **style)
+    axes[0].set(title="FedCD, hierarchical: accuracy", ylabel="mean accuracy of devices")
+    axes[1].set(title="FedCD, hierarchical: change of a device's accuracy", ylabel="mean change in a round")
+
+
+def _draw_costs(axes: Sequence["Axes"], by_algo: Mapping[str, Sequence[RunRecord]]) -> None:
+    """What travels and how long a round lasts, mean over the seeds, of the hierarchical experiment."""
+    last = COMPARED_ROUNDS[HIERARCHICAL]
+    for algo, runs in by_algo.items():
+        for ax, measure in zip(axes, (list_megabytes, list_real_seconds), strict=True):
+            totals = [values for values in (measure(run)[:last] for run in runs) if values]
+            if totals:
+                by_round = np.diff(np.array(totals), axis=1, prepend=0.0)
+                curve = compute_curve(range(1, by_round.shape[1] + 1), by_round.T)
+                draw_curve(ax, curve, NAMES[algo], color=ALGORITHMS[algo].color, linestyle=LINES_OF[algo])
+    axes[0].set(title="What travels, hierarchical", ylabel="MB a round, both directions")
+    axes[1].set(title="Time, hierarchical", ylabel="seconds a round, real")
 
 
 def _style_series(index: int) -> dict[str, str]:

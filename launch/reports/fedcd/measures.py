@@ -5,6 +5,7 @@ experiment shows (COMPARED_ROUNDS), so that runs of different lengths can be com
 its rounds, such as convergence, is at infinity.
 """
 
+import itertools
 import math
 import re
 import statistics
@@ -12,12 +13,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from launch.reports.collection import Measure, Numbers, Place, SeedNumbers, group_runs, measure_runs
 from launch.runs.archetype_metrics import CHANGE, MIXED, name_accuracy
-from launch.runs.columns import CLIENT_TEST_ACCURACY, ROUND_S, TIMING_FILE, VIRTUAL_TIME_S
+from launch.runs.columns import BYTES_DOWN, BYTES_UP, CLIENT_TEST_ACCURACY, ROUND_S, TIMING_FILE, VIRTUAL_TIME_S
 from launch.runs.run_records import RunRecord, read_columns
 
 HIERARCHICAL, HYPERGEOMETRIC = "hierarchical", "hypergeometric"
 FEDCD, FEDAVG = "fedcd", "fedavg"
-SIZES = {"cpu": "small (2 cores)", "paper": "as large as in the paper"}
+SMALL, AUTHORS_SMALL, AUTHORS, FULL, PAPER = "cpu", "authors_small", "authors", "authors_full", "paper"
+SIZES = {
+    SMALL: "small (2 cores)",
+    AUTHORS_SMALL: "small, authors' training",
+    AUTHORS: "medium, authors' training",
+    FULL: "full, authors' training",
+    PAPER: "as large as in the paper",
+}
 COMPARED_ROUNDS = {HIERARCHICAL: 45, HYPERGEOMETRIC: 80}
 META_ARCHETYPES = (tuple(range(5)), tuple(range(5, 10)))  # of the hierarchical archetypes
 NUM_ARCHETYPES = {HIERARCHICAL: 10, HYPERGEOMETRIC: 6}
@@ -29,10 +37,24 @@ ARCHETYPE_GROUPS = {
 BIASES = ("0.2", "0.35", "0.5", "0.65", "0.8")
 BITS = ("8", "4")
 BASE = ""  # the variant with biases from U(0.6, 0.7) and 32 bits
-VARIANTS = (*(f"{bits}bits" for bits in BITS), *(f"bias{bias}" for bias in BIASES))
+SHOWN_VARIANTS = (*(f"{bits}bits" for bits in BITS), *(f"bias{bias}" for bias in BIASES))
+ONE_MILESTONE = "1milestone"
+FURTHER_VARIANTS = (ONE_MILESTONE, "shared")  # of which the paper shows nothing
+# Variants of the small size, each with one thing of the authors' code (`launch.reports.fedcd.causes`).
+CAUSES = {
+    "steps": "rate 0.1, tenfold down after round 25",
+    "steps_anew": "the same, anew for each clone",
+    "validation500": "500 validation images",
+    "clone_history": "a clone keeps its first accuracy",
+    "below_mean": "deletion below the mean",
+    "augmented": "crops and flips",
+    "weight_decay": "weight decay 0.0005",
+    "clone_score": "1 - accuracy as a clone's score",
+    "together": "all of these",
+}
 FEDCD_RUNS = (
     rf"({FEDCD}|{FEDAVG})_cifar10_({HIERARCHICAL}|{HYPERGEOMETRIC})_({'|'.join(SIZES)})"
-    rf"(?:_({'|'.join(map(re.escape, VARIANTS))}|\d+rounds))?"
+    rf"(?:_({'|'.join(map(re.escape, (*SHOWN_VARIANTS, *FURTHER_VARIANTS, *CAUSES)))}|\d+rounds))?"
 )
 MILESTONES = (5, 15, 25, 30)  # rounds after which all models are cloned
 ACCURACY = CLIENT_TEST_ACCURACY
@@ -42,6 +64,7 @@ CALM_FROM = 10  # "stop by round 10"
 MOST_CHANGE, MOST_BEHIND = 5.0, 3.0  # points
 RESTLESS_AFTER = 40  # "past round 40"
 LONG, CAP = 150, 300  # rounds of the paper's longer FedAvg runs
+LATE = 60  # rounds after which a clone of the last milestone that began its learning rates anew has calmed down
 
 
 def find_place(experiment: str) -> Place | None:
@@ -59,9 +82,14 @@ def find_place(experiment: str) -> Place | None:
 def is_whole(run: RunRecord) -> bool:
     """Whether a FedCD run has the rounds that are compared, and each of its rounds was evaluated by archetype."""
     place = find_place(run.experiment)
-    if place is None or len(run.rounds) < COMPARED_ROUNDS[place.dataset]:
-        return False
-    return all({ACCURACY, MIXED} <= run.rounds.get(round_num, {}).keys() for round_num in range(1, len(run.rounds) + 1))
+    return place is not None and len(run.rounds) >= COMPARED_ROUNDS[place.dataset] and is_evaluated(run)
+
+
+def is_evaluated(run: RunRecord) -> bool:
+    """Whether each round of a run was evaluated by archetype."""
+    return bool(run.rounds) and all(
+        {ACCURACY, MIXED} <= run.rounds.get(round_num, {}).keys() for round_num in range(1, len(run.rounds) + 1)
+    )
 
 
 def group_whole_runs(runs: Iterable[RunRecord]) -> dict[Place, list[RunRecord]]:
@@ -114,6 +142,19 @@ def find_convergence_of(run: RunRecord, last_round: int | None = None) -> int | 
     return find_convergence(list_percent(run, ACCURACY, last_round), list_percent(run, CHANGE, last_round))
 
 
+def list_group_means(run: RunRecord, archetypes: Iterable[int], last_round: int | None = None) -> list[float]:
+    """The mean accuracy of some archetypes after each round."""
+    columns = [list_percent(run, name_accuracy(archetype), last_round) for archetype in archetypes]
+    return [statistics.fmean(values) for values in zip(*columns, strict=True)]
+
+
+def find_convergence_of_group(run: RunRecord, archetypes: Iterable[int], last_round: int) -> int | None:
+    """`find_convergence` of the mean accuracy of some archetypes and of its own changes."""
+    means = list_group_means(run, archetypes, last_round)
+    changes = [abs(after - before) for before, after in itertools.pairwise(means)]
+    return find_convergence(means, [0.0, *changes])
+
+
 def compute_swing(run: RunRecord, first_round: int, last_round: int) -> float:
     """How far meta-archetypes swing: the size of the change of their mean accuracy, averaged over both and the rounds.
 
@@ -121,8 +162,7 @@ def compute_swing(run: RunRecord, first_round: int, last_round: int) -> float:
     """
     changes = []
     for archetypes in META_ARCHETYPES:
-        columns = [list_percent(run, name_accuracy(archetype)) for archetype in archetypes]
-        means = [statistics.fmean(values) for values in zip(*columns, strict=True)]
+        means = list_group_means(run, archetypes)
         changes += [abs(means[r - 1] - means[r - 2]) for r in range(first_round, last_round + 1)]
     return statistics.fmean(changes)
 
@@ -162,6 +202,12 @@ def measure(run: RunRecord) -> Numbers:
         values[f"archetype_{archetype}"] = statistics.fmean(column[-LAST_ROUNDS:])
     for name, archetypes in ARCHETYPE_GROUPS[place.dataset].items():
         values[name] = statistics.fmean(values[f"archetype_{archetype}"] for archetype in archetypes)
+        values[f"convergence_{name}"] = find_convergence_of_group(run, archetypes, last) or math.inf
+    if len(run.rounds) >= LATE:
+        values["late_change"] = statistics.fmean(list_percent(run, CHANGE, LATE)[-LAST_ROUNDS:])
+    values["mb_per_round"] = list_megabytes(run)[last - 1] / last
+    if seconds := list_real_seconds(run):
+        values["s_per_round"] = seconds[last - 1] / last
     for length in (LONG, CAP):
         if len(run.rounds) >= length:
             values[f"convergence_{length}"] = find_convergence_of(run, length) or math.inf
@@ -200,14 +246,22 @@ def list_real_seconds(run: RunRecord) -> list[float]:
     return seconds if len(seconds) == len(run.rounds) else []
 
 
+def list_megabytes(run: RunRecord) -> list[float]:
+    """Megabytes that have travelled in both directions by the end of each round."""
+    by_round = zip(list_column(run, BYTES_DOWN), list_column(run, BYTES_UP), strict=True)
+    return [total / 1e6 for total in itertools.accumulate(map(sum, by_round))]
+
+
+# What counts until convergence: two clocks, and what travels.
 CLOCKS: Mapping[str, Callable[[RunRecord], list[float]]] = {
     "real_s": list_real_seconds,
     "virtual_s": lambda run: list_column(run, VIRTUAL_TIME_S),
+    "megabytes": list_megabytes,
 }
 
 
 def compute_times(fedcd: RunRecord, fedavg: RunRecord) -> tuple[dict[str, float], dict[str, float]]:
-    """FedCD's and FedAvg's seconds to convergence, by clock; infinite for a run that does not converge.
+    """What FedCD and FedAvg take to convergence, by clock; infinite for a run that does not converge.
 
     Where FedCD converges and FedAvg has not after CAP rounds, the time of these counts, as in the paper. If FedAvg was
     run for fewer, its time is not known and is left out.

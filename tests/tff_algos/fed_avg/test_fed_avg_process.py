@@ -6,6 +6,7 @@ import pytest
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
 from tff_algos.protocol import COMMON_METRICS
+from tff_algos.settings.compression import CompressionConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 SGD = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.1, batch_size=4)
@@ -55,6 +56,37 @@ def test_the_learning_rate_decays_from_round_to_round(tff_runtime, make_federati
     state, _ = run(process, 2)
     for trained, stepped in zip(process.get_models(state)["global"], expected, strict=True):
         np.testing.assert_allclose(trained, stepped, atol=1e-6)
+
+
+def test_what_travels_is_compressed_and_the_server_keeps_its_precision(
+    tff_runtime, make_federation, linear_spec, descend
+):
+    """One client, one full-batch step from Q(w), at the server's rate of 0.5: w + 0.5 Q(trained - Q(w)), 3 bits.
+
+    12 and 3 weights at 3 bits are 5 and 2 bytes, and each tensor's range takes 8; the clock counts them both ways at
+    1,000 and 500 bytes a second.
+    """
+    data = make_federation([12])
+    training = LocalTrainingConfig(1, optimizer="sgd", learning_rate=0.5, batch_size=12)
+    config = FedAvgConfig(training, CompressionConfig(bits=3), server_learning_rate=0.5)
+    process = build_fed_avg_process(linear_spec, data, config, seed=2)
+
+    def round_to(array):
+        low, step = array.min(), (array.max() - array.min()) / 7
+        return low + np.round((array - low) / step) * step
+
+    first = [array[0] for array in process.initialize().models]
+    received = [round_to(first[0]), first[1]]  # the biases are all 0
+    for got, expected in zip(process.get_models(process.initialize())["global"], received, strict=True):
+        np.testing.assert_allclose(got, expected, atol=1e-6)
+    trained = descend(linear_spec, received, *data.read_split(data.clients[0], "train"), 0.5)
+    expected = [old + 0.5 * round_to(new - got) for old, new, got in zip(first, trained, received, strict=True)]
+    state, metrics = run(process)
+    for array, held, wanted in zip(state.models, process.get_models(state)["global"], expected, strict=True):
+        np.testing.assert_allclose(array[0], wanted, atol=1e-5)
+        np.testing.assert_allclose(held, round_to(wanted), atol=1e-5)
+    assert metrics["bytes_down"] == metrics["bytes_up"] == 5 + 2 + 2 * 8
+    assert metrics["virtual_time_s"] == pytest.approx(12 / 100 + 23 / 1000 + 23 / 500)
 
 
 def test_rounds_repeat_bit_for_bit_and_learn(tff_runtime, make_federation, linear_spec):

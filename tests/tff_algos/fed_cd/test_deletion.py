@@ -39,6 +39,37 @@ def test_equation_4(scores, deleted_if_two_stay, deleted_as_printed):
     assert find(find_underperforming, scores, 1) == deleted_as_printed
 
 
+@pytest.mark.parametrize(
+    ("scores", "deleted"),
+    [
+        ([1.0], []),
+        ([0.9, 0.1], []),  # of two, the lower lies just a deviation below the mean
+        ([0.6, 0.4], []),
+        ([0.5, 0.3, 0.2], [2]),  # mean 0.333, deviation 0.125: 0.2 lies 0.133 below
+        ([0.4, 0.35, 0.25], [2]),  # mean 0.333, deviation 0.062: 0.25 lies 0.083 below
+        ([0.4, 0.4, 0.1, 0.1], []),  # two pairs: just a deviation of 0.15
+        ([0.35, 0.25, 0.2, 0.12, 0.08], [4]),  # deviation 0.096: 0.12 lies 0.08 below 0.2, 0.08 lies 0.12
+        ([0.24, 0.24, 0.24, 0.24, 0.04], [4]),
+        ([0.2] * 5, []),
+    ],
+)
+def test_deletion_below_the_mean(scores, deleted):
+    scores, is_active = np.array([scores]), np.ones((1, len(scores)), bool)
+    assert np.flatnonzero(find_underperforming(scores, is_active, 2, "below_mean")[0]).tolist() == deleted
+    assert np.flatnonzero(find_underperforming(scores, is_active, 1, "below_mean")[0]).tolist() == deleted
+
+
+@hypothesis.given(
+    counts=arrays(np.int64, (4, 16), elements=st.integers(0, 300)),
+    is_active=arrays(bool, (4, 16)).filter(lambda mask: mask.any(axis=1).all()),
+)
+@hypothesis.settings(deadline=None)
+def test_below_the_mean_two_stay_by_themselves_and_more_may_stay_for_good(counts, is_active):
+    """Fewer than half of the scores can lie more than a deviation below their mean."""
+    deleted = find_underperforming(normalize(counts, is_active), is_active, 1, "below_mean").sum(axis=1)
+    assert (2 * deleted < is_active.sum(axis=1)).all()
+
+
 def test_models_that_a_device_does_not_have_do_not_count():
     """Without slot 1 (score 0), the device has two models and keeps both; they are never deleted again."""
     assert find(find_underperforming, [0.7, 0.0, 0.3], 2, [True, False, True]) == []
@@ -73,6 +104,7 @@ def test_ranks_by_score_then_slot():
 @pytest.mark.parametrize(
     ("scores", "round_num", "settings", "left"),
     [
+        ([0.35, 0.25, 0.2, 0.12, 0.08], 1, {"deletion": "below_mean"}, [35 / 92, 25 / 92, 20 / 92, 12 / 92, 0]),
         ([0.7, 0.3, 0.0], 19, {}, [0.7, 0.3, 0]),  # the late rule begins with round 20
         ([0.7, 0.3, 0.0], 20, {}, [1, 0, 0]),
         ([0.7, 0.3, 0.0], 19, {"late_round": 19}, [1, 0, 0]),

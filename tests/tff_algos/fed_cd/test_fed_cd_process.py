@@ -77,6 +77,20 @@ def test_32_bits_are_no_compression(tff_runtime, make_validated, linear_spec):
     assert_equal_states(first, second)
 
 
+@pytest.mark.parametrize("rounding", ["nearest", "stochastic"])
+def test_without_milestones_it_is_fedavg_with_as_many_bits(tff_runtime, make_validated, linear_spec, rounding):
+    """The same models travel both ways, the same ones are evaluated, and a score of 4 bytes is all that FedCD adds."""
+    data, compression = make_validated([9, 12, 30, 3, 8]), CompressionConfig(4, rounding)
+    fed_avg = FedAvgConfig(SGD, compression, cohort_size=3, client_weighting="equal")
+    process = build_fed_avg_process(linear_spec, data, fed_avg, seed=5)
+    expected, expected_rows = run(process, 3)
+    other = build_fed_cd_process(linear_spec, data, dataclasses.replace(PLAIN, compression=compression), seed=5)
+    state, rows = run(other, 3)
+    assert_close(state.models, expected.models)
+    assert_close(other.get_models(state)["model_0"], process.get_models(expected)["global"])
+    assert [row["bytes_up"] for row in rows] == [row["bytes_up"] + 3 * 4 for row in expected_rows]
+
+
 def round_to(array, bits):
     """Uniform quantization in NumPy."""
     low, step = array.min(), (array.max() - array.min()) / (2**bits - 1)
@@ -99,6 +113,10 @@ def test_what_travels_is_compressed_and_the_server_keeps_its_precision(
     state, (metrics,) = run(process, 1)
     assert_close([array[0] for array in state.models], expected, 1e-5)
     assert_close([array[1] for array in state.models], [round_to(array, 3) for array in expected], 1e-5)
+    held = process.get_models(state)
+    for name, slot in (("model_0", 0), ("model_1", 1)):  # what is tested, saved and exported is what the device has
+        assert_close(held[name], [round_to(array[slot], 3) for array in state.models], 1e-5)
+    assert any(np.abs(held["model_0"][i] - state.models[i][0]).max() > 1e-3 for i in (0, 1))
     sent = 5 + 2 + 2 * 8  # 12 and 3 weights at 3 bits, and the range of each tensor
     assert metrics["bytes_up"] == sent + 4 and metrics["bytes_down"] == 2 * sent
 
@@ -131,6 +149,69 @@ def test_a_parent_and_its_clone_part_without_noise(tff_runtime, make_validated, 
     assert any((array[0] != array[1]).any() for array in state.models)
     assert (state.history[:, 1, :2] == -1).all() and (state.history[:, 1, 2] >= 0).all()
     assert (state.history[:, 0, 1:] >= 0).all(), "the parent keeps its evaluations"
+
+
+FALLING = dataclasses.replace(STEP, learning_rate_steps=(2,))
+
+
+@pytest.mark.parametrize(("schedule", "rates"), [("shared", [0.05, 0.05]), ("anew", [0.05, 0.5])])
+def test_a_clone_shares_the_rounds_rate_or_begins_anew(
+    tff_runtime, make_validated, linear_spec, descend, schedule, rates
+):
+    """One device, a full-batch step a round at 0.5, a tenth after two: the clone of round 2 trains in round 3."""
+    data = make_validated([12])
+    config = FedCDConfig(FALLING, cohort_size=1, milestones=(2,), score_noise=0.0, clone_schedule=schedule)
+    process = build_fed_cd_process(linear_spec, data, config, seed=2)
+    before, _ = run(process, 2)
+    assert process.compute_learning_rates(before) == pytest.approx(rates)
+    after, _ = run(process, 1, before)
+    for slot, rate in enumerate(rates):
+        start = [array[slot] for array in before.models]
+        expected = descend(linear_spec, start, *data.read_split(data.clients[0], "train"), rate)
+        assert_close([array[slot] for array in after.models], expected, 1e-5)
+    if schedule == "anew":
+        assert after.trained_rounds.tolist() == [3, 1] and after.trained_rounds.dtype == np.int32
+    else:
+        assert len(tf.nest.flatten(after)) == 10, "a checkpoint of an earlier version fits"
+
+
+def test_only_rounds_in_which_a_model_got_an_average_count(tff_runtime, make_validated, linear_spec):
+    """One device a round, each with a model of its own: one of the two counts on."""
+    config = FedCDConfig(FALLING, cohort_size=1, milestones=(8,), score_noise=0.0, clone_schedule="anew")
+    process = build_fed_cd_process(linear_spec, make_validated([6, 9]), config, seed=3)
+    start = process.initialize()
+    models = tuple(np.concatenate([array[:1], array[:1]]) for array in start.models)
+    state = start._replace(models=models, is_active=np.eye(2, dtype=bool), scores=np.eye(2))
+    state, _ = run(process, 5, state)
+    assert state.trained_rounds.sum() == 5 and 0 < state.trained_rounds[0] < 5
+
+
+def test_the_authors_clones_by_hand(tff_runtime, make_validated, linear_spec):
+    """Steps of nothing, so that the accuracy a of both models stays; a clone begins with 1 - a.
+
+    After the milestone: scores a and 1 - a, which sum to 1. One evaluation later the clone has two accuracies, so the
+    latest counts: a and a. Then (1 - a, a, a), and at last (a, a, a).
+    """
+    data = make_validated([40])
+    config = FedCDConfig(
+        dataclasses.replace(STEP, learning_rate=1e-30),
+        cohort_size=1,
+        milestones=(1,),
+        score_noise=0.0,
+        clone_score="complement_of_accuracy",
+        clone_history="complement",
+        short_history="latest",
+        deletion="below_mean",
+    )
+    process = build_fed_cd_process(linear_spec, data, config, seed=4)
+    state, _ = run(process, 1)
+    right = int(state.history[0, 0, 2])
+    assert 0 < right < 40 and state.history[0, 1].tolist() == [-1, -1, 40 - right]
+    np.testing.assert_allclose(state.scores, [[right / 40, 1 - right / 40]])
+    accuracy = right / 40
+    for clone in (accuracy, (1 + accuracy) / 3, accuracy):
+        state, _ = run(process, 1, state)
+        np.testing.assert_allclose(state.scores, [[accuracy / (accuracy + clone), clone / (accuracy + clone)]])
 
 
 def test_slots_are_never_reused_and_capacity_is_never_exceeded(tff_runtime, make_validated, linear_spec):

@@ -33,6 +33,13 @@ def test_mean_accuracy_of_the_last_three_or_of_fewer():
     np.testing.assert_array_equal(compute_mean_accuracy(history, np.array([10])), [[0.5, 0.65, 0.9, 0.0]])
 
 
+def test_the_latest_alone_counts_until_there_are_three():
+    """As the mean above where there are three, else the last: 9 of 10, whatever came before."""
+    history = np.array([[[2, 4, 9], [NO, 4, 9], [NO, NO, 9], [NO, NO, NO]]])
+    accuracy = compute_mean_accuracy(history, np.array([10]), "latest")
+    np.testing.assert_array_equal(accuracy, [[0.5, 0.9, 0.9, 0.0]])
+
+
 def test_equal_accuracies_are_equal_to_the_last_bit_in_any_order_and_number():
     """0.1 + 0.2 + 0.3 differs from 0.3 + 0.2 + 0.1 in floating point; counts do not."""
     history = np.array([[[1, 2, 3], [3, 2, 1], [NO, 1, 3], [NO, NO, 2]]])

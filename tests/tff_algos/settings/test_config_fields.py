@@ -62,3 +62,23 @@ def test_learning_rate_decays_in_steps():
     """0.01 up to round 20, 0.005 from 21, 0.0025 from 41."""
     config = LocalTrainingConfig(learning_rate=0.01, learning_rate_decay=0.5, learning_rate_decay_rounds=20)
     assert [config.round_learning_rate(r) for r in (1, 20, 21, 40, 41)] == [0.01, 0.01, 0.005, 0.005, 0.0025]
+
+
+def test_the_learning_rate_falls_after_the_steps():
+    """0.1 up to round 25, a tenth from 26, a hundredth from 51; the factor is its own setting."""
+    config = LocalTrainingConfig(learning_rate=0.1, learning_rate_steps=(25, 50))
+    rates = [config.round_learning_rate(r) for r in (1, 25, 26, 50, 51, 99)]
+    assert rates == pytest.approx([0.1, 0.1, 0.01, 0.01, 0.001, 0.001])
+    config = dataclasses.replace(config, learning_rate_step_factor=0.5)
+    assert config.round_learning_rate(51) == 0.025
+
+
+@pytest.mark.parametrize("steps", [(25, 25), (50, 25), (0,)])
+def test_steps_are_rounds_in_ascending_order(steps):
+    with pytest.raises(ConfigError, match=r"^learning_rate_steps=.*: expected rounds in ascending order with commas"):
+        LocalTrainingConfig(learning_rate_steps=steps)
+
+
+def test_a_decay_and_steps_contradict_each_other():
+    with pytest.raises(ConfigError, match=r"^learning_rate_steps=25: expected none beside learning_rate_decay=0\.5"):
+        LocalTrainingConfig(learning_rate_decay=0.5, learning_rate_steps=(25,))

@@ -12,10 +12,18 @@ def test_experiments_have_their_places():
     assert find_place("fedavg_cifar10_hypergeometric_paper_150rounds") == Place("paper", "hypergeometric", "", "fedavg")
     assert find_place(f"{FEDCD_CPU}_bias0.35") == Place("cpu", "hierarchical", "bias0.35", "fedcd")
     assert find_place("fedcd_cifar10_hierarchical_paper_8bits").setting == "8bits"
+    assert find_place("fedavg_cifar10_hierarchical_authors_small_8bits") == Place(
+        "authors_small", "hierarchical", "8bits", "fedavg"
+    )
+    assert find_place("fedcd_cifar10_hierarchical_authors_shared") == Place(
+        "authors", "hierarchical", "shared", "fedcd"
+    )
+    assert find_place(f"{FEDCD_CPU}_below_mean").setting == "below_mean"
     assert find_place("fedavg_mnist_alpha0.1") is None and find_place(f"{FEDCD_CPU}_bias0x35") is None
 
 
 def test_every_flagfile_has_its_place():
     places = [find_place(path.stem) for path in list_flagfiles() if "_cifar10_" in path.stem]
     assert None not in places
-    assert len(places) == 30 and len(set(places)) == 22, "15 a size, of which two pairs only differ in their rounds"
+    assert len(places) == 58, "15 of each printed size, 9 causes, 19 trained as by the authors"
+    assert len(set(places)) == 49, "nine differ from another in their rounds alone"

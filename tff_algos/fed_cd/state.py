@@ -1,0 +1,80 @@
+"""The state of FedCD's server, and what can be read from it or is done to it without training. NumPy only."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tff_algos.fed_cd.config import FedCDConfig
+from tff_algos.fed_cd.deletion import delete_on_devices
+from tff_algos.fed_cd.scores import compute_score_deviations, find_best, forget
+from tff_algos.protocol import Weights
+
+NEVER = -1
+
+
+class ServerState(NamedTuple):
+    """Everything that a resume needs.
+
+    Attributes:
+      round_num: rounds done, int32.
+      virtual_time_s: since the start, float64.
+      models: stacked along axis 0, a row for each slot. A slot without a model holds zeros, apart from the ranges that
+        `--qat_start_round` puts there.
+      scores: c of each client and slot, 0 for models that it does not have, float64, shape (clients, capacity).
+      history: see `scores.record_evaluation`.
+      is_active: which models each client has, bool, shape (clients, capacity).
+      was_active: the same before the last round.
+      parents: the slot that the model in each slot was cloned from, -1 for none, int32, shape (capacity,).
+      birth_rounds: the round after which each slot got its model, -1 for never, int32, shape (capacity,).
+      trained_rounds: rounds in which the model in each slot got an average, int32, shape (capacity,); empty where
+        clones share the round's learning rate, so that checkpoints of earlier versions fit.
+    """
+
+    round_num: np.int32
+    virtual_time_s: np.float64
+    models: Weights
+    scores: np.ndarray
+    history: np.ndarray
+    is_active: np.ndarray
+    was_active: np.ndarray
+    parents: np.ndarray
+    birth_rounds: np.ndarray
+    trained_rounds: np.ndarray | tuple[()] = ()
+
+
+def find_preferred(state: ServerState) -> np.ndarray:
+    """The slot of each client's best model: the highest score, ties to the lowest slot; int64, shape (clients,).
+
+    A clone counts from its first evaluation on.
+    """
+    is_evaluated = (state.birth_rounds < state.round_num) | (state.birth_rounds == 0)
+    return find_best(state.scores, state.is_active & is_evaluated)
+
+
+def find_live(state: ServerState) -> np.ndarray:
+    """Slots whose model at least one client has, ascending."""
+    return np.flatnonzero(state.is_active.any(axis=0))
+
+
+def delete_models(state: ServerState, config: FedCDConfig) -> ServerState:
+    """Step 4, on the devices and on the server; `state.round_num` is the round that is being done."""
+    scores, is_active = delete_on_devices(state.scores, state.is_active, int(state.round_num), config)
+    is_live = is_active.any(axis=0)
+    models = tuple(
+        np.where(is_live.reshape(-1, *[1] * (array.ndim - 1)), array, np.zeros((), array.dtype))
+        for array in state.models
+    )
+    history = forget(state.history, is_active)
+    return state._replace(models=models, scores=scores, history=history, is_active=is_active)
+
+
+def describe_models(state: ServerState) -> dict[str, float]:
+    """The algorithm's own columns of metrics.csv, as they are at the end of a round."""
+    num_active = state.is_active.sum(axis=1)
+    return {
+        "live_models": len(find_live(state)),
+        "active_models": int(num_active.sum()),
+        "max_active_models": int(num_active.max()),
+        "preferred_models": len(np.unique(find_preferred(state))),
+        "score_deviation": float(compute_score_deviations(state.scores, state.is_active).mean()),
+    }
