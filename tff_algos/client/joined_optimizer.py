@@ -19,8 +19,9 @@ _JOINED_SIZE = 2**16
 class FlatLayout:
     """Joins tensors of the shapes of some variables into vectors, and splits these again.
 
-    An optimizer computes each number by itself, so its step on one vector is that on the tensors. It takes fewer ops: a tenth of a small model's graph, and of the time that it takes to make and to load it. Variables
-    above `_JOINED_SIZE` numbers keep a vector of their own, as copying them would take longer than their ops.
+    An optimizer computes each number by itself, so its step on one vector is that on the tensors. It takes fewer ops: a
+    tenth of a small model's graph, and of the time that it takes to make and to load it. Variables above `_JOINED_SIZE`
+    numbers keep a vector of their own, as copying them would take longer than their ops.
     """
 
     def __init__(self, variables: Sequence[tf.Variable]):
