@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from launch.runtimes.device import give_sessions_own_threads
+from launch.runtimes.quick_import import import_quickly
 from launch.runtimes.runtime import Runtime, quiet_tensorflow
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def run_in_process(log_path: str, device: str = "cpu", num_threads: int | None =
     give_sessions_own_threads()
     pathlib.Path(log_path).parent.mkdir(parents=True, exist_ok=True)
     with quiet_tensorflow(log_path):
+        import_quickly("launch.runtimes.tff_contexts")
         from launch.runtimes.graph_sessions import ShareRunner, default_num_threads
         from launch.runtimes.round_context import RoundContext
         from launch.runtimes.tff_contexts import use_context

@@ -53,12 +53,11 @@ def flag_sets(draw):
         "width",
         "precision",
         "device",
-        "fedcd_compression_bits",
         "amfl_p_first_order",
         "amfl_p_max_resource",
     )
     fields = [field for field in (*shared_fields(), *algorithm_fields(name)) if field.name not in dependent]
-    fields = [field for field in fields if not field.name.endswith(("momentum", "optimizer"))]
+    fields = [field for field in fields if not field.name.endswith(("momentum", "optimizer", "compression_bits"))]
     if name == "fedcd":  # its milestones lie within the rounds
         fields = [field for field in fields if field.name != "rounds"]
     chosen = draw(st.lists(st.sampled_from(fields), unique_by=lambda field: field.name))
