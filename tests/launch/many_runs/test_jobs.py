@@ -9,7 +9,7 @@ import pytest
 
 from launch.many_runs import jobs
 from launch.many_runs.tasks import Task
-from launch.runs.run_records import EXPERIMENTS, resolve_flagfile
+from launch.runs.run_records import find_flagfile, resolve_flagfile
 from launch.settings.run_config import build_run_config
 
 GIGABYTE = 2**30
@@ -17,7 +17,7 @@ SMALL = build_run_config({"algo": "fedavg"})
 
 
 def resolve(name, *arguments):
-    return resolve_flagfile(EXPERIMENTS / f"{name}.flags", arguments)
+    return resolve_flagfile(find_flagfile(name), arguments)
 
 
 @pytest.mark.parametrize(

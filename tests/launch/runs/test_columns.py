@@ -11,6 +11,7 @@ ROOT = pathlib.Path(__file__).parents[3]
 HOMES = {"launch/runs/columns.py", "launch/runs/archetype_metrics.py", "tff_algos/protocol.py"}
 # Words of the same spelling: of flags, of `config.json`, of the reports' own tables, of an algorithm's own summary.
 OTHER_WORDS = {
+    "launch/benchmarks/pfl_rank.py": {columns.LOSS},  # pfl-research's name
     "launch/reports/amfl_p/pooled_reference.py": {columns.ACCURACY},
     "launch/reports/fedsikd/measures.py": {columns.ROUND},
     "tff_algos/fed_cd/process.py": {columns.MODELS},

@@ -216,8 +216,10 @@ def test_our_worker_starts_before_tff_is_imported(tmp_path, monkeypatch):
     @contextlib.contextmanager
     def start(*_):
         events.append("worker")
-        yield types.SimpleNamespace(address="127.0.0.1:1", process=None)
-        events.append("stopped")
+        try:
+            yield types.SimpleNamespace(address="127.0.0.1:1", process=None)
+        finally:
+            events.append("stopped")
 
     def fail_to_import(name):
         events.append(name)
