@@ -17,7 +17,7 @@ def save_model(spec: ModelSpec, weights: tuple[np.ndarray, ...], folder: str | o
 
     Raises:
       ValueError: if the weights are not those of the model.
-      OSError: if the folder cannot be written.
+      OSError: if the folder cannot be written; it names the file.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -27,6 +27,9 @@ def save_model(spec: ModelSpec, weights: tuple[np.ndarray, ...], folder: str | o
     try:
         model.save(temporary)
         os.replace(temporary, folder / _FILE_NAME)
+    except OSError as error:
+        error.filename = str(folder / _FILE_NAME)  # a full disk's error has none, others have the temporary one
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -1,5 +1,6 @@
 """Weights on disk: bit for bit, whole or not at all, and clear about what does not fit."""
 
+import errno
 import os
 
 import numpy as np
@@ -43,11 +44,12 @@ def test_failed_save_keeps_the_old_file(tmp_path, monkeypatch):
 
     def write_half(model, path):
         path.write_bytes(b"half")
-        raise OSError("disk full")
+        raise OSError(errno.ENOSPC, "disk full")
 
     monkeypatch.setattr(tf.keras.Sequential, "save", write_half)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(OSError, match="disk full") as error:
         save_model(SPEC, random_weights(SPEC, 1), tmp_path)
+    assert error.value.filename == str(tmp_path / "model.keras")
     assert os.listdir(tmp_path) == ["model.keras"]
     assert (tmp_path / "model.keras").read_bytes() == before
 

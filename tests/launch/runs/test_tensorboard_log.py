@@ -2,6 +2,7 @@
 
 import pathlib
 
+import pytest
 import tensorflow as tf
 
 from launch.runs.round_table import RoundTable
@@ -32,3 +33,19 @@ def test_rows_become_scalars_and_a_resume_replaces_them(tmp_path):
     ]
     TensorBoardLog(tmp_path / "tensorboard", RoundTable(tmp_path / "metrics.csv", last_round=2)).close()
     assert read_scalars(tmp_path / "tensorboard") == [("test_loss", 1, 0.5), ("test_loss", 2, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(tf.errors.ResourceExhaustedError, "No space left on device"), (tf.errors.PermissionDeniedError, "Input/output")],
+)
+def test_a_disk_that_takes_no_more_is_an_error_of_the_system_with_a_name(tmp_path, monkeypatch, error, reason):
+    log = TensorBoardLog(tmp_path / "tensorboard", RoundTable(tmp_path / "metrics.csv"))
+
+    def fail(writer):
+        raise error(None, None, "two\nlines")
+
+    monkeypatch.setattr(type(log._writer), "flush", fail)
+    with pytest.raises(OSError, match=reason) as raised:
+        log.update()
+    assert raised.value.filename == str(tmp_path / "tensorboard")
