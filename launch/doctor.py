@@ -5,12 +5,10 @@ It prints versions, cores, memory, disk, whether a worker starts and answers, an
 request was wrong, 130 stopped by Ctrl-C.
 """
 
-import contextlib
 import importlib.metadata
 import os
 import platform
 import shutil
-import signal
 import sys
 import tempfile
 import time
@@ -28,6 +26,7 @@ from launch.runs.columns import WORKER_LOG
 from launch.runtimes.device import DeviceError, use_device
 from launch.runtimes.registry import RuntimeOptions, open_runtime
 from launch.runtimes.runtime import READY_TIMEOUT_S, WorkerError, quiet_tensorflow
+from launch.runtimes.time_limit import limit_time
 from launch.settings.flags import FlagError
 from launch.settings.runtimes import CPU, CPU_ONLY, DEVICES, RUNTIMES, TFF
 from launch.settings.worker_addresses import check_address
@@ -179,22 +178,6 @@ def time_answer(
             if compute_at_clients(num_clients) != 2 * num_clients:
                 raise WorkerError("the runtime computes wrongly")
     return time.monotonic() - start_s
-
-
-@contextlib.contextmanager
-def limit_time(timeout_s: float) -> Iterator[None]:
-    """Raises TimeoutError in the block after `timeout_s` seconds. For the main thread only."""
-
-    def give_up(signal_number, frame):
-        raise TimeoutError
-
-    previous = signal.signal(signal.SIGALRM, give_up)
-    signal.setitimer(signal.ITIMER_REAL, timeout_s)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, previous)
 
 
 def compute_at_clients(num_clients: int) -> int:

@@ -8,44 +8,19 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 
+target=setup-pfl
 environment=.venv-pfl
 lock=requirements-pfl.lock
 cpu_lock=requirements-pfl-cpu.lock
-stamp=$environment/setup_done
-log=$environment/setup.log
-python=$environment/bin/python
-
-fail() {
-    echo "setup-pfl: $1" >&2
-    exit 1
-}
-
-# One line for what stopped pip, from its log.
-explain() {
-    if grep -qE 'NewConnectionError|NameResolutionError|Connect(ion|Timeout)Error|ReadTimeoutError|ProxyError' "$log"; then
-        echo "no network: a package could not be downloaded"
-    elif grep -q 'No space left on device' "$log"; then
-        echo "the disk is full; about 6 GB are needed, or 1 GB with PyTorch for the CPU alone"
-    elif grep -q 'DO NOT MATCH THE HASHES' "$log"; then
-        echo "a downloaded package is not the one of $lock"
-    else
-        grep 'ERROR' "$log" | tail -n 1 | grep . || tail -n 1 "$log"
-    fi
-}
-
-install() {
-    PIP_USER=0 PIP_DISABLE_PIP_VERSION_CHECK=1 "$python" -m pip --no-input install --no-deps --require-hashes \
-        -r "$1" >>"$log" 2>&1
-}
+disk="6 GB, or 1 GB with PyTorch for the CPU alone,"
+. ./extra_environment.sh
 
 # The lock without PyTorch and what only its CUDA build needs.
 drop_cuda() {
     awk '/^[a-z]/ { dropped = /^(torch|triton|cuda-|nvidia-)/ } !dropped' "$lock"
 }
 
-exec 9<"$lock"
-! command -v flock >/dev/null || flock 9 # two of these at once would disturb each other
-
+wait_for_others
 digest=$({ cat "$lock" "$cpu_lock" && pwd; } | sha256sum)
 [ "$(cat "$stamp" 2>/dev/null)" != "$digest" ] || exit 0
 
@@ -60,6 +35,6 @@ else
     echo "pip finds no PyTorch for the CPU alone: getting the one with CUDA, 5 GB on disk"
     : >"$log"
     install "$lock"
-fi || fail "$(explain); mend that and run make setup-pfl again (whole log: $log)"
+fi || fail_to_install
 "$python" -c 'import torch, pfl' >>"$log" 2>&1 || fail "pfl-research cannot be imported: $(tail -n 1 "$log")"
 echo "$digest" >"$stamp"

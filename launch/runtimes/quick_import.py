@@ -17,7 +17,8 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 # What TensorFlow and TFF import but touch only when called. A name that another version lacks does nothing here.
-# TensorFlow Lite is not among them: deferred, it lacked its converter once the modules of an export were loaded.
+# TensorFlow Lite is not among them: loaded late, the package `tensorflow.lite` would take the place of the interface
+# `tf.lite`.
 DEFERRED = frozenset(
     {
         "tensorflow_probability",  # noise of TensorFlow Privacy: 0.5 s

@@ -22,6 +22,7 @@ from typing import Any
 import psutil
 
 from launch.runtimes.runtime import quiet_tensorflow
+from launch.runtimes.time_limit import limit_time
 from launch.runtimes.worker_process import WorkerError
 
 INSTALL = ".venv/bin/python -m pip install --no-deps --require-hashes -r requirements-ray.lock"
@@ -173,29 +174,12 @@ def _start(ray: Any, options: dict[str, Any], timeout_s: float) -> None:
     ray._raylet.AuthenticationTokenLoader.instance().reset_cache()  # it may hold the token of an earlier block
     handle_sigterm = signal.getsignal(signal.SIGTERM)
     try:
-        with _limit_time(timeout_s):
+        with limit_time(timeout_s):
             ray.init(**options, log_to_driver=False, logging_level=logging.INFO)
             while not ray.cluster_resources().get("CPU"):
                 time.sleep(0.2)
     finally:
         signal.signal(signal.SIGTERM, handle_sigterm)  # Ray puts its own there
-
-
-@contextlib.contextmanager
-def _limit_time(timeout_s: float) -> Iterator[None]:
-    """Raises TimeoutError inside the block when its time is over; Ray itself goes on trying for ever."""
-
-    def stop(signum, frame):
-        del signum, frame
-        raise TimeoutError(f"not ready within {timeout_s:g} s")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, timeout_s)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def _explain(error: Exception, log: str) -> str:

@@ -55,7 +55,7 @@ def serve(rank):
         elif number == 2:
             os._exit(0)
         else:
-            print(f"rank {rank} {line.strip()}", flush=True)
+            os.write(1, f"rank {rank} {line.strip()}\\n".encode())  # at once, so that threads do not mix their lines
             print("done", file=channel, flush=True)
 
 if {starts}:
@@ -120,6 +120,7 @@ def run_setup(tmp_path):
     (project / "launch" / "benchmarks").mkdir(parents=True)
     (project / ".venv" / "bin").mkdir(parents=True)
     shutil.copy(ROOT / "launch" / "benchmarks" / "setup_pfl.sh", project / "launch" / "benchmarks")
+    shutil.copy(ROOT / "extra_environment.sh", project)
     python = project / ".venv" / "bin" / "python"
     python.write_text(FAKE_PYTHON)
     python.chmod(0o755)

@@ -129,6 +129,7 @@ def run_check(tmp_path):
     project = tmp_path / "project"
     (project / "tests" / "litert").mkdir(parents=True)
     shutil.copy(ROOT / "tests" / "litert" / "check.sh", project / "tests" / "litert")
+    shutil.copy(ROOT / "extra_environment.sh", project)
     (project / "requirements-litert.lock").write_text("a==1\n")
     (project / ".venv" / "bin").mkdir(parents=True)
     python = project / ".venv" / "bin" / "python"

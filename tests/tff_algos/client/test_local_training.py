@@ -9,8 +9,7 @@ import tensorflow as tf
 from models.catalog import build_model_spec
 from models.model_spec import ModelSpec
 from models.stateless_dropout import StatelessDropout
-from tff_algos.client import joined_optimizer, local_training
-from tff_algos.client.joined_optimizer import FlatLayout
+from tff_algos.client import local_training
 from tff_algos.client.local_training import count_examples_trained, predict_logits, train_locally
 from tff_algos.settings.local_training import LocalTrainingConfig
 
@@ -54,32 +53,6 @@ def test_one_step_by_hand():
     np.testing.assert_allclose(result.weights_delta[0], [[-0.1]], rtol=1e-6)
     assert float(result.num_trained) == 2 and bool(result.is_finite)
     np.testing.assert_allclose(result.loss_sum, (4 + 4) / 2)  # squares 2^2 and (1 - 3)^2, halved, summed
-
-
-def test_an_optimizer_takes_joined_tensors_and_the_same_steps(monkeypatch):
-    spec = build_model_spec("perceptron", (5,), "float32", 3)
-    rng = np.random.default_rng(3)
-    weights = [rng.normal(size=shape).astype(np.float32) for shape in spec.weight_shapes]
-    x, y = rng.normal(size=(23, 5)).astype(np.float32), rng.integers(3, size=23)
-    config = LocalTrainingConfig(epochs=3, batch_size=4)
-    joined = train(spec, config, weights, x, y)
-    monkeypatch.setattr(joined_optimizer, "_JOINED_SIZE", 0)
-    apart = train(spec, config, weights, x, y)
-    for one, other in zip(joined.weights_delta, apart.weights_delta, strict=True):
-        assert np.any(one)
-        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)
-
-
-def test_only_small_tensors_of_one_dtype_are_joined(monkeypatch):
-    """Sizes 2, 3 (float64), 4 (large) and 1: vectors of 2 + 1, 3 and 4 numbers."""
-    monkeypatch.setattr(joined_optimizer, "_JOINED_SIZE", 4)
-    arrays = [np.float32([1, 2]), np.float64([[3], [4], [5]]), np.float32([[6, 7], [8, 9]]), np.float32(10)]
-    layout = FlatLayout([tf.Variable(array) for array in arrays])
-    vectors = layout.join([tf.constant(array) for array in arrays])
-    assert [vector.numpy().tolist() for vector in vectors] == [[1, 2, 10], [3, 4, 5], [6, 7, 8, 9]]
-    for tensor, array in zip(layout.split(vectors), arrays, strict=True):
-        np.testing.assert_array_equal(tensor, array)
-        assert tensor.dtype == array.dtype and tensor.shape == array.shape
 
 
 def test_autograph_rewrites_the_loop_and_the_users_layers_and_no_more(monkeypatch):

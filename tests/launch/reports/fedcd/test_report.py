@@ -10,21 +10,14 @@ from launch.reports.curves import compute_curve_by_round
 from launch.reports.fedcd.claims import EQ_4_SIZES, FEDCD_CLAIMS, make_cell
 from launch.reports.fedcd.figure import draw_fedcd_figure
 from launch.reports.fedcd.measures import (
-    CAUSES,
-    COMPARED_ROUNDS,
-    MILESTONES,
-    ONE_MILESTONE,
     SIZES,
     compute_trailing_means,
     find_convergence,
-    find_place,
     group_whole_runs,
     measure,
 )
 from launch.reports.fedcd.report import compute_findings
 from launch.reports.registry import PAPERS
-from launch.runs.run_records import EXPERIMENTS, resolve_flagfile
-from launch.settings.run_config import flag_values
 
 FEDCD_CPU, FEDAVG_CPU = "fedcd_cifar10_hierarchical_cpu", "fedavg_cifar10_hierarchical_cpu"
 MODELS = {"live_models": 6, "active_models": [30] * 10 + [80] * 25 + [40] * 10, "max_active_models": 2}
@@ -63,25 +56,6 @@ def build_report(runs_dir):
 
 def measure_by_name(run):
     return {measured.metric: value for measured, value in measure(run).items()}
-
-
-def test_flagfiles_clone_at_the_milestones_that_texts_and_measures_have():
-    for path in (EXPERIMENTS / "fedcd").glob("fedcd_*.flags"):
-        stored = flag_values(resolve_flagfile(path))["fedcd_milestones"]
-        expected = MILESTONES[:1] if path.stem.endswith(ONE_MILESTONE) else MILESTONES
-        assert stored == ",".join(map(str, expected)), path.name
-
-
-@pytest.mark.parametrize("size", sorted(EQ_4_SIZES))
-def test_the_settings_of_a_size_leave_two_models_on_a_device(size):
-    """Each round after the last milestone takes one of three or more: of 16 models, 14 rounds leave two."""
-    for path in (EXPERIMENTS / "fedcd").glob(f"fedcd_cifar10_*_{size}*.flags"):
-        flags = flag_values(resolve_flagfile(path))
-        is_cause = find_place(path.stem).setting in CAUSES  # of which no claim is asked
-        assert is_cause or flags["fedcd_deletion"] == "below_best", "or more than two could stay"
-        assert flags["fedcd_protected_models"] == 2, "that many stay, at least and at most"
-        assert flags["fedcd_late_round"] > MILESTONES[1], "so that the second milestone makes four of two"
-        assert COMPARED_ROUNDS[flags["partition"]] - MILESTONES[-1] >= 2 ** len(MILESTONES) - 2
 
 
 def test_trailing_means_are_over_five_rounds_or_as_many_as_there_are():

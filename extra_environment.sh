@@ -1,0 +1,51 @@
+# Sourced by the scripts that make an environment beside .venv. They set, before:
+#   target        what to type again after a failure, as in "make $target"
+#   environment   its folder
+#   lock          what pip installs into it
+#   disk          what it takes
+stamp=$environment/setup_done
+log=$environment/setup.log
+python=$environment/bin/python
+
+fail() {
+    echo "$target: $1" >&2
+    exit "${2:-1}"
+}
+
+# One line for what stopped pip, from its log.
+explain() {
+    if grep -qE 'NewConnectionError|NameResolutionError|Connect(ion|Timeout)Error|ReadTimeoutError|ProxyError' "$log"; then
+        echo "no network: a package could not be downloaded"
+    elif grep -q 'No space left on device' "$log"; then
+        echo "the disk is full; about $disk are needed"
+    elif grep -q 'DO NOT MATCH THE HASHES' "$log"; then
+        echo "a downloaded package is not the one of $lock"
+    else
+        grep 'ERROR' "$log" | tail -n 1 | grep . || tail -n 1 "$log"
+    fi
+}
+
+# Installs exactly the packages of the lock $1.
+install() {
+    PIP_USER=0 PIP_DISABLE_PIP_VERSION_CHECK=1 "$python" -m pip --no-input install --no-deps --require-hashes \
+        -r "$1" >>"$log" 2>&1
+}
+
+fail_to_install() {
+    fail "$(explain); mend that and run make $target again (whole log: $log)"
+}
+
+# Two of these at once would disturb each other.
+wait_for_others() {
+    exec 9<"$lock"
+    ! command -v flock >/dev/null || flock 9
+}
+
+# Makes the environment anew from the lock, small enough for that.
+make_anew() {
+    rm -rf "$environment" 2>/dev/null
+    mkdir "$environment" 2>/dev/null || fail "cannot write into $(pwd)"
+    echo "setting up $environment: $(grep -c '==' "$lock") packages, $disk on disk (log: $log)"
+    .venv/bin/python -m venv "$environment" >"$log" 2>&1 || fail "cannot make $environment; whole log: $log"
+    install "$lock" || fail_to_install
+}
