@@ -151,8 +151,10 @@ def _hold_lock(shard_dir: str) -> Iterator[None]:
 
 def _remove_abandoned_drafts(shard_dir: str) -> None:
     for item in os.scandir(shard_dir):
-        if item.name.startswith(_WRITING_PREFIX) and time.time() - item.stat().st_mtime > _ABANDONED_AFTER_S:
-            shutil.rmtree(item.path, ignore_errors=True)
+        # Without locks, another process may put its draft in place between the listing and the look.
+        with contextlib.suppress(FileNotFoundError):
+            if item.name.startswith(_WRITING_PREFIX) and time.time() - item.stat().st_mtime > _ABANDONED_AFTER_S:
+                shutil.rmtree(item.path, ignore_errors=True)
 
 
 def _put_in_place(draft: str, entry: str) -> None:

@@ -86,6 +86,12 @@ def test_a_broken_write_leaves_no_entry(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == [".lock"]
 
 
+def test_a_draft_that_goes_away_under_the_eyes_is_no_error(tmp_path):
+    (tmp_path / f".writing-{DIGEST}-gone").symlink_to(tmp_path / "put in place by another process")
+    entry, _ = open_or_write_entry(str(tmp_path), DIGEST, make_splits)
+    assert os.path.isdir(entry)
+
+
 def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(DatasetError, match="choose another --shard_dir"):
