@@ -3,10 +3,11 @@
 `python -I -S ray_reaper.py VARIABLE FOLDER < PIPE`
 
 Nothing is written into the pipe. It ends when whoever holds its other end closes it, or dies. Ray's processes end by
-themselves then, but not all at once: after a SIGKILL of the run, two of them ask for a minute after the others. So those
-that still live some seconds later are killed. Ray's processes are those that have VARIABLE=FOLDER in their environment.
+themselves then, but not all at once: after a SIGKILL of the run, two of them go on for a minute. So those that still
+live some seconds later are killed. Ray's processes are those that have VARIABLE=FOLDER in their environment.
 """
 
+import contextlib
 import os
 import pathlib
 import shutil
@@ -43,10 +44,8 @@ def end_marked(variable: str, value: str, grace_s: float) -> None:
         processes = find_marked(variable, value)
         for process in processes:
             if waited_s >= grace_s:
-                try:
+                with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(process, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
             os.close(process)
         if not processes:
             return
