@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from launch.command_line import run_main
 from launch.stop_signals import StopSignal, get_stop_code, stop_on_signals
 
 CHECK_S = 0.05
@@ -107,3 +108,12 @@ def test_a_signal_that_is_ignored_stays_ignored():
             os.kill(os.getpid(), signal.SIGINT)
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_a_command_ends_in_one_line_when_a_signal_was_swallowed(capsys):
+    def run(arguments):
+        swallow()
+        time.sleep(LONG_S)
+
+    assert run_main(run, str, [], stopped="stopped by you") == 130
+    assert capsys.readouterr() == ("", "stopped by you\n")
