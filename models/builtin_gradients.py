@@ -177,12 +177,11 @@ def _differentiate_max_pooling(op: tf.Operation, gradient: tf.Tensor) -> tf.Tens
     x, largest = op.inputs[0], op.outputs[0]
     rows, columns = _place_pooling(op)
     padded = _pad(x, rows, columns, value=float(np.finfo(np.float32).min))
-    left, of_places = gradient, []  # what no place of its window has got yet
+    left, of_places = gradient, []  # left: what no place of its window has got yet
     for row, column in np.ndindex(rows.size, columns.size):
-        is_largest = _take_place(padded, rows, columns, row, column) >= largest
-        nothing = tf.zeros_like(left)
-        of_places.append(_put_place(tf.where(is_largest, left, nothing), rows, columns, row, column))
-        left = tf.where(is_largest, nothing, left)
+        given = _keep(_take_place(padded, rows, columns, row, column) >= largest, left)
+        of_places.append(_put_place(given, rows, columns, row, column))
+        left -= given
     return _unpad(_sum(of_places), x.shape, rows, columns)
 
 
@@ -203,6 +202,11 @@ def _count_places(length: int, windows: Windows) -> np.ndarray:
     return np.minimum(first + windows.size, length) - np.maximum(first, 0)
 
 
+def _keep(condition: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+    """x where the condition holds, 0 elsewhere: a product, as `tf.where` would put an array of zeros into the file."""
+    return x * tf.cast(condition, tf.float32)
+
+
 def _sum(tensors: list[tf.Tensor]) -> tf.Tensor:
     total, *others = tensors
     for tensor in others:  # TFLite's sum of many tensors runs slower than additions
@@ -217,13 +221,13 @@ def _differentiate_bias(op: tf.Operation, gradient: tf.Tensor) -> tuple[tf.Tenso
 
 @_gradient_of("Relu")
 def _differentiate_relu(op: tf.Operation, gradient: tf.Tensor) -> tf.Tensor:
-    return tf.where(op.outputs[0] > 0, gradient, tf.zeros_like(gradient))
+    return _keep(op.outputs[0] > 0, gradient)
 
 
 @_gradient_of("Relu6")
 def _differentiate_relu6(op: tf.Operation, gradient: tf.Tensor) -> tf.Tensor:
     y = op.outputs[0]
-    return tf.where((y > 0) & (y < 6), gradient, tf.zeros_like(gradient))
+    return _keep((y > 0) & (y < 6), gradient)
 
 
 @_gradient_of("LeakyRelu")

@@ -190,6 +190,12 @@ def test_what_is_frozen_stays_and_is_in_the_file_once(convert):
     assert len(file.content) < 1.1 * sum(weight.nbytes for weight in first_weights(spec))
 
 
+def test_a_file_holds_no_arrays_of_a_batch(convert):
+    spec = SPECS["image_student"]
+    large = convert_training_module(spec, first_weights(spec), 8 * BATCH_SIZE)
+    assert len(large.content) < len(convert("image_student", "full").content) + 1000
+
+
 @pytest.mark.parametrize("name", DESCENDING)
 def test_steps_are_plain_gradient_descent(convert, name):
     """Ten steps in Keras give the same weights, BatchNorm's statistics too."""

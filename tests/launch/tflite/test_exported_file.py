@@ -1,5 +1,7 @@
 """A TFLite file of one dense layer against its arithmetic by hand."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -68,4 +70,18 @@ def test_signatures_of_a_training_file(linear_spec, weights):
         "x": {"shape": [8, 4], "dtype": "float32"},
         "y": {"shape": [8], "dtype": "int32"},
     }
+
+
+def test_a_path_is_a_string(linear_spec):
+    """Of the signatures that a model has whose training takes TensorFlow's select operators."""
+    import tensorflow as tf
+
+    def build():
+        layers = tf.keras.layers
+        return tf.keras.Sequential(
+            [tf.keras.Input((4,)), layers.Dense(5), layers.LayerNormalization(), layers.Dense(3)]
+        )
+
+    spec = dataclasses.replace(linear_spec, build=build)
+    signatures = describe_signatures(convert_training_module(spec, tuple(build().get_weights()), 8).content)
     assert signatures["save"]["inputs"] == {"path": {"shape": [], "dtype": "string"}}
