@@ -23,6 +23,7 @@ from launch.tflite.export_plan import (
     plan_exports,
 )
 from launch.tflite.export_report import format_summary
+from launch.tflite.training_flag import define_training_flag
 from launch.training.finished_run import FinishedRun, read_finished_run
 from launch.training.personal_models import compute_personal_weights
 from launch.training.run_runtime import settle_device_again
@@ -41,7 +42,7 @@ class Request(NamedTuple):
     io: str
     representative_client: str
     representative_examples: int
-    on_device_training: bool
+    on_device_training: str
     save_test_set: bool
 
 
@@ -71,12 +72,7 @@ def define_flags() -> absl_flags.FlagValues:
     absl_flags.DEFINE_integer(
         "representative_examples", 200, "How many of its examples at most.", lower_bound=1, flag_values=values
     )
-    absl_flags.DEFINE_bool(
-        "on_device_training",
-        False,
-        "Also write each model in a form that can be trained on the phone.",
-        flag_values=values,
-    )
+    define_training_flag(values)
     absl_flags.DEFINE_bool(
         "save_test_set", False, "Also write the test set, with each file's predictions.", flag_values=values
     )
@@ -128,7 +124,7 @@ def export_run(run: FinishedRun, exports: Sequence[ModelExport], request: Reques
             request.on_device_training, request.save_test_set, folder, personal_weights,
         )  # fmt: skip
         report = export_models(job, exports)
-    return [*format_summary(report.files), *(f"{name}  {size:,}" for name, size in report.training_files.items())]
+    return [*format_summary(report.files), *(f"{row.file}  {row.size_bytes:,}" for row in report.training_files)]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -73,7 +73,9 @@ def test_json_says_what_a_phone_needs(exported):
 
 def test_json_of_the_training_file_has_its_signatures(exported):
     description = json.loads((exported / "global.training.json").read_text())
-    assert list(description["signatures"]) == ["infer", "restore", "save", "train"]
+    assert list(description["signatures"]) == ["get_weights", "infer", "set_weights", "train"]
+    assert (description["trained"], description["select_operators"]) == ("full", [])
+    assert description["weights"]["weight_0"] == "hidden_1/kernel"
     batch_size = description["batch_size"]
     assert description["signatures"]["train"]["inputs"]["x"]["shape"] == [batch_size, 8, 8, 1]
 
@@ -193,6 +195,8 @@ def stored_run(write_run, tmp_path):
         (["--representative_client=client_9"], "--representative_client=client_9: no such client; expected one of"),
         (["--representative_client=client_0", "--formats=float32"], "does nothing without int8"),
         (["--representative_examples=0"], "--representative_examples=0"),
+        (["--on_device_training=tail"], "--on_device_training=tail: expected one of none, head, full"),
+        (["--on_device_training", "head"], "head: expected flags only, each as --name=value"),
         (["--format=int8"], "did you mean --formats"),
     ],
 )
