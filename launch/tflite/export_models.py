@@ -13,6 +13,7 @@ from launch.runs.columns import LABELS_FILE, MODELS, ROUND, TEST_ACCURACY, TEST_
 from launch.runs.tables import write_json, write_text
 from launch.settings.run_config import find_algorithm, flag_values
 from launch.settings.run_titles import describe_run
+from launch.tflite.embedded_card import MODEL_SHA256, embed_card
 from launch.tflite.export_measurement import (
     Measurement,
     compute_accuracy,
@@ -28,6 +29,8 @@ from launch.tflite.export_plan import (
 )
 from launch.tflite.export_report import ClientRow, ExportReport, FileRow, SizeRow, write_report
 from launch.tflite.exported_file import TIMED_RUNS, count_threads, describe_signatures, list_operators
+from launch.tflite.model_card import build_card, count_confusions, describe_file, format_card, write_cards
+from launch.training.evaluation import compute_worst_tenth
 from launch.training.finished_run import FinishedRun
 from models.model_cost import count_multiply_accumulates, count_parameters
 from models.model_spec import ModelSpec
@@ -128,6 +131,7 @@ def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportRepor
         training_files={name: size for model in models for name, size in model.training_files.items()},
     )
     write_report(report, job.folder)
+    write_cards(job.folder, [*(file.row.file for file in files), *report.training_files])
     write_text(job.folder / LABELS_FILE, "".join(f"{name}\n" for name in job.data.class_names))
     if job.save_test_set:
         predictions = {file.row.file: file.predictions for file in files}
@@ -188,11 +192,17 @@ def _export_file(
         **_compare_logits(measured.logits, reference, job.data.test_y),
         **_describe_latency(measured),
     )
-    forms = {"input": measured.input._asdict(), "output": measured.output._asdict()}
-    _write_file(job, export, name, converted.content, {"format": export_format, **forms, **converted.representative})
-    say(f"{name}  {row.size_bytes:,} bytes, test accuracy {row.test_accuracy:.4f}")
     predictions = measured.logits.argmax(axis=1).astype(np.int32)
-    return WrittenFile(row, [ClientRow(name, *result) for result in results], predictions)
+    clients = [ClientRow(name, *result) for result in results]
+    worst_tenth = compute_worst_tenth(np.array([result.accuracy for result in results]))
+    confusions = count_confusions(job.data.test_y, predictions, job.data.num_classes)
+    forms = {"input": measured.input._asdict(), "output": measured.output._asdict()}
+    own = {"format": export_format, **forms, **converted.representative}
+    facts = describe_file(row, clients, worst_tenth, confusions)
+    size_bytes = _write_file(job, export, name, converted.content, own, facts)
+    row = row._replace(size_bytes=size_bytes, card_bytes=size_bytes - row.size_bytes)
+    say(f"{name}  {row.size_bytes:,} bytes, test accuracy {row.test_accuracy:.4f}")
+    return WrittenFile(row, clients, predictions)
 
 
 def _convert(job: ExportJob, export: ModelExport, model: LoadedModel, export_format: str) -> ConvertedModel:
@@ -213,6 +223,7 @@ def _describe_cost(model: LoadedModel, content: bytes) -> dict[str, Any]:
     operators = ", ".join(f"{name} {number}" for name, number in list_operators(content).items())
     return {
         "size_bytes": len(content),
+        "card_bytes": 0,
         "share_of_float32": len(content) / len(model.float32),
         "parameters": model.parameters,
         "multiply_accumulates": model.multiply_accumulates,
@@ -244,17 +255,37 @@ def _write_training_file(job: ExportJob, export: ModelExport, model: LoadedModel
     content = convert_training_module(model.spec, model.weights, batch_size)
     name = f"{export.name}.training.tflite"
     own = {"format": "training", "batch_size": batch_size, "signatures": describe_signatures(content)}
-    _write_file(job, export, name, content, own)
-    say(f"{name}  {len(content):,} bytes")
-    return {name: len(content)}
+    size_bytes = _write_file(job, export, name, content, own)
+    say(f"{name}  {size_bytes:,} bytes")
+    return {name: size_bytes}
 
 
-def _write_file(job: ExportJob, export: ModelExport, name: str, content: bytes, own: Mapping[str, Any]) -> None:
-    """Writes a file, and the JSON with what a phone needs to know of it."""
+def _write_file(
+    job: ExportJob,
+    export: ModelExport,
+    name: str,
+    model: bytes,
+    own: Mapping[str, Any],
+    facts: Mapping[str, Any] | None = None,
+) -> int:
+    """Writes a file with its card inside, and the JSON with what a phone needs to know of it; returns the file's size.
+
+    Args:
+      job: the export.
+      export: the model.
+      name: of the file.
+      model: as converted.
+      own: what the JSON says of this file alone, among it its format.
+      facts: what was measured, for the card.
+    """
+    identity = {"file": name, "model": export.name, "source_model": export.source, "format": own["format"]}
+    digests = {"model_bytes": len(model), MODEL_SHA256: hashlib.sha256(model).hexdigest()}
+    content = embed_card(model, format_card(build_card(job.run, job.data, [{**identity, **digests, **(facts or {})}])))
     (job.folder / name).write_bytes(content)
     preprocessing = job.data.preprocessing
     common = {
         "size_bytes": len(content),
+        "card_bytes": len(content) - len(model),
         "sha256": hashlib.sha256(content).hexdigest(),
         "dataset": job.data.dataset,
         "algorithm": find_algorithm(job.run.config.algo).name,
@@ -269,6 +300,7 @@ def _write_file(job: ExportJob, export: ModelExport, name: str, content: bytes, 
         "labels": list(job.data.class_names),
     }
     write_json((job.folder / name).with_suffix(".json"), {"file": name, **own, **common})
+    return len(content)
 
 
 def _set_beside_teachers(job: ExportJob, spec: ModelSpec, students: Sequence[SizeRow]) -> list[SizeRow]:
@@ -287,5 +319,5 @@ def _measure_size(job: ExportJob, name: str, model: LoadedModel) -> SizeRow:
 
 
 def _take_size(row: FileRow) -> SizeRow:
-    cost = (row.parameters, row.multiply_accumulates, row.size_bytes)
+    cost = (row.parameters, row.multiply_accumulates, row.size_bytes - row.card_bytes)
     return SizeRow(row.model, row.format, *cost, row.test_accuracy, row.median_ms_1_thread)

@@ -17,7 +17,8 @@ LEGEND = (
     "Accuracy: on the global test set ({examples:,} examples), and as mean over the clients that use the model, each "
     "on its own test split (`report_clients.csv` has a row a client). Agreement (same class) and logits are compared "
     "on the global test set with the Keras model that the file was converted from: the quantization-aware one for "
-    "`qat_int8`, the float one for all others."
+    "`qat_int8`, the float one for all others. Bytes: of the file, and of them the model card's that is in it "
+    "(`python -m launch.card <file>` shows it); shares of float32 are without cards."
 )
 
 
@@ -29,8 +30,9 @@ class FileRow(NamedTuple):
       model: the name of the model, or of the client whose personal model it is.
       format: of EXPORT_FORMATS.
       input_dtype: "float32" or "int8"; the output's is the same.
-      size_bytes: its size.
-      share_of_float32: its size as a share of the float32 file's.
+      size_bytes: its size, with the model card in it.
+      card_bytes: how many of these are the card's.
+      share_of_float32: its size as a share of the float32 file's, both without cards.
       parameters: weights of the float model.
       multiply_accumulates: of one inference.
       test_accuracy: on the global test set.
@@ -52,6 +54,7 @@ class FileRow(NamedTuple):
     format: str
     input_dtype: str
     size_bytes: int
+    card_bytes: int
     share_of_float32: float
     parameters: int
     multiply_accumulates: int
@@ -86,7 +89,7 @@ class SizeRow(NamedTuple):
       format: of EXPORT_FORMATS.
       parameters: weights of the float model.
       multiply_accumulates: of one inference.
-      size_bytes: of the file in that format.
+      size_bytes: of the file in that format, without a card.
       test_accuracy: of that file on the global test set.
       median_ms_1_thread: its latency.
       times_smaller: size of the first teacher's file in float32 divided by this one's.
@@ -184,8 +187,8 @@ def _format_table(rows: Sequence[Sequence[str]], num_texts: int = 1) -> str:
 
 def _tabulate_files(rows: Sequence[FileRow]) -> list[tuple[str, ...]]:
     heads = (
-        *("file", "input", "bytes", "share of float32", "parameters", "multiply-accumulates", "test accuracy"),
-        *("clients' test accuracy", "Keras test accuracy", "agreement", "largest logit difference"),
+        *("file", "input", "bytes", "of them card", "share of float32", "parameters", "multiply-accumulates"),
+        *("test accuracy", "clients' test accuracy", "Keras test accuracy", "agreement", "largest logit difference"),
     )
     return [heads, *map(_format_file, rows)]
 
@@ -196,6 +199,7 @@ def _format_file(row: FileRow) -> tuple[str, ...]:
         row.file,
         row.input_dtype,
         f"{row.size_bytes:,}",
+        f"{row.card_bytes:,}",
         f"{row.share_of_float32:.2f}",
         f"{row.parameters:,}",
         f"{row.multiply_accumulates:,}",
@@ -233,8 +237,9 @@ def _describe_sizes(rows: Sequence[SizeRow]) -> list[str]:
     ratios = (
         f"The teacher has {teacher.parameters / student.parameters:.2f} times the student's parameters and "
         f"{teacher.multiply_accumulates / student.multiply_accumulates:.2f} times its multiply-accumulates. "
-        "Times smaller: the size of the teacher's float32 file divided by that of the file. ms: median on 1 thread. "
-        "Teachers were converted for this table only; launch.export --model=<teacher> exports one."
+        "Times smaller: the size of the teacher's float32 file divided by that of the file, both without cards. "
+        "ms: median on 1 thread. Teachers were converted for this table only; launch.export --model=<teacher> exports "
+        "one."
     )
     return [ratios, _format_table([heads, *cells], 2)]
 

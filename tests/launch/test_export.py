@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from launch import export
+from launch.card import main
 from launch.runs.tables import write_json
+from launch.tflite.embedded_card import read_card, split_file
 from launch.tflite.exported_file import ExportedFile
 from models.model_names import EXPORT_FORMATS, ModelError
 
@@ -47,7 +49,16 @@ def test_every_format_is_written_with_its_json(exported):
     assert written == {
         *(f"{name}.tflite" for name in files),
         *(f"{name}.json" for name in files),
-        *("labels.txt", "report.md", "report.csv", "report_clients.csv", "report_teachers.csv", "test_set.npz"),
+        *(
+            "card.md",
+            "card.json",
+            "labels.txt",
+            "report.md",
+            "report.csv",
+            "report_clients.csv",
+            "report_teachers.csv",
+            "test_set.npz",
+        ),
     }
     assert (exported / "labels.txt").read_text().split() == list("0123456789")
 
@@ -57,6 +68,7 @@ def test_json_says_what_a_phone_needs(exported):
     content = (exported / "global.int8.tflite").read_bytes()
     assert description["sha256"] == hashlib.sha256(content).hexdigest()
     assert description["size_bytes"] == len(content)
+    assert description["card_bytes"] == len(content) - len(split_file(content).model)
     assert description["input"] == {"shape": [1, 8, 8, 1], "dtype": "float32", "scale": None, "zero_point": None}
     assert description["output"]["shape"] == [1, 10]
     assert description["preprocessing"] == {
@@ -69,6 +81,38 @@ def test_json_says_what_a_phone_needs(exported):
     told = [description[name] for name in ("dataset", "algorithm", "round", "source_model", "format")]
     assert told == ["digits", "fedsikd", 1, "global", "int8"]
     assert json.loads((exported / "global.dynamic.json").read_text())["representative_client"] is None
+
+
+def test_every_file_carries_its_part_of_the_card(exported, capfdbinary):
+    card = json.loads((exported / "card.json").read_bytes())
+    files = {file["file"]: file for file in card["files"]}
+    assert set(files) == {path.name for path in exported.glob("*.tflite")}
+    for name, file in files.items():
+        content = (exported / name).read_bytes()
+        assert read_card(content) == {**card, "files": [file]}
+        assert main([str(exported / name), "--json"]) == 0
+        assert capfdbinary.readouterr().out == split_file(content).card
+    assert "accuracy" not in files["global.training.tflite"]
+    assert card["data_set"]["licence"] == "CC BY 4.0, on its UCI page"
+    assert "| global.int8.tflite | " in (exported / "card.md").read_text()
+
+
+def test_the_card_has_the_reports_numbers(exported):
+    card = json.loads((exported / "card.json").read_bytes())
+    rows = {row["file"]: row for row in read_rows(exported / "report.csv")}
+    clients = read_rows(exported / "report_clients.csv")
+    with np.load(exported / "test_set.npz") as test_set:
+        y, predictions = test_set["y"], test_set["global.int8.tflite"]
+    [file] = [file for file in card["files"] if file["format"] == "int8"]
+    row = rows[file["file"]]
+    assert file["accuracy"]["global"] == pytest.approx(float(row["test_accuracy"]), abs=1e-6)
+    assert file["accuracy"]["test_examples"] == len(y)
+    own = sorted(float(each["test_accuracy"]) for each in clients if each["file"] == file["file"])
+    assert file["accuracy"]["worst_tenth_of_clients"] == pytest.approx(own[0], abs=1e-6)  # a tenth of 3 is one
+    assert [each["accuracy"] for each in file["accuracy"]["worst_clients"]] == pytest.approx(own, abs=1e-6)
+    assert file["model_bytes"] == int(row["size_bytes"]) - int(row["card_bytes"])
+    by_class = [np.mean(predictions[y == label] == label) for label in range(10)]
+    assert [each["accuracy"] for each in file["accuracy_by_class"]] == pytest.approx(by_class)
 
 
 def test_json_of_the_training_file_has_its_signatures(exported):

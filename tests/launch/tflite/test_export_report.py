@@ -15,7 +15,7 @@ from launch.tflite.export_report import (
 )
 
 ROW = FileRow(
-    file="global.int8.tflite", model="global", format="int8", input_dtype="float32", size_bytes=12345,
+    file="global.int8.tflite", model="global", format="int8", input_dtype="float32", size_bytes=12345, card_bytes=1345,
     share_of_float32=0.34, parameters=17194, multiply_accumulates=35200, test_accuracy=0.75, client_test_accuracy=0.8,
     num_clients=4, keras_test_accuracy=0.76, top1_agreement=0.99, largest_logit_difference=0.0123,
     median_ms_1_thread=0.5, p95_ms_1_thread=0.6, median_ms_all_threads=0.3, p95_ms_all_threads=0.4,
@@ -36,7 +36,7 @@ def report():
 def test_report_says_what_was_measured(report):
     text = format_report(report)
     assert text.startswith("# Exported models: FedSiKD on digits, round 3\n")
-    cells = "float32 | 12,345 | 0.34 | 17,194 | 35,200 | 0.7500 | 0.8000 (4) | 0.7600 | 0.9900 | 0.012"
+    cells = "float32 | 12,345 | 1,345 | 0.34 | 17,194 | 35,200 | 0.7500 | 0.8000 (4) | 0.7600 | 0.9900 | 0.012"
     assert f"| global.int8.tflite | {cells} |" in text
     assert "| global.int8.tflite | 0.500 | 0.600 | 0.300 | 0.400 |" in text
     assert "| global.int8.tflite | CONV_2D 2, RESHAPE 1 |" in text
