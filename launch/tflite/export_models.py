@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from datasets.federated_data import FederatedData
+from launch.plots.confusion_plots import draw_confusions
 from launch.progress import say
 from launch.runs.columns import LABELS_FILE, MODELS, ROUND, TEST_ACCURACY, TEST_SET_FILE
 from launch.runs.tables import write_json, write_text
@@ -24,20 +25,23 @@ from launch.tflite.export_measurement import (
 from launch.tflite.export_plan import (
     INTEGER_FORMATS,
     ModelExport,
+    choose_evenly,
     choose_representative_client,
     read_representative_examples,
 )
 from launch.tflite.export_report import ClientRow, ExportReport, FileRow, SizeRow, write_report
 from launch.tflite.exported_file import TIMED_RUNS, count_threads, describe_signatures, list_operators
+from launch.tflite.layer_report import LayerError, read_layers
 from launch.tflite.model_card import build_card, count_confusions, describe_file, format_card, write_cards
 from launch.training.evaluation import compute_worst_tenth
 from launch.training.finished_run import FinishedRun
 from models.model_cost import count_multiply_accumulates, count_parameters
 from models.model_spec import ModelSpec
 from models.saved_models import load_weights
-from models.tflite_export import convert_model, convert_training_module, find_reference
+from models.tflite_export import convert_model, convert_training_module, debug_quantization, find_reference
 from tff_algos.protocol import Weights
 
+CONFUSIONS_SUFFIX = ".confusions.png"
 FORMULA = "float32(x) * scale + offset"
 
 
@@ -54,6 +58,7 @@ class ExportJob(NamedTuple):
       save_test_set: whether the test set is written, with each file's predictions.
       folder: where the files go.
       personal_weights: the weights of the personal models to be exported, by the client's name.
+      debug_quantization: whether the layers of each int8 file are measured.
     """
 
     run: FinishedRun
@@ -65,6 +70,7 @@ class ExportJob(NamedTuple):
     save_test_set: bool
     folder: pathlib.Path
     personal_weights: Mapping[str, Weights] = {}
+    debug_quantization: bool = False
 
 
 class LoadedModel(NamedTuple):
@@ -86,10 +92,11 @@ class LoadedModel(NamedTuple):
 
 
 class ConvertedModel(NamedTuple):
-    """A file's content, and whose examples set its ranges, as its JSON says it."""
+    """A file's content, whose examples set its ranges, as its JSON says it, and its layers if they were measured."""
 
     content: bytes
     representative: dict[str, Any]
+    layers: Sequence[LayerError] = ()
 
 
 class WrittenFile(NamedTuple):
@@ -98,6 +105,7 @@ class WrittenFile(NamedTuple):
     row: FileRow
     clients: list[ClientRow]
     predictions: np.ndarray
+    layers: Sequence[LayerError] = ()
 
 
 class WrittenModel(NamedTuple):
@@ -129,8 +137,13 @@ def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportRepor
         clients=[row for file in files for row in file.clients],
         sizes=_set_beside_teachers(job, spec.teacher, students) if job.run.teachers and students else [],
         training_files={name: size for model in models for name, size in model.training_files.items()},
+        layers={file.row.file: file.layers for file in files if file.layers},
     )
     write_report(report, job.folder)
+    for file in files:
+        counts = count_confusions(job.data.test_y, file.predictions, job.data.num_classes)
+        path = (job.folder / file.row.file).with_suffix(CONFUSIONS_SUFFIX)
+        draw_confusions(counts, job.data.class_names, f"{file.row.file}: {report.title}", path)
     write_cards(job.folder, [*(file.row.file for file in files), *report.training_files])
     write_text(job.folder / LABELS_FILE, "".join(f"{name}\n" for name in job.data.class_names))
     if job.save_test_set:
@@ -202,7 +215,7 @@ def _export_file(
     size_bytes = _write_file(job, export, name, converted.content, own, facts)
     row = row._replace(size_bytes=size_bytes, card_bytes=size_bytes - row.size_bytes)
     say(f"{name}  {row.size_bytes:,} bytes, test accuracy {row.test_accuracy:.4f}")
-    return WrittenFile(row, clients, predictions)
+    return WrittenFile(row, clients, predictions, converted.layers)
 
 
 def _convert(job: ExportJob, export: ModelExport, model: LoadedModel, export_format: str) -> ConvertedModel:
@@ -216,7 +229,11 @@ def _convert(job: ExportJob, export: ModelExport, model: LoadedModel, export_for
     examples = read_representative_examples(job.data, client, job.representative_examples)
     content = convert_model(model.spec, model.weights, export_format, io, examples)
     used = {"representative_client": client.name, "representative_examples": len(examples)}
-    return ConvertedModel(content, used)
+    layers = []
+    if job.debug_quantization:
+        compared = choose_evenly(job.data.test_x, job.representative_examples)
+        layers = read_layers(debug_quantization(model.spec, model.weights, examples, compared))
+    return ConvertedModel(content, used, layers)
 
 
 def _describe_cost(model: LoadedModel, content: bytes) -> dict[str, Any]:

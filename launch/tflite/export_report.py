@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from launch.runs.columns import REPORT_CLIENTS, REPORT_PAGE, REPORT_TABLE, REPORT_TEACHERS
 from launch.runs.tables import format_cell, write_table, write_text
+from launch.tflite.layer_report import EXPLANATION, NOT_OF_QAT, LayerError, tabulate_worst, write_layers
 
 LATENCY = (
     "Latency is the time of one inference of one example after a warm-up, median and 95th percentile (p95) of {runs} "
@@ -118,6 +119,7 @@ class ExportReport(NamedTuple):
       clients: a row for each file and client.
       sizes: the teachers, then the files of the students; empty without teachers.
       training_files: {name: size in bytes} of the files for on-device training.
+      layers: {name: layers} of the files whose layers were measured.
     """
 
     title: str
@@ -129,6 +131,7 @@ class ExportReport(NamedTuple):
     clients: Sequence[ClientRow]
     sizes: Sequence[SizeRow]
     training_files: Mapping[str, int]
+    layers: Mapping[str, Sequence[LayerError]] = {}
 
 
 def format_summary(rows: Sequence[FileRow]) -> Iterator[str]:
@@ -146,12 +149,14 @@ def format_summary(rows: Sequence[FileRow]) -> Iterator[str]:
 
 
 def write_report(report: ExportReport, folder: pathlib.Path) -> None:
-    """Writes report.md, report.csv, report_clients.csv and, if there are teachers, report_teachers.csv."""
+    """Writes report.md, report.csv, report_clients.csv and, if there are such, report_teachers.csv and layers."""
     write_text(folder / REPORT_PAGE, format_report(report))
     _write_rows(folder / REPORT_TABLE, FileRow, report.files)
     _write_rows(folder / REPORT_CLIENTS, ClientRow, report.clients)
     if report.sizes:
         _write_rows(folder / REPORT_TEACHERS, SizeRow, report.sizes)
+    for name, layers in report.layers.items():
+        write_layers((folder / name).with_suffix(".layers.csv"), layers)
 
 
 def _write_rows(path: pathlib.Path, row_type: Any, rows: Sequence[Any]) -> None:
@@ -173,6 +178,9 @@ def format_report(report: ExportReport) -> str:
     ]
     if report.sizes:
         parts += ["## Student and teacher", *_describe_sizes(report.sizes)]
+    if report.layers:
+        parts += ["## Quantization, layer by layer", EXPLANATION, _format_table(tabulate_worst(report.layers), 3)]
+        parts += [NOT_OF_QAT] if any(row.format == "qat_int8" for row in report.files) else []
     if report.training_files:
         parts += ["## On-device training", *_describe_training_files(report.training_files)]
     return "\n\n".join(parts) + "\n"

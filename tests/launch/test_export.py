@@ -33,7 +33,7 @@ def student_run(tmp_path_factory, write_finished_run):
 @pytest.fixture(scope="module")
 def exported(student_run):
     """Its export folder, with everything that can be asked for."""
-    arguments = [f"--run_dir={student_run}", "--on_device_training", "--save_test_set"]
+    arguments = [f"--run_dir={student_run}", "--on_device_training", "--save_test_set", "--debug_quantization"]
     assert export.main([*arguments, "--representative_client=client_1", "--representative_examples=7"]) == 0
     return student_run / "export"
 
@@ -49,6 +49,8 @@ def test_every_format_is_written_with_its_json(exported):
     assert written == {
         *(f"{name}.tflite" for name in files),
         *(f"{name}.json" for name in files),
+        *(f"global.{name}.confusions.png" for name in EXPORT_FORMATS),
+        "global.int8.layers.csv",
         *(
             "card.md",
             "card.json",
@@ -61,6 +63,14 @@ def test_every_format_is_written_with_its_json(exported):
         ),
     }
     assert (exported / "labels.txt").read_text().split() == list("0123456789")
+
+
+def test_the_layers_of_int8_are_measured(exported):
+    rows = read_rows(exported / "global.int8.layers.csv")
+    assert [row["operator"] for row in rows if row["operator"] != "RESHAPE"] == ["FULLY_CONNECTED"] * 2
+    assert rows[-1]["layer"] == "output" and rows[-1]["elements"] == "10"
+    assert all(float(row["error_in_steps"]) < 5 for row in rows)
+    assert "| global.int8.tflite | output | FULLY_CONNECTED |" in (exported / "report.md").read_text()
 
 
 def test_json_says_what_a_phone_needs(exported):
@@ -236,6 +246,7 @@ def stored_run(write_run, tmp_path):
         (["--io=int8", "--formats=float32,dynamic"], "--io=int8: only int8 and qat_int8 have that"),
         (["--representative_client=client_9"], "--representative_client=client_9: no such client; expected one of"),
         (["--representative_client=client_0", "--formats=float32"], "does nothing without int8"),
+        (["--debug_quantization", "--formats=qat_int8"], "it looks into int8 only; add int8 to --formats"),
         (["--representative_examples=0"], "--representative_examples=0"),
         (["--format=int8"], "did you mean --formats"),
     ],
