@@ -17,7 +17,7 @@ class Terms(typing.NamedTuple):
       licence: its name and who says so.
       commercial_use: one of `COMMERCIAL_USE`. "unclear": the sources contradict each other, or name no licence.
         "unknown": nobody has told this project.
-      conditions: what its use takes, or why its terms are unclear; a sentence or more.
+      conditions: what its use takes, or why its terms are unclear; a sentence or more, or nothing.
       not_for: what a model of it must not be used for, a sentence each.
     """
 
@@ -25,7 +25,7 @@ class Terms(typing.NamedTuple):
     source: str = ""
     licence: str = "unknown"
     commercial_use: str = "unknown"
-    conditions: str = "The owner of the data knows its terms; this project does not."
+    conditions: str = ""
     not_for: tuple[str, ...] = ("Whatever the owner of the data does not allow.",)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from datasets.catalog import find_dataset
 from datasets.federated_data import FederatedData
-from datasets.terms import Terms
+from datasets.terms import UNKNOWN, Terms
 from launch.runs.tables import format_json, write_text
 from launch.settings.run_config import RunConfig, find_algorithm, flag_values
 from launch.settings.run_titles import describe_run
@@ -33,7 +33,7 @@ MAY_BE_SOLD = {
     "allowed": "Yes, as far as the data's terms go",
     "not allowed": "No, by the data's terms",
     "unclear": "Unclear; ask whoever holds the rights in the data first",
-    "unknown": "Unknown: nobody told this project the data's terms; ask the owner of the data",
+    "unknown": "Unknown: nobody told this project the data's terms. Ask the owner of the data",
 }
 
 
@@ -42,14 +42,15 @@ def build_card(run: FinishedRun, data: FederatedData, files: Sequence[Mapping[st
     terms = find_terms(run.config)
     names = list(data.class_names)
     task = terms.task or f"which of {len(names)} classes an example of shape {tuple(data.input_shape)} belongs to"
-    licence = f"{MAY_BE_SOLD[terms.commercial_use]}. Licence: {terms.licence}. {terms.conditions}"
+    licence = f" Licence: {terms.licence}." if terms.licence != UNKNOWN.licence else ""
+    sold = f"{MAY_BE_SOLD[terms.commercial_use]}.{licence} {terms.conditions}".strip()
     return {
         "card_version": VERSION,
         "title": describe_run(flag_values(run.config), data.dataset),
         "task": f"Tells {task}.",
         "classes": names,
         "data_set": {"name": data.dataset, **terms._asdict()},
-        "may_be_sold": licence,
+        "may_be_sold": sold,
         "must_not_be_used_for": [*terms.not_for, *NOT_FOR],
         "training": {
             "algorithm": find_algorithm(run.config.algo).title,

@@ -112,7 +112,10 @@ def test_of_many_classes_the_worst_are_named(make_card):
         ({"dataset": "digits"}, "Yes, as far as the data's terms go. Licence: CC BY 4.0"),
         ({"dataset": "har"}, "No, by the data's terms"),
         ({"dataset": "mnist"}, "Unclear; ask"),
-        ({"dataset": "npz", "npz": "my.npz"}, "Unknown: nobody told this project"),
+        (
+            {"dataset": "npz", "npz": "my.npz"},
+            "Unknown: nobody told this project the data's terms. Ask the owner of the data.",
+        ),
         ({"dataset": "har", "smoke": True}, "Yes, as far as the data's terms go. Licence: none needed"),
     ],
 )
