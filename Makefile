@@ -3,6 +3,7 @@
 # make test    lint, format check and tests; make test-slow for the longer ones
 # make test-litert   exports a run and checks the files with LiteRT, in .venv-litert; RUN_DIR=<folder> names the run
 # make test-ray   --runtime=ray on clusters of this machine, in .venv-ray; some minutes
+# make test-kotlin   compiles the Kotlin of docs/phones.md, in .venv-kotlin; needs Java
 # make setup-pfl  pfl-research on PyTorch, a peer of launch.benchmark, in .venv-pfl
 # All of them set up .venv first if need be. PYTHON=<path> names the Python 3.11 to make it with; where there is none,
 # uv gets one.
@@ -12,7 +13,7 @@ PYTHON =
 RUN_DIR ?=
 RUN = .venv/bin/python -m
 
-.PHONY: train test test-slow test-litert test-ray setup setup-pfl lock clean
+.PHONY: train test test-slow test-litert test-ray test-kotlin setup setup-pfl lock clean
 
 train: setup
 	@$(RUN) launch.train --algo=fedsikd $(ARGS)
@@ -31,6 +32,9 @@ test-litert: setup
 test-ray: setup
 	@sh ./tests/ray/check.sh $(ARGS)
 
+test-kotlin: setup
+	@sh ./tests/kotlin/check.sh
+
 setup-pfl: setup
 	@sh ./launch/benchmarks/setup_pfl.sh
 
@@ -38,7 +42,7 @@ setup:
 	@PYTHON="$(PYTHON)" sh ./setup.sh
 
 # Resolves setup.py anew into requirements.lock, the same with CUDA into requirements-gpu.lock, and likewise the runtime
-# of test-litert, Ray on top of requirements.lock, the peer of setup-pfl and the uv of set-up. Needs a network.
+# of test-litert, the compiler of test-kotlin, Ray on top of requirements.lock, the peer of setup-pfl and the uv of set-up. Needs a network.
 lock:
 	@set -e; tools=$$(mktemp -d); trap 'rm -rf "$$tools"' EXIT; \
 	$(or $(PYTHON),python3) -m venv "$$tools"; \
@@ -48,9 +52,10 @@ lock:
 	$$compile --override overrides.txt --extra dev --output-file requirements.lock setup.py; \
 	$$compile --override overrides.txt --constraint requirements.lock --extra dev --extra gpu \
 	    --output-file requirements-gpu.lock setup.py; \
-	for name in litert pfl ray uv; do $$compile --output-file requirements-$$name.lock requirements-$$name.in; done
+	for name in litert pfl ray uv; do $$compile --output-file requirements-$$name.lock requirements-$$name.in; done; \
+	$$compile --no-deps --output-file requirements-kotlin.lock requirements-kotlin.in
 
-# What can be made again in seconds; .venv, .venv-litert, .venv-ray and runs/ stay.
+# What can be made again in seconds; .venv and those beside it and runs/ stay.
 clean:
 	@rm -rf build .pytest_cache .ruff_cache .hypothesis
 	@find . -path './.venv*' -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +

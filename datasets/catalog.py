@@ -3,6 +3,7 @@
 import difflib
 import typing
 
+from datasets import terms
 from datasets.dataset import (
     BUILDING_HETEROGENEITY,
     HAR_FEATURES,
@@ -38,6 +39,7 @@ _ROWS = (
         loader="datasets.digits:load_digits",
         format="datasets.digits:DIGITS_FORMAT",
         origin="comes with scikit-learn",
+        terms=terms.DIGITS,
     ),
     Dataset(
         "mnist",
@@ -45,6 +47,7 @@ _ROWS = (
         loader="datasets.mnist:load_mnist",
         format="datasets.mnist:MNIST_FORMAT",
         locate="datasets.mnist:locate_mnist",
+        terms=terms.MNIST,
     ),
     Dataset(
         "cifar10",
@@ -52,6 +55,7 @@ _ROWS = (
         loader="datasets.cifar10:load_cifar10",
         format="datasets.cifar10:CIFAR10_FORMAT",
         locate="datasets.cifar10:locate_cifar10",
+        terms=terms.CIFAR10,
     ),
     Dataset(
         "har",
@@ -61,6 +65,7 @@ _ROWS = (
         clients="people",
         locate="datasets.har:locate_har",
         smoke_sizes=(150, 30),  # fewer, since its models have millions of parameters
+        terms=terms.HAR,
     ),
     Dataset(
         "building",
@@ -69,6 +74,7 @@ _ROWS = (
         clients="sensors",
         partition="natural",
         origin="simulated, needs no file",
+        terms=terms.BUILDING,
     ),
     Dataset(
         "occupancy",
@@ -77,6 +83,7 @@ _ROWS = (
         clients="blocks of time",
         partition="natural",
         locate="datasets.occupancy:locate_occupancy",
+        terms=terms.OCCUPANCY,
     ),
     Dataset("npz", loader="datasets.npz:load_npz", origin="your own file, named by --npz"),
 )

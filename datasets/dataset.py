@@ -11,6 +11,7 @@ import typing
 from collections.abc import Callable
 
 from datasets.errors import DatasetError
+from datasets.terms import COMMERCIAL_USE, UNKNOWN, Terms
 
 if typing.TYPE_CHECKING:
     from datasets.arrays import ArrayDataset, ExampleFormat
@@ -72,6 +73,7 @@ class Dataset:
       locate: (data folder or None) -> DatasetLocation; None for a data set without files of its own.
       origin: for a data set without files of its own, where it comes from, in the words of `launch.doctor`.
       smoke_sizes: numbers of train and test examples of the random arrays.
+      terms: what a model card says of it.
 
     Raises:
       DatasetError: a value is not of this form.
@@ -86,6 +88,7 @@ class Dataset:
     locate: str | Callable[[str | None], DatasetLocation] | None = None
     origin: str = ""
     smoke_sizes: tuple[int, int] = (600, 120)
+    terms: Terms = UNKNOWN
 
     def __post_init__(self):
         # The name becomes part of the names of run folders.
@@ -96,6 +99,8 @@ class Dataset:
         sizes = self.smoke_sizes
         if len(sizes) != 2 or not all(isinstance(size, int) and size >= 1 for size in sizes):
             raise DatasetError(f"{self.name}: smoke_sizes={sizes}, expected two numbers of at least 1")
+        if not isinstance(self.terms, Terms) or self.terms.commercial_use not in COMMERCIAL_USE:
+            raise DatasetError(f"{self.name}: terms={self.terms!r}, expected datasets.terms.Terms(...)")
 
     @property
     def is_drawn_for_smoke(self) -> bool:

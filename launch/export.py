@@ -44,6 +44,7 @@ class Request(NamedTuple):
     representative_examples: int
     on_device_training: str
     save_test_set: bool
+    debug_quantization: bool
 
 
 def define_flags() -> absl_flags.FlagValues:
@@ -76,6 +77,10 @@ def define_flags() -> absl_flags.FlagValues:
     absl_flags.DEFINE_bool(
         "save_test_set", False, "Also write the test set, with each file's predictions.", flag_values=values
     )
+    absl_flags.DEFINE_bool(
+        "debug_quantization", False, "Also measure what int8 does to each layer; qat_int8 cannot be looked into.",
+        flag_values=values,
+    )  # fmt: skip
     return values
 
 
@@ -103,6 +108,8 @@ def _check_formats(request: Request, is_given) -> None:
     for name in ("representative_client", "representative_examples"):
         if is_given(name) and "int8" not in request.formats:
             raise FlagError(f"--{name}: does nothing without int8; leave it out, or add int8 to --formats")
+    if request.debug_quantization and "int8" not in request.formats:
+        raise FlagError("--debug_quantization: it looks into int8 only; add int8 to --formats")
 
 
 def export_run(run: FinishedRun, exports: Sequence[ModelExport], request: Request) -> list[str]:
@@ -122,6 +129,7 @@ def export_run(run: FinishedRun, exports: Sequence[ModelExport], request: Reques
         job = ExportJob(
             run, data, request.io, request.representative_client, request.representative_examples,
             request.on_device_training, request.save_test_set, folder, personal_weights,
+            request.debug_quantization,
         )  # fmt: skip
         report = export_models(job, exports)
     return [*format_summary(report.files), *(f"{row.file}  {row.size_bytes:,}" for row in report.training_files)]

@@ -11,10 +11,12 @@ preprocessed example, shape (1, *input_shape), as "x" and gives "logits", shape 
 fixed because reshaping layers would otherwise add operations that look it up.
 """
 
+import csv
+import io
 import re
 import tempfile
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -70,6 +72,45 @@ def convert_model(
 
     module = _build_inference_module(source, source_weights)
     return _convert(module, ["serving_default"], configure, f"{export_format} of {source.name}")
+
+
+def debug_quantization(
+    spec: ModelSpec, weights: tuple[np.ndarray, ...], representative: np.ndarray, examples: np.ndarray
+) -> list[dict[str, str]]:
+    """What TFLite's QuantizationDebugger measures of the int8 file that `convert_model` makes, a row a layer.
+
+    It computes each layer in integers and in floats from the same input and compares the outputs. There is nothing of
+    the kind for qat_int8, whose ranges are in the model: the converter makes the integer model at once and leaves no
+    float layers to compare with.
+
+    Args:
+      spec: as for `convert_model`, like the next two.
+      weights: see there.
+      representative: see there; these set the activations' ranges.
+      examples: those that the layers are compared on, as stored, (n, *input_shape). Others than the representative
+        ones also show what lies outside of the ranges and is cut off.
+
+    Raises:
+      ModelError: as `convert_model`.
+    """
+    source, source_weights = find_reference(spec, weights, "int8")
+    inputs, compared = source.preprocess(representative).numpy(), source.preprocess(examples).numpy()
+
+    def configure(converter: tf.lite.TFLiteConverter) -> None:
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        converter.representative_dataset = lambda: ([x[None]] for x in inputs)
+
+    def debug(converter: tf.lite.TFLiteConverter) -> list[dict[str, str]]:
+        debugger = tf.lite.experimental.QuantizationDebugger(
+            converter=converter, debug_dataset=lambda: ([x[None]] for x in compared)
+        )
+        debugger.run()
+        table = io.StringIO()
+        debugger.layer_statistics_dump(table)
+        return list(csv.DictReader(io.StringIO(table.getvalue())))
+
+    module = _build_inference_module(source, source_weights)
+    return _convert(module, ["serving_default"], configure, f"int8 of {source.name}", debug)
 
 
 def find_reference(
@@ -151,9 +192,16 @@ def _build_inference_module(spec: ModelSpec, weights: tuple[np.ndarray, ...]) ->
 
 
 def _convert(
-    module: tf.Module, signatures: Sequence[str], configure: Callable[[tf.lite.TFLiteConverter], None], label: str
-) -> bytes:
-    """The file with these functions of the module, made from a saved model because that keeps their names."""
+    module: tf.Module,
+    signatures: Sequence[str],
+    configure: Callable[[tf.lite.TFLiteConverter], None],
+    label: str,
+    finish: Callable[[tf.lite.TFLiteConverter], Any] = lambda converter: converter.convert(),
+) -> Any:
+    """The file with these functions of the module, made from a saved model because that keeps their names.
+
+    `finish` gets the converter while the saved model is there, and may return something else than the file.
+    """
     if not all(np.isfinite(weight.numpy()).all() for weight in module.weights):
         # The converter turns NaN into a number, and infinite scales make the interpreter abort the process.
         raise ModelError(f"{label}: expected finite weights; the training diverged, take an earlier or another model")
@@ -164,7 +212,7 @@ def _convert(
         converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(signatures))
         configure(converter)
         try:
-            return converter.convert()
+            return finish(converter)
         except Exception as error:  # ConverterError, which has no public name, ValueError, RuntimeError
             reason = _LOCATION.sub("", (str(error).strip().splitlines() or [type(error).__name__])[0])
             raise ModelError(f"{label}: the TFLite converter refuses: {reason}") from error

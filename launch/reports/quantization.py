@@ -115,6 +115,8 @@ def _read_numbers(row: Mapping[str, str]) -> dict[str, float]:
             numbers[name] = float(cell)
         except ValueError:  # a name, or a cell that this format leaves empty
             continue
+    if {"size_bytes", "card_bytes"} <= numbers.keys():  # earlier exports had no cards in their files
+        numbers["size_bytes"] -= numbers.pop("card_bytes")
     return numbers
 
 

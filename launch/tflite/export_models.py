@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from datasets.federated_data import FederatedData
+from launch.plots.confusion_plots import draw_confusions
 from launch.progress import say
 from launch.runs.columns import LABELS_FILE, MODELS, ROUND, TEST_ACCURACY, TEST_SET_FILE
 from launch.runs.tables import write_json, write_text
 from launch.settings.run_config import find_algorithm, flag_values
 from launch.settings.run_titles import describe_run
+from launch.tflite.embedded_card import MODEL_SHA256, embed_card
 from launch.tflite.export_measurement import (
     Measurement,
     compute_accuracy,
@@ -23,20 +25,25 @@ from launch.tflite.export_measurement import (
 from launch.tflite.export_plan import (
     INTEGER_FORMATS,
     ModelExport,
+    choose_evenly,
     choose_representative_client,
     read_representative_examples,
 )
 from launch.tflite.export_report import ClientRow, ExportReport, FileRow, SizeRow, TrainingRow, write_report
 from launch.tflite.exported_file import TIMED_RUNS, count_threads, describe_signatures
+from launch.tflite.layer_report import LayerError, read_layers
+from launch.tflite.model_card import build_card, count_confusions, describe_file, format_card, write_cards
 from launch.tflite.training_flag import NONE
+from launch.training.evaluation import compute_worst_tenth
 from launch.training.finished_run import FinishedRun
 from models.model_cost import count_multiply_accumulates, count_parameters
 from models.model_spec import ModelSpec
 from models.saved_models import load_weights
-from models.tflite_export import convert_model, convert_training_module, find_reference
+from models.tflite_export import convert_model, convert_training_module, debug_quantization, find_reference
 from models.tflite_operators import list_operators
 from tff_algos.protocol import Weights
 
+CONFUSIONS_SUFFIX = ".confusions.png"
 FORMULA = "float32(x) * scale + offset"
 
 
@@ -53,6 +60,7 @@ class ExportJob(NamedTuple):
       save_test_set: whether the test set is written, with each file's predictions.
       folder: where the files go.
       personal_weights: the weights of the personal models to be exported, by the client's name.
+      debug_quantization: whether the layers of each int8 file are measured.
     """
 
     run: FinishedRun
@@ -64,6 +72,7 @@ class ExportJob(NamedTuple):
     save_test_set: bool
     folder: pathlib.Path
     personal_weights: Mapping[str, Weights] = {}
+    debug_quantization: bool = False
 
 
 class LoadedModel(NamedTuple):
@@ -85,10 +94,11 @@ class LoadedModel(NamedTuple):
 
 
 class ConvertedModel(NamedTuple):
-    """A file's content, and whose examples set its ranges, as its JSON says it."""
+    """A file's content, whose examples set its ranges, as its JSON says it, and its layers if they were measured."""
 
     content: bytes
     representative: dict[str, Any]
+    layers: Sequence[LayerError] = ()
 
 
 class WrittenFile(NamedTuple):
@@ -97,6 +107,7 @@ class WrittenFile(NamedTuple):
     row: FileRow
     clients: list[ClientRow]
     predictions: np.ndarray
+    layers: Sequence[LayerError] = ()
 
 
 class WrittenModel(NamedTuple):
@@ -128,8 +139,14 @@ def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportRepor
         clients=[row for file in files for row in file.clients],
         sizes=_set_beside_teachers(job, spec.teacher, students) if job.run.teachers and students else [],
         training_files=[row for model in models for row in model.training_files],
+        layers={file.row.file: file.layers for file in files if file.layers},
     )
     write_report(report, job.folder)
+    for file in files:
+        counts = count_confusions(job.data.test_y, file.predictions, job.data.num_classes)
+        path = (job.folder / file.row.file).with_suffix(CONFUSIONS_SUFFIX)
+        draw_confusions(counts, job.data.class_names, f"{file.row.file}: {report.title}", path)
+    write_cards(job.folder, [*(file.row.file for file in files), *(row.file for row in report.training_files)])
     write_text(job.folder / LABELS_FILE, "".join(f"{name}\n" for name in job.data.class_names))
     if job.save_test_set:
         predictions = {file.row.file: file.predictions for file in files}
@@ -190,11 +207,17 @@ def _export_file(
         **_compare_logits(measured.logits, reference, job.data.test_y),
         **_describe_latency(measured),
     )
-    forms = {"input": measured.input._asdict(), "output": measured.output._asdict()}
-    _write_file(job, export, name, converted.content, {"format": export_format, **forms, **converted.representative})
-    say(f"{name}  {row.size_bytes:,} bytes, test accuracy {row.test_accuracy:.4f}")
     predictions = measured.logits.argmax(axis=1).astype(np.int32)
-    return WrittenFile(row, [ClientRow(name, *result) for result in results], predictions)
+    clients = [ClientRow(name, *result) for result in results]
+    worst_tenth = compute_worst_tenth(np.array([result.accuracy for result in results]))
+    confusions = count_confusions(job.data.test_y, predictions, job.data.num_classes)
+    forms = {"input": measured.input._asdict(), "output": measured.output._asdict()}
+    own = {"format": export_format, **forms, **converted.representative}
+    facts = describe_file(row, clients, worst_tenth, confusions)
+    size_bytes = _write_file(job, export, name, converted.content, own, facts)
+    row = row._replace(size_bytes=size_bytes, card_bytes=size_bytes - row.size_bytes)
+    say(f"{name}  {row.size_bytes:,} bytes, test accuracy {row.test_accuracy:.4f}")
+    return WrittenFile(row, clients, predictions, converted.layers)
 
 
 def _convert(job: ExportJob, export: ModelExport, model: LoadedModel, export_format: str) -> ConvertedModel:
@@ -208,12 +231,17 @@ def _convert(job: ExportJob, export: ModelExport, model: LoadedModel, export_for
     examples = read_representative_examples(job.data, client, job.representative_examples)
     content = convert_model(model.spec, model.weights, export_format, io, examples)
     used = {"representative_client": client.name, "representative_examples": len(examples)}
-    return ConvertedModel(content, used)
+    layers = []
+    if job.debug_quantization:
+        compared = choose_evenly(job.data.test_x, job.representative_examples)
+        layers = read_layers(debug_quantization(model.spec, model.weights, examples, compared))
+    return ConvertedModel(content, used, layers)
 
 
 def _describe_cost(model: LoadedModel, content: bytes) -> dict[str, Any]:
     return {
         "size_bytes": len(content),
+        "card_bytes": 0,
         "share_of_float32": len(content) / len(model.float32),
         "parameters": model.parameters,
         "multiply_accumulates": model.multiply_accumulates,
@@ -256,20 +284,40 @@ def _write_training_file(job: ExportJob, export: ModelExport, model: LoadedModel
         "select_operators": file.select_operators,
         "signatures": describe_signatures(file.content),
     }
-    _write_file(job, export, name, file.content, own)
-    say(f"{name}  {len(file.content):,} bytes")
+    size_bytes = _write_file(job, export, name, file.content, own)
+    say(f"{name}  {size_bytes:,} bytes")
     lacking = ", ".join(file.select_operators)
     if lacking:
         say(f"{name}  needs the select operators of TensorFlow, for {lacking}")
-    return TrainingRow(name, part, len(file.content), lacking, _describe_operators(file.content))
+    return TrainingRow(name, part, size_bytes, lacking, _describe_operators(file.content))
 
 
-def _write_file(job: ExportJob, export: ModelExport, name: str, content: bytes, own: Mapping[str, Any]) -> None:
-    """Writes a file, and the JSON with what a phone needs to know of it."""
+def _write_file(
+    job: ExportJob,
+    export: ModelExport,
+    name: str,
+    model: bytes,
+    own: Mapping[str, Any],
+    facts: Mapping[str, Any] | None = None,
+) -> int:
+    """Writes a file with its card inside, and the JSON with what a phone needs to know of it; returns the file's size.
+
+    Args:
+      job: the export.
+      export: the model.
+      name: of the file.
+      model: as converted.
+      own: what the JSON says of this file alone, among it its format.
+      facts: what was measured, for the card.
+    """
+    identity = {"file": name, "model": export.name, "source_model": export.source, "format": own["format"]}
+    digests = {"model_bytes": len(model), MODEL_SHA256: hashlib.sha256(model).hexdigest()}
+    content = embed_card(model, format_card(build_card(job.run, job.data, [{**identity, **digests, **(facts or {})}])))
     (job.folder / name).write_bytes(content)
     preprocessing = job.data.preprocessing
     common = {
         "size_bytes": len(content),
+        "card_bytes": len(content) - len(model),
         "sha256": hashlib.sha256(content).hexdigest(),
         "dataset": job.data.dataset,
         "algorithm": find_algorithm(job.run.config.algo).name,
@@ -284,6 +332,7 @@ def _write_file(job: ExportJob, export: ModelExport, name: str, content: bytes, 
         "labels": list(job.data.class_names),
     }
     write_json((job.folder / name).with_suffix(".json"), {"file": name, **own, **common})
+    return len(content)
 
 
 def _set_beside_teachers(job: ExportJob, spec: ModelSpec, students: Sequence[SizeRow]) -> list[SizeRow]:
@@ -302,5 +351,5 @@ def _measure_size(job: ExportJob, name: str, model: LoadedModel) -> SizeRow:
 
 
 def _take_size(row: FileRow) -> SizeRow:
-    cost = (row.parameters, row.multiply_accumulates, row.size_bytes)
+    cost = (row.parameters, row.multiply_accumulates, row.size_bytes - row.card_bytes)
     return SizeRow(row.model, row.format, *cost, row.test_accuracy, row.median_ms_1_thread)

@@ -125,6 +125,11 @@ def choose_representative_client(export: ModelExport, data: FederatedData, asked
 def read_representative_examples(data: FederatedData, client: ClientShard, num_examples: int) -> np.ndarray:
     """At most `num_examples` of a client's train split, as stored, evenly spaced over it."""
     x, _ = data.read_split(client, "train")
+    return choose_evenly(x, num_examples)
+
+
+def choose_evenly(x: np.ndarray, num_examples: int) -> np.ndarray:
+    """At most so many rows of an array, evenly spaced over it."""
     return x[np.unique(np.linspace(0, len(x) - 1, num=min(num_examples, len(x))).astype(int))]
 
 

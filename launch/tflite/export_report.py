@@ -2,11 +2,12 @@
 
 import pathlib
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from launch.runs.columns import REPORT_CLIENTS, REPORT_PAGE, REPORT_TABLE, REPORT_TEACHERS
 from launch.runs.tables import format_cell, write_table, write_text
+from launch.tflite.layer_report import EXPLANATION, NOT_OF_QAT, LayerError, tabulate_worst, write_layers
 
 LATENCY = (
     "Latency is the time of one inference of one example after a warm-up, median and 95th percentile (p95) of {runs} "
@@ -17,7 +18,8 @@ LEGEND = (
     "Accuracy: on the global test set ({examples:,} examples), and as mean over the clients that use the model, each "
     "on its own test split (`report_clients.csv` has a row a client). Agreement (same class) and logits are compared "
     "on the global test set with the Keras model that the file was converted from: the quantization-aware one for "
-    "`qat_int8`, the float one for all others."
+    "`qat_int8`, the float one for all others. Bytes: of the file, and of them the model card's that is in it "
+    "(`python -m launch.card <file>` shows it); shares of float32 are without cards."
 )
 
 
@@ -29,8 +31,9 @@ class FileRow(NamedTuple):
       model: the name of the model, or of the client whose personal model it is.
       format: of EXPORT_FORMATS.
       input_dtype: "float32" or "int8"; the output's is the same.
-      size_bytes: its size.
-      share_of_float32: its size as a share of the float32 file's.
+      size_bytes: its size, with the model card in it.
+      card_bytes: how many of these are the card's.
+      share_of_float32: its size as a share of the float32 file's, both without cards.
       parameters: weights of the float model.
       multiply_accumulates: of one inference.
       test_accuracy: on the global test set.
@@ -52,6 +55,7 @@ class FileRow(NamedTuple):
     format: str
     input_dtype: str
     size_bytes: int
+    card_bytes: int
     share_of_float32: float
     parameters: int
     multiply_accumulates: int
@@ -86,7 +90,7 @@ class SizeRow(NamedTuple):
       format: of EXPORT_FORMATS.
       parameters: weights of the float model.
       multiply_accumulates: of one inference.
-      size_bytes: of the file in that format.
+      size_bytes: of the file in that format, without a card.
       test_accuracy: of that file on the global test set.
       median_ms_1_thread: its latency.
       times_smaller: size of the first teacher's file in float32 divided by this one's.
@@ -108,7 +112,7 @@ class TrainingRow(NamedTuple):
     Attributes:
       file: its name.
       trained: what of the model it trains, of TRAINED_PARTS.
-      size_bytes: its size.
+      size_bytes: its size, with the model card in it.
       select_operators: the operators of TensorFlow that it needs, such as "Restore, Save"; "" if TFLite's are enough.
       operators: of all its signatures, such as "CONV_2D 2, RESHAPE 1".
     """
@@ -133,6 +137,7 @@ class ExportReport(NamedTuple):
       clients: a row for each file and client.
       sizes: the teachers, then the files of the students; empty without teachers.
       training_files: a row for each file for on-device training.
+      layers: {name: layers} of the files whose layers were measured.
     """
 
     title: str
@@ -144,6 +149,7 @@ class ExportReport(NamedTuple):
     clients: Sequence[ClientRow]
     sizes: Sequence[SizeRow]
     training_files: Sequence[TrainingRow]
+    layers: Mapping[str, Sequence[LayerError]] = {}
 
 
 def format_summary(rows: Sequence[FileRow]) -> Iterator[str]:
@@ -161,12 +167,14 @@ def format_summary(rows: Sequence[FileRow]) -> Iterator[str]:
 
 
 def write_report(report: ExportReport, folder: pathlib.Path) -> None:
-    """Writes report.md, report.csv, report_clients.csv and, if there are teachers, report_teachers.csv."""
+    """Writes report.md, report.csv, report_clients.csv and, if there are such, report_teachers.csv and layers."""
     write_text(folder / REPORT_PAGE, format_report(report))
     _write_rows(folder / REPORT_TABLE, FileRow, report.files)
     _write_rows(folder / REPORT_CLIENTS, ClientRow, report.clients)
     if report.sizes:
         _write_rows(folder / REPORT_TEACHERS, SizeRow, report.sizes)
+    for name, layers in report.layers.items():
+        write_layers((folder / name).with_suffix(".layers.csv"), layers)
 
 
 def _write_rows(path: pathlib.Path, row_type: Any, rows: Sequence[Any]) -> None:
@@ -188,6 +196,9 @@ def format_report(report: ExportReport) -> str:
     ]
     if report.sizes:
         parts += ["## Student and teacher", *_describe_sizes(report.sizes)]
+    if report.layers:
+        parts += ["## Quantization, layer by layer", EXPLANATION, _format_table(tabulate_worst(report.layers), 3)]
+        parts += [NOT_OF_QAT] if any(row.format == "qat_int8" for row in report.files) else []
     if report.training_files:
         parts += ["## On-device training", *_describe_training_files(report.training_files)]
     return "\n\n".join(parts) + "\n"
@@ -202,8 +213,8 @@ def _format_table(rows: Sequence[Sequence[str]], num_texts: int = 1) -> str:
 
 def _tabulate_files(rows: Sequence[FileRow]) -> list[tuple[str, ...]]:
     heads = (
-        *("file", "input", "bytes", "share of float32", "parameters", "multiply-accumulates", "test accuracy"),
-        *("clients' test accuracy", "Keras test accuracy", "agreement", "largest logit difference"),
+        *("file", "input", "bytes", "of them card", "share of float32", "parameters", "multiply-accumulates"),
+        *("test accuracy", "clients' test accuracy", "Keras test accuracy", "agreement", "largest logit difference"),
     )
     return [heads, *map(_format_file, rows)]
 
@@ -214,6 +225,7 @@ def _format_file(row: FileRow) -> tuple[str, ...]:
         row.file,
         row.input_dtype,
         f"{row.size_bytes:,}",
+        f"{row.card_bytes:,}",
         f"{row.share_of_float32:.2f}",
         f"{row.parameters:,}",
         f"{row.multiply_accumulates:,}",
@@ -251,8 +263,9 @@ def _describe_sizes(rows: Sequence[SizeRow]) -> list[str]:
     ratios = (
         f"The teacher has {teacher.parameters / student.parameters:.2f} times the student's parameters and "
         f"{teacher.multiply_accumulates / student.multiply_accumulates:.2f} times its multiply-accumulates. "
-        "Times smaller: the size of the teacher's float32 file divided by that of the file. ms: median on 1 thread. "
-        "Teachers were converted for this table only; launch.export --model=<teacher> exports one."
+        "Times smaller: the size of the teacher's float32 file divided by that of the file, both without cards. "
+        "ms: median on 1 thread. Teachers were converted for this table only; launch.export --model=<teacher> exports "
+        "one."
     )
     return [ratios, _format_table([heads, *cells], 2)]
 

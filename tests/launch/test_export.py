@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from launch import export
+from launch.card import main
 from launch.runs.tables import write_json
+from launch.tflite.embedded_card import read_card, split_file
 from launch.tflite.exported_file import ExportedFile
 from models.model_names import EXPORT_FORMATS, ModelError
 
@@ -31,7 +33,7 @@ def student_run(tmp_path_factory, write_finished_run):
 @pytest.fixture(scope="module")
 def exported(student_run):
     """Its export folder, with everything that can be asked for."""
-    arguments = [f"--run_dir={student_run}", "--on_device_training", "--save_test_set"]
+    arguments = [f"--run_dir={student_run}", "--on_device_training", "--save_test_set", "--debug_quantization"]
     assert export.main([*arguments, "--representative_client=client_1", "--representative_examples=7"]) == 0
     return student_run / "export"
 
@@ -47,9 +49,28 @@ def test_every_format_is_written_with_its_json(exported):
     assert written == {
         *(f"{name}.tflite" for name in files),
         *(f"{name}.json" for name in files),
-        *("labels.txt", "report.md", "report.csv", "report_clients.csv", "report_teachers.csv", "test_set.npz"),
+        *(f"global.{name}.confusions.png" for name in EXPORT_FORMATS),
+        "global.int8.layers.csv",
+        *(
+            "card.md",
+            "card.json",
+            "labels.txt",
+            "report.md",
+            "report.csv",
+            "report_clients.csv",
+            "report_teachers.csv",
+            "test_set.npz",
+        ),
     }
     assert (exported / "labels.txt").read_text().split() == list("0123456789")
+
+
+def test_the_layers_of_int8_are_measured(exported):
+    rows = read_rows(exported / "global.int8.layers.csv")
+    assert [row["operator"] for row in rows if row["operator"] != "RESHAPE"] == ["FULLY_CONNECTED"] * 3
+    assert rows[-1]["layer"] == "output" and rows[-1]["elements"] == "10"
+    assert all(float(row["error_in_steps"]) < 5 for row in rows)
+    assert "| global.int8.tflite | output | FULLY_CONNECTED |" in (exported / "report.md").read_text()
 
 
 def test_json_says_what_a_phone_needs(exported):
@@ -57,6 +78,7 @@ def test_json_says_what_a_phone_needs(exported):
     content = (exported / "global.int8.tflite").read_bytes()
     assert description["sha256"] == hashlib.sha256(content).hexdigest()
     assert description["size_bytes"] == len(content)
+    assert description["card_bytes"] == len(content) - len(split_file(content).model)
     assert description["input"] == {"shape": [1, 8, 8, 1], "dtype": "float32", "scale": None, "zero_point": None}
     assert description["output"]["shape"] == [1, 10]
     assert description["preprocessing"] == {
@@ -69,6 +91,38 @@ def test_json_says_what_a_phone_needs(exported):
     told = [description[name] for name in ("dataset", "algorithm", "round", "source_model", "format")]
     assert told == ["digits", "fedsikd", 1, "global", "int8"]
     assert json.loads((exported / "global.dynamic.json").read_text())["representative_client"] is None
+
+
+def test_every_file_carries_its_part_of_the_card(exported, capfdbinary):
+    card = json.loads((exported / "card.json").read_bytes())
+    files = {file["file"]: file for file in card["files"]}
+    assert set(files) == {path.name for path in exported.glob("*.tflite")}
+    for name, file in files.items():
+        content = (exported / name).read_bytes()
+        assert read_card(content) == {**card, "files": [file]}
+        assert main([str(exported / name), "--json"]) == 0
+        assert capfdbinary.readouterr().out == split_file(content).card
+    assert "accuracy" not in files["global.training.tflite"]
+    assert card["data_set"]["licence"] == "CC BY 4.0, on its UCI page"
+    assert "| global.int8.tflite | " in (exported / "card.md").read_text()
+
+
+def test_the_card_has_the_reports_numbers(exported):
+    card = json.loads((exported / "card.json").read_bytes())
+    rows = {row["file"]: row for row in read_rows(exported / "report.csv")}
+    clients = read_rows(exported / "report_clients.csv")
+    with np.load(exported / "test_set.npz") as test_set:
+        y, predictions = test_set["y"], test_set["global.int8.tflite"]
+    [file] = [file for file in card["files"] if file["format"] == "int8"]
+    row = rows[file["file"]]
+    assert file["accuracy"]["global"] == pytest.approx(float(row["test_accuracy"]), abs=1e-6)
+    assert file["accuracy"]["test_examples"] == len(y)
+    own = sorted(float(each["test_accuracy"]) for each in clients if each["file"] == file["file"])
+    assert file["accuracy"]["worst_tenth_of_clients"] == pytest.approx(own[0], abs=1e-6)  # a tenth of 3 is one
+    assert [each["accuracy"] for each in file["accuracy"]["worst_clients"]] == pytest.approx(own, abs=1e-6)
+    assert file["model_bytes"] == int(row["size_bytes"]) - int(row["card_bytes"])
+    by_class = [np.mean(predictions[y == label] == label) for label in range(10)]
+    assert [each["accuracy"] for each in file["accuracy_by_class"]] == pytest.approx(by_class)
 
 
 def test_json_of_the_training_file_has_its_signatures(exported):
@@ -194,6 +248,7 @@ def stored_run(write_run, tmp_path):
         (["--io=int8", "--formats=float32,dynamic"], "--io=int8: only int8 and qat_int8 have that"),
         (["--representative_client=client_9"], "--representative_client=client_9: no such client; expected one of"),
         (["--representative_client=client_0", "--formats=float32"], "does nothing without int8"),
+        (["--debug_quantization", "--formats=qat_int8"], "it looks into int8 only; add int8 to --formats"),
         (["--representative_examples=0"], "--representative_examples=0"),
         (["--on_device_training=tail"], "--on_device_training=tail: expected one of none, head, full"),
         (["--on_device_training", "head"], "head: expected flags only, each as --name=value"),

@@ -8,6 +8,7 @@ from launch.settings.flags import FlagError
 from launch.settings.run_config import build_run_config
 from launch.tflite.export_plan import (
     check_representative_client,
+    choose_evenly,
     choose_representative_client,
     open_export_folder,
     plan_exports,
@@ -149,3 +150,10 @@ def test_a_folder_that_cannot_be_written_is_one_line(make_run, monkeypatch):
     gone = run._replace(path=run.path / "gone")
     with pytest.raises(RunFolderError, match="cannot write there"), open_export_folder(gone):
         pass
+
+
+@pytest.mark.parametrize(
+    ("length", "wanted", "expected"), [(5, 3, [0, 2, 4]), (3, 5, [0, 1, 2]), (4, 1, [0]), (0, 3, [])]
+)
+def test_rows_are_chosen_evenly(length, wanted, expected):
+    assert choose_evenly(np.arange(length), wanted).tolist() == expected

@@ -14,14 +14,16 @@ from launch.tflite.export_report import (
     format_summary,
     write_report,
 )
+from launch.tflite.layer_report import LayerError
 
 ROW = FileRow(
-    file="global.int8.tflite", model="global", format="int8", input_dtype="float32", size_bytes=12345,
+    file="global.int8.tflite", model="global", format="int8", input_dtype="float32", size_bytes=12345, card_bytes=1345,
     share_of_float32=0.34, parameters=17194, multiply_accumulates=35200, test_accuracy=0.75, client_test_accuracy=0.8,
     num_clients=4, keras_test_accuracy=0.76, top1_agreement=0.99, largest_logit_difference=0.0123,
     median_ms_1_thread=0.5, p95_ms_1_thread=0.6, median_ms_all_threads=0.3, p95_ms_all_threads=0.4,
     representative_client="client_2", operators="CONV_2D 2, RESHAPE 1",
 )  # fmt: skip
+LAYER = LayerError("dense", "FULLY_CONNECTED", 0.25, 10, 0.0, 0.1, 0.2, 0.01, 0.4, 3, "dense/MatMul")
 SIZES = [
     SizeRow("teacher_0", "float32", 50000, 70400, 200000, 0.9, 1.0),
     SizeRow("global", "int8", 25000, 35200, 50000, 0.8, 0.5, 4.0),
@@ -38,7 +40,7 @@ def report():
 def test_report_says_what_was_measured(report):
     text = format_report(report)
     assert text.startswith("# Exported models: FedSiKD on digits, round 3\n")
-    cells = "float32 | 12,345 | 0.34 | 17,194 | 35,200 | 0.7500 | 0.8000 (4) | 0.7600 | 0.9900 | 0.012"
+    cells = "float32 | 12,345 | 1,345 | 0.34 | 17,194 | 35,200 | 0.7500 | 0.8000 (4) | 0.7600 | 0.9900 | 0.012"
     assert f"| global.int8.tflite | {cells} |" in text
     assert "| global.int8.tflite | 0.500 | 0.600 | 0.300 | 0.400 |" in text
     assert "| global.int8.tflite | CONV_2D 2, RESHAPE 1 |" in text
@@ -66,6 +68,20 @@ def test_what_there_is_not_is_left_out(report):
     text = format_report(report._replace(files=[row], sizes=[], training_files=[]))
     assert "Student and teacher" not in text and "On-device" not in text and "Activation ranges" not in text
     assert "| 0.7500 |  | 0.7600 |" in text
+
+
+def test_the_worst_layers_are_named(report, tmp_path):
+    layers = {ROW.file: [LAYER, LAYER._replace(layer="conv", error_in_steps=1.5), LAYER, LAYER]}
+    report = report._replace(layers=layers)
+    text = format_report(report)
+    rows = [line for line in text.splitlines() if line.startswith(f"| {ROW.file} | conv")]
+    assert rows == [f"| {ROW.file} | conv | FULLY_CONNECTED | 1.50 | 0.2 |"]
+    assert text.count(f"| {ROW.file} | dense |") == 2 and "cannot look into `qat_int8`" not in text
+    qat = ROW._replace(format="qat_int8")
+    assert "cannot look into `qat_int8`" in format_report(report._replace(files=[ROW, qat]))
+    write_report(report, tmp_path)
+    with open(tmp_path / "global.int8.layers.csv", newline="") as file:
+        assert [row["layer"] for row in csv.DictReader(file)] == ["dense", "conv", "dense", "dense"]
 
 
 def test_csv_files_have_the_fields_as_columns(report, tmp_path):

@@ -1,0 +1,88 @@
+"""What a model card says of a data set: what it is for, whose it is, on what terms, and what not to do with it.
+
+The terms were read in November 2026. They are those of the data; a model that was trained on them may be bound by them.
+"""
+
+import typing
+
+COMMERCIAL_USE = ("allowed", "not allowed", "unclear", "unknown")
+
+
+class Terms(typing.NamedTuple):
+    """The terms of a data set, in words for a model card.
+
+    Attributes:
+      task: what a model of it tells, as in "which digit (0 to 9) was written by hand"; "" where only its owner knows.
+      source: who made it, when, and where it was published; "" likewise.
+      licence: its name and who says so.
+      commercial_use: one of `COMMERCIAL_USE`. "unclear": the sources contradict each other, or name no licence.
+        "unknown": nobody has told this project.
+      conditions: what its use takes, or why its terms are unclear; a sentence or more, or nothing.
+      not_for: what a model of it must not be used for, a sentence each.
+    """
+
+    task: str = ""
+    source: str = ""
+    licence: str = "unknown"
+    commercial_use: str = "unknown"
+    conditions: str = ""
+    not_for: tuple[str, ...] = ("Whatever the owner of the data does not allow.",)
+
+
+UNKNOWN = Terms()
+DIGITS = Terms(
+    task="which digit (0 to 9) was written by hand, from a grey image of 8x8",
+    source="Alpaydin and Kaynak, Optical Recognition of Handwritten Digits, UCI Machine Learning Repository, 1998",
+    licence="CC BY 4.0, on its UCI page",
+    commercial_use="allowed",
+    conditions="Name the source.",
+    not_for=("Reading amounts, addresses or forms where a wrong digit does harm: these are digits of 43 people.",),
+)
+MNIST = Terms(
+    task="which digit (0 to 9) was written by hand, from a grey image of 28x28",
+    source="LeCun, Cortes and Burges, The MNIST database of handwritten digits, 1998",
+    licence="none on its authors' page; CC BY-SA 3.0 according to Keras's documentation",
+    commercial_use="unclear",
+    conditions="CC BY-SA allows commercial use if the source is named and what is derived is shared alike.",
+    not_for=("Reading amounts, addresses or forms where a wrong digit does harm.",),
+)
+CIFAR10 = Terms(
+    task="which of ten things (animals and vehicles) a colour image of 32x32 shows",
+    source="Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009",
+    licence="none named by its author; the images were collected from the web and belong to others",
+    commercial_use="unclear",
+    conditions="Cite its author. Tiny Images, which it was taken from, was withdrawn by its makers in 2020.",
+    not_for=("Surveillance, driving, or anything else where mistaking what is seen does harm.",),
+)
+HAR = Terms(
+    task="which of six activities a person does, from the motion sensors of a phone at the waist",
+    source="Anguita, Ghio, Oneto, Parra and Reyes-Ortiz, A Public Domain Dataset for Human Activity Recognition Using "
+    "Smartphones, ESANN 2013",
+    licence="its authors' README allows no commercial use; its UCI page says CC BY 4.0",
+    commercial_use="not allowed",
+    conditions="Cite its authors. The stricter of the two terms is taken here.",
+    not_for=(
+        "Medical purposes, fall detection, or watching people who did not agree.",
+        "Phones that are worn elsewhere than at the waist: 30 volunteers of 19 to 48 years wore them there.",
+    ),
+)
+BUILDING = Terms(
+    task="which of four levels of occupancy a room has, from its temperature and humidity",
+    source="simulated by this project (datasets/building)",
+    licence="Apache-2.0, as this project's",
+    commercial_use="allowed",
+    conditions="Keep the licence's notice.",
+    not_for=("Real buildings: no reading of a real sensor is in it.",),
+)
+OCCUPANCY = Terms(
+    task="whether an office is occupied, from its climate sensors",
+    source="Candanedo and Feldheim, Accurate occupancy detection of an office room, Energy and Buildings 112, 2016; "
+    "UCI Machine Learning Repository, data set 357",
+    licence="CC BY 4.0, on its UCI page",
+    commercial_use="allowed",
+    conditions="Name the source.",
+    not_for=(
+        "Watching employees, or anything that safety depends on.",
+        "Other rooms without new data: these are readings of one office.",
+    ),
+)

@@ -1,0 +1,71 @@
+"""`python -m launch.card <file.tflite>` prints the model card that launch.export has put into a file.
+
+What the model is, how good it is and for whom, whether it may be sold, what it must not be used for. With --json, the
+card's own bytes. Exit codes: 0 done, 1 the file could not be read, 2 it has no card, or a damaged one.
+"""
+
+import pathlib
+import sys
+import textwrap
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from absl import flags as absl_flags
+
+from launch.command_line import format_command_help, parse_command, run_main
+from launch.settings.flags import FlagError
+from launch.tflite.card_page import card_rows
+from launch.tflite.embedded_card import read_card, split_file
+from models.model_names import ModelError
+
+USAGE = "python -m launch.card <file.tflite> [--json]"
+WIDTH = 120
+
+
+class Request(NamedTuple):
+    """Which file, and whether its card is wanted as JSON."""
+
+    path: pathlib.Path
+    json: bool
+
+
+def define_flags() -> absl_flags.FlagValues:
+    """The flags of this command."""
+    values = absl_flags.FlagValues()
+    absl_flags.DEFINE_bool("json", False, "Print the card as it stands in the file.", flag_values=values)
+    return values
+
+
+def parse_request(argv: Sequence[str]) -> Request:
+    """Reads the command line, without the program's name. Raises FlagError."""
+    values, names = define_flags(), [argument for argument in argv if not argument.startswith("-")]
+    names += parse_command(values, [argument for argument in argv if argument not in names])
+    if len(names) != 1:
+        raise FlagError(f"expected one file that launch.export has written, got {' '.join(names) or 'none'}: {USAGE}")
+    return Request(pathlib.Path(names[0]).expanduser(), values["json"].value)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line `argv` (by default this program's) and returns the exit code."""
+    return run_main(_run, lambda: format_command_help(USAGE, define_flags()), argv)
+
+
+def _run(arguments: Sequence[str]) -> None:
+    request = parse_request(arguments)
+    content = request.path.read_bytes()
+    try:
+        card = read_card(content)
+    except ModelError as error:
+        raise ModelError(f"{request.path}: {error}") from None
+    if request.json:
+        sys.stdout.buffer.write(split_file(content).card)
+        return
+    rows = card_rows(card)
+    width = max(len(title) for title, _ in rows)
+    for title, text in rows:
+        lines = textwrap.wrap(text, WIDTH - width - 2) or [""]
+        print(f"{title:<{width}}  {lines[0]}", *(f"{'':<{width}}  {line}" for line in lines[1:]), sep="\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,139 @@
+"""Model cards: what a model is, how good it is and for whom, whether it may be sold, what it must not be used for.
+
+A card is a mapping that JSON can hold. `build_card` makes it, `embedded_card` puts the card of a file into the file,
+`write_cards` writes that of an export, `card_rows` gives it as lines for a person. Imports no TensorFlow.
+"""
+
+import pathlib
+import platform
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from datasets.catalog import find_dataset
+from datasets.federated_data import FederatedData
+from datasets.terms import UNKNOWN, Terms
+from launch.runs.tables import format_json, write_text
+from launch.settings.run_config import RunConfig, find_algorithm, flag_values
+from launch.settings.run_titles import describe_run
+from launch.tflite.card_page import format_card_page
+from launch.tflite.embedded_card import CARD_NAME, read_card
+from launch.tflite.export_report import ClientRow, FileRow
+from launch.training.finished_run import FinishedRun
+
+CARD_PAGE = "card.md"
+VERSION = 1
+MOST_WORST_CLIENTS = 5
+NOT_FOR = (
+    "Decisions about a person's health, safety, rights or money.",
+    "Anything that is none of its classes: it names one of them, whatever it is shown.",
+)
+MAY_BE_SOLD = {
+    "allowed": "Yes, as far as the data's terms go",
+    "not allowed": "No, by the data's terms",
+    "unclear": "Unclear; ask whoever holds the rights in the data first",
+    "unknown": "Unknown: nobody told this project the data's terms. Ask the owner of the data",
+}
+
+
+def build_card(run: FinishedRun, data: FederatedData, files: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The card of some files of a run, each as from `describe_file` or, unmeasured, with fewer keys."""
+    terms = find_terms(run.config)
+    names = list(data.class_names)
+    task = terms.task or f"which of {len(names)} classes an example of shape {tuple(data.input_shape)} belongs to"
+    licence = f" Licence: {terms.licence}." if terms.licence != UNKNOWN.licence else ""
+    sold = f"{MAY_BE_SOLD[terms.commercial_use]}.{licence} {terms.conditions}".strip()
+    return {
+        "card_version": VERSION,
+        "title": describe_run(flag_values(run.config), data.dataset),
+        "task": f"Tells {task}.",
+        "classes": names,
+        "data_set": {"name": data.dataset, **terms._asdict()},
+        "may_be_sold": sold,
+        "must_not_be_used_for": [*terms.not_for, *NOT_FOR],
+        "training": {
+            "algorithm": find_algorithm(run.config.algo).title,
+            "rounds": run.rounds,
+            "clients": len(data.clients),
+            "examples": int(data.num_train.sum()),
+            "how": "federated learning, simulated on one machine or cluster; never tried by real users",
+        },
+        "measured_on": f"{platform.machine()}, not a phone",
+        "files": list(files),
+    }
+
+
+def find_terms(config: RunConfig) -> Terms:
+    """The terms of what a run was trained on, which in most smoke runs are random numbers."""
+    row = find_dataset(config.dataset)
+    if config.smoke and row.is_drawn_for_smoke:
+        return Terms(
+            task=row.terms.task,
+            source=f"random numbers in the form of {row.name} (--smoke)",
+            licence="none needed",
+            commercial_use="allowed",
+            conditions="It has learned nothing.",
+            not_for=("Anything: it was trained on random numbers.",),
+        )
+    return row.terms
+
+
+def count_confusions(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> np.ndarray:
+    """How many examples of each class got which answer: int64 (classes, answers), from two arrays of (examples,)."""
+    pairs = labels.astype(np.int64) * num_classes + predictions
+    return np.bincount(pairs, minlength=num_classes**2).reshape(num_classes, num_classes)
+
+
+def describe_file(
+    row: FileRow, clients: Sequence[ClientRow], worst_tenth: float, confusions: np.ndarray
+) -> dict[str, Any]:
+    """What was measured of a file, for `build_card`.
+
+    Args:
+      row: its row of the report.
+      clients: its result for each client.
+      worst_tenth: mean accuracy of the tenth of the clients with the lowest; NaN without clients.
+      confusions: as from `count_confusions`, on the global test set.
+    """
+    worst = sorted(clients, key=lambda each: each.test_accuracy)[:MOST_WORST_CLIENTS]
+    counts = confusions.sum(axis=1)
+    return {
+        "accuracy": {
+            "global": row.test_accuracy,
+            "test_examples": int(counts.sum()),
+            "mean_of_clients": row.client_test_accuracy,
+            "worst_tenth_of_clients": worst_tenth if clients else None,
+            "clients": len(clients),
+            "worst_clients": [
+                {"client": each.client, "accuracy": each.test_accuracy, "test_examples": each.examples}
+                for each in worst
+            ],
+        },
+        "accuracy_by_class": [
+            {"accuracy": float(right / number) if number else None, "test_examples": int(number)}
+            for right, number in zip(confusions.diagonal(), counts, strict=True)
+        ],
+        "quantization": {
+            "keras_accuracy": row.keras_test_accuracy,
+            "difference": row.test_accuracy - row.keras_test_accuracy,
+            "agreement": row.top1_agreement,
+            "largest_logit_difference": row.largest_logit_difference,
+        },
+        "latency_ms": {"median": row.median_ms_1_thread, "p95": row.p95_ms_1_thread, "threads": 1},
+        "parameters": row.parameters,
+        "multiply_accumulates": row.multiply_accumulates,
+    }
+
+
+def format_card(card: Mapping[str, Any]) -> bytes:
+    """The card as it stands in a file: JSON in UTF-8."""
+    return format_json(card).encode()
+
+
+def write_cards(folder: pathlib.Path, names: Sequence[str]) -> None:
+    """Writes the card of all these files of a folder, in this order, as JSON and as a page, from the card in each."""
+    cards = [read_card((folder / name).read_bytes()) for name in names]
+    card = {**cards[0], "files": [file for each in cards for file in each["files"]]}
+    (folder / CARD_NAME).write_bytes(format_card(card))
+    write_text(folder / CARD_PAGE, format_card_page(card))

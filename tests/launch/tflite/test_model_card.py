@@ -1,0 +1,141 @@
+"""What a model card says, against numbers by hand."""
+
+import pathlib
+
+import numpy as np
+import pytest
+
+from datasets.catalog import DATASETS
+from datasets.terms import COMMERCIAL_USE
+from launch.settings.run_config import build_run_config
+from launch.tflite.card_page import card_rows, format_card_page
+from launch.tflite.export_report import ClientRow, FileRow
+from launch.tflite.model_card import build_card, count_confusions, describe_file
+from launch.training.finished_run import FinishedRun
+
+LABELS = np.array([0, 0, 0, 1, 1, 3])
+PREDICTIONS = np.array([0, 0, 1, 1, 1, 0])
+ROW = FileRow(
+    file="global.int8.tflite", model="global", format="int8", input_dtype="float32", size_bytes=1000, card_bytes=0,
+    share_of_float32=0.3, parameters=10, multiply_accumulates=20, test_accuracy=4 / 6, client_test_accuracy=0.8,
+    num_clients=3, keras_test_accuracy=5 / 6, top1_agreement=0.9, largest_logit_difference=0.5,
+    median_ms_1_thread=0.25, p95_ms_1_thread=0.5, median_ms_all_threads=0.2, p95_ms_all_threads=0.3,
+    representative_client="", operators="",
+)  # fmt: skip
+CLIENTS = [ClientRow(ROW.file, f"client_{i}", 10, accuracy) for i, accuracy in enumerate((0.9, 0.5, 1.0))]
+IDENTITY = {"file": ROW.file, "model": "global", "format": "int8", "model_bytes": 1000}
+
+
+@pytest.fixture
+def facts():
+    return describe_file(ROW, CLIENTS, 0.5, count_confusions(LABELS, PREDICTIONS, 4))
+
+
+@pytest.fixture
+def make_card(make_federation, facts):
+    """(files=None, **flags) -> the card of a run with these flags."""
+
+    def make(files=None, **flags):
+        config = build_run_config({"algo": "fedavg", **flags})
+        run = FinishedRun(pathlib.Path("runs/x"), config, {}, {}, frozenset(), 3)
+        data = make_federation([5, 3, 4])
+        card = build_card(run, data, [{**IDENTITY, **facts}] if files is None else files)
+        return {**card, "classes": ["a", "b", "c", "d"]}
+
+    return make
+
+
+def test_confusions_are_counted_by_class_and_answer():
+    expected = [[2, 1, 0, 0], [0, 2, 0, 0], [0, 0, 0, 0], [1, 0, 0, 0]]
+    np.testing.assert_array_equal(count_confusions(LABELS, PREDICTIONS, 4), expected)
+
+
+def test_a_file_is_described_by_class_and_by_client(facts):
+    by_class = [(each["accuracy"], each["test_examples"]) for each in facts["accuracy_by_class"]]
+    assert by_class == [(pytest.approx(2 / 3), 3), (1.0, 2), (None, 0), (0.0, 1)]
+    assert facts["accuracy"]["test_examples"] == 6
+    assert [each["client"] for each in facts["accuracy"]["worst_clients"]] == ["client_1", "client_0", "client_2"]
+    assert facts["quantization"]["difference"] == pytest.approx(-1 / 6)
+
+
+def test_the_rows_answer_what_a_reader_asks(make_card):
+    rows = dict(card_rows(make_card()))
+    assert rows["How good is it?"] == "66.7\u00a0% right of 6 examples of the global test set"
+    assert rows["For the worst clients?"].startswith("worst tenth 50.0\u00a0%, mean 80.0\u00a0% of 3 clients")
+    assert rows["For the worst class?"] == "class d: 0.0\u00a0%"
+    assert rows["By class"] == "a 66.7\u00a0%, b 100.0\u00a0%, c unknown, d 0.0\u00a0%"
+    assert rows["Worst clients"].startswith("client_1 50.0\u00a0% of 10")
+    assert rows["Quantization"].startswith("-16.67 points")
+    assert "Accuracy" not in rows
+
+
+def test_several_files_are_summed_up_from_the_worst_to_the_best(make_card, facts):
+    better = {**facts, "accuracy": {**facts["accuracy"], "global": 0.75}}
+    card = make_card([{**IDENTITY, **facts}, {**IDENTITY, "file": "other.tflite", **better}])
+    rows = card_rows(card)
+    assert dict(rows)["How good is it?"].startswith("66.7\u00a0% to 75.0\u00a0% right")
+    assert [text for title, text in rows if title == "Accuracy"] == ["66.7\u00a0%", "75.0\u00a0%"]
+    page = format_card_page(card)
+    assert "- global.int8.tflite, other.tflite: client_1" in page
+    tables = [block.splitlines() for block in page.split("\n\n") if block.startswith("|")]
+    assert len(tables) == 3 and all(len({line.count("|") for line in lines}) == 1 for lines in tables)
+
+
+def test_a_file_that_was_not_measured_claims_nothing(make_card):
+    card = make_card([IDENTITY])
+    assert dict(card_rows(card))["How good is it?"] == "not measured in this form"
+    assert "The worst clients" not in format_card_page(card)
+
+
+def test_a_model_without_clients_says_so(make_card):
+    row = ROW._replace(client_test_accuracy=None, num_clients=0)
+    facts = describe_file(row, [], float("nan"), count_confusions(LABELS, PREDICTIONS, 4))
+    rows = dict(card_rows(make_card([{**IDENTITY, **facts}])))
+    assert rows["For the worst clients?"].startswith("nobody knows")
+    assert rows["Worst clients"] == "none"
+
+
+def test_of_many_classes_the_worst_are_named(make_card):
+    confusions = np.diag([20, *range(1, 20)]) + np.eye(20, k=1, dtype=int)
+    card = {
+        **make_card([{**IDENTITY, **describe_file(ROW, CLIENTS, 0.5, confusions)}]),
+        "classes": [f"c{i}" for i in range(20)],
+    }
+    text = dict(card_rows(card))["By class"]
+    assert text.startswith("the worst: c1 50.0\u00a0%, c2 66.7\u00a0%") and text.count(",") == 11
+    assert text in format_card_page(card)
+
+
+@pytest.mark.parametrize(
+    ("flags", "sold"),
+    [
+        ({"dataset": "digits"}, "Yes, as far as the data's terms go. Licence: CC BY 4.0"),
+        ({"dataset": "har"}, "No, by the data's terms"),
+        ({"dataset": "mnist"}, "Unclear; ask"),
+        (
+            {"dataset": "npz", "npz": "my.npz"},
+            "Unknown: nobody told this project the data's terms. Ask the owner of the data.",
+        ),
+        ({"dataset": "har", "smoke": True}, "Yes, as far as the data's terms go. Licence: none needed"),
+    ],
+)
+def test_whether_it_may_be_sold_is_what_the_data_allow(make_card, flags, sold):
+    card = make_card(**flags)
+    assert dict(card_rows(card))["May it be sold?"].startswith(sold)
+    assert any("random numbers" in text for text in card["must_not_be_used_for"]) == ("smoke" in flags)
+
+
+def test_own_data_get_a_task_from_their_shape(make_card):
+    assert "classes an example of shape" in make_card(dataset="npz", npz="my.npz")["task"]
+
+
+@pytest.mark.parametrize("name", sorted(DATASETS.keys() - {"npz"}))
+def test_every_data_set_of_the_catalog_has_terms(name):
+    terms = DATASETS[name].terms
+    assert terms.commercial_use in COMMERCIAL_USE[:3]
+    assert all([terms.task, terms.source, terms.licence, terms.conditions, terms.not_for])
+    row = f"| `{name}` |"
+    [line] = [line for line in pathlib.Path("docs/data_sets.md").read_text().splitlines() if line.startswith(row)]
+    assert {"allowed": "commercial use allowed", "not allowed": "no commercial use", "unclear": "unclear"}[
+        terms.commercial_use
+    ] in line
