@@ -28,6 +28,7 @@ from launch.tflite.export_plan import (
 )
 from launch.tflite.export_report import ClientRow, ExportReport, FileRow, SizeRow, write_report
 from launch.tflite.exported_file import TIMED_RUNS, count_threads, describe_signatures, list_operators
+from launch.tflite.web_page import write_web_page
 from launch.training.finished_run import FinishedRun
 from models.model_cost import count_multiply_accumulates, count_parameters
 from models.model_spec import ModelSpec
@@ -51,6 +52,8 @@ class ExportJob(NamedTuple):
       save_test_set: whether the test set is written, with each file's predictions.
       folder: where the files go.
       personal_weights: the weights of the personal models to be exported, by the client's name.
+      web_page: whether a page with the files is written.
+      page_formats: the formats in that page; empty for its own choice.
     """
 
     run: FinishedRun
@@ -62,6 +65,8 @@ class ExportJob(NamedTuple):
     save_test_set: bool
     folder: pathlib.Path
     personal_weights: Mapping[str, Weights] = {}
+    web_page: bool = False
+    page_formats: tuple[str, ...] = ()
 
 
 class LoadedModel(NamedTuple):
@@ -129,9 +134,11 @@ def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportRepor
     )
     write_report(report, job.folder)
     write_text(job.folder / LABELS_FILE, "".join(f"{name}\n" for name in job.data.class_names))
+    predictions = {file.row.file: file.predictions for file in files}
     if job.save_test_set:
-        predictions = {file.row.file: file.predictions for file in files}
         np.savez_compressed(job.folder / TEST_SET_FILE, x=job.data.test_x, y=job.data.test_y, **predictions)
+    if job.web_page:
+        write_web_page(job.folder, report, job.data, predictions, job.page_formats)
     return report
 
 
