@@ -236,7 +236,7 @@ def describe_model(
         mean = row.client_test_accuracy
         own = "" if mean is None else f"; on its clients' own {100 * mean:.1f} %"
         whole = f"{100 * row.test_accuracy:.1f} % of {report.num_test:,} test examples"
-        agreement = f"as the Keras model in {100 * row.top1_agreement:.1f} %"
+        agreement = f"same class as the Keras model in {100 * row.top1_agreement:.1f} %"
         lines.append((f"Accuracy, {row.format}", f"{whole}{own}; {agreement}"))
     return lines
 

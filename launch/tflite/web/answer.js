@@ -45,7 +45,7 @@ export function showAnswer(page, results, labels) {
 
 function describeAgreement(results, answers, labels) {
   if (results.length === 1) return "One format is on this page.";
-  if (new Set(answers).size === 1) return `All ${results.length} formats agree.`;
+  if (new Set(answers).size === 1) return results.length === 2 ? "Both formats agree." : `All ${results.length} formats agree.`;
   return `The formats differ: ${results.map(({ file }, i) => `${file.format} ${labels[answers[i]]}`).join(", ")}.`;
 }
 

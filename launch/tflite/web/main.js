@@ -4,7 +4,7 @@ import { showAnswer, showFormats, showRows } from "./answer.js";
 import { Board } from "./board.js";
 import { compareWithReport, runExamples, showCheck } from "./check.js";
 import { splitExamples } from "./examples.js";
-import { formatTime } from "./maths.js";
+import { formatNumber } from "./maths.js";
 import { Classifier, measureClockStep, startRuntime, unpack } from "./runtime.js";
 import { showSignal } from "./signal.js";
 
@@ -91,7 +91,7 @@ function setUpBoard() {
   state.board = new Board(page.board, page.seen, data.image, () => {
     const isDrawn = state.board && state.board.strokes.length > 0;
     const isLost = state.board && (isDrawn ? !isColor : !state.board.base);
-    if (isLost) page.truth.textContent = "";
+    if (isLost) page.truth.textContent = page.example.value = "";
     run(update);
   });
   page.clear.addEventListener("click", () => (isColor ? showExample(state.shown) : state.board.clear()));
@@ -122,8 +122,6 @@ function setUpControls() {
     showExample(Math.min(total, Math.max(1, wanted)) - 1);
   });
   page["run-all"].addEventListener("click", () => run(runAll));
-  const longest = Math.min(17, Math.max(...data.labels.map((label) => label.length)));
-  page.bars.style.setProperty("--name", `${Math.max(1.5, 0.5 * longest)}rem`);
 }
 
 function disable(isDisabled) {
@@ -156,12 +154,12 @@ async function start() {
   state.clockStep = measureClockStep();
   page.clock.textContent =
     "Time of a call on one thread, copying in and out included: median and 95th percentile of the last 50. " +
-    `This browser's clock steps by ${formatTime(state.clockStep, 0)}.`;
+    `This browser's clock steps by ${formatNumber(state.clockStep)} ms.`;
   if (data.image) setUpBoard();
   await chooseModel(data.models[0]);
   // Grey pictures are drawn first; everything else needs an example to begin with.
   if (!data.image || data.image.channels > 1) showExample(0);
-  else page.truth.textContent = "";
+  else state.board.clear();
   document.documentElement.dataset.ready = build;
 }
 

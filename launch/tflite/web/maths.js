@@ -46,10 +46,10 @@ export function formatPercent(share) {
   return percent > 0 && percent < 1 ? "< 1 %" : `${Math.round(percent)} %`;
 }
 
-// A time, or that it is shorter than the browser's clock can tell.
+// A time in ms, or that it is shorter than the browser's clock can tell.
 export function formatTime(milliseconds, clockStep) {
-  if (milliseconds < clockStep) return `< ${Number(clockStep.toPrecision(1))} ms`;
-  return `${milliseconds < 10 ? milliseconds.toFixed(2) : milliseconds.toFixed(0)} ms`;
+  if (milliseconds < clockStep) return `< ${formatNumber(clockStep)}`;
+  return milliseconds < 10 ? milliseconds.toFixed(2) : milliseconds.toFixed(0);
 }
 
 // A number as short as it can be without losing more than three digits.
