@@ -131,9 +131,9 @@ async function drawStrokes(page, problems, isPhone) {
     await page.waitForTimeout(700);
     const after = await readAnswer(page);
     if (before.bars === after.bars) problems.push(`${name}, drawn, does not change the answer ${after.text}`);
-    seen.push({ name, before: before.text, after: after.text });
+    seen.push({ name, before: before.text, after: after.text, bars: after.bars });
   }
-  if (seen[0].after === seen[1].after) problems.push(`a circle and a line have the same answer: ${seen[0].after}`);
+  if (seen[0].bars === seen[1].bars) problems.push(`a circle and a line have the same answer: ${seen[0].after}`);
   return seen;
 }
 
