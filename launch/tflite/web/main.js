@@ -12,7 +12,17 @@ const find = (id) => document.getElementById(id);
 const page = Object.fromEntries(Array.from(document.querySelectorAll("[id]"), (element) => [element.id, element]));
 const data = JSON.parse(find("page-data").textContent);
 const total = data.sample.labels.length;
-const state = { model: null, classifiers: [], board: null, examples: [], shown: null, clockStep: 1, busy: false, stale: false };
+const state = {
+  model: null,
+  classifiers: [],
+  board: null,
+  examples: [],
+  shown: null, // the place of the test example
+  clockStep: 1,
+  busy: false, // classifying
+  stale: false, // something has changed since
+  locked: false, // the models are being loaded or checked
+};
 
 // What is to be classified now: the drawing, or the test example; null for an empty drawing.
 function readInput() {
@@ -22,7 +32,7 @@ function readInput() {
 // Classifies what is shown. While that runs, further changes wait together for one more run.
 async function update() {
   state.stale = true;
-  if (state.busy) return;
+  if (state.busy || state.locked) return;
   state.busy = true;
   try {
     while (state.stale) {
@@ -40,6 +50,20 @@ async function update() {
   }
 }
 
+// Does something during which nothing else may use the models, then classifies what is shown.
+async function doAlone(work) {
+  disable(true);
+  state.locked = true;
+  try {
+    while (state.busy) await new Promise((resolve) => setTimeout(resolve, 10));
+    await work();
+  } finally {
+    state.locked = false;
+    disable(false);
+  }
+  await update();
+}
+
 function showExample(index) {
   state.shown = (index + total) % total;
   page.example.value = state.shown + 1;
@@ -53,21 +77,17 @@ function showExample(index) {
 
 async function chooseModel(model) {
   say(`Loading ${model.name}…`);
-  disable(true);
   state.classifiers.splice(0).forEach((classifier) => classifier.delete());
   for (const file of model.files) state.classifiers.push(await Classifier.load(file));
   state.model = model;
   page.check.replaceChildren();
   page.progress.textContent = "";
   showRows(page.about, model.about);
-  disable(false);
   say("");
-  await update();
 }
 
 // Every test example in every format. The result is also kept as `lastCheck` for whoever drives the page.
 async function runAll() {
-  disable(true);
   page.check.replaceChildren();
   const checks = [];
   for (const classifier of state.classifiers) {
@@ -79,8 +99,6 @@ async function runAll() {
   page.progress.textContent = "Done.";
   showCheck(page.check, checks, data.labels, total);
   globalThis.lastCheck = { model: state.model.name, checks };
-  disable(false);
-  await update();
 }
 
 function setUpBoard() {
@@ -114,14 +132,14 @@ function setUpControls() {
   page["run-all"].textContent = `Run all ${total} test examples`;
   page["model-choice"].hidden = data.models.length < 2;
   page.model.append(...data.models.map(({ name }, i) => new Option(name, i)));
-  page.model.addEventListener("change", () => run(() => chooseModel(data.models[page.model.value])));
+  page.model.addEventListener("change", () => run(() => doAlone(() => chooseModel(data.models[page.model.value]))));
   page.previous.addEventListener("click", () => showExample((state.shown ?? 0) - 1));
   page.next.addEventListener("click", () => showExample((state.shown ?? -1) + 1));
   page.example.addEventListener("change", () => {
     const wanted = Math.round(page.example.valueAsNumber) || 1;
     showExample(Math.min(total, Math.max(1, wanted)) - 1);
   });
-  page["run-all"].addEventListener("click", () => run(runAll));
+  page["run-all"].addEventListener("click", () => run(() => doAlone(runAll)));
 }
 
 function disable(isDisabled) {
@@ -156,7 +174,7 @@ async function start() {
     "Time of a call on one thread, copying in and out included: median and 95th percentile of the last 50. " +
     `This browser's clock steps by ${formatNumber(state.clockStep)} ms.`;
   if (data.image) setUpBoard();
-  await chooseModel(data.models[0]);
+  await doAlone(() => chooseModel(data.models[0]));
   // Grey pictures are drawn first; everything else needs an example to begin with.
   if (!data.image || data.image.channels > 1) showExample(0);
   else state.board.clear();
