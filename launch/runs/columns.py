@@ -17,7 +17,7 @@ EVALUATION = "evaluation"  # how the tables of `launch.evaluate` begin
 CHECKPOINTS, TENSORBOARD, PLOTS, MODELS, EXPORT = "checkpoints", "tensorboard", "plots", "models", "export"
 REPORT_PAGE, REPORT_TABLE = "report.md", "report.csv"  # of an export, as all that follow
 REPORT_CLIENTS, REPORT_TEACHERS = "report_clients.csv", "report_teachers.csv"
-LABELS_FILE, TEST_SET_FILE = "labels.txt", "test_set.npz"
+LABELS_FILE, TEST_SET_FILE, WEB_PAGE = "labels.txt", "test_set.npz", "page.html"
 EXPORT_REPORT = f"{EXPORT}/{REPORT_TABLE}"
 
 # The first column of every table with a row a round, and of events.csv.

@@ -34,6 +34,7 @@ from launch.tflite.exported_file import TIMED_RUNS, count_threads, describe_sign
 from launch.tflite.layer_report import LayerError, read_layers
 from launch.tflite.model_card import build_card, count_confusions, describe_file, format_card, write_cards
 from launch.tflite.training_flag import NONE
+from launch.tflite.web_page import write_web_page
 from launch.training.evaluation import compute_worst_tenth
 from launch.training.finished_run import FinishedRun
 from models.model_cost import count_multiply_accumulates, count_parameters
@@ -61,6 +62,8 @@ class ExportJob(NamedTuple):
       folder: where the files go.
       personal_weights: the weights of the personal models to be exported, by the client's name.
       debug_quantization: whether the layers of each int8 file are measured.
+      web_page: whether a page with the files is written.
+      page_formats: the formats in that page; empty for its own choice.
     """
 
     run: FinishedRun
@@ -73,6 +76,8 @@ class ExportJob(NamedTuple):
     folder: pathlib.Path
     personal_weights: Mapping[str, Weights] = {}
     debug_quantization: bool = False
+    web_page: bool = False
+    page_formats: tuple[str, ...] = ()
 
 
 class LoadedModel(NamedTuple):
@@ -148,9 +153,11 @@ def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportRepor
         draw_confusions(counts, job.data.class_names, f"{file.row.file}: {report.title}", path)
     write_cards(job.folder, [*(file.row.file for file in files), *(row.file for row in report.training_files)])
     write_text(job.folder / LABELS_FILE, "".join(f"{name}\n" for name in job.data.class_names))
+    predictions = {file.row.file: file.predictions for file in files}
     if job.save_test_set:
-        predictions = {file.row.file: file.predictions for file in files}
         np.savez_compressed(job.folder / TEST_SET_FILE, x=job.data.test_x, y=job.data.test_y, **predictions)
+    if job.web_page:
+        write_web_page(job.folder, report, job.data, predictions, job.page_formats)
     return report
 
 

@@ -131,9 +131,14 @@ def format_card(card: Mapping[str, Any]) -> bytes:
     return format_json(card).encode()
 
 
-def write_cards(folder: pathlib.Path, names: Sequence[str]) -> None:
-    """Writes the card of all these files of a folder, in this order, as JSON and as a page, from the card in each."""
+def join_cards(folder: pathlib.Path, names: Sequence[str]) -> dict[str, Any]:
+    """One card for these files of a folder, in this order, from the card in each."""
     cards = [read_card((folder / name).read_bytes()) for name in names]
-    card = {**cards[0], "files": [file for each in cards for file in each["files"]]}
+    return {**cards[0], "files": [file for each in cards for file in each["files"]]}
+
+
+def write_cards(folder: pathlib.Path, names: Sequence[str]) -> None:
+    """Writes the card of all these files of a folder as JSON and as a page."""
+    card = join_cards(folder, names)
     (folder / CARD_NAME).write_bytes(format_card(card))
     write_text(folder / CARD_PAGE, format_card_page(card))

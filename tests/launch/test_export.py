@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import json
+import re
 import time
 
 import numpy as np
@@ -13,7 +14,10 @@ from launch.card import main
 from launch.runs.tables import write_json
 from launch.tflite.embedded_card import read_card, split_file
 from launch.tflite.exported_file import ExportedFile
+from launch.tflite.web_page import BUILDS
 from models.model_names import EXPORT_FORMATS, ModelError
+
+ENDS = ("js", "wasm")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -189,6 +193,28 @@ def test_a_teacher_and_a_clients_model_with_integer_inputs(student_run, exported
     assert out[-2].startswith("client_2.int8.tflite")
 
 
+def test_a_page_is_written_beside_its_files(student_run, exported, monkeypatch, tmp_path, capsys):
+    runtime = tmp_path / "core"
+    for name in ("package.json", "dist/index.js", *(f"wasm/{stem}.{end}" for stem in BUILDS.values() for end in ENDS)):
+        (runtime / name).parent.mkdir(parents=True, exist_ok=True)
+        (runtime / name).write_text('{"version": "2.5.3"}')
+    monkeypatch.setattr("launch.tflite.web_page.RUNTIME", runtime)
+    assert export.main([f"--run_dir={student_run}", "--formats=float32,int8", "--web_page"]) == 0
+    assert capsys.readouterr().out.splitlines()[-2] == f"page     {exported / 'page.html'}"
+    page = (exported / "page.html").read_text()
+    content = json.loads(re.search(r'id="page-data">(.*?)</script>', page)[1])
+    (exported / "page.html").unlink()
+    [model] = content["models"]
+    assert [file["format"] for file in model["files"]] == ["float32", "int8"]
+    with np.load(exported / "test_set.npz") as test_set:
+        reported, labels = test_set["global.float32.tflite"], test_set["y"]
+    chosen = content["sample"]["indices"]
+    assert (len(chosen), len(set(chosen))) == (100, 100)
+    assert model["files"][0]["predictions"] == reported[chosen].tolist()
+    assert content["sample"]["labels"] == labels[chosen].tolist()
+    assert content["image"]["framing"] == "digits"
+
+
 @pytest.mark.parametrize(
     ("error", "exit_code", "expected"),
     [
@@ -253,9 +279,12 @@ def stored_run(write_run, tmp_path):
         (["--on_device_training=tail"], "--on_device_training=tail: expected one of none, head, full"),
         (["--on_device_training", "head"], "head: expected flags only, each as --name=value"),
         (["--format=int8"], "did you mean --formats"),
+        (["--web_page"], "which runs the files in a page, is missing; type: make web"),
+        (["--web_page", "--io=int8"], "--web_page with --io=int8: LiteRT.js takes float inputs only"),
     ],
 )
-def test_a_bad_request_is_one_line_at_once(stored_run, arguments, message, capsys):
+def test_a_bad_request_is_one_line_at_once(stored_run, arguments, message, capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr("launch.tflite.web_page.RUNTIME", tmp_path / "nowhere")
     before = sorted(stored_run.rglob("*"))
     start_s = time.monotonic()
     assert export.main([f"--run_dir={stored_run}", *arguments]) == 2
