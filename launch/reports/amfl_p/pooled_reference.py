@@ -4,8 +4,8 @@ Federated learning may not pool readings, so this is a reference to compare it w
 for all sensors, which a model of each sensor's own may exceed. The model is gradient-boosted trees.
 They are told which sensor a reading is from and what is usual for it (mean and deviation of its train readings, by
 which calibration errors can be undone). They learn from the train days; their accuracy on the later days is averaged
-over the sensors, as that of the algorithms is. Beside it stands the other end: always to say what was most frequent on a
-sensor's train days. Imports no TensorFlow.
+over the sensors, as that of the algorithms is. The other end is to say always what was most frequent on a sensor's
+train days. Imports no TensorFlow.
 """
 
 import pathlib
