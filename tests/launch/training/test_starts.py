@@ -7,12 +7,15 @@ import pytest
 
 from launch.plots.fine_tuning_plots import draw_fine_tuning
 from launch.runs.columns import FINE_TUNING_COLUMNS
+from launch.settings.run_config import build_run_config
 from launch.training.announcements import say_start
 from launch.training.evaluation import build_evaluator, compute_worst_tenth, evaluate_clients
 from launch.training.results import compute_majority_accuracy
 from launch.training.starts import compute_relative_change, measure_curve, measure_start
+from launch.training.training_run import build_process
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
+from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.fine_tuning import FineTuningConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
 
@@ -91,6 +94,12 @@ def test_the_gain_is_over_random_weights_whichever_start_the_run_has(tuned, fede
     start = measured[0]
     gain = start["trained_start_accuracy"] - start["random_start_accuracy"]
     assert start["gain_over_random_start"] == gain > 0
+
+
+def test_an_algorithm_without_a_shared_model_takes_no_new_clients(tff_runtime, federation, linear_spec):
+    config = build_run_config({"algo": "local_only", "new_clients": 1})
+    with pytest.raises(ConfigError, match="--new_clients=1: expected 0 with --algo=local_only"):
+        build_process(config, linear_spec, federation)
 
 
 def test_majority_by_hand(make_federation):

@@ -139,7 +139,8 @@ def test_a_round_without_inner_steps_is_a_plain_gradient_step(build, linear_spec
 
 
 def test_personal_models_take_steps_by_resources(build):
-    config = dataclasses.replace(CONFIG, fine_tuning=FineTuningConfig(steps=10, learning_rate=0.2, batch_size=4))
+    tuning = FineTuningConfig(steps=10, learning_rate=0.2, batch_size=4, rule="resources")
+    config = dataclasses.replace(CONFIG, fine_tuning=tuning)
     process = build(config)
     state, _ = run(process, 1)
     columns = process.client_columns(state)
@@ -152,6 +153,10 @@ def test_personal_models_take_steps_by_resources(build):
     assert int(np.argmax(distances)) == int(np.argmax(share))
     again = dict(enumerate(weights for _, weights in process.personalize(state, build.data.clients[2:3])))
     assert_same(again[0], personal[2])  # a client's model does not depend on who else is asked for
+
+
+def test_the_rule_is_that_of_the_paper_by_default():
+    assert AMFLPConfig().fine_tuning.rule == "resources"
 
 
 def test_dynamic_resources_change_and_the_weak_sit_out(build):
