@@ -60,7 +60,7 @@ CLUSTER, PLANE_X, PLANE_Y = protocol.CLUSTER, protocol.PLANE_X, protocol.PLANE_Y
 
 # fine_tuning.csv, and what summary.json says of the start of fine-tuning under START: "members" or "new" clients, after
 # how many steps at most, and their accuracies from the trained start and from random weights.
-FINE_TUNING_CLIENTS, FINE_TUNING_STEPS = "clients", "steps"
+FINE_TUNING_CLIENTS, FINE_TUNING_STEPS = "client_group", "most_steps"
 TRAINED_START_ACCURACY, RANDOM_START_ACCURACY = "trained_start_accuracy", "random_start_accuracy"
 FINE_TUNING_COLUMNS = (
     FINE_TUNING_CLIENTS,
@@ -72,7 +72,7 @@ FINE_TUNING_COLUMNS = (
 )
 START, RELATIVE_CHANGE, GAIN = "fine_tuning_start", "relative_change", "gain_over_random_start"
 # Of summary.json, too: statistics of the clients, and of new ones, which took no part in training.
-CLIENTS, NEW_CLIENTS, ACCURACY_MEAN, MAJORITY_ACCURACY = "clients", "new_clients", "accuracy_mean", "majority_accuracy"
+NEW_CLIENTS, ACCURACY_MEAN, MAJORITY_ACCURACY = "new_clients", "accuracy_mean", "majority_accuracy"
 
 # A key of summary.json, in the algorithm's own part, if it has teachers.
 TEACHERS_TEST_ACCURACY = "teachers_test_accuracy"

@@ -17,7 +17,6 @@ from launch.runs.columns import (
     BYTES_UP,
     CLIENT,
     CLIENT_TEST_ACCURACY,
-    CLIENTS,
     DOWNLINK_BYTES_PER_S,
     EXAMPLES_PER_S,
     FINE_TUNING_COLUMNS,
@@ -76,8 +75,8 @@ def write_results(
     summary = build_summary(config, metrics, timing)
     summary["dataset"] = data.dataset  # a subset has a name of its own
     num_members, majority = len(data.clients), compute_majority_accuracy(data)
-    for key, part in {CLIENTS: slice(num_members), NEW_CLIENTS: slice(num_members, None)}.items():
-        if key == CLIENTS or data.new_clients:
+    for key, part in (("clients", slice(num_members)), (NEW_CLIENTS, slice(num_members, None))):
+        if key != NEW_CLIENTS or data.new_clients:
             of_majority = compute_client_statistics(majority[part])[ACCURACY_MEAN]
             summary[key] = {**compute_client_statistics(results.accuracy[part]), MAJORITY_ACCURACY: of_majority}
     if start := measure_start(process, state, data, evaluate, results.accuracy):
@@ -159,9 +158,9 @@ def compute_client_statistics(accuracy: np.ndarray) -> dict[str, float | None]:
     """Mean, standard deviation and 10th percentile over the clients that have a test split (the others are NaN)."""
     known = accuracy[~np.isnan(accuracy)]
     if not known.size:
-        return {"accuracy_mean": None, "accuracy_std": None, "accuracy_p10": None}
+        return {ACCURACY_MEAN: None, "accuracy_std": None, "accuracy_p10": None}
     return {
-        "accuracy_mean": known.mean(),
+        ACCURACY_MEAN: known.mean(),
         "accuracy_std": known.std(),
         "accuracy_p10": np.percentile(known, 10),
     }

@@ -77,7 +77,7 @@ def read_final(run: RunRecord) -> FinalResult | None:
 def read_majority(run: RunRecord) -> float | None:
     """The accuracy of each client's majority class, the mean over the clients, from summary.json."""
     try:
-        return read_json(run.path / columns.SUMMARY_FILE).get(columns.CLIENTS, {}).get(columns.MAJORITY_ACCURACY)
+        return read_json(run.path / columns.SUMMARY_FILE).get("clients", {}).get(columns.MAJORITY_ACCURACY)
     except RunRecordError:
         return None
 

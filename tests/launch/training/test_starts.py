@@ -69,7 +69,7 @@ def test_the_row_of_all_steps_is_the_run_s_own_result(tuned, federation, linear_
     rows = [
         dict(zip(FINE_TUNING_COLUMNS, row, strict=True)) for row in measure_curve(process, state, federation, evaluate)
     ]
-    assert [(row["clients"], row["steps"]) for row in rows] == [
+    assert [(row["client_group"], row["most_steps"]) for row in rows] == [
         (group, steps) for group in ("members", "new") for steps in (0, 2, STEPS)
     ]
     for row, part in ((rows[2], accuracy[:3]), (rows[5], accuracy[3:])):
