@@ -9,8 +9,7 @@ operations in `_GRADIENTS` get a gradient from here in place of TensorFlow's, an
         logits = model(x, training=True)
     gradients = tf.gradients(loss, variables)
 
-All shapes must be known, the batch size too. In the comments, a window has kh x kw places, and the strides are sh, sw;
-TensorFlow counts a window's places row by row.
+All shapes must be known, the batch size too.
 """
 
 import contextlib
@@ -112,9 +111,9 @@ def _unpad(x: tf.Tensor, shape: tf.TensorShape, rows: Windows, columns: Windows)
 def _differentiate_convolution(op: tf.Operation, gradient: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """y = convolution(x, w): the gradients of x, a transposed convolution, and of w, a convolution of x with that of y.
 
-    dw[i, j, c, f] = sum over n, r, s of padded[n, r sh + i, s sw + j, c] dy[n, r, s, f]. That is a convolution, too:
-    the channels c are its examples, the examples n its channels, and dy is a kernel of the size of y, dilated by the
-    strides. A dilation of w itself becomes its stride.
+    With strides a, b: dw[i, j, c, f] = sum over n, r, s of padded[n, a r + i, b s + j, c] dy[n, r, s, f]. That is a
+    convolution, too: the channels c are its examples, the examples n its channels, and dy is a kernel of the size of y,
+    dilated by the strides. A dilation of w itself becomes its stride.
     """
     x, kernel = op.inputs
     if kernel.shape[2] != x.shape[3]:
@@ -141,7 +140,7 @@ def _differentiate_depthwise_convolution(op: tf.Operation, gradient: tf.Tensor) 
         place = row * down, column * across
         of_places.append(_put_place(gradient * kernel[row, column, :, 0], rows, columns, *place))
         of_kernel.append(tf.reduce_sum(_take_place(padded, rows, columns, *place) * gradient, axis=(0, 1, 2)))
-    return _unpad(_sum(of_places), x.shape, rows, columns), tf.reshape(tf.stack(of_kernel), kernel.shape)
+    return _unpad(tf.add_n(of_places), x.shape, rows, columns), tf.reshape(tf.stack(of_kernel), kernel.shape)
 
 
 def _place_kernel(op: tf.Operation) -> tuple[Windows, Windows]:
@@ -182,7 +181,7 @@ def _differentiate_max_pooling(op: tf.Operation, gradient: tf.Tensor) -> tf.Tens
         given = _keep(_take_place(padded, rows, columns, row, column) >= largest, left)
         of_places.append(_put_place(given, rows, columns, row, column))
         left -= given
-    return _unpad(_sum(of_places), x.shape, rows, columns)
+    return _unpad(tf.add_n(of_places), x.shape, rows, columns)
 
 
 @_gradient_of("AvgPool")
@@ -193,7 +192,7 @@ def _differentiate_average_pooling(op: tf.Operation, gradient: tf.Tensor) -> tf.
     numbers = [_count_places(*axis) for axis in ((shape[1], rows), (shape[2], columns))]
     share = gradient / np.outer(*numbers).astype(np.float32)[:, :, np.newaxis]
     places = np.ndindex(rows.size, columns.size)
-    return _unpad(_sum([_put_place(share, rows, columns, *place) for place in places]), shape, rows, columns)
+    return _unpad(tf.add_n([_put_place(share, rows, columns, *place) for place in places]), shape, rows, columns)
 
 
 def _count_places(length: int, windows: Windows) -> np.ndarray:
@@ -205,13 +204,6 @@ def _count_places(length: int, windows: Windows) -> np.ndarray:
 def _keep(condition: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
     """x where the condition holds, 0 elsewhere: a product, as `tf.where` would put an array of zeros into the file."""
     return x * tf.cast(condition, tf.float32)
-
-
-def _sum(tensors: list[tf.Tensor]) -> tf.Tensor:
-    total, *others = tensors
-    for tensor in others:  # TFLite's sum of many tensors runs slower than additions
-        total += tensor
-    return total
 
 
 @_gradient_of("BiasAdd")

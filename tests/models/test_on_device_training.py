@@ -201,15 +201,19 @@ def test_steps_are_plain_gradient_descent(convert, name):
     phone.set_weights({key: first_weights(spec)[int(key.removeprefix("weight_"))] for key in phone.get_weights()})
     model = spec.build()
     model.set_weights(first_weights(spec))
-    for _ in range(10):
-        phone.train(x, y, 0.05)
+
+    @tf.function
+    def step():
         with tf.GradientTape() as tape:
             logits = model(x, training=True)
             loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits))
-        for variable, gradient in zip(
-            model.trainable_variables, tape.gradient(loss, model.trainable_variables), strict=True
-        ):
+        variables = model.trainable_variables
+        for variable, gradient in zip(variables, tape.gradient(loss, variables), strict=True):
             variable.assign_sub(0.05 * gradient)
+
+    for _ in range(10):
+        phone.train(x, y, 0.05)
+        step()
     weights = phone.get_weights()
     for position, expected in enumerate(model.get_weights()):
         np.testing.assert_allclose(weights[f"weight_{position}"], expected, atol=1e-4)
