@@ -13,9 +13,9 @@ class AMFLPConfig(AlgorithmConfig):
 
     inner_steps: int = setting(3, "Gradient steps on the support batch in a round (paper: K).", minimum=0, maximum=50)
     inner_learning_rate: float = setting(0.05, "Rate of these steps (paper: alpha).", above=0)
-    support_size: int = setting(32, "Examples that a device adapts to in a round (paper: D_train).", minimum=1, smoke=8)
+    support_size: int = setting(32, "Examples that a device adapts to in a round (paper: D_train).", minimum=1, smoke=3)
     query_size: int = setting(
-        32, "Further examples on which the adapted model is judged (paper: D_test).", minimum=1, smoke=8
+        32, "Further examples on which the adapted model is judged (paper: D_test).", minimum=1, smoke=3
     )
     query_after_support: bool = setting(
         False,
