@@ -23,17 +23,18 @@ function nameChannel(features, i) {
 
 function drawLine(values, name, height) {
   const [low, high] = findRange(values);
-  const range = high - low || 1;
+  const span = high - low || 1;
   const points = values.map((value, i) => {
     const x = (WIDTH * i) / Math.max(values.length - 1, 1);
-    return `${x.toFixed(1)},${(4 + (height - 8) * (1 - (value - low) / range)).toFixed(1)}`;
+    return `${x.toFixed(1)},${(4 + (height - 8) * (1 - (value - low) / span)).toFixed(1)}`;
   });
-  const said = `${values.length} values from ${formatNumber(low)} to ${formatNumber(high)}`;
+  const range = `${formatNumber(low)} to ${formatNumber(high)}`;
+  const said = `${values.length} values from ${range}`;
   const svg = make("svg", { viewBox: `0 0 ${WIDTH} ${height}`, preserveAspectRatio: "none", role: "img" });
   svg.setAttribute("aria-label", name ? `${name}: ${said}` : said);
   svg.append(make("polyline", { points: points.join(" ") }));
   const caption = document.createElement("figcaption");
-  caption.textContent = svg.getAttribute("aria-label");
+  caption.textContent = name ? `${name}, ${range}` : said;
   const figure = document.createElement("figure");
   figure.append(svg, caption);
   return figure;
