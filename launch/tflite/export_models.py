@@ -144,7 +144,7 @@ def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportRepor
         counts = count_confusions(job.data.test_y, file.predictions, job.data.num_classes)
         path = (job.folder / file.row.file).with_suffix(CONFUSIONS_SUFFIX)
         draw_confusions(counts, job.data.class_names, f"{file.row.file}: {report.title}", path)
-    write_cards(job.folder, [*(file.row.file for file in files), *report.training_files])
+    write_cards(job.folder)
     write_text(job.folder / LABELS_FILE, "".join(f"{name}\n" for name in job.data.class_names))
     if job.save_test_set:
         predictions = {file.row.file: file.predictions for file in files}

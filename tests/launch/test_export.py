@@ -96,7 +96,7 @@ def test_json_says_what_a_phone_needs(exported):
 def test_every_file_carries_its_part_of_the_card(exported, capfdbinary):
     card = json.loads((exported / "card.json").read_bytes())
     files = {file["file"]: file for file in card["files"]}
-    assert set(files) == {path.name for path in exported.glob("*.tflite")}
+    assert list(files) == [f"global.{name}.tflite" for name in (*EXPORT_FORMATS, "training")]
     for name, file in files.items():
         content = (exported / name).read_bytes()
         assert read_card(content) == {**card, "files": [file]}
