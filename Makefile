@@ -2,6 +2,8 @@
 #              make train ARGS="--rounds=5 --seed=1"
 # make test    lint, format check and tests; make test-slow for the longer ones
 # make test-litert   exports a run and checks the files with LiteRT, in .venv-litert; RUN_DIR=<folder> names the run
+# make web     what --web_page of launch.export packs into a page, by npm into .web; nothing else needs npm
+# make test-web    exports runs with their pages and drives these in Chromium, in .web-test; RUN_DIR=<folder> names one
 # make test-ray   --runtime=ray on clusters of this machine, in .venv-ray; some minutes
 # make test-kotlin   compiles the Kotlin of docs/phones.md, in .venv-kotlin; needs Java
 # make setup-pfl  pfl-research on PyTorch, a peer of launch.benchmark, in .venv-pfl
@@ -13,7 +15,7 @@ PYTHON =
 RUN_DIR ?=
 RUN = .venv/bin/python -m
 
-.PHONY: train test test-slow test-litert test-ray test-kotlin setup setup-pfl lock clean
+.PHONY: train test test-slow test-litert test-ray test-kotlin test-web web setup setup-pfl lock clean
 
 train: setup
 	@$(RUN) launch.train --algo=fedsikd $(ARGS)
@@ -34,6 +36,12 @@ test-ray: setup
 
 test-kotlin: setup
 	@sh ./tests/kotlin/check.sh
+
+test-web: setup web
+	@sh ./tests/web/check.sh "$(RUN_DIR)"
+
+web:
+	@sh ./launch/tflite/web/set_up.sh
 
 setup-pfl: setup
 	@sh ./launch/benchmarks/setup_pfl.sh

@@ -49,3 +49,31 @@ make_anew() {
     .venv/bin/python -m venv "$environment" >"$log" 2>&1 || fail "cannot make $environment; whole log: $log"
     install "$lock" || fail_to_install
 }
+
+# One line for what stopped npm, from its log.
+explain_npm() {
+    if grep -qE 'ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ECONNRESET' "$log"; then
+        echo "no network: a package could not be downloaded"
+    elif grep -q 'ENOSPC' "$log"; then
+        echo "the disk is full; about $disk are needed"
+    elif grep -q 'EINTEGRITY' "$log"; then
+        echo "a downloaded package is not the one of $lock"
+    else
+        grep -E 'npm (error|ERR!)' "$log" | head -n 1 | grep . || tail -n 1 "$log"
+    fi
+}
+
+# Installs exactly the packages of $lock, which lies in the folder $1 with its package.json, unless that is done.
+# Packages may not run programs of their own.
+install_by_npm() {
+    digest=$({ cat "$lock" && pwd; } | sha256sum)
+    [ "$(cat "$stamp" 2>/dev/null)" != "$digest" ] || return 0
+    command -v npm >/dev/null || fail "npm is missing; install Node.js 20 or newer (Debian, Ubuntu: apt install npm)"
+    rm -rf "$environment" 2>/dev/null
+    mkdir "$environment" 2>/dev/null || fail "cannot write into $(pwd)"
+    echo "setting up $environment by npm: $(grep -c '"integrity"' "$lock") packages, $disk on disk (log: $log)"
+    cp "$1/package.json" "$lock" "$environment"
+    npm ci --prefix "$environment" --ignore-scripts --no-audit --no-fund >"$log" 2>&1 ||
+        fail "$(explain_npm); mend that and run make $target again (whole log: $log)"
+    echo "$digest" >"$stamp"
+}

@@ -17,7 +17,7 @@ if typing.TYPE_CHECKING:
     from datasets.arrays import ArrayDataset, ExampleFormat
 
 HAR_FEATURES = ("statistics", "inertial")
-BUILDING_HETEROGENEITY = ("low", "medium", "high")
+BUILDING_HETEROGENEITY = ("low", "medium", "high", "structured")
 OCCUPANCY_FEATURES = ("temperature_humidity", "all")
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from datasets.archetypes import ARCHETYPE_PARTITIONS, describe_archetypes, draw_clients
 from datasets.arrays import ArrayDataset
 from datasets.device_profiles import draw_device_profiles
+from datasets.errors import DatasetError
 from datasets.federated_data import SPLITS, Archetypes, ClientShard, FederatedData
 from datasets.partitioners import PARTITIONS, Partition, PartitionSettings
 from datasets.shards import (
@@ -27,7 +28,9 @@ __all__ = ["PartitionSettings", "build_federated_data", "clean_shard_dir", "defa
 MINIMUM_EXAMPLES_TO_SPLIT = 12
 
 
-def build_federated_data(arrays: ArrayDataset, settings: PartitionSettings, shard_dir: str) -> FederatedData:
+def build_federated_data(
+    arrays: ArrayDataset, settings: PartitionSettings, shard_dir: str, num_new_clients: int = 0
+) -> FederatedData:
     """Partitions a data set over clients, writes their shards unless the cache has them, and describes the result.
 
     Each client's validation and test split is drawn from its part of the train data. There are two exceptions. Natural
@@ -39,13 +42,15 @@ def build_federated_data(arrays: ArrayDataset, settings: PartitionSettings, shar
       arrays: the data set.
       settings: partition, splits and seed.
       shard_dir: the cache folder; the same path on every machine that runs a worker.
+      num_new_clients: so many, the last ones, take no part in training; not with an archetype partition.
 
     Raises:
-      DatasetError: the partition is impossible for this data set, or `shard_dir` cannot be written.
+      DatasetError: there are only new clients, the partition is impossible for this data set, or `shard_dir` cannot be
+        written.
     """
     digest = _compute_digest(arrays, settings)
     entry, index = open_or_write_entry(shard_dir, digest, lambda: _split(arrays, settings))
-    clients = tuple(
+    everyone = tuple(
         ClientShard(
             index=client,
             name=_name_client(arrays, settings, client),
@@ -54,6 +59,10 @@ def build_federated_data(arrays: ArrayDataset, settings: PartitionSettings, shar
         )
         for client, counts in enumerate(index["clients"])
     )
+    num_clients = len(everyone) - num_new_clients
+    if num_clients < 1:
+        raise DatasetError(f"new_clients={num_new_clients}: expected fewer than the {len(everyone)} clients there are")
+    clients = everyone[:num_clients]
     return FederatedData(
         dataset=arrays.name,
         input_shape=arrays.train_x.shape[1:],
@@ -64,10 +73,11 @@ def build_federated_data(arrays: ArrayDataset, settings: PartitionSettings, shar
         label_counts=_count_labels(clients, len(arrays.class_names)),
         test_x=arrays.test_x,
         test_y=arrays.test_y,
-        profiles=draw_device_profiles(len(clients), settings.seed),
+        profiles=draw_device_profiles(len(everyone), settings.seed),
         digest=digest,
         num_dropped=arrays.num_dropped,
         archetypes=_describe_archetypes(arrays, settings),
+        new_clients=everyone[num_clients:],
     )
 
 
@@ -86,17 +96,19 @@ def split_client(
     """Divides one client's examples: split -> ascending indices; counts are rounded, halves up.
 
     The division is random, unless the examples are ordered: then the test split comes last and validation before it.
+    With `most_train_examples` the rest of the train split is left out.
     """
     num_validation = num_test = 0
     if len(indices) >= MINIMUM_EXAMPLES_TO_SPLIT:
         num_validation = int(len(indices) * settings.validation_fraction + 0.5)
         num_test = int(len(indices) * settings.test_fraction + 0.5)
+    most = settings.most_train_examples or len(indices)
     if is_ordered:
         train, validation, test = np.split(indices, [len(indices) - num_validation - num_test, len(indices) - num_test])
-        return {"train": train, "validation": validation, "test": test}
+        return {"train": train[:most], "validation": validation, "test": test}
     shuffled = np.random.default_rng([settings.seed, 2, client]).permutation(indices)
     validation, test, train = np.split(shuffled, [num_validation, num_validation + num_test])
-    return {"train": np.sort(train), "validation": np.sort(validation), "test": np.sort(test)}
+    return {"train": np.sort(train[:most]), "validation": np.sort(validation), "test": np.sort(test)}
 
 
 def _split(arrays: ArrayDataset, settings: PartitionSettings) -> ClientSplits:
@@ -135,6 +147,8 @@ def _compute_digest(arrays: ArrayDataset, settings: PartitionSettings) -> str:
     values["archetypes"] = settings.archetypes.identify()
     if settings.partition not in ARCHETYPE_PARTITIONS:
         del values["archetypes"]
+    if not settings.most_train_examples:  # as before there was this setting
+        del values["most_train_examples"]
     identity = [FORMAT_VERSION, arrays.source_digest, values]
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 

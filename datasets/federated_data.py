@@ -96,6 +96,8 @@ class FederatedData:
       digest: of the source data, the partition and the splits; names the folder of the shards.
       num_dropped: examples that the loader left out because a reading was missing.
       archetypes: the kinds of clients, if the partition is by archetype; else None.
+      new_clients: clients that take no part in training and come when it is over; their indices go on after those of
+        `clients`. `profiles` has their devices, too; nothing else here counts them.
     """
 
     dataset: str
@@ -111,6 +113,12 @@ class FederatedData:
     digest: str = ""
     num_dropped: int = 0
     archetypes: Archetypes | None = None
+    new_clients: tuple[ClientShard, ...] = ()
+
+    @property
+    def everyone(self) -> tuple[ClientShard, ...]:
+        """The clients and, after them, the new ones."""
+        return self.clients + self.new_clients
 
     @property
     def num_classes(self) -> int:
@@ -125,8 +133,11 @@ class FederatedData:
     def read_split(self, client: ClientShard, split: str) -> tuple[np.ndarray, np.ndarray]:
         """One client's examples on the host, for evaluation and plots: (x, y) as stored."""
         x = np.fromfile(f"{client.path}.{split}.x", self.input_dtype).reshape((-1, *self.input_shape))
-        y = np.fromfile(f"{client.path}.{split}.y", np.int32)
-        return x, y
+        return x, self.read_labels(client, split)
+
+    def read_labels(self, client: ClientShard, split: str) -> np.ndarray:
+        """One client's labels on the host, int32, shape (examples,)."""
+        return np.fromfile(f"{client.path}.{split}.y", np.int32)
 
     def read_pooled(self, clients: Iterable[ClientShard], split: str) -> tuple[np.ndarray, np.ndarray]:
         """The same split of several clients, concatenated in the order given."""

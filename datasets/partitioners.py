@@ -28,6 +28,9 @@ class PartitionSettings:
       labels_per_client: the most labels that a client holds, for "shards".
       validation_fraction: share of a client's examples in its own validation split; ignored with archetypes.
       test_fraction: share of a client's examples in its own test split; ignored with archetypes.
+      most_train_examples: in a client's train split, 0 for all; ignored with archetypes. Of clients whose examples are
+        in order of time the first ones are kept: a new sensor has been labelled when it was put up, and is used
+        afterwards. Of others, they are drawn. The other splits stay as they are.
       seed: a non-negative integer; draws the partition and the splits.
       archetypes: number and sizes of the clients of the archetype partitions.
 
@@ -41,6 +44,7 @@ class PartitionSettings:
     labels_per_client: int = 2
     validation_fraction: float = 1 / 12
     test_fraction: float = 1 / 12
+    most_train_examples: int = 0
     seed: int = 0
     archetypes: ArchetypeSettings = ArchetypeSettings()
 
@@ -53,6 +57,7 @@ class PartitionSettings:
             "labels_per_client": (self.labels_per_client >= 1, "at least 1"),
             "validation_fraction": (fractions[0] >= 0 and sum(fractions) <= 0.9, "at least 0, at most 0.9 with test"),
             "test_fraction": (fractions[1] >= 0, "at least 0"),
+            "most_train_examples": (self.most_train_examples >= 0, "at least 0"),
             "seed": (self.seed >= 0, "at least 0"),
         }
         for field, (is_right, expected) in checks.items():

@@ -3,13 +3,10 @@
 Exit codes: 0 done, 1 it failed, 2 the request was wrong, 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP. Imports no TensorFlow.
 """
 
-import contextlib
 import os
 import re
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from absl import flags as absl_flags
 
@@ -17,23 +14,11 @@ from datasets.errors import DatasetError
 from datasets.own_objects import describe_failure
 from launch.runs.errors import RunFolderError, RunStopped
 from launch.settings.flags import HELP_FLAGS, FlagError, read_flags
+from launch.stop_signals import get_stop_code, stop_on_signals
 from models.model_names import ModelError
 from tff_algos.settings.config_fields import ConfigError
 
 WRONG_REQUESTS = (FlagError, ConfigError, RunFolderError, DatasetError, ModelError)
-
-
-class StopSignal(KeyboardInterrupt):
-    """SIGTERM or SIGHUP, which end a command as Ctrl-C does."""
-
-    def __init__(self, number: int):
-        super().__init__()
-        self.exit_code = 128 + number
-
-
-def get_stop_code(error: KeyboardInterrupt) -> int:
-    """The exit code after Ctrl-C, SIGTERM or SIGHUP."""
-    return getattr(error, "exit_code", 130)
 
 
 def run_main(
@@ -52,7 +37,7 @@ def run_main(
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        with _stop_on_signals():
+        with stop_on_signals():
             if any(argument in HELP_FLAGS for argument in arguments):
                 print(format_help())
                 exit_code = 0
@@ -95,23 +80,6 @@ def describe_os_error(error: OSError) -> str:
 def name_flag(message: str) -> str:
     """`message` with "--" before it if it starts with a setting, as the errors of data sets and models do."""
     return f"--{message}" if re.match("[a-z][a-z0-9_]*=", message) else message
-
-
-@contextlib.contextmanager
-def _stop_on_signals() -> Iterator[None]:
-    """Raises StopSignal on SIGTERM and SIGHUP inside the block, except where they are ignored, as under nohup."""
-
-    def stop(number, frame):
-        raise StopSignal(number)
-
-    is_main = threading.current_thread() is threading.main_thread()
-    numbers = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) == signal.SIG_DFL]
-    before = {number: signal.signal(number, stop) for number in numbers if is_main}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def parse_command(values: absl_flags.FlagValues, argv: Sequence[str]) -> list[str]:

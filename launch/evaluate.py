@@ -119,7 +119,7 @@ def evaluate_run(run: FinishedRun, names: Sequence[str], npz: str) -> list[Evalu
             rows.append(_make_row(name, pathlib.Path(npz).name, evaluate(weights, *examples)))
             continue
         rows.append(_make_row(name, "global", evaluate(weights, federation.test_x, federation.test_y)))
-        users = [client for client in federation.clients if run.client_models.get(client.name) == name]
+        users = [client for client in federation.everyone if run.client_models.get(client.name) == name]
         rows += [
             _make_row(name, client.name, evaluate(weights, *federation.read_split(client, "test")))
             for client in users

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from absl import flags as absl_flags
 
 from launch.command_line import format_command_help, parse_command, run_main
-from launch.runs.columns import EXPORT, REPORT_PAGE, WORKER_LOG
+from launch.runs.columns import EXPORT, REPORT_PAGE, WEB_PAGE, WORKER_LOG
 from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.flags import FlagError
 from launch.tflite.export_plan import (
@@ -23,6 +23,8 @@ from launch.tflite.export_plan import (
     plan_exports,
 )
 from launch.tflite.export_report import format_summary
+from launch.tflite.training_flag import define_training_flag
+from launch.tflite.web_page import check_request as check_page_request
 from launch.training.finished_run import FinishedRun, read_finished_run
 from launch.training.personal_models import compute_personal_weights
 from launch.training.run_runtime import settle_device_again
@@ -41,9 +43,10 @@ class Request(NamedTuple):
     io: str
     representative_client: str
     representative_examples: int
-    on_device_training: bool
+    on_device_training: str
     save_test_set: bool
     debug_quantization: bool
+    web_page: bool
 
 
 def define_flags() -> absl_flags.FlagValues:
@@ -52,7 +55,7 @@ def define_flags() -> absl_flags.FlagValues:
     absl_flags.DEFINE_string("run_dir", "", "Folder of a finished run.", flag_values=values)
     absl_flags.DEFINE_string(
         "model", ALL_MODELS,
-        "A saved model of the run, or a client, for the model that it ended up with; all: all saved ones but teachers.",
+        "Saved models, or clients, for the models that they ended up with; all: all saved ones but teachers.",
         flag_values=values,
     )  # fmt: skip
     absl_flags.DEFINE_list(
@@ -72,17 +75,16 @@ def define_flags() -> absl_flags.FlagValues:
     absl_flags.DEFINE_integer(
         "representative_examples", 200, "How many of its examples at most.", lower_bound=1, flag_values=values
     )
-    absl_flags.DEFINE_bool(
-        "on_device_training",
-        False,
-        "Also write each model in a form that can be trained on the phone.",
-        flag_values=values,
-    )
+    define_training_flag(values)
     absl_flags.DEFINE_bool(
         "save_test_set", False, "Also write the test set, with each file's predictions.", flag_values=values
     )
     absl_flags.DEFINE_bool(
         "debug_quantization", False, "Also measure what int8 does to each layer; qat_int8 cannot be looked into.",
+        flag_values=values,
+    )  # fmt: skip
+    absl_flags.DEFINE_bool(
+        "web_page", False, "Also write a page that runs the files in a phone's browser; needs `make web` once.",
         flag_values=values,
     )  # fmt: skip
     return values
@@ -133,10 +135,10 @@ def export_run(run: FinishedRun, exports: Sequence[ModelExport], request: Reques
         job = ExportJob(
             run, data, request.io, request.representative_client, request.representative_examples,
             request.on_device_training, request.save_test_set, folder, personal_weights,
-            request.debug_quantization,
+            request.debug_quantization, request.web_page, request.formats,
         )  # fmt: skip
         report = export_models(job, exports)
-    return [*format_summary(report.files), *(f"{name}  {size:,}" for name, size in report.training_files.items())]
+    return [*format_summary(report.files), *(f"{row.file}  {row.size_bytes:,}" for row in report.training_files)]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -146,11 +148,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str]) -> None:
     request = parse_request(arguments)
+    if request.web_page:
+        check_page_request(request.io)
     run = read_finished_run(request.run_dir, request.data_dir)
     exports = plan_exports(run, request.model, request.formats)
     check_representative_client(run, request.representative_client)
     summary = export_run(run, exports, request)
     print("\n".join(summary))
+    if request.web_page:
+        print(f"page     {run.path / EXPORT / WEB_PAGE}")
     print(f"report   {run.path / EXPORT / REPORT_PAGE}")
 
 

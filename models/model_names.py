@@ -17,6 +17,7 @@ PRECISIONS = ("float32", "bfloat16")
 AUGMENTATIONS = ("none", "crop_flip")
 EXPORT_FORMATS = ("float32", "float16", "dynamic", "int8", "qat_int8")
 EXPORT_IO = ("float32", "int8")
+TRAINED_PARTS = ("head", "full")  # of a model that is trained on a phone
 
 
 class ModelError(ValueError):

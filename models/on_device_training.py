@@ -1,92 +1,169 @@
-"""A model that a phone trains further on its own data: functions to train, infer, save and restore, as one module.
+"""A model that a phone trains further on its own data: functions to train and infer, and to take and give weights.
 
 Training is plain stochastic gradient descent, whose only state is the weights. Float models only: TFLite cannot train
-8-bit models. `models.tflite_export.convert_training_module` makes a file of it.
+8-bit models. The functions are written so that TFLite needs none of TensorFlow's select operators, for the operations
+whose gradients `models.builtin_gradients` has. `models.tflite_export.convert_training_module` makes a file of it.
 """
 
 import numpy as np
 import tensorflow as tf
 
-from models.model_names import ModelError
+from models.builtin_gradients import use_builtin_gradients, use_plain_batch_normalization
+from models.model_names import TRAINED_PARTS, ModelError
 from models.model_spec import ModelSpec
 
+SIGNATURES = ("train", "infer", "get_weights", "set_weights")
+FILE_SIGNATURES = ("save", "restore")
 
-def build_training_module(spec: ModelSpec, weights: tuple[np.ndarray, ...], batch_size: int) -> tf.Module:
+_LAYERS = tf.keras.layers
+_OF_A_HEAD = (_LAYERS.Dense, _LAYERS.BatchNormalization, _LAYERS.LayerNormalization)
+
+
+def build_training_module(
+    spec: ModelSpec, weights: tuple[np.ndarray, ...], batch_size: int, part: str = "full"
+) -> tf.Module:
     """A module whose functions share one model; it starts with these weights.
 
         train(x float32 (batch_size, *input_shape), y int32 (batch_size,), learning_rate float32 ()) -> {"loss"}
         infer(x float32 (1, *input_shape)) -> {"logits"}, float32 (1, num_classes)
+        get_weights(unused int32 ()) -> {"weight_<i>": ...}
+        set_weights(weight_<i>=..., ...) -> {"num_weights"}, int32 (), how many were set
         save(path string ()) -> {"path"}
         restore(path string ()) -> {"path"}
 
-    `x` is preprocessed, and `loss`, float32 (), the mean cross-entropy before the step. `save` writes all weights,
-    BatchNorm's statistics too, to a file in TensorFlow's checkpoint format; `restore` reads what `save` wrote. Dropout
-    draws new masks in each step. (Through Python's interpreter, a path is an array of bytes: `np.array(b"weights")`.)
+    `x` is preprocessed, and `loss`, float32 (), the mean cross-entropy before the step. Where `y` is -1, the row is no
+    example and does not count; so the last examples of a phone fill a batch, too. (BatchNorm's statistics do take such
+    rows in.) Dropout draws new masks in each step.
+
+    The weights are those that training changes, BatchNorm's statistics too, in float32; `weight_<i>` has position i in
+    `spec.build().weights`, and `module.weight_names` says {"weight_<i>": Keras's name}. `get_weights` has an input
+    since Android's Interpreter calls no signature without one.
+
+    `save` and `restore` write and read a file in TensorFlow's checkpoint format; they need the select operators.
+    (Through Python's interpreter, a path is an array of bytes: `np.array(b"weights")`.)
 
     Args:
       spec: the specification that has these weights; of a quantization-aware one, the float model inside is taken.
       weights: in the order of `spec.build().weights`.
       batch_size: number of examples in one training step.
+      part: "full", or "head" to train the last dense layers only and freeze what is before them.
 
     Raises:
-      ModelError: a batch size below 1.
+      ModelError: a batch size below 1, an unknown part, or the head of a model that does not end in dense layers.
     """
     if batch_size < 1:
         raise ModelError(f"batch_size={batch_size}: expected at least 1")
+    if part not in TRAINED_PARTS:
+        raise ModelError(f"on_device_training={part}: expected one of {', '.join(TRAINED_PARTS)}")
     if spec.quantization is not None:
         spec, weights = spec.quantization.float_spec, spec.quantization.strip(weights)
     model = spec.build()
     model.set_weights(weights)
+    if part == "head":
+        _freeze_body(model, spec.name)
+    changing = _find_changing_weights(model)
     module = tf.Module()
     module.weights = model.weights
-    module.train = _build_train(model, spec.input_shape, batch_size)
+    module.weight_names = {name: variable.name.removesuffix(":0") for name, variable in changing.items()}
+    module.train = _build_train(model, spec, batch_size)
     module.infer = _build_infer(model, spec.input_shape)
-    module.save, module.restore = _build_save_and_restore(model.weights)
+    module.get_weights, module.set_weights = _build_get_and_set_weights(changing)
+    module.save, module.restore = _build_save_and_restore(changing)
     return module
 
 
-def _build_train(model: tf.keras.Model, input_shape: tuple[int, ...], batch_size: int):
+def _freeze_body(model: tf.keras.Model, name: str) -> None:
+    """Freezes the layers before the first of the last dense layers; others with weights of their own end the search."""
+    head = len(model.layers)
+    for position in reversed(range(len(model.layers))):
+        layer = model.layers[position]
+        if layer.weights and not isinstance(layer, _OF_A_HEAD):
+            break
+        head = position if isinstance(layer, _LAYERS.Dense) else head
+    if head == len(model.layers):
+        raise ModelError(
+            f"on_device_training=head: expected a model that ends in dense layers, {name} does not; take full"
+        )
+    for layer in model.layers[:head]:
+        layer.trainable = False
+
+
+def _find_changing_weights(model: tf.keras.Model) -> dict[str, tf.Variable]:
+    """The weights of the layers that are not frozen, as {"weight_<position>": variable}; none of them is an integer."""
+    frozen = {id(weight) for layer in model.layers if not layer.trainable for weight in layer.weights}
+    return {
+        f"weight_{position}": variable
+        for position, variable in enumerate(model.weights)
+        if id(variable) not in frozen and variable.dtype == tf.float32
+    }
+
+
+def _build_train(model: tf.keras.Model, spec: ModelSpec, batch_size: int):
     @tf.function(
         input_signature=[
-            tf.TensorSpec((batch_size, *input_shape), tf.float32),
+            tf.TensorSpec((batch_size, *spec.input_shape), tf.float32),
             tf.TensorSpec((batch_size,), tf.int32),
             tf.TensorSpec((), tf.float32),
-        ]
+        ],
+        autograph=False,
     )
     def train(x, y, learning_rate):
-        with tf.GradientTape() as tape:
+        with use_builtin_gradients(), use_plain_batch_normalization(model):
             logits = model(x, training=True)
-            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits))
+            loss = _compute_loss(y, logits, spec.num_classes)
         variables = model.trainable_variables
-        gradients = tape.gradient(loss, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-        for variable, gradient in zip(variables, gradients, strict=True):
-            variable.assign_sub(learning_rate * gradient)
+        gradients = tf.gradients(loss, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+        # All are computed before the first is assigned.
+        stepped = [variable - learning_rate * gradient for variable, gradient in zip(variables, gradients, strict=True)]
+        for variable, value in zip(variables, stepped, strict=True):
+            variable.assign(value)
         return {"loss": loss}
 
     return train
 
 
+def _compute_loss(y: tf.Tensor, logits: tf.Tensor, num_classes: int) -> tf.Tensor:
+    """Mean cross-entropy over the rows whose label is a class; 0 if there are none."""
+    of_classes = tf.one_hot(y, num_classes)  # zeros for -1
+    return -tf.reduce_sum(of_classes * tf.nn.log_softmax(logits)) / tf.maximum(tf.reduce_sum(of_classes), 1.0)
+
+
 def _build_infer(model: tf.keras.Model, input_shape: tuple[int, ...]):
-    @tf.function(input_signature=[tf.TensorSpec((1, *input_shape), tf.float32)])
+    @tf.function(input_signature=[tf.TensorSpec((1, *input_shape), tf.float32)], autograph=False)
     def infer(x):
         return {"logits": model(x, training=False)}
 
     return infer
 
 
-def _build_save_and_restore(variables: list[tf.Variable]):
-    # Named by position: Keras numbers its own names anew in each process, but a later export must read older weights.
-    names = [f"weight_{position}" for position in range(len(variables))]
+def _build_get_and_set_weights(changing: dict[str, tf.Variable]):
+    @tf.function(input_signature=[tf.TensorSpec((), tf.int32)], autograph=False)
+    def get_weights(unused):
+        return {name: variable.read_value() for name, variable in changing.items()}
+
+    specs = [tf.TensorSpec(variable.shape, tf.float32, name) for name, variable in changing.items()]
+
+    @tf.function(input_signature=specs, autograph=False)
+    def set_weights(*values):
+        for variable, value in zip(changing.values(), values, strict=True):
+            variable.assign(value)
+        return {"num_weights": tf.constant(len(values))}
+
+    return get_weights, set_weights
+
+
+def _build_save_and_restore(changing: dict[str, tf.Variable]):
     path_signature = [tf.TensorSpec((), tf.string)]
 
-    @tf.function(input_signature=path_signature)
+    @tf.function(input_signature=path_signature, autograph=False)
     def save(path):
-        tf.raw_ops.Save(filename=path, tensor_names=names, data=[variable.read_value() for variable in variables])
+        values = [variable.read_value() for variable in changing.values()]
+        tf.raw_ops.Save(filename=path, tensor_names=list(changing), data=values)
         return {"path": path}
 
-    @tf.function(input_signature=path_signature)
+    @tf.function(input_signature=path_signature, autograph=False)
     def restore(path):
-        for name, variable in zip(names, variables, strict=True):
+        for name, variable in changing.items():
             value = tf.raw_ops.Restore(file_pattern=path, tensor_name=name, dt=variable.dtype)
             variable.assign(tf.ensure_shape(value, variable.shape))
         return {"path": path}

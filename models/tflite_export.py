@@ -15,15 +15,16 @@ import csv
 import io
 import re
 import tempfile
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from models.model_names import EXPORT_FORMATS, EXPORT_IO, ModelError
 from models.model_spec import ModelSpec
-from models.on_device_training import build_training_module
+from models.on_device_training import FILE_SIGNATURES, SIGNATURES, build_training_module
+from models.tflite_operators import find_select_operators
 
 _INTEGER_FORMATS = ("int8", "qat_int8")
 _LOCATION = re.compile(r"^.*?: error: (loc\(.*\): )?")  # of an operation, in the converter's errors
@@ -131,26 +132,53 @@ def find_reference(
     return spec.quantization.float_spec, spec.quantization.strip(weights)
 
 
-def convert_training_module(spec: ModelSpec, weights: tuple[np.ndarray, ...], batch_size: int) -> bytes:
-    """A TFLite file with the signatures train, infer, save and restore of `models.on_device_training`.
+class TrainingFile(NamedTuple):
+    """A file for on-device training.
 
-    It needs a runtime with the select operators of TensorFlow.
+    Attributes:
+      content: of the file.
+      weight_names: Keras's name of each weight that `get_weights` gives, {"weight_<i>": name}.
+      select_operators: the operators of TensorFlow that it needs; with none, TFLite's own are enough.
+    """
+
+    content: bytes
+    weight_names: dict[str, str]
+    select_operators: tuple[str, ...]
+
+
+def convert_training_module(
+    spec: ModelSpec, weights: tuple[np.ndarray, ...], batch_size: int, part: str = "full"
+) -> TrainingFile:
+    """A TFLite file with the signatures train, infer, get_weights and set_weights of `models.on_device_training`.
+
+    Where TFLite's own operators are not enough for a model, the file needs a runtime with the select operators of
+    TensorFlow, and has the signatures save and restore as well.
 
     Args:
       spec: the specification that has these weights; of a quantization-aware one, the float model inside is taken.
       weights: in the order of `spec.build().weights`.
       batch_size: number of examples in one training step.
+      part: what is trained, of TRAINED_PARTS.
 
     Raises:
-      ModelError: a batch size below 1, weights that are not finite, or a model that the converter refuses.
+      ModelError: a batch size below 1, the head of a model that does not end in dense layers, weights that are not
+        finite, or a model that the converter refuses.
     """
 
     def configure(converter: tf.lite.TFLiteConverter) -> None:
-        converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS, tf.lite.OpsSet.SELECT_TF_OPS]
         converter.experimental_enable_resource_variables = True
 
-    module = build_training_module(spec, weights, batch_size)
-    return _convert(module, ["train", "infer", "save", "restore"], configure, f"on-device training of {spec.name}")
+    def configure_with_select(converter: tf.lite.TFLiteConverter) -> None:
+        configure(converter)
+        converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS, tf.lite.OpsSet.SELECT_TF_OPS]
+
+    module = build_training_module(spec, weights, batch_size, part)
+    label = f"on-device training of {spec.name}"
+    try:
+        content = _convert(module, SIGNATURES, configure, label)
+    except ModelError:
+        content = _convert(module, (*SIGNATURES, *FILE_SIGNATURES), configure_with_select, label)
+    return TrainingFile(content, module.weight_names, find_select_operators(content))
 
 
 def _build_inference_module(spec: ModelSpec, weights: tuple[np.ndarray, ...]) -> tf.Module:
@@ -165,7 +193,7 @@ def _build_inference_module(spec: ModelSpec, weights: tuple[np.ndarray, ...]) ->
 
 def _convert(
     module: tf.Module,
-    signatures: list[str],
+    signatures: Sequence[str],
     configure: Callable[[tf.lite.TFLiteConverter], None],
     label: str,
     finish: Callable[[tf.lite.TFLiteConverter], Any] = lambda converter: converter.convert(),
@@ -178,8 +206,10 @@ def _convert(
         # The converter turns NaN into a number, and infinite scales make the interpreter abort the process.
         raise ModelError(f"{label}: expected finite weights; the training diverged, take an earlier or another model")
     with tempfile.TemporaryDirectory(prefix="tflite_export_") as folder:
-        tf.saved_model.save(module, folder, {name: getattr(module, name) for name in signatures})
-        converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=signatures)
+        # The converter differentiates nothing, so there is no need to keep gradients of our own.
+        options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
+        tf.saved_model.save(module, folder, {name: getattr(module, name) for name in signatures}, options)
+        converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(signatures))
         configure(converter)
         try:
             return finish(converter)

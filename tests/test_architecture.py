@@ -40,10 +40,11 @@ ALGORITHM_ROOMS = {
 # The same for `launch`, whose commands import any of these; no room imports a command.
 LAUNCH_ROOMS = {
     "progress": set(),
+    "stop_signals": set(),
     "settings": {"progress"},
     "runtimes": {"progress"},
     "runs": {"progress", "settings"},
-    "command_line": {"progress", "settings", "runs"},
+    "command_line": {"progress", "settings", "runs", "stop_signals"},
     "plots": {"progress", "settings", "runs"},
     "reports": {"progress", "settings", "runs", "plots"},
     "training": {"progress", "settings", "runs", "plots", "runtimes", "command_line"},

@@ -39,12 +39,19 @@ class FederatedProcess(abc.ABC):
 
     Attributes:
       is_personal: whether `personalize` gives each client weights of its own, not those of its shared model.
+      fine_tuning_start: where fine-tuning at the end begins, "trained" or "initial"; "" without fine-tuning. Only then
+        `personalize_from` is there.
+      takes_new_clients: whether `personalize` has weights for clients that take no part in training.
+      curve: numbers of steps after which the driver measures fine-tuned models when the run ends.
       map_models: a method (state, function) -> the state with `function` applied to the models in training (not the
         teachers). The function takes and returns `Weights`, of one model or of several stacked along a first axis. None
         if the process cannot change its models between two rounds; quantization can then not start later.
     """
 
     is_personal: bool = False
+    fine_tuning_start: str = ""
+    curve: tuple[int, ...] = ()
+    takes_new_clients: bool = False
     map_models: Callable[[State, Callable[[Weights], Weights]], State] | None = None
 
     @abc.abstractmethod
@@ -68,6 +75,12 @@ class FederatedProcess(abc.ABC):
         models, names = self.get_models(state), self.client_model(state)
         for client in clients:
             yield client, models[names[client.index]]
+
+    def personalize_from(
+        self, state: State, clients: Sequence[ClientShard], start: str, most_steps: int | None = None
+    ) -> Iterator[tuple[ClientShard, Weights]]:
+        """As `personalize`, but fine-tuned from that start, and each client by at most so many of its own steps."""
+        raise NotImplementedError
 
     def get_teachers(self, state: State) -> dict[str, Weights]:
         """Teacher models by name, of the architecture `model_spec.teacher`; by default none."""

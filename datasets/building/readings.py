@@ -24,6 +24,7 @@ Label: the mean number of people over the 30 minutes before the reading, as a sh
 (below 0.05), low (below 1/3), medium (below 2/3), high.
 
 Heterogeneity multiplies the differences between locations and between sensors by 0.25 (low), 1 (medium) or 2 (high).
+"structured" is of another kind, of which a shared start can make use; see `rooms`.
 """
 
 import contextlib
@@ -40,7 +41,7 @@ from datasets.building.physics import (
     compute_saturation_g_per_m3,
     simulate_climate,
 )
-from datasets.building.rooms import SCALES, Rooms, Sensors, draw_rooms, draw_sensors
+from datasets.building.rooms import DEGREES, Rooms, Sensors, draw_rooms, draw_sensors
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 
@@ -91,25 +92,25 @@ def simulate_readings(num_sensors: int = 100, heterogeneity: str = "medium", see
 
     Args:
       num_sensors: at least 1; each room has one.
-      heterogeneity: "low", "medium" or "high".
+      heterogeneity: "low", "medium", "high" or "structured".
       seed: of everything random, a non-negative integer.
 
     Raises:
       DatasetError: a value out of its range.
     """
-    if heterogeneity not in SCALES:
-        raise DatasetError(f"building_heterogeneity={heterogeneity}: expected one of {', '.join(SCALES)}")
+    if heterogeneity not in DEGREES:
+        raise DatasetError(f"building_heterogeneity={heterogeneity}: expected one of {', '.join(DEGREES)}")
     if num_sensors < 1:
         raise DatasetError(f"building_num_sensors={num_sensors}: expected at least 1")
-    scale = SCALES[heterogeneity]
-    rooms = draw_rooms(num_sensors, scale, seed)
+    degree = DEGREES[heterogeneity]
+    rooms = draw_rooms(num_sensors, degree, seed)
     climate = simulate_climate(rooms, NUM_TRAIN_DAYS + NUM_TEST_DAYS, MINUTES_PER_READING // MINUTES_PER_STEP, seed)
     width = max(3, len(str(num_sensors - 1)))
     names = [f"sensor_{sensor:0{width}}_{room_type}" for sensor, room_type in enumerate(rooms.type_names.tolist())]
     return Readings(
         names=np.array(names),
         room_types=rooms.type_names,
-        values=_read_sensors(climate, draw_sensors(num_sensors, scale, seed), np.random.default_rng([seed, 5, 4])),
+        values=_read_sensors(climate, draw_sensors(num_sensors, degree, seed), np.random.default_rng([seed, 5, 4])),
         people=climate.people,
         levels=compute_levels(climate.people, rooms),
     )
@@ -167,7 +168,7 @@ def load_building_arrays(
 
     Args:
       num_sensors: at least 1.
-      heterogeneity: "low", "medium" or "high".
+      heterogeneity: "low", "medium", "high" or "structured".
       seed: of everything random.
       csv_path: where to save the readings, None for nowhere.
 

@@ -1,12 +1,18 @@
 """The rooms of the simulated building and their sensors, drawn from a seed: all that differs between locations.
 
-A room has a type (`ROOM_TYPES`) and its own values around those of the type; `scale` is the heterogeneity. First
+A room has a type (`ROOM_TYPES`) and its own values around those of the type; `scale` is the degree of heterogeneity,
+and `Degree` says it for each cause. First
   value = average + min(scale, 1) (type - average), where the average is that of all types, weighted by their shares;
 then it gets a factor exp(scale sigma z), or a summand scale sigma z, with z ~ N(0, 1) drawn anew for each room and
 quantity. At scale 0 all rooms and sensors would be alike; at 1 the types are as in the table; above 1 only the spread
 within a type and that of the sensors grows. The sigmas stand in `draw_rooms` and `draw_sensors`. Those of the sensors
 are the usual tolerances of cheap digital sensors (0.5 K, 3 % relative humidity), taken as one standard deviation at
 scale 1.
+
+A fourth degree, "structured", was written before any method was run on it. It has the heterogeneity that a shared start
+can use: rooms of a kind are nearly alike (scale 0.25), the kinds differ in full (scale 1), sensors are far off but
+steady (gain and offset at scale 3, drift and differences of noise at 0.25), and read with half the noise. How occupancy
+shows in a room is then common to many sensors, and what a sensor must find out about itself is little.
 """
 
 import dataclasses
@@ -16,6 +22,30 @@ import numpy as np
 
 # Multiplies every difference between rooms and between sensors, by the name of the heterogeneity.
 SCALES = {"low": 0.25, "medium": 1.0, "high": 2.0}
+
+
+class Degree(NamedTuple):
+    """Heterogeneity by its causes, each a scale of the module but the last.
+
+    Attributes:
+      kinds: between the types of rooms.
+      rooms: between the rooms of a type.
+      calibration: of the sensors' gains and offsets.
+      steadiness: of their drift, and of how their noise and dropout differ.
+      noise: a factor on the noise of every sensor.
+    """
+
+    kinds: float
+    rooms: float
+    calibration: float
+    steadiness: float
+    noise: float = 1.0
+
+
+DEGREES = {
+    **{name: Degree(scale, scale, scale, scale) for name, scale in SCALES.items()},
+    "structured": Degree(kinds=1.0, rooms=0.25, calibration=3.0, steadiness=0.25, noise=0.5),
+}
 
 
 class RoomType(NamedTuple):
@@ -115,21 +145,27 @@ class Sensors:
     dropout: np.ndarray
 
 
-def draw_rooms(num_rooms: int, scale: float, seed: int) -> Rooms:
+def make_degree(scale: float | Degree) -> Degree:
+    """The degree with one scale for all causes; a degree stays."""
+    return scale if isinstance(scale, Degree) else Degree(scale, scale, scale, scale)
+
+
+def draw_rooms(num_rooms: int, degree: float | Degree, seed: int) -> Rooms:
     """Draws rooms. Their types are dealt out by share, in random order.
 
     Args:
       num_rooms: at least 1.
-      scale: the heterogeneity, at least 0; see the module.
+      degree: the heterogeneity, or one scale of at least 0 for all its causes; see the module.
       seed: a non-negative integer.
     """
+    degree = make_degree(degree)
     rng = np.random.default_rng([seed, 5, 0])
     shares = np.cumsum([room_type.share for room_type in ROOM_TYPES.values()])
     types = np.searchsorted(shares, (rng.permutation(num_rooms) + 0.5) / num_rooms)
-    of_type = _mix_types(types, scale)
+    of_type = _mix_types(types, degree.kinds)
 
     def spread(sigma: float) -> np.ndarray:
-        return scale * sigma * rng.standard_normal(num_rooms)
+        return degree.rooms * sigma * rng.standard_normal(num_rooms)
 
     capacity = np.maximum(np.rint(of_type["capacity"] * np.exp(spread(0.15))), 2)
     floor_m2 = capacity * of_type["area_m2"] * np.exp(spread(0.15))
@@ -160,18 +196,20 @@ def _mix_types(types: np.ndarray, scale: float) -> dict[str, np.ndarray]:
     return dict(zip(RoomType._fields, values[types].T, strict=True))
 
 
-def draw_sensors(num_rooms: int, scale: float, seed: int) -> Sensors:
+def draw_sensors(num_rooms: int, degree: float | Degree, seed: int) -> Sensors:
     """Draws the errors of a sensor for each room; arguments as for `draw_rooms`."""
+    degree = make_degree(degree)
     rng = np.random.default_rng([seed, 5, 1])
 
-    def spread(temperature_sigma: float, humidity_sigma: float) -> np.ndarray:
+    def spread(scale: float, temperature_sigma: float, humidity_sigma: float) -> np.ndarray:
         sigmas = np.array([[temperature_sigma], [humidity_sigma]])
         return scale * sigmas * rng.standard_normal((2, num_rooms))
 
+    steadiness = degree.steadiness
     return Sensors(
-        gain=1 + np.clip(spread(0.03, 0.05), -0.3, 0.3),
-        offset=spread(0.5, 3.0),
-        drift_per_day=spread(0.01, 0.05),
-        noise=np.array([[0.06], [0.4]]) * np.exp(np.clip(spread(0.4, 0.4), -1.5, 1.5)),
-        dropout=np.clip(0.02 * np.exp(scale * 0.5 * rng.standard_normal(num_rooms)), 0, 0.3),
+        gain=1 + np.clip(spread(degree.calibration, 0.03, 0.05), -0.3, 0.3),
+        offset=spread(degree.calibration, 0.5, 3.0),
+        drift_per_day=spread(steadiness, 0.01, 0.05),
+        noise=degree.noise * np.array([[0.06], [0.4]]) * np.exp(np.clip(spread(steadiness, 0.4, 0.4), -1.5, 1.5)),
+        dropout=np.clip(0.02 * np.exp(steadiness * 0.5 * rng.standard_normal(num_rooms)), 0, 0.3),
     )

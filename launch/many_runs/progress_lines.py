@@ -11,6 +11,7 @@ from launch.many_runs.tasks import Task
 from launch.progress import format_duration, say
 
 SECONDS_PER_LINE = 60  # between two lines on the progress, where there is no terminal
+_ERROR = "error: "
 _ROUND = re.compile(r"round (\d+)/(\d+): (.*)")
 
 
@@ -29,7 +30,8 @@ class _Shown:
                 self.start_round = self.round_num - 1
         elif line.startswith("done "):
             self.text = line.removeprefix("done ").strip()
-        if line.strip():
+        # A library may say more at the interpreter's end, after the run's own last word.
+        if line.strip() and not self.last_line.startswith(_ERROR):
             self.last_line = line.strip()
 
     @property
@@ -98,7 +100,7 @@ class ProgressOfMany:
         say(f"{self._num_ended} of {len(self._tasks)} runs have ended{self._estimate()}")
 
     def last_line(self, slot: int) -> str:
-        """The last line that the run in a slot has printed; "" if none was seen."""
+        """The error of the run in a slot, else the last line that it has printed; "" if none was seen."""
         return self._shown[slot].last_line
 
     def end(self, position: int, slot: int) -> None:

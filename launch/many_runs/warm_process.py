@@ -13,6 +13,7 @@ does not copy are idle ones: those of OpenBLAS, which starts them anew, and the 
 on import, which no run uses.
 """
 
+import atexit
 import gc
 import importlib
 import json
@@ -32,6 +33,8 @@ def main(replies: int, cores: Sequence[int], module: str) -> None:
     importlib.import_module(module)
     gc.collect()
     gc.freeze()  # what is shared with the runs stays shared: their collector leaves it alone
+    # Else the interpreter's end would not collect what the imports made, and TFF's destructors would fail aloud.
+    atexit.register(gc.unfreeze)
     request = _wait_for_request(replies)
     if request is not None:
         sys.argv[1:] = request["arguments"]

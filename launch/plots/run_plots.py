@@ -9,6 +9,7 @@ import numpy as np
 
 from launch.plots.archetype_plots import draw_archetype_run
 from launch.plots.event_plots import draw_events
+from launch.plots.fine_tuning_plots import draw_fine_tuning
 from launch.plots.label_placement import label_points
 from launch.plots.resource_plots import draw_personal
 from launch.plots.style import COLORS, LINES, MARKERS, STYLE, count_rounds, new_figure, save_figure
@@ -22,6 +23,7 @@ from launch.runs.columns import (
     CLUSTER,
     CONFIG_FILE,
     EVENTS_FILE,
+    FINE_TUNING_FILE,
     METRICS_FILE,
     PLANE_X,
     PLANE_Y,
@@ -63,7 +65,7 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
     Always accuracy and loss by round, by virtual time and by bytes. With the columns `within_cluster_drift` and
     `total_drift` in `metrics.csv`, the drift of the updates; with `cluster`, `plane_x` and `plane_y` in `clients.csv`,
     the clusters; with `label_counts` and `class_names` in `config.json`, the partition; with `archetypes` there,
-    accuracy by archetype and what became of FedCD's models; and what `events.csv` holds.
+    accuracy by archetype and what became of FedCD's models; and what `events.csv` and `fine_tuning.csv` hold.
 
     Raises:
       RunRecordError: there is no run to draw.
@@ -91,7 +93,15 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
         if {"label_counts", "class_names"} <= data.keys():
             written.append(plots / "partition.png")
             counts = np.array(data["label_counts"])
-            draw_partition(counts, data["class_names"], names, written[-1], describe_split(flags, data.get("dataset")))
+            draw_partition(
+                counts,
+                data["class_names"],
+                names[: len(counts)],
+                written[-1],
+                describe_split(flags, data.get("dataset")),
+            )
+    if (run_dir / FINE_TUNING_FILE).exists():
+        written.append(draw_fine_tuning(read_rows(run_dir / FINE_TUNING_FILE), title, plots / "fine_tuning.png"))
     if data.get("archetypes") or "live_models" in metrics:
         written += draw_archetype_run(run_dir, data.get("archetypes"), flags, metrics, title)
     if (run_dir / EVENTS_FILE).exists():

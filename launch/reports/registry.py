@@ -1,7 +1,7 @@
 """The reports that `launch.report` can make: a row a paper. Imports no TensorFlow."""
 
 from launch.reports.amfl_p.claims import AMFL_P_CLAIMS, AMFL_P_FURTHER, AMFL_P_UNTESTABLE
-from launch.reports.amfl_p.figure import draw_amfl_p_figure
+from launch.reports.amfl_p.figure import draw_amfl_p_figures
 from launch.reports.amfl_p.report import AMFL_P_RUNS, ON_SOURCES, SOURCES, build_amfl_p_report
 from launch.reports.async_periodic.claims import ASYNC_CLAIMS, ASYNC_FURTHER
 from launch.reports.async_periodic.figure import draw_async_figure
@@ -45,7 +45,7 @@ PAPERS: dict[str, Paper] = {
         claims=AMFL_P_CLAIMS,
         untestable=AMFL_P_UNTESTABLE,
         further=AMFL_P_FURTHER,
-        draw=draw_amfl_p_figure,
+        draw=draw_amfl_p_figures,
         figure="amfl_p.png",
     ),
     "async": Paper(

@@ -14,6 +14,7 @@ from launch.runs.columns import (
     CLIENTS_FILE,
     CONFIG_FILE,
     EVENTS_FILE,
+    FINE_TUNING_FILE,
     METRICS_FILE,
     SUMMARY_FILE,
     TIMING_FILE,
@@ -22,7 +23,7 @@ from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import RunFolder
 from launch.runs.tables import write_text
 
-RECORDS = (CONFIG_FILE, METRICS_FILE, TIMING_FILE, EVENTS_FILE, CLIENTS_FILE, SUMMARY_FILE)
+RECORDS = (CONFIG_FILE, METRICS_FILE, TIMING_FILE, EVENTS_FILE, CLIENTS_FILE, FINE_TUNING_FILE, SUMMARY_FILE)
 
 
 def write_checksums(folder: RunFolder) -> None:

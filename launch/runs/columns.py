@@ -10,6 +10,7 @@ from tff_algos import protocol
 # Files and folders.
 CONFIG_FILE = run_config.CONFIG_FILE
 METRICS_FILE, TIMING_FILE, EVENTS_FILE, CLIENTS_FILE = "metrics.csv", "timing.csv", "events.csv", "clients.csv"
+FINE_TUNING_FILE = "fine_tuning.csv"
 SUMMARY_FILE = "summary.json"
 CHECKSUMS_FILE = "checksums.sha256"
 WORKER_LOG = "worker.log"
@@ -17,7 +18,7 @@ EVALUATION = "evaluation"  # how the tables of `launch.evaluate` begin
 CHECKPOINTS, TENSORBOARD, PLOTS, MODELS, EXPORT = "checkpoints", "tensorboard", "plots", "models", "export"
 REPORT_PAGE, REPORT_TABLE = "report.md", "report.csv"  # of an export, as all that follow
 REPORT_CLIENTS, REPORT_TEACHERS = "report_clients.csv", "report_teachers.csv"
-LABELS_FILE, TEST_SET_FILE = "labels.txt", "test_set.npz"
+LABELS_FILE, TEST_SET_FILE, WEB_PAGE = "labels.txt", "test_set.npz", "page.html"
 EXPORT_REPORT = f"{EXPORT}/{REPORT_TABLE}"
 
 # The first column of every table with a row a round, and of events.csv.
@@ -53,8 +54,25 @@ NUM_TRAIN, NUM_VALIDATION, NUM_TEST = "num_train", "num_validation", "num_test"
 EXAMPLES_PER_S, AVAILABILITY = "examples_per_s", "availability"
 DOWNLINK_BYTES_PER_S, UPLINK_BYTES_PER_S = "downlink_bytes_per_s", "uplink_bytes_per_s"
 ACCURACY, LOSS = "accuracy", "loss"
+TOOK_PART = "took_part"  # only in runs with new clients: 0 for those
 ARCHETYPE, ARCHETYPE_NAME, META_ARCHETYPE = "archetype", "archetype_name", "meta_archetype"
 CLUSTER, PLANE_X, PLANE_Y = protocol.CLUSTER, protocol.PLANE_X, protocol.PLANE_Y
+
+# fine_tuning.csv, and what summary.json says of the start of fine-tuning under START: "members" or "new" clients, after
+# how many steps at most, and their accuracies from the trained start and from random weights.
+FINE_TUNING_CLIENTS, FINE_TUNING_STEPS = "client_group", "most_steps"
+TRAINED_START_ACCURACY, RANDOM_START_ACCURACY = "trained_start_accuracy", "random_start_accuracy"
+FINE_TUNING_COLUMNS = (
+    FINE_TUNING_CLIENTS,
+    FINE_TUNING_STEPS,
+    TRAINED_START_ACCURACY,
+    f"{TRAINED_START_ACCURACY}_worst_tenth",
+    RANDOM_START_ACCURACY,
+    f"{RANDOM_START_ACCURACY}_worst_tenth",
+)
+START, RELATIVE_CHANGE, GAIN = "fine_tuning_start", "relative_change", "gain_over_random_start"
+# Of summary.json, too: statistics of the clients, and of new ones, which took no part in training.
+NEW_CLIENTS, ACCURACY_MEAN, MAJORITY_ACCURACY = "new_clients", "accuracy_mean", "majority_accuracy"
 
 # A key of summary.json, in the algorithm's own part, if it has teachers.
 TEACHERS_TEST_ACCURACY = "teachers_test_accuracy"

@@ -19,6 +19,7 @@ from launch.runs.columns import (
     CONFIG_FILE,
     EVENTS_FILE,
     EXPORT_REPORT,
+    FINE_TUNING_FILE,
     METRICS_FILE,
     SUMMARY_FILE,
     TIMING_FILE,
@@ -35,7 +36,7 @@ PLACES = ("run_dir", "data_dir", "shard_dir", "npz", "workers")  # flags that on
 KEPT_FROM_CONFIG = ("flags", "versions", "git_revision")
 KEPT_FROM_DATA = ("dataset", "archetypes")  # the name of a subset, and who is of which archetype: no flag says so
 COPIED = (METRICS_FILE, SUMMARY_FILE)
-COPIED_IF_THERE = (TIMING_FILE, CLIENTS_FILE, EXPORT_REPORT)
+COPIED_IF_THERE = (TIMING_FILE, CLIENTS_FILE, FINE_TUNING_FILE, EXPORT_REPORT)
 
 
 def is_archive(path: pathlib.Path) -> bool:

@@ -18,6 +18,7 @@ from launch.runs.columns import (
     EVALUATION,
     EVENTS_FILE,
     EXPORT,
+    FINE_TUNING_FILE,
     METRICS_FILE,
     MODELS,
     PLOTS,
@@ -36,7 +37,7 @@ WORKER_LOGS = WORKER_LOG.replace(".", "*.")  # that of each worker
 REPLACED_CONFIG = f".replaced.{CONFIG_FILE}"  # see `RunFolder.clear`
 # What a run leaves that ends before it has a config; ".[0-9]*.*" are files that were being written.
 START_UP_FILES = (LOCK_FILE, WORKER_LOGS, f".{CONFIG_FILE}.*", ".[0-9]*.*")
-TABLES = (METRICS_FILE, TIMING_FILE, EVENTS_FILE, CLIENTS_FILE, SUMMARY_FILE, CHECKSUMS_FILE)
+TABLES = (METRICS_FILE, TIMING_FILE, EVENTS_FILE, CLIENTS_FILE, FINE_TUNING_FILE, SUMMARY_FILE, CHECKSUMS_FILE)
 FOLDERS = (CHECKPOINTS, TENSORBOARD, PLOTS, MODELS, EXPORT)
 RUN_FILES = (
     *(*START_UP_FILES, CONFIG_FILE, REPLACED_CONFIG),
@@ -59,6 +60,7 @@ class RunFolder:
         self.timing = path / TIMING_FILE
         self.events = path / EVENTS_FILE
         self.clients = path / CLIENTS_FILE
+        self.fine_tuning = path / FINE_TUNING_FILE
         self.summary = path / SUMMARY_FILE
         self.checkpoints = path / CHECKPOINTS
         self.tensorboard = path / TENSORBOARD

@@ -2,7 +2,7 @@
 
 Ray runs any code that reaches it. So its token authentication is on, unless RAY_AUTH_MODE says otherwise, and a Ray of
 our own listens on the loopback interface alone, has a token that nobody else knows, and keeps its sockets in a folder
-that only this user can enter.
+that only this user can enter. A process at its side sees to it that nothing of it outlives this process.
 """
 
 import contextlib
@@ -11,9 +11,10 @@ import logging
 import os
 import pathlib
 import secrets
-import shutil
 import signal
 import socket
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -43,6 +44,8 @@ _ENVIRONMENT = {
 # that listens on the loopback interface alone cannot be reached.
 _TRANSLATES_LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 _LONGEST_SOCKET_FOLDER = 40  # the path of a socket has room for 107 characters, and Ray puts 66 after this folder
+_REAPER = str(pathlib.Path(__file__).with_name("ray_reaper.py"))
+_MARK = "FEDERATED_RAY"  # a variable by which the processes of a Ray of our own are known
 
 
 def is_ray_installed() -> bool:
@@ -82,6 +85,7 @@ def join_ray(address: str, log_path: str, timeout_s: float) -> Iterator[Any]:
             stack.callback(ray.shutdown)
             try:
                 _start(ray, options, START_TIMEOUT_S if is_own else timeout_s)
+                os.environ.pop(_MARK, None)
             except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
                 with open(log_path, "rb") as log:
                     log.seek(log_start_bytes)
@@ -94,24 +98,36 @@ def join_ray(address: str, log_path: str, timeout_s: float) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _prepare_own() -> Iterator[dict[str, Any]]:
-    """What `ray.init` is told to start a Ray that nobody else can reach."""
-    parent = tempfile.gettempdir()
-    folder = tempfile.mkdtemp(prefix="fed_ray_", dir=parent if len(parent) < _LONGEST_SOCKET_FOLDER - 16 else "/tmp")
+    """What `ray.init` is told to start a Ray that nobody else can reach; ends what is left of it.
+
+    What is started while `_MARK` is set counts as Ray's; take it away when Ray has started.
+    """
+    folder = _make_folder()
     token = os.environ.get("RAY_AUTH_TOKEN")
-    os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
-    try:
-        yield {
-            "address": "local",
-            "num_cpus": len(os.sched_getaffinity(0)),
-            "include_dashboard": False,
-            "_node_ip_address": "127.0.0.1",
-            "_temp_dir": folder,
-        }
-    finally:
-        del os.environ["RAY_AUTH_TOKEN"]
-        if token is not None:
-            os.environ["RAY_AUTH_TOKEN"] = token
-        shutil.rmtree(folder, ignore_errors=True)
+    # In a session of its own: Ctrl-C in the terminal must not reach it.
+    command = [sys.executable, "-I", "-S", _REAPER, _MARK, folder]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True):  # waits for it at the end
+        os.environ |= {"RAY_AUTH_TOKEN": secrets.token_hex(32), _MARK: folder}
+        try:
+            yield {
+                "address": "local",
+                "num_cpus": len(os.sched_getaffinity(0)),
+                "include_dashboard": False,
+                "_node_ip_address": "127.0.0.1",
+                "_temp_dir": os.path.join(folder, "r"),
+            }
+        finally:
+            for name in ("RAY_AUTH_TOKEN", _MARK):
+                os.environ.pop(name, None)
+            if token is not None:
+                os.environ["RAY_AUTH_TOKEN"] = token
+
+
+def _make_folder() -> str:
+    """A new folder that only this user can enter. Ray lets everybody into its own, which is to be made in this one."""
+    parent, prefix = tempfile.gettempdir(), "fed_ray_"
+    fits = len(os.path.join(parent, f"{prefix}12345678", "r")) <= _LONGEST_SOCKET_FOLDER
+    return tempfile.mkdtemp(prefix=prefix, dir=parent if fits else "/tmp")
 
 
 def _find_cluster(address: str) -> str:

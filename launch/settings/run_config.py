@@ -55,6 +55,7 @@ from tff_algos.settings.local_training import LocalTrainingConfig
 OWN_FORM = "module:ALGORITHM"
 CONFIG_FILE = "config.json"  # what a run folder keeps of its config
 SMOKE_ROUNDS = 2
+NOT_BY_ARCHETYPE = Needs("partition", lambda name: name not in ARCHETYPE_PARTITIONS, "another partition")
 BY_ARCHETYPE = Needs("partition", lambda name: name in ARCHETYPE_PARTITIONS, "--{flag}=hierarchical")
 HIERARCHICAL, HYPERGEOMETRIC = (needs_value("partition", name) for name in ("hierarchical", "hypergeometric"))
 
@@ -164,6 +165,16 @@ class RunConfig:
         minimum=0,
         maximum=0.45,
         needs=_needs_no_archetypes("test_per_client"),
+    )
+    most_train_examples: int = setting(
+        0,
+        "Most examples in a client's train split, the first ones where they are in order of time; 0: all.",
+        minimum=0,
+        needs=_needs_no_archetypes("train_per_client"),
+        of_old_runs=0,
+    )
+    new_clients: int = setting(
+        0, "Clients, the last ones, that take no part in training.", minimum=0, smoke=1, needs=NOT_BY_ARCHETYPE
     )
     clients_per_archetype: int = setting(
         ArchetypeSettings.clients_per_archetype,

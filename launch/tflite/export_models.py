@@ -29,16 +29,19 @@ from launch.tflite.export_plan import (
     choose_representative_client,
     read_representative_examples,
 )
-from launch.tflite.export_report import ClientRow, ExportReport, FileRow, SizeRow, write_report
-from launch.tflite.exported_file import TIMED_RUNS, count_threads, describe_signatures, list_operators
+from launch.tflite.export_report import ClientRow, ExportReport, FileRow, SizeRow, TrainingRow, write_report
+from launch.tflite.exported_file import TIMED_RUNS, count_threads, describe_signatures
 from launch.tflite.layer_report import LayerError, read_layers
 from launch.tflite.model_card import build_card, count_confusions, describe_file, format_card, write_cards
+from launch.tflite.training_flag import NONE
+from launch.tflite.web_page import write_web_page
 from launch.training.evaluation import compute_worst_tenth
 from launch.training.finished_run import FinishedRun
 from models.model_cost import count_multiply_accumulates, count_parameters
 from models.model_spec import ModelSpec
 from models.saved_models import load_weights
 from models.tflite_export import convert_model, convert_training_module, debug_quantization, find_reference
+from models.tflite_operators import list_operators
 from tff_algos.protocol import Weights
 
 CONFUSIONS_SUFFIX = ".confusions.png"
@@ -54,11 +57,13 @@ class ExportJob(NamedTuple):
       io: of EXPORT_IO, for the integer formats.
       representative_client: the client asked for; "" for each model's own choice.
       representative_examples: how many to take of it at most.
-      on_device_training: whether each model is also written for training on the phone.
+      on_device_training: what of each model can be trained on the phone, of TRAINED_PARTS; NONE writes no such file.
       save_test_set: whether the test set is written, with each file's predictions.
       folder: where the files go.
       personal_weights: the weights of the personal models to be exported, by the client's name.
       debug_quantization: whether the layers of each int8 file are measured.
+      web_page: whether a page with the files is written.
+      page_formats: the formats in that page; empty for its own choice.
     """
 
     run: FinishedRun
@@ -66,11 +71,13 @@ class ExportJob(NamedTuple):
     io: str
     representative_client: str
     representative_examples: int
-    on_device_training: bool
+    on_device_training: str
     save_test_set: bool
     folder: pathlib.Path
     personal_weights: Mapping[str, Weights] = {}
     debug_quantization: bool = False
+    web_page: bool = False
+    page_formats: tuple[str, ...] = ()
 
 
 class LoadedModel(NamedTuple):
@@ -109,11 +116,11 @@ class WrittenFile(NamedTuple):
 
 
 class WrittenModel(NamedTuple):
-    """A model's files, its rows beside its teacher's, and {name: size in bytes} of its training file."""
+    """A model's files, its rows beside its teacher's, and the row of its training file if there is one."""
 
     files: list[WrittenFile]
     sizes: list[SizeRow]
-    training_files: dict[str, int]
+    training_files: list[TrainingRow]
 
 
 def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportReport:
@@ -136,7 +143,7 @@ def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportRepor
         files=[file.row for file in files],
         clients=[row for file in files for row in file.clients],
         sizes=_set_beside_teachers(job, spec.teacher, students) if job.run.teachers and students else [],
-        training_files={name: size for model in models for name, size in model.training_files.items()},
+        training_files=[row for model in models for row in model.training_files],
         layers={file.row.file: file.layers for file in files if file.layers},
     )
     write_report(report, job.folder)
@@ -144,11 +151,13 @@ def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportRepor
         counts = count_confusions(job.data.test_y, file.predictions, job.data.num_classes)
         path = (job.folder / file.row.file).with_suffix(CONFUSIONS_SUFFIX)
         draw_confusions(counts, job.data.class_names, f"{file.row.file}: {report.title}", path)
-    write_cards(job.folder)
+    write_cards(job.folder, [*(file.row.file for file in files), *(row.file for row in report.training_files)])
     write_text(job.folder / LABELS_FILE, "".join(f"{name}\n" for name in job.data.class_names))
+    predictions = {file.row.file: file.predictions for file in files}
     if job.save_test_set:
-        predictions = {file.row.file: file.predictions for file in files}
         np.savez_compressed(job.folder / TEST_SET_FILE, x=job.data.test_x, y=job.data.test_y, **predictions)
+    if job.web_page:
+        write_web_page(job.folder, report, job.data, predictions, job.page_formats)
     return report
 
 
@@ -171,7 +180,7 @@ def _export_model(job: ExportJob, export: ModelExport, spec: ModelSpec) -> Writt
     sizes = [_take_size(file.row) for file in files]
     if "float32" not in export.formats:
         sizes.insert(0, _measure_size(job, export.name, model))
-    training_files = _write_training_file(job, export, model) if job.on_device_training else {}
+    training_files = [] if job.on_device_training == NONE else [_write_training_file(job, export, model)]
     return WrittenModel(files, [] if export.is_teacher else sizes, training_files)
 
 
@@ -237,15 +246,18 @@ def _convert(job: ExportJob, export: ModelExport, model: LoadedModel, export_for
 
 
 def _describe_cost(model: LoadedModel, content: bytes) -> dict[str, Any]:
-    operators = ", ".join(f"{name} {number}" for name, number in list_operators(content).items())
     return {
         "size_bytes": len(content),
         "card_bytes": 0,
         "share_of_float32": len(content) / len(model.float32),
         "parameters": model.parameters,
         "multiply_accumulates": model.multiply_accumulates,
-        "operators": operators,
+        "operators": _describe_operators(content),
     }
+
+
+def _describe_operators(content: bytes) -> str:
+    return ", ".join(f"{name} {number}" for name, number in list_operators(content).items())
 
 
 def _compare_logits(logits: np.ndarray, reference: np.ndarray, labels: np.ndarray) -> dict[str, float]:
@@ -267,14 +279,24 @@ def _describe_latency(measured: Measurement) -> dict[str, float]:
     }
 
 
-def _write_training_file(job: ExportJob, export: ModelExport, model: LoadedModel) -> dict[str, int]:
-    batch_size = job.run.config.batch_size
-    content = convert_training_module(model.spec, model.weights, batch_size)
+def _write_training_file(job: ExportJob, export: ModelExport, model: LoadedModel) -> TrainingRow:
+    batch_size, part = job.run.config.batch_size, job.on_device_training
+    file = convert_training_module(model.spec, model.weights, batch_size, part)
     name = f"{export.name}.training.tflite"
-    own = {"format": "training", "batch_size": batch_size, "signatures": describe_signatures(content)}
-    size_bytes = _write_file(job, export, name, content, own)
+    own = {
+        "format": "training",
+        "trained": part,
+        "batch_size": batch_size,
+        "weights": file.weight_names,
+        "select_operators": file.select_operators,
+        "signatures": describe_signatures(file.content),
+    }
+    size_bytes = _write_file(job, export, name, file.content, own)
     say(f"{name}  {size_bytes:,} bytes")
-    return {name: size_bytes}
+    lacking = ", ".join(file.select_operators)
+    if lacking:
+        say(f"{name}  needs the select operators of TensorFlow, for {lacking}")
+    return TrainingRow(name, part, size_bytes, lacking, _describe_operators(file.content))
 
 
 def _write_file(

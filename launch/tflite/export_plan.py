@@ -49,7 +49,7 @@ def plan_exports(run: FinishedRun, model: str, formats: Sequence[str]) -> list[M
 
     Args:
       run: the run.
-      model: ALL_MODELS for the shared models, or the name of a saved model or of a client.
+      model: ALL_MODELS for the shared models, or names of saved models or of clients, with commas between them.
       formats: of EXPORT_FORMATS; empty for all that a model can have.
 
     Raises:
@@ -62,10 +62,10 @@ def plan_exports(run: FinishedRun, model: str, formats: Sequence[str]) -> list[M
         names = shared
         if not names:
             raise FlagError(f"--model={model}: only teachers are saved; expected one of {', '.join(saved)}")
-    elif model in saved or model in run.client_models:
-        names = [model]
     else:
-        raise FlagError(f"--model={model}: expected {_list_models(run, saved, shared)}")
+        names = [model] if model in saved else list(dict.fromkeys(model.split(",")))
+        if not all(name in saved or name in run.client_models for name in names):
+            raise FlagError(f"--model={model}: expected {_list_models(run, saved, shared)}")
     return [_plan_export(run, name, saved, formats) for name in names]
 
 

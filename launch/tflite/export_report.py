@@ -106,6 +106,24 @@ class SizeRow(NamedTuple):
     times_smaller: float = 1.0
 
 
+class TrainingRow(NamedTuple):
+    """A file for on-device training.
+
+    Attributes:
+      file: its name.
+      trained: what of the model it trains, of TRAINED_PARTS.
+      size_bytes: its size, with the model card in it.
+      select_operators: the operators of TensorFlow that it needs, such as "Restore, Save"; "" if TFLite's are enough.
+      operators: of all its signatures, such as "CONV_2D 2, RESHAPE 1".
+    """
+
+    file: str
+    trained: str
+    size_bytes: int
+    select_operators: str
+    operators: str
+
+
 class ExportReport(NamedTuple):
     """Everything that was measured.
 
@@ -118,7 +136,7 @@ class ExportReport(NamedTuple):
       files: a row for each file.
       clients: a row for each file and client.
       sizes: the teachers, then the files of the students; empty without teachers.
-      training_files: {name: size in bytes} of the files for on-device training.
+      training_files: a row for each file for on-device training.
       layers: {name: layers} of the files whose layers were measured.
     """
 
@@ -130,7 +148,7 @@ class ExportReport(NamedTuple):
     files: Sequence[FileRow]
     clients: Sequence[ClientRow]
     sizes: Sequence[SizeRow]
-    training_files: Mapping[str, int]
+    training_files: Sequence[TrainingRow]
     layers: Mapping[str, Sequence[LayerError]] = {}
 
 
@@ -252,9 +270,14 @@ def _describe_sizes(rows: Sequence[SizeRow]) -> list[str]:
     return [ratios, _format_table([heads, *cells], 2)]
 
 
-def _describe_training_files(files: Mapping[str, int]) -> list[str]:
+def _describe_training_files(rows: Sequence[TrainingRow]) -> list[str]:
     note = (
-        "These hold the float model with the signatures train, infer, save and restore. They need a runtime with the "
-        "select operators of TensorFlow and are not measured here."
+        "These hold the float model with the signatures train, infer, get_weights and set_weights; they are not "
+        "measured here. head: the last dense layers are trained; full: all layers. Where operators of TensorFlow are "
+        "named, the file needs a runtime that has them, the select operators."
     )
-    return [note, _format_table([("file", "bytes"), *((name, f"{size:,}") for name, size in files.items())])]
+    heads = ("file", "trained", "operators", "operators of TensorFlow", "bytes")
+    cells = [
+        (row.file, row.trained, row.operators, row.select_operators or "none", f"{row.size_bytes:,}") for row in rows
+    ]
+    return [note, _format_table([heads, *cells], 4)]

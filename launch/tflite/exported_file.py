@@ -1,6 +1,5 @@
-"""Runs a TFLite file on this machine: its inputs and outputs, its logits, its latency, its operators."""
+"""Runs a TFLite file on this machine: its inputs and outputs, its logits, its latency, its signatures."""
 
-import collections
 import os
 import time
 from typing import NamedTuple
@@ -93,14 +92,6 @@ def dequantize(stored: np.ndarray, form: TensorForm) -> np.ndarray:
     if form.scale is None:
         return stored
     return (stored.astype(np.float32) - form.zero_point) * np.float32(form.scale)
-
-
-def list_operators(content: bytes) -> dict[str, int]:
-    """How often each operator occurs in a file, as written there and not as a delegate would run it."""
-    without_delegates = tf.lite.experimental.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
-    interpreter = tf.lite.Interpreter(model_content=content, experimental_op_resolver_type=without_delegates)
-    names = [operation["op_name"] for operation in interpreter._get_ops_details()]  # there is no public way to them
-    return dict(sorted(collections.Counter(names).items()))
 
 
 def describe_signatures(content: bytes) -> dict[str, dict[str, dict[str, dict]]]:

@@ -21,7 +21,6 @@ from launch.tflite.card_page import format_card_page
 from launch.tflite.embedded_card import CARD_NAME, read_card
 from launch.tflite.export_report import ClientRow, FileRow
 from launch.training.finished_run import FinishedRun
-from models.model_names import EXPORT_FORMATS
 
 CARD_PAGE = "card.md"
 VERSION = 1
@@ -132,17 +131,14 @@ def format_card(card: Mapping[str, Any]) -> bytes:
     return format_json(card).encode()
 
 
-def write_cards(folder: pathlib.Path) -> None:
-    """Writes the card of all exported files of a folder, as JSON and as a page, from the card in each."""
-    cards = [read_card(path.read_bytes()) for path in folder.glob("*.tflite")]
-    files = sorted((file for card in cards for file in card["files"]), key=_rank_file)
-    card = {**cards[0], "files": files}
+def join_cards(folder: pathlib.Path, names: Sequence[str]) -> dict[str, Any]:
+    """One card for these files of a folder, in this order, from the card in each."""
+    cards = [read_card((folder / name).read_bytes()) for name in names]
+    return {**cards[0], "files": [file for each in cards for file in each["files"]]}
+
+
+def write_cards(folder: pathlib.Path, names: Sequence[str]) -> None:
+    """Writes the card of all these files of a folder as JSON and as a page."""
+    card = join_cards(folder, names)
     (folder / CARD_NAME).write_bytes(format_card(card))
     write_text(folder / CARD_PAGE, format_card_page(card))
-
-
-def _rank_file(file: Mapping[str, Any]) -> tuple[str, int, str]:
-    """By model, then in the order of the formats; those for on-device training come last."""
-    is_measured = file["format"] in EXPORT_FORMATS
-    rank = EXPORT_FORMATS.index(file["format"]) if is_measured else len(EXPORT_FORMATS)
-    return file["model"], rank, file["file"]

@@ -2,16 +2,31 @@
 
 import math
 import shlex
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from datasets.catalog import find_dataset
 from datasets.federated_data import FederatedData
 from launch.progress import format_duration, say
-from launch.runs.columns import CLIENT_TEST_ACCURACY, NUM_CLIENTS, ROUND, TEST_ACCURACY
+from launch.runs.columns import (
+    ACCURACY_MEAN,
+    CLIENT_TEST_ACCURACY,
+    GAIN,
+    NEW_CLIENTS,
+    NUM_CLIENTS,
+    RANDOM_START_ACCURACY,
+    RELATIVE_CHANGE,
+    ROUND,
+    START,
+    TEST_ACCURACY,
+    TRAINED_START_ACCURACY,
+)
 from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
 from launch.settings.flags import PROGRAM
 from launch.settings.run_config import RunConfig
+
+LEAST_CHANGE = 0.01  # as a share of the norm; a model that moved less starts next to random weights
 
 if TYPE_CHECKING:
     from models.model_spec import ModelSpec
@@ -31,7 +46,8 @@ def announce_data(config: RunConfig, folder: RunFolder, data: FederatedData) -> 
     say(f"data     {source}: {sizes.sum():,} train and {len(data.test_y):,} test examples, {data.num_classes} classes")
     kinds = f" of {len(data.archetypes.names)} archetypes" if data.archetypes else ""
     sizes_text = f"{sizes.min():,} to {sizes.max():,} examples each"
-    say(f"clients  {len(data.clients)}{kinds}, {config.partition} partition, {sizes_text}")
+    new = f", and {len(data.new_clients)} new when training is over" if data.new_clients else ""
+    say(f"clients  {len(data.clients)}{kinds}, {config.partition} partition, {sizes_text}{new}")
 
 
 def announce_model(config: RunConfig, spec: "ModelSpec") -> None:
@@ -67,6 +83,9 @@ def say_result(config: RunConfig, folder: RunFolder, summary: dict[str, Any]) ->
     say(f"done     {summary['rounds']} rounds in {duration}: test accuracy {_format(final[TEST_ACCURACY])} "
         f"(best {_format(best[TEST_ACCURACY])} in round {best[ROUND]}), "
         f"clients' own test accuracy {_format(final[CLIENT_TEST_ACCURACY])}")  # fmt: skip
+    say_start(summary.get(START, {}))
+    if (new_clients := summary.get(NEW_CLIENTS)) and new_clients[ACCURACY_MEAN] is not None:
+        say(f"new      clients that took no part in training: own test accuracy {new_clients[ACCURACY_MEAN]:.4f}")
     path = shlex.quote(str(folder.path))
     if config.smoke:
         say("next     leave out --smoke" + ("" if config.run_dir else "; the smoke run's folder is removed"))
@@ -75,6 +94,20 @@ def say_result(config: RunConfig, folder: RunFolder, summary: dict[str, Any]) ->
     say(f"         python -m launch.export --run_dir={path}")
     say(f"         {resume_command(folder)} --rounds={2 * config.rounds}")
     say(f"         tensorboard --logdir={shlex.quote(str(folder.tensorboard))}")
+
+
+def say_start(start: Mapping[str, Any]) -> None:
+    """Says what the start of fine-tuning was worth, and so if it did not move; nothing of a run without fine-tuning."""
+    if not start:
+        return
+    change = start[RELATIVE_CHANGE]
+    if change < LEAST_CHANGE:
+        say(f"note     training moved the model by {change:.2%} of its norm, less than {LEAST_CHANGE:.0%}: clients "
+            "start next to random weights; raise the rate, or give more --rounds")  # fmt: skip
+    if start[GAIN] is not None:
+        say(f"start    fine-tuned from the trained model {start[TRAINED_START_ACCURACY]:.4f}, from random weights "
+            f"{start[RANDOM_START_ACCURACY]:.4f}: the start gains {100 * start[GAIN]:+.2f} points (it moved by "
+            f"{change:.1%} of its norm)")  # fmt: skip
 
 
 def _format(accuracy: float | None) -> str:

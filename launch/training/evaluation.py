@@ -1,8 +1,8 @@
 """Accuracy and loss of an algorithm's models: on the global test set, and on each client's own splits."""
 
 import itertools
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -180,27 +180,36 @@ def compute_worst_tenth(accuracy: np.ndarray) -> float:
 
 
 def evaluate_clients(
-    process: FederatedProcess, state: State, data: FederatedData, evaluate: Evaluate, splits: Sequence[str] = ("test",)
+    process: FederatedProcess,
+    state: State,
+    data: FederatedData,
+    evaluate: Evaluate,
+    splits: Sequence[str] = ("test",),
+    with_new: bool = False,
 ) -> dict[str, ClientResults]:
-    """Each client's accuracy and loss on its own splits, with the weights that `process.personalize` gives it."""
+    """Each client's accuracy and loss on its own splits, with the weights that `process.personalize` gives it.
+
+    There is a value for new clients, too, but it is NaN unless they are asked for.
+    """
     names = process.client_model(state)
-    clients = [client for client in data.clients if any(_count_examples(client, split) for split in splits)]
+    asked = data.everyone if with_new else data.clients
+    clients = [client for client in asked if any(_count_examples(client, split) for split in splits)]
     clients.sort(key=lambda client: names[client.index])  # those of one model side by side, to be pooled
-    return _evaluate_each(process.personalize(state, clients), data, evaluate, splits)
+    return evaluate_pairs(process.personalize(state, clients), data, evaluate, splits)
 
 
 def _count_examples(client: ClientShard, split: str) -> int:
     return {"train": client.num_train, "validation": client.num_validation, "test": client.num_test}[split]
 
 
-def _evaluate_each(
-    pairs: Any, data: FederatedData, evaluate: Evaluate, splits: Sequence[str]
+def evaluate_pairs(
+    pairs: Iterable[tuple[ClientShard, Weights]], data: FederatedData, evaluate: Evaluate, splits: Sequence[str]
 ) -> dict[str, ClientResults]:
     """Results of (client, weights) pairs; neighbours that share one weights object are pooled into one pass.
 
     A pass costs more than its examples while clients are small.
     """
-    shape = len(data.clients)
+    shape = len(data.everyone)
     results = {split: ClientResults(np.full(shape, np.nan), np.full(shape, np.nan)) for split in splits}
     for clients, weights in _pool_neighbours(pairs):
         for split in splits:

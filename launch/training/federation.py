@@ -34,12 +34,13 @@ def load_federated_data(config: RunConfig) -> FederatedData:
         labels_per_client=labels_per_client,
         validation_fraction=config.validation_fraction,
         test_fraction=config.test_fraction,
+        most_train_examples=config.most_train_examples,
         seed=config.seed,
         archetypes=ArchetypeSettings(
             **{field.name: getattr(config, field.name) for field in dataclasses.fields(ArchetypeSettings)}
         ),
     )
-    return build_federated_data(arrays, settings, config.shard_dir or default_shard_dir())
+    return build_federated_data(arrays, settings, config.shard_dir or default_shard_dir(), config.new_clients)
 
 
 def _choose_options(config: RunConfig) -> DatasetOptions:

@@ -45,5 +45,5 @@ def _personalize(run: FinishedRun, data: FederatedData, client_names: Sequence[s
     round_num, state = Checkpoints(run.path / CHECKPOINTS).restore(process.initialize())
     if round_num != run.rounds:
         raise RunFolderError(f"--run_dir={run.path}: its last checkpoint is of round {round_num}, not {run.rounds}")
-    clients = [client for client in data.clients if client.name in client_names]
+    clients = [client for client in data.everyone if client.name in client_names]
     return {client.name: weights for client, weights in process.personalize(state, clients)}

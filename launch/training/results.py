@@ -1,4 +1,4 @@
-"""What a finished run leaves behind: `clients.csv`, `summary.json` and the saved models."""
+"""What a finished run leaves behind: `clients.csv`, `fine_tuning.csv`, `summary.json` and the saved models."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,6 +9,7 @@ from datasets.federated_data import FederatedData
 from launch.runs.checksums import write_checksums
 from launch.runs.columns import (
     ACCURACY,
+    ACCURACY_MEAN,
     ARCHETYPE,
     ARCHETYPE_NAME,
     AVAILABILITY,
@@ -18,17 +19,22 @@ from launch.runs.columns import (
     CLIENT_TEST_ACCURACY,
     DOWNLINK_BYTES_PER_S,
     EXAMPLES_PER_S,
+    FINE_TUNING_COLUMNS,
     LOSS,
+    MAJORITY_ACCURACY,
     META_ARCHETYPE,
     MODEL,
+    NEW_CLIENTS,
     NUM_TEST,
     NUM_TRAIN,
     NUM_VALIDATION,
     ROUND,
     ROUND_S,
+    START,
     TEACHERS_TEST_ACCURACY,
     TEST_ACCURACY,
     TEST_LOSS,
+    TOOK_PART,
     UPLINK_BYTES_PER_S,
     VIRTUAL_TIME_S,
 )
@@ -37,6 +43,7 @@ from launch.runs.run_folder import RunFolder
 from launch.runs.tables import format_cell, write_json, write_table
 from launch.settings.run_config import RunConfig, find_algorithm
 from launch.training.evaluation import ClientResults, Evaluate, build_evaluator, evaluate_clients
+from launch.training.starts import measure_curve, measure_start
 from models.model_spec import ModelSpec
 from models.saved_models import save_model
 from tff_algos.protocol import FederatedProcess, State
@@ -54,7 +61,10 @@ def write_results(
     timing: RoundTable,
 ) -> dict[str, Any]:
     """Writes the clients' table, the models and the summary of a run, and returns the summary."""
-    results = evaluate_clients(process, state, data, evaluate)["test"]
+    results = evaluate_clients(process, state, data, evaluate, with_new=True)["test"]
+    curve = measure_curve(process, state, data, evaluate)
+    if curve:
+        write_table(folder.fine_tuning, FINE_TUNING_COLUMNS, [[format_cell(cell) for cell in row] for row in curve])
     write_clients(folder, data, results, process, state)
     for name, weights in process.get_models(state).items():
         save_model(spec.of_weights(weights), weights, folder.models / name)
@@ -64,11 +74,30 @@ def write_results(
         own[TEACHERS_TEST_ACCURACY] = _save_teachers(folder, data, spec, teachers)
     summary = build_summary(config, metrics, timing)
     summary["dataset"] = data.dataset  # a subset has a name of its own
-    summary["clients"] = compute_client_statistics(results.accuracy)
+    num_members, majority = len(data.clients), compute_majority_accuracy(data)
+    for key, part in (("clients", slice(num_members)), (NEW_CLIENTS, slice(num_members, None))):
+        if key != NEW_CLIENTS or data.new_clients:
+            of_majority = compute_client_statistics(majority[part])[ACCURACY_MEAN]
+            summary[key] = {**compute_client_statistics(results.accuracy[part]), MAJORITY_ACCURACY: of_majority}
+    if start := measure_start(process, state, data, evaluate, results.accuracy):
+        summary[START] = start
     summary[find_algorithm(config.algo).name] = own
     write_json(folder.summary, summary)
     write_checksums(folder)
     return summary
+
+
+def compute_majority_accuracy(data: FederatedData) -> np.ndarray:
+    """Of each client, new ones last: the share of its test split that has the most frequent label of its train split.
+
+    What a model must exceed to have learned anything; float64, shape (clients,), NaN without a test split.
+    """
+    accuracy = np.full(len(data.everyone), np.nan)
+    for client in data.everyone:
+        if client.num_test:
+            majority = np.bincount(data.read_labels(client, "train")).argmax()
+            accuracy[client.index] = np.mean(data.read_labels(client, "test") == majority)
+    return accuracy
 
 
 def _save_teachers(folder: RunFolder, data: FederatedData, spec: ModelSpec, teachers: dict) -> dict[str, float]:
@@ -84,16 +113,16 @@ def _save_teachers(folder: RunFolder, data: FederatedData, spec: ModelSpec, teac
 def write_clients(
     folder: RunFolder, data: FederatedData, results: ClientResults, process: FederatedProcess, state: State
 ) -> None:
-    """Writes `clients.csv`: a row a client, the algorithm's own columns last.
+    """Writes `clients.csv`: a row a client, new ones last; the algorithm's own columns last.
 
     A client without a test split has empty cells for accuracy and loss. There are columns of archetypes only if the
-    partition is by archetype.
+    partition is by archetype, and one of who took part only if there are new clients.
     """
     columns = {
-        CLIENT: [client.name for client in data.clients],
-        NUM_TRAIN: data.num_train,
-        NUM_VALIDATION: [client.num_validation for client in data.clients],
-        NUM_TEST: [client.num_test for client in data.clients],
+        CLIENT: [client.name for client in data.everyone],
+        NUM_TRAIN: [client.num_train for client in data.everyone],
+        NUM_VALIDATION: [client.num_validation for client in data.everyone],
+        NUM_TEST: [client.num_test for client in data.everyone],
         EXAMPLES_PER_S: data.profiles.examples_per_s,
         DOWNLINK_BYTES_PER_S: data.profiles.downlink_bytes_per_s,
         UPLINK_BYTES_PER_S: data.profiles.uplink_bytes_per_s,
@@ -101,6 +130,7 @@ def write_clients(
         MODEL: process.client_model(state),
         ACCURACY: _blank_nan(results.accuracy),
         LOSS: _blank_nan(results.loss),
+        **({TOOK_PART: [int(client in data.clients) for client in data.everyone]} if data.new_clients else {}),
         **_list_archetypes(data),
         **process.client_columns(state),
     }
@@ -128,9 +158,9 @@ def compute_client_statistics(accuracy: np.ndarray) -> dict[str, float | None]:
     """Mean, standard deviation and 10th percentile over the clients that have a test split (the others are NaN)."""
     known = accuracy[~np.isnan(accuracy)]
     if not known.size:
-        return {"accuracy_mean": None, "accuracy_std": None, "accuracy_p10": None}
+        return {ACCURACY_MEAN: None, "accuracy_std": None, "accuracy_p10": None}
     return {
-        "accuracy_mean": known.mean(),
+        ACCURACY_MEAN: known.mean(),
         "accuracy_std": known.std(),
         "accuracy_p10": np.percentile(known, 10),
     }

@@ -180,6 +180,9 @@ def build_process(config: RunConfig, spec: "ModelSpec", data: FederatedData) -> 
       ConfigError: a setting does not fit the model or the data, or the algorithm cannot switch.
     """
     process = _build_process_of(config, spec, data)
+    if data.new_clients and not process.takes_new_clients:
+        expected = f"0 with --algo={config.algo}, which has no model for clients that took no part"
+        raise ConfigError("--new_clients", config.new_clients, expected)
     if config.qat_start_round == 1:
         return process
     if process.map_models is None:

@@ -8,7 +8,7 @@ import pytest
 
 from datasets import catalog
 from datasets.arrays import ExampleFormat
-from datasets.building.rooms import SCALES
+from datasets.building.rooms import DEGREES
 from datasets.catalog import DATASETS, Dataset, DatasetOptions
 from datasets.dataset import resolve_reference
 from datasets.errors import DatasetError
@@ -28,7 +28,7 @@ def test_names_cost_nothing_to_import():
 
 def test_the_names_of_variants_are_those_of_the_loaders():
     assert tuple(HAR_FORMATS) == catalog.HAR_FEATURES
-    assert tuple(SCALES) == catalog.BUILDING_HETEROGENEITY
+    assert tuple(DEGREES) == catalog.BUILDING_HETEROGENEITY
     assert tuple(OCCUPANCY_FORMATS) == catalog.OCCUPANCY_FEATURES
 
 

@@ -73,6 +73,32 @@ def test_natural_clients_can_have_the_test_part_as_their_own_test_splits(tmp_pat
     assert all(client.num_test == 3 for client in mixed.clients)
 
 
+@pytest.mark.parametrize("is_ordered", [True, False])
+def test_few_train_examples_leave_the_other_splits_whole(is_ordered):
+    """Of 60 examples 5 validate and 10 test; of the 45 for training the first 8 in time, or any 8, are kept."""
+    whole = PartitionSettings("natural", test_fraction=1 / 6)
+    few = dataclasses.replace(whole, most_train_examples=8)
+    indices = np.arange(0, 120, 2)
+    first, second = (split_client(indices, 3, settings, is_ordered) for settings in (whole, few))
+    for split in ("validation", "test"):
+        np.testing.assert_array_equal(first[split], second[split])
+    assert len(first["train"]) == 45 and len(second["train"]) == 8
+    assert set(second["train"]) < set(first["train"]) and list(second["train"]) == sorted(second["train"])
+    assert (second["train"].tolist() == indices[:8].tolist()) == is_ordered
+    assert len(split_client(indices[:20], 0, dataclasses.replace(few, most_train_examples=99))["train"]) == 15
+
+
+def test_new_clients_come_last_and_count_nowhere(tmp_path):
+    whole = build_federated_data(make_numbered(), PartitionSettings("natural"), str(tmp_path))
+    data = build_federated_data(make_numbered(), PartitionSettings("natural"), str(tmp_path), num_new_clients=1)
+    assert [client.name for client in data.clients] == ["ann", "bob", "cleo"]
+    assert data.everyone == whole.clients and data.digest == whole.digest
+    assert data.label_counts.tolist() == whole.label_counts[:3].tolist() and len(data.num_train) == 3
+    np.testing.assert_array_equal(data.profiles.examples_per_s, whole.profiles.examples_per_s)
+    with pytest.raises(DatasetError, match="new_clients=4: expected fewer than the 4 clients"):
+        build_federated_data(make_numbered(), PartitionSettings("natural"), str(tmp_path), num_new_clients=4)
+
+
 def test_splits_of_clients_in_time_are_cut_from_the_end(tmp_path):
     plain = make_numbered()
     parts = (plain.train_x, plain.train_y), (plain.test_x, plain.test_y)
@@ -148,13 +174,14 @@ def test_data_and_each_setting_have_their_own_shards(tmp_path):
         "labels_per_client": 3,
         "validation_fraction": 0.1,
         "test_fraction": 0.1,
+        "most_train_examples": 9,
         "seed": 1,
     }
     assert {*changes, "archetypes"} == {field.name for field in dataclasses.fields(PartitionSettings)}
     variants = [SETTINGS, *(dataclasses.replace(SETTINGS, **{key: value}) for key, value in changes.items())]
     paths = {build_federated_data(make_numbered(), settings, str(tmp_path)).clients[0].path for settings in variants}
     paths.add(build_federated_data(make_numbered(243), SETTINGS, str(tmp_path)).clients[0].path)
-    assert len(paths) == 9
+    assert len(paths) == 10
 
 
 def test_settings_of_archetypes_count_only_for_their_partitions(tmp_path):

@@ -10,6 +10,7 @@ from launch.building_reference import main
 from launch.reports.amfl_p.pooled_reference import (
     COLUMNS,
     add_sensor_features,
+    compute_majority,
     compute_pooled_accuracy,
     read_pooled_accuracies,
 )
@@ -47,11 +48,27 @@ def test_knowing_the_sensor_makes_the_difference():
     assert compute_pooled_accuracy(arrays, 0) > 0.95
 
 
+def test_the_majority_is_that_of_each_sensor_s_train_days():
+    """Sensor 0 has seen 1 1 0 and is right for one of two; sensor 1 has seen 2 and is right for all: 3/4."""
+    arrays = make_array_dataset(
+        "building",
+        (np.zeros((4, 8), np.float32), np.array([1, 1, 0, 2])),
+        (np.zeros((3, 8), np.float32), np.array([1, 0, 2])),
+        BUILDING_FORMAT.class_names,
+        BUILDING_FORMAT.preprocessing,
+        clients=np.array([0, 0, 0, 1]),
+        test_clients=np.array([0, 0, 1]),
+    )
+    assert compute_majority(arrays) == 0.75
+
+
 def test_the_command_writes_what_the_report_reads(tmp_path, capsys):
     path = tmp_path / "pooled.csv"
     assert main(["--num_sensors=2", "--seeds=1", f"--output={path}"]) == 0
     accuracies = read_pooled_accuracies(path)
-    assert list(accuracies) == ["low", "medium", "high"]
+    assert list(accuracies) == ["low", "medium", "high", "structured"]
+    majorities = read_pooled_accuracies(path, "majority")
+    assert all(0.2 < majorities[level][1] < 0.9 for level in accuracies)
     assert all(list(by_seed) == [1] and 0.3 < by_seed[1] <= 1 for by_seed in accuracies.values())
     assert path.read_text().splitlines()[0] == ",".join(COLUMNS)
     assert f"{accuracies['low'][1]:.4f}" in capsys.readouterr().out

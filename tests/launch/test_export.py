@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import json
+import re
 import time
 
 import numpy as np
@@ -13,7 +14,10 @@ from launch.card import main
 from launch.runs.tables import write_json
 from launch.tflite.embedded_card import read_card, split_file
 from launch.tflite.exported_file import ExportedFile
+from launch.tflite.web_page import BUILDS
 from models.model_names import EXPORT_FORMATS, ModelError
+
+ENDS = ("js", "wasm")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -96,7 +100,7 @@ def test_json_says_what_a_phone_needs(exported):
 def test_every_file_carries_its_part_of_the_card(exported, capfdbinary):
     card = json.loads((exported / "card.json").read_bytes())
     files = {file["file"]: file for file in card["files"]}
-    assert list(files) == [f"global.{name}.tflite" for name in (*EXPORT_FORMATS, "training")]
+    assert set(files) == {path.name for path in exported.glob("*.tflite")}
     for name, file in files.items():
         content = (exported / name).read_bytes()
         assert read_card(content) == {**card, "files": [file]}
@@ -127,7 +131,9 @@ def test_the_card_has_the_reports_numbers(exported):
 
 def test_json_of_the_training_file_has_its_signatures(exported):
     description = json.loads((exported / "global.training.json").read_text())
-    assert list(description["signatures"]) == ["infer", "restore", "save", "train"]
+    assert list(description["signatures"]) == ["get_weights", "infer", "set_weights", "train"]
+    assert (description["trained"], description["select_operators"]) == ("full", [])
+    assert description["weights"]["weight_0"] == "hidden_1/kernel"
     batch_size = description["batch_size"]
     assert description["signatures"]["train"]["inputs"]["x"]["shape"] == [batch_size, 8, 8, 1]
 
@@ -185,6 +191,28 @@ def test_a_teacher_and_a_clients_model_with_integer_inputs(student_run, exported
     out = capsys.readouterr().out.splitlines()
     assert out[-1] == f"report   {exported / 'report.md'}"
     assert out[-2].startswith("client_2.int8.tflite")
+
+
+def test_a_page_is_written_beside_its_files(student_run, exported, monkeypatch, tmp_path, capsys):
+    runtime = tmp_path / "core"
+    for name in ("package.json", "dist/index.js", *(f"wasm/{stem}.{end}" for stem in BUILDS.values() for end in ENDS)):
+        (runtime / name).parent.mkdir(parents=True, exist_ok=True)
+        (runtime / name).write_text('{"version": "2.5.3"}')
+    monkeypatch.setattr("launch.tflite.web_page.RUNTIME", runtime)
+    assert export.main([f"--run_dir={student_run}", "--formats=float32,int8", "--web_page"]) == 0
+    assert capsys.readouterr().out.splitlines()[-2] == f"page     {exported / 'page.html'}"
+    page = (exported / "page.html").read_text()
+    content = json.loads(re.search(r'id="page-data">(.*?)</script>', page)[1])
+    (exported / "page.html").unlink()
+    [model] = content["models"]
+    assert [file["format"] for file in model["files"]] == ["float32", "int8"]
+    with np.load(exported / "test_set.npz") as test_set:
+        reported, labels = test_set["global.float32.tflite"], test_set["y"]
+    chosen = content["sample"]["indices"]
+    assert (len(chosen), len(set(chosen))) == (100, 100)
+    assert model["files"][0]["predictions"] == reported[chosen].tolist()
+    assert content["sample"]["labels"] == labels[chosen].tolist()
+    assert content["image"]["framing"] == "digits"
 
 
 @pytest.mark.parametrize(
@@ -248,10 +276,15 @@ def stored_run(write_run, tmp_path):
         (["--representative_client=client_0", "--formats=float32"], "does nothing without int8"),
         (["--debug_quantization", "--formats=qat_int8"], "it looks into int8 only; add int8 to --formats"),
         (["--representative_examples=0"], "--representative_examples=0"),
+        (["--on_device_training=tail"], "--on_device_training=tail: expected one of none, head, full"),
+        (["--on_device_training", "head"], "head: expected flags only, each as --name=value"),
         (["--format=int8"], "did you mean --formats"),
+        (["--web_page"], "which runs the files in a page, is missing; type: make web"),
+        (["--web_page", "--io=int8"], "--web_page with --io=int8: LiteRT.js takes float inputs only"),
     ],
 )
-def test_a_bad_request_is_one_line_at_once(stored_run, arguments, message, capsys):
+def test_a_bad_request_is_one_line_at_once(stored_run, arguments, message, capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr("launch.tflite.web_page.RUNTIME", tmp_path / "nowhere")
     before = sorted(stored_run.rglob("*"))
     start_s = time.monotonic()
     assert export.main([f"--run_dir={stored_run}", *arguments]) == 2

@@ -51,7 +51,8 @@ def check_export():
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory, write_finished_run):
     run_dir = write_finished_run(tmp_path_factory.mktemp("litert") / "run", algo="fedavg", model="perceptron")
-    assert export.main([f"--run_dir={run_dir}", "--formats=float32,int8", "--io=int8", "--save_test_set"]) == 0
+    arguments = ["--formats=float32,int8", "--io=int8", "--save_test_set", "--on_device_training=head"]
+    assert export.main([f"--run_dir={run_dir}", *arguments]) == 0
     return run_dir / "export"
 
 
@@ -67,9 +68,11 @@ def test_an_export_agrees_with_its_report(check_export, folder, capsys):
     assert [line.split(":")[0] for line in out] == [
         "global.float32.tflite",
         "global.int8.tflite",
+        "global.training.tflite",
         "all files agree with the report",
     ]
     assert all(line.endswith("; 0 other predictions") for line in out[:2])
+    assert "global.training.tflite: 10 steps, loss 2." in out[2]
 
 
 def change_accuracy(folder):
@@ -95,6 +98,11 @@ def change_file(folder):
     path.write_bytes(path.read_bytes() + b"\0")
 
 
+def change_weights(folder):
+    path = folder / "global.training.json"
+    path.write_text(path.read_text().replace('"weight_0": "', '"weight_7": "'))
+
+
 def empty_report(folder):
     (folder / "report.csv").write_text("file\n")
 
@@ -106,6 +114,7 @@ def empty_report(folder):
         (change_predictions, "359 of 359 predictions differ, at most 1 may"),
         (change_scale, "predictions differ"),
         (change_file, "its sha256 is not that of its JSON"),
+        (change_weights, "its weights are weight_0, weight_1"),
         (empty_report, "report.csv: no file in it"),
     ],
 )
@@ -113,6 +122,40 @@ def test_a_difference_is_found(check_export, folder, change, message, capsys):
     change(folder)
     assert check_export.main([str(folder)]) == 1
     assert message in capsys.readouterr().err
+
+
+class StubbornPhone:
+    """An interpreter whose training does nothing of what it should."""
+
+    def __init__(self, model_content, num_threads):
+        self.logits = iter(np.arange(3.0))
+
+    def get_signature_runner(self, name):
+        results = {"train": lambda: {"loss": 1.0}, "infer": lambda: {"logits": next(self.logits)}}
+        results |= {"get_weights": lambda: {"weight_0": 0}, "set_weights": dict}
+        return lambda **inputs: results[name]()
+
+
+def test_a_fault_in_training_is_found(check_export, monkeypatch):
+    test_set = {"x": np.zeros((3, 2), np.uint8), "y": np.zeros(3, np.int64)}
+    description = {"file": "a", "batch_size": 4, "weights": {"weight_0": "a"}}
+    description |= {"preprocessing": {"scale": 1.0, "offset": 0.0}}
+    monkeypatch.setattr(check_export, "Interpreter", StubbornPhone)
+    faults = list(check_export.find_training_faults(b"", description, test_set))
+    assert faults == [
+        "the loss did not fall, from 1.0000 to 1.0000",
+        "the weights that were taken out and put in again give other logits",
+    ]
+    monkeypatch.setattr(StubbornPhone, "get_signature_runner", lambda *_: lambda **inputs: {"loss": 1.0, "logits": 0.0})
+    assert "more steps changed nothing" in list(check_export.find_training_faults(b"", description, test_set))
+
+
+def test_a_training_file_with_operators_of_tensorflow_is_left_out(check_export, folder, capsys):
+    path = folder / "global.training.json"
+    path.write_text(path.read_text().replace('"select_operators": []', '"select_operators": ["Save"]'))
+    (folder / "global.training.tflite").unlink()
+    assert check_export.main([str(folder)]) == 0
+    assert "global.training.tflite: left out, needs Save of TensorFlow" in capsys.readouterr().out
 
 
 def test_a_folder_without_a_test_set_is_one_line(check_export, folder, capsys):

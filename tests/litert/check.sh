@@ -1,5 +1,5 @@
 #!/bin/sh
-# Exports a run and checks every file but those for on-device training with LiteRT, the stand-alone TFLite runtime, in
+# Exports a run and checks every file, those for on-device training too, with LiteRT, the stand-alone TFLite runtime, in
 # an environment of its own, .venv-litert. `make test-litert` calls it after the set-up of .venv. The argument is a
 # finished run; without it, FedSiKD is trained for 3 rounds with --quantize=qat into a temporary folder.
 set -u

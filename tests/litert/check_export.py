@@ -1,8 +1,11 @@
 """Runs the exported files of a folder with LiteRT and compares with the report: `check_export.py runs/x/export`.
 
 Needs NumPy and ai-edge-litert only, and knows of a file what its JSON says, as a phone does. The folder is one that
-`launch.export --save_test_set` has written. Every file of `report.csv` is run on the whole test set; the files for
-on-device training are left out, since this runtime lacks the select operators of TensorFlow.
+`launch.export --save_test_set` has written. Every file of `report.csv` is run on the whole test set.
+
+Every file for on-device training takes `NUM_STEPS` steps on the first batch of the test set: the loss must fall, and
+the weights, taken out and put in again after more steps, must give the same logits as before. A file that needs the
+select operators of TensorFlow is named and left out, since this runtime lacks them.
 
 LiteRT's kernels are newer than TensorFlow's and may round otherwise, so predictions may differ for at most
 `TOLERANCE` of the examples, or one, and the accuracy by as much. Prints a line a file, and one for each difference.
@@ -21,6 +24,8 @@ import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 
 TOLERANCE = 0.005
+NUM_STEPS = 10
+LEARNING_RATE = 0.05
 NEEDED = ("report.csv", "test_set.npz")
 
 
@@ -71,15 +76,57 @@ def find_differences(folder: pathlib.Path, row: Mapping[str, str], test_set: Map
         yield f"accuracy {accuracy:.4f}, in the report {reported_accuracy:.4f}"
 
 
+def find_training_faults(
+    content: bytes, description: Mapping[str, Any], test_set: Mapping[str, np.ndarray]
+) -> Iterator[str]:
+    """A line for everything that a file for on-device training does not do."""
+    size = description["batch_size"]
+    chosen = np.arange(size) % len(test_set["y"])  # a small test set is repeated
+    x = preprocess(test_set["x"][chosen], {**description, "input": {"dtype": "float32"}})
+    batch = {"x": x, "y": test_set["y"][chosen].astype(np.int32), "learning_rate": np.float32(LEARNING_RATE)}
+    interpreter = Interpreter(model_content=content, num_threads=1)
+    train, infer, get_weights, set_weights = (
+        interpreter.get_signature_runner(name) for name in ("train", "infer", "get_weights", "set_weights")
+    )
+    losses = [float(train(**batch)["loss"]) for _ in range(NUM_STEPS)]
+    print(f"{description['file']}: {NUM_STEPS} steps, loss {losses[0]:.4f} to {losses[-1]:.4f}")
+    if not losses[-1] < losses[0]:
+        yield f"the loss did not fall, from {losses[0]:.4f} to {losses[-1]:.4f}"
+    weights, logits = get_weights(unused=np.int32(0)), infer(x=x[:1])["logits"]
+    if sorted(weights) != sorted(description["weights"]):
+        yield f"its weights are {', '.join(sorted(weights))}, in its JSON {', '.join(sorted(description['weights']))}"
+    for _ in range(NUM_STEPS):
+        train(**batch)
+    if np.array_equal(infer(x=x[:1])["logits"], logits):
+        yield "more steps changed nothing"
+    set_weights(**weights)
+    if not np.array_equal(infer(x=x[:1])["logits"], logits):
+        yield "the weights that were taken out and put in again give other logits"
+
+
+def check_training_files(folder: pathlib.Path, test_set: Mapping[str, np.ndarray]) -> list[str]:
+    """A line for each fault of the folder's files for on-device training."""
+    faults = []
+    for path in sorted(folder.glob("*.training.json")):
+        description = json.loads(path.read_text(encoding="utf-8"))
+        if description["select_operators"]:
+            print(f"{description['file']}: left out, needs {', '.join(description['select_operators'])} of TensorFlow")
+            continue
+        content = (folder / description["file"]).read_bytes()
+        faults += [f"{description['file']}: {line}" for line in find_training_faults(content, description, test_set)]
+    return faults
+
+
 def check_folder(folder: pathlib.Path) -> list[str]:
-    """A line for each difference between the files of a folder and its report, and none if all agree."""
+    """A line for each difference between the files of a folder and its report, and for each fault in training."""
     with open(folder / "report.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     with np.load(folder / "test_set.npz") as arrays:
         test_set = dict(arrays)
     if not rows:
         return ["report.csv: no file in it"]
-    return [f"{row['file']}: {line}" for row in rows for line in find_differences(folder, row, test_set)]
+    differences = [f"{row['file']}: {line}" for row in rows for line in find_differences(folder, row, test_set)]
+    return differences + check_training_files(folder, test_set)
 
 
 def main(arguments: list[str]) -> int:

@@ -1,4 +1,4 @@
-"""Training, saving and restoring in the TFLite interpreter, through the signatures that a phone calls."""
+"""Training, weights out and weights in by the TFLite interpreter, through the signatures that a phone calls."""
 
 import numpy as np
 import pytest
@@ -7,33 +7,85 @@ import tensorflow as tf
 from models.catalog import build_model_spec
 from models.model_names import ModelError
 from models.model_spec import ModelSpec
-from models.on_device_training import build_training_module
+from models.on_device_training import SIGNATURES, build_training_module
 from models.quantization import build_quantized_spec
+from models.stateless_dropout import StatelessDropout
 from models.tflite_export import convert_training_module
 
 BATCH_SIZE = 16
 NUM_CLASSES = 4
+LAYERS = tf.keras.layers
 
 
-def build_batch_norm_model():
-    layers = tf.keras.layers
-    return tf.keras.Sequential(
-        [
-            tf.keras.Input((8, 8, 1)),
-            layers.Conv2D(8, 3, name="convolution"),
-            layers.BatchNormalization(name="normalization"),
-            layers.ReLU(name="relu"),
-            layers.GlobalAveragePooling2D(name="pooling"),
-            layers.Dense(NUM_CLASSES, name="logits"),
-        ]
-    )
+def spec_of(name, shape, *layers):
+    """A model of these layers, each made anew by a function, and a layer for the logits."""
+
+    def build():
+        body = [layer() for layer in layers]
+        return tf.keras.Sequential([tf.keras.Input(shape), *body, LAYERS.Dense(NUM_CLASSES, name="logits")])
+
+    return ModelSpec(name, build, shape, "float32", NUM_CLASSES)
 
 
+BATCH_NORM = spec_of(
+    "batch_norm",
+    (8, 8, 1),
+    lambda: LAYERS.Conv2D(8, 3, name="convolution"),
+    lambda: LAYERS.BatchNormalization(name="normalization"),
+    LAYERS.ReLU,
+    LAYERS.GlobalAveragePooling2D,
+)
+SEQUENCE = spec_of(
+    "sequence",
+    (16, 3),
+    lambda: LAYERS.Conv1D(8, 3, padding="same", activation="relu"),
+    lambda: LAYERS.MaxPooling1D(2),
+    lambda: LAYERS.Conv1D(8, 3, strides=2, activation="tanh"),
+    LAYERS.Flatten,
+)
+MOBILE = spec_of(
+    "mobile",
+    (8, 8, 3),
+    lambda: LAYERS.DepthwiseConv2D(3, padding="same"),
+    lambda: LAYERS.ReLU(6),
+    lambda: LAYERS.Conv2D(8, 1),
+    lambda: LAYERS.AveragePooling2D(2),
+    LAYERS.Flatten,
+)
+# TensorFlow computes its LayerNormalization by an operation that TFLite lacks.
+LACKING = spec_of("lacking", (6,), lambda: LAYERS.Dense(8), lambda: LAYERS.LayerNormalization())
 SPECS = {
-    "image_student": build_model_spec("auto", (8, 8, 1), "float32", NUM_CLASSES),
+    "perceptron": build_model_spec("perceptron", (8, 8, 1), "float32", NUM_CLASSES),
+    "image_student": build_model_spec("auto", (8, 8, 1), "float32", NUM_CLASSES, activation="relu"),
     "sensor_student": build_model_spec("auto", (16, 3), "float32", NUM_CLASSES),
-    "batch_norm": ModelSpec("batch_norm", build_batch_norm_model, (8, 8, 1), "float32", NUM_CLASSES),
+    "batch_norm": BATCH_NORM,
+    "sequence": SEQUENCE,
+    "mobile": MOBILE,
+    "image_cnn10": build_model_spec("image_cnn10", (8, 8, 1), "float32", NUM_CLASSES, width=0.1),
 }
+HEADS = {
+    "perceptron": [
+        "hidden_1/kernel",
+        "hidden_1/bias",
+        "hidden_2/kernel",
+        "hidden_2/bias",
+        "logits/kernel",
+        "logits/bias",
+    ],
+    "image_student": ["logits/kernel", "logits/bias"],
+    "sensor_student": ["hidden/kernel", "hidden/bias", "logits/kernel", "logits/bias"],
+    "image_cnn10": ["logits/kernel", "logits/bias"],
+}
+SLOW = pytest.mark.slow
+PARTS = [
+    *((name, "full") for name in ("perceptron", "image_student", "sensor_student", "batch_norm", "sequence")),
+    *((name, "head") for name in ("image_student", "sensor_student")),
+    *(pytest.param(name, "full", marks=SLOW) for name in ("mobile", "image_cnn10")),
+]
+DESCENDING = [
+    *("perceptron", "image_student", "batch_norm", "sequence"),
+    *(pytest.param(name, marks=SLOW) for name in ("mobile", "image_cnn10")),
+]
 
 
 def first_weights(spec):
@@ -52,80 +104,210 @@ def draw_batch(spec):
 class Phone:
     """The functions of a training file, as an app calls them."""
 
-    def __init__(self, spec, weights):
-        self.interpreter = tf.lite.Interpreter(model_content=convert_training_module(spec, weights, BATCH_SIZE))
-        self.run = {name: self.interpreter.get_signature_runner(name) for name in ("train", "infer", "save", "restore")}
+    def __init__(self, file):
+        self.interpreter = tf.lite.Interpreter(model_content=file.content)
+        self.run = {name: self.interpreter.get_signature_runner(name) for name in self.interpreter.get_signature_list()}
 
-    def train(self, x, y, rate):
+    def train(self, x, y, rate=0.1):
         return float(self.run["train"](x=x, y=y, learning_rate=np.float32(rate))["loss"])
 
     def infer(self, x):
         return np.concatenate([self.run["infer"](x=example[None])["logits"] for example in x])
 
-    def store(self, name, path):
-        return self.run[name](path=np.array(str(path).encode()))["path"]
+    def get_weights(self):
+        return self.run["get_weights"](unused=np.int32(0))
+
+    def set_weights(self, weights):
+        return int(self.run["set_weights"](**weights)["num_weights"])
 
 
-@pytest.mark.parametrize("name", SPECS)
-def test_train_save_and_restore(name, tmp_path):
-    spec = SPECS[name]
-    weights = first_weights(spec)
+@pytest.fixture(scope="module")
+def convert():
+    """A function (name in SPECS, part) -> its file, made once."""
+    files = {}
+
+    def get(name, part):
+        if (name, part) not in files:
+            files[name, part] = convert_training_module(SPECS[name], first_weights(SPECS[name]), BATCH_SIZE, part)
+        return files[name, part]
+
+    return get
+
+
+@pytest.mark.parametrize(("name", "part"), PARTS)
+def test_ten_steps_weights_out_and_in(convert, name, part):
+    spec, file = SPECS[name], convert(name, part)
+    assert file.select_operators == ()
+    phone = Phone(file)
+    assert sorted(phone.run) == sorted(SIGNATURES)
     x, y = draw_batch(spec)
-    phone = Phone(spec, weights)
     model = spec.build()
-    model.set_weights(weights)
+    model.set_weights(first_weights(spec))
     np.testing.assert_allclose(phone.infer(x), model(x, training=False), atol=1e-5)
 
-    losses = [phone.train(x, y, 0.1) for _ in range(10)]
-    assert losses[-1] < 0.97 * losses[0]
+    losses = [phone.train(x, y) for _ in range(10)]
+    assert losses[-1] < losses[0]
+    after, weights = phone.infer(x), phone.get_weights()
+    assert np.abs(after - model(x, training=False)).max() > 1e-4
+    for _ in range(5):
+        phone.train(x, y, 0.5)
+    assert np.abs(phone.infer(x) - after).max() > 1e-4
+    assert phone.set_weights(weights) == len(weights) == len(file.weight_names)
+    np.testing.assert_array_equal(phone.infer(x), after)
 
-    path = tmp_path / "weights"
-    at_save = phone.infer(x)
-    assert phone.store("save", path) == str(path).encode()
-    for _ in range(3):
-        phone.train(x, y, 0.1)
-    assert np.abs(phone.infer(x) - at_save).max() > 1e-3
-    assert phone.store("restore", path) == str(path).encode()
-    np.testing.assert_array_equal(phone.infer(x), at_save)
-
-    another = Phone(spec, weights)  # the app, started again
-    another.store("restore", path)
-    np.testing.assert_array_equal(another.infer(x), at_save)
+    another = Phone(file)  # a second phone, or the app started again
+    another.set_weights(weights)
+    np.testing.assert_array_equal(another.infer(x), after)
+    # The server has these weights in Keras.
+    whole = list(first_weights(spec))
+    for key, value in weights.items():
+        whole[int(key.removeprefix("weight_"))] = value
+    model.set_weights(whole)
+    np.testing.assert_allclose(model(x, training=False), after, atol=1e-4)
 
 
-def test_a_step_is_plain_gradient_descent(descend):
+@pytest.mark.parametrize("name", HEADS)
+def test_the_head_is_the_last_dense_layers(name):
+    spec = SPECS[name]
+    names = build_training_module(spec, first_weights(spec), BATCH_SIZE, "head").weight_names
+    assert list(names.values()) == HEADS[name]
+    built = [variable.name.removesuffix(":0") for variable in spec.build().weights]
+    assert [built[int(key.removeprefix("weight_"))] for key in names] == HEADS[name]
+
+
+def test_what_is_frozen_stays_and_is_in_the_file_once(convert):
+    file = convert("sensor_student", "head")
+    spec = SPECS["sensor_student"]
+    x, y = draw_batch(spec)
+    module = build_training_module(spec, first_weights(spec), BATCH_SIZE, "head")
+    module.train(x, y, 0.5)
+    changed = [not np.array_equal(new, old) for new, old in zip(module.weights, first_weights(spec), strict=True)]
+    assert changed == [False] * 4 + [True] * 4
+    assert len(file.content) < 1.1 * sum(weight.nbytes for weight in first_weights(spec))
+
+
+def test_a_file_holds_no_arrays_of_a_batch(convert):
+    spec = SPECS["image_student"]
+    large = convert_training_module(spec, first_weights(spec), 8 * BATCH_SIZE)
+    assert len(large.content) < len(convert("image_student", "full").content) + 1000
+
+
+@pytest.mark.parametrize("name", DESCENDING)
+def test_steps_are_plain_gradient_descent(convert, name):
+    """Ten steps in Keras give the same weights, BatchNorm's statistics too."""
+    spec = SPECS[name]
+    x, y = draw_batch(spec)
+    phone = Phone(convert(name, "full"))
+    phone.set_weights({key: first_weights(spec)[int(key.removeprefix("weight_"))] for key in phone.get_weights()})
+    model = spec.build()
+    model.set_weights(first_weights(spec))
+    for _ in range(10):
+        phone.train(x, y, 0.05)
+        with tf.GradientTape() as tape:
+            logits = model(x, training=True)
+            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits))
+        for variable, gradient in zip(
+            model.trainable_variables, tape.gradient(loss, model.trainable_variables), strict=True
+        ):
+            variable.assign_sub(0.05 * gradient)
+    weights = phone.get_weights()
+    for position, expected in enumerate(model.get_weights()):
+        np.testing.assert_allclose(weights[f"weight_{position}"], expected, atol=1e-4)
+
+
+def test_rows_with_the_label_minus_one_do_not_count(descend):
+    """A batch of 16 with 5 examples is a batch of 5."""
     spec = SPECS["image_student"]
     weights = first_weights(spec)
     x, y = draw_batch(spec)
-    phone = Phone(spec, weights)
-    phone.train(x, y, 0.5)
+    module = build_training_module(spec, weights, BATCH_SIZE)
+    loss = module.train(x, np.where(np.arange(BATCH_SIZE) < 5, y, -1).astype(np.int32), 0.5)["loss"]
+    for mine, expected in zip(module.weights, descend(spec, weights, x[:5], y[:5], 0.5), strict=True):
+        np.testing.assert_allclose(mine, expected, atol=1e-6)
+    assert float(loss) == pytest.approx(
+        float(tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(y[:5], rebuild(spec, weights)(x[:5])))),
+        rel=1e-5,
+    )
+    before = [weight.numpy() for weight in module.weights]
+    assert float(module.train(x, np.full(BATCH_SIZE, -1, np.int32), 0.5)["loss"]) == 0
+    for weight, value in zip(module.weights, before, strict=True):
+        np.testing.assert_array_equal(weight, value)
+
+
+def rebuild(spec, weights):
     model = spec.build()
-    model.set_weights(descend(spec, weights, x, y, 0.5))
-    np.testing.assert_allclose(phone.infer(x), model(x), atol=1e-4)
+    model.set_weights(weights)
+    return model
 
 
 def test_statistics_follow_the_data():
     """Without a step (rate 0), training moves BatchNorm's statistics and nothing else."""
-    spec = SPECS["batch_norm"]
-    weights = first_weights(spec)
-    x, y = draw_batch(spec)
-    phone = Phone(spec, weights)
-    model = spec.build()
-    model.set_weights(weights)
-    before = model(x, training=False)
+    weights = first_weights(BATCH_NORM)
+    x, y = draw_batch(BATCH_NORM)
+    module = build_training_module(BATCH_NORM, weights, BATCH_SIZE)
+    model = rebuild(BATCH_NORM, weights)
     for _ in range(3):
-        phone.train(x, y, 0.0)
+        module.train(x, y, 0.0)
         model(x, training=True)
-    assert np.abs(model(x, training=False) - before).max() > 1e-3
-    np.testing.assert_allclose(phone.infer(x), model(x, training=False), atol=1e-5)
+    for mine, expected in zip(module.weights, model.get_weights(), strict=True):
+        np.testing.assert_allclose(mine, expected, atol=1e-6)
+    assert np.abs(module.weights[5].numpy() - weights[5]).max() > 1e-3
 
 
-def test_dropout_draws_a_new_mask_each_step():
+def test_dropout_draws_a_new_mask_each_step(convert):
     spec = SPECS["sensor_student"]
     x, y = draw_batch(spec)
-    phone = Phone(spec, first_weights(spec))
+    phone = Phone(convert("sensor_student", "full"))
     assert len({phone.train(x, y, 0.0) for _ in range(4)}) > 1
     np.testing.assert_array_equal(phone.infer(x), phone.infer(x))
+
+
+def test_a_dense_normalization_and_dropout_belong_to_the_head():
+    spec = spec_of(
+        "own",
+        (8, 8, 1),
+        lambda: LAYERS.Conv2D(4, 3),
+        lambda: LAYERS.BatchNormalization(name="of_images"),
+        LAYERS.Flatten,
+        lambda: LAYERS.Dense(8, name="hidden"),
+        lambda: LAYERS.BatchNormalization(name="of_features"),
+        lambda: StatelessDropout(0.5),
+    )
+    module = build_training_module(spec, first_weights(spec), BATCH_SIZE, "head")
+    assert {name.split("/")[0] for name in module.weight_names.values()} == {"hidden", "of_features", "logits"}
+
+
+def test_a_model_without_a_head_is_one_line():
+    def build():
+        return tf.keras.Sequential(
+            [tf.keras.Input((8, 8, 1)), LAYERS.Conv2D(NUM_CLASSES, 3), LAYERS.GlobalAveragePooling2D()]
+        )
+
+    spec = ModelSpec("own", build, (8, 8, 1), "float32", NUM_CLASSES)
+    message = "^on_device_training=head: expected a model that ends in dense layers, own does not; take full$"
+    with pytest.raises(ModelError, match=message):
+        build_training_module(spec, first_weights(spec), BATCH_SIZE, "head")
+
+
+def test_where_tflite_lacks_an_operator_the_file_needs_the_select_operators(tmp_path):
+    """Such a file has files of weights, too, as TensorFlow writes them."""
+    x, y = draw_batch(LACKING)
+    file = convert_training_module(LACKING, first_weights(LACKING), BATCH_SIZE)
+    assert "FusedBatchNormGradV3" in file.select_operators
+    phone = Phone(file)
+    assert sorted(phone.run) == sorted([*SIGNATURES, "save", "restore"])
+    losses = [phone.train(x, y) for _ in range(10)]
+    assert losses[-1] < 0.97 * losses[0]
+
+    path, at_save = np.array(str(tmp_path / "weights").encode()), phone.infer(x)
+    assert phone.run["save"](path=path)["path"] == path
+    phone.train(x, y)
+    another = Phone(file)
+    assert np.abs(another.infer(x) - at_save).max() > 1e-3
+    another.run["restore"](path=path)
+    np.testing.assert_array_equal(another.infer(x), at_save)
+    another.set_weights(phone.get_weights())
+    np.testing.assert_array_equal(another.infer(x), phone.infer(x))
 
 
 def test_quantized_model_is_stripped():
@@ -138,7 +320,9 @@ def test_quantized_model_is_stripped():
     np.testing.assert_array_equal(module.infer(x[:1])["logits"], model(x[:1]))
 
 
-def test_batch_size():
+def test_bad_requests():
     spec = SPECS["image_student"]
     with pytest.raises(ModelError, match="batch_size=0: expected at least 1"):
         build_training_module(spec, first_weights(spec), 0)
+    with pytest.raises(ModelError, match="on_device_training=tail: expected one of head, full"):
+        build_training_module(spec, first_weights(spec), BATCH_SIZE, "tail")

@@ -21,4 +21,5 @@ if [ "$(cat "$stamp" 2>/dev/null)" != "$digest" ]; then
     echo "$digest" >"$stamp"
 fi
 exec 9<&-
-"$python" -m pytest tests/launch/runtimes/test_ray.py tests/launch/many_runs/test_ray_runs.py "$@"
+"$python" -m pytest tests/launch/runtimes/test_ray.py tests/launch/runtimes/test_ray_reaper.py \
+    tests/launch/many_runs/test_ray_runs.py tests/launch/fire/test_ray_kills.py "$@"

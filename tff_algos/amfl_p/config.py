@@ -2,8 +2,9 @@
 
 import dataclasses
 
-from tff_algos.settings.config_fields import SMOKE_CLIENTS, AlgorithmConfig, ConfigError, group, setting
+from tff_algos.settings.config_fields import SMOKE_CLIENTS, AlgorithmConfig, ConfigError, Needs, group, setting
 from tff_algos.settings.fine_tuning import FineTuningConfig
+from tff_algos.simulation.resources import MAX_RESOURCE, MIN_RESOURCE, RESOURCES
 
 
 @dataclasses.dataclass(frozen=True)
@@ -12,8 +13,10 @@ class AMFLPConfig(AlgorithmConfig):
 
     inner_steps: int = setting(3, "Gradient steps on the support batch in a round (paper: K).", minimum=0, maximum=50)
     inner_learning_rate: float = setting(0.05, "Rate of these steps (paper: alpha).", above=0)
-    support_size: int = setting(32, "Examples that a device adapts to in a round (paper: D_train).", minimum=1)
-    query_size: int = setting(32, "Further examples on which the adapted model is judged (paper: D_test).", minimum=1)
+    support_size: int = setting(32, "Examples that a device adapts to in a round (paper: D_train).", minimum=1, smoke=8)
+    query_size: int = setting(
+        32, "Further examples on which the adapted model is judged (paper: D_test).", minimum=1, smoke=8
+    )
     query_after_support: bool = setting(
         False,
         "Of the examples drawn, the first support_size in the client's order are the support batch: for data in time.",
@@ -29,20 +32,27 @@ class AMFLPConfig(AlgorithmConfig):
         "Weight of a device: quality times resources (adaptive, as in the paper), one of them, its examples, or equal.",
         choices=("adaptive", "resource", "quality", "examples", "equal"),
     )
+    quality_model: str = setting(
+        "adapted",
+        "Quality is that of the model after the inner steps (adapted), or of the fine-tuned one, as printed; costly.",
+        choices=("adapted", "fine_tuned"),
+        needs=Needs("weighting", lambda name: name in ("adaptive", "quality"), "--{flag}=adaptive"),
+        of_old_runs="adapted",
+    )
     cohort_size: int = setting(
         0,
         "Devices asked in a round; 0 or more than there are means all (paper).",
         minimum=0,
         smoke=SMOKE_CLIENTS,
     )
-    fine_tuning: FineTuningConfig = group(FineTuningConfig, flag_prefix="fine_tuning_")
+    fine_tuning: FineTuningConfig = group(lambda: FineTuningConfig(rule=RESOURCES), flag_prefix="fine_tuning_")
     resources: str = setting(
         "static",
         "static: the devices' resources stay (paper); dynamic: batteries and other work change them every round.",
         choices=("static", "dynamic"),
     )
-    min_resource: float = setting(0.1, "Least resource level of a device.", above=0, maximum=1)
-    max_resource: float = setting(1.0, "Largest resource level of a device (paper: 1.0).", above=0, maximum=1)
+    min_resource: float = setting(MIN_RESOURCE, "Least resource level of a device.", above=0, maximum=1)
+    max_resource: float = setting(MAX_RESOURCE, "Largest resource level of a device (paper: 1.0).", above=0, maximum=1)
     resource_floor: float = setting(
         0.05, "With dynamic resources, a device below this level sits out the round.", minimum=0, below=1
     )

@@ -9,7 +9,7 @@ Vasishtha 2025. A round (section 3.5):
 4. The server steps along the weighted mean of the gradients (section 3.4).
 5. With dynamic resources, batteries and loads change.
 At the end, device i fine-tunes the global model on its own data, N_i steps at rate alpha_i, both in proportion to its
-resources (section 3.3). The server never sees data or losses, only sums.
+resources (section 3.3; `fine_tuning.rule` has controls). The server never sees data or losses, only sums.
 
 | paper | here |
 |---|---|
@@ -26,6 +26,9 @@ give equal weights.
 Deviations from the paper:
 - The printed inner loop and fine-tuning sum gradients at one point, theta. Here both take one step after another, as
   Finn et al. do and as "performing K gradient steps" says.
+- Q_i is printed for theta_i, "the fine-tuned model", which section 3.3 makes by N_i steps after the last round. Here it
+  is by default that of theta_i', the model adapted in the round. `quality_model` = fine_tuned is the printed one; each
+  device then fine-tunes in every round, only to be judged.
 - The paper's D_i^test is a batch of local training data in MAML's sense. Here it is drawn from the train split, so that
   the device's test split is never trained on.
 - The paper names neither K nor alpha_max nor any batch size.
@@ -33,6 +36,8 @@ Deviations from the paper:
 - A device without a validation split is weighted by its query loss.
 - Fine-tuning goes over mini-batches of the train split, in a new order each epoch; the paper's uses all of D_i.
 - Resources can change from round to round; the paper names fixed ones as a limitation.
+- Energy is gradient steps times the examples in each, those of MAML's second derivatives counted once. Forward passes
+  over validation splits are not counted.
 - The clock takes the devices' speeds, as for all algorithms, not R_i.
 """
 
@@ -42,36 +47,30 @@ from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from datasets.federated_data import ClientShard, FederatedData
 from models.model_spec import ModelSpec
 from tff_algos.amfl_p.config import AMFLPConfig
-from tff_algos.amfl_p.maml import Batch, build_predict, compute_loss, compute_meta_gradient, compute_reptile_gradient
-from tff_algos.amfl_p.resources import (
-    DeviceState,
-    advance_devices,
-    compute_dynamic_resources,
-    compute_fine_tuning_rates,
-    compute_fine_tuning_steps,
-    draw_device_state,
-    draw_resources,
-)
-from tff_algos.amfl_p.weighting import compute_unnormalized_weight
-from tff_algos.client.client_data import read_split
-from tff_algos.client.cohort import CLIENT_INPUT_TYPE, ClientInput, compute_padded_size, pad_cohort
-from tff_algos.client.fine_tuning import FineTune, build_fine_tuning
-from tff_algos.client.local_training import reject_if_not_finite
+from tff_algos.amfl_p.meta_round import NOBODY, MetaInput, RoundResult, build_round, build_server_optimizer
+from tff_algos.amfl_p.weighting import USES_QUALITY
+from tff_algos.client.cohort import compute_padded_size, pad_cohort
+from tff_algos.client.fine_tuning import FineTune, build_fine_tuning, count_plan_examples, list_plan, summarize_plan
 from tff_algos.protocol import TRAIN_LOSS, FederatedProcess, RoundOutput, Weights
-from tff_algos.rounds.aggregation import ClientUpdate, RoundTotals, compute_group_means, sum_by_group, summarize_totals
 from tff_algos.rounds.round_metrics import build_common_metrics
 from tff_algos.seeds import derive_generator, derive_seed
 from tff_algos.settings.config_fields import ConfigError
+from tff_algos.settings.fine_tuning import INITIAL
 from tff_algos.simulation.byte_ledger import compute_model_bytes
+from tff_algos.simulation.resources import (
+    DeviceState,
+    FineTuningPlan,
+    advance_devices,
+    compute_dynamic_resources,
+    draw_devices,
+    plan_fine_tuning,
+)
 from tff_algos.simulation.virtual_clock import compute_client_seconds, compute_synchronous_round_s
-from tff_algos.weights import build_model_type, initialize_weights
-
-SERVER_MOMENTUM = 0.9
+from tff_algos.weights import initialize_weights
 
 
 class ServerState(NamedTuple):
@@ -82,9 +81,9 @@ class ServerState(NamedTuple):
       virtual_time_s: since the start, float64.
       model: the global model, the start of all personal ones.
       optimizer: the leaves of the server optimizer's state.
-      resources: R_i of each device as drawn, float64, shape (clients,).
+      resources: R_i of each device as drawn, new ones last, float64, shape (devices,).
       devices: batteries and loads; they stay as they are if resources are static.
-      energy: spent on training so far, in steps of a mini-batch, float64.
+      energy: spent on training so far, in steps of a round's mean batch (see `compute_mean_batch`), float64.
     """
 
     round_num: np.int32
@@ -94,92 +93,6 @@ class ServerState(NamedTuple):
     resources: np.ndarray
     devices: DeviceState
     energy: np.float64
-
-
-class RoundResult(NamedTuple):
-    """What the server learns: the usual totals, and the sums of the unnormalized weights and of their squares."""
-
-    totals: RoundTotals
-    weight: tf.Tensor
-    squared_weight: tf.Tensor
-
-
-def build_server_optimizer(config: AMFLPConfig) -> tff.learning.optimizers.Optimizer:
-    """The optimizer of step 4, at rate beta."""
-    if config.server_optimizer == "adam":
-        return tff.learning.optimizers.build_adam(config.meta_learning_rate)
-    momentum = SERVER_MOMENTUM if config.server_optimizer == "momentum" else None
-    return tff.learning.optimizers.build_sgdm(config.meta_learning_rate, momentum=momentum)
-
-
-def build_client_update(model_spec: ModelSpec, config: AMFLPConfig) -> Callable:
-    """Steps 1 to 3 as a function (weights, ClientInput) -> ClientUpdate with the negative meta-gradient as update.
-
-    `ClientInput.weight` is the device's R_i, and its `learning_rate` is alpha.
-    """
-    predict = build_predict(model_spec)
-
-    def draw_batches(x, y, seed) -> tuple[Batch, Batch]:
-        order = tf.random.experimental.stateless_shuffle(tf.range(tf.shape(y)[0]), seed)
-        # Without replacement, so that no example is in both batches.
-        drawn = order[: config.support_size + config.query_size]
-        if config.query_after_support:  # examples in order of time: the query batch is the later part of the draw
-            drawn = tf.sort(drawn)
-        support, query = drawn[: config.support_size], drawn[config.support_size :]
-        return Batch(tf.gather(x, support), tf.gather(y, support)), Batch(tf.gather(x, query), tf.gather(y, query))
-
-    def update(weights, client) -> ClientUpdate:
-        x, y = read_split(client.path, "train", model_spec)
-        support, query = draw_batches(x, y, client.seed)
-        arguments = (predict, weights, support, query, config.inner_steps, client.learning_rate)
-        if config.reptile:
-            meta = compute_reptile_gradient(*arguments)
-        else:
-            meta = compute_meta_gradient(*arguments, first_order=config.first_order)
-        validation = Batch(*read_split(client.path, "validation", model_spec))
-        has_validation = tf.shape(validation.y)[0] > 0
-        loss = tf.where(has_validation, compute_loss(predict, meta.adapted, validation), meta.query_loss)
-        num_train, num_query = (tf.cast(tf.shape(labels)[0], tf.float32) for labels in (y, query.y))
-        weight = compute_unnormalized_weight(config.weighting, loss, client.weight, num_train)
-        # Updates point downhill, as in all algorithms; `server_update` turns the sign back for its optimizer.
-        result = reject_if_not_finite([-g for g in meta.gradient], meta.query_loss * num_query, num_query)
-        is_there = tf.cast(tf.shape(y)[0] > 0, tf.float32)  # a padded place in the cohort has no weight
-        return ClientUpdate(result, client.group, weight * is_there)
-
-    return update
-
-
-def build_round(model_spec: ModelSpec, config: AMFLPConfig, template_weights: Weights, optimizer_state) -> Callable:
-    """({model, optimizer state}@SERVER, {ClientInput}@CLIENTS) -> <model, optimizer state, RoundResult>@SERVER."""
-    optimizer = build_server_optimizer(config)
-    update_client = build_client_update(model_spec, config)
-    model_type = build_model_type(template_weights)
-    leaves_type = build_model_type(tf.nest.flatten(optimizer_state))  # arrays, too
-    server_type = tff.StructWithPythonType([model_type, leaves_type], tuple)
-
-    @tff.tensorflow.computation(model_type, CLIENT_INPUT_TYPE)
-    def client_work(model, client):
-        update = update_client(tuple(model), client)
-        weight = tf.where(update.result.is_finite, update.weight, 0.0)
-        return update, tf.square(weight)
-
-    @tff.tensorflow.computation
-    def server_update(server, totals, squared_weight):
-        model, leaves = tuple(server[0]), tuple(server[1])
-        gradient = tuple(-mean[0] for mean in compute_group_means(totals))
-        state = tf.nest.pack_sequence_as(optimizer_state, leaves)
-        new_state, stepped = optimizer.next(state, model, gradient)
-        result = RoundResult(summarize_totals(totals), totals.weight[0], squared_weight)
-        return tuple(stepped), tuple(tf.nest.flatten(new_state)), result
-
-    @tff.federated_computation(
-        tff.FederatedType(server_type, tff.SERVER), tff.FederatedType(CLIENT_INPUT_TYPE, tff.CLIENTS)
-    )
-    def run_round(server, clients):
-        updates, squared = tff.federated_map(client_work, (tff.federated_broadcast(server[0]), clients))
-        return tff.federated_map(server_update, (server, sum_by_group(updates, 1), tff.federated_sum(squared)))
-
-    return run_round
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -195,6 +108,7 @@ class AMFLPProcess(FederatedProcess):
     """
 
     is_personal = True
+    takes_new_clients = True
 
     clients: FederatedData
     config: AMFLPConfig
@@ -204,22 +118,33 @@ class AMFLPProcess(FederatedProcess):
     run_round: Callable
     fine_tune: FineTune
 
+    @property
+    def fine_tuning_start(self) -> str:
+        return self.config.fine_tuning.start
+
+    @property
+    def curve(self) -> tuple[int, ...]:
+        return self.config.fine_tuning.curve
+
     def initialize(self) -> ServerState:
-        num_clients, config = len(self.clients.clients), self.config
-        generator = derive_generator(self.seed, "resources")
-        resources = draw_resources(num_clients, config.min_resource, config.max_resource, generator)
-        devices = draw_device_state(num_clients, generator)
+        config = self.config
+        num_devices = len(self.clients.everyone)
+        resources, devices = draw_devices(num_devices, self.seed, config.min_resource, config.max_resource)
         zero = np.float64(0.0)
         return ServerState(np.int32(0), zero, self.initial_weights, self.initial_optimizer, resources, devices, zero)
 
     def compute_resources(self, state: ServerState) -> np.ndarray:
-        """R_i(t) of every device."""
+        """R_i(t) of every device, new ones last."""
         if self.config.resources == "static":
             return state.resources
         return compute_dynamic_resources(state.resources, state.devices)
 
     def choose_cohort(self, current: np.ndarray, round_num: int) -> np.ndarray:
-        """The devices of a round, ascending; with dynamic resources, those below the floor sit out."""
+        """The devices of a round, ascending; with dynamic resources, those below the floor sit out.
+
+        New devices are not there yet.
+        """
+        current = current[: len(self.clients.clients)]
         able = np.arange(len(current))
         if self.config.resources == "dynamic":
             able = np.flatnonzero(current >= self.config.resource_floor)
@@ -233,19 +158,21 @@ class AMFLPProcess(FederatedProcess):
         # Step 1
         current = self.compute_resources(state)
         cohort = self.choose_cohort(current, round_num)
+        plan = self.plan(state)
         inputs = [
-            ClientInput(
+            MetaInput(
                 self.clients.clients[index].path,
                 derive_seed(self.seed, "meta-training", round_num, index),
-                np.int32(0),
                 np.float32(current[index]),
                 np.float32(config.inner_learning_rate),
+                np.int32(plan.num_steps[index]),
+                np.float32(plan.learning_rates[index]),
             )
             for index in cohort
         ]
         # Steps 2 to 4
         places = compute_padded_size(config.cohort_size or len(self.clients.clients))
-        model, optimizer, result = self.run_round((state.model, state.optimizer), pad_cohort(inputs, places))
+        model, optimizer, result = self.run_round((state.model, state.optimizer), pad_cohort(inputs, places, NOBODY))
         # Step 5
         took_part = np.isin(np.arange(len(current)), cohort)
         generator = derive_generator(self.seed, "devices", round_num)
@@ -257,14 +184,30 @@ class AMFLPProcess(FederatedProcess):
             tuple(map(np.asarray, optimizer)),
             state.resources,
             devices if config.resources == "dynamic" else state.devices,
-            np.float64(state.energy + len(cohort) * (config.inner_steps + 1)),
+            np.float64(state.energy + len(cohort) * (config.inner_steps + 1) + self.count_quality_steps(plan, cohort)),
         )
         return RoundOutput(new_state, self.build_metrics(new_state, result, cohort, current))
 
+    @property
+    def examples_per_round(self) -> int:
+        """Of a device, those whose gradient it takes: K support batches and the query batch."""
+        return self.config.inner_steps * self.config.support_size + self.config.query_size
+
+    def compute_mean_batch(self) -> float:
+        """Examples in a gradient step of a round, the mean of K support batches and the query batch."""
+        return self.examples_per_round / (self.config.inner_steps + 1)
+
+    def count_quality_steps(self, plan: FineTuningPlan, cohort: np.ndarray) -> float:
+        """Steps that the cohort takes only to judge its data by fine-tuned models, as those of a mean batch."""
+        if self.config.quality_model == "adapted" or self.config.weighting not in USES_QUALITY:
+            return 0.0
+        examples = count_plan_examples(plan, self.config.fine_tuning.batch_size, self.clients)
+        return float(examples[cohort].sum()) / self.compute_mean_batch()
+
     def compute_round_s(self, cohort: np.ndarray) -> float:
-        """Virtual seconds of a round: K support batches and the query batch, and a model each way."""
-        config, model_bytes = self.config, compute_model_bytes(self.initial_weights)
-        num_examples = np.full(len(cohort), config.inner_steps * config.support_size + config.query_size)
+        """Virtual seconds of a round: its examples, and a model each way."""
+        model_bytes = compute_model_bytes(self.initial_weights)
+        num_examples = np.full(len(cohort), self.examples_per_round)
         return compute_synchronous_round_s(
             compute_client_seconds(self.clients.profiles, cohort, num_examples, model_bytes, model_bytes)
         )
@@ -278,45 +221,42 @@ class AMFLPProcess(FederatedProcess):
         metrics["meta_loss"] = metrics[TRAIN_LOSS]
         metrics["effective_num_clients"] = float(result.weight) ** 2 / squared if squared else 0.0
         metrics["mean_resource"] = float(current.mean())
-        metrics["mean_fine_tuning_steps"] = float(self.compute_steps(state).mean())
+        metrics["mean_fine_tuning_steps"] = float(self.plan(state).num_steps.mean())
         metrics["energy"] = float(state.energy)
+        metrics["energy_examples"] = float(state.energy) * self.compute_mean_batch()
         return metrics
 
-    def compute_steps(self, state: ServerState) -> np.ndarray:
-        """N_i of every device."""
-        return compute_fine_tuning_steps(self.compute_resources(state), self.config.fine_tuning.steps)
+    def plan(self, state: ServerState) -> FineTuningPlan:
+        """N_i and alpha_i of every device."""
+        tuning = self.config.fine_tuning
+        return plan_fine_tuning(tuning.rule, self.compute_resources(state), tuning.steps, tuning.learning_rate)
 
     def get_models(self, state: ServerState) -> dict[str, Weights]:
         return {"global": state.model}
 
     def client_model(self, state: ServerState) -> list[str]:
         del state
-        return ["global"] * len(self.clients.clients)
+        return ["global"] * len(self.clients.everyone)
 
     def personalize(self, state: ServerState, clients: Sequence[ClientShard]) -> Iterator[tuple[ClientShard, Weights]]:
-        indices = np.array([client.index for client in clients], int)
-        rates = compute_fine_tuning_rates(self.compute_resources(state), self.config.fine_tuning.learning_rate)
-        return self.fine_tune(state.model, clients, self.compute_steps(state)[indices], rates[indices])
+        return self.personalize_from(state, clients, self.config.fine_tuning.start)
+
+    def personalize_from(
+        self, state: ServerState, clients: Sequence[ClientShard], start: str, most_steps: int | None = None
+    ) -> Iterator[tuple[ClientShard, Weights]]:
+        weights = self.initial_weights if start == INITIAL else state.model
+        return self.fine_tune(weights, clients, self.plan(state), most_steps)
 
     def client_columns(self, state: ServerState) -> dict[str, list]:
-        resources = self.compute_resources(state)
-        rates = compute_fine_tuning_rates(resources, self.config.fine_tuning.learning_rate)
-        steps = self.compute_steps(state)
-        return {
-            "resource": resources.tolist(),
-            "fine_tuning_steps": steps.tolist(),
-            "fine_tuning_learning_rate": rates.tolist(),
-        }
+        return list_plan(self.compute_resources(state), self.plan(state))
 
     def summarize(self, state: ServerState) -> dict:
-        steps = self.compute_steps(state)
-        num_examples = steps * self.config.fine_tuning.batch_size
-        seconds = compute_client_seconds(self.clients.profiles, np.arange(len(steps)), num_examples, 0, 0)
+        plan = self.plan(state)
         return {
             "energy_of_training": float(state.energy),
-            "energy_of_fine_tuning": float(steps.sum()),
-            "mean_fine_tuning_steps": float(steps.mean()),
-            "fine_tuning_virtual_s": float(seconds.max()),
+            "energy_of_training_examples": float(state.energy) * self.compute_mean_batch(),
+            "energy_of_fine_tuning": float(plan.num_steps.sum()),
+            **summarize_plan(plan, self.config.fine_tuning.batch_size, self.clients),
         }
 
 

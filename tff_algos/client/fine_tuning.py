@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow_federated as tff
 
-from datasets.federated_data import ClientShard
+from datasets.federated_data import ClientShard, FederatedData
 from models.model_spec import ModelSpec
 from tff_algos.client.client_data import read_split
 from tff_algos.client.cohort import pad_cohort
@@ -18,6 +18,8 @@ from tff_algos.protocol import Weights
 from tff_algos.seeds import derive_seed
 from tff_algos.settings.fine_tuning import FineTuningConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.simulation.resources import FineTuningPlan
+from tff_algos.simulation.virtual_clock import compute_client_seconds
 from tff_algos.weights import add_deltas, build_stacked_type, stack_models
 
 # Clients of one call: the result holds a model for each, and every distinct size costs the worker an executor.
@@ -43,16 +45,17 @@ FINE_TUNING_INPUT_TYPE = tff.StructWithPythonType(
     FineTuningInput,
 )
 
-FineTune = Callable[[Weights, Sequence[ClientShard], np.ndarray, np.ndarray], Iterator[tuple[ClientShard, Weights]]]
+FineTune = Callable[[Weights, Sequence[ClientShard], FineTuningPlan, int | None], Iterator[tuple[ClientShard, Weights]]]
 
 
 def build_fine_tuning(
     model_spec: ModelSpec, config: FineTuningConfig, template_weights: Weights, seed: int
 ) -> FineTune:
-    """Returns `fine_tune(weights, clients, num_steps, learning_rates) -> iterator of (client, its weights)`.
+    """Returns `fine_tune(weights, clients, plan, most_steps=None) -> iterator of (client, its weights)`.
 
-    `num_steps` and `learning_rates` go by the client's place in `clients`. A client whose training is not finite keeps
-    the weights it started from. The same arguments give the same weights.
+    The plan is that of all devices, by index. With `most_steps`, a client stops after so many of its steps: these are
+    the first ones of its whole training, which visits its examples in the same order. A client whose training is not
+    finite keeps the weights it started from. The same arguments give the same weights.
 
     Args:
       model_spec: the model.
@@ -79,8 +82,12 @@ def build_fine_tuning(
     def tune(model, clients):
         return tff.federated_map(client_work, (tff.federated_broadcast(model), clients))
 
-    def fine_tune(weights, clients, num_steps, learning_rates):
+    def fine_tune(weights, clients, plan, most_steps=None):
         model = stack_models([weights])
+        indices = np.array([client.index for client in clients], int)
+        num_steps, learning_rates = plan.num_steps[indices], plan.learning_rates[indices]
+        if most_steps is not None:
+            num_steps = np.minimum(num_steps, most_steps)
         for first in range(0, len(clients), _CLIENTS_PER_CALL):
             part = slice(first, first + _CLIENTS_PER_CALL)
             inputs = [
@@ -95,3 +102,28 @@ def build_fine_tuning(
                 yield client, tuple(map(np.asarray, tuned))
 
     return fine_tune
+
+
+def list_plan(resources: np.ndarray, plan: FineTuningPlan) -> dict[str, list]:
+    """The columns of clients.csv that tell what each device could afford."""
+    return {
+        "resource": resources.tolist(),
+        "fine_tuning_steps": plan.num_steps.tolist(),
+        "fine_tuning_learning_rate": plan.learning_rates.tolist(),
+    }
+
+
+def count_plan_examples(plan: FineTuningPlan, batch_size: int, data: FederatedData) -> np.ndarray:
+    """Examples that each device trains on, its steps times its batch; float64, shape (clients,)."""
+    return plan.num_steps * np.minimum(batch_size, [client.num_train for client in data.everyone]).astype(np.float64)
+
+
+def summarize_plan(plan: FineTuningPlan, batch_size: int, data: FederatedData) -> dict[str, float]:
+    """What fine-tuning costs: steps of a device on average, examples of all devices, virtual seconds of the slowest."""
+    num_examples = count_plan_examples(plan, batch_size, data)
+    seconds = compute_client_seconds(data.profiles, np.arange(len(num_examples)), num_examples, 0, 0)
+    return {
+        "energy_of_fine_tuning_examples": float(num_examples.sum()),
+        "mean_fine_tuning_steps": float(plan.num_steps.mean()),
+        "fine_tuning_virtual_s": float(seconds.max()),
+    }

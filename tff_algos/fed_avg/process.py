@@ -15,7 +15,9 @@ A round:
 | w_t | `ServerState.models` |
 
 With `fine_tuning.steps` above 0 it is the baseline "Fine-Tuning" of AMFL-P: at the end, each client trains the global
-model on its own examples, all with as many steps and the same rate.
+model on its own examples, all with as many steps and the same rate. With another `fine_tuning.rule` steps and rate go
+by resources; those of a device are the same as in AMFL-P with the same seed. `fine_tuning.start` = initial is the
+control without a trained model.
 
 Limit cases: one client is plain training; `client_weighting="equal"` is an unweighted mean; a `proximal_weight` gives
 FedProx (Li et al. 2020, Eq. 2).
@@ -35,7 +37,7 @@ from datasets.federated_data import ClientShard, FederatedData
 from models.model_spec import ModelSpec
 from tff_algos.client.cohort import ClientInput, build_client_inputs, compute_usual_places, pad_cohort, sample_cohort
 from tff_algos.client.compression import compress_models, compute_sent_bytes, find_compressed
-from tff_algos.client.fine_tuning import FineTune, build_fine_tuning
+from tff_algos.client.fine_tuning import FineTune, build_fine_tuning, list_plan, summarize_plan
 from tff_algos.client.local_training import count_examples_trained
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.protocol import TOTAL_DRIFT, FederatedProcess, RoundOutput, Weights
@@ -43,6 +45,8 @@ from tff_algos.rounds.aggregation import RoundTotals
 from tff_algos.rounds.grouped_round import build_grouped_round, build_grouped_updates
 from tff_algos.rounds.round_metrics import build_common_metrics
 from tff_algos.seeds import derive_seed
+from tff_algos.settings.fine_tuning import INITIAL
+from tff_algos.simulation.resources import SAME, FineTuningPlan, draw_devices, plan_fine_tuning
 from tff_algos.simulation.virtual_clock import compute_client_seconds, compute_synchronous_round_s
 from tff_algos.weights import add_deltas, initialize_weights, stack_models, take_model
 
@@ -75,6 +79,8 @@ class FedAvgProcess(FederatedProcess):
       fine_tune: makes the personal models; None without fine-tuning.
     """
 
+    takes_new_clients = True
+
     clients: FederatedData
     config: FedAvgConfig
     seed: int
@@ -88,6 +94,14 @@ class FedAvgProcess(FederatedProcess):
     @property
     def is_personal(self) -> bool:
         return self.fine_tune is not None
+
+    @property
+    def fine_tuning_start(self) -> str:
+        return self.config.fine_tuning.start if self.is_personal else ""
+
+    @property
+    def curve(self) -> tuple[int, ...]:
+        return self.config.fine_tuning.curve if self.is_personal else ()
 
     @property
     def model_bytes(self) -> int:
@@ -143,14 +157,39 @@ class FedAvgProcess(FederatedProcess):
 
     def client_model(self, state: ServerState) -> list[str]:
         del state
-        return ["global"] * len(self.clients.clients)
+        return ["global"] * len(self.clients.everyone)
+
+    @property
+    def resources(self) -> np.ndarray:
+        """R_i of every device, new ones last; nothing but a rule of fine-tuning reads them."""
+        return draw_devices(len(self.clients.everyone), self.seed)[0]
+
+    def plan(self) -> FineTuningPlan:
+        """Steps and rate of every device."""
+        tuning = self.config.fine_tuning
+        return plan_fine_tuning(tuning.rule, self.resources, tuning.steps, tuning.learning_rate)
 
     def personalize(self, state: ServerState, clients: Sequence[ClientShard]) -> Iterator[tuple[ClientShard, Weights]]:
         if self.fine_tune is None:
             return super().personalize(state, clients)
-        tuning = self.config.fine_tuning
-        steps, rates = np.full(len(clients), tuning.steps), np.full(len(clients), tuning.learning_rate)
-        return self.fine_tune(take_model(self.send(state), 0), clients, steps, rates)
+        return self.personalize_from(state, clients, self.config.fine_tuning.start)
+
+    def personalize_from(
+        self, state: ServerState, clients: Sequence[ClientShard], start: str, most_steps: int | None = None
+    ) -> Iterator[tuple[ClientShard, Weights]]:
+        weights = self.initial_weights if start == INITIAL else take_model(self.send(state), 0)
+        return self.fine_tune(weights, clients, self.plan(), most_steps)
+
+    def client_columns(self, state: ServerState) -> dict[str, list]:
+        del state
+        is_by_resources = self.is_personal and self.config.fine_tuning.rule != SAME
+        return list_plan(self.resources, self.plan()) if is_by_resources else {}
+
+    def summarize(self, state: ServerState) -> dict:
+        del state
+        if not self.is_personal:
+            return {}
+        return summarize_plan(self.plan(), self.config.fine_tuning.batch_size, self.clients)
 
     def map_models(self, state: ServerState, function: Callable[[Weights], Weights]) -> ServerState:
         return state._replace(models=function(state.models))

@@ -43,6 +43,18 @@ class QuantizationStart(FederatedProcess):
     def is_personal(self) -> bool:
         return self.quantized_process.is_personal
 
+    @property
+    def fine_tuning_start(self) -> str:
+        return self.quantized_process.fine_tuning_start
+
+    @property
+    def curve(self) -> tuple[int, ...]:
+        return self.quantized_process.curve
+
+    @property
+    def takes_new_clients(self) -> bool:
+        return self.quantized_process.takes_new_clients
+
     def initialize(self) -> DelayedState:
         return DelayedState(np.int32(0), self._wrap(self.float_process.initialize()))
 
@@ -65,6 +77,12 @@ class QuantizationStart(FederatedProcess):
     def personalize(self, state: DelayedState, clients: Sequence[ClientShard]) -> Iterator[tuple[ClientShard, Weights]]:
         process, inner = self._find_current(state)
         return process.personalize(inner, clients)
+
+    def personalize_from(
+        self, state: DelayedState, clients: Sequence[ClientShard], start: str, most_steps: int | None = None
+    ) -> Iterator[tuple[ClientShard, Weights]]:
+        process, inner = self._find_current(state)
+        return process.personalize_from(inner, clients, start, most_steps)
 
     def get_teachers(self, state: DelayedState) -> dict[str, Weights]:
         process, inner = self._find_current(state)

@@ -2,7 +2,9 @@
 
 import dataclasses
 
-from tff_algos.settings.config_fields import check, setting
+from tff_algos.settings.config_fields import ConfigError, check, setting
+
+TRAINED, INITIAL = STARTS = ("trained", "initial")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -14,6 +16,27 @@ class FineTuningConfig:
     )
     learning_rate: float = setting(0.05, "Rate of a client, or of the strongest (paper: alpha_max).", above=0)
     batch_size: int = setting(16, "Examples in a mini-batch.", minimum=1, shared=True)
+    rule: str = setting(
+        "same",
+        "Steps and rate in proportion to a device's resources (resources, AMFL-P's), the steps alone, or the same.",
+        choices=("same", "steps", "resources"),
+    )
+    start: str = setting(
+        TRAINED,
+        "What clients personalise: the model that was trained, or the random weights before the first round.",
+        choices=STARTS,
+        of_old_runs=TRAINED,
+    )
+    curve: tuple[int, ...] = setting(
+        (),
+        "Steps after which accuracy is measured at the end, with commas between, from both starts; or empty.",
+        minimum=0,
+        of_old_runs="",
+    )
 
     def __post_init__(self):
         check(self)
+        if list(self.curve) != sorted(set(self.curve)):
+            raise ConfigError("curve", self.curve, "numbers of steps in ascending order, such as 0,1,5,20,50,100")
+        if self.curve and not self.steps:
+            raise ConfigError("curve", self.curve, "none with steps=0, which is no fine-tuning")

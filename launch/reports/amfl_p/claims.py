@@ -18,9 +18,9 @@ LAST_ROUND = 50
 TARGET_ACCURACY = 0.75
 AMFL_P, FINE_TUNING, FEDAVG = "amfl_p", "fine_tuning", "fedavg"
 NAMES = {algo: ALGORITHMS[algo].title for algo in (AMFL_P, FINE_TUNING, FEDAVG)}
-LOCAL_ONLY, POOLED = "local_only", "pooled_reference"  # not in the paper
+LOCAL_ONLY, POOLED, MAJORITY = "local_only", "pooled_reference", "majority"  # not in the paper
 ROWS = {**NAMES, LOCAL_ONLY: ALGORITHMS[LOCAL_ONLY].title}
-TITLES = {**ROWS, POOLED: "pooled reference"}
+TITLES = {**ROWS, POOLED: "pooled reference", MAJORITY: "majority class"}
 ACCURACY, ROUNDS, STEPS = CLIENT_TEST_ACCURACY, "rounds_to_target", "mean_fine_tuning_steps"
 
 

@@ -4,7 +4,8 @@ Federated learning may not pool readings, so this is a reference to compare it w
 for all sensors, which a model of each sensor's own may exceed. The model is gradient-boosted trees.
 They are told which sensor a reading is from and what is usual for it (mean and deviation of its train readings, by
 which calibration errors can be undone). They learn from the train days; their accuracy on the later days is averaged
-over the sensors, as that of the algorithms is. Imports no TensorFlow.
+over the sensors, as that of the algorithms is. The other end is to say always what was most frequent on a sensor's
+train days. Imports no TensorFlow.
 """
 
 import pathlib
@@ -15,7 +16,7 @@ from datasets.arrays import ArrayDataset
 from launch.runs.run_records import read_rows
 
 POOLED_FILE = pathlib.Path(__file__).with_name("pooled_reference.csv")
-COLUMNS = ("heterogeneity", "seed", "accuracy")
+COLUMNS = ("heterogeneity", "seed", "accuracy", "majority")
 MOST_SENSORS = 255  # as many values as a categorical feature of scikit-learn's trees may have
 
 
@@ -56,9 +57,20 @@ def compute_pooled_accuracy(arrays: ArrayDataset, seed: int) -> float:
     return float(np.mean([correct[test_sensors == sensor].mean() for sensor in np.unique(test_sensors)]))
 
 
-def read_pooled_accuracies(path: pathlib.Path = POOLED_FILE) -> dict[str, dict[int, float]]:
-    """{heterogeneity: {seed: accuracy}}; empty if there is no such file."""
+def compute_majority(arrays: ArrayDataset) -> float:
+    """Accuracy on the later days, the mean over sensors, of always saying what was most frequent in the train days."""
+    sensors, test_sensors = arrays.train_clients, arrays.test_clients
+    shares = [
+        np.mean(arrays.test_y[test_sensors == sensor] == np.bincount(arrays.train_y[sensors == sensor]).argmax())
+        for sensor in np.unique(test_sensors)
+    ]
+    return float(np.mean(shares))
+
+
+def read_pooled_accuracies(path: pathlib.Path = POOLED_FILE, column: str = "accuracy") -> dict[str, dict[int, float]]:
+    """{heterogeneity: {seed: accuracy}}, of the trees or of another column; empty if there is no such file."""
     accuracies: dict[str, dict[int, float]] = {}
     for row in read_rows(path) if path.is_file() else ():
-        accuracies.setdefault(row["heterogeneity"], {})[int(row["seed"])] = float(row["accuracy"])
+        if row.get(column):
+            accuracies.setdefault(row["heterogeneity"], {})[int(row["seed"])] = float(row[column])
     return accuracies

@@ -13,6 +13,7 @@ from launch.reports.amfl_p.claims import (
     LAST_ROUND,
     LEVELS,
     LOCAL_ONLY,
+    MAJORITY,
     NAMES,
     POOLED,
     ROUNDS,
@@ -24,7 +25,11 @@ from launch.reports.amfl_p.claims import (
     compare,
     make_cell,
 )
+from launch.reports.amfl_p.experiments import EXPERIMENTS
+from launch.reports.amfl_p.factorial import tabulate_factorial
+from launch.reports.amfl_p.few_shot import tabulate_few_shot
 from launch.reports.amfl_p.pooled_reference import read_pooled_accuracies
+from launch.reports.amfl_p.single_changes import tabulate_ablations, tabulate_defaults
 from launch.reports.collection import (
     PRINTED,
     TUNED,
@@ -45,7 +50,8 @@ from launch.reports.paper import Paper
 from launch.runs.run_records import TUNED_SUFFIX, RunRecord
 
 PRINTED_COLUMNS = {"mean_accuracy": ACCURACY, "rounds_to_target": ROUNDS, "mean_fine_tuning_steps": STEPS}
-AMFL_P_RUNS = rf"({'|'.join(ROWS)})_{DATASET}_({'|'.join(LEVELS)})({TUNED_SUFFIX})?"
+PAPER_RUNS = rf"({'|'.join(ROWS)})_{DATASET}_({'|'.join(LEVELS)})({TUNED_SUFFIX})?"
+AMFL_P_RUNS = f"{PAPER_RUNS}|{EXPERIMENTS}"
 ROUNDS_PER_EVALUATION = 5
 SOURCES = {PRINTED: "ours, paper's rates", TUNED: "ours, tuned"}
 ON_SOURCES = """\
@@ -58,7 +64,8 @@ LEGEND = f"""\
 - Ours: mean ± sample deviation over n seeds.
 - Rounds: to {TARGET_ACCURACY:.0%}, evaluated every {ROUNDS_PER_EVALUATION} rounds. "> {LAST_ROUND} in 2 of 5": two of
   five seeds do not get there in {LAST_ROUND} rounds. The median counts them as later than all others.
-- Local training and the pooled reference are not in the paper. Pooled reference: gradient-boosted trees that know the
+- Local training, the majority class and the pooled reference are not in the paper. Majority class: always what was most
+  frequent on the sensor's training days. Pooled reference: gradient-boosted trees that know the
   sensor (`launch.building_reference`). They see all sensors' readings but are one model for all, so that a sensor's
   own model may be better."""
 
@@ -67,7 +74,7 @@ SeedAccuracies = Mapping[str, Mapping[int, float]]  # of the pooled reference, b
 
 def find_place(experiment: str) -> Place | None:
     """The place of an experiment's runs, its setting the heterogeneity; None if it is another report's."""
-    match = re.fullmatch(AMFL_P_RUNS, experiment)
+    match = re.fullmatch(PAPER_RUNS, experiment)
     return Place(TUNED if match[3] else PRINTED, DATASET, match[2], match[1]) if match else None
 
 
@@ -109,23 +116,31 @@ def measure(run: RunRecord) -> Numbers:
     return {Measure(metric, LAST_ROUND): compute(run) for metric, compute in MEASURES.items()}
 
 
-def compute_results(runs: Iterable[RunRecord], pooled: SeedAccuracies) -> SeedResults:
-    """What the tables show, by preset and seed; the pooled reference, which has no settings, in both presets."""
+def compute_results(
+    runs: Iterable[RunRecord], pooled: SeedAccuracies, majority: SeedAccuracies | None = None
+) -> SeedResults:
+    """What the tables show, by preset and seed; what has no settings, pooled trees and majority, in both presets."""
     results = collect_by_seed(measure_runs(group_runs(runs, find_place), measure))
     for cells in results.values():
-        cells |= {make_cell(POOLED, level): dict(by_seed) for level, by_seed in pooled.items()}
+        for name, accuracies in ((POOLED, pooled), (MAJORITY, majority or {})):
+            cells |= {make_cell(name, level): dict(by_seed) for level, by_seed in accuracies.items()}
     return results
 
 
 def build_amfl_p_report(paper: Paper, runs: Sequence[RunRecord], pooled: SeedAccuracies | None = None) -> Report:
     """The claims and the tables; `pooled` as `read_pooled_accuracies` gives it, by default that."""
-    results = compute_results(runs, read_pooled_accuracies() if pooled is None else pooled)
+    majority = read_pooled_accuracies(column="majority")
+    results = compute_results(runs, read_pooled_accuracies() if pooled is None else pooled, majority)
     printed = list_printed_values(paper.read_printed_rows())
     tables = {
         "table_1": Section(f"Table 1, at {TABLE_1_LEVEL} heterogeneity", tabulate_table_1(printed, results)),
         "table_2": Section("Table 2: accuracy (%) by heterogeneity (its printed values are lost)",
                            tabulate_table_2(results)),
         "pooled_reference": Section("The tuned runs beside the pooled reference", tabulate_gaps(results)),
+        **tabulate_factorial(runs),
+        **tabulate_few_shot(runs),
+        **tabulate_ablations(runs),
+        **tabulate_defaults(runs),
     }  # fmt: skip
     return paper.compose_report(LEGEND, tables, printed, results, runs)
 
@@ -144,14 +159,17 @@ def tabulate_table_1(printed: Sequence[PrintedValue], results: SeedResults) -> T
         for preset, source in SOURCES.items():
             values = [list(results[preset].get(cell, {}).values()) for cell in wanted]
             rows.append([name, source, str(len(values[0]) or ""), *map(_format, wanted, values)])
+    majority = results[TUNED].get(make_cell(MAJORITY), {})
+    rows.append([TITLES[MAJORITY], "data", str(len(majority)), _format(make_cell(MAJORITY), majority.values()), "", ""])
     return Table(columns, rows)
 
 
 def tabulate_table_2(results: SeedResults) -> Table:
-    """A row for each algorithm and preset, a column a level; the pooled reference last."""
+    """A row for each algorithm and preset, a column a level; majority class and pooled reference last."""
     places = [(name, algo, preset, source) for algo, name in ROWS.items() for preset, source in SOURCES.items()]
     rows = []
-    for name, algo, preset, source in [*places, (TITLES[POOLED], POOLED, TUNED, "pooled trees")]:
+    others = [(TITLES[MAJORITY], MAJORITY, TUNED, "data"), (TITLES[POOLED], POOLED, TUNED, "pooled trees")]
+    for name, algo, preset, source in [*places, *others]:
         cells = [make_cell(algo, level) for level in LEVELS]
         rows.append([name, source, *(_format(cell, results[preset].get(cell, {}).values()) for cell in cells)])
     return Table(["algorithm", "source", *LEVELS], rows)
@@ -168,9 +186,10 @@ def tabulate_gaps(results: SeedResults) -> Table:
         pairs = ((POOLED, FEDAVG), (AMFL_P, FEDAVG), (AMFL_P, FINE_TUNING))
         gap, closed, lead = ([*_subtract(results, cells[first], cells[second])] for first, second in pairs)
         share = f"{statistics.fmean(closed) / statistics.fmean(gap):.0%}" if gap and closed else "not run"
-        rows.append([level, _format(cells[POOLED], gap), share, _format(cells[AMFL_P], lead)])
+        beside = [_format(cells[name], results[TUNED].get(cells[name], {}).values()) for name in (LOCAL_ONLY, MAJORITY)]
+        rows.append([level, _format(cells[POOLED], gap), share, _format(cells[AMFL_P], lead), *beside])
     names = ("pooled reference minus FedAvg, points", "of it closed by AMFL-P", "AMFL-P minus Fine-Tuning, points")
-    return Table(["heterogeneity", *names], rows)
+    return Table(["heterogeneity", *names, f"{TITLES[LOCAL_ONLY]} (%)", f"{TITLES[MAJORITY]} (%)"], rows)
 
 
 def _subtract(results: SeedResults, first: Cell, second: Cell) -> Iterable[float]:

@@ -12,7 +12,7 @@ from datasets.building.physics import (
     compute_solar_w,
     simulate_climate,
 )
-from datasets.building.rooms import ROOM_TYPES, draw_rooms, draw_sensors
+from datasets.building.rooms import DEGREES, ROOM_TYPES, draw_rooms, draw_sensors
 
 NOON = STEPS_PER_DAY // 2
 
@@ -99,3 +99,14 @@ def test_types_are_dealt_out_by_share_and_look_as_in_the_table():
         capacity = rooms.capacity[rooms.type_names == name]
         assert abs(np.median(capacity) / kind.capacity - 1) < 0.2
         assert (capacity >= 2).all()
+
+
+def test_structured_rooms_of_a_kind_are_alike_and_their_sensors_far_off_but_steady():
+    degree = DEGREES["structured"]
+    rooms, plain = draw_rooms(200, degree, seed=0), draw_rooms(200, 1.0, seed=0)
+    offices, others = rooms.type_names == "office", plain.type_names == "office"
+    assert np.log(rooms.stay_h[offices]).std() < 0.3 * np.log(plain.stay_h[others]).std()
+    sensors, usual = draw_sensors(200, degree, seed=0), draw_sensors(200, 1.0, seed=0)
+    np.testing.assert_allclose(sensors.offset, 3 * usual.offset)
+    np.testing.assert_allclose(sensors.drift_per_day, 0.25 * usual.drift_per_day)
+    assert np.median(sensors.noise[0]) == pytest.approx(0.03, rel=0.05)

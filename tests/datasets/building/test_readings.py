@@ -8,7 +8,7 @@ import pytest
 
 from datasets.building import readings as building
 from datasets.building.physics import Climate
-from datasets.building.rooms import SCALES, Sensors, draw_rooms
+from datasets.building.rooms import DEGREES, Sensors, draw_rooms
 from datasets.errors import DatasetError
 
 
@@ -38,7 +38,7 @@ def test_features_are_standardised_roughly(arrays):
     assert (arrays.train_x.std(axis=0) > 0.2).all() and (arrays.train_x.std(axis=0) < 2.5).all()
 
 
-@pytest.mark.parametrize("heterogeneity", SCALES)
+@pytest.mark.parametrize("heterogeneity", DEGREES)
 def test_no_level_has_half_of_the_examples(heterogeneity):
     labels = building.load_building_arrays(40, heterogeneity).train_y
     shares = np.bincount(labels, minlength=4) / len(labels)

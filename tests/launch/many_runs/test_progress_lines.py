@@ -48,5 +48,5 @@ def test_a_run_that_has_ended_is_shown_with_its_result(tasks, lines_of_rounds, c
 def test_an_error_is_the_last_line(tasks):
     shown = ProgressOfMany(tasks, slots=2, keeps_logs=True)
     shown.start(1, slot=0)
-    shown.read(0, ["run      fedavg, 10 rounds", "error: no space is left", ""])
+    shown.read(0, ["run      fedavg, 10 rounds", "error: no space is left", "", "Exception ignored in: ..."])
     assert shown.last_line(0) == "error: no space is left"

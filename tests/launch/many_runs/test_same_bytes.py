@@ -1,5 +1,6 @@
 """A run has the same bytes whether it is made in a process of its own or forked from one that has served others."""
 
+import json
 import os
 import pathlib
 import subprocess
@@ -14,6 +15,7 @@ from launch.many_runs.tasks import Task
 from launch.settings.flags import parse_config
 
 ROOT = pathlib.Path(__file__).parents[3]
+CORE = str(min(os.sched_getaffinity(0)))
 DIGITS = ("--num_clients=5", "--rounds=3")
 RUNS = {
     "fedavg": ("--algo=fedavg", *DIGITS),
@@ -58,6 +60,23 @@ def test_the_second_run_is_as_the_first_and_as_one_of_this_process(fork_runs, tm
     first, second = map(read_bytes, fork_runs("fedavg", "fedavg"))
     assert launch.train.main([*RUNS["fedavg"], f"--run_dir={tmp_path / 'own'}"]) == 0
     assert first == second == read_bytes(tmp_path / "own")
+
+
+def test_a_run_that_fails_says_so_and_no_more(tmp_path):
+    """TFF's destructors used to complain at the interpreter's end, and the sweep took that for the reason."""
+    arguments = ["--algo=fedavg", "--rounds=0"]
+    request = {"module": "launch.train", "arguments": arguments, "log": str(tmp_path / "log")}
+    replies, theirs = os.pipe()
+    command = [sys.executable, "-m", "launch.many_runs.warm_process", str(theirs), CORE, "launch.many_runs.imports"]
+    ended = subprocess.run(
+        command, cwd=ROOT, input=json.dumps(request) + "\n", capture_output=True, text=True, pass_fds=[theirs]
+    )
+    os.close(theirs)
+    with open(replies) as file:
+        assert json.loads(file.readlines()[-1]) == {"exit_code": 2}
+    assert (tmp_path / "log").read_text().startswith("error: --rounds=0: ")
+    assert len((tmp_path / "log").read_text().splitlines()) == 1
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,10 @@ HOMES = {"launch/runs/columns.py", "launch/runs/archetype_metrics.py", "tff_algo
 # Words of the same spelling: of flags, of `config.json`, of the reports' own tables, of an algorithm's own summary.
 OTHER_WORDS = {
     "launch/benchmarks/pfl_rank.py": {columns.LOSS},  # pfl-research's name
-    "launch/reports/amfl_p/pooled_reference.py": {columns.ACCURACY},
     "launch/reports/fedsikd/measures.py": {columns.ROUND},
     "tff_algos/fed_cd/process.py": {columns.MODELS},
     "launch/settings/run_config.py": {columns.CONFIG_FILE},  # below `runs`, so the name stands there
+    "launch/settings/own_algorithm.py": {columns.START},  # likewise
     "launch/runs/run_description.py": {
         *(columns.NUM_CLIENTS, columns.NUM_TRAIN, columns.NUM_VALIDATION, columns.NUM_TEST)
     },

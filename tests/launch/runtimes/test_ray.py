@@ -259,7 +259,8 @@ def join_elsewhere(address, tmp_path, **environment):
     """(exit code, output) of another process that joins a cluster."""
     code = (
         "import sys\nfrom launch.runtimes.ray_cluster import join_ray\n"
-        f"with join_ray({address!r}, {str(tmp_path / 'ray.log')!r}, 30.0) as ray: print(len(ray.nodes()))"
+        f"with join_ray({address!r}, {str(tmp_path / 'ray.log')!r}, 30.0) as ray:"
+        " print(sum(node['Alive'] for node in ray.nodes()))"
     )
     kept = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     ended = subprocess.run(

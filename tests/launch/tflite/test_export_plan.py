@@ -40,6 +40,16 @@ def test_all_are_the_shared_models_with_their_clients(make_run):
     assert second.clients == ("client_1", "client_2")
 
 
+def test_several_models_are_asked_for_with_commas(make_run):
+    exports = plan_exports(make_run(), "cluster_1,client_0,cluster_1", ("float32",))
+    assert [(export.name, export.source) for export in exports] == [
+        ("cluster_1", "cluster_1"),
+        ("client_0", "cluster_0"),
+    ]
+    with pytest.raises(FlagError, match=r"--model=cluster_1,client_9: expected all, or a shared model"):
+        plan_exports(make_run(), "cluster_1,client_9", ())
+
+
 def test_a_client_stands_for_the_model_it_uses(make_run):
     [export] = plan_exports(make_run(), "client_2", ("int8", "float32"))
     assert export == ("client_2", "cluster_1", False, ("float32", "int8"), ("client_2",), False)

@@ -9,6 +9,7 @@ from launch.tflite.export_report import (
     ExportReport,
     FileRow,
     SizeRow,
+    TrainingRow,
     format_report,
     format_summary,
     write_report,
@@ -27,12 +28,13 @@ SIZES = [
     SizeRow("teacher_0", "float32", 50000, 70400, 200000, 0.9, 1.0),
     SizeRow("global", "int8", 25000, 35200, 50000, 0.8, 0.5, 4.0),
 ]
+TRAINING = TrainingRow("global.training.tflite", "head", 99999, "", "MUL 3")
 
 
 @pytest.fixture
 def report():
     clients = [ClientRow(ROW.file, "client_2", 10, 0.8)]
-    return ExportReport("FedSiKD on digits", 3, 359, 200, 2, [ROW], clients, SIZES, {"global.training.tflite": 99999})
+    return ExportReport("FedSiKD on digits", 3, 359, 200, 2, [ROW], clients, SIZES, [TRAINING])
 
 
 def test_report_says_what_was_measured(report):
@@ -46,7 +48,7 @@ def test_report_says_what_was_measured(report):
     assert "It varies from run to run" in text
     assert "2.00 times the student's parameters and 2.00 times its multiply-accumulates" in text
     assert "| global | int8 | 25,000 | 35,200 | 50,000 | 4.00 | 0.8000 | 0.500 |" in text
-    assert "| global.training.tflite | 99,999 |" in text
+    assert "| global.training.tflite | head | MUL 3 | none | 99,999 |" in text
 
 
 def test_every_table_has_cells_for_its_columns(report):
@@ -56,9 +58,14 @@ def test_every_table_has_cells_for_its_columns(report):
         assert len({line.count("|") for line in lines}) == 1
 
 
+def test_operators_of_tensorflow_are_named(report):
+    row = TRAINING._replace(select_operators="Restore, Save")
+    assert "| MUL 3 | Restore, Save | 99,999 |" in format_report(report._replace(training_files=[row]))
+
+
 def test_what_there_is_not_is_left_out(report):
     row = ROW._replace(client_test_accuracy=None, representative_client="")
-    text = format_report(report._replace(files=[row], sizes=[], training_files={}))
+    text = format_report(report._replace(files=[row], sizes=[], training_files=[]))
     assert "Student and teacher" not in text and "On-device" not in text and "Activation ranges" not in text
     assert "| 0.7500 |  | 0.7600 |" in text
 

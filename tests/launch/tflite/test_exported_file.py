@@ -1,5 +1,7 @@
 """A TFLite file of one dense layer against its arithmetic by hand."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,6 @@ from launch.tflite.exported_file import (
     count_threads,
     dequantize,
     describe_signatures,
-    list_operators,
     quantize,
 )
 from models.tflite_export import convert_model, convert_training_module
@@ -59,18 +60,28 @@ def test_latency_is_a_time(convert):
     assert 0 < latency.median_ms <= latency.p95_ms < 1000
 
 
-def test_operators_are_counted_as_they_stand_in_the_file(convert):
-    assert list_operators(convert("float32")) == {"FULLY_CONNECTED": 1}
-    assert list_operators(convert("int8")) == {"DEQUANTIZE": 1, "FULLY_CONNECTED": 1, "QUANTIZE": 1}
-    assert list_operators(convert("int8", "int8")) == {"FULLY_CONNECTED": 1}
-
-
 def test_signatures_of_a_training_file(linear_spec, weights):
-    signatures = describe_signatures(convert_training_module(linear_spec, weights, 8))
-    assert list(signatures) == ["infer", "restore", "save", "train"]
+    signatures = describe_signatures(convert_training_module(linear_spec, weights, 8).content)
+    assert list(signatures) == ["get_weights", "infer", "set_weights", "train"]
+    kernel = {"shape": [4, 3], "dtype": "float32"}
+    assert signatures["get_weights"]["outputs"]["weight_0"] == signatures["set_weights"]["inputs"]["weight_0"] == kernel
     assert signatures["train"]["inputs"] == {
         "learning_rate": {"shape": [], "dtype": "float32"},
         "x": {"shape": [8, 4], "dtype": "float32"},
         "y": {"shape": [8], "dtype": "int32"},
     }
+
+
+def test_a_path_is_a_string(linear_spec):
+    """Of the signatures that a model has whose training takes TensorFlow's select operators."""
+    import tensorflow as tf
+
+    def build():
+        layers = tf.keras.layers
+        return tf.keras.Sequential(
+            [tf.keras.Input((4,)), layers.Dense(5), layers.LayerNormalization(), layers.Dense(3)]
+        )
+
+    spec = dataclasses.replace(linear_spec, build=build)
+    signatures = describe_signatures(convert_training_module(spec, tuple(build().get_weights()), 8).content)
     assert signatures["save"]["inputs"] == {"path": {"shape": [], "dtype": "string"}}

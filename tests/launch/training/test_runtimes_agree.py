@@ -1,12 +1,20 @@
-"""Every algorithm gives the same on each runtime: the same decisions, and numbers that differ by rounding alone."""
+"""Every algorithm gives the same on each runtime: the same decisions, and numbers that differ by rounding alone.
+
+TFF's worker is built with instructions that multiply and add in one rounding, TensorFlow's package without them. So
+the exponential, the logarithm, tanh and 1/sqrt differ in a last bit, for some arguments; convolutions, matrix products,
+sums, softmax, the four operations and sqrt are the same bit for bit, on a CPU for which both use oneDNN. Some training
+makes much of a last bit. For that the yardstick is what one bit does within a single runtime: the same rounds from
+start weights each of which was moved to a float next to it.
+"""
 
 import itertools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
-from launch.runs.nested_state import flatten_state
+from launch.runs.nested_state import flatten_state, pack_state
 from launch.runs.run_description import describe_data
 from launch.settings.run_config import RunConfig, build_run_config
 from launch.training.federation import build_spec, load_federated_data
@@ -15,9 +23,17 @@ from launch.training.training_run import build_process
 
 ROUNDS = 3
 TOLERANCE = 1e-5  # of a tensor's largest absolute value
-# The teachers' Adam divides by the size of gradients, which makes much of rounding: 4e-7 after one round, 1.1e-5 after
-# two, 2.6e-5 after three.
-TOLERANCES = {"fedsikd": 5e-5, "random_cluster": 5e-5}
+# Where a last bit matters: the case's name has this part.
+SENSITIVE = {
+    # Adam divides by the size of a gradient, so that one that is rounding alone moves its weight a whole step.
+    "fedsikd": "Adam trains the teachers for many steps",
+    "random_cluster": "Adam trains the teachers for many steps",
+    # See test_quantization_ties.py.
+    "qat": "whether the largest weight of a channel is in its range, and so gets a gradient, is decided by a last bit",
+    "8bits": "an update near the middle of two levels is rounded to either",
+    "bfloat16": "a value near the middle of two numbers of 8 bits is rounded to either",
+}
+MOST_OF_ONE_BIT = 3.0  # a difference of runtimes may be so many times that of a last bit within one
 DIGITS = {"num_clients": 6, "rounds": ROUNDS}
 ROOMS = {"building_num_sensors": 6, "rounds": ROUNDS}
 
@@ -50,6 +66,26 @@ CASES = {
         "fedcd_cohort_size": 10,
         "fedcd_compression_bits": 8,
     },
+    "fedavg_decayed": {
+        **DIGITS, "fedavg_epochs": 1, "fedavg_optimizer": "sgd", "fedavg_momentum": 0.9, "fedavg_weight_decay": 1e-3,
+        "fedavg_learning_rate_decay": 0.9, "fedavg_participation": "bernoulli", "fedavg_cohort_size": 4,
+    },
+    "fedavg_8bits": {**DIGITS, "fedavg_epochs": 1, "fedavg_compression_bits": 8},
+    "fedavg_8bits_stochastic": {
+        **DIGITS, "fedavg_epochs": 1, "fedavg_compression_bits": 8, "fedavg_compression_rounding": "stochastic",
+    },
+    "fedavg_bfloat16": {**DIGITS, "fedavg_epochs": 1, "precision": "bfloat16"},
+    "fl_hc_qat": {**DIGITS, "fl_hc_epochs": 1, "quantize": "qat"},
+    "fed_async_away": {**DIGITS, "fed_async_steps": 5, "fed_async_dropout": 0.3},
+    "buffered_qat": {**DIGITS, "buffered_steps": 5, "quantize": "qat"},
+    "random_cluster_private": {
+        **DIGITS, "random_cluster_student_epochs": 1, "random_cluster_teacher_epochs": 1,
+        "random_cluster_privacy_epsilon": 4.0,
+    },
+    "amfl_p_first_order": {**ROOMS, "amfl_p_fine_tuning_steps": 5, "amfl_p_first_order": True},
+    "amfl_p_reptile": {
+        **ROOMS, "amfl_p_fine_tuning_steps": 5, "amfl_p_reptile": True, "amfl_p_server_optimizer": "adam",
+    },
 }  # fmt: skip
 ALGORITHM_NAMES = (
     "fedavg", "fedsikd", "random_cluster", "fl_hc", "fedcd", "async_periodic", "fed_async", "buffered", "amfl_p",
@@ -75,14 +111,28 @@ def name_algorithm(case: str) -> str:
     return max((name for name in ALGORITHM_NAMES if case.startswith(name)), key=len)
 
 
-def run_rounds(runtime: str, values: dict[str, Any], folder) -> Rounds:
-    """The rounds of a config; the last one is done a second time from the same state, and must give the same bytes."""
+def nudge(state: Any) -> Any:
+    """The state with each weight of a kernel moved to the next float above or below it, drawn from a fixed seed."""
+    rng, leaves = np.random.default_rng(1), []
+    for leaf in flatten_state(state):
+        if leaf.dtype == np.float32 and leaf.ndim >= 2:
+            way = np.where(rng.random(leaf.shape) < 0.5, np.inf, -np.inf).astype(np.float32)
+            leaf = np.where(leaf == 0, leaf, np.nextafter(leaf, way))
+        leaves.append(leaf)
+    return pack_state(state, leaves)
+
+
+def run_rounds(runtime: str, values: dict[str, Any], folder, prepare: Callable = lambda state: state) -> Rounds:
+    """The rounds of a config; the last one is done a second time from the same state, and must give the same bytes.
+
+    `prepare` may change the first state.
+    """
     config: RunConfig = settle_device(build_run_config({**values, "runtime": runtime, "shard_dir": str(folder)}))
     data = load_federated_data(config)
     rounds = Rounds([], [], [], [], [])
     with open_run_runtime(config, str(folder / f"{runtime}.log")):
         process = build_process(config, build_spec(config, describe_data(data)), data)
-        before = state = process.initialize()
+        before = state = prepare(process.initialize())
         for _ in range(ROUNDS):
             before = state
             state, metrics = process.next(before)
@@ -116,10 +166,11 @@ def measure_largest_difference(ours: Rounds, theirs: Rounds) -> float:
     return max(itertools.starmap(measure_difference, pairs))
 
 
-def assert_same_decisions(ours: Rounds, theirs: Rounds) -> None:
+def assert_same_decisions(ours: Rounds, theirs: Rounds, tolerance: float = 1e-4) -> None:
+    """The same but for sums, which may differ by a part of `tolerance`."""
     assert ours.client_models == theirs.client_models
     for row, other in zip(ours.metrics, theirs.metrics, strict=True):
-        assert row == pytest.approx(other, rel=1e-4, abs=1e-6, nan_ok=True)
+        assert row == pytest.approx(other, rel=tolerance, abs=1e-6, nan_ok=True)
         assert {name: row[name] for name in ("num_clients", "num_rejected", "bytes_up", "bytes_down")} == {
             name: other[name] for name in ("num_clients", "num_rejected", "bytes_up", "bytes_down")
         }
@@ -128,28 +179,29 @@ def assert_same_decisions(ours: Rounds, theirs: Rounds) -> None:
         np.testing.assert_allclose([event[0] for event in events], [event[0] for event in others], rtol=1e-6)
 
 
-def check_case(case: str, folder) -> float:
-    """Runs a case on both runtimes; returns the largest difference of their numbers."""
+def check_case(case: str, folder) -> str:
+    """Runs a case on both runtimes; returns what was found."""
     values = {"algo": name_algorithm(case), **CASES[case]}
     expected, given = (run_rounds(runtime, values, folder) for runtime in ("tff", "in_process"))
-    assert_same_decisions(given, expected)
-    return measure_largest_difference(given, expected)
+    difference = measure_largest_difference(given, expected)
+    if difference <= TOLERANCE:
+        assert_same_decisions(given, expected)
+        return f"{case}: {difference:.1e}"
+    assert any(part in case for part in SENSITIVE), f"{difference:.1e}"
+    of_one_bit = measure_largest_difference(run_rounds("in_process", values, folder, nudge), given)
+    assert_same_decisions(given, expected, max(1e-4, of_one_bit))
+    assert difference <= MOST_OF_ONE_BIT * of_one_bit
+    return f"{case}: {difference:.1e}, of one bit {of_one_bit:.1e}"
 
 
 @pytest.mark.parametrize("case", QUICK)
 def test_two_algorithms_agree(case, tmp_path):
-    assert check_case(case, tmp_path) <= TOLERANCE
-
-
-# Measured for fedavg_qat: 1.2e-7 and 2.0e-7 after one and two rounds, then 1.2e-3 after three. Presumably a value that
-# rounding puts on the other side of a step of the quantization; this has not been shown.
-UNEXPLAINED = pytest.mark.xfail(reason="quantization-aware training differs by 1e-3 in the third round", strict=False)
+    check_case(case, tmp_path)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", [pytest.param(case, marks=UNEXPLAINED) if "qat" in case else case for case in CASES])
+@pytest.mark.parametrize("case", CASES)
 def test_every_algorithm_agrees(case, tmp_path, record_property):
-    difference = check_case(case, tmp_path)
-    record_property("largest_difference", difference)
-    print(f"{case}: {difference:.1e}")
-    assert difference <= TOLERANCES.get(name_algorithm(case), TOLERANCE)
+    found = check_case(case, tmp_path)
+    record_property("largest_difference", found)
+    print(found)

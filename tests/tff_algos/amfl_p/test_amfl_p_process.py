@@ -79,6 +79,36 @@ def test_quality_is_that_of_the_adapted_model_on_the_validation_split(build):
     assert metrics["effective_num_clients"] == pytest.approx(1 / np.sum(weights**2), rel=1e-4)
 
 
+def test_quality_can_be_that_of_the_fine_tuned_model(build, linear_spec, descend):
+    """Two devices take one full-batch step each at rate 0.4 and are judged on the validation split."""
+    tuning = FineTuningConfig(steps=1, learning_rate=0.4, batch_size=16, rule="same")
+    config = dataclasses.replace(CONFIG, weighting="quality", quality_model="fine_tuned", fine_tuning=tuning)
+    process = build(config, sizes=(16, 16))
+    state = process.initialize()
+    losses = []
+    for client, turn in zip(build.data.clients, (0, 1), strict=True):
+        x, y = build.data.read_split(client, "train")
+        labels = ((y + turn) % 3).astype(np.int32)
+        x.tofile(f"{client.path}.validation.x")
+        labels.tofile(f"{client.path}.validation.y")
+        kernel, bias = descend(linear_spec, state.model, x, y, 0.4)
+        logits = x @ kernel + bias
+        log_probabilities = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        losses.append(-log_probabilities[np.arange(16), labels].mean())
+    _, metrics = process.next(state)
+    weights = np.exp(-np.array(losses)) / np.exp(-np.array(losses)).sum()
+    assert metrics["effective_num_clients"] == pytest.approx(1 / np.sum(weights**2), rel=1e-4)
+    # Each device: one support and one query batch of 4, and 16 examples to fine-tune only to be judged.
+    assert metrics["energy_examples"] == pytest.approx(2 * (4 + 4 + 16))
+
+
+def test_energy_is_steps_times_the_examples_in_each(build):
+    """Four devices, two rounds, K = 2 support batches of 4 and a query batch of 3: 11 examples in 3 steps."""
+    _, rows = run(build(dataclasses.replace(EQUAL, inner_steps=2, query_size=3)), 2)
+    assert [row["energy_examples"] for row in rows] == pytest.approx([44, 88])
+    assert [row["energy"] for row in rows] == [12, 24]
+
+
 @pytest.mark.parametrize("change", [{}, {"weighting": "quality"}, {"first_order": True}, {"reptile": True}])
 def test_every_way_learns(build, change):
     _, rows = run(build(dataclasses.replace(CONFIG, **change)), 6)
@@ -109,7 +139,8 @@ def test_a_round_without_inner_steps_is_a_plain_gradient_step(build, linear_spec
 
 
 def test_personal_models_take_steps_by_resources(build):
-    config = dataclasses.replace(CONFIG, fine_tuning=FineTuningConfig(steps=10, learning_rate=0.2, batch_size=4))
+    tuning = FineTuningConfig(steps=10, learning_rate=0.2, batch_size=4, rule="resources")
+    config = dataclasses.replace(CONFIG, fine_tuning=tuning)
     process = build(config)
     state, _ = run(process, 1)
     columns = process.client_columns(state)
@@ -122,6 +153,10 @@ def test_personal_models_take_steps_by_resources(build):
     assert int(np.argmax(distances)) == int(np.argmax(share))
     again = dict(enumerate(weights for _, weights in process.personalize(state, build.data.clients[2:3])))
     assert_same(again[0], personal[2])  # a client's model does not depend on who else is asked for
+
+
+def test_the_rule_is_that_of_the_paper_by_default():
+    assert AMFLPConfig().fine_tuning.rule == "resources"
 
 
 def test_dynamic_resources_change_and_the_weak_sit_out(build):

@@ -1,13 +1,21 @@
 """Personal models: steps and rates of each client's own."""
 
+import dataclasses
+import types
+
 import numpy as np
 import pytest
 
-from tff_algos.client.fine_tuning import build_fine_tuning
+from datasets.federated_data import ClientShard, DeviceProfiles
+from tff_algos.amfl_p.config import AMFLPConfig
+from tff_algos.amfl_p.process import build_amfl_p_process
+from tff_algos.client.fine_tuning import build_fine_tuning, summarize_plan
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
+from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.fine_tuning import FineTuningConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.simulation.resources import FineTuningPlan, draw_devices
 from tff_algos.weights import initialize_weights
 
 
@@ -19,7 +27,7 @@ def tune(tff_runtime, make_federation, linear_spec):
         data = make_federation(list(sizes))
         start = initialize_weights(linear_spec, 3)
         fine_tune = build_fine_tuning(linear_spec, FineTuningConfig(batch_size=4), start, seed=3)
-        pairs = list(fine_tune(start, data.clients, np.array(num_steps), np.array(rates)))
+        pairs = list(fine_tune(start, data.clients, FineTuningPlan(np.array(num_steps), np.array(rates))))
         assert [client.index for client, _ in pairs] == list(range(len(sizes)))
         examples = [data.read_split(client, "train") for client in data.clients]
         return examples, start, [weights for _, weights in pairs]
@@ -63,3 +71,98 @@ def test_the_fine_tuning_baseline_is_fed_avg_with_personal_models(tff_runtime, m
     ):
         assert all(np.array_equal(a, b) for a, b in zip(same, shared, strict=True))
         assert any(np.any(a != b) for a, b in zip(personal, shared, strict=True))
+
+
+def build_both(make_federation, spec, **tuning):
+    """Fine-Tuning and AMFL-P over the same three clients, with one seed and these settings of fine-tuning."""
+    data = make_federation([12, 20, 16])
+    settings = FineTuningConfig(steps=8, learning_rate=0.3, batch_size=4, **tuning)
+    training = LocalTrainingConfig(epochs=1, batch_size=4)
+    fed_avg = build_fed_avg_process(spec, data, FedAvgConfig(training=training, fine_tuning=settings), seed=1)
+    amfl_p = build_amfl_p_process(spec, data, AMFLPConfig(support_size=4, query_size=4, fine_tuning=settings), seed=1)
+    return data, fed_avg, amfl_p
+
+
+def list_personal(pairs):
+    return [weights for _, weights in pairs]
+
+
+def assert_equal(first, second):
+    for weights, others in zip(first, second, strict=True):
+        for a, b in zip(weights, others, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("rule", ["resources", "steps"])
+def test_devices_have_the_same_resources_whoever_trained_the_start(tff_runtime, make_federation, linear_spec, rule):
+    _, fed_avg, amfl_p = build_both(make_federation, linear_spec, rule=rule)
+    columns = fed_avg.client_columns(fed_avg.initialize())
+    assert columns == amfl_p.client_columns(amfl_p.initialize())
+    assert columns["resource"] == draw_devices(3, 1)[0].tolist()
+    assert len(set(columns["fine_tuning_steps"])) > 1
+    assert (len(set(columns["fine_tuning_learning_rate"])) > 1) == (rule == "resources")
+
+
+def test_a_random_start_owes_nothing_to_training(tff_runtime, make_federation, linear_spec):
+    data, fed_avg, amfl_p = build_both(make_federation, linear_spec, start="initial", rule="same")
+    before, state = fed_avg.initialize(), fed_avg.next(fed_avg.initialize()).state
+    random = list_personal(fed_avg.personalize(before, data.clients))
+    assert_equal(random, list_personal(fed_avg.personalize(state, data.clients)))
+    assert_equal(random, list_personal(amfl_p.personalize(amfl_p.initialize(), data.clients)))
+    trained = list_personal(fed_avg.personalize_from(state, data.clients, "trained"))
+    assert any(np.any(a != b) for a, b in zip(random[0], trained[0], strict=True))
+
+
+def test_a_client_that_is_stopped_has_taken_the_first_of_its_own_steps(tff_runtime, make_federation, linear_spec):
+    """At most 3 steps of N_i: those who have fewer take all of theirs; at most N_max is the whole."""
+    data, fed_avg, _ = build_both(make_federation, linear_spec, rule="steps")
+    state = fed_avg.initialize()
+    whole = list_personal(fed_avg.personalize(state, data.clients))
+    assert_equal(whole, list_personal(fed_avg.personalize_from(state, data.clients, "trained", most_steps=8)))
+    stopped = list_personal(fed_avg.personalize_from(state, data.clients, "trained", most_steps=3))
+    plan = fed_avg.plan()
+    in_steps = list_personal(fed_avg.fine_tune(
+        fed_avg.initial_weights, data.clients, FineTuningPlan(np.minimum(plan.num_steps, 3), plan.learning_rates)
+    ))  # fmt: skip
+    assert_equal(stopped, in_steps)
+    at_start = list_personal(fed_avg.personalize_from(state, data.clients, "trained", most_steps=0))
+    assert_equal(at_start, [fed_avg.initial_weights] * 3)
+
+
+def test_new_clients_are_personalised_without_having_taken_part(tff_runtime, make_federation, linear_spec):
+    data = make_federation([12, 20, 16])
+    fewer = dataclasses.replace(data, clients=data.clients[:2], new_clients=data.clients[2:])
+    tuning = FineTuningConfig(steps=4, batch_size=4, rule="resources")
+    config = AMFLPConfig(support_size=4, query_size=4, fine_tuning=tuning)
+    process = build_amfl_p_process(linear_spec, fewer, config, seed=1)
+    state, metrics = process.next(process.initialize())
+    assert metrics["num_clients"] == 2
+    assert [client.index for client, _ in process.personalize(state, fewer.new_clients)] == [2]
+    assert len(process.client_columns(state)["resource"]) == 3
+    others = build_amfl_p_process(linear_spec, dataclasses.replace(data, clients=data.clients[:2]), config, seed=1)
+    assert_equal([state.model], [others.next(others.initialize()).state.model])
+
+
+def test_what_fine_tuning_costs_by_hand():
+    """Steps 10 and 4 of batches of 8: 80 examples, and 4 x 5 of a client that has only 5."""
+    clients = tuple(ClientShard(i, f"client_{i}", "", n, 0, 0) for i, n in enumerate((20, 5)))
+    data = types.SimpleNamespace(everyone=clients, profiles=DeviceProfiles(*[np.array([10.0, 1.0])] * 4))
+    plan = FineTuningPlan(np.array([10, 4], np.int32), np.array([0.1, 0.1]))
+    assert summarize_plan(plan, 8, data) == {
+        "energy_of_fine_tuning_examples": 100,
+        "mean_fine_tuning_steps": 7,
+        "fine_tuning_virtual_s": 20,
+    }
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"curve": (0, 5, 1)}, "ascending order"),
+        ({"curve": (5, 5)}, "ascending"),
+        ({"steps": 0, "curve": (1,)}, "none"),
+    ],
+)
+def test_curves_that_cannot_be_measured(values, message):
+    with pytest.raises(ConfigError, match=message):
+        FineTuningConfig(**values)

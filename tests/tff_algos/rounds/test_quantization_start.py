@@ -10,7 +10,8 @@ from tff_algos.protocol import FederatedProcess, RoundOutput
 from tff_algos.rounds.quantization_start import DelayedState, QuantizationStart, start_quantization_later
 
 PUBLIC = [name for name in dir(FederatedProcess) if not name.startswith("_")]
-METHODS = [name for name in PUBLIC if name not in ("initialize", "next", "is_personal")]
+FACTS = ("is_personal", "fine_tuning_start", "curve", "takes_new_clients")  # attributes, the same in every round
+METHODS = [name for name in PUBLIC if name not in ("initialize", "next", *FACTS)]
 # The state of a recorder is its one model: a tuple of one number. "Quantized" models are a hundred larger.
 QUANTIZATION = SimpleNamespace(
     strip=lambda weights: (weights[0] - 100,), wrap=lambda weights, template: (weights[0] + template[0],)
@@ -22,7 +23,9 @@ class Recorder:
     """Stands in for a process: notes every call, and returns its own name and the arguments."""
 
     def __init__(self, name):
-        self.name, self.is_personal, self.calls = name, f"{name} is personal", []
+        self.name, self.calls = name, []
+        for fact in FACTS:
+            setattr(self, fact, f"{fact} of {name}")
 
     def initialize(self):
         return (0,)
@@ -82,5 +85,6 @@ def test_rounds_before_the_start_are_float_and_the_state_is_always_quantized(lat
     assert late.quantized_process.calls == [("next", (101,)), ("next", (102,))]
 
 
-def test_whether_it_is_personal_is_what_the_quantized_process_says(late):
-    assert late.is_personal == "quantized is personal"
+@pytest.mark.parametrize("fact", FACTS)
+def test_what_does_not_change_is_what_the_quantized_process_says(late, fact):
+    assert getattr(late, fact) == f"{fact} of quantized"

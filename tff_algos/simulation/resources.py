@@ -1,7 +1,9 @@
-"""What a device can spend: its resource level R_i, and the fine-tuning that follows from it (section 3.3). NumPy only.
+"""What a device can spend: its resource level R_i, and the fine-tuning that follows from it. NumPy only.
 
-Static, as in the paper: R_i ~ U(0.1, 1.0), drawn once. Dynamic, a limitation that the paper names: a device has a
-battery with charge b_i and other work with load l_i, and
+After Vasishtha 2025 ("Adaptive Meta-Learning for Personalized Federated Learning in Resource-Constrained IoT
+Environments", sections 3.3 and 4.1), for every algorithm whose clients fine-tune at the end. Static, as in the paper:
+R_i ~ U(0.1, 1.0), drawn once. Dynamic, a limitation that the paper names: a device has a battery with charge b_i and
+other work with load l_i, and
 
     R_i(t) = R_i * b_i(t) * (1 - l_i(t))
     b_i(t + 1) = clip(b_i(t) + PLUGGED_IN_GAIN * p_i(t) - FULL_WORK_DRAIN * R_i(t) * a_i(t), 0, 1)
@@ -15,6 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tff_algos.seeds import derive_generator
+
+MIN_RESOURCE, MAX_RESOURCE = 0.1, 1.0  # of R_i (section 4.1)
+RULES = SAME, STEPS, RESOURCES = "same", "steps", "resources"
 PLUGGED_IN_CHANCE = 0.25
 PLUGGED_IN_GAIN = 0.2
 FULL_WORK_DRAIN = 0.1
@@ -28,6 +34,21 @@ class DeviceState(NamedTuple):
 
     charge: np.ndarray
     load: np.ndarray
+
+
+class FineTuningPlan(NamedTuple):
+    """What each device does at the end: N_i, int32, and alpha_i, float64, both of shape (clients,)."""
+
+    num_steps: np.ndarray
+    learning_rates: np.ndarray
+
+
+def draw_devices(
+    num_clients: int, seed: int, low: float = MIN_RESOURCE, high: float = MAX_RESOURCE
+) -> tuple[np.ndarray, DeviceState]:
+    """R_i of each device, and batteries and loads at the start: a function of the run's seed, for every algorithm."""
+    generator = derive_generator(seed, "resources")
+    return draw_resources(num_clients, low, high, generator), draw_device_state(num_clients, generator)
 
 
 def draw_resources(num_clients: int, low: float, high: float, generator: np.random.Generator) -> np.ndarray:
@@ -72,3 +93,22 @@ def compute_fine_tuning_steps(resources: np.ndarray, max_steps: int) -> np.ndarr
 def compute_fine_tuning_rates(resources: np.ndarray, max_rate: float) -> np.ndarray:
     """alpha_i = alpha_max R_i / R_max; float64, shape (clients,)."""
     return max_rate * resources / resources.max()
+
+
+def plan_fine_tuning(rule: str, resources: np.ndarray, max_steps: int, max_rate: float) -> FineTuningPlan:
+    """Steps and rate of every device.
+
+    With steps and rate both in proportion to R_i, the distance that a device moves goes with R_i squared; the other
+    rules are controls.
+
+    Args:
+      rule: "resources" (both in proportion to R_i, section 3.3), "steps" (steps alone) or "same" (neither).
+      resources: R_i, shape (clients,).
+      max_steps: N_max.
+      max_rate: alpha_max.
+    """
+    same_steps, same_rates = np.full(len(resources), max_steps, np.int32), np.full(len(resources), max_rate)
+    return FineTuningPlan(
+        same_steps if rule == SAME else compute_fine_tuning_steps(resources, max_steps),
+        compute_fine_tuning_rates(resources, max_rate) if rule == RESOURCES else same_rates,
+    )

@@ -5,15 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tff_algos.amfl_p import resources
-from tff_algos.amfl_p.resources import (
+from tff_algos.simulation import resources
+from tff_algos.simulation.resources import (
     DeviceState,
     advance_devices,
     compute_dynamic_resources,
     compute_fine_tuning_rates,
     compute_fine_tuning_steps,
     draw_device_state,
+    draw_devices,
     draw_resources,
+    plan_fine_tuning,
 )
 
 LEVELS = np.array([0.1, 0.505, 0.8])
@@ -23,6 +25,29 @@ def test_steps_and_rates_by_hand():
     """N_max = 100: 100 * 0.1 / 0.8 = 12.5, rounded 13; 63.125; 100. alpha_max = 0.4: 0.05, 0.2525, 0.4."""
     assert compute_fine_tuning_steps(LEVELS, 100).tolist() == [13, 63, 100]
     np.testing.assert_allclose(compute_fine_tuning_rates(LEVELS, 0.4), [0.05, 0.2525, 0.4])
+
+
+@pytest.mark.parametrize(
+    ("rule", "steps", "rates"),
+    [
+        ("same", [100, 100, 100], [0.4, 0.4, 0.4]),
+        ("steps", [13, 63, 100], [0.4, 0.4, 0.4]),
+        ("resources", [13, 63, 100], [0.05, 0.2525, 0.4]),
+    ],
+)
+def test_rules_by_hand(rule, steps, rates):
+    plan = plan_fine_tuning(rule, LEVELS, 100, 0.4)
+    assert plan.num_steps.tolist() == steps and plan.num_steps.dtype == np.int32
+    np.testing.assert_allclose(plan.learning_rates, rates)
+
+
+def test_devices_are_a_function_of_the_seed_and_more_of_them_change_no_resources():
+    levels, state = draw_devices(5, seed=3)
+    again, same = draw_devices(5, seed=3)
+    np.testing.assert_array_equal(levels, again)
+    np.testing.assert_array_equal(state.charge, same.charge)
+    np.testing.assert_array_equal(draw_devices(7, seed=3)[0][:5], levels)
+    assert np.any(draw_devices(5, seed=4)[0] != levels)
 
 
 def test_everyone_takes_a_step_unless_nobody_should():

@@ -1,0 +1,102 @@
+"""The factorial of starts and finishes: what a start gains, and what the rule by resources loses, apart."""
+
+from collections.abc import Mapping, Sequence
+
+from launch.reports.amfl_p.experiments import (
+    DEGREES,
+    FACTORIAL_RUNS,
+    FEDAVG,
+    FINISH_TITLES,
+    FINISHES,
+    LOCAL_RUNS,
+    MAML,
+    RANDOM,
+    RESOURCES,
+    SAME,
+    START_TITLES,
+    STARTS,
+    STRUCTURED,
+    FinalResult,
+    collect_majority,
+    format_accuracy,
+    group_by_name,
+    read_final,
+    take_accuracies,
+)
+from launch.reports.equivalence import compare_by_seed
+from launch.reports.markdown import Section, Table, format_table
+from launch.runs.run_records import RunRecord
+
+Results = Mapping[tuple[str, ...], Mapping[int, FinalResult]]
+
+HOW_JUDGED = """\
+Differences are between runs of one seed, which share the building, the first weights, the devices' resources and the
+order of each sensor's examples in fine-tuning. *Win* or *loss*: the paired 95 % interval excludes 0. *Tie*: the 90 %
+interval lies within 1 point either side (two one-sided tests). Both: the difference is there, but below a point.
+*Undecided*: neither. The intervals are those of each comparison alone. `structured` was made to have what a start can
+use, and is counted for no claim.
+"""
+STARTS_COMPARED = ((MAML, FEDAVG), (MAML, RANDOM), (FEDAVG, RANDOM))
+
+
+def tabulate_factorial(runs: Sequence[RunRecord]) -> dict[str, Section]:
+    """Three tables by name, none without runs: accuracies, gains of the starts, losses by the rule."""
+    results = group_by_name(runs, FACTORIAL_RUNS, read_final)
+    local = group_by_name(runs, LOCAL_RUNS, read_final)
+    if not results:
+        return {}
+    gains, losses = tabulate_gains(results), tabulate_losses(results)
+    accuracies = tabulate_accuracies(results, local)
+    return {
+        "factorial": Section("Start and finish: accuracy (%) at the end", accuracies),
+        "factorial_starts": Section(
+            "What a start gains, points, with the same finish", gains, f"{HOW_JUDGED}\n{format_table(gains)}"
+        ),
+        "factorial_rules": Section("What the rule by resources changes, points, with the same start", losses),
+    }
+
+
+def tabulate_accuracies(results: Results, local: Results) -> Table:
+    """A row for each degree and start, a column a finish; local training and the majority class below."""
+    rows = []
+    for degree in DEGREES:
+        for start in STARTS:
+            by_finish = [take_accuracies(results.get((start, finish, degree), {})) for finish in FINISHES]
+            counts = sorted({len(each) for each in by_finish})
+            rows.append([degree, START_TITLES[start], " to ".join(map(str, counts)), *map(format_accuracy, by_finish)])
+        here = [by_seed for key, by_seed in results.items() if key[-1] == degree]
+        alone, majority = take_accuracies(local.get((degree,), {})), collect_majority(here)
+        for name, by_seed in (("local training", alone), ("majority class", majority)):
+            rows.append([degree, name, str(len(by_seed)), format_accuracy(by_seed), ""])
+    return Table(["heterogeneity", "start", "seeds", *(FINISH_TITLES[finish] for finish in FINISHES)], rows)
+
+
+def tabulate_gains(results: Results) -> Table:
+    """For each degree and finish, each pair of starts."""
+    rows = []
+    for degree in DEGREES:
+        for finish in FINISHES:
+            for first, second in STARTS_COMPARED:
+                pair = (results.get((start, finish, degree), {}) for start in (first, second))
+                names = f"{START_TITLES[first]} minus {START_TITLES[second]}"
+                rows.append([degree, FINISH_TITLES[finish], names, *_compare(*pair, degree)])
+    return Table(["heterogeneity", "finish", "starts", "difference", "seeds", "verdict"], rows)
+
+
+def tabulate_losses(results: Results) -> Table:
+    """For each degree and start, the finish by resources minus the same finish for all."""
+    rows = []
+    for degree in DEGREES:
+        for start in STARTS:
+            pair = (results.get((start, finish, degree), {}) for finish in (RESOURCES, SAME))
+            rows.append([degree, START_TITLES[start], *_compare(*pair, degree)])
+    return Table(["heterogeneity", "start", "by resources minus the same for all", "seeds", "verdict"], rows)
+
+
+def _compare(first: Mapping[int, FinalResult], second: Mapping[int, FinalResult], degree: str) -> list[str]:
+    """Difference, number of seeds, verdict."""
+    difference = compare_by_seed(take_accuracies(first), take_accuracies(second))
+    if not difference.count:
+        return [difference.format(), "", ""]
+    verdict = f"not judged ({difference.verdict})" if degree == STRUCTURED else difference.verdict
+    return [difference.format(), str(difference.count), verdict]

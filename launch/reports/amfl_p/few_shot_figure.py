@@ -1,0 +1,43 @@
+"""The few-shot figure: accuracy against fine-tuning steps, a line a start, a panel for each number of readings."""
+
+import pathlib
+from collections.abc import Sequence
+
+from launch.plots.style import COLORS, LINES, MARKERS, STYLE, new_figure, save_figure
+from launch.reports.amfl_p.experiments import READINGS
+from launch.reports.amfl_p.few_shot import FIGURE, GROUPS, STARTS, average_curve, collect_curves
+from launch.reports.curves import GREY, collect_handles
+from launch.runs.run_records import RunRecord
+
+
+def draw_few_shot_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path | None:
+    """Draws the means over the seeds; None if there are no few-shot runs among `runs`."""
+    import matplotlib
+
+    curves = collect_curves(runs)
+    if not curves.by_place:
+        return None
+    places = {steps: i for i, steps in enumerate(curves.steps)}  # evenly spaced, since they grow roughly by a factor
+    with matplotlib.rc_context(STYLE):
+        figure = new_figure(14, 6.4)
+        axes = figure.subplots(len(GROUPS), len(READINGS), sharex=True, sharey=True)
+        for row, (group, group_title) in zip(axes, GROUPS.items(), strict=True):
+            for ax, readings in zip(row, READINGS, strict=True):
+                for i, (start, title) in enumerate(STARTS.items()):
+                    steps, means = average_curve(curves, start, readings, group)
+                    style = {"color": COLORS[i], "marker": MARKERS[i], "markersize": 4}
+                    if steps:
+                        ax.plot([places[each] for each in steps], means, LINES[i % len(LINES)], label=title, **style)
+                if alone := curves.local.get((readings, group)):
+                    level = sum(alone.values()) / len(alone)
+                    ax.axhline(level, color=GREY, linestyle=":", label="local training, all rounds")
+                ax.set_xticks(range(len(places)), list(map(str, places)))
+            row[0].set_ylabel(f"{group_title}\naccuracy on own later days")
+        for ax, readings in zip(axes[0], READINGS, strict=True):
+            ax.set_title("all readings" if readings == "all" else f"{readings} readings a sensor")
+        for ax in axes[-1]:
+            ax.set_xlabel("fine-tuning steps")
+        handles = collect_handles(axes)
+        figure.legend(handles.values(), handles, loc="outside lower center", ncols=max(1, len(handles)))
+        figure.suptitle("Few readings: accuracy by the start, mean over seeds (simulated building, medium)")
+        return save_figure(figure, folder / FIGURE)

@@ -1,0 +1,270 @@
+"""`export/page.html`: the exported files, their runtime and some test examples in one page that needs no network.
+
+The sources of the page are in `web/`. LiteRT.js, which runs the files, is put into `.web/` by `make web`; both of its
+builds without threads are packed in, since the page cannot know its phone: the default one, and `compat` for browsers
+without relaxed SIMD. Only the one that is needed is unpacked. Imports no TensorFlow.
+"""
+
+import base64
+import gzip
+import hashlib
+import html
+import json
+import pathlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from datasets.building.readings import FEATURE_NAMES
+from datasets.federated_data import FederatedData
+from datasets.har import CHANNELS
+from launch.runs.columns import WEB_PAGE
+from launch.runs.tables import write_text
+from launch.settings.flags import FlagError
+from launch.tflite.card_page import card_rows
+from launch.tflite.export_report import ExportReport
+from launch.tflite.model_card import join_cards
+
+SOURCES = pathlib.Path(__file__).with_name("web")
+RUNTIME = pathlib.Path(__file__).parents[2] / ".web" / "node_modules" / "@litertjs" / "core"
+# Each may use those before it.
+SCRIPTS = (
+    *("maths.js", "strokes.js", "examples.js", "runtime.js", "signal.js"),
+    *("board.js", "answer.js", "check.js", "main.js"),
+)
+BUILDS = {"default": "litert_wasm_internal", "compat": "litert_wasm_compat_internal"}
+LIBRARY = "dist/index.js"
+# What the page uses of the library; `setGlobalLiteRt` is not exported by it, hence the name in the same scope.
+USED_NAMES = ("Environment", "LiteRt", "Tensor", "loadAndCompile", "setGlobalLiteRt", "supportsFeature")
+PAGE_FORMATS = ("float32", "int8", "qat_int8")
+SAMPLE_SIZE = 100
+KNOWN_FEATURES = {("har", len(CHANNELS)): CHANNELS, ("building", len(FEATURE_NAMES)): FEATURE_NAMES}
+
+
+class Runtime(NamedTuple):
+    """LiteRT.js, as it goes into a page.
+
+    Attributes:
+      version: such as "2.5.3".
+      library: a script that defines `LiteRT`.
+      scripts: by the name of a build, the script that loads its WebAssembly.
+      binaries: by the name of a build, its WebAssembly.
+    """
+
+    version: str
+    library: str
+    scripts: Mapping[str, str]
+    binaries: Mapping[str, bytes]
+
+
+def check_request(io: str, runtime_dir: pathlib.Path | None = None) -> None:
+    """Whether a page can be made, before any work starts.
+
+    Raises:
+      FlagError: LiteRT.js is not there, or not in the version of the lock, or the files would have integer inputs.
+    """
+    if io == "int8":
+        raise FlagError(
+            "--web_page with --io=int8: LiteRT.js takes float inputs only; leave --io=int8 out, int8 computes in "
+            "integers all the same"
+        )
+    folder = runtime_dir or RUNTIME
+    wanted = json.loads((SOURCES / "package.json").read_text(encoding="utf-8"))["dependencies"]["@litertjs/core"]
+    names = [LIBRARY, *(f"wasm/{stem}{suffix}" for stem in BUILDS.values() for suffix in (".js", ".wasm"))]
+    if read_version(folder) != wanted or not all((folder / name).is_file() for name in names):
+        raise FlagError(f"--web_page: LiteRT.js {wanted}, which runs the files in a page, is missing; type: make web")
+
+
+def read_version(folder: pathlib.Path) -> str:
+    """The version of the package in a folder; "" if there is none."""
+    try:
+        return str(json.loads((folder / "package.json").read_text(encoding="utf-8"))["version"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
+def read_runtime(folder: pathlib.Path) -> Runtime:
+    """LiteRT.js from its npm package."""
+    builds = {name: folder / "wasm" / stem for name, stem in BUILDS.items()}
+    return Runtime(
+        version=read_version(folder),
+        library=wrap_library((folder / LIBRARY).read_text(encoding="utf-8")),
+        scripts={name: path.with_suffix(".js").read_text(encoding="utf-8") for name, path in builds.items()},
+        binaries={name: path.with_suffix(".wasm").read_bytes() for name, path in builds.items()},
+    )
+
+
+def wrap_library(module: str) -> str:
+    """An ES module as a plain script that defines `LiteRT` with the names that the page uses."""
+    body = re.sub(r"^import .*$\n", "", module, flags=re.MULTILINE)
+    body = re.sub(r"^export \{.*?\};$\n?", "", body, flags=re.MULTILINE | re.DOTALL)
+    body = re.sub(r"^//# sourceMappingURL=.*$\n?", "", body, flags=re.MULTILINE)  # browsers would ask for that file
+    return f"const LiteRT = (() => {{\n{body}\nreturn {{ {', '.join(USED_NAMES)} }};\n}})();"
+
+
+def join_scripts(folder: pathlib.Path = SOURCES, names: Sequence[str] = SCRIPTS) -> str:
+    """Our modules as one: without the imports from each other, and without the word export."""
+    parts = []
+    for name in names:
+        text = (folder / name).read_text(encoding="utf-8")
+        text = re.sub(r'^import \{[^}]*\} from "\./[\w]+\.js";$\n', "", text, flags=re.MULTILINE)
+        parts.append(re.sub(r"^export ", "", text, flags=re.MULTILINE))
+    return "\n".join(parts)
+
+
+def choose_sample(labels: np.ndarray, size: int = SAMPLE_SIZE) -> np.ndarray:
+    """Which test examples go into the page: evenly spaced over those ordered by class, so that none is left out.
+
+    Args:
+      labels: of the test set, (examples,).
+      size: how many at most.
+
+    Returns:
+      Their indices in ascending order, int64, (min(size, examples),).
+    """
+    places = np.linspace(0, len(labels) - 1, num=min(size, len(labels))).round().astype(int)
+    return np.sort(np.argsort(labels, kind="stable")[places])
+
+
+def write_web_page(
+    folder: pathlib.Path,
+    report: ExportReport,
+    data: FederatedData,
+    predictions: Mapping[str, np.ndarray],
+    formats: Sequence[str] = (),
+    runtime_dir: pathlib.Path | None = None,
+) -> None:
+    """Writes the page beside the files that are in it.
+
+    Args:
+      folder: of the export, with a .tflite for each file of the report, its card in it.
+      report: what was measured.
+      data: the test set and how its examples look.
+      predictions: by the file's name, its classes on the test set, (examples,).
+      formats: those that go into the page; empty for those of PAGE_FORMATS that were exported.
+      runtime_dir: where the package LiteRT.js is; None for where `make web` puts it.
+    """
+    rows = [row for row in report.files if row.format in (formats or PAGE_FORMATS)] or list(report.files)
+    runtime = read_runtime(runtime_dir or RUNTIME)
+    sample = choose_sample(data.test_y)
+    assets = {"examples": np.ascontiguousarray(data.test_x[sample]).tobytes()}
+    for name in BUILDS:
+        assets[f"runtime-{name}-script"] = runtime.scripts[name].encode()
+        assets[f"runtime-{name}-wasm"] = runtime.binaries[name]
+    content = describe_data(data, sample) | {"models": []}
+    for name in dict.fromkeys(row.model for row in rows):
+        own = [row for row in rows if row.model == name]
+        files = []
+        for row in own:
+            asset = f"file-{len(assets)}"
+            assets[asset] = (folder / row.file).read_bytes()
+            classes = predictions[row.file][sample].tolist()
+            files.append({"format": row.format, "size": row.size_bytes, "asset": asset, "predictions": classes})
+        about = card_rows(join_cards(folder, [row.file for row in own]))
+        content["models"].append({"name": name, "files": files, "about": about})
+    title = f"{report.title}, round {report.rounds}"
+    write_text(folder / WEB_PAGE, assemble_page(title, content, assets, runtime))
+
+
+def describe_data(data: FederatedData, sample: np.ndarray) -> dict[str, Any]:
+    """What the page's scripts need to know of the examples."""
+    return {
+        "shape": list(data.input_shape),
+        "dtype": data.input_dtype,
+        "scale": data.preprocessing.scale,
+        "offset": data.preprocessing.offset,
+        "labels": list(data.class_names),
+        "image": describe_image(data),
+        "features": KNOWN_FEATURES.get((data.dataset, data.input_shape[-1])),
+        "sample": {"indices": sample.tolist(), "labels": data.test_y[sample].tolist()},
+    }
+
+
+def describe_image(data: FederatedData) -> dict[str, Any] | None:
+    """How a drawing becomes an example; None for data that are no pictures.
+
+    The paper of grey pictures is the end of their range that is nearer to the mean of their edges, and the ink is the
+    other end. On colour pictures the ink is chosen in the page.
+    """
+    if len(data.input_shape) != 3 or data.input_shape[2] not in (1, 3):
+        return None
+    height, width, channels = data.input_shape
+    low, high = _find_range(data)
+    edge = np.concatenate([data.test_x[:, 0].ravel(), data.test_x[:, -1].ravel()]).mean()
+    is_white = channels == 1 and edge > (low + high) / 2
+    return {
+        "height": height,
+        "width": width,
+        "channels": channels,
+        "low": low,
+        "high": high,
+        "framing": data.dataset if data.dataset in ("digits", "mnist") else "plain",
+        "paper": high if is_white else low,
+        "ink": [low if is_white else high] * channels,
+        "isWhole": data.input_dtype == "uint8",
+    }
+
+
+def _find_range(data: FederatedData) -> tuple[float, float]:
+    """The lowest and the highest stored value, by the data set's word or else by its examples."""
+    known, scale, offset = data.preprocessing.feature_range, data.preprocessing.scale, data.preprocessing.offset
+    if known is None:
+        return float(data.test_x.min()), float(data.test_x.max())
+    return (known[0] - offset) / scale, (known[1] - offset) / scale
+
+
+def assemble_page(title: str, content: Mapping[str, Any], assets: Mapping[str, bytes], runtime: Runtime) -> str:
+    """The page's HTML.
+
+    Its policy lets a browser run the scripts in it, known by their digests, and nothing else: neither a script that a
+    class name would smuggle in, nor a request to anywhere.
+
+    Args:
+      title: heading of the page.
+      content: what its scripts read; JSON.
+      assets: by name, what they unpack.
+      runtime: LiteRT.js.
+    """
+    style = f"\n{(SOURCES / 'page.css').read_text(encoding='utf-8')}"
+    library, script = (f"\n{_protect(text)}\n" for text in (runtime.library, join_scripts()))
+    parts = {
+        "TITLE": html.escape(title),
+        "POLICY": format_policy([library, script, *runtime.scripts.values()], style),
+        "STYLE": style,
+        "VERSION": html.escape(runtime.version),
+        "LICENCE": html.escape((SOURCES / "apache-2.0.txt").read_text(encoding="utf-8")),
+        "ASSETS": "\n".join(_embed(name, binary) for name, binary in assets.items()),
+        "DATA": escape_json(content),
+        "LITERT": library,
+        "SCRIPT": script,
+    }
+    template = (SOURCES / "page.html").read_text(encoding="utf-8")
+    return re.sub(r"@([A-Z]+)@", lambda match: parts[match[1]], template)
+
+
+def format_policy(scripts: Iterable[str], style: str) -> str:
+    """The Content-Security-Policy of a page with these scripts and this style."""
+
+    def digest(text: str) -> str:
+        return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+    allowed = " ".join(map(digest, scripts))
+    return f"default-src 'none'; img-src data:; style-src {digest(style)}; script-src 'wasm-unsafe-eval' {allowed}"
+
+
+def escape_json(content: Any) -> str:
+    """JSON that may stand inside a script element, whatever is in it."""
+    text = json.dumps(content, allow_nan=False)
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _protect(script: str) -> str:
+    """A script that cannot end its element, nor open a comment in it: that text stands in strings or comments."""
+    return re.sub(r"<(?=/script|script|!--)", r"\\x3c", script, flags=re.IGNORECASE)
+
+
+def _embed(name: str, content: bytes) -> str:
+    packed = base64.b64encode(gzip.compress(content, 9, mtime=0)).decode()
+    return f'<script type="application/octet-stream" id="{name}">{packed}</script>'

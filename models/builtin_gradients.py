@@ -1,0 +1,302 @@
+"""Gradients made of operations that TFLite has itself, for those whose gradients in TensorFlow it lacks.
+
+TensorFlow writes most gradients with ordinary operations: that of a matrix product is two matrix products. But those of
+convolution, pooling, activations and a few more are operations of their own, such as Conv2DBackpropFilter, which TFLite
+runs only with the select operators of TensorFlow. While a graph is traced inside `use_builtin_gradients`, the
+operations in `_GRADIENTS` get a gradient from here in place of TensorFlow's, and `tf.gradients` then follows it.
+
+    with use_builtin_gradients(), use_plain_batch_normalization(model):
+        logits = model(x, training=True)
+    gradients = tf.gradients(loss, variables)
+
+All shapes must be known, the batch size too. In the comments, a window has kh x kw places, and the strides are sh, sw;
+TensorFlow counts a window's places row by row.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+Gradient = Callable[[tf.Operation, tf.Tensor], tf.Tensor | tuple[tf.Tensor, ...]]
+
+_PREFIX = "Builtin"
+_GRADIENTS: dict[str, str] = {}  # the operation, and the name under which its gradient is registered
+
+
+def _gradient_of(operation: str) -> Callable[[Gradient], Gradient]:
+    """Registers a gradient, a function (operation, gradient of its output) -> gradients of its inputs."""
+
+    def register(gradient: Gradient) -> Gradient:
+        # A later output, such as the argument of a maximum, has no gradient.
+        tf.RegisterGradient(_PREFIX + operation)(lambda op, *of_outputs: gradient(op, of_outputs[0]))
+        _GRADIENTS[operation] = _PREFIX + operation
+        return gradient
+
+    return register
+
+
+@contextlib.contextmanager
+def use_builtin_gradients() -> Iterator[None]:
+    """The operations that are traced inside get their gradients from this module; call it inside a `tf.function`."""
+    with tf.compat.v1.get_default_graph().gradient_override_map(_GRADIENTS):
+        yield
+
+
+class Windows(NamedTuple):
+    """How the windows of a convolution or pooling lie along one axis of the image.
+
+    Attributes:
+      size: places of a window, from the first to the last, the gaps of a dilated kernel included.
+      stride: from one window to the next.
+      before: padding before the image.
+      after: padding after the image; what no window reaches is cut off, a negative padding.
+      number: of windows.
+    """
+
+    size: int
+    stride: int
+    before: int
+    after: int
+    number: int
+
+
+def place_windows(length: int, size: int, stride: int, padding: bytes) -> Windows:
+    """The windows on an axis of `length`, for the padding b"SAME" or b"VALID" as TensorFlow defines them."""
+    if padding == b"VALID":
+        number, before = (length - size) // stride + 1, 0
+    else:
+        number = -(-length // stride)
+        before = max((number - 1) * stride + size - length, 0) // 2
+    return Windows(size, stride, before, (number - 1) * stride + size - length - before, number)
+
+
+def _pad(x: tf.Tensor, rows: Windows, columns: Windows, value: float = 0.0) -> tf.Tensor:
+    """Images (n, height, width, channels) with their padding, or without the rim that no window reaches."""
+    if rows.after < 0 or columns.after < 0:
+        x = x[:, : x.shape[1] + min(rows.after, 0), : x.shape[2] + min(columns.after, 0)]
+    paddings = [[0, 0], [rows.before, max(rows.after, 0)], [columns.before, max(columns.after, 0)], [0, 0]]
+    return tf.pad(x, paddings, constant_values=value) if np.any(paddings) else x
+
+
+def _take_place(padded: tf.Tensor, rows: Windows, columns: Windows, row: int, column: int) -> tf.Tensor:
+    """What lies at one place of every window, (n, windows down, windows across, channels)."""
+    last_row, last_column = row + (rows.number - 1) * rows.stride, column + (columns.number - 1) * columns.stride
+    return padded[:, row : last_row + 1 : rows.stride, column : last_column + 1 : columns.stride]
+
+
+def _put_place(values: tf.Tensor, rows: Windows, columns: Windows, row: int, column: int) -> tf.Tensor:
+    """The inverse: images with padding that hold `values` at that place of every window, and 0 elsewhere."""
+    n, down, across, channels = values.shape
+    if rows.stride > 1 or columns.stride > 1:  # zeros between neighbours
+        apart = tf.reshape(values, (n, down, 1, across, channels))
+        apart = tf.pad(apart, [[0, 0], [0, 0], [0, rows.stride - 1], [0, 0], [0, 0]])
+        apart = tf.reshape(apart, (n, down * rows.stride, across, 1, channels))
+        apart = tf.pad(apart, [[0, 0], [0, 0], [0, 0], [0, columns.stride - 1], [0, 0]])
+        values = tf.reshape(apart, (n, down * rows.stride, across * columns.stride, channels))
+        values = values[:, : (down - 1) * rows.stride + 1, : (across - 1) * columns.stride + 1]
+    below, right = rows.size - 1 - row, columns.size - 1 - column
+    return tf.pad(values, [[0, 0], [row, below], [column, right], [0, 0]])
+
+
+def _unpad(x: tf.Tensor, shape: tf.TensorShape, rows: Windows, columns: Windows) -> tf.Tensor:
+    """The inverse of `_pad`: images of this shape, with zeros where no window reaches."""
+    x = x[:, rows.before : rows.before + shape[1], columns.before : columns.before + shape[2]]
+    below, right = shape[1] - x.shape[1], shape[2] - x.shape[2]
+    return tf.pad(x, [[0, 0], [0, below], [0, right], [0, 0]]) if below or right else x
+
+
+@_gradient_of("Conv2D")
+def _differentiate_convolution(op: tf.Operation, gradient: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """y = convolution(x, w): the gradients of x, a transposed convolution, and of w, a convolution of x with that of y.
+
+    dw[i, j, c, f] = sum over n, r, s of padded[n, r sh + i, s sw + j, c] dy[n, r, s, f]. That is a convolution, too:
+    the channels c are its examples, the examples n its channels, and dy is a kernel of the size of y, dilated by the
+    strides. A dilation of w itself becomes its stride.
+    """
+    x, kernel = op.inputs
+    if kernel.shape[2] != x.shape[3]:
+        return _differentiate_as_tensorflow(op, gradient, "Conv2D")  # TFLite transposes no convolution in groups
+    rows, columns = _place_kernel(op)
+    strides, padding, dilations = (op.get_attr(name) for name in ("strides", "padding", "dilations"))
+    of_x = tf.nn.conv2d_transpose(gradient, kernel, x.shape, strides, padding.decode(), dilations=dilations)
+    examples_last = tf.transpose(_pad(x, rows, columns), (3, 1, 2, 0))
+    as_kernel = tf.transpose(gradient, (1, 2, 0, 3))
+    of_kernel = tf.nn.conv2d(examples_last, as_kernel, dilations[1:3], "VALID", dilations=strides[1:3])
+    return of_x, tf.transpose(of_kernel, (1, 2, 0, 3))
+
+
+@_gradient_of("DepthwiseConv2dNative")
+def _differentiate_depthwise_convolution(op: tf.Operation, gradient: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """The same channel by channel, one place of the kernel at a time: products with the gradient and their sums."""
+    x, kernel = op.inputs
+    if kernel.shape[3] != 1:
+        return _differentiate_as_tensorflow(op, gradient, "DepthwiseConv2dNative")  # would need arrays of five axes
+    rows, columns = _place_kernel(op)
+    _, down, across, _ = op.get_attr("dilations")
+    padded, of_places, of_kernel = _pad(x, rows, columns), [], []
+    for row, column in np.ndindex(*kernel.shape[:2]):
+        place = row * down, column * across
+        of_places.append(_put_place(gradient * kernel[row, column, :, 0], rows, columns, *place))
+        of_kernel.append(tf.reduce_sum(_take_place(padded, rows, columns, *place) * gradient, axis=(0, 1, 2)))
+    return _unpad(_sum(of_places), x.shape, rows, columns), tf.reshape(tf.stack(of_kernel), kernel.shape)
+
+
+def _place_kernel(op: tf.Operation) -> tuple[Windows, Windows]:
+    image, kernel, padding = op.inputs[0].shape[1:3], op.inputs[1].shape[:2], op.get_attr("padding")
+    options = zip(op.get_attr("strides")[1:3], op.get_attr("dilations")[1:3], strict=True)
+    return tuple(
+        place_windows(length, (size - 1) * dilation + 1, stride, padding)
+        for length, size, (stride, dilation) in zip(image, kernel, options, strict=True)
+    )
+
+
+def _differentiate_as_tensorflow(op: tf.Operation, gradient: tf.Tensor, name: str) -> tuple[tf.Tensor, tf.Tensor]:
+    """TensorFlow's own gradients, which need the select operators."""
+    x, kernel = op.inputs
+    options = {option: op.get_attr(option) for option in ("strides", "padding", "dilations")}
+    of_input, of_filter = (getattr(tf.raw_ops, f"{name}Backprop{which}") for which in ("Input", "Filter"))
+    return (
+        of_input(input_sizes=list(x.shape), filter=kernel, out_backprop=gradient, **options),
+        of_filter(input=x, filter_sizes=list(kernel.shape), out_backprop=gradient, **options),
+    )
+
+
+def _place_pooling(op: tf.Operation) -> tuple[Windows, Windows]:
+    height, width = op.inputs[0].shape[1:3]
+    _, rows, columns, _ = zip(op.get_attr("ksize"), op.get_attr("strides"), strict=True)
+    padding = op.get_attr("padding")
+    return place_windows(height, *rows, padding), place_windows(width, *columns, padding)
+
+
+@_gradient_of("MaxPool")
+def _differentiate_max_pooling(op: tf.Operation, gradient: tf.Tensor) -> tf.Tensor:
+    """Each window's gradient goes to its largest value, and to the first of equal ones, as in TensorFlow."""
+    x, largest = op.inputs[0], op.outputs[0]
+    rows, columns = _place_pooling(op)
+    padded = _pad(x, rows, columns, value=float(np.finfo(np.float32).min))
+    left, of_places = gradient, []  # left: what no place of its window has got yet
+    for row, column in np.ndindex(rows.size, columns.size):
+        given = _keep(_take_place(padded, rows, columns, row, column) >= largest, left)
+        of_places.append(_put_place(given, rows, columns, row, column))
+        left -= given
+    return _unpad(_sum(of_places), x.shape, rows, columns)
+
+
+@_gradient_of("AvgPool")
+def _differentiate_average_pooling(op: tf.Operation, gradient: tf.Tensor) -> tf.Tensor:
+    """Each place of a window gets an equal share of its gradient; padding is no place."""
+    shape = op.inputs[0].shape
+    rows, columns = _place_pooling(op)
+    numbers = [_count_places(*axis) for axis in ((shape[1], rows), (shape[2], columns))]
+    share = gradient / np.outer(*numbers).astype(np.float32)[:, :, np.newaxis]
+    places = np.ndindex(rows.size, columns.size)
+    return _unpad(_sum([_put_place(share, rows, columns, *place) for place in places]), shape, rows, columns)
+
+
+def _count_places(length: int, windows: Windows) -> np.ndarray:
+    """How many places of each window lie on the image, (windows,)."""
+    first = np.arange(windows.number) * windows.stride - windows.before
+    return np.minimum(first + windows.size, length) - np.maximum(first, 0)
+
+
+def _keep(condition: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+    """x where the condition holds, 0 elsewhere: a product, as `tf.where` would put an array of zeros into the file."""
+    return x * tf.cast(condition, tf.float32)
+
+
+def _sum(tensors: list[tf.Tensor]) -> tf.Tensor:
+    total, *others = tensors
+    for tensor in others:  # TFLite's sum of many tensors runs slower than additions
+        total += tensor
+    return total
+
+
+@_gradient_of("BiasAdd")
+def _differentiate_bias(op: tf.Operation, gradient: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    return gradient, tf.reduce_sum(gradient, axis=range(len(gradient.shape) - 1))
+
+
+@_gradient_of("Relu")
+def _differentiate_relu(op: tf.Operation, gradient: tf.Tensor) -> tf.Tensor:
+    return _keep(op.outputs[0] > 0, gradient)
+
+
+@_gradient_of("Relu6")
+def _differentiate_relu6(op: tf.Operation, gradient: tf.Tensor) -> tf.Tensor:
+    y = op.outputs[0]
+    return _keep((y > 0) & (y < 6), gradient)
+
+
+@_gradient_of("LeakyRelu")
+def _differentiate_leaky_relu(op: tf.Operation, gradient: tf.Tensor) -> tf.Tensor:
+    return tf.where(op.inputs[0] > 0, gradient, op.get_attr("alpha") * gradient)
+
+
+@_gradient_of("Elu")
+def _differentiate_elu(op: tf.Operation, gradient: tf.Tensor) -> tf.Tensor:
+    """y = exp(x) - 1 below 0, where dy / dx = exp(x) = y + 1."""
+    y = op.outputs[0]
+    return tf.where(y < 0, (y + 1) * gradient, gradient)
+
+
+@_gradient_of("Tanh")
+def _differentiate_tanh(op: tf.Operation, gradient: tf.Tensor) -> tf.Tensor:
+    y = op.outputs[0]
+    return gradient * (1 - y * y)
+
+
+@_gradient_of("Sigmoid")
+def _differentiate_sigmoid(op: tf.Operation, gradient: tf.Tensor) -> tf.Tensor:
+    y = op.outputs[0]
+    return gradient * y * (1 - y)
+
+
+@_gradient_of("Rsqrt")
+def _differentiate_rsqrt(op: tf.Operation, gradient: tf.Tensor) -> tf.Tensor:
+    """y = x^(-1/2): dy / dx = -x^(-3/2) / 2."""
+    y = op.outputs[0]
+    return -0.5 * gradient * y * y * y
+
+
+@contextlib.contextmanager
+def use_plain_batch_normalization(model: tf.keras.Model) -> Iterator[None]:
+    """Inside, the model's BatchNorm layers train with ordinary operations, since TFLite lacks the joined one.
+
+    This holds for layers of the model itself that normalize the last axis; others stay as they are.
+    """
+    layers = [layer for layer in model.layers if _is_plain_batch_normalization(layer)]
+    for layer in layers:
+        layer.call = _normalize_like(layer)
+    try:
+        yield
+    finally:
+        for layer in layers:
+            del layer.call
+
+
+def _is_plain_batch_normalization(layer: tf.keras.layers.Layer) -> bool:
+    is_one = type(layer) is tf.keras.layers.BatchNormalization
+    return is_one and list(layer.axis) == [len(layer.input_shape) - 1] and not layer.renorm
+
+
+def _normalize_like(layer: tf.keras.layers.BatchNormalization):
+    """What the layer computes: y = gamma (x - mean) / sqrt(variance + epsilon) + beta, and its moving statistics.
+
+    Keras's joined operation, which it takes for images, moves the variance towards the batch's times n / (n - 1).
+    """
+    infer = layer.call
+
+    def call(x: tf.Tensor, training=None) -> tf.Tensor:
+        if not training or not layer.trainable:
+            return infer(x, training=False)
+        mean, variance = tf.nn.moments(x, list(range(len(x.shape) - 1)))
+        number = int(np.prod(x.shape[:-1]))
+        correction = number / max(number - 1, 1) if layer.fused else 1.0
+        for moving, value in ((layer.moving_mean, mean), (layer.moving_variance, correction * variance)):
+            moving.assign(layer.momentum * moving + (1 - layer.momentum) * value)
+        return tf.nn.batch_normalization(x, mean, variance, layer.beta, layer.gamma, layer.epsilon)
+
+    return call

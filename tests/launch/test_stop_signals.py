@@ -1,0 +1,119 @@
+"""A signal ends the block that it comes in, once, also where the code that it interrupts swallows the exception."""
+
+import contextlib
+import gc
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from launch.command_line import run_main
+from launch.stop_signals import StopSignal, get_stop_code, stop_on_signals
+
+CHECK_S = 0.05
+LONG_S = 10.0
+
+
+def press(number=signal.SIGINT):
+    """The signal comes while this runs, so that this raises the exception."""
+    signal.pthread_kill(threading.main_thread().ident, number)
+    time.sleep(LONG_S)
+
+
+def swallow(number=signal.SIGINT):
+    with contextlib.suppress(BaseException):
+        press(number)
+
+
+def swallow_in_a_collection():
+    """JAX has a callback of the garbage collector; Python goes on after an exception in one."""
+
+    def callback(phase, info):
+        gc.callbacks.remove(callback)
+        press()
+
+    gc.callbacks.append(callback)
+    gc.collect()
+
+
+class Pressed:
+    def __del__(self):
+        press()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("swallow", [swallow, swallow_in_a_collection, Pressed])
+def test_a_signal_that_is_swallowed_ends_the_block_all_the_same(swallow):
+    start_s = time.monotonic()
+    with pytest.raises(KeyboardInterrupt) as raised, stop_on_signals(CHECK_S):
+        swallow()
+        time.sleep(LONG_S)
+    assert get_stop_code(raised.value) == 130
+    assert time.monotonic() - start_s < LONG_S / 2
+
+
+def test_a_signal_that_is_swallowed_twice_ends_the_block():
+    with pytest.raises(StopSignal), stop_on_signals(CHECK_S):
+        swallow()
+        with contextlib.suppress(BaseException):
+            time.sleep(LONG_S)
+        time.sleep(LONG_S)
+
+
+@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_signals_have_their_exit_codes(number, exit_code):
+    with pytest.raises(KeyboardInterrupt) as raised, stop_on_signals(CHECK_S):
+        swallow(number)
+        time.sleep(LONG_S)
+    assert get_stop_code(raised.value) == exit_code
+
+
+def test_what_is_done_on_the_way_out_is_not_disturbed():
+    done = []
+    with pytest.raises(RuntimeError), stop_on_signals(CHECK_S):
+        try:
+            press()
+        except KeyboardInterrupt:
+            time.sleep(4 * CHECK_S)
+            done.append("handled")
+            raise RuntimeError("what the command says") from None
+        finally:
+            time.sleep(4 * CHECK_S)
+            done.append("cleaned up")
+    assert done == ["handled", "cleaned up"]
+
+
+def test_a_second_signal_interrupts_what_is_done_on_the_way_out():
+    with pytest.raises(StopSignal), stop_on_signals(LONG_S):
+        try:
+            press()
+        finally:
+            press()
+
+
+def test_after_the_block_all_is_as_before():
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+    with stop_on_signals(CHECK_S):
+        swallow()
+    time.sleep(4 * CHECK_S)  # no check comes any more
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == before
+
+
+def test_a_signal_that_is_ignored_stays_ignored():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with stop_on_signals(CHECK_S):
+            os.kill(os.getpid(), signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_a_command_ends_in_one_line_when_a_signal_was_swallowed(capsys):
+    def run(arguments):
+        swallow()
+        time.sleep(LONG_S)
+
+    assert run_main(run, str, [], stopped="stopped by you") == 130
+    assert capsys.readouterr() == ("", "stopped by you\n")

@@ -1,0 +1,308 @@
+"""The page of an export, with a stand-in for LiteRT.js."""
+
+import base64
+import gzip
+import hashlib
+import html.parser
+import json
+import re
+import shutil
+import subprocess
+import types
+
+import numpy as np
+import pytest
+
+from datasets.federated_data import Preprocessing
+from launch.runs.tables import write_json
+from launch.settings.flags import FlagError
+from launch.tflite import web_page
+from launch.tflite.embedded_card import embed_card
+from launch.tflite.export_report import ExportReport, FileRow
+
+HOSTILE = "</script><script>alert(1)</script><!--"
+LIBRARY = """import { createWasmLib } from "@litertjs/wasm-utils";
+function setGlobalLiteRt() {}
+var mark = "</script><!--";
+export {
+  LiteRt,
+  Tensor
+};
+//# sourceMappingURL=index.js.map
+"""
+
+
+@pytest.fixture
+def runtime_dir(tmp_path):
+    """A folder with the files of the package, in the version of the lock."""
+    folder = tmp_path / "core"
+    (folder / "wasm").mkdir(parents=True)
+    (folder / "dist").mkdir()
+    (folder / "dist" / "index.js").write_text(LIBRARY)
+    for stem in web_page.BUILDS.values():
+        (folder / "wasm" / f"{stem}.js").write_text(f"var ModuleFactory = '{stem}';")
+        (folder / "wasm" / f"{stem}.wasm").write_bytes(f"binary of {stem}".encode())
+    wanted = json.loads((web_page.SOURCES / "package.json").read_text())["dependencies"]["@litertjs/core"]
+    write_json(folder / "package.json", {"version": wanted})
+    return folder
+
+
+def make_data(test_x, test_y, names=("a", "b"), dataset="own", preprocessing=None):
+    """What the page reads of a FederatedData."""
+    return types.SimpleNamespace(
+        dataset=dataset, test_x=test_x, test_y=np.array(test_y, np.int32), class_names=names,
+        input_shape=test_x.shape[1:], input_dtype=test_x.dtype.name, preprocessing=preprocessing or Preprocessing(),
+    )  # fmt: skip
+
+
+def make_row(model, export_format):
+    values = dict.fromkeys(FileRow._fields, 0) | {"model": model, "format": export_format, "size_bytes": 7}
+    shares = {"test_accuracy": 0.75, "client_test_accuracy": 0.5, "num_clients": 1, "top1_agreement": 1.0}
+    return FileRow(**values | shares | {"file": f"{model}.{export_format}.tflite", "parameters": 1234})
+
+
+def make_file(name):
+    """A made-up file of a training form, for which a card needs no measurements, with its card."""
+    model = b"\x1c\x00\x00\x00TFL3" + name.encode()
+    identity = {"file": name, "model": name.split(".")[0], "format": "training", "model_bytes": len(model)}
+    card = {
+        "title": f"FedAvg on {HOSTILE}", "task": f"Tells {HOSTILE} from b.", "classes": ["a", "b"],
+        "data_set": {"name": "own", "source": ""}, "may_be_sold": "Unknown", "must_not_be_used_for": ["Anything."],
+        "training": {"rounds": 3, "clients": 2, "examples": 10, "how": "simulated"},
+        "files": [identity | {"model_sha256": hashlib.sha256(model).hexdigest()}],
+    }  # fmt: skip
+    return embed_card(model, json.dumps(card).encode())
+
+
+@pytest.fixture
+def write_page(tmp_path, runtime_dir):
+    """(models and formats, data, page formats) -> the text of the page of such an export, made of made-up files."""
+
+    def write(files, data, formats=()):
+        rows = [make_row(*file) for file in files]
+        for row in rows:
+            (tmp_path / row.file).write_bytes(make_file(row.file))
+        report = ExportReport(f"FedAvg on {HOSTILE}", 3, len(data.test_y), 5, 2, rows, [], [], [])
+        predictions = {row.file: data.test_y for row in rows}
+        web_page.write_web_page(tmp_path, report, data, predictions, formats, runtime_dir)
+        return (tmp_path / "page.html").read_text()
+
+    return write
+
+
+class Elements(html.parser.HTMLParser):
+    """The elements of a page: (name, attributes, text), the text of scripts and styles as browsers have it."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.found, self.is_open = [], False
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append([tag, dict(attrs), ""])
+        self.is_open = True
+
+    def handle_endtag(self, tag):
+        self.is_open = False
+
+    def handle_data(self, data):
+        if self.is_open:
+            self.found[-1][2] += data
+
+    def get(self, tag):
+        return [(attributes, text) for name, attributes, text in self.found if name == tag]
+
+
+@pytest.fixture
+def two_models():
+    x = np.arange(24, dtype=np.float32).reshape(4, 6)
+    return [("global", "float32"), ("global", "int8"), ("client_1", "float32")], make_data(x, [0, 1, 0, 1])
+
+
+def read_content(page):
+    [text] = [text for attributes, text in Elements(page).get("script") if attributes.get("id") == "page-data"]
+    return json.loads(text)
+
+
+def read_asset(page, name):
+    [text] = [text for attributes, text in Elements(page).get("script") if attributes.get("id") == name]
+    return gzip.decompress(base64.b64decode(text))
+
+
+def test_page_holds_the_files_the_runtime_and_the_examples(write_page, two_models):
+    page = write_page(*two_models)
+    content = read_content(page)
+    assert [model["name"] for model in content["models"]] == ["global", "client_1"]
+    first, second = content["models"][0]["files"]
+    assert (first["format"], second["format"], first["size"]) == ("float32", "int8", 7)
+    assert first["predictions"] == [0, 1, 0, 1]
+    assert read_asset(page, second["asset"]) == make_file("global.int8.tflite")
+    examples = np.frombuffer(read_asset(page, "examples"), np.float32)
+    np.testing.assert_array_equal(examples, np.arange(24))
+    assert content["sample"] == {"indices": [0, 1, 2, 3], "labels": [0, 1, 0, 1]}
+    assert (content["shape"], content["dtype"], content["image"]) == ([6], "float32", None)
+    assert read_asset(page, "runtime-compat-wasm") == b"binary of litert_wasm_compat_internal"
+    assert read_asset(page, "runtime-default-script") == b"var ModuleFactory = 'litert_wasm_internal';"
+
+
+def test_what_data_say_can_neither_end_a_script_nor_become_one(write_page):
+    data = make_data(np.zeros((4, 6), np.float32), [0, 1, 0, 1], names=(HOSTILE, "<b>&amp;"))
+    page = write_page([("global", "float32")], data)
+    elements = Elements(page)
+    assert read_content(page)["labels"] == [HOSTILE, "<b>&amp;"]
+    assert "alert(1)" not in " ".join(text for _, text in elements.get("script") if "page-data" not in _.get("id", ""))
+    assert not elements.get("b")
+    [(_, title)] = elements.get("title")
+    assert title.strip() == f"FedAvg on {HOSTILE}, round 3"
+    assert page.count("<script>alert") == 0
+
+
+def test_policy_allows_the_scripts_of_the_page_and_nothing_else(write_page, two_models):
+    page = write_page(*two_models)
+    elements = Elements(page)
+    [policy] = [attributes["content"] for attributes, _ in elements.get("meta") if "http-equiv" in attributes]
+    run = [text for attributes, text in elements.get("script") if attributes.get("type", "module") == "module"]
+    run += [read_asset(page, f"runtime-{name}-script").decode() for name in web_page.BUILDS]
+    [(_, style)] = elements.get("style")
+    for text in (*run, style):
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in policy
+    assert policy.count("sha256-") == len(run) + 1 == 5
+    assert policy.startswith("default-src 'none';")
+    assert "unsafe-inline" not in policy and "http" not in policy
+
+
+def test_page_names_no_address_that_a_browser_would_load(write_page, two_models):
+    page = write_page(*two_models)
+    for name, attributes, _ in Elements(page).found:
+        for key in ("src", "href", "action", "srcset", "data", "poster"):
+            assert attributes.get(key, "data:,") == "data:,", f"{name} {key}"
+    own = web_page.join_scripts() + (web_page.SOURCES / "page.css").read_text()
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)|url\(|@import|fetch\(|XMLHttpRequest|WebSocket", own)
+    assert "sourceMappingURL" not in page
+
+
+def test_formats_of_the_page(write_page, two_models):
+    _, data = two_models
+    formats = ("float32", "float16", "dynamic", "int8", "qat_int8")
+    every = [("global", name) for name in formats]
+
+    def list_formats(page):
+        return [file["format"] for file in read_content(page)["models"][0]["files"]]
+
+    assert list_formats(write_page(every, data)) == ["float32", "int8", "qat_int8"]
+    assert list_formats(write_page(every, data, formats)) == list(formats)
+    assert list_formats(write_page(every[1:2], data, ("float16",))) == ["float16"]
+
+
+def test_a_page_has_the_card_of_each_model(write_page, two_models):
+    first, second = (dict(model["about"]) for model in read_content(write_page(*two_models))["models"])
+    assert first["May it be sold?"] == second["May it be sold?"] == "Unknown"
+    assert first["What is it?"] == f"Tells {HOSTILE} from b."
+    assert first["File"].startswith("global.int8.tflite") and second["File"].startswith("client_1.float32.tflite")
+
+
+def test_sample_by_hand():
+    # By class the examples are 1 3 5, 0 2 4; three places evenly spaced over these are 0, 2 (2.5, to even) and 5.
+    assert web_page.choose_sample(np.array([1, 0, 1, 0, 1, 0]), 3).tolist() == [1, 4, 5]
+    assert web_page.choose_sample(np.array([1, 0]), 5).tolist() == [0, 1]
+
+
+def test_sample_has_every_class_and_no_example_twice():
+    labels = np.random.default_rng(0).permutation(np.repeat(np.arange(10), [2, *[500] * 9]))
+    chosen = web_page.choose_sample(labels)
+    assert len(set(chosen.tolist())) == 100
+    assert (np.bincount(labels[chosen], minlength=10) >= [1, *[10] * 9]).all()
+    np.testing.assert_array_equal(chosen, np.sort(chosen))
+
+
+def test_pictures_say_how_they_are_drawn():
+    digits = make_data(np.zeros((2, 8, 8, 1), np.uint8), [0, 1], (), "digits", Preprocessing(1 / 16, 0.0, (0.0, 1.0)))
+    described = web_page.describe_image(digits)
+    assert (described["framing"], described["paper"], described["ink"], described["high"]) == ("digits", 0, [16], 16)
+    assert described["isWhole"]
+    white = np.full((2, 5, 4, 1), 200, np.float32)
+    white[:, 2, 2] = 20
+    described = web_page.describe_image(make_data(white, [0, 1]))
+    assert (described["framing"], described["paper"], described["ink"]) == ("plain", 200, [20])
+    assert (described["height"], described["width"], described["isWhole"]) == (5, 4, False)
+    color = web_page.describe_image(make_data(np.full((2, 4, 4, 3), 9, np.uint8), [0, 1], (), "cifar10"))
+    assert color["channels"] == 3
+    assert web_page.describe_image(make_data(np.zeros((2, 128, 9), np.float32), [0, 1])) is None
+    assert web_page.describe_image(make_data(np.zeros((2, 4, 4, 2), np.float32), [0, 1])) is None
+
+
+def test_missing_or_other_runtime_is_one_line(runtime_dir):
+    web_page.check_request("float32", runtime_dir)
+    (runtime_dir / "wasm" / "litert_wasm_compat_internal.wasm").unlink()
+    with pytest.raises(FlagError, match=r"^--web_page: LiteRT\.js [\d.]+, which .* is missing; type: make web$"):
+        web_page.check_request("float32", runtime_dir)
+    write_json(runtime_dir / "package.json", {"version": "1.0.0"})
+    with pytest.raises(FlagError, match="type: make web"):
+        web_page.check_request("float32", runtime_dir)
+    with pytest.raises(FlagError, match="type: make web"):
+        web_page.check_request("float32", runtime_dir / "nowhere")
+
+
+def test_integer_inputs_are_refused_in_one_line(runtime_dir):
+    with pytest.raises(FlagError, match=r"--web_page with --io=int8: LiteRT\.js takes float inputs only"):
+        web_page.check_request("int8", runtime_dir)
+
+
+def test_modules_are_joined_in_an_order_in_which_each_knows_those_it_uses():
+    assert sorted(web_page.SCRIPTS) == sorted(path.name for path in web_page.SOURCES.glob("*.js"))
+    for place, name in enumerate(web_page.SCRIPTS):
+        used = re.findall(r'from "\./(\w+\.js)"', (web_page.SOURCES / name).read_text())
+        assert set(used) <= set(web_page.SCRIPTS[:place]), name
+    joined = web_page.join_scripts()
+    assert not re.search(r"^(import|export)\b", joined, flags=re.MULTILINE)
+    declared = re.findall(r"^(?:async )?(?:function|class|const|let) (\w+)", joined, flags=re.MULTILINE)
+    assert len(declared) == len(set(declared))
+
+
+def test_scripts_are_small_and_described():
+    for path in web_page.SOURCES.glob("*.js"):
+        lines = path.read_text().splitlines()
+        assert lines[0].startswith("// ") and len(lines) <= 250, path.name
+        assert all(len(line) <= 140 for line in lines), path.name
+
+
+def test_library_becomes_a_plain_script():
+    script = web_page.wrap_library(LIBRARY)
+    assert script.startswith("const LiteRT = (() => {")
+    assert "import " not in script and "export " not in script and "sourceMappingURL" not in script
+    assert "setGlobalLiteRt, supportsFeature };" in script
+
+
+def test_locks_name_no_registry():
+    """npm finds the packages by name and version where it is set up to look, and checks them by their digests."""
+    lock = json.loads((web_page.SOURCES / "package-lock.json").read_text())
+    packages = {name: package for name, package in lock["packages"].items() if name}
+    assert all(package["integrity"].startswith("sha512-") for package in packages.values())
+    assert not any("resolved" in package for package in packages.values())
+    wanted = json.loads((web_page.SOURCES / "package.json").read_text())["dependencies"]
+    assert {name: packages[f"node_modules/{name}"]["version"] for name in wanted} == wanted
+
+
+@pytest.fixture(scope="module")
+def node():
+    found = shutil.which("node")
+    if not found:
+        pytest.skip("Node.js is not installed, which runs the page's scripts here")
+    return found
+
+
+def test_joined_scripts_are_javascript(node, tmp_path):
+    path = tmp_path / "page.mjs"
+    path.write_text(f"const LiteRT = {{}};\n{web_page.join_scripts()}")
+    checked = subprocess.run([node, "--check", str(path)], capture_output=True, text=True, timeout=60)
+    assert checked.returncode == 0, checked.stderr
+
+
+@pytest.mark.parametrize("name", ["maths", "strokes"])
+def test_maths_of_the_page(node, name):
+    path = web_page.SOURCES.parents[2] / "tests" / "launch" / "tflite" / "web" / f"{name}.test.mjs"
+    ended = subprocess.run([node, "--test", str(path)], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0, ended.stdout
+    assert re.search(r"^# pass [1-9]", ended.stdout, flags=re.MULTILINE)

@@ -1,0 +1,252 @@
+"""Each gradient against numbers worked out by hand and against TensorFlow's own, and that TensorFlow's is not used."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from models.builtin_gradients import place_windows, use_builtin_gradients, use_plain_batch_normalization
+
+LAYERS = tf.keras.layers
+# TensorFlow's operations for gradients that TFLite lacks.
+LACKING = {
+    *("Conv2DBackpropFilter", "MaxPoolGrad", "AvgPoolGrad", "BiasAddGrad", "FusedBatchNormV3", "FusedBatchNormGradV3"),
+    *("DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter"),
+    *("ReluGrad", "Relu6Grad", "LeakyReluGrad", "EluGrad", "TanhGrad", "SigmoidGrad", "RsqrtGrad"),
+}
+
+
+def differentiate(function, inputs, of_output):
+    """The gradients of the inputs by our gradients, given that of the output."""
+    specs = [tf.TensorSpec(array.shape, tf.float32) for array in inputs]
+
+    @tf.function(input_signature=specs, autograph=False)
+    def compute(*tensors):
+        with use_builtin_gradients():
+            y = function(*tensors)
+        return tf.gradients(y, tensors, of_output)
+
+    operations = {op.type for op in compute.get_concrete_function().graph.get_operations()}
+    assert not operations & LACKING
+    return [gradient.numpy() for gradient in compute(*inputs)]
+
+
+def differentiate_as_tensorflow(function, inputs, of_output):
+    tensors = [tf.constant(array) for array in inputs]
+    with tf.GradientTape() as tape:
+        tape.watch(tensors)
+        y = function(*tensors)
+    return [gradient.numpy() for gradient in tape.gradient(y, tensors, of_output)]
+
+
+def check(function, inputs, atol=1e-5):
+    shape = function(*map(tf.constant, inputs)).shape
+    of_output = np.random.default_rng(1).normal(size=shape).astype(np.float32)
+    ours = differentiate(function, inputs, of_output)
+    for mine, other in zip(ours, differentiate_as_tensorflow(function, inputs, of_output), strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-5, atol=atol)
+
+
+def as_images(rows):
+    """One image of one channel."""
+    return np.array(rows, np.float32)[np.newaxis, :, :, np.newaxis]
+
+
+def draw(*shape):
+    return np.random.default_rng(0).normal(size=shape).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("length", "size", "stride", "padding", "before", "after", "number"),
+    [
+        (5, 3, 2, b"VALID", 0, 0, 2),
+        (6, 3, 2, b"VALID", 0, -1, 2),  # no window reaches the last pixel
+        (6, 3, 2, b"SAME", 0, 1, 3),  # an odd padding lies behind
+        (5, 3, 1, b"SAME", 1, 1, 5),
+        (5, 1, 2, b"SAME", 0, 0, 3),
+        (6, 1, 2, b"SAME", 0, -1, 3),
+        (1, 3, 2, b"SAME", 1, 1, 1),
+    ],
+)
+def test_windows(length, size, stride, padding, before, after, number):
+    placed = place_windows(length, size, stride, padding)
+    assert (placed.before, placed.after, placed.number) == (before, after, number)
+
+
+def test_convolution_by_hand():
+    """y = (x0 w0 + x1 w1, x1 w0 + x2 w1), with dy = (1, 2)."""
+    x, kernel = as_images([[1, 2, 3]]), np.array([10, 20], np.float32).reshape(1, 2, 1, 1)
+    of_x, of_kernel = differentiate(lambda x, w: tf.nn.conv2d(x, w, 1, "VALID"), (x, kernel), as_images([[1, 2]]))
+    assert of_x.ravel().tolist() == [10, 20 + 2 * 10, 2 * 20]
+    assert of_kernel.ravel().tolist() == [1 * 1 + 2 * 2, 1 * 2 + 2 * 3]
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize(
+    ("image", "kernel", "strides"),
+    [
+        ((8, 8), (3, 3), (1, 1)),
+        ((8, 8), (3, 3), (2, 2)),
+        ((7, 9), (3, 2), (2, 3)),
+        ((6, 6), (1, 1), (2, 2)),
+        ((1, 16), (1, 3), (1, 2)),  # sequences
+    ],
+)
+def test_convolution(image, kernel, strides, padding):
+    x, w = draw(4, *image, 3), draw(*kernel, 3, 5)
+    check(lambda x, w: tf.nn.conv2d(x, w, strides, padding), (x, w))
+
+
+def test_a_kernel_that_reaches_only_padding():
+    """An image narrower than the stride, as the last convolution of the image student has it on digits."""
+    check(lambda x, w: tf.nn.conv2d(x, w, 2, "SAME"), (draw(4, 1, 1, 3), draw(3, 3, 3, 5)))
+
+
+def test_conv1d():
+    check(lambda x, w: tf.nn.conv1d(x, w, 2, "SAME"), (draw(4, 15, 3), draw(3, 3, 5)))
+
+
+def test_a_dilated_kernel():
+    x, w = draw(2, 9, 9, 2), draw(3, 3, 2, 4)
+    check(lambda x, w: tf.nn.conv2d(x, w, 1, "SAME", dilations=2), (x, w))
+
+
+def test_depthwise_convolution_by_hand():
+    """Two channels with kernels (10, 20) and (1, 2), over (1, 2, 3) and (4, 5, 6); dy = (1, 2) and (3, 0)."""
+    x = np.array([[1, 4], [2, 5], [3, 6]], np.float32).reshape(1, 1, 3, 2)
+    kernel = np.array([[10, 1], [20, 2]], np.float32).reshape(1, 2, 2, 1)
+    of_output = np.array([[1, 3], [2, 0]], np.float32).reshape(1, 1, 2, 2)
+    of_x, of_kernel = differentiate(
+        lambda x, w: tf.nn.depthwise_conv2d(x, w, [1, 1, 1, 1], "VALID"), (x, kernel), of_output
+    )
+    assert of_x.reshape(3, 2).T.tolist() == [[10, 40, 40], [3, 6, 0]]
+    assert of_kernel.reshape(2, 2).T.tolist() == [[1 + 4, 2 + 6], [12, 15]]
+
+
+@pytest.mark.parametrize(("padding", "stride"), [("SAME", 1), ("SAME", 2), ("VALID", 2)])
+def test_depthwise_convolution(padding, stride):
+    check(
+        lambda x, w: tf.nn.depthwise_conv2d(x, w, [1, stride, stride, 1], padding),
+        (draw(4, 7, 8, 3), draw(3, 3, 3, 1)),
+    )
+
+
+def test_max_pooling_by_hand_gives_to_the_first_of_equal_values():
+    x = as_images([[2, 2, 5, 1], [1, 2, 0, 5]])
+    [of_x] = differentiate(lambda x: tf.nn.max_pool2d(x, 2, 2, "VALID"), (x,), as_images([[10, 20]]))
+    assert of_x[0, :, :, 0].tolist() == [[10, 0, 20, 0], [0, 0, 0, 0]]
+
+
+def test_overlapping_windows_add_up():
+    """Windows (0, 1), (1, 2), (2, 3) over 1, 3, 3, 2: their maxima are at 1, 1 and 2."""
+    [of_x] = differentiate(
+        lambda x: tf.nn.max_pool2d(x, (1, 2), 1, "VALID"), (as_images([[1, 3, 3, 2]]),), as_images([[1, 2, 4]])
+    )
+    assert of_x.ravel().tolist() == [0, 3, 4, 0]
+
+
+@pytest.mark.parametrize("pool", [tf.nn.max_pool2d, tf.nn.avg_pool2d])
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize(
+    ("image", "size", "strides"),
+    [
+        ((8, 8), (2, 2), (2, 2)),
+        ((7, 7), (3, 3), (2, 2)),
+        ((7, 5), (2, 2), (3, 3)),
+        ((1, 12), (1, 2), (1, 1)),
+        ((6, 7), (3, 2), (1, 2)),
+    ],
+)
+def test_pooling(pool, image, size, strides, padding):
+    """Of few whole numbers, so that most windows have several largest values."""
+    x = np.random.default_rng(0).integers(-2, 1, (4, *image, 3)).astype(np.float32)
+    check(lambda x: pool(x, size, strides, padding), (x,))
+
+
+@pytest.mark.parametrize(
+    ("function", "edges"),
+    [
+        (tf.nn.relu, [0]),
+        (tf.nn.relu6, [0, 6]),
+        (lambda x: tf.nn.leaky_relu(x, 0.2), [0]),
+        (tf.nn.elu, [0]),
+        (tf.nn.tanh, [0]),
+        (tf.nn.sigmoid, [0]),
+    ],
+)
+def test_activations(function, edges):
+    x = np.array([-100, -3, -0.5, 0.5, 3, 7, 100, *edges], np.float32)
+    check(function, (x,), atol=1e-7)
+
+
+def test_activations_by_hand():
+    x, of_output = np.array([-1, 0, 2], np.float32), np.array([10, 20, 30], np.float32)
+    assert differentiate(tf.nn.relu, (x,), of_output)[0].tolist() == [0, 0, 30]
+    [leaky] = differentiate(lambda x: tf.nn.leaky_relu(x, 0.2), (x,), of_output)
+    np.testing.assert_allclose(leaky, [2, 4, 30])
+
+
+def test_rsqrt_by_hand():
+    [of_x] = differentiate(tf.math.rsqrt, (np.array([4], np.float32),), np.array([16], np.float32))
+    assert of_x.tolist() == [-1]  # -4^(-3/2) / 2 = -1/16
+
+
+@pytest.mark.parametrize("shape", [(4, 5), (3, 2)])
+def test_bias(shape):
+    check(tf.nn.bias_add, (draw(*shape), draw(shape[-1])))
+    check(tf.nn.bias_add, (draw(2, 3, *shape), draw(shape[-1])))
+
+
+@pytest.mark.parametrize(
+    ("shape", "options"),
+    [((6, 6, 3), {}), ((5,), {}), ((6, 3), {}), ((4, 4, 2), {"scale": False}), ((4, 4, 2), {"center": False})],
+)
+def test_batch_normalization_trains_as_in_keras(shape, options):
+    """Outputs, gradients and moving statistics after two steps, for images (Keras's joined operation) and others."""
+    x, of_output = draw(8, *shape) + 1, draw(8, *shape)[::-1]
+
+    def build():
+        tf.keras.utils.set_random_seed(0)
+        normalization = LAYERS.BatchNormalization(momentum=0.9, **options)
+        return tf.keras.Sequential([tf.keras.Input(shape), normalization])
+
+    model, reference = build(), build()
+
+    @tf.function(autograph=False)
+    def compute(x):
+        with use_builtin_gradients(), use_plain_batch_normalization(model):
+            y = model(x, training=True)
+        return [y, *tf.gradients(y, [x, *model.trainable_variables], of_output)]
+
+    operations = {op.type for op in compute.get_concrete_function(tf.TensorSpec(x.shape)).graph.get_operations()}
+    assert not operations & LACKING
+    for _ in range(2):
+        ours = compute(x)
+        tensor = tf.constant(x)
+        with tf.GradientTape() as tape:
+            tape.watch(tensor)
+            y = reference(tensor, training=True)
+        theirs = [y, *tape.gradient(y, [tensor, *reference.trainable_variables], of_output)]
+        for mine, other in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-5)
+        for mine, other in zip(model.get_weights(), reference.get_weights(), strict=True):
+            np.testing.assert_allclose(mine, other, rtol=1e-5)
+    np.testing.assert_allclose(model(x), reference(x), rtol=1e-5, atol=1e-6)
+
+
+def test_a_frozen_normalization_keeps_its_statistics():
+    model = tf.keras.Sequential([tf.keras.Input((4, 4, 2)), LAYERS.BatchNormalization()])
+    model.layers[0].trainable = False
+    before = model.get_weights()
+    x = draw(8, 4, 4, 2) + 1
+    with use_plain_batch_normalization(model):
+        y = model(x, training=True)
+    np.testing.assert_allclose(y, model(x, training=False), rtol=1e-6)
+    for mine, other in zip(model.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(mine, other)
+
+
+def test_outside_of_the_context_the_model_is_as_before():
+    model = tf.keras.Sequential([tf.keras.Input((4, 4, 2)), LAYERS.BatchNormalization()])
+    with use_plain_batch_normalization(model):
+        assert "call" in vars(model.layers[0])
+    assert "call" not in vars(model.layers[0])

@@ -1,0 +1,38 @@
+"""The operators of files whose operators are known."""
+
+import numpy as np
+import tensorflow as tf
+
+from models.tflite_export import convert_model, convert_training_module
+from models.tflite_operators import find_select_operators, list_operators
+
+X = np.array([[0, 0, 0, 0], [1, 2, 3, 4]], np.float32)
+WEIGHTS = (np.ones((4, 3), np.float32), np.ones(3, np.float32))
+
+
+def test_operators_are_counted_as_they_stand_in_the_file(linear_spec):
+    def count(export_format, io="float32"):
+        return list_operators(convert_model(linear_spec, WEIGHTS, export_format, io, representative=X))
+
+    assert count("float32") == {"FULLY_CONNECTED": 1}
+    assert count("int8") == {"DEQUANTIZE": 1, "FULLY_CONNECTED": 1, "QUANTIZE": 1}
+    assert count("int8", "int8") == {"FULLY_CONNECTED": 1}
+
+
+def test_operators_of_all_signatures_count(linear_spec):
+    """`train` is not the first of them. Each of four initializes the two variables, if none did before."""
+    content = convert_training_module(linear_spec, WEIGHTS, 8).content
+    found = list_operators(content)
+    assert (found["LOG_SOFTMAX"], found["CALL_ONCE"]) == (1, 4)
+    assert found["ASSIGN_VARIABLE"] == 2 * 3  # to initialize, in train and in set_weights
+    assert find_select_operators(content) == ()
+
+
+def test_operators_of_tensorflow_have_its_names():
+    converter = tf.lite.TFLiteConverter.from_concrete_functions(
+        [tf.function(lambda x: tf.linalg.det(x) + 1).get_concrete_function(tf.TensorSpec((2, 2)))]
+    )
+    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS, tf.lite.OpsSet.SELECT_TF_OPS]
+    content = converter.convert()
+    assert list_operators(content) == {"ADD": 1, "FlexMatrixDeterminant": 1}
+    assert find_select_operators(content) == ("MatrixDeterminant",)

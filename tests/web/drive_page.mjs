@@ -1,0 +1,169 @@
+// Drives a page of launch.export in Chromium: `node drive_page.mjs page.html answers.json [folder for screenshots]`.
+//
+// It is opened three times: from its file on a desktop, from a server on 127.0.0.1 on a phone, and from its file where
+// relaxed SIMD is missing. Every time all of its test examples are run, and strokes are drawn if it has a board. What
+// it answered is written as JSON, with all that went wrong: console errors, requests, a stroke without effect.
+// $CHROMIUM is the browser.
+
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { createRequire } from "node:module";
+import path from "node:path";
+import { pathToFileURL } from "node:url";
+
+const { chromium } = createRequire(path.resolve(".web-test/package.json"))("playwright-core");
+const [, , pagePath, answersPath, shots] = process.argv;
+const WAIT = { timeout: 240_000 }; // a busy machine takes long to compile 9 MB of WebAssembly
+const CIRCLE = Array.from({ length: 25 }, (_, i) => [0.5 + 0.22 * Math.sin(i / 3.8), 0.5 - 0.33 * Math.cos(i / 3.8)]);
+const LINE = Array.from({ length: 9 }, (_, i) => [0.5, 0.15 + 0.0875 * i]);
+
+// The same page on a server of this machine alone.
+async function serve(run) {
+  const server = createServer((request, response) => {
+    const isPage = request.url === "/page.html";
+    response.writeHead(isPage ? 200 : 404, { "Content-Type": "text/html; charset=utf-8" });
+    response.end(isPage ? readFileSync(pagePath) : "");
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  try {
+    return await run(`http://127.0.0.1:${server.address().port}/page.html`);
+  } finally {
+    server.close();
+  }
+}
+
+// Opens the page and notes whatever it should not do.
+async function open(browser, url, options, isCompat) {
+  const context = await browser.newContext(options);
+  const page = await context.newPage();
+  const problems = [];
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) problems.push(`console ${message.type()}: ${message.text()}`);
+  });
+  page.on("pageerror", (error) => problems.push(`uncaught: ${error}`));
+  page.on("request", (request) => {
+    if (request.url() !== url && !request.url().startsWith("data:")) problems.push(`request: ${request.url()}`);
+  });
+  if (isCompat) await page.addInitScript(refuseRelaxedSimd);
+  await page.goto(url);
+  await page.waitForSelector("html[data-ready], #status.failed", WAIT);
+  return { context, page, problems };
+}
+
+// Runs in the page: the few bytes with which LiteRT.js asks for relaxed SIMD are refused, as an older browser does.
+function refuseRelaxedSimd() {
+  const instantiate = WebAssembly.instantiate;
+  WebAssembly.instantiate = (source, ...others) =>
+    source.byteLength < 100 ? Promise.reject(new Error("no relaxed SIMD")) : instantiate(source, ...others);
+}
+
+// {model: {format: {classes, logits}}} of all test examples, for all models or the first alone.
+async function runAll(page, isFirstOnly) {
+  const names = await page.locator("#model option").allTextContents();
+  const answers = {};
+  for (const name of isFirstOnly ? names.slice(0, 1) : names) {
+    if (names.length > 1) await page.selectOption("#model", { label: name });
+    await page.evaluate(() => delete globalThis.lastCheck);
+    await page.waitForSelector("#run-all:enabled", WAIT);
+    await page.click("#run-all");
+    await page.waitForFunction(() => globalThis.lastCheck, null, WAIT);
+    answers[name] = await page.evaluate(() =>
+      Object.fromEntries(
+        globalThis.lastCheck.checks.map(({ file, classes, logits }) => [
+          file.format,
+          { classes, logits: logits.map((own) => [...own]) },
+        ]),
+      ),
+    );
+  }
+  return answers;
+}
+
+const readAnswer = (page) =>
+  page.evaluate(() => ({
+    text: document.querySelector("#answer").textContent,
+    bars: [...document.querySelectorAll("#bars li")].map((row) => row.getAttribute("aria-label")).join("; "),
+  }));
+
+async function drawByMouse(page, points) {
+  const place = await findPlaces(page, points);
+  await page.mouse.move(...place[0]);
+  await page.mouse.down();
+  for (const point of place.slice(1)) await page.mouse.move(...point);
+  await page.mouse.up();
+}
+
+async function drawByFinger(page, points) {
+  const client = await page.context().newCDPSession(page);
+  const send = (type, touchPoints) => client.send("Input.dispatchTouchEvent", { type, touchPoints });
+  const place = (await findPlaces(page, points)).map(([x, y]) => [{ x, y }]);
+  await send("touchStart", place[0]);
+  for (const point of place.slice(1)) await send("touchMove", point);
+  await send("touchEnd", []);
+}
+
+async function drawByKeys(page) {
+  await page.focus("#board");
+  for (const key of [...Array(10).fill("ArrowUp"), " ", ...Array(20).fill("ArrowDown"), " "]) await page.keyboard.press(key);
+}
+
+async function findPlaces(page, points) {
+  await page.locator("#board").scrollIntoViewIfNeeded();
+  const box = await page.locator("#board").boundingBox();
+  return points.map(([x, y]) => [box.x + x * box.width, box.y + y * box.height]);
+}
+
+// What the page answers before and after each way of drawing; "" where it has no board.
+async function drawStrokes(page, problems, isPhone) {
+  if (!(await page.isVisible("#board"))) return [];
+  const draw = isPhone ? drawByFinger : drawByMouse;
+  const seen = [];
+  const ways = [
+    ["a circle", () => draw(page, CIRCLE)],
+    ["a line", () => draw(page, LINE)],
+    ["a line by keys", () => drawByKeys(page)],
+  ];
+  for (const [name, act] of ways) {
+    await page.click("#clear");
+    await page.waitForTimeout(300);
+    const before = await readAnswer(page);
+    await act();
+    await page.waitForTimeout(700);
+    const after = await readAnswer(page);
+    if (before.bars === after.bars) problems.push(`${name}, drawn, does not change the answer ${after.text}`);
+    seen.push({ name, before: before.text, after: after.text, bars: after.bars });
+  }
+  if (seen[0].bars === seen[1].bars) problems.push(`a circle and a line have the same answer: ${seen[0].after}`);
+  return seen;
+}
+
+async function visit(browser, name, url, { isPhone = false, isCompat = false, colorScheme = "light" } = {}) {
+  const size = isPhone ? { width: 390, height: 844 } : { width: 1280, height: 800 };
+  const options = { viewport: size, colorScheme, hasTouch: isPhone, isMobile: isPhone };
+  const { context, page, problems } = await open(browser, url, options, isCompat);
+  const build = await page.evaluate(() => document.documentElement.dataset.ready ?? "");
+  if (!build) problems.push(`it does not start: ${await page.textContent("#status")}`);
+  if (build && build !== (isCompat ? "compat" : "default")) problems.push(`it runs the build ${build}`);
+  if (await page.evaluate(() => globalThis.crossOriginIsolated)) problems.push("it has threads, which it should not need");
+  const width = await page.evaluate(() => document.documentElement.scrollWidth);
+  if (width > size.width) problems.push(`it is ${width} pixels wide on a screen of ${size.width}`);
+  const strokes = build ? await drawStrokes(page, problems, isPhone) : [];
+  const answers = build ? await runAll(page, isPhone || isCompat) : {};
+  if (shots) {
+    mkdirSync(shots, { recursive: true });
+    await page.screenshot({ path: path.join(shots, `${name}.png`), fullPage: true });
+  }
+  const sample = await page.evaluate(() => JSON.parse(document.querySelector("#page-data").textContent).sample);
+  await context.close();
+  return { name, build, sample, answers, strokes, problems };
+}
+
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM });
+const file = pathToFileURL(path.resolve(pagePath)).href;
+const visits = [
+  await visit(browser, "file, desktop", file),
+  await serve((url) => visit(browser, "server, phone", url, { isPhone: true, colorScheme: "dark" })),
+  await visit(browser, "file, no relaxed SIMD", file, { isCompat: true }),
+];
+await browser.close();
+writeFileSync(answersPath, JSON.stringify({ size: readFileSync(pagePath).length, visits }));
