@@ -55,12 +55,15 @@ def _run(arguments: Sequence[str]) -> None:
     content = request.path.read_bytes()
     try:
         card = read_card(content)
+        rows = [] if request.json else card_rows(card)
     except ModelError as error:
         raise ModelError(f"{request.path}: {error}") from None
+    except (KeyError, TypeError, ValueError, AttributeError):
+        reason = "its card is of another version of launch.export; --json prints it as it is"
+        raise ModelError(f"{request.path}: {reason}") from None
     if request.json:
         sys.stdout.buffer.write(split_file(content).card)
         return
-    rows = card_rows(card)
     width = max(len(title) for title, _ in rows)
     for title, text in rows:
         lines = textwrap.wrap(text, WIDTH - width - 2) or [""]

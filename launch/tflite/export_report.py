@@ -19,7 +19,7 @@ LEGEND = (
     "on its own test split (`report_clients.csv` has a row a client). Agreement (same class) and logits are compared "
     "on the global test set with the Keras model that the file was converted from: the quantization-aware one for "
     "`qat_int8`, the float one for all others. Bytes: of the file, and of them the model card's that is in it "
-    "(`python -m launch.card <file>` shows it); shares of float32 are without cards."
+    "(`card.md` has them all, and `python -m launch.card <file>` shows one); shares of float32 are without cards."
 )
 
 

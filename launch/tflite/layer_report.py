@@ -14,9 +14,9 @@ NUM_WORST = 3
 EXPLANATION = (
     "TFLite's QuantizationDebugger ran examples of the global test set through a copy of each `int8` model in which "
     "every layer is computed twice from the same input: in integers and in floats. The error of a layer is the root of "
-    "its mean squared difference, in steps of its output's scale. Rounding alone makes 0.29 (1 / sqrt(12)). A layer "
-    "far above that loses more, most often because values lie outside of the range that the representative examples "
-    "set. `<model>.int8.layers.csv` has all layers."
+    "its mean squared difference, in steps of its output's scale. Rounding the output makes 0.29 (1 / sqrt(12)), and "
+    "rounded weights add a little. A layer far above that loses more, most often because values lie outside of the "
+    "range that the representative examples set. `<model>.int8.layers.csv` has all layers."
 )
 NOT_OF_QAT = (
     "The debugger cannot look into `qat_int8`: its ranges come from the training, so the converter makes the integers "

@@ -66,6 +66,7 @@ def test_a_wrong_name_gets_the_nearest_one():
         ({"loader": "load"}, "loader is 'load'"),
         ({"smoke_sizes": (3,)}, "smoke_sizes"),
         ({"smoke_sizes": (3, 0)}, "smoke_sizes"),
+        ({"terms": "CC BY 4.0"}, "terms"),
     ],
 )
 def test_a_row_is_checked(fields, message):

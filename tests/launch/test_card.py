@@ -49,6 +49,15 @@ def test_the_cards_own_bytes_are_printed(path, capfdbinary):
     assert capfdbinary.readouterr().out == json.dumps(CARD).encode()
 
 
+def test_a_card_of_another_version_is_printed_as_json_alone(path, capsys):
+    card_of_another = {**CARD, "training": "by hand"}
+    path.write_bytes(embed_card(MODEL, json.dumps(card_of_another).encode()))
+    assert card.main([str(path)]) == 2
+    error = capsys.readouterr().err
+    assert "another version" in error and error.count("\n") == 1
+    assert card.main([str(path), "--json"]) == 0
+
+
 @pytest.mark.parametrize(
     ("change", "exit_code", "message"),
     [

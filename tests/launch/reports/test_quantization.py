@@ -88,3 +88,11 @@ def test_only_the_shared_model_is_read(runs):
     exports = read_export(runs[0])
     assert list(exports) == ["float32", "int8"]
     assert compute_difference(exports["float32"]) == 0
+
+
+@pytest.mark.parametrize(("cells", "expected"), [({"card_bytes": "1300"}, 42700), ({}, 44000)])
+def test_sizes_are_without_the_cards_in_the_files(runs, cells, expected):
+    """Exports that were made before there were cards have no such column."""
+    row = {"model": "global", "format": "int8", "size_bytes": "44000", **cells}
+    write_table(runs[0].path / "export" / "report.csv", list(row), [list(row.values())])
+    assert read_export(runs[0])["int8"]["size_bytes"] == expected
