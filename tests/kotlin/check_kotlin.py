@@ -1,7 +1,7 @@
 """Compiles the Kotlin of the pages: `check_kotlin.py docs/phones.md`, with the Python that has kotlin-jupyter-kernel.
 
-Every ```kotlin block that begins with an import or a package is a whole file. All such blocks of all pages are compiled
-together, as files of one app, against stubs of the Android and LiteRT classes, which lie beside this script. Then the
+Every ```kotlin block is a file of an app, unless it begins as Gradle's build scripts do. All of them are compiled
+together, as one app, against stubs of the Android and LiteRT classes, which lie beside this script. Then the
 same with an error planted in each of them and with `planted.kt`, in which every line of a function is wrong: a compiler
 or a stub that lets one of these pass has checked nothing.
 
@@ -22,6 +22,7 @@ COMPILER = "org.jetbrains.kotlin.cli.jvm.K2JVMCompiler"
 LIBRARIES = ("kotlin-stdlib-", "annotations-")
 FENCE = re.compile(r"^```kotlin\n(.*?)^```", re.MULTILINE | re.DOTALL)
 ERROR = re.compile(r"^(\S+?):(\d+):\d+: error: (.*)$", re.MULTILINE)
+GRADLE = ("android {", "dependencies {", "plugins {")
 PLANTED_LINE = 'private val planted: Int = "a text"'
 
 
@@ -33,10 +34,10 @@ class Block(NamedTuple):
     code: str
 
     @property
-    def is_whole_file(self) -> bool:
-        """Whether it begins with an import or a package; comments and empty lines before that do not count."""
+    def is_gradle(self) -> bool:
+        """Whether it belongs into a build script, whose words are not those of an app; comments do not count."""
         lines = (line for line in self.code.splitlines() if line.strip() and not line.startswith("//"))
-        return next(lines, "").startswith(("import ", "package "))
+        return next(lines, "").startswith(GRADLE)
 
 
 class CompileError(NamedTuple):
@@ -94,11 +95,11 @@ def list_wrong_lines(code: str) -> set[int]:
 def check_pages(pages: Sequence[str]) -> list[str]:
     """Says which blocks are compiled; returns a line for each thing that is wrong."""
     blocks = [block for page in pages for block in list_blocks(page, pathlib.Path(page).read_text(encoding="utf-8"))]
-    whole = [block for block in blocks if block.is_whole_file]
+    whole = [block for block in blocks if not block.is_gradle]
     for block in blocks:
-        print(f"{block.page}:{block.line}: {'a file' if block.is_whole_file else 'no whole file, left out'}")
+        print(f"{block.page}:{block.line}: {'of Gradle, left out' if block.is_gradle else 'a file'}")
     if not whole:
-        return [f"{', '.join(pages)}: no block of Kotlin is a whole file"]
+        return [f"{', '.join(pages)}: no block of Kotlin to compile"]
     jars, java = find_jars(), HERE / "stubs" / "java"  # Java makes no class files here: it is a source every time
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

@@ -39,8 +39,8 @@ def check():
 
 def test_blocks_are_found_with_their_lines(check):
     whole, rest = check.list_blocks("docs/page.md", PAGE)
-    assert (whole.line, whole.is_whole_file) == (4, True)
-    assert (rest.line, rest.is_whole_file) == (12, False)
+    assert (whole.line, whole.is_gradle) == (4, False)
+    assert (rest.line, rest.is_gradle) == (12, True)
     assert PAGE.splitlines()[whole.line - 1] == "// A comment."
 
 
@@ -95,7 +95,7 @@ def planted_errors(check):
 def test_what_compiles_and_fails_when_planted_is_well(run_check, planted_errors):
     exit_code, out, error, sources = run_check([], [], planted_errors)
     assert (exit_code, error) == (0, "")
-    assert "page.md:4: a file" in out and "page.md:12: no whole file, left out" in out
+    assert "page.md:4: a file" in out and "page.md:12: of Gradle, left out" in out
     assert sources == [["CompiledModel.kt"], ["page_4.kt"], ["page_4.kt", "planted.kt"]]
 
 
@@ -141,12 +141,9 @@ def test_without_java_it_says_that_it_is_skipped(tmp_path):
     assert not (project / ".venv-kotlin").exists()
 
 
-def test_every_kotlin_block_but_gradles_is_a_whole_file(check):
-    """One without its imports would not be compiled."""
-    page = ROOT / "docs" / "phones.md"
-    blocks = check.list_blocks("docs/phones.md", page.read_text())
-    left_out = [block.line for block in blocks if not block.is_whole_file and "dependencies {" not in block.code]
-    assert not left_out and sum(block.is_whole_file for block in blocks) >= 3
+def test_the_page_has_one_block_of_gradle_and_files(check):
+    blocks = check.list_blocks("docs/phones.md", (ROOT / "docs" / "phones.md").read_text())
+    assert [block.is_gradle for block in blocks].count(True) == 1 and len(blocks) >= 4
 
 
 @pytest.mark.slow
