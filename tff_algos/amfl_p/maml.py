@@ -58,8 +58,16 @@ def build_predict(model_spec: ModelSpec) -> Predict:
 
 def compute_loss(predict: Predict, weights: WeightTensors, batch: Batch) -> tf.Tensor:
     """Mean cross-entropy of a batch; 0 without examples."""
-    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(batch.y, predict(weights, batch.x))
-    return tf.math.divide_no_nan(tf.reduce_sum(losses), tf.cast(tf.shape(batch.y)[0], losses.dtype))
+    num_examples = tf.shape(batch.y)[0]
+    # A convolution may refuse to compute nothing, so an empty batch gets a row of zeros, which does not count.
+    padded = [_add_zeros(values, tf.cast(tf.equal(num_examples, 0), tf.int32)) for values in (batch.x, batch.y)]
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(padded[1], predict(weights, padded[0]))[:num_examples]
+    return tf.math.divide_no_nan(tf.reduce_sum(losses), tf.cast(num_examples, losses.dtype))
+
+
+def _add_zeros(values: tf.Tensor, num_rows: tf.Tensor) -> tf.Tensor:
+    rows = tf.zeros(tf.concat([[num_rows], tf.shape(values)[1:]], 0), values.dtype)
+    return tf.concat([values, rows], 0)
 
 
 def adapt(

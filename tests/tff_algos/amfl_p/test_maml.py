@@ -120,3 +120,21 @@ def test_a_keras_model_as_a_function_of_its_weights(linear_spec):
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         logits = session.run(predict(tuple(map(tf.constant, weights)), tf.constant(x)))
     np.testing.assert_allclose(logits, x @ weights[0] + weights[1], rtol=1e-5)
+
+
+@pytest.mark.parametrize("first_order", [True, False])
+def test_a_model_that_cannot_compute_nothing_gets_no_empty_batch(task, first_order):
+    """As convolutions of an empty place in the cohort; its loss and its gradients are 0, and others stay the same."""
+
+    def predict(weights, x):
+        tf.debugging.assert_positive(tf.shape(x)[0])
+        return predict_small(weights, x)
+
+    weights, support, query = task
+    nothing = Batch(support.x[:0], support.y[:0])
+    empty = compute_meta_gradient(predict, weights, nothing, nothing, 2, RATE, first_order)
+    assert float(empty.query_loss) == 0 and not np.any(flatten(empty.gradient))
+    for adapted, start in zip(empty.adapted, weights, strict=True):
+        np.testing.assert_array_equal(adapted, start)
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(query.y, predict_small(weights, query.x))
+    assert float(compute_loss(predict, weights, query)) == pytest.approx(float(tf.reduce_mean(losses)), rel=1e-12)
