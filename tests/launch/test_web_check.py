@@ -39,7 +39,14 @@ def run_check(check_page, tmp_path, capsys):
         for place in changes:
             logits[place] = [0, margin] if y[sample][place] == 0 else [0, 0]
         answers = {"global": {"int8": {"classes": logits.argmax(axis=1).tolist(), "logits": logits.tolist()}}}
-        visit = {"name": "file", "build": "compat", "strokes": [], "answers": answers, "problems": list(problems)}
+        visit = {
+            "name": "file",
+            "build": "compat",
+            "strokes": [],
+            "trainings": [],
+            "answers": answers,
+            "problems": list(problems),
+        }
         visit["sample"] = {"indices": sample, "labels": labels or y[sample].tolist()}
         write_json(tmp_path / "answers.json", {"size": 1, "visits": [visit]})
         exit_code = check_page.main([str(tmp_path), str(tmp_path / "answers.json")])

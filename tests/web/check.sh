@@ -1,9 +1,9 @@
 #!/bin/sh
 # Exports runs with `--web_page` and drives the pages in headless Chromium: what they answer must be what the report
-# says, nothing may leave them, and their console must stay empty. `make test-web` calls it after `make web`; what it
-# drives the browser with is installed into .web-test. The argument is a finished run; without it four are trained, one
-# for each kind of model: on digits, HAR, CIFAR-10 and the building. Without FL_DATA_DIR, HAR and CIFAR-10 are drawn at
-# random. CHROMIUM=<path> names the browser, SHOTS=<folder> keeps screenshots.
+# says, training files must train, nothing may leave the pages, and their console must stay empty. `make test-web` calls
+# it after `make web`; what it drives the browser with is installed into .web-test. The argument is a finished run;
+# without it four are trained, one for each kind of model: on digits, HAR, CIFAR-10 and the building. Without
+# FL_DATA_DIR, HAR and CIFAR-10 are drawn at random. CHROMIUM=<path> names the browser, SHOTS=<folder> keeps screenshots.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 
@@ -51,16 +51,16 @@ else
     [ -n "${FL_DATA_DIR:-}" ] || { drawn=--smoke; echo "FL_DATA_DIR is not set: HAR and CIFAR-10 are drawn at random"; }
     floats=float32,float16,dynamic
     train --algo=fedsikd --quantize=qat --rounds=3 --run_dir="$folder/digits"
-    check_run "$folder/digits" --formats=$floats,int8,qat_int8
+    check_run "$folder/digits" --formats=$floats,int8,qat_int8 --on_device_training=full
     train --algo=fedavg --dataset=har --num_clients=5 --rounds=2 --fedavg_steps=5 $drawn --run_dir="$folder/har"
-    check_run "$folder/har" --formats=$floats,int8
+    check_run "$folder/har" --formats=$floats,int8 --on_device_training=head
     train --algo=fedcd --dataset=cifar10 --partition=hierarchical --clients_per_archetype=1 --rounds=2 \
         --train_per_client=100 --validation_per_client=50 --test_per_client=50 --model=image_cnn10 --width=0.25 \
         --fedcd_milestones=1 --fedcd_cohort_size=5 $drawn --run_dir="$folder/cifar10"
     check_run "$folder/cifar10" --formats=$floats,int8
     train --algo=amfl_p --dataset=building --building_num_sensors=5 --rounds=2 --run_dir="$folder/building"
     clients=$(sed -n '2,3s/,.*//p' "$folder/building/clients.csv" | paste -sd, -)
-    check_run "$folder/building" --formats=$floats,int8 --model="global,$clients"
+    check_run "$folder/building" --formats=$floats,int8 --model="global,$clients" --on_device_training=head
 fi
 [ -z "$failed" ] || fail "a page differs from its report, or misbehaves"
 echo "all pages answer as their reports"

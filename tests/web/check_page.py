@@ -43,6 +43,9 @@ def check_visit(visit: Mapping[str, Any], test_set: Mapping[str, np.ndarray]) ->
     print(f"{visit['name']} (build {visit['build'] or 'none'})")
     for stroke in visit["strokes"]:
         print(f"  {stroke['name']}: {stroke['before']} -> {stroke['after']}")
+    for training in visit["trainings"]:
+        losses = training["losses"]
+        print(f"  {training['name']}: loss {losses[0]:.4f} to {losses[-1]:.4f} in {len(losses)} steps")
     sample = np.array(visit["sample"]["indices"])
     if test_set["y"][sample].tolist() != visit["sample"]["labels"]:
         yield "the labels of the examples are not those of the test set"

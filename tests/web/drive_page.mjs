@@ -2,7 +2,8 @@
 //
 // It is opened three times: from its file on a desktop, from a server on 127.0.0.1 on a phone, and from its file where
 // relaxed SIMD is missing. Every time all of its test examples are run, and strokes are drawn if it has a board. What
-// it answered is written as JSON, with all that went wrong: console errors, requests, a stroke without effect.
+// it answered is written as JSON, with all that went wrong: console errors, requests, a stroke without effect. Training
+// files beside the page are trained in it.
 // $CHROMIUM is the browser.
 
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -10,6 +11,7 @@ import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
+import { findProblems, trainFiles } from "./train_in_page.mjs";
 
 const { chromium } = createRequire(path.resolve(".web-test/package.json"))("playwright-core");
 const [, , pagePath, answersPath, shots] = process.argv;
@@ -149,13 +151,15 @@ async function visit(browser, name, url, { isPhone = false, isCompat = false, co
   if (width > size.width) problems.push(`it is ${width} pixels wide on a screen of ${size.width}`);
   const strokes = build ? await drawStrokes(page, problems, isPhone) : [];
   const answers = build ? await runAll(page, isPhone || isCompat) : {};
+  const trainings = build ? await trainFiles(page, path.dirname(pagePath)) : [];
+  problems.push(...trainings.flatMap(findProblems));
   if (shots) {
     mkdirSync(shots, { recursive: true });
     await page.screenshot({ path: path.join(shots, `${name}.png`), fullPage: true });
   }
   const sample = await page.evaluate(() => JSON.parse(document.querySelector("#page-data").textContent).sample);
   await context.close();
-  return { name, build, sample, answers, strokes, problems };
+  return { name, build, sample, answers, strokes, trainings, problems };
 }
 
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM });
