@@ -96,7 +96,9 @@ export function showFormats(table, classifiers, results, labels, clockStep) {
   );
 }
 
-// Rows of a title and a text. The model card has this form, too.
+// The model card's rows of a title and a text. What follows the name of a file is of this file.
 export function showRows(list, rows) {
-  list.replaceChildren(...rows.flatMap(([title, text]) => [makeElement("dt", title), makeElement("dd", text)]));
+  const elements = rows.flatMap(([title, text]) => [makeElement("dt", title), makeElement("dd", text)]);
+  elements.forEach((element, i) => element.classList.toggle("file", rows[i >> 1][0] === "File"));
+  list.replaceChildren(...elements);
 }
