@@ -46,7 +46,7 @@ def kept(tmp_path_factory, write_finished_run):
     root = tmp_path_factory.mktemp("kept")
     for name, seed in (("run", 0), ("other", 1)):
         run_dir = write_finished_run(root / name, algo="fedavg", model="perceptron", seed=seed)
-        for table in ("metrics.csv", "timing.csv", "events.csv"):
+        for table in ("metrics.csv", "timing.csv", "events.csv", "fine_tuning.csv"):
             (run_dir / table).write_text(f"round,{seed}\n1,{seed}\n")
         summary = (run_dir / "summary.json").read_text()
         (run_dir / "summary.json").write_text(summary.replace("{", f'{{"seed": {seed},', 1))
