@@ -19,6 +19,12 @@ OTHER_WORDS = {
     "launch/runs/run_description.py": {
         *(columns.NUM_CLIENTS, columns.NUM_TRAIN, columns.NUM_VALIDATION, columns.NUM_TEST)
     },
+    # Words of the model cards, which stay as they are in files that have left the run folder.
+    "launch/tflite/card_page.py": {columns.ACCURACY, columns.CLIENT, columns.MODEL},
+    "launch/tflite/export_models.py": {columns.MODEL},
+    "launch/tflite/model_card.py": {columns.ACCURACY, columns.CLIENT},
+    # Words of the page's scripts, and the template that it is made of.
+    "launch/tflite/web_page.py": {columns.MODELS, columns.WEB_PAGE.removeprefix("export/")},
 }
 MODULES = sorted(
     name
