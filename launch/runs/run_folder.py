@@ -60,7 +60,7 @@ class RunFolder:
         self.timing = path / TIMING_FILE
         self.events = path / EVENTS_FILE
         self.clients = path / CLIENTS_FILE
-        self.fine_tuning = path / FINE_TUNING_FILE
+        self.fine_tuning_curve = path / FINE_TUNING_FILE
         self.summary = path / SUMMARY_FILE
         self.checkpoints = path / CHECKPOINTS
         self.tensorboard = path / TENSORBOARD

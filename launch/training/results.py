@@ -1,4 +1,4 @@
-"""What a finished run leaves behind: `clients.csv`, `fine_tuning.csv`, `summary.json` and the saved models."""
+"""What a finished run leaves behind: the tables, `summary.json` and the saved models."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -64,7 +64,9 @@ def write_results(
     results = evaluate_clients(process, state, data, evaluate, with_new=True)["test"]
     curve = measure_curve(process, state, data, evaluate)
     if curve:
-        write_table(folder.fine_tuning, FINE_TUNING_COLUMNS, [[format_cell(cell) for cell in row] for row in curve])
+        write_table(
+            folder.fine_tuning_curve, FINE_TUNING_COLUMNS, [[format_cell(cell) for cell in row] for row in curve]
+        )
     write_clients(folder, data, results, process, state)
     for name, weights in process.get_models(state).items():
         save_model(spec.of_weights(weights), weights, folder.models / name)
