@@ -4,7 +4,7 @@
 # make test-litert   exports a run and checks the files with LiteRT, in .venv-litert; RUN_DIR=<folder> names the run
 # make web     what --web_page of launch.export packs into a page, by npm into .web; nothing else needs npm
 # make test-web    exports runs with their pages and drives these in Chromium, in .web-test; RUN_DIR=<folder> names one
-# make test-ray   --runtime=ray on clusters of this machine, in .venv-ray; some minutes
+# make test-ray   --runtime=ray on clusters of this machine, in .venv-ray; 10 to 30 minutes
 # make test-kotlin   compiles the Kotlin of docs/phones.md, in .venv-kotlin; needs Java
 # make setup-pfl  pfl-research on PyTorch, a peer of launch.benchmark, in .venv-pfl
 # All of them set up .venv first if need be. PYTHON=<path> names the Python 3.11 to make it with; where there is none,

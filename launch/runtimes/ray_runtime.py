@@ -103,7 +103,8 @@ class ClientShares:
         from launch.runtimes.graph_sessions import GraphFunction
 
         self._ray, self._shipment, self._num_shares = ray, shipment, num_shares
-        self._task = ray.remote(num_cpus=1, max_retries=MAX_RETRIES)(run_share)
+        # By default Ray fills one node before it looks at the next, so that short shares follow each other on that one.
+        self._task = ray.remote(num_cpus=1, max_retries=MAX_RETRIES, scheduling_strategy="SPREAD")(run_share)
         self._digest = hashlib.sha256(pickle.dumps(form)).hexdigest()
         self._form = [ray.put(form)]  # in a list, so that Ray hands on the reference and not the form
         self._returns_client_values = form.returns_client_values
