@@ -36,7 +36,6 @@ class TwoNodes:
         self.options = {"num_cpus": 1, "node_ip_address": "127.0.0.1", "include_dashboard": False}
         self.cluster = Cluster(initialize_head=True, head_node_args=self.options)
         self.second = None
-        self.add()
 
     def add(self):
         if self.second is None:
@@ -87,6 +86,7 @@ def ray_runtime(nodes, tmp_path_factory):
     from launch.runtimes.ray_runtime import run_ray
 
     with run_ray(str(tmp_path_factory.mktemp("ray") / "worker.log"), nodes.cluster.address, SHARES) as runtime:
+        nodes.add()  # after we have joined: of two nodes on one machine, Ray joins either, and ours must not be killed
         yield runtime
 
 
