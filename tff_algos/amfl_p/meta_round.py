@@ -15,11 +15,11 @@ from tff_algos.amfl_p.config import AMFLPConfig
 from tff_algos.amfl_p.maml import Batch, build_predict, compute_loss, compute_meta_gradient, compute_reptile_gradient
 from tff_algos.amfl_p.weighting import USES_QUALITY, compute_unnormalized_weight
 from tff_algos.client.client_data import read_split
-from tff_algos.client.local_training import reject_if_not_finite, train_locally
+from tff_algos.client.fine_tuning import build_fine_tuning_steps
+from tff_algos.client.local_training import reject_if_not_finite
 from tff_algos.protocol import Weights
 from tff_algos.rounds.aggregation import ClientUpdate, RoundTotals, compute_group_means, sum_by_group, summarize_totals
-from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.weights import add_deltas, build_model_type
+from tff_algos.weights import build_model_type
 
 SERVER_MOMENTUM = 0.9
 
@@ -80,16 +80,12 @@ def build_client_update(model_spec: ModelSpec, config: AMFLPConfig) -> Callable:
     Q_i is that of the model after the inner steps or, with `quality_model` = fine_tuned, of theta_i (section 3.3).
     """
     predict = build_predict(model_spec)
-    # Steps and rate are stand-ins: each device is told its own.
-    tuning = LocalTrainingConfig(steps=1, batch_size=config.fine_tuning.batch_size, optimizer="sgd", learning_rate=1.0)
+    train = build_fine_tuning_steps(model_spec, config.fine_tuning)
     judges_fine_tuned = config.quality_model == "fine_tuned" and config.weighting in USES_QUALITY
 
     def fine_tune(weights, x, y, client):
         seed = tf.random.experimental.stateless_fold_in(client.seed, 1)
-        result = train_locally(
-            model_spec, tuning, weights, x, y, seed, client.fine_tuning_rate, num_steps=client.num_steps
-        )
-        return add_deltas(weights, result.weights_delta)
+        return train(weights, x, y, seed, client.fine_tuning_rate, client.num_steps)
 
     def draw_batches(x, y, seed) -> tuple[Batch, Batch]:
         order = tf.random.experimental.stateless_shuffle(tf.range(tf.shape(y)[0]), seed)

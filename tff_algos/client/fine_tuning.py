@@ -48,6 +48,22 @@ FINE_TUNING_INPUT_TYPE = tff.StructWithPythonType(
 FineTune = Callable[[Weights, Sequence[ClientShard], FineTuningPlan, int | None], Iterator[tuple[ClientShard, Weights]]]
 
 
+def build_fine_tuning_steps(model_spec: ModelSpec, config: FineTuningConfig) -> Callable:
+    """What a client does to its weights, as a TensorFlow function.
+
+    Of the settings only the batch size is read: the function `(weights, x, y, seed, learning_rate, num_steps) ->
+    weights` is told the rate and the number of steps.
+    """
+    # Steps and rate are stand-ins.
+    training = LocalTrainingConfig(steps=1, batch_size=config.batch_size, optimizer="sgd", learning_rate=1.0)
+
+    def train(weights, x, y, seed, learning_rate, num_steps):
+        result = train_locally(model_spec, training, weights, x, y, seed, learning_rate, num_steps=num_steps)
+        return add_deltas(weights, result.weights_delta)
+
+    return train
+
+
 def build_fine_tuning(
     model_spec: ModelSpec, config: FineTuningConfig, template_weights: Weights, seed: int
 ) -> FineTune:
@@ -63,18 +79,14 @@ def build_fine_tuning(
       template_weights: one model's weights, for their shapes and dtypes.
       seed: the run's; the order of each client's examples is derived from it.
     """
-    # Steps and rate are stand-ins: each client is told its own.
-    training = LocalTrainingConfig(steps=1, batch_size=config.batch_size, optimizer="sgd", learning_rate=1.0)
+    train = build_fine_tuning_steps(model_spec, config)
     model_type = build_stacked_type(template_weights, 1)
 
     @tff.tensorflow.computation(model_type, FINE_TUNING_INPUT_TYPE)
     def client_work(model, client):
         x, y = read_split(client.path, "train", model_spec)
         start = tuple(array[0] for array in model)
-        result = train_locally(
-            model_spec, training, start, x, y, client.seed, client.learning_rate, num_steps=client.num_steps
-        )
-        return add_deltas(start, result.weights_delta)
+        return train(start, x, y, client.seed, client.learning_rate, client.num_steps)
 
     @tff.federated_computation(
         tff.FederatedType(model_type, tff.SERVER), tff.FederatedType(FINE_TUNING_INPUT_TYPE, tff.CLIENTS)
