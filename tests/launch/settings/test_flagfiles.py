@@ -190,24 +190,57 @@ def test_every_flag_stands_under_its_origin(path):
 
 
 @pytest.mark.parametrize(
-    "path",
-    [path for path in FLAGFILES if path.stem.endswith(("_tuned", "_quantization"))],
-    ids=lambda path: path.stem,
+    "path", [path for path in FLAGFILES if path.stem.endswith("_quantization")], ids=lambda path: path.stem
 )
-def test_a_tuned_fedsikd_still_clusters_and_distils_and_trains_as_long_as_fedavg(path):
+def test_the_quantized_fedsikd_clusters_and_distils_and_trains_as_long_as_fedavg(path):
     values = flag_values(resolve_flagfile(path))
-    algo, dataset, alpha = values["algo"], values["dataset"], values["dirichlet_alpha"]
-    if algo != "fedsikd":
+    if values["algo"] != "fedsikd":
         pytest.skip("only FedSiKD is held to this")
     assert values["fedsikd_num_clusters"] != 1
     assert values["fedsikd_label_weight"] <= 0.8
-    rivals = [f"fedavg_{dataset}_alpha{alpha}_tuned", f"fedavg_{dataset}_alpha{alpha}"]
-    rival = next(filter(None, map(find_flagfile, rivals)))
-    fedavg = flag_values(resolve_flagfile(rival))
+    fedavg = resolve("fedavg", values["dataset"], values["dirichlet_alpha"])
     for name in ("epochs", "steps", "optimizer", "learning_rate", "momentum"):
         assert values[f"fedsikd_student_{name}"] == fedavg[f"fedavg_{name}"], name
     shared = values.keys() & fedavg.keys() - {"algo", "rounds"}
     assert {name for name in shared if values[name] != fedavg[name]} == set()
+
+
+TUNED = [path for path in FLAGFILES if re.fullmatch(r".*_mnist_alpha[\d.]+_(tuned.*|control)", path.stem)]
+
+
+def find_best_trial(path):
+    """The settings of the best trial in the table that a flagfile names, and the flagfile of its search."""
+    notes = [f"{each.source} {each.note}" for each in read_provenance(path)]
+    [table] = {name for note in notes for name in list_trials(note)}
+    with open(ROOT / table, newline="", encoding="utf-8") as file:
+        trials = list(csv.DictReader(file))
+    best = max(trials, key=lambda trial: float(trial["mean"]))
+    algo = pathlib.Path(table).stem.split("_mnist_")[0]
+    return {name.removeprefix(f"{algo}_"): value for name, value in best.items() if name.startswith(algo)}
+
+
+@pytest.mark.parametrize("path", TUNED, ids=lambda path: path.stem)
+def test_tuned_settings_are_those_of_the_best_trial(path):
+    arguments = absl_flags.FlagValues().read_flags_from_files([f"--flagfile={path}"])
+    own = dict(each.removeprefix("--").split("=", 1) for each in arguments)
+    differing = [
+        name for name, value in find_best_trial(path).items() if own.get(f"{own['algo']}_{name}") not in (value, None)
+    ]
+    missing = [name for name in find_best_trial(path) if f"{own['algo']}_{name}" not in own]
+    assert len(differing) == ("_tuned_" in path.stem), differing  # an ablation changes one setting
+    assert missing == []
+    if path.stem.endswith("_control"):
+        assert own["random_cluster_cluster_sizes"] == "kmeans"
+
+
+def test_the_tuned_runs_of_a_cell_differ_in_the_algorithm_and_its_settings_alone():
+    cells = {}
+    for path in TUNED:
+        values = flag_values(resolve_flagfile(path))
+        shared = {name: values[name] for name in ("dataset", "num_clients", "partition", "batch_size", "model")}
+        cells.setdefault(values["dirichlet_alpha"], []).append(shared)
+    assert cells
+    assert [cell for cell, runs in cells.items() if any(run != runs[0] for run in runs)] == []
 
 
 @pytest.mark.parametrize("path", [path for path in FLAGFILES if path.stem.endswith("_qat")], ids=lambda path: path.stem)
