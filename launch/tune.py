@@ -1,9 +1,9 @@
 """`python -m launch.tune --experiment=a.flags --search='x=1|2;y=3|4' --trials=8` tries settings on validation splits.
 
-The trials are drawn at random from the grid of `--search`, none twice. Each is trained with every seed, in
-`<runs_dir>/<experiment>/trial_<number>/seed_<seed>`, and scored by a validation accuracy after its last round, as the
-mean over the seeds. `--output` is a table of all trials, written anew after each run. Finished runs are skipped and
-interrupted ones resumed, so the same command goes on where it was stopped.
+The trials are drawn at random from the grid of `--search`, none twice, each flag with two values at least. Each is
+trained with every seed, in `<runs_dir>/<experiment>/trial_<number>/seed_<seed>`, and scored by a validation accuracy
+after its last round, as the mean over the seeds. `--output` is a table of all trials, written anew after each run.
+Finished runs are skipped and interrupted ones resumed, so the same command goes on where it was stopped.
 
 Keep what is asked for in a file, for example `launch/experiments/fedsikd/tuning/fedavg_mnist_alpha0.1.flags`, and
 give it as `--flagfile`: so the search space is written down before the first trial.
@@ -12,6 +12,7 @@ Exit codes: 0 all trials are scored, 1 some runs failed, 2 the request was wrong
 129 by SIGHUP.
 """
 
+import itertools
 import math
 import pathlib
 import shlex
@@ -41,6 +42,7 @@ PROGRAM = "python -m launch.tune"
 OBJECTIVES = (VALIDATION_ACCURACY, CLIENT_VALIDATION_ACCURACY)
 OWN_FLAGS_HERE = {"seed": "--seeds", "rounds": "--rounds", "run_dir": "--runs_dir"}  # in place of those of a run
 DRAW_SEED = 0  # of the trials: the same request draws the same ones
+DRAWS = 100  # as many are looked at for one that varies every flag
 
 Trial = Mapping[str, str]  # the values of a trial's flags
 
@@ -160,12 +162,22 @@ def parse_search(text: str) -> dict[str, list[str]]:
 
 
 def draw_trials(grid: Mapping[str, Sequence[str]], number: int) -> tuple[Trial, ...]:
-    """Different points of the grid, drawn at random; all of them if it has no more than `number`."""
+    """Different points of the grid, drawn at random; all of them if it has no more than `number`.
+
+    A draw in which a flag has one of its values alone cannot choose among them: it is drawn anew, whatever it would
+    have scored.
+    """
     # Here, since it takes a second.
     from sklearn.model_selection import ParameterSampler
 
-    size = math.prod(map(len, grid.values()))
-    return tuple(ParameterSampler(dict(grid), min(number, size), random_state=DRAW_SEED))
+    number = min(number, math.prod(map(len, grid.values())))
+    draws = (tuple(ParameterSampler(dict(grid), number, random_state=DRAW_SEED + each)) for each in range(DRAWS))
+    first = next(draws)
+    return next((draw for draw in itertools.chain([first], draws) if _varies_every_flag(draw, grid)), first)
+
+
+def _varies_every_flag(trials: Sequence[Trial], grid: Mapping[str, Sequence[str]]) -> bool:
+    return all(len({trial[name] for trial in trials}) >= min(2, len(grid[name])) for name in grid)
 
 
 def build_tasks(request: Request) -> dict[tuple[int, str], Task]:

@@ -61,6 +61,18 @@ def test_trials_are_different_points_of_the_grid_and_always_the_same():
     assert everything == {(a, b) for a in "123" for b in ("true", "false")}
 
 
+def test_a_draw_that_leaves_a_flag_at_one_value_is_drawn_anew():
+    # FL+HC's grid: without the rule the first eight points all have two epochs.
+    grid = {"fl_hc_epochs": ["2", "4", "8"], "fl_hc_learning_rate": ["0.0005", "0.002", "0.004"]}
+    grid |= {"fl_hc_client_weighting": ["equal", "examples"], "fl_hc_clustering_round": ["1", "2", "3"]}
+    grid |= {"fl_hc_distance_multiple": ["0.8", "0.9", "1.0", "1.1", "1.2"]}
+    for number in (2, 5, 8):
+        trials = tune.draw_trials(grid, number)
+        assert [name for name in grid if len({trial[name] for trial in trials}) == 1] == []
+    assert len(tune.draw_trials(grid, 1)) == 1
+    assert tune.draw_trials(grid | {"fl_hc_steps": ["7"]}, 8)[0]["fl_hc_steps"] == "7"
+
+
 def test_every_trial_is_trained_with_every_seed_and_scored(tmp_path, opener_of):
     request = tune.parse_request(arguments(tmp_path))
     scores, failures = tune.run_trials(request, opener_of(train))
