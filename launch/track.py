@@ -24,7 +24,7 @@ from launch.settings.flags import FlagError
 from launch.settings.trackers import MLFLOW, TENSORBOARD, TRACKERS
 from launch.trackers.event_files import write_missing_event_files
 from launch.trackers.find_runs import find_runs, names_one_run
-from launch.trackers.follow import Order, send_runs
+from launch.trackers.follow import Order, check_run, send_runs
 from launch.trackers.sender_process import TrackerError, find_python
 
 PROGRAM = "python -m launch.track"
@@ -96,6 +96,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str]) -> None:
     values = parse_request(arguments)
     run_dirs = find_runs(values.run_dir)
+    for run_dir in run_dirs:
+        check_run(run_dir)
     if values.to == TENSORBOARD:
         show_in_tensorboard(run_dirs)
         return

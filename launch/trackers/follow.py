@@ -50,6 +50,14 @@ class Order(NamedTuple):
     lingers: bool = False
 
 
+def check_run(run_dir: pathlib.Path) -> None:
+    """Raises what `send_runs` would raise for a run that cannot be read; writes nothing."""
+    describe_run(run_dir)
+    if find_state(run_dir) is not State.GOING_ON:
+        check_sums(run_dir)
+    read_rounds_after(run_dir, 0)
+
+
 def send_runs(order: Order, find_runs: Callable[[], Sequence[pathlib.Path]]) -> None:
     """Sends the runs that are found; one after the other, or if they are followed, all that go on side by side.
 
@@ -148,7 +156,7 @@ class _Sending:
             return
         state = find_state(self._run_dir)  # first, so that what is read of a run that has ended is all of it
         if not self.is_open:
-            self._open(sender, state)
+            self._open(sender)
         self._send_rounds(sender)
         if state is not State.GOING_ON or not self._order.follows:
             self._close(sender, state)
@@ -164,9 +172,8 @@ class _Sending:
         self._is_waiting = not is_ours
         return is_ours
 
-    def _open(self, sender: SenderProcess, state: State) -> None:
-        if state is not State.GOING_ON:
-            check_sums(self._run_dir)
+    def _open(self, sender: SenderProcess) -> None:
+        check_run(self._run_dir)
         rounds = read_rounds_after(self._run_dir, 0)
         reply = sender.ask(
             "open",

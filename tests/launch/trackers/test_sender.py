@@ -1,0 +1,20 @@
+"""What the sender says of addresses, errors and names. `make test-track` sends to the trackers themselves."""
+
+from launch.trackers.sender import describe, existing, hide_password, name_metric
+
+
+def test_a_password_is_not_shown():
+    assert hide_password("https://me:secret@host:5000/a@b") == "https://host:5000/a@b"
+    assert hide_password("http://host:5000/a@b") == "http://host:5000/a@b"
+    assert hide_password("sqlite:////tmp/mlflow.db") == "sqlite:////tmp/mlflow.db"
+    assert describe(ValueError("no\nanswer of http://me:secret@host")) == "ValueError: no answer of http://host"
+
+
+def test_metrics_have_names_that_mlflow_takes():
+    assert name_metric("timing/round_s") == "timing/round_s"
+    assert name_metric("archetype_0 (ä=1)") == "archetype_0 _ä_1_"
+
+
+def test_files_that_are_gone_are_passed_over(tmp_path):
+    (tmp_path / "a").touch()
+    assert existing({"a": str(tmp_path / "a"), "b": str(tmp_path / "b")}) == [("a", str(tmp_path / "a"))]
