@@ -61,7 +61,7 @@ class Server:
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
-    def get(self, path, **query):
+    def get(self, path, /, **query):
         address = f"{self.uri}/api/2.0/mlflow/{path}?{urllib.parse.urlencode(query)}"
         return json.load(urllib.request.urlopen(address, timeout=30))
 
@@ -154,7 +154,8 @@ def test_a_run_is_shown_with_settings_metrics_and_files(server, tmp_path, reques
     assert (run.info["run_name"], run.info["status"]) == ("run", "FINISHED")
     expected = {"algo": "fedavg", "num_clients": "2", "rounds": "3", "fedavg_epochs": "1"}
     assert expected.items() <= run.params.items() and "data_dir" not in run.params
-    assert run.tags["dataset"] == "digits" and run.tags["data.num_train"] == "1200"
+    sizes = json.loads((run_dir / "config.json").read_text())["data"]
+    assert run.tags["dataset"] == "digits" and run.tags["data.num_train"] == str(sizes["num_train"])
     for name in ("train_loss", "test_accuracy", "bytes_up"):
         assert_rounds(run, run_dir, name)
     assert [step for step, _ in run.read_history("timing/round_s")] == [1, 2, 3]
