@@ -180,7 +180,7 @@ class _Sending:
             str(self._run_dir),
             project=self._order.project,
             known=self._link.read(),
-            start_ms=rounds[0].time_ms if rounds else int(time.time() * 1000),
+            start_ms=rounds[0].start_ms if rounds else int(time.time() * 1000),
             witness=_choose_witness(rounds),
             **self._described._asdict(),
         )

@@ -51,7 +51,7 @@ DATA_SIZES = ("num_clients", "num_train", "num_validation", "num_client_test", "
 TABLES = (METRICS_FILE, TIMING_FILE, CLIENTS_FILE, EVENTS_FILE, FINE_TUNING_FILE)
 FILES = (CONFIG_FILE, SUMMARY_FILE, CHECKSUMS_FILE, *TABLES, f"{EVALUATION}*.csv", f"{EVALUATION}*.json", "*.html")
 FILES_IN_FOLDERS = (f"{PLOTS}/*.png", f"{EXPORT}/*")
-SEED = "seed"
+SEED, TIMING = "seed", "timing/"
 
 
 class State(enum.Enum):
@@ -84,6 +84,11 @@ class Round(NamedTuple):
     number: int
     time_ms: int
     values: Mapping[str, float]
+
+    @property
+    def start_ms(self) -> int:
+        seconds = [value for name, value in self.values.items() if name.startswith(TIMING) and name.endswith("_s")]
+        return self.time_ms - round(1000 * sum(seconds))
 
 
 def find_state(run_dir: pathlib.Path) -> State:
@@ -189,10 +194,9 @@ def read_rounds_after(run_dir: pathlib.Path, last_round: int) -> list[Round]:
     for number in sorted(rows, reverse=True):
         if number <= last_round:
             break
-        timing = timings.get(number, {})
-        values = rows[number] | {f"timing/{name}": value for name, value in timing.items()}
-        rounds.insert(0, Round(number, time_ms, values))
-        time_ms -= round(1000 * sum(value for name, value in timing.items() if name.endswith("_s")))
+        timing = {f"{TIMING}{name}": value for name, value in timings.get(number, {}).items()}
+        rounds.insert(0, Round(number, time_ms, rows[number] | timing))
+        time_ms = rounds[0].start_ms
     return rounds
 
 

@@ -18,6 +18,7 @@ import uuid
 
 PROJECT = "federated-suite"  # the experiment or project, unless the request or the tracker's own variable names one
 SHORT_TAGS = ("algo", "dataset", "seed")  # by which W&B filters; all of them are in its config
+SOURCE_TAGS = {"mlflow.source.name": "launch.train", "mlflow.source.type": "LOCAL"}
 BATCH = 1000  # metrics that MLflow takes at once
 LONGEST_VALUE = 6000  # characters of a parameter in MLflow
 LONGEST_ERROR = 200
@@ -45,7 +46,8 @@ class MlflowRun:
         self.last_round = max((metric.step for metric in history), default=0)
         self.title = f"MLflow experiment {project} at {hide_password(uri)}"
         if uri.startswith("http"):
-            self.where = f"{hide_password(uri)}/#/experiments/{experiment_id}/runs/{self.run_id}"
+            place = f"{hide_password(uri)}/#/experiments/{experiment_id}/runs/{self.run_id}"
+            self.where = f"{place}?workflowType=machine_learning"  # or it opens among the pages for language models
         else:
             self.where = f"{name_program('mlflow')} ui --backend-store-uri {hide_password(uri)}"
 
@@ -75,7 +77,7 @@ class MlflowRun:
         """A parameter can be set once; what a resumed run has changed since, such as its rounds, becomes a tag."""
         values = {name: str(value)[:LONGEST_VALUE] for name, value in request["params"].items()}
         changed = {f"changed.{name}": value for name, value in values.items() if known.get(name, value) != value}
-        tags = {**request["tags"], "group": request["group"], **changed}
+        tags = {**request["tags"], "group": request["group"], **SOURCE_TAGS, **changed}
         if commit := tags.get("git_revision"):
             tags["mlflow.source.git.commit"] = commit.removesuffix("-dirty")
         tags = [self._mlflow.entities.RunTag(name, value) for name, value in tags.items()]
@@ -102,7 +104,7 @@ class MlflowRun:
             self._client.log_batch(self.run_id, metrics=metrics[start : start + BATCH])
 
     def close(self, request):
-        values = {f"summary/{name}": value for name, value in request["summary"].items()}
+        values = {name: value for name, value in request["summary"].items() if is_new(name)}
         self._send_batch(self._build_metrics(values, request["end_ms"], request["last_round"]))
         for name, path in existing(request["files"]):
             self._client.log_artifact(self.run_id, path, os.path.dirname(name) or None)
@@ -199,8 +201,13 @@ TRACKERS = {"mlflow": MlflowRun, "wandb": WandbRun}
 
 
 def name_metric(name):
-    """`name` with the characters that MLflow takes."""
-    return re.sub(r"[^/\w.\- :]", "_", name)
+    """What MLflow calls a metric: with the characters that it takes; seconds and memory go to its system metrics."""
+    return re.sub(r"[^/\w.\- :]", "_", re.sub("^timing/", "system/", name), flags=re.ASCII)
+
+
+def is_new(name):
+    """Whether a number of summary.json says what the last round does not: MLflow draws a chart for each."""
+    return "." in name and not name.startswith("final.")
 
 
 def hide_password(uri):

@@ -158,9 +158,9 @@ def test_a_run_is_shown_with_settings_metrics_and_files(server, tmp_path, reques
     assert run.tags["dataset"] == "digits" and run.tags["data.num_train"] == str(sizes["num_train"])
     for name in ("train_loss", "test_accuracy", "bytes_up"):
         assert_rounds(run, run_dir, name)
-    assert [step for step, _ in run.read_history("timing/round_s")] == [1, 2, 3]
+    assert [step for step, _ in run.read_history("system/round_s")] == [1, 2, 3]
     summary = json.loads((run_dir / "summary.json").read_text())
-    assert run.read_history("summary/final.test_accuracy") == [(3, summary["final"]["test_accuracy"])]
+    assert run.read_history("best.test_accuracy") == [(3, summary["best"]["test_accuracy"])]
     files = set(run.list_files())
     assert {"config.json", "clients.csv", "plots/by_round.png", "models/global/model.keras"} <= files
     assert not [name for name in files if name.startswith(("checkpoints", "tensorboard", "tracking", "."))]
@@ -190,7 +190,7 @@ def test_a_run_that_is_killed_and_resumed_stays_one_run(server, tmp_path, reques
     (again,) = server.find_runs(request.node.name)
     assert again.info["run_id"] == run.info["run_id"]
     assert_rounds(again, run_dir)
-    assert again.read_history("summary/rounds") == [(done + 2, done + 2)]
+    assert [step for step, _ in again.read_history("best.round")] == [done + 2]
 
 
 def test_a_server_that_goes_away_and_comes_back_gets_each_round_once(server, start_run, tmp_path, request):

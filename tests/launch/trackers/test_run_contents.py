@@ -101,6 +101,7 @@ def test_rounds_have_the_numbers_and_times_of_both_tables(start_run):
     assert [each.number for each in (first, second, third)] == [1, 2, 3]
     # The last round ended when the table was written, each of the others 2 s before the next.
     assert [each.time_ms for each in (first, second, third)] == [996000, 998000, 1000000]
+    assert first.start_ms == 994000
     timing = {"timing/round_s": 1.5, "timing/evaluation_s": 0.5, "timing/host_memory_bytes": 1000.0}
     assert first.values == {"virtual_time_s": 60.0, "test_accuracy": 0.01, **timing}
     assert second.values["test_loss"] == 0.5

@@ -1,6 +1,6 @@
 """What the sender says of addresses, errors and names. `make test-track` sends to the trackers themselves."""
 
-from launch.trackers.sender import describe, existing, hide_password, name_metric
+from launch.trackers.sender import describe, existing, hide_password, is_new, name_metric
 
 
 def test_a_password_is_not_shown():
@@ -11,8 +11,13 @@ def test_a_password_is_not_shown():
 
 
 def test_metrics_have_names_that_mlflow_takes():
-    assert name_metric("timing/round_s") == "timing/round_s"
-    assert name_metric("archetype_0 (ä=1)") == "archetype_0 _ä_1_"
+    assert name_metric("timing/round_s") == "system/round_s"
+    assert name_metric("archetype_0 (ä=1)") == "archetype_0 ___1_"
+
+
+def test_what_the_last_round_says_is_no_chart_of_its_own():
+    names = ["rounds", "bytes_up", "final.test_loss", "best.test_accuracy", "clients.accuracy_p10", "fedcd.num_models"]
+    assert [name for name in names if is_new(name)] == names[3:]
 
 
 def test_files_that_are_gone_are_passed_over(tmp_path):
