@@ -5,7 +5,9 @@ Started by `sender_process`, never by hand. A line on standard input is a reques
 request failed. What the libraries print goes to standard error.
 """
 
+import contextlib
 import csv
+import fcntl
 import glob
 import json
 import os
@@ -19,6 +21,7 @@ import uuid
 PROJECT = "federated-suite"  # the experiment or project, unless the request or the tracker's own variable names one
 SHORT_TAGS = ("algo", "dataset", "seed")  # by which W&B filters; all of them are in its config
 SOURCE_TAGS = {"mlflow.source.name": "launch.train", "mlflow.source.type": "LOCAL"}
+SQLITE = "sqlite:///"
 BATCH = 1000  # metrics that MLflow takes at once
 LONGEST_VALUE = 6000  # characters of a parameter in MLflow
 LONGEST_ERROR = 200
@@ -31,10 +34,11 @@ class MlflowRun:
         import mlflow
 
         self._mlflow = mlflow
-        self._client = mlflow.MlflowClient()
-        uri = self._client.tracking_uri
+        uri = mlflow.get_tracking_uri()
         project = request["project"] or os.environ.get("MLFLOW_EXPERIMENT_NAME") or PROJECT
-        experiment_id = self._find_experiment(project)
+        with alone_at(uri):
+            self._client = mlflow.MlflowClient()
+            experiment_id = self._find_experiment(project)
         self.destination = f"{hide_password(uri)} {project}"
         run = self._find_run(request["known"].get(self.destination))
         if run is None:
@@ -198,6 +202,21 @@ class WandbRun:
 
 
 TRACKERS = {"mlflow": MlflowRun, "wandb": WandbRun}
+
+
+@contextlib.contextmanager
+def alone_at(uri):
+    """Inside, no other sender is here too: two that make the tables of a database file disturb each other."""
+    folder = os.path.dirname(uri.removeprefix(SQLITE)) or "."
+    if not uri.startswith(SQLITE) or not os.path.isdir(folder):
+        yield
+        return
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
 
 
 def name_metric(name):

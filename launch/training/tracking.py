@@ -7,7 +7,6 @@ import contextlib
 import pathlib
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 
 from launch.progress import say
@@ -22,6 +21,7 @@ COMMAND = "launch.track"
 MOST_SAID = 600
 WARNING = "warning "
 WAIT_S = 60.0  # at the end of the run, for files that are still being sent
+QUIET_S = 2.0  # the first of them, without a word
 
 
 class Tracking:
@@ -34,18 +34,22 @@ class Tracking:
         self._log_start, self._has_warned = 0, False
 
     def start(self, run_dir: pathlib.Path) -> None:
-        """Starts to follow the run, whose config must be there by now. Raises OSError if that cannot be done."""
+        """Starts to follow the run, whose config must be there by now."""
         if self._tracker not in SENT:
             return
         self._run_dir = run_dir.absolute()
-        self._log.parent.mkdir(exist_ok=True)
         command = [sys.executable, "-m", COMMAND, f"--run_dir={self._run_dir}", f"--to={self._tracker}", "--follow"]
         # In a session of its own: Ctrl-C is for the training, whose end is then sent.
-        with open(self._log, "ab") as log:
-            self._log_start = log.tell()
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-            )
+        try:
+            self._log.parent.mkdir(exist_ok=True)
+            with open(self._log, "ab") as log:
+                self._log_start = log.tell()
+                self._process = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                )
+        except OSError as error:
+            say(f"{WARNING} nothing is sent to {self._tracker}: {error}; the run goes on")
+            return
         say(f"track    to {self._tracker}; log: {self._log}")
 
     @property
@@ -74,12 +78,15 @@ class Tracking:
         return []
 
     def wait(self, limit_s: float = WAIT_S) -> None:
-        """Waits until the run is sent, or leaves the process alone with the rest."""
+        """Waits until the run is sent, or until Ctrl-C; the process goes on without this one."""
         if self._process is None:
             return
-        deadline = time.monotonic() + limit_s
-        while self._process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.1)
+        with contextlib.suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
+            self._process.wait(min(QUIET_S, limit_s))
+        if self._process.poll() is None and limit_s > QUIET_S:
+            say(f"track    the last files go to {self._tracker}; Ctrl-C leaves that to the background")
+            with contextlib.suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
+                self._process.wait(limit_s - QUIET_S)
         if self._process.poll() is None:
             say(f"track    still being sent to {self._tracker}; log: {self._log}")
             return

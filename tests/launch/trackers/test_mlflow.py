@@ -264,3 +264,17 @@ def test_without_a_server_at_all_runs_are_in_a_file_of_the_current_folder(start_
     assert track.main([f"--run_dir={run.run_dir}", "--to=mlflow"]) == 0
     assert f"mlflow ui --backend-store-uri sqlite:///{tmp_path}/mlflow.db" in capfd.readouterr().out
     assert (tmp_path / "mlflow.db").exists()
+
+
+def test_senders_that_begin_together_make_one_database(start_run, tmp_path, monkeypatch):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI")
+    senders = []
+    for i in range(3):
+        run = start_run(f"run_{i}")
+        run.add_rounds(1)
+        run.end()
+        command = [sys.executable, "-m", "launch.track", f"--run_dir={run.run_dir}", "--to=mlflow"]
+        options = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        senders.append(subprocess.Popen(command, cwd=tmp_path, env=environment, **options))
+    assert [(sender.communicate(timeout=120)[1], sender.returncode) for sender in senders] == [("", 0)] * 3
