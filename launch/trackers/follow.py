@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from launch.progress import say
 from launch.runs.checksums import check_sums
-from launch.runs.columns import METRICS_FILE, TRACKING, VIRTUAL_TIME_S
+from launch.runs.columns import CLIENTS_FILE, METRICS_FILE, TRACKING, VIRTUAL_TIME_S
 from launch.trackers.run_contents import (
     Round,
     State,
@@ -212,6 +212,7 @@ class _Sending:
             str(self._run_dir),
             status=state.value,
             summary=read_summary(self._run_dir) if state is State.FINISHED else {},
+            tables=[CLIENTS_FILE],  # shown as such where a tracker can
             files=list_files(self._run_dir, self._order.with_models),
             last_round=self._last_round,
             end_ms=last[-1].time_ms if last else int(time.time() * 1000),

@@ -47,7 +47,7 @@ from tff_algos.settings.config_fields import ConfigError
 # How a run was started and where its files are, not what it is.
 REQUESTS = ("resume", "overwrite", "track", "building_csv", "ray_address", *PLACES)
 PARTS = ("seed_", "trial_")  # how the folders inside an experiment's are called
-DATA_SIZES = ("num_clients", "num_train", "num_validation", "num_client_test", "num_test")
+SIZES = "num_"  # how the sizes of the data begin in config.json
 TABLES = (METRICS_FILE, TIMING_FILE, CLIENTS_FILE, EVENTS_FILE, FINE_TUNING_FILE)
 FILES = (CONFIG_FILE, SUMMARY_FILE, CHECKSUMS_FILE, *TABLES, f"{EVALUATION}*.csv", f"{EVALUATION}*.json", "*.html")
 FILES_IN_FOLDERS = (f"{PLOTS}/*.png", f"{EXPORT}/*")
@@ -138,7 +138,7 @@ def describe_run(run_dir: pathlib.Path) -> RunDescription:
         "experiment": experiment.stem if experiment else "",
         "run_dir": run_dir.absolute(),
         "git_revision": config.get("git_revision") or "",
-        **{f"data.{name}": data[name] for name in DATA_SIZES if name in data},
+        **{f"data.{name}": value for name, value in data.items() if name.startswith(SIZES)},
         **{f"version.{name}": version for name, version in versions.items()},
     }
     tags = {name: str(value) for name, value in tags.items() if value != ""}

@@ -166,7 +166,7 @@ class WandbRun:
     def close(self, request):
         files = dict(existing(request["files"]))
         if self._sent_up_to:  # a row of the past takes nothing more, and a row of its own would be one a call
-            self._run.log(self._build_media(files), step=self._sent_up_to)
+            self._run.log(self._build_media(files, request["tables"]), step=self._sent_up_to)
         self._run.summary.update({f"summary/{name}": value for name, value in request["summary"].items()})
         artifact = self._wandb.Artifact(f"run-{self.run_id}", "run-folder")
         for name, path in files.items():
@@ -176,7 +176,7 @@ class WandbRun:
         if self._run.offline:
             self._remove_earlier()
 
-    def _build_media(self, files):
+    def _build_media(self, files, tables):
         media = {}
         for name, path in files.items():
             if name.endswith(".png"):
@@ -184,10 +184,10 @@ class WandbRun:
             elif name.endswith(".html"):
                 with open(path, encoding="utf-8") as page:
                     media[name.removesuffix(".html")] = self._wandb.Html(page.read(), inject=False)
-            elif name == "clients.csv":
+            elif name in tables:
                 with open(path, newline="", encoding="utf-8") as table:
                     columns, *rows = list(csv.reader(table))
-                media["clients"] = self._wandb.Table(columns=columns, data=rows)
+                media[name.removesuffix(".csv")] = self._wandb.Table(columns=columns, data=rows)
         return media
 
     def _remove_earlier(self):

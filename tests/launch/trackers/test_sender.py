@@ -1,6 +1,28 @@
 """What the sender says of addresses, errors and names. `make test-track` sends to the trackers themselves."""
 
+import ast
+import pathlib
+import sys
+
 from launch.trackers.sender import describe, existing, hide_password, is_new, name_metric
+
+SENDER = pathlib.Path(__file__).parents[3] / "launch" / "trackers" / "sender.py"
+
+
+def test_it_needs_nothing_of_the_project():
+    """It runs where only the trackers are, which it imports when a run is sent."""
+    imported = [name for name, is_at_top in list_imports() if is_at_top]
+    assert set(imported) <= sys.stdlib_module_names
+    assert {name for name, is_at_top in list_imports() if not is_at_top} == {"mlflow", "wandb"}
+
+
+def list_imports():
+    tree = ast.parse(SENDER.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name.split(".")[0], node in tree.body) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module.split(".")[0], node in tree.body
 
 
 def test_a_password_is_not_shown():
