@@ -23,7 +23,7 @@ from launch.trackers.run_link import RunLink
 from launch.trackers.sender_process import SenderProcess, TrackerError
 
 POLL_S = 1.0
-RETRY_S = 5.0
+RETRY_S, LONGEST_RETRY_S = 5.0, 300.0  # twice as long after each failure, since each try starts the sender anew
 LAST_TRIES = 2  # after the last run has ended
 LINGER_S = 60.0  # how long a sweep may take from one run to the next
 
@@ -90,7 +90,7 @@ def send_runs(order: Order, find_runs: Callable[[], Sequence[pathlib.Path]]) -> 
                 sender.close()
                 for run in runs.values():
                     run.is_open = False
-                patience.bear(error, any(run.goes_on() for run in runs.values()))
+                patience.bear(error, lambda: any(run.goes_on() for run in runs.values()))
                 continue
             if patience.is_over(all(run.is_done for run in runs.values())):
                 return
@@ -106,21 +106,25 @@ class _Patience:
 
     def __init__(self, order: Order):
         self._order = order
-        self._said, self._last_tries = "", 0
+        self._said, self._last_tries, self._retry_s = "", 0, RETRY_S
         self._busy_s = time.monotonic()
 
-    def bear(self, error: TrackerError, goes_on: bool) -> None:
+    def bear(self, error: TrackerError, goes_on: Callable[[], bool]) -> None:
         """Says once what is wrong and waits, or raises the error if there is nothing more to wait for."""
-        self._last_tries += not goes_on
+        self._last_tries += not goes_on()
         if not self._order.follows or self._last_tries >= LAST_TRIES:
             raise error
         if str(error) != self._said:
             self._said = str(error)
             say(f"warning  {self._order.tracker}: {error}; trying again and again")
-        time.sleep(RETRY_S)
+        deadline = time.monotonic() + (RETRY_S if self._last_tries else self._retry_s)
+        self._retry_s = min(2 * self._retry_s, LONGEST_RETRY_S)
+        while time.monotonic() < deadline and (self._last_tries or goes_on()):
+            time.sleep(POLL_S)
 
     def is_over(self, are_done: bool) -> bool:
-        """Whether all is sent and no more will come."""
+        """Whether all is sent and no more will come. Call it when the tracker has answered."""
+        self._retry_s = RETRY_S
         if not are_done:
             self._busy_s = time.monotonic()
         return are_done and not (self._order.lingers and time.monotonic() - self._busy_s < LINGER_S)
@@ -138,53 +142,61 @@ class _Sending:
         self.is_open, self.is_done = False, False
         self._run_dir, self._order = run_dir, order
         self._described = describe_run(run_dir)
-        self._link = RunLink(run_dir, order.tracker)
+        self._link: RunLink | None = None  # from the first step to the last, as there may be more runs than files
         self._last_round, self._seen, self._is_waiting, self._where = 0, None, False, ""
 
     def __enter__(self) -> "_Sending":
         return self
 
     def __exit__(self, *_) -> None:
-        self._link.close()
+        if self._link is not None:
+            self._link.close()
 
     def goes_on(self) -> bool:
-        return self._link.is_current() and find_state(self._run_dir) is State.GOING_ON
+        """Whether more is to come of the run."""
+        return not self.is_done and find_state(self._run_dir) is State.GOING_ON
 
     def advance(self, sender: SenderProcess) -> None:
         """Sends what is new, and if the run has ended or is not followed, its files. Raises TrackerError."""
-        if not self._is_ours():
-            return
+        if self._link is None:
+            self._link = RunLink(self._run_dir, self._order.tracker)
+        if self._is_ours(self._link):
+            self._send(sender, self._link)
+        if self.is_done:
+            self._link.close()
+
+    def _send(self, sender: SenderProcess, link: RunLink) -> None:
         state = find_state(self._run_dir)  # first, so that what is read of a run that has ended is all of it
         if not self.is_open:
-            self._open(sender)
+            self._open(sender, link)
         self._send_rounds(sender)
         if state is not State.GOING_ON or not self._order.follows:
             self._close(sender, state)
 
-    def _is_ours(self) -> bool:
-        if not self._link.is_current():
+    def _is_ours(self, link: RunLink) -> bool:
+        if not link.is_current():
             say(f"note     {self._run_dir}: removed, or replaced by another run; it is not sent any more")
             self.is_done = True
             return False
-        is_ours = self._link.acquire()
+        is_ours = link.acquire()
         if not is_ours and not self._is_waiting:
             say(f"note     {self._run_dir}: another process sends it to {self._order.tracker}; waiting")
         self._is_waiting = not is_ours
         return is_ours
 
-    def _open(self, sender: SenderProcess) -> None:
+    def _open(self, sender: SenderProcess, link: RunLink) -> None:
         check_run(self._run_dir)
         rounds = read_rounds_after(self._run_dir, 0)
         reply = sender.ask(
             "open",
             str(self._run_dir),
             project=self._order.project,
-            known=self._link.read(),
+            known=link.read(),
             start_ms=rounds[0].start_ms if rounds else int(time.time() * 1000),
             witness=_choose_witness(rounds),
             **self._described._asdict(),
         )
-        self._link.write(reply["destination"], reply["run_id"], reply["where"])
+        link.write(reply["destination"], reply["run_id"], reply["where"])
         self._last_round, self._seen, self.is_open = reply["last_round"], None, True
         known = f", which has {self._last_round} rounds of it" if self._last_round else ""
         say(f"send     {self._described.name} to {reply['title']}{known}")

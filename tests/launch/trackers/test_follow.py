@@ -1,5 +1,7 @@
 """Runs are sent once or until they end, without doubled rounds, whatever is interrupted; the tracker is a stand-in."""
 
+import os
+import resource
 import shutil
 import threading
 import time
@@ -210,3 +212,37 @@ def test_a_file_that_has_changed_since_the_run_ended_is_refused(start_run, send)
     (run.run_dir / "checksums.sha256").write_text("".join(f"{'0' * 64}  {name}\n" for name in names))
     with pytest.raises(RunFolderError, match="has changed since the run ended"):
         send(run.run_dir)
+
+
+def test_more_runs_are_sent_than_files_can_be_open(start_run, stand_in, send):
+    for i in range(40):
+        start_run(f"sweep/run_{i:02d}").end(is_finished=False)
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    run_dirs = sorted((stand_in.down.parent / "sweep").iterdir())
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 20, before[1]))
+        send(*run_dirs)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert len(stand_in.find("close")) == 40
+
+
+def test_a_tracker_that_fails_is_tried_less_and_less_often(monkeypatch):
+    clock, tries = [0.0], []
+    monkeypatch.setattr(follow.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(follow.time, "sleep", lambda seconds: clock.__setitem__(0, clock[0] + seconds))
+    monkeypatch.setattr(follow, "RETRY_S", 5.0)
+    monkeypatch.setattr(follow, "POLL_S", 1.0)
+    patience = follow._Patience(Order("mlflow", "python", follows=True))
+    for _ in range(8):
+        before = clock[0]
+        patience.bear(TrackerError("refused"), lambda: True)
+        tries.append(clock[0] - before)
+    assert tries == [5, 10, 20, 40, 80, 160, 300, 300]
+    before, going_on = clock[0], iter([True, True, True, False])
+    patience.bear(TrackerError("refused"), lambda: next(going_on))
+    assert clock[0] - before == 2  # the run has ended
+    patience.is_over(are_done=False)
+    before = clock[0]
+    patience.bear(TrackerError("refused"), lambda: True)
+    assert clock[0] - before == 5  # it had answered
