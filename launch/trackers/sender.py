@@ -140,6 +140,7 @@ class WandbRun:
             init_timeout=30,
             x_disable_stats=True,
             x_save_requirements=False,
+            x_disable_meta=True,
         )
         self._run = wandb.init(
             project=project,
