@@ -57,7 +57,8 @@ setup:
 	@PYTHON="$(PYTHON)" sh ./setup.sh
 
 # Resolves setup.py anew into requirements.lock, the same with CUDA into requirements-gpu.lock, and likewise the runtime
-# of test-litert, the compiler of test-kotlin, Ray on top of requirements.lock, the peer of setup-pfl, the trackers of setup-track and the uv of set-up. Needs a network.
+# of test-litert, the compiler of test-kotlin, Ray on top of requirements.lock, the peer of setup-pfl, the trackers of
+# setup-track and the uv of set-up. Needs a network.
 lock:
 	@set -e; tools=$$(mktemp -d); trap 'rm -rf "$$tools"' EXIT; \
 	$(or $(PYTHON),python3) -m venv "$$tools"; \
