@@ -47,7 +47,8 @@ LAUNCH_ROOMS = {
     "command_line": {"progress", "settings", "runs", "stop_signals"},
     "plots": {"progress", "settings", "runs"},
     "reports": {"progress", "settings", "runs", "plots"},
-    "training": {"progress", "settings", "runs", "plots", "runtimes", "command_line"},
+    "trackers": {"progress", "settings", "runs"},
+    "training": {"progress", "settings", "runs", "plots", "runtimes", "command_line", "trackers"},
     "many_runs": {"progress", "settings", "runs", "plots", "runtimes", "training", "command_line"},
     "tflite": {"progress", "settings", "runs", "plots", "training"},
     "benchmarks": {"progress", "settings", "runs", "plots", "runtimes", "training", "tflite", "command_line"},
@@ -57,7 +58,7 @@ MAX_LINES = 400
 MAX_FILES = 150
 MAX_STATEMENTS = 40
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
-COMMANDS = ("train", "sweep", "tune", "report", "evaluate", "export", "card", "benchmark", "doctor", "worker")
+COMMANDS = ("train", "sweep", "tune", "report", "evaluate", "export", "card", "benchmark", "doctor", "worker", "track")
 LIGHT = ("command_line", "settings/flags", "settings/algorithms", "runtimes/runtime")
 LIGHT_MODULES = [f"launch/{name}.py" for name in (*COMMANDS, *LIGHT)]
 

@@ -35,6 +35,7 @@ PARSERS = {
     "launch.benchmark": "parse_options",
     "launch.doctor": "parse_request",
     "launch.worker": "parse_request",
+    "launch.track": "parse_request",
 }
 
 
@@ -193,6 +194,7 @@ def test_there_are_commands():
             "benchmark",
             "doctor",
             "worker",
+            "track",
             "building_reference",
             "published_code",
         )

@@ -16,6 +16,7 @@ CHECKSUMS_FILE = "checksums.sha256"
 WORKER_LOG = "worker.log"
 EVALUATION = "evaluation"  # how the tables of `launch.evaluate` begin
 CHECKPOINTS, TENSORBOARD, PLOTS, MODELS, EXPORT = "checkpoints", "tensorboard", "plots", "models", "export"
+TRACKING = "tracking"  # the run's ids in trackers, and their logs
 REPORT_PAGE, REPORT_TABLE = "report.md", "report.csv"  # of an export, as all that follow
 REPORT_CLIENTS, REPORT_TEACHERS = "report_clients.csv", "report_teachers.csv"
 LABELS_FILE, TEST_SET_FILE, WEB_PAGE = "labels.txt", "test_set.npz", "page.html"

@@ -25,6 +25,7 @@ from launch.runs.columns import (
     SUMMARY_FILE,
     TENSORBOARD,
     TIMING_FILE,
+    TRACKING,
     WORKER_LOG,
 )
 from launch.runs.errors import RunFolderError
@@ -38,7 +39,7 @@ REPLACED_CONFIG = f".replaced.{CONFIG_FILE}"  # see `RunFolder.clear`
 # What a run leaves that ends before it has a config; ".[0-9]*.*" are files that were being written.
 START_UP_FILES = (LOCK_FILE, WORKER_LOGS, f".{CONFIG_FILE}.*", ".[0-9]*.*")
 TABLES = (METRICS_FILE, TIMING_FILE, EVENTS_FILE, CLIENTS_FILE, FINE_TUNING_FILE, SUMMARY_FILE, CHECKSUMS_FILE)
-FOLDERS = (CHECKPOINTS, TENSORBOARD, PLOTS, MODELS, EXPORT)
+FOLDERS = (CHECKPOINTS, TENSORBOARD, PLOTS, MODELS, EXPORT, TRACKING)
 RUN_FILES = (
     *(*START_UP_FILES, CONFIG_FILE, REPLACED_CONFIG),
     *(*TABLES, f"{EVALUATION}*.csv", f"{EVALUATION}*.json", *FOLDERS),

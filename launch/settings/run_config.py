@@ -31,6 +31,7 @@ from launch.settings.flag_fields import (
 from launch.settings.own_algorithm import load_own_algorithm
 from launch.settings.run_checks import check_dataset, check_run_settings
 from launch.settings.runtimes import CPU, DEVICES, RAY, RAY_SHARES, RUNTIMES, TFF
+from launch.settings.trackers import NO_TRACKER, TRACKER_CHOICES
 from models.model_names import (
     ACTIVATIONS,
     AUGMENTATIONS,
@@ -68,7 +69,7 @@ def _needs_no_archetypes(flag: str) -> Needs:
 # What a resumed run may change: how long it goes on and where things lie, never what a round computes.
 CHANGEABLE_ON_RESUME = frozenset(
     {"rounds", "rounds_per_checkpoint", "target_accuracy", "workers", "ray_address"}
-    | {"data_dir", "shard_dir", "npz", "building_csv", "run_dir", "resume", "overwrite"}
+    | {"data_dir", "shard_dir", "npz", "building_csv", "run_dir", "resume", "overwrite", "track"}
 )
 
 # What computes a run, and where: its numbers agree to rounding, but only the same gives the same bytes.
@@ -266,6 +267,7 @@ class RunConfig:
         False, "Go on with the run in --run_dir from its last checkpoint; other flags may be left out."
     )
     overwrite: bool = setting(False, "Replace the run in --run_dir.")
+    track: str = setting(NO_TRACKER, "Tracker that the run is sent to while it goes on.", choices=TRACKER_CHOICES)
     runtime: str = setting(
         TFF,
         "What runs the computations: TFF's worker, TensorFlow in this process, or a Ray cluster.",

@@ -33,6 +33,7 @@ from launch.training.announcements import (
 from launch.training.federation import build_spec, load_federated_data
 from launch.training.round_loop import RoundLoop
 from launch.training.run_runtime import check_installed, open_run_runtime, settle_device
+from launch.training.tracking import Tracking, open_tracking
 from tff_algos.protocol import FederatedProcess
 from tff_algos.settings.config_fields import ConfigError
 
@@ -58,6 +59,7 @@ def run_training(config: RunConfig) -> dict[str, Any]:
     with prefix_errors(find_algorithm(config.algo).flag_prefix):
         config.algorithm.check_clients(len(data.clients))
     with contextlib.ExitStack() as stack:
+        tracking = stack.enter_context(open_tracking(config))  # ends after the folder is let go: so it knows of the end
         folder = stack.enter_context(_open_folder(config))
         stack.enter_context(_stop_in_one_line(folder))
         if not folder.is_new:
@@ -69,7 +71,7 @@ def run_training(config: RunConfig) -> dict[str, Any]:
             keeps_memory = has_large_tensors(spec)
         num_shares = find_num_shares(folder, config)
         runtime = stack.enter_context(open_run_runtime(config, str(folder.worker_log), keeps_memory, num_shares))
-        return _run(config, folder, data, spec, runtime.worker_memory_bytes)
+        return _run(config, folder, data, spec, runtime.worker_memory_bytes, tracking)
 
 
 def has_large_tensors(spec: "ModelSpec") -> bool:
@@ -142,6 +144,7 @@ def _run(
     data: FederatedData,
     spec: "ModelSpec",
     worker_memory_bytes: Callable[[], int],
+    tracking: Tracking,
 ) -> dict[str, Any]:
     # These import TensorFlow or Matplotlib. TensorFlow has been loaded by now, and its noise kept in the worker's log;
     # at the top of the module they would cost every wrong request the seconds that the import takes.
@@ -161,9 +164,15 @@ def _run(
     loop = RoundLoop(config, folder, process, checkpoints, evaluate_state, worker_memory_bytes, names)
     write_config(folder, config, data)  # after the loop was built: it refuses a resumed run that has done more rounds
     tensorboard = TensorBoardLog(folder.tensorboard, loop.metrics)
+    tracking.start(folder.path)
+
+    def after_round() -> None:
+        tensorboard.update()
+        tracking.check()
+
     style.import_matplotlib_meanwhile()
     try:
-        state = loop.run(after_round=tensorboard.update)
+        state = loop.run(after_round=after_round)
     finally:
         tensorboard.close()
     summary = results.write_results(folder, config, data, spec, process, state, evaluate, loop.metrics, loop.timing)

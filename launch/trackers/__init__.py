@@ -1,0 +1,1 @@
+"""Sends run folders, finished or growing, to MLflow and W&B."""
