@@ -9,7 +9,8 @@ from typing import Any
 
 from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import RunFolder
-from launch.settings.run_config import CHANGEABLE_ON_RESUME, RunConfig, flag_values
+from launch.settings.resuming import CHANGEABLE_ON_RESUME
+from launch.settings.run_config import RunConfig, flag_values
 
 
 def format_record(config: RunConfig, digests: Mapping[str, str]) -> str:

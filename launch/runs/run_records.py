@@ -22,9 +22,8 @@ from launch.runs.columns import CONFIG_FILE, METRICS_FILE, ROUND, SUMMARY_FILE
 from launch.runs.errors import RunFolderError
 from launch.settings.flag_fields import complete_stored_flags
 from launch.settings.flags import FlagError, parse_config
+from launch.settings.resuming import CHANGEABLE_ON_RESUME, MEANS_OF_COMPUTING
 from launch.settings.run_config import (
-    CHANGEABLE_ON_RESUME,
-    MEANS_OF_COMPUTING,
     RunConfig,
     algorithm_fields,
     flag_values,

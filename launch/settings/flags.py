@@ -19,8 +19,8 @@ from absl import flags as absl_flags
 from launch.settings.algorithms import ALGORITHMS
 from launch.settings.errors import FlagError
 from launch.settings.flag_fields import FlagField, can_hold, complete_stored_flags
+from launch.settings.resuming import CHANGEABLE_ON_RESUME
 from launch.settings.run_config import (
-    CHANGEABLE_ON_RESUME,
     CONFIG_FILE,
     RunConfig,
     algorithm_fields,

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from datasets.archetypes import ARCHETYPE_PARTITIONS, LAST_OUTCOMES, MERGE, VALIDATION_POOL, ArchetypeSettings
+from datasets.archetypes import LAST_OUTCOMES, MERGE, VALIDATION_POOL, ArchetypeSettings
 from datasets.catalog import (
     BUILDING_HETEROGENEITY,
     DATASET_NAMES,
@@ -29,6 +29,13 @@ from launch.settings.flag_fields import (
     replace_fields,
 )
 from launch.settings.own_algorithm import load_own_algorithm
+from launch.settings.partition_needs import (
+    BY_ARCHETYPE,
+    HIERARCHICAL,
+    HYPERGEOMETRIC,
+    NOT_BY_ARCHETYPE,
+    needs_no_archetypes,
+)
 from launch.settings.run_checks import check_dataset, check_run_settings
 from launch.settings.runtimes import CPU, DEVICES, RAY, RAY_SHARES, RUNTIMES, TFF
 from launch.settings.trackers import NO_TRACKER, TRACKER_CHOICES
@@ -56,24 +63,6 @@ from tff_algos.settings.local_training import LocalTrainingConfig
 OWN_FORM = "module:ALGORITHM"
 CONFIG_FILE = "config.json"  # what a run folder keeps of its config
 SMOKE_ROUNDS = 2
-NOT_BY_ARCHETYPE = Needs("partition", lambda name: name not in ARCHETYPE_PARTITIONS, "another partition")
-BY_ARCHETYPE = Needs("partition", lambda name: name in ARCHETYPE_PARTITIONS, "--{flag}=hierarchical")
-HIERARCHICAL, HYPERGEOMETRIC = (needs_value("partition", name) for name in ("hierarchical", "hypergeometric"))
-
-
-def _needs_no_archetypes(flag: str) -> Needs:
-    """For what the partitions by archetype replace by another flag."""
-    return Needs("partition", lambda name: name not in ARCHETYPE_PARTITIONS, f"--{flag} in its place")
-
-
-# What a resumed run may change: how long it goes on and where things lie, never what a round computes.
-CHANGEABLE_ON_RESUME = frozenset(
-    {"rounds", "rounds_per_checkpoint", "target_accuracy", "workers", "ray_address"}
-    | {"data_dir", "shard_dir", "npz", "building_csv", "run_dir", "resume", "overwrite", "track"}
-)
-
-# What computes a run, and where: its numbers agree to rounding, but only the same gives the same bytes.
-MEANS_OF_COMPUTING = frozenset({"runtime", "device", "ray_shares"})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,7 +125,7 @@ class RunConfig:
         smoke=SMOKE_CLIENTS,
         needs=(
             Needs("partition", lambda name: name != "natural", "another partition"),
-            _needs_no_archetypes("clients_per_archetype"),
+            needs_no_archetypes("clients_per_archetype"),
         ),
     )
     partition: str = setting(
@@ -158,20 +147,20 @@ class RunConfig:
         "Share of a client's examples in its own validation split.",
         minimum=0,
         maximum=0.45,
-        needs=_needs_no_archetypes("validation_per_client"),
+        needs=needs_no_archetypes("validation_per_client"),
     )
     test_fraction: float = setting(
         1 / 12,
         "Share of a client's examples in its own test split.",
         minimum=0,
         maximum=0.45,
-        needs=_needs_no_archetypes("test_per_client"),
+        needs=needs_no_archetypes("test_per_client"),
     )
     most_train_examples: int = setting(
         0,
         "Most examples in a client's train split, the first ones where they are in order of time; 0: all.",
         minimum=0,
-        needs=_needs_no_archetypes("train_per_client"),
+        needs=needs_no_archetypes("train_per_client"),
         of_old_runs=0,
     )
     new_clients: int = setting(

@@ -34,9 +34,8 @@ from launch.runs.run_folder import LOCK_FILE
 from launch.runs.run_records import RunRecordError, find_flagfile, read_json, read_rows
 from launch.settings.flag_fields import complete_stored_flags
 from launch.settings.flags import FlagError
+from launch.settings.resuming import CHANGEABLE_ON_RESUME, MEANS_OF_COMPUTING
 from launch.settings.run_config import (
-    CHANGEABLE_ON_RESUME,
-    MEANS_OF_COMPUTING,
     algorithm_fields,
     build_run_config,
     find_idle,
