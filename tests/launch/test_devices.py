@@ -36,10 +36,13 @@ def read(path):
         return list(csv.DictReader(file))
 
 
-def test_a_run_counts_joules_waits_for_windows_and_goes_on_counting(tmp_path, train):
+def ask_for_two_devices(tmp_path):
     devices = f"--device_profiles={tmp_path / 'two.csv'}"
-    asked = ("--algo=fedavg", "--num_clients=2", "--fedavg_epochs=1", "--fairness", devices)
-    code, said, _ = train(*asked, "--rounds=3", f"--run_dir={tmp_path / 'straight'}")
+    return "--algo=fedavg", "--num_clients=2", "--fedavg_epochs=1", "--fairness", devices
+
+
+def test_a_run_counts_joules_and_waits_for_windows(tmp_path, train):
+    code, said, _ = train(*ask_for_two_devices(tmp_path), "--rounds=3", f"--run_dir={tmp_path / 'straight'}")
     assert code == 0
     rounds, clients = read(tmp_path / "straight" / "metrics.csv"), read(tmp_path / "straight" / "clients.csv")
     sizes = [int(client["num_train"]) for client in clients]
@@ -63,8 +66,12 @@ def test_a_run_counts_joules_waits_for_windows_and_goes_on_counting(tmp_path, tr
     assert last == pytest.approx(spread, abs=1e-5) and summary["is_personal"] is False
     assert f"deviation {spread[0]:.4f}, worst tenth {spread[1]:.4f}" in said and " J of all clients" in said
     assert (tmp_path / "straight" / "plots" / "by_joules.png").exists()
-    # Stopped after a round and resumed: the same bytes.
-    resumed = f"--run_dir={tmp_path / 'resumed'}"
+
+
+@pytest.mark.slow
+def test_a_resumed_run_goes_on_counting(tmp_path, train):
+    asked, resumed = ask_for_two_devices(tmp_path), f"--run_dir={tmp_path / 'resumed'}"
+    assert train(*asked, "--rounds=3", f"--run_dir={tmp_path / 'straight'}")[0] == 0
     assert train(*asked, "--rounds=1", resumed)[0] == 0
     assert train("--resume", resumed, "--rounds=3")[0] == 0
     for name in ("metrics.csv", "clients.csv"):

@@ -6,7 +6,7 @@ import inspect
 import numpy as np
 import pytest
 
-from datasets.federated_data import EnergyRates
+from datasets.federated_data import EnergyRates, Windows
 from launch.runs.checkpoints import Checkpoints
 from launch.settings.algorithms import ALGORITHMS
 from tff_algos.fed_avg.config import FedAvgConfig
@@ -28,6 +28,7 @@ SMALL = {
     "milestones": (1, 2),
     "quality_model": "fine_tuned",
     "times": TrainingTimesConfig(speed="profiles", dropout=0.4, max_away_s=0.5),
+    "waiting": "synchronous",  # a short period would end before a device can be reached
 }
 INNER = ("map_models", "list_work")  # of the algorithm, which nothing asks a metered process for
 
@@ -75,13 +76,18 @@ def test_two_devices_and_two_rounds_by_hand(tff_runtime, make_federation, linear
 def data(build_federation, tmp_path_factory):
     made = build_federation(tmp_path_factory.mktemp("energy"), [9, 12, 30, 3])
     energy = EnergyRates(np.array([1.0, 2.0, 3.0, 4.0]), np.full(4, 1e-3), np.full(4, 2e-3))
-    names = tuple(f"device {index}" for index in range(4))
-    return dataclasses.replace(made, profiles=dataclasses.replace(made.profiles, names=names, energy=energy))
+    changes = {
+        "names": tuple(f"device {index}" for index in range(4)),
+        "energy": energy,
+        "windows": Windows(np.full((4, 1), 3600.0), np.full((4, 1), 80000.0)),  # from hour 1 on
+        "resources": np.array([0.25, 0.5, 0.75, 1.0]),
+    }
+    return dataclasses.replace(made, profiles=dataclasses.replace(made.profiles, **changes))
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_every_algorithm_says_what_its_clients_do(name, tff_runtime, data, linear_spec):
-    """The bytes of its parts are those of its metrics, and a round's joules are the sum of the clients'."""
+    """Its parts have the bytes of its metrics, a round's joules are the sum of the clients', and windows are kept."""
     config = ALGORITHMS[name].default_config()
     config = dataclasses.replace(config, **{name: value for name, value in SMALL.items() if hasattr(config, name)})
     config.check_devices(data.profiles, 4)
@@ -99,11 +105,14 @@ def test_every_algorithm_says_what_its_clients_do(name, tff_runtime, data, linea
                 down[client] += received
                 up[client] += sent
                 joules[client] += examples * (client + 1) + received * 1e-3 + sent * 2e-3
+        assert metrics["virtual_time_s"] > 3600  # nobody could be reached before
         assert (down.sum(), up.sum()) == (metrics["bytes_down"], metrics["bytes_up"])
         assert metrics["joules"] == pytest.approx(joules.sum()) and metrics["joules"] > 0
         total += joules
         assert metrics["joules_total"] == pytest.approx(total.sum())
-        assert process.client_columns(state)["joules"] == pytest.approx(total.tolist())
+        columns = process.client_columns(state)
+        assert columns["joules"] == pytest.approx(total.tolist())
+        assert columns.get("resource") == ([0.25, 0.5, 0.75, 1.0] if name == "amfl_p" else None)
         if "energy_examples" in metrics:  # AMFL-P's own energy, in examples since the start, counts the same ones
             num_examples += sum(np.sum(np.broadcast_to(part.num_examples, len(part.clients))) for part in work)
             assert metrics["energy_examples"] == pytest.approx(num_examples)
