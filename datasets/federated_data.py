@@ -7,6 +7,7 @@ array: `<path>.<split>.x` with the dtype of `FederatedData.input_dtype`, `<path>
 
 import dataclasses
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,6 +26,29 @@ class Preprocessing:
     feature_range: tuple[float, float] | None = None
 
 
+class EnergyRates(NamedTuple):
+    """What a device spends, in joules: on an example that it trains on, and on a byte that it receives or sends.
+
+    Each is float64, shape (clients,), at least 0.
+    """
+
+    joules_per_example: np.ndarray
+    joules_per_byte_down: np.ndarray
+    joules_per_byte_up: np.ndarray
+
+
+class Windows(NamedTuple):
+    """When a device can be reached, every day alike: from each start on for the length beside it.
+
+    Starts are in [0, 86400) seconds of the day, lengths at most a day, and a device's windows do not overlap; one that
+    goes on past midnight is one window. Both are float64, shape (clients, windows), padded by windows of length 0. A
+    run begins at second 0 of a day.
+    """
+
+    starts_s: np.ndarray
+    lengths_s: np.ndarray
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class DeviceProfiles:
     """The simulated devices; every array is float64 and has one entry for each client, shape (clients,).
@@ -34,12 +58,22 @@ class DeviceProfiles:
       downlink_bytes_per_s: server to client.
       uplink_bytes_per_s: client to server.
       availability: chance in (0, 1] that the device is reachable when asked.
+      names: what kind of device each client has, if the devices come from a file; None if they are drawn.
+      energy: what they spend; None if nothing is known of it.
+      windows: when they can be reached; None: always.
+      resources: AMFL-P's R_i in (0, 1]; None if the algorithm draws them.
+      digest: of the file; "" without one.
     """
 
     examples_per_s: np.ndarray
     downlink_bytes_per_s: np.ndarray
     uplink_bytes_per_s: np.ndarray
     availability: np.ndarray
+    names: tuple[str, ...] | None = None
+    energy: EnergyRates | None = None
+    windows: Windows | None = None
+    resources: np.ndarray | None = None
+    digest: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[1]
 PACKAGES = ("datasets", "models", "tff_algos", "launch")
-READ_AT_RUN_TIME = ("launch/experiments/*/*.flags", "launch/reports/*/*.csv", "launch/tflite/web/*")
+READ_AT_RUN_TIME = ("datasets/*.csv", "launch/experiments/*/*.flags", "launch/reports/*/*.csv", "launch/tflite/web/*")
 
 
 @pytest.mark.slow

@@ -16,6 +16,24 @@ VIRTUAL_TIME_S, NUM_CLIENTS, NUM_REJECTED, BYTES_DOWN, BYTES_UP, TRAIN_LOSS = CO
 # Further metrics, and columns of the clients, that an algorithm may give and that are drawn if it does.
 WITHIN_CLUSTER_DRIFT, TOTAL_DRIFT = "within_cluster_drift", "total_drift"
 CLUSTER, PLANE_X, PLANE_Y = "cluster", "plane_x", "plane_y"
+# Of this round and since the start, all clients together; of a client, in its table. Only where energy is counted.
+JOULES, JOULES_TOTAL = "joules", "joules_total"
+
+
+class ClientWork(NamedTuple):
+    """What some clients do in a part of a round; a client may be named in several parts, and twice in one.
+
+    Attributes:
+      clients: their indices, int64, shape (participants,).
+      num_examples: that each trains on (examples x epochs x models trained), a number or shape (participants,).
+      bytes_down: that each receives, likewise.
+      bytes_up: that each sends, likewise.
+    """
+
+    clients: np.ndarray
+    num_examples: np.ndarray | float = 0
+    bytes_down: np.ndarray | float = 0
+    bytes_up: np.ndarray | float = 0
 
 
 class RoundOutput(NamedTuple):
@@ -46,6 +64,8 @@ class FederatedProcess(abc.ABC):
       map_models: a method (state, function) -> the state with `function` applied to the models in training (not the
         teachers). The function takes and returns `Weights`, of one model or of several stacked along a first axis. None
         if the process cannot change its models between two rounds; quantization can then not start later.
+      list_work: a method (state, next state) -> the `ClientWork` of the round between them, which the bytes of its
+        metrics are the sum of. None if the process does not say; the energy of its clients can then not be counted.
     """
 
     is_personal: bool = False
@@ -53,6 +73,7 @@ class FederatedProcess(abc.ABC):
     curve: tuple[int, ...] = ()
     takes_new_clients: bool = False
     map_models: Callable[[State, Callable[[Weights], Weights]], State] | None = None
+    list_work: Callable[[State, State], Sequence[ClientWork]] | None = None
 
     @abc.abstractmethod
     def initialize(self) -> State:

@@ -24,6 +24,7 @@ from launch.runs.columns import (
     CONFIG_FILE,
     EVENTS_FILE,
     FINE_TUNING_FILE,
+    JOULES_TOTAL,
     METRICS_FILE,
     PLANE_X,
     PLANE_Y,
@@ -62,10 +63,11 @@ class _Axis(NamedTuple):
 def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
     """Draws a run's tables into its folder `plots/`; returns the files written.
 
-    Always accuracy and loss by round, by virtual time and by bytes. With the columns `within_cluster_drift` and
-    `total_drift` in `metrics.csv`, the drift of the updates; with `cluster`, `plane_x` and `plane_y` in `clients.csv`,
-    the clusters; with `label_counts` and `class_names` in `config.json`, the partition; with `archetypes` there,
-    accuracy by archetype and what became of FedCD's models; and what `events.csv` and `fine_tuning.csv` hold.
+    Always accuracy and loss by round, by virtual time and by bytes; with the column `joules_total` in `metrics.csv`, by
+    joules, too, and with `within_cluster_drift` and `total_drift`, the drift of the updates; with `cluster`, `plane_x`
+    and `plane_y` in `clients.csv`, the clusters; with `label_counts` and `class_names` in `config.json`, the
+    partition; with `archetypes` there, accuracy by archetype and what became of FedCD's models; and what `events.csv`
+    and `fine_tuning.csv` hold.
 
     Raises:
       RunRecordError: there is no run to draw.
@@ -157,11 +159,16 @@ def _list_axes(metrics: Mapping[str, np.ndarray]) -> list[_Axis]:
     sent_bytes = np.cumsum(metrics[BYTES_DOWN] + metrics[BYTES_UP])
     time_unit, time_size = _pick_unit(seconds, (("s", 1), ("min", 60), ("h", 3600), ("days", 86400)))
     byte_unit, byte_size = _pick_unit(sent_bytes, (("bytes", 1), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12)))
-    return [
+    axes = [
         _Axis("round", "round", metrics[ROUND]),
         _Axis("virtual_time", f"virtual time ({time_unit})", seconds / time_size),
         _Axis("bytes", f"sent both ways, all clients ({byte_unit})", sent_bytes / byte_size),
     ]
+    if JOULES_TOTAL in metrics:
+        joules = metrics[JOULES_TOTAL]
+        unit, size = _pick_unit(joules, (("J", 1), ("kJ", 1e3), ("MJ", 1e6), ("GJ", 1e9)))
+        axes.append(_Axis("joules", f"energy, all clients ({unit})", joules / size))
+    return axes
 
 
 def _pick_unit(values: np.ndarray, units: Sequence[tuple[str, float]]) -> tuple[str, float]:

@@ -37,10 +37,12 @@ EVALUATION_METRICS = (
     CLIENT_VALIDATION_ACCURACY,
     VALIDATION_ACCURACY,
 )
-# Only in runs in which each client ends up with a model of its own: over the clients, on their own test splits.
+# Only with --fairness, and where each client ends up with a model of its own: over the clients, on their test splits.
 CLIENT_ACCURACY_STD, CLIENT_ACCURACY_WORST_TENTH = f"{CLIENT_TEST_ACCURACY}_std", f"{CLIENT_TEST_ACCURACY}_worst_tenth"
 PERSONAL_METRICS = (CLIENT_ACCURACY_STD, CLIENT_ACCURACY_WORST_TENTH)
 WITHIN_CLUSTER_DRIFT, TOTAL_DRIFT = protocol.WITHIN_CLUSTER_DRIFT, protocol.TOTAL_DRIFT
+# Only with device profiles that say what the devices spend; JOULES is in clients.csv and summary.json, too.
+JOULES, JOULES_TOTAL = protocol.JOULES, protocol.JOULES_TOTAL
 
 # timing.csv
 ROUND_S, EVALUATION_S = "round_s", "evaluation_s"
@@ -56,6 +58,7 @@ EXAMPLES_PER_S, AVAILABILITY = "examples_per_s", "availability"
 DOWNLINK_BYTES_PER_S, UPLINK_BYTES_PER_S = "downlink_bytes_per_s", "uplink_bytes_per_s"
 ACCURACY, LOSS = "accuracy", "loss"
 TOOK_PART = "took_part"  # only in runs with new clients: 0 for those
+DEVICE_NAME = "device_name"  # only in runs with device profiles from a file
 ARCHETYPE, ARCHETYPE_NAME, META_ARCHETYPE = "archetype", "archetype_name", "meta_archetype"
 CLUSTER, PLANE_X, PLANE_Y = protocol.CLUSTER, protocol.PLANE_X, protocol.PLANE_Y
 
@@ -74,6 +77,8 @@ FINE_TUNING_COLUMNS = (
 START, RELATIVE_CHANGE, GAIN = "fine_tuning_start", "relative_change", "gain_over_random_start"
 # Of summary.json, too: statistics of the clients, and of new ones, which took no part in training.
 NEW_CLIENTS, ACCURACY_MEAN, MAJORITY_ACCURACY = "new_clients", "accuracy_mean", "majority_accuracy"
+ACCURACY_STD, ACCURACY_WORST_TENTH = "accuracy_std", "accuracy_worst_tenth"
+IS_PERSONAL = "is_personal"  # only with --fairness: whether the clients' models are their own
 
 # A key of summary.json, in the algorithm's own part, if it has teachers.
 TEACHERS_TEST_ACCURACY = "teachers_test_accuracy"

@@ -25,6 +25,7 @@ def describe_data(data: FederatedData) -> dict[str, Any]:
     """Name and sizes of a federated data set, and its archetypes if it has any, as `config.json` keeps them."""
     kinds = dataclasses.asdict(data.archetypes) if data.archetypes else {}
     archetypes = {"archetypes": {name: list(values) for name, values in kinds.items()}} if kinds else {}
+    devices = {"device_profiles": data.profiles.digest} if data.profiles.digest else {}
     return {
         "dataset": data.dataset,
         "digest": data.digest,
@@ -41,6 +42,7 @@ def describe_data(data: FederatedData) -> dict[str, Any]:
         "num_dropped": data.num_dropped,
         "label_counts": data.label_counts.tolist(),
         **archetypes,
+        **devices,
     }
 
 

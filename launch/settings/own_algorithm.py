@@ -9,12 +9,13 @@ from datasets.own_objects import describe_failure, import_object
 from launch.settings.algorithms import ALGORITHMS, Algorithm
 from launch.settings.errors import FlagError
 from launch.settings.flag_fields import FlagField, can_hold, find_idle_flags, iterate_fields, replace_fields
-from tff_algos.protocol import COMMON_METRICS
+from tff_algos.protocol import COMMON_METRICS, JOULES
 from tff_algos.settings.config_fields import AlgorithmConfig
 
 SNAKE_CASE = "[a-z][a-z0-9]*(_[a-z0-9]+)*"
 # Keys of summary.json beside those that are flags, too; the algorithm's own object stands there under its name.
-SUMMARY_KEYS = {"final", "best", "clients", *COMMON_METRICS, "train_seconds", "seconds_per_round", "fine_tuning_start"}
+SUMMARY_KEYS = {"final", "best", "clients", "train_seconds", "seconds_per_round", "fine_tuning_start", "is_personal"}
+SUMMARY_KEYS |= {*COMMON_METRICS, JOULES}
 # What the attributes of a row must be; the name and the config's class have checks of their own.
 TEXT, MAPPING = (str, "text"), (Mapping, "a mapping of names to values")
 KINDS = {

@@ -166,6 +166,7 @@ class RunConfig:
     new_clients: int = setting(
         0, "Clients, the last ones, that take no part in training.", minimum=0, smoke=1, needs=NOT_BY_ARCHETYPE
     )
+    device_profiles: str = setting("", "CSV of the devices, or phones for the sample; empty: drawn.", of_old_runs="")
     clients_per_archetype: int = setting(
         ArchetypeSettings.clients_per_archetype,
         "Clients of each archetype; 0: 3 of ten (hierarchical), 5 of six (hypergeometric).",
@@ -243,6 +244,7 @@ class RunConfig:
         "crop_flip: images are shifted by up to 4 pixels and mirrored at random while a client trains.",
         choices=AUGMENTATIONS,
     )
+    fairness: bool = setting(False, "Deviation and worst tenth of the clients' accuracies in metrics.csv, too.")
     batch_size: int = setting(
         LocalTrainingConfig.batch_size, "Examples in a mini-batch; the last one of an epoch may be smaller.", minimum=1
     )

@@ -10,8 +10,11 @@ from datasets.federated_data import FederatedData
 from launch.progress import format_duration, say
 from launch.runs.columns import (
     ACCURACY_MEAN,
+    ACCURACY_STD,
+    ACCURACY_WORST_TENTH,
     CLIENT_TEST_ACCURACY,
     GAIN,
+    JOULES,
     NEW_CLIENTS,
     NUM_CLIENTS,
     RANDOM_START_ACCURACY,
@@ -83,6 +86,12 @@ def say_result(config: RunConfig, folder: RunFolder, summary: dict[str, Any]) ->
     say(f"done     {summary['rounds']} rounds in {duration}: test accuracy {_format(final[TEST_ACCURACY])} "
         f"(best {_format(best[TEST_ACCURACY])} in round {best[ROUND]}), "
         f"clients' own test accuracy {_format(final[CLIENT_TEST_ACCURACY])}")  # fmt: skip
+    if (clients := summary["clients"]).get(ACCURACY_MEAN) is not None:
+        say(f"spread   of the clients' own test accuracies: deviation {clients[ACCURACY_STD]:.4f}, "
+            f"worst tenth {clients[ACCURACY_WORST_TENTH]:.4f}")  # fmt: skip
+    if energy := summary.get(JOULES):
+        say(f"energy   {energy['total']:,.4g} J of all clients in training, {energy['mean']:,.4g} J of one on average, "
+            f"at most {energy['most']:,.4g} J")  # fmt: skip
     say_start(summary.get(START, {}))
     if (new_clients := summary.get(NEW_CLIENTS)) and new_clients[ACCURACY_MEAN] is not None:
         say(f"new      clients that took no part in training: own test accuracy {new_clients[ACCURACY_MEAN]:.4f}")

@@ -111,7 +111,7 @@ def _build_evaluator_of_one(spec: ModelSpec, batch_size: int) -> Evaluate:
 
 
 def evaluate_federation(
-    process: FederatedProcess, state: State, data: FederatedData, evaluate: Evaluate
+    process: FederatedProcess, state: State, data: FederatedData, evaluate: Evaluate, with_spread: bool = False
 ) -> dict[str, float]:
     """The evaluation columns of metrics.csv.
 
@@ -120,13 +120,15 @@ def evaluate_federation(
     `client_test_accuracy` and `client_validation_accuracy` are means over the clients, each with the weights that
     `process.personalize` gives it, on its own split; clients without that split are left out. Only the validation
     accuracies are for tuning: the clients' own for personal models, the pooled one for shared models, since a client's
-    own few classes reward a model that knows nothing else. If the weights are personal, the standard deviation and the
-    worst tenth of the clients' test accuracies are added.
+    own few classes reward a model that knows nothing else. If the weights are personal, or if asked `with_spread`, the
+    standard deviation and the worst tenth of the clients' test accuracies are added.
     """
-    return _measure_federation(process, state, data, evaluate)[0]
+    return _measure_federation(process, state, data, evaluate, with_spread)[0]
 
 
-def build_state_evaluation(process: FederatedProcess, data: FederatedData, evaluate: Evaluate) -> EvaluateState:
+def build_state_evaluation(
+    process: FederatedProcess, data: FederatedData, evaluate: Evaluate, with_spread: bool = False
+) -> EvaluateState:
     """Returns a function that evaluates states: as `evaluate_federation`, and with archetypes their columns, too.
 
     The change of the clients' accuracies needs those of the previous state. They are kept from the last call if it had
@@ -136,7 +138,7 @@ def build_state_evaluation(process: FederatedProcess, data: FederatedData, evalu
 
     def evaluate_state(state: State, previous: State | None) -> dict[str, float | None]:
         nonlocal last_state, last_accuracy
-        measured, accuracy = _measure_federation(process, state, data, evaluate)
+        measured, accuracy = _measure_federation(process, state, data, evaluate, with_spread)
         if data.archetypes is None:
             return measured
         before = None
@@ -150,7 +152,7 @@ def build_state_evaluation(process: FederatedProcess, data: FederatedData, evalu
 
 
 def _measure_federation(
-    process: FederatedProcess, state: State, data: FederatedData, evaluate: Evaluate
+    process: FederatedProcess, state: State, data: FederatedData, evaluate: Evaluate, with_spread: bool
 ) -> tuple[dict[str, float], np.ndarray]:
     """The columns of `evaluate_federation`, and each client's accuracy on its own test split, (clients,)."""
     models, names = process.get_models(state), process.client_model(state)
@@ -168,7 +170,7 @@ def _measure_federation(
         CLIENT_VALIDATION_ACCURACY: _mean(own["validation"]),
         VALIDATION_ACCURACY: float(np.average(validated, weights=num_users)),
     }
-    if process.is_personal:
+    if process.is_personal or with_spread:
         measured[CLIENT_ACCURACY_STD] = float(own["test"].std()) if own["test"].size else float("nan")
         measured[CLIENT_ACCURACY_WORST_TENTH] = compute_worst_tenth(own["test"])
     return measured, by_split["test"].accuracy

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from datasets.archetypes import ArchetypeSettings
 from datasets.catalog import DatasetOptions, find_dataset
+from datasets.device_table import load_device_profiles
 from datasets.federate import PartitionSettings, build_federated_data, default_shard_dir
 from datasets.federated_data import FederatedData
 from datasets.smoke import make_random_arrays
@@ -21,6 +22,8 @@ def load_federated_data(config: RunConfig) -> FederatedData:
     Raises:
       DatasetError: a file is missing or damaged, or the split asked for cannot be made.
     """
+    if config.device_profiles:
+        load_device_profiles(config.device_profiles, 1, config.seed)  # its mistakes come before the data's minutes
     row, options = find_dataset(config.dataset), _choose_options(config)
     is_random = config.smoke and row.is_drawn_for_smoke
     arrays = make_random_arrays(row, options) if is_random else row.load(options)
@@ -40,7 +43,11 @@ def load_federated_data(config: RunConfig) -> FederatedData:
             **{field.name: getattr(config, field.name) for field in dataclasses.fields(ArchetypeSettings)}
         ),
     )
-    return build_federated_data(arrays, settings, config.shard_dir or default_shard_dir(), config.new_clients)
+    data = build_federated_data(arrays, settings, config.shard_dir or default_shard_dir(), config.new_clients)
+    if not config.device_profiles:
+        return data
+    profiles = load_device_profiles(config.device_profiles, len(data.everyone), config.seed)
+    return dataclasses.replace(data, profiles=profiles)
 
 
 def _choose_options(config: RunConfig) -> DatasetOptions:

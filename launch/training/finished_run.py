@@ -14,6 +14,7 @@ from launch.runs.columns import (
     CLIENT,
     CLIENTS_FILE,
     CONFIG_FILE,
+    IS_PERSONAL,
     METRICS_FILE,
     MODEL,
     MODELS,
@@ -108,11 +109,13 @@ def read_finished_run(run_dir: str, data_dir: str = "") -> FinishedRun:
     missing = [name for name in NEEDED_DATA if not isinstance(data, dict) or name not in data]
     if missing:
         raise RunFolderError(f"--run_dir={path}: its {CONFIG_FILE} is damaged, says nothing of {', '.join(missing)}")
-    return FinishedRun(path, config, data, client_models, teachers, rounds, _is_personal(path))
+    return FinishedRun(path, config, data, client_models, teachers, rounds, _is_personal(path, summary))
 
 
-def _is_personal(path: pathlib.Path) -> bool:
-    """Whether `metrics.csv` has the columns that only runs with personal models have."""
+def _is_personal(path: pathlib.Path, summary: Mapping[str, Any]) -> bool:
+    """Whether the summary says so or, where it says nothing, `metrics.csv` has columns of runs with personal models."""
+    if IS_PERSONAL in summary:
+        return bool(summary[IS_PERSONAL])
     metrics = path / METRICS_FILE
     columns = metrics.read_text(encoding="utf-8").partition("\n")[0].split(",") if metrics.is_file() else []
     return set(PERSONAL_METRICS) <= set(columns)

@@ -10,6 +10,8 @@ from launch.runs.checksums import write_checksums
 from launch.runs.columns import (
     ACCURACY,
     ACCURACY_MEAN,
+    ACCURACY_STD,
+    ACCURACY_WORST_TENTH,
     ARCHETYPE,
     ARCHETYPE_NAME,
     AVAILABILITY,
@@ -17,9 +19,12 @@ from launch.runs.columns import (
     BYTES_UP,
     CLIENT,
     CLIENT_TEST_ACCURACY,
+    DEVICE_NAME,
     DOWNLINK_BYTES_PER_S,
     EXAMPLES_PER_S,
     FINE_TUNING_COLUMNS,
+    IS_PERSONAL,
+    JOULES,
     LOSS,
     MAJORITY_ACCURACY,
     META_ARCHETYPE,
@@ -42,7 +47,13 @@ from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
 from launch.runs.tables import format_cell, write_json, write_table
 from launch.settings.run_config import RunConfig, find_algorithm
-from launch.training.evaluation import ClientResults, Evaluate, build_evaluator, evaluate_clients
+from launch.training.evaluation import (
+    ClientResults,
+    Evaluate,
+    build_evaluator,
+    compute_worst_tenth,
+    evaluate_clients,
+)
 from launch.training.starts import measure_curve, measure_start
 from models.model_spec import ModelSpec
 from models.saved_models import save_model
@@ -81,6 +92,10 @@ def write_results(
         if key != NEW_CLIENTS or data.new_clients:
             of_majority = compute_client_statistics(majority[part])[ACCURACY_MEAN]
             summary[key] = {**compute_client_statistics(results.accuracy[part]), MAJORITY_ACCURACY: of_majority}
+    if config.fairness:
+        summary[IS_PERSONAL] = process.is_personal
+    if JOULES in (columns := process.client_columns(state)):
+        summary[JOULES] = compute_energy_statistics(np.array(columns[JOULES])[:num_members])
     if start := measure_start(process, state, data, evaluate, results.accuracy):
         summary[START] = start
     summary[find_algorithm(config.algo).name] = own
@@ -118,7 +133,8 @@ def write_clients(
     """Writes `clients.csv`: a row a client, new ones last; the algorithm's own columns last.
 
     A client without a test split has empty cells for accuracy and loss. There are columns of archetypes only if the
-    partition is by archetype, and one of who took part only if there are new clients.
+    partition is by archetype, one of who took part only if there are new clients, and the devices' names only if they
+    come from a file.
     """
     columns = {
         CLIENT: [client.name for client in data.everyone],
@@ -129,6 +145,7 @@ def write_clients(
         DOWNLINK_BYTES_PER_S: data.profiles.downlink_bytes_per_s,
         UPLINK_BYTES_PER_S: data.profiles.uplink_bytes_per_s,
         AVAILABILITY: data.profiles.availability,
+        **({DEVICE_NAME: data.profiles.names} if data.profiles.names else {}),
         MODEL: process.client_model(state),
         ACCURACY: _blank_nan(results.accuracy),
         LOSS: _blank_nan(results.loss),
@@ -157,15 +174,24 @@ def _blank_nan(values: np.ndarray) -> list[float | None]:
 
 
 def compute_client_statistics(accuracy: np.ndarray) -> dict[str, float | None]:
-    """Mean, standard deviation and 10th percentile over the clients that have a test split (the others are NaN)."""
+    """Mean, standard deviation, 10th percentile and worst tenth (the mean of the lowest tenth, rounded up).
+
+    Over the clients that have a test split; the others are NaN.
+    """
     known = accuracy[~np.isnan(accuracy)]
     if not known.size:
-        return {ACCURACY_MEAN: None, "accuracy_std": None, "accuracy_p10": None}
+        return dict.fromkeys((ACCURACY_MEAN, ACCURACY_STD, "accuracy_p10", ACCURACY_WORST_TENTH))
     return {
         ACCURACY_MEAN: known.mean(),
-        "accuracy_std": known.std(),
+        ACCURACY_STD: known.std(),
         "accuracy_p10": np.percentile(known, 10),
+        ACCURACY_WORST_TENTH: compute_worst_tenth(known),
     }
+
+
+def compute_energy_statistics(joules: np.ndarray) -> dict[str, float]:
+    """What the clients have spent in training, in joules: all together, a client on average, and the most of one."""
+    return {"total": joules.sum(), "mean": joules.mean(), "most": joules.max()}
 
 
 def build_summary(config: RunConfig, metrics: RoundTable, timing: RoundTable) -> dict[str, Any]:

@@ -58,6 +58,7 @@ def run_training(config: RunConfig) -> dict[str, Any]:
     data = load_federated_data(config)
     with prefix_errors(find_algorithm(config.algo).flag_prefix):
         config.algorithm.check_clients(len(data.clients))
+        config.algorithm.check_devices(data.profiles, len(data.clients))
     with contextlib.ExitStack() as stack:
         tracking = stack.enter_context(open_tracking(config))  # ends after the folder is let go: so it knows of the end
         folder = stack.enter_context(_open_folder(config))
@@ -154,8 +155,9 @@ def _run(
 
     process = build_process(config, spec, data)
     evaluate = evaluation.build_evaluator(spec)
-    evaluate_state = evaluation.build_state_evaluation(process, data, evaluate)
-    names = (*(PERSONAL_METRICS if process.is_personal else ()), *name_archetype_metrics(data.archetypes))
+    evaluate_state = evaluation.build_state_evaluation(process, data, evaluate, config.fairness)
+    spread = PERSONAL_METRICS if process.is_personal or config.fairness else ()
+    names = (*spread, *name_archetype_metrics(data.archetypes))
     announce_model(config, spec)
     # Only here, where the data and the model have turned out to be fine, is the run replaced that --overwrite names.
     if folder.is_new:
@@ -188,7 +190,19 @@ def build_process(config: RunConfig, spec: "ModelSpec", data: FederatedData) -> 
     Raises:
       ConfigError: a setting does not fit the model or the data, or the algorithm cannot switch.
     """
+    process = _build_process_at_its_round(config, spec, data)
+    if data.profiles.energy is None:
+        return process
+    from tff_algos.rounds.energy_meter import meter_energy
+
+    return meter_energy(process, data.profiles.energy)
+
+
+def _build_process_at_its_round(config: RunConfig, spec: "ModelSpec", data: FederatedData) -> FederatedProcess:
     process = _build_process_of(config, spec, data)
+    if data.profiles.energy is not None and process.list_work is None:
+        expected = f"a file without joules, since --algo={config.algo} does not say what its clients do"
+        raise ConfigError("--device_profiles", config.device_profiles, expected)
     if data.new_clients and not process.takes_new_clients:
         expected = f"0 with --algo={config.algo}, which has no model for clients that took no part"
         raise ConfigError("--new_clients", config.new_clients, expected)

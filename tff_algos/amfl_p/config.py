@@ -2,8 +2,10 @@
 
 import dataclasses
 
+from datasets.federated_data import DeviceProfiles
 from tff_algos.settings.config_fields import SMOKE_CLIENTS, AlgorithmConfig, ConfigError, Needs, group, setting
 from tff_algos.settings.fine_tuning import FineTuningConfig
+from tff_algos.simulation.availability import check_cohort_size
 from tff_algos.simulation.resources import MAX_RESOURCE, MIN_RESOURCE, RESOURCES
 
 
@@ -65,3 +67,10 @@ class AMFLPConfig(AlgorithmConfig):
             raise ConfigError("min_resource", self.min_resource, f"at most max_resource={self.max_resource}")
         if self.reptile and self.inner_steps == 0:
             raise ConfigError("inner_steps", 0, "at least 1 with reptile, which follows these steps")
+
+    def check_devices(self, profiles: DeviceProfiles, num_clients: int) -> None:
+        check_cohort_size(self.cohort_size, profiles, num_clients)
+        if profiles.resources is not None and (self.min_resource, self.max_resource) != (MIN_RESOURCE, MAX_RESOURCE):
+            field = "min_resource" if self.min_resource != MIN_RESOURCE else "max_resource"
+            expected = "its default with --device_profiles, which gives the resources"
+            raise ConfigError(field, getattr(self, field), expected)

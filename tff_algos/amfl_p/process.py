@@ -55,11 +55,12 @@ from tff_algos.amfl_p.meta_round import NOBODY, MetaInput, RoundResult, build_ro
 from tff_algos.amfl_p.weighting import USES_QUALITY
 from tff_algos.client.cohort import compute_padded_size, pad_cohort
 from tff_algos.client.fine_tuning import FineTune, build_fine_tuning, count_plan_examples, list_plan, summarize_plan
-from tff_algos.protocol import TRAIN_LOSS, FederatedProcess, RoundOutput, Weights
+from tff_algos.protocol import TRAIN_LOSS, ClientWork, FederatedProcess, RoundOutput, Weights
 from tff_algos.rounds.round_metrics import build_common_metrics
 from tff_algos.seeds import derive_generator, derive_seed
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.fine_tuning import INITIAL
+from tff_algos.simulation.availability import find_available
 from tff_algos.simulation.byte_ledger import compute_model_bytes
 from tff_algos.simulation.resources import (
     DeviceState,
@@ -69,7 +70,7 @@ from tff_algos.simulation.resources import (
     draw_devices,
     plan_fine_tuning,
 )
-from tff_algos.simulation.virtual_clock import compute_client_seconds, compute_synchronous_round_s
+from tff_algos.simulation.virtual_clock import compute_phases_s
 from tff_algos.weights import initialize_weights
 
 
@@ -128,8 +129,8 @@ class AMFLPProcess(FederatedProcess):
 
     def initialize(self) -> ServerState:
         config = self.config
-        num_devices = len(self.clients.everyone)
-        resources, devices = draw_devices(num_devices, self.seed, config.min_resource, config.max_resource)
+        num_devices, known = len(self.clients.everyone), self.clients.profiles.resources
+        resources, devices = draw_devices(num_devices, self.seed, config.min_resource, config.max_resource, known)
         zero = np.float64(0.0)
         return ServerState(np.int32(0), zero, self.initial_weights, self.initial_optimizer, resources, devices, zero)
 
@@ -139,25 +140,27 @@ class AMFLPProcess(FederatedProcess):
             return state.resources
         return compute_dynamic_resources(state.resources, state.devices)
 
-    def choose_cohort(self, current: np.ndarray, round_num: int) -> np.ndarray:
-        """The devices of a round, ascending; with dynamic resources, those below the floor sit out.
+    def choose_cohort(self, state: ServerState) -> tuple[float, np.ndarray]:
+        """The devices of the next round, ascending, after the virtual seconds until enough of them are available.
 
-        New devices are not there yet.
+        With dynamic resources, those below the floor sit out. New devices are not there yet.
         """
-        current = current[: len(self.clients.clients)]
+        round_num, current = int(state.round_num) + 1, self.compute_resources(state)[: len(self.clients.clients)]
         able = np.arange(len(current))
         if self.config.resources == "dynamic":
             able = np.flatnonzero(current >= self.config.resource_floor)
+        asked, now_s = self.config.cohort_size, float(state.virtual_time_s)
+        wait_s, able = find_available(self.clients.profiles, able, asked, now_s, self.seed, round_num)
         size = min(self.config.cohort_size or len(able), len(able))
         if size == len(able):
-            return able
-        return np.sort(derive_generator(self.seed, "cohort", round_num).choice(able, size, replace=False))
+            return wait_s, able
+        return wait_s, np.sort(derive_generator(self.seed, "cohort", round_num).choice(able, size, replace=False))
 
     def next(self, state: ServerState) -> RoundOutput:
         round_num, config = int(state.round_num) + 1, self.config
         # Step 1
         current = self.compute_resources(state)
-        cohort = self.choose_cohort(current, round_num)
+        wait_s, cohort = self.choose_cohort(state)
         plan = self.plan(state)
         inputs = [
             MetaInput(
@@ -177,9 +180,11 @@ class AMFLPProcess(FederatedProcess):
         took_part = np.isin(np.arange(len(current)), cohort)
         generator = derive_generator(self.seed, "devices", round_num)
         devices = advance_devices(state.devices, current, took_part, generator)
+        start_s = state.virtual_time_s + wait_s
+        duration_s = compute_phases_s(self.clients.profiles, [self.build_work(cohort)], float(start_s))
         new_state = ServerState(
             np.int32(round_num),
-            np.float64(state.virtual_time_s + self.compute_round_s(cohort)),
+            np.float64(start_s + duration_s),
             tuple(map(np.asarray, model)),
             tuple(map(np.asarray, optimizer)),
             state.resources,
@@ -193,24 +198,33 @@ class AMFLPProcess(FederatedProcess):
         """Of a device, those whose gradient it takes: K support batches and the query batch."""
         return self.config.inner_steps * self.config.support_size + self.config.query_size
 
+    @property
+    def judges_fine_tuned(self) -> bool:
+        """Whether each device of a cohort fine-tunes in every round, to judge its data."""
+        return self.config.quality_model != "adapted" and self.config.weighting in USES_QUALITY
+
     def compute_mean_batch(self) -> float:
         """Examples in a gradient step of a round, the mean of K support batches and the query batch."""
         return self.examples_per_round / (self.config.inner_steps + 1)
 
     def count_quality_steps(self, plan: FineTuningPlan, cohort: np.ndarray) -> float:
         """Steps that the cohort takes only to judge its data by fine-tuned models, as those of a mean batch."""
-        if self.config.quality_model == "adapted" or self.config.weighting not in USES_QUALITY:
+        if not self.judges_fine_tuned:
             return 0.0
         examples = count_plan_examples(plan, self.config.fine_tuning.batch_size, self.clients)
         return float(examples[cohort].sum()) / self.compute_mean_batch()
 
-    def compute_round_s(self, cohort: np.ndarray) -> float:
-        """Virtual seconds of a round: its examples, and a model each way."""
+    def build_work(self, cohort: np.ndarray) -> ClientWork:
+        """What takes the time of a round: its examples, and a model each way."""
         model_bytes = compute_model_bytes(self.initial_weights)
-        num_examples = np.full(len(cohort), self.examples_per_round)
-        return compute_synchronous_round_s(
-            compute_client_seconds(self.clients.profiles, cohort, num_examples, model_bytes, model_bytes)
-        )
+        return ClientWork(cohort, np.full(len(cohort), self.examples_per_round), model_bytes, model_bytes)
+
+    def list_work(self, state: ServerState, next_state: ServerState) -> list[ClientWork]:
+        """That, and the steps that the cohort takes only to judge its data, which count as energy alone."""
+        del next_state
+        cohort, tuning = self.choose_cohort(state)[1], self.config.fine_tuning
+        examples = count_plan_examples(self.plan(state), tuning.batch_size, self.clients)[cohort]
+        return [self.build_work(cohort), *([ClientWork(cohort, examples)] if self.judges_fine_tuned else [])]
 
     def build_metrics(
         self, state: ServerState, result: RoundResult, cohort: np.ndarray, current: np.ndarray

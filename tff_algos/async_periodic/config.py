@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from datasets.federated_data import DeviceProfiles
 from tff_algos.async_periodic.age_weighting import AVERAGED_DEVICES, WEIGHTINGS
 from tff_algos.settings.config_fields import AlgorithmConfig, group, needs_value, setting
 from tff_algos.settings.local_training import LocalTrainingConfig
@@ -49,3 +50,6 @@ class AsyncPeriodicConfig(AlgorithmConfig):
         "scheduled: only their updates count; all: the others count with the model they started from, Eq. (10).",
         choices=AVERAGED_DEVICES,
     )
+
+    def check_devices(self, profiles: DeviceProfiles, num_clients: int) -> None:
+        self.times.check_devices(profiles)

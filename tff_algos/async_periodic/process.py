@@ -50,7 +50,7 @@ from tff_algos.async_periodic.age_weighting import (
 from tff_algos.async_periodic.config import AsyncPeriodicConfig
 from tff_algos.client.cohort import compute_padded_size
 from tff_algos.client.local_training import LocalResult
-from tff_algos.protocol import FederatedProcess, RoundOutput, Weights
+from tff_algos.protocol import ClientWork, FederatedProcess, RoundOutput, Weights
 from tff_algos.rounds.aggregation import RoundTotals
 from tff_algos.rounds.asynchronous_server import build_devices
 from tff_algos.rounds.round_metrics import build_common_metrics
@@ -64,6 +64,7 @@ from tff_algos.rounds.versioned_round import (
 )
 from tff_algos.seeds import derive_generator
 from tff_algos.simulation.byte_ledger import compute_model_bytes
+from tff_algos.simulation.device_work import list_logged_work
 from tff_algos.simulation.event_clock import (
     READY,
     ClockState,
@@ -318,6 +319,10 @@ class AsyncPeriodicProcess(FederatedProcess):
 
     def client_columns(self, state: ServerState) -> dict[str, list]:
         return {"scheduled": state.counts.tolist(), "starts": state.num_starts.tolist()}
+
+    def list_work(self, state: ServerState, next_state: ServerState) -> list[ClientWork]:
+        log, norm_bytes = self.get_events(next_state), NORM_BYTES if self.compute_updates is not None else 0
+        return list_logged_work(self.devices, log, state.num_starts, state.round_num == 0, norm_bytes)
 
     def get_events(self, state: ServerState) -> list[LogRow]:
         return unpack_log(state.log)

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from datasets.federated_data import DeviceProfiles
 from tff_algos.settings.config_fields import AlgorithmConfig, group, setting
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.simulation.staleness import DECAY_NEEDS, GRACE_NEEDS, STALENESS_FUNCTIONS
@@ -36,3 +37,6 @@ class BufferedConfig(AlgorithmConfig):
         minimum=0,
         needs=GRACE_NEEDS,
     )
+
+    def check_devices(self, profiles: DeviceProfiles, num_clients: int) -> None:
+        self.times.check_devices(profiles)

@@ -14,10 +14,11 @@ from models.model_spec import ModelSpec
 from tff_algos.client.client_data import read_split
 from tff_algos.client.cohort import pad_cohort
 from tff_algos.client.local_training import train_locally
-from tff_algos.protocol import Weights
+from tff_algos.protocol import ClientWork, Weights
 from tff_algos.seeds import derive_seed
 from tff_algos.settings.fine_tuning import FineTuningConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.simulation.energy import compute_joules
 from tff_algos.simulation.resources import FineTuningPlan
 from tff_algos.simulation.virtual_clock import compute_client_seconds
 from tff_algos.weights import add_deltas, build_stacked_type, stack_models
@@ -131,11 +132,17 @@ def count_plan_examples(plan: FineTuningPlan, batch_size: int, data: FederatedDa
 
 
 def summarize_plan(plan: FineTuningPlan, batch_size: int, data: FederatedData) -> dict[str, float]:
-    """What fine-tuning costs: steps of a device on average, examples of all devices, virtual seconds of the slowest."""
-    num_examples = count_plan_examples(plan, batch_size, data)
-    seconds = compute_client_seconds(data.profiles, np.arange(len(num_examples)), num_examples, 0, 0)
+    """What fine-tuning costs: steps of a device on average, examples of all devices, virtual seconds of the slowest.
+
+    And joules of all devices, where it is known what they spend.
+    """
+    num_examples, energy = count_plan_examples(plan, batch_size, data), data.profiles.energy
+    work = ClientWork(np.arange(len(num_examples)), num_examples)
+    seconds = compute_client_seconds(data.profiles, *work)
+    joules = {} if energy is None else {"fine_tuning_joules": float(compute_joules(energy, [work]).sum())}
     return {
         "energy_of_fine_tuning_examples": float(num_examples.sum()),
         "mean_fine_tuning_steps": float(plan.num_steps.mean()),
         "fine_tuning_virtual_s": float(seconds.max()),
+        **joules,
     }

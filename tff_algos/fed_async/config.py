@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from datasets.federated_data import DeviceProfiles
 from tff_algos.settings.config_fields import SMOKE_CLIENTS, AlgorithmConfig, group, setting
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.simulation.staleness import DECAY_NEEDS, GRACE_NEEDS, STALENESS_FUNCTIONS
@@ -38,3 +39,6 @@ class FedAsyncConfig(AlgorithmConfig):
         needs=GRACE_NEEDS,
     )
     updates_per_round: int = setting(10, "Updates mixed in between two evaluations.", minimum=1, smoke=SMOKE_CLIENTS)
+
+    def check_devices(self, profiles: DeviceProfiles, num_clients: int) -> None:
+        self.times.check_devices(profiles)

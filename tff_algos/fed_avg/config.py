@@ -2,10 +2,12 @@
 
 import dataclasses
 
+from datasets.federated_data import DeviceProfiles
 from tff_algos.settings.compression import CompressionConfig
 from tff_algos.settings.config_fields import SMOKE_CLIENTS, AlgorithmConfig, group, setting
 from tff_algos.settings.fine_tuning import FineTuningConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.simulation.availability import check_cohort_size
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,3 +30,6 @@ class FedAvgConfig(AlgorithmConfig):
     client_weighting: str = setting("examples", "Weight of a client in the average.", choices=("examples", "equal"))
     server_learning_rate: float = setting(1.0, "Factor on the averaged update; 1 is plain averaging.", above=0)
     fine_tuning: FineTuningConfig = group(lambda: FineTuningConfig(steps=0), flag_prefix="fine_tuning_")
+
+    def check_devices(self, profiles: DeviceProfiles, num_clients: int) -> None:
+        check_cohort_size(self.cohort_size, profiles, num_clients)

@@ -40,14 +40,15 @@ from tff_algos.client.compression import compress_models, compute_sent_bytes, fi
 from tff_algos.client.fine_tuning import FineTune, build_fine_tuning, list_plan, summarize_plan
 from tff_algos.client.local_training import count_examples_trained
 from tff_algos.fed_avg.config import FedAvgConfig
-from tff_algos.protocol import TOTAL_DRIFT, FederatedProcess, RoundOutput, Weights
+from tff_algos.protocol import TOTAL_DRIFT, ClientWork, FederatedProcess, RoundOutput, Weights
 from tff_algos.rounds.aggregation import RoundTotals
 from tff_algos.rounds.grouped_round import build_grouped_round, build_grouped_updates
 from tff_algos.rounds.round_metrics import build_common_metrics
 from tff_algos.seeds import derive_seed
 from tff_algos.settings.fine_tuning import INITIAL
+from tff_algos.simulation.availability import find_available
 from tff_algos.simulation.resources import SAME, FineTuningPlan, draw_devices, plan_fine_tuning
-from tff_algos.simulation.virtual_clock import compute_client_seconds, compute_synchronous_round_s
+from tff_algos.simulation.virtual_clock import compute_phases_s
 from tff_algos.weights import add_deltas, initialize_weights, stack_models, take_model
 
 
@@ -126,8 +127,7 @@ class FedAvgProcess(FederatedProcess):
     def next(self, state: ServerState) -> RoundOutput:
         config, round_num = self.config, int(state.round_num) + 1
         # Step 1
-        num_clients = len(self.clients.clients)
-        cohort = sample_cohort(num_clients, config.cohort_size, config.participation, self.seed, round_num)
+        wait_s, cohort = self.choose_cohort(state)
         inputs = build_client_inputs(
             self.clients,
             cohort,
@@ -140,17 +140,29 @@ class FedAvgProcess(FederatedProcess):
         )
         # Steps 2 and 3
         models, totals = self.train(state, pad_cohort(inputs, self.num_places))
-        virtual_time_s = state.virtual_time_s + self.compute_round_s(cohort)
+        start_s = state.virtual_time_s + wait_s
+        virtual_time_s = start_s + compute_phases_s(self.clients.profiles, [self.build_work(cohort)], float(start_s))
         sent = len(cohort) * self.model_bytes
         metrics = build_common_metrics(totals, virtual_time_s, len(cohort), sent, sent)
         metrics[TOTAL_DRIFT] = float(totals.total_drift)
         return RoundOutput(ServerState(np.int32(round_num), np.float64(virtual_time_s), tuple(models)), metrics)
 
-    def compute_round_s(self, cohort: np.ndarray) -> float:
-        """Virtual seconds until the slowest client of the cohort has received, trained and sent the model."""
-        num_examples, sent = self.examples_trained[cohort], self.model_bytes
-        seconds = compute_client_seconds(self.clients.profiles, cohort, num_examples, sent, sent)
-        return compute_synchronous_round_s(seconds)
+    def choose_cohort(self, state: ServerState) -> tuple[float, np.ndarray]:
+        """The cohort of the next round, ascending, after the virtual seconds until enough devices are available."""
+        config, round_num, everyone = self.config, int(state.round_num) + 1, np.arange(len(self.clients.clients))
+        wait_s, available = find_available(
+            self.clients.profiles, everyone, config.cohort_size, float(state.virtual_time_s), self.seed, round_num
+        )
+        places = sample_cohort(len(available), config.cohort_size, config.participation, self.seed, round_num)
+        return wait_s, available[places]
+
+    def build_work(self, cohort: np.ndarray) -> ClientWork:
+        """Each client of the cohort receives, trains and sends the model."""
+        return ClientWork(cohort, self.examples_trained[cohort], self.model_bytes, self.model_bytes)
+
+    def list_work(self, state: ServerState, next_state: ServerState) -> list[ClientWork]:
+        del next_state
+        return [self.build_work(self.choose_cohort(state)[1])]
 
     def get_models(self, state: ServerState) -> dict[str, Weights]:
         return {"global": take_model(self.send(state), 0)}
@@ -162,7 +174,7 @@ class FedAvgProcess(FederatedProcess):
     @property
     def resources(self) -> np.ndarray:
         """R_i of every device, new ones last; nothing but a rule of fine-tuning reads them."""
-        return draw_devices(len(self.clients.everyone), self.seed)[0]
+        return draw_devices(len(self.clients.everyone), self.seed, known=self.clients.profiles.resources)[0]
 
     def plan(self) -> FineTuningPlan:
         """Steps and rate of every device."""

@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Self
 
+from datasets.federated_data import DeviceProfiles
 from tff_algos.settings.compression import CompressionConfig
 from tff_algos.settings.config_fields import (
     ASCENDING,
@@ -14,6 +15,7 @@ from tff_algos.settings.config_fields import (
     setting,
 )
 from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.simulation.availability import check_cohort_size
 
 MOST_MILESTONES = 10  # 1,024 models
 
@@ -109,3 +111,6 @@ class FedCDConfig(AlgorithmConfig):
     def shrink_to_smoke(self) -> Self:
         """Clones once, after the first round, if at all: a smoke run is over before the other milestones."""
         return dataclasses.replace(super().shrink_to_smoke(), milestones=(1,) if self.milestones else ())
+
+    def check_devices(self, profiles: DeviceProfiles, num_clients: int) -> None:
+        check_cohort_size(self.cohort_size, profiles, num_clients)

@@ -75,14 +75,15 @@ from tff_algos.fed_cd.scores import (
     record_evaluation,
 )
 from tff_algos.fed_cd.state import NEVER, ServerState, delete_models, describe_models, find_live, find_preferred
-from tff_algos.protocol import FederatedProcess, RoundOutput, Weights
+from tff_algos.protocol import ClientWork, FederatedProcess, RoundOutput, Weights
 from tff_algos.rounds.aggregation import RoundTotals
 from tff_algos.rounds.grouped_round import build_grouped_updates
 from tff_algos.rounds.round_metrics import build_common_metrics
 from tff_algos.seeds import derive_generator, derive_seed
 from tff_algos.settings.config_fields import ConfigError
+from tff_algos.simulation.availability import find_available
 from tff_algos.simulation.byte_ledger import compute_model_bytes
-from tff_algos.simulation.virtual_clock import compute_client_seconds, compute_synchronous_round_s
+from tff_algos.simulation.virtual_clock import compute_phases_s
 from tff_algos.weights import add_deltas, initialize_weights, take_model
 
 SCORE_BYTES = 4
@@ -217,14 +218,14 @@ class FedCDProcess(FederatedProcess):
     def next(self, state: ServerState) -> RoundOutput:
         round_num = int(state.round_num) + 1
         # Steps 1 and 2
-        cohort = sample_cohort(self.num_clients, self.config.cohort_size, "fixed", self.seed, round_num)
+        wait_s, cohort = self.choose_cohort(state)
         models, totals = self.train(state, cohort)
         # Step 3
         received = self.send(models, round_num)
-        num_received = state.is_active.sum(axis=1) + (round_num == 1)  # the first model comes before the first round
+        phases, start_s = self.build_phases(state, cohort), state.virtual_time_s + wait_s
         new_state = state._replace(
             round_num=np.int32(round_num),
-            virtual_time_s=np.float64(state.virtual_time_s + self.compute_round_s(state, cohort, num_received)),
+            virtual_time_s=np.float64(start_s + compute_phases_s(self.clients.profiles, phases, float(start_s))),
             models=models,
             was_active=state.is_active,
         )
@@ -237,19 +238,30 @@ class FedCDProcess(FederatedProcess):
         # Step 5
         if round_num in self.config.milestones:
             new_state = self.clone(new_state, received)
-        bytes_up = int(state.is_active[cohort].sum()) * (self.model_bytes + SCORE_BYTES)
-        bytes_down = int(num_received.sum()) * self.model_bytes
+        bytes_up, bytes_down = int(phases[0].bytes_up.sum()), int(phases[1].bytes_down.sum())
         common = build_common_metrics(totals, new_state.virtual_time_s, len(cohort), bytes_down, bytes_up)
         return RoundOutput(new_state, {**common, **describe_models(new_state)})
 
-    def compute_round_s(self, state: ServerState, cohort: np.ndarray, num_received: np.ndarray) -> float:
-        """Virtual seconds until the slowest of the cohort has trained and sent, and then all devices have received."""
-        profiles, everyone = self.clients.profiles, np.arange(self.num_clients)
+    def choose_cohort(self, state: ServerState) -> tuple[float, np.ndarray]:
+        """The cohort of the next round, ascending, after the virtual seconds until enough devices are available."""
+        round_num, size, time_s = int(state.round_num) + 1, self.config.cohort_size, float(state.virtual_time_s)
+        everyone = np.arange(self.num_clients)
+        wait_s, available = find_available(self.clients.profiles, everyone, size, time_s, self.seed, round_num)
+        return wait_s, available[sample_cohort(len(available), size, "fixed", self.seed, round_num)]
+
+    def build_phases(self, state: ServerState, cohort: np.ndarray) -> list[ClientWork]:
+        """The cohort trains its models and sends them, and then all devices receive theirs."""
         num_models = state.is_active[cohort].sum(axis=1)
+        num_received = state.is_active.sum(axis=1) + (state.round_num == 0)  # the first model comes before round 1
         sent = num_models * (self.model_bytes + SCORE_BYTES)
-        training_s = compute_client_seconds(profiles, cohort, num_models * self.examples_trained[cohort], 0, sent)
-        download_s = compute_client_seconds(profiles, everyone, 0, num_received * self.model_bytes, 0)
-        return compute_synchronous_round_s(training_s) + compute_synchronous_round_s(download_s)
+        return [
+            ClientWork(cohort, num_models * self.examples_trained[cohort], bytes_up=sent),
+            ClientWork(np.arange(self.num_clients), bytes_down=num_received * self.model_bytes),
+        ]
+
+    def list_work(self, state: ServerState, next_state: ServerState) -> list[ClientWork]:
+        del next_state
+        return self.build_phases(state, self.choose_cohort(state)[1])
 
     def get_models(self, state: ServerState) -> dict[str, Weights]:
         """The live models as the devices have them: rounded, where they travel compressed."""

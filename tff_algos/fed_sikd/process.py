@@ -65,6 +65,7 @@ from tff_algos.protocol import (
     PLANE_Y,
     TOTAL_DRIFT,
     WITHIN_CLUSTER_DRIFT,
+    ClientWork,
     FederatedProcess,
     RoundOutput,
     Weights,
@@ -75,7 +76,7 @@ from tff_algos.rounds.round_metrics import build_common_metrics
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.simulation.byte_ledger import compute_model_bytes
-from tff_algos.simulation.virtual_clock import compute_client_seconds, compute_synchronous_round_s
+from tff_algos.simulation.virtual_clock import compute_phases_s
 from tff_algos.weights import initialize_weights, stack_models, take_model
 
 INDEX_NAMES = ("silhouette", "calinski_harabasz", "davies_bouldin")
@@ -115,15 +116,21 @@ class ServerState(NamedTuple):
 
 
 class RoundCosts(NamedTuple):
-    """What a round costs: bytes to and from all clients together, and virtual seconds."""
+    """What a round costs: bytes to and from all clients together, virtual seconds, and what the clients do for it."""
 
     bytes_down: int
     bytes_up: int
     seconds: float
+    phases: list[ClientWork]
 
 
 def compute_round_costs(
-    data: FederatedData, config: FedSiKDConfig, trainers: np.ndarray, student_bytes: int, teacher_bytes: int
+    data: FederatedData,
+    config: FedSiKDConfig,
+    trainers: np.ndarray,
+    student_bytes: int,
+    teacher_bytes: int,
+    start_s: float = 0.0,
 ) -> RoundCosts:
     """Bytes and virtual seconds of a round: the teachers' phase, then the students' phase.
 
@@ -133,6 +140,7 @@ def compute_round_costs(
       trainers: indices of the clients that train a teacher.
       student_bytes: of one student.
       teacher_bytes: of one teacher, 0 if there is none.
+      start_s: virtual time at which it begins.
     """
     everyone = np.arange(len(data.clients))
     teacher_examples = np.array([count_examples_trained(config.teacher_training, n) for n in data.num_train[trainers]])
@@ -140,14 +148,15 @@ def compute_round_costs(
     down = np.full(len(everyone), student_bytes + teacher_bytes)
     if config.teacher == "leader":
         down[trainers] -= teacher_bytes  # a leader has trained its cluster's teacher itself
-    phases = (
-        compute_client_seconds(data.profiles, trainers, teacher_examples, 0, teacher_bytes),
-        compute_client_seconds(data.profiles, everyone, student_examples, down, student_bytes),
-    )
+    phases = [
+        ClientWork(trainers, teacher_examples, bytes_up=teacher_bytes),
+        ClientWork(everyone, student_examples, down, student_bytes),
+    ]
     return RoundCosts(
         bytes_down=int(down.sum()),
         bytes_up=len(everyone) * student_bytes + len(trainers) * teacher_bytes,
-        seconds=sum(compute_synchronous_round_s(phase) for phase in phases),
+        seconds=compute_phases_s(data.profiles, phases, start_s),
+        phases=phases,
     )
 
 
@@ -233,8 +242,7 @@ class FedSiKDProcess(FederatedProcess):
         # Steps 2 to 4
         inputs = self.build_inputs(state, self.everyone, "training", self.config.student)
         student, result = self.build_student_round(num_clusters)((state.student, teachers), inputs)
-        costs = self.compute_costs(trainers)
-        shared_bytes = self.sharing.bytes_up if self.sharing and state.round_num == 0 else 0
+        costs, shared_bytes = self.compute_costs(state, trainers), self.count_shared_bytes(state)
         virtual_time_s = state.virtual_time_s + costs.seconds
         metrics = build_common_metrics(
             result.totals, virtual_time_s, len(self.everyone), costs.bytes_down, costs.bytes_up + shared_bytes
@@ -253,12 +261,22 @@ class FedSiKDProcess(FederatedProcess):
         )
         return RoundOutput(new_state, metrics)
 
-    def compute_costs(self, trainers: np.ndarray) -> RoundCosts:
+    def count_shared_bytes(self, state: ServerState) -> int:
+        """Of the statistics that all clients together send, before the first round."""
+        return self.sharing.bytes_up if self.sharing and state.round_num == 0 else 0
+
+    def list_work(self, state: ServerState, next_state: ServerState) -> list[ClientWork]:
+        del next_state
+        shared = ClientWork(self.everyone, bytes_up=self.count_shared_bytes(state) / len(self.everyone))
+        return [*self.compute_costs(state, self.choose_trainers(state)).phases, shared]
+
+    def compute_costs(self, state: ServerState, trainers: np.ndarray) -> RoundCosts:
         student_bytes, teacher_bytes = (
             compute_model_bytes(self.initial_student),
             compute_model_bytes(self.initial_teacher),
         )
-        return compute_round_costs(self.clients, self.config, trainers, student_bytes, teacher_bytes)
+        now_s = float(state.virtual_time_s)
+        return compute_round_costs(self.clients, self.config, trainers, student_bytes, teacher_bytes, now_s)
 
     def get_models(self, state: ServerState) -> dict[str, Weights]:
         return {"global": state.student}

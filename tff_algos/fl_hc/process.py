@@ -44,6 +44,7 @@ from tff_algos.protocol import (
     NUM_REJECTED,
     TOTAL_DRIFT,
     WITHIN_CLUSTER_DRIFT,
+    ClientWork,
     FederatedProcess,
     RoundOutput,
     Weights,
@@ -52,7 +53,7 @@ from tff_algos.rounds.cluster_labels import count_clusters
 from tff_algos.rounds.grouped_round import build_grouped_round
 from tff_algos.rounds.round_metrics import build_common_metrics
 from tff_algos.simulation.byte_ledger import compute_model_bytes
-from tff_algos.simulation.virtual_clock import compute_client_seconds, compute_synchronous_round_s
+from tff_algos.simulation.virtual_clock import compute_phases_s
 from tff_algos.weights import build_stacked_type, initialize_weights, stack_models, take_model
 
 # A call's result must stay well below the 2 GB that a message of the worker can carry.
@@ -152,16 +153,17 @@ class FLHCProcess(FederatedProcess):
         return state._replace(models=models, assignments=assignments), int(np.sum(~is_finite))
 
     def next(self, state: ServerState) -> RoundOutput:
-        exchanges, num_rejected = 1, 0
+        exchanges, num_rejected = self.list_work(state, state), 0
         # Step 2, once
         if state.round_num == self.config.clustering_round:
-            exchanges, (state, num_rejected) = 2, self.cluster(state)
+            state, num_rejected = self.cluster(state)
         # Step 1 before the clustering, with a single cluster; step 3 after it
         num_clusters = count_clusters(state.assignments)
         inputs = self.build_inputs(state, self.everyone, "training")
         models, totals = self.build_round(num_clusters)(state.models, inputs)
-        virtual_time_s = np.float64(state.virtual_time_s + exchanges * self.compute_exchange_s())
-        sent = exchanges * len(self.everyone) * compute_model_bytes(self.initial_weights)
+        duration_s = compute_phases_s(self.clients.profiles, exchanges, float(state.virtual_time_s))
+        virtual_time_s = np.float64(state.virtual_time_s + duration_s)
+        sent = len(exchanges) * len(self.everyone) * compute_model_bytes(self.initial_weights)
         metrics = build_common_metrics(totals, virtual_time_s, len(self.everyone), sent, sent)
         metrics[NUM_REJECTED] += num_rejected
         metrics["num_clusters"] = num_clusters
@@ -171,13 +173,13 @@ class FLHCProcess(FederatedProcess):
         new_state = ServerState(round_num, virtual_time_s, tuple(models), state.assignments)
         return RoundOutput(new_state, metrics)
 
-    def compute_exchange_s(self) -> float:
-        """Virtual seconds until every client has received, trained and sent a model once."""
+    def list_work(self, state: ServerState, next_state: ServerState) -> list[ClientWork]:
+        """Every client receives, trains and sends a model, once more where the clusters are found."""
+        del next_state
         model_bytes = compute_model_bytes(self.initial_weights)
         num_examples = [count_examples_trained(self.config.training, n) for n in self.clients.num_train]
-        profiles = self.clients.profiles
-        seconds = compute_client_seconds(profiles, self.everyone, np.array(num_examples), model_bytes, model_bytes)
-        return compute_synchronous_round_s(seconds)
+        exchange = ClientWork(self.everyone, np.array(num_examples), model_bytes, model_bytes)
+        return [exchange] * (2 if state.round_num == self.config.clustering_round else 1)
 
     def get_models(self, state: ServerState) -> dict[str, Weights]:
         return {f"cluster_{i}": take_model(state.models, i) for i in range(count_clusters(state.assignments))}

@@ -20,11 +20,11 @@ from tff_algos.client.client_data import read_split
 from tff_algos.client.cohort import CLIENT_INPUT_TYPE, build_client_inputs
 from tff_algos.client.local_training import count_examples_trained, train_locally
 from tff_algos.local_only.config import LocalOnlyConfig
-from tff_algos.protocol import FederatedProcess, RoundOutput, Weights
+from tff_algos.protocol import ClientWork, FederatedProcess, RoundOutput, Weights
 from tff_algos.rounds.aggregation import RoundTotals
 from tff_algos.rounds.round_metrics import build_common_metrics
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.simulation.virtual_clock import compute_client_seconds, compute_synchronous_round_s
+from tff_algos.simulation.virtual_clock import compute_phases_s
 from tff_algos.weights import add_deltas, build_model_type, initialize_weights, stack_models, take_model
 
 # Clients of one call. Their models travel with it, and one message of the worker carries at most 2 GB.
@@ -95,7 +95,8 @@ class LocalOnlyProcess(FederatedProcess):
             *(result for part in parts for result in self.train(state, part)), strict=True
         )
         # Step 2
-        virtual_time_s = np.float64(state.virtual_time_s + self.compute_round_s())
+        work, now_s = self.list_work(state, state), float(state.virtual_time_s)
+        virtual_time_s = np.float64(now_s + compute_phases_s(self.clients.profiles, work, now_s))
         new_state = ServerState(np.int32(state.round_num + 1), virtual_time_s, stack_models(models))
         totals = RoundTotals(sum(loss_sums), sum(num_trained), len(is_finite) - sum(is_finite), 0.0, 0.0)
         return RoundOutput(new_state, build_common_metrics(totals, virtual_time_s, len(self.everyone), 0, 0))
@@ -109,11 +110,11 @@ class LocalOnlyProcess(FederatedProcess):
         models += [self.initial_weights] * (len(inputs) - len(models))  # empty places train nothing, but need a model
         return self.run_round(list(zip(models, inputs, strict=True)))[: len(part)]
 
-    def compute_round_s(self) -> float:
-        """Virtual seconds until the slowest client has trained; nothing travels."""
+    def list_work(self, state: ServerState, next_state: ServerState) -> list[ClientWork]:
+        """Every client trains; nothing travels."""
+        del state, next_state
         num_examples = np.array([count_examples_trained(self.config.training, n) for n in self.clients.num_train])
-        seconds = compute_client_seconds(self.clients.profiles, self.everyone, num_examples, 0, 0)
-        return compute_synchronous_round_s(seconds)
+        return [ClientWork(self.everyone, num_examples)]
 
     def get_models(self, state: ServerState) -> dict[str, Weights]:
         return {client.name: take_model(state.models, client.index) for client in self.clients.clients}

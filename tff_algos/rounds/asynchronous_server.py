@@ -7,12 +7,13 @@ import numpy as np
 
 from datasets.federated_data import FederatedData
 from tff_algos.client.local_training import count_examples_trained
-from tff_algos.protocol import FederatedProcess, Weights
+from tff_algos.protocol import ClientWork, FederatedProcess, Weights
 from tff_algos.rounds.aggregation import RoundTotals
 from tff_algos.rounds.round_metrics import build_common_metrics
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.simulation.arrivals import Collected, DeviceStarts, start_at
 from tff_algos.simulation.byte_ledger import compute_model_bytes
+from tff_algos.simulation.device_work import list_logged_work
 from tff_algos.simulation.event_clock import LogRow, PackedLog, create_clock, log_clients, pack_log, unpack_log
 from tff_algos.simulation.model_versions import ModelVersions, create_versions
 from tff_algos.simulation.training_times import SimulatedDevices, TrainingTimesConfig
@@ -98,6 +99,10 @@ class AsynchronousProcess(FederatedProcess):
 
     def client_columns(self, state: ServerState) -> dict[str, list]:
         return {"starts": state.starts.num_starts.tolist()}
+
+    def list_work(self, state: ServerState, next_state: ServerState) -> list[ClientWork]:
+        log, is_first_round = self.get_events(next_state), state.round_num == 0
+        return list_logged_work(self.devices, log, state.starts.num_starts, is_first_round)
 
     def get_events(self, state: ServerState) -> list[LogRow]:
         return unpack_log(state.log)

@@ -13,7 +13,7 @@ import numpy as np
 
 from datasets.federated_data import ClientShard
 from models.model_spec import Quantization
-from tff_algos.protocol import FederatedProcess, RoundOutput, State, Weights
+from tff_algos.protocol import ClientWork, FederatedProcess, RoundOutput, State, Weights
 
 
 class DelayedState(NamedTuple):
@@ -65,6 +65,12 @@ class QuantizationStart(FederatedProcess):
             return output._replace(state=DelayedState(round_num, self._wrap(output.state)))
         output = self.quantized_process.next(state.inner)
         return output._replace(state=DelayedState(round_num, output.state))
+
+    def list_work(self, state: DelayedState, next_state: DelayedState) -> Sequence[ClientWork]:
+        # The process that makes the round, which before the switch is not yet the one that the next state belongs to.
+        if next_state.round_num < self.start_round:
+            return self.float_process.list_work(self._strip(state.inner), self._strip(next_state.inner))
+        return self.quantized_process.list_work(state.inner, next_state.inner)
 
     def get_models(self, state: DelayedState) -> dict[str, Weights]:
         process, inner = self._find_current(state)

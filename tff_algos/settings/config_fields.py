@@ -191,6 +191,9 @@ class AlgorithmConfig:
     def check_clients(self, num_clients: int) -> None:
         """Raises ConfigError if a setting does not fit that many clients. By default, all do."""
 
+    def check_devices(self, profiles: Any, num_clients: int) -> None:
+        """Raises ConfigError if a setting does not fit these device profiles of so many clients. By default, all do."""
+
     def shrink_to_smoke(self) -> Self:
         """The settings for a smoke run: by default, each at most what it declares as `smoke`."""
         return shrink(self)

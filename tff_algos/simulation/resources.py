@@ -44,11 +44,19 @@ class FineTuningPlan(NamedTuple):
 
 
 def draw_devices(
-    num_clients: int, seed: int, low: float = MIN_RESOURCE, high: float = MAX_RESOURCE
+    num_clients: int,
+    seed: int,
+    low: float = MIN_RESOURCE,
+    high: float = MAX_RESOURCE,
+    known: np.ndarray | None = None,
 ) -> tuple[np.ndarray, DeviceState]:
-    """R_i of each device, and batteries and loads at the start: a function of the run's seed, for every algorithm."""
+    """R_i of each device, and batteries and loads at the start: a function of the run's seed, for every algorithm.
+
+    With `known`, R_i is that, as where the devices come from a file; batteries and loads are drawn in any case.
+    """
     generator = derive_generator(seed, "resources")
-    return draw_resources(num_clients, low, high, generator), draw_device_state(num_clients, generator)
+    resources, state = draw_resources(num_clients, low, high, generator), draw_device_state(num_clients, generator)
+    return (resources if known is None else known), state
 
 
 def draw_resources(num_clients: int, low: float, high: float, generator: np.random.Generator) -> np.ndarray:

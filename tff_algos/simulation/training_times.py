@@ -8,10 +8,11 @@ A device starts once the server has handed it a model. From there on:
    for a time ~ U(0, max_away_s).
 4. Otherwise it is ready as soon as it is in a window again.
 
-Windows: time is cut into cycles of `availability_cycle_s`. In each cycle a device can be reached for a fraction of it,
-`availability_share` * `DeviceProfiles.availability`, beginning at a moment (its phase) that is drawn once for each
-device, uniform in the cycle. A window need not hold a whole training: only the download of the model and the upload of
-the update need one, and they take effect at once in it.
+Windows: where the device profiles have some, they are these. If not, time is cut into cycles of
+`availability_cycle_s`. In each cycle a device can be reached for a fraction of it, `availability_share` *
+`DeviceProfiles.availability`, beginning at a moment (its phase) that is drawn once for each device, uniform in the
+cycle. A window need not hold a whole training: only the download of the model and the upload of the update need one,
+and they take effect at once in it.
 
 Each draw is a pure function of (seed, purpose, device, number of its starts so far), where the number of starts takes
 the place of the round. So the draws are the same after a resume, and in whatever order the devices are asked.
@@ -24,7 +25,8 @@ import numpy as np
 
 from datasets.federated_data import DeviceProfiles
 from tff_algos.seeds import derive_seed
-from tff_algos.settings.config_fields import Needs, check, setting
+from tff_algos.settings.config_fields import ConfigError, Needs, check, setting
+from tff_algos.simulation.availability import compute_window_wait_s
 from tff_algos.simulation.virtual_clock import compute_client_seconds
 
 SPEEDS = ("redrawn", "persistent", "by_label", "profiles")
@@ -69,6 +71,14 @@ class TrainingTimesConfig:
 
     def __post_init__(self):
         check(self)
+
+    def check_devices(self, profiles: DeviceProfiles) -> None:
+        """Raises ConfigError if the devices come from a file, and the times or the windows from elsewhere."""
+        if profiles.names is not None and self.speed != "profiles":
+            raise ConfigError("speed", self.speed, "profiles with --device_profiles, whose speeds would do nothing")
+        if profiles.windows is not None and self.availability_cycle_s > 0:
+            expected = "0 with --device_profiles whose devices have windows of their own"
+            raise ConfigError("availability_cycle_s", self.availability_cycle_s, expected)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -124,10 +134,15 @@ def plan_starts(devices: SimulatedDevices, clients: np.ndarray, num_starts: np.n
     if devices.config.dropout > 0:
         drops = np.flatnonzero(_draw(devices.seed, "drop-out", clients, num_starts) <= devices.config.dropout)
         dropping = (clients[drops], num_starts[drops])
-        done = _draw(devices.seed, "moment of drop-out", *dropping)
+        done = draw_shares_done(devices, *dropping)
         durations_s[drops] = wait_s[drops] + training_s[drops] * done
         away_s[drops] = devices.config.max_away_s * _draw(devices.seed, "time away", *dropping)
     return StartPlan(durations_s, away_s)
+
+
+def draw_shares_done(devices: SimulatedDevices, clients: np.ndarray, num_starts: np.ndarray) -> np.ndarray:
+    """How much of its training a device has done if it drops out in its start number `num_starts`, in (0, 1]."""
+    return _draw(devices.seed, "moment of drop-out", clients, num_starts)
 
 
 def compute_training_s(devices: SimulatedDevices, clients: np.ndarray, num_starts: np.ndarray) -> np.ndarray:
@@ -177,6 +192,8 @@ def compute_wait_s(devices: SimulatedDevices, clients: np.ndarray, time_s: np.nd
       clients: indices of the devices.
       time_s: virtual time, the same for all or of each device.
     """
+    if devices.profiles.windows is not None:
+        return compute_window_wait_s(devices.profiles.windows, clients, time_s)
     cycle_s = devices.config.availability_cycle_s
     if cycle_s == 0:
         return np.zeros(len(clients))

@@ -63,7 +63,7 @@ def test_client_statistics_pass_over_clients_without_a_test_split():
     accuracy = np.array([0.0, 0.5, np.nan, 1.0])
     # mean 1.5 / 3; deviation sqrt((0.25 + 0 + 0.25) / 3); percentile 10 of 0, 0.5, 1 lies a fifth of the way to 0.5
     assert compute_client_statistics(accuracy) == pytest.approx(
-        {"accuracy_mean": 0.5, "accuracy_std": np.sqrt(1 / 6), "accuracy_p10": 0.1}
+        {"accuracy_mean": 0.5, "accuracy_std": np.sqrt(1 / 6), "accuracy_p10": 0.1, "accuracy_worst_tenth": 0.0}
     )
     assert set(compute_client_statistics(np.array([np.nan])).values()) == {None}
 

@@ -105,3 +105,10 @@ def test_batteries_and_loads_stay_in_their_range(seed):
         assert np.all((current >= resources.LEAST_RESOURCE) & (current <= 1))
         state = advance_devices(state, current, current > 0.2, generator)
         assert all(np.all((part >= 0) & (part <= 1)) for part in state)
+
+
+def test_known_resources_stay_and_the_rest_is_drawn_alike():
+    known = np.array([0.3, 1.0, 0.5])
+    levels, state = draw_devices(3, seed=3, known=known)
+    assert levels is known
+    np.testing.assert_array_equal(state.charge, draw_devices(3, seed=3)[1].charge)

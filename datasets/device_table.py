@@ -1,0 +1,233 @@
+"""Devices from a CSV file: speeds, links, energy and availability windows, and which client has which device.
+
+A row is a kind of device, or with the column `client` the device of one client. Lines that begin with # are comments.
+The columns, whose names have the units:
+
+  examples_per_s, downlink_bytes_per_s, uplink_bytes_per_s                as in `DeviceProfiles`; always needed
+  joules_per_example, joules_per_byte_down, joules_per_byte_up            as in `EnergyRates`; all three or none
+  availability       chance in (0, 1] that the device can be reached; 1 without the column
+  available_h        windows as hours of the day, such as 22-7 or 12-13;22-6.5; empty: always
+  resource           AMFL-P's R_i in (0, 1]; without the column, the speed as a share of the fastest row's
+  device             what it is called
+  share              how many of the clients have it, in proportion to the other rows' shares; 1 without the column
+  client             whose device it is, counted from 0; in place of `share`
+
+Without `client`, each client draws its row by the shares, from the seed and its own index alone.
+"""
+
+import csv
+import difflib
+import hashlib
+import math
+import pathlib
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from datasets.errors import DatasetError
+from datasets.federated_data import DeviceProfiles, EnergyRates, Windows
+
+PHONES = "phones"  # the sample that comes with the package
+PHONES_FILE = pathlib.Path(__file__).with_name("phones.csv")
+DAY_S, HOUR_S = 86400.0, 3600.0
+
+
+class _Limits(NamedTuple):
+    """The range of a column's numbers, and in words."""
+
+    lowest: float
+    is_open: bool
+    highest: float
+    expected: str
+
+    def admit(self, value: float) -> bool:
+        return self.lowest <= value <= self.highest and not (self.is_open and value == self.lowest)
+
+
+_POSITIVE = _Limits(0.0, True, np.finfo(np.float64).max, "a number above 0")
+_NOT_NEGATIVE = _Limits(0.0, False, np.finfo(np.float64).max, "a number of at least 0")
+_SHARE = _Limits(0.0, True, 1.0, "a number above 0 and at most 1")
+_RATES = ("examples_per_s", "downlink_bytes_per_s", "uplink_bytes_per_s")
+_NUMBERS = {
+    **dict.fromkeys((*_RATES, "share"), _POSITIVE),
+    **dict.fromkeys(EnergyRates._fields, _NOT_NEGATIVE),
+    **dict.fromkeys(("availability", "resource"), _SHARE),
+    "client": _NOT_NEGATIVE._replace(expected="a whole number from 0"),
+}
+COLUMNS = (*_RATES, *EnergyRates._fields, "availability", "available_h", "resource", "device", "share", "client")
+
+Intervals = list[tuple[float, float]]  # (start, length), in seconds of the day
+
+
+class _Row(NamedTuple):
+    """A row of the file: its line there, its numbers by column, its windows and its name."""
+
+    line: int
+    numbers: Mapping[str, float]
+    windows: Intervals
+    device: str
+
+
+def load_device_profiles(source: str, num_clients: int, seed: int) -> DeviceProfiles:
+    """The devices of a federation's clients, from a file.
+
+    Args:
+      source: path of the CSV file, or "phones" for the sample that comes with the package.
+      num_clients: at least 1; rows for further clients are passed over.
+      seed: which row each client draws; a client's device depends on it, the file and the client's index alone.
+
+    Raises:
+      DatasetError: the file cannot be read, or a column, a number or a window is not as described above.
+    """
+    try:
+        content = (PHONES_FILE if source == PHONES else pathlib.Path(source).expanduser()).read_bytes()
+        text = content.decode("utf-8-sig")
+    except OSError as error:
+        raise DatasetError(f"device_profiles={source}: {error.strerror}; expected a CSV file, or {PHONES}") from None
+    except UnicodeDecodeError:
+        raise DatasetError(f"device_profiles={source}: expected a CSV file in UTF-8") from None
+    try:
+        rows = _read_rows(text)
+        chosen = _choose_rows(rows, num_clients, seed)
+    except DatasetError as error:
+        raise DatasetError(f"device_profiles={source}: {error}") from None
+    return _build_profiles(rows, chosen, hashlib.sha256(content).hexdigest())
+
+
+def parse_windows(text: str) -> Intervals:
+    """Windows of a day as hours, "22-7" or "12-13;22-6.5", as disjoint (start, length) in seconds; "" is the whole day.
+
+    Windows that touch or overlap become one, also over midnight.
+
+    Raises:
+      ValueError: one is not written so, or never opens.
+    """
+    hours = []
+    for part in text.split(";") if text.strip() else ["0-24"]:
+        match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*-\s*([0-9]+(?:\.[0-9]+)?)\s*", part, re.ASCII)
+        start, end = (float(number) for number in match.groups()) if match else (math.nan, math.nan)
+        if not (0 <= start <= 24 and 0 <= end <= 24):
+            raise ValueError("expected hours of the day such as 22-7 or 12-13;22-6.5")
+        if start == end:
+            raise ValueError("a window that never opens; expected two different hours, or an empty cell for always")
+        # One that goes past midnight is two for the moment.
+        hours += [(start, end)] if start < end else [(start, 24.0), (0.0, end)]
+    merged: list[tuple[float, float]] = []
+    for start, end in sorted(each for each in hours if each[0] < each[1]):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
+        else:
+            merged.append((start, end))
+    if len(merged) > 1 and merged[0][0] == 0 and merged[-1][1] == 24:
+        (_, morning), (evening, _) = merged[0], merged[-1]
+        merged = [*merged[1:-1], (evening, 24 + morning)]
+    return [(start * HOUR_S, (end - start) * HOUR_S) for start, end in merged]
+
+
+def _read_rows(text: str) -> list[_Row]:
+    lines = _list_lines(text)
+    columns = next(lines, (0, []))[1]
+    _check_columns(columns)
+    rows = [_read_row(line, columns, cells) for line, cells in lines]
+    if not rows:
+        raise DatasetError("no row; expected a header and a row for each kind of device")
+    return rows
+
+
+def _list_lines(text: str) -> Iterator[tuple[int, list[str]]]:
+    """(line of the file, cells) of what is neither empty nor a comment."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip() and not line.lstrip().startswith("#"):
+            yield number, [cell.strip() for cell in next(csv.reader([line]))]
+
+
+def _check_columns(columns: list[str]) -> None:
+    for name in columns:
+        if name not in COLUMNS:
+            near = difflib.get_close_matches(name, COLUMNS, n=1)
+            mend = f"did you mean {near[0]}?" if near else f"expected {', '.join(COLUMNS)}"
+            raise DatasetError(f"unknown column {name}; {mend}")
+        if columns.count(name) > 1:
+            raise DatasetError(f"the column {name} stands there twice; expected it once")
+    if "share" in columns and "client" in columns:
+        raise DatasetError("the columns share and client; expected one of them")
+    energy = any(name in columns for name in EnergyRates._fields)
+    for name in (*_RATES, *(EnergyRates._fields if energy else ())):
+        if name not in columns:
+            needed = f"{', '.join(EnergyRates._fields)}, or none of them" if name not in _RATES else ", ".join(_RATES)
+            raise DatasetError(f"no column {name}; expected {needed}")
+
+
+def _read_row(line: int, columns: list[str], cells: list[str]) -> _Row:
+    if len(cells) != len(columns):
+        raise DatasetError(f"line {line} has {len(cells)} cells; expected {len(columns)}, as in the header")
+    texts = dict(zip(columns, cells, strict=True))
+    numbers = {name: _read_number(line, name, text) for name, text in texts.items() if name in _NUMBERS}
+    try:
+        windows = parse_windows(texts.get("available_h", ""))
+    except ValueError as error:
+        raise DatasetError(f"line {line}, available_h={texts['available_h']}: {error}") from None
+    return _Row(line, numbers, windows, texts.get("device") or f"device of line {line}")
+
+
+def _read_number(line: int, name: str, text: str) -> float:
+    limits = _NUMBERS[name]
+    try:
+        # Python would take 1_0 for 10, and digits of other scripts; the comparison leaves out NaN.
+        value = float(text) if re.fullmatch("[-+.0-9eE]+", text) else math.nan
+    except ValueError:
+        value = math.nan
+    if not limits.admit(value) or (name == "client" and not value.is_integer()):
+        raise DatasetError(f"line {line}, {name}={text}: expected {limits.expected}")
+    return value
+
+
+def _choose_rows(rows: list[_Row], num_clients: int, seed: int) -> np.ndarray:
+    """The row of each client, int64, shape (clients,)."""
+    if "client" in rows[0].numbers:
+        places: dict[int, int] = {}
+        for place, row in enumerate(rows):
+            client = int(row.numbers["client"])
+            if client in places:
+                raise DatasetError(f"line {row.line}, client={client}: a second row for it; expected one a client")
+            places[client] = place
+        missing = next((client for client in range(num_clients) if client not in places), None)
+        if missing is not None:
+            raise DatasetError(f"no row for client {missing}; expected one for each of 0 to {num_clients - 1}")
+        return np.array([places[client] for client in range(num_clients)])
+    shares = np.array([row.numbers.get("share", 1.0) for row in rows])
+    ends = np.cumsum(shares / shares.sum())
+    # The last end may lie a rounding below 1. Draws for more clients go on where those for fewer end.
+    drawn = np.random.default_rng([seed, 4, 2]).random(num_clients)
+    return np.minimum(np.searchsorted(ends, drawn, side="right"), len(rows) - 1)
+
+
+def _build_profiles(rows: list[_Row], chosen: np.ndarray, digest: str) -> DeviceProfiles:
+    def gather(name: str) -> np.ndarray:
+        return np.array([row.numbers[name] for row in rows])[chosen]
+
+    known = rows[0].numbers
+    speeds, fastest = gather("examples_per_s"), max(row.numbers["examples_per_s"] for row in rows)
+    has_energy = "joules_per_example" in known
+    return DeviceProfiles(
+        examples_per_s=speeds,
+        downlink_bytes_per_s=gather("downlink_bytes_per_s"),
+        uplink_bytes_per_s=gather("uplink_bytes_per_s"),
+        availability=gather("availability") if "availability" in known else np.ones(len(chosen)),
+        names=tuple(rows[place].device for place in chosen.tolist()),
+        energy=EnergyRates(*map(gather, EnergyRates._fields)) if has_energy else None,
+        windows=_stack_windows([row.windows for row in rows], chosen),
+        resources=gather("resource") if "resource" in known else speeds / fastest,
+        digest=digest,
+    )
+
+
+def _stack_windows(windows: list[Intervals], chosen: np.ndarray) -> Windows | None:
+    """The clients' windows, padded by windows of length 0; None if all can be reached always."""
+    if all(windows[place] == [(0.0, DAY_S)] for place in set(chosen.tolist())):
+        return None
+    most = max(map(len, windows))
+    padded = np.array([each + [(0.0, 0.0)] * (most - len(each)) for each in windows])
+    return Windows(padded[chosen, :, 0], padded[chosen, :, 1])
