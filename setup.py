@@ -35,6 +35,7 @@ setup(
         "matplotlib",
         "numpy",
         "packaging",
+        "plotly",
         "portpicker",
         "psutil",
         "scikit-learn",
