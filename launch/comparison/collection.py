@@ -1,6 +1,7 @@
 """Which runs are compared: those that patterns and archives name. Imports no TensorFlow."""
 
 import glob
+import itertools
 import os
 import pathlib
 from collections.abc import Iterator, Sequence
@@ -45,7 +46,8 @@ def collect_runs(patterns: Sequence[str], archives: Sequence[str] = ()) -> Colle
         others = f" ({len(left_out) - 1} more like this)" if len(left_out) > 1 else ""
         found = f"{left_out[0]}{others}" if left_out else "no folder there holds a run"
         raise FlagError(f"{asked}: no finished run: {found}")
-    return Collected(runs, left_out)
+    names = shorten_names([run.name for run in runs])
+    return Collected([run._replace(name=name) for run, name in zip(runs, names, strict=True)], left_out)
 
 
 def _match_patterns(patterns: Sequence[str]) -> Iterator[tuple[RunPath, str]]:
@@ -71,8 +73,9 @@ def _open_archives(archives: Sequence[str]) -> Iterator[tuple[RunPath, str]]:
             yield run_dir, f"{path.stem}/{inner}"
 
 
-def shorten_names(runs: Sequence[ComparedRun]) -> list[str]:
+def shorten_names(names: Sequence[str]) -> list[str]:
     """The runs' names without the folders that all of them share; the last part stays in any case."""
-    parts = [pathlib.PurePath(run.name).parts for run in runs]
-    shared = os.path.commonprefix([part[:-1] for part in parts])
-    return ["/".join(part[len(shared) :]) for part in parts]
+    parts = [pathlib.PurePath(name).parts for name in names]
+    levels = zip(*(part[:-1] for part in parts), strict=False)
+    shared = len(list(itertools.takewhile(lambda level: len(set(level)) == 1, levels)))
+    return ["/".join(part[shared:]) for part in parts]

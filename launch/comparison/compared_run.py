@@ -43,12 +43,12 @@ class ComparedRun(NamedTuple):
     """A finished run.
 
     Attributes:
-      name: its folder, as it was found.
+      name: what it is called in the page: its folder, without what all folders share.
       path: the same, to read from.
       flags: every flag that says what was computed, and as `experiment` its flagfile or the folder of its seeds.
       title: its algorithm.
-      columns: by name, float64 of shape (rounds,), NaN where nothing was measured: those of `metrics.csv`, and `seconds`
-        and `total_bytes` up to the end of each round.
+      columns: by name, float64 of shape (rounds,), NaN where nothing was measured: those of `metrics.csv`, and
+        `seconds` and `total_bytes` up to the end of each round.
       clients: by column of `clients.csv`, one value a client; empty if there is no such table.
     """
 

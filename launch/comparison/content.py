@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from launch.comparison.collection import Collected, shorten_names
+from launch.comparison.collection import Collected
 from launch.comparison.compared_run import (
     EXPERIMENT,
     SECONDS,
@@ -68,11 +68,11 @@ def build_content(collected: Collected, details: Mapping[int, Details], output: 
       output: the page's file, from which files of runs are linked.
     """
     runs = collected.runs
-    names, kept, with_clients = shorten_names(runs), choose_rounds(runs), choose_client_tables(runs)
+    kept, with_clients = choose_rounds(runs), choose_client_tables(runs)
     return {
         "runs": [
             {
-                "name": name,
+                "name": run.name,
                 "title": run.title,
                 "flags": dict(run.flags),
                 "columns": _pack_columns(run.columns, rounds),
@@ -83,7 +83,7 @@ def build_content(collected: Collected, details: Mapping[int, Details], output: 
                 "events": details[i].events if i in details else None,
                 "detailed": i in details,
             }
-            for i, (run, name, rounds, fits) in enumerate(zip(runs, names, kept, with_clients, strict=True))
+            for i, (run, rounds, fits) in enumerate(zip(runs, kept, with_clients, strict=True))
         ],
         "differing": find_differing_flags(runs),
         "leftOut": collected.left_out,

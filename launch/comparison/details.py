@@ -48,7 +48,7 @@ def choose_detailed_runs(runs: Sequence[ComparedRun], pattern: str = "") -> list
         chosen = [i for i, run in enumerate(runs) if fnmatch.fnmatchcase(run.name, pattern)]
         if not chosen:
             raise FlagError(
-                f"--details={pattern}: no run is called so; expected names as {runs[0].name}, * for anything"
+                f"--details={pattern}: no run is called so; expected names as {runs[0].name}, with * for more"
             )
         return chosen[:MOST_DETAILED_RUNS]
     best = sorted(range(len(runs)), key=lambda i: (-_find_last_accuracy(runs[i]), i))

@@ -1,4 +1,4 @@
-"""Writes the page: one HTML file that holds the runs' numbers, the scripts that show them and Plotly, and loads nothing.
+"""Writes the page: one HTML file with the runs' numbers, the scripts that show them and Plotly, that loads nothing.
 
 Plotly comes from its Python package, of which nothing but the script is used. It is packed, which leaves 2 of its 5 MB.
 The sources of the page are in `web/`. Imports no TensorFlow.
@@ -100,7 +100,7 @@ def assemble_page(title: str, content: Mapping[str, Any], details: Mapping[int, 
         "PLOTLY": embed_packed("plotly", plotly.encode()),
         "DATA": embed_packed("page-data", packed),
         "PICTURES": "\n".join(
-            f'<script type="application/octet-stream" id="picture-{i}-{number}">{base64.b64encode(png).decode()}</script>'
+            f'<script type="text/plain" id="picture-{i}-{number}">{base64.b64encode(png).decode()}</script>'
             for i, inlined in details.items()
             for number, png in enumerate(inlined.pictures.values())
         ),
