@@ -1,0 +1,183 @@
+// Unpacks what is in the page, keeps what is chosen, and shows it.
+
+import { fillGrouping, fillSelect, makeFilter } from "./filters.js";
+import { filterRuns, groupRuns } from "./groups.js";
+import { showRun } from "./details.js";
+import { nameColumn, rankGroups, showAnswer, showCurves, showDifference, showGroups, showRuns, styleGroups } from "./sections.js";
+import { makeElement } from "./table.js";
+
+const MOST_PLAIN_FLAGS = 3; // so many flags that differ are all grouped by, at first
+const get = (id) => document.getElementById(id);
+let content = null;
+let state = null;
+
+async function unpack(name) {
+  const text = get(name).textContent;
+  get(name).remove();
+  const packed = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).text();
+}
+
+async function start() {
+  const script = makeElement("script");
+  script.textContent = await unpack("plotly");
+  document.head.append(script); // it runs at once and defines Plotly
+  content = JSON.parse(await unpack("page-data"));
+  const isSingle = content.runs.length === 1;
+  document.body.classList.toggle("single", isSingle);
+  get("about").textContent = describeRuns();
+  get("main").hidden = false;
+  fillSelect(get("metric"), content.metrics.map((name) => [name, nameColumn(content, name)]));
+  fillSelect(get("axis"), [...content.axes, ...content.metrics.filter((name) => /epsilon|joule|energy/.test(name))].map((name) => [name, nameColumn(content, name)]));
+  fillSelect(get("run"), content.runs.map((run, i) => [String(i), run.name]));
+  get("at-round").value = Math.max(...content.runs.map((run) => run.columns.round.at(-1)));
+  showLeftOut();
+  listen();
+  reset();
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
+}
+
+function describeRuns() {
+  const list = (flag) => [...new Set(content.runs.map((run) => (flag === "title" ? run.title : run.flags[flag])))];
+  const seeds = list(content.seed).length;
+  const [titles, datasets] = [list("title"), list("dataset")].map((all) => (all.length > 6 ? `${all.length}` : all.join(", ")));
+  if (content.runs.length === 1) return `${titles} on ${datasets}, seed ${list(content.seed)[0]}`;
+  return `${titles} on ${datasets}; ${seeds} seed${seeds === 1 ? "" : "s"}`;
+}
+
+// The flags that one starts with: those that differ, if these are few, else the experiment or the algorithm.
+function chooseGrouping() {
+  const named = content.differing.filter((flag) => flag !== content.seed && flag !== content.experiment);
+  if (named.length && named.length <= MOST_PLAIN_FLAGS) return named;
+  const first = [content.experiment, "algo"].filter((flag) => content.differing.includes(flag));
+  return first.length ? first.slice(0, 1) : named.slice(0, 1);
+}
+
+function reset() {
+  state = {
+    grouping: chooseGrouping(),
+    groupable: content.differing.filter((flag) => flag !== content.seed),
+    filters: Object.fromEntries(content.differing.map((flag) => [flag, new Set()])),
+    ...{ run: 0, pair: null },
+    sorts: {
+      runs: { column: null, isDescending: false },
+      groups: { column: null, isDescending: false },
+      pairs: { column: null, isDescending: false },
+    },
+  };
+  get("name").value = "";
+  show();
+  fillFilters();
+}
+
+function listen() {
+  for (const id of ["metric", "axis", "spread", "at-round", "all-flags"]) get(id).addEventListener("change", show);
+  get("at").addEventListener("change", () => {
+    get("round-field").hidden = get("at").value !== "round";
+    show();
+  });
+  get("name").addEventListener("input", show);
+  get("reset").addEventListener("click", reset);
+  get("run").addEventListener("change", () => choose(Number(get("run").value)));
+  for (const id of ["one", "other"]) {
+    get(id).addEventListener("change", () => {
+      state.pair = [get("one").value, get("other").value];
+      show();
+    });
+  }
+  get("more-grouping").addEventListener("change", () => addFlag("more-grouping", (flag) => state.groupable.push(flag) && state.grouping.push(flag)));
+  get("more-filters").addEventListener("change", () => addFlag("more-filters", (flag) => (state.filters[flag] = new Set())));
+  document.addEventListener("click", (event) => {
+    for (const filter of document.querySelectorAll("details.filter[open]")) if (!filter.contains(event.target)) filter.open = false;
+  });
+}
+
+function addFlag(id, add) {
+  const flag = get(id).value;
+  if (!flag) return;
+  add(flag);
+  show();
+  fillFilters();
+}
+
+function listFlagNames() {
+  return [...new Set(content.runs.flatMap((run) => Object.keys(run.flags)))].sort();
+}
+
+function fillFilters() {
+  const flags = Object.keys(state.filters);
+  const remove = (flag) => () => {
+    delete state.filters[flag];
+    fillFilters();
+    show();
+  };
+  get("filters").replaceChildren(
+    ...flags.map((flag) => makeFilter(content.runs, flag, state.filters[flag], show, content.differing.includes(flag) ? null : remove(flag))),
+  );
+  const others = (taken) => [["", "choose"], ...listFlagNames().filter((flag) => !taken.includes(flag)).map((flag) => [flag, flag])];
+  fillSelect(get("more-filters"), others(flags), "");
+  fillSelect(get("more-grouping"), others([...state.groupable, content.seed]), "");
+  fillGrouping(get("grouping"), state.groupable, state.grouping, (chosen) => {
+    state.grouping = chosen;
+    state.pair = null;
+    show();
+  });
+}
+
+function choose(index, isScrolled = false) {
+  state.run = index;
+  get("run").value = String(index);
+  showRun(content, index);
+  if (isScrolled) get("details").scrollIntoView({ behavior: "smooth" });
+}
+
+function show() {
+  const at = get("at").value;
+  const runs = filterRuns(content.runs, state.filters, get("name").value);
+  const view = {
+    ...{ content, runs, groups: groupRuns(runs, state.grouping), grouping: state.grouping },
+    ...{ metric: get("metric").value, axis: get("axis").value, spread: get("spread").value },
+    at: at === "round" ? Number(get("at-round").value) : at,
+  };
+  const styles = styleGroups(view);
+  const ranked = rankGroups(view);
+  if (content.runs.length > 1) {
+    showAnswer(view, ranked);
+    showRuns(view, state.sorts.runs, get("all-flags").checked, (run) => choose(content.runs.indexOf(run), true));
+    showGroups(view, ranked, styles, state.sorts.groups);
+    const [one, other] = choosePair(view, ranked);
+    showDifference(view, one, other, styles, state.sorts.pairs);
+  }
+  showCurves(view, ranked, styles);
+  choose(state.run);
+}
+
+// The two groups that are compared: those chosen while they are there, else the best two.
+function choosePair(view, ranked) {
+  const keys = view.groups.map((group) => group.key);
+  const best = ranked.slice(0, 2).map(({ group }) => group.key);
+  const chosen = state.pair?.every((key) => keys.includes(key)) ? state.pair : best;
+  const options = view.groups.map((group) => [group.key, group.label]);
+  ["one", "other"].forEach((id, i) => fillSelect(get(id), options, chosen[i] ?? keys[0]));
+  return chosen.map((key) => view.groups.find((group) => group.key === key));
+}
+
+function showLeftOut() {
+  const count = content.leftOut.length;
+  get("left-out").hidden = !count;
+  get("left-out").querySelector("summary").textContent = `${count} folder${count === 1 ? " was" : "s were"} left out`;
+  get("left-out").querySelector("ul").replaceChildren(...content.leftOut.map((reason) => makeElement("li", {}, reason)));
+}
+
+start().then(
+  () => {
+    get("status").hidden = true;
+    document.documentElement.dataset.ready = "yes";
+  },
+  (error) => {
+    get("status").textContent = `This page cannot be shown: ${error.message}. It needs a browser of 2023 or later.`;
+    get("status").classList.add("failed");
+    throw error;
+  },
+);

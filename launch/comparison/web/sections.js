@@ -1,0 +1,220 @@
+// The sections on several runs: what is best, the table of runs, the groups, the curves, the difference of two groups.
+// A `view` is what is shown: {content, runs, groups, grouping, metric, at, axis, spread}.
+
+import { chooseStyle, drawCurves, drawDifference, drawResults } from "./charts.js";
+import { computeCurve, findMixedFlags, isLowBetter, pairGroups, readColumn, readCurve, readResult, summarizeGroup } from "./groups.js";
+import { estimateMean, formatBytes, formatFlag, formatInterval, formatNumber, formatSeconds } from "./numbers.js";
+import { fillTable, makeElement } from "./table.js";
+
+const MOST_CURVES = 24;
+const MAIN_RESULTS = ["test_accuracy", "client_test_accuracy", "test_loss"];
+const BANDS = {
+  interval: { low: "low", high: "high", name: "the 95 % interval of the mean over the seeds (Student's t)" },
+  range: { low: "lowest", high: "highest", name: "from the lowest to the highest seed" },
+};
+const byId = (id) => document.getElementById(id);
+
+export function nameColumn(content, name) {
+  return content.labels[name] ?? name;
+}
+
+function describeTime(view) {
+  if (view.at === "last") return "after the last round";
+  return view.at === "best" ? "in the best round of each run" : `after round ${view.at}`;
+}
+
+function summarize(view, group) {
+  return summarizeGroup(group, view.metric, view.at, view.content.seed, view.content.quantiles);
+}
+
+function formatDifference(value) {
+  return `${value > 0 ? "+" : value < 0 ? "−" : ""}${formatNumber(Math.abs(value))}`;
+}
+
+function countSeeds(count) {
+  return `${count} seed${count === 1 ? "" : "s"}`;
+}
+
+// The colour and dashes of each group; of algorithms alone, those that they have in all plots.
+export function styleGroups(view) {
+  const { colors, algorithmColors } = view.content;
+  const own = view.grouping.length === 1 && view.grouping[0] === "algo" ? view.groups.map((group) => algorithmColors[group.values[0]]) : [];
+  const areDifferent = own.every(Boolean) && new Set(own).size === own.length;
+  return new Map(view.groups.map((group, i) => [group.key, chooseStyle(i, colors, areDifferent ? own[i] : null)]));
+}
+
+// The groups with a result, the best first.
+export function rankGroups(view) {
+  const sign = isLowBetter(view.metric) ? 1 : -1;
+  const results = view.groups.map((group) => ({ group, summary: summarize(view, group) }));
+  return results.filter(({ summary }) => summary).sort((one, other) => sign * (one.summary.mean - other.summary.mean));
+}
+
+function estimatePairs(view, one, other) {
+  const pairs = pairGroups(one, other, view.metric, view.at, view.content.seed);
+  return pairs.length ? { pairs, ...estimateMean(pairs.map((pair) => pair.difference), view.content.quantiles) } : null;
+}
+
+// Which group has the best mean, with its interval, and how far ahead of the next it is.
+export function showAnswer(view, ranked) {
+  const place = byId("answer");
+  place.hidden = ranked.length < 2;
+  if (place.hidden) return;
+  const [{ group, summary }, next] = ranked;
+  const which = isLowBetter(view.metric) ? "Lowest" : "Highest";
+  const flags = view.grouping.length === 1 ? `${view.grouping[0]} = ` : "";
+  const interval = summary.low === null ? "no interval from one value" : `95 % interval ${formatInterval(summary)}`;
+  const paired = estimatePairs(view, group, next.group);
+  const ahead =
+    paired && paired.low !== null
+      ? ` By seed, the difference is ${formatDifference(paired.mean)} (95 % interval ${formatInterval(paired, formatDifference)}, ` +
+        `${countSeeds(paired.pairs.length)})${paired.low <= 0 && paired.high >= 0 ? ", which includes 0: undecided" : ""}.`
+      : "";
+  place.replaceChildren(
+    makeElement("p", { class: "best" }, `${which} mean: `, makeElement("strong", {}, flags + group.label)),
+    makeElement(
+      "p",
+      {},
+      `${nameColumn(view.content, view.metric)} ${describeTime(view)}: `,
+      makeElement("strong", {}, formatNumber(summary.mean)),
+      ` (${interval}, ${countSeeds(summary.count)}). Next: ${next.group.label} with ${formatNumber(next.summary.mean)}.${ahead}`,
+    ),
+    makeElement("p", { class: "note" }, "It was picked by this very result, so its interval is a little too favourable; other seeds would confirm it."),
+  );
+}
+
+// The table of runs: the flags that differ or all of them, then the results.
+export function showRuns(view, sort, showsAll, onRun) {
+  const { content, runs } = view;
+  const all = [...new Set(runs.flatMap((run) => Object.keys(run.flags)))];
+  const flags = showsAll ? all : content.differing.filter((flag) => flag !== content.experiment); // it stands in the name
+  const others = MAIN_RESULTS.filter((name) => name !== view.metric && content.metrics.includes(name));
+  const last = (name) => (run) => readResult(run, name, "last")?.value ?? null;
+  const describe = (name) => ({
+    title: nameColumn(content, name),
+    hint: `${name} ${describeTime(view)}`,
+    read: (run) => readResult(run, name, view.at)?.value ?? null,
+    format: formatNumber,
+  });
+  const columns = [
+    { title: "Run", read: (run) => run.name, isText: true },
+    describe(view.metric),
+    ...flags.map((flag) => ({ title: flag, read: (run) => run.flags[flag], format: formatFlag, isText: isTextFlag(runs, flag) })),
+    ...others.map(describe),
+    { title: "Rounds", read: last("round"), format: formatNumber },
+    ...[["virtual_time_s", "Virtual time", formatSeconds], ["total_bytes", "Bytes", formatBytes], ["seconds", "Training", formatSeconds]]
+      .filter(([name]) => content.axes.includes(name))
+      .map(([name, title, format]) => ({ title, hint: nameColumn(content, name), read: last(name), format })),
+  ];
+  fillTable(byId("runs"), columns, runs, sort, { onRow: onRun });
+  byId("count").textContent = runs.length === content.runs.length ? `${runs.length}` : `${runs.length} of ${content.runs.length}`;
+}
+
+function isTextFlag(runs, flag) {
+  return runs.some((run) => typeof run.flags[flag] === "string");
+}
+
+// A table and a chart of the groups' results.
+export function showGroups(view, ranked, styles, sort) {
+  const columns = [
+    {
+      title: view.grouping.join(", ") || "Group",
+      read: ({ group }) => (group.values.length === 1 ? group.values[0] : group.label),
+      format: (_, { group }) => makeElement("span", {}, makeElement("i", { class: "swatch", style: `background:${styles.get(group.key).color}` }), group.label),
+      isText: true,
+    },
+    { title: "Mean", read: ({ summary }) => summary.mean, format: formatNumber },
+    { title: "95 % interval", read: ({ summary }) => summary.low, format: (_, { summary }) => formatInterval(summary) },
+    { title: "Lowest", read: ({ summary }) => summary.lowest, format: formatNumber },
+    { title: "Highest", read: ({ summary }) => summary.highest, format: formatNumber },
+    { title: "Seeds", read: ({ summary }) => summary.count },
+  ];
+  fillTable(byId("groups"), columns, ranked, sort, { isMarked: (row) => row === ranked[0] && ranked.length > 1 });
+  const drawn = ranked.slice(0, MOST_CURVES).sort((one, other) => view.groups.indexOf(one.group) - view.groups.indexOf(other.group));
+  const results = drawn.map(({ group, summary }) => ({ label: group.label, style: styles.get(group.key), summary }));
+  const mixed = [...new Set(view.groups.flatMap((group) => findMixedFlags(group, view.content.differing)))].filter(
+    (flag) => flag !== view.content.seed && flag !== view.content.experiment,
+  );
+  byId("groups-note").textContent =
+    `${nameColumn(view.content, view.metric)} ${describeTime(view)}. A seed counts once: several runs of a group with the same seed are averaged.` +
+    (mixed.length ? ` Inside groups, these flags vary as well: ${mixed.join(", ")}. Group or filter by them to compare like with like.` : "");
+  return drawResults(byId("results-chart"), results, nameColumn(view.content, view.metric));
+}
+
+// The curves of the groups; of a single run, those of all accuracies or of all losses.
+export function showCurves(view, ranked, styles) {
+  const { content, metric, axis } = view;
+  const best = ranked.slice(0, MOST_CURVES).map(({ group }) => group);
+  const drawn = view.groups.filter((group) => best.includes(group));
+  const areRuns = view.spread === "runs";
+  let curves = drawn.map((group) => ({
+    label: group.label,
+    style: styles.get(group.key),
+    points: computeCurve(group, metric, axis, content.seed, content.quantiles),
+    runs: areRuns ? group.runs.map((run) => ({ name: run.name, points: readCurve(run, metric, axis) })) : [],
+  }));
+  if (content.runs.length === 1) curves = listOwnCurves(view);
+  const band = content.runs.length > 1 ? (BANDS[view.spread] ?? null) : null;
+  const notes = [
+    band ? `Line: mean over the seeds. Band: ${band.name}.` : "",
+    areRuns && content.runs.length > 1 ? "Thick line: mean over the seeds. Thin lines: the runs." : "",
+    content.runs.length > 1 ? "The mean is drawn at the rounds that all runs of a group have." : "",
+    axis !== "round" && content.runs.length > 1 ? `At each round, ${nameColumn(content, axis).toLowerCase()} is a mean, too.` : "",
+    ranked.length > MOST_CURVES ? `Drawn are the best ${MOST_CURVES} of ${ranked.length} groups; filter to see others.` : "",
+    content.thinned ? "Of long runs, only some of the evaluated rounds are in this page." : "",
+  ];
+  byId("curves-note").textContent = notes.filter(Boolean).join(" ");
+  return drawCurves(byId("curves"), curves, band, nameColumn(content, axis), nameColumn(content, metric), axis === "round");
+}
+
+function listOwnCurves(view) {
+  const [run] = view.content.runs;
+  const kind = view.metric.match(/accuracy$|loss$/)?.[0];
+  const isKin = (name) => name === view.metric || (kind && name in view.content.labels && name.endsWith(kind));
+  return view.content.metrics
+    .filter((name) => isKin(name) && readColumn(run, name))
+    .map((name, i) => ({
+      label: nameColumn(view.content, name),
+      style: chooseStyle(i, view.content.colors),
+      points: readCurve(run, name, view.axis),
+      runs: [],
+    }));
+}
+
+// The difference of two groups by seed: in words, as a table, and over the rounds.
+export function showDifference(view, one, other, styles, sort) {
+  byId("differences").hidden = view.groups.length < 2;
+  if (byId("differences").hidden) return null;
+  const found = one && other && one !== other ? estimatePairs(view, one, other) : null;
+  byId("difference").replaceChildren(...describeDifference(view, one, other, found));
+  const columns = [
+    { title: "Seed", read: (pair) => pair.seed, format: formatFlag },
+    { title: one?.label ?? "", read: (pair) => pair.one, format: formatNumber },
+    { title: other?.label ?? "", read: (pair) => pair.other, format: formatNumber },
+    { title: "Difference", read: (pair) => pair.difference, format: formatDifference },
+  ];
+  fillTable(byId("pairs"), columns, found?.pairs ?? [], sort);
+  byId("difference-note").textContent = "Pairs are runs with the same seed, which share the split and the first weights. Interval: Student's t.";
+  const rounds = [one, other].map((group) => (group ? computeCurve(group, view.metric, "round", view.content.seed, view.content.quantiles) : []));
+  const shared = rounds[0].map((point) => point.round).filter((round) => rounds[1].some((point) => point.round === round));
+  const points = found ? shared.map((round) => compareAt(view, one, other, round)).filter(Boolean) : [];
+  const color = one ? styles.get(one.key).color : view.content.colors[0];
+  return drawDifference(byId("difference-chart"), points, color, `Difference in ${nameColumn(view.content, view.metric).toLowerCase()}`);
+}
+
+function compareAt(view, one, other, round) {
+  const found = estimatePairs({ ...view, at: round }, one, other);
+  return found && { round, x: round, mean: found.mean, low: found.low, high: found.high, count: found.pairs.length };
+}
+
+function describeDifference(view, one, other, found) {
+  if (!one || !other || one === other) return ["Choose two different groups."];
+  if (!found) return ["The two groups share no seed."];
+  const metric = nameColumn(view.content, view.metric);
+  const seeds = countSeeds(found.pairs.length);
+  const mean = makeElement("strong", {}, formatDifference(found.mean));
+  if (found.low === null) return [mean, ` in ${metric.toLowerCase()}, ${seeds}: no interval, ${found.pairs.length < 2 ? "which takes two seeds" : "since all differences are equal"}.`];
+  const verdict = found.low > 0 ? "The first is higher." : found.high < 0 ? "The first is lower." : "The interval includes 0: undecided.";
+  return [mean, ` in ${metric.toLowerCase()} ${describeTime(view)}, 95 % interval ${formatInterval(found, formatDifference)}, ${seeds}. ${verdict}`];
+}
+
