@@ -68,7 +68,7 @@ def _needs_no_archetypes(flag: str) -> Needs:
 # What a resumed run may change: how long it goes on and where things lie, never what a round computes.
 CHANGEABLE_ON_RESUME = frozenset(
     {"rounds", "rounds_per_checkpoint", "target_accuracy", "workers", "ray_address"}
-    | {"data_dir", "shard_dir", "npz", "building_csv", "run_dir", "resume", "overwrite"}
+    | {"data_dir", "shard_dir", "npz", "building_csv", "run_dir", "resume", "overwrite", "run_page"}
 )
 
 # What computes a run, and where: its numbers agree to rounding, but only the same gives the same bytes.
@@ -293,6 +293,7 @@ class RunConfig:
         needs=needs_value("runtime", RAY),
         of_old_runs=RAY_SHARES,
     )
+    run_page: bool = setting(True, "Write report.html, the page of the run, at its end.", of_old_runs=False)
     smoke: bool = setting(
         False,
         f"Try the flags in seconds: random data, {SMOKE_ROUNDS} rounds, {SMOKE_CLIENTS} clients or one per archetype.",

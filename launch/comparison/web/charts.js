@@ -112,6 +112,7 @@ export function escapeText(text) {
 export function drawResults(place, results, title) {
   const traces = results.map(({ label, style, summary }) => {
     const hasEnds = summary.low !== null;
+    const ends = hasEnds ? ` (${formatNumber(summary.low)} to ${formatNumber(summary.high)})` : "";
     return {
       ...{ x: [summary.mean], y: [escapeText(label)], type: "scatter", mode: "markers", name: escapeText(label) },
       marker: { size: 9, color: style.color },
@@ -119,7 +120,7 @@ export function drawResults(place, results, title) {
         ...{ type: "data", symmetric: true, array: [hasEnds ? summary.high - summary.mean : 0] },
         ...{ visible: hasEnds, color: style.color, thickness: 2, width: 5 },
       },
-      hovertemplate: `%{x:.4~g}${hasEnds ? ` (${formatNumber(summary.low)} to ${formatNumber(summary.high)})` : ""}, ${summary.count} seeds<extra></extra>`,
+      hovertemplate: `%{x:.4~g}${ends}, ${summary.count} seeds<extra></extra>`,
     };
   });
   const order = results.map(({ label }) => escapeText(label)).reverse();

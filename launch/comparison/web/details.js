@@ -1,7 +1,7 @@
 // The section on one run: its results, flags, clients, plots and events.
 
 import { readResult } from "./groups.js";
-import { formatBytes, formatFlag, formatNumber, formatSeconds } from "./numbers.js";
+import { computeQuantile, formatBytes, formatFlag, formatNumber, formatSeconds } from "./numbers.js";
 import { nameColumn } from "./sections.js";
 import { fillTable, makeElement } from "./table.js";
 
@@ -11,8 +11,9 @@ export function showRun(content, index) {
   const run = content.runs[index];
   const place = document.getElementById("run-details");
   const dataset = formatFlag(run.flags.dataset);
+  const about = ` · ${run.title} on ${dataset}, seed ${run.flags[content.seed]}`;
   const parts = [
-    makeElement("p", { class: "run-name" }, makeElement("strong", {}, run.name), ` · ${run.title} on ${dataset}, seed ${run.flags[content.seed]}`),
+    makeElement("p", { class: "run-name" }, makeElement("strong", {}, run.name), about),
     linkFiles(run.links),
     listResults(content, run),
     listFlags(content, run),
@@ -24,9 +25,19 @@ export function showRun(content, index) {
 }
 
 function linkFiles(links) {
-  const names = Object.keys(links);
-  if (!names.length) return null;
-  return makeElement("p", { class: "links" }, "Files: ", ...names.flatMap((name, i) => [i ? " · " : "", makeElement("a", { href: encodeURI(links[name]) }, name)]));
+  return Object.keys(links).length ? makeElement("p", { class: "links" }, "Files: ", ...listLinks(links)) : null;
+}
+
+// Links by name, {name: path}, with dots between them. A folder may be called anything.
+function listLinks(links) {
+  return Object.entries(links).flatMap(([name, path], i) => {
+    const href = path.split("/").map(encodeURIComponent).join("/");
+    return [i ? " · " : "", makeElement("a", { href }, name)];
+  });
+}
+
+function makeNote(text) {
+  return makeElement("p", { class: "note" }, text);
 }
 
 function makeBlock(title, isOpen, ...children) {
@@ -43,15 +54,19 @@ function listResults(content, run) {
   const rows = content.metrics.map((name) => ({ name, last: readResult(run, name, "last"), best: readResult(run, name, "best") }));
   const columns = [
     { title: "Result", read: ({ name }) => nameColumn(content, name), isText: true },
-    { title: "Last", read: ({ last }) => last.value, format: formatNumber },
-    { title: "Best", read: ({ best }) => best.value, format: formatNumber },
+    { title: "Last", read: ({ last }) => last.value, format: (value) => formatNumber(value) },
+    { title: "Best", read: ({ best }) => best.value, format: (value) => formatNumber(value) },
     { title: "in round", read: ({ best }) => best.round },
   ];
   const main = rows.filter(({ name, last }) => last && name in content.labels);
-  const others = rows.filter(({ name, last }) => last && !(name in content.labels)).map((row) => ({ ...row, best: { value: null, round: null } }));
-  const totals = content.axes.map((name) => [nameColumn(content, name), readResult(run, name, "last")?.value, FORMATS[name] ?? formatNumber]);
-  const text = totals.filter(([, value]) => value !== undefined).map(([title, value, format]) => `${title.replace(/, s$/, "")}: ${format(value)}`).join(" · ");
-  return makeBlock("Results", true, makeElement("p", { class: "note" }, text), makeTable(columns, [...main, ...others]));
+  const others = rows.filter(({ name, last }) => last && !(name in content.labels));
+  const withoutBest = others.map((row) => ({ ...row, best: { value: null, round: null } }));
+  const totals = content.axes.map((name) => ({ name, total: readResult(run, name, "last") })).filter(({ total }) => total);
+  const text = totals.map(({ name, total }) => {
+    const format = FORMATS[name] ?? formatNumber;
+    return `${nameColumn(content, name).replace(/, s$/, "")}: ${format(total.value)}`;
+  });
+  return makeBlock("Results", true, makeNote(text.join(" · ")), makeTable(columns, [...main, ...withoutBest]));
 }
 
 function listFlags(content, run) {
@@ -66,44 +81,47 @@ function listFlags(content, run) {
 }
 
 function listClients(run) {
-  if (!run.clients) return makeElement("p", { class: "note" }, "Its clients are left out, since the clients of so many runs would make the page too large; see clients.csv.");
+  if (!run.clients) return makeNote("Its clients are left out: those of so many runs would make the page too large. See clients.csv.");
   const names = Object.keys(run.clients);
   if (!names.length) return null;
   const rows = run.clients[names[0]].map((_, i) => Object.fromEntries(names.map((name) => [name, run.clients[name][i]])));
-  const columns = names.map((name) => ({
-    ...{ title: name, read: (row) => row[name], format: formatNumber },
-    isText: rows.some((row) => typeof row[name] === "string"),
-  }));
+  const columns = names.map((name) => {
+    const values = run.clients[name].filter((value) => value !== null);
+    const isWhole = values.every((value) => Number.isInteger(value));
+    const isText = values.some((value) => typeof value === "string");
+    return { title: name, isText, read: (row) => row[name], format: (value) => formatNumber(value, isWhole) };
+  });
   const known = rows.map((row) => row.accuracy).filter((value) => typeof value === "number").sort((one, other) => one - other);
-  const text = known.length
-    ? `Accuracy on their own test splits: lowest ${formatNumber(known[0])}, median ${formatNumber(known[Math.floor(known.length / 2)])}, highest ${formatNumber(known.at(-1))}.`
-    : "";
-  return makeBlock(`Clients (${rows.length})`, true, makeElement("p", { class: "note" }, text), makeTable(columns, rows));
+  const [lowest, middle, highest] = [0, 0.5, 1].map((share) => formatNumber(computeQuantile(known, share)));
+  const text = known.length ? `Accuracy on their own test splits: lowest ${lowest}, median ${middle}, highest ${highest}.` : "";
+  return makeBlock(`Clients (${rows.length})`, true, makeNote(text), makeTable(columns, rows));
 }
 
 function showPlots(content, run, index) {
   const names = Object.keys(run.plots);
   if (!names.length) return null;
   if (!run.pictures.length) {
-    const links = names.flatMap((name, i) => [i ? " · " : "", makeElement("a", { href: encodeURI(run.plots[name]) }, name)]);
-    return makeBlock("Plots", true, makeElement("p", { class: "links" }, ...links), makeElement("p", { class: "note" }, `In this page are those of ${content.rule}.`));
+    const links = makeElement("p", { class: "links" }, ...listLinks(run.plots));
+    return makeBlock("Plots", true, links, makeNote(`In this page are those of ${content.rule}.`));
   }
   const pictures = run.pictures.map((name, number) => {
     const text = document.getElementById(`picture-${index}-${number}`).textContent;
-    return makeElement("figure", {}, makeElement("img", { src: `data:image/png;base64,${text}`, alt: name, loading: "lazy" }), makeElement("figcaption", {}, name));
+    const image = makeElement("img", { src: `data:image/png;base64,${text}`, alt: name, loading: "lazy" });
+    return makeElement("figure", {}, image, makeElement("figcaption", {}, name));
   });
   return makeBlock(`Plots (${pictures.length})`, true, makeElement("div", { class: "pictures" }, ...pictures));
 }
 
 function listEvents(content, run) {
   if (!run.events) {
-    return run.links["events.csv"] && !run.detailed ? makeElement("p", { class: "note" }, `Its events are linked above; in this page are those of ${content.rule}.`) : null;
+    const isLinked = run.links["events.csv"] && !run.detailed;
+    return isLinked ? makeNote(`Its events are linked above; in this page are those of ${content.rule}.`) : null;
   }
   const { columns: names, rows, total } = run.events;
   const columns = names.map((title, i) => ({
     ...{ title, isText: rows.some((row) => row[i] !== "" && isNaN(row[i])) },
     read: (row) => (row[i] === "" ? null : isNaN(row[i]) ? row[i] : Number(row[i])),
-    format: formatNumber,
+    format: (value) => formatNumber(value),
   }));
   const shown = rows.length < total ? `the first ${formatNumber(rows.length)} of ${formatNumber(total)}` : formatNumber(total);
   return makeBlock(`Events (${shown})`, false, makeTable(columns, rows));

@@ -40,7 +40,8 @@ export function makeFilter(runs, flag, excluded, onChange, onRemove) {
     makeElement("button", { type: "button", onclick: () => setAll(false) }, "None"),
     onRemove ? makeElement("button", { type: "button", onclick: onRemove }, "Remove") : null,
   );
-  const filter = makeElement("details", { class: "filter", name: "filter" }, summary, makeElement("div", { class: "values" }, tools, ...labels));
+  const panel = makeElement("div", { class: "values" }, tools, ...labels);
+  const filter = makeElement("details", { class: "filter", name: "filter" }, summary, panel);
   filter.classList.toggle("active", excluded.size > 0);
   return filter;
 }

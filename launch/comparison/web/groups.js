@@ -60,14 +60,14 @@ export function groupRuns(runs, flags) {
   return [...groups.values()].sort(order);
 }
 
-// One flag's value alone, several with their names where these are needed to tell numbers apart.
+// One flag's value alone; of several the names as well, but for text, which speaks for itself.
 function labelGroup(flags, values) {
   if (!flags.length) return "all runs";
   if (flags.length === 1) return formatFlag(values[0]);
   const parts = flags.map((flag, i) => {
     const isPlain = typeof values[i] === "string" && values[i] !== "";
     if (values[i] === undefined) return null;
-    return isPlain ? values[i] : `${flag.replace(/^.*?_(?=.{6})/, "")} ${formatFlag(values[i])}`;
+    return isPlain ? values[i] : `${flag} ${formatFlag(values[i])}`;
   });
   return parts.filter((part) => part !== null).join(", ");
 }

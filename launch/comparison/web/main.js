@@ -29,7 +29,8 @@ async function start() {
   get("about").textContent = describeRuns();
   get("main").hidden = false;
   fillSelect(get("metric"), content.metrics.map((name) => [name, nameColumn(content, name)]));
-  fillSelect(get("axis"), [...content.axes, ...content.metrics.filter((name) => /epsilon|joule|energy/.test(name))].map((name) => [name, nameColumn(content, name)]));
+  const axes = [...content.axes, ...content.metrics.filter((name) => /epsilon|joule|energy/.test(name))];
+  fillSelect(get("axis"), axes.map((name) => [name, nameColumn(content, name)]));
   fillSelect(get("run"), content.runs.map((run, i) => [String(i), run.name]));
   get("at-round").value = Math.max(...content.runs.map((run) => run.columns.round.at(-1)));
   showLeftOut();
@@ -86,11 +87,17 @@ function listen() {
       show();
     });
   }
-  get("more-grouping").addEventListener("change", () => addFlag("more-grouping", (flag) => state.groupable.push(flag) && state.grouping.push(flag)));
+  get("more-grouping").addEventListener("change", () => addFlag("more-grouping", groupByOne));
   get("more-filters").addEventListener("change", () => addFlag("more-filters", (flag) => (state.filters[flag] = new Set())));
   document.addEventListener("click", (event) => {
     for (const filter of document.querySelectorAll("details.filter[open]")) if (!filter.contains(event.target)) filter.open = false;
   });
+}
+
+function groupByOne(flag) {
+  state.groupable.push(flag);
+  state.grouping = [...state.grouping, flag];
+  state.pair = null;
 }
 
 function addFlag(id, add) {
@@ -112,9 +119,11 @@ function fillFilters() {
     fillFilters();
     show();
   };
-  get("filters").replaceChildren(
-    ...flags.map((flag) => makeFilter(content.runs, flag, state.filters[flag], show, content.differing.includes(flag) ? null : remove(flag))),
-  );
+  const filters = flags.map((flag) => {
+    const isFixed = content.differing.includes(flag);
+    return makeFilter(content.runs, flag, state.filters[flag], show, isFixed ? null : remove(flag));
+  });
+  get("filters").replaceChildren(...filters);
   const others = (taken) => [["", "choose"], ...listFlagNames().filter((flag) => !taken.includes(flag)).map((flag) => [flag, flag])];
   fillSelect(get("more-filters"), others(flags), "");
   fillSelect(get("more-grouping"), others([...state.groupable, content.seed]), "");

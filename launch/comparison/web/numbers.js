@@ -6,6 +6,14 @@ export function computeMean(values) {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
+// Of values in ascending order, on straight lines between neighbours; null without any.
+export function computeQuantile(values, share) {
+  if (!values.length) return null;
+  const place = share * (values.length - 1);
+  const below = Math.floor(place);
+  return values[below] + (place - below) * (values[Math.min(below + 1, values.length - 1)] - values[below]);
+}
+
 // Whether all values are equal but for rounding.
 export function isConstant(values) {
   const largest = Math.max(...values.map(Math.abs));
@@ -33,14 +41,15 @@ export function compareValues(one, other) {
   return String(one).localeCompare(String(other), "en", { numeric: true });
 }
 
-// A result for a table: shares and losses with four digits after the point, large numbers grouped.
-export function formatNumber(value) {
+// A result for a table: shares and losses with four digits after the point, large numbers grouped. Among others that are
+// not whole, a whole number has digits after the point, too.
+export function formatNumber(value, isWhole = Number.isInteger(value)) {
   if (value === null || value === undefined) return "–";
   if (typeof value !== "number") return String(value);
-  if (Number.isInteger(value)) return Math.abs(value) < 1e4 ? String(value) : value.toLocaleString("en");
+  if (isWhole) return Math.abs(value) < 1e4 ? String(value) : value.toLocaleString("en");
   if (Math.abs(value) >= 1000) return value.toLocaleString("en", { maximumFractionDigits: 0 });
   if (Math.abs(value) >= 10) return value.toFixed(2);
-  return Math.abs(value) >= 1e-3 ? value.toFixed(4) : value.toExponential(2);
+  return value === 0 || Math.abs(value) >= 1e-3 ? value.toFixed(4) : value.toExponential(2);
 }
 
 export function formatBytes(value) {

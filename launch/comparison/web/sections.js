@@ -8,10 +8,15 @@ import { fillTable, makeElement } from "./table.js";
 
 const MOST_CURVES = 24;
 const MAIN_RESULTS = ["test_accuracy", "client_test_accuracy", "test_loss"];
+const KINDS = { accuracy: "Accuracy", loss: "Loss" }; // a single run shows all of a kind
 const BANDS = {
   interval: { low: "low", high: "high", name: "the 95 % interval of the mean over the seeds (Student's t)" },
   range: { low: "lowest", high: "highest", name: "from the lowest to the highest seed" },
 };
+const PICKED = "It was picked by this very result, so its interval is a little too favourable; other seeds would confirm it.";
+const PAIRS = "Pairs are runs with the same seed, which share the split and the first weights. Interval: Student's t.";
+const AVERAGED = "A seed counts once: several runs of a group with the same seed are averaged.";
+const MOST_COMPARED_ROUNDS = 200; // in the chart of differences
 const byId = (id) => document.getElementById(id);
 
 export function nameColumn(content, name) {
@@ -79,7 +84,7 @@ export function showAnswer(view, ranked) {
       makeElement("strong", {}, formatNumber(summary.mean)),
       ` (${interval}, ${countSeeds(summary.count)}). Next: ${next.group.label} with ${formatNumber(next.summary.mean)}.${ahead}`,
     ),
-    makeElement("p", { class: "note" }, "It was picked by this very result, so its interval is a little too favourable; other seeds would confirm it."),
+    makeElement("p", { class: "note" }, PICKED),
   );
 }
 
@@ -94,14 +99,14 @@ export function showRuns(view, sort, showsAll, onRun) {
     title: nameColumn(content, name),
     hint: `${name} ${describeTime(view)}`,
     read: (run) => readResult(run, name, view.at)?.value ?? null,
-    format: formatNumber,
+    format: (value) => formatNumber(value),
   });
   const columns = [
     { title: "Run", read: (run) => run.name, isText: true },
     describe(view.metric),
     ...flags.map((flag) => ({ title: flag, read: (run) => run.flags[flag], format: formatFlag, isText: isTextFlag(runs, flag) })),
     ...others.map(describe),
-    { title: "Rounds", read: last("round"), format: formatNumber },
+    { title: "Rounds", read: last("round"), format: (value) => formatNumber(value) },
     ...[["virtual_time_s", "Virtual time", formatSeconds], ["total_bytes", "Bytes", formatBytes], ["seconds", "Training", formatSeconds]]
       .filter(([name]) => content.axes.includes(name))
       .map(([name, title, format]) => ({ title, hint: nameColumn(content, name), read: last(name), format })),
@@ -114,19 +119,23 @@ function isTextFlag(runs, flag) {
   return runs.some((run) => typeof run.flags[flag] === "string");
 }
 
+function makeSwatch(color) {
+  return makeElement("i", { class: "swatch", style: `background:${color}` });
+}
+
 // A table and a chart of the groups' results.
 export function showGroups(view, ranked, styles, sort) {
   const columns = [
     {
       title: view.grouping.join(", ") || "Group",
       read: ({ group }) => (group.values.length === 1 ? group.values[0] : group.label),
-      format: (_, { group }) => makeElement("span", {}, makeElement("i", { class: "swatch", style: `background:${styles.get(group.key).color}` }), group.label),
+      format: (_, { group }) => makeElement("span", {}, makeSwatch(styles.get(group.key).color), group.label),
       isText: true,
     },
-    { title: "Mean", read: ({ summary }) => summary.mean, format: formatNumber },
+    { title: "Mean", read: ({ summary }) => summary.mean, format: (value) => formatNumber(value) },
     { title: "95 % interval", read: ({ summary }) => summary.low, format: (_, { summary }) => formatInterval(summary) },
-    { title: "Lowest", read: ({ summary }) => summary.lowest, format: formatNumber },
-    { title: "Highest", read: ({ summary }) => summary.highest, format: formatNumber },
+    { title: "Lowest", read: ({ summary }) => summary.lowest, format: (value) => formatNumber(value) },
+    { title: "Highest", read: ({ summary }) => summary.highest, format: (value) => formatNumber(value) },
     { title: "Seeds", read: ({ summary }) => summary.count },
   ];
   fillTable(byId("groups"), columns, ranked, sort, { isMarked: (row) => row === ranked[0] && ranked.length > 1 });
@@ -135,9 +144,9 @@ export function showGroups(view, ranked, styles, sort) {
   const mixed = [...new Set(view.groups.flatMap((group) => findMixedFlags(group, view.content.differing)))].filter(
     (flag) => flag !== view.content.seed && flag !== view.content.experiment,
   );
-  byId("groups-note").textContent =
-    `${nameColumn(view.content, view.metric)} ${describeTime(view)}. A seed counts once: several runs of a group with the same seed are averaged.` +
-    (mixed.length ? ` Inside groups, these flags vary as well: ${mixed.join(", ")}. Group or filter by them to compare like with like.` : "");
+  const vary = `Inside groups, these flags vary as well: ${mixed.join(", ")}. Group or filter by them to compare like with like.`;
+  const what = `${nameColumn(view.content, view.metric)} ${describeTime(view)}.`;
+  byId("groups-note").textContent = `${what} ${AVERAGED} ${mixed.length ? vary : ""}`;
   return drawResults(byId("results-chart"), results, nameColumn(view.content, view.metric));
 }
 
@@ -164,12 +173,17 @@ export function showCurves(view, ranked, styles) {
     content.thinned ? "Of long runs, only some of the evaluated rounds are in this page." : "",
   ];
   byId("curves-note").textContent = notes.filter(Boolean).join(" ");
-  return drawCurves(byId("curves"), curves, band, nameColumn(content, axis), nameColumn(content, metric), axis === "round");
+  const title = curves.length > 1 && content.runs.length === 1 ? KINDS[findKind(metric)] : nameColumn(content, metric);
+  return drawCurves(byId("curves"), curves, band, nameColumn(content, axis), title, axis === "round");
+}
+
+function findKind(metric) {
+  return Object.keys(KINDS).find((kind) => metric.endsWith(kind));
 }
 
 function listOwnCurves(view) {
   const [run] = view.content.runs;
-  const kind = view.metric.match(/accuracy$|loss$/)?.[0];
+  const kind = findKind(view.metric);
   const isKin = (name) => name === view.metric || (kind && name in view.content.labels && name.endsWith(kind));
   return view.content.metrics
     .filter((name) => isKin(name) && readColumn(run, name))
@@ -189,17 +203,26 @@ export function showDifference(view, one, other, styles, sort) {
   byId("difference").replaceChildren(...describeDifference(view, one, other, found));
   const columns = [
     { title: "Seed", read: (pair) => pair.seed, format: formatFlag },
-    { title: one?.label ?? "", read: (pair) => pair.one, format: formatNumber },
-    { title: other?.label ?? "", read: (pair) => pair.other, format: formatNumber },
+    { title: one?.label ?? "", read: (pair) => pair.one, format: (value) => formatNumber(value) },
+    { title: other?.label ?? "", read: (pair) => pair.other, format: (value) => formatNumber(value) },
     { title: "Difference", read: (pair) => pair.difference, format: formatDifference },
   ];
   fillTable(byId("pairs"), columns, found?.pairs ?? [], sort);
-  byId("difference-note").textContent = "Pairs are runs with the same seed, which share the split and the first weights. Interval: Student's t.";
-  const rounds = [one, other].map((group) => (group ? computeCurve(group, view.metric, "round", view.content.seed, view.content.quantiles) : []));
-  const shared = rounds[0].map((point) => point.round).filter((round) => rounds[1].some((point) => point.round === round));
-  const points = found ? shared.map((round) => compareAt(view, one, other, round)).filter(Boolean) : [];
+  byId("difference-note").textContent = PAIRS;
+  const points = found ? listSharedRounds(view, one, other).map((round) => compareAt(view, one, other, round)).filter(Boolean) : [];
   const color = one ? styles.get(one.key).color : view.content.colors[0];
   return drawDifference(byId("difference-chart"), points, color, `Difference in ${nameColumn(view.content, view.metric).toLowerCase()}`);
+}
+
+function listSharedRounds(view, one, other) {
+  const { metric, content } = view;
+  const [ours, theirs] = [one, other].map((group) =>
+    computeCurve(group, metric, "round", content.seed, content.quantiles).map((point) => point.round),
+  );
+  const known = new Set(theirs);
+  const shared = ours.filter((round) => known.has(round));
+  const step = Math.ceil(shared.length / MOST_COMPARED_ROUNDS);
+  return shared.filter((_, i) => i % step === step - 1 || i === shared.length - 1);
 }
 
 function compareAt(view, one, other, round) {
@@ -213,8 +236,12 @@ function describeDifference(view, one, other, found) {
   const metric = nameColumn(view.content, view.metric);
   const seeds = countSeeds(found.pairs.length);
   const mean = makeElement("strong", {}, formatDifference(found.mean));
-  if (found.low === null) return [mean, ` in ${metric.toLowerCase()}, ${seeds}: no interval, ${found.pairs.length < 2 ? "which takes two seeds" : "since all differences are equal"}.`];
+  if (found.low === null) {
+    const why = found.pairs.length < 2 ? "which takes two seeds" : "since all differences are equal";
+    return [mean, ` in ${metric.toLowerCase()}, ${seeds}: no interval, ${why}.`];
+  }
   const verdict = found.low > 0 ? "The first is higher." : found.high < 0 ? "The first is lower." : "The interval includes 0: undecided.";
-  return [mean, ` in ${metric.toLowerCase()} ${describeTime(view)}, 95 % interval ${formatInterval(found, formatDifference)}, ${seeds}. ${verdict}`];
+  const interval = `95 % interval ${formatInterval(found, formatDifference)}`;
+  return [mean, ` in ${metric.toLowerCase()} ${describeTime(view)}, ${interval}, ${seeds}. ${verdict}`];
 }
 
