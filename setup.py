@@ -27,7 +27,7 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.11,<3.12",
     packages=find_packages(include=["datasets*", "models*", "tff_algos*", "launch*"]),
-    package_data={"launch": ["experiments/*/*.flags", "reports/*/*.csv", "tflite/web/*"]},
+    package_data={"launch": ["experiments/*/*.flags", "reports/*/*.csv", "tflite/web/*", "comparison/web/*"]},
     install_requires=[
         "absl-py",
         "dp-accounting",

@@ -4,6 +4,7 @@ import glob
 import itertools
 import os
 import pathlib
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ class Collected(NamedTuple):
 
 
 def collect_runs(patterns: Sequence[str], archives: Sequence[str] = ()) -> Collected:
-    """The finished runs that are asked for, in the order of the request and then of their names.
+    """The finished runs that are asked for, in the order of their names, in which numbers go by their size.
 
     Args:
       patterns: of folders, with * for anything and ** at any depth; each is a run folder or holds some at any depth.
@@ -46,8 +47,14 @@ def collect_runs(patterns: Sequence[str], archives: Sequence[str] = ()) -> Colle
         others = f" ({len(left_out) - 1} more like this)" if len(left_out) > 1 else ""
         found = f"{left_out[0]}{others}" if left_out else "no folder there holds a run"
         raise FlagError(f"{asked}: no finished run: {found}")
+    runs.sort(key=lambda run: _split_numbers(run.name))
     names = shorten_names([run.name for run in runs])
     return Collected([run._replace(name=name) for run, name in zip(runs, names, strict=True)], left_out)
+
+
+def _split_numbers(name: str) -> list[tuple[int, str]]:
+    """What orders "T2" before "T10": the name's parts, a number by its size and then as it is written."""
+    return [(int(part), part) if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 def _match_patterns(patterns: Sequence[str]) -> Iterator[tuple[RunPath, str]]:

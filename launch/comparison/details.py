@@ -16,7 +16,7 @@ from launch.runs.run_records import read_rows
 from launch.settings.errors import FlagError
 
 MOST_DETAILED_RUNS = 20
-MOST_PICTURE_BYTES = 5_000_000
+MOST_PICTURE_BYTES = 8_000_000
 MOST_EVENTS = 1000  # of a run, the first ones
 MOST_CLIENT_CELLS = 1_000_000  # of all runs
 RULE = f"the {MOST_DETAILED_RUNS} runs with the highest last test accuracy"

@@ -67,6 +67,11 @@ async function showEveryChoice(page) {
   await page.uncheck("#all-flags");
 }
 
+async function waitForPictures(page) {
+  await page.locator("#run-details img").last().scrollIntoViewIfNeeded();
+  await page.waitForFunction(() => [...document.querySelectorAll("#run-details img")].every((image) => image.complete), null, WAIT);
+}
+
 async function visit(browser, name, url, size, colorScheme) {
   const isPhone = size === SIZES.phone;
   const { context, page, problems } = await openPage(browser, url, { viewport: size, colorScheme, hasTouch: isPhone, isMobile: isPhone });
@@ -75,13 +80,13 @@ async function visit(browser, name, url, size, colorScheme) {
   await page.waitForSelector("html[data-ready], #status.failed", WAIT);
   const seconds = (Date.now() - begin) / 1000;
   if (await page.isVisible("#status.failed")) problems.push(`it does not start: ${await readText(page, "status")}`);
-  const overflow = await findOverflow(page, size);
-  if (overflow) problems.push(overflow);
+  problems.push(...(await findOverflow(page, size)));
   await take(page, name);
   const answers = { name, seconds, problems };
   const isSingle = await page.evaluate(() => document.body.classList.contains("single"));
   if (!problems.length) {
     answers.details = await page.$$eval("#run-details summary", (titles) => titles.map((title) => title.textContent));
+    if (answers.details.some((title) => title.startsWith("Plots ("))) await waitForPictures(page);
     answers.pictures = await page.$$eval("#run-details img", (images) => images.map((image) => image.naturalWidth));
     if (!isPhone) answers.hover = await hover(page);
     if (!isSingle) {

@@ -22,8 +22,8 @@ export async function openPage(browser, url, options) {
   return { context, page, problems };
 }
 
-// What a screen's width says of a page that does not fit it; "" if it does.
+// A line if the page is wider than the screen.
 export async function findOverflow(page, size) {
   const width = await page.evaluate(() => document.documentElement.scrollWidth);
-  return width > size.width ? `it is ${width} pixels wide on a screen of ${size.width}` : "";
+  return width > size.width ? [`it is ${width} pixels wide on a screen of ${size.width}`] : [];
 }

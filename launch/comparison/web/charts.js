@@ -49,7 +49,7 @@ function draw(place, traces, layout) {
 
 // Curves, [{label, style, points, runs}]: `points` with ends of the band, and under `runs` the curves of single runs in
 // place of the band. The band is {low, high, name}: which ends, and what they are; null for none.
-export function drawCurves(place, curves, band, xTitle, yTitle, isByRound) {
+export function drawCurves(place, curves, band, xTitle, yTitle, isByRound, legendTitle = "") {
   const bands = [];
   const lines = [];
   curves.forEach(({ label, style, points, runs }, i) => {
@@ -87,8 +87,22 @@ export function drawCurves(place, curves, band, xTitle, yTitle, isByRound) {
     hovermode: isUnified ? "x unified" : "closest",
     showlegend: curves.length > 1,
     xaxis: isByRound ? countRounds(curves) : {},
+    yaxis: { range: findRange(curves) },
   };
-  return draw(place, [...bands, ...lines], makeLayout(place, xTitle, yTitle, further));
+  const layout = makeLayout(place, xTitle, yTitle, further);
+  layout.legend.title = { text: escapeText(legendTitle) };
+  return draw(place, [...bands, ...lines], layout);
+}
+
+// What was measured, with a margin: the interval of two seeds can be so wide that nothing else would be seen.
+function findRange(curves) {
+  const points = curves.flatMap((curve) => [...curve.points, ...curve.runs.flatMap((run) => run.points)]);
+  const ends = points.flatMap((point) => [point.mean, point.lowest ?? point.mean, point.highest ?? point.mean]);
+  if (!ends.length) return [0, 1];
+  const low = ends.reduce((least, value) => Math.min(least, value));
+  const high = ends.reduce((most, value) => Math.max(most, value));
+  const margin = 0.08 * (high - low) || 0.1 * Math.abs(high) || 1;
+  return [low - margin, high + margin];
 }
 
 // Whole numbers on the axis of rounds.
@@ -129,9 +143,15 @@ export function drawResults(place, results, title) {
     showlegend: false,
     hovermode: "closest",
     yaxis: { type: "category", categoryorder: "array", categoryarray: order, range: [-0.6, order.length - 0.4] },
-    xaxis: { nticks: 6 },
+    xaxis: { nticks: 5, tickangle: 0 },
   };
   return draw(place, traces, makeLayout(place, title, "", further));
+}
+
+// The chart of differences shows the whole interval, and zero.
+function spanZero(point) {
+  const ends = [point.mean, 0, point.low ?? 0, point.high ?? 0];
+  return { ...point, lowest: Math.min(...ends), highest: Math.max(...ends) };
 }
 
 // A difference over the rounds, [{round, mean, low, high}], with its interval and a line at zero.
@@ -139,7 +159,7 @@ export function drawDifference(place, points, color, title) {
   const style = { color, dash: "solid" };
   const label = "difference";
   const zero = { type: "line", xref: "paper", x0: 0, x1: 1, y0: 0, y1: 0, line: { color: readColor("--muted"), width: 1, dash: "dot" } };
-  return drawCurves(place, [{ label, style, points, runs: [] }], { low: "low", high: "high" }, "Round", title, true).then(() =>
+  return drawCurves(place, [{ label, style, points: points.map(spanZero), runs: [] }], { low: "low", high: "high" }, "Round", title, true).then(() =>
     Plotly.relayout(place, { shapes: [zero], height: 300 }),
   );
 }

@@ -106,7 +106,7 @@ function showPlots(content, run, index) {
   }
   const pictures = run.pictures.map((name, number) => {
     const text = document.getElementById(`picture-${index}-${number}`).textContent;
-    const image = makeElement("img", { src: `data:image/png;base64,${text}`, alt: name, loading: "lazy" });
+    const image = makeElement("img", { src: `data:image/png;base64,${text}`, alt: name });
     return makeElement("figure", {}, image, makeElement("figcaption", {}, name));
   });
   return makeBlock(`Plots (${pictures.length})`, true, makeElement("div", { class: "pictures" }, ...pictures));

@@ -14,6 +14,7 @@ const BANDS = {
   range: { low: "lowest", high: "highest", name: "from the lowest to the highest seed" },
 };
 const PICKED = "It was picked by this very result, so its interval is a little too favourable; other seeds would confirm it.";
+const UNEQUAL = "The two groups do not have equally many seeds; look at the differences by seed, below.";
 const PAIRS = "Pairs are runs with the same seed, which share the split and the first weights. Interval: Student's t.";
 const AVERAGED = "A seed counts once: several runs of a group with the same seed are averaged.";
 const MOST_COMPARED_ROUNDS = 200; // in the chart of differences
@@ -33,7 +34,9 @@ function summarize(view, group) {
 }
 
 function formatDifference(value) {
-  return `${value > 0 ? "+" : value < 0 ? "−" : ""}${formatNumber(Math.abs(value))}`;
+  const size = Math.abs(value);
+  const digits = size >= 5e-5 && size < 10 ? size.toFixed(4) : formatNumber(size);
+  return `${value > 0 ? "+" : value < 0 ? "−" : ""}${digits}`;
 }
 
 function countSeeds(count) {
@@ -84,7 +87,7 @@ export function showAnswer(view, ranked) {
       makeElement("strong", {}, formatNumber(summary.mean)),
       ` (${interval}, ${countSeeds(summary.count)}). Next: ${next.group.label} with ${formatNumber(next.summary.mean)}.${ahead}`,
     ),
-    makeElement("p", { class: "note" }, PICKED),
+    makeElement("p", { class: "note" }, summary.count === next.summary.count ? PICKED : `${UNEQUAL} ${PICKED}`),
   );
 }
 
@@ -134,9 +137,9 @@ export function showGroups(view, ranked, styles, sort) {
     },
     { title: "Mean", read: ({ summary }) => summary.mean, format: (value) => formatNumber(value) },
     { title: "95 % interval", read: ({ summary }) => summary.low, format: (_, { summary }) => formatInterval(summary) },
+    { title: "Seeds", read: ({ summary }) => summary.count },
     { title: "Lowest", read: ({ summary }) => summary.lowest, format: (value) => formatNumber(value) },
     { title: "Highest", read: ({ summary }) => summary.highest, format: (value) => formatNumber(value) },
-    { title: "Seeds", read: ({ summary }) => summary.count },
   ];
   fillTable(byId("groups"), columns, ranked, sort, { isMarked: (row) => row === ranked[0] && ranked.length > 1 });
   const drawn = ranked.slice(0, MOST_CURVES).sort((one, other) => view.groups.indexOf(one.group) - view.groups.indexOf(other.group));
@@ -165,7 +168,7 @@ export function showCurves(view, ranked, styles) {
   if (content.runs.length === 1) curves = listOwnCurves(view);
   const band = content.runs.length > 1 ? (BANDS[view.spread] ?? null) : null;
   const notes = [
-    band ? `Line: mean over the seeds. Band: ${band.name}.` : "",
+    band ? `Line: mean over the seeds. Band: ${band.name}; a double click shows all of it.` : "",
     areRuns && content.runs.length > 1 ? "Thick line: mean over the seeds. Thin lines: the runs." : "",
     content.runs.length > 1 ? "The mean is drawn at the rounds that all runs of a group have." : "",
     axis !== "round" && content.runs.length > 1 ? `At each round, ${nameColumn(content, axis).toLowerCase()} is a mean, too.` : "",
@@ -174,7 +177,8 @@ export function showCurves(view, ranked, styles) {
   ];
   byId("curves-note").textContent = notes.filter(Boolean).join(" ");
   const title = curves.length > 1 && content.runs.length === 1 ? KINDS[findKind(metric)] : nameColumn(content, metric);
-  return drawCurves(byId("curves"), curves, band, nameColumn(content, axis), title, axis === "round");
+  const legend = content.runs.length > 1 ? view.grouping.join(", ") : "";
+  return drawCurves(byId("curves"), curves, band, nameColumn(content, axis), title, axis === "round", legend);
 }
 
 function findKind(metric) {

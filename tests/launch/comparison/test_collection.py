@@ -9,10 +9,10 @@ from launch.settings.errors import FlagError
 
 
 def test_patterns_find_runs_at_any_depth_in_order_and_once(write_sweep):
-    folder = write_sweep([1, 2], [0, 10, 2])
+    folder = write_sweep([10, 2], [0, 10, 2])
     collected = collect_runs([f"{folder}/T2", f"{folder}/*", f"{folder}/**/seed_0"])
     assert [run.name for run in collected.runs] == [
-        f"T{temperature}/fedsikd_mnist_alpha0.1/seed_{seed}" for temperature in (2, 1) for seed in (0, 10, 2)
+        f"T{temperature}/fedsikd_mnist_alpha0.1/seed_{seed}" for temperature in (2, 10) for seed in (0, 2, 10)
     ]
     assert collected.left_out == []
 
