@@ -59,7 +59,19 @@ MAX_LINES = 400
 MAX_FILES = 150
 MAX_STATEMENTS = 40
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
-COMMANDS = ("train", "sweep", "tune", "report", "compare", "evaluate", "export", "card", "benchmark", "doctor", "worker")
+COMMANDS = (
+    "train",
+    "sweep",
+    "tune",
+    "report",
+    "compare",
+    "evaluate",
+    "export",
+    "card",
+    "benchmark",
+    "doctor",
+    "worker",
+)
 LIGHT = ("command_line", "settings/flags", "settings/algorithms", "runtimes/runtime")
 LIGHT_MODULES = [f"launch/{name}.py" for name in (*COMMANDS, *LIGHT)]
 

@@ -24,7 +24,10 @@ from launch.settings.errors import FlagError
 
 SOURCES = pathlib.Path(__file__).with_name("web")
 # Each may use those before it.
-SCRIPTS = ("numbers.js", "groups.js", "table.js", "filters.js", "charts.js", "sections.js", "details.js", "main.js")
+SCRIPTS = (
+    *("numbers.js", "groups.js", "table.js", "filters.js", "charts.js"),
+    *("words.js", "differences.js", "sections.js", "details.js", "main.js"),
+)
 MARK = '<meta name="generator" content="launch.compare">'  # by which a page of ours is known
 PLOTLY, PLOTLY_SCRIPT = "plotly", "package_data/plotly.min.js"
 LICENCES = ("licenses/LICENSE.txt", "LICENSE.txt")

@@ -2,14 +2,14 @@
 
 import { readResult } from "./groups.js";
 import { computeQuantile, formatBytes, formatFlag, formatNumber, formatSeconds } from "./numbers.js";
-import { nameColumn } from "./sections.js";
 import { fillTable, makeElement } from "./table.js";
+import { byId, nameColumn } from "./words.js";
 
 const FORMATS = { virtual_time_s: formatSeconds, total_bytes: formatBytes, seconds: formatSeconds };
 
 export function showRun(content, index) {
   const run = content.runs[index];
-  const place = document.getElementById("run-details");
+  const place = byId("run-details");
   const dataset = formatFlag(run.flags.dataset);
   const about = ` · ${run.title} on ${dataset}, seed ${run.flags[content.seed]}`;
   const parts = [
@@ -105,7 +105,7 @@ function showPlots(content, run, index) {
     return makeBlock("Plots", true, links, makeNote(`In this page are those of ${content.rule}.`));
   }
   const pictures = run.pictures.map((name, number) => {
-    const text = document.getElementById(`picture-${index}-${number}`).textContent;
+    const text = byId(`picture-${index}-${number}`).textContent;
     const image = makeElement("img", { src: `data:image/png;base64,${text}`, alt: name });
     return makeElement("figure", {}, image, makeElement("figcaption", {}, name));
   });

@@ -3,17 +3,18 @@
 import { fillGrouping, fillSelect, makeFilter } from "./filters.js";
 import { filterRuns, groupRuns } from "./groups.js";
 import { showRun } from "./details.js";
-import { nameColumn, rankGroups, showAnswer, showCurves, showDifference, showGroups, showRuns, styleGroups } from "./sections.js";
+import { showDifference } from "./differences.js";
+import { rankGroups, showAnswer, showCurves, showGroups, showRuns, styleGroups } from "./sections.js";
 import { makeElement } from "./table.js";
+import { byId, nameColumn } from "./words.js";
 
 const MOST_PLAIN_FLAGS = 3; // so many flags that differ are all grouped by, at first
-const get = (id) => document.getElementById(id);
 let content = null;
 let state = null;
 
 async function unpack(name) {
-  const text = get(name).textContent;
-  get(name).remove();
+  const text = byId(name).textContent;
+  byId(name).remove();
   const packed = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Response(stream).text();
@@ -26,13 +27,13 @@ async function start() {
   content = JSON.parse(await unpack("page-data"));
   const isSingle = content.runs.length === 1;
   document.body.classList.toggle("single", isSingle);
-  get("about").textContent = describeRuns();
-  get("main").hidden = false;
-  fillSelect(get("metric"), content.metrics.map((name) => [name, nameColumn(content, name)]));
+  byId("about").textContent = describeRuns();
+  byId("main").hidden = false;
+  fillSelect(byId("metric"), content.metrics.map((name) => [name, nameColumn(content, name)]));
   const axes = [...content.axes, ...content.metrics.filter((name) => /epsilon|joule|energy/.test(name))];
-  fillSelect(get("axis"), axes.map((name) => [name, nameColumn(content, name)]));
-  fillSelect(get("run"), content.runs.map((run, i) => [String(i), run.name]));
-  get("at-round").value = Math.max(...content.runs.map((run) => run.columns.round.at(-1)));
+  fillSelect(byId("axis"), axes.map((name) => [name, nameColumn(content, name)]));
+  fillSelect(byId("run"), content.runs.map((run, i) => [String(i), run.name]));
+  byId("at-round").value = Math.max(...content.runs.map((run) => run.columns.round.at(-1)));
   showLeftOut();
   listen();
   reset();
@@ -67,28 +68,28 @@ function reset() {
       pairs: { column: null, isDescending: false },
     },
   };
-  get("name").value = "";
+  byId("name").value = "";
   show();
   fillFilters();
 }
 
 function listen() {
-  for (const id of ["metric", "axis", "spread", "at-round", "all-flags"]) get(id).addEventListener("change", show);
-  get("at").addEventListener("change", () => {
-    get("round-field").hidden = get("at").value !== "round";
+  for (const id of ["metric", "axis", "spread", "at-round", "all-flags"]) byId(id).addEventListener("change", show);
+  byId("at").addEventListener("change", () => {
+    byId("round-field").hidden = byId("at").value !== "round";
     show();
   });
-  get("name").addEventListener("input", show);
-  get("reset").addEventListener("click", reset);
-  get("run").addEventListener("change", () => choose(Number(get("run").value)));
+  byId("name").addEventListener("input", show);
+  byId("reset").addEventListener("click", reset);
+  byId("run").addEventListener("change", () => choose(Number(byId("run").value)));
   for (const id of ["one", "other"]) {
-    get(id).addEventListener("change", () => {
-      state.pair = [get("one").value, get("other").value];
+    byId(id).addEventListener("change", () => {
+      state.pair = [byId("one").value, byId("other").value];
       show();
     });
   }
-  get("more-grouping").addEventListener("change", () => addFlag("more-grouping", groupByOne));
-  get("more-filters").addEventListener("change", () => addFlag("more-filters", (flag) => (state.filters[flag] = new Set())));
+  byId("more-grouping").addEventListener("change", () => addFlag("more-grouping", groupByOne));
+  byId("more-filters").addEventListener("change", () => addFlag("more-filters", (flag) => (state.filters[flag] = new Set())));
   document.addEventListener("click", (event) => {
     for (const filter of document.querySelectorAll("details.filter[open]")) if (!filter.contains(event.target)) filter.open = false;
   });
@@ -101,7 +102,7 @@ function groupByOne(flag) {
 }
 
 function addFlag(id, add) {
-  const flag = get(id).value;
+  const flag = byId(id).value;
   if (!flag) return;
   add(flag);
   show();
@@ -123,11 +124,11 @@ function fillFilters() {
     const isFixed = content.differing.includes(flag);
     return makeFilter(content.runs, flag, state.filters[flag], show, isFixed ? null : remove(flag));
   });
-  get("filters").replaceChildren(...filters);
+  byId("filters").replaceChildren(...filters);
   const others = (taken) => [["", "choose"], ...listFlagNames().filter((flag) => !taken.includes(flag)).map((flag) => [flag, flag])];
-  fillSelect(get("more-filters"), others(flags), "");
-  fillSelect(get("more-grouping"), others([...state.groupable, content.seed]), "");
-  fillGrouping(get("grouping"), state.groupable, state.grouping, (chosen) => {
+  fillSelect(byId("more-filters"), others(flags), "");
+  fillSelect(byId("more-grouping"), others([...state.groupable, content.seed]), "");
+  fillGrouping(byId("grouping"), state.groupable, state.grouping, (chosen) => {
     state.grouping = chosen;
     state.pair = null;
     show();
@@ -136,24 +137,24 @@ function fillFilters() {
 
 function choose(index, isScrolled = false) {
   state.run = index;
-  get("run").value = String(index);
+  byId("run").value = String(index);
   showRun(content, index);
-  if (isScrolled) get("details").scrollIntoView({ behavior: "smooth" });
+  if (isScrolled) byId("details").scrollIntoView({ behavior: "smooth" });
 }
 
 function show() {
-  const at = get("at").value;
-  const runs = filterRuns(content.runs, state.filters, get("name").value);
+  const at = byId("at").value;
+  const runs = filterRuns(content.runs, state.filters, byId("name").value);
   const view = {
     ...{ content, runs, groups: groupRuns(runs, state.grouping), grouping: state.grouping },
-    ...{ metric: get("metric").value, axis: get("axis").value, spread: get("spread").value },
-    at: at === "round" ? Number(get("at-round").value) : at,
+    ...{ metric: byId("metric").value, axis: byId("axis").value, spread: byId("spread").value },
+    at: at === "round" ? Number(byId("at-round").value) : at,
   };
   const styles = styleGroups(view);
   const ranked = rankGroups(view);
   if (content.runs.length > 1) {
     showAnswer(view, ranked);
-    showRuns(view, state.sorts.runs, get("all-flags").checked, (run) => choose(content.runs.indexOf(run), true));
+    showRuns(view, state.sorts.runs, byId("all-flags").checked, (run) => choose(content.runs.indexOf(run), true));
     showGroups(view, ranked, styles, state.sorts.groups);
     const [one, other] = choosePair(view, ranked);
     showDifference(view, one, other, styles, state.sorts.pairs);
@@ -168,25 +169,25 @@ function choosePair(view, ranked) {
   const best = ranked.slice(0, 2).map(({ group }) => group.key);
   const chosen = state.pair?.every((key) => keys.includes(key)) ? state.pair : best;
   const options = view.groups.map((group) => [group.key, group.label]);
-  ["one", "other"].forEach((id, i) => fillSelect(get(id), options, chosen[i] ?? keys[0]));
+  ["one", "other"].forEach((id, i) => fillSelect(byId(id), options, chosen[i] ?? keys[0]));
   return chosen.map((key) => view.groups.find((group) => group.key === key));
 }
 
 function showLeftOut() {
   const count = content.leftOut.length;
-  get("left-out").hidden = !count;
-  get("left-out").querySelector("summary").textContent = `${count} folder${count === 1 ? " was" : "s were"} left out`;
-  get("left-out").querySelector("ul").replaceChildren(...content.leftOut.map((reason) => makeElement("li", {}, reason)));
+  byId("left-out").hidden = !count;
+  byId("left-out").querySelector("summary").textContent = `${count} folder${count === 1 ? " was" : "s were"} left out`;
+  byId("left-out").querySelector("ul").replaceChildren(...content.leftOut.map((reason) => makeElement("li", {}, reason)));
 }
 
 start().then(
   () => {
-    get("status").hidden = true;
+    byId("status").hidden = true;
     document.documentElement.dataset.ready = "yes";
   },
   (error) => {
-    get("status").textContent = `This page cannot be shown: ${error.message}. It needs a browser of 2023 or later.`;
-    get("status").classList.add("failed");
+    byId("status").textContent = `This page cannot be shown: ${error.message}. It needs a browser of 2023 or later.`;
+    byId("status").classList.add("failed");
     throw error;
   },
 );

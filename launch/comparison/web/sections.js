@@ -1,10 +1,12 @@
-// The sections on several runs: what is best, the table of runs, the groups, the curves, the difference of two groups.
+// The sections on several runs: what is best, the table of runs, the groups, the curves.
 // A `view` is what is shown: {content, runs, groups, grouping, metric, at, axis, spread}.
 
-import { chooseStyle, drawCurves, drawDifference, drawResults } from "./charts.js";
-import { computeCurve, findMixedFlags, isLowBetter, pairGroups, readColumn, readCurve, readResult, summarizeGroup } from "./groups.js";
-import { estimateMean, formatBytes, formatFlag, formatInterval, formatNumber, formatSeconds } from "./numbers.js";
+import { chooseStyle, drawCurves, drawResults } from "./charts.js";
+import { estimatePairs } from "./differences.js";
+import { computeCurve, findMixedFlags, isLowBetter, readColumn, readCurve, readResult, summarizeGroup } from "./groups.js";
+import { formatBytes, formatFlag, formatInterval, formatNumber, formatSeconds } from "./numbers.js";
 import { fillTable, makeElement } from "./table.js";
+import { byId, countSeeds, describeTime, formatDifference, nameColumn } from "./words.js";
 
 const MOST_CURVES = 24;
 const MAIN_RESULTS = ["test_accuracy", "client_test_accuracy", "test_loss"];
@@ -15,32 +17,10 @@ const BANDS = {
 };
 const PICKED = "It was picked by this very result, so its interval is a little too favourable; other seeds would confirm it.";
 const UNEQUAL = "The two groups do not have equally many seeds; look at the differences by seed, below.";
-const PAIRS = "Pairs are runs with the same seed, which share the split and the first weights. Interval: Student's t.";
 const AVERAGED = "A seed counts once: several runs of a group with the same seed are averaged.";
-const MOST_COMPARED_ROUNDS = 200; // in the chart of differences
-const byId = (id) => document.getElementById(id);
-
-export function nameColumn(content, name) {
-  return content.labels[name] ?? name;
-}
-
-function describeTime(view) {
-  if (view.at === "last") return "after the last round";
-  return view.at === "best" ? "in the best round of each run" : `after round ${view.at}`;
-}
 
 function summarize(view, group) {
   return summarizeGroup(group, view.metric, view.at, view.content.seed, view.content.quantiles);
-}
-
-function formatDifference(value) {
-  const size = Math.abs(value);
-  const digits = size >= 5e-5 && size < 10 ? size.toFixed(4) : formatNumber(size);
-  return `${value > 0 ? "+" : value < 0 ? "−" : ""}${digits}`;
-}
-
-function countSeeds(count) {
-  return `${count} seed${count === 1 ? "" : "s"}`;
 }
 
 // The colour and dashes of each group; of algorithms alone, those that they have in all plots.
@@ -56,11 +36,6 @@ export function rankGroups(view) {
   const sign = isLowBetter(view.metric) ? 1 : -1;
   const results = view.groups.map((group) => ({ group, summary: summarize(view, group) }));
   return results.filter(({ summary }) => summary).sort((one, other) => sign * (one.summary.mean - other.summary.mean));
-}
-
-function estimatePairs(view, one, other) {
-  const pairs = pairGroups(one, other, view.metric, view.at, view.content.seed);
-  return pairs.length ? { pairs, ...estimateMean(pairs.map((pair) => pair.difference), view.content.quantiles) } : null;
 }
 
 // Which group has the best mean, with its interval, and how far ahead of the next it is.
@@ -197,55 +172,5 @@ function listOwnCurves(view) {
       points: readCurve(run, name, view.axis),
       runs: [],
     }));
-}
-
-// The difference of two groups by seed: in words, as a table, and over the rounds.
-export function showDifference(view, one, other, styles, sort) {
-  byId("differences").hidden = view.groups.length < 2;
-  if (byId("differences").hidden) return null;
-  const found = one && other && one !== other ? estimatePairs(view, one, other) : null;
-  byId("difference").replaceChildren(...describeDifference(view, one, other, found));
-  const columns = [
-    { title: "Seed", read: (pair) => pair.seed, format: formatFlag },
-    { title: one?.label ?? "", read: (pair) => pair.one, format: (value) => formatNumber(value) },
-    { title: other?.label ?? "", read: (pair) => pair.other, format: (value) => formatNumber(value) },
-    { title: "Difference", read: (pair) => pair.difference, format: formatDifference },
-  ];
-  fillTable(byId("pairs"), columns, found?.pairs ?? [], sort);
-  byId("difference-note").textContent = PAIRS;
-  const points = found ? listSharedRounds(view, one, other).map((round) => compareAt(view, one, other, round)).filter(Boolean) : [];
-  const color = one ? styles.get(one.key).color : view.content.colors[0];
-  return drawDifference(byId("difference-chart"), points, color, `Difference in ${nameColumn(view.content, view.metric).toLowerCase()}`);
-}
-
-function listSharedRounds(view, one, other) {
-  const { metric, content } = view;
-  const [ours, theirs] = [one, other].map((group) =>
-    computeCurve(group, metric, "round", content.seed, content.quantiles).map((point) => point.round),
-  );
-  const known = new Set(theirs);
-  const shared = ours.filter((round) => known.has(round));
-  const step = Math.ceil(shared.length / MOST_COMPARED_ROUNDS);
-  return shared.filter((_, i) => i % step === step - 1 || i === shared.length - 1);
-}
-
-function compareAt(view, one, other, round) {
-  const found = estimatePairs({ ...view, at: round }, one, other);
-  return found && { round, x: round, mean: found.mean, low: found.low, high: found.high, count: found.pairs.length };
-}
-
-function describeDifference(view, one, other, found) {
-  if (!one || !other || one === other) return ["Choose two different groups."];
-  if (!found) return ["The two groups share no seed."];
-  const metric = nameColumn(view.content, view.metric);
-  const seeds = countSeeds(found.pairs.length);
-  const mean = makeElement("strong", {}, formatDifference(found.mean));
-  if (found.low === null) {
-    const why = found.pairs.length < 2 ? "which takes two seeds" : "since all differences are equal";
-    return [mean, ` in ${metric.toLowerCase()}, ${seeds}: no interval, ${why}.`];
-  }
-  const verdict = found.low > 0 ? "The first is higher." : found.high < 0 ? "The first is lower." : "The interval includes 0: undecided.";
-  const interval = `95 % interval ${formatInterval(found, formatDifference)}`;
-  return [mean, ` in ${metric.toLowerCase()} ${describeTime(view)}, ${interval}, ${seeds}. ${verdict}`];
 }
 
