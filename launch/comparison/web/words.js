@@ -13,7 +13,8 @@ export function describeTime(view) {
 
 export function formatDifference(value) {
   const size = Math.abs(value);
-  const digits = size >= 5e-5 && size < 10 ? size.toFixed(4) : formatNumber(size);
+  const isTiny = size < 1e-6; // rounding, for what has six digits
+  const digits = isTiny || (size >= 5e-5 && size < 10) ? size.toFixed(4) : formatNumber(size);
   return `${value > 0 ? "+" : value < 0 ? "−" : ""}${digits}`;
 }
 
