@@ -176,16 +176,20 @@ def _run(
 
 
 def write_page(config: RunConfig, folder: RunFolder) -> None:
-    """Writes `report.html`, unless it is not wanted or cannot be had in an environment of an earlier version."""
+    """Writes `report.html`, unless it is not wanted or cannot be had in an environment of an earlier version.
+
+    A smoke run whose folder is removed gets none.
+    """
     from launch.comparison.page import find_plotly, write_run_page
 
-    if not config.run_page:
+    page = folder.path / RUN_PAGE
+    page.unlink(missing_ok=True)  # of a run that goes on
+    if not config.run_page or (config.smoke and not config.run_dir):
         return
     if find_plotly() is None:
-        say(f"note     {RUN_PAGE} is not written, since Plotly is missing; type: make setup")
+        say(f"note     {page} is not written, since Plotly is missing; type: make setup")
         return
     write_run_page(folder.path)
-    say(f"page     {folder.path / RUN_PAGE}")
 
 
 def build_process(config: RunConfig, spec: "ModelSpec", data: FederatedData) -> FederatedProcess:
