@@ -73,7 +73,8 @@ export function drawCurves(place, curves, band, xTitle, yTitle, isByRound, legen
       });
     }
     lines.push({
-      ...{ x: points.map((point) => point.x), y: points.map((point) => point.mean), name: escapeText(label), type: "scatter" },
+      ...{ x: points.map((point) => point.x), y: points.map((point) => point.mean), type: "scatter" },
+      name: escapeText(shorten(label, place)),
       ...{ mode: points.length > MOST_POINTS_MARKED ? "lines" : "lines+markers", legendgroup: group },
       ...{ line: { ...style, width: 2 }, marker: { size: 5, color: style.color } },
       customdata: points.map((point) => describePoint(point, band, isByRound)),
@@ -117,6 +118,13 @@ function describePoint(point, band, isByRound) {
   return `${ends}${count}${isByRound ? "" : `, round ${point.round}`}`;
 }
 
+// A long name without its middle, which leaves room for the chart; most of what is kept is its end.
+function shorten(label, place) {
+  const most = place.clientWidth < 640 ? 24 : 40;
+  const head = Math.floor(most / 4);
+  return label.length <= most ? label : `${label.slice(0, head)}…${label.slice(head + 1 - most)}`;
+}
+
 // Plotly reads some tags in texts, and a run may be called anything.
 export function escapeText(text) {
   return String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
@@ -138,11 +146,15 @@ export function drawResults(place, results, title) {
     };
   });
   const order = results.map(({ label }) => escapeText(label)).reverse();
+  const ticks = results.map(({ label }) => escapeText(shorten(label, place))).reverse();
   const further = {
     height: 90 + 30 * Math.max(3, results.length),
     showlegend: false,
     hovermode: "closest",
-    yaxis: { type: "category", categoryorder: "array", categoryarray: order, range: [-0.6, order.length - 0.4] },
+    yaxis: {
+      ...{ type: "category", categoryorder: "array", categoryarray: order, range: [-0.6, order.length - 0.4] },
+      ...{ tickmode: "array", tickvals: order, ticktext: ticks },
+    },
     xaxis: { nticks: 5, tickangle: 0 },
   };
   return draw(place, traces, makeLayout(place, title, "", further));

@@ -9,6 +9,7 @@ import { makeElement } from "./table.js";
 import { byId, nameColumn } from "./words.js";
 
 const MOST_PLAIN_FLAGS = 3; // so many flags that differ are all grouped by, at first
+const MOST_OFFERED_FLAGS = 8; // so many that differ are offered at once, the others in a list
 let content = null;
 let state = null;
 
@@ -43,7 +44,8 @@ async function start() {
 function describeRuns() {
   const list = (flag) => [...new Set(content.runs.map((run) => (flag === "title" ? run.title : run.flags[flag])))];
   const seeds = list(content.seed).length;
-  const [titles, datasets] = [list("title"), list("dataset")].map((all) => (all.length > 6 ? `${all.length}` : all.join(", ")));
+  const name = (flag, noun) => (list(flag).length > 6 ? `${list(flag).length} ${noun}` : list(flag).join(", "));
+  const [titles, datasets] = [name("title", "algorithms"), name("dataset", "data sets")];
   if (content.runs.length === 1) return `${titles} on ${datasets}, seed ${list(content.seed)[0]}`;
   return `${titles} on ${datasets}; ${seeds} seed${seeds === 1 ? "" : "s"}`;
 }
@@ -57,10 +59,12 @@ function chooseGrouping() {
 }
 
 function reset() {
+  const offered = content.differing.slice(0, MOST_OFFERED_FLAGS);
+  if (!offered.includes(content.seed) && content.differing.includes(content.seed)) offered.push(content.seed);
   state = {
     grouping: chooseGrouping(),
-    groupable: content.differing.filter((flag) => flag !== content.seed),
-    filters: Object.fromEntries(content.differing.map((flag) => [flag, new Set()])),
+    groupable: [...new Set([...chooseGrouping(), ...offered])].filter((flag) => flag !== content.seed),
+    filters: Object.fromEntries(offered.map((flag) => [flag, new Set()])),
     ...{ run: 0, pair: null },
     sorts: {
       runs: { column: null, isDescending: false },
@@ -121,8 +125,8 @@ function fillFilters() {
     show();
   };
   const filters = flags.map((flag) => {
-    const isFixed = content.differing.includes(flag);
-    return makeFilter(content.runs, flag, state.filters[flag], show, isFixed ? null : remove(flag));
+    const isOffered = content.differing.slice(0, MOST_OFFERED_FLAGS).includes(flag) || flag === content.seed;
+    return makeFilter(content.runs, flag, state.filters[flag], show, isOffered ? null : remove(flag));
   });
   byId("filters").replaceChildren(...filters);
   const others = (taken) => [["", "choose"], ...listFlagNames().filter((flag) => !taken.includes(flag)).map((flag) => [flag, flag])];
