@@ -1,5 +1,6 @@
 """A finished run as the page shows it: its flags, its rounds, its clients. Imports no TensorFlow."""
 
+import csv
 import functools
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -70,15 +71,15 @@ def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
         raise RunRecordError(f"{run_dir}: not finished")
     stored, data = read_settings(run_dir)
     read_json(run_dir / SUMMARY_FILE)  # raises here if it is damaged
-    algo = stored.get("algo", "")
+    algo = str(stored.get("algo", ""))
     flags = complete_stored_flags(stored, _list_fields(algo))
     flags = {flag: _format_value(value) for flag, value in flags.items() if flag not in NOT_COMPARED}
     if data.get("dataset"):
-        flags["dataset"] = data["dataset"]  # a subset has a name of its own
+        flags["dataset"] = _format_value(data["dataset"])  # a subset has a name of its own
     try:
         columns = _read_rounds(run_dir)
         clients = _read_clients(run_dir / CLIENTS_FILE) if (run_dir / CLIENTS_FILE).exists() else {}
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, csv.Error) as error:
         raise RunRecordError(f"{run_dir}: its tables cannot be read ({error})") from None
     return ComparedRun(
         name, run_dir, {EXPERIMENT: name_experiment(run_dir), **flags}, _find_title(algo), columns, clients

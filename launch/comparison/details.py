@@ -3,7 +3,9 @@
 A page of many runs shows the plots and the events of at most `MOST_DETAILED_RUNS`, and links those of the others.
 """
 
+import csv
 import fnmatch
+import itertools
 import pathlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -12,7 +14,6 @@ import numpy as np
 
 from launch.comparison.compared_run import ComparedRun, is_on_disk
 from launch.runs.columns import CLIENT_TEST_ACCURACY, EVENTS_FILE, PLOTS, TEST_ACCURACY
-from launch.runs.run_records import read_rows
 from launch.settings.errors import FlagError
 
 MOST_DETAILED_RUNS = 20
@@ -87,11 +88,12 @@ def list_plots(run: ComparedRun) -> list[pathlib.Path]:
 
 def _read_events(run: ComparedRun) -> dict[str, Any] | None:
     path = run.path / EVENTS_FILE
-    rows = read_rows(path) if path.exists() else []
-    if not rows:
+    if not path.exists():
         return None
-    shown = [list(row.values()) for row in rows[:MOST_EVENTS]]
-    return {"columns": list(rows[0]), "rows": shown, "total": len(rows)}
+    with path.open(newline="", encoding="utf-8") as file:  # those of an asynchronous run take megabytes
+        rows = csv.reader(file)
+        names, shown = next(rows, []), list(itertools.islice(rows, MOST_EVENTS))
+        return {"columns": names, "rows": shown, "total": len(shown) + sum(1 for _ in rows)} if shown else None
 
 
 def choose_client_tables(runs: Sequence[ComparedRun]) -> list[bool]:

@@ -69,6 +69,7 @@ def test_a_timing_of_other_rounds_is_passed_over(run_dir):
         ("metrics.csv", "", "its tables cannot be read"),
         ("metrics.csv", "round,test_accuracy\n", "holds no round"),
         ("metrics.csv", "other\n1\n", "its tables cannot be read"),
+        ("metrics.csv", "round\n\0\n", "its tables cannot be read"),
         ("clients.csv", "client,accuracy\na\n", "its tables cannot be read"),
         ("checksums.sha256", "0\n", "checksums.sha256: damaged"),
     ],
