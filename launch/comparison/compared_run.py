@@ -46,7 +46,8 @@ class ComparedRun(NamedTuple):
     Attributes:
       name: what it is called in the page: its folder, without what all folders share.
       path: the same, to read from.
-      flags: every flag that says what was computed, and as `experiment` its flagfile or the folder of its seeds.
+      flags: every flag that says what was computed, and as `experiment`, if it has either, its flagfile or the
+        folder of its seeds.
       title: its algorithm.
       columns: by name, float64 of shape (rounds,), NaN where nothing was measured: those of `metrics.csv`, and
         `seconds` and `total_bytes` up to the end of each round.
@@ -72,8 +73,9 @@ def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
     stored, data = read_settings(run_dir)
     read_json(run_dir / SUMMARY_FILE)  # raises here if it is damaged
     algo = str(stored.get("algo", ""))
-    flags = complete_stored_flags(stored, _list_fields(algo))
-    flags = {flag: _format_value(value) for flag, value in flags.items() if flag not in NOT_COMPARED}
+    completed = complete_stored_flags(stored, _list_fields(algo))
+    # In the order of `config.json`, what old runs lack last.
+    flags = {flag: _format_value(completed[flag]) for flag in (*stored, *completed) if flag not in NOT_COMPARED}
     if data.get("dataset"):
         flags["dataset"] = _format_value(data["dataset"])  # a subset has a name of its own
     try:
@@ -81,9 +83,9 @@ def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
         clients = _read_clients(run_dir / CLIENTS_FILE) if (run_dir / CLIENTS_FILE).exists() else {}
     except (OSError, ValueError, KeyError, csv.Error) as error:
         raise RunRecordError(f"{run_dir}: its tables cannot be read ({error})") from None
-    return ComparedRun(
-        name, run_dir, {EXPERIMENT: name_experiment(run_dir), **flags}, _find_title(algo), columns, clients
-    )
+    experiment = name_experiment(run_dir)
+    flags = {**({EXPERIMENT: experiment} if experiment else {}), **flags}
+    return ComparedRun(name, run_dir, flags, _find_title(algo), columns, clients)
 
 
 def name_experiment(run_dir: RunPath) -> str:
@@ -91,7 +93,6 @@ def name_experiment(run_dir: RunPath) -> str:
     flagfile = find_experiment(run_dir)
     if flagfile is not None:
         return flagfile.stem
-    # Where a zip holds a run at its top, the folder around it is the archive.
     return run_dir.parent.name if run_dir.name.startswith(SEED_FOLDER) and run_dir.parent.name else ""
 
 

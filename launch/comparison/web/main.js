@@ -9,6 +9,7 @@ import { makeElement } from "./table.js";
 import { byId, nameColumn } from "./words.js";
 
 const MOST_PLAIN_FLAGS = 3; // so many flags that differ are all grouped by, at first
+const FURTHER_AXES = ["joules_total", "epsilon_spent"]; // columns that only some runs have
 const MOST_OFFERED_FLAGS = 8; // so many that differ are offered at once, the others in a list
 let content = null;
 let state = null;
@@ -31,7 +32,7 @@ async function start() {
   byId("about").textContent = describeRuns();
   byId("main").hidden = false;
   fillSelect(byId("metric"), content.metrics.map((name) => [name, nameColumn(content, name)]));
-  const axes = [...content.axes, ...content.metrics.filter((name) => /epsilon|joule|energy/.test(name))];
+  const axes = [...content.axes, ...FURTHER_AXES.filter((name) => content.metrics.includes(name))];
   fillSelect(byId("axis"), axes.map((name) => [name, nameColumn(content, name)]));
   fillSelect(byId("run"), content.runs.map((run, i) => [String(i), run.name]));
   byId("at-round").value = Math.max(...content.runs.map((run) => run.columns.round.at(-1)));
@@ -65,7 +66,7 @@ function reset() {
     grouping: chooseGrouping(),
     groupable: [...new Set([...chooseGrouping(), ...offered])].filter((flag) => flag !== content.seed),
     filters: Object.fromEntries(offered.map((flag) => [flag, new Set()])),
-    ...{ run: 0, pair: null },
+    pair: null,
     sorts: {
       runs: { column: null, isDescending: false },
       groups: { column: null, isDescending: false },
@@ -74,6 +75,7 @@ function reset() {
   };
   byId("name").value = "";
   show();
+  choose(0);
   fillFilters();
 }
 
@@ -140,7 +142,6 @@ function fillFilters() {
 }
 
 function choose(index, isScrolled = false) {
-  state.run = index;
   byId("run").value = String(index);
   showRun(content, index);
   if (isScrolled) byId("details").scrollIntoView({ behavior: "smooth" });
@@ -164,7 +165,6 @@ function show() {
     showDifference(view, one, other, styles, state.sorts.pairs);
   }
   showCurves(view, ranked, styles);
-  choose(state.run);
 }
 
 // The two groups that are compared: those chosen while they are there, else the best two.
