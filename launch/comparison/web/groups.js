@@ -84,11 +84,11 @@ export function readSeedResults(group, metric, at, seedFlag) {
   return new Map([...bySeed].sort(([one], [other]) => compareValues(one, other)).map(([seed, all]) => [seed, computeMean(all)]));
 }
 
-// {mean, low, high, count, lowest, highest} over the seeds; null without any result.
+// {mean, low, high, count} over the seeds; null without any result.
 export function summarizeGroup(group, metric, at, seedFlag, quantiles) {
   const values = [...readSeedResults(group, metric, at, seedFlag).values()];
   if (!values.length) return null;
-  return { ...estimateMean(values, quantiles), count: values.length, lowest: Math.min(...values), highest: Math.max(...values) };
+  return { ...estimateMean(values, quantiles), count: values.length };
 }
 
 // The mean curve of a group, [{round, x, mean, low, high, lowest, highest, count}]: at the rounds at which all of its runs

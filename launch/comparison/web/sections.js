@@ -97,12 +97,20 @@ function isTextFlag(runs, flag) {
   return runs.some((run) => typeof run.flags[flag] === "string");
 }
 
+function formatBehind(paired) {
+  if (!paired) return "–";
+  const interval = paired.low === null ? "" : ` (${formatInterval(paired, formatDifference)})`;
+  return `${formatDifference(paired.mean)}${interval}`;
+}
+
 function makeSwatch(color) {
   return makeElement("i", { class: "swatch", style: `background:${color}` });
 }
 
 // A table and a chart of the groups' results.
 export function showGroups(view, ranked, styles, sort) {
+  const best = ranked[0];
+  const compare = (row) => (row === best ? null : estimatePairs(view, row.group, best.group));
   const columns = [
     {
       title: view.grouping.join(", ") || "Group",
@@ -113,10 +121,14 @@ export function showGroups(view, ranked, styles, sort) {
     { title: "Mean", read: ({ summary }) => summary.mean, format: (value) => formatNumber(value) },
     { title: "95 % interval", read: ({ summary }) => summary.low, format: (_, { summary }) => formatInterval(summary) },
     { title: "Seeds", read: ({ summary }) => summary.count },
-    { title: "Lowest", read: ({ summary }) => summary.lowest, format: (value) => formatNumber(value) },
-    { title: "Highest", read: ({ summary }) => summary.highest, format: (value) => formatNumber(value) },
+    {
+      title: "Minus the best, by seed",
+      hint: "Paired difference and its 95 % interval; several groups at once, so one in twenty excludes 0 by chance",
+      read: (row) => compare(row)?.mean ?? null,
+      format: (_, row) => formatBehind(compare(row)),
+    },
   ];
-  fillTable(byId("groups"), columns, ranked, sort, { isMarked: (row) => row === ranked[0] && ranked.length > 1 });
+  fillTable(byId("groups"), columns, ranked, sort, { isMarked: (row) => row === best && ranked.length > 1 });
   const drawn = ranked.slice(0, MOST_CURVES).sort((one, other) => view.groups.indexOf(one.group) - view.groups.indexOf(other.group));
   const results = drawn.map(({ group, summary }) => ({ label: group.label, style: styles.get(group.key), summary }));
   const mixed = [...new Set(view.groups.flatMap((group) => findMixedFlags(group, view.content.differing)))].filter(

@@ -79,7 +79,7 @@ test("two runs of a seed count as one, their mean", () => {
   const summary = groups.summarizeGroup({ runs }, "a", "last", "seed", QUANTILES);
   near(summary.mean, 0.4);
   near(summary.high, 0.4 + 12.706 * 0.1); // two values 0.2 apart: standard error 0.1
-  assert.deepEqual([summary.count, summary.highest], [2, 0.5]);
+  assert.equal(summary.count, 2);
 });
 
 test("a curve is the mean at the rounds that all runs have, over the mean of the other axis", () => {
