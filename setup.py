@@ -27,7 +27,10 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.11,<3.12",
     packages=find_packages(include=["datasets*", "models*", "tff_algos*", "launch*"]),
-    package_data={"datasets": ["*.csv"], "launch": ["experiments/*/*.flags", "reports/*/*.csv", "tflite/web/*"]},
+    package_data={
+        "datasets": ["*.csv"],
+        "launch": ["experiments/*/*.flags", "reports/*/*.csv", "tflite/web/*", "comparison/web/*"],
+    },
     install_requires=[
         "absl-py",
         "dp-accounting",
@@ -35,6 +38,7 @@ setup(
         "matplotlib",
         "numpy",
         "packaging",
+        "plotly",
         "portpicker",
         "psutil",
         "scikit-learn",

@@ -46,11 +46,13 @@ LAUNCH_ROOMS = {
     "runs": {"progress", "settings"},
     "command_line": {"progress", "settings", "runs", "stop_signals"},
     "plots": {"progress", "settings", "runs"},
+    "pages": set(),
+    "comparison": {"pages", "progress", "settings", "runs", "plots"},
     "reports": {"progress", "settings", "runs", "plots"},
     "trackers": {"progress", "settings", "runs"},
-    "training": {"progress", "settings", "runs", "plots", "runtimes", "command_line", "trackers"},
+    "training": {"progress", "settings", "runs", "plots", "comparison", "runtimes", "command_line", "trackers"},
     "many_runs": {"progress", "settings", "runs", "plots", "runtimes", "training", "command_line"},
-    "tflite": {"progress", "settings", "runs", "plots", "training"},
+    "tflite": {"pages", "progress", "settings", "runs", "plots", "training"},
     "benchmarks": {"progress", "settings", "runs", "plots", "runtimes", "training", "tflite", "command_line"},
 }
 AT_MOST_ONE_MODULE = {"tensorflow_model_optimization": "models"}
@@ -58,7 +60,20 @@ MAX_LINES = 400
 MAX_FILES = 150
 MAX_STATEMENTS = 40
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
-COMMANDS = ("train", "sweep", "tune", "report", "evaluate", "export", "card", "benchmark", "doctor", "worker", "track")
+COMMANDS = (
+    "train",
+    "sweep",
+    "tune",
+    "report",
+    "compare",
+    "evaluate",
+    "export",
+    "card",
+    "benchmark",
+    "doctor",
+    "worker",
+    "track",
+)
 LIGHT = ("command_line", "settings/flags", "settings/algorithms", "runtimes/runtime")
 LIGHT_MODULES = [f"launch/{name}.py" for name in (*COMMANDS, *LIGHT)]
 

@@ -160,12 +160,11 @@ def find_experiment(run_dir: RunPath, experiments: pathlib.Path = EXPERIMENTS) -
     return find_flagfile(run_dir.name, experiments) or find_flagfile(run_dir.parent.name, experiments)
 
 
-def read_run(run_dir: RunPath, flagfile: pathlib.Path) -> RunRecord:
-    """One run of the experiment in `flagfile`.
+def read_settings(run_dir: RunPath) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A run's flags, and what its `config.json` says of the data; its records are compared with their sums before.
 
     Raises:
-      RunRecordError: its files cannot be read, or it was made with other settings than the flagfile's.
-      FlagError: the flagfile itself is wrong.
+      RunRecordError: its files cannot be read or have changed.
     """
     try:
         check_sums(run_dir)
@@ -175,6 +174,17 @@ def read_run(run_dir: RunPath, flagfile: pathlib.Path) -> RunRecord:
     flags, data = config.get("flags"), config.get("data")
     if not isinstance(flags, dict) or "seed" not in flags:
         raise RunRecordError(f"{run_dir}: its config.json holds no flags")
+    return flags, data if isinstance(data, dict) else {}
+
+
+def read_run(run_dir: RunPath, flagfile: pathlib.Path) -> RunRecord:
+    """One run of the experiment in `flagfile`.
+
+    Raises:
+      RunRecordError: its files cannot be read, or it was made with other settings than the flagfile's.
+      FlagError: the flagfile itself is wrong.
+    """
+    flags, data = read_settings(run_dir)
     other = list_other_settings(flags, resolve_flagfile(flagfile, [f"--seed={flags['seed']}"]))
     if other:
         raise RunRecordError(f"{run_dir}: other settings than {flagfile.name} ({'; '.join(other)})")
@@ -184,8 +194,7 @@ def read_run(run_dir: RunPath, flagfile: pathlib.Path) -> RunRecord:
         raise RunRecordError(f"{run_dir}: its metrics.csv cannot be read ({error})") from None
     if (run_dir / SUMMARY_FILE).exists():
         read_json(run_dir / SUMMARY_FILE)  # raises here, so that no report meets a damaged one
-    dataset = data.get("dataset") if isinstance(data, dict) else None
-    return RunRecord(run_dir, flags, flagfile.stem, rounds, dataset or flags["dataset"])
+    return RunRecord(run_dir, flags, flagfile.stem, rounds, data.get("dataset") or flags["dataset"])
 
 
 def read_runs(runs_dir: RunPath, experiments: pathlib.Path = EXPERIMENTS) -> Iterator[tuple[RunRecord | None, str]]:

@@ -286,6 +286,7 @@ class RunConfig:
         needs=needs_value("runtime", RAY),
         of_old_runs=RAY_SHARES,
     )
+    run_page: bool = setting(True, "Write report.html, the page of the run, at its end.", of_old_runs=False)
     smoke: bool = setting(
         False,
         f"Try the flags in seconds: random data, {SMOKE_ROUNDS} rounds, {SMOKE_CLIENTS} clients or one per archetype.",

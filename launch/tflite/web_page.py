@@ -5,14 +5,11 @@ builds without threads are packed in, since the page cannot know its phone: the 
 without relaxed SIMD. Only the one that is needed is unpacked. Imports no TensorFlow.
 """
 
-import base64
-import gzip
-import hashlib
 import html
 import json
 import pathlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +17,15 @@ import numpy as np
 from datasets.building.readings import FEATURE_NAMES
 from datasets.federated_data import FederatedData
 from datasets.har import CHANNELS
+from launch.pages.one_file import (
+    compute_digest,
+    embed_packed,
+    escape_json,
+    fill_template,
+    format_policy,
+    join_scripts,
+    protect_script,
+)
 from launch.runs.columns import WEB_PAGE
 from launch.runs.tables import write_text
 from launch.settings.flags import FlagError
@@ -102,16 +108,6 @@ def wrap_library(module: str) -> str:
     body = re.sub(r"^export \{.*?\};$\n?", "", body, flags=re.MULTILINE | re.DOTALL)
     body = re.sub(r"^//# sourceMappingURL=.*$\n?", "", body, flags=re.MULTILINE)  # browsers would ask for that file
     return f"const LiteRT = (() => {{\n{body}\nreturn {{ {', '.join(USED_NAMES)} }};\n}})();"
-
-
-def join_scripts(folder: pathlib.Path = SOURCES, names: Sequence[str] = SCRIPTS) -> str:
-    """Our modules as one: without the imports from each other, and without the word export."""
-    parts = []
-    for name in names:
-        text = (folder / name).read_text(encoding="utf-8")
-        text = re.sub(r'^import \{[^}]*\} from "\./[\w]+\.js";$\n', "", text, flags=re.MULTILINE)
-        parts.append(re.sub(r"^export ", "", text, flags=re.MULTILINE))
-    return "\n".join(parts)
 
 
 def choose_sample(labels: np.ndarray, size: int = SAMPLE_SIZE) -> np.ndarray:
@@ -228,43 +224,17 @@ def assemble_page(title: str, content: Mapping[str, Any], assets: Mapping[str, b
       runtime: LiteRT.js.
     """
     style = f"\n{(SOURCES / 'page.css').read_text(encoding='utf-8')}"
-    library, script = (f"\n{_protect(text)}\n" for text in (runtime.library, join_scripts()))
+    library, script = (f"\n{protect_script(text)}\n" for text in (runtime.library, join_scripts(SOURCES, SCRIPTS)))
+    scripts = [library, script, *runtime.scripts.values()]
     parts = {
         "TITLE": html.escape(title),
-        "POLICY": format_policy([library, script, *runtime.scripts.values()], style),
+        "POLICY": format_policy(scripts, compute_digest(style), "'wasm-unsafe-eval'"),
         "STYLE": style,
         "VERSION": html.escape(runtime.version),
         "LICENCE": html.escape((SOURCES / "apache-2.0.txt").read_text(encoding="utf-8")),
-        "ASSETS": "\n".join(_embed(name, binary) for name, binary in assets.items()),
+        "ASSETS": "\n".join(embed_packed(name, binary) for name, binary in assets.items()),
         "DATA": escape_json(content),
         "LITERT": library,
         "SCRIPT": script,
     }
-    template = (SOURCES / "page.html").read_text(encoding="utf-8")
-    return re.sub(r"@([A-Z]+)@", lambda match: parts[match[1]], template)
-
-
-def format_policy(scripts: Iterable[str], style: str) -> str:
-    """The Content-Security-Policy of a page with these scripts and this style."""
-
-    def digest(text: str) -> str:
-        return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-    allowed = " ".join(map(digest, scripts))
-    return f"default-src 'none'; img-src data:; style-src {digest(style)}; script-src 'wasm-unsafe-eval' {allowed}"
-
-
-def escape_json(content: Any) -> str:
-    """JSON that may stand inside a script element, whatever is in it."""
-    text = json.dumps(content, allow_nan=False)
-    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-
-
-def _protect(script: str) -> str:
-    """A script that cannot end its element, nor open a comment in it: that text stands in strings or comments."""
-    return re.sub(r"<(?=/script|script|!--)", r"\\x3c", script, flags=re.IGNORECASE)
-
-
-def _embed(name: str, content: bytes) -> str:
-    packed = base64.b64encode(gzip.compress(content, 9, mtime=0)).decode()
-    return f'<script type="application/octet-stream" id="{name}">{packed}</script>'
+    return fill_template((SOURCES / "page.html").read_text(encoding="utf-8"), parts)

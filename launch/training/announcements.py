@@ -20,6 +20,7 @@ from launch.runs.columns import (
     RANDOM_START_ACCURACY,
     RELATIVE_CHANGE,
     ROUND,
+    RUN_PAGE,
     START,
     TEST_ACCURACY,
     TRAINED_START_ACCURACY,
@@ -95,6 +96,8 @@ def say_result(config: RunConfig, folder: RunFolder, summary: dict[str, Any]) ->
     say_start(summary.get(START, {}))
     if (new_clients := summary.get(NEW_CLIENTS)) and new_clients[ACCURACY_MEAN] is not None:
         say(f"new      clients that took no part in training: own test accuracy {new_clients[ACCURACY_MEAN]:.4f}")
+    if (folder.path / RUN_PAGE).exists():
+        say(f"page     {folder.path / RUN_PAGE}")
     path = shlex.quote(str(folder.path))
     if config.smoke:
         say("next     leave out --smoke" + ("" if config.run_dir else "; the smoke run's folder is removed"))

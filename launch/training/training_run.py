@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from datasets.federated_data import FederatedData
 from launch.command_line import describe_os_error, get_stop_code
+from launch.progress import say
 from launch.runs.archetype_metrics import name_archetype_metrics
 from launch.runs.checkpoints import Checkpoints
-from launch.runs.columns import PERSONAL_METRICS
+from launch.runs.columns import PERSONAL_METRICS, RUN_PAGE
 from launch.runs.errors import RunStopped
 from launch.runs.run_description import check_same_data, describe_data, find_num_shares, write_config
 from launch.runs.run_folder import RunFolder, check_run_folder, open_run_folder
@@ -21,7 +22,7 @@ from launch.runtimes.runtime import WorkerError, quiet_tensorflow
 from launch.runtimes.worker_process import LARGE_TENSOR_BYTES
 from launch.settings.flag_fields import prefix_errors
 from launch.settings.flags import FlagError
-from launch.settings.run_config import RunConfig, find_algorithm
+from launch.settings.run_config import RunConfig, find_algorithm, flag_values
 from launch.settings.worker_addresses import UNIX
 from launch.training.announcements import (
     announce_data,
@@ -165,7 +166,7 @@ def _run(
     checkpoints = Checkpoints(folder.checkpoints)
     loop = RoundLoop(config, folder, process, checkpoints, evaluate_state, worker_memory_bytes, names)
     write_config(folder, config, data)  # after the loop was built: it refuses a resumed run that has done more rounds
-    tensorboard = TensorBoardLog(folder.tensorboard, loop.metrics)
+    tensorboard = TensorBoardLog(folder.tensorboard, loop.metrics, flag_values(config))
     tracking.start(folder.path)
 
     def after_round() -> None:
@@ -179,9 +180,27 @@ def _run(
         tensorboard.close()
     summary = results.write_results(folder, config, data, spec, process, state, evaluate, loop.metrics, loop.timing)
     run_plots.draw_run(folder.path)
+    write_page(config, folder)
     say_if_nobody_took_part(loop.metrics)
     say_result(config, folder, summary)
     return summary
+
+
+def write_page(config: RunConfig, folder: RunFolder) -> None:
+    """Writes `report.html`, unless it is not wanted or cannot be had in an environment of an earlier version.
+
+    A smoke run whose folder is removed gets none.
+    """
+    from launch.comparison.page import find_plotly, write_run_page
+
+    page = folder.path / RUN_PAGE
+    page.unlink(missing_ok=True)  # of a run that goes on
+    if not config.run_page or (config.smoke and not config.run_dir):
+        return
+    if find_plotly() is None:
+        say(f"note     {page} is not written, since Plotly is missing; type: make setup")
+        return
+    write_run_page(folder.path)
 
 
 def build_process(config: RunConfig, spec: "ModelSpec", data: FederatedData) -> FederatedProcess:

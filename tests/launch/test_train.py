@@ -90,10 +90,10 @@ def finished_run(tmp_path_factory):
 def test_run_says_what_it_does_and_leaves_its_folder(finished_run):
     run_dir, out = finished_run
     starts = [line.split()[0] for line in out.splitlines()]
-    assert starts == ["run", "data", "clients", "model", "round", "round", "done", "next"]
+    assert starts == ["run", "data", "clients", "model", "round", "round", "done", "page", "next"]
     names = {path.name for path in run_dir.iterdir()}
     assert {"config.json", "metrics.csv", "timing.csv", "clients.csv", "summary.json", "worker.log"} <= names
-    assert {"checkpoints", "tensorboard", "plots", "models"} <= names
+    assert {"checkpoints", "tensorboard", "plots", "models", "report.html"} <= names
     assert OLD_LOG not in (run_dir / "worker.log").read_text() and "events.csv" not in names
     assert (run_dir / "plots" / "partition.png").exists()
     with open(run_dir / "metrics.csv", newline="") as file:

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Exports runs with `--web_page` and drives the pages in headless Chromium: what they answer must be what the report
-# says, training files must train, nothing may leave the pages, and their console must stay empty. `make test-web` calls
-# it after `make web`; what it drives the browser with is installed into .web-test. The argument is a finished run;
+# says, training files must train, nothing may leave the pages, and their console must stay empty. Likewise the pages of
+# `launch.compare`: that of kept runs, whose intervals must be those of the reports, and that of the run. `make test-web`
+# calls it after `make web`; what it drives the browser with is installed into .web-test. The argument is a finished run;
 # without it four are trained, one for each kind of model: on digits, HAR, CIFAR-10 and the building. Without
 # FL_DATA_DIR, HAR and CIFAR-10 are drawn at random. CHROMIUM=<path> names the browser, SHOTS=<folder> keeps screenshots.
 set -u
@@ -40,17 +41,29 @@ check_run() {
         .venv/bin/python tests/web/check_page.py "$run/export" "$folder/answers.json" || failed=yes
 }
 
+# Checks the page of launch.compare of what the flags name, under the name $1.
+check_comparison() {
+    name=$1
+    shift
+    .venv/bin/python -m launch.compare --output="$folder/$name.html" "$@" || exit
+    node tests/web/drive_compare.mjs "$folder/$name.html" "$folder/answers.json" ${SHOTS:+"$SHOTS/$name"} &&
+        .venv/bin/python tests/web/check_compare.py "$folder/answers.json" "$@" || failed=yes
+}
+
 train() {
     .venv/bin/python -m launch.train "$@" || exit
 }
 
+check_comparison compare --archive=docs/results/fedsikd.zip
 if [ -n "${1:-}" ]; then
     check_run "$1"
+    check_comparison compare_one --runs="$1"
 else
     drawn=
     [ -n "${FL_DATA_DIR:-}" ] || { drawn=--smoke; echo "FL_DATA_DIR is not set: HAR and CIFAR-10 are drawn at random"; }
     floats=float32,float16,dynamic
     train --algo=fedsikd --quantize=qat --rounds=3 --run_dir="$folder/digits"
+    check_comparison compare_one --runs="$folder/digits"
     check_run "$folder/digits" --formats=$floats,int8,qat_int8 --on_device_training=full
     train --algo=fedavg --dataset=har --num_clients=5 --rounds=2 --fedavg_steps=5 $drawn --run_dir="$folder/har"
     check_run "$folder/har" --formats=$floats,int8 --on_device_training=head

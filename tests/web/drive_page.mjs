@@ -8,12 +8,11 @@
 
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
-import { createRequire } from "node:module";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
+import { SIZES, chromium, findOverflow, openPage } from "./open_page.mjs";
 import { findProblems, trainFiles } from "./train_in_page.mjs";
 
-const { chromium } = createRequire(path.resolve(".web-test/package.json"))("playwright-core");
 const [, , pagePath, answersPath, shots] = process.argv;
 const WAIT = { timeout: 240_000 }; // a busy machine takes long to compile 9 MB of WebAssembly
 const CIRCLE = Array.from({ length: 25 }, (_, i) => [0.5 + 0.22 * Math.sin(i / 3.8), 0.5 - 0.33 * Math.cos(i / 3.8)]);
@@ -34,18 +33,9 @@ async function serve(run) {
   }
 }
 
-// Opens the page and notes whatever it should not do.
+// Opens the page and waits until it is ready.
 async function open(browser, url, options, isCompat) {
-  const context = await browser.newContext(options);
-  const page = await context.newPage();
-  const problems = [];
-  page.on("console", (message) => {
-    if (["error", "warning"].includes(message.type())) problems.push(`console ${message.type()}: ${message.text()}`);
-  });
-  page.on("pageerror", (error) => problems.push(`uncaught: ${error}`));
-  page.on("request", (request) => {
-    if (request.url() !== url && !request.url().startsWith("data:")) problems.push(`request: ${request.url()}`);
-  });
+  const { context, page, problems } = await openPage(browser, url, options);
   if (isCompat) await page.addInitScript(refuseRelaxedSimd);
   await page.goto(url);
   await page.waitForSelector("html[data-ready], #status.failed", WAIT);
@@ -140,15 +130,14 @@ async function drawStrokes(page, problems, isPhone) {
 }
 
 async function visit(browser, name, url, { isPhone = false, isCompat = false, colorScheme = "light" } = {}) {
-  const size = isPhone ? { width: 390, height: 844 } : { width: 1280, height: 800 };
+  const size = isPhone ? SIZES.phone : SIZES.desktop;
   const options = { viewport: size, colorScheme, hasTouch: isPhone, isMobile: isPhone };
   const { context, page, problems } = await open(browser, url, options, isCompat);
   const build = await page.evaluate(() => document.documentElement.dataset.ready ?? "");
   if (!build) problems.push(`it does not start: ${await page.textContent("#status")}`);
   if (build && build !== (isCompat ? "compat" : "default")) problems.push(`it runs the build ${build}`);
   if (await page.evaluate(() => globalThis.crossOriginIsolated)) problems.push("it has threads, which it should not need");
-  const width = await page.evaluate(() => document.documentElement.scrollWidth);
-  if (width > size.width) problems.push(`it is ${width} pixels wide on a screen of ${size.width}`);
+  problems.push(...(await findOverflow(page, size)));
   const strokes = build ? await drawStrokes(page, problems, isPhone) : [];
   const answers = build ? await runAll(page, isPhone || isCompat) : {};
   const trainings = build ? await trainFiles(page, path.dirname(pagePath)) : [];

@@ -23,6 +23,9 @@ OTHER_WORDS = {
     "launch/tflite/card_page.py": {columns.ACCURACY, columns.CLIENT, columns.MODEL},
     "launch/tflite/export_models.py": {columns.MODEL},
     "launch/tflite/model_card.py": {columns.ACCURACY, columns.CLIENT},
+    # A key of the page's content, and the template of the page.
+    "launch/comparison/content.py": {columns.PLOTS},
+    "launch/comparison/page.py": {columns.WEB_PAGE.removeprefix("export/")},
     # Words of the page's scripts, and the template that it is made of.
     "launch/tflite/web_page.py": {columns.MODELS, columns.WEB_PAGE.removeprefix("export/")},
 }

@@ -178,7 +178,7 @@ def test_page_names_no_address_that_a_browser_would_load(write_page, two_models)
     for name, attributes, _ in Elements(page).found:
         for key in ("src", "href", "action", "srcset", "data", "poster"):
             assert attributes.get(key, "data:,") == "data:,", f"{name} {key}"
-    own = web_page.join_scripts() + (web_page.SOURCES / "page.css").read_text()
+    own = web_page.join_scripts(web_page.SOURCES, web_page.SCRIPTS) + (web_page.SOURCES / "page.css").read_text()
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)|url\(|@import|fetch\(|XMLHttpRequest|WebSocket", own)
     assert "sourceMappingURL" not in page
 
@@ -255,7 +255,7 @@ def test_modules_are_joined_in_an_order_in_which_each_knows_those_it_uses():
     for place, name in enumerate(web_page.SCRIPTS):
         used = re.findall(r'from "\./(\w+\.js)"', (web_page.SOURCES / name).read_text())
         assert set(used) <= set(web_page.SCRIPTS[:place]), name
-    joined = web_page.join_scripts()
+    joined = web_page.join_scripts(web_page.SOURCES, web_page.SCRIPTS)
     assert not re.search(r"^(import|export)\b", joined, flags=re.MULTILINE)
     declared = re.findall(r"^(?:async )?(?:function|class|const|let) (\w+)", joined, flags=re.MULTILINE)
     assert len(declared) == len(set(declared))
@@ -295,7 +295,7 @@ def node():
 
 def test_joined_scripts_are_javascript(node, tmp_path):
     path = tmp_path / "page.mjs"
-    path.write_text(f"const LiteRT = {{}};\n{web_page.join_scripts()}")
+    path.write_text(f"const LiteRT = {{}};\n{web_page.join_scripts(web_page.SOURCES, web_page.SCRIPTS)}")
     checked = subprocess.run([node, "--check", str(path)], capture_output=True, text=True, timeout=60)
     assert checked.returncode == 0, checked.stderr
 

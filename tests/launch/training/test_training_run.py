@@ -5,9 +5,11 @@ import pathlib
 import re
 import subprocess
 import sys
+import types
 
 import pytest
 
+from launch.comparison import page
 from launch.runs.errors import RunStopped
 from launch.runs.run_folder import RunFolder
 from launch.runtimes.worker_process import WorkerError
@@ -15,7 +17,7 @@ from launch.settings.algorithms import ALGORITHMS
 from launch.settings.flags import FlagError
 from launch.settings.run_config import build_run_config
 from launch.training.announcements import announce_model
-from launch.training.training_run import _stop_in_one_line, check_worker_names, has_large_tensors
+from launch.training.training_run import _stop_in_one_line, check_worker_names, has_large_tensors, write_page
 from models.catalog import build_model_spec
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -91,3 +93,29 @@ def test_no_algorithm_is_known_by_name():
     for module in ("training_run", "round_loop", "announcements", "results", "evaluation"):
         text = (ROOT / "launch" / "training" / f"{module}.py").read_text(encoding="utf-8")
         assert not {name for name in names if re.search(rf"\b{name}\b", text)}, module
+
+
+@pytest.fixture
+def page_folder(tmp_path, monkeypatch):
+    """A run's folder with an earlier page; (config, whether Plotly is there) -> the page's text after the run."""
+
+    def write(config, has_plotly=True):
+        (tmp_path / "report.html").write_text("earlier")
+        monkeypatch.setattr(page, "find_plotly", lambda: tmp_path if has_plotly else None)
+        monkeypatch.setattr(page, "write_run_page", lambda run_dir: (run_dir / "report.html").write_text("new"))
+        write_page(build_run_config({"algo": "fedavg", **config}), types.SimpleNamespace(path=tmp_path))
+        return (tmp_path / "report.html").read_text() if (tmp_path / "report.html").exists() else None
+
+    return write
+
+
+def test_a_run_has_a_page_unless_it_is_not_wanted(page_folder):
+    assert page_folder({}) == "new"
+    assert page_folder({"run_page": False}) is None, "nor does that of a run that went on stay"
+    assert page_folder({"smoke": True}) is None, "its folder is removed"
+    assert page_folder({"smoke": True, "run_dir": "named"}) == "new"
+
+
+def test_without_plotly_a_run_says_so_and_ends_well(page_folder, capsys):
+    assert page_folder({}, has_plotly=False) is None
+    assert "is not written, since Plotly is missing; type: make setup" in capsys.readouterr().out

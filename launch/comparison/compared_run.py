@@ -1,0 +1,139 @@
+"""A finished run as the page shows it: its flags, its rounds, its clients. Imports no TensorFlow."""
+
+import csv
+import functools
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from launch.runs.columns import (
+    BYTES_DOWN,
+    BYTES_UP,
+    CLIENTS_FILE,
+    METRICS_FILE,
+    ROUND,
+    ROUND_S,
+    SUMMARY_FILE,
+    TIMING_FILE,
+)
+from launch.runs.run_archive import PLACES
+from launch.runs.run_records import (
+    RunPath,
+    RunRecordError,
+    find_experiment,
+    read_columns,
+    read_json,
+    read_rows,
+    read_settings,
+)
+from launch.settings.errors import FlagError
+from launch.settings.flag_fields import FlagField, complete_stored_flags
+from launch.settings.run_config import algorithm_fields, find_algorithm, shared_fields
+from tff_algos.settings.config_fields import ConfigError
+
+SEED, EXPERIMENT = "seed", "experiment"
+SEED_FOLDER = "seed_"  # how a sweep begins the name of a run's folder, inside that of the experiment
+NOT_COMPARED = (*PLACES, "npz", "building_csv", "ray_address", "resume", "overwrite", "run_page")
+# What is made of the tables: up to the end of a round.
+TOTAL_BYTES, SECONDS = "total_bytes", "seconds"
+
+
+class ComparedRun(NamedTuple):
+    """A finished run.
+
+    Attributes:
+      name: what it is called in the page: its folder, without what all folders share.
+      path: the same, to read from.
+      flags: every flag that says what was computed, and as `experiment`, if it has either, its flagfile or the
+        folder of its seeds.
+      title: its algorithm.
+      columns: by name, float64 of shape (rounds,), NaN where nothing was measured: those of `metrics.csv`, and
+        `seconds` and `total_bytes` up to the end of each round.
+      clients: by column of `clients.csv`, one value a client; empty if there is no such table.
+    """
+
+    name: str
+    path: RunPath
+    flags: Mapping[str, Any]
+    title: str
+    columns: Mapping[str, np.ndarray]
+    clients: Mapping[str, Sequence[str | float]]
+
+
+def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
+    """Reads a run folder, of any version.
+
+    Raises:
+      RunRecordError: the run is not finished, or its files cannot be read; one line.
+    """
+    if not (run_dir / SUMMARY_FILE).exists():
+        raise RunRecordError(f"{run_dir}: not finished")
+    stored, data = read_settings(run_dir)
+    read_json(run_dir / SUMMARY_FILE)  # raises here if it is damaged
+    algo = str(stored.get("algo", ""))
+    completed = complete_stored_flags(stored, _list_fields(algo))
+    # In the order of `config.json`, what old runs lack last.
+    flags = {flag: _format_value(completed[flag]) for flag in (*stored, *completed) if flag not in NOT_COMPARED}
+    if data.get("dataset"):
+        flags["dataset"] = _format_value(data["dataset"])  # a subset has a name of its own
+    try:
+        columns = _read_rounds(run_dir)
+        clients = _read_clients(run_dir / CLIENTS_FILE) if (run_dir / CLIENTS_FILE).exists() else {}
+    except (OSError, ValueError, KeyError, csv.Error) as error:
+        raise RunRecordError(f"{run_dir}: its tables cannot be read ({error})") from None
+    experiment = name_experiment(run_dir)
+    flags = {**({EXPERIMENT: experiment} if experiment else {}), **flags}
+    return ComparedRun(name, run_dir, flags, _find_title(algo), columns, clients)
+
+
+def name_experiment(run_dir: RunPath) -> str:
+    """The flagfile of a run, else the folder of its seeds; "" if it has neither."""
+    flagfile = find_experiment(run_dir)
+    if flagfile is not None:
+        return flagfile.stem
+    return run_dir.parent.name if run_dir.name.startswith(SEED_FOLDER) and run_dir.parent.name else ""
+
+
+def _format_value(value: Any) -> Any:
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+@functools.cache
+def _list_fields(algo: str) -> tuple[FlagField, ...]:
+    """The flags of today, which say what old runs did; without those of a user's algorithm that cannot be used here."""
+    try:
+        return (*shared_fields(), *algorithm_fields(algo))
+    except (ConfigError, FlagError):
+        return tuple(shared_fields())
+
+
+@functools.cache
+def _find_title(algo: str) -> str:
+    try:
+        return find_algorithm(algo).title
+    except (ConfigError, FlagError):
+        return str(algo)
+
+
+def _read_rounds(run_dir: RunPath) -> dict[str, np.ndarray]:
+    columns = read_columns(run_dir / METRICS_FILE)
+    if not len(columns[ROUND]):
+        raise ValueError(f"{METRICS_FILE} holds no round")
+    if {BYTES_UP, BYTES_DOWN} <= columns.keys():
+        columns[TOTAL_BYTES] = np.nancumsum(columns[BYTES_UP] + columns[BYTES_DOWN])
+    timing = read_columns(run_dir / TIMING_FILE) if (run_dir / TIMING_FILE).exists() else {}
+    if ROUND_S in timing and np.array_equal(timing.get(ROUND), columns[ROUND]):
+        columns[SECONDS] = np.nancumsum(timing[ROUND_S]).round(3)
+    return {name: values for name, values in columns.items() if not np.isnan(values).all()}
+
+
+def _read_clients(path: RunPath) -> dict[str, Sequence[str | float]]:
+    numbers, rows = read_columns(path), read_rows(path)
+    return {name: numbers.get(name, [row[name] for row in rows]) for name in (rows[0] if rows else ())}
+
+
+def is_on_disk(run: ComparedRun) -> bool:
+    """Whether the run lies in a folder, whose files can be linked, and not in an archive."""
+    return isinstance(run.path, pathlib.Path)

@@ -1,0 +1,177 @@
+// The charts, drawn by Plotly: curves with bands, results of the groups, differences by seed.
+
+import { formatNumber } from "./numbers.js";
+
+const DASHES = ["solid", "dash", "dashdot", "dot"];
+const MOST_POINTS_MARKED = 30;
+const CONFIG = { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
+
+function readColor(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+// Black is no colour for a line on a dark page.
+export function chooseStyle(index, colors, own = null) {
+  const color = own ?? colors[index % colors.length];
+  const isDark = readColor("--scheme") === "dark";
+  return {
+    color: color === "#000000" && isDark ? "#ffffff" : color,
+    dash: DASHES[Math.floor(index / colors.length) % DASHES.length],
+  };
+}
+
+function fade(color, share) {
+  const [red, green, blue] = [1, 3, 5].map((start) => parseInt(color.slice(start, start + 2), 16));
+  return `rgba(${red},${green},${blue},${share})`;
+}
+
+function makeLayout(place, xTitle, yTitle, further = {}) {
+  const line = { gridcolor: readColor("--line"), zerolinecolor: readColor("--line"), linecolor: readColor("--line"), automargin: true };
+  const isNarrow = place.clientWidth < 640;
+  return {
+    paper_bgcolor: "rgba(0,0,0,0)",
+    plot_bgcolor: "rgba(0,0,0,0)",
+    font: { family: readColor("--font"), size: 13, color: readColor("--text") },
+    margin: { l: 60, r: 16, t: 16, b: 48 },
+    hoverlabel: { bgcolor: readColor("--panel"), bordercolor: readColor("--line"), font: { color: readColor("--text") }, namelength: 40 },
+    legend: isNarrow ? { orientation: "h", y: -0.2, yanchor: "top", x: 0 } : { x: 1.01, y: 1 },
+    dragmode: isNarrow ? false : "zoom",
+    ...further,
+    xaxis: { title: { text: xTitle }, ...line, ...further.xaxis },
+    yaxis: { title: { text: yTitle }, ...line, ...further.yaxis },
+  };
+}
+
+function draw(place, traces, layout) {
+  const isNarrow = place.clientWidth < 640;
+  return Plotly.react(place, traces, layout, { ...CONFIG, displayModeBar: isNarrow ? false : "hover" });
+}
+
+// Curves, [{label, style, points, runs}]: `points` with ends of the band, and under `runs` the curves of single runs in
+// place of the band. The band is {low, high, name}: which ends, and what they are; null for none.
+export function drawCurves(place, curves, band, xTitle, yTitle, isByRound, legendTitle = "") {
+  const bands = [];
+  const lines = [];
+  curves.forEach(({ label, style, points, runs }, i) => {
+    const group = String(i);
+    const inBand = band ? points.filter((point) => point[band.low] !== null) : [];
+    if (inBand.length > 1) {
+      const back = [...inBand].reverse();
+      bands.push({
+        x: [...inBand, ...back].map((point) => point.x),
+        y: [...inBand.map((point) => point[band.high]), ...back.map((point) => point[band.low])],
+        ...{ fill: "toself", fillcolor: fade(style.color, 0.16), line: { width: 0 }, mode: "lines" },
+        ...{ hoverinfo: "skip", showlegend: false, legendgroup: group, type: "scatter" },
+      });
+    }
+    for (const run of runs) {
+      bands.push({
+        ...{ x: run.points.map((point) => point.x), y: run.points.map((point) => point.mean), name: run.name, type: "scatter" },
+        ...{ mode: "lines", line: { color: fade(style.color, 0.45), width: 1 }, showlegend: false, legendgroup: group },
+        customdata: run.points.map((point) => point.round),
+        hovertemplate: `%{y:.4g} in round %{customdata}<extra>${escapeText(run.name)}</extra>`,
+      });
+    }
+    lines.push({
+      ...{ x: points.map((point) => point.x), y: points.map((point) => point.mean), type: "scatter" },
+      name: escapeText(shorten(label, place)),
+      ...{ mode: points.length > MOST_POINTS_MARKED ? "lines" : "lines+markers", legendgroup: group },
+      ...{ line: { ...style, width: 2 }, marker: { size: 5, color: style.color } },
+      customdata: points.map((point) => describePoint(point, band, isByRound)),
+      hovertemplate: `%{y:.4~g}%{customdata}<extra>${escapeText(label)}</extra>`,
+    });
+  });
+  const isUnified = isByRound && curves.length <= 8;
+  const narrowHeight = 340 + 24 * curves.length;
+  const further = {
+    height: place.clientWidth < 640 ? narrowHeight : Math.max(440, 60 + 20 * curves.length),
+    hovermode: isUnified ? "x unified" : "closest",
+    showlegend: curves.length > 1,
+    xaxis: isByRound ? countRounds(curves) : {},
+    yaxis: { range: findRange(curves) },
+  };
+  const layout = makeLayout(place, xTitle, yTitle, further);
+  layout.legend.title = { text: escapeText(legendTitle) };
+  return draw(place, [...bands, ...lines], layout);
+}
+
+// What was measured, with a margin: the interval of two seeds can be so wide that nothing else would be seen.
+function findRange(curves) {
+  const points = curves.flatMap((curve) => [...curve.points, ...curve.runs.flatMap((run) => run.points)]);
+  const ends = points.flatMap((point) => [point.mean, point.lowest ?? point.mean, point.highest ?? point.mean]);
+  if (!ends.length) return [0, 1];
+  const low = ends.reduce((least, value) => Math.min(least, value));
+  const high = ends.reduce((most, value) => Math.max(most, value));
+  const margin = 0.08 * (high - low) || 0.1 * Math.abs(high) || 1;
+  return [low - margin, high + margin];
+}
+
+// Whole numbers on the axis of rounds.
+function countRounds(curves) {
+  const last = Math.max(1, ...curves.flatMap(({ points }) => points.slice(-1).map((point) => point.x)));
+  return last <= 12 ? { dtick: 1 } : { tickformat: ",d" };
+}
+
+function describePoint(point, band, isByRound) {
+  const ends = band && point[band.low] !== null ? ` (${formatNumber(point[band.low])} to ${formatNumber(point[band.high])})` : "";
+  const count = point.count > 1 ? `, ${point.count} seeds` : "";
+  return `${ends}${count}${isByRound ? "" : `, round ${point.round}`}`;
+}
+
+// A long name without its middle, which leaves room for the chart; most of what is kept is its end.
+function shorten(label, place) {
+  const most = place.clientWidth < 640 ? 24 : 40;
+  const head = Math.floor(most / 4);
+  return label.length <= most ? label : `${label.slice(0, head)}…${label.slice(head + 1 - most)}`;
+}
+
+// Plotly reads some tags in texts, and a run may be called anything.
+export function escapeText(text) {
+  return String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+}
+
+// Means with intervals, [{label, style, summary}], from top to bottom in the order given.
+export function drawResults(place, results, title) {
+  const traces = results.map(({ label, style, summary }) => {
+    const hasEnds = summary.low !== null;
+    const ends = hasEnds ? ` (${formatNumber(summary.low)} to ${formatNumber(summary.high)})` : "";
+    return {
+      ...{ x: [summary.mean], y: [escapeText(label)], type: "scatter", mode: "markers", name: escapeText(label) },
+      marker: { size: 9, color: style.color },
+      error_x: {
+        ...{ type: "data", symmetric: true, array: [hasEnds ? summary.high - summary.mean : 0] },
+        ...{ visible: hasEnds, color: style.color, thickness: 2, width: 5 },
+      },
+      hovertemplate: `%{x:.4~g}${ends}, ${summary.count} seeds<extra></extra>`,
+    };
+  });
+  const order = results.map(({ label }) => escapeText(label)).reverse();
+  const ticks = results.map(({ label }) => escapeText(shorten(label, place))).reverse();
+  const further = {
+    height: 90 + 30 * Math.max(3, results.length),
+    showlegend: false,
+    hovermode: "closest",
+    yaxis: {
+      ...{ type: "category", categoryorder: "array", categoryarray: order, range: [-0.6, order.length - 0.4] },
+      ...{ tickmode: "array", tickvals: order, ticktext: ticks },
+    },
+    xaxis: { nticks: 5, tickangle: 0 },
+  };
+  return draw(place, traces, makeLayout(place, title, "", further));
+}
+
+// The chart of differences shows the whole interval, and zero.
+function spanZero(point) {
+  const ends = [point.mean, 0, point.low ?? 0, point.high ?? 0];
+  return { ...point, lowest: Math.min(...ends), highest: Math.max(...ends) };
+}
+
+// A difference over the rounds, [{round, mean, low, high}], with its interval and a line at zero.
+export function drawDifference(place, points, color, title) {
+  const style = { color, dash: "solid" };
+  const label = "difference";
+  const zero = { type: "line", xref: "paper", x0: 0, x1: 1, y0: 0, y1: 0, line: { color: readColor("--muted"), width: 1, dash: "dot" } };
+  const curve = { label, style, points: points.map(spanZero), runs: [] };
+  const drawn = drawCurves(place, [curve], { low: "low", high: "high" }, "Round", title, true);
+  return drawn.then(() => Plotly.relayout(place, { shapes: [zero], height: 300 }));
+}

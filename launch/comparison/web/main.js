@@ -1,0 +1,197 @@
+// Unpacks what is in the page, keeps what is chosen, and shows it.
+
+import { fillGrouping, fillSelect, makeFilter } from "./filters.js";
+import { filterRuns, groupRuns } from "./groups.js";
+import { showRun } from "./details.js";
+import { showDifference } from "./differences.js";
+import { rankGroups, showAnswer, showCurves, showGroups, showRuns, styleGroups } from "./sections.js";
+import { makeElement } from "./table.js";
+import { byId, nameColumn } from "./words.js";
+
+const MOST_PLAIN_FLAGS = 3; // so many flags that differ are all grouped by, at first
+const FURTHER_AXES = ["joules_total", "epsilon_spent"]; // columns that only some runs have
+const MOST_OFFERED_FLAGS = 8; // so many that differ are offered at once, the others in a list
+let content = null;
+let state = null;
+
+async function unpack(name) {
+  const text = byId(name).textContent;
+  byId(name).remove();
+  const packed = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).text();
+}
+
+async function start() {
+  const script = makeElement("script");
+  script.textContent = await unpack("plotly");
+  document.head.append(script); // it runs at once and defines Plotly
+  content = JSON.parse(await unpack("page-data"));
+  const isSingle = content.runs.length === 1;
+  document.body.classList.toggle("single", isSingle);
+  byId("about").textContent = describeRuns();
+  byId("main").hidden = false;
+  fillSelect(byId("metric"), content.metrics.map((name) => [name, nameColumn(content, name)]));
+  const axes = [...content.axes, ...FURTHER_AXES.filter((name) => content.metrics.includes(name))];
+  fillSelect(byId("axis"), axes.map((name) => [name, nameColumn(content, name)]));
+  fillSelect(byId("run"), content.runs.map((run, i) => [String(i), run.name]));
+  byId("at-round").value = Math.max(...content.runs.map((run) => run.columns.round.at(-1)));
+  showLeftOut();
+  listen();
+  reset();
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
+}
+
+function describeRuns() {
+  const list = (flag) => [...new Set(content.runs.map((run) => (flag === "title" ? run.title : run.flags[flag])))];
+  const seeds = list(content.seed).length;
+  const name = (flag, noun) => (list(flag).length > 6 ? `${list(flag).length} ${noun}` : list(flag).join(", "));
+  const [titles, datasets] = [name("title", "algorithms"), name("dataset", "data sets")];
+  if (content.runs.length === 1) return `${titles} on ${datasets}, seed ${list(content.seed)[0]}`;
+  return `${titles} on ${datasets}; ${seeds} seed${seeds === 1 ? "" : "s"}`;
+}
+
+// The flags that one starts with: those that differ, if these are few, else the experiment or the algorithm.
+function chooseGrouping() {
+  const named = content.differing.filter((flag) => flag !== content.seed && flag !== content.experiment);
+  if (named.length && named.length <= MOST_PLAIN_FLAGS) return named;
+  const first = [content.experiment, "algo"].filter((flag) => content.differing.includes(flag));
+  return first.length ? first.slice(0, 1) : named.slice(0, 1);
+}
+
+function reset() {
+  const offered = content.differing.slice(0, MOST_OFFERED_FLAGS);
+  if (!offered.includes(content.seed) && content.differing.includes(content.seed)) offered.push(content.seed);
+  state = {
+    grouping: chooseGrouping(),
+    groupable: [...new Set([...chooseGrouping(), ...offered])].filter((flag) => flag !== content.seed),
+    filters: Object.fromEntries(offered.map((flag) => [flag, new Set()])),
+    pair: null,
+    sorts: {
+      runs: { column: null, isDescending: false },
+      groups: { column: null, isDescending: false },
+      pairs: { column: null, isDescending: false },
+    },
+  };
+  byId("name").value = "";
+  show();
+  choose(0);
+  fillFilters();
+}
+
+function listen() {
+  for (const id of ["metric", "axis", "spread", "at-round", "all-flags"]) byId(id).addEventListener("change", show);
+  byId("at").addEventListener("change", () => {
+    byId("round-field").hidden = byId("at").value !== "round";
+    show();
+  });
+  byId("name").addEventListener("input", show);
+  byId("reset").addEventListener("click", reset);
+  byId("run").addEventListener("change", () => choose(Number(byId("run").value)));
+  for (const id of ["one", "other"]) {
+    byId(id).addEventListener("change", () => {
+      state.pair = [byId("one").value, byId("other").value];
+      show();
+    });
+  }
+  byId("more-grouping").addEventListener("change", () => addFlag("more-grouping", groupByOne));
+  byId("more-filters").addEventListener("change", () => addFlag("more-filters", (flag) => (state.filters[flag] = new Set())));
+  document.addEventListener("click", (event) => {
+    for (const filter of document.querySelectorAll("details.filter[open]")) if (!filter.contains(event.target)) filter.open = false;
+  });
+}
+
+function groupByOne(flag) {
+  state.groupable.push(flag);
+  state.grouping = [...state.grouping, flag];
+  state.pair = null;
+}
+
+function addFlag(id, add) {
+  const flag = byId(id).value;
+  if (!flag) return;
+  add(flag);
+  show();
+  fillFilters();
+}
+
+function listFlagNames() {
+  return [...new Set(content.runs.flatMap((run) => Object.keys(run.flags)))].sort();
+}
+
+function fillFilters() {
+  const flags = Object.keys(state.filters);
+  const remove = (flag) => () => {
+    delete state.filters[flag];
+    fillFilters();
+    show();
+  };
+  const filters = flags.map((flag) => {
+    const isOffered = content.differing.slice(0, MOST_OFFERED_FLAGS).includes(flag) || flag === content.seed;
+    return makeFilter(content.runs, flag, state.filters[flag], show, isOffered ? null : remove(flag));
+  });
+  byId("filters").replaceChildren(...filters);
+  const others = (taken) => [["", "choose"], ...listFlagNames().filter((flag) => !taken.includes(flag)).map((flag) => [flag, flag])];
+  fillSelect(byId("more-filters"), others(flags), "");
+  fillSelect(byId("more-grouping"), others([...state.groupable, content.seed]), "");
+  fillGrouping(byId("grouping"), state.groupable, state.grouping, (chosen) => {
+    state.grouping = chosen;
+    state.pair = null;
+    show();
+  });
+}
+
+function choose(index, isScrolled = false) {
+  byId("run").value = String(index);
+  showRun(content, index);
+  if (isScrolled) byId("details").scrollIntoView({ behavior: "smooth" });
+}
+
+function show() {
+  const at = byId("at").value;
+  const runs = filterRuns(content.runs, state.filters, byId("name").value);
+  const view = {
+    ...{ content, runs, groups: groupRuns(runs, state.grouping), grouping: state.grouping },
+    ...{ metric: byId("metric").value, axis: byId("axis").value, spread: byId("spread").value },
+    at: at === "round" ? Number(byId("at-round").value) : at,
+  };
+  const styles = styleGroups(view);
+  const ranked = rankGroups(view);
+  if (content.runs.length > 1) {
+    showAnswer(view, ranked);
+    showRuns(view, state.sorts.runs, byId("all-flags").checked, (run) => choose(content.runs.indexOf(run), true));
+    showGroups(view, ranked, styles, state.sorts.groups);
+    const [one, other] = choosePair(view, ranked);
+    showDifference(view, one, other, styles, state.sorts.pairs);
+  }
+  showCurves(view, ranked, styles);
+}
+
+// The two groups that are compared: those chosen while they are there, else the best two.
+function choosePair(view, ranked) {
+  const keys = view.groups.map((group) => group.key);
+  const best = ranked.slice(0, 2).map(({ group }) => group.key);
+  const chosen = state.pair?.every((key) => keys.includes(key)) ? state.pair : best;
+  const options = view.groups.map((group) => [group.key, group.label]);
+  ["one", "other"].forEach((id, i) => fillSelect(byId(id), options, chosen[i] ?? keys[0]));
+  return chosen.map((key) => view.groups.find((group) => group.key === key));
+}
+
+function showLeftOut() {
+  const count = content.leftOut.length;
+  byId("left-out").hidden = !count;
+  byId("left-out").querySelector("summary").textContent = `${count} folder${count === 1 ? " was" : "s were"} left out`;
+  byId("left-out").querySelector("ul").replaceChildren(...content.leftOut.map((reason) => makeElement("li", {}, reason)));
+}
+
+start().then(
+  () => {
+    byId("status").hidden = true;
+    document.documentElement.dataset.ready = "yes";
+  },
+  (error) => {
+    byId("status").textContent = `This page cannot be shown: ${error.message}. It needs a browser of 2023 or later.`;
+    byId("status").classList.add("failed");
+    throw error;
+  },
+);

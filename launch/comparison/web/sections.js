@@ -1,0 +1,188 @@
+// The sections on several runs: what is best, the table of runs, the groups, the curves.
+// A `view` is what is shown: {content, runs, groups, grouping, metric, at, axis, spread}.
+
+import { chooseStyle, drawCurves, drawResults } from "./charts.js";
+import { estimatePairs } from "./differences.js";
+import { computeCurve, findMixedFlags, isLowBetter, readColumn, readCurve, readResult, summarizeGroup } from "./groups.js";
+import { formatBytes, formatFlag, formatInterval, formatNumber, formatSeconds } from "./numbers.js";
+import { fillTable, makeElement } from "./table.js";
+import { byId, countSeeds, describeTime, formatDifference, nameColumn } from "./words.js";
+
+const MOST_CURVES = 24;
+const MAIN_RESULTS = ["test_accuracy", "client_test_accuracy", "test_loss"];
+const KINDS = { accuracy: "Accuracy", loss: "Loss" }; // a single run shows all of a kind
+const BANDS = {
+  interval: { low: "low", high: "high", name: "the 95 % interval of the mean over the seeds (Student's t)" },
+  range: { low: "lowest", high: "highest", name: "from the lowest to the highest seed" },
+};
+const PICKED = "It was picked by this very result, so its interval is a little too favourable; other seeds would confirm it.";
+const UNEQUAL = "The two groups do not have equally many seeds; look at the differences by seed, below.";
+const AVERAGED = "A seed counts once: several runs of a group with the same seed are averaged.";
+
+function summarize(view, group) {
+  return summarizeGroup(group, view.metric, view.at, view.content.seed, view.content.quantiles);
+}
+
+// The colour and dashes of each group; of algorithms alone, those that they have in all plots.
+export function styleGroups(view) {
+  const { colors, algorithmColors } = view.content;
+  const own = view.grouping.length === 1 && view.grouping[0] === "algo" ? view.groups.map((group) => algorithmColors[group.values[0]]) : [];
+  const areDifferent = own.every(Boolean) && new Set(own).size === own.length;
+  return new Map(view.groups.map((group, i) => [group.key, chooseStyle(i, colors, areDifferent ? own[i] : null)]));
+}
+
+// The groups with a result, the best first.
+export function rankGroups(view) {
+  const sign = isLowBetter(view.metric) ? 1 : -1;
+  const results = view.groups.map((group) => ({ group, summary: summarize(view, group) }));
+  return results.filter(({ summary }) => summary).sort((one, other) => sign * (one.summary.mean - other.summary.mean));
+}
+
+// Which group has the best mean, with its interval, and how far ahead of the next it is.
+export function showAnswer(view, ranked) {
+  const place = byId("answer");
+  place.hidden = ranked.length < 2;
+  if (place.hidden) return;
+  const [{ group, summary }, next] = ranked;
+  const which = isLowBetter(view.metric) ? "Lowest" : "Highest";
+  const flags = view.grouping.length === 1 ? `${view.grouping[0]} = ` : "";
+  const interval = summary.low === null ? "no interval from one value" : `95 % interval ${formatInterval(summary)}`;
+  const paired = estimatePairs(view, group, next.group);
+  const ahead =
+    paired && paired.low !== null
+      ? ` By seed, the difference is ${formatDifference(paired.mean)} (95 % interval ${formatInterval(paired, formatDifference)}, ` +
+        `${countSeeds(paired.pairs.length)})${paired.low <= 0 && paired.high >= 0 ? ", which includes 0: undecided" : ""}.`
+      : "";
+  place.replaceChildren(
+    makeElement("p", { class: "best" }, `${which} mean: `, makeElement("strong", {}, flags + group.label)),
+    makeElement(
+      "p",
+      {},
+      `${nameColumn(view.content, view.metric)} ${describeTime(view)}: `,
+      makeElement("strong", {}, formatNumber(summary.mean)),
+      ` (${interval}, ${countSeeds(summary.count)}). Next: ${next.group.label} with ${formatNumber(next.summary.mean)}.${ahead}`,
+    ),
+    makeElement("p", { class: "note" }, summary.count === next.summary.count ? PICKED : `${UNEQUAL} ${PICKED}`),
+  );
+}
+
+// The table of runs: the flags that differ or all of them, then the results.
+export function showRuns(view, sort, showsAll, onRun) {
+  const { content, runs } = view;
+  const all = [...new Set(runs.flatMap((run) => Object.keys(run.flags)))];
+  const flags = showsAll ? all : content.differing.filter((flag) => flag !== content.experiment); // it stands in the name
+  const others = MAIN_RESULTS.filter((name) => name !== view.metric && content.metrics.includes(name));
+  const last = (name) => (run) => readResult(run, name, "last")?.value ?? null;
+  const describe = (name) => ({
+    title: nameColumn(content, name),
+    hint: `${name} ${describeTime(view)}`,
+    read: (run) => readResult(run, name, view.at)?.value ?? null,
+    format: (value) => formatNumber(value),
+  });
+  const columns = [
+    { title: "Run", read: (run) => run.name, isText: true },
+    describe(view.metric),
+    ...flags.map((flag) => ({ title: flag, read: (run) => run.flags[flag], format: formatFlag, isText: isTextFlag(runs, flag) })),
+    ...others.map(describe),
+    { title: "Rounds", read: last("round"), format: (value) => formatNumber(value) },
+    ...[["virtual_time_s", "Virtual time", formatSeconds], ["total_bytes", "Bytes", formatBytes], ["seconds", "Training", formatSeconds]]
+      .filter(([name]) => content.axes.includes(name))
+      .map(([name, title, format]) => ({ title, hint: nameColumn(content, name), read: last(name), format })),
+  ];
+  fillTable(byId("runs"), columns, runs, sort, { onRow: onRun });
+  byId("count").textContent = runs.length === content.runs.length ? `${runs.length}` : `${runs.length} of ${content.runs.length}`;
+}
+
+function isTextFlag(runs, flag) {
+  return runs.some((run) => typeof run.flags[flag] === "string");
+}
+
+function formatBehind(paired) {
+  if (!paired) return "–";
+  const interval = paired.low === null ? "" : ` (${formatInterval(paired, formatDifference)})`;
+  return `${formatDifference(paired.mean)}${interval}`;
+}
+
+function makeSwatch(color) {
+  return makeElement("i", { class: "swatch", style: `background:${color}` });
+}
+
+// A table and a chart of the groups' results.
+export function showGroups(view, ranked, styles, sort) {
+  const best = ranked[0];
+  const compare = (row) => (row === best ? null : estimatePairs(view, row.group, best.group));
+  const columns = [
+    {
+      title: view.grouping.join(", ") || "Group",
+      read: ({ group }) => (group.values.length === 1 ? group.values[0] : group.label),
+      format: (_, { group }) => makeElement("span", {}, makeSwatch(styles.get(group.key).color), group.label),
+      isText: true,
+    },
+    { title: "Mean", read: ({ summary }) => summary.mean, format: (value) => formatNumber(value) },
+    { title: "95 % interval", read: ({ summary }) => summary.low, format: (_, { summary }) => formatInterval(summary) },
+    { title: "Seeds", read: ({ summary }) => summary.count },
+    {
+      title: "Minus the best, by seed",
+      hint: "Paired difference and its 95 % interval; several groups at once, so one in twenty excludes 0 by chance",
+      read: (row) => compare(row)?.mean ?? null,
+      format: (_, row) => formatBehind(compare(row)),
+    },
+  ];
+  fillTable(byId("groups"), columns, ranked, sort, { isMarked: (row) => row === best && ranked.length > 1 });
+  const drawn = ranked.slice(0, MOST_CURVES).sort((one, other) => view.groups.indexOf(one.group) - view.groups.indexOf(other.group));
+  const results = drawn.map(({ group, summary }) => ({ label: group.label, style: styles.get(group.key), summary }));
+  const mixed = [...new Set(view.groups.flatMap((group) => findMixedFlags(group, view.content.differing)))].filter(
+    (flag) => flag !== view.content.seed && flag !== view.content.experiment,
+  );
+  const vary = `Inside groups, these flags vary as well: ${mixed.join(", ")}. Group or filter by them to compare like with like.`;
+  const what = `${nameColumn(view.content, view.metric)} ${describeTime(view)}.`;
+  byId("groups-note").textContent = `${what} ${AVERAGED} ${mixed.length ? vary : ""}`;
+  return drawResults(byId("results-chart"), results, nameColumn(view.content, view.metric));
+}
+
+// The curves of the groups; of a single run, those of all accuracies or of all losses.
+export function showCurves(view, ranked, styles) {
+  const { content, metric, axis } = view;
+  const best = ranked.slice(0, MOST_CURVES).map(({ group }) => group);
+  const drawn = view.groups.filter((group) => best.includes(group));
+  const areRuns = view.spread === "runs";
+  let curves = drawn.map((group) => ({
+    label: group.label,
+    style: styles.get(group.key),
+    points: computeCurve(group, metric, axis, content.seed, content.quantiles),
+    runs: areRuns ? group.runs.map((run) => ({ name: run.name, points: readCurve(run, metric, axis) })) : [],
+  }));
+  if (content.runs.length === 1) curves = listOwnCurves(view);
+  const band = content.runs.length > 1 ? (BANDS[view.spread] ?? null) : null;
+  const notes = [
+    band ? `Line: mean over the seeds. Band: ${band.name}; a double click shows all of it.` : "",
+    areRuns && content.runs.length > 1 ? "Thick line: mean over the seeds. Thin lines: the runs." : "",
+    content.runs.length > 1 ? "The mean is drawn at the rounds that all runs of a group have." : "",
+    axis !== "round" && content.runs.length > 1 ? `At each round, ${nameColumn(content, axis).toLowerCase()} is a mean, too.` : "",
+    ranked.length > MOST_CURVES ? `Drawn are the best ${MOST_CURVES} of ${ranked.length} groups; filter to see others.` : "",
+    content.thinned ? "Of long runs, only some of the evaluated rounds are in this page." : "",
+  ];
+  byId("curves-note").textContent = notes.filter(Boolean).join(" ");
+  const title = curves.length > 1 && content.runs.length === 1 ? KINDS[findKind(metric)] : nameColumn(content, metric);
+  const legend = content.runs.length > 1 ? view.grouping.join(", ") : "";
+  return drawCurves(byId("curves"), curves, band, nameColumn(content, axis), title, axis === "round", legend);
+}
+
+function findKind(metric) {
+  return Object.keys(KINDS).find((kind) => metric.endsWith(kind));
+}
+
+function listOwnCurves(view) {
+  const [run] = view.content.runs;
+  const kind = findKind(view.metric);
+  const isKin = (name) => name === view.metric || (kind && name in view.content.labels && name.endsWith(kind));
+  return view.content.metrics
+    .filter((name) => isKin(name) && readColumn(run, name))
+    .map((name, i) => ({
+      label: nameColumn(view.content, name),
+      style: chooseStyle(i, view.content.colors),
+      points: readCurve(run, name, view.axis),
+      runs: [],
+    }));
+}
+

@@ -1,0 +1,1 @@
+"""How a page becomes one file that needs no network: its parts joined and packed, all else forbidden."""

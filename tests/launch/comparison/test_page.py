@@ -1,0 +1,197 @@
+"""The page is one file that loads nothing, holds what it shows, and computes intervals as the reports do."""
+
+import base64
+import gzip
+import html.parser
+import json
+import math
+import pathlib
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from launch.comparison import page
+from launch.comparison.collection import collect_runs
+from launch.comparison.content import LEVEL, compute_t_quantiles
+from launch.pages.one_file import compute_digest, join_scripts
+from launch.reports.intervals import estimate_mean
+from launch.runs.tables import write_table
+from launch.settings.errors import FlagError
+
+WEB_TESTS = pathlib.Path(__file__).with_name("web")
+HOSTILE = "</script><script>alert(1)</script>"
+
+
+class Elements(html.parser.HTMLParser):
+    """All elements with their attributes, and the texts of scripts by their id, "" for the one without."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.found, self.scripts, self._script = [], {}, None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+        self._script = dict(attrs).get("id", "") if tag == "script" else None
+
+    def handle_data(self, data):
+        if self._script is not None:
+            self.scripts[self._script] = self.scripts.get(self._script, "") + data
+
+    def handle_endtag(self, tag):
+        self._script = None
+
+    def unpack(self, name):
+        return gzip.decompress(base64.b64decode(self.scripts[name])).decode()
+
+
+@pytest.fixture(scope="module")
+def plotly(tmp_path_factory):
+    """A stand-in for Plotly's script, so that the tests are quick."""
+    path = tmp_path_factory.mktemp("plotly") / "plotly.min.js"
+    path.write_text("globalThis.Plotly = {};")
+    return path
+
+
+@pytest.fixture
+def write_page(monkeypatch, plotly, tmp_path):
+    """(folder of runs, ...) -> the page's elements."""
+    monkeypatch.setattr(page, "find_plotly", lambda: plotly)
+
+    def write(folder, details=""):
+        path = tmp_path / "compare.html"
+        page.write_comparison(collect_runs([str(folder)]), path, details)
+        return Elements(path.read_text(encoding="utf-8"))
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def node():
+    found = shutil.which("node")
+    if not found:
+        pytest.skip("Node.js is not installed, which runs the page's scripts here")
+    return found
+
+
+def test_the_page_holds_its_runs_and_loads_nothing(write_page, write_sweep, plotly, tmp_path):
+    elements = write_page(write_sweep([1, 2], [0, 1]))
+    assert not [
+        attributes for _, attributes in elements.found if "src" in attributes or attributes.get("rel") == "stylesheet"
+    ]
+    policy = next(attributes["content"] for _, attributes in elements.found if "http-equiv" in attributes)
+    assert policy.startswith("default-src 'none'; img-src data:;")
+    assert "connect-src" not in policy and "unsafe-eval" not in policy
+    for script in (plotly.read_text(), elements.scripts[""]):
+        assert compute_digest(script) in policy
+    content = json.loads(elements.unpack("page-data"))
+    assert [run["flags"]["fedsikd_temperature"] for run in content["runs"]] == [1, 1, 2, 2]
+    assert base64.b64decode(elements.scripts["picture-3-0"]).endswith(b"of this run")
+    assert page.is_our_page(tmp_path / "compare.html")
+
+
+def test_the_same_runs_give_the_same_bytes(write_page, write_sweep, tmp_path):
+    folder, path = write_sweep([1], [0]), tmp_path / "compare.html"
+    write_page(folder)
+    first = path.read_bytes()
+    write_page(folder)
+    assert path.read_bytes() == first
+
+
+def test_hostile_names_stay_text(write_page, write_sweep):
+    folder = write_sweep([1], [0])
+    run_dir = folder / "T1" / "fedsikd_mnist_alpha0.1" / "seed_0"
+    hostile = [[HOSTILE, "1", HOSTILE, "0.5"]]
+    write_table(run_dir / "clients.csv", ["client", "num_train", "model", "accuracy"], hostile)
+    (run_dir / "plots" / "<b>&.png").write_bytes(HOSTILE.encode())
+    run_dir.rename(run_dir.with_name("<script>alert(1)<"))
+    elements = write_page(folder)
+    assert set(elements.scripts) == {"", "plotly", "page-data", "picture-0-0", "picture-0-1"}
+    assert json.loads(elements.unpack("page-data"))["runs"][0]["clients"]["client"] == [HOSTILE]
+
+
+def test_a_run_has_a_page_of_its_own(monkeypatch, plotly, write_sweep):
+    monkeypatch.setattr(page, "find_plotly", lambda: plotly)
+    run_dir = write_sweep([1], [3]) / "T1" / "fedsikd_mnist_alpha0.1" / "seed_3"
+    page.write_run_page(run_dir)
+    content = json.loads(Elements((run_dir / "report.html").read_text()).unpack("page-data"))
+    (run,) = content["runs"]
+    assert run["links"]["metrics.csv"] == "metrics.csv" and run["pictures"] == ["by_round.png"]
+    assert "report.html" not in run["links"]
+    page.write_run_page(run_dir)  # once more, over itself
+
+
+def test_without_plotly_one_line_says_what_to_type(monkeypatch, write_sweep, tmp_path):
+    monkeypatch.setattr(page, "PLOTLY", "no_such_package_of_plotly")
+    with pytest.raises(FlagError, match=r"Plotly.* is missing; type: make setup"):
+        page.write_comparison(collect_runs([str(write_sweep([1], [0]))]), tmp_path / "compare.html")
+
+
+def test_plotly_is_in_the_environment():
+    pytest.importorskip("plotly", reason="an environment of before Plotly")
+    assert "plotly.js" in page.check_plotly().read_text(encoding="utf-8")[:100]
+    assert "MIT" in page._read_licence() and "Plotly" in page._read_licence()
+
+
+def test_a_page_of_many_runs_is_small(write_page, tmp_path):
+    """60 of 500 runs of 100 rounds, ten columns of random digits each, whose share of 20 MB without Plotly is 2 MB."""
+    rng = np.random.default_rng(0)
+    for number in range(60):
+        run_dir = tmp_path / "runs" / f"run_{number}"
+        rows = np.column_stack([np.arange(1, 101), rng.random((100, 10))])
+        cells = [[f"{cell:.6g}" for cell in row] for row in rows]
+        write_table(run_dir / "metrics.csv", ["round", "test_accuracy", *(f"column_{i}" for i in range(9))], cells)
+        (run_dir / "config.json").write_text(
+            json.dumps({"flags": {"algo": "fedavg", "dataset": "digits", "seed": number}})
+        )
+        (run_dir / "summary.json").write_text("{}")
+    write_page(tmp_path / "runs")
+    assert (tmp_path / "compare.html").stat().st_size < 60 / 500 * 18e6
+
+
+def test_intervals_are_those_of_the_reports(node, tmp_path):
+    """The page's own arithmetic against SciPy's, on samples of 2 to 12 numbers."""
+    rng = np.random.default_rng(1)
+    samples = [rng.normal(0.5, 0.1, size).tolist() for size in range(2, 13)]
+    script = tmp_path / "estimate.mjs"
+    script.write_text(
+        f'import {{ estimateMean }} from "{page.SOURCES / "numbers.js"}";\n'
+        f"const quantiles = {json.dumps(compute_t_quantiles(11))};\n"
+        f"console.log(JSON.stringify({json.dumps(samples)}.map((values) => estimateMean(values, quantiles))));"
+    )
+    ended = subprocess.run([node, str(script)], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0, ended.stderr
+    for values, found in zip(samples, json.loads(ended.stdout), strict=True):
+        expected = estimate_mean(values, LEVEL)
+        assert math.isclose(found["mean"], np.mean(values), rel_tol=1e-12)
+        assert math.isclose(found["low"], expected.low, rel_tol=1e-9)
+        assert math.isclose(found["high"], expected.high, rel_tol=1e-9)
+
+
+def test_joined_scripts_are_javascript_without_a_name_twice(node, tmp_path):
+    joined = join_scripts(page.SOURCES, page.SCRIPTS)
+    (tmp_path / "page.mjs").write_text(joined)
+    checked = subprocess.run([node, "--check", str(tmp_path / "page.mjs")], capture_output=True, text=True, timeout=60)
+    assert checked.returncode == 0, checked.stderr
+    declared = re.findall(r"^(?:async )?(?:function|class|const|let) (\w+)", joined, flags=re.MULTILINE)
+    assert len(declared) == len(set(declared))
+    assert set(page.SCRIPTS) == {path.name for path in page.SOURCES.glob("*.js")}
+
+
+def test_scripts_are_small_and_described():
+    for path in page.SOURCES.glob("*.js"):
+        lines = path.read_text().splitlines()
+        assert lines[0].startswith("// ") and len(lines) <= 250, path.name
+        assert all(len(line) <= 140 for line in lines), path.name
+
+
+@pytest.mark.parametrize("name", ["groups"])
+def test_maths_of_the_page(node, name):
+    ended = subprocess.run(
+        [node, "--test", str(WEB_TESTS / f"{name}.test.mjs")], capture_output=True, text=True, timeout=60
+    )
+    assert ended.returncode == 0, ended.stdout
+    assert re.search(r"^# pass [1-9]", ended.stdout, flags=re.MULTILINE)

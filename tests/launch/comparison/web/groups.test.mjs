@@ -1,0 +1,112 @@
+// The page's maths and grouping, by hand-worked numbers.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import * as groups from "../../../../launch/comparison/web/groups.js";
+import * as numbers from "../../../../launch/comparison/web/numbers.js";
+
+const QUANTILES = [12.706, 4.303, 3.182]; // of Student's t, from a printed table
+
+function makeRun(seed, flags, columns) {
+  return { name: `run_${seed}`, flags: { seed, ...flags }, columns };
+}
+
+const near = (value, expected) => assert.ok(Math.abs(value - expected) < 1e-9, `${value} is not ${expected}`);
+
+test("the interval of 1, 2, 3: mean 2, deviation 1, half width 4.303 / sqrt(3)", () => {
+  const { mean, low, high } = numbers.estimateMean([1, 2, 3], QUANTILES);
+  near(mean, 2);
+  near(low, 2 - 4.303 / Math.sqrt(3));
+  near(high, 2 + 4.303 / Math.sqrt(3));
+});
+
+test("quantiles lie on straight lines between neighbours", () => {
+  assert.deepEqual([0, 0.25, 0.5, 1].map((share) => numbers.computeQuantile([1, 3], share)), [1, 1.5, 2, 3]);
+  assert.equal(numbers.computeQuantile([], 0.5), null);
+});
+
+test("one value, or equal ones, have no interval", () => {
+  assert.deepEqual(numbers.estimateMean([4], QUANTILES), { mean: 4, low: null, high: null });
+  assert.equal(numbers.estimateMean([0.5, 0.5 + 1e-12], QUANTILES).low, null);
+});
+
+test("values are ordered by size, text by the alphabet, what is missing last", () => {
+  const mixed = ["b", 10, undefined, 2, "a"];
+  assert.deepEqual([...mixed].sort(numbers.compareValues), [2, 10, "a", "b", undefined]);
+  assert.deepEqual(["alpha10", "alpha2"].sort(numbers.compareValues), ["alpha2", "alpha10"]);
+});
+
+test("numbers are written as one reads them", () => {
+  assert.deepEqual([0.91234, 0.0001, 12.345, 123456, 7, null].map((value) => numbers.formatNumber(value)), ["0.9123", "1.00e-4", "12.35", "123,456", "7", "–"]);
+  assert.equal(numbers.formatNumber(1, false), "1.0000");
+  assert.deepEqual([999, 1500, 18.4e6].map(numbers.formatBytes), ["999 B", "1.50 kB", "18.4 MB"]);
+  assert.deepEqual([5, 90, 7200].map(numbers.formatSeconds), ["5.00 s", "1.50 min", "2.00 h"]);
+});
+
+test("a result is the last measured one, the best one, or that up to a round", () => {
+  const run = makeRun(0, {}, { round: [1, 2, 3, 4], test_accuracy: [0.5, 0.7, 0.6, null], test_loss: [3, 1, 2, null] });
+  assert.deepEqual(groups.readResult(run, "test_accuracy", "last"), { value: 0.6, round: 3 });
+  assert.deepEqual(groups.readResult(run, "test_accuracy", "best"), { value: 0.7, round: 2 });
+  assert.deepEqual(groups.readResult(run, "test_loss", "best"), { value: 1, round: 2 });
+  assert.deepEqual(groups.readResult(run, "test_accuracy", 1), { value: 0.5, round: 1 });
+  assert.equal(groups.readResult(run, "drift", "last"), null);
+});
+
+test("a packed column stands for every round", () => {
+  const run = makeRun(0, {}, { round: [1, 2, 3], num_clients: 6 });
+  assert.deepEqual(groups.readColumn(run, "num_clients"), [6, 6, 6]);
+});
+
+test("groups are in the order of their values, and a run without the flag stands alone", () => {
+  const runs = [10, 2, undefined, 2].map((temperature, i) => makeRun(i, temperature === undefined ? {} : { temperature }, { round: [1] }));
+  const found = groups.groupRuns(runs, ["temperature"]);
+  assert.deepEqual(found.map((group) => [group.label, group.runs.length]), [["2", 2], ["10", 1], ["–", 1]]);
+  assert.equal(groups.groupRuns(runs, [])[0].label, "all runs");
+});
+
+test("filters leave values out, and a text keeps names", () => {
+  const runs = [1, 2, 3].map((seed) => makeRun(seed, {}, {}));
+  const kept = groups.filterRuns(runs, { seed: new Set(["2"]) });
+  assert.deepEqual(kept.map((run) => run.flags.seed), [1, 3]);
+  assert.deepEqual(groups.filterRuns(runs, {}, "RUN_3").map((run) => run.flags.seed), [3]);
+});
+
+test("two runs of a seed count as one, their mean", () => {
+  const runs = [[0, 0.2], [0, 0.4], [1, 0.5]].map(([seed, value]) => makeRun(seed, {}, { round: [1], a: [value] }));
+  const results = groups.readSeedResults({ runs }, "a", "last", "seed");
+  near(results.get(0), 0.3);
+  const summary = groups.summarizeGroup({ runs }, "a", "last", "seed", QUANTILES);
+  near(summary.mean, 0.4);
+  near(summary.high, 0.4 + 12.706 * 0.1); // two values 0.2 apart: standard error 0.1
+  assert.equal(summary.count, 2);
+});
+
+test("a curve is the mean at the rounds that all runs have, over the mean of the other axis", () => {
+  const runs = [
+    makeRun(0, {}, { round: [1, 2, 3], a: [1, 2, 3], seconds: [10, 20, 30] }),
+    makeRun(1, {}, { round: [1, 2], a: [3, 6], seconds: [20, 40] }),
+  ];
+  const curve = groups.computeCurve({ runs }, "a", "seconds", "seed", QUANTILES);
+  assert.deepEqual(curve.map(({ round, x, mean, lowest, highest, count }) => [round, x, mean, lowest, highest, count]), [
+    [1, 15, 2, 1, 3, 2],
+    [2, 30, 4, 2, 6, 2],
+  ]);
+  assert.deepEqual(groups.readCurve(runs[1], "a", "seconds").map((point) => point.x), [20, 40]);
+});
+
+test("groups are paired by the seeds that both have", () => {
+  const group = (seeds, value) => ({ runs: seeds.map((seed) => makeRun(seed, {}, { round: [1], a: [value + seed] })) });
+  const pairs = groups.pairGroups(group([0, 1, 2], 0.5), group([1, 2, 3], 0.25), "a", "last", "seed");
+  assert.deepEqual(pairs.map(({ seed, difference }) => [seed, difference]), [[1, 0.25], [2, 0.25]]);
+});
+
+test("flags that vary inside a group are named", () => {
+  const runs = [1, 2].map((seed) => makeRun(seed, { alpha: seed, algo: "fedavg" }, {}));
+  assert.deepEqual(groups.findMixedFlags({ runs }, ["alpha", "algo"]), ["alpha"]);
+});
+
+test("small is good for losses and bytes, not for accuracies", () => {
+  assert.deepEqual(["test_loss", "bytes_up", "client_test_accuracy_std", "total_drift"].map(groups.isLowBetter), [true, true, true, true]);
+  assert.deepEqual(["test_accuracy", "client_test_accuracy_worst_tenth", "silhouette"].map(groups.isLowBetter), [false, false, false]);
+});
