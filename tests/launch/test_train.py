@@ -90,7 +90,7 @@ def finished_run(tmp_path_factory):
 def test_run_says_what_it_does_and_leaves_its_folder(finished_run):
     run_dir, out = finished_run
     starts = [line.split()[0] for line in out.splitlines()]
-    assert starts == ["run", "data", "clients", "model", "round", "round", "done", "page", "next"]
+    assert starts == ["run", "data", "clients", "model", "round", "round", "done", "spread", "page", "next"]
     names = {path.name for path in run_dir.iterdir()}
     assert {"config.json", "metrics.csv", "timing.csv", "clients.csv", "summary.json", "worker.log"} <= names
     assert {"checkpoints", "tensorboard", "plots", "models", "report.html"} <= names
