@@ -100,6 +100,16 @@ class FederatedProcess(abc.ABC):
         del state
         return {}
 
+    def is_spent(self, state: State) -> bool:
+        """Whether the run must end after this state, since a budget allows no further round; by default never."""
+        del state
+        return False
+
+    def get_notes(self, state: State) -> Sequence[str]:
+        """Lines that a run says before its first round; by default none."""
+        del state
+        return ()
+
     def get_events(self, state: State) -> Sequence[tuple[float, int, str, int]]:
         """The events of the last round, rows of `events.csv` in order of time; by default none.
 

@@ -6,6 +6,7 @@ from tff_algos.settings.compression import CompressionConfig
 from tff_algos.settings.config_fields import SMOKE_CLIENTS, AlgorithmConfig, group, setting
 from tff_algos.settings.fine_tuning import FineTuningConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.settings.update_privacy import UpdatePrivacyConfig, check_delta, check_equal_weights
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,3 +29,12 @@ class FedAvgConfig(AlgorithmConfig):
     client_weighting: str = setting("examples", "Weight of a client in the average.", choices=("examples", "equal"))
     server_learning_rate: float = setting(1.0, "Factor on the averaged update; 1 is plain averaging.", above=0)
     fine_tuning: FineTuningConfig = group(lambda: FineTuningConfig(steps=0), flag_prefix="fine_tuning_")
+    privacy: UpdatePrivacyConfig = group(UpdatePrivacyConfig, flag_prefix="dp_")
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_equal_weights(self.privacy, "client_weighting", self.client_weighting)
+
+    def check_clients(self, num_clients: int) -> None:
+        """Raises ConfigError if the privacy asked for means nothing for so many clients."""
+        check_delta(self.privacy, num_clients)
