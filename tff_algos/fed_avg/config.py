@@ -3,7 +3,7 @@
 import dataclasses
 
 from tff_algos.settings.compression import CompressionConfig
-from tff_algos.settings.config_fields import SMOKE_CLIENTS, AlgorithmConfig, group, setting
+from tff_algos.settings.config_fields import SMOKE_CLIENTS, AlgorithmConfig, group, participation_setting, setting
 from tff_algos.settings.fine_tuning import FineTuningConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.settings.update_privacy import UpdatePrivacyConfig, check_delta, check_equal_weights
@@ -21,11 +21,7 @@ class FedAvgConfig(AlgorithmConfig):
         minimum=0,
         smoke=SMOKE_CLIENTS,
     )
-    participation: str = setting(
-        "fixed",
-        "fixed: exactly cohort_size clients a round; bernoulli: each client by chance, cohort_size on average.",
-        choices=("fixed", "bernoulli"),
-    )
+    participation: str = participation_setting()
     client_weighting: str = setting("examples", "Weight of a client in the average.", choices=("examples", "equal"))
     server_learning_rate: float = setting(1.0, "Factor on the averaged update; 1 is plain averaging.", above=0)
     fine_tuning: FineTuningConfig = group(lambda: FineTuningConfig(steps=0), flag_prefix="fine_tuning_")

@@ -11,9 +11,11 @@ from tff_algos.settings.config_fields import (
     ConfigError,
     check_ascending,
     group,
+    participation_setting,
     setting,
 )
 from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.settings.update_privacy import UpdatePrivacyConfig, check_delta, check_equal_weights
 
 MOST_MILESTONES = 10  # 1,024 models
 
@@ -27,6 +29,7 @@ class FedCDConfig(AlgorithmConfig):
     cohort_size: int = setting(
         15, "Devices that train in a round, at most all (paper: K).", minimum=1, smoke=SMOKE_CLIENTS
     )
+    participation: str = participation_setting()
     milestones: tuple[int, ...] = setting(
         (5, 15, 25, 30),
         "Rounds after which all models are cloned, with commas between; or empty.",
@@ -78,6 +81,7 @@ class FedCDConfig(AlgorithmConfig):
         20, "From this round on, a device with two models deletes the lower one if its score is low.", minimum=1
     )
     late_score: float = setting(0.3, "The highest score that counts as low.", minimum=0, maximum=0.5)
+    privacy: UpdatePrivacyConfig = group(UpdatePrivacyConfig, flag_prefix="dp_")
 
     def __post_init__(self):
         super().__post_init__()
@@ -86,6 +90,10 @@ class FedCDConfig(AlgorithmConfig):
             raise ConfigError(
                 "milestones", self.milestones, f"at most {MOST_MILESTONES} rounds: each doubles the models"
             )
+        check_equal_weights(self.privacy, "weighting", self.weighting)
+        if self.privacy.is_active and self.clone_schedule != "shared":
+            expected = f"shared with dp_epsilon={self.privacy.epsilon:g}: who trained a clone would be seen by its rate"
+            raise ConfigError("clone_schedule", self.clone_schedule, expected)
 
     @property
     def capacity(self) -> int:
@@ -105,6 +113,7 @@ class FedCDConfig(AlgorithmConfig):
         """Raises ConfigError if a round asks for more devices than there are."""
         if self.cohort_size > num_clients:
             raise ConfigError("cohort_size", self.cohort_size, f"at most the {num_clients} clients there are")
+        check_delta(self.privacy, num_clients)
 
     def shrink_to_smoke(self) -> Self:
         """Clones once, after the first round, if at all: a smoke run is over before the other milestones."""

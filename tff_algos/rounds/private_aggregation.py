@@ -251,14 +251,15 @@ class PrivateSum:
             NUM_CLIPPED: int(counts.num_clipped),
         }
 
-    def summarize(self, state: PrivacyState, rounds: int) -> dict[str, float | str]:
-        """The mechanism in summary.json."""
-        return {
+    def summarize(self, state: PrivacyState, rounds: int) -> dict[str, dict[str, float | str]]:
+        """The mechanism in summary.json, under "privacy"."""
+        summary = {
             EPSILON_SPENT: self.compute_epsilon(state, rounds),
             "delta": self.accounting.delta,
-            "unit": self.accounting.unit,
+            "hides": self.accounting.unit,
             "noise_multiplier": float(state.noise_multiplier),
         }
+        return {"privacy": summary}
 
     def list_notes(self, state: PrivacyState, released: str) -> tuple[str, ...]:
         """What a run says of its privacy when it starts.
@@ -268,10 +269,11 @@ class PrivateSum:
           released: what the algorithm releases, in words.
         """
         config, accounting = self.config, self.accounting
+        secret = "; who was drawn stays secret" if accounting.is_sampled else ""
         bound = f"{state.clip_norms[0]:g}" + (" at first, then adaptive" if config.clipping == ADAPTIVE else "")
         return (
             f"privacy  epsilon {config.epsilon:g} at delta {config.delta:g} hides {accounting.unit}; "
-            f"{accounting.describe_sampling()}; who was drawn stays secret",
+            f"{accounting.describe_sampling()}{secret}",
             f"         updates are clipped to the norm {bound}, and the server, which is trusted, adds noise of "
             f"{state.noise_multiplier:.4g} clip norms to their sum; from --seed, so for simulation only",
             f"         released: {released}. Not to be released, since without noise: losses, accuracies, numbers of "

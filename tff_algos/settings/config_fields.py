@@ -119,6 +119,16 @@ def setting(default: Any, help_text: str, *, needs: Needs | tuple[Needs, ...] = 
     return dataclasses.field(default=default, metadata={"setting": declared})
 
 
+def participation_setting() -> Any:
+    """How a cohort is drawn, beside a setting `cohort_size`; the same for all algorithms that draw one."""
+    return setting(
+        "fixed",
+        "fixed: exactly cohort_size clients a round; bernoulli: each client by chance, cohort_size on average.",
+        choices=("fixed", "bernoulli"),
+        of_old_runs="fixed",
+    )
+
+
 def group(factory: Any, flag_prefix: str) -> Any:
     """A nested config; its flags are named `--<algo>_<flag_prefix><field>`."""
     return dataclasses.field(default_factory=factory, metadata={"flag_prefix": flag_prefix})
