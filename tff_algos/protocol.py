@@ -15,6 +15,7 @@ COMMON_METRICS = ("virtual_time_s", "num_clients", "num_rejected", "bytes_down",
 VIRTUAL_TIME_S, NUM_CLIENTS, NUM_REJECTED, BYTES_DOWN, BYTES_UP, TRAIN_LOSS = COMMON_METRICS
 # Further metrics, and columns of the clients, that an algorithm may give and that are drawn if it does.
 WITHIN_CLUSTER_DRIFT, TOTAL_DRIFT = "within_cluster_drift", "total_drift"
+EPSILON_SPENT = "epsilon_spent"
 CLUSTER, PLANE_X, PLANE_Y = "cluster", "plane_x", "plane_y"
 
 

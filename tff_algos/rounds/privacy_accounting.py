@@ -26,17 +26,18 @@ import functools
 import dp_accounting
 import numpy as np
 from dp_accounting import rdp
+from scipy import optimize
 
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.update_privacy import UpdatePrivacyConfig
 
 CLIENT, REPLACED_CLIENT, EXAMPLE = "a client more or less", "a client in place of another", "an example more or less"
-LEAST_MULTIPLIER = 0.02  # of the search for the noise
+LEAST_MULTIPLIER, MOST_MULTIPLIER = 0.02, 1e6  # of the search for the noise
 
 # The orders that dp_accounting takes by default. The bound for fixed cohorts takes seconds for so many, and is
 # interpolated between integers anyway.
 ORDERS = (*(1 + step / 10 for step in range(1, 100)), *range(11, 64), 128, 256, 512, 1024)
-INTEGER_ORDERS = (*range(2, 64), 128, 256)
+INTEGER_ORDERS = (*range(2, 33), 40, 48, 64, 96, 128)
 
 
 @functools.lru_cache(maxsize=256)
@@ -126,7 +127,7 @@ class Accounting:
         return float(rdp.compute_epsilon(self._orders, total, self.delta)[0])
 
     def calibrate(self, epsilon: float, rounds: int) -> float:
-        """The least noise multiplier, to 1e-6, with which so many rounds cost at most `epsilon`.
+        """The least noise multiplier from `LEAST_MULTIPLIER` on with which so many rounds cost at most `epsilon`.
 
         Raises:
           ConfigError: what was released before costs that much alone, or no noise is enough.
@@ -138,13 +139,14 @@ class Accounting:
         low, high = LEAST_MULTIPLIER, 2 * LEAST_MULTIPLIER
         while self.compute_epsilon(high, rounds) > epsilon:
             low, high = high, 2 * high
-            if high > 1e6:
+            if high > MOST_MULTIPLIER:
                 raise ConfigError("dp_epsilon", epsilon, "more: no noise is enough for so little")
-        # Bisection of a decreasing function; the upper end is always enough.
-        while high - low > 1e-6 * max(1.0, high):
-            middle = (low + high) / 2
-            low, high = (low, middle) if self.compute_epsilon(middle, rounds) <= epsilon else (middle, high)
-        return high
+        if self.compute_epsilon(low, rounds) <= epsilon:
+            return low
+        found = optimize.brentq(lambda multiplier: self.compute_epsilon(multiplier, rounds) - epsilon, low, high)
+        while self.compute_epsilon(found, rounds) > epsilon:  # the root is found to a last bit or two
+            found *= 1 + 1e-9
+        return found
 
     def settle_noise(self, config: UpdatePrivacyConfig) -> float:
         """The noise multiplier of a run: as given, or calibrated.

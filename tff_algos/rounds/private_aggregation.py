@@ -28,7 +28,7 @@ import tensorflow_federated as tff
 
 from models.model_spec import ModelSpec
 from tff_algos.client.cohort import CLIENT_INPUT_TYPE
-from tff_algos.protocol import Weights
+from tff_algos.protocol import EPSILON_SPENT, Weights
 from tff_algos.rounds.aggregation import ClientUpdate, sum_by_group, summarize_totals
 from tff_algos.rounds.grouped_round import build_client_work
 from tff_algos.rounds.privacy_accounting import Accounting, split_noise
@@ -39,7 +39,8 @@ from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.settings.update_privacy import ADAPTIVE, UpdatePrivacyConfig
 from tff_algos.weights import build_stacked_type
 
-EPSILON_SPENT, CLIP_NORM, NUM_CLIPPED = "epsilon_spent", "clip_norm", "num_clipped"
+CLIP_NORM, NUM_CLIPPED = "clip_norm", "num_clipped"  # metrics
+MOST_STEP = 100.0  # of the logarithm of the clip norm in a round: a huge draw of the noise must not end the run
 SAFETY = 1e-6  # by which a clipped update stays below the norm, relatively: more than float32 can round it up
 
 
@@ -172,7 +173,8 @@ def move_clip_norm(clip_norm: float, share_whole: float, config: UpdatePrivacyCo
       share_whole: b, noisy; below 0 or above 1 if the noise says so.
       config: gives gamma and eta_C.
     """
-    moved = clip_norm * math.exp(-config.clip_learning_rate * (share_whole - config.clip_quantile))
+    exponent = -config.clip_learning_rate * (share_whole - config.clip_quantile)
+    moved = clip_norm * math.exp(min(max(exponent, -MOST_STEP), MOST_STEP))
     limits = np.finfo(np.float32)
     return np.float32(min(max(moved, float(limits.tiny)), float(limits.max)))
 
