@@ -101,5 +101,5 @@ def draw_private_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> path
         if ax.lines:
             ax.legend(loc="lower right")
         ax.set(xlabel="epsilon spent (delta 1e-5, a client more or less)", ylabel="test accuracy (%)")
-        ax.set_title("FedAvg on MNIST, 1,000 clients: thin lines are runs as they spend their budget")
+        ax.set_title("FedAvg on MNIST, 1,000 clients\nThin lines: runs as they spend their budget")
         return save_figure(figure, folder / FIGURE)
