@@ -361,10 +361,11 @@ def build_run_config(values: Mapping[str, Any]) -> RunConfig:
     values = {**defaults, **values}
     shared = {field.name: values[field.name] for field in shared_fields() if field.name in values}
     config = RunConfig(**shared)
-    with_shared = {**values, "batch_size": config.batch_size, "rounds": config.rounds}
-    settings = replace_fields(algorithm.default_config(), algorithm.flag_prefix, with_shared)
+    with_batch_size = {**values, "batch_size": config.batch_size}
+    settings = replace_fields(algorithm.default_config(), algorithm.flag_prefix, with_batch_size)
     config = dataclasses.replace(config, algorithm=settings)
     config = _shrink_to_smoke(config) if config.smoke else config
+    config = dataclasses.replace(config, algorithm=config.algorithm.plan_rounds(config.rounds))
     with prefix_errors(algorithm.flag_prefix):
         config.algorithm.check_run(config.rounds)
     return config

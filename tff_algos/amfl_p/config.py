@@ -1,6 +1,7 @@
 """Settings of AMFL-P. Imports no TensorFlow."""
 
 import dataclasses
+from typing import Self
 
 from tff_algos.settings.config_fields import (
     SMOKE_CLIENTS,
@@ -12,7 +13,7 @@ from tff_algos.settings.config_fields import (
     setting,
 )
 from tff_algos.settings.fine_tuning import FineTuningConfig
-from tff_algos.settings.update_privacy import UpdatePrivacyConfig, check_delta, check_equal_weights
+from tff_algos.settings.update_privacy import UpdatePrivacyConfig, check_delta, check_equal_weights, plan_rounds
 from tff_algos.simulation.resources import MAX_RESOURCE, MIN_RESOURCE, RESOURCES
 
 
@@ -80,6 +81,10 @@ class AMFLPConfig(AlgorithmConfig):
         if self.privacy.is_active and self.resources != "static":
             expected = f"static with dp_epsilon={self.privacy.epsilon:g}: who took part would be seen by its battery"
             raise ConfigError("resources", self.resources, expected)
+
+    def plan_rounds(self, rounds: int) -> Self:
+        """The settings with a budget that is to last for so many rounds."""
+        return dataclasses.replace(self, privacy=plan_rounds(self.privacy, rounds))
 
     def check_clients(self, num_clients: int) -> None:
         """Raises ConfigError if the privacy asked for means nothing for so many clients."""

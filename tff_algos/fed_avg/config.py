@@ -1,12 +1,13 @@
 """Settings of FedAvg. Imports no TensorFlow."""
 
 import dataclasses
+from typing import Self
 
 from tff_algos.settings.compression import CompressionConfig
 from tff_algos.settings.config_fields import SMOKE_CLIENTS, AlgorithmConfig, group, participation_setting, setting
 from tff_algos.settings.fine_tuning import FineTuningConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.settings.update_privacy import UpdatePrivacyConfig, check_delta, check_equal_weights
+from tff_algos.settings.update_privacy import UpdatePrivacyConfig, check_delta, check_equal_weights, plan_rounds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +31,10 @@ class FedAvgConfig(AlgorithmConfig):
     def __post_init__(self):
         super().__post_init__()
         check_equal_weights(self.privacy, "client_weighting", self.client_weighting)
+
+    def plan_rounds(self, rounds: int) -> Self:
+        """The settings with a budget that is to last for so many rounds."""
+        return dataclasses.replace(self, privacy=plan_rounds(self.privacy, rounds))
 
     def check_clients(self, num_clients: int) -> None:
         """Raises ConfigError if the privacy asked for means nothing for so many clients."""

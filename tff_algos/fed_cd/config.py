@@ -15,7 +15,7 @@ from tff_algos.settings.config_fields import (
     setting,
 )
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.settings.update_privacy import UpdatePrivacyConfig, check_delta, check_equal_weights
+from tff_algos.settings.update_privacy import UpdatePrivacyConfig, check_delta, check_equal_weights, plan_rounds
 
 MOST_MILESTONES = 10  # 1,024 models
 
@@ -103,6 +103,10 @@ class FedCDConfig(AlgorithmConfig):
     def count_slots(self, round_num: int) -> int:
         """M in round `round_num`, before its milestone: slots given out so far, those of deleted models included."""
         return 2 ** sum(milestone < round_num for milestone in self.milestones)
+
+    def plan_rounds(self, rounds: int) -> Self:
+        """The settings with a budget that is to last for so many rounds."""
+        return dataclasses.replace(self, privacy=plan_rounds(self.privacy, rounds))
 
     def check_run(self, rounds: int) -> None:
         """Raises ConfigError if a milestone lies beyond the last round."""

@@ -1,10 +1,11 @@
 """Settings of FedSiKD and of its baseline with random clusters. Imports no TensorFlow."""
 
 import dataclasses
+from typing import Self
 
 from tff_algos.settings.config_fields import AlgorithmConfig, ConfigError, Needs, group, needs_value, setting
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.settings.update_privacy import UpdatePrivacyConfig, check_delta, check_equal_weights
+from tff_algos.settings.update_privacy import UpdatePrivacyConfig, check_delta, check_equal_weights, plan_rounds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,6 +94,10 @@ class FedSiKDConfig(AlgorithmConfig):
             raise ConfigError("teacher", self.teacher, expected)
         if self.uses_statistics and not self.privacy_epsilon:
             raise ConfigError("privacy_epsilon", 0.0, f"above 0 {asked}: the clients share their statistics, too")
+
+    def plan_rounds(self, rounds: int) -> Self:
+        """The settings with a budget that is to last for so many rounds."""
+        return dataclasses.replace(self, privacy=plan_rounds(self.privacy, rounds))
 
     def check_clients(self, num_clients: int) -> None:
         """Raises ConfigError if the privacy asked for means nothing for so many clients."""

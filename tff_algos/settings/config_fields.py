@@ -195,6 +195,11 @@ class AlgorithmConfig:
     def __post_init__(self):
         check(self)
 
+    def plan_rounds(self, rounds: int) -> Self:
+        """The settings for a run of so many rounds; by default the same."""
+        del rounds
+        return self
+
     def check_run(self, rounds: int) -> None:
         """Raises ConfigError if a setting does not fit a run of that many rounds. By default, all do."""
 

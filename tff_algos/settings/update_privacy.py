@@ -14,7 +14,10 @@ IF_ADAPTIVE = needs_value("clipping", ADAPTIVE)
 
 @dataclasses.dataclass(frozen=True)
 class UpdatePrivacyConfig:
-    """Differential privacy of the updates: each is clipped, and a trusted server adds Gaussian noise to their sum."""
+    """Differential privacy of the updates: each is clipped, and a trusted server adds Gaussian noise to their sum.
+
+    `rounds`, which the budget is to last for, has no flag of its own: those of the run.
+    """
 
     epsilon: float = setting(
         0.0,
@@ -56,7 +59,7 @@ class UpdatePrivacyConfig:
         above=0,
         needs=IF_ADAPTIVE,
     )
-    rounds: int = setting(20, "Rounds that the budget is to last for.", minimum=1, smoke=2, shared=True)
+    rounds: int = 20
 
     def __post_init__(self):
         check(self)
@@ -65,6 +68,11 @@ class UpdatePrivacyConfig:
     def is_active(self) -> bool:
         """Whether the updates are private."""
         return self.epsilon > 0
+
+
+def plan_rounds(privacy: UpdatePrivacyConfig, rounds: int) -> UpdatePrivacyConfig:
+    """The settings for a run of so many rounds; without privacy, which nothing is calibrated for, as they are."""
+    return dataclasses.replace(privacy, rounds=rounds) if privacy.is_active else privacy
 
 
 def check_equal_weights(privacy: UpdatePrivacyConfig, field: str, weighting: str) -> None:

@@ -1,5 +1,7 @@
 """FedAvg with private updates, as a process on a TFF worker."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -122,3 +124,18 @@ def test_what_would_break_the_guarantee_is_refused(make_federation, linear_spec)
     with pytest.raises(ConfigError, match=r"dp_delta=0\.01: expected below 1 / clients, here 0\.01"):
         config.check_clients(100)
     config.check_clients(99)
+
+
+def test_cohorts_of_all_sizes_are_calls_of_one_size(tff_runtime, make_federation, linear_spec):
+    process = build(linear_spec, make_federation(SIZES), cohort_size=3)
+    places, num_clients = set(), set()
+
+    def run_round(models, clip_norm, inputs):
+        places.add(len(inputs))
+        return process.run_round(models, clip_norm, inputs)
+
+    watched, state = dataclasses.replace(process, run_round=run_round), process.initialize()
+    for _ in range(3):
+        state, metrics = watched.next(state)
+        num_clients.add(metrics["num_clients"])
+    assert len(places) == 1 and len(num_clients) > 1
