@@ -138,7 +138,7 @@ def build_private_sums(
 ) -> Callable:
     """A computation: for each group, the sum of its clients' updates, clipped. The noise is still missing.
 
-    What travels compressed is clipped as it arrives, so that rounding cannot carry an update beyond the clip norm.
+    An update that travels compressed is clipped after it was rounded, so that rounding cannot carry it beyond S.
 
     Functional type:
       (models@SERVER, S@SERVER, {ClientInput}@CLIENTS) -> <sums@SERVER, ClipCounts@SERVER, RoundTotals@SERVER>
