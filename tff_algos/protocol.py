@@ -15,6 +15,7 @@ COMMON_METRICS = ("virtual_time_s", "num_clients", "num_rejected", "bytes_down",
 VIRTUAL_TIME_S, NUM_CLIENTS, NUM_REJECTED, BYTES_DOWN, BYTES_UP, TRAIN_LOSS = COMMON_METRICS
 # Further metrics, and columns of the clients, that an algorithm may give and that are drawn if it does.
 WITHIN_CLUSTER_DRIFT, TOTAL_DRIFT = "within_cluster_drift", "total_drift"
+EPSILON_SPENT = "epsilon_spent"
 CLUSTER, PLANE_X, PLANE_Y = "cluster", "plane_x", "plane_y"
 # Of this round and since the start, all clients together; of a client, in its table. Only where energy is counted.
 JOULES, JOULES_TOTAL = "joules", "joules_total"
@@ -120,6 +121,16 @@ class FederatedProcess(abc.ABC):
         """
         del state
         return {}
+
+    def is_spent(self, state: State) -> bool:
+        """Whether the run must end after this state, since a budget allows no further round; by default never."""
+        del state
+        return False
+
+    def get_notes(self, state: State) -> Sequence[str]:
+        """Lines that a run says before its first round; by default none."""
+        del state
+        return ()
 
     def get_events(self, state: State) -> Sequence[tuple[float, int, str, int]]:
         """The events of the last round, rows of `events.csv` in order of time; by default none.

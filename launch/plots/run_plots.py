@@ -11,6 +11,7 @@ from launch.plots.archetype_plots import draw_archetype_run
 from launch.plots.event_plots import draw_events
 from launch.plots.fine_tuning_plots import draw_fine_tuning
 from launch.plots.label_placement import label_points
+from launch.plots.privacy_plots import draw_epsilon
 from launch.plots.resource_plots import draw_personal
 from launch.plots.style import COLORS, LINES, MARKERS, STYLE, count_rounds, new_figure, save_figure
 from launch.runs.columns import (
@@ -22,6 +23,7 @@ from launch.runs.columns import (
     CLIENTS_FILE,
     CLUSTER,
     CONFIG_FILE,
+    EPSILON_SPENT,
     EVENTS_FILE,
     FINE_TUNING_FILE,
     JOULES_TOTAL,
@@ -63,11 +65,11 @@ class _Axis(NamedTuple):
 def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
     """Draws a run's tables into its folder `plots/`; returns the files written.
 
-    Always accuracy and loss by round, by virtual time and by bytes; with the column `joules_total` in `metrics.csv`, by
-    joules, too, and with `within_cluster_drift` and `total_drift`, the drift of the updates; with `cluster`, `plane_x`
-    and `plane_y` in `clients.csv`, the clusters; with `label_counts` and `class_names` in `config.json`, the
-    partition; with `archetypes` there, accuracy by archetype and what became of FedCD's models; and what `events.csv`
-    and `fine_tuning.csv` hold.
+    Always accuracy and loss by round, by virtual time and by bytes. With the columns `joules_total` in `metrics.csv`,
+    by joules, too; with `within_cluster_drift` and `total_drift`, the drift of the updates; with `epsilon_spent`,
+    accuracy against epsilon; with `cluster`, `plane_x` and `plane_y` in `clients.csv`, the clusters; with
+    `label_counts` and `class_names` in `config.json`, the partition; with `archetypes` there, accuracy by archetype and
+    what became of FedCD's models; and what `events.csv` and `fine_tuning.csv` hold.
 
     Raises:
       RunRecordError: there is no run to draw.
@@ -86,6 +88,8 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
     ]
     if DRIFTS.keys() <= metrics.keys():
         written.append(_draw_drift(metrics, title, plots / "drift.png"))
+    if EPSILON_SPENT in metrics:
+        written.append(draw_epsilon(metrics, title, plots / "epsilon.png"))
     if (run_dir / CLIENTS_FILE).exists():
         names, clients = _read_names(run_dir / CLIENTS_FILE), read_columns(run_dir / CLIENTS_FILE)
         if {ACCURACY, "resource", "fine_tuning_steps"} <= clients.keys():

@@ -19,6 +19,7 @@ from launch.reports.fedsikd.measures import FEDSIKD_PRESETS, FEDSIKD_RUNS
 from launch.reports.fedsikd.report import ON_PRESETS as ON_FEDSIKD_PRESETS
 from launch.reports.fedsikd.report import build_fedsikd_report
 from launch.reports.paper import Paper
+from launch.reports.privacy import FIGURE, PRIVATE_RUNS, build_private_report, draw_private_figure
 from launch.reports.quantization import QUANTIZATION_RUNS, build_quantization_report
 
 PAPERS: dict[str, Paper] = {
@@ -75,6 +76,13 @@ PAPERS: dict[str, Paper] = {
         title="Quantization: exported files beside the Keras models they were converted from",
         experiments=QUANTIZATION_RUNS,
         build=build_quantization_report,
+    ),
+    "private": Paper(
+        title="Private updates: accuracy against epsilon",
+        experiments=PRIVATE_RUNS,
+        build=build_private_report,
+        draw=draw_private_figure,
+        figure=FIGURE,
     ),
 }
 

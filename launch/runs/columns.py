@@ -44,6 +44,7 @@ PERSONAL_METRICS = (CLIENT_ACCURACY_STD, CLIENT_ACCURACY_WORST_TENTH)
 WITHIN_CLUSTER_DRIFT, TOTAL_DRIFT = protocol.WITHIN_CLUSTER_DRIFT, protocol.TOTAL_DRIFT
 # Only with device profiles that say what the devices spend; JOULES is in clients.csv and summary.json, too.
 JOULES, JOULES_TOTAL = protocol.JOULES, protocol.JOULES_TOTAL
+EPSILON_SPENT = protocol.EPSILON_SPENT  # only in runs with private updates
 
 # timing.csv
 ROUND_S, EVALUATION_S = "round_s", "evaluation_s"

@@ -359,6 +359,7 @@ def build_run_config(values: Mapping[str, Any]) -> RunConfig:
     settings = replace_fields(algorithm.default_config(), algorithm.flag_prefix, with_batch_size)
     config = dataclasses.replace(config, algorithm=settings)
     config = _shrink_to_smoke(config) if config.smoke else config
+    config = dataclasses.replace(config, algorithm=config.algorithm.plan_rounds(config.rounds))
     with prefix_errors(algorithm.flag_prefix):
         config.algorithm.check_run(config.rounds)
     return config

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from launch.progress import Progress
+from launch.progress import Progress, say
 from launch.runs.checkpoints import Checkpoints
 from launch.runs.columns import (
     CLIENT_TEST_ACCURACY,
@@ -72,6 +72,8 @@ class RoundLoop:
 
     def run(self, after_round: Callable[[], None] = lambda: None) -> State:
         """Runs the rounds that are left, calls `after_round` after each, and returns the last state, which is saved."""
+        for line in self._process.get_notes(self._state):
+            say(line)
         progress = Progress(self._config.rounds, self.round_num)
         try:
             while not self._is_done():
@@ -88,6 +90,8 @@ class RoundLoop:
             # However the rounds end, those since the last checkpoint are not lost. Before round 1 there are none.
             if self.round_num:
                 self._save()
+        if self.round_num < self._config.rounds and self._process.is_spent(self._state):
+            say(f"spent    after round {self.round_num}: a further one would exceed the budget")
         return self._state
 
     def _save(self) -> None:
@@ -97,7 +101,7 @@ class RoundLoop:
         return {METRICS_FILE: self.metrics.digest(), EVENTS_FILE: self._events.digest()}
 
     def _is_done(self) -> bool:
-        if self.round_num >= self._config.rounds:
+        if self.round_num >= self._config.rounds or self._process.is_spent(self._state):
             return True
         accuracy = self.metrics.column(TEST_ACCURACY)[-1] if self.round_num else None
         return self._config.target_accuracy > 0 and accuracy is not None and accuracy >= self._config.target_accuracy
@@ -113,7 +117,8 @@ class RoundLoop:
         output = self._process.next(self._state)
         trained_s = time.perf_counter()
         every = self._config.rounds_per_evaluation
-        is_evaluated = round_num % every == 0 or round_num == self._config.rounds
+        is_last = round_num == self._config.rounds or self._process.is_spent(output.state)
+        is_evaluated = round_num % every == 0 or is_last
         # Changes are measured only against a round that was evaluated, so that a resumed run measures the same ones.
         previous = self._state if round_num > 1 and (round_num - 1) % every == 0 else None
         evaluation = self._evaluate_state(output.state, previous) if is_evaluated else {}

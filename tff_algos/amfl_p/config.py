@@ -1,10 +1,26 @@
 """Settings of AMFL-P. Imports no TensorFlow."""
 
 import dataclasses
+from typing import Self
 
 from datasets.federated_data import DeviceProfiles
-from tff_algos.settings.config_fields import SMOKE_CLIENTS, AlgorithmConfig, ConfigError, Needs, group, setting
+from tff_algos.settings.config_fields import (
+    SMOKE_CLIENTS,
+    AlgorithmConfig,
+    ConfigError,
+    Needs,
+    group,
+    participation_setting,
+    setting,
+)
 from tff_algos.settings.fine_tuning import FineTuningConfig
+from tff_algos.settings.update_privacy import (
+    UpdatePrivacyConfig,
+    check_delta,
+    check_equal_weights,
+    check_reachable,
+    plan_rounds,
+)
 from tff_algos.simulation.availability import check_cohort_size
 from tff_algos.simulation.resources import MAX_RESOURCE, MIN_RESOURCE, RESOURCES
 
@@ -47,6 +63,7 @@ class AMFLPConfig(AlgorithmConfig):
         minimum=0,
         smoke=SMOKE_CLIENTS,
     )
+    participation: str = participation_setting()
     fine_tuning: FineTuningConfig = group(lambda: FineTuningConfig(rule=RESOURCES), flag_prefix="fine_tuning_")
     resources: str = setting(
         "static",
@@ -58,6 +75,7 @@ class AMFLPConfig(AlgorithmConfig):
     resource_floor: float = setting(
         0.05, "With dynamic resources, a device below this level sits out the round.", minimum=0, below=1
     )
+    privacy: UpdatePrivacyConfig = group(UpdatePrivacyConfig, flag_prefix="dp_")
 
     def __post_init__(self):
         super().__post_init__()
@@ -67,8 +85,21 @@ class AMFLPConfig(AlgorithmConfig):
             raise ConfigError("min_resource", self.min_resource, f"at most max_resource={self.max_resource}")
         if self.reptile and self.inner_steps == 0:
             raise ConfigError("inner_steps", 0, "at least 1 with reptile, which follows these steps")
+        check_equal_weights(self.privacy, "weighting", self.weighting)
+        if self.privacy.is_active and self.resources != "static":
+            expected = f"static with dp_epsilon={self.privacy.epsilon:g}: who took part would be seen by its battery"
+            raise ConfigError("resources", self.resources, expected)
+
+    def plan_rounds(self, rounds: int) -> Self:
+        """The settings with a budget that is to last for so many rounds."""
+        return dataclasses.replace(self, privacy=plan_rounds(self.privacy, rounds))
+
+    def check_clients(self, num_clients: int) -> None:
+        """Raises ConfigError if the privacy asked for means nothing for so many clients."""
+        check_delta(self.privacy, num_clients)
 
     def check_devices(self, profiles: DeviceProfiles, num_clients: int) -> None:
+        check_reachable(self.privacy, profiles)
         check_cohort_size(self.cohort_size, profiles, num_clients)
         if profiles.resources is not None and (self.min_resource, self.max_resource) != (MIN_RESOURCE, MAX_RESOURCE):
             field = "min_resource" if self.min_resource != MIN_RESOURCE else "max_resource"

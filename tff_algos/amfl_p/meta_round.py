@@ -19,6 +19,7 @@ from tff_algos.client.fine_tuning import build_fine_tuning_steps
 from tff_algos.client.local_training import reject_if_not_finite
 from tff_algos.protocol import Weights
 from tff_algos.rounds.aggregation import ClientUpdate, RoundTotals, compute_group_means, sum_by_group, summarize_totals
+from tff_algos.rounds.private_aggregation import sum_clipped_by_group
 from tff_algos.weights import build_model_type
 
 SERVER_MOMENTUM = 0.9
@@ -118,9 +119,15 @@ def build_client_update(model_spec: ModelSpec, config: AMFLPConfig) -> Callable:
     return update
 
 
+def step_server(config: AMFLPConfig, optimizer_state, model, leaves, gradient) -> tuple[tuple, tuple]:
+    """Step 4, in any graph: (the next model, the leaves of the optimizer's next state)."""
+    state = tf.nest.pack_sequence_as(optimizer_state, leaves)
+    new_state, stepped = build_server_optimizer(config).next(state, model, gradient)
+    return tuple(stepped), tuple(tf.nest.flatten(new_state))
+
+
 def build_round(model_spec: ModelSpec, config: AMFLPConfig, template_weights: Weights, optimizer_state) -> Callable:
     """({model, optimizer state}@SERVER, {MetaInput}@CLIENTS) -> <model, optimizer state, RoundResult>@SERVER."""
-    optimizer = build_server_optimizer(config)
     update_client = build_client_update(model_spec, config)
     model_type = build_model_type(template_weights)
     leaves_type = build_model_type(tf.nest.flatten(optimizer_state))  # arrays, too
@@ -134,12 +141,9 @@ def build_round(model_spec: ModelSpec, config: AMFLPConfig, template_weights: We
 
     @tff.tensorflow.computation
     def server_update(server, totals, squared_weight):
-        model, leaves = tuple(server[0]), tuple(server[1])
         gradient = tuple(-mean[0] for mean in compute_group_means(totals))
-        state = tf.nest.pack_sequence_as(optimizer_state, leaves)
-        new_state, stepped = optimizer.next(state, model, gradient)
-        result = RoundResult(summarize_totals(totals), totals.weight[0], squared_weight)
-        return tuple(stepped), tuple(tf.nest.flatten(new_state)), result
+        stepped, leaves = step_server(config, optimizer_state, tuple(server[0]), tuple(server[1]), gradient)
+        return stepped, leaves, RoundResult(summarize_totals(totals), totals.weight[0], squared_weight)
 
     @tff.federated_computation(
         tff.FederatedType(server_type, tff.SERVER), tff.FederatedType(META_INPUT_TYPE, tff.CLIENTS)
@@ -149,3 +153,33 @@ def build_round(model_spec: ModelSpec, config: AMFLPConfig, template_weights: We
         return tff.federated_map(server_update, (server, sum_by_group(updates, 1), tff.federated_sum(squared)))
 
     return run_round
+
+
+def build_private_round(model_spec: ModelSpec, config: AMFLPConfig, template_weights: Weights) -> Callable:
+    """Steps 1 to 3 with private updates: the sum of the negative meta-gradients, clipped, without noise.
+
+    (model@SERVER, S@SERVER, {MetaInput}@CLIENTS) -> <sums, ClipCounts, RoundResult>@SERVER; the sums are stacked alone.
+    """
+    update_client = build_client_update(model_spec, config)
+    model_type = build_model_type(template_weights)
+
+    @tff.tensorflow.computation(model_type, META_INPUT_TYPE)
+    def client_work(model, client):
+        return update_client(tuple(model), client)
+
+    @tff.tensorflow.computation
+    def summarize(totals, counts):
+        # All weigh 1, so that the sum of the weights is that of their squares, too.
+        weight = totals.weight[0]
+        return totals.deltas, counts, RoundResult(summarize_totals(totals), weight, weight)
+
+    @tff.federated_computation(
+        tff.FederatedType(model_type, tff.SERVER),
+        tff.FederatedType(np.float32, tff.SERVER),
+        tff.FederatedType(META_INPUT_TYPE, tff.CLIENTS),
+    )
+    def compute_sums(model, clip_norm, clients):
+        updates = tff.federated_map(client_work, (tff.federated_broadcast(model), clients))
+        return tff.federated_map(summarize, sum_clipped_by_group(updates, clip_norm, 1))
+
+    return compute_sums

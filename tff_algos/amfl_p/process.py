@@ -20,6 +20,10 @@ resources (section 3.3; `fine_tuning.rule` has controls). The server never sees 
 | N_max, alpha_max | `fine_tuning.steps`, `fine_tuning.learning_rate` |
 | Q_i, w_i | `weighting.compute_quality`, `compute_unnormalized_weight` over its sum |
 
+With `privacy.epsilon` above 0 the meta-gradients are clipped, and the server adds noise to their sum
+(`rounds/private_aggregation.py`): quality and resources weigh nothing then, and the mean is over the expected cohort.
+Fine-tuning stays on the device.
+
 Limit cases: no inner steps and equal weights are distributed gradient descent on the query batches; equal R and equal Q
 give equal weights.
 
@@ -43,7 +47,7 @@ Deviations from the paper:
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -51,11 +55,21 @@ import tensorflow as tf
 from datasets.federated_data import ClientShard, FederatedData
 from models.model_spec import ModelSpec
 from tff_algos.amfl_p.config import AMFLPConfig
-from tff_algos.amfl_p.meta_round import NOBODY, MetaInput, RoundResult, build_round, build_server_optimizer
+from tff_algos.amfl_p.meta_round import (
+    NOBODY,
+    MetaInput,
+    RoundResult,
+    build_private_round,
+    build_round,
+    build_server_optimizer,
+    step_server,
+)
 from tff_algos.amfl_p.weighting import USES_QUALITY
-from tff_algos.client.cohort import compute_padded_size, pad_cohort
+from tff_algos.client.cohort import compute_padded_size, compute_usual_places, pad_cohort, sample_cohort
 from tff_algos.client.fine_tuning import FineTune, build_fine_tuning, count_plan_examples, list_plan, summarize_plan
 from tff_algos.protocol import TRAIN_LOSS, ClientWork, FederatedProcess, RoundOutput, Weights
+from tff_algos.rounds.privacy_accounting import Accounting
+from tff_algos.rounds.private_aggregation import PrivacyState, PrivateSum, build_private_sum
 from tff_algos.rounds.round_metrics import build_common_metrics
 from tff_algos.seeds import derive_generator, derive_seed
 from tff_algos.settings.config_fields import ConfigError
@@ -85,6 +99,7 @@ class ServerState(NamedTuple):
       resources: R_i of each device as drawn, new ones last, float64, shape (devices,).
       devices: batteries and loads; they stay as they are if resources are static.
       energy: spent on training so far, in steps of a round's mean batch (see `compute_mean_batch`), float64.
+      privacy: of private updates; empty without.
     """
 
     round_num: np.int32
@@ -94,6 +109,7 @@ class ServerState(NamedTuple):
     resources: np.ndarray
     devices: DeviceState
     energy: np.float64
+    privacy: PrivacyState | tuple[()] = ()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -104,8 +120,10 @@ class AMFLPProcess(FederatedProcess):
       clients, config, seed: see `build_amfl_p_process`.
       initial_weights: the global model before the first round.
       initial_optimizer: the leaves of the server optimizer's first state.
-      run_round: the computation of `build_round`.
+      optimizer_state: the server optimizer's first state, nested as its own leaves are.
+      run_round: the computation of `build_round`, or of `build_private_round` if updates are private.
       fine_tune: makes the personal models.
+      private_sum: the server's part of private updates; None without privacy.
     """
 
     is_personal = True
@@ -116,8 +134,10 @@ class AMFLPProcess(FederatedProcess):
     seed: int
     initial_weights: Weights
     initial_optimizer: tuple[np.ndarray, ...]
+    optimizer_state: Any
     run_round: Callable
     fine_tune: FineTune
+    private_sum: PrivateSum | None = None
 
     @property
     def fine_tuning_start(self) -> str:
@@ -132,7 +152,10 @@ class AMFLPProcess(FederatedProcess):
         num_devices, known = len(self.clients.everyone), self.clients.profiles.resources
         resources, devices = draw_devices(num_devices, self.seed, config.min_resource, config.max_resource, known)
         zero = np.float64(0.0)
-        return ServerState(np.int32(0), zero, self.initial_weights, self.initial_optimizer, resources, devices, zero)
+        privacy = self.private_sum.initialize() if self.private_sum else ()
+        return ServerState(
+            np.int32(0), zero, self.initial_weights, self.initial_optimizer, resources, devices, zero, privacy
+        )
 
     def compute_resources(self, state: ServerState) -> np.ndarray:
         """R_i(t) of every device, new ones last."""
@@ -151,10 +174,28 @@ class AMFLPProcess(FederatedProcess):
             able = np.flatnonzero(current >= self.config.resource_floor)
         asked, now_s = self.config.cohort_size, float(state.virtual_time_s)
         wait_s, able = find_available(self.clients.profiles, able, asked, now_s, self.seed, round_num)
-        size = min(self.config.cohort_size or len(able), len(able))
-        if size == len(able):
+        if not able.size:
             return wait_s, able
-        return wait_s, np.sort(derive_generator(self.seed, "cohort", round_num).choice(able, size, replace=False))
+        participation, is_private = self.config.participation, self.config.privacy.is_active
+        places = sample_cohort(len(able), asked, participation, self.seed, round_num, may_be_empty=is_private)
+        return wait_s, able[places]
+
+    def step(self, state: ServerState, inputs: list[MetaInput]) -> tuple[ServerState, RoundResult, dict[str, float]]:
+        """Steps 2 to 4: the state with the next model, the round's scalars, and the metrics of privacy."""
+        if self.private_sum is None:
+            model, optimizer, result = self.run_round((state.model, state.optimizer), inputs)
+            spent, privacy = {}, ()
+        else:
+            sums, counts, result = self.run_round(state.model, state.privacy.clip_norms[0], inputs)
+            round_num = int(state.round_num) + 1
+            noisy, privacy = self.private_sum.add_noise(sums, counts, state.privacy, round_num)
+            gradient = tuple(tf.constant(-array[0] / self.private_sum.denominator) for array in noisy)
+            # As tensors, so that all arithmetic is TensorFlow's in float32, as it is inside a computation.
+            start = tuple(map(tf.constant, state.model)), tuple(map(tf.constant, state.optimizer))
+            model, optimizer = step_server(self.config, self.optimizer_state, *start, gradient)
+            spent = self.private_sum.build_metrics(privacy, round_num, counts)
+        model, optimizer = tuple(map(np.asarray, model)), tuple(map(np.asarray, optimizer))
+        return state._replace(model=model, optimizer=optimizer, privacy=privacy), result, spent
 
     def next(self, state: ServerState) -> RoundOutput:
         round_num, config = int(state.round_num) + 1, self.config
@@ -174,24 +215,29 @@ class AMFLPProcess(FederatedProcess):
             for index in cohort
         ]
         # Steps 2 to 4
-        places = compute_padded_size(config.cohort_size or len(self.clients.clients))
-        model, optimizer, result = self.run_round((state.model, state.optimizer), pad_cohort(inputs, places, NOBODY))
+        trained, result, spent = self.step(state, pad_cohort(inputs, self.num_places, NOBODY))
         # Step 5
         took_part = np.isin(np.arange(len(current)), cohort)
         generator = derive_generator(self.seed, "devices", round_num)
         devices = advance_devices(state.devices, current, took_part, generator)
         start_s = state.virtual_time_s + wait_s
         duration_s = compute_phases_s(self.clients.profiles, [self.build_work(cohort)], float(start_s))
-        new_state = ServerState(
-            np.int32(round_num),
-            np.float64(start_s + duration_s),
-            tuple(map(np.asarray, model)),
-            tuple(map(np.asarray, optimizer)),
-            state.resources,
-            devices if config.resources == "dynamic" else state.devices,
-            np.float64(state.energy + len(cohort) * (config.inner_steps + 1) + self.count_quality_steps(plan, cohort)),
+        energy = state.energy + len(cohort) * (config.inner_steps + 1) + self.count_quality_steps(plan, cohort)
+        new_state = trained._replace(
+            round_num=np.int32(round_num),
+            virtual_time_s=np.float64(start_s + duration_s),
+            devices=devices if config.resources == "dynamic" else state.devices,
+            energy=np.float64(energy),
         )
-        return RoundOutput(new_state, self.build_metrics(new_state, result, cohort, current))
+        return RoundOutput(new_state, {**self.build_metrics(new_state, result, cohort, current), **spent})
+
+    @property
+    def num_places(self) -> int:
+        """To which every cohort is padded at least."""
+        num_clients, config = len(self.clients.clients), self.config
+        if config.participation == "bernoulli":
+            return compute_usual_places(num_clients, min(config.cohort_size or num_clients, num_clients))
+        return compute_padded_size(config.cohort_size or num_clients)
 
     @property
     def examples_per_round(self) -> int:
@@ -266,12 +312,22 @@ class AMFLPProcess(FederatedProcess):
 
     def summarize(self, state: ServerState) -> dict:
         plan = self.plan(state)
+        privacy = self.private_sum.summarize(state.privacy, int(state.round_num)) if self.private_sum else {}
         return {
             "energy_of_training": float(state.energy),
             "energy_of_training_examples": float(state.energy) * self.compute_mean_batch(),
             "energy_of_fine_tuning": float(plan.num_steps.sum()),
             **summarize_plan(plan, self.config.fine_tuning.batch_size, self.clients),
+            **privacy,
         }
+
+    def is_spent(self, state: ServerState) -> bool:
+        return self.private_sum is not None and self.private_sum.is_spent(state.privacy, int(state.round_num))
+
+    def get_notes(self, state: ServerState) -> Sequence[str]:
+        if self.private_sum is None:
+            return ()
+        return self.private_sum.list_notes(state.privacy, "the global model of every round")
 
 
 def _to_array(value: tf.Tensor | float) -> np.ndarray:
@@ -308,12 +364,22 @@ def build_amfl_p_process(model_spec: ModelSpec, clients: FederatedData, config: 
     initial_weights = initialize_weights(model_spec, seed)
     specs = tuple(tf.TensorSpec(array.shape, array.dtype) for array in initial_weights)
     optimizer_state = tf.nest.map_structure(_to_array, build_server_optimizer(config).initialize(specs))
+    if config.privacy.is_active:
+        num_clients = len(clients.clients)
+        size = min(config.cohort_size or num_clients, num_clients)
+        accounting = Accounting(config.privacy.delta, num_clients, size, config.participation)
+        private_sum = build_private_sum(config.privacy, accounting, seed)
+        run_round = build_private_round(model_spec, config, initial_weights)
+    else:
+        private_sum, run_round = None, build_round(model_spec, config, initial_weights, optimizer_state)
     return AMFLPProcess(
         clients=clients,
         config=config,
         seed=seed,
         initial_weights=initial_weights,
         initial_optimizer=tuple(tf.nest.flatten(optimizer_state)),
-        run_round=build_round(model_spec, config, initial_weights, optimizer_state),
+        optimizer_state=optimizer_state,
+        run_round=run_round,
         fine_tune=build_fine_tuning(model_spec, config.fine_tuning, initial_weights, seed),
+        private_sum=private_sum,
     )

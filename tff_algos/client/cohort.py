@@ -45,8 +45,10 @@ CLIENT_INPUT_TYPE = tff.StructWithPythonType(
 NOBODY = ClientInput("", np.zeros(2, np.int32), np.int32(0), np.float32(0.0), np.float32(0.0))
 
 
-def sample_cohort(num_clients: int, cohort_size: int, participation: str, seed: int, round_num: int) -> np.ndarray:
-    """Indices of the clients of a round, ascending; never empty. A function of its arguments.
+def sample_cohort(
+    num_clients: int, cohort_size: int, participation: str, seed: int, round_num: int, may_be_empty: bool = False
+) -> np.ndarray:
+    """Indices of the clients of a round, ascending; never empty unless it may be. A function of its arguments.
 
     Args:
       num_clients: of the federation.
@@ -54,13 +56,14 @@ def sample_cohort(num_clients: int, cohort_size: int, participation: str, seed: 
       participation: "fixed": exactly so many; "bernoulli": each client by chance, so many on average.
       seed: the run's.
       round_num: 1-based.
+      may_be_empty: whether bernoulli may draw nobody; what is known of private sums needs that it does.
     """
     cohort_size = min(cohort_size or num_clients, num_clients)
     generator = derive_generator(seed, "cohort", round_num)
     if participation == "bernoulli":
         # An empty cohort would be a round without a mean, so one client is drawn in that case.
         drawn = np.flatnonzero(generator.random(num_clients) < cohort_size / num_clients)
-        if drawn.size:
+        if drawn.size or may_be_empty:
             return drawn
         cohort_size = 1
     return np.sort(generator.choice(num_clients, cohort_size, replace=False))

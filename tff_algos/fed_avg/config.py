@@ -1,12 +1,20 @@
 """Settings of FedAvg. Imports no TensorFlow."""
 
 import dataclasses
+from typing import Self
 
 from datasets.federated_data import DeviceProfiles
 from tff_algos.settings.compression import CompressionConfig
-from tff_algos.settings.config_fields import SMOKE_CLIENTS, AlgorithmConfig, group, setting
+from tff_algos.settings.config_fields import SMOKE_CLIENTS, AlgorithmConfig, group, participation_setting, setting
 from tff_algos.settings.fine_tuning import FineTuningConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.settings.update_privacy import (
+    UpdatePrivacyConfig,
+    check_delta,
+    check_equal_weights,
+    check_reachable,
+    plan_rounds,
+)
 from tff_algos.simulation.availability import check_cohort_size
 
 
@@ -22,14 +30,24 @@ class FedAvgConfig(AlgorithmConfig):
         minimum=0,
         smoke=SMOKE_CLIENTS,
     )
-    participation: str = setting(
-        "fixed",
-        "fixed: exactly cohort_size clients a round; bernoulli: each client by chance, cohort_size on average.",
-        choices=("fixed", "bernoulli"),
-    )
+    participation: str = participation_setting()
     client_weighting: str = setting("examples", "Weight of a client in the average.", choices=("examples", "equal"))
     server_learning_rate: float = setting(1.0, "Factor on the averaged update; 1 is plain averaging.", above=0)
     fine_tuning: FineTuningConfig = group(lambda: FineTuningConfig(steps=0), flag_prefix="fine_tuning_")
+    privacy: UpdatePrivacyConfig = group(UpdatePrivacyConfig, flag_prefix="dp_")
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_equal_weights(self.privacy, "client_weighting", self.client_weighting)
+
+    def plan_rounds(self, rounds: int) -> Self:
+        """The settings with a budget that is to last for so many rounds."""
+        return dataclasses.replace(self, privacy=plan_rounds(self.privacy, rounds))
+
+    def check_clients(self, num_clients: int) -> None:
+        """Raises ConfigError if the privacy asked for means nothing for so many clients."""
+        check_delta(self.privacy, num_clients)
 
     def check_devices(self, profiles: DeviceProfiles, num_clients: int) -> None:
+        check_reachable(self.privacy, profiles)
         check_cohort_size(self.cohort_size, profiles, num_clients)

@@ -19,6 +19,9 @@ model on its own examples, all with as many steps and the same rate. With anothe
 by resources; those of a device are the same as in AMFL-P with the same seed. `fine_tuning.start` = initial is the
 control without a trained model.
 
+With `privacy.epsilon` above 0 the updates are clipped and the server adds noise to their sum
+(`rounds/private_aggregation.py`); clients then count equally, and the mean is over the expected cohort.
+
 Limit cases: one client is plain training; `client_weighting="equal"` is an unweighted mean; a `proximal_weight` gives
 FedProx (Li et al. 2020, Eq. 2).
 
@@ -43,6 +46,14 @@ from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.protocol import TOTAL_DRIFT, ClientWork, FederatedProcess, RoundOutput, Weights
 from tff_algos.rounds.aggregation import RoundTotals
 from tff_algos.rounds.grouped_round import build_grouped_round, build_grouped_updates
+from tff_algos.rounds.privacy_accounting import Accounting
+from tff_algos.rounds.private_aggregation import (
+    PrivacyState,
+    PrivateSum,
+    build_private_sum,
+    build_private_sums,
+    check_private_model,
+)
 from tff_algos.rounds.round_metrics import build_common_metrics
 from tff_algos.seeds import derive_seed
 from tff_algos.settings.fine_tuning import INITIAL
@@ -59,11 +70,13 @@ class ServerState(NamedTuple):
       round_num: rounds done, int32.
       virtual_time_s: since the start, float64.
       models: the global model, stacked alone along axis 0.
+      privacy: of private updates; empty without, so that other runs have the state that they always had.
     """
 
     round_num: np.int32
     virtual_time_s: np.float64
     models: Weights
+    privacy: PrivacyState | tuple[()] = ()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -76,8 +89,10 @@ class FedAvgProcess(FederatedProcess):
       examples_trained: that each client trains on in a round, int64, shape (clients,).
       num_places: to which every cohort is padded at least.
       is_compressed: see `compression.find_compressed`.
-      run_round: the computation of `build_grouped_round` for one group, of `build_grouped_updates` if it compresses.
+      run_round: the computation of `build_grouped_round` for one group, of `build_grouped_updates` if it compresses, of
+        `build_private_sums` if updates are private.
       fine_tune: makes the personal models; None without fine-tuning.
+      private_sum: the server's part of private updates; None without privacy.
     """
 
     takes_new_clients = True
@@ -91,6 +106,7 @@ class FedAvgProcess(FederatedProcess):
     is_compressed: tuple[bool, ...]
     run_round: Callable
     fine_tune: FineTune | None
+    private_sum: PrivateSum | None = None
 
     @property
     def is_personal(self) -> bool:
@@ -110,7 +126,8 @@ class FedAvgProcess(FederatedProcess):
         return compute_sent_bytes(self.initial_weights, self.is_compressed, self.config.compression)
 
     def initialize(self) -> ServerState:
-        return ServerState(np.int32(0), np.float64(0.0), stack_models([self.initial_weights]))
+        privacy = self.private_sum.initialize() if self.private_sum else ()
+        return ServerState(np.int32(0), np.float64(0.0), stack_models([self.initial_weights]), privacy)
 
     def send(self, state: ServerState) -> Weights:
         """The global model, stacked alone, as the clients get it."""
@@ -123,6 +140,21 @@ class FedAvgProcess(FederatedProcess):
             return self.run_round(state.models, inputs)
         means, totals = self.run_round(self.send(state), inputs)
         return add_deltas(state.models, map(np.asarray, means), self.config.server_learning_rate), totals
+
+    def train_privately(
+        self, state: ServerState, inputs: list[ClientInput]
+    ) -> tuple[Weights, RoundTotals, PrivacyState, dict[str, float]]:
+        """Steps 2 and 3 with private updates: the new global model, the mechanism's next state and metrics."""
+        private_sum, round_num = self.private_sum, int(state.round_num) + 1
+        sums, counts, totals = self.run_round(self.send(state), state.privacy.clip_norms[0], inputs)
+        noisy, privacy = private_sum.add_noise(sums, counts, state.privacy, round_num)
+        rate = self.config.server_learning_rate / private_sum.denominator
+        return (
+            add_deltas(state.models, noisy, rate),
+            totals,
+            privacy,
+            private_sum.build_metrics(privacy, round_num, counts),
+        )
 
     def next(self, state: ServerState) -> RoundOutput:
         config, round_num = self.config, int(state.round_num) + 1
@@ -139,13 +171,18 @@ class FedAvgProcess(FederatedProcess):
             round_num,
         )
         # Steps 2 and 3
-        models, totals = self.train(state, pad_cohort(inputs, self.num_places))
+        inputs, privacy, spent = pad_cohort(inputs, self.num_places), state.privacy, {}
+        if self.private_sum is None:
+            models, totals = self.train(state, inputs)
+        else:
+            models, totals, privacy, spent = self.train_privately(state, inputs)
         start_s = state.virtual_time_s + wait_s
         virtual_time_s = start_s + compute_phases_s(self.clients.profiles, [self.build_work(cohort)], float(start_s))
         sent = len(cohort) * self.model_bytes
         metrics = build_common_metrics(totals, virtual_time_s, len(cohort), sent, sent)
         metrics[TOTAL_DRIFT] = float(totals.total_drift)
-        return RoundOutput(ServerState(np.int32(round_num), np.float64(virtual_time_s), tuple(models)), metrics)
+        new_state = ServerState(np.int32(round_num), np.float64(virtual_time_s), tuple(models), privacy)
+        return RoundOutput(new_state, {**metrics, **spent})
 
     def choose_cohort(self, state: ServerState) -> tuple[float, np.ndarray]:
         """The cohort of the next round, ascending, after the virtual seconds until enough devices are available."""
@@ -153,7 +190,8 @@ class FedAvgProcess(FederatedProcess):
         wait_s, available = find_available(
             self.clients.profiles, everyone, config.cohort_size, float(state.virtual_time_s), self.seed, round_num
         )
-        places = sample_cohort(len(available), config.cohort_size, config.participation, self.seed, round_num)
+        size, participation, is_private = config.cohort_size, config.participation, config.privacy.is_active
+        places = sample_cohort(len(available), size, participation, self.seed, round_num, may_be_empty=is_private)
         return wait_s, available[places]
 
     def build_work(self, cohort: np.ndarray) -> ClientWork:
@@ -198,10 +236,18 @@ class FedAvgProcess(FederatedProcess):
         return list_plan(self.resources, self.plan()) if is_by_resources else {}
 
     def summarize(self, state: ServerState) -> dict:
-        del state
-        if not self.is_personal:
-            return {}
-        return summarize_plan(self.plan(), self.config.fine_tuning.batch_size, self.clients)
+        summary = self.private_sum.summarize(state.privacy, int(state.round_num)) if self.private_sum else {}
+        if self.is_personal:
+            summary |= summarize_plan(self.plan(), self.config.fine_tuning.batch_size, self.clients)
+        return summary
+
+    def is_spent(self, state: ServerState) -> bool:
+        return self.private_sum is not None and self.private_sum.is_spent(state.privacy, int(state.round_num))
+
+    def get_notes(self, state: ServerState) -> Sequence[str]:
+        if self.private_sum is None:
+            return ()
+        return self.private_sum.list_notes(state.privacy, "the global model of every round")
 
     def map_models(self, state: ServerState, function: Callable[[Weights], Weights]) -> ServerState:
         return state._replace(models=function(state.models))
@@ -216,7 +262,10 @@ def build_fed_avg_process(
       model_spec: the model to train.
       clients: the federation.
       config: settings.
-      seed: of the first weights, the cohorts and the local training.
+      seed: of the first weights, the cohorts, the noise and the local training.
+
+    Raises:
+      ConfigError: updates are to be private, and the model or the budget does not allow it.
     """
     initial_weights = initialize_weights(model_spec, seed)
     num_clients, tuning = len(clients.clients), config.fine_tuning
@@ -224,7 +273,14 @@ def build_fed_avg_process(
     if config.participation == "bernoulli":  # cohorts of every size would each make an executor in the worker
         num_places = compute_usual_places(num_clients, min(config.cohort_size or num_clients, num_clients))
     training, compression, rate = config.training, config.compression, config.server_learning_rate
-    if compression.is_active:
+    private_sum = None
+    if config.privacy.is_active:
+        check_private_model(model_spec)
+        expected_size = min(config.cohort_size or num_clients, num_clients)
+        accounting = Accounting(config.privacy.delta, num_clients, expected_size, config.participation)
+        private_sum = build_private_sum(config.privacy, accounting, seed)
+        run_round = build_private_sums(model_spec, training, initial_weights, 1, compression)
+    elif compression.is_active:
         run_round = build_grouped_updates(model_spec, training, initial_weights, 1, compression)
     else:
         run_round = build_grouped_round(model_spec, training, initial_weights, 1, rate)
@@ -238,4 +294,5 @@ def build_fed_avg_process(
         is_compressed=find_compressed(model_spec),
         run_round=run_round,
         fine_tune=build_fine_tuning(model_spec, tuning, initial_weights, seed) if tuning.steps else None,
+        private_sum=private_sum,
     )

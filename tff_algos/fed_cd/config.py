@@ -12,9 +12,17 @@ from tff_algos.settings.config_fields import (
     ConfigError,
     check_ascending,
     group,
+    participation_setting,
     setting,
 )
 from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.settings.update_privacy import (
+    UpdatePrivacyConfig,
+    check_delta,
+    check_equal_weights,
+    check_reachable,
+    plan_rounds,
+)
 from tff_algos.simulation.availability import check_cohort_size
 
 MOST_MILESTONES = 10  # 1,024 models
@@ -29,6 +37,7 @@ class FedCDConfig(AlgorithmConfig):
     cohort_size: int = setting(
         15, "Devices that train in a round, at most all (paper: K).", minimum=1, smoke=SMOKE_CLIENTS
     )
+    participation: str = participation_setting()
     milestones: tuple[int, ...] = setting(
         (5, 15, 25, 30),
         "Rounds after which all models are cloned, with commas between; or empty.",
@@ -80,6 +89,7 @@ class FedCDConfig(AlgorithmConfig):
         20, "From this round on, a device with two models deletes the lower one if its score is low.", minimum=1
     )
     late_score: float = setting(0.3, "The highest score that counts as low.", minimum=0, maximum=0.5)
+    privacy: UpdatePrivacyConfig = group(UpdatePrivacyConfig, flag_prefix="dp_")
 
     def __post_init__(self):
         super().__post_init__()
@@ -88,6 +98,10 @@ class FedCDConfig(AlgorithmConfig):
             raise ConfigError(
                 "milestones", self.milestones, f"at most {MOST_MILESTONES} rounds: each doubles the models"
             )
+        check_equal_weights(self.privacy, "weighting", self.weighting)
+        if self.privacy.is_active and self.clone_schedule != "shared":
+            expected = f"shared with dp_epsilon={self.privacy.epsilon:g}: who trained a clone would be seen by its rate"
+            raise ConfigError("clone_schedule", self.clone_schedule, expected)
 
     @property
     def capacity(self) -> int:
@@ -98,6 +112,10 @@ class FedCDConfig(AlgorithmConfig):
         """M in round `round_num`, before its milestone: slots given out so far, those of deleted models included."""
         return 2 ** sum(milestone < round_num for milestone in self.milestones)
 
+    def plan_rounds(self, rounds: int) -> Self:
+        """The settings with a budget that is to last for so many rounds."""
+        return dataclasses.replace(self, privacy=plan_rounds(self.privacy, rounds))
+
     def check_run(self, rounds: int) -> None:
         """Raises ConfigError if a milestone lies beyond the last round."""
         if any(milestone > rounds for milestone in self.milestones):
@@ -107,10 +125,12 @@ class FedCDConfig(AlgorithmConfig):
         """Raises ConfigError if a round asks for more devices than there are."""
         if self.cohort_size > num_clients:
             raise ConfigError("cohort_size", self.cohort_size, f"at most the {num_clients} clients there are")
+        check_delta(self.privacy, num_clients)
 
     def shrink_to_smoke(self) -> Self:
         """Clones once, after the first round, if at all: a smoke run is over before the other milestones."""
         return dataclasses.replace(super().shrink_to_smoke(), milestones=(1,) if self.milestones else ())
 
     def check_devices(self, profiles: DeviceProfiles, num_clients: int) -> None:
+        check_reachable(self.privacy, profiles)
         check_cohort_size(self.cohort_size, profiles, num_clients)

@@ -21,6 +21,11 @@ of them, its *active* models, each with a score. Round t = 1, 2, ...:
 | a_m^(i)[k], l | `ServerState.history` (as counts of correct examples), `score_rounds` |
 | sigma(c^(i)) | `scores.compute_score_deviations` |
 
+With `privacy.epsilon` above 0 the updates are private (`rounds/private_aggregation.py`), and a device's scores and its
+choice of models stay with it. A device with n models clips each update to 1 / sqrt(n) of the clip norm, so that
+together they change the sums of all slots by at most that. The noisy sum of a slot is divided by the expected cohort,
+whoever has the model; the server noises, keeps, clones and gives out all slots, whether or not a device has the model.
+
 Limit cases: without milestones, noise and compression it is FedAvg with equal weights.
 
 Deviations from the paper, and what it leaves open:
@@ -52,7 +57,7 @@ Deviations from the paper, and what it leaves open:
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import psutil
@@ -74,10 +79,22 @@ from tff_algos.fed_cd.scores import (
     normalize,
     record_evaluation,
 )
-from tff_algos.fed_cd.state import NEVER, ServerState, delete_models, describe_models, find_live, find_preferred
+from tff_algos.fed_cd.state import (
+    NEVER,
+    ServerState,
+    delete_models,
+    describe_models,
+    find_preferred,
+    find_released,
+    keep_slots,
+    list_events,
+    summarize_models,
+)
 from tff_algos.protocol import ClientWork, FederatedProcess, RoundOutput, Weights
+from tff_algos.rounds import private_aggregation
 from tff_algos.rounds.aggregation import RoundTotals
 from tff_algos.rounds.grouped_round import build_grouped_updates
+from tff_algos.rounds.privacy_accounting import Accounting
 from tff_algos.rounds.round_metrics import build_common_metrics
 from tff_algos.seeds import derive_generator, derive_seed
 from tff_algos.settings.config_fields import ConfigError
@@ -99,8 +116,10 @@ class FedCDProcess(FederatedProcess):
       initial_weights: the first model.
       is_compressed: see `compression.find_compressed`.
       examples_trained: that each device trains one model on in a round, int64, shape (clients,).
-      compute_updates: the computation of `build_grouped_updates`, with a group for each slot.
+      compute_updates: the computation of `build_grouped_updates`, with a group for each slot, or of
+        `build_private_sums` if updates are private.
       evaluate: see `build_client_evaluation`; on the validation splits.
+      private_sum: the server's part of private updates; None without privacy.
     """
 
     clients: FederatedData
@@ -111,6 +130,7 @@ class FedCDProcess(FederatedProcess):
     examples_trained: np.ndarray
     compute_updates: Callable
     evaluate: Callable
+    private_sum: private_aggregation.PrivateSum | None = None
 
     @property
     def num_clients(self) -> int:
@@ -145,6 +165,7 @@ class FedCDProcess(FederatedProcess):
             parents=np.full(capacity, -1, np.int32),
             birth_rounds=np.where(is_first, 0, NEVER).astype(np.int32),
             trained_rounds=np.zeros(capacity, np.int32) if self.config.clone_schedule == "anew" else (),
+            privacy=self.private_sum.initialize() if self.private_sum else (),
         )
 
     def send(self, models: Weights, round_num: int) -> Weights:
@@ -159,8 +180,23 @@ class FedCDProcess(FederatedProcess):
             round_nums = state.trained_rounds + 1
         return np.array([self.config.training.round_learning_rate(each) for each in round_nums.tolist()], np.float32)
 
-    def train(self, state: ServerState, cohort: np.ndarray) -> tuple[Weights, RoundTotals]:
-        """Steps 1 and 2: the server's new models. Each pair of device and active model is one client of the call."""
+    def train(self, state: ServerState, cohort: np.ndarray) -> tuple[ServerState, RoundTotals, dict[str, float]]:
+        """Steps 1 and 2: the state with the server's new models, the round's scalars, and the metrics of privacy."""
+        round_num = int(state.round_num) + 1
+        inputs, sent = self.build_inputs(state, cohort), self.send(state.models, round_num - 1)
+        if self.private_sum is None:
+            means, totals = self.compute_updates(sent, inputs)
+            return state._replace(models=add_deltas(state.models, map(np.asarray, means))), totals, {}
+        sums, counts, totals = self.compute_updates(sent, state.privacy.clip_norms[0], inputs)
+        noisy, privacy = self.private_sum.add_noise(sums, counts, state.privacy, round_num)
+        # Slots that no milestone has filled yet, which everybody knows, have no model to move.
+        noisy = keep_slots(noisy, np.arange(self.config.capacity) < self.config.count_slots(round_num))
+        models = add_deltas(state.models, noisy, 1 / self.private_sum.denominator)
+        metrics = self.private_sum.build_metrics(privacy, round_num, counts)
+        return state._replace(models=models, privacy=privacy), totals, metrics
+
+    def build_inputs(self, state: ServerState, cohort: np.ndarray) -> list[ClientInput]:
+        """What the cohort is told, padded. Each pair of device and active model is one client of the call."""
         config, round_num = self.config, int(state.round_num) + 1
         # TFF knows clients, not models: a device with three models is three clients, each with a slot of its own.
         rows, slots = np.nonzero(state.is_active[cohort])
@@ -168,6 +204,8 @@ class FedCDProcess(FederatedProcess):
         generator = derive_generator(self.seed, "score noise", round_num)
         sent = add_noise(state.scores, config.score_noise, generator)[devices, slots]
         weights = compute_aggregation_weights(sent if config.weighting == "scores" else np.ones(len(slots)), slots)
+        if config.privacy.is_active:  # the share of the clip norm that each update of a device may have
+            weights = (1 - private_aggregation.SAFETY) / np.sqrt(state.is_active[devices].sum(axis=1))
         learning_rates = self.compute_learning_rates(state)
         inputs = [
             ClientInput(
@@ -181,9 +219,8 @@ class FedCDProcess(FederatedProcess):
         ]
         # The number of inputs varies with the active models. A multiple of the cohort is one of few sizes, and each
         # distinct size costs the worker an executor (see `cohort.compute_padded_size`).
-        places = -(-len(inputs) // len(cohort)) * len(cohort)
-        means, totals = self.compute_updates(self.send(state.models, round_num - 1), pad_cohort(inputs, places))
-        return add_deltas(state.models, map(np.asarray, means)), totals
+        unit = min(config.cohort_size, self.num_clients)
+        return pad_cohort(inputs, max(-(-len(inputs) // unit), 1) * unit)
 
     def score(self, state: ServerState, received: Weights) -> ServerState:
         """Step 3."""
@@ -204,7 +241,10 @@ class FedCDProcess(FederatedProcess):
         if self.config.clone_history == "complement":
             history = begin_histories(history, state.is_active, self.num_validation, num_slots)
         scores, is_active = clone_scores(scores, state.is_active, num_slots, of_parents)
-        is_clone = is_active.any(axis=0) & (np.arange(self.config.capacity) >= num_slots)
+        slots = np.arange(self.config.capacity)
+        is_clone = (slots >= num_slots) & (slots < 2 * num_slots)
+        if not self.config.privacy.is_active:
+            is_clone &= is_active.any(axis=0)
         sources = np.where(is_clone, np.arange(self.config.capacity) - num_slots, -1)
         return state._replace(
             models=clone_models(state.models, received, sources),
@@ -219,14 +259,13 @@ class FedCDProcess(FederatedProcess):
         round_num = int(state.round_num) + 1
         # Steps 1 and 2
         wait_s, cohort = self.choose_cohort(state)
-        models, totals = self.train(state, cohort)
+        trained, totals, spent = self.train(state, cohort)
         # Step 3
-        received = self.send(models, round_num)
+        received = self.send(trained.models, round_num)
         phases, start_s = self.build_phases(state, cohort), state.virtual_time_s + wait_s
-        new_state = state._replace(
+        new_state = trained._replace(
             round_num=np.int32(round_num),
             virtual_time_s=np.float64(start_s + compute_phases_s(self.clients.profiles, phases, float(start_s))),
-            models=models,
             was_active=state.is_active,
         )
         if self.config.clone_schedule == "anew":
@@ -240,14 +279,16 @@ class FedCDProcess(FederatedProcess):
             new_state = self.clone(new_state, received)
         bytes_up, bytes_down = int(phases[0].bytes_up.sum()), int(phases[1].bytes_down.sum())
         common = build_common_metrics(totals, new_state.virtual_time_s, len(cohort), bytes_down, bytes_up)
-        return RoundOutput(new_state, {**common, **describe_models(new_state)})
+        return RoundOutput(new_state, {**common, **describe_models(new_state), **spent})
 
     def choose_cohort(self, state: ServerState) -> tuple[float, np.ndarray]:
         """The cohort of the next round, ascending, after the virtual seconds until enough devices are available."""
         round_num, size, time_s = int(state.round_num) + 1, self.config.cohort_size, float(state.virtual_time_s)
         everyone = np.arange(self.num_clients)
         wait_s, available = find_available(self.clients.profiles, everyone, size, time_s, self.seed, round_num)
-        return wait_s, available[sample_cohort(len(available), size, "fixed", self.seed, round_num)]
+        participation, is_private = self.config.participation, self.config.privacy.is_active
+        places = sample_cohort(len(available), size, participation, self.seed, round_num, may_be_empty=is_private)
+        return wait_s, available[places]
 
     def build_phases(self, state: ServerState, cohort: np.ndarray) -> list[ClientWork]:
         """The cohort trains its models and sends them, and then all devices receive theirs."""
@@ -266,7 +307,7 @@ class FedCDProcess(FederatedProcess):
     def get_models(self, state: ServerState) -> dict[str, Weights]:
         """The live models as the devices have them: rounded, where they travel compressed."""
         held = self.send(state.models, int(state.round_num))
-        return {f"model_{slot}": take_model(held, slot) for slot in find_live(state)}
+        return {f"model_{slot}": take_model(held, slot) for slot in find_released(state, self.config)}
 
     def client_model(self, state: ServerState) -> list[str]:
         return [f"model_{slot}" for slot in find_preferred(state)]
@@ -279,28 +320,19 @@ class FedCDProcess(FederatedProcess):
         }
 
     def summarize(self, state: ServerState) -> dict:
-        """How many models were made and deleted; for each live one its parent, birth round, and clients."""
-        preferred = find_preferred(state)
-        num_slots = self.config.count_slots(int(state.round_num) + 1)
-        live = find_live(state)
-        models = {
-            f"model_{slot}": {
-                "parent": int(state.parents[slot]),
-                "birth_round": int(state.birth_rounds[slot]),
-                "clients": int(state.is_active[:, slot].sum()),
-                "preferred_by": int(np.sum(preferred == slot)),
-            }
-            for slot in live
-        }
-        return {"num_models_made": num_slots, "num_models_deleted": num_slots - len(live), "models": models}
+        summary = summarize_models(state, self.config.count_slots(int(state.round_num) + 1))
+        if self.private_sum is not None:
+            summary |= self.private_sum.summarize(state.privacy, int(state.round_num))
+        return summary
+
+    def is_spent(self, state: ServerState) -> bool:
+        return self.private_sum is not None and self.private_sum.is_spent(state.privacy, int(state.round_num))
+
+    def get_notes(self, state: ServerState) -> Sequence[str]:
+        return self.private_sum.list_notes(state.privacy, "all models of every round") if self.private_sum else ()
 
     def get_events(self, state: ServerState) -> list[tuple[float, int, str, int]]:
-        """Who deleted and cloned which model in the last round, and which one each client prefers after it."""
-        time_s, rows = float(state.virtual_time_s), []
-        deleted, cloned = state.was_active & ~state.is_active, state.is_active & ~state.was_active
-        for what, mask in (("deleted", deleted), ("cloned", cloned)):
-            rows += [(time_s, int(client), what, int(slot)) for client, slot in np.argwhere(mask)]
-        return rows + [(time_s, client, "prefers", int(slot)) for client, slot in enumerate(find_preferred(state))]
+        return list_events(state)
 
     def map_models(self, state: ServerState, function: Callable[[Weights], Weights]) -> ServerState:
         return state._replace(models=function(state.models))
@@ -330,11 +362,18 @@ def build_fed_cd_process(model_spec: ModelSpec, clients: FederatedData, config: 
       seed: of the first weights, the cohorts, the noise, the rounding and the local training.
 
     Raises:
-      ConfigError: there are fewer devices than a round asks for, or the memory for the models is not there.
+      ConfigError: there are fewer devices than a round asks for, the memory for the models is not there, or private
+        updates do not fit the model or the budget.
     """
     config.check_clients(len(clients.clients))
     initial_weights = initialize_weights(model_spec, seed)
     check_memory(config, initial_weights)
+    private_sum, build_updates = None, build_grouped_updates
+    if config.privacy.is_active:
+        private_aggregation.check_private_model(model_spec)
+        accounting = Accounting(config.privacy.delta, len(clients.clients), config.cohort_size, config.participation)
+        private_sum = private_aggregation.build_private_sum(config.privacy, accounting, seed)
+        build_updates = private_aggregation.build_private_sums
     return FedCDProcess(
         clients=clients,
         config=config,
@@ -342,8 +381,9 @@ def build_fed_cd_process(model_spec: ModelSpec, clients: FederatedData, config: 
         initial_weights=initial_weights,
         is_compressed=find_compressed(model_spec),
         examples_trained=np.array([count_examples_trained(config.training, n) for n in clients.num_train]),
-        compute_updates=build_grouped_updates(
+        compute_updates=build_updates(
             model_spec, config.training, initial_weights, config.capacity, config.compression
         ),
         evaluate=build_client_evaluation(model_spec, initial_weights, config.capacity, "validation"),
+        private_sum=private_sum,
     )

@@ -28,6 +28,7 @@ class ServerState(NamedTuple):
       birth_rounds: the round after which each slot got its model, -1 for never, int32, shape (capacity,).
       trained_rounds: rounds in which the model in each slot got an average, int32, shape (capacity,); empty where
         clones share the round's learning rate, so that checkpoints of earlier versions fit.
+      privacy: of private updates; empty without.
     """
 
     round_num: np.int32
@@ -40,6 +41,7 @@ class ServerState(NamedTuple):
     parents: np.ndarray
     birth_rounds: np.ndarray
     trained_rounds: np.ndarray | tuple[()] = ()
+    privacy: tuple = ()
 
 
 def find_preferred(state: ServerState) -> np.ndarray:
@@ -56,16 +58,31 @@ def find_live(state: ServerState) -> np.ndarray:
     return np.flatnonzero(state.is_active.any(axis=0))
 
 
-def delete_models(state: ServerState, config: FedCDConfig) -> ServerState:
-    """Step 4, on the devices and on the server; `state.round_num` is the round that is being done."""
-    scores, is_active = delete_on_devices(state.scores, state.is_active, int(state.round_num), config)
-    is_live = is_active.any(axis=0)
-    models = tuple(
-        np.where(is_live.reshape(-1, *[1] * (array.ndim - 1)), array, np.zeros((), array.dtype))
-        for array in state.models
+def keep_slots(stacked: Weights, is_kept: np.ndarray) -> Weights:
+    """Arrays stacked by slot, with zeros in the slots that are not kept; `is_kept` is bool, shape (capacity,)."""
+    return tuple(
+        np.where(is_kept.reshape(-1, *[1] * (array.ndim - 1)), array, np.zeros((), array.dtype)) for array in stacked
     )
+
+
+def delete_models(state: ServerState, config: FedCDConfig) -> ServerState:
+    """Step 4, on the devices and on the server; `state.round_num` is the round that is being done.
+
+    With private updates the server keeps all models: that nobody has one is known from the devices' data.
+    """
+    scores, is_active = delete_on_devices(state.scores, state.is_active, int(state.round_num), config)
+    if config.privacy.is_active:
+        return state._replace(scores=scores, history=forget(state.history, is_active), is_active=is_active)
+    models = keep_slots(state.models, is_active.any(axis=0))
     history = forget(state.history, is_active)
     return state._replace(models=models, scores=scores, history=history, is_active=is_active)
+
+
+def find_released(state: ServerState, config: FedCDConfig) -> np.ndarray:
+    """Slots whose model the server gives out after a round, ascending: the live ones, or all with private updates."""
+    if config.privacy.is_active:
+        return np.arange(config.count_slots(int(state.round_num) + 1))
+    return find_live(state)
 
 
 def describe_models(state: ServerState) -> dict[str, float]:
@@ -78,3 +95,32 @@ def describe_models(state: ServerState) -> dict[str, float]:
         "preferred_models": len(np.unique(find_preferred(state))),
         "score_deviation": float(compute_score_deviations(state.scores, state.is_active).mean()),
     }
+
+
+def summarize_models(state: ServerState, num_slots: int) -> dict:
+    """How many models were made and deleted; for each live one its parent, birth round, and clients.
+
+    Args:
+      state: after a round.
+      num_slots: that have been given to models so far.
+    """
+    preferred, live = find_preferred(state), find_live(state)
+    models = {
+        f"model_{slot}": {
+            "parent": int(state.parents[slot]),
+            "birth_round": int(state.birth_rounds[slot]),
+            "clients": int(state.is_active[:, slot].sum()),
+            "preferred_by": int(np.sum(preferred == slot)),
+        }
+        for slot in live
+    }
+    return {"num_models_made": num_slots, "num_models_deleted": num_slots - len(live), "models": models}
+
+
+def list_events(state: ServerState) -> list[tuple[float, int, str, int]]:
+    """Who deleted and cloned which model in the last round, and which one each client prefers after it."""
+    time_s, rows = float(state.virtual_time_s), []
+    deleted, cloned = state.was_active & ~state.is_active, state.is_active & ~state.was_active
+    for what, mask in (("deleted", deleted), ("cloned", cloned)):
+        rows += [(time_s, int(client), what, int(slot)) for client, slot in np.argwhere(mask)]
+    return rows + [(time_s, client, "prefers", int(slot)) for client, slot in enumerate(find_preferred(state))]

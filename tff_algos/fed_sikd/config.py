@@ -1,9 +1,11 @@
 """Settings of FedSiKD and of its baseline with random clusters. Imports no TensorFlow."""
 
 import dataclasses
+from typing import Self
 
 from tff_algos.settings.config_fields import AlgorithmConfig, ConfigError, Needs, group, needs_value, setting
 from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.settings.update_privacy import UpdatePrivacyConfig, check_delta, check_equal_weights, plan_rounds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,6 +74,7 @@ class FedSiKDConfig(AlgorithmConfig):
         below=1,
         needs=Needs("privacy_epsilon", lambda epsilon: epsilon > 0, "an epsilon above 0"),
     )
+    privacy: UpdatePrivacyConfig = group(UpdatePrivacyConfig, flag_prefix="dp_")
 
     def __post_init__(self):
         super().__post_init__()
@@ -79,6 +82,26 @@ class FedSiKDConfig(AlgorithmConfig):
             raise ConfigError(
                 "num_clusters", 0, "a number at least 1, since clusters of equal sizes have no indices to choose by"
             )
+        if self.privacy.is_active:
+            self._check_private()
+
+    def _check_private(self) -> None:
+        """Raises ConfigError unless everything that leaves a client has noise."""
+        asked = f"with dp_epsilon={self.privacy.epsilon:g}"
+        check_equal_weights(self.privacy, "weighting", self.weighting)
+        if self.label_weight < 1 and self.teacher != "cluster":
+            expected = f"cluster {asked}: a teacher that one client trained alone would show its data to others"
+            raise ConfigError("teacher", self.teacher, expected)
+        if self.uses_statistics and not self.privacy_epsilon:
+            raise ConfigError("privacy_epsilon", 0.0, f"above 0 {asked}: the clients share their statistics, too")
+
+    def plan_rounds(self, rounds: int) -> Self:
+        """The settings with a budget that is to last for so many rounds."""
+        return dataclasses.replace(self, privacy=plan_rounds(self.privacy, rounds))
+
+    def check_clients(self, num_clients: int) -> None:
+        """Raises ConfigError if the privacy asked for means nothing for so many clients."""
+        check_delta(self.privacy, num_clients)
 
     @property
     def uses_statistics(self) -> bool:

@@ -30,7 +30,8 @@ Deviations from the paper:
   alone would decide.
 - The paper asks for differential privacy but leaves open how; `privacy_epsilon` turns it on (see `privacy.py`). The
   leaders and the weights by examples then depend on the noisy sizes that the clients released. Virtual time does not:
-  it simulates devices, which train on what they have.
+  it simulates devices, which train on what they have. `privacy.epsilon` adds noise to the updates as well (see
+  `private_round.py`), and is the budget of both together.
 - The paper's leaders collect models and send teachers themselves. Here everything goes through the server and is
   counted accordingly. A leader trains a student as well, like every other client.
 - k is fixed by default, so that runs can be compared; the paper chooses it by the indices (`num_clusters=0`).
@@ -39,7 +40,7 @@ Deviations from the paper:
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -47,9 +48,16 @@ import numpy as np
 from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
 from tff_algos.client.cohort import ClientInput, build_client_inputs
-from tff_algos.client.local_training import count_examples_trained
 from tff_algos.fed_sikd.clustering import choose_leaders, cluster_at_random, cluster_by_statistics, draw_members
 from tff_algos.fed_sikd.config import FedSiKDConfig
+from tff_algos.fed_sikd.costs import RoundCosts, compute_round_costs
+from tff_algos.fed_sikd.private_round import (
+    STUDENTS,
+    TEACHERS,
+    build_fed_sikd_private_sum,
+    step_student,
+    step_teachers,
+)
 from tff_algos.fed_sikd.sharing import (
     StatisticsSharing,
     build_statistics_sharing,
@@ -57,7 +65,7 @@ from tff_algos.fed_sikd.sharing import (
     take_statistics,
 )
 from tff_algos.fed_sikd.statistics import project_to_plane, standardize
-from tff_algos.fed_sikd.student_round import build_student_round
+from tff_algos.fed_sikd.student_round import StudentRoundTotals, build_private_student_sums, build_student_round
 from tff_algos.protocol import (
     CLUSTER,
     NUM_REJECTED,
@@ -72,11 +80,12 @@ from tff_algos.protocol import (
 )
 from tff_algos.rounds.cluster_labels import count_clusters
 from tff_algos.rounds.grouped_round import build_grouped_round
+from tff_algos.rounds.private_aggregation import PrivacyState, PrivateSum, build_private_sums, check_private_model
 from tff_algos.rounds.round_metrics import build_common_metrics
+from tff_algos.settings.compression import CompressionConfig
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.simulation.byte_ledger import compute_model_bytes
-from tff_algos.simulation.virtual_clock import compute_phases_s
 from tff_algos.weights import initialize_weights, stack_models, take_model
 
 INDEX_NAMES = ("silhouette", "calinski_harabasz", "davies_bouldin")
@@ -94,6 +103,7 @@ class ServerState(NamedTuple):
       shared: what the clients shared (see `sharing`), float64, shape (clients, columns); no columns if nothing depends
         on it.
       indices: silhouette, Calinski-Harabasz and Davies-Bouldin index of the clustering, float64; NaN if undefined.
+      privacy: of private updates; empty without.
     """
 
     round_num: np.int32
@@ -103,6 +113,7 @@ class ServerState(NamedTuple):
     assignments: np.ndarray
     shared: np.ndarray
     indices: np.ndarray
+    privacy: PrivacyState | tuple[()] = ()
 
     @property
     def statistics(self) -> np.ndarray:
@@ -115,51 +126,6 @@ class ServerState(NamedTuple):
         return take_noisy_sizes(self.shared)
 
 
-class RoundCosts(NamedTuple):
-    """What a round costs: bytes to and from all clients together, virtual seconds, and what the clients do for it."""
-
-    bytes_down: int
-    bytes_up: int
-    seconds: float
-    phases: list[ClientWork]
-
-
-def compute_round_costs(
-    data: FederatedData,
-    config: FedSiKDConfig,
-    trainers: np.ndarray,
-    student_bytes: int,
-    teacher_bytes: int,
-    start_s: float = 0.0,
-) -> RoundCosts:
-    """Bytes and virtual seconds of a round: the teachers' phase, then the students' phase.
-
-    Args:
-      data: the federation.
-      config: settings.
-      trainers: indices of the clients that train a teacher.
-      student_bytes: of one student.
-      teacher_bytes: of one teacher, 0 if there is none.
-      start_s: virtual time at which it begins.
-    """
-    everyone = np.arange(len(data.clients))
-    teacher_examples = np.array([count_examples_trained(config.teacher_training, n) for n in data.num_train[trainers]])
-    student_examples = np.array([count_examples_trained(config.student, n) for n in data.num_train])
-    down = np.full(len(everyone), student_bytes + teacher_bytes)
-    if config.teacher == "leader":
-        down[trainers] -= teacher_bytes  # a leader has trained its cluster's teacher itself
-    phases = [
-        ClientWork(trainers, teacher_examples, bytes_up=teacher_bytes),
-        ClientWork(everyone, student_examples, down, student_bytes),
-    ]
-    return RoundCosts(
-        bytes_down=int(down.sum()),
-        bytes_up=len(everyone) * student_bytes + len(trainers) * teacher_bytes,
-        seconds=compute_phases_s(data.profiles, phases, start_s),
-        phases=phases,
-    )
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class FedSiKDProcess(FederatedProcess):
     """FedSiKD; the fields are what stays the same from round to round.
@@ -169,8 +135,10 @@ class FedSiKDProcess(FederatedProcess):
       initial_student: the global student before the first round.
       initial_teacher: every cluster's teacher before the first round; empty in a run without teachers.
       sharing: how the statistics are collected; None if nothing depends on them.
-      build_student_round: (number of clusters) -> the computation of steps 2 to 4, cached.
+      build_student_round: (number of clusters) -> the computation of steps 2 to 4, cached; of 2 and 3 if updates are
+        private.
       build_teacher_round: (number of clusters) -> the computation of step 1, cached.
+      private_sum: the server's part of private updates; None without privacy.
     """
 
     model_spec: ModelSpec
@@ -182,6 +150,7 @@ class FedSiKDProcess(FederatedProcess):
     sharing: StatisticsSharing | None
     build_student_round: Callable[[int], Callable]
     build_teacher_round: Callable[[int], Callable]
+    private_sum: PrivateSum | None = None
 
     @property
     def everyone(self) -> np.ndarray:
@@ -202,8 +171,10 @@ class FedSiKDProcess(FederatedProcess):
                 clustering = draw_members(clustering, self.seed)
         assignments, indices = clustering.assignments, [getattr(clustering, name) for name in INDEX_NAMES]
         teachers = stack_models([self.initial_teacher] * count_clusters(assignments))
-        indices = np.asarray(indices, np.float64)
-        return ServerState(np.int32(0), np.float64(0.0), self.initial_student, teachers, assignments, shared, indices)
+        indices, privacy = np.asarray(indices, np.float64), self.private_sum.initialize() if self.private_sum else ()
+        return ServerState(
+            np.int32(0), np.float64(0.0), self.initial_student, teachers, assignments, shared, indices, privacy
+        )
 
     def choose_trainers(self, state: ServerState) -> np.ndarray:
         """The clients that train a teacher, ascending: the leaders, all clients, or none if there is no teacher."""
@@ -226,22 +197,42 @@ class FedSiKDProcess(FederatedProcess):
                 inputs[place] = inputs[place]._replace(weight=np.float32(size))
         return inputs
 
-    def train_teachers(self, state: ServerState, trainers: np.ndarray) -> tuple[Weights, int]:
-        """Step 1 of the round: the new teachers, and how many updates were rejected."""
+    def train_teachers(self, state: ServerState, trainers: np.ndarray) -> tuple[ServerState, int]:
+        """Step 1 of the round: the state with the new teachers, and how many updates were rejected."""
         if not self.initial_teacher:
-            return state.teachers, 0
+            return state, 0
         inputs = self.build_inputs(state, trainers, "teacher training", self.config.teacher_training)
-        teachers, totals = self.build_teacher_round(count_clusters(state.assignments))(state.teachers, inputs)
-        return tuple(teachers), int(totals.num_rejected)
+        run_round = self.build_teacher_round(count_clusters(state.assignments))
+        if self.private_sum is None:
+            teachers, totals = run_round(state.teachers, inputs)
+            return state._replace(teachers=tuple(teachers)), int(totals.num_rejected)
+        sums, counts, totals = run_round(state.teachers, state.privacy.clip_norms[TEACHERS], inputs)
+        sizes, round_num = np.bincount(state.assignments), int(state.round_num) + 1
+        teachers, privacy = step_teachers(
+            self.private_sum, state.teachers, sums, counts, sizes, state.privacy, round_num
+        )
+        return state._replace(teachers=teachers, privacy=privacy), int(totals.num_rejected)
+
+    def train_students(self, state: ServerState) -> tuple[ServerState, StudentRoundTotals, dict[str, float]]:
+        """Steps 2 to 4: the state with the new student, the round's scalars, and the metrics of privacy."""
+        inputs = self.build_inputs(state, self.everyone, "training", self.config.student)
+        run_round, models = self.build_student_round(count_clusters(state.assignments)), (state.student, state.teachers)
+        if self.private_sum is None:
+            student, result = run_round(models, inputs)
+            return state._replace(student=tuple(map(np.asarray, student))), result, {}
+        sums, counts, result = run_round(models, state.privacy.clip_norms[STUDENTS], inputs)
+        sizes, round_num = np.bincount(state.assignments), int(state.round_num) + 1
+        student, privacy = step_student(self.private_sum, state.student, sums, counts, sizes, state.privacy, round_num)
+        metrics = self.private_sum.build_metrics(privacy, round_num, counts)
+        return state._replace(student=student, privacy=privacy), result, metrics
 
     def next(self, state: ServerState) -> RoundOutput:
         num_clusters = count_clusters(state.assignments)
         # Step 1
         trainers = self.choose_trainers(state)
-        teachers, num_rejected_teachers = self.train_teachers(state, trainers)
+        trained, num_rejected_teachers = self.train_teachers(state, trainers)
         # Steps 2 to 4
-        inputs = self.build_inputs(state, self.everyone, "training", self.config.student)
-        student, result = self.build_student_round(num_clusters)((state.student, teachers), inputs)
+        trained, result, spent = self.train_students(trained)
         costs, shared_bytes = self.compute_costs(state, trainers), self.count_shared_bytes(state)
         virtual_time_s = state.virtual_time_s + costs.seconds
         metrics = build_common_metrics(
@@ -253,13 +244,8 @@ class FedSiKDProcess(FederatedProcess):
         metrics["teacher_accuracy"] = float(result.teacher_accuracy) if self.initial_teacher else float("nan")
         metrics[WITHIN_CLUSTER_DRIFT] = float(result.totals.within_group_drift)
         metrics[TOTAL_DRIFT] = float(result.totals.total_drift)
-        new_state = state._replace(
-            round_num=np.int32(state.round_num + 1),
-            virtual_time_s=np.float64(virtual_time_s),
-            student=tuple(map(np.asarray, student)),
-            teachers=teachers,
-        )
-        return RoundOutput(new_state, metrics)
+        new_state = trained._replace(round_num=np.int32(state.round_num + 1), virtual_time_s=np.float64(virtual_time_s))
+        return RoundOutput(new_state, {**metrics, **spent})
 
     def count_shared_bytes(self, state: ServerState) -> int:
         """Of the statistics that all clients together send, before the first round."""
@@ -301,7 +287,23 @@ class FedSiKDProcess(FederatedProcess):
         summary = {"num_clusters": len(sizes), "cluster_sizes": sizes}
         if self.sharing is not None:
             summary["spent_epsilon"] = self.sharing.spent_epsilon
+        if self.private_sum is not None:
+            summary |= self.private_sum.summarize(state.privacy, int(state.round_num))
         return summary
+
+    def is_spent(self, state: ServerState) -> bool:
+        return self.private_sum is not None and self.private_sum.is_spent(state.privacy, int(state.round_num))
+
+    def get_notes(self, state: ServerState) -> Sequence[str]:
+        if self.private_sum is None:
+            return ()
+        released = "the student of every round"
+        if self.initial_teacher:
+            released += ", the clusters' teachers"
+        if self.sharing is not None:
+            config = self.config
+            released += f", the noisy statistics (epsilon {config.privacy_epsilon:g} of it at {config.privacy_delta:g})"
+        return self.private_sum.list_notes(state.privacy, released)
 
     def map_models(self, state: ServerState, function: Callable[[Weights], Weights]) -> ServerState:
         return state._replace(student=function(state.student))
@@ -319,8 +321,8 @@ def build_fed_sikd_process(
       seed: of the first weights, the clustering, the privacy noise and the local training.
 
     Raises:
-      ConfigError: distillation is asked for and the model has no teacher, or privacy and the data set has no known
-        feature range.
+      ConfigError: distillation is asked for and the model has no teacher; privacy, and the data set has no known
+        feature range, a model has weights that are not trained, or the budget is too small.
     """
     teacher_spec = model_spec.teacher if config.label_weight < 1.0 else None
     if teacher_spec is None and config.label_weight < 1.0:
@@ -330,6 +332,14 @@ def build_fed_sikd_process(
         raise ConfigError("label_weight", config.label_weight, mend)
     student = initialize_weights(model_spec, seed)
     teacher = initialize_weights(teacher_spec, seed, "teacher weights") if teacher_spec else ()
+    private_sum, build_students, build_teachers = None, build_student_round, build_grouped_round
+    if config.privacy.is_active:
+        check_private_model(model_spec)
+        if teacher_spec:
+            check_private_model(teacher_spec)
+        private_sum = build_fed_sikd_private_sum(config, len(clients.clients), bool(teacher), seed)
+        build_students = build_private_student_sums
+        build_teachers = functools.partial(build_private_sums, compression=CompressionConfig())
     return FedSiKDProcess(
         model_spec=model_spec,
         clients=clients,
@@ -339,10 +349,11 @@ def build_fed_sikd_process(
         initial_teacher=teacher,
         # The number of clusters is known only after the statistics are in, and on resume comes from the state.
         build_student_round=functools.cache(
-            lambda num_clusters: build_student_round(model_spec, config, student, teacher, num_clusters)
+            lambda num_clusters: build_students(model_spec, config, student, teacher, num_clusters)
         ),
         build_teacher_round=functools.cache(
-            lambda num_clusters: build_grouped_round(teacher_spec, config.teacher_training, teacher, num_clusters)
+            lambda num_clusters: build_teachers(teacher_spec, config.teacher_training, teacher, num_clusters)
         ),
         sharing=build_statistics_sharing(model_spec, clients, config, seed) if config.uses_statistics else None,
+        private_sum=private_sum,
     )

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -22,6 +23,7 @@ from tff_algos.rounds.aggregation import (
     sum_by_group,
     summarize_totals,
 )
+from tff_algos.rounds.private_aggregation import sum_clipped_by_group
 from tff_algos.weights import add_deltas, build_model_type, build_stacked_type
 
 
@@ -49,17 +51,14 @@ def compute_global_update(totals: GroupTotals, weighting: str) -> tuple[tf.Tenso
     return tuple(tf.tensordot(share, mean, axes=1) for mean in compute_group_means(totals))
 
 
-def build_student_round(
-    model_spec: ModelSpec, config: FedSiKDConfig, student: Weights, teacher: Weights, num_clusters: int
-) -> Callable:
-    """The computation of steps 2 to 4 of the round.
+def _build_models_type(student: Weights, teacher: Weights, num_clusters: int) -> tff.StructWithPythonType:
+    return tff.StructWithPythonType([build_model_type(student), build_stacked_type(teacher, num_clusters)], tuple)
 
-    Functional type: (<student, teachers>@SERVER, {ClientInput}@CLIENTS) -> <student@SERVER, StudentRoundTotals@SERVER>.
-    With `label_weight` 1 there is no teacher: `teacher` is empty, and the loss is the cross-entropy.
-    """
-    models_type = tff.StructWithPythonType(
-        [build_model_type(student), build_stacked_type(teacher, num_clusters)], tuple
-    )
+
+def _build_client_work(
+    model_spec: ModelSpec, config: FedSiKDConfig, models_type: tff.StructWithPythonType, has_teacher: bool
+) -> Callable:
+    """Steps 2 and 3, (<student, teachers>, ClientInput) -> <ClientUpdate, TeacherScore>."""
 
     @as_written
     def compute_loss(batch):
@@ -78,7 +77,7 @@ def build_student_round(
         start, teachers = models
         x, y = read_split(client.path, "train", model_spec)
         loss_fn, teacher_logits, num_correct = cross_entropy_loss, None, tf.constant(0.0)
-        if teacher:
+        if has_teacher:
             # The teacher's logits are computed once a round: it does not change while the student trains.
             own_teacher = tuple(stacked[client.group] for stacked in teachers)
             loss_fn, teacher_logits = compute_loss, predict_logits(model_spec.teacher, own_teacher, x)
@@ -98,6 +97,20 @@ def build_student_round(
         score = TeacherScore(num_correct, tf.cast(tf.shape(y)[0], tf.float32))
         return ClientUpdate(result, client.group, client.weight), score
 
+    return client_work
+
+
+def build_student_round(
+    model_spec: ModelSpec, config: FedSiKDConfig, student: Weights, teacher: Weights, num_clusters: int
+) -> Callable:
+    """The computation of steps 2 to 4 of the round.
+
+    Functional type: (<student, teachers>@SERVER, {ClientInput}@CLIENTS) -> <student@SERVER, StudentRoundTotals@SERVER>.
+    With `label_weight` 1 there is no teacher: `teacher` is empty, and the loss is the cross-entropy.
+    """
+    models_type = _build_models_type(student, teacher, num_clusters)
+    client_work = _build_client_work(model_spec, config, models_type, bool(teacher))
+
     @tff.tensorflow.computation
     def server_update(student, totals, score):
         update = compute_global_update(totals, config.weighting)
@@ -113,3 +126,32 @@ def build_student_round(
         return tff.federated_map(server_update, (models[0], totals, tff.federated_sum(scores)))
 
     return run_round
+
+
+def build_private_student_sums(
+    model_spec: ModelSpec, config: FedSiKDConfig, student: Weights, teacher: Weights, num_clusters: int
+) -> Callable:
+    """Steps 2 and 3 with private updates: for each cluster the sum of its clients' updates, clipped, without noise.
+
+    Functional type: (<student, teachers>@SERVER, S@SERVER, {ClientInput}@CLIENTS) -> <sums, ClipCounts,
+    StudentRoundTotals>@SERVER. A client's weight is as in `private_aggregation.clip_client`.
+    """
+    models_type = _build_models_type(student, teacher, num_clusters)
+    client_work = _build_client_work(model_spec, config, models_type, bool(teacher))
+
+    @tff.tensorflow.computation
+    def summarize(totals, counts, score):
+        accuracy = score.num_correct / score.num_examples
+        return totals.deltas, counts, StudentRoundTotals(summarize_totals(totals), accuracy)
+
+    @tff.federated_computation(
+        tff.FederatedType(models_type, tff.SERVER),
+        tff.FederatedType(np.float32, tff.SERVER),
+        tff.FederatedType(CLIENT_INPUT_TYPE, tff.CLIENTS),
+    )
+    def compute_sums(models, clip_norm, clients):
+        updates, scores = tff.federated_map(client_work, (tff.federated_broadcast(models), clients))
+        totals, counts = sum_clipped_by_group(updates, clip_norm, num_clusters)
+        return tff.federated_map(summarize, (totals, counts, tff.federated_sum(scores)))
+
+    return compute_sums

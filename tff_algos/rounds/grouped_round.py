@@ -47,7 +47,7 @@ def build_grouped_round(
     def server_update(models, totals):
         return add_deltas(models, compute_group_means(totals), server_learning_rate), summarize_totals(totals)
 
-    client_work = _build_client_work(model_spec, training, template_weights, num_groups, CompressionConfig())
+    client_work = build_client_work(model_spec, training, template_weights, num_groups, CompressionConfig())
     models_type = build_stacked_type(template_weights, num_groups)
 
     @tff.federated_computation(
@@ -81,7 +81,7 @@ def build_grouped_updates(
     def summarize(totals):
         return compute_group_means(totals), summarize_totals(totals)
 
-    client_work = _build_client_work(model_spec, training, template_weights, num_groups, compression)
+    client_work = build_client_work(model_spec, training, template_weights, num_groups, compression)
     models_type = build_stacked_type(template_weights, num_groups)
 
     @tff.federated_computation(
@@ -94,14 +94,14 @@ def build_grouped_updates(
     return compute_updates
 
 
-def _build_client_work(
+def build_client_work(
     model_spec: ModelSpec,
     training: LocalTrainingConfig,
     template_weights: Weights,
     num_groups: int,
     compression: CompressionConfig,
 ) -> Callable:
-    """What a client does, (models, ClientInput) -> ClientUpdate."""
+    """What a client does, as a TensorFlow computation (models, ClientInput) -> ClientUpdate."""
     models_type = build_stacked_type(template_weights, num_groups)
     is_compressed: list[bool] = []  # of the update's tensors
     if compression.is_active:

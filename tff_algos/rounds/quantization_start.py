@@ -102,6 +102,14 @@ class QuantizationStart(FederatedProcess):
         process, inner = self._find_current(state)
         return process.client_columns(inner)
 
+    def is_spent(self, state: DelayedState) -> bool:
+        process, inner = self._find_current(state)
+        return process.is_spent(inner)
+
+    def get_notes(self, state: DelayedState) -> Sequence[str]:
+        process, inner = self._find_current(state)
+        return process.get_notes(inner)
+
     def get_events(self, state: DelayedState) -> Sequence[tuple[float, int, str, int]]:
         process, inner = self._find_current(state)
         return process.get_events(inner)

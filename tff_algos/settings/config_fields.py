@@ -119,6 +119,16 @@ def setting(default: Any, help_text: str, *, needs: Needs | tuple[Needs, ...] = 
     return dataclasses.field(default=default, metadata={"setting": declared})
 
 
+def participation_setting() -> Any:
+    """How a cohort is drawn, beside a setting `cohort_size`; the same for all algorithms that draw one."""
+    return setting(
+        "fixed",
+        "fixed: exactly cohort_size clients a round; bernoulli: each client by chance, cohort_size on average.",
+        choices=("fixed", "bernoulli"),
+        of_old_runs="fixed",
+    )
+
+
 def group(factory: Any, flag_prefix: str) -> Any:
     """A nested config; its flags are named `--<algo>_<flag_prefix><field>`."""
     return dataclasses.field(default_factory=factory, metadata={"flag_prefix": flag_prefix})
@@ -184,6 +194,11 @@ class AlgorithmConfig:
 
     def __post_init__(self):
         check(self)
+
+    def plan_rounds(self, rounds: int) -> Self:
+        """The settings for a run of so many rounds; by default the same."""
+        del rounds
+        return self
 
     def check_run(self, rounds: int) -> None:
         """Raises ConfigError if a setting does not fit a run of that many rounds. By default, all do."""

@@ -139,3 +139,17 @@ def test_one_example_looks_other_than_none_and_than_the_most(tmp_path, figures):
 def test_a_partition_without_examples_is_drawn(tmp_path, assert_is_picture):
     draw_partition(np.zeros((2, 3), int), ["a", "b", "c"], ["client_0", "client_1"], tmp_path / "partition.png")
     assert_is_picture(tmp_path / "partition.png")
+
+
+def test_a_private_run_shows_accuracy_against_epsilon(tmp_path, write_run, figures, assert_is_picture):
+    """Accuracies 0.51 and 0.53; the second round was not evaluated."""
+    run_dir = write_run(tmp_path, "fedavg_mnist_1000clients_budget8", seed=0, rounds=3, accuracy=[0.51, "", 0.53])
+    metrics = (run_dir / "metrics.csv").read_text().splitlines()
+    spent = ["epsilon_spent", "2.5", "3.0", "3.25"]
+    lines = [f"{line},{cell}" for line, cell in zip(metrics, spent, strict=True)]
+    (run_dir / "metrics.csv").write_text("\n".join(lines) + "\n")
+    path = run_dir / "plots" / "epsilon.png"
+    assert path in draw_run(run_dir)
+    assert_is_picture(path)
+    (ax,) = figures["epsilon.png"].axes
+    assert read_lines(ax) == {"global test set": ([2.5, 3.25], [0.51, 0.53])}

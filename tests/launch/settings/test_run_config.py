@@ -57,7 +57,11 @@ def flag_sets(draw):
         "amfl_p_max_resource",
     )
     fields = [field for field in (*shared_fields(), *algorithm_fields(name)) if field.name not in dependent]
-    fields = [field for field in fields if not field.name.endswith(("momentum", "optimizer", "compression_bits"))]
+    fields = [
+        field
+        for field in fields
+        if not field.name.endswith(("momentum", "optimizer", "compression_bits", "dp_epsilon"))
+    ]
     if name == "fedcd":  # its milestones lie within the rounds
         fields = [field for field in fields if field.name != "rounds"]
     chosen = draw(st.lists(st.sampled_from(fields), unique_by=lambda field: field.name))
@@ -76,6 +80,23 @@ def test_config_survives_the_way_through_json(values):
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_defaults_are_those_of_the_config_class(name):
     assert build_run_config({"algo": name}).algorithm == ALGORITHMS[name].default_config()
+
+
+PRIVATE = {"algo": "fedcd", "fedcd_weighting": "equal", "fedcd_dp_epsilon": 4.0}
+
+
+def test_a_private_config_survives_the_way_through_json():
+    config = build_run_config(PRIVATE)
+    assert config.algorithm.privacy.epsilon == 4
+    assert build_run_config(json.loads(json.dumps(flag_values(config)))) == config
+
+
+def test_a_budget_is_to_last_for_the_rounds_of_the_run():
+    """FedCD has 45 by default."""
+    given_rounds = ({}, {"rounds": 33, "fedcd_milestones": ""}, {"smoke": True})
+    planned = [build_run_config(PRIVATE | given).algorithm.privacy.rounds for given in given_rounds]
+    assert planned == [45, 33, SMOKE_ROUNDS]
+    assert not any("dp_rounds" in name for name in flag_values(build_run_config(PRIVATE)))
 
 
 def test_batch_size_reaches_every_group():

@@ -72,6 +72,23 @@ CASES = {
         **DIGITS, "fedavg_epochs": 1, "fedavg_optimizer": "sgd", "fedavg_momentum": 0.9, "fedavg_weight_decay": 1e-3,
         "fedavg_learning_rate_decay": 0.9, "fedavg_participation": "bernoulli", "fedavg_cohort_size": 4,
     },
+    "fedavg_private_updates": {
+        **DIGITS, "fedavg_epochs": 1, "fedavg_optimizer": "sgd", "fedavg_client_weighting": "equal",
+        "fedavg_participation": "bernoulli", "fedavg_cohort_size": 3, "fedavg_dp_epsilon": 60.0,
+        "fedavg_dp_clipping": "adaptive", "fedavg_dp_clip_count_noise": 1.0,
+    },
+    "fedcd_private_updates": {
+        "rounds": ROUNDS, "clients_per_archetype": 1, "fedcd_epochs": 1, "fedcd_milestones": "1,2",
+        "fedcd_cohort_size": 10, "fedcd_weighting": "equal", "fedcd_dp_epsilon": 60.0,
+    },
+    "fedsikd_private_updates": {
+        **DIGITS, "fedsikd_student_epochs": 1, "fedsikd_teacher_epochs": 1, "fedsikd_teacher": "cluster",
+        "fedsikd_privacy_epsilon": 4.0, "fedsikd_dp_epsilon": 60.0,
+    },
+    "amfl_p_private_updates": {
+        **ROOMS, "amfl_p_fine_tuning_steps": 5, "amfl_p_weighting": "equal", "amfl_p_participation": "bernoulli",
+        "amfl_p_cohort_size": 3, "amfl_p_dp_epsilon": 60.0,
+    },
     "fedavg_8bits": {**DIGITS, "fedavg_epochs": 1, "fedavg_compression_bits": 8},
     "fedavg_8bits_stochastic": {
         **DIGITS, "fedavg_epochs": 1, "fedavg_compression_bits": 8, "fedavg_compression_rounding": "stochastic",

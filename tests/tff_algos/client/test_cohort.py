@@ -103,3 +103,13 @@ def test_bernoulli_cohorts_vary_around_their_mean_and_are_never_empty():
     sizes = [len(sample_cohort(20, 2, "bernoulli", 0, r)) for r in range(400)]
     assert min(sizes) == 1 and len(set(sizes)) > 4
     assert 1.8 < np.mean(sizes) < 2.4
+
+
+def test_where_it_may_be_empty_bernoulli_draws_nobody_as_often_as_chance_has_it():
+    """Each of four clients by a chance of 1/4: nobody comes with a chance of (3/4)^4 = 0.316, of 2,000 rounds 633."""
+    rounds = range(1, 2001)
+    drawn = [sample_cohort(4, 1, "bernoulli", 0, round_num, may_be_empty=True) for round_num in rounds]
+    assert 560 < sum(not cohort.size for cohort in drawn) < 705  # 3.5 standard deviations
+    for round_num, cohort in zip(rounds, drawn, strict=True):
+        usual = sample_cohort(4, 1, "bernoulli", 0, round_num)
+        assert np.array_equal(usual, cohort) if cohort.size else usual.size == 1

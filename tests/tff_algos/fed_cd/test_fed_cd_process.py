@@ -12,7 +12,8 @@ from tff_algos.client.client_evaluation import build_client_evaluation
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
 from tff_algos.fed_cd.config import FedCDConfig
-from tff_algos.fed_cd.process import ServerState, build_fed_cd_process, delete_models, find_live, find_preferred
+from tff_algos.fed_cd.process import build_fed_cd_process
+from tff_algos.fed_cd.state import ServerState, delete_models, find_live, find_preferred
 from tff_algos.settings.compression import CompressionConfig
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig

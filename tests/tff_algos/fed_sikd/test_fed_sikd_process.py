@@ -11,7 +11,8 @@ from launch.runtimes.runtime import run_tff
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
 from tff_algos.fed_sikd.config import FedSiKDConfig
-from tff_algos.fed_sikd.process import build_fed_sikd_process, compute_round_costs
+from tff_algos.fed_sikd.costs import compute_round_costs
+from tff_algos.fed_sikd.process import build_fed_sikd_process
 from tff_algos.fed_sikd.statistics import project_to_plane, standardize
 from tff_algos.protocol import COMMON_METRICS
 from tff_algos.settings.config_fields import ConfigError

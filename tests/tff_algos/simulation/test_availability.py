@@ -1,12 +1,18 @@
 """Windows of the day and cohorts among the devices that can be reached, by hand and against a plain search."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from datasets.federated_data import DeviceProfiles, Windows
+from tff_algos.amfl_p.config import AMFLPConfig
+from tff_algos.fed_avg.config import FedAvgConfig
+from tff_algos.fed_cd.config import FedCDConfig
 from tff_algos.settings.config_fields import ConfigError
+from tff_algos.settings.update_privacy import UpdatePrivacyConfig
 from tff_algos.simulation.availability import (
     DAY_S,
     check_cohort_size,
@@ -146,3 +152,23 @@ def test_a_wait_ends_in_a_window(hours, time_s):
     waits_s = compute_window_wait_s(windows, devices, time_s)
     assert ((waits_s >= 0) & (waits_s <= DAY_S)).all()
     assert not compute_window_wait_s(windows, devices, time_s + waits_s).any()
+
+
+PRIVATE = {"privacy": UpdatePrivacyConfig(epsilon=1.0)}
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        FedAvgConfig(client_weighting="equal", **PRIVATE),
+        FedCDConfig(weighting="equal", **PRIVATE),
+        AMFLPConfig(weighting="equal", **PRIVATE),
+    ],
+    ids=lambda config: type(config).__name__,
+)
+def test_private_cohorts_are_not_drawn_among_devices_that_are_away_at_times(config):
+    always = dataclasses.replace(make_profiles(), windows=None)
+    config.check_devices(always, 4)
+    for away in (make_profiles(), dataclasses.replace(always, availability=np.array([1.0, 0.9, 1.0, 1.0]))):
+        with pytest.raises(ConfigError, match="dp_epsilon"):
+            config.check_devices(away, 4)

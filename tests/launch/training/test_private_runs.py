@@ -1,0 +1,87 @@
+"""A run with private updates as a person makes it: what it says, its budget, and going on."""
+
+import csv
+import json
+import shutil
+
+import pytest
+
+import launch.train
+
+PRIVATE = (
+    "--algo=fedavg",
+    "--runtime=in_process",
+    "--num_clients=6",
+    "--model=perceptron",
+    "--fedavg_epochs=1",
+    "--fedavg_cohort_size=3",
+    "--fedavg_participation=bernoulli",
+    "--fedavg_client_weighting=equal",
+    "--fedavg_dp_epsilon=60",
+)
+
+
+@pytest.fixture
+def train_here(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+    def run(*arguments):
+        code = launch.train.main(arguments)
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def read_metrics(run_dir):
+    with open(run_dir / "metrics.csv", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_run_that_was_broken_off_goes_on_to_the_same_bytes(train_here, tmp_path):
+    """Noise, adaptive clip norm and epsilon: the last round is made again from the checkpoint before it."""
+    run_dir = tmp_path / "run"
+    adaptive = ("--fedavg_dp_clipping=adaptive", "--fedavg_dp_clip_count_noise=1")
+    code, said, _ = train_here(*PRIVATE, *adaptive, "--rounds=3", f"--run_dir={run_dir}")
+    assert code == 0
+    assert "privacy  epsilon 60 at delta 1e-05 hides a client more or less" in said
+    assert "simulation only" in said and "Not to be released" in said
+    rows = read_metrics(run_dir)
+    spent = [float(row["epsilon_spent"]) for row in rows]
+    assert spent == sorted(spent) and 59.9 < spent[-1] <= 60 and len({row["clip_norm"] for row in rows}) == 3
+    straight = (run_dir / "metrics.csv").read_bytes()
+    shutil.rmtree(run_dir / "plots")
+    (run_dir / "checkpoints" / "round_3.npz").unlink()
+    code, _, _ = train_here("--resume", f"--run_dir={run_dir}")
+    assert code == 0 and (run_dir / "metrics.csv").read_bytes() == straight
+    assert (run_dir / "plots" / "epsilon.png").is_file()
+    summary = json.loads((run_dir / "summary.json").read_text())
+    assert summary["fedavg"]["privacy"]["epsilon_spent"] == pytest.approx(spent[-1], rel=1e-5)
+
+
+def test_a_run_stops_at_its_budget_and_is_not_to_be_led_beyond(train_here, tmp_path):
+    run_dir = tmp_path / "run"
+    given = ("--fedavg_dp_noise_multiplier=0.4", "--rounds=20", "--rounds_per_evaluation=7")
+    code, said, _ = train_here(*PRIVATE, *given, f"--run_dir={run_dir}")
+    rows = read_metrics(run_dir)
+    assert code == 0 and 1 < len(rows) < 20
+    assert f"spent    after round {len(rows)}: a further one would exceed the budget" in said
+    assert float(rows[-1]["epsilon_spent"]) <= 60
+    assert rows[-1]["test_accuracy"]  # the last round is evaluated, whichever it is
+    code, said, _ = train_here("--resume", f"--run_dir={run_dir}", "--rounds=40")
+    assert code == 0 and read_metrics(run_dir) == rows and "spent    after round" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--fedavg_dp_clip_norm=0",), "--fedavg_dp_clip_norm=0: expected a number above 0"),
+        (("--fedavg_dp_clip_quantile=0.3",), "does nothing with --fedavg_dp_clipping=fixed"),
+        (("--fedavg_dp_delta=0.2",), "--fedavg_dp_delta=0.2: expected below 1 / clients"),
+        (("--fedavg_dp_noise_multiplier=0.05",), "one round costs with it"),
+        (("--fedavg_dp_clipping=adaptive",), "the count alone would cost more"),
+    ],
+)
+def test_a_wrong_request_is_one_line(train_here, tmp_path, arguments, message):
+    code, _, error = train_here(*PRIVATE, *arguments, f"--run_dir={tmp_path / 'run'}")
+    assert code == 2 and error.count("\n") == 1 and message in error and "Traceback" not in error
+    assert not (tmp_path / "run").exists()

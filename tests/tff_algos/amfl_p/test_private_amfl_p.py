@@ -1,0 +1,71 @@
+"""AMFL-P with private meta-gradients."""
+
+import numpy as np
+import pytest
+
+from tff_algos.amfl_p import process as amfl_p
+from tff_algos.amfl_p.config import AMFLPConfig
+from tff_algos.settings.config_fields import ConfigError
+from tff_algos.settings.update_privacy import UpdatePrivacyConfig
+
+PRIVATE = UpdatePrivacyConfig(epsilon=50.0, clip_norm=0.01, rounds=3)
+
+
+def build(spec, data, **settings):
+    defaults = {
+        "support_size": 2, "query_size": 3, "weighting": "equal", "meta_learning_rate": 1.0, "privacy": PRIVATE
+    }  # fmt: skip
+    return amfl_p.build_amfl_p_process(spec, data, AMFLPConfig(**{**defaults, **settings}), seed=2)
+
+
+def silence(state):
+    return state._replace(privacy=state.privacy._replace(noise_multiplier=np.float64(0)))
+
+
+def flatten(arrays):
+    return np.concatenate([array.ravel() for array in arrays])
+
+
+def test_one_device_changes_the_sum_of_gradients_by_at_most_the_clip_norm(
+    tff_runtime, make_federation, linear_spec, monkeypatch
+):
+    process = build(linear_spec, make_federation([8, 12, 5, 9]))
+    state = silence(process.initialize())
+
+    def sum_of(cohort):
+        monkeypatch.setattr(amfl_p, "sample_cohort", lambda *_, **__: np.array(cohort, int))
+        return 4 * flatten(process.next(state).state.model)
+
+    everyone = sum_of(range(4))
+    for device in range(4):
+        change = everyone - sum_of([other for other in range(4) if other != device])
+        assert np.linalg.norm(change) == pytest.approx(0.01, rel=1e-3)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_without_noise_and_clipping_it_is_amfl_p_with_equal_weights(
+    tff_runtime, make_federation, linear_spec, optimizer
+):
+    data = make_federation([8, 12, 5, 9])
+    huge = UpdatePrivacyConfig(epsilon=50.0, clip_norm=1e6)
+    private = build(linear_spec, data, privacy=huge, server_optimizer=optimizer)
+    plain = build(linear_spec, data, privacy=UpdatePrivacyConfig(), server_optimizer=optimizer)
+    state, expected = silence(private.initialize()), plain.initialize()
+    for _ in range(3):
+        (state, metrics), (expected, plain_metrics) = private.next(state), plain.next(expected)
+    np.testing.assert_allclose(flatten(state.model), flatten(expected.model), atol=1e-5)
+    assert metrics["effective_num_clients"] == plain_metrics["effective_num_clients"] == 4
+
+
+def test_an_empty_cohort_is_a_round(tff_runtime, make_federation, linear_spec, monkeypatch):
+    process = build(linear_spec, make_federation([8, 12, 5, 9]), participation="bernoulli", cohort_size=2)
+    monkeypatch.setattr(amfl_p, "sample_cohort", lambda *_, **__: np.zeros(0, int))
+    _, metrics = process.next(process.initialize())
+    assert metrics["num_clients"] == 0 and metrics["effective_num_clients"] == 0 and metrics["epsilon_spent"] > 0
+
+
+def test_what_would_tell_of_a_devices_data_is_refused():
+    with pytest.raises(ConfigError, match="weighting=adaptive: expected equal"):
+        AMFLPConfig(privacy=PRIVATE)
+    with pytest.raises(ConfigError, match="resources=dynamic: expected static"):
+        AMFLPConfig(privacy=PRIVATE, weighting="equal", resources="dynamic")

@@ -1,0 +1,141 @@
+"""FedAvg with private updates, as a process on a TFF worker."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from tff_algos.fed_avg import process as fed_avg
+from tff_algos.fed_avg.config import FedAvgConfig
+from tff_algos.settings.compression import CompressionConfig
+from tff_algos.settings.config_fields import ConfigError
+from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.settings.update_privacy import UpdatePrivacyConfig
+
+SGD = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.5, batch_size=4)
+SIZES = [8, 12, 5, 9, 7, 3]
+
+
+def build(spec, data, clip_norm=0.1, training=SGD, compression=CompressionConfig(), cohort_size=0, **settings):  # noqa: B008
+    privacy = UpdatePrivacyConfig(epsilon=20.0, clip_norm=clip_norm, rounds=3, **settings)
+    config = FedAvgConfig(training, compression, cohort_size, "bernoulli", client_weighting="equal", privacy=privacy)
+    return fed_avg.build_fed_avg_process(spec, data, config, seed=2)
+
+
+def silence(state):
+    """The state of a run without noise."""
+    return state._replace(privacy=state.privacy._replace(noise_multiplier=np.float64(0)))
+
+
+def sum_of(process, monkeypatch, cohort, state=None):
+    """What a round adds to the global model, times the expected cohort: the sum of the clipped updates, one vector."""
+    monkeypatch.setattr(fed_avg, "sample_cohort", lambda *_, **__: np.array(cohort, int))
+    state = silence(process.initialize()) if state is None else state
+    moved, _ = process.next(state)
+    deltas = [after - before for after, before in zip(moved.models, state.models, strict=True)]
+    return process.private_sum.denominator * np.concatenate([delta.ravel() for delta in deltas])
+
+
+@pytest.mark.parametrize("bits", [32, 4])
+def test_one_client_changes_the_sum_by_at_most_the_clip_norm(
+    tff_runtime, make_federation, linear_spec, monkeypatch, bits
+):
+    """Updates are several times the norm here, so each is clipped to it, whether they travel rounded or not."""
+    process = build(linear_spec, make_federation(SIZES), compression=CompressionConfig(bits=bits))
+    everyone = sum_of(process, monkeypatch, range(6))
+    for client in range(6):
+        others = [index for index in range(6) if index != client]
+        change = np.linalg.norm(everyone - sum_of(process, monkeypatch, others))
+        assert change == pytest.approx(0.1, rel=1e-3)
+        assert change <= 0.1 * (1 + 1e-5)  # the sums themselves are rounded
+
+
+def test_the_worst_client_changes_no_more_than_any_other(tff_runtime, make_federation, linear_spec, monkeypatch):
+    """A rate of 1e5 makes updates of about 1e5, and still none weighs more than the norm."""
+    huge = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=1e5, batch_size=4)
+    process = build(linear_spec, make_federation(SIZES), training=huge)
+    change = sum_of(process, monkeypatch, [0, 1, 2]) - sum_of(process, monkeypatch, [0, 2])
+    assert 0.0999 < np.linalg.norm(change) <= 0.1 * (1 + 1e-5)
+
+
+def test_a_broken_client_is_as_if_it_had_not_come(tff_runtime, make_federation, linear_spec, monkeypatch, break_client):
+    data = make_federation(SIZES)
+    process = build(linear_spec, data)
+    without = sum_of(process, monkeypatch, [0, 2])
+    break_client(data, 1)
+    np.testing.assert_array_equal(sum_of(process, monkeypatch, [0, 1, 2]), without)
+
+
+def test_the_round_of_an_empty_cohort_is_noise_alone(tff_runtime, make_federation, linear_spec, monkeypatch):
+    process = build(linear_spec, make_federation(SIZES))
+    assert not sum_of(process, monkeypatch, []).any()
+    noise = sum_of(process, monkeypatch, [], process.initialize())
+    expected = process.private_sum.noise_multiplier * 0.1
+    assert 0.5 * expected < noise.std() < 1.6 * expected  # of 15 entries
+    state, metrics = process.next(process.initialize())
+    assert (metrics["num_clients"], metrics["bytes_up"], metrics["num_clipped"]) == (0, 0, 0)
+    assert np.isnan(metrics["train_loss"]) and metrics["epsilon_spent"] > 0 and state.virtual_time_s == 0
+
+
+def test_without_noise_and_clipping_it_is_fed_avg_with_equal_weights(tff_runtime, make_federation, linear_spec):
+    data = make_federation(SIZES)
+    private, plain = (
+        build(linear_spec, data, clip_norm=1e6),
+        fed_avg.build_fed_avg_process(linear_spec, data, FedAvgConfig(SGD, client_weighting="equal"), seed=2),
+    )
+    state, expected = silence(private.initialize()), plain.initialize()
+    for _ in range(3):
+        (state, metrics), (expected, plain_metrics) = private.next(state), plain.next(expected)
+    for array, wanted in zip(state.models, expected.models, strict=True):
+        np.testing.assert_allclose(array, wanted, atol=1e-6)
+    assert metrics["num_clipped"] == 0 and "epsilon_spent" not in plain_metrics
+    assert metrics["train_loss"] == pytest.approx(plain_metrics["train_loss"])
+
+
+def test_the_clip_norm_follows_the_updates(tff_runtime, make_federation, linear_spec):
+    """All six updates are longer than 0.01: b = 1/2 - 3/6 = 0, so S rises by exp(0.2 / 2) in each round."""
+    process = build(linear_spec, make_federation(SIZES), clip_norm=0.01, clipping="adaptive", clip_count_noise=2.0)
+    state = silence(process.initialize())
+    for round_num in (1, 2, 3):
+        state, metrics = process.next(state)
+        assert metrics["clip_norm"] == pytest.approx(0.01 * np.exp(0.1 * round_num), rel=1e-6)
+        assert metrics["num_clipped"] == 6
+
+
+def test_the_budget_and_the_noise_of_a_run(tff_runtime, make_federation, linear_spec):
+    process = build(linear_spec, make_federation(SIZES), cohort_size=3)
+    state, spent = process.initialize(), []
+    while not process.is_spent(state):
+        state, metrics = process.next(state)
+        spent.append(metrics["epsilon_spent"])
+    own = [process.private_sum.accounting.compute_epsilon(float(state.privacy.noise_multiplier), n) for n in (1, 2, 3)]
+    assert spent == own and 19.99 < spent[-1] <= 20
+    assert process.summarize(state)["privacy"]["epsilon_spent"] == spent[-1]
+    first, *others = process.get_notes(state)
+    assert "epsilon 20 at delta 1e-05 hides a client more or less; each of 6 clients by chance, 3 a round" in first
+    assert "clients.csv" in others[-1] and "simulation only" in others[0]
+
+
+def test_what_would_break_the_guarantee_is_refused(make_federation, linear_spec):
+    private = UpdatePrivacyConfig(epsilon=1.0)
+    with pytest.raises(ConfigError, match="client_weighting=examples: expected equal"):
+        FedAvgConfig(privacy=private)
+    config = FedAvgConfig(client_weighting="equal", privacy=UpdatePrivacyConfig(epsilon=1.0, delta=0.01))
+    with pytest.raises(ConfigError, match=r"dp_delta=0\.01: expected below 1 / clients, here 0\.01"):
+        config.check_clients(100)
+    config.check_clients(99)
+
+
+def test_cohorts_of_all_sizes_are_calls_of_one_size(tff_runtime, make_federation, linear_spec):
+    process = build(linear_spec, make_federation(SIZES), cohort_size=3)
+    places, num_clients = set(), set()
+
+    def run_round(models, clip_norm, inputs):
+        places.add(len(inputs))
+        return process.run_round(models, clip_norm, inputs)
+
+    watched, state = dataclasses.replace(process, run_round=run_round), process.initialize()
+    for _ in range(3):
+        state, metrics = watched.next(state)
+        num_clients.add(metrics["num_clients"])
+    assert len(places) == 1 and len(num_clients) > 1

@@ -1,0 +1,88 @@
+"""FedCD with private updates: a device with several models, and what the server may not know."""
+
+import numpy as np
+import pytest
+
+from tff_algos.fed_cd import process as fed_cd
+from tff_algos.fed_cd.config import FedCDConfig
+from tff_algos.settings.config_fields import ConfigError
+from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.settings.update_privacy import UpdatePrivacyConfig
+
+SGD = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.5, batch_size=4)
+PRIVATE = UpdatePrivacyConfig(epsilon=50.0, clip_norm=0.1, rounds=4)
+
+
+def build(spec, data, **settings):
+    settings = {"weighting": "equal", "cohort_size": 4, "milestones": (1, 2), "privacy": PRIVATE, **settings}
+    return fed_cd.build_fed_cd_process(spec, data, FedCDConfig(SGD, **settings), seed=2)
+
+
+def test_a_device_changes_the_sums_of_all_its_models_by_at_most_the_clip_norm(
+    tff_runtime, make_federation, linear_spec, monkeypatch
+):
+    """After two milestones, a device with four models, one with two and one with a single one."""
+    process = build(linear_spec, make_federation([8, 12, 5, 9]))
+    state = process.initialize()
+    for _ in range(2):
+        state, _ = process.next(state)
+    is_active = np.array([[1, 1, 1, 1], [1, 0, 0, 1], [0, 1, 0, 0], [1, 1, 1, 0]], bool)
+    state = state._replace(is_active=is_active)
+    state = state._replace(privacy=state.privacy._replace(noise_multiplier=np.float64(0)))
+
+    def sum_of(cohort):
+        trained, _, metrics = process.train(state, np.array(cohort, int))
+        deltas = [after - before for after, before in zip(trained.models, state.models, strict=True)]
+        return 4 * np.concatenate([delta.reshape(4, -1) for delta in deltas], axis=1), metrics
+
+    everyone, metrics = sum_of([0, 1, 2, 3])
+    assert metrics["num_clipped"] == 10
+    for device, num_models in enumerate([4, 2, 1, 3]):
+        change = everyone - sum_of([other for other in range(4) if other != device])[0]
+        assert np.linalg.norm(change) == pytest.approx(0.1, rel=1e-3)
+        assert np.linalg.norm(change) <= 0.1 * (1 + 1e-4)  # the sums are rounded
+        by_slot = np.linalg.norm(change, axis=1)
+        np.testing.assert_allclose(by_slot, is_active[device] * 0.1 / num_models**0.5, atol=1e-5)
+
+
+def test_the_server_keeps_noises_and_clones_models_that_no_device_has(tff_runtime, make_federation, linear_spec):
+    """That a model is in no device's hands is known from their data, so nothing that others see may tell."""
+    process = build(linear_spec, make_federation([8, 12, 5, 9]))
+    state, _ = process.next(process.initialize())
+    only_first = np.zeros((4, 4), bool)
+    only_first[:, 0] = True  # all devices have deleted the clone in slot 1
+    before = state._replace(is_active=only_first)
+    after, _ = process.next(before)
+    assert not np.array_equal(after.models[0][1], before.models[0][1])  # noise
+    np.testing.assert_array_equal(after.models[0][3], after.models[0][1])  # its clone
+    assert list(process.get_models(after)) == ["model_0", "model_1", "model_2", "model_3"]
+    assert not after.is_active[:, [1, 3]].any()
+    assert after.parents.tolist() == [-1, 0, 0, 1]
+
+
+def test_an_empty_cohort_is_a_round(tff_runtime, make_federation, linear_spec, monkeypatch):
+    process = build(linear_spec, make_federation([8, 12, 5, 9]), participation="bernoulli", cohort_size=2)
+    monkeypatch.setattr(fed_cd, "sample_cohort", lambda *_, **__: np.zeros(0, int))
+    state, metrics = process.next(process.initialize())
+    assert metrics["num_clients"] == 0 and metrics["epsilon_spent"] > 0
+    assert not np.array_equal(state.models[0][0], process.initialize().models[0][0])
+
+
+def test_without_noise_and_clipping_it_is_fed_cd_with_equal_weights(tff_runtime, make_federation, linear_spec):
+    data = make_federation([8, 12, 5, 9])
+    huge = UpdatePrivacyConfig(epsilon=50.0, clip_norm=1e6, rounds=4)
+    private = build(linear_spec, data, milestones=(), privacy=huge)
+    plain = build(linear_spec, data, milestones=(), privacy=UpdatePrivacyConfig())
+    state, expected = private.initialize(), plain.initialize()
+    state = state._replace(privacy=state.privacy._replace(noise_multiplier=np.float64(0)))
+    for _ in range(3):
+        (state, _), (expected, _) = private.next(state), plain.next(expected)
+    for array, wanted in zip(state.models, expected.models, strict=True):
+        np.testing.assert_allclose(array, wanted, atol=1e-6)
+
+
+def test_what_would_tell_of_a_devices_data_is_refused():
+    with pytest.raises(ConfigError, match="weighting=scores: expected equal"):
+        FedCDConfig(privacy=PRIVATE)
+    with pytest.raises(ConfigError, match="clone_schedule=anew: expected shared"):
+        FedCDConfig(privacy=PRIVATE, weighting="equal", clone_schedule="anew")

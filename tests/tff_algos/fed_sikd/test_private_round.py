@@ -1,0 +1,122 @@
+"""FedSiKD with private updates: both releases of a round, and what they cost beside the statistics."""
+
+import dp_accounting
+import numpy as np
+import pytest
+from dp_accounting import rdp
+
+from tff_algos.fed_sikd.config import FedSiKDConfig
+from tff_algos.fed_sikd.privacy import calibrate_noise_multiplier
+from tff_algos.fed_sikd.private_round import STUDENTS, TEACHERS, weight_cluster_sums
+from tff_algos.fed_sikd.process import build_fed_sikd_process
+from tff_algos.settings.config_fields import ConfigError
+from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.settings.update_privacy import UpdatePrivacyConfig
+
+SGD = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.5, batch_size=4)
+PRIVATE = UpdatePrivacyConfig(epsilon=50.0, clip_norm=0.1, rounds=3)
+SIZES = [8, 12, 5, 9, 7]
+
+
+def build(spec, data, **settings):
+    defaults = {
+        "clustering": "random", "cluster_sizes": "equal", "num_clusters": 2, "teacher": "cluster", "privacy": PRIVATE
+    }  # fmt: skip
+    return build_fed_sikd_process(spec, data, FedSiKDConfig(SGD, SGD, **{**defaults, **settings}), seed=2)
+
+
+def silence(state):
+    return state._replace(privacy=state.privacy._replace(noise_multiplier=np.float64(0)))
+
+
+def flatten(arrays):
+    return np.concatenate([array.ravel() for array in arrays])
+
+
+def test_the_students_sum_weighs_clusters_equally_and_no_client_above_one():
+    """Clusters of 4 and 1 clients: (1/4) S_0 + S_1, over 2 * 1, is the mean of S_0 / 4 and S_1 / 1."""
+    (weighted,) = weight_cluster_sums((np.array([[8.0, 0.0], [6.0, 2.0]], np.float32),), np.array([4, 1]))
+    np.testing.assert_allclose(weighted / 2, [(2.0 + 6.0) / 2, (0.0 + 2.0) / 2])
+
+
+@pytest.mark.parametrize("client", [0, 1])
+def test_one_client_changes_the_students_and_the_teachers_sum_by_at_most_the_clip_norm(
+    tff_runtime, make_federation, linear_spec, break_client, client
+):
+    """A broken client counts as none: what is left out with it is its whole contribution."""
+    data = make_federation(SIZES)
+    process = build(linear_spec, data)
+    state = silence(process.initialize())
+    sizes = np.bincount(state.assignments)
+
+    def run():
+        students, _, metrics = process.train_students(state)
+        teachers, _ = process.train_teachers(state, process.everyone)
+        teacher_sums = [array * sizes.reshape(-1, *[1] * (array.ndim - 1)) for array in teachers.teachers]
+        return 2 * sizes.min() * flatten(students.student), flatten(teacher_sums), metrics["num_clipped"]
+
+    student, teacher, num_clipped = run()
+    break_client(data, client)
+    student_without, teacher_without, _ = run()
+    share = sizes.min() / sizes[state.assignments[client]]
+    assert num_clipped == 5
+    assert np.linalg.norm(student - student_without) == pytest.approx(0.1 * share, rel=2e-3)
+    assert np.linalg.norm(teacher - teacher_without) == pytest.approx(0.1, rel=2e-3)
+
+
+def test_without_noise_and_clipping_it_is_fed_sikd(tff_runtime, make_federation, linear_spec):
+    data = make_federation(SIZES)
+    private = build(linear_spec, data, privacy=UpdatePrivacyConfig(epsilon=50.0, clip_norm=1e6))
+    plain = build(linear_spec, data, privacy=UpdatePrivacyConfig())
+    state, expected = silence(private.initialize()), plain.initialize()
+    for _ in range(2):
+        (state, _), (expected, _) = private.next(state), plain.next(expected)
+    np.testing.assert_allclose(flatten(state.student), flatten(expected.student), atol=1e-6)
+    np.testing.assert_allclose(flatten(state.teachers), flatten(expected.teachers), atol=1e-6)
+
+
+def test_both_releases_have_noise_of_their_own_and_a_clip_norm_of_their_own(tff_runtime, make_federation, linear_spec):
+    adaptive = UpdatePrivacyConfig(epsilon=200.0, clip_norm=0.05, clipping="adaptive", clip_count_noise=1.0)
+    process = build(linear_spec, make_federation(SIZES), privacy=adaptive)
+    state = process.initialize()
+    assert state.privacy.clip_norms.shape == (2,)
+    after, metrics = process.next(state)
+    assert after.privacy.clip_norms[STUDENTS] != after.privacy.clip_norms[TEACHERS]
+    assert metrics["clip_norm"] == after.privacy.clip_norms[STUDENTS]
+
+
+def test_the_statistics_the_teachers_and_the_students_are_composed(tff_runtime, make_federation, linear_spec):
+    """One example: the statistics once, then in each round two sums that it changes by twice the clip norm."""
+    data = make_federation([20] * 4)
+    process = build(
+        linear_spec, data, clustering="kmeans", privacy_epsilon=2.0, privacy=UpdatePrivacyConfig(epsilon=9.0, rounds=3)
+    )
+    state = process.initialize()
+    for _ in range(2):
+        state, metrics = process.next(state)
+    multiplier = float(state.privacy.noise_multiplier)
+    accountant = rdp.RdpAccountant().compose(dp_accounting.GaussianDpEvent(calibrate_noise_multiplier(2.0, 1e-5)))
+    accountant.compose(dp_accounting.GaussianDpEvent(multiplier / 2), 2 * 2)
+    assert metrics["epsilon_spent"] == pytest.approx(accountant.get_epsilon(1e-5), rel=1e-6)
+    assert "an example more or less" in process.get_notes(state)[0]
+    assert "the clusters' teachers, the noisy statistics (epsilon 2 of it" in process.get_notes(state)[2]
+    assert not process.is_spent(state) and process.is_spent(state._replace(round_num=np.int32(3)))
+
+
+def test_without_a_teacher_there_is_one_release(make_federation, linear_spec):
+    process = build(linear_spec, make_federation(SIZES), label_weight=1.0, teacher="leader")
+    assert process.private_sum.accounting.releases_per_round == 1
+    assert process.private_sum.accounting.unit == "a client more or less"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"weighting": "examples", "teacher": "cluster"}, "weighting=examples: expected equal"),
+        ({}, "teacher=leader: expected cluster"),
+        ({"teacher": "cluster"}, r"privacy_epsilon=0\.0: expected above 0"),
+    ],
+)
+def test_what_would_leave_a_client_without_noise_is_refused(settings, message):
+    with pytest.raises(ConfigError, match=message):
+        FedSiKDConfig(privacy=PRIVATE, **settings)

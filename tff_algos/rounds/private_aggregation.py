@@ -1,0 +1,314 @@
+"""Private sums of client updates: clipped by the clients, noised once by the server, paid for from a budget.
+
+McMahan et al. 2018 ("Learning Differentially Private Recurrent Language Models", Algorithm 1), with a fixed denominator
+and, if asked for, the adaptive clip norm of Andrew et al. 2021 ("Differentially Private Learning with Adaptive
+Clipping", Algorithm 1). A round:
+1. A client's update d becomes d * min(1, S / |d|); if it sends several, their norms together stay within S.
+2. They are summed, without weights, in the one aggregation that all algorithms share.
+3. The server adds noise of deviation z S to every entry of the sum, from NumPy's generator, once, whatever computed the
+   sum and in however many shares; and divides by the cohort's expected size, which tells nothing of who came.
+4. With adaptive clipping, S moves along the noisy number of clients whose update was left whole.
+
+An update that is not finite counts as none, and adds zeros; so does an empty place. The accounting is in
+`privacy_accounting`. TFF's `DifferentiallyPrivateFactory` does the same inside a TFF aggregation, but draws its noise
+unseeded in the graph, so that no run could be repeated or resumed, and again in each share of a round that is cut.
+
+The noise is drawn from the run's seed, in floating point: a simulation of the mechanism. A deployment needs noise that
+nobody can redraw, and a sampler and sums that are safe against attacks on floating point.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from models.model_spec import ModelSpec
+from tff_algos.client.cohort import CLIENT_INPUT_TYPE
+from tff_algos.protocol import EPSILON_SPENT, Weights
+from tff_algos.rounds.aggregation import ClientUpdate, sum_by_group, summarize_totals
+from tff_algos.rounds.grouped_round import build_client_work
+from tff_algos.rounds.privacy_accounting import Accounting, split_noise
+from tff_algos.seeds import derive_generator
+from tff_algos.settings.compression import CompressionConfig
+from tff_algos.settings.config_fields import ConfigError
+from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.settings.update_privacy import ADAPTIVE, UpdatePrivacyConfig
+from tff_algos.weights import build_stacked_type
+
+CLIP_NORM, NUM_CLIPPED = "clip_norm", "num_clipped"  # metrics
+MOST_STEP = 100.0  # of the logarithm of the clip norm in a round: a huge draw of the noise must not end the run
+SAFETY = 1e-6  # by which a clipped update stays below the norm, relatively: more than float32 can round it up
+
+
+class ClipCounts(NamedTuple):
+    """What is counted while updates are clipped, float32; a client counts 1, or its updates together.
+
+    Attributes:
+      num_counted: clients whose update is finite.
+      num_whole: those of them whose update was left whole, its norm being within the clip norm.
+      num_clipped: updates that were clipped, each counting 1: for a person, who simulates; it is never released.
+    """
+
+    num_counted: tf.Tensor
+    num_whole: tf.Tensor
+    num_clipped: tf.Tensor
+
+
+class PrivacyState(NamedTuple):
+    """What of the mechanism belongs to a run's state.
+
+    Attributes:
+      noise_multiplier: z, settled when the run began: more rounds on resume must not change it, float64.
+      clip_norms: S of each release of a round, float32, shape (releases,).
+    """
+
+    noise_multiplier: np.float64
+    clip_norms: np.ndarray
+
+
+def clip_update(
+    deltas: Sequence[tf.Tensor], clip_norm: tf.Tensor | float
+) -> tuple[tuple[tf.Tensor, ...], tf.Tensor, tf.Tensor]:
+    """d * min(1, S / |d|), in any graph: an update that is within the norm stays as it is, to the last bit.
+
+    Args:
+      deltas: an update, float32 and finite.
+      clip_norm: S, the bound on the L2 norm over all of its entries; above 0.
+
+    Returns:
+      (the clipped update, its squared norm, whether it was left whole).
+    """
+    # In float64: the rounding errors of a float32 sum over many entries could hide that the bound is passed.
+    norm = tf.sqrt(tf.add_n([tf.reduce_sum(tf.square(tf.cast(delta, tf.float64))) for delta in deltas]))
+    bound = tf.cast(clip_norm, tf.float64)
+    is_whole = norm <= bound
+    factor = tf.cast(
+        tf.where(is_whole, tf.ones_like(norm), (1 - SAFETY) * tf.math.divide_no_nan(bound, norm)), tf.float32
+    )
+    kept = tf.cast(tf.minimum(norm, bound), tf.float32)
+    return tuple(factor * delta for delta in deltas), tf.square(kept), is_whole
+
+
+def clip_client(update: ClientUpdate, clip_norm: tf.Tensor) -> tuple[ClientUpdate, ClipCounts]:
+    """The update as it enters a private sum, and what it counts, in any graph.
+
+    Args:
+      update: its weight is the share of the clip norm that it may have: 1 for a client with one update; 1 / sqrt(n) for
+        each of the n updates of one client, whose norms together are then within the clip norm; 0 in an empty place.
+      clip_norm: S, float32.
+    """
+    result, share = update.result, update.weight
+    is_there = (share > 0) & result.is_finite
+    deltas, squared_norm, is_whole = clip_update(result.weights_delta, clip_norm * share)
+    # The squared shares of a client's updates sum to 1, so that a client counts 1 however many models it trains.
+    counted = tf.where(is_there, tf.square(share), 0.0)
+    counts = ClipCounts(
+        counted,
+        tf.where(is_whole, counted, 0.0),
+        tf.cast(is_there & ~is_whole, tf.float32),
+    )
+    clipped = result._replace(weights_delta=deltas, squared_norm=squared_norm)
+    return ClientUpdate(clipped, update.group, tf.where(is_there, 1.0, 0.0)), counts
+
+
+def sum_clipped_by_group(updates: tff.Value, clip_norm: tff.Value, num_groups: int) -> tuple[tff.Value, tff.Value]:
+    """({ClientUpdate}@CLIENTS, S@SERVER) -> (GroupTotals@SERVER, ClipCounts@SERVER), inside a federated computation.
+
+    The deltas of the totals are sums. One client changes all groups' sums together by at most S.
+    """
+
+    @tff.tensorflow.computation(updates.type_signature.member, np.float32)
+    def clip(update, bound):
+        return clip_client(update, bound)
+
+    clipped, counts = tff.federated_map(clip, (updates, tff.federated_broadcast(clip_norm)))
+    return sum_by_group(clipped, num_groups), tff.federated_sum(counts)
+
+
+def build_private_sums(
+    model_spec: ModelSpec,
+    training: LocalTrainingConfig,
+    template_weights: Weights,
+    num_groups: int,
+    compression: CompressionConfig,
+) -> Callable:
+    """A computation: for each group, the sum of its clients' updates, clipped. The noise is still missing.
+
+    An update that travels compressed is clipped after it was rounded, so that rounding cannot carry it beyond S.
+
+    Functional type:
+      (models@SERVER, S@SERVER, {ClientInput}@CLIENTS) -> <sums@SERVER, ClipCounts@SERVER, RoundTotals@SERVER>
+
+    Args: see `build_grouped_updates`; a client's weight is as in `clip_client`.
+    """
+
+    @tff.tensorflow.computation
+    def summarize(totals, counts):
+        return totals.deltas, counts, summarize_totals(totals)
+
+    client_work = build_client_work(model_spec, training, template_weights, num_groups, compression)
+    models_type = build_stacked_type(template_weights, num_groups)
+
+    @tff.federated_computation(
+        tff.FederatedType(models_type, tff.SERVER),
+        tff.FederatedType(np.float32, tff.SERVER),
+        tff.FederatedType(CLIENT_INPUT_TYPE, tff.CLIENTS),
+    )
+    def compute_sums(models, clip_norm, clients):
+        updates = tff.federated_map(client_work, (tff.federated_broadcast(models), clients))
+        return tff.federated_map(summarize, sum_clipped_by_group(updates, clip_norm, num_groups))
+
+    return compute_sums
+
+
+def move_clip_norm(clip_norm: float, share_whole: float, config: UpdatePrivacyConfig) -> np.float32:
+    """S * exp(-eta_C (b - gamma)), Andrew et al. 2021: up if fewer than a share gamma of the updates were left whole.
+
+    Args:
+      clip_norm: S.
+      share_whole: b, noisy; below 0 or above 1 if the noise says so.
+      config: gives gamma and eta_C.
+    """
+    exponent = -config.clip_learning_rate * (share_whole - config.clip_quantile)
+    moved = clip_norm * math.exp(min(max(exponent, -MOST_STEP), MOST_STEP))
+    limits = np.finfo(np.float32)
+    return np.float32(min(max(moved, float(limits.tiny)), float(limits.max)))
+
+
+@dataclasses.dataclass(frozen=True)
+class PrivateSum:
+    """The server's part of the mechanism.
+
+    Attributes:
+      config: settings.
+      accounting: what the rounds cost.
+      seed: the run's.
+      noise_multiplier: of a new run.
+    """
+
+    config: UpdatePrivacyConfig
+    accounting: Accounting
+    seed: int
+    noise_multiplier: float
+
+    @property
+    def denominator(self) -> int:
+        """By which a sum over the cohort is divided: its expected size, whoever came."""
+        return self.accounting.cohort_size
+
+    @property
+    def count_deviation(self) -> float:
+        """sigma_b: of the noise on the number of clients whose update was left whole."""
+        return self.config.clip_count_noise * self.accounting.cohort_size
+
+    def initialize(self) -> PrivacyState:
+        """Before the first round."""
+        clip_norms = np.full(self.accounting.releases_per_round, self.config.clip_norm, np.float32)
+        return PrivacyState(np.float64(self.noise_multiplier), clip_norms)
+
+    def add_noise(
+        self, sums: Sequence[np.ndarray], counts: ClipCounts, state: PrivacyState, round_num: int, release: int = 0
+    ) -> tuple[Weights, PrivacyState]:
+        """Step 3, without the division, and step 4: the sums with noise, float32, and the next state.
+
+        Args:
+          sums: what one client changes by at most S in all, any shapes.
+          counts: from the same clients.
+          state: the mechanism's.
+          round_num: 1-based; the noise is drawn anew for each round and release.
+          release: which of the round's releases it is.
+        """
+        clip_norm, multiplier = float(state.clip_norms[release]), float(state.noise_multiplier)
+        generator = derive_generator(self.seed, f"update noise {release}", round_num)
+        clip_norms = state.clip_norms
+        if self.config.clipping == ADAPTIVE:
+            multiplier = split_noise(multiplier, self.count_deviation)
+            # Shifted by 1/2 a client, whose bit then changes the sum by 1/2 only; an absent one changes nothing.
+            centered = float(counts.num_whole) - float(counts.num_counted) / 2
+            noise = self.count_deviation * generator.standard_normal() if multiplier else 0.0
+            share_whole = 0.5 + (centered + noise) / self.denominator
+            clip_norms = clip_norms.copy()
+            clip_norms[release] = move_clip_norm(clip_norm, share_whole, self.config)
+        deviation = multiplier * clip_norm
+        noisy = tuple(_add_noise(np.asarray(array), deviation, generator) for array in sums)
+        return noisy, state._replace(clip_norms=clip_norms)
+
+    def compute_epsilon(self, state: PrivacyState, rounds: int) -> float:
+        """What so many rounds have cost."""
+        return self.accounting.compute_epsilon(float(state.noise_multiplier), rounds)
+
+    def is_spent(self, state: PrivacyState, rounds: int) -> bool:
+        """Whether a further round would exceed the budget."""
+        return self.compute_epsilon(state, rounds + 1) > self.config.epsilon
+
+    def build_metrics(self, state: PrivacyState, rounds: int, counts: ClipCounts) -> dict[str, float]:
+        """Columns of metrics.csv: epsilon after so many rounds, the clip norm of the next, updates clipped in this."""
+        return {
+            EPSILON_SPENT: self.compute_epsilon(state, rounds),
+            CLIP_NORM: float(state.clip_norms[0]),
+            NUM_CLIPPED: int(counts.num_clipped),
+        }
+
+    def summarize(self, state: PrivacyState, rounds: int) -> dict[str, dict[str, float | str]]:
+        """The mechanism in summary.json, under "privacy"."""
+        summary = {
+            EPSILON_SPENT: self.compute_epsilon(state, rounds),
+            "delta": self.accounting.delta,
+            "hides": self.accounting.unit,
+            "noise_multiplier": float(state.noise_multiplier),
+        }
+        return {"privacy": summary}
+
+    def list_notes(self, state: PrivacyState, released: str) -> tuple[str, ...]:
+        """What a run says of its privacy when it starts.
+
+        Args:
+          state: the mechanism's.
+          released: what the algorithm releases, in words.
+        """
+        config, accounting = self.config, self.accounting
+        secret = "; who was drawn stays secret" if accounting.is_sampled else ""
+        bound = f"{state.clip_norms[0]:g}" + (" at first, then adaptive" if config.clipping == ADAPTIVE else "")
+        return (
+            f"privacy  epsilon {config.epsilon:g} at delta {config.delta:g} hides {accounting.unit}; "
+            f"{accounting.describe_sampling()}{secret}",
+            f"         updates are clipped to the norm {bound}, and the server, which is trusted, adds noise of "
+            f"{state.noise_multiplier:.4g} clip norms to their sum; from --seed, so for simulation only",
+            f"         released: {released}. Not to be released, since without noise: losses, accuracies, numbers of "
+            "clients, clipped and rejected updates, bytes, times, drift, clients.csv, events.csv and plots of these",
+        )
+
+
+def _add_noise(array: np.ndarray, deviation: float, generator: np.random.Generator) -> np.ndarray:
+    return (array + deviation * generator.standard_normal(array.shape)).astype(np.float32)
+
+
+def build_private_sum(config: UpdatePrivacyConfig, accounting: Accounting, seed: int) -> PrivateSum:
+    """The server's part for a new run.
+
+    Raises:
+      ConfigError: the budget cannot be kept, see `Accounting.settle_noise` and `split_noise`.
+    """
+    private_sum = PrivateSum(config, accounting, seed, accounting.settle_noise(config))
+    if config.clipping == ADAPTIVE:
+        split_noise(private_sum.noise_multiplier, private_sum.count_deviation)
+    return private_sum
+
+
+def check_private_model(model_spec: ModelSpec) -> None:
+    """Raises ConfigError for a model with weights that are found from data and not trained.
+
+    Noise would make BatchNorm's variances negative; the ranges of quantization-aware training are found outside of the
+    updates.
+    """
+    if model_spec.quantization is not None:
+        raise ConfigError(
+            "--quantize", "qat", "none with private updates, since ranges are found from the clients' data"
+        )
+    if model_spec.build().non_trainable_weights:
+        expected = "a model whose weights are all trained, without BatchNorm, with private updates"
+        raise ConfigError("--model", model_spec.name, expected)
