@@ -13,6 +13,7 @@ METRICS_FILE, TIMING_FILE, EVENTS_FILE, CLIENTS_FILE = "metrics.csv", "timing.cs
 FINE_TUNING_FILE = "fine_tuning.csv"
 SUMMARY_FILE = "summary.json"
 CHECKSUMS_FILE = "checksums.sha256"
+PRUNED_FILE = "pruned.json"  # only in runs that a search has stopped: after which round, and why
 WORKER_LOG = "worker.log"
 EVALUATION = "evaluation"  # how the tables of `launch.evaluate` begin
 CHECKPOINTS, TENSORBOARD, PLOTS, MODELS, EXPORT = "checkpoints", "tensorboard", "plots", "models", "export"
