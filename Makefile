@@ -5,6 +5,7 @@
 # make web     what --web_page of launch.export packs into a page, by npm into .web; nothing else needs npm
 # make test-web    exports runs with their pages and drives these in Chromium, in .web-test; RUN_DIR=<folder> names one
 # make test-ray   --runtime=ray on clusters of this machine, in .venv-ray; 10 to 30 minutes
+# make test-tune  searches of launch.tune with Optuna, in .venv-tune; a minute or two
 # make test-kotlin   compiles the Kotlin of docs/phones.md, in .venv-kotlin; needs Java
 # make setup-pfl  pfl-research on PyTorch, a peer of launch.benchmark, in .venv-pfl
 # All of them set up .venv first if need be. PYTHON=<path> names the Python 3.11 to make it with; where there is none,
@@ -15,7 +16,7 @@ PYTHON =
 RUN_DIR ?=
 RUN = .venv/bin/python -m
 
-.PHONY: train test test-slow test-litert test-ray test-kotlin test-web web setup setup-pfl lock clean
+.PHONY: train test test-slow test-litert test-ray test-tune test-kotlin test-web web setup setup-pfl lock clean
 
 train: setup
 	@$(RUN) launch.train --algo=fedsikd $(ARGS)
@@ -34,6 +35,9 @@ test-litert: setup
 test-ray: setup
 	@sh ./tests/ray/check.sh $(ARGS)
 
+test-tune: setup
+	@sh ./tests/tune/check.sh $(ARGS)
+
 test-kotlin: setup
 	@sh ./tests/kotlin/check.sh
 
@@ -50,7 +54,8 @@ setup:
 	@PYTHON="$(PYTHON)" sh ./setup.sh
 
 # Resolves setup.py anew into requirements.lock, the same with CUDA into requirements-gpu.lock, and likewise the runtime
-# of test-litert, the compiler of test-kotlin, Ray on top of requirements.lock, the peer of setup-pfl and the uv of set-up. Needs a network.
+# of test-litert, the compiler of test-kotlin, Ray and Optuna, each on top of
+# requirements.lock, the peer of setup-pfl and the uv of set-up. Needs a network.
 lock:
 	@set -e; tools=$$(mktemp -d); trap 'rm -rf "$$tools"' EXIT; \
 	$(or $(PYTHON),python3) -m venv "$$tools"; \
@@ -60,7 +65,7 @@ lock:
 	$$compile --override overrides.txt --extra dev --output-file requirements.lock setup.py; \
 	$$compile --override overrides.txt --constraint requirements.lock --extra dev --extra gpu \
 	    --output-file requirements-gpu.lock setup.py; \
-	for name in litert pfl ray uv; do $$compile --output-file requirements-$$name.lock requirements-$$name.in; done; \
+	for name in litert pfl ray tune uv; do $$compile --output-file requirements-$$name.lock requirements-$$name.in; done; \
 	$$compile --no-deps --output-file requirements-kotlin.lock requirements-kotlin.in
 
 # What can be made again in seconds; .venv and those beside it and runs/ stay.

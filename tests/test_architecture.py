@@ -49,6 +49,7 @@ LAUNCH_ROOMS = {
     "reports": {"progress", "settings", "runs", "plots"},
     "training": {"progress", "settings", "runs", "plots", "runtimes", "command_line"},
     "many_runs": {"progress", "settings", "runs", "plots", "runtimes", "training", "command_line"},
+    "tuning": {"progress", "settings", "runs", "plots", "reports", "many_runs", "command_line"},
     "tflite": {"progress", "settings", "runs", "plots", "training"},
     "benchmarks": {"progress", "settings", "runs", "plots", "runtimes", "training", "tflite", "command_line"},
 }
