@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from launch.many_runs.pool import run_tasks
 from launch.many_runs.tasks import Task, is_finished
 from launch.progress import say
+from launch.runs.columns import CONFIG_FILE
 from launch.runs.run_records import resolve_flagfile
 from launch.runs.tables import write_table
 from launch.settings.flags import FlagError
@@ -160,7 +161,8 @@ class _Search:
     def _collect_pruned(self, task: Task) -> None:
         number, seed = self._runs[task.run_dir]
         ending_seed, behind = self._behind[number]
-        mark_pruned(task.run_dir, self._explain(number), behind)
+        if (task.run_dir / CONFIG_FILE).exists():
+            mark_pruned(task.run_dir, self._explain(number), behind)
         outcome = self._outcomes[number]
         if seed != ending_seed or outcome.state is not State.OPEN:
             return

@@ -109,7 +109,7 @@ def parse_request(argv: Sequence[str]) -> Request:
       FlagError: a wrong flag, or flags that do not go together.
     """
     values = define_flags()
-    if parse_command(values, argv):
+    if parse_command(values, list(map(_name_experiment, argv))):
         raise FlagError("nothing is expected after --; fixed settings belong into the experiment's flagfile")
     experiment = _find_experiment(values.experiment)
     if values.objective not in OBJECTIVES:
@@ -143,6 +143,15 @@ def parse_request(argv: Sequence[str]) -> Request:
         if getattr(values, name) is not None and is_idle:
             raise FlagError(f"--{name}: does nothing without {other}")
     return request
+
+
+def _name_experiment(argument: str) -> str:
+    """`--flagfile` of an experiment, which holds flags of `launch.train`, is what `--experiment` means."""
+    path = pathlib.Path(argument.lstrip("-").removeprefix("flagfile="))
+    if not argument.lstrip("-").startswith("flagfile=") or not path.is_file():
+        return argument
+    is_experiment = any(line.lstrip().startswith("--algo") for line in path.read_text(errors="replace").splitlines())
+    return f"--experiment={path}" if is_experiment else argument
 
 
 def _find_experiment(name: str | None) -> pathlib.Path:

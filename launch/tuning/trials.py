@@ -143,8 +143,12 @@ def _format(score: float | None) -> str:
 
 def rank(outcomes: Iterable[Outcome]) -> list[Outcome]:
     """The complete trials, the highest mean first, of equal ones the first; of equal settings one alone."""
-    ranked = sorted((each for each in outcomes if each.mean is not None), key=lambda each: (-each.mean, each.number))
-    return list({tuple(each.settings.items()): each for each in reversed(ranked)}.values())[::-1]
+    found: dict[tuple, Outcome] = {}
+    for each in sorted(
+        (each for each in outcomes if each.mean is not None), key=lambda each: (-each.mean, each.number)
+    ):
+        found.setdefault(tuple(each.settings.items()), each)
+    return list(found.values())
 
 
 def find_best(

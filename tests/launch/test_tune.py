@@ -211,6 +211,12 @@ def test_without_optuna_one_line_says_how_to_get_it(tmp_path, capsys, monkeypatc
         assert printed.count("\n") == 1 and not list(tmp_path.iterdir())
 
 
+def test_a_flagfile_of_training_is_the_experiment():
+    request = parse_request([f"--flagfile={FLAGFILE}", f"--search={SEARCH}"])
+    assert request.experiment == FLAGFILE
+    assert request.output == pathlib.Path("runs/tuning") / FLAGFILE.stem / "trials.csv"
+
+
 def test_choices_alone_need_no_optuna(tmp_path):
     assert parse_request(arguments(tmp_path)).sampler == "grid"
     for more in (["--search=fedavg_epochs=int(1,3)"], ["--pruner=median"], ["--sampler=tpe"]):

@@ -18,7 +18,7 @@ pytestmark = [
     ),
 ]
 ROOT = pathlib.Path(__file__).parents[2]
-ROUNDS = 12
+ROUNDS = 40
 EXPERIMENT = f"""
 --algo=fedavg
 --runtime=in_process
@@ -26,7 +26,6 @@ EXPERIMENT = f"""
 --rounds={ROUNDS}
 --fedavg_optimizer=sgd
 """
-LEAST_STOPPED = 1
 
 
 def start(folder):
@@ -63,11 +62,13 @@ def test_a_killed_search_ends_with_the_same_trials_and_consistent_folders(tmp_pa
     assert start(killed).wait(900) == 0, (killed / "log").read_text()[-3000:]
     assert (killed / "trials.csv").read_bytes() == (straight / "trials.csv").read_bytes()
 
-    marks = sorted(straight.rglob("pruned.json"))
-    assert len(marks) >= LEAST_STOPPED
-    mark, run_dir = json.loads(marks[0].read_text()), marks[0].parent
+    # A run may come to its end before it is found to be behind, but hardly every one of 40 rounds.
+    run_dir = next(
+        path.parent for path in sorted(straight.rglob("pruned.json")) if not path.with_name("summary.json").exists()
+    )
+    mark = json.loads((run_dir / "pruned.json").read_text())
     rounds = len((run_dir / "metrics.csv").read_text().splitlines()) - 1
-    assert mark["round_num"] <= rounds < ROUNDS and not (run_dir / "summary.json").exists()
+    assert mark["round_num"] <= rounds < ROUNDS
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(straight / "cache")}
     resumed = subprocess.run(
         [sys.executable, "-m", "launch.train", "--resume", f"--run_dir={run_dir}"],
