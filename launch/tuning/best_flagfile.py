@@ -24,7 +24,7 @@ def write_best_flagfile(
       described: how many trials there were and what chose them, in words.
     """
     name = request.experiment.name
-    head = f"{name} with the settings of trial {best.number} of a search, which began with the settings of {name}."
+    head = f"{name} with the settings of trial {best.number} of a search."
     body = _leave_out(request.experiment.read_text(encoding="utf-8"), best.settings)
     parts = [_comment(head)]
     if body:

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from launch.many_runs.tasks import OWN_FLAGS
 from launch.settings.flag_fields import FlagField
@@ -122,6 +122,28 @@ def _check_kind(field: FlagField, searched: Range) -> None:
         raise FlagError(f"--search: {field.name}={searched}: takes no single number; expected choices, as 1|2|3")
     if value_type is int and searched.kind != INT:
         raise FlagError(f"--search: {field.name}={searched}: takes whole numbers; expected int(low,high) or choices")
+
+
+def find_start(space: SearchSpace, flags: Mapping[str, Any]) -> Settings | None:
+    """The point of the space with the values that the flags have; None if one of these lies outside."""
+    start = {}
+    for name, searched in space.items():
+        value = flags[name]
+        if isinstance(searched, Range):
+            found = searched.format_value(value) if searched.low <= value <= searched.high else None
+        else:
+            found = next((choice for choice in searched if _spells(choice, value)), None)
+        if found is None:
+            return None
+        start[name] = found
+    return start
+
+
+def _spells(choice: str, value: Any) -> bool:
+    """Whether a choice is read as this value of a flag: 1e-3 as 0.001, True as true."""
+    if isinstance(value, bool):
+        return choice.lower() in (("true", "t", "1") if value else ("false", "f", "0"))
+    return float(choice) == value if isinstance(value, (int, float)) else choice == value
 
 
 def format_search(space: SearchSpace) -> str:

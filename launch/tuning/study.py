@@ -16,7 +16,7 @@ from launch.runs.errors import RunFolderError
 from launch.runs.run_records import list_other_settings
 from launch.settings.flags import FlagError
 from launch.settings.run_config import RunConfig, flag_values
-from launch.tuning.search_space import INT, LOG, Range, SearchSpace, Settings
+from launch.tuning.search_space import INT, LOG, Range, SearchSpace, Settings, find_start
 from launch.tuning.trials import Outcome, State
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def hold_folder(folder: pathlib.Path) -> Iterator[None]:
 
 
 class Study:
-    """The trials of one search.
+    """The trials of one search. The first has the settings that all start from, if they lie in the space.
 
     Args:
       folder: where its journal lies or will lie; see `hold_folder`.
@@ -78,6 +78,7 @@ class Study:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self._space, self._seeds, self._rounds = space, seeds, config.rounds
         self._distributions = {name: _describe(searched) for name, searched in space.items()}
+        self._start = find_start(space, flag_values(config))
         path = folder / JOURNAL
         _drop_torn_line(path)
         try:
@@ -101,12 +102,12 @@ class Study:
         """The next trial, which is in the journal from now on."""
         from optuna.trial import TrialState, create_trial
 
-        params = self._suggest()
-        settings = self._format(params)
+        trials = self.optuna_study.get_trials(deepcopy=False)
+        settings = self._start if not trials and self._start else self._format(self._suggest(trials))
         rounded = {name: self._parse(name, value) for name, value in settings.items()}
         trial = create_trial(state=TrialState.RUNNING, params=rounded, distributions=self._distributions)
         self.optuna_study.add_trial(trial)  # one record, so that no trial is ever there in part
-        return Outcome(len(self.optuna_study.get_trials(deepcopy=False)), settings)
+        return Outcome(len(trials) + 1, settings)
 
     def tell(self, outcome: Outcome, reason: str = "") -> None:
         """Keeps what came of an open trial."""
@@ -139,11 +140,10 @@ class Study:
             return {}
         return get_param_importances(self.optuna_study, evaluator=FanovaImportanceEvaluator(seed=SAMPLER_SEED))
 
-    def _suggest(self) -> Mapping[str, Any]:
+    def _suggest(self, trials: list["FrozenTrial"]) -> Mapping[str, Any]:
         import numpy as np
         import optuna
 
-        trials = self.optuna_study.get_trials(deepcopy=False)
         (seed,) = np.random.SeedSequence((SAMPLER_SEED, len(trials))).generate_state(1)
         sampler = optuna.samplers.TPESampler(seed=int(seed))
         study = optuna.create_study(sampler=sampler, direction="maximize")

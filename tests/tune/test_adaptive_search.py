@@ -11,6 +11,7 @@ from launch import tune
 from launch.runs.errors import RunFolderError
 from launch.settings.flags import FlagError
 from launch.settings.run_config import flag_values
+from launch.tuning.adaptive_search import resolve_experiment
 from launch.tuning.request import parse_request
 from launch.tuning.study import Study, hold_folder
 from launch.tuning.trials import State, find_best
@@ -185,6 +186,17 @@ def test_killed_beside_a_record_of_the_journal_it_ends_with_the_same_trials(
         search(tmp_path, "--pruner=median", trials=13)
     search(tmp_path, "--pruner=median", trials=13)
     assert read_table(tmp_path) == whole[0]
+
+
+def test_the_first_trial_has_the_settings_of_the_flagfile_if_they_are_searched(tmp_path):
+    searched, _ = search(tmp_path / "a", search="fedavg_learning_rate=log(1e-5,1);fedavg_epochs=int(1,9)", trials=2)
+    config = resolve_experiment(parse_request(arguments(tmp_path)))
+    first, second = (each.settings for each in searched.outcomes)
+    training = config.algorithm.training
+    assert first == {"fedavg_learning_rate": str(training.learning_rate), "fedavg_epochs": str(training.epochs)}
+    assert second != first
+    outside, _ = search(tmp_path / "b", search="fedavg_learning_rate=log(0.5,1);fedavg_epochs=int(1,9)", trials=1)
+    assert float(outside.outcomes[0].settings["fedavg_learning_rate"]) >= 0.5
 
 
 def test_what_is_finished_is_not_made_again_and_more_trials_go_on(tmp_path):

@@ -3,7 +3,7 @@
 import pytest
 
 from launch.settings.flags import FlagError
-from launch.tuning.search_space import Range, check_space, format_search, parse_search
+from launch.tuning.search_space import Range, check_space, find_start, format_search, parse_search
 
 
 def test_choices_and_ranges_are_read_and_written_back():
@@ -16,6 +16,16 @@ def test_choices_and_ranges_are_read_and_written_back():
         "d": Range("log", 0.0001, 0.1),
     }
     assert format_search(space) == text and parse_search(format_search(space)) == space
+
+
+def test_the_start_is_the_point_of_the_space_with_the_flags_own_values():
+    flags = {"a": 0.001, "b": 3, "c": True, "d": "adam", "e": 0.05, "f": 32}
+    space = parse_search("a=0.1|1e-3;b=int(2,8);c=true|false;d=sgd|adam;e=log(0.01,1);f=16|32")
+    start = {"a": "1e-3", "b": "3", "c": "true", "d": "adam", "e": "0.05", "f": "32"}
+    assert find_start(space, flags) == start
+    for name, outside in {"a": 0.01, "b": 9, "c": False, "d": "rmsprop", "e": 0.001, "f": 64}.items():
+        expected = {**start, "c": "false"} if name == "c" else None
+        assert find_start(space, {**flags, name: outside}) == expected
 
 
 def test_numbers_are_typed_short_but_never_leave_the_range():
