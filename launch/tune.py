@@ -33,7 +33,7 @@ from launch.tuning.scored_runs import OpenEngine, ScoresOfTrials, confirm_best
 from launch.tuning.search_plots import HISTORY_PLOT, IMPORTANCE_PLOT, draw_history, draw_importance
 from launch.tuning.search_space import format_settings
 from launch.tuning.study import check_installed, hold_folder
-from launch.tuning.trials import Outcome, State, find_best, tabulate
+from launch.tuning.trials import Outcome, State, find_best, name_seeds, tabulate
 
 PROGRAM = "python -m launch.tune"
 BEST_FLAGFILE = "best.flags"
@@ -103,10 +103,9 @@ def _say_best(request: Request, searched: Searched, best: Outcome, score: float)
     described = _describe_trials(request, searched.outcomes)
     confirmed_mean = score if request.confirm_seeds else None
     write_best_flagfile(path, request, best, confirmed_mean, described)
-    seeds = ", ".join(request.seeds)
-    of_seeds = f"{best.mean:.4f}, the mean over the seeds {seeds}"
+    of_seeds = f"{best.mean:.4f}, the mean over {name_seeds(request.seeds)}"
     if confirmed_mean is not None:
-        of_seeds += f"; {score:.4f} over the seeds {', '.join(request.confirm_seeds)}, which were not searched"
+        of_seeds += f"; {score:.4f} over {name_seeds(request.confirm_seeds)}, not searched before"
     say(f"best     trial {best.number}: {request.objective} {of_seeds}; {described} are in {request.output}")
     print(*format_settings(best.settings), sep="\n")
     used = ", ".join((*request.seeds, *request.confirm_seeds))

@@ -8,7 +8,7 @@ from launch.reports.provenance import NOT_KEPT, list_trials
 from launch.runs.tables import write_text
 from launch.tuning.request import MEDIAN, Request
 from launch.tuning.search_space import format_search, format_settings
-from launch.tuning.trials import Outcome
+from launch.tuning.trials import Outcome, name_seeds
 
 WIDTH = 120
 
@@ -38,15 +38,14 @@ def _explain(request: Request, best: Outcome, confirmed_mean: float | None, desc
     table = str(request.output)
     sentences = [
         "Ours: tuned by launch.tune on the clients' validation examples.",
-        f"The search space is {format_search(request.space)}; {described}, each trained with the seeds "
-        f"{', '.join(request.seeds)}{'' if request.rounds is None else f' for --rounds={request.rounds}'}.",
+        f"The search space is {format_search(request.space)}; {described}, each trained with "
+        f"{name_seeds(request.seeds)}{'' if request.rounds is None else f' for --rounds={request.rounds}'}.",
     ]
     if request.pruner == MEDIAN:
         sentences.append(f"Runs below the median were stopped, from round {request.first_pruning_round} on.")
-    sentences.append(f"The mean {request.objective} after the last round is {best.mean:.4f} on these seeds.")
+    sentences.append(f"The mean {request.objective} after the last round is {best.mean:.4f}.")
     if confirmed_mean is not None:
-        seeds = ", ".join(request.confirm_seeds)
-        sentences.append(f"It is {confirmed_mean:.4f} on the seeds {seeds}, which were not searched.")
+        sentences.append(f"It is {confirmed_mean:.4f} on {name_seeds(request.confirm_seeds)}, not searched before.")
     if list_trials(table):
         sentences.append(f"Trials: {list_trials(table)[0]}.")
     else:

@@ -6,7 +6,7 @@ from launch.many_runs.pool import Engine, run_tasks
 from launch.many_runs.tasks import Task
 from launch.progress import say
 from launch.tuning.request import Request
-from launch.tuning.trials import Outcome, Scores, build_task, rank, read_score
+from launch.tuning.trials import Outcome, Scores, build_task, name_seeds, rank, read_score
 
 OpenEngine = Callable[[Sequence[Task], int | None], Engine]
 ScoresOfTrials = Mapping[int, Scores]
@@ -64,5 +64,5 @@ def confirm_best(
         for seed in request.confirm_seeds
         for each in best
     }
-    say(f"confirm  the best {len(best)} trials on the seeds {', '.join(request.confirm_seeds)}")
+    say(f"confirm  the best {len(best)} trials on {name_seeds(request.confirm_seeds)}")
     return score_runs(tasks, request, open_engine, keep)

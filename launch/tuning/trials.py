@@ -141,6 +141,11 @@ def _format(score: float | None) -> str:
     return "" if score is None else f"{score:.6g}"
 
 
+def name_seeds(seeds: Sequence[str]) -> str:
+    """The words "the seed 100", or "the seeds 100, 101"."""
+    return f"the seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds)}"
+
+
 def rank(outcomes: Iterable[Outcome]) -> list[Outcome]:
     """The complete trials, the highest mean first, of equal ones the first; of equal settings one alone."""
     found: dict[tuple, Outcome] = {}

@@ -322,7 +322,7 @@ def test_plots_and_the_flagfile_of_the_best_are_written(tmp_path, capsys, monkey
         with Image.open(folder / name) as image:
             assert image.format == "PNG" and min(image.size) > 100
     printed = capsys.readouterr().out
-    assert "16 trials chosen by TPE (" in printed and "over the seeds 200, which were not searched" in printed
+    assert "16 trials chosen by TPE (" in printed and "over the seed 200, not searched before" in printed
     assert "log(0.001,1.0)" in (folder / "best.flags").read_text()
     drawn = (folder / "importance.png").read_bytes()
     assert tune.main(arguments(tmp_path, "--pruner=median", "--confirm_seeds=200", "--confirm_trials=2")) == 0

@@ -50,8 +50,8 @@ def test_its_heading_names_space_trials_seeds_scores_and_table(write):
     assert note == (
         "The search space is fedavg_learning_rate=log(0.0001,0.1);fedavg_optimizer=sgd|adam; 20 trials chosen by TPE "
         "(3 pruned), each trained with the seeds 100, 101 for --rounds=5. Runs below the median were stopped, from "
-        "round 1 on. The mean validation_accuracy after the last round is 0.7250 on these seeds. It is 0.6543 on the "
-        "seeds 200, which were not searched. Trials: docs/results/tuning/a.csv."
+        "round 1 on. The mean validation_accuracy after the last round is 0.7250. It is 0.6543 on the seed 200, not "
+        "searched before. Trials: docs/results/tuning/a.csv."
     )
 
 
