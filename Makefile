@@ -6,6 +6,7 @@
 # make test-web    exports runs with their pages and drives these in Chromium, in .web-test; RUN_DIR=<folder> names one
 # make test-ray   --runtime=ray on clusters of this machine, in .venv-ray; 10 to 30 minutes
 # make setup-track   MLflow and W&B in .venv-track, for --track and launch.track; make test-track sends runs to both
+# make test-tune  searches of launch.tune with Optuna, in .venv-tune; a minute or two
 # make test-kotlin   compiles the Kotlin of docs/phones.md, in .venv-kotlin; needs Java
 # make setup-pfl  pfl-research on PyTorch, a peer of launch.benchmark, in .venv-pfl
 # All of them set up .venv first if need be. PYTHON=<path> names the Python 3.11 to make it with; where there is none,
@@ -16,7 +17,8 @@ PYTHON =
 RUN_DIR ?=
 RUN = .venv/bin/python -m
 
-.PHONY: train test test-slow test-litert test-ray test-kotlin test-track test-web web setup setup-pfl setup-track lock clean
+.PHONY: train test test-slow test-litert test-ray test-tune test-kotlin test-track test-web web setup setup-pfl \
+    setup-track lock clean
 
 train: setup
 	@$(RUN) launch.train --algo=fedsikd $(ARGS)
@@ -38,6 +40,9 @@ test-ray: setup
 test-track: setup setup-track
 	@sh ./tests/track/check.sh $(ARGS)
 
+test-tune: setup
+	@sh ./tests/tune/check.sh $(ARGS)
+
 test-kotlin: setup
 	@sh ./tests/kotlin/check.sh
 
@@ -57,8 +62,8 @@ setup:
 	@PYTHON="$(PYTHON)" sh ./setup.sh
 
 # Resolves setup.py anew into requirements.lock, the same with CUDA into requirements-gpu.lock, and likewise the runtime
-# of test-litert, the compiler of test-kotlin, Ray on top of requirements.lock, the peer of setup-pfl, the trackers of
-# setup-track and the uv of set-up. Needs a network.
+# of test-litert, the compiler of test-kotlin, Ray and Optuna, each on top of requirements.lock, the peer of setup-pfl, the
+# trackers of setup-track and the uv of set-up. Needs a network.
 lock:
 	@set -e; tools=$$(mktemp -d); trap 'rm -rf "$$tools"' EXIT; \
 	$(or $(PYTHON),python3) -m venv "$$tools"; \
@@ -68,7 +73,7 @@ lock:
 	$$compile --override overrides.txt --extra dev --output-file requirements.lock setup.py; \
 	$$compile --override overrides.txt --constraint requirements.lock --extra dev --extra gpu \
 	    --output-file requirements-gpu.lock setup.py; \
-	for name in litert pfl ray track uv; do $$compile --output-file requirements-$$name.lock requirements-$$name.in; done; \
+	for name in litert pfl ray track tune uv; do $$compile --output-file requirements-$$name.lock requirements-$$name.in; done; \
 	$$compile --no-deps --output-file requirements-kotlin.lock requirements-kotlin.in
 
 # What can be made again in seconds; .venv and those beside it and runs/ stay.

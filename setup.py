@@ -52,5 +52,6 @@ setup(
         "dev": ["hypothesis", "pytest", "ruff"],
         "gpu": GPU_LIBRARIES,
         "ray": ["ray==2.52.1"],
+        "tune": ["optuna==5.0.0"],
     },
 )

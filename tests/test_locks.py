@@ -29,6 +29,15 @@ def test_ray_comes_on_top_and_changes_nothing_else():
     assert f'"ray=={ray["ray"]}"' in (ROOT / "setup.py").read_text()
 
 
+def test_optuna_comes_on_top_and_changes_nothing_else():
+    plain, tune = read_versions("requirements.lock"), read_versions("requirements-tune.lock")
+    assert {name: plain[name] for name in tune.keys() & plain.keys()} == {
+        name: tune[name] for name in tune.keys() & plain.keys()
+    }
+    assert "optuna" in tune.keys() - plain.keys()
+    assert f'"optuna=={tune["optuna"]}"' in (ROOT / "setup.py").read_text()
+
+
 @pytest.mark.parametrize("path", sorted(ROOT.glob("*.lock")), ids=lambda path: path.name)
 def test_a_lock_names_no_address(path):
     assert "://" not in path.read_text()

@@ -1,11 +1,11 @@
 """Makes many runs, as many at a time as an engine has slots; says what becomes of each, and stops all together."""
 
 import contextlib
+import dataclasses
 import signal
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
 
 from launch.command_line import describe_os_error
 from launch.many_runs.progress_lines import ProgressOfMany
@@ -50,28 +50,40 @@ class Engine(Protocol):
         """Ends whatever still goes on, and what was kept for further runs."""
 
 
-class _Started(NamedTuple):
+@dataclasses.dataclass
+class _Started:
+    """A run that goes on: its place among all, from 1, and why it was asked to end before its last round; "" if not."""
+
     position: int
     task: Task
     run: Run
+    stopped: str = ""
 
 
 def run_tasks(
-    tasks: Sequence[Task], engine: Engine, after_run: Callable[[Task], None] = lambda task: None
+    tasks: Iterable[Task | None],
+    engine: Engine,
+    after_run: Callable[[Task], None] = lambda task: None,
+    find_end: Callable[[Task], str] = lambda task: "",
+    rounds: Sequence[int] | None = None,
 ) -> list[str]:
     """Makes the runs that are not finished yet and returns a line for each that failed.
 
     Args:
-      tasks: in the order to start them.
+      tasks: in the order to start them. The next is asked for when a slot is free, so it may depend on the runs that
+        have ended. None is a run that `rounds` counts and that is not needed after all.
       engine: makes them; it is closed at the end.
       after_run: called after each run, also after one that failed.
+      find_end: called often while a run goes on: why it should keep a checkpoint and end now, in words; "" to go on.
+      rounds: of each run; None: those of `tasks`, which is a sequence then.
 
     Raises:
       KeyboardInterrupt: we were asked to stop; all runs have ended.
     """
-    progress = ProgressOfMany(tasks, engine.slots, engine.keeps_logs)
+    rounds = [task.config.rounds for task in tasks] if rounds is None else rounds
+    progress = ProgressOfMany(rounds, engine.slots, engine.keeps_logs)
     with contextlib.closing(engine), contextlib.closing(progress):
-        pool = _Pool(tasks, engine, progress, after_run)
+        pool = _Pool(tasks, engine, progress, after_run, find_end)
         try:
             pool.run()
         except KeyboardInterrupt:
@@ -89,33 +101,48 @@ class _Pool:
     """
 
     def __init__(
-        self, tasks: Sequence[Task], engine: Engine, progress: ProgressOfMany, after_run: Callable[[Task], None]
+        self,
+        tasks: Iterable[Task | None],
+        engine: Engine,
+        progress: ProgressOfMany,
+        after_run: Callable[[Task], None],
+        find_end: Callable[[Task], str],
     ):
-        self._engine, self._progress, self._after_run = engine, progress, after_run
-        self._waiting = deque(enumerate(tasks, 1))
+        self._engine, self._progress, self._after_run, self._find_end = engine, progress, after_run, find_end
+        self._waiting = enumerate(tasks, 1)
         self.started: dict[int, _Started] = {}
         self.failures: dict[int, str] = {}
 
     def run(self) -> None:
         """Runs them all."""
-        while self._waiting or self.started:
+        has_more = True
+        while has_more or self.started:
             for slot in range(self._engine.slots):
-                while self._waiting and slot not in self.started:
-                    self._start(*self._waiting.popleft(), slot)
+                while has_more and slot not in self.started:
+                    has_more = self._start_next(slot)
                 if slot in self.started:
                     self._look_at(slot)
             if self.started:
                 time.sleep(POLL_S)
 
+    def _start_next(self, slot: int) -> bool:
+        """Takes the next run, which may fail at once or be finished; returns whether there was one."""
+        position, task = next(self._waiting, (0, None))
+        if task is not None:
+            self._start(position, task, slot)
+        elif position:
+            self._progress.leave_out(position)
+        return bool(position)
+
     def _start(self, position: int, task: Task, slot: int) -> None:
         try:
             if is_finished(task):
-                self._progress.skip(position)
+                self._progress.skip(position, task)
                 return
         except RunFolderError as error:
             self._fail(position, task, str(error))
             return
-        self._progress.start(position, slot)
+        self._progress.start(position, task, slot)
         try:
             self.started[slot] = _Started(position, task, self._engine.start(task, slot))
         except OSError as error:
@@ -123,22 +150,27 @@ class _Pool:
             self._progress.clear(slot)
 
     def _look_at(self, slot: int) -> None:
-        position, task, run = self.started[slot]
+        started = self.started[slot]
+        task, run = started.task, started.run
         exit_code = run.poll()  # before the output is read, so that its last lines are read when it has ended
         self._progress.read(slot, run.read_output())
         if exit_code is None:
+            if not started.stopped and (reason := self._find_end(task)):
+                started.stopped = reason
+                run.interrupt()
             return
         del self.started[slot]
-        if exit_code:
-            self._fail(position, task, _explain(exit_code, task, self._engine, self._progress.last_line(slot)))
+        if exit_code and not started.stopped:
+            last_line = self._progress.last_line(slot)
+            self._fail(started.position, task, _explain(exit_code, task, self._engine, last_line))
         else:
-            self._progress.end(position, slot)
+            self._progress.end(started.position, slot, started.stopped)
         self._progress.clear(slot)
         self._after_run(task)
 
     def _fail(self, position: int, task: Task, reason: str) -> None:
         self.failures[position] = f"{task.name}: {reason}"
-        self._progress.fail(position, reason)
+        self._progress.fail(position, task, reason)
 
 
 def _explain(exit_code: int, task: Task, engine: Engine, last_line: str) -> str:

@@ -49,38 +49,37 @@ class ProgressOfMany:
     """Shows runs by their position among all, from 1, and the slot, from 0, that they go on in.
 
     Args:
-      tasks: all of them.
+      rounds: of each run.
       slots: how many go on at a time.
       keeps_logs: whether the runs' output goes to files, so that it is for us to show how far they are.
     """
 
-    def __init__(self, tasks: Sequence[Task], slots: int, keeps_logs: bool):
-        self._tasks, self._keeps_logs = tasks, keeps_logs
+    def __init__(self, rounds: Sequence[int], slots: int, keeps_logs: bool):
+        self._count, self._keeps_logs = len(rounds), keeps_logs
         self._start_s = self._line_s = time.perf_counter()
         self._rounds_run = self._num_ended = 0
-        self._left = dict(enumerate(tasks, 1))  # what has not ended
+        self._left = dict(enumerate(rounds, 1))  # the rounds of what has not ended
         self._shown: dict[int, _Shown] = {}
         self._has_bars = keeps_logs and sys.stderr.isatty()
-        self._total = self._open_bar("all runs", len(tasks), slots) if self._has_bars else None
+        self._total = self._open_bar("all runs", self._count, slots) if self._has_bars else None
 
     def _open_bar(self, name: str, total: int, place: int) -> tqdm:
         layout = "{desc} |{bar:20}| {n_fmt}/{total_fmt}{postfix}"
         return tqdm(total=total, desc=name, bar_format=layout, file=sys.stderr, position=place, leave=False)
 
-    def skip(self, position: int) -> None:
+    def skip(self, position: int, task: Task) -> None:
         """A run that was finished before."""
-        self._leave_out(position)
-        say(f"{self._head(position)}: finished before")
+        self.leave_out(position)
+        say(f"{self._head(position, task)}: finished before")
 
-    def start(self, position: int, slot: int) -> None:
+    def start(self, position: int, task: Task, slot: int) -> None:
         """A run that starts."""
-        task = self._left[position]
         bar = self._open_bar(task.name, task.config.rounds, slot) if self._has_bars else None
         self._shown[slot] = _Shown(position, task, bar)
         if not self._keeps_logs:
-            say(f"{self._head(position)}{self._estimate() or f': {len(self._left)} runs to look at'}")
+            say(f"{self._head(position, task)}{self._estimate() or f': {len(self._left)} runs to look at'}")
         elif not self._has_bars:
-            say(f"{self._head(position)}: started, its output: {task.log}")
+            say(f"{self._head(position, task)}: started, its output: {task.log}")
 
     def read(self, slot: int, lines: Sequence[str]) -> None:
         """What the run in a slot has printed since the last call."""
@@ -96,26 +95,32 @@ class ProgressOfMany:
         self._line_s = time.perf_counter()
         for shown in self._shown.values():
             rounds = f"round {shown.round_num}/{shown.task.config.rounds}"
-            say(f"{self._head(shown.position)}: {rounds}{shown.text and f', {shown.text}'}")
-        say(f"{self._num_ended} of {len(self._tasks)} runs have ended{self._estimate()}")
+            say(f"{self._head(shown.position, shown.task)}: {rounds}{shown.text and f', {shown.text}'}")
+        say(f"{self._num_ended} of {self._count} runs have ended{self._estimate()}")
 
     def last_line(self, slot: int) -> str:
         """The error of the run in a slot, else the last line that it has printed; "" if none was seen."""
         return self._shown[slot].last_line
 
-    def end(self, position: int, slot: int) -> None:
-        """A run that has ended well."""
+    def end(self, position: int, slot: int, stopped: str = "") -> None:
+        """A run that has ended well, or was asked to end: why, in words."""
         shown = self._shown[slot]
-        self._rounds_run += shown.task.config.rounds if shown.start_round is None else shown.rounds_run
-        self._leave_out(position)
-        if self._keeps_logs:
+        if stopped or shown.start_round is not None:
+            self._rounds_run += shown.rounds_run
+        else:
+            self._rounds_run += shown.task.config.rounds
+        self.leave_out(position)
+        head = self._head(position, shown.task)
+        if stopped:
+            say(f"{head}: {stopped}")
+        elif self._keeps_logs:
             seconds = format_duration(time.perf_counter() - shown.start_s)
-            say(f"{self._head(position)}: done in {seconds}{shown.text and f'; {shown.text}'}")
+            say(f"{head}: done in {seconds}{shown.text and f'; {shown.text}'}")
 
-    def fail(self, position: int, reason: str) -> None:
+    def fail(self, position: int, task: Task, reason: str) -> None:
         """A run that failed or could not be started."""
-        self._leave_out(position)
-        say(f"{self._head(position)}: failed ({reason})")
+        self.leave_out(position)
+        say(f"{self._head(position, task)}: failed ({reason})")
 
     def clear(self, slot: int) -> None:
         """The slot is free again."""
@@ -130,15 +135,16 @@ class ProgressOfMany:
         if self._total is not None:
             self._total.close()
 
-    def _leave_out(self, position: int) -> None:
+    def leave_out(self, position: int) -> None:
+        """A run that is no longer expected."""
         del self._left[position]
         self._num_ended += 1
         if self._total is not None:
             self._total.n = self._num_ended
             self._total.set_postfix_str(self._estimate().removeprefix(": "))
 
-    def _head(self, position: int) -> str:
-        return f"[{position}/{len(self._tasks)}] {self._tasks[position - 1].name}"
+    def _head(self, position: int, task: Task) -> str:
+        return f"[{position}/{self._count}] {task.name}"
 
     def _estimate(self) -> str:
         """The time gone and left, estimated from the rounds that were run and those that remain; "" before any."""
@@ -147,6 +153,6 @@ class ProgressOfMany:
         if not rounds_run:
             return ""
         seconds = time.perf_counter() - self._start_s
-        rounds_left = sum(task.config.rounds for task in self._left.values()) - sum(shown.round_num for shown in going)
+        rounds_left = sum(self._left.values()) - sum(shown.round_num for shown in going)
         left = format_duration(seconds / rounds_run * rounds_left)
         return f": {format_duration(seconds)} gone, about {left} left"

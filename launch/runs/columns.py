@@ -14,6 +14,7 @@ FINE_TUNING_FILE = "fine_tuning.csv"
 SUMMARY_FILE = "summary.json"
 CHECKSUMS_FILE = "checksums.sha256"
 RUN_PAGE = "report.html"
+PRUNED_FILE = "pruned.json"  # only in runs that a search has stopped: after which round, and why
 WORKER_LOG = "worker.log"
 EVALUATION = "evaluation"  # how the tables of `launch.evaluate` begin
 CHECKPOINTS, TENSORBOARD, PLOTS, MODELS, EXPORT = "checkpoints", "tensorboard", "plots", "models", "export"

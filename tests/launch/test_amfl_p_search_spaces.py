@@ -5,9 +5,11 @@ import re
 
 import pytest
 
-from launch import tune
 from launch.reports.amfl_p.experiments import CHOSEN_ON, DEFAULT_ALGOS, FINISHES, STARTS
 from launch.runs.run_records import EXPERIMENTS
+from launch.tuning.grid_search import build_tasks, draw_trials
+from launch.tuning.request import parse_request
+from launch.tuning.search_space import parse_search
 
 ROOT = pathlib.Path(__file__).parents[2]
 SPACES = sorted((EXPERIMENTS / "amfl_p" / "tuning").glob("*.flags"))
@@ -20,7 +22,11 @@ def in_the_project(monkeypatch):
 
 
 def read(stem):
-    return tune.parse_request([f"--flagfile=launch/experiments/amfl_p/tuning/{stem}.flags"])
+    return parse_request([f"--flagfile=launch/experiments/amfl_p/tuning/{stem}.flags"])
+
+
+def draw(request):
+    return draw_trials(request.space, request.num_trials)
 
 
 def test_every_start_finish_and_default_has_its_space():
@@ -33,16 +39,16 @@ def test_every_start_finish_and_default_has_its_space():
 def test_a_space_can_be_run_and_is_as_large_as_the_others(stem):
     """Reported seeds are 0 to 19; a test split scores nothing."""
     request = read(stem)
-    assert (len(request.trials), request.seeds) == (NUM_TRIALS, ("100", "101", "102", "103", "104"))
+    assert (len(draw(request)), request.seeds) == (NUM_TRIALS, ("100", "101", "102", "103", "104"))
     assert request.experiment.stem == stem and request.output == pathlib.Path(f"docs/results/tuning/{stem}.csv")
     assert request.objective == "client_validation_accuracy" and request.rounds is None
-    assert len(tune.build_tasks(request._replace(seeds=("100",)))) == NUM_TRIALS
+    assert len(build_tasks(request._replace(seeds=("100",)))) == NUM_TRIALS
 
 
 @pytest.mark.parametrize("algo", DEFAULT_ALGOS)
 def test_defaults_are_chosen_among_the_same_trials_on_all_data(algo):
     first, *others = (read(f"defaults_{algo}_{place}") for place in CHOSEN_ON)
-    assert all(other.trials == first.trials for other in others)
+    assert all(draw(other) == draw(first) for other in others)
 
 
 def read_choices(stem):
@@ -50,7 +56,7 @@ def read_choices(stem):
     lines = (EXPERIMENTS / "amfl_p" / "tuning" / f"{stem}.flags").read_text().splitlines()
     (search,) = [line.removeprefix("--search=") for line in lines if line.startswith("--search=")]
     return {re.sub("^(amfl_p|fine_tuning|fedavg|local_only)_", "", name): choices
-            for name, choices in tune.parse_search(search).items()}  # fmt: skip
+            for name, choices in parse_search(search).items()}  # fmt: skip
 
 
 def test_what_two_methods_share_has_the_same_choices():

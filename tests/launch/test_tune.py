@@ -7,12 +7,18 @@ import pathlib
 import pytest
 
 from launch import tune
+from launch.reports.provenance import read_provenance
 from launch.settings.run_config import flag_values
+from launch.tuning.grid_search import build_tasks, draw_trials
+from launch.tuning.request import parse_request
+from launch.tuning.search_space import parse_search
+from launch.tuning.trials import State, find_best
 
 ROOT = pathlib.Path(__file__).parents[2]
 EXPERIMENTS = ROOT / "launch" / "experiments" / "fedsikd"
 FLAGFILE = EXPERIMENTS / "fedavg_mnist_alpha0.1.flags"
 SEARCH = "fedavg_epochs=2|4;fedavg_learning_rate=0.1|0.2"
+SETTINGS = ["fedavg_learning_rate", "fedavg_epochs"]  # as they are drawn
 SPACES = sorted((EXPERIMENTS / "tuning").glob("*.flags"))
 
 
@@ -28,11 +34,11 @@ def arguments(tmp_path, *more, search=SEARCH):
     ]
 
 
-def train(task):
+def train(task, bonus=0.0):
     """Stands in for training: more epochs are better, a larger rate is worse, a larger seed a bit better."""
     config = task.config
     training = config.algorithm.training
-    score = 0.1 * training.epochs - training.learning_rate + 0.001 * config.seed
+    score = 0.1 * training.epochs - training.learning_rate + 0.001 * config.seed + bonus
     task.run_dir.mkdir(parents=True)
     flags = {name: value for name, value in flag_values(config).items() if name != "run_dir"}
     (task.run_dir / "config.json").write_text(json.dumps({"flags": flags}))
@@ -53,11 +59,11 @@ def read_rows(path):
 
 
 def test_trials_are_different_points_of_the_grid_and_always_the_same():
-    grid = tune.parse_search(" a = 1|2|3 ; --b=true|false;")
-    assert grid == {"a": ["1", "2", "3"], "b": ["true", "false"]}
-    trials = tune.draw_trials(grid, 4)
-    assert trials == tune.draw_trials(grid, 4) and len({tuple(trial.items()) for trial in trials}) == 4
-    everything = {(trial["a"], trial["b"]) for trial in tune.draw_trials(grid, 99)}
+    grid = parse_search(" a = 1|2|3 ; --b=true|false;")
+    assert grid == {"a": ("1", "2", "3"), "b": ("true", "false")}
+    trials = draw_trials(grid, 4)
+    assert trials == draw_trials(grid, 4) and len({tuple(trial.items()) for trial in trials}) == 4
+    everything = {(trial["a"], trial["b"]) for trial in draw_trials(grid, 99)}
     assert everything == {(a, b) for a in "123" for b in ("true", "false")}
 
 
@@ -67,28 +73,29 @@ def test_a_draw_that_leaves_a_flag_at_one_value_is_drawn_anew():
     grid |= {"fl_hc_client_weighting": ["equal", "examples"], "fl_hc_clustering_round": ["1", "2", "3"]}
     grid |= {"fl_hc_distance_multiple": ["0.8", "0.9", "1.0", "1.1", "1.2"]}
     for number in (2, 5, 8):
-        trials = tune.draw_trials(grid, number)
+        trials = draw_trials(grid, number)
         assert [name for name in grid if len({trial[name] for trial in trials}) == 1] == []
-    assert len(tune.draw_trials(grid, 1)) == 1
-    assert tune.draw_trials(grid | {"fl_hc_steps": ["7"]}, 8)[0]["fl_hc_steps"] == "7"
+    assert len(draw_trials(grid, 1)) == 1
+    assert draw_trials(grid | {"fl_hc_steps": ["7"]}, 8)[0]["fl_hc_steps"] == "7"
 
 
 def test_every_trial_is_trained_with_every_seed_and_scored(tmp_path, opener_of):
-    request = tune.parse_request(arguments(tmp_path))
-    scores, failures = tune.run_trials(request, opener_of(train))
-    assert failures == [] and len(scores) == 4 * 2
+    request = parse_request(arguments(tmp_path))
+    outcomes, confirmed, failures = tune.search(request, opener_of(train))
+    assert failures == [] and not confirmed and [len(each.scores) for each in outcomes] == [2] * 4
     rows = read_rows(tmp_path / "trials.csv")
     by_setting = {(row["fedavg_epochs"], row["fedavg_learning_rate"]): row for row in rows}
     row = by_setting["4", "0.1"]
     scored = [float(row[name]) for name in ("validation_accuracy_seed_100", "validation_accuracy_seed_101", "mean")]
     assert scored == pytest.approx([0.4, 0.401, 0.4005])
-    number, best = tune.find_best(request, scores)
-    assert request.trials[number - 1] == {"fedavg_epochs": "4", "fedavg_learning_rate": "0.1"}
-    assert best == pytest.approx(0.4005) and row["trial"] == str(number)
+    assert list(row) == ["trial", *SETTINGS, "validation_accuracy_seed_100", "validation_accuracy_seed_101", "mean"]
+    best, score = find_best(request, outcomes, confirmed)
+    assert best.settings == {"fedavg_epochs": "4", "fedavg_learning_rate": "0.1"}
+    assert score == pytest.approx(0.4005) and row["trial"] == str(best.number)
 
 
 def test_a_search_goes_on_where_it_was_stopped(tmp_path, opener_of):
-    request = tune.parse_request(arguments(tmp_path))
+    request = parse_request(arguments(tmp_path))
     trained = []
 
     def train_three(task):
@@ -98,24 +105,45 @@ def test_a_search_goes_on_where_it_was_stopped(tmp_path, opener_of):
         return train(task)
 
     with pytest.raises(KeyboardInterrupt):
-        tune.run_trials(request, opener_of(train_three))
+        tune.search(request, opener_of(train_three))
     rows = read_rows(tmp_path / "trials.csv")
     assert [bool(row["validation_accuracy_seed_100"]) for row in rows] == [True, True, True, False]
     assert not any(row["mean"] for row in rows)
     trained.clear()
-    scores, _ = tune.run_trials(request, opener_of(lambda task: trained.append(task.name) or train(task)))
-    assert len(trained) == 5 and len(scores) == 8
+    searched = tune.search(request, opener_of(lambda task: trained.append(task.name) or train(task)))
+    assert len(trained) == 5 and all(each.state is State.COMPLETE for each in searched.outcomes)
 
 
 def test_a_trial_that_fails_has_no_score_and_cannot_be_best(tmp_path, opener_of):
-    request = tune.parse_request(arguments(tmp_path))
-    scores, failures = tune.run_trials(
+    request = parse_request(arguments(tmp_path))
+    outcomes, _, failures = tune.search(
         request, opener_of(lambda task: 1 if task.config.algorithm.training.epochs == 4 else train(task))
     )
-    assert len(failures) == 4 and len(scores) == 4
-    number, _ = tune.find_best(request, scores)
-    assert request.trials[number - 1] == {"fedavg_epochs": "2", "fedavg_learning_rate": "0.1"}
-    assert tune.find_best(request, {}) is None
+    assert len(failures) == 4 and sum(len(each.scores) for each in outcomes) == 4
+    best, _ = find_best(request, outcomes, {})
+    assert best.settings == {"fedavg_epochs": "2", "fedavg_learning_rate": "0.1"}
+    assert find_best(request, [], {}) is None
+
+
+def test_the_best_are_scored_anew_on_further_seeds_which_decide(tmp_path, opener_of):
+    """With the further seeds, the second of the search is the best; the third is not tried again."""
+
+    def train_otherwise(task):
+        is_second = task.config.algorithm.training.learning_rate == 0.2
+        return train(task, bonus=0.5 if task.config.seed >= 200 and is_second else 0.0)
+
+    more = ["--confirm_seeds=200,201", "--confirm_trials=2"]
+    request = parse_request(arguments(tmp_path, *more))
+    outcomes, confirmed, failures = tune.search(request, opener_of(train_otherwise))
+    first, second = ({"fedavg_epochs": "4", "fedavg_learning_rate": rate} for rate in ("0.1", "0.2"))
+    numbers = {tuple(each.settings.values()): each.number for each in outcomes}
+    assert failures == [] and set(confirmed) == {numbers["0.1", "4"], numbers["0.2", "4"]}
+    best, score = find_best(request, outcomes, confirmed)
+    # 0.1 x 4 epochs - 0.2 + 0.001 x 200.5, and the bonus
+    assert best.settings == second != first and score == pytest.approx(0.4 - 0.2 + 0.2005 + 0.5)
+    rows = {row["trial"]: row for row in read_rows(tmp_path / "trials.csv")}
+    assert rows[str(best.number)]["confirmed_mean"] == f"{score:.6g}"
+    assert [row["confirmed_mean"] for row in rows.values()].count("") == 2
 
 
 @pytest.mark.parametrize(
@@ -133,6 +161,19 @@ def test_a_trial_that_fails_has_no_score_and_cannot_be_best(tmp_path, opener_of)
         (["--search=fedavg_epochs=2|x"], "error: --search: --fedavg_epochs=x: expected an integer"),
         (["--search=nope=2"], "error: --search: --nope: unknown flag"),
         (["--search=validation_fraction=0|0.1"], "--validation_fraction=0: expected more, since trials are scored"),
+        (["--search=fedavg_epochs=int(2)"], "expected int(low,high), float(low,high) or log(low,high), or choices"),
+        (["--search=fedavg_epochs=int(2,b)"], "expected int(low,high), float(low,high) or log(low,high), or choices"),
+        (["--search=fedavg_epochs=about(2,3)"], "expected int(low,high), float(low,high) or log(low,high), or choices"),
+        (["--search=fedavg_epochs=int(3,2)"], "expected two numbers, the smaller one first"),
+        (["--search=fedavg_learning_rate=log(0,1)"], "expected numbers above 0, which have a logarithm"),
+        (["--search=fedavg_epochs=int(1,3)", "--sampler=grid"], "--sampler=grid: does not go with a range in --search"),
+        (["--sampler=grid", "--pruner=median"], "--sampler=grid: does not go with --pruner=median"),
+        (["--sampler=best"], "--sampler=best: expected one of grid, tpe"),
+        (["--pruner=mean"], "--pruner=mean: expected one of none, median"),
+        (["--first_pruning_round=2"], "--first_pruning_round: does nothing without --pruner=median"),
+        (["--confirm_trials=2"], "--confirm_trials: does nothing without --confirm_seeds"),
+        (["--confirm_seeds=102,0101"], "--confirm_seeds=0101: is one of --seeds; expected seeds that are not searched"),
+        (["--confirm_seeds=a"], "--confirm_seeds=a: expected whole numbers"),
         (["--seeds=1,b"], "--seeds=1,b: expected whole numbers"),
         (["--trials=0"], "--trials=0: expected an integer at least 1"),
         (["--jobs=0"], "--jobs=0: expected an integer at least 1"),
@@ -150,31 +191,64 @@ def test_a_wrong_request_is_one_line_and_exit_code_2(tmp_path, capsys, more, mes
 
 
 def test_what_is_tried_scored_and_to_be_done_next_is_printed(tmp_path, opener_of, capsys, monkeypatch):
-    monkeypatch.setattr(tune.run_trials, "__defaults__", (opener_of(train),))
+    monkeypatch.setattr(tune.search, "__defaults__", (opener_of(train),))
     assert tune.main(arguments(tmp_path, "--trials=3")) == 0
     printed = capsys.readouterr().out
-    first = dict(tune.parse_request(arguments(tmp_path, "--trials=3")).trials[0])
+    first = dict(draw_trials(parse_search(SEARCH), 3)[0])
     settings = " ".join(f"--{name}={value}" for name, value in first.items())
     assert f"trial 1 ({settings}), seed 100" in printed
     score = 0.1 * int(first["fedavg_epochs"]) - float(first["fedavg_learning_rate"]) + 0.001 * 100
     assert f"score    trial 1, seed 100: validation_accuracy {score:.4f}" in printed
     assert "3 of the 4 points of the grid are in" in printed
-    assert f"a copy of {FLAGFILE}, and report it on other seeds than 100, 101" in printed
+    best = tmp_path / "runs" / FLAGFILE.stem / "best.flags"
+    assert f"{best} has these lines in a copy of {FLAGFILE}; report it on other seeds than 100, 101" in printed
+    (heading,) = {each.note for each in read_provenance(best) if "tuned" in each.source}
+    assert SEARCH in heading and "3 of the 4 points of the grid" in heading and "seeds 100, 101" in heading
+
+
+def test_where_a_run_fails_the_best_of_the_others_is_told_all_the_same(tmp_path, opener_of, capsys, monkeypatch):
+    fail = opener_of(lambda task: 1 if task.config.algorithm.training.epochs == 4 else train(task))
+    monkeypatch.setattr(tune.search, "__defaults__", (fail,))
+    assert tune.main(arguments(tmp_path)) == 1
+    printed = capsys.readouterr()
+    assert "4 runs failed:" in printed.err and "--fedavg_learning_rate=0.1\n--fedavg_epochs=2" in printed.out
+
+
+def test_without_optuna_one_line_says_how_to_get_it(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    for more in (["--search=fedavg_learning_rate=log(0.001,0.1)"], ["--pruner=median"], ["--sampler=tpe"]):
+        assert tune.main(arguments(tmp_path, *more)) == 2
+        printed = capsys.readouterr().err
+        assert "need Optuna, which is not installed; " in printed and "requirements-tune.lock" in printed
+        assert printed.count("\n") == 1 and not list(tmp_path.iterdir())
+
+
+def test_a_flagfile_of_training_is_the_experiment():
+    request = parse_request([f"--flagfile={FLAGFILE}", f"--search={SEARCH}"])
+    assert request.experiment == FLAGFILE
+    assert request.output == pathlib.Path("runs/tuning") / FLAGFILE.stem / "trials.csv"
+
+
+def test_choices_alone_need_no_optuna(tmp_path):
+    assert parse_request(arguments(tmp_path)).sampler == "grid"
+    for more in (["--search=fedavg_epochs=int(1,3)"], ["--pruner=median"], ["--sampler=tpe"]):
+        assert parse_request(arguments(tmp_path, *more)).sampler == "tpe"
 
 
 @pytest.mark.parametrize("path", SPACES, ids=lambda path: path.stem)
 def test_the_committed_search_spaces_can_be_run(path):
     """From the project's folder, as their headers say; seeds that are tuned on are never reported ones."""
-    request = tune.parse_request([f"--flagfile={path}"])
+    request = parse_request([f"--flagfile={path}"])
     assert {"100", "101"} == set(request.seeds) and request.output == pathlib.Path(
         f"docs/results/tuning/{path.stem}.csv"
     )
-    tasks = tune.build_tasks(request)
-    assert len(tasks) == len(request.trials) * 2
+    tasks = build_tasks(request)
+    assert request.sampler == "grid" and len(tasks) == request.num_trials * 2
     kept = ROOT / request.output
     if kept.exists():
-        found = [{name: row[name] for name in request.trials[0]} for row in read_rows(kept)]
-        assert found == [dict(trial) for trial in request.trials], "the kept table is of the trials that are drawn"
+        trials = draw_trials(request.space, request.num_trials)
+        found = [{name: row[name] for name in trials[0]} for row in read_rows(kept)]
+        assert found == [dict(trial) for trial in trials], "the kept table is of the trials that are drawn"
 
 
 def test_methods_that_are_compared_have_as_many_trials():
@@ -183,5 +257,5 @@ def test_methods_that_are_compared_have_as_many_trials():
         if path.stem.endswith("_printed"):
             continue
         cell = path.stem.split("_mnist_")[1]
-        numbers.setdefault(cell, set()).add(len(tune.parse_request([f"--flagfile={path}"]).trials))
+        numbers.setdefault(cell, set()).add(parse_request([f"--flagfile={path}"]).num_trials)
     assert numbers and all(len(each) == 1 for each in numbers.values())

@@ -165,3 +165,32 @@ def test_a_log_that_cannot_be_written_fails_the_run_alone(clock, make_tasks):
 
     failures = pool.run_tasks(make_tasks(2), Full(clock, 2, {1: (1, 0)}))
     assert failures == ["a, seed 0: seed_0.log: No space left on device"]
+
+
+def test_the_next_run_may_depend_on_those_that_have_ended(clock, make_tasks, capsys):
+    """None is one of those that were expected and is not made; the others keep their numbers."""
+    tasks, ended = make_tasks(4), []
+
+    def choose():
+        yield tasks[0]
+        yield None if ended else tasks[1]
+        yield tasks[2] if ended == [0] else tasks[3]
+
+    engine = ScriptedEngine(clock, 1, dict.fromkeys(range(4), (1, 0)))
+    assert pool.run_tasks(choose(), engine, lambda task: ended.append(task.config.seed), rounds=[5] * 3) == []
+    assert ended == [0, 2]
+    assert capsys.readouterr().out.splitlines()[-1].startswith("[3/3] a, seed 2: done")
+
+
+def test_a_run_that_need_not_go_on_keeps_a_checkpoint_and_is_no_failure(clock, make_tasks, capsys):
+    engine = ScriptedEngine(clock, 2, {0: (1000, 0), 1: (5, 0)}, seconds_to_stop=2)
+    ended = []
+
+    def find_end(task):
+        return "far behind" if task.config.seed == 0 and clock.now >= 3 else ""
+
+    failures = pool.run_tasks(make_tasks(2), engine, lambda task: ended.append(task.config.seed), find_end)
+    assert failures == [] and [run.is_interrupted for run in engine.runs] == [True, False]
+    assert ended == [1, 0] or ended == [0, 1]
+    assert clock.now == pytest.approx(5, abs=0.5)
+    assert "[1/2] a, seed 0: far behind" in capsys.readouterr().out.splitlines()

@@ -26,8 +26,8 @@ def lines_of_rounds(capsys):
 
 def test_the_lines_of_a_run_are_understood(tasks, lines_of_rounds, capsys, monkeypatch):
     monkeypatch.setattr("launch.many_runs.progress_lines.SECONDS_PER_LINE", 0)
-    shown = ProgressOfMany(tasks, slots=2, keeps_logs=True)
-    shown.start(1, slot=1)
+    shown = ProgressOfMany([10], slots=2, keeps_logs=True)
+    shown.start(1, tasks[0], slot=1)
     shown.read(1, ["run      fedavg, 10 rounds", *lines_of_rounds])
     line, all_runs = capsys.readouterr().out.splitlines()[1:]
     assert line.startswith("[1/1] a, seed 0: round 6/10, test accuracy 0.6250, clients' own 0.7500, ")
@@ -36,8 +36,8 @@ def test_the_lines_of_a_run_are_understood(tasks, lines_of_rounds, capsys, monke
 
 
 def test_a_run_that_has_ended_is_shown_with_its_result(tasks, lines_of_rounds, capsys):
-    shown = ProgressOfMany(tasks, slots=2, keeps_logs=True)
-    shown.start(1, slot=0)
+    shown = ProgressOfMany([10], slots=2, keeps_logs=True)
+    shown.start(1, tasks[0], slot=0)
     shown.read(0, [*lines_of_rounds, "done     10 rounds in 3 s: test accuracy 0.5000", "next     python -m ...", ""])
     shown.end(1, slot=0)
     assert capsys.readouterr().out.splitlines()[-1] == (
@@ -46,7 +46,7 @@ def test_a_run_that_has_ended_is_shown_with_its_result(tasks, lines_of_rounds, c
 
 
 def test_an_error_is_the_last_line(tasks):
-    shown = ProgressOfMany(tasks, slots=2, keeps_logs=True)
-    shown.start(1, slot=0)
+    shown = ProgressOfMany([10], slots=2, keeps_logs=True)
+    shown.start(1, tasks[0], slot=0)
     shown.read(0, ["run      fedavg, 10 rounds", "error: no space is left", "", "Exception ignored in: ..."])
     assert shown.last_line(0) == "error: no space is left"

@@ -1,0 +1,77 @@
+"""The flagfile of the best trial: the experiment's own, with the settings that were found and where they come from."""
+
+import pathlib
+import textwrap
+from collections.abc import Collection, Sequence
+
+from launch.reports.provenance import NOT_KEPT, list_trials
+from launch.runs.tables import write_text
+from launch.tuning.request import MEDIAN, Request
+from launch.tuning.search_space import format_search, format_settings
+from launch.tuning.trials import Outcome, name_seeds
+
+WIDTH = 120
+
+
+def write_best_flagfile(
+    path: pathlib.Path, request: Request, best: Outcome, confirmed_mean: float | None, described: str
+) -> None:
+    """Writes it, so that `launch.reports.provenance` can read it where it can read the experiment's.
+
+    Args:
+      best: the trial; its settings replace those of the experiment.
+      confirmed_mean: its score on the seeds that were not searched; None if there are none.
+      described: how many trials there were and what chose them, in words.
+    """
+    name = request.experiment.name
+    head = f"{name} with the settings of trial {best.number} of a search."
+    body = _leave_out(request.experiment.read_text(encoding="utf-8"), best.settings)
+    parts = [_comment(head)]
+    if body:
+        # Flags that stand under no heading of the experiment's get one.
+        parts.append(body if body[0].startswith("#") else [*_comment(f"Ours: as {name} has them."), *body])
+    parts.append([*_comment(_explain(request, best, confirmed_mean, described)), *format_settings(best.settings)])
+    write_text(path, "\n\n".join("\n".join(part) for part in parts) + "\n")
+
+
+def _explain(request: Request, best: Outcome, confirmed_mean: float | None, described: str) -> str:
+    table = str(request.output)
+    sentences = [
+        "Ours: tuned by launch.tune on the clients' validation examples.",
+        f"The search space is {format_search(request.space)}; {described}, each trained with "
+        f"{name_seeds(request.seeds)}{'' if request.rounds is None else f' for --rounds={request.rounds}'}.",
+    ]
+    if request.pruner == MEDIAN:
+        sentences.append(f"Runs below the median were stopped, from round {request.first_pruning_round} on.")
+    sentences.append(f"The mean {request.objective} after the last round is {best.mean:.4f}.")
+    if confirmed_mean is not None:
+        sentences.append(f"It is {confirmed_mean:.4f} on {name_seeds(request.confirm_seeds)}, not searched before.")
+    if list_trials(table):
+        sentences.append(f"Trials: {list_trials(table)[0]}.")
+    else:
+        sentences.append(f"The {NOT_KEPT} with the project; they are in {table}.")
+    return " ".join(sentences)
+
+
+def _comment(text: str) -> list[str]:
+    lines = textwrap.wrap(text, WIDTH - 2, break_long_words=False, break_on_hyphens=False)
+    return [f"# {line}" for line in lines]
+
+
+def _leave_out(text: str, names: Collection[str]) -> list[str]:
+    """The lines of a flagfile without its head, these flags, and the headings under which no other flag stands."""
+    lines = [line.strip() for line in text.splitlines()]
+    if lines and lines[0].startswith("#"):
+        lines = lines[_find_end_of_comment(lines) :]
+    kept = [line for line in lines if _name_flag(line) not in names]
+    blocks = "\n".join(kept).split("\n\n")
+    with_flags = [block.strip("\n") for block in blocks if any(line.startswith("-") for line in block.splitlines())]
+    return "\n\n".join(with_flags).splitlines()
+
+
+def _find_end_of_comment(lines: Sequence[str]) -> int:
+    return next((place for place, line in enumerate(lines) if not line.startswith("#")), len(lines))
+
+
+def _name_flag(line: str) -> str:
+    return line.lstrip("-").split("=")[0] if line.startswith("-") else ""

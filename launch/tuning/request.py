@@ -1,0 +1,185 @@
+"""What `launch.tune` is asked for: its flags, and what they say together. Imports nothing heavy."""
+
+import pathlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from absl import flags as absl_flags
+
+from launch.command_line import parse_command
+from launch.many_runs.jobs import define_jobs_flag
+from launch.runs.columns import CLIENT_VALIDATION_ACCURACY, VALIDATION_ACCURACY
+from launch.settings.flag_fields import FlagField
+from launch.settings.flags import FlagError, define_flag
+from launch.tuning.search_space import SearchSpace, has_ranges, parse_search
+from tff_algos.settings.config_fields import Setting
+
+OBJECTIVES = (VALIDATION_ACCURACY, CLIENT_VALIDATION_ACCURACY)
+GRID, TPE = "grid", "tpe"
+NO_PRUNER, MEDIAN = "none", "median"
+TRIALS, CONFIRM_TRIALS = 8, 3
+
+
+class Request(NamedTuple):
+    """What is asked for.
+
+    Attributes:
+      experiment: the flagfile whose settings the trials start from.
+      space: the choices or the range of each searched flag.
+      sampler: what chooses the trials, GRID or TPE.
+      num_trials: how many, at most.
+      seeds: with which each is trained.
+      rounds: of every run; None: the flagfile's.
+      objective: the column of metrics.csv that scores a run, after its last round.
+      runs_dir: where the run folders go.
+      output: the table of all trials.
+      jobs: runs at a time; None: what memory and cores allow.
+      pruner: what stops runs that are behind, NO_PRUNER or MEDIAN.
+      first_pruning_round: after which round it may, at the earliest.
+      confirm_seeds: with which the best are trained anew; none: they are not.
+      confirm_trials: how many of the best.
+    """
+
+    experiment: pathlib.Path
+    space: SearchSpace
+    sampler: str
+    num_trials: int
+    seeds: tuple[str, ...]
+    rounds: int | None
+    objective: str
+    runs_dir: pathlib.Path
+    output: pathlib.Path
+    jobs: int | None = None
+    pruner: str = NO_PRUNER
+    first_pruning_round: int = 1
+    confirm_seeds: tuple[str, ...] = ()
+    confirm_trials: int = CONFIRM_TRIALS
+
+    @property
+    def folder(self) -> pathlib.Path:
+        """What belongs to this search: the run folders and, beside them, what is made of all."""
+        return self.runs_dir / self.experiment.stem
+
+    @property
+    def is_adaptive(self) -> bool:
+        """Whether trials depend on those before, so that Optuna is needed."""
+        return self.sampler == TPE
+
+
+def define_flags() -> absl_flags.FlagValues:
+    """The flags of this command."""
+    values = absl_flags.FlagValues()
+    absl_flags.DEFINE_string("experiment", None, "Flagfile whose settings the trials start from.", flag_values=values)
+    absl_flags.DEFINE_string(
+        "search",
+        "",
+        "Flags with their choices or ranges, as 'a=1|2|3;b=true|false;c=int(2,8);d=float(0,1);e=log(1e-4,1e-1)'.",
+        flag_values=values,
+    )
+    samplers = f"{GRID} draws points of a grid at random, {TPE} learns from the trials before, by Optuna"
+    pruners = f"{MEDIAN} stops a run after a round where its objective is below the median of the complete trials"
+    absl_flags.DEFINE_list("seeds", ["100", "101"], "Seeds of every trial; report others.", flag_values=values)
+    absl_flags.DEFINE_string(
+        "objective", VALIDATION_ACCURACY, f"What scores a run: {' or '.join(OBJECTIVES)}.", flag_values=values
+    )
+    absl_flags.DEFINE_list(
+        "confirm_seeds", [], "Further seeds, on which the best trials are scored anew.", flag_values=values
+    )
+    absl_flags.DEFINE_string("runs_dir", "runs/tuning", "Folder for the run folders.", flag_values=values)
+    absl_flags.DEFINE_string(
+        "output", "", "The table of all trials, a .csv; by default trials.csv beside the runs.", flag_values=values
+    )
+    for name, setting, default in (
+        ("trials", Setting("How many trials; by default 8.", minimum=1, maximum=10**6), 1),
+        ("sampler", Setting(f"{samplers}; by default {GRID} where all are choices.", choices=(GRID, TPE)), ""),
+        ("pruner", Setting(f"{pruners}, by Optuna; by default none does.", choices=(NO_PRUNER, MEDIAN)), ""),
+        ("first_pruning_round", Setting("The first round that is judged so; by default 1.", minimum=1), 1),
+        ("confirm_trials", Setting(f"How many of the best are; by default {CONFIRM_TRIALS}.", minimum=1), 1),
+        ("rounds", Setting("Rounds of every run; by default the flagfile's.", minimum=1, maximum=10**6), 1),
+    ):
+        define_flag(FlagField(name, setting, default), values)
+    define_jobs_flag(values)
+    return values
+
+
+def parse_request(argv: Sequence[str]) -> Request:
+    """Reads the command line, without the program's name.
+
+    Raises:
+      FlagError: a wrong flag, or flags that do not go together.
+    """
+    values = define_flags()
+    if parse_command(values, list(map(_name_experiment, argv))):
+        raise FlagError("nothing is expected after --; fixed settings belong into the experiment's flagfile")
+    experiment = _find_experiment(values.experiment)
+    if values.objective not in OBJECTIVES:
+        raise FlagError(
+            f"--objective={values.objective}: expected {' or '.join(OBJECTIVES)}; settings chosen by test examples "
+            "could not be judged by them"
+        )
+    if values.output and not values.output.endswith(".csv"):
+        raise FlagError(f"--output={values.output}: expected the name of a .csv for the table of trials")
+    space = parse_search(values.search)
+    runs_dir = pathlib.Path(values.runs_dir)
+    request = Request(
+        experiment,
+        space,
+        _choose_sampler(values, space),
+        values.trials or TRIALS,
+        tuple(dict.fromkeys(values.seeds)),
+        values.rounds,
+        values.objective,
+        runs_dir,
+        pathlib.Path(values.output or runs_dir / experiment.stem / "trials.csv"),
+        values.jobs,
+        values.pruner or NO_PRUNER,
+        values.first_pruning_round or 1,
+        tuple(dict.fromkeys(values.confirm_seeds)),
+        values.confirm_trials or CONFIRM_TRIALS,
+    )
+    _check_seeds(request)
+    for name, other in (("first_pruning_round", f"--pruner={MEDIAN}"), ("confirm_trials", "--confirm_seeds")):
+        is_idle = request.pruner == NO_PRUNER if name == "first_pruning_round" else not request.confirm_seeds
+        if getattr(values, name) is not None and is_idle:
+            raise FlagError(f"--{name}: does nothing without {other}")
+    return request
+
+
+def _name_experiment(argument: str) -> str:
+    """`--flagfile` of an experiment, which holds flags of `launch.train`, is what `--experiment` means."""
+    path = pathlib.Path(argument.lstrip("-").removeprefix("flagfile="))
+    if not argument.lstrip("-").startswith("flagfile=") or not path.is_file():
+        return argument
+    is_experiment = any(line.lstrip().startswith("--algo") for line in path.read_text(errors="replace").splitlines())
+    return f"--experiment={path}" if is_experiment else argument
+
+
+def _find_experiment(name: str | None) -> pathlib.Path:
+    if name is None:
+        raise FlagError("--experiment is missing: expected a flagfile, as launch/experiments/<paper>/<name>.flags")
+    if not pathlib.Path(name).is_file():
+        raise FlagError(
+            f"--experiment={name}: no such file; expected a flagfile, for example "
+            "launch/experiments/fedsikd/fedavg_mnist_alpha0.1.flags"
+        )
+    return pathlib.Path(name)
+
+
+def _choose_sampler(values: absl_flags.FlagValues, space: SearchSpace) -> str:
+    """The sampler that is asked for, or the plain one where that can do it."""
+    is_pruned = values.pruner == MEDIAN
+    if values.sampler is None:
+        return TPE if has_ranges(space) or is_pruned else GRID
+    if values.sampler == GRID and (has_ranges(space) or is_pruned):
+        what = f"--pruner={MEDIAN}" if is_pruned else "a range in --search"
+        raise FlagError(f"--sampler={GRID}: does not go with {what}; expected --sampler={TPE}")
+    return values.sampler
+
+
+def _check_seeds(request: Request) -> None:
+    for name, seeds in (("seeds", request.seeds), ("confirm_seeds", request.confirm_seeds)):
+        if not all(seed.isdecimal() for seed in seeds) or (name == "seeds" and not seeds):
+            raise FlagError(f"--{name}={','.join(seeds)}: expected whole numbers with commas between them")
+    searched = [seed for seed in request.confirm_seeds if int(seed) in map(int, request.seeds)]
+    if searched:
+        raise FlagError(f"--confirm_seeds={searched[0]}: is one of --seeds; expected seeds that are not searched")

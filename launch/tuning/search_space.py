@@ -1,0 +1,163 @@
+"""What `--search` says: the choices or the range of each searched flag. Knows no sampler."""
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from launch.many_runs.tasks import OWN_FLAGS
+from launch.settings.flag_fields import FlagField
+from launch.settings.flags import FlagError, parse_given
+from launch.settings.run_config import algorithm_fields, shared_fields
+
+OWN_FLAGS_HERE = {"seed": "--seeds", "rounds": "--rounds", "run_dir": "--runs_dir"}  # in place of those of a run
+INT, FLOAT, LOG = "int", "float", "log"
+KINDS = {INT: int, FLOAT: float, LOG: float}
+SIGNIFICANT_DIGITS = 6
+
+Choices = tuple[str, ...]
+Settings = Mapping[str, str]  # the values of searched flags, as they are typed
+
+
+class Range(NamedTuple):
+    """Numbers from `low` to `high`, both included: whole ones, any, or any with an even logarithm."""
+
+    kind: str
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.kind}({self.low},{self.high})"
+
+    def format_value(self, value: float) -> str:
+        """A number of the range as a flag takes it, rounded where it stays inside."""
+        if self.kind == INT:
+            return str(int(value))
+        rounded = f"{value:.{SIGNIFICANT_DIGITS}g}"
+        return rounded if self.low <= float(rounded) <= self.high else repr(value)
+
+
+SearchSpace = Mapping[str, Choices | Range]
+
+
+def parse_search(text: str) -> dict[str, Choices | Range]:
+    """The choices of each flag of "a=1|2;b=3|4", or its range: "c=int(2,8);d=float(0,1);e=log(1e-4,1e-1)".
+
+    Raises:
+      FlagError: it says something else.
+    """
+    space: dict[str, Choices | Range] = {}
+    for part in filter(None, (part.strip() for part in text.split(";"))):
+        name, equals, values = part.partition("=")
+        name = name.strip().lstrip("-")
+        if not equals or not name:
+            raise FlagError(f"--search: {part!r}: expected a flag and its values, as name=1|2|3")
+        searched = _parse_range(part, values.strip()) or tuple(value.strip() for value in values.split("|"))
+        if not all(map(str, searched)):
+            raise FlagError(f"--search: {part!r}: expected a flag and its values, as name=1|2|3")
+        if name in space or (not isinstance(searched, Range) and len(set(searched)) < len(searched)):
+            raise FlagError(f"--search: {part!r}: expected each flag and each of its values once")
+        if name in OWN_FLAGS:
+            own = OWN_FLAGS_HERE.get(name)
+            raise FlagError(
+                f"--search: {name} is not searched; " + (f"give {own} beside it" if own else "leave it out")
+            )
+        space[name] = searched
+    if not space:
+        raise FlagError("--search is missing: expected flags with their values, as 'a=1|2|3;b=true|false'")
+    return space
+
+
+def _parse_range(part: str, text: str) -> Range | None:
+    """The range of "kind(low,high)"; None for text without brackets, which are choices."""
+    match = re.fullmatch(r"(\w*)\((.*)\)", text)
+    if match is None:
+        return None
+    kind, ends = match[1], match[2].split(",")
+    expected = f"--search: {part!r}: expected int(low,high), float(low,high) or log(low,high), or choices as 1|2|3"
+    if kind not in KINDS or len(ends) != 2:
+        raise FlagError(expected)
+    try:
+        low, high = (KINDS[kind](end.strip()) for end in ends)
+    except ValueError:
+        raise FlagError(expected) from None
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise FlagError(f"--search: {part!r}: expected two numbers, the smaller one first")
+    if kind == LOG and low <= 0:
+        raise FlagError(f"--search: {part!r}: expected numbers above 0, which have a logarithm")
+    return Range(kind, low, high)
+
+
+def has_ranges(space: SearchSpace) -> bool:
+    """Whether some flag has a range, so that there is no grid."""
+    return any(isinstance(searched, Range) for searched in space.values())
+
+
+def check_space(space: SearchSpace, algo: str) -> None:
+    """Holds every choice and both ends of every range to what the flags themselves take.
+
+    Args:
+      algo: the algorithm whose flags count, as `--algo` spells it.
+
+    Raises:
+      FlagError: an unknown flag, a value that a flag does not take, or a range for a flag that takes none of its kind.
+    """
+    fields = {field.name: field for field in (*shared_fields(), *algorithm_fields(algo))}
+    for name, searched in space.items():
+        ends = (searched.low, searched.high) if isinstance(searched, Range) else ()
+        for value in map(searched.format_value, ends) if ends else searched:
+            try:
+                parse_given([f"--algo={algo}", f"--{name}={value}"])
+            except FlagError as error:
+                raise FlagError(f"--search: {error}") from None
+        if name not in fields:
+            raise FlagError(f"--search: {name}: expected flags of --algo={algo}")
+        if ends:
+            _check_kind(fields[name], searched)
+
+
+def _check_kind(field: FlagField, searched: Range) -> None:
+    value_type = str if field.default is None else type(field.default)
+    if value_type not in (int, float):
+        raise FlagError(f"--search: {field.name}={searched}: takes no single number; expected choices, as 1|2|3")
+    if value_type is int and searched.kind != INT:
+        raise FlagError(f"--search: {field.name}={searched}: takes whole numbers; expected int(low,high) or choices")
+
+
+def find_start(space: SearchSpace, flags: Mapping[str, Any]) -> Settings | None:
+    """The point of the space with the values that the flags have; None if one of these lies outside."""
+    start = {}
+    for name, searched in space.items():
+        value = flags[name]
+        if isinstance(searched, Range):
+            found = searched.format_value(value) if searched.low <= value <= searched.high else None
+        else:
+            found = next((choice for choice in searched if _spells(choice, value)), None)
+        if found is None:
+            return None
+        start[name] = found
+    return start
+
+
+def _spells(choice: str, value: Any) -> bool:
+    """Whether a choice is read as this value of a flag: 1e-3 as 0.001, True as true."""
+    if isinstance(value, bool):
+        return choice.lower() in (("true", "t", "1") if value else ("false", "f", "0"))
+    return float(choice) == value if isinstance(value, (int, float)) else choice == value
+
+
+def format_search(space: SearchSpace) -> str:
+    """The space as `parse_search` reads it."""
+    return ";".join(
+        f"{name}={searched if isinstance(searched, Range) else '|'.join(searched)}" for name, searched in space.items()
+    )
+
+
+def format_settings(settings: Settings) -> list[str]:
+    """The flags as they are typed."""
+    return [f"--{name}={value}" for name, value in settings.items()]
+
+
+def list_names(settings: Iterable[Settings]) -> list[str]:
+    """The flags that any of these has, each once."""
+    return list(dict.fromkeys(name for each in settings for name in each))

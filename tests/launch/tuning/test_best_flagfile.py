@@ -1,0 +1,76 @@
+"""The flagfile of the best trial resolves to its settings, and says where each comes from."""
+
+import pathlib
+
+import pytest
+
+from launch.reports.provenance import Origin, read_provenance
+from launch.runs.run_records import list_flagfiles, resolve_flagfile
+from launch.settings.run_config import flag_values
+from launch.tuning.best_flagfile import write_best_flagfile
+from launch.tuning.request import Request
+from launch.tuning.search_space import parse_search
+from launch.tuning.trials import Outcome, State
+
+EXPERIMENT = next(path for path in list_flagfiles() if path.stem == "fedavg_har_alpha0.1")
+
+
+@pytest.fixture
+def write(tmp_path):
+    """(experiment, settings, request's fields) -> the path of the flagfile."""
+
+    def write(experiment, settings, output="docs/results/tuning/a.csv", confirmed_mean=None, **fields):
+        space = parse_search("fedavg_learning_rate=log(0.0001,0.1);fedavg_optimizer=sgd|adam")
+        request = Request(experiment, space, "tpe", 20, ("100", "101"), 5, "validation_accuracy", tmp_path,
+                          pathlib.Path(output))._replace(**fields)  # fmt: skip
+        best = Outcome(7, settings, State.COMPLETE, {"100": 0.75, "101": 0.7})
+        path = tmp_path / "best.flags"
+        write_best_flagfile(path, request, best, confirmed_mean, "20 trials chosen by TPE (3 pruned)")
+        return path
+
+    return write
+
+
+def test_it_is_the_experiment_but_for_what_was_found(write):
+    settings = {"fedavg_learning_rate": "0.0321", "fedavg_optimizer": "sgd"}
+    path = write(EXPERIMENT, settings)
+    found, before = (flag_values(resolve_flagfile(each)) for each in (path, EXPERIMENT))
+    assert {name for name in found if found[name] != before[name]} == set(settings)
+    assert found["fedavg_learning_rate"] == 0.0321 and found["fedavg_optimizer"] == "sgd"
+    tuned = {each.flag: each for each in read_provenance(path) if "tuned" in each.source}
+    assert set(tuned) == set(settings) and {each.origin for each in tuned.values()} == {Origin.OURS}
+    assert {each.flag for each in read_provenance(path)} == {each.flag for each in read_provenance(EXPERIMENT)}
+
+
+def test_its_heading_names_space_trials_seeds_scores_and_table(write):
+    path = write(
+        EXPERIMENT, {"fedavg_optimizer": "sgd"}, confirmed_mean=0.6543, confirm_seeds=("200",), pruner="median"
+    )
+    (note,) = {each.note for each in read_provenance(path) if "tuned" in each.source}
+    assert note == (
+        "The search space is fedavg_learning_rate=log(0.0001,0.1);fedavg_optimizer=sgd|adam; 20 trials chosen by TPE "
+        "(3 pruned), each trained with the seeds 100, 101 for --rounds=5. Runs below the median were stopped, from "
+        "round 1 on. The mean validation_accuracy after the last round is 0.7250. It is 0.6543 on the seed 200, not "
+        "searched before. Trials: docs/results/tuning/a.csv."
+    )
+
+
+def test_a_table_elsewhere_is_not_said_to_be_kept(write):
+    path = write(EXPERIMENT, {"fedavg_optimizer": "sgd"}, output="runs/tuning/a.csv")
+    (note,) = {each.note for each in read_provenance(path) if "tuned" in each.source}
+    assert note.endswith("The trials were not kept with the project; they are in runs/tuning/a.csv.")
+
+
+def test_a_heading_goes_with_the_last_of_its_flags(write):
+    settings = {"fedavg_epochs": "2", "fedavg_optimizer": "sgd", "fedavg_learning_rate": "0.01"}
+    text = write(EXPERIMENT, settings).read_text()
+    assert "as FedSiKD's students train" in EXPERIMENT.read_text() and "as FedSiKD's students train" not in text
+
+
+@pytest.mark.parametrize("head", ["", "# My own experiment.\n", "# Mine.\n\n", "# Mine.\n\n# Ours: a guess.\n"])
+def test_a_flagfile_of_ones_own_will_do(write, tmp_path, head):
+    own = tmp_path / "own.flags"
+    own.write_text(f"{head}--algo=fedavg\n--fedavg_optimizer=adam\n--rounds=3\n")
+    path = write(own, {"fedavg_optimizer": "sgd"})
+    assert resolve_flagfile(path).rounds == 3
+    assert [each.flag for each in read_provenance(path)] == ["algo", "rounds", "fedavg_optimizer"]
