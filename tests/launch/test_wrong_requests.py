@@ -257,7 +257,7 @@ ROWS = read_table()
 
 def test_the_table_has_two_hundred_rows_none_twice_and_every_command():
     assert len(ROWS) == len({row[:2] for row in ROWS}) >= 200
-    commands = {"train", "sweep", "tune", "evaluate", "export", "report", "benchmark", "doctor", "track"}
+    commands = {"train", "sweep", "tune", "evaluate", "export", "report", "benchmark", "doctor", "track", "compare"}
     assert {row[0] for row in ROWS} == {*commands, "published_code", "building_reference"}
 
 

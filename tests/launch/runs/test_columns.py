@@ -13,7 +13,7 @@ HOMES = {"launch/runs/columns.py", "launch/runs/archetype_metrics.py", "tff_algo
 OTHER_WORDS = {
     "launch/benchmarks/pfl_rank.py": {columns.LOSS},  # pfl-research's name
     "launch/reports/fedsikd/measures.py": {columns.ROUND},
-    "tff_algos/fed_cd/process.py": {columns.MODELS},
+    "tff_algos/fed_cd/state.py": {columns.MODELS},
     "launch/settings/run_config.py": {columns.CONFIG_FILE},  # below `runs`, so the name stands there
     "launch/settings/own_algorithm.py": {columns.START, columns.IS_PERSONAL},  # likewise
     "launch/runs/run_description.py": {
