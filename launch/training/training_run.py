@@ -151,7 +151,8 @@ def _run(
 
     process = build_process(config, spec, data)
     evaluate = evaluation.build_evaluator(spec)
-    evaluate_state = evaluation.build_state_evaluation(process, data, evaluate)
+    evaluated = evaluation.choose_evaluated_clients(data, config.evaluated_clients, config.seed)
+    evaluate_state = evaluation.build_state_evaluation(process, data, evaluate, evaluated)
     names = (*(PERSONAL_METRICS if process.is_personal else ()), *name_archetype_metrics(data.archetypes))
     announce_model(config, spec)
     # Only here, where the data and the model have turned out to be fine, is the run replaced that --overwrite names.
