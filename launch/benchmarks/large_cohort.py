@@ -78,7 +78,8 @@ def time_federations(
     """Runs each size twice: with shards to write and `repeats` rounds after the first one, then with shards to find.
 
     Returns:
-      The measures of each size, see `compute_costs`; `start_again_s` is the start of the second run.
+      The measures of each size, see `compute_costs`; with `cpu_s`, CPU seconds of all processes of the first run, and
+      `peak_bytes`, the most memory of a process of it; `start_again_s` is the start of the second run.
 
     Raises:
       PeerError: a run failed.
@@ -106,22 +107,22 @@ def _run(workload: FederationWorkload, folder: pathlib.Path, name: str, rounds: 
     answer = time_process(command, PROJECT_FOLDER, log_path)
     if answer is None or answer["exit_code"] != 0:
         raise PeerError(f"{workload.name}: a run failed; {describe_log_end(log_path)}")
-    return compute_costs(run_dir, began_s, answer["wall_s"], answer["peak_bytes"])
+    costs = compute_costs(run_dir, began_s, answer["wall_s"])
+    return {**costs, "cpu_s": answer["cpu_s"], "peak_bytes": answer["peak_bytes"]}
 
 
-def compute_costs(run_dir: pathlib.Path, began_s: float, wall_s: float, peak_bytes: int) -> dict[str, float]:
+def compute_costs(run_dir: pathlib.Path, began_s: float, wall_s: float) -> dict[str, float]:
     """What a finished run cost.
 
     Args:
       run_dir: its folder.
       began_s: when it was started, in seconds since 1970.
       wall_s: how long it took in all.
-      peak_bytes: the most memory that its own process had at a time.
 
     Returns:
       `start_s`, until the first round; `round_s` and `evaluation_s`, medians of the rounds after the first, which
-      compiles, or of that alone; `end_s`, from the last round on; `peak_bytes`; `worker_bytes`, the most that its
-      worker had after a round.
+      compiles, or of that alone; `end_s`, from the last round on; `worker_bytes`, the most memory that its worker had
+      after a round.
     """
     started_s, last_s = (os.stat(run_dir / name).st_mtime - began_s for name in (CONFIG_FILE, METRICS_FILE))
     timing = read_columns(run_dir / TIMING_FILE)
@@ -129,7 +130,6 @@ def compute_costs(run_dir: pathlib.Path, began_s: float, wall_s: float, peak_byt
         "start_s": started_s,
         **{name: statistics.median(timing[name][1:].tolist() or timing[name]) for name in (ROUND_S, EVALUATION_S)},
         "end_s": wall_s - last_s,
-        "peak_bytes": peak_bytes,
         "worker_bytes": float(timing[WORKER_MEMORY_BYTES].max()),
     }
 
@@ -149,16 +149,17 @@ def compute_federation_results(costs: Mapping[int, Mapping[str, float]]) -> dict
 
 def format_federation_table(workload: FederationWorkload, costs: Mapping[int, Mapping[str, float]]) -> str:
     """The results for people: a row a size."""
-    names = ("clients", "files", "start", "start again", "round", "evaluation", "end", "memory", "worker")
+    names = ("clients", "files", "start", "start again", "round", "evaluation", "end", "CPU", "memory", "worker")
     rows: list[Sequence[str]] = [names]
     for size, cost in costs.items():
-        seconds = [cost[name] for name in ("start_s", "start_again_s", ROUND_S, EVALUATION_S, "end_s")]
+        seconds = [cost[name] for name in ("start_s", "start_again_s", ROUND_S, EVALUATION_S, "end_s", "cpu_s")]
         memory = [cost[name] / 1e6 for name in ("peak_bytes", "worker_bytes")]
         cells = [f"{size:,}", f"{FILES_PER_CLIENT * size:,}", *(f"{value:.2f} s" for value in seconds)]
         rows.append([*cells, *(f"{value:,.0f} MB" for value in memory)])
     lines = ["".join(f"{cell:>12}" for cell in row) for row in rows]
     explained = (
         "start: until the first round, clients' files written; start again: files found; round, evaluation: medians; "
-        "end: all clients evaluated, tables, plots; memory: the peak of the run's process, beside it its worker"
+        "end: all clients evaluated, tables, plots; CPU: of the whole run; memory: the peak of the run's process, "
+        "beside it its worker"
     )
     return "\n".join([workload.describe(), *lines, explained])

@@ -44,11 +44,11 @@ def make_run(run_dir, round_s, began_s=1000.0):
 
 def test_costs_by_hand(tmp_path):
     make_run(tmp_path / "run", [4.0, 1.0, 3.0])
-    costs = compute_costs(tmp_path / "run", began_s=1000.0, wall_s=12.0, peak_bytes=7)
-    expected = {"start_s": 5, "round_s": 2, "evaluation_s": 0.2, "end_s": 3, "peak_bytes": 7, "worker_bytes": 3e8}
+    costs = compute_costs(tmp_path / "run", began_s=1000.0, wall_s=12.0)
+    expected = {"start_s": 5, "round_s": 2, "evaluation_s": 0.2, "end_s": 3, "worker_bytes": 3e8}
     assert costs == pytest.approx(expected)
     make_run(tmp_path / "short", [4.0])
-    assert compute_costs(tmp_path / "short", 1000.0, 12.0, 7)["round_s"] == 4
+    assert compute_costs(tmp_path / "short", 1000.0, 12.0)["round_s"] == 4
 
 
 def test_every_size_runs_twice_with_the_shards_of_the_first_run(tmp_path, monkeypatch):
@@ -59,7 +59,7 @@ def test_every_size_runs_twice_with_the_shards_of_the_first_run(tmp_path, monkey
         commands.append(flags)
         config = parse_config(arguments[2:])
         make_run(pathlib.Path(config.run_dir), [1.0] * config.rounds, began_s=0.0)
-        return {"exit_code": 0, "wall_s": 12.0, "peak_bytes": 7}
+        return {"exit_code": 0, "wall_s": 12.0, "cpu_s": 20.0, "peak_bytes": 7}
 
     monkeypatch.setattr(large_cohort, "time_process", run)
     monkeypatch.setattr(large_cohort.time, "time", lambda: 0.0)
@@ -70,6 +70,7 @@ def test_every_size_runs_twice_with_the_shards_of_the_first_run(tmp_path, monkey
     assert commands[0]["shard_dir"] == commands[1]["shard_dir"] != commands[2]["shard_dir"]
     assert not os.path.exists(commands[0]["npz"]), "nothing is left"
     assert costs[40]["start_again_s"] == 5 and len(lines) == 2
+    assert (costs[40]["cpu_s"], costs[40]["peak_bytes"]) == (20, 7)
     results = compute_federation_results(costs)
     assert (results["clients_ratio"], results["round_s_ratio"], set(results["by_clients"])) == (2, 1, {"20", "40"})
     rows = [line.split()[:2] for line in format_federation_table(workload, costs).splitlines()[1:4]]
