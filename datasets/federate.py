@@ -12,7 +12,7 @@ from datasets.arrays import ArrayDataset
 from datasets.device_profiles import draw_device_profiles
 from datasets.errors import DatasetError
 from datasets.federated_data import SPLITS, Archetypes, ClientShard, FederatedData
-from datasets.partitioners import PARTITIONS, Partition, PartitionSettings
+from datasets.partitioners import PARTITIONS, Partition, PartitionSettings, partition_natural
 from datasets.shards import (
     FORMAT_VERSION,
     ClientSplits,
@@ -122,8 +122,7 @@ def _split(arrays: ArrayDataset, settings: PartitionSettings) -> ClientSplits:
     x, y = arrays.train_x, arrays.train_y
     clients = [{split: (x[part[split]], y[part[split]]) for split in SPLITS} for part in splits]
     if has_own_tests:
-        for index, client in enumerate(clients):
-            own = arrays.test_clients == index
+        for client, own in zip(clients, partition_natural(arrays.test_clients, len(clients)), strict=True):
             client["test"] = arrays.test_x[own], arrays.test_y[own]
     return clients
 

@@ -5,6 +5,7 @@ state of the generator. The archetype partitions, whose clients may share exampl
 """
 
 import dataclasses
+import heapq
 import math
 from collections.abc import Callable
 
@@ -108,12 +109,16 @@ def partition_dirichlet(labels: np.ndarray, num_clients: int, alpha: float, rng:
 
 
 def _fill_empty_clients(owners: np.ndarray, num_clients: int, rng: np.random.Generator) -> None:
-    counts = np.bincount(owners, minlength=num_clients)
-    for client in np.flatnonzero(counts == 0):
-        largest = int(np.argmax(counts))
-        owners[rng.choice(np.flatnonzero(owners == largest))] = client
-        counts[largest] -= 1
-        counts[client] = 1
+    members = _group_by_owner(owners, num_clients)
+    # The first of the largest is on top: looking for it among all, for each empty client, would take their square.
+    sizes = [(-len(own), client) for client, own in enumerate(members)]
+    heapq.heapify(sizes)
+    for client in (client for client, own in enumerate(members) if not len(own)):
+        _, largest = sizes[0]
+        given = rng.choice(members[largest])
+        owners[given] = client
+        members[largest] = members[largest][members[largest] != given]
+        heapq.heapreplace(sizes, (-len(members[largest]), largest))
 
 
 def _group_by_owner(owners: np.ndarray, num_clients: int) -> Partition:
@@ -168,7 +173,7 @@ def partition_natural(clients: np.ndarray, num_clients: int) -> Partition:
     """Each example stays with who made it.
 
     Args:
-      clients: client of each example, integers 0..num_clients-1, each at least once, shape (examples,).
+      clients: client of each example, integers 0..num_clients-1, shape (examples,).
       num_clients: how many there are.
     """
     return _group_by_owner(np.asarray(clients, np.int64), num_clients)

@@ -2,7 +2,8 @@
 
 Every peer (`launch/benchmarks/`) lives in a process of its own. They take turns, one round each, again and again, and
 only one works at a time. So a slow minute of the machine slows all of them alike. The workloads `start` and `sweep`
-time whole commands instead, likewise in turns with those of another revision. Imports no TensorFlow.
+time whole commands instead, likewise in turns with those of another revision; `large_cohort` times runs on federations
+of several sizes. Imports no TensorFlow.
 """
 
 import contextlib
@@ -33,6 +34,13 @@ from launch.benchmarks.commands import (
     list_sweep_flagfiles,
     time_commands,
 )
+from launch.benchmarks.large_cohort import (
+    LARGE_COHORT,
+    FederationWorkload,
+    compute_federation_results,
+    format_federation_table,
+    time_federations,
+)
 from launch.benchmarks.peer_process import PROJECT_FOLDER, PeerError, PeerProcess
 from launch.benchmarks.revisions import RevisionError, check_out, resolve_revision
 from launch.benchmarks.turns import time_in_turns
@@ -47,6 +55,8 @@ DEFAULT_WORKLOADS = ("fed_avg_mnist_student",)
 DEFAULT_REPEATS = 5  # with stock TFF at 5 to 11 s a round on 2 cores, about four minutes in all
 DEFAULT_SWEEP_FLAGFILES = 4  # one of each algorithm
 
+AnyWorkload = Workload | CommandWorkload | FederationWorkload
+
 
 @dataclasses.dataclass(frozen=True)
 class Options:
@@ -59,7 +69,7 @@ class Options:
       against: the revision to compare with as it was named, and its hash; "" for none.
     """
 
-    workloads: tuple[Workload | CommandWorkload, ...]
+    workloads: tuple[AnyWorkload, ...]
     repeats: int
     output: str
     against: str = ""
@@ -117,10 +127,12 @@ def parse_options(argv: Sequence[str]) -> Options:
 
 
 def _known_workloads() -> list[str]:
-    return [*WORKLOADS, START, *STARTS, SWEEP]
+    return [*WORKLOADS, START, *STARTS, SWEEP, LARGE_COHORT.name]
 
 
-def _choose_workload(name: str, values: absl_flags.FlagValues) -> Workload | CommandWorkload:
+def _choose_workload(name: str, values: absl_flags.FlagValues) -> AnyWorkload:
+    if name == LARGE_COHORT.name:
+        return LARGE_COHORT
     if name == SWEEP:
         return build_sweep(values.sweep_flagfiles, values.sweep_seeds, values.sweep_rounds)
     return STARTS[name] if name in STARTS else _choose_peers(WORKLOADS[name], values.peers)
@@ -245,6 +257,9 @@ def _time(workload, options, trees, descriptions, start):
     if isinstance(workload, Workload):
         times_s = run_workload(workload, options.repeats, report)
         return compute_results(times_s), format_table(workload, times_s)
+    if isinstance(workload, FederationWorkload):
+        federations = time_federations(workload, options.repeats, report)
+        return compute_federation_results(federations), format_federation_table(workload, federations)
     costs = time_commands(workload, trees, options.repeats, report)
     revision = {f"{AGAINST}_revision": options.against_commit} if options.against else {}
     return {**compute_command_results(costs), **revision}, format_command_table(workload, costs, descriptions)

@@ -112,8 +112,9 @@ def test_asynchronous_combinations():
     assert len(rows) == len({key[:2] for key in results if key[1] != "none"})
     for data, scheduling, *values in rows:
         at_equal_time = [results[data, scheduling, weights]["at equal time"] for weights in WEIGHTS]
-        fedavg = results.get((data, scheduling, "FedAvg"), {"at equal time": "", "final": ""})
-        assert values == [*at_equal_time, fedavg["at equal time"], fedavg["final"]]
+        nothing = {"at equal time": "", "final": ""}
+        fedavg = [results.get((data, scheduling, name), nothing) for name in ("FedAvg", "FedAvg with Eq. (8)")]
+        assert values == [*at_equal_time, *(each[name] for each in fedavg for name in nothing)]
 
 
 def test_asynchronous_algorithms():

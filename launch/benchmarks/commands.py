@@ -141,21 +141,25 @@ def run_command(name: str, tree: pathlib.Path, arguments: Sequence[str], folder:
     with tempfile.TemporaryDirectory(dir=folder) as run_folder:
         shards = os.path.join(folder, f"{name}_shards")
         command = [argument.replace(FOLDER, run_folder).replace(SHARDS, shards) for argument in arguments]
-        answer = _time([sys.executable, *command], tree, log_path)
+        answer = time_process(command, tree, log_path)
     if answer is None or answer["exit_code"] != 0:
         ended = "was killed" if answer is None else f"ended with exit code {answer['exit_code']}"
         raise PeerError(f"{name}: python {' '.join(arguments[:2])} {ended}; {describe_log_end(log_path)}")
     return Cost(answer["wall_s"], answer["cpu_s"])
 
 
-def _time(command, tree, log_path):
-    """The answer of `timed_command`, None if it was killed before it gave one."""
+def time_process(arguments: Sequence[str], tree: pathlib.Path, log_path: str) -> dict[str, Any] | None:
+    """Runs Python with arguments in a tree; whatever it has started is gone afterwards.
+
+    Returns:
+      The answer of `timed_command`, None if it was killed before it gave one.
+    """
     script = str(pathlib.Path(__file__).with_name("timed_command.py"))
     answers, answer_fd = os.pipe()
     try:
         with open(log_path, "wb") as log:
             process = subprocess.Popen(
-                [sys.executable, "-I", "-S", script, str(os.getpid()), str(answer_fd), *command],
+                [sys.executable, "-I", "-S", script, str(os.getpid()), str(answer_fd), sys.executable, *arguments],
                 cwd=tree,
                 env={key: value for key, value in os.environ.items() if key not in VARIABLES},
                 stdin=subprocess.DEVNULL,

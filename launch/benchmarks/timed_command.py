@@ -3,7 +3,8 @@
 `python -I -S timed_command.py PARENT_PID ANSWER_FD COMMAND ARGUMENT...`
 
 The answer is a line of JSON on the file descriptor: `exit_code` (negative: killed by that signal), `wall_s` from the
-command's start to its end, and `cpu_s`, user and system, of all processes. Those that outlive the command become
+command's start to its end, `peak_bytes`, the most memory of the command or of a process that it waited for, and
+`cpu_s`, user and system, of all processes. Those that outlive the command become
 children of this process, so their time counts, too; after a while they are killed. If the process that asked ends, the
 kernel kills this one and the command.
 """
@@ -36,6 +37,7 @@ def main(parent_pid: int, answer_fd: int, command: list[str]) -> None:
     wall_s = time.perf_counter() - start
     cpu_s = usage.ru_utime + usage.ru_stime + wait_for_orphans()
     answer = {"exit_code": os.waitstatus_to_exitcode(status), "wall_s": wall_s, "cpu_s": cpu_s}
+    answer["peak_bytes"] = usage.ru_maxrss * 1024  # in KiB on Linux
     os.write(answer_fd, f"{json.dumps(answer)}\n".encode())
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SHORTEST_NAMED = 4  # rounds: shorter preferences have no room for the model's number
+HIGHEST, MOST_NUMBERED = 14, 100  # inches; clients whose rows have room for a number
 MODEL_SERIES = {
     "Models on the server": {"live_models": "live", "preferred_models": "preferred", MIXED: "of both meta-archetypes"},
     "Active models": {"active_models": "of all devices together"},
@@ -130,7 +131,7 @@ def draw_preferences(
 
     num_rounds, num_clients = preferences.shape
     with matplotlib.rc_context(STYLE):
-        figure = new_figure(min(max(7.5, 4 + 0.14 * num_rounds), 14), 1.8 + 0.17 * num_clients)
+        figure = new_figure(min(max(7.5, 4 + 0.14 * num_rounds), 14), min(1.8 + 0.17 * num_clients, HIGHEST))
         ax = figure.add_subplot()
         paint_preferences(ax, preferences, archetypes)
         ax.set_title(f"{title}\nmodel with the highest score")
@@ -165,7 +166,7 @@ def paint_preferences(ax: "Axes", preferences: np.ndarray, archetypes: Mapping[s
     )
     for client, row in enumerate(grid):
         for start, length, index in _list_runs(row):
-            if length >= SHORTEST_NAMED:
+            if length >= SHORTEST_NAMED and num_clients <= MOST_NUMBERED:
                 ax.text(start + 0.7, client, str(models[index]), va="center", fontsize=6, color="white")
     # White lines divide the archetypes, wider ones the meta-archetypes.
     ends = np.flatnonzero(np.diff(kinds[order])) + 0.5

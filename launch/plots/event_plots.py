@@ -1,16 +1,20 @@
-"""Plots of an asynchronous run from its `events.csv`: what the devices did when, and how old their updates were."""
+"""Plots of an asynchronous run from its `events.csv`: what the devices did when, and how old their updates were.
 
+With many devices the file is large, so it is read row by row, and once for each plot.
+"""
+
+import csv
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from launch.plots.style import COLORS, STYLE, new_figure, save_figure
+from launch.plots.style import COLORS, STYLE, draw_counts, new_figure, save_figure
 from launch.runs.columns import CLIENT, MODEL, ROUND, TIME_S, WHAT
-from launch.runs.run_records import read_rows
 
 MOST_DEVICES = 40
+MOST_BARS = 200  # clients that each get a bar; more of them are counted
 MOST_INTERVALS = 12  # mean training times shown; bars of a longer stretch would be too thin to see
 RECEIVED_AT = ((float, TIME_S), (int, CLIENT))
 ENDS = {"ready": ("trains, then is ready", COLORS[0]), "dropped": ("trains, then drops out", COLORS[1])}
@@ -64,7 +68,7 @@ def draw_timeline(events: Sequence[dict[str, str]], title: str, path: pathlib.Pa
         return save_figure(figure, path)
 
 
-def compute_ages(events: Sequence[dict[str, str]]) -> np.ndarray:
+def compute_ages(events: Iterable[dict[str, str]]) -> np.ndarray:
     """The age of every update received: how many versions came after the one it was trained from, int64.
 
     Every round makes at least one version, even if no device was ready to receive it.
@@ -78,20 +82,41 @@ def compute_ages(events: Sequence[dict[str, str]]) -> np.ndarray:
     return np.array(ages, np.int64)
 
 
-def draw_ages_and_participation(events: Sequence[dict[str, str]], title: str, path: pathlib.Path) -> pathlib.Path:
-    """A histogram of the ages of updates, and how many updates came from each client, most first."""
+def count_received(events: Iterable[dict[str, str]]) -> np.ndarray:
+    """How many updates came from each client, int64, shape (clients,)."""
+    last, received = 0, []
+    for event in events:
+        client = int(event[CLIENT])
+        last = max(last, client)
+        if event[WHAT] == "received":
+            received.append(client)
+    return np.bincount(np.array(received, np.int64), minlength=1 + last)
+
+
+def draw_ages_and_participation(ages: np.ndarray, counts: np.ndarray, title: str, path: pathlib.Path) -> pathlib.Path:
+    """A histogram of the ages of updates, and how many updates came from each client, most first.
+
+    With many clients the latter is a histogram, too.
+
+    Args:
+      ages: see `compute_ages`.
+      counts: see `count_received`.
+      title: the run.
+      path: the PNG file.
+    """
     import matplotlib
 
-    clients = 1 + max(int(event[CLIENT]) for event in events)
-    received = [int(event[CLIENT]) for event in events if event[WHAT] == "received"]
-    counts = np.bincount(received, minlength=clients)
     with matplotlib.rc_context(STYLE):
         figure = new_figure(9, 3.6)
         left, right = figure.subplots(1, 2)
-        left.bar(*np.unique(compute_ages(events), return_counts=True), color=COLORS[0])
+        left.bar(*np.unique(ages, return_counts=True), color=COLORS[0])
         left.set(xlabel="age of the update (versions)", ylabel="updates received")
-        right.bar(np.arange(clients), np.sort(counts)[::-1], color=COLORS[2])
-        right.set(xlabel="clients, most often received first", ylabel="updates received")
+        if len(counts) <= MOST_BARS:
+            right.bar(np.arange(len(counts)), np.sort(counts)[::-1], color=COLORS[2])
+            right.set(xlabel="clients, most often received first", ylabel="updates received")
+        else:
+            draw_counts(right, counts, color=COLORS[2])
+            right.set(xlabel="updates received from a client", ylabel="clients")
         for ax in (left, right):
             for axis in (ax.xaxis, ax.yaxis):
                 axis.get_major_locator().set_params(integer=True)
@@ -101,11 +126,18 @@ def draw_ages_and_participation(events: Sequence[dict[str, str]], title: str, pa
 
 
 def draw_events(path: pathlib.Path, title: str, plots: pathlib.Path) -> list[pathlib.Path]:
-    """Draws what an `events.csv` holds; nothing if no training in it has ended."""
-    events = read_rows(path)
-    if not find_trainings(events):
+    """Draws what an `events.csv` holds; nothing if no training of the devices shown has ended."""
+    shown = [event for event in iterate_events(path) if int(event[CLIENT]) < MOST_DEVICES]
+    if not find_trainings(shown):
         return []
+    ages, counts = compute_ages(iterate_events(path)), count_received(iterate_events(path))
     return [
-        draw_timeline(events, title, plots / "timeline.png"),
-        draw_ages_and_participation(events, title, plots / "participation.png"),
+        draw_timeline(shown, title, plots / "timeline.png"),
+        draw_ages_and_participation(ages, counts, title, plots / "participation.png"),
     ]
+
+
+def iterate_events(path: pathlib.Path) -> Iterator[dict[str, str]]:
+    """The rows of an `events.csv`, each {column: cell}."""
+    with open(path, newline="", encoding="utf-8") as file:
+        yield from csv.DictReader(file)

@@ -9,6 +9,7 @@ from launch.plots.style import COLORS, STYLE, new_figure, save_figure
 from launch.runs.columns import ACCURACY
 
 NUM_BINS = 5
+MOST_LARGE_POINTS = 300
 
 
 def compute_bin_means(places: np.ndarray, values: np.ndarray, num_bins: int = NUM_BINS) -> tuple[np.ndarray, ...]:
@@ -46,7 +47,8 @@ def draw_personal(clients: Mapping[str, np.ndarray], title: str, path: pathlib.P
         for ax, column, label in zip(
             axes, ("resource", "fine_tuning_steps"), ("resources R_i", "fine-tuning steps N_i"), strict=True
         ):
-            ax.scatter(clients[column], clients[ACCURACY], s=16, color=COLORS[5], label="a client")
+            size = 16 if len(clients[column]) <= MOST_LARGE_POINTS else 2
+            ax.scatter(clients[column], clients[ACCURACY], s=size, color=COLORS[5], label="a client")
             means = compute_bin_means(clients[column], clients[ACCURACY])
             ax.plot(*means, color=COLORS[0], marker="o", label="mean of a fifth of them")
             ax.set(xlabel=label)

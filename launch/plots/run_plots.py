@@ -13,7 +13,7 @@ from launch.plots.fine_tuning_plots import draw_fine_tuning
 from launch.plots.label_placement import label_points
 from launch.plots.privacy_plots import draw_epsilon
 from launch.plots.resource_plots import draw_personal
-from launch.plots.style import COLORS, LINES, MARKERS, STYLE, count_rounds, new_figure, save_figure
+from launch.plots.style import COLORS, LINES, MARKERS, STYLE, count_rounds, draw_counts, new_figure, save_figure
 from launch.runs.columns import (
     ACCURACY,
     BYTES_DOWN,
@@ -50,6 +50,7 @@ ACCURACIES = {TEST_ACCURACY: "global test set", CLIENT_TEST_ACCURACY: "clients' 
 LOSSES = {TEST_LOSS: "global test set", TRAIN_LOSS: "training"}
 DRIFTS = {TOTAL_DRIFT: "total", WITHIN_CLUSTER_DRIFT: "within clusters"}
 MOST_NAMED_CLIENTS = 60
+MOST_SHOWN_CLIENTS = 300  # each with a column of its own; more of them are counted
 MOST_MARKED_ROUNDS = 30
 LIGHTEST_SHADE = 0.25  # of the colour map: a single example must not look white, which stands for none
 
@@ -124,6 +125,8 @@ def draw_partition(
 ) -> None:
     """Draws how many examples of each label each client has, and above it how many examples in all.
 
+    Of many clients it is drawn how many of them have so many examples and so many labels.
+
     Args:
       label_counts: integers, shape (clients, classes).
       class_names: one a class.
@@ -136,13 +139,17 @@ def draw_partition(
 
     counts = np.asarray(label_counts)
     num_clients, num_classes = counts.shape
+    heading = f"{title}\n{num_clients:,} clients, {counts.sum():,} train examples".strip()
+    if num_clients > MOST_SHOWN_CLIENTS:
+        _draw_large_partition(counts, class_names, pathlib.Path(path), heading)
+        return
     with matplotlib.rc_context(STYLE):
         figure = new_figure(min(5 + 0.16 * num_clients, 14), 2.6 + 0.24 * num_classes)
         grid = figure.add_gridspec(2, 2, height_ratios=(1, 0.22 * num_classes), width_ratios=(40, 1))
         heat = figure.add_subplot(grid[1, 0])
         totals = figure.add_subplot(grid[0, 0], sharex=heat)
         totals.bar(np.arange(num_clients), counts.sum(axis=1), color="#777777", width=0.8)
-        totals.set(ylabel="examples", title=f"{title}\n{num_clients} clients, {counts.sum():,} train examples".strip())
+        totals.set(ylabel="examples", title=heading)
         totals.grid(visible=False, axis="x")
         totals.tick_params(labelbottom=False)
         shades = ListedColormap(matplotlib.colormaps["YlGnBu"](np.linspace(LIGHTEST_SHADE, 1, 256)))
@@ -156,6 +163,25 @@ def draw_partition(
         _name_clients(heat, client_names)
         heat.set(ylabel="label")
         save_figure(figure, pathlib.Path(path))
+
+
+def _draw_large_partition(counts: np.ndarray, class_names: Sequence[str], path: pathlib.Path, heading: str) -> None:
+    import matplotlib
+
+    with matplotlib.rc_context(STYLE):
+        figure = new_figure(12, max(3.6, 1.4 + 0.22 * len(class_names)))
+        examples, held, labels = figure.subplots(1, 3)
+        draw_counts(examples, counts.sum(axis=1), color=COLORS[0])
+        examples.set(xlabel="train examples of a client", ylabel="clients")
+        draw_counts(held, (counts > 0).sum(axis=1), color=COLORS[2], rwidth=0.8)
+        held.xaxis.get_major_locator().set_params(integer=True)
+        held.set(xlabel="labels that a client has", ylabel="clients")
+        labels.barh(class_names, counts.sum(axis=0), color="#777777")
+        labels.invert_yaxis()
+        labels.set(xlabel="train examples of all clients", ylabel="label")
+        labels.grid(visible=False, axis="y")
+        figure.suptitle(heading)
+        save_figure(figure, path)
 
 
 def _list_axes(metrics: Mapping[str, np.ndarray]) -> list[_Axis]:
@@ -246,7 +272,7 @@ def _draw_clusters(
             ax.scatter(
                 clients[PLANE_X][members],
                 clients[PLANE_Y][members],
-                s=40,
+                s=40 if len(names) <= MOST_SHOWN_CLIENTS else 6,
                 color=COLORS[i % len(COLORS)],
                 marker=MARKERS[i % len(MARKERS)],
                 edgecolor="white",

@@ -7,7 +7,9 @@ Colours are Okabe and Ito's, which colour-blind people can tell apart; series di
 import importlib
 import pathlib
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from launch.runs.tables import replace_whole
 
@@ -45,6 +47,14 @@ def count_rounds(ax: "Axes") -> None:
     from matplotlib.ticker import MaxNLocator
 
     ax.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+
+
+def draw_counts(ax: "Axes", values: np.ndarray, **style: Any) -> None:
+    """A histogram of whole numbers of at least 0: a bar for each number, or for as many numbers as 60 bars need."""
+    width = -(-(int(values.max()) - int(values.min()) + 1) // 60)
+    edges = np.arange(int(values.min()), int(values.max()) + width + 1, width) - 0.5
+    ax.hist(values, edges, **style)
+    ax.grid(visible=False, axis="x")
 
 
 def new_figure(width: float, height: float) -> "Figure":

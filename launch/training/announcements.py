@@ -51,7 +51,9 @@ def announce_data(config: RunConfig, folder: RunFolder, data: FederatedData) -> 
     kinds = f" of {len(data.archetypes.names)} archetypes" if data.archetypes else ""
     sizes_text = f"{sizes.min():,} to {sizes.max():,} examples each"
     new = f", and {len(data.new_clients)} new when training is over" if data.new_clients else ""
-    say(f"clients  {len(data.clients)}{kinds}, {config.partition} partition, {sizes_text}{new}")
+    is_sampled = 0 < config.evaluated_clients < len(data.clients)
+    sampled = f"; {config.evaluated_clients:,} are evaluated in rounds, all at the end" if is_sampled else ""
+    say(f"clients  {len(data.clients)}{kinds}, {config.partition} partition, {sizes_text}{new}{sampled}")
 
 
 def announce_model(config: RunConfig, spec: "ModelSpec") -> None:

@@ -20,6 +20,7 @@ from launch.runs.columns import (
 )
 from models.model_spec import ModelSpec
 from tff_algos.protocol import FederatedProcess, State, Weights
+from tff_algos.seeds import derive_generator
 
 
 class Evaluation(NamedTuple):
@@ -110,24 +111,47 @@ def _build_evaluator_of_one(spec: ModelSpec, batch_size: int) -> Evaluate:
     return evaluate
 
 
+def choose_evaluated_clients(data: FederatedData, most: int, seed: int) -> tuple[ClientShard, ...]:
+    """The clients whose own splits are evaluated while a run goes on: the same ones in every round, ascending.
+
+    Args:
+      data: the federation; new clients are never among them.
+      most: how many at most, 0 for all.
+      seed: the run's, by which they are drawn if there are more.
+    """
+    if not 0 < most < len(data.clients):
+        return data.clients
+    drawn = derive_generator(seed, "evaluated clients").choice(len(data.clients), most, replace=False)
+    return tuple(data.clients[place] for place in sorted(drawn.tolist()))
+
+
 def evaluate_federation(
-    process: FederatedProcess, state: State, data: FederatedData, evaluate: Evaluate, with_spread: bool = False
+    process: FederatedProcess,
+    state: State,
+    data: FederatedData,
+    evaluate: Evaluate,
+    clients: Sequence[ClientShard] | None = None,
+    with_spread: bool = False,
 ) -> dict[str, float]:
     """The evaluation columns of metrics.csv.
 
     `test_loss` and `test_accuracy` are means over the shared models on the global test set, weighted by the clients
-    that use each. `validation_accuracy` is the same on the validation examples of all clients, pooled.
-    `client_test_accuracy` and `client_validation_accuracy` are means over the clients, each with the weights that
+    that use each. `validation_accuracy` is the same on the validation examples of `clients` (None: all), pooled.
+    `client_test_accuracy` and `client_validation_accuracy` are means over `clients`, each with the weights that
     `process.personalize` gives it, on its own split; clients without that split are left out. Only the validation
     accuracies are for tuning: the clients' own for personal models, the pooled one for shared models, since a client's
     own few classes reward a model that knows nothing else. If the weights are personal, or if asked `with_spread`, the
     standard deviation and the worst tenth of the clients' test accuracies are added.
     """
-    return _measure_federation(process, state, data, evaluate, with_spread)[0]
+    return _measure_federation(process, state, data, evaluate, clients, with_spread)[0]
 
 
 def build_state_evaluation(
-    process: FederatedProcess, data: FederatedData, evaluate: Evaluate, with_spread: bool = False
+    process: FederatedProcess,
+    data: FederatedData,
+    evaluate: Evaluate,
+    clients: Sequence[ClientShard] | None = None,
+    with_spread: bool = False,
 ) -> EvaluateState:
     """Returns a function that evaluates states: as `evaluate_federation`, and with archetypes their columns, too.
 
@@ -138,13 +162,14 @@ def build_state_evaluation(
 
     def evaluate_state(state: State, previous: State | None) -> dict[str, float | None]:
         nonlocal last_state, last_accuracy
-        measured, accuracy = _measure_federation(process, state, data, evaluate, with_spread)
+        measured, accuracy = _measure_federation(process, state, data, evaluate, clients, with_spread)
         if data.archetypes is None:
             return measured
         before = None
         if previous is not None:
-            is_known = previous is last_state
-            before = last_accuracy if is_known else evaluate_clients(process, previous, data, evaluate)["test"].accuracy
+            before = last_accuracy
+            if previous is not last_state:
+                before = evaluate_clients(process, previous, data, evaluate, clients=clients)["test"].accuracy
         last_state, last_accuracy = state, accuracy
         return measured | compute_archetype_metrics(data.archetypes, process.client_model(state), accuracy, before)
 
@@ -152,16 +177,21 @@ def build_state_evaluation(
 
 
 def _measure_federation(
-    process: FederatedProcess, state: State, data: FederatedData, evaluate: Evaluate, with_spread: bool
+    process: FederatedProcess,
+    state: State,
+    data: FederatedData,
+    evaluate: Evaluate,
+    clients: Sequence[ClientShard] | None,
+    with_spread: bool,
 ) -> tuple[dict[str, float], np.ndarray]:
-    """The columns of `evaluate_federation`, and each client's accuracy on its own test split, (clients,)."""
+    """The columns of `evaluate_federation`, and each client's accuracy on its own test split, NaN if not evaluated."""
     models, names = process.get_models(state), process.client_model(state)
     used = sorted(set(names))
     results = [evaluate(models[name], data.test_x, data.test_y) for name in used]
-    validation = data.read_pooled(data.clients, "validation")
+    validation = data.read_pooled(data.clients if clients is None else clients, "validation")
     validated = [evaluate(models[name], *validation).accuracy for name in used]
     num_users = [names.count(name) for name in used]
-    by_split = evaluate_clients(process, state, data, evaluate, ("test", "validation"))
+    by_split = evaluate_clients(process, state, data, evaluate, ("test", "validation"), clients=clients)
     own = {split: accuracy[~np.isnan(accuracy)] for split, (accuracy, _) in by_split.items()}
     measured = {
         TEST_LOSS: float(np.average([result.mean_loss for result in results], weights=num_users)),
@@ -188,13 +218,15 @@ def evaluate_clients(
     evaluate: Evaluate,
     splits: Sequence[str] = ("test",),
     with_new: bool = False,
+    clients: Sequence[ClientShard] | None = None,
 ) -> dict[str, ClientResults]:
     """Each client's accuracy and loss on its own splits, with the weights that `process.personalize` gives it.
 
-    There is a value for new clients, too, but it is NaN unless they are asked for.
+    There is a value for every client, new ones last, but it is NaN for those that are not asked for: new ones, unless
+    `with_new`, and those that are not among `clients`, if these are given.
     """
     names = process.client_model(state)
-    asked = data.everyone if with_new else data.clients
+    asked = clients if clients is not None else data.everyone if with_new else data.clients
     clients = [client for client in asked if any(_count_examples(client, split) for split in splits)]
     clients.sort(key=lambda client: names[client.index])  # those of one model side by side, to be pooled
     return evaluate_pairs(process.personalize(state, clients), data, evaluate, splits)

@@ -92,6 +92,8 @@ def write_results(
         if key != NEW_CLIENTS or data.new_clients:
             of_majority = compute_client_statistics(majority[part])[ACCURACY_MEAN]
             summary[key] = {**compute_client_statistics(results.accuracy[part]), MAJORITY_ACCURACY: of_majority}
+    if 0 < config.evaluated_clients < len(data.clients):  # the tables have that of a sample
+        summary["final"][CLIENT_TEST_ACCURACY] = summary["clients"][ACCURACY_MEAN]
     if config.fairness:
         summary[IS_PERSONAL] = process.is_personal
     if JOULES in (columns := process.client_columns(state)):
@@ -149,7 +151,7 @@ def write_clients(
         MODEL: process.client_model(state),
         ACCURACY: _blank_nan(results.accuracy),
         LOSS: _blank_nan(results.loss),
-        **({TOOK_PART: [int(client in data.clients) for client in data.everyone]} if data.new_clients else {}),
+        **({TOOK_PART: [1] * len(data.clients) + [0] * len(data.new_clients)} if data.new_clients else {}),
         **_list_archetypes(data),
         **process.client_columns(state),
     }

@@ -156,7 +156,8 @@ def _run(
 
     process = build_process(config, spec, data)
     evaluate = evaluation.build_evaluator(spec)
-    evaluate_state = evaluation.build_state_evaluation(process, data, evaluate, config.fairness)
+    evaluated = evaluation.choose_evaluated_clients(data, config.evaluated_clients, config.seed)
+    evaluate_state = evaluation.build_state_evaluation(process, data, evaluate, evaluated, config.fairness)
     spread = PERSONAL_METRICS if process.is_personal or config.fairness else ()
     names = (*spread, *name_archetype_metrics(data.archetypes))
     announce_model(config, spec)

@@ -10,6 +10,7 @@ from datasets.errors import DatasetError
 from datasets.partitioners import (
     PARTITIONS,
     PartitionSettings,
+    _fill_empty_clients,
     partition_dirichlet,
     partition_iid,
     partition_natural,
@@ -91,6 +92,19 @@ def test_dirichlet_gives_an_empty_client_one_example_of_the_largest():
     # One class at vanishing alpha goes to one client as a whole; the other four get one example each.
     parts = partition_dirichlet(np.zeros(20, int), 5, 1e-6, np.random.default_rng(0))
     assert sorted(len(part) for part in parts) == [1, 1, 1, 1, 16]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_largest_is_asked_for_each_empty_client_in_turn(seed):
+    """Against the same rule, spelled out: the first of the largest gives a random one of its examples."""
+    owners = np.random.default_rng(seed).choice([0, 3, 3, 7], 40)
+    expected, rng = owners.copy(), np.random.default_rng(9)
+    for client in range(12):
+        if client not in owners:
+            counts = np.bincount(expected, minlength=12)
+            expected[rng.choice(np.flatnonzero(expected == counts.argmax()))] = client
+    _fill_empty_clients(owners, 12, np.random.default_rng(9))
+    assert np.array_equal(owners, expected) and np.bincount(owners, minlength=12).min() > 0
 
 
 def test_shards_of_equal_classes_are_mcmahans():

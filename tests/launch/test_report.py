@@ -31,13 +31,13 @@ def test_the_report_is_printed_and_written(runs_dir, tmp_path, capsys):
     assert "| IID | random | fresher favoured | 2 | 90.00 ± 0.00 |" in printed.out
     assert 'outperforms FedAvg", IID | not run |' in printed.out
     assert "not counted: " in printed.err and "--async_periodic_proximal_weight=0.5, not 0.02" in printed.err
-    names = ["async.md", "async.png", "async_claims.csv", "async_results.csv"]
+    names = ["async.md", "async.png", "async_claims.csv", "async_levels.csv", "async_results.csv", "async_shares.csv"]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == names
     assert (tmp_path / "out" / "async.md").read_text() == printed.out.removesuffix("\n")
     assert "](async.png)" in printed.out
     with open(tmp_path / "out" / "async_results.csv", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [row["final"] for row in rows if row["scheduling"] == "frequency"] == ["not run"] * 8
+    assert [row["final"] for row in rows if row["scheduling"] == "frequency"] == ["not run"] * 10
 
 
 def test_runs_of_another_paper_are_named(runs_dir, capsys):

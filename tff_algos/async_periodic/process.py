@@ -72,13 +72,12 @@ from tff_algos.simulation.event_clock import (
     LogRow,
     PackedLog,
     create_clock,
-    find_next_time,
     find_waiting,
     log_clients,
     log_events,
     pack_log,
     start_devices,
-    take_next,
+    take_all,
     take_until,
     unpack_log,
 )
@@ -190,12 +189,7 @@ class AsyncPeriodicProcess(FederatedProcess):
         """Step 1: the clock at aggregation `index`, and what happened until then."""
         if self.config.waiting == "periodic":
             return take_until(clock, index * self.config.period_fraction * compute_longest_training_s(self.devices))
-        # Synchronous: until nothing is pending, so devices that dropped out are waited for as well.
-        events = []
-        while find_next_time(clock) < np.inf:
-            clock, event = take_next(clock)
-            events.append(event)
-        return clock, events
+        return take_all(clock)  # synchronous: devices that dropped out are waited for as well
 
     def build_inputs(
         self, state: ServerState, chosen: np.ndarray, weights: np.ndarray, num_places: int

@@ -12,6 +12,8 @@ import numpy as np
 from tff_algos.rounds.cluster_labels import number_by_first_appearance
 
 KMEANS_RESTARTS = 10
+# The silhouette takes the square of the clients, so that of more it is the mean over a random part of them.
+MOST_FOR_SILHOUETTE = 5000
 
 # Standardised statistics that agree to this many decimals count as equal, so that rounding errors split no clients.
 DECIMALS = 9
@@ -113,6 +115,17 @@ def choose_leaders(assignments: np.ndarray, num_train: np.ndarray, examples_per_
     return merit_by_cluster.argmax(axis=1).astype(np.int32)
 
 
+def choose_for_silhouette(assignments: np.ndarray, seed: int, most: int = MOST_FOR_SILHOUETTE) -> np.ndarray:
+    """Ascending indices of all clients or, if there are more than `most`, of so many drawn ones.
+
+    The first client of each cluster is among them, too, since a cluster without any would not count.
+    """
+    if len(assignments) <= most:
+        return np.arange(len(assignments))
+    _, first = np.unique(assignments, return_index=True)
+    return np.union1d(first, np.random.default_rng(seed).choice(len(assignments), most, replace=False))
+
+
 def _run_kmeans(points: np.ndarray, num_clusters: int, num_distinct: int, seed: int) -> Clustering:
     """k-means with at most `num_distinct` clusters, and the indices of its result."""
     from sklearn import cluster, metrics
@@ -123,10 +136,11 @@ def _run_kmeans(points: np.ndarray, num_clusters: int, num_distinct: int, seed: 
     if not 1 < num_clusters < len(points):
         return Clustering(assignments, num_clusters)
     is_exact = num_clusters == num_distinct
+    seen = choose_for_silhouette(assignments, seed)
     return Clustering(
         assignments,
         num_clusters,
-        silhouette=float(metrics.silhouette_score(points, assignments)),
+        silhouette=float(metrics.silhouette_score(points[seen], assignments[seen])),
         calinski_harabasz=math.nan if is_exact else float(metrics.calinski_harabasz_score(points, assignments)),
         davies_bouldin=float(metrics.davies_bouldin_score(points, assignments)),
     )

@@ -166,6 +166,16 @@ def take_next(state: ClockState) -> tuple[ClockState, Event | None]:
     return state._replace(time_s=np.asarray(next_s, np.float64)), events[0]
 
 
+def take_all(state: ClockState) -> tuple[ClockState, list[Event]]:
+    """All events that are pending, and those that follow from them, as `take_next` would give them one by one."""
+    events = []
+    # A device that drops out comes back later than the last event that was pending, so once may not be enough.
+    while len(pending_s := state.event_times_s[np.isfinite(state.event_times_s)]):
+        state, taken = take_until(state, float(pending_s.max()))
+        events += taken
+    return state, events
+
+
 def find_next_time(state: ClockState) -> float:
     """When the next event happens, in s; inf if nothing is pending."""
     return float(state.event_times_s.min(initial=np.inf))

@@ -19,6 +19,7 @@ the place of the round. So the draws are the same after a resume, and in whateve
 """
 
 import dataclasses
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -153,12 +154,19 @@ def compute_training_s(devices: SimulatedDevices, clients: np.ndarray, num_start
         return compute_client_seconds(devices.profiles, clients, examples, devices.bytes_down, devices.bytes_up)
     if config.speed == "redrawn":
         return config.max_training_s * _draw(devices.seed, "redrawn training time", clients, num_starts)
-    # "by_label" sorts the draws of all devices, so it needs all of them whoever starts.
-    drawn_for = clients if config.speed == "persistent" else np.arange(len(devices.num_examples))
-    drawn = _draw(devices.seed, "persistent training time", drawn_for, np.zeros_like(drawn_for))
+    drawn = _draw_persistent(devices.seed, len(devices.num_examples))
     if config.speed == "by_label":
-        drawn = np.sort(drawn)[rank_by_label(devices.label_counts)[clients]]
-    return config.max_training_s * drawn
+        drawn = np.sort(drawn)[rank_by_label(devices.label_counts)]
+    return config.max_training_s * drawn[clients]
+
+
+@functools.lru_cache(maxsize=1)
+def _draw_persistent(seed: int, num_clients: int) -> np.ndarray:
+    """The draws of all devices, which are the same at every start, so that one run makes them once."""
+    clients = np.arange(num_clients)
+    drawn = _draw(seed, "persistent training time", clients, np.zeros_like(clients))
+    drawn.flags.writeable = False
+    return drawn
 
 
 def rank_by_label(label_counts: np.ndarray) -> np.ndarray:

@@ -8,7 +8,16 @@ import numpy as np
 
 from launch.plots.label_placement import spread_out
 from launch.plots.style import COLORS, LINES, STYLE, new_figure, save_figure
-from launch.reports.async_periodic.claims import CASES, COMPARED_CASES, FEDAVG, KINDS, LAST_ROUND, POLICIES, TIME_BUDGET
+from launch.reports.async_periodic.claims import (
+    CASES,
+    COMPARED_CASES,
+    FEDAVG,
+    FEDAVG_PROXIMAL,
+    KINDS,
+    LAST_ROUND,
+    POLICIES,
+    TIME_BUDGET,
+)
 from launch.reports.async_periodic.measures import ROUNDING, group_whole_runs, list_accuracies, list_times, make_place
 from launch.reports.curves import Curve, compute_curve, draw_curve, say_not_run
 from launch.runs.run_records import RunRecord
@@ -17,8 +26,12 @@ from launch.settings.algorithms import ALGORITHMS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COLOR_OF_KIND = dict(zip(("fresh", "old", "equal"), COLORS, strict=False)) | {FEDAVG: ALGORITHMS["fedavg"].color}
-STYLES = {kind: {"color": color, "linestyle": LINES[i]} for i, (kind, color) in enumerate(COLOR_OF_KIND.items())}
+COLOR_OF_KIND = dict(zip(("fresh", "old", "equal"), COLORS, strict=False)) | dict.fromkeys(
+    (FEDAVG, FEDAVG_PROXIMAL), ALGORITHMS["fedavg"].color
+)
+STYLES = {
+    kind: {"color": color, "linestyle": LINES[i % len(LINES)]} for i, (kind, color) in enumerate(COLOR_OF_KIND.items())
+}
 PAPER_FIGURES = dict(zip(COMPARED_CASES, ("Figure 3", "Figure 4"), strict=True))
 LABEL_ROOM, LABEL_GAP = 0.33, 11.0  # of the width of a panel; points of 1/72 inch
 

@@ -8,15 +8,19 @@ from launch.reports.async_periodic.claims import (
     LAST_AGGREGATIONS,
     LAST_ROUND,
     MEASURES,
+    MODEL_BUDGET,
     NEVER_WAITING,
     NEVER_WAITING_UPDATES,
     TIME,
     TIME_BUDGET,
+    TUNED_KINDS,
     UPDATES,
     UPLOAD_BUDGET,
     make_cell,
 )
+from launch.reports.async_periodic.levels import build_levels
 from launch.reports.async_periodic.measures import group_whole_runs, list_places, measure
+from launch.reports.async_periodic.shares import build_shares
 from launch.reports.collection import (
     PRINTED,
     Cell,
@@ -33,18 +37,21 @@ from launch.runs.run_records import RunRecord
 LEGEND = f"""\
 Test accuracy in per cent, mean ± sample deviation over n seeds. The paper prints curves without numbers.
 
-- FedAvg is the paper's, on the same clock: all devices train, the server waits for the slowest, then schedules.
+- FedAvg is the paper's, on the same clock: all devices train, the server waits for the slowest, then schedules. Its
+  loss has no proximal term (section II-A). "With Eq. (8)" is the same with the term that the paper adds for
+  asynchronous training, lambda = 0.02.
 - Final: at the end of the run, which is aggregation {LAST_ROUND}; of {" and ".join(NEVER_WAITING.values())}, which are
   not in the paper, after {NEVER_WAITING_UPDATES:,} updates.
 - Mean of last {LAST_AGGREGATIONS}: over as many aggregations.
 - At equal time: of the last model made by {TIME_BUDGET:g} T_max, when the asynchronous runs end. At equal uploads: of
-  the last model made of at most {UPLOAD_BUDGET:,} updates.
+  the last model made of at most {UPLOAD_BUDGET:,} updates. At equal bytes: of the last model within the bytes of
+  {MODEL_BUDGET:,} models, both ways together.
 - Fluctuation: sample standard deviation, in points, of the changes in accuracy from one aggregation to the next, over
   the last {LAST_AGGREGATIONS}.
 - T_max, updates: how long the run lasted and what the server received."""
 COLUMNS = (
     *("data", "scheduling", "weights", "seeds", "final", f"mean of last {LAST_AGGREGATIONS}", "at equal time"),
-    *("at equal uploads", "fluctuation", "T_max", "updates"),
+    *("at equal uploads", "at equal bytes", "fluctuation", "T_max", "updates"),
 )
 COST_DIGITS = {TIME: 1, UPDATES: 0}
 
@@ -63,7 +70,7 @@ def tabulate_results(results: Mapping[Cell, Measured]) -> Table:
         costs = [f"{cells[cost].mean:.{digits}f}" if cells[cost] else "" for cost, digits in COST_DIGITS.items()]
         first = next(iter(cells.values()))
         seeds = "" if first is None else str(first.count)
-        name = KINDS.get(kind) or NEVER_WAITING[kind]
+        name = KINDS.get(kind) or NEVER_WAITING.get(kind) or TUNED_KINDS[policy, kind]
         rows.append([CASES[case], policy or "none", name, seeds, *texts, *costs])
     return Table(COLUMNS, rows)
 
@@ -72,5 +79,9 @@ def build_async_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
     """The claims, and one table of all combinations."""
     results = compute_results(runs)
     table = tabulate_results(summarize_results(results)[PRINTED])
-    tables = {"results": Section("All combinations beside FedAvg", table)}
+    tables = {
+        "results": Section("All combinations beside FedAvg", table),
+        **build_levels(results[PRINTED]),
+        "shares": build_shares(),
+    }
     return paper.compose_report(LEGEND, tables, [], results, runs)

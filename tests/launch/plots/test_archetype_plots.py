@@ -110,3 +110,11 @@ def test_rounds_that_were_not_evaluated_are_left_out(tmp_path, write_archetype_r
     ax = figures["preferences.png"].axes[0]
     assert ax.images[0].get_array().tolist() == [[0], [1]], "client 1 is of archetype 0: model 2, then model 4"
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["2", "4"]
+
+
+def test_preferences_of_many_clients_fit_on_a_page_without_numbers(tmp_path, figures):
+    """500 clients of two archetypes over six rounds: 0.17 inches each would be 85."""
+    kinds = {"names": ["x", "y"], "meta_archetypes": [0, 1], "of_clients": [i % 2 for i in range(500)]}
+    draw_preferences(np.zeros((6, 500), int), kinds, "a run", tmp_path / "preferences.png")
+    figure = figures["preferences.png"]
+    assert figure.get_figheight() == 14 and not figure.axes[0].texts

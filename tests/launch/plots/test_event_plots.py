@@ -1,8 +1,18 @@
 """The pictures of asynchronous runs, from a small made-up log."""
 
+import numpy as np
+import pytest
 from PIL import Image
 
-from launch.plots.event_plots import Training, compute_ages, draw_events, find_trainings
+from launch.plots.event_plots import (
+    MOST_BARS,
+    Training,
+    compute_ages,
+    count_received,
+    draw_ages_and_participation,
+    draw_events,
+    find_trainings,
+)
 from launch.runs.event_log import EventLog
 from launch.runs.run_records import read_rows
 
@@ -34,6 +44,7 @@ def test_trainings_and_ages(tmp_path):
         Training(0, 1.0, 2.5, "ready"),
     ]
     assert compute_ages(events).tolist() == [0, 1]
+    assert count_received(events).tolist() == [2, 0]
 
 
 def test_age_counts_periods_with_nobody_ready(tmp_path):
@@ -55,3 +66,23 @@ def test_pictures_are_drawn(tmp_path):
 def test_nothing_to_draw(tmp_path):
     EventLog(tmp_path / "events.csv").append(1, EVENTS[:2])
     assert draw_events(tmp_path / "events.csv", "a run", tmp_path / "plots") == []
+
+
+@pytest.mark.parametrize("num_clients", [MOST_BARS, MOST_BARS + 1])
+def test_a_bar_a_client_or_a_histogram_of_many(tmp_path, figures, num_clients):
+    """One client had three updates received, the others one each."""
+    counts = np.ones(num_clients, np.int64)
+    counts[7] = 3
+    draw_ages_and_participation(np.array([0, 0, 1]), counts, "a run", tmp_path / "participation.png")
+    ages, participation = figures["participation.png"].axes
+    assert [bar.get_height() for bar in ages.patches] == [2, 1]
+    bars = [bar.get_height() for bar in participation.patches]
+    assert bars == ([3] + [1] * (num_clients - 1) if num_clients <= MOST_BARS else [num_clients - 1, 0, 1])
+
+
+def test_devices_that_are_not_on_the_timeline_take_part_in_the_other_plot(tmp_path, figures):
+    late = [(time_s, client + 500, what, version) for time_s, client, what, version in EVENTS]
+    EventLog(tmp_path / "events.csv").append(1, sorted([*EVENTS, *late]))
+    draw_events(tmp_path / "events.csv", "a run", tmp_path / "plots")
+    assert figures["timeline.png"].axes[0].get_ylim() == (1.5, -0.5)
+    assert [bar.get_height() for bar in figures["participation.png"].axes[1].patches] == [500, 0, 2]

@@ -153,3 +153,17 @@ def test_a_private_run_shows_accuracy_against_epsilon(tmp_path, write_run, figur
     assert_is_picture(path)
     (ax,) = figures["epsilon.png"].axes
     assert read_lines(ax) == {"global test set": ([2.5, 3.25], [0.51, 0.53])}
+
+
+def test_many_clients_are_counted_not_shown_one_by_one(tmp_path, figures, assert_is_picture):
+    """400 clients: 100 with one example of a, 200 with two of b, 100 with one of each."""
+    counts = np.repeat([[1, 0], [0, 2], [1, 1]], [100, 200, 100], axis=0)
+    draw_partition(counts, ["a", "b"], [f"client_{i}" for i in range(400)], tmp_path / "partition.png", "HAR")
+    assert_is_picture(tmp_path / "partition.png")
+    figure = figures["partition.png"]
+    assert figure.get_suptitle() == "HAR\n400 clients, 700 train examples"
+    examples, held, labels = figure.axes
+    centers = {round(bar.get_x() + bar.get_width() / 2, 6): bar.get_height() for bar in examples.patches}
+    assert centers == {1: 100, 2: 300}
+    assert {round(bar.get_x() + bar.get_width() / 2, 6): bar.get_height() for bar in held.patches} == {1: 300, 2: 100}
+    assert [bar.get_width() for bar in labels.patches] == [200, 500]

@@ -267,12 +267,20 @@ def test_asynchronous_runs_differ_only_in_data_policy_weights_and_waiting(case, 
         assert resolve_stem(f"async_periodic_mnist_{case}_{policy}_{kind}") == expected
     expected = shared | {"async_periodic_waiting": "synchronous"}
     assert resolve_stem(f"async_periodic_mnist_{case}_{policy}_synchronous") == expected
+    expected |= {"async_periodic_proximal_weight": 0.0}  # section II-A, where Eq. (8) is not in the loss
+    assert resolve_stem(f"async_periodic_mnist_{case}_{policy}_synchronous_plain") == expected
 
 
 @pytest.mark.parametrize("kind", ASYNC_WEIGHTINGS)
 def test_runs_with_slow_devices_that_hold_digits_of_their_own_differ_only_in_speed(kind):
     expected = resolve_stem(f"async_periodic_mnist_shards_random_{kind}") | {"async_periodic_speed": "by_label"}
     assert resolve_stem(f"async_periodic_mnist_persistent_random_{kind}") == expected
+
+
+@pytest.mark.parametrize("gamma", [1.25, 1.5])
+def test_older_updates_are_favoured_by_other_bases_where_slow_devices_hold_digits_of_their_own(gamma):
+    expected = resolve_stem("async_periodic_mnist_persistent_random_old") | {"async_periodic_gamma": gamma}
+    assert resolve_stem(f"async_periodic_mnist_persistent_random_old{gamma:g}") == expected
 
 
 def test_the_learning_rates_of_asynchronous_runs_are_the_printed_ones():

@@ -20,6 +20,15 @@ def test_the_name_of_a_subset_is_said_and_written(tmp_path, make_federation, cap
     assert describe_data(data)["dataset"] == "cifar10 subset (4 + 1 images)"
 
 
+@pytest.mark.parametrize(("most", "is_said"), [(0, False), (1, True), (2, False), (1000, False)])
+def test_a_sample_of_the_clients_is_announced(tmp_path, make_federation, capsys, most, is_said):
+    folder = RunFolder(tmp_path, is_new=True)
+    config = build_run_config({"algo": "fedavg", "evaluated_clients": most})
+    announce_data(config, folder, make_federation([4, 4]))
+    folder.close()
+    assert ("examples each; 1 are evaluated in rounds, all at the end" in capsys.readouterr().out) == is_said
+
+
 @pytest.mark.parametrize(("num_clients", "is_said"), [((0, 0), True), ((0, 2), False)])
 def test_a_run_in_which_nobody_took_part_says_so(tmp_path, capsys, num_clients, is_said):
     table = RoundTable(tmp_path / "metrics.csv")

@@ -13,6 +13,7 @@ from launch.runs.archetype_metrics import count_mixed, name_archetype_metrics
 from launch.training.evaluation import (
     build_evaluator,
     build_state_evaluation,
+    choose_evaluated_clients,
     compute_worst_tenth,
     evaluate_clients,
     evaluate_federation,
@@ -245,3 +246,32 @@ def test_without_archetypes_there_are_no_further_columns(data, evaluate):
     process = FixedProcess({"global": STRAIGHT}, ["global"] * 4)
     measured = build_state_evaluation(process, data, evaluate)((), ())
     assert measured == evaluate_federation(process, (), data, evaluate) and name_archetype_metrics(None) == ()
+
+
+def test_a_sample_of_the_clients_is_evaluated_in_rounds(data, counted):
+    """Clients 0 and 3 of the four have 1/1 and 1/4; the shared model is on the whole test set all the same."""
+    process = FixedProcess({"global": STRAIGHT}, ["global"] * 4, is_personal=True)
+    sample = (data.clients[0], data.clients[3])
+    metrics = build_state_evaluation(process, data, counted, sample)((), None)
+    assert metrics["test_accuracy"] == pytest.approx(2 / 3)
+    assert metrics["client_test_accuracy"] == pytest.approx((1 + 1 / 4) / 2)
+    assert metrics["client_test_accuracy_worst_tenth"] == 1 / 4
+    assert counted.passes == [3, 2, 5, 2], "nothing of the other two"
+
+
+def test_the_sample_hangs_on_the_seed_alone(data):
+    for most in (0, 4, 5):
+        assert choose_evaluated_clients(data, most, 0) == data.clients
+    drawn = [choose_evaluated_clients(data, 2, seed) for seed in range(20)]
+    assert all(len(set(clients)) == 2 and clients == tuple(sorted(clients, key=lambda c: c.index)) for clients in drawn)
+    assert len(set(drawn)) == 6, "every pair is drawn by one seed or another"
+    assert choose_evaluated_clients(data, 2, 0) == drawn[0]
+
+
+def test_the_change_of_a_sample_is_that_of_the_same_clients_after_a_resume(data, evaluate):
+    kinds = Archetypes(("x", "y", "z"), (0, 1, 1), (0, 1, 1, 0))
+    with_kinds = FederatedData(**{**data.__dict__, "archetypes": kinds})
+    process = FixedProcess({"a": STRAIGHT, "b": SWAPPED}, lambda state: [state] * 4)
+    sample = (data.clients[0], data.clients[2])
+    resumed = build_state_evaluation(process, with_kinds, evaluate, sample)("b", "a")
+    assert resumed["client_accuracy_change"] == pytest.approx((1 + 0) / 2)

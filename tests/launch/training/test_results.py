@@ -119,3 +119,25 @@ def test_results_are_written_with_models_and_teachers(folder, make_federation, l
     for spec, name, wanted in ((linear_spec, "global", weights), (linear_spec.teacher, "teacher_0", teacher_weights)):
         for got, want in zip(load_weights(spec, folder.models / name), wanted, strict=True):
             np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(("evaluated_clients", "is_of_all"), [(1, True), (2, False), (0, False)])
+def test_the_end_is_that_of_all_clients_where_rounds_have_a_sample(
+    folder, make_federation, linear_spec, evaluated_clients, is_of_all
+):
+    """One client has a test split, of two examples with different labels. The table of the rounds says nothing."""
+    data = make_federation([4, 6])
+    client = dataclasses.replace(data.clients[1], num_test=2)
+    np.zeros((2, *data.input_shape), data.input_dtype).tofile(f"{client.path}.test.x")
+    np.array([0, 1], np.int32).tofile(f"{client.path}.test.y")
+    data = dataclasses.replace(data, clients=(data.clients[0], client))
+    weights = tuple(linear_spec.build().get_weights())
+    process = TaughtProcess(weights, tuple(linear_spec.teacher.build().get_weights()))
+    tables = RoundTable(folder.metrics, 3), RoundTable(folder.timing, 3)
+    in_rounds = tables[0].column("client_test_accuracy")[-1]
+    config = build_run_config({"algo": "fedsikd", "rounds": 3, "evaluated_clients": evaluated_clients})
+    evaluate = build_evaluator(linear_spec)
+    summary = write_results(folder, config, data, linear_spec, process, weights, evaluate, *tables)
+    assert summary["clients"]["accuracy_mean"] in (0.0, 0.5) and in_rounds not in (0.0, 0.5)
+    expected = summary["clients"]["accuracy_mean"] if is_of_all else in_rounds
+    assert summary["final"]["client_test_accuracy"] == expected

@@ -13,6 +13,7 @@ from hypothesis.extra.numpy import arrays
 from tff_algos.fed_sikd.clustering import (
     Clustering,
     choose_by_majority,
+    choose_for_silhouette,
     choose_leaders,
     cluster_at_random,
     cluster_by_statistics,
@@ -187,3 +188,12 @@ class TestChooseLeaders:
     def test_unknown_criterion(self):
         with pytest.raises(ValueError, match="expected one of examples, speed"):
             choose_leaders(self.ASSIGNMENTS, np.ones(5), np.ones(5), "age")
+
+
+def test_the_silhouette_of_many_clients_is_that_of_a_part_with_every_cluster_in_it():
+    assignments = np.array([0] * 60 + [1] + [2] * 39)
+    assert choose_for_silhouette(assignments, 0, most=100).tolist() == list(range(100))
+    for seed in range(5):
+        seen = choose_for_silhouette(assignments, seed, most=10)
+        assert 10 <= len(seen) <= 13 and set(assignments[seen]) == {0, 1, 2}
+    assert not np.array_equal(choose_for_silhouette(assignments, 0, 10), choose_for_silhouette(assignments, 1, 10))

@@ -18,6 +18,7 @@ from tff_algos.simulation.event_clock import (
     log_events,
     pack_log,
     start_devices,
+    take_all,
     take_next,
     take_until,
     unpack_log,
@@ -141,6 +142,9 @@ def test_any_interleaving_of_takes_gives_the_same_events(plans, steps_s):
         assert state.time_s <= taken[0].time_s == taken[1].time_s
         state, singles = taken[0], [*singles, taken[1]]
     assert singles == whole
+    last_state, everything = take_all(start_all(plans))
+    assert everything == whole
+    assert_same(last_state, state)
 
 
 @settings(max_examples=40, deadline=None)

@@ -7,23 +7,34 @@ import pytest
 
 from launch.report import collect_runs, main
 from launch.reports.async_periodic.claims import (
+    ASYNC_FURTHER,
+    AT_BYTES,
     AT_TIME,
     AT_UPLOADS,
+    FEDAVG,
+    FEDAVG_PROXIMAL,
     FINAL,
     FLUCTUATION,
     LAST_MEAN,
+    MODEL_BYTES,
+    OLDER,
     RANDOM_ESPECIALLY,
+    TUNED_KINDS,
     make_cell,
 )
 from launch.reports.async_periodic.figure import compute_accuracy_curve, draw_async_figure
+from launch.reports.async_periodic.levels import build_levels
 from launch.reports.async_periodic.measures import (
+    CITY,
     compute_fluctuation,
     find_last_within,
     find_place,
     list_places,
     make_place,
+    name_experiment,
 )
 from launch.reports.async_periodic.report import COLUMNS, compute_results
+from launch.reports.async_periodic.shares import build_shares, compute_shares
 from launch.reports.collection import summarize_results
 from launch.reports.judge import decide
 from launch.reports.registry import PAPERS
@@ -61,7 +72,7 @@ def runs(tmp_path):
         for kind in ("equal", "fresh", "old"):
             last = 0.9 if (policy, kind) == ("random", "fresh") else accuracy
             write_run(tmp_path, f"async_periodic_mnist_iid_{policy}_{kind}", climb(last, swing))
-        write_run(tmp_path, f"async_periodic_mnist_iid_{policy}_synchronous", climb(0.75), period=0.99)
+        write_run(tmp_path, f"async_periodic_mnist_iid_{policy}_synchronous_plain", climb(0.75), period=0.99)
     write_run(tmp_path, "async_periodic_mnist_iid_random_equal", climb(0.84), seed=1)
     return collect_runs(tmp_path)[0]
 
@@ -75,14 +86,26 @@ def test_experiments_have_their_places():
     assert find_place("async_periodic_mnist_shards_frequency_old") == make_place("shards", "frequency", "old")
     assert find_place("async_periodic_mnist_persistent_random_fresh") == make_place("persistent", "random", "fresh")
     assert find_place("fed_async_mnist_iid") == make_place("iid", "", "fed_async")
-    assert find_place("fedavg_mnist_alpha0.1") is None
+    assert find_place("async_periodic_mnist_shards_random_synchronous") == make_place(
+        "shards", "random", FEDAVG_PROXIMAL
+    )
+    assert find_place("async_periodic_mnist_persistent_random_old1.25") == make_place("persistent", "random", "old1.25")
+    assert find_place("fedavg_mnist_alpha0.1") is None and find_place(CITY) is None
 
 
 def test_every_place_has_its_flagfile_and_every_flagfile_its_place():
     flagfiles = [path.stem for path in (EXPERIMENTS / "async_periodic").glob("*.flags")]
     places = list_places()
-    assert sorted(find_place(stem) for stem in flagfiles) == sorted(places)
-    assert len(places) == 2 * (3 * 4 + 2) + 3
+    assert sorted(find_place(stem) for stem in flagfiles if stem != CITY) == sorted(places)
+    assert sorted(map(name_experiment, places)) == sorted({*flagfiles} - {CITY})
+    assert len([place for place in places if not place.algo.endswith("_tuned")]) == 2 * (3 * 5 + 2) + 5
+
+
+def test_tuned_runs_have_places_of_their_own():
+    for policy, kind in TUNED_KINDS:
+        place = make_place("shards", policy, kind)
+        assert find_place(name_experiment(place)) == place
+    assert name_experiment(make_place("iid", "", "fed_async_tuned")) == "fed_async_mnist_iid_tuned"
 
 
 def test_costs_are_met_as_by_a_step_function():
@@ -103,8 +126,7 @@ def test_results_by_hand(runs):
     """FedAvg, 0.99 T_max a round: ten rounds fit in 10 T_max, 38 in 1,150 updates."""
     results = summarize_results(compute_results(runs))["printed"]
     fedavg = {
-        metric: results[make_cell("iid", "random", "synchronous", metric)].mean
-        for metric in (FINAL, AT_TIME, AT_UPLOADS)
+        metric: results[make_cell("iid", "random", FEDAVG, metric)].mean for metric in (FINAL, AT_TIME, AT_UPLOADS)
     }
     assert fedavg == pytest.approx({FINAL: 75, AT_TIME: 75 * 10 / 40, AT_UPLOADS: 75 * 38 / 40})
     equal = results[make_cell("iid", "random", "equal")]
@@ -124,7 +146,7 @@ def test_the_table_has_a_row_a_combination(runs):
         for row in rows_of(PAPERS["async"].build_report(runs), "results")
     }
     equal = rows["IID", "random", "equal weights"]
-    spreads = ["82.00 ± 2.83", "72.78 ± 2.51", "82.00 ± 2.83", "77.90 ± 2.69", "0.00 ± 0.00"]
+    spreads = ["82.00 ± 2.83", "72.78 ± 2.51", "82.00 ± 2.83", "77.90 ± 2.69", "not run", "0.00 ± 0.00"]
     assert [equal[name] for name in COLUMNS[3:]] == ["2", *spreads, "10.0", "1200"]
     fedavg = rows["IID", "random", "FedAvg"]
     assert (fedavg["at equal time"], fedavg["T_max"]) == ("18.75", "39.6")
@@ -140,7 +162,7 @@ def three_seeds(tmp_path):
             for kind in ("equal", "fresh", "old"):
                 last = 0.9 if (policy, kind) == ("random", "fresh") else accuracy
                 write_run(tmp_path, f"async_periodic_mnist_iid_{policy}_{kind}", climb(last + moved, swing), seed)
-            fedavg = f"async_periodic_mnist_iid_{policy}_synchronous"
+            fedavg = f"async_periodic_mnist_iid_{policy}_synchronous_plain"
             write_run(tmp_path, fedavg, climb(0.75 + 1.1 * moved), seed, period=0.99)
         for algo, level in (("fed_async", 0.8), ("buffered", 0.95)):
             write_run(tmp_path, f"{algo}_mnist_iid", [level + 1.1 * moved] * 70, seed, period=0.15)
@@ -165,7 +187,7 @@ def test_the_cost_in_aggregations_follows_from_the_period_and_is_not_counted(thr
     (row,) = [row for row in rows_of(report, "claims") if "more frequent" in row["claim"]]
     assert row["printed"] == "by construction"
     assert "IID: FedAvg 39.60 T_max, asynchronous 10.00 T_max" in row["printed_numbers"]
-    assert "| ours | 5 | 0 | 1 | 1 | 8 |" in report.markdown
+    assert "| ours | 5 | 0 | 1 | 1 | 10 |" in report.markdown
 
 
 def test_what_the_paper_does_not_compare_stands_apart(three_seeds):
@@ -213,7 +235,7 @@ def test_older_updates_can_win_where_slow_devices_have_data_of_their_own(tmp_pat
         for seed in range(3):
             write_run(tmp_path, f"async_periodic_mnist_persistent_random_{kind}", climb(last + 0.01 * seed), seed)
     rows = rows_of(PAPERS["async"].build_report(collect_runs(tmp_path)[0]), "claims")
-    (row,) = [row for row in rows if "older updates" in row["claim"]]
+    (row,) = [row for row in rows if "older updates" in row["claim"] and row["claim"].endswith("gamma 2")]
     assert row["printed"] == "reproduced"
     assert "older favoured 63.01 against random, equal weights 54.14" in row["printed_numbers"]
 
@@ -239,8 +261,91 @@ def test_the_command_writes_tables_and_figure(runs, tmp_path, capsys):
     assert {path.name for path in (tmp_path / "report").iterdir()} == {
         "async.md",
         "async_results.csv",
+        "async_levels.csv",
+        "async_shares.csv",
         "async_further.csv",
         "async_claims.csv",
         "async.png",
     }
     assert "at equal uploads" in capsys.readouterr().out
+
+
+def test_equal_bytes_are_counted_both_ways_in_models(tmp_path):
+    """65 models a round, 35 down and 30 up: 2,600 are 40 rounds, so that the 41st does not count."""
+    run_dir = write_run(tmp_path, "buffered_mnist_iid", [index / 100 for index in range(1, 71)])
+    lines = (run_dir / "metrics.csv").read_text().splitlines()
+    cells = [
+        f"{lines[0]},bytes_down,bytes_up",
+        *(f"{line},{35 * MODEL_BYTES},{30 * MODEL_BYTES}" for line in lines[1:]),
+    ]
+    (run_dir / "metrics.csv").write_text("\n".join(cells) + "\n")
+    results = summarize_results(compute_results(collect_runs(tmp_path)[0]))["printed"]
+    assert results[make_cell("iid", "", "buffered", AT_BYTES)].mean == pytest.approx(40)
+
+
+@pytest.mark.parametrize("kind", OLDER)
+@pytest.mark.parametrize(
+    ("equal", "fresh", "verdict"),
+    [(1.0, 2.0, "reproduced"), (-1.0, 2.0, "not reproduced"), (1.0, -1.0, "not reproduced"), (0.01, 2.0, "undecided")],
+)
+def test_favouring_older_updates_has_to_be_above_equal_and_above_fresher(kind, equal, fresh, verdict):
+    """Its leads over the other two, which differ from seed to seed by 0.1 or so."""
+    (claim,) = [each for each in PAPERS["async"].claims if each.text.endswith(f"gamma {OLDER[kind]:g}")]
+    levels = {kind: 60.0, "equal": 60.0 - equal, "fresh": 60.0 - fresh}
+    assert {cell.algo for cell in claim.cells} == levels.keys()
+    values = {cell: {seed: levels[cell.algo] + 0.1 * seed * (cell.algo == kind) for seed in (-1, 0, 1)}
+              for cell in claim.cells}  # fmt: skip
+    assert decide(claim, values).verdict == verdict
+
+
+def test_shares_by_hand():
+    """gamma^(m-1)/m: 1, 1/2, 1/3, 1/4 of 25/12 for equal weights; 1, 1, 4/3, 2 of 16/3 for gamma 2."""
+    assert compute_shares(1.0) == pytest.approx([12 / 25, 6 / 25, 4 / 25, 3 / 25])
+    assert compute_shares(2.0) == pytest.approx([3 / 16, 3 / 16, 4 / 16, 6 / 16])
+    rows = {row[0]: row[1:] for row in build_shares().table.rows}
+    assert rows["1"] == ["48", "24", "16", "12", "4.0"]
+    spread = {gamma: float(row[-1]) for gamma, row in rows.items()}
+    assert min(spread, key=spread.get) == "1.5" and float(rows["2"][3]) > float(rows["2"][0])
+
+
+@pytest.mark.parametrize(
+    ("differences", "verdict"),
+    [
+        ([2.0, 2.2, 2.1], "higher"),
+        ([-2.0, -2.2, -2.1], "lower"),
+        ([0.3, 0.31, 0.29], "higher, level"),
+        ([0.1, -0.1, 0.0], "level"),
+        ([3.0, -3.0, 1.0], "undecided"),
+        ([2.0, 2.2], "undecided"),
+    ],
+)
+def test_pairs_are_decided_or_level_or_neither(differences, verdict):
+    """In points; random scheduling minus scheduling by frequency, seeds that lie ten points apart."""
+    values = {
+        make_cell("shards", policy, "fresh", LAST_MEAN): {
+            seed: 50.0 + 10 * seed + difference * (policy == "random") for seed, difference in enumerate(differences)
+        }
+        for policy in ("random", "frequency")
+    }
+    (row,) = build_levels(values)["levels"].table.rows
+    assert row[2] == "random, fresher favoured minus frequency"
+    assert (row[4], row[5]) == (str(len(differences)), verdict)
+    mean = statistics.fmean(differences)
+    assert row[3].startswith(f"{mean:+.2f}")
+
+
+def test_without_pairs_there_is_no_table_of_them():
+    assert build_levels({make_cell("iid", "random", "fresh", LAST_MEAN): {0: 80.0}}) == {}
+
+
+def test_fedavg_is_the_papers_without_the_proximal_term_and_the_other_is_compared_further():
+    claims = [each for each in PAPERS["async"].claims if "outperforms FedAvg" in each.text]
+    kinds = {cell.algo for claim in claims for cell in claim.cells}
+    assert len(claims) == 2 and FEDAVG in kinds and FEDAVG_PROXIMAL not in kinds
+    assert any(FEDAVG_PROXIMAL in {cell.algo for cell in claim.cells} for claim in ASYNC_FURTHER)
+    for case in ("iid", "shards"):
+        plain, proximal = (
+            flag_values(resolve_flagfile(find_flagfile(f"async_periodic_mnist_{case}_random_{kind}")))
+            for kind in (FEDAVG, FEDAVG_PROXIMAL)
+        )
+        assert plain == proximal | {"async_periodic_proximal_weight": 0.0}

@@ -1,0 +1,82 @@
+"""Which settings differ, and which are level: pairs of combinations by seed, with two one-sided tests for ties."""
+
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from launch.reports.async_periodic.claims import (
+    AT_TIME,
+    CASES,
+    COMPARED_CASES,
+    FEDAVG,
+    FEDAVG_PROXIMAL,
+    FINAL,
+    FLUCTUATION,
+    KINDS,
+    LAST_MEAN,
+    MEASURES,
+    OLDER,
+    POLICIES,
+    WEIGHTINGS,
+    make_cell,
+)
+from launch.reports.collection import Cell
+from launch.reports.equivalence import LOSS, MARGIN, TIE, WIN, compare_by_seed
+from launch.reports.markdown import Section, Table, format_table
+
+WORDS = {WIN: "higher", LOSS: "lower", TIE: "level"}
+HOW_JUDGED = f"""\
+Differences are between runs of one seed, in points, with their 95 % intervals, each for itself. *Higher* or *lower*:
+the interval excludes 0. *Level*: the 90 % interval lies within {100 * MARGIN:g} point either side (two one-sided
+tests). Both: the difference is there, but below a point. *Undecided*: neither. Of accuracies, higher is better; of the
+fluctuation, lower.
+"""
+
+
+class Pair(NamedTuple):
+    """Two results that differ in one thing, with what each is called."""
+
+    first: Cell
+    second: Cell
+    names: tuple[str, str]
+
+
+def list_pairs() -> Iterator[Pair]:
+    """Policies with each weighting, weightings with each policy, FedAvg with and without Eq. (8), then older ones."""
+    for case in COMPARED_CASES:
+        for metric in (LAST_MEAN, FLUCTUATION):
+            for kind in WEIGHTINGS:
+                for pair in itertools.combinations(POLICIES, 2):
+                    cells = (make_cell(case, policy, kind, metric) for policy in pair)
+                    yield Pair(*cells, (f"{pair[0]}, {WEIGHTINGS[kind]}", pair[1]))
+        for policy in POLICIES:
+            for pair in itertools.combinations(WEIGHTINGS, 2):
+                cells = (make_cell(case, policy, kind, LAST_MEAN) for kind in pair)
+                yield Pair(*cells, (f"{policy}, {WEIGHTINGS[pair[0]]}", WEIGHTINGS[pair[1]]))
+        for metric in (AT_TIME, FINAL):
+            for policy in POLICIES:
+                cells = (make_cell(case, policy, kind, metric) for kind in (FEDAVG_PROXIMAL, FEDAVG))
+                yield Pair(*cells, (f"{policy}, {KINDS[FEDAVG_PROXIMAL]}", "without"))
+    for older in OLDER:
+        for kind in ("equal", "fresh"):
+            cells = (make_cell("persistent", "random", each, LAST_MEAN) for each in (older, kind))
+            yield Pair(*cells, (f"random, {WEIGHTINGS['old']}, gamma {OLDER[older]:g}", WEIGHTINGS[kind]))
+
+
+def build_levels(results: Mapping[Cell, Mapping[int, float]]) -> dict[str, Section]:
+    """The table of all pairs that have runs, by its name; nothing without any.
+
+    Args:
+      results: in per cent and points, by cell and seed.
+    """
+    rows = []
+    for first, second, names in list_pairs():
+        shares = ({seed: value / 100 for seed, value in results.get(cell, {}).items()} for cell in (first, second))
+        difference = compare_by_seed(*shares)
+        if difference.count:
+            words = ", ".join(WORDS.get(word, word) for word in difference.verdict.split(", "))
+            place = [CASES[first.dataset], MEASURES[first.metric], f"{names[0]} minus {names[1]}"]
+            rows.append([*place, difference.format(), str(difference.count), words])
+    table = Table(["data", "measure", "comparison", "difference", "seeds", "verdict"], rows)
+    text = f"{HOW_JUDGED}\n{format_table(table)}"
+    return {"levels": Section("What differs and what is level", table, text)} if rows else {}
