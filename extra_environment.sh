@@ -50,6 +50,26 @@ make_anew() {
     install "$lock" || fail_to_install
 }
 
+# Makes the environment, unless that is done. "set_up on_top": its packages come before those of .venv, which stays as it
+# is, and it is made anew when these change.
+set_up() {
+    wait_for_others
+    base=${1:+requirements.lock}
+    digest=$({ cat "$lock" $base && pwd; } | sha256sum)
+    if [ "$(cat "$stamp" 2>/dev/null)" != "$digest" ]; then
+        make_anew
+        [ -z "$base" ] || add_packages_of_venv
+        echo "$digest" >"$stamp"
+    fi
+    exec 9<&-
+}
+
+add_packages_of_venv() {
+    packages=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') || fail "no .venv"
+    echo "import site; site.addsitedir('$packages')" >"$environment/lib/python3.11/site-packages/of_the_project.pth" ||
+        fail "cannot write into $environment"
+}
+
 # One line for what stopped npm, from its log.
 explain_npm() {
     if grep -qE 'ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ECONNRESET' "$log"; then

@@ -10,8 +10,4 @@ lock=requirements-track.lock
 disk="1 GB"
 . ./extra_environment.sh
 
-wait_for_others
-digest=$({ cat "$lock" && pwd; } | sha256sum)
-[ "$(cat "$stamp" 2>/dev/null)" != "$digest" ] || exit 0
-make_anew
-echo "$digest" >"$stamp"
+set_up

@@ -14,10 +14,5 @@ if ! java -version >/dev/null 2>&1; then
     echo "test-kotlin: SKIPPED, nothing was compiled: there is no java here; install Java 17 or newer"
     exit 0
 fi
-wait_for_others
-digest=$({ cat "$lock" && pwd; } | sha256sum)
-if [ "$(cat "$stamp" 2>/dev/null)" != "$digest" ]; then
-    make_anew
-    echo "$digest" >"$stamp"
-fi
+set_up
 "$python" tests/kotlin/check_kotlin.py docs/phones.md

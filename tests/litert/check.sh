@@ -11,12 +11,7 @@ lock=requirements-litert.lock
 disk="0.2 GB"
 . ./extra_environment.sh
 
-wait_for_others
-digest=$({ cat "$lock" && pwd; } | sha256sum)
-if [ "$(cat "$stamp" 2>/dev/null)" != "$digest" ]; then
-    make_anew
-    echo "$digest" >"$stamp"
-fi
+set_up
 
 run_dir=${1:-}
 if [ -z "$run_dir" ]; then
