@@ -3,7 +3,7 @@
 import dataclasses
 import pathlib
 
-from launch.runs.columns import CONFIG_FILE, SUMMARY_FILE, TEST_ACCURACY
+from launch.runs.columns import BUDGET_SPENT, CONFIG_FILE, SUMMARY_FILE, TEST_ACCURACY
 from launch.runs.errors import RunFolderError
 from launch.runs.run_records import RunPath, RunRecordError, list_other_settings, read_json
 from launch.settings.run_config import RunConfig
@@ -76,13 +76,14 @@ def _find_other_settings(run_dir: RunPath, config: RunConfig) -> list[str]:
 
 
 def _has_finished(run_dir: RunPath, config: RunConfig) -> bool:
-    """Whether a run has all its rounds or reached its target; false if its config or summary cannot be read."""
+    """Whether a run has all its rounds, its target or its budget behind it; false if its records cannot be read."""
     try:
         read_json(run_dir / CONFIG_FILE)
         summary = read_json(run_dir / SUMMARY_FILE)
     except RunRecordError:
         return False
-    return summary.get("rounds", 0) >= config.rounds or _has_reached_target(summary, config)
+    is_over = summary.get("rounds", 0) >= config.rounds or bool(summary.get(BUDGET_SPENT))
+    return is_over or _has_reached_target(summary, config)
 
 
 def _has_reached_target(summary: dict, config: RunConfig) -> bool:

@@ -44,6 +44,10 @@ def _check_conflicts(config: Any) -> None:
         raise ConfigError("qat_start_round", config.qat_start_round, f"at most --rounds={config.rounds}")
     if config.precision != "float32" and config.quantize != "none":
         raise ConfigError("precision", config.precision, f"float32 with --quantize={config.quantize}")
+    privacy = getattr(config.algorithm, "privacy", None)
+    if config.target_accuracy > 0 and getattr(privacy, "is_active", False):
+        expected = "0 with private updates, whose rounds no accuracy without noise may end"
+        raise ConfigError("target_accuracy", config.target_accuracy, expected)
     if config.width != 1 and not {config.model, config.teacher_model} & set(WIDTH_MODELS):
         raise ConfigError("width", config.width, f"1, or --model={WIDTH_MODELS[0]} beside it")
 

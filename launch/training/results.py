@@ -15,6 +15,7 @@ from launch.runs.columns import (
     ARCHETYPE,
     ARCHETYPE_NAME,
     AVAILABILITY,
+    BUDGET_SPENT,
     BYTES_DOWN,
     BYTES_UP,
     CLIENT,
@@ -94,6 +95,8 @@ def write_results(
             summary[key] = {**compute_client_statistics(results.accuracy[part]), MAJORITY_ACCURACY: of_majority}
     if 0 < config.evaluated_clients < len(data.clients):  # the tables have that of a sample
         summary["final"][CLIENT_TEST_ACCURACY] = summary["clients"][ACCURACY_MEAN]
+    if process.is_spent(state):
+        summary[BUDGET_SPENT] = True
     if config.fairness:
         summary[IS_PERSONAL] = process.is_personal
     if JOULES in (columns := process.client_columns(state)):

@@ -97,6 +97,15 @@ def test_a_run_is_finished_with_as_many_rounds_as_asked_for(tmp_path, write_run)
     assert not is_finished(task_of(tmp_path, 6, "--target_accuracy=0.6"))
 
 
+def test_a_run_whose_budget_is_spent_is_finished(tmp_path, write_run):
+    """However many rounds are asked for: a further one would exceed the budget."""
+    run_dir = write_run(tmp_path, CELL, seed=0, rounds=5)
+    summary = json.loads((run_dir / "summary.json").read_text())
+    assert not is_finished(task_of(tmp_path, 6))
+    (run_dir / "summary.json").write_text(json.dumps({**summary, "budget_spent": True}))
+    assert is_finished(task_of(tmp_path, 6))
+
+
 def test_a_broken_run_is_resumed(tmp_path, write_run):
     write_run(tmp_path, CELL, seed=0, rounds=2, is_finished=False)
     task = task_of(tmp_path, 5)

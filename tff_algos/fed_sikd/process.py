@@ -85,6 +85,7 @@ from tff_algos.rounds.round_metrics import build_common_metrics
 from tff_algos.settings.compression import CompressionConfig
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.settings.update_privacy import check_delta
 from tff_algos.simulation.byte_ledger import compute_model_bytes
 from tff_algos.weights import initialize_weights, stack_models, take_model
 
@@ -334,6 +335,8 @@ def build_fed_sikd_process(
     teacher = initialize_weights(teacher_spec, seed, "teacher weights") if teacher_spec else ()
     private_sum, build_students, build_teachers = None, build_student_round, build_grouped_round
     if config.privacy.is_active:
+        if config.uses_statistics:  # which hide examples, and so does the whole run
+            check_delta(config.privacy, int(clients.num_train.sum()), "examples")
         check_private_model(model_spec)
         if teacher_spec:
             check_private_model(teacher_spec)

@@ -76,6 +76,12 @@ class MeteredProcess(FederatedProcess):
     def get_teachers(self, state: MeteredState) -> dict[str, Weights]:
         return self.process.get_teachers(state.inner)
 
+    def is_spent(self, state: MeteredState) -> bool:
+        return self.process.is_spent(state.inner)
+
+    def get_notes(self, state: MeteredState) -> Sequence[str]:
+        return self.process.get_notes(state.inner)
+
     def summarize(self, state: MeteredState) -> dict[str, Any]:
         return self.process.summarize(state.inner)
 

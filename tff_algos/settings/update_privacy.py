@@ -95,7 +95,13 @@ def check_equal_weights(privacy: UpdatePrivacyConfig, field: str, weighting: str
         raise ConfigError(field, weighting, f"equal with dp_epsilon={privacy.epsilon:g}: weights would need noise, too")
 
 
-def check_delta(privacy: UpdatePrivacyConfig, num_clients: int) -> None:
-    """Raises ConfigError if delta is so large that a run could publish a client's data and still keep to it."""
-    if privacy.is_active and privacy.delta * num_clients >= 1:
-        raise ConfigError("dp_delta", privacy.delta, f"below 1 / clients, here {1 / num_clients:g}")
+def check_delta(privacy: UpdatePrivacyConfig, number: int, unit: str = "clients") -> None:
+    """Raises ConfigError if delta is so large that a run could publish the data of one and still keep to it.
+
+    Args:
+      privacy: settings.
+      number: of what is hidden, of which there are so many.
+      unit: what that is: clients, or examples.
+    """
+    if privacy.is_active and privacy.delta * number >= 1:
+        raise ConfigError("dp_delta", privacy.delta, f"below 1 / {unit}, here {1 / number:g}")

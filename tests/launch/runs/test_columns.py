@@ -15,7 +15,7 @@ OTHER_WORDS = {
     "launch/reports/fedsikd/measures.py": {columns.ROUND},
     "tff_algos/fed_cd/state.py": {columns.MODELS},
     "launch/settings/run_config.py": {columns.CONFIG_FILE},  # below `runs`, so the name stands there
-    "launch/settings/own_algorithm.py": {columns.START, columns.IS_PERSONAL},  # likewise
+    "launch/settings/own_algorithm.py": {columns.START, columns.IS_PERSONAL, columns.BUDGET_SPENT},  # likewise
     "launch/runs/run_description.py": {
         *(columns.NUM_CLIENTS, columns.NUM_TRAIN, columns.NUM_VALIDATION, columns.NUM_TEST)
     },

@@ -20,6 +20,15 @@ PRIVATE = (
     "--fedavg_dp_epsilon=60",
 )
 
+DEVICE = {
+    "examples_per_s": "100",
+    "downlink_bytes_per_s": "1e6",
+    "uplink_bytes_per_s": "1e6",
+    "joules_per_example": "0.1",
+    "joules_per_byte_down": "1e-6",
+    "joules_per_byte_up": "1e-6",
+}
+
 
 @pytest.fixture
 def train_here(tmp_path, monkeypatch, capsys):
@@ -60,12 +69,16 @@ def test_a_run_that_was_broken_off_goes_on_to_the_same_bytes(train_here, tmp_pat
 
 def test_a_run_stops_at_its_budget_and_is_not_to_be_led_beyond(train_here, tmp_path):
     run_dir = tmp_path / "run"
+    devices = tmp_path / "devices.csv"  # with joules the algorithm is wrapped, and its budget must count all the same
+    devices.write_text(f"{','.join(DEVICE)}\n{','.join(DEVICE.values())}\n")
     given = ("--fedavg_dp_noise_multiplier=0.4", "--rounds=20", "--rounds_per_evaluation=7")
-    code, said, _ = train_here(*PRIVATE, *given, f"--run_dir={run_dir}")
+    code, said, _ = train_here(*PRIVATE, *given, f"--device_profiles={devices}", f"--run_dir={run_dir}")
     rows = read_metrics(run_dir)
     assert code == 0 and 1 < len(rows) < 20
     assert f"spent    after round {len(rows)}: a further one would exceed the budget" in said
     assert float(rows[-1]["epsilon_spent"]) <= 60
+    assert rows[-1]["joules"] and "privacy  epsilon 60" in said
+    assert json.loads((run_dir / "summary.json").read_text())["budget_spent"] is True
     assert rows[-1]["test_accuracy"]  # the last round is evaluated, whichever it is
     code, said, _ = train_here("--resume", f"--run_dir={run_dir}", "--rounds=40")
     assert code == 0 and read_metrics(run_dir) == rows and "spent    after round" in said
@@ -79,6 +92,7 @@ def test_a_run_stops_at_its_budget_and_is_not_to_be_led_beyond(train_here, tmp_p
         (("--fedavg_dp_delta=0.2",), "--fedavg_dp_delta=0.2: expected below 1 / clients"),
         (("--fedavg_dp_noise_multiplier=0.05",), "one round costs with it"),
         (("--fedavg_dp_clipping=adaptive",), "the count alone would cost more"),
+        (("--target_accuracy=0.9",), "--target_accuracy=0.9: expected 0 with private updates"),
     ],
 )
 def test_a_wrong_request_is_one_line(train_here, tmp_path, arguments, message):

@@ -139,3 +139,10 @@ def test_cohorts_of_all_sizes_are_calls_of_one_size(tff_runtime, make_federation
         state, metrics = watched.next(state)
         num_clients.add(metrics["num_clients"])
     assert len(places) == 1 and len(num_clients) > 1
+
+
+def test_a_drawn_cohort_may_be_empty(tff_runtime, make_federation, linear_spec):
+    process = build(linear_spec, make_federation(SIZES), cohort_size=1)
+    state = process.initialize()
+    sizes = [len(process.choose_cohort(state._replace(round_num=np.int32(number)))[1]) for number in range(30)]
+    assert 0 in sizes and max(sizes) > 1

@@ -86,3 +86,24 @@ def test_what_would_tell_of_a_devices_data_is_refused():
         FedCDConfig(privacy=PRIVATE)
     with pytest.raises(ConfigError, match="clone_schedule=anew: expected shared"):
         FedCDConfig(privacy=PRIVATE, weighting="equal", clone_schedule="anew")
+
+
+def test_the_noise_on_every_model_is_z_clip_norms_over_the_cohort(tff_runtime, make_federation, linear_spec):
+    process, noise = build(linear_spec, make_federation([8, 12, 5, 9])), []
+    start = process.initialize()
+    silent = start.privacy._replace(noise_multiplier=np.float64(0))
+    for round_num in range(2, 42):  # both milestones are over: four models, three of which nobody has
+        state = start._replace(round_num=np.int32(round_num))
+        trained = [process.train(each, np.arange(4))[0].models for each in (state, state._replace(privacy=silent))]
+        differences = [loud - quiet for loud, quiet in zip(*trained, strict=True)]
+        noise.append(np.concatenate([difference.reshape(4, -1) for difference in differences], axis=1))
+    expected = float(start.privacy.noise_multiplier) * 0.1 / 4
+    of_slots = np.swapaxes(noise, 0, 1).reshape(4, -1)
+    np.testing.assert_allclose(of_slots.std(axis=1), expected, rtol=4 / (2 * of_slots.shape[1]) ** 0.5)
+
+
+def test_a_drawn_cohort_may_be_empty(tff_runtime, make_federation, linear_spec):
+    process = build(linear_spec, make_federation([8, 12, 5, 9]), participation="bernoulli", cohort_size=1)
+    state = process.initialize()
+    sizes = [len(process.choose_cohort(state._replace(round_num=np.int32(number)))[1]) for number in range(30)]
+    assert 0 in sizes and max(sizes) > 1

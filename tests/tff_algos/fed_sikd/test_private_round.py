@@ -1,5 +1,7 @@
 """FedSiKD with private updates: both releases of a round, and what they cost beside the statistics."""
 
+import functools
+
 import dp_accounting
 import numpy as np
 import pytest
@@ -120,3 +122,36 @@ def test_without_a_teacher_there_is_one_release(make_federation, linear_spec):
 def test_what_would_leave_a_client_without_noise_is_refused(settings, message):
     with pytest.raises(ConfigError, match=message):
         FedSiKDConfig(privacy=PRIVATE, **settings)
+
+
+def test_the_noise_of_both_releases_is_z_clip_norms_over_their_denominators(tff_runtime, make_federation, linear_spec):
+    """Clusters of 3 and 2: the student's sum is divided by 2 * 2, a teacher's by the clients of its cluster."""
+    process, students, teachers = build(linear_spec, make_federation(SIZES)), [], []
+    start = process.initialize()
+    sizes = np.bincount(start.assignments)
+    assert sorted(sizes.tolist()) == [2, 3]
+    for round_num in range(40):
+        loud = start._replace(round_num=np.int32(round_num))
+        quiet = silence(loud)
+        of_students = [flatten(process.train_students(each)[0].student) for each in (loud, quiet)]
+        of_teachers = [process.train_teachers(each, process.everyone)[0].teachers for each in (loud, quiet)]
+        students.append(of_students[0] - of_students[1])
+        differences = [array - silent for array, silent in zip(*of_teachers, strict=True)]
+        teachers.append(np.concatenate([difference.reshape(2, -1) for difference in differences], axis=1))
+    deviation = float(start.privacy.noise_multiplier) * 0.1
+    assert np.std(students) == pytest.approx(deviation / 4, rel=4 / (2 * np.size(students)) ** 0.5)
+    by_cluster = np.swapaxes(teachers, 0, 1).reshape(2, -1)
+    np.testing.assert_allclose(by_cluster.std(axis=1), deviation / sizes, rtol=4 / (2 * by_cluster.shape[1]) ** 0.5)
+
+
+def test_where_examples_are_hidden_delta_is_below_one_of_them(make_federation, linear_spec):
+    """41 examples of 5 clients."""
+    for delta, is_refused in ((0.03, True), (0.02, False)):
+        private = UpdatePrivacyConfig(epsilon=50.0, delta=delta, clip_norm=0.1, rounds=3)
+        shared = {"clustering": "kmeans", "cluster_sizes": "kmeans", "privacy_epsilon": 5.0, "privacy": private}
+        make = functools.partial(build, linear_spec, make_federation(SIZES), **shared)
+        if is_refused:
+            with pytest.raises(ConfigError, match=r"dp_delta=0.03: expected below 1 / examples"):
+                make()
+        else:
+            make()
