@@ -94,6 +94,7 @@ def write_finished_run():
     def write(run_dir, **flags):
         from launch.training.federation import build_spec, load_federated_data
         from models.saved_models import save_model
+        from tff_algos.weights import initialize_weights
 
         shards = str(run_dir.parent / "shards")
         config = build_run_config({"num_clients": 3, "rounds": 1, "shard_dir": shards, **flags})
@@ -102,7 +103,7 @@ def write_finished_run():
         spec = build_spec(config, described)
         models = {"global": spec} | ({"teacher_0": spec.teacher} if config.algo == "fedsikd" else {})
         for name, model_spec in models.items():
-            save_model(model_spec, tuple(model_spec.build().get_weights()), run_dir / "models" / name)
+            save_model(model_spec, initialize_weights(model_spec, config.seed), run_dir / "models" / name)
         write_json(run_dir / "config.json", {"flags": flag_values(config), "data": described})
         own = {"teachers_test_accuracy": {"teacher_0": 0.1}} if "teacher_0" in models else {}
         write_json(run_dir / "summary.json", {"rounds": config.rounds, config.algo: own})

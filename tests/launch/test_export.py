@@ -73,7 +73,7 @@ def test_the_layers_of_int8_are_measured(exported):
     rows = read_rows(exported / "global.int8.layers.csv")
     assert [row["operator"] for row in rows if row["operator"] != "RESHAPE"] == ["FULLY_CONNECTED"] * 3
     assert rows[-1]["layer"] == "output" and rows[-1]["elements"] == "10"
-    assert all(float(row["error_in_steps"]) < 5 for row in rows)
+    assert all(float(row["error_in_steps"]) < 5 for row in rows), rows
     assert "| global.int8.tflite | output | FULLY_CONNECTED |" in (exported / "report.md").read_text()
 
 
