@@ -12,6 +12,7 @@ from launch.runs.columns import (
     ACCURACY_MEAN,
     ACCURACY_STD,
     ACCURACY_WORST_TENTH,
+    BUDGET_SPENT,
     CLIENT_TEST_ACCURACY,
     GAIN,
     JOULES,
@@ -106,7 +107,8 @@ def say_result(config: RunConfig, folder: RunFolder, summary: dict[str, Any]) ->
         return
     say(f"next     python -m launch.evaluate --run_dir={path}")
     say(f"         python -m launch.export --run_dir={path}")
-    say(f"         {resume_command(folder)} --rounds={2 * config.rounds}")
+    if not summary.get(BUDGET_SPENT):
+        say(f"         {resume_command(folder)} --rounds={2 * config.rounds}")
     say(f"         tensorboard --logdir={shlex.quote(str(folder.tensorboard))}")
 
 

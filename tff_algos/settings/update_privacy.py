@@ -82,7 +82,8 @@ def check_reachable(privacy: UpdatePrivacyConfig, profiles: DeviceProfiles) -> N
     What sampling adds to privacy is known for draws in which every client has the same chance.
     """
     if privacy.is_active and (profiles.windows is not None or (profiles.availability < 1).any()):
-        raise ConfigError("dp_epsilon", privacy.epsilon, "0 with --device_profiles whose devices are away at times")
+        expected = "0, or devices that are never away: the bounds need the same chance for every client"
+        raise ConfigError("dp_epsilon", privacy.epsilon, expected)
 
 
 def check_equal_weights(privacy: UpdatePrivacyConfig, field: str, weighting: str) -> None:

@@ -34,7 +34,7 @@ function makeLayout(place, xTitle, yTitle, further = {}) {
     font: { family: readColor("--font"), size: 13, color: readColor("--text") },
     margin: { l: 60, r: 16, t: 16, b: 48 },
     hoverlabel: { bgcolor: readColor("--panel"), bordercolor: readColor("--line"), font: { color: readColor("--text") }, namelength: 40 },
-    legend: isNarrow ? { orientation: "h", y: -0.2, yanchor: "top", x: 0 } : { x: 1.01, y: 1 },
+    legend: isNarrow ? { orientation: "h", y: -0.2, yanchor: "top", x: 0 } : { x: 1.01, y: 0.93 },
     dragmode: isNarrow ? false : "zoom",
     ...further,
     xaxis: { title: { text: xTitle }, ...line, ...further.xaxis },

@@ -52,7 +52,9 @@ export function showAnswer(view, ranked) {
     paired && paired.low !== null
       ? ` By seed, the difference is ${formatDifference(paired.mean)} (95 % interval ${formatInterval(paired, formatDifference)}, ` +
         `${countSeeds(paired.pairs.length)})${paired.low <= 0 && paired.high >= 0 ? ", which includes 0: undecided" : ""}.`
-      : "";
+      : paired && paired.pairs.length > 1
+        ? ` The difference is ${formatDifference(paired.mean)} in all ${countSeeds(paired.pairs.length)}.`
+        : "";
   place.replaceChildren(
     makeElement("p", { class: "best" }, `${which} mean: `, makeElement("strong", {}, flags + group.label)),
     makeElement(
