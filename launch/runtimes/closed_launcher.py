@@ -34,6 +34,7 @@ def main(parent_pid: int, status: int, listener: socket.socket, port: int, place
         sys.exit(1)
     worker_pid = os.getpid()
     if os.fork() == 0:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # one that comes now waits for the relay
         os.close(status)
         die_with(worker_pid, signal.SIGTERM)
         relay(listener, port, *places)

@@ -19,15 +19,22 @@ def relay(listener: socket.socket, port: int, path: str, folder: str) -> None:
 
     A connection waits until something listens at the port.
     """
+    # SIGTERM is taken by `sigwait`, not by a handler: Python runs handlers between bytecodes, so that one which comes
+    # just before `accept` sleeps would wait for the next connection, and after the worker's end there is none.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    threading.Thread(target=_accept, args=(listener, port), daemon=True).start()
+    signal.sigwait({signal.SIGTERM})
+    remove_socket(path, folder)
+    os._exit(0)  # not by an exception: other threads may wait for ever
 
-    def end(signal_number, frame):
-        remove_socket(path, folder)
-        os._exit(0)  # not by an exception: other threads may wait for ever
 
-    signal.signal(signal.SIGTERM, end)
-    while True:
-        client, _ = listener.accept()
-        threading.Thread(target=_join, args=(client, port), daemon=True).start()
+def _accept(listener: socket.socket, port: int) -> None:
+    try:
+        while True:
+            client, _ = listener.accept()
+            threading.Thread(target=_join, args=(client, port), daemon=True).start()
+    finally:
+        os.kill(os.getpid(), signal.SIGTERM)  # a relay that accepts nobody would let its clients wait for ever
 
 
 def remove_socket(path: str, folder: str) -> None:

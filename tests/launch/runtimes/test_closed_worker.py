@@ -40,6 +40,17 @@ if int(sys.argv[2]):
     os.setresuid(*3 * (int(sys.argv[2]),))
 socket.socket(socket.AF_UNIX).connect(sys.argv[1])
 """
+RELAY_PROGRAM = """
+import os, signal, socket, sys
+sys.path.append("launch/runtimes")
+from worker_relay import relay
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(sys.argv[1])
+listener.listen()
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+os.kill(os.getpid(), signal.SIGTERM)
+relay(listener, 1, sys.argv[1], os.path.dirname(sys.argv[1]))
+"""
 # Runs a command in a user namespace whose kernel refuses network namespaces.
 FORBIDDING = ["unshare", "--user", "--map-root-user", "sh", "-c"]
 FORBIDDING += ['echo 0 > /proc/sys/user/max_net_namespaces && exec "$@"', "sh"]
@@ -133,6 +144,16 @@ def test_the_relay_ends_with_its_worker_and_the_worker_is_known_by_its_own_numbe
         assert "was killed by SIGKILL" in str(worker.describe_death())
         assert wait_until(lambda: has_ended(relay.pid))
         assert wait_until(lambda: not os.path.exists(worker.socket_dir))
+
+
+def test_a_worker_that_ends_before_its_relay_waits_leaves_no_relay(tmp_path):
+    """With SIGTERM pending when the relay starts, the worst moment for it."""
+    folder = tmp_path / "worker"
+    folder.mkdir()
+    command = [sys.executable, "-I", "-S", "-c", RELAY_PROGRAM, str(folder / "worker.sock")]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert not folder.exists()
 
 
 def test_a_killed_relay_ends_the_computation_in_one_line(double, tmp_path):
