@@ -49,7 +49,7 @@ setup(
         "tqdm",
     ],
     extras_require={
-        "dev": ["hypothesis", "pytest", "ruff"],
+        "dev": ["hypothesis", "pytest", "pytest-xdist", "ruff"],
         "gpu": GPU_LIBRARIES,
         "ray": ["ray==2.52.1"],
         "tune": ["optuna==5.0.0"],
