@@ -1,5 +1,7 @@
 """What `launch.tune` is asked for: its flags, and what they say together. Imports nothing heavy."""
 
+import csv
+import itertools
 import pathlib
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -138,6 +140,7 @@ def parse_request(argv: Sequence[str]) -> Request:
         values.confirm_trials or CONFIRM_TRIALS,
     )
     _check_seeds(request)
+    _check_output(request)
     for name, other in (("first_pruning_round", f"--pruner={MEDIAN}"), ("confirm_trials", "--confirm_seeds")):
         is_idle = request.pruner == NO_PRUNER if name == "first_pruning_round" else not request.confirm_seeds
         if getattr(values, name) is not None and is_idle:
@@ -183,3 +186,17 @@ def _check_seeds(request: Request) -> None:
     searched = [seed for seed in request.confirm_seeds if int(seed) in map(int, request.seeds)]
     if searched:
         raise FlagError(f"--confirm_seeds={searched[0]}: is one of --seeds; expected seeds that are not searched")
+
+
+def _check_output(request: Request) -> None:
+    """The file at `--output` will be replaced, so it must be a table of this search or not be there."""
+    try:
+        with request.output.open(newline="", encoding="utf-8", errors="replace") as file:
+            columns = next(csv.reader(file), [])
+    except OSError:  # there is none, or the first write will say what is wrong
+        return
+    searched = list(itertools.takewhile(lambda column: not column.startswith(OBJECTIVES), columns[1:]))
+    is_table = columns[:1] == ["trial"]
+    if columns and not (is_table and set(searched) <= set(request.space)):
+        what = f"trials of another search (over {', '.join(searched)})" if is_table else "something else"
+        raise FlagError(f"--output={request.output}: holds {what} and would be replaced; expected a new name")

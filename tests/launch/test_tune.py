@@ -190,6 +190,22 @@ def test_a_wrong_request_is_one_line_and_exit_code_2(tmp_path, capsys, more, mes
     assert not list(tmp_path.iterdir()), "nothing is half-written"
 
 
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("trial,fedavg_batches,validation_accuracy_seed_7,mean", "trials of another search (over fedavg_batches)"),
+        ("round,test_accuracy", "something else"),
+    ],
+)
+def test_a_table_of_another_search_is_not_replaced(tmp_path, capsys, line, message):
+    table = tmp_path / "trials.csv"
+    table.write_text(line + "\n")
+    assert tune.main(arguments(tmp_path)) == 2
+    printed = capsys.readouterr().err
+    assert f"--output={table}: holds {message} and would be replaced" in printed and printed.count("\n") == 1
+    assert table.read_text() == line + "\n"
+
+
 def test_what_is_tried_scored_and_to_be_done_next_is_printed(tmp_path, opener_of, capsys, monkeypatch):
     monkeypatch.setattr(tune.search, "__defaults__", (opener_of(train),))
     assert tune.main(arguments(tmp_path, "--trials=3")) == 0
