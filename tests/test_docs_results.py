@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 MEASURED = re.compile(r"\d+\.\d+ ± \d+\.\d+")
-INTERVAL = re.compile(r"[+-][\d.]+\s\[[+-][\d.]+,\s[+-][\d.]+\]")
+INTERVAL = re.compile(r"[+-]?[\d.]+\s\[[+-]?[\d.]+,\s[+-]?[\d.]+\]")
 WEIGHTS = ("equal weights", "fresher favoured", "older favoured")
 
 

@@ -49,6 +49,8 @@ class Outcome(NamedTuple):
 
 def ask_printed_tables(claim: Claim, lookup: Lookup) -> Outcome:
     """Puts a claim to the paper's own tables, which have one number a cell: one failing comparison contradicts it."""
+    if not claim.conditions:
+        return Outcome(NOT_PRINTED, "")
     margins = [(condition, condition.compute_margin(lookup)) for condition in claim.conditions]
     failing = [condition for condition, margin in margins if margin is not None and margin <= 0]
     known = [(margin, condition) for condition, margin in margins if margin is not None]

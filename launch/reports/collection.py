@@ -85,10 +85,14 @@ def choose_runs(
         rival = chosen.setdefault(key(run), run)
         if rival is run:
             continue
-        # The first rounds of a longer run are those of a shorter one, so nothing is lost.
         longest, other = (rival, run) if len(rival.rounds) >= len(run.rounds) else (run, rival)
+        same = all(
+            longest.rounds.get(number, {}).get(TEST_ACCURACY) == row.get(TEST_ACCURACY)
+            for number, row in other.rounds.items()
+        )
         left_out.append(
             f"{other.path}: the same experiment and seed as {longest.path}, which has as many rounds or more"
+            + ("" if same else " and other accuracies in those that both have")
         )
         chosen[key(run)] = longest
     return list(chosen.values()), left_out

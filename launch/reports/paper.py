@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from launch.reports.claims import Claim
 from launch.reports.collection import PRINTED, TUNED, PrintedValue, SeedResults
 from launch.reports.markdown import Report, Section, format_sections, join_blocks
-from launch.reports.provenance import tabulate_provenance
+from launch.reports.provenance import describe_revisions, tabulate_provenance
 from launch.reports.verdicts import (
     HOW_DECIDED,
     Untestable,
@@ -37,6 +37,7 @@ class Paper:
       claims: what the paper says in words.
       untestable: what it says that no run can decide.
       further: comparisons of ours, of one condition each, that the paper does not claim.
+      further_presets: the kinds of runs that these are put to; empty: all.
       draw: (runs, folder) -> path of the figure drawn there; None if the report has no figure.
       figure: the name of that file.
     """
@@ -50,6 +51,7 @@ class Paper:
     claims: tuple[Claim, ...] = ()
     untestable: tuple[Untestable, ...] = ()
     further: tuple[Claim, ...] = ()
+    further_presets: tuple[str, ...] = ()
     draw: Callable[[Sequence[RunRecord], pathlib.Path], pathlib.Path] | None = None
     figure: str = ""
 
@@ -84,7 +86,8 @@ class Paper:
         """
         judgements = [judge(claim, printed, results) for claim in self.claims]
         verdicts = build_verdicts(judgements, self.presets, self.on_presets)
-        further = build_further(self.further, results, self.presets)
+        labels = {name: label for name, label in self.presets.items() if name in (self.further_presets or self.presets)}
+        further = build_further(self.further, results, labels)
         blocks = [f"# {self.title}"]
         if self.claims:
             blocks += format_sections([verdicts])
@@ -102,6 +105,8 @@ class Paper:
             csv_tables["claims"] = verdicts.table
         if flagfiles := self.list_flagfiles():
             blocks += format_sections([Section("Where the settings come from", tabulate_provenance(flagfiles))])
+        if revisions := describe_revisions(runs):
+            blocks.append(revisions)
         return Report(join_blocks(block.rstrip("\n") for block in blocks) + "\n", csv_tables, runs)
 
     def build_report(self, runs: Sequence[RunRecord]) -> Report:

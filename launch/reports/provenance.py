@@ -16,10 +16,12 @@ import enum
 import itertools
 import pathlib
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from launch.reports.markdown import Table
+from launch.runs.run_records import RunRecord
 from launch.settings.errors import FlagError
 
 
@@ -163,6 +165,19 @@ def tabulate_provenance(flagfiles: Sequence[pathlib.Path]) -> Table:
         ]
         lines.append([flag, ", ".join(values), origin.value, source])
     return Table(COLUMNS, lines)
+
+
+def describe_revisions(runs: Sequence[RunRecord]) -> str:
+    """A paragraph that says with which revisions of the code the runs were made; "" without runs."""
+    revisions = Counter(run.revision or "unknown" for run in runs)
+    shown = [f"{_shorten_revision(name)} ({number})" for name, number in revisions.most_common()]
+    dirty = " *Dirty*: with changes that were not committed." if any("-dirty" in name for name in revisions) else ""
+    return f"Runs by revision of the code: {', '.join(shown)}.{dirty}" if shown else ""
+
+
+def _shorten_revision(name: str) -> str:
+    commit, dash, rest = name.partition("-")
+    return f"{commit[:7]}{dash}{rest}"
 
 
 def _find_patterns(stems: Collection[str]) -> dict[str, frozenset[str]]:

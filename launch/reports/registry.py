@@ -7,7 +7,7 @@ from launch.reports.async_periodic.claims import ASYNC_CLAIMS, ASYNC_FURTHER
 from launch.reports.async_periodic.figure import draw_async_figure
 from launch.reports.async_periodic.measures import ASYNC_RUNS
 from launch.reports.async_periodic.report import build_async_report
-from launch.reports.collection import PRINTED
+from launch.reports.collection import PRINTED, TUNED
 from launch.reports.fedcd.claims import FEDCD_CLAIMS, FEDCD_FURTHER
 from launch.reports.fedcd.figure import draw_fedcd_figure
 from launch.reports.fedcd.measures import FEDCD_RUNS, SIZES
@@ -33,6 +33,7 @@ PAPERS: dict[str, Paper] = {
         claims=FEDSIKD_CLAIMS,
         untestable=FEDSIKD_UNTESTABLE,
         further=FEDSIKD_FURTHER,
+        further_presets=(TUNED,),
         draw=draw_fedsikd_figure,
         figure="figure_3.png",
     ),

@@ -34,12 +34,15 @@ HOW_DECIDED = (
     "whose interval lies within the claim's margin of it, *far* one whose interval lies outside; beside it stands "
     "where one more run would lie, with 95 % probability. Where all seeds give the same number there is no interval: "
     "three seeds decide, but a tie in all of them decides nothing. Where some runs never reach an accuracy, the exact "
-    "sign test over the seeds decides, which cannot decide anything below six seeds, and the numbers are medians."
+    "sign test over the seeds decides, which cannot decide anything below six seeds, and the numbers are medians. A "
+    "claim of several comparisons can be open though a 95 % interval lies on the other side, since one of many will by "
+    "accident."
 )
 HOW_FURTHER = (
-    "No paper claims these. *Yes*: the comparison holds; *no*: its opposite does. Those of one kind of runs are a "
-    "family: their p-values are Holm's, so that the chance of any false verdict in a family is at most 5 %. The "
-    "intervals are those of each comparison alone, 95 %."
+    "The paper does not make these comparisons, or not one by one. *Yes*: the comparison holds; *no*: its opposite "
+    "does. Those of one kind of runs are a family: their p-values are Holm's, so that the chance of any false verdict "
+    "among those with a p-value is at most 5 %. Where all seeds give the same difference there is none. The intervals "
+    "are those of each comparison alone, 95 %."
 )
 
 
@@ -125,12 +128,18 @@ def build_further(claims: Sequence[Claim], results: SeedResults, labels: Mapping
     if not claims:
         return None
     columns = ["runs", "comparison", "verdict", "p (Holm)", "numbers"]
-    rows = []
+    rows, left = [], {}
     for preset, label in labels.items():
         decided = [each for each in decide_further(claims, results[preset]) if each.numbers]
         rows += [[label, each.claim.text, each.verdict, _format_p_value(each), each.numbers] for each in decided]
+        left[label] = len(claims) - len(decided)
+    if not rows:
+        return None
     table = Table(columns, rows)
-    return Section("Our further comparisons", table, f"{HOW_FURTHER}\n\n{format_table(table)}") if rows else None
+    texts = [HOW_FURTHER, format_table(table)]
+    if not_run := ", ".join(f"{number} of {len(claims)} ({label})" for label, number in left.items() if number):
+        texts.append(f"Planned and not run yet: {not_run}.")
+    return Section("Our further comparisons", table, "\n\n".join(texts))
 
 
 def _format_p_value(further: Further) -> str:

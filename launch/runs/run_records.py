@@ -49,6 +49,7 @@ class RunRecord:
       experiment: stem of the flagfile that it was made with.
       rounds: metric values by round, {round: {column: value}}; empty cells are left out.
       dataset: the name of its data set, which differs from `--dataset` if it is a subset.
+      revision: of the code that made it; "" if that is not known.
     """
 
     path: RunPath
@@ -56,6 +57,7 @@ class RunRecord:
     experiment: str
     rounds: Mapping[int, Mapping[str, float]]
     dataset: str = ""
+    revision: str = ""
 
     @property
     def preset(self) -> str:
@@ -194,7 +196,8 @@ def read_run(run_dir: RunPath, flagfile: pathlib.Path) -> RunRecord:
         raise RunRecordError(f"{run_dir}: its metrics.csv cannot be read ({error})") from None
     if (run_dir / SUMMARY_FILE).exists():
         read_json(run_dir / SUMMARY_FILE)  # raises here, so that no report meets a damaged one
-    return RunRecord(run_dir, flags, flagfile.stem, rounds, data.get("dataset") or flags["dataset"])
+    revision = read_json(run_dir / CONFIG_FILE).get("git_revision") or ""
+    return RunRecord(run_dir, flags, flagfile.stem, rounds, data.get("dataset") or flags["dataset"], revision)
 
 
 def read_runs(runs_dir: RunPath, experiments: pathlib.Path = EXPERIMENTS) -> Iterator[tuple[RunRecord | None, str]]:

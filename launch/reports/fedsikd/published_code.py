@@ -73,6 +73,10 @@ class Summary(NamedTuple):
     loss_trend: float
 
 
+# What the printed digits leave open: accuracies have two decimals of a per cent, losses two decimals.
+PRINTED_WITHIN = Summary(level=0.00005, change=0.0001, loss_trend=0.01)
+
+
 class Range(NamedTuple):
     """Least, middle and greatest value of `count` splits."""
 
@@ -81,9 +85,10 @@ class Range(NamedTuple):
     high: float
     count: int
 
-    def exceed_by(self, value: float) -> float:
-        """How far a value lies above (positive) or below (negative) the range; 0 inside and on its ends."""
-        return max(value - self.high, 0.0) + min(value - self.low, 0.0)
+    def exceed_by(self, value: float, within: float = 0.0) -> float:
+        """How far a value lies above (positive) or below (negative) the range; 0 inside, on its ends and `within`."""
+        gap = max(value - self.high, 0.0) + min(value - self.low, 0.0)
+        return gap if abs(gap) > within else 0.0
 
 
 def summarize(run: Run) -> Summary:
@@ -107,7 +112,8 @@ def list_ranges(runs: Iterable[Run]) -> list[Range | None]:
 def list_gaps(row: PrintedRow, runs: Iterable[Run]) -> list[float]:
     """How far each part of a printed row's summary lies outside of the splits' ranges; [] without splits."""
     ranges = list_ranges(runs)
-    return [found.exceed_by(value) for value, found in zip(summarize(row.values), ranges, strict=True) if found]
+    parts = zip(summarize(row.values), ranges, PRINTED_WITHIN, strict=True)
+    return [found.exceed_by(value, within) for value, found, within in parts if found]
 
 
 def list_round_ranges(runs: Sequence[Run], metric: str) -> list[Range | None]:

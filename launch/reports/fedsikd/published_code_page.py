@@ -1,7 +1,7 @@
 """The page on the replay of FedSiKD's published scripts, made of the numbers alone. Imports no TensorFlow."""
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from datasets.catalog import get_title
 from launch.reports.fedsikd.published_code import (
@@ -13,6 +13,7 @@ from launch.reports.fedsikd.published_code import (
     FEDAVG,
     LEADERS,
     PLANNED_SPLITS,
+    PRINTED_WITHIN,
     ROUNDS,
     Place,
     PrintedRow,
@@ -92,10 +93,15 @@ def tabulate_units(rows: Sequence[PrintedRow], replay: Replay) -> Table:
         misses = [gap != 0 for gap in list_gaps(row, runs)]
         verdict = f"{sum(misses)} of {len(misses)}" if misses else NO_NUMBERS[bool(row.place.arm)]
         cells = []
-        for printed, *found, (factor, form) in zip(
-            summarize(row.values), list_ranges(runs), list_ranges(beside), SUMMARY_FORMATS, strict=True
+        for printed, *found, within, (factor, form) in zip(
+            summarize(row.values),
+            list_ranges(runs),
+            list_ranges(beside),
+            PRINTED_WITHIN,
+            SUMMARY_FORMATS,
+            strict=True,
         ):
-            ranges = [_place_in(printed, each, factor, form) for each in found]
+            ranges = [_place_in(printed, each, within, factor, form) for each in found]
             cells += [format(factor * printed, form), *(ranges if row.place.arm else ("", ranges[1]))]
         rank = (0, -sum(misses)) if misses else (1 if row.place.arm else 2, 0)
         counts = f"{len(runs)} and {len(beside)}"
@@ -107,17 +113,19 @@ def tabulate_units(rows: Sequence[PrintedRow], replay: Replay) -> Table:
     return Table(columns, [line for _, line in lines])
 
 
-def _place_in(printed: float, found: Range | None, factor: float, form: str) -> str:
+def _place_in(printed: float, found: Range | None, within: float, factor: float, form: str) -> str:
     """Where a printed value lies: "in 22.1 to 53.0", or "**outside** of 40.0 to 55.0 (1.8 below)"."""
     if found is None:
         return "not computed"
     span = f"{format(factor * found.low, form)} to {format(factor * found.high, form)}"
-    gap = found.exceed_by(printed)
+    gap = found.exceed_by(printed, within)
     return f"in {span}" if gap == 0 else f"**outside** of {span} ({_format_gap(gap, factor, form)})"
 
 
 def _format_gap(gap: float, factor: float, form: str) -> str:
-    return f"{format(abs(factor * gap), form.lstrip('+'))} {'above' if gap > 0 else 'below'}"
+    size, form = abs(factor * gap), form.lstrip("+")
+    text = format(size, form)
+    return f"{text if float(text) else f'{size:.1g}'} {'above' if gap > 0 else 'below'}"
 
 
 def _say_in_short(rows: Sequence[PrintedRow], replay: Replay) -> str:
@@ -125,8 +133,7 @@ def _say_in_short(rows: Sequence[PrintedRow], replay: Replay) -> str:
     replayed = [row for row in rows if get_runs(replay, row.place)]
     gaps = [list_gaps(row, get_runs(replay, row.place)) for row in replayed]
     num_gaps = sum(map(len, gaps))
-    # One more of n + 1 exchangeable values is the least or the greatest with probability 2 / (n + 1).
-    expected = sum(len(Summary._fields) * 2 / (len(get_runs(replay, row.place)) + 1) for row in replayed)
+    expected = len(Summary._fields) * _expect_outside(replayed, replay)
     num_rows = sum(bool(row.place.arm) for row in rows)
     num_whole = sum(not any(found) for found in gaps)
     num_outside = sum(gap != 0 for found in gaps for gap in found)
@@ -134,11 +141,47 @@ def _say_in_short(rows: Sequence[PrintedRow], replay: Replay) -> str:
         f"- {len(replayed)} of {num_rows} printed rows (FL+HC's left out) have a replay. {num_whole} lie within its "
         f"ranges in level, change and loss. Of {num_gaps} comparisons {num_outside} lie outside; {expected:.1f} would "
         "be expected to, if the printed rows were further splits of the same procedure.",
+        *_compare_by_part(rows, replay),
         *_compare_with_fedavg(rows, replay),
     ]
     if missing := sum(number for _, number in _count_missing(replay)):
         lines.append(f"- {missing} splits are not computed yet; the end of the page lists them.")
     return "\n".join(lines)
+
+
+def _compare_by_part(rows: Sequence[PrintedRow], replay: Replay) -> Iterator[str]:
+    """Which of level, change and loss lie outside; and in which direction the losses of the teachers' rows do."""
+    found = {row: gaps for row in rows if (gaps := list_gaps(row, get_runs(replay, row.place)))}
+    if not found:
+        return
+    counts = [sum(gap != 0 for gap in gaps) for gaps in zip(*found.values(), strict=True)]
+    expected = _expect_outside(found, replay)
+    yield (
+        f"- Outside by part: the level in {counts[0]} of {len(found)} rows, the change of accuracy in {counts[1]}, "
+        f"that of the loss in {counts[2]}; {expected:.1f} of each would be expected."
+    )
+    teachers = [row for row in found if row.place.arm == LEADERS]
+    if not teachers:
+        return
+    below = sum(found[row][-1] < 0 for row in teachers)
+    splits = [run for row in teachers if row.name == "FedSiKD" for run in get_runs(replay, row.place)]
+    falling = sum(summarize(row.values).loss_trend < 0 for row in teachers)
+    expected = _expect_outside(teachers, replay) / 2  # on one side
+    yield (
+        f"- Rows of FedSiKD and RandomCluster: from round 1 to 5 the printed loss falls in {falling} of "
+        f"{len(teachers)}, the replayed one in {sum(summarize(run).loss_trend < 0 for run in splits)} of "
+        f"{len(splits)} splits. In {below} of these rows the printed change lies below that of every split, "
+        f"where {expected:.1f} would be expected to."
+        + (" This speaks against the inference for these rows." if below > expected else "")
+    )
+
+
+def _expect_outside(rows: Iterable[PrintedRow], replay: Replay) -> float:
+    """Of one part of each row, how many lie outside of their range if each is one more split of the same procedure.
+
+    The last of n + 1 exchangeable values is the least or the greatest with probability 2 / (n + 1).
+    """
+    return sum(2 / (len(get_runs(replay, row.place)) + 1) for row in rows)
 
 
 def _compare_with_fedavg(rows: Sequence[PrintedRow], replay: Replay) -> Iterator[str]:

@@ -51,8 +51,8 @@ UNITS = """## Every printed row as one unit, misses first
 
 Level: mean accuracy (%) of rounds 1 to 5. Change: accuracy of round 5 minus that of round 1, in points. Loss: that of
 round 5 minus that of round 1. Beside each printed value the range of the splits, and in brackets by how much the
-printed value lies outside. Misses: how many of the three lie outside of the replay's range. Splits: those of the replay
-and of FedAvg of all clients."""
+printed value lies outside, if by more than its rounding. Misses: how many of the three lie outside of the replay's
+range. Splits: those of the replay and of FedAvg of all clients."""
 
 COUNTS = """## How often the printed value lies within the range
 

@@ -1,6 +1,7 @@
 """Results over the seeds, on runs with numbers by hand: which runs count, their means and deviations."""
 
 import math
+import pathlib
 
 import pytest
 
@@ -17,7 +18,7 @@ from launch.reports.collection import (
     summarize,
     summarize_results,
 )
-from launch.runs.run_records import read_runs
+from launch.runs.run_records import RunRecord, read_runs
 
 CELL = "fedsikd_mnist_alpha0.1"
 PLACE = Place("printed", "mnist", "0.1", "fedsikd")
@@ -43,7 +44,17 @@ def test_a_seed_counts_once_with_its_longest_run(tmp_path, write_run):
     chosen, left_out = choose_runs(read_all(tmp_path))
     assert [run.path for run in chosen] == [long]
     assert len(left_out) == 1
-    assert left_out[0].startswith(str(short))
+    assert left_out[0].startswith(str(short)) and left_out[0].endswith("as many rounds or more")
+
+
+def test_a_shorter_run_with_other_results_is_told_from_a_repeated_one():
+    def run(name, *accuracies):
+        rounds = {number: {"test_accuracy": accuracy} for number, accuracy in enumerate(accuracies, 1)}
+        return RunRecord(pathlib.Path(name), {"seed": 0}, CELL, rounds)
+
+    chosen, left_out = choose_runs([run("short", 0.5, 0.7), run("long", 0.5, 0.6, 0.8)])
+    assert [each.path.name for each in chosen] == ["long"]
+    assert left_out[0].startswith("short") and left_out[0].endswith("and other accuracies in those that both have")
 
 
 def test_runs_are_grouped_by_place_and_of_a_seed_the_longest_counts(tmp_path, write_run):

@@ -154,6 +154,12 @@ def test_a_tie_in_all_seeds_lies_on_neither_side(rounds):
     assert outcome.verdict == UNDECIDED and outcome.numbers.endswith(": a tie in all 3 seeds")
 
 
+def test_a_difference_of_rounding_is_a_tie_beside_runs_that_never_get_there():
+    outcome = rule(FASTER, (9, 9, 9), (NEVER, 9 + 1e-12, 9 + 1e-12))
+    assert outcome.verdict == UNDECIDED
+    assert outcome.numbers.endswith("1 of 1 seeds on the claimed side, 2 ties")
+
+
 def test_a_tie_may_be_off_by_rounding():
     assert rule(LEADS, (0.1 + 0.2, 0.3, 0.3), (0.3, 0.3, 0.3)).verdict == UNDECIDED
 

@@ -1,8 +1,11 @@
 """Where a flagfile's settings come from: headings are read, mistakes named with their line, equal rows merged."""
 
+import pathlib
+
 import pytest
 
-from launch.reports.provenance import Origin, list_trials, read_provenance, tabulate_provenance
+from launch.reports.provenance import Origin, describe_revisions, list_trials, read_provenance, tabulate_provenance
+from launch.runs.run_records import RunRecord
 from launch.settings.errors import FlagError
 
 HEAD = "# An experiment: Table 1 of a paper.\n# Ours: 90 %.\n\n"
@@ -138,6 +141,19 @@ def test_names_that_no_pattern_tells_apart_are_written_out(tmp_path):
     )
     [row] = [row for row in tabulate_provenance(paths).rows if row[0] == "rounds"]
     assert row[1] == "1 (`a_low`, `b_low_long`), 2 (`a_low_long`, `b_low`)"
+
+
+def test_runs_are_counted_by_the_revision_that_made_them():
+    runs = [
+        RunRecord(pathlib.Path("run"), {}, "", {}, revision=each)
+        for each in ("0123456789abcdef", "fedcba9876543210-dirty", "0123456789abcdef", "")
+    ]
+    assert describe_revisions(runs) == (
+        "Runs by revision of the code: 0123456 (2), fedcba9-dirty (1), unknown (1). *Dirty*: with changes that were "
+        "not committed."
+    )
+    assert describe_revisions(runs[:1]) == "Runs by revision of the code: 0123456 (1)."
+    assert describe_revisions([]) == ""
 
 
 def test_no_flagfiles_give_no_rows():

@@ -72,6 +72,12 @@ def test_what_lies_outside_is_told_by_how_much():
     assert list_gaps(make_row(0.9, 0.7, 1.25), []) == []
 
 
+def test_what_the_printed_digits_leave_open_is_no_miss():
+    """The loss of the splits rises by 0.5 at least; two printed losses are rounded to 0.005 each."""
+    assert list_gaps(make_row(0.3, 0.4, 1.491), RUNS)[2] == 0
+    assert list_gaps(make_row(0.3, 0.4, 1.489), RUNS)[2] == pytest.approx(-0.011)
+
+
 def test_rounds_inside_are_counted():
     """The least and greatest accuracies are 0.2 to 0.5, then 0.25, 0.3, 0.35, 0.4 to 0.55, 0.6, 0.65, 0.7."""
     row = make_row(0.2, 0.72, 1.0)  # 0.2, 0.33, 0.46, 0.59, 0.72
@@ -154,6 +160,10 @@ def test_the_page_says_what_the_splits_do():
     assert "in 12 of 12 splits of client 0 alone and in 0 of 4 splits of FedAvg of all clients" in page
     # 4 rows against 3 splits, 2 rows against 2, three comparisons each: 4 * 3 * 2/4 + 2 * 3 * 2/3 = 10
     assert "- 6 of 24 printed rows" in page and "10.0 would be expected" in page
+    # Of the two printed rows beside the teachers' two splits, FedSiKD's loss falls and RandomCluster's rises; the
+    # splits' loss stays, so one row lies below and one above, where 2 * 2/3 would be outside, half of them below.
+    assert "the printed loss falls in 1 of 2, the replayed one in 0 of 2 splits. In 1 of these rows" in page
+    assert "where 0.7 would be expected to. This speaks against the inference for these rows." in page
     assert (
         "give 60.0, 70.0. Of these 2, 0 reach FedSiKD's and 1 RandomCluster's; the greatest is 4.8 points below" in page
     )
