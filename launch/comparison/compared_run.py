@@ -18,7 +18,6 @@ from launch.runs.columns import (
     SUMMARY_FILE,
     TIMING_FILE,
 )
-from launch.runs.run_archive import PLACES
 from launch.runs.run_records import (
     RunPath,
     RunRecordError,
@@ -30,12 +29,12 @@ from launch.runs.run_records import (
 )
 from launch.settings.errors import FlagError
 from launch.settings.flag_fields import FlagField, complete_stored_flags
+from launch.settings.resuming import PLACES, REQUESTS
 from launch.settings.run_config import algorithm_fields, find_algorithm, shared_fields
 from tff_algos.settings.config_fields import ConfigError
 
 SEED, EXPERIMENT = "seed", "experiment"
 SEED_FOLDER = "seed_"  # how a sweep begins the name of a run's folder, inside that of the experiment
-NOT_COMPARED = (*PLACES, "npz", "building_csv", "ray_address", "resume", "overwrite", "run_page")
 # What is made of the tables: up to the end of a round.
 TOTAL_BYTES, SECONDS = "total_bytes", "seconds"
 
@@ -75,7 +74,7 @@ def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
     algo = str(stored.get("algo", ""))
     completed = complete_stored_flags(stored, _list_fields(algo))
     # In the order of `config.json`, what old runs lack last.
-    flags = {flag: _format_value(completed[flag]) for flag in (*stored, *completed) if flag not in NOT_COMPARED}
+    flags = {flag: _format_value(completed[flag]) for flag in (*stored, *completed) if flag not in PLACES | REQUESTS}
     if data.get("dataset"):
         flags["dataset"] = _format_value(data["dataset"])  # a subset has a name of its own
     try:

@@ -32,7 +32,7 @@ ARCHIVE_SUFFIX = ".zip"
 EARLIEST_DATE = (1980, 1, 1, 0, 0, 0)  # the first that a zip can hold
 PERMISSIONS = 0o100644  # a file that its owner may write and all may read
 UNIX = 3
-PLACES = ("run_dir", "data_dir", "shard_dir", "npz", "workers")  # flags that only mean something on one machine
+LEFT_OUT = ("run_dir", "data_dir", "shard_dir", "npz", "workers")  # flags that only mean something on one machine
 KEPT_FROM_CONFIG = ("flags", "versions", "git_revision")
 KEPT_FROM_DATA = ("dataset", "archetypes")  # the name of a subset, and who is of which archetype: no flag says so
 COPIED = (METRICS_FILE, SUMMARY_FILE)
@@ -102,7 +102,7 @@ def read_kept_files(run: RunRecord) -> dict[str, bytes]:
     kept = {name: config[name] for name in KEPT_FROM_CONFIG if name in config}
     data = {name: config["data"][name] for name in KEPT_FROM_DATA if name in config.get("data", {})}
     kept |= {"data": data} if data else {}
-    kept["flags"] = {name: value for name, value in config["flags"].items() if name not in PLACES}
+    kept["flags"] = {name: value for name, value in config["flags"].items() if name not in LEFT_OUT}
     optional = (*COPIED_IF_THERE, EVENTS_FILE) if "archetypes" in data else COPIED_IF_THERE
     names = (*COPIED, *(name for name in optional if (run.path / name).exists()))
     return {CONFIG_FILE: format_json(kept).encode(), **{name: (run.path / name).read_bytes() for name in names}}

@@ -29,12 +29,11 @@ from launch.runs.columns import (
     SUMMARY_FILE,
     TIMING_FILE,
 )
-from launch.runs.run_archive import PLACES
 from launch.runs.run_folder import LOCK_FILE
 from launch.runs.run_records import RunRecordError, find_flagfile, read_json, read_rows
 from launch.settings.flag_fields import complete_stored_flags
 from launch.settings.flags import FlagError
-from launch.settings.resuming import CHANGEABLE_ON_RESUME, MEANS_OF_COMPUTING
+from launch.settings.resuming import CHANGEABLE_ON_RESUME, MEANS_OF_COMPUTING, PLACES, REQUESTS
 from launch.settings.run_config import (
     algorithm_fields,
     build_run_config,
@@ -43,8 +42,6 @@ from launch.settings.run_config import (
 )
 from tff_algos.settings.config_fields import ConfigError
 
-# How a run was started and where its files are, not what it is.
-REQUESTS = ("resume", "overwrite", "track", "building_csv", "ray_address", *PLACES)
 PARTS = ("seed_", "trial_")  # how the folders inside an experiment's are called
 SIZES = "num_"  # how the sizes of the data begin in config.json
 TABLES = (METRICS_FILE, TIMING_FILE, CLIENTS_FILE, EVENTS_FILE, FINE_TUNING_FILE)
@@ -123,11 +120,11 @@ def describe_run(run_dir: pathlib.Path) -> RunDescription:
     if not isinstance(flags, dict) or not isinstance(flags.get("algo"), str):
         raise FlagError(f"--run_dir={run_dir}: no run to read there (no valid {CONFIG_FILE}); was it ever started?")
     data, versions = (part if isinstance(part, dict) else {} for part in (config.get("data"), config.get("versions")))
-    idle = _find_idle(flags)
+    skipped = PLACES | REQUESTS | set(_find_idle(flags))
     params = {
         name: value
         for name, value in flags.items()
-        if name not in (*REQUESTS, *idle) and value not in ("", None) and isinstance(value, (bool, int, float, str))
+        if name not in skipped and value not in ("", None) and isinstance(value, (bool, int, float, str))
     }
     experiment = find_flagfile(_list_parts(run_dir)[0])
     tags = {
@@ -169,7 +166,7 @@ def _name_run(run_dir: pathlib.Path) -> str:
 
 def _name_group(run_dir: pathlib.Path, flags: Mapping[str, Any]) -> str:
     """A readable start, and a digest of the flags apart from the seed and what changes no number."""
-    skipped = {SEED, *REQUESTS} | CHANGEABLE_ON_RESUME | MEANS_OF_COMPUTING
+    skipped = {SEED} | CHANGEABLE_ON_RESUME | MEANS_OF_COMPUTING
     kept = sorted((name, value) for name, value in flags.items() if name not in skipped)
     digest = hashlib.sha256(json.dumps(kept).encode()).hexdigest()[:6]
     parts = _list_parts(run_dir)
