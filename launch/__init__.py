@@ -1,4 +1,4 @@
-"""What a person runs: train, evaluate, export, sweep, report, benchmark, doctor.
+"""What a person runs, each command a module: train, evaluate, export, card, sweep, compare, tune, report and more.
 
 Another Python than the project's answers in one line; this is why the package imports something from the standard
 library.

@@ -14,7 +14,7 @@ from absl import flags as absl_flags
 
 from datasets.building.readings import load_building_arrays
 from datasets.catalog import BUILDING_HETEROGENEITY
-from launch.command_line import format_command_help, parse_command, run_main
+from launch.command_line import format_command_help, parse_flags, run_main
 from launch.progress import say
 from launch.reports.amfl_p.pooled_reference import (
     COLUMNS,
@@ -45,9 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str]) -> None:
-    values = define_flags()
-    if parse_command(values, arguments):
-        raise FlagError("nothing is expected after --")
+    values = parse_flags(define_flags(), arguments)
     if not all(seed.isdecimal() for seed in values.seeds) or not values.seeds:
         raise FlagError(f"--seeds={','.join(values.seeds)}: expected integers from 0 on, such as 0,1,2")
     rows = []

@@ -93,6 +93,17 @@ def parse_command(values: absl_flags.FlagValues, argv: Sequence[str]) -> list[st
     return list(argv[split + 1 :])
 
 
+def parse_flags(values: absl_flags.FlagValues, argv: Sequence[str], instead: str = "") -> absl_flags.FlagValues:
+    """The same for a command that hands no flags on: returns `values`, set.
+
+    Raises:
+      FlagError: as above, or something stands after `--`; the error says what to do `instead`.
+    """
+    if parse_command(values, argv):
+        raise FlagError(f"nothing is expected after --{instead and f'; {instead}'}")
+    return values
+
+
 def format_command_help(usage: str, values: absl_flags.FlagValues) -> str:
     """The text of --help: how to call the command, then its flags with their defaults in brackets."""
     lines = [usage, ""]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from absl import flags as absl_flags
 
-from launch.command_line import describe_os_error, format_command_help, parse_command, run_main
+from launch.command_line import describe_os_error, format_command_help, parse_flags, run_main
 from launch.runs.errors import RunStopped
 from launch.settings.flags import FlagError
 
@@ -68,9 +68,7 @@ def parse_request(argv: Sequence[str]) -> Request:
     Raises:
       FlagError: a wrong flag, or a place where the page cannot go.
     """
-    values = define_flags()
-    if parse_command(values, argv):
-        raise FlagError("nothing is expected after --")
+    values = parse_flags(define_flags(), argv)
     output = pathlib.Path(values.output)
     check_output(output)
     runs = tuple(values.runs) or (() if values.archive else (DEFAULT_RUNS,))

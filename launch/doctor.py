@@ -21,7 +21,7 @@ from packaging.requirements import Requirement
 
 from datasets.catalog import DATASET_NAMES, locate
 from datasets.shards import clean_shard_dir, default_shard_dir
-from launch.command_line import format_command_help, parse_command, run_main
+from launch.command_line import format_command_help, parse_flags, run_main
 from launch.runs.columns import WORKER_LOG
 from launch.runtimes.device import DeviceError, use_device
 from launch.runtimes.registry import RuntimeOptions, open_runtime
@@ -234,9 +234,7 @@ def define_flags() -> absl_flags.FlagValues:
 
 def parse_request(argv: Sequence[str]) -> absl_flags.FlagValues:
     """Reads the command line, without the program's name. Raises FlagError."""
-    values = define_flags()
-    if parse_command(values, argv):
-        raise FlagError("nothing is expected after --")
+    values = parse_flags(define_flags(), argv)
     try:
         values.workers = [check_address(address) for address in values.workers]
     except ValueError as error:

@@ -16,7 +16,7 @@ from absl import flags as absl_flags
 
 from datasets.errors import DatasetError
 from datasets.npz import read_npz_file
-from launch.command_line import format_command_help, parse_command, run_main
+from launch.command_line import format_command_help, parse_flags, run_main
 from launch.runs.columns import EVALUATION, MODELS, WORKER_LOG
 from launch.runs.tables import format_cell, write_json, write_table
 from launch.runtimes.runtime import quiet_tensorflow
@@ -161,9 +161,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str]) -> None:
-    values = define_flags()
-    if parse_command(values, arguments):
-        raise FlagError("nothing is expected after --")
+    values = parse_flags(define_flags(), arguments)
     if not values.run_dir:
         raise FlagError("--run_dir is missing: expected the folder of a finished run, such as runs/fedavg_digits_001")
     npz = os.path.expanduser(values.npz)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from absl import flags as absl_flags
 
-from launch.command_line import format_command_help, parse_command, run_main
+from launch.command_line import format_command_help, parse_flags, run_main
 from launch.runs.columns import EXPORT, REPORT_PAGE, WEB_PAGE, WORKER_LOG
 from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.flags import FlagError
@@ -92,9 +92,7 @@ def define_flags() -> absl_flags.FlagValues:
 
 def parse_request(argv: Sequence[str]) -> Request:
     """Reads the command line, without the program's name. Raises FlagError."""
-    values = define_flags()
-    if parse_command(values, argv):
-        raise FlagError("nothing is expected after --")
+    values = parse_flags(define_flags(), argv)
     if not values.run_dir:
         raise FlagError("--run_dir is missing: expected the folder of a finished run, such as runs/fedavg_digits_001")
     request = Request(**{name: values[name].value for name in Request._fields})

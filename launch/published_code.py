@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from absl import flags as absl_flags
 
 from datasets.catalog import DatasetOptions, load_arrays
-from launch.command_line import format_command_help, parse_command, run_main
+from launch.command_line import format_command_help, parse_flags, run_main
 from launch.progress import format_duration, say
 from launch.reports.fedsikd.published_code import (
     ALPHAS,
@@ -82,9 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str]) -> None:
-    values = define_flags()
-    if parse_command(values, arguments):
-        raise FlagError("nothing is expected after --")
+    values = parse_flags(define_flags(), arguments)
     for name, known in (("datasets", DATASETS), ("alphas", ALPHAS), ("arms", ARMS)):
         given = values[name].value
         if not given or not set(given) <= set(known):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from absl import flags as absl_flags
 
-from launch.command_line import describe_os_error, format_command_help, parse_command, run_main
+from launch.command_line import describe_os_error, format_command_help, parse_flags, run_main
 from launch.reports.collection import choose_runs
 from launch.reports.markdown import Report
 from launch.reports.registry import PAPERS, find_paper
@@ -71,9 +71,7 @@ def parse_request(argv: Sequence[str]) -> Request:
       FlagError: a wrong flag, or no such folder.
       RunFolderError: an archive that cannot be read.
     """
-    values = define_flags()
-    if parse_command(values, argv):
-        raise FlagError("nothing is expected after --")
+    values = parse_flags(define_flags(), argv)
     if values.tables is None:
         raise FlagError(f"--tables is missing: expected one of {', '.join(PAPERS)}")
     if values.figure and not values.output:

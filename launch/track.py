@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from absl import flags as absl_flags
 
-from launch.command_line import format_command_help, get_stop_code, parse_command, run_main
+from launch.command_line import format_command_help, get_stop_code, parse_flags, run_main
 from launch.progress import say
 from launch.runs.errors import RunStopped
 from launch.settings.flags import FlagError
@@ -56,9 +56,7 @@ def define_flags() -> absl_flags.FlagValues:
 
 def parse_request(argv: Sequence[str]) -> absl_flags.FlagValues:
     """Reads the command line, without the program's name. Raises FlagError."""
-    values = define_flags()
-    if parse_command(values, argv):
-        raise FlagError("nothing is expected after --")
+    values = parse_flags(define_flags(), argv)
     if not values.run_dir:
         raise FlagError("--run_dir is missing: expected a run folder, a folder of them or a pattern")
     if values.to not in TRACKERS:

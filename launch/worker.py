@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from absl import flags as absl_flags
 
-from launch.command_line import format_command_help, parse_command, run_main
+from launch.command_line import format_command_help, parse_flags, run_main
 from launch.progress import say
 from launch.runs.columns import WORKER_LOG
 from launch.runs.errors import RunStopped
@@ -43,9 +43,7 @@ def define_flags() -> absl_flags.FlagValues:
 
 def parse_request(argv: Sequence[str]) -> absl_flags.FlagValues:
     """Reads the command line, without the program's name; `socket` is then a whole path, or "". Raises FlagError."""
-    values = define_flags()
-    if parse_command(values, argv):
-        raise FlagError("nothing is expected after --")
+    values = parse_flags(define_flags(), argv)
     if values.socket:
         values.socket = os.path.abspath(os.path.expanduser(values.socket))
         try:

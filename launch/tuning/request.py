@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from absl import flags as absl_flags
 
-from launch.command_line import parse_command
+from launch.command_line import parse_flags
 from launch.many_runs.jobs import define_jobs_flag
 from launch.runs.columns import CLIENT_VALIDATION_ACCURACY, VALIDATION_ACCURACY
 from launch.settings.flag_fields import FlagField
@@ -110,9 +110,8 @@ def parse_request(argv: Sequence[str]) -> Request:
     Raises:
       FlagError: a wrong flag, or flags that do not go together.
     """
-    values = define_flags()
-    if parse_command(values, list(map(_name_experiment, argv))):
-        raise FlagError("nothing is expected after --; fixed settings belong into the experiment's flagfile")
+    instead = "fixed settings belong into the experiment's flagfile"
+    values = parse_flags(define_flags(), list(map(_name_experiment, argv)), instead)
     experiment = _find_experiment(values.experiment)
     if values.objective not in OBJECTIVES:
         raise FlagError(
