@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from launch.runs.columns import CLIENT_TEST_ACCURACY, TEST_ACCURACY
+from launch.runs.columns import BYTES_DOWN, BYTES_UP, CLIENT_TEST_ACCURACY, TEST_ACCURACY
 from launch.runs.run_records import RunRecord
 
 PRINTED, TUNED = PRESETS = ("printed", "tuned")
@@ -116,6 +116,14 @@ def group_runs(runs: Iterable[RunRecord], find_place: Callable[[str], Place | No
 def find_first_round(accuracies: Mapping[int, float], target: float, last_round: int) -> float:
     """The first round up to `last_round` with the target accuracy or more; infinite if there is none."""
     return min((r for r, accuracy in accuracies.items() if r <= last_round and accuracy >= target), default=math.inf)
+
+
+def list_bytes(run: RunRecord) -> list[float]:
+    """What all clients have moved by the end of each round, from the first on; nothing if a round does not say it."""
+    rows = [run.rounds.get(number, {}) for number in range(1, len(run.rounds) + 1)]
+    if not all({BYTES_DOWN, BYTES_UP} <= row.keys() for row in rows):
+        return []
+    return list(itertools.accumulate(row[BYTES_DOWN] + row[BYTES_UP] for row in rows))
 
 
 def measure_runs(by_place: Mapping[Place, Sequence[RunRecord]], measure: Callable[[RunRecord], Numbers]) -> SeedNumbers:

@@ -12,12 +12,11 @@ import statistics
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from launch.reports.intervals import Interval, estimate_mean, is_constant
+from launch.reports.intervals import LEAST_SEEDS, Interval, estimate_mean, is_constant
 
 WIN, LOSS, TIE, UNDECIDED = "win", "loss", "tie", "undecided"
 MARGIN = 0.01  # a point of accuracy
 WIN_LEVEL, TIE_LEVEL = 0.95, 0.90
-LEAST_SEEDS = 3
 
 
 class Difference(NamedTuple):

@@ -12,6 +12,7 @@ import numpy as np
 
 # A spread this small, as a share of the numbers, is that of rounding: Student's t says nothing about it.
 RELATIVE_ROUNDING = 1e-9
+LEAST_SEEDS = 3  # fewer decide nothing
 
 
 class Interval(NamedTuple):

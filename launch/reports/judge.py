@@ -22,6 +22,7 @@ from launch.reports.claims import Claim, Outcome, list_texts
 from launch.reports.collection import Cell
 from launch.reports.conditions import Condition
 from launch.reports.intervals import (
+    LEAST_SEEDS,
     compute_p_value,
     compute_sign_p_value,
     correct_by_holm,
@@ -36,7 +37,6 @@ BY_CONSTRUCTION, NOT_RUN = "by construction", "not run"
 VERDICTS = (REPRODUCED, NOT_REPRODUCED, UNDECIDED, BY_CONSTRUCTION, NOT_RUN)
 HOLDS, FAILS = "yes", "no"  # verdicts of our further comparisons, beside UNDECIDED and NOT_RUN
 ERROR_RATE = 0.05
-LEAST_SEEDS = 3
 
 SeedValues = Mapping[Cell, Mapping[int, float]]
 

@@ -3,7 +3,7 @@
 `checkpoints/round_<n>.npz` holds `leaf_0`, `leaf_1`, ..., the leaves of the state in the order of `flatten_state`;
 `version`, that of this format; and `digest`, the SHA-256 of all else. Their nesting comes from a template when they
 are loaded. So a leaf may have another shape than the template's, as the models of a list that grows have. `record` is
-what the run had written by then, JSON as bytes, see `launch.runs.run_record`; those of version 1 lack it.
+what the run had written by then, JSON as bytes, see `launch.runs.checkpoint_record`; those of version 1 lack it.
 
 Runs of earlier versions have a folder `program_state_<n>` for each checkpoint, a SavedModel that TFF wrote. It is still
 read, by TFF, which is imported for that alone; none is written any more.

@@ -81,7 +81,7 @@ START, RELATIVE_CHANGE, GAIN = "fine_tuning_start", "relative_change", "gain_ove
 # Of summary.json, too: statistics of the clients, and of new ones, which took no part in training.
 BUDGET_SPENT = "budget_spent"  # only if no further round may come
 NEW_CLIENTS, ACCURACY_MEAN, MAJORITY_ACCURACY = "new_clients", "accuracy_mean", "majority_accuracy"
-ACCURACY_STD, ACCURACY_WORST_TENTH = "accuracy_std", "accuracy_worst_tenth"
+ACCURACY_STD, ACCURACY_P10, ACCURACY_WORST_TENTH = "accuracy_std", "accuracy_p10", "accuracy_worst_tenth"
 IS_PERSONAL = "is_personal"  # only with --fairness: whether the clients' models are their own
 
 # A key of summary.json, in the algorithm's own part, if it has teachers.

@@ -10,6 +10,7 @@ from launch.runs.checksums import write_checksums
 from launch.runs.columns import (
     ACCURACY,
     ACCURACY_MEAN,
+    ACCURACY_P10,
     ACCURACY_STD,
     ACCURACY_WORST_TENTH,
     ARCHETYPE,
@@ -185,11 +186,11 @@ def compute_client_statistics(accuracy: np.ndarray) -> dict[str, float | None]:
     """
     known = accuracy[~np.isnan(accuracy)]
     if not known.size:
-        return dict.fromkeys((ACCURACY_MEAN, ACCURACY_STD, "accuracy_p10", ACCURACY_WORST_TENTH))
+        return dict.fromkeys((ACCURACY_MEAN, ACCURACY_STD, ACCURACY_P10, ACCURACY_WORST_TENTH))
     return {
         ACCURACY_MEAN: known.mean(),
         ACCURACY_STD: known.std(),
-        "accuracy_p10": np.percentile(known, 10),
+        ACCURACY_P10: np.percentile(known, 10),
         ACCURACY_WORST_TENTH: compute_worst_tenth(known),
     }
 

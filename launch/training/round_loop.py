@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from launch.progress import Progress, say
+from launch.runs.checkpoint_record import check_record, format_record
 from launch.runs.checkpoints import Checkpoints
 from launch.runs.columns import (
     CLIENT_TEST_ACCURACY,
@@ -24,7 +25,6 @@ from launch.runs.errors import RunFolderError
 from launch.runs.event_log import EventLog
 from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
-from launch.runs.run_record import check_record, format_record
 from launch.settings.run_config import RunConfig
 from tff_algos.protocol import COMMON_METRICS, FederatedProcess, State
 

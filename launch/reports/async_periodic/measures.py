@@ -41,8 +41,9 @@ from launch.reports.collection import (
     Place,
     compute_deviation_of_changes,
     group_runs,
+    list_bytes,
 )
-from launch.runs.columns import BYTES_DOWN, BYTES_UP, NUM_CLIENTS, TEST_ACCURACY, VIRTUAL_TIME_S
+from launch.runs.columns import NUM_CLIENTS, TEST_ACCURACY, VIRTUAL_TIME_S
 from launch.runs.run_records import TUNED_SUFFIX, RunRecord, find_flagfile
 
 ACCURACY = TEST_ACCURACY
@@ -125,10 +126,7 @@ def count_updates(run: RunRecord) -> list[float]:
 
 def count_models(run: RunRecord) -> list[float]:
     """How many models' bytes have gone both ways by the end of each round; empty if the run says nothing of bytes."""
-    rounds = [run.rounds[round_num] for round_num in sorted(run.rounds)]
-    if not all({BYTES_DOWN, BYTES_UP} <= metrics.keys() for metrics in rounds):
-        return []
-    return list(itertools.accumulate((metrics[BYTES_DOWN] + metrics[BYTES_UP]) / MODEL_BYTES for metrics in rounds))
+    return [total / MODEL_BYTES for total in list_bytes(run)]
 
 
 def find_at_bytes(run: RunRecord) -> float | None:

@@ -11,9 +11,9 @@ import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from launch.reports.collection import Measure, Numbers, Place, SeedNumbers, group_runs, measure_runs
+from launch.reports.collection import Measure, Numbers, Place, SeedNumbers, group_runs, list_bytes, measure_runs
 from launch.runs.archetype_metrics import CHANGE, MIXED, name_accuracy
-from launch.runs.columns import BYTES_DOWN, BYTES_UP, CLIENT_TEST_ACCURACY, ROUND_S, TIMING_FILE, VIRTUAL_TIME_S
+from launch.runs.columns import CLIENT_TEST_ACCURACY, ROUND_S, TIMING_FILE, VIRTUAL_TIME_S
 from launch.runs.run_records import RunRecord, read_columns
 
 HIERARCHICAL, HYPERGEOMETRIC = "hierarchical", "hypergeometric"
@@ -248,8 +248,7 @@ def list_real_seconds(run: RunRecord) -> list[float]:
 
 def list_megabytes(run: RunRecord) -> list[float]:
     """Megabytes that have travelled in both directions by the end of each round."""
-    by_round = zip(list_column(run, BYTES_DOWN), list_column(run, BYTES_UP), strict=True)
-    return [total / 1e6 for total in itertools.accumulate(map(sum, by_round))]
+    return [total / 1e6 for total in list_bytes(run)]
 
 
 # What counts until convergence: two clocks, and what travels.

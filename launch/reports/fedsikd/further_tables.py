@@ -32,8 +32,8 @@ from launch.reports.fedsikd.measures import (
     STATISTICS,
     name_private,
 )
-from launch.reports.intervals import estimate_mean, is_constant
-from launch.reports.judge import ERROR_RATE, LEAST_SEEDS
+from launch.reports.intervals import LEAST_SEEDS, estimate_mean, is_constant
+from launch.reports.judge import ERROR_RATE
 from launch.reports.markdown import Section, Table, format_measured, format_table
 from launch.runs.columns import CLIENT_TEST_ACCURACY, SUMMARY_FILE, TEST_ACCURACY
 from launch.runs.run_records import RunRecord, read_json

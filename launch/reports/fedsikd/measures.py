@@ -3,7 +3,6 @@
 A megabyte is 10^6 bytes, down and up, of all clients. Accuracies named below are in per cent, changes in points.
 """
 
-import itertools
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,8 +20,9 @@ from launch.reports.collection import (
     compute_deviation_of_changes,
     find_first_round,
     group_runs,
+    list_bytes,
 )
-from launch.runs.columns import BYTES_DOWN, BYTES_UP, TEST_ACCURACY, TOTAL_DRIFT, WITHIN_CLUSTER_DRIFT
+from launch.runs.columns import TEST_ACCURACY, TOTAL_DRIFT, WITHIN_CLUSTER_DRIFT
 from launch.runs.run_records import RunRecord
 from launch.settings.algorithms import ALGORITHMS
 
@@ -101,14 +101,6 @@ def spell_alpha(alpha: str) -> str:
 def list_accuracies(run: RunRecord) -> dict[int, float]:
     """The test accuracy of each round that has one."""
     return {number: row[TEST_ACCURACY] for number, row in run.rounds.items() if TEST_ACCURACY in row}
-
-
-def list_bytes(run: RunRecord) -> list[float]:
-    """What all clients have moved by the end of each round, from the first on; nothing if a round does not say it."""
-    rows = [run.rounds.get(number, {}) for number in range(1, len(run.rounds) + 1)]
-    if not all({BYTES_DOWN, BYTES_UP} <= row.keys() for row in rows):
-        return []
-    return list(itertools.accumulate(row[BYTES_DOWN] + row[BYTES_UP] for row in rows))
 
 
 def count_rounds_within(sums: Sequence[float], budget: float) -> int | None:

@@ -10,6 +10,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from launch.reports.fedsikd.measures import ALPHAS, FIRST_ROUNDS, spell_alpha
 from launch.runs.columns import ROUND, TEST_ACCURACY, TEST_LOSS
 from launch.runs.run_records import read_rows
 from launch.runs.tables import write_table
@@ -17,9 +18,8 @@ from launch.runs.tables import write_table
 REPLAY_FILE = pathlib.Path(__file__).with_name("published_code.csv")
 PRINTED_FILES = tuple(pathlib.Path(__file__).with_name(name) for name in ("table_v.csv", "tables_vi_to_ix.csv"))
 COLUMNS = ("dataset", "dirichlet_alpha", "arm", "split", ROUND, TEST_ACCURACY, TEST_LOSS, "cpu_s")
-ROUNDS = (1, 2, 3, 4, 5)
+ROUNDS = FIRST_ROUNDS
 DATASETS = ("mnist", "har")
-ALPHAS = ("0.1", "0.5", "1", "2")
 CLIENT_0, LEADERS, FEDAVG = ARMS = ("client_0", "leaders", "fedavg")
 PLANNED_SPLITS = {CLIENT_0: 10, LEADERS: 10, FEDAVG: 3}
 # Which arm does what the scripts do for a printed row; that of FL+HC cannot be pinned down.
@@ -144,7 +144,7 @@ def read_printed_values(metric: str) -> dict[tuple[str, str, str], dict[int, flo
     found: dict[tuple[str, str, str], dict[int, float]] = {}
     for row in itertools.chain.from_iterable(map(read_rows, PRINTED_FILES)):
         if row["metric"] == metric:
-            key = (row["dataset"], f"{float(row['dirichlet_alpha']):g}", row["algorithm"])
+            key = (row["dataset"], spell_alpha(row["dirichlet_alpha"]), row["algorithm"])
             found.setdefault(key, {})[int(row[ROUND])] = float(row["value"])
     return found
 
