@@ -11,7 +11,6 @@ from launch.plots.archetype_plots import draw_archetype_run
 from launch.plots.event_plots import draw_events
 from launch.plots.fine_tuning_plots import draw_fine_tuning
 from launch.plots.label_placement import label_points
-from launch.plots.privacy_plots import draw_epsilon
 from launch.plots.resource_plots import draw_personal
 from launch.plots.style import COLORS, LINES, MARKERS, STYLE, count_rounds, draw_counts, new_figure, save_figure
 from launch.runs.columns import (
@@ -90,7 +89,7 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
     if DRIFTS.keys() <= metrics.keys():
         written.append(_draw_drift(metrics, title, plots / "drift.png"))
     if EPSILON_SPENT in metrics:
-        written.append(draw_epsilon(metrics, title, plots / "epsilon.png"))
+        written.append(_draw_epsilon(metrics, title, plots / "epsilon.png"))
     if (run_dir / CLIENTS_FILE).exists():
         names, clients = _read_names(run_dir / CLIENTS_FILE), read_columns(run_dir / CLIENTS_FILE)
         if {ACCURACY, "resource", "fine_tuning_steps"} <= clients.keys():
@@ -256,6 +255,21 @@ def _draw_drift(metrics: Mapping[str, np.ndarray], title: str, path: pathlib.Pat
         ax.set(xlabel="round", ylabel="mean squared distance")
         count_rounds(ax)
         ax.set_title(f"Drift of the clients' updates\n{title}")
+        return save_figure(figure, path)
+
+
+def _draw_epsilon(metrics: Mapping[str, np.ndarray], title: str, path: pathlib.Path) -> pathlib.Path:
+    """Accuracy against epsilon as it is spent; only the rounds that were evaluated show."""
+    import matplotlib
+
+    axis = _Axis(EPSILON_SPENT, "epsilon spent", metrics[EPSILON_SPENT])
+    with matplotlib.rc_context(STYLE):
+        figure = new_figure(5.5, 3.6)
+        ax = figure.subplots()
+        _draw_series(ax, metrics, axis, ACCURACIES)
+        ax.set_xlim(left=0)
+        ax.set(xlabel=axis.label, ylabel="accuracy (not private)")
+        ax.set_title(f"Accuracy against privacy\n{title}")
         return save_figure(figure, path)
 
 
