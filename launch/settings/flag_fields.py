@@ -15,6 +15,11 @@ class FlagField(NamedTuple):
     setting: Setting
     default: Any
 
+    @property
+    def value_type(self) -> type:
+        """The flag's type; that of text without a default."""
+        return str if self.default is None else type(self.default)
+
 
 class IdleFlag(NamedTuple):
     """A flag that does nothing, since another has the wrong value: that one, its value, and what to give instead."""
@@ -63,9 +68,9 @@ def _name_flag(config: Any, prefix: str, name: str) -> str:
 
 def can_hold(field: FlagField, value: Any) -> bool:
     """Whether a value, as JSON has it, is of the flag's type and in its range."""
-    value_type = str if field.default is None else type(field.default)
-    types = (int, float) if value_type is float else value_type
-    return isinstance(value, types) and isinstance(value, bool) == (value_type is bool) and field.setting.admits(value)
+    types = (int, float) if field.value_type is float else field.value_type
+    is_bool = field.value_type is bool
+    return isinstance(value, types) and isinstance(value, bool) == is_bool and field.setting.admits(value)
 
 
 def replace_fields(config: Any, prefix: str, values: Mapping[str, Any]) -> Any:

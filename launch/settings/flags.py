@@ -85,8 +85,7 @@ class _BooleanParser(absl_flags.BooleanParser):
 def define_flag(field: FlagField, values: absl_flags.FlagValues) -> None:
     """Adds a flag of the type of the field's default to `values`; its own default is None, which means "not given"."""
     is_boolean = isinstance(field.default, bool)
-    value_type = str if field.default is None else type(field.default)
-    parser = _BooleanParser() if is_boolean else _SettingParser(field.setting, value_type)
+    parser = _BooleanParser() if is_boolean else _SettingParser(field.setting, field.value_type)
     flag = absl_flags.Flag(parser, None, field.name, None, field.setting.help_text, boolean=is_boolean)
     absl_flags.DEFINE_flag(flag, values)
 
@@ -280,11 +279,9 @@ def _check_same_run(stored: dict[str, Any], wanted: dict[str, Any]) -> None:
 
 
 def _describe(field: FlagField) -> str:
-    value_type = str if field.default is None else type(field.default)
-    default = (
-        str(field.default).lower() if value_type is bool else "" if field.default in (None, "") else str(field.default)
-    )
-    expected = describe_expected(field.setting, value_type)
+    default = "" if field.default in (None, "") else str(field.default)
+    default = default.lower() if field.value_type is bool else default
+    expected = describe_expected(field.setting, field.value_type)
     lines = textwrap.wrap(
         f"{field.setting.help_text} Expected: {expected}." if expected else field.setting.help_text, 100
     )

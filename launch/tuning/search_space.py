@@ -117,10 +117,9 @@ def check_space(space: SearchSpace, algo: str) -> None:
 
 
 def _check_kind(field: FlagField, searched: Range) -> None:
-    value_type = str if field.default is None else type(field.default)
-    if value_type not in (int, float):
+    if field.value_type not in (int, float):
         raise FlagError(f"--search: {field.name}={searched}: takes no single number; expected choices, as 1|2|3")
-    if value_type is int and searched.kind != INT:
+    if field.value_type is int and searched.kind != INT:
         raise FlagError(f"--search: {field.name}={searched}: takes whole numbers; expected int(low,high) or choices")
 
 
