@@ -131,10 +131,19 @@ def export_run(run: FinishedRun, exports: Sequence[ModelExport], request: Reques
 
         settle_device_again(run.config)
         job = ExportJob(
-            run, data, request.io, request.representative_client, request.representative_examples,
-            request.on_device_training, request.save_test_set, folder, personal_weights,
-            request.debug_quantization, request.web_page, request.formats,
-        )  # fmt: skip
+            run=run,
+            data=data,
+            io=request.io,
+            representative_client=request.representative_client,
+            representative_examples=request.representative_examples,
+            on_device_training=request.on_device_training,
+            save_test_set=request.save_test_set,
+            folder=folder,
+            personal_weights=personal_weights,
+            debug_quantization=request.debug_quantization,
+            web_page=request.web_page,
+            page_formats=request.formats,
+        )
         report = export_models(job, exports)
     return [*format_summary(report.files), *(f"{row.file}  {row.size_bytes:,}" for row in report.training_files)]
 
