@@ -141,12 +141,18 @@ def _run(arguments: Sequence[str]) -> None:
         hint = find_paper(others)
         see = f"; see --tables={hint}" if hint else ""
         print(f"not counted: runs of {len(others)} experiments of other tables{see}", file=sys.stderr)
+    if not report.runs:
+        places = ", ".join(map(str, request.runs_dirs))
+        print(f"no runs of these tables in {places}; make some with python -m launch.sweep", file=sys.stderr)
     try:
         written = write_report(report, request)
     except OSError as error:
         raise RunStopped(f"error: cannot write {describe_os_error(error)}", 1) from None
     if written:
         print("written: " + ", ".join(map(str, written)), file=sys.stderr)
+    figure = PAPERS[request.tables].figure
+    if request.output is not None and figure and not (request.output / figure).is_file():
+        print(f"not drawn: {figure}, which the page shows; --figure draws it", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -101,11 +101,20 @@ def test_runs_on_a_subset_are_named_also_from_an_archive(runs_dir, tmp_path, cap
         assert said in capsys.readouterr().out and said in (tmp_path / "out" / "async.md").read_text()
 
 
-def test_an_empty_folder_gives_a_report_of_what_is_not_run(tmp_path):
+def test_a_figure_that_the_page_shows_and_nobody_drew_is_named(runs_dir, tmp_path, capsys):
+    arguments = ["--tables=async", f"--runs_dir={runs_dir}", f"--output={tmp_path / 'out'}"]
+    told = "not drawn: async.png, which the page shows; --figure draws it\n"
+    assert main(arguments) == 0 and told in capsys.readouterr().err
+    assert main([*arguments, "--figure"]) == 0 and told not in capsys.readouterr().err
+    assert main(arguments) == 0 and told not in capsys.readouterr().err, "it lies there already"
+
+
+def test_an_empty_folder_gives_a_report_of_what_is_not_run(tmp_path, capsys):
     (tmp_path / "runs").mkdir()
     assert main(["--tables=async", f"--runs_dir={tmp_path / 'runs'}", f"--output={tmp_path / 'out'}"]) == 0
     with open(tmp_path / "out" / "async_claims.csv", newline="") as file:
         assert {row["printed"] for row in csv.DictReader(file)} == {"not run", "by construction"}
+    assert f"no runs of these tables in {tmp_path / 'runs'}; make some with" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
