@@ -138,7 +138,7 @@ def build_further(claims: Sequence[Claim], results: SeedResults, labels: Mapping
     table = Table(columns, rows)
     texts = [HOW_FURTHER, format_table(table)]
     if not_run := ", ".join(f"{number} of {len(claims)} ({label})" for label, number in left.items() if number):
-        texts.append(f"Planned and not run yet: {not_run}.")
+        texts.append(f"Planned and not run yet: {not_run}. When they are, the p-values of their family can grow.")
     return Section("Our further comparisons", table, "\n\n".join(texts))
 
 

@@ -144,7 +144,7 @@ def test_short_runs_have_no_number_at_equal_bytes(make_run, report):
 def test_further_comparisons_are_those_of_the_runs(tuned_runs, report):
     page = report(tuned_runs)
     rows = rows_of(page.tables["further"])
-    assert "Planned and not run yet: 15 of 20 (ours, tuned)." in page.markdown
+    assert "Planned and not run yet: 15 of 20 (ours, tuned). When they are," in page.markdown
     verdicts = {row["comparison"]: row["verdict"] for row in rows if row["runs"] == "ours, tuned"}
     place = "MNIST, alpha 0.1"
     assert verdicts == {
