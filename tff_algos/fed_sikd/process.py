@@ -132,7 +132,7 @@ class FedSiKDProcess(FederatedProcess):
     """FedSiKD; the fields are what stays the same from round to round.
 
     Attributes:
-      model_spec, clients, config, seed: see `build_fed_sikd_process`.
+      clients, config, seed: see `build_fed_sikd_process`.
       initial_student: the global student before the first round.
       initial_teacher: every cluster's teacher before the first round; empty in a run without teachers.
       sharing: how the statistics are collected; None if nothing depends on them.
@@ -142,7 +142,6 @@ class FedSiKDProcess(FederatedProcess):
       private_sum: the server's part of private updates; None without privacy.
     """
 
-    model_spec: ModelSpec
     clients: FederatedData
     config: FedSiKDConfig
     seed: int
@@ -344,7 +343,6 @@ def build_fed_sikd_process(
         build_students = build_private_student_sums
         build_teachers = functools.partial(build_private_sums, compression=CompressionConfig())
     return FedSiKDProcess(
-        model_spec=model_spec,
         clients=clients,
         config=config,
         seed=seed,
