@@ -13,7 +13,7 @@ from tff_algos.settings.config_fields import (
     participation_setting,
     setting,
 )
-from tff_algos.settings.fine_tuning import FineTuningConfig
+from tff_algos.settings.fine_tuning import RESOURCES, FineTuningConfig
 from tff_algos.settings.update_privacy import (
     UpdatePrivacyConfig,
     check_delta,
@@ -22,7 +22,7 @@ from tff_algos.settings.update_privacy import (
     plan_rounds,
 )
 from tff_algos.simulation.availability import check_cohort_size
-from tff_algos.simulation.resources import MAX_RESOURCE, MIN_RESOURCE, RESOURCES
+from tff_algos.simulation.resources import MAX_RESOURCE, MIN_RESOURCE
 
 
 @dataclasses.dataclass(frozen=True)

@@ -56,9 +56,9 @@ from tff_algos.rounds.private_aggregation import (
 )
 from tff_algos.rounds.round_metrics import build_common_metrics
 from tff_algos.seeds import derive_seed
-from tff_algos.settings.fine_tuning import INITIAL
+from tff_algos.settings.fine_tuning import INITIAL, SAME
 from tff_algos.simulation.availability import find_available
-from tff_algos.simulation.resources import SAME, FineTuningPlan, draw_devices, plan_fine_tuning
+from tff_algos.simulation.resources import FineTuningPlan, draw_devices, plan_fine_tuning
 from tff_algos.simulation.virtual_clock import compute_phases_s
 from tff_algos.weights import add_deltas, initialize_weights, stack_models, take_model
 
