@@ -24,6 +24,8 @@ from tff_algos.settings.update_privacy import (
 from tff_algos.simulation.availability import check_cohort_size
 from tff_algos.simulation.resources import MAX_RESOURCE, MIN_RESOURCE
 
+USES_QUALITY, USES_RESOURCE = ("adaptive", "quality"), ("adaptive", "resource")  # of the choices of `weighting`
+
 
 @dataclasses.dataclass(frozen=True)
 class AMFLPConfig(AlgorithmConfig):
@@ -54,7 +56,7 @@ class AMFLPConfig(AlgorithmConfig):
         "adapted",
         "Quality is that of the model after the inner steps (adapted), or of the fine-tuned one, as printed; costly.",
         choices=("adapted", "fine_tuned"),
-        needs=Needs("weighting", lambda name: name in ("adaptive", "quality"), "--{flag}=adaptive"),
+        needs=Needs("weighting", lambda name: name in USES_QUALITY, "--{flag}=adaptive"),
         of_old_runs="adapted",
     )
     cohort_size: int = setting(
@@ -89,6 +91,11 @@ class AMFLPConfig(AlgorithmConfig):
         if self.privacy.is_active and self.resources != "static":
             expected = f"static with dp_epsilon={self.privacy.epsilon:g}: who took part would be seen by its battery"
             raise ConfigError("resources", self.resources, expected)
+
+    @property
+    def judges_fine_tuned(self) -> bool:
+        """Whether each device of a cohort fine-tunes in every round, to judge its data."""
+        return self.quality_model == "fine_tuned" and self.weighting in USES_QUALITY
 
     def plan_rounds(self, rounds: int) -> Self:
         """The settings with a budget that is to last for so many rounds."""

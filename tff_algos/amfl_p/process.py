@@ -64,7 +64,6 @@ from tff_algos.amfl_p.meta_round import (
     build_server_optimizer,
     step_server,
 )
-from tff_algos.amfl_p.weighting import USES_QUALITY
 from tff_algos.client.cohort import compute_padded_size, compute_usual_places, pad_cohort, sample_cohort
 from tff_algos.client.fine_tuning import FineTune, build_fine_tuning, count_plan_examples, list_plan, summarize_plan
 from tff_algos.protocol import TRAIN_LOSS, ClientWork, FederatedProcess, RoundOutput, Weights
@@ -244,18 +243,13 @@ class AMFLPProcess(FederatedProcess):
         """Of a device, those whose gradient it takes: K support batches and the query batch."""
         return self.config.inner_steps * self.config.support_size + self.config.query_size
 
-    @property
-    def judges_fine_tuned(self) -> bool:
-        """Whether each device of a cohort fine-tunes in every round, to judge its data."""
-        return self.config.quality_model != "adapted" and self.config.weighting in USES_QUALITY
-
     def compute_mean_batch(self) -> float:
         """Examples in a gradient step of a round, the mean of K support batches and the query batch."""
         return self.examples_per_round / (self.config.inner_steps + 1)
 
     def count_quality_steps(self, plan: FineTuningPlan, cohort: np.ndarray) -> float:
         """Steps that the cohort takes only to judge its data by fine-tuned models, as those of a mean batch."""
-        if not self.judges_fine_tuned:
+        if not self.config.judges_fine_tuned:
             return 0.0
         examples = count_plan_examples(plan, self.config.fine_tuning.batch_size, self.clients)
         return float(examples[cohort].sum()) / self.compute_mean_batch()
@@ -270,7 +264,7 @@ class AMFLPProcess(FederatedProcess):
         del next_state
         cohort, tuning = self.choose_cohort(state)[1], self.config.fine_tuning
         examples = count_plan_examples(self.plan(state), tuning.batch_size, self.clients)[cohort]
-        return [self.build_work(cohort), *([ClientWork(cohort, examples)] if self.judges_fine_tuned else [])]
+        return [self.build_work(cohort), *([ClientWork(cohort, examples)] if self.config.judges_fine_tuned else [])]
 
     def build_metrics(
         self, state: ServerState, result: RoundResult, cohort: np.ndarray, current: np.ndarray
