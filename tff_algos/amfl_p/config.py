@@ -1,12 +1,10 @@
 """Settings of AMFL-P. Imports no TensorFlow."""
 
 import dataclasses
-from typing import Self
 
 from datasets.federated_data import DeviceProfiles
 from tff_algos.settings.config_fields import (
     SMOKE_CLIENTS,
-    AlgorithmConfig,
     ConfigError,
     Needs,
     group,
@@ -15,11 +13,10 @@ from tff_algos.settings.config_fields import (
 )
 from tff_algos.settings.fine_tuning import RESOURCES, FineTuningConfig
 from tff_algos.settings.update_privacy import (
+    PrivateAlgorithmConfig,
     UpdatePrivacyConfig,
-    check_delta,
     check_equal_weights,
     check_reachable,
-    plan_rounds,
 )
 from tff_algos.simulation.availability import check_cohort_size
 from tff_algos.simulation.resources import MAX_RESOURCE, MIN_RESOURCE
@@ -28,7 +25,7 @@ USES_QUALITY, USES_RESOURCE = ("adaptive", "quality"), ("adaptive", "resource") 
 
 
 @dataclasses.dataclass(frozen=True)
-class AMFLPConfig(AlgorithmConfig):
+class AMFLPConfig(PrivateAlgorithmConfig):
     """AMFL-P; the paper prints alpha, beta, N_max and the range of R; the rest is chosen by us."""
 
     inner_steps: int = setting(3, "Gradient steps on the support batch in a round (paper: K).", minimum=0, maximum=50)
@@ -96,14 +93,6 @@ class AMFLPConfig(AlgorithmConfig):
     def judges_fine_tuned(self) -> bool:
         """Whether each device of a cohort fine-tunes in every round, to judge its data."""
         return self.quality_model == "fine_tuned" and self.weighting in USES_QUALITY
-
-    def plan_rounds(self, rounds: int) -> Self:
-        """The settings with a budget that is to last for so many rounds."""
-        return dataclasses.replace(self, privacy=plan_rounds(self.privacy, rounds))
-
-    def check_clients(self, num_clients: int) -> None:
-        """Raises ConfigError if the privacy asked for means nothing for so many clients."""
-        check_delta(self.privacy, num_clients)
 
     def check_devices(self, profiles: DeviceProfiles, num_clients: int) -> None:
         check_reachable(self.privacy, profiles)
