@@ -66,9 +66,9 @@ from tff_algos.amfl_p.meta_round import (
 )
 from tff_algos.client.cohort import compute_padded_size, compute_usual_places, pad_cohort, sample_cohort
 from tff_algos.client.fine_tuning import FineTune, build_fine_tuning, count_plan_examples, list_plan, summarize_plan
-from tff_algos.protocol import TRAIN_LOSS, ClientWork, FederatedProcess, RoundOutput, Weights
+from tff_algos.protocol import TRAIN_LOSS, ClientWork, RoundOutput, Weights
 from tff_algos.rounds.privacy_accounting import Accounting
-from tff_algos.rounds.private_aggregation import PrivacyState, PrivateSum, build_private_sum
+from tff_algos.rounds.private_aggregation import PrivacyState, PrivateProcess, build_private_sum
 from tff_algos.rounds.round_metrics import build_common_metrics
 from tff_algos.seeds import derive_generator, derive_seed
 from tff_algos.settings.config_fields import ConfigError
@@ -112,7 +112,7 @@ class ServerState(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class AMFLPProcess(FederatedProcess):
+class AMFLPProcess(PrivateProcess):
     """AMFL-P; the fields are what stays the same from round to round.
 
     Attributes:
@@ -122,11 +122,11 @@ class AMFLPProcess(FederatedProcess):
       optimizer_state: the server optimizer's first state, nested as its own leaves are.
       run_round: the computation of `build_round`, or of `build_private_round` if updates are private.
       fine_tune: makes the personal models.
-      private_sum: the server's part of private updates; None without privacy.
     """
 
     is_personal = True
     takes_new_clients = True
+    released = "the global model of every round"
 
     clients: FederatedData
     config: AMFLPConfig
@@ -136,7 +136,6 @@ class AMFLPProcess(FederatedProcess):
     optimizer_state: Any
     run_round: Callable
     fine_tune: FineTune
-    private_sum: PrivateSum | None = None
 
     @property
     def fine_tuning_start(self) -> str:
@@ -306,22 +305,13 @@ class AMFLPProcess(FederatedProcess):
 
     def summarize(self, state: ServerState) -> dict:
         plan = self.plan(state)
-        privacy = self.private_sum.summarize(state.privacy, int(state.round_num)) if self.private_sum else {}
         return {
             "energy_of_training": float(state.energy),
             "energy_of_training_examples": float(state.energy) * self.compute_mean_batch(),
             "energy_of_fine_tuning": float(plan.num_steps.sum()),
             **summarize_plan(plan, self.config.fine_tuning.batch_size, self.clients),
-            **privacy,
+            **super().summarize(state),
         }
-
-    def is_spent(self, state: ServerState) -> bool:
-        return self.private_sum is not None and self.private_sum.is_spent(state.privacy, int(state.round_num))
-
-    def get_notes(self, state: ServerState) -> Sequence[str]:
-        if self.private_sum is None:
-            return ()
-        return self.private_sum.list_notes(state.privacy, "the global model of every round")
 
 
 def _to_array(value: tf.Tensor | float) -> np.ndarray:

@@ -43,13 +43,13 @@ from tff_algos.client.compression import compress_models, compute_sent_bytes, fi
 from tff_algos.client.fine_tuning import FineTune, build_fine_tuning, list_plan, summarize_plan
 from tff_algos.client.local_training import count_examples_trained
 from tff_algos.fed_avg.config import FedAvgConfig
-from tff_algos.protocol import TOTAL_DRIFT, ClientWork, FederatedProcess, RoundOutput, Weights
+from tff_algos.protocol import TOTAL_DRIFT, ClientWork, RoundOutput, Weights
 from tff_algos.rounds.aggregation import RoundTotals
 from tff_algos.rounds.grouped_round import build_grouped_round, build_grouped_updates
 from tff_algos.rounds.privacy_accounting import Accounting
 from tff_algos.rounds.private_aggregation import (
     PrivacyState,
-    PrivateSum,
+    PrivateProcess,
     build_private_sum,
     build_private_sums,
     check_private_model,
@@ -80,7 +80,7 @@ class ServerState(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class FedAvgProcess(FederatedProcess):
+class FedAvgProcess(PrivateProcess):
     """FedAvg; the fields are what stays the same from round to round.
 
     Attributes:
@@ -92,10 +92,10 @@ class FedAvgProcess(FederatedProcess):
       run_round: the computation of `build_grouped_round` for one group, of `build_grouped_updates` if it compresses, of
         `build_private_sums` if updates are private.
       fine_tune: makes the personal models; None without fine-tuning.
-      private_sum: the server's part of private updates; None without privacy.
     """
 
     takes_new_clients = True
+    released = "the global model of every round"
 
     clients: FederatedData
     config: FedAvgConfig
@@ -106,7 +106,6 @@ class FedAvgProcess(FederatedProcess):
     is_compressed: tuple[bool, ...]
     run_round: Callable
     fine_tune: FineTune | None
-    private_sum: PrivateSum | None = None
 
     @property
     def is_personal(self) -> bool:
@@ -236,18 +235,10 @@ class FedAvgProcess(FederatedProcess):
         return list_plan(self.resources, self.plan()) if is_by_resources else {}
 
     def summarize(self, state: ServerState) -> dict:
-        summary = self.private_sum.summarize(state.privacy, int(state.round_num)) if self.private_sum else {}
+        summary = super().summarize(state)
         if self.is_personal:
             summary |= summarize_plan(self.plan(), self.config.fine_tuning.batch_size, self.clients)
         return summary
-
-    def is_spent(self, state: ServerState) -> bool:
-        return self.private_sum is not None and self.private_sum.is_spent(state.privacy, int(state.round_num))
-
-    def get_notes(self, state: ServerState) -> Sequence[str]:
-        if self.private_sum is None:
-            return ()
-        return self.private_sum.list_notes(state.privacy, "the global model of every round")
 
     def map_models(self, state: ServerState, function: Callable[[Weights], Weights]) -> ServerState:
         return state._replace(models=function(state.models))

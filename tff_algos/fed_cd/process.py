@@ -57,7 +57,7 @@ Deviations from the paper, and what it leaves open:
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import psutil
@@ -90,7 +90,7 @@ from tff_algos.fed_cd.state import (
     list_events,
     summarize_models,
 )
-from tff_algos.protocol import ClientWork, FederatedProcess, RoundOutput, Weights
+from tff_algos.protocol import ClientWork, RoundOutput, Weights
 from tff_algos.rounds import private_aggregation
 from tff_algos.rounds.aggregation import RoundTotals
 from tff_algos.rounds.grouped_round import build_grouped_updates
@@ -108,7 +108,7 @@ MEMORY_COPIES = 30  # of all slots, in host and worker together at the peak of a
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class FedCDProcess(FederatedProcess):
+class FedCDProcess(private_aggregation.PrivateProcess):
     """FedCD; the fields are what stays the same from round to round.
 
     Attributes:
@@ -119,8 +119,9 @@ class FedCDProcess(FederatedProcess):
       compute_updates: the computation of `build_grouped_updates`, with a group for each slot, or of
         `build_private_sums` if updates are private.
       evaluate: see `build_client_evaluation`; on the validation splits.
-      private_sum: the server's part of private updates; None without privacy.
     """
+
+    released = "all models of every round"
 
     clients: FederatedData
     config: FedCDConfig
@@ -130,7 +131,6 @@ class FedCDProcess(FederatedProcess):
     examples_trained: np.ndarray
     compute_updates: Callable
     evaluate: Callable
-    private_sum: private_aggregation.PrivateSum | None = None
 
     @property
     def num_clients(self) -> int:
@@ -320,16 +320,8 @@ class FedCDProcess(FederatedProcess):
         }
 
     def summarize(self, state: ServerState) -> dict:
-        summary = summarize_models(state, self.config.count_slots(int(state.round_num) + 1))
-        if self.private_sum is not None:
-            summary |= self.private_sum.summarize(state.privacy, int(state.round_num))
-        return summary
-
-    def is_spent(self, state: ServerState) -> bool:
-        return self.private_sum is not None and self.private_sum.is_spent(state.privacy, int(state.round_num))
-
-    def get_notes(self, state: ServerState) -> Sequence[str]:
-        return self.private_sum.list_notes(state.privacy, "all models of every round") if self.private_sum else ()
+        num_slots = self.config.count_slots(int(state.round_num) + 1)
+        return {**summarize_models(state, num_slots), **super().summarize(state)}
 
     def get_events(self, state: ServerState) -> list[tuple[float, int, str, int]]:
         return list_events(state)
