@@ -64,7 +64,7 @@ from tff_algos.amfl_p.meta_round import (
     build_server_optimizer,
     step_server,
 )
-from tff_algos.client.cohort import compute_padded_size, compute_usual_places, pad_cohort, sample_cohort
+from tff_algos.client.cohort import choose_cohort, compute_padded_size, compute_usual_places, pad_cohort
 from tff_algos.client.fine_tuning import FineTune, build_fine_tuning, count_plan_examples, list_plan, summarize_plan
 from tff_algos.protocol import TRAIN_LOSS, ClientWork, RoundOutput, Weights
 from tff_algos.rounds.privacy_accounting import Accounting
@@ -73,7 +73,6 @@ from tff_algos.rounds.round_metrics import build_common_metrics
 from tff_algos.seeds import derive_generator, derive_seed
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.fine_tuning import INITIAL
-from tff_algos.simulation.availability import find_available
 from tff_algos.simulation.byte_ledger import compute_model_bytes
 from tff_algos.simulation.resources import (
     DeviceState,
@@ -170,13 +169,8 @@ class AMFLPProcess(PrivateProcess):
         able = np.arange(len(current))
         if self.config.resources == "dynamic":
             able = np.flatnonzero(current >= self.config.resource_floor)
-        asked, now_s = self.config.cohort_size, float(state.virtual_time_s)
-        wait_s, able = find_available(self.clients.profiles, able, asked, now_s, self.seed, round_num)
-        if not able.size:
-            return wait_s, able
-        participation, is_private = self.config.participation, self.config.privacy.is_active
-        places = sample_cohort(len(able), asked, participation, self.seed, round_num, may_be_empty=is_private)
-        return wait_s, able[places]
+        now_s = float(state.virtual_time_s)
+        return choose_cohort(self.config, self.clients.profiles, able, now_s, self.seed, round_num)
 
     def step(self, state: ServerState, inputs: list[MetaInput]) -> tuple[ServerState, RoundResult, dict[str, float]]:
         """Steps 2 to 4: the state with the next model, the round's scalars, and the metrics of privacy."""

@@ -38,7 +38,7 @@ import numpy as np
 
 from datasets.federated_data import ClientShard, FederatedData
 from models.model_spec import ModelSpec
-from tff_algos.client.cohort import ClientInput, build_client_inputs, compute_usual_places, pad_cohort, sample_cohort
+from tff_algos.client.cohort import ClientInput, build_client_inputs, choose_cohort, compute_usual_places, pad_cohort
 from tff_algos.client.compression import compress_models, compute_sent_bytes, find_compressed
 from tff_algos.client.fine_tuning import FineTune, build_fine_tuning, list_plan, summarize_plan
 from tff_algos.client.local_training import count_examples_trained
@@ -57,7 +57,6 @@ from tff_algos.rounds.private_aggregation import (
 from tff_algos.rounds.round_metrics import build_common_metrics
 from tff_algos.seeds import derive_seed
 from tff_algos.settings.fine_tuning import INITIAL, SAME
-from tff_algos.simulation.availability import find_available
 from tff_algos.simulation.resources import FineTuningPlan, draw_devices, plan_fine_tuning
 from tff_algos.simulation.virtual_clock import compute_phases_s
 from tff_algos.weights import add_deltas, initialize_weights, stack_models, take_model
@@ -185,13 +184,9 @@ class FedAvgProcess(PrivateProcess):
 
     def choose_cohort(self, state: ServerState) -> tuple[float, np.ndarray]:
         """The cohort of the next round, ascending, after the virtual seconds until enough devices are available."""
-        config, round_num, everyone = self.config, int(state.round_num) + 1, np.arange(len(self.clients.clients))
-        wait_s, available = find_available(
-            self.clients.profiles, everyone, config.cohort_size, float(state.virtual_time_s), self.seed, round_num
-        )
-        size, participation, is_private = config.cohort_size, config.participation, config.privacy.is_active
-        places = sample_cohort(len(available), size, participation, self.seed, round_num, may_be_empty=is_private)
-        return wait_s, available[places]
+        everyone, round_num = np.arange(len(self.clients.clients)), int(state.round_num) + 1
+        now_s = float(state.virtual_time_s)
+        return choose_cohort(self.config, self.clients.profiles, everyone, now_s, self.seed, round_num)
 
     def build_work(self, cohort: np.ndarray) -> ClientWork:
         """Each client of the cohort receives, trains and sends the model."""

@@ -65,7 +65,7 @@ import psutil
 from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
 from tff_algos.client.client_evaluation import build_client_evaluation
-from tff_algos.client.cohort import ClientInput, pad_cohort, sample_cohort
+from tff_algos.client.cohort import ClientInput, choose_cohort, pad_cohort
 from tff_algos.client.compression import compress_models, compute_sent_bytes, find_compressed
 from tff_algos.client.local_training import count_examples_trained
 from tff_algos.fed_cd.cloning import begin_histories, clone_models, clone_scores
@@ -98,7 +98,6 @@ from tff_algos.rounds.privacy_accounting import Accounting
 from tff_algos.rounds.round_metrics import build_common_metrics
 from tff_algos.seeds import derive_generator, derive_seed
 from tff_algos.settings.config_fields import ConfigError
-from tff_algos.simulation.availability import find_available
 from tff_algos.simulation.byte_ledger import compute_model_bytes
 from tff_algos.simulation.virtual_clock import compute_phases_s
 from tff_algos.weights import add_deltas, initialize_weights, take_model
@@ -283,12 +282,8 @@ class FedCDProcess(private_aggregation.PrivateProcess):
 
     def choose_cohort(self, state: ServerState) -> tuple[float, np.ndarray]:
         """The cohort of the next round, ascending, after the virtual seconds until enough devices are available."""
-        round_num, size, time_s = int(state.round_num) + 1, self.config.cohort_size, float(state.virtual_time_s)
-        everyone = np.arange(self.num_clients)
-        wait_s, available = find_available(self.clients.profiles, everyone, size, time_s, self.seed, round_num)
-        participation, is_private = self.config.participation, self.config.privacy.is_active
-        places = sample_cohort(len(available), size, participation, self.seed, round_num, may_be_empty=is_private)
-        return wait_s, available[places]
+        everyone, round_num, now_s = np.arange(self.num_clients), int(state.round_num) + 1, float(state.virtual_time_s)
+        return choose_cohort(self.config, self.clients.profiles, everyone, now_s, self.seed, round_num)
 
     def build_phases(self, state: ServerState, cohort: np.ndarray) -> list[ClientWork]:
         """The cohort trains its models and sends them, and then all devices receive theirs."""
