@@ -27,11 +27,11 @@ from typing import NamedTuple
 import numpy as np
 
 from datasets.errors import DatasetError
-from datasets.federated_data import DeviceProfiles, EnergyRates, Windows
+from datasets.federated_data import DAY_S, DeviceProfiles, EnergyRates, Windows
 
 PHONES = "phones"  # the sample that comes with the package
 PHONES_FILE = pathlib.Path(__file__).with_name("phones.csv")
-DAY_S, HOUR_S = 86400.0, 3600.0
+HOUR_S = 3600.0
 
 
 class _Limits(NamedTuple):

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 SPLITS = ("train", "validation", "test")
+DAY_S = 86400.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,9 +41,9 @@ class EnergyRates(NamedTuple):
 class Windows(NamedTuple):
     """When a device can be reached, every day alike: from each start on for the length beside it.
 
-    Starts are in [0, 86400) seconds of the day, lengths at most a day, and a device's windows do not overlap; one that
-    goes on past midnight is one window. Both are float64, shape (clients, windows), padded by windows of length 0. A
-    run begins at second 0 of a day.
+    Starts are in [0, `DAY_S`) seconds of the day, lengths at most a day, and a device's windows do not overlap; one
+    that goes on past midnight is one window. Both are float64, shape (clients, windows), padded by windows of length 0.
+    A run begins at second 0 of a day.
     """
 
     starts_s: np.ndarray

@@ -213,9 +213,9 @@ def build_process(config: RunConfig, spec: "ModelSpec", data: FederatedData) -> 
     process = _build_process_at_its_round(config, spec, data)
     if data.profiles.energy is None:
         return process
-    from tff_algos.rounds.energy_meter import meter_energy
+    from tff_algos.rounds.energy_meter import MeteredProcess
 
-    return meter_energy(process, data.profiles.energy)
+    return MeteredProcess(process, data.profiles.energy)
 
 
 def _build_process_at_its_round(config: RunConfig, spec: "ModelSpec", data: FederatedData) -> FederatedProcess:
@@ -230,12 +230,12 @@ def _build_process_at_its_round(config: RunConfig, spec: "ModelSpec", data: Fede
         return process
     if process.map_models is None:
         raise ConfigError("--qat_start_round", config.qat_start_round, f"1 with --algo={config.algo}")
-    from tff_algos.rounds.quantization_start import start_quantization_later
+    from tff_algos.rounds.quantization_start import QuantizationStart
     from tff_algos.weights import initialize_weights
 
     float_process = _build_process_of(config, spec.quantization.float_spec, data)
     template = initialize_weights(spec, config.seed)
-    return start_quantization_later(float_process, process, spec.quantization, template, config.qat_start_round)
+    return QuantizationStart(float_process, process, spec.quantization, template, config.qat_start_round)
 
 
 def _build_process_of(config: RunConfig, spec: "ModelSpec", data: FederatedData) -> FederatedProcess:

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datasets.device_table import DAY_S, PHONES, load_device_profiles, parse_windows
+from datasets.device_table import PHONES, load_device_profiles, parse_windows
 from datasets.errors import DatasetError
+from datasets.federated_data import DAY_S
 
 HEADER = "examples_per_s,downlink_bytes_per_s,uplink_bytes_per_s"
 ENERGY = "joules_per_example,joules_per_byte_down,joules_per_byte_up"

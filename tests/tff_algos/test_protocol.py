@@ -13,7 +13,7 @@ from launch.runs.checkpoints import Checkpoints
 from launch.settings.algorithms import ALGORITHMS
 from models.quantization import build_quantized_spec
 from tff_algos.protocol import COMMON_METRICS, FederatedProcess
-from tff_algos.rounds.quantization_start import start_quantization_later
+from tff_algos.rounds.quantization_start import QuantizationStart
 from tff_algos.weights import initialize_weights
 
 NUM_ROUNDS = 3  # FL+HC clusters in the second
@@ -64,7 +64,7 @@ def walk(request, tff_runtime, data, build_process, linear_spec, quantized_spec)
     if is_quantized:
         template = initialize_weights(quantized_spec, 7)
         quantized = build_process(name, quantized_spec)
-        process = start_quantization_later(process, quantized, quantized_spec.quantization, template, 2)
+        process = QuantizationStart(process, quantized, quantized_spec.quantization, template, 2)
     states, metrics = [process.initialize()], []
     copies = [copy_state(states[0])]
     for _ in range(NUM_ROUNDS):

@@ -1,32 +1,31 @@
 """Settings of AMFL-P. Imports no TensorFlow."""
 
 import dataclasses
-from typing import Self
 
 from datasets.federated_data import DeviceProfiles
 from tff_algos.settings.config_fields import (
     SMOKE_CLIENTS,
-    AlgorithmConfig,
     ConfigError,
     Needs,
     group,
     participation_setting,
     setting,
 )
-from tff_algos.settings.fine_tuning import FineTuningConfig
+from tff_algos.settings.fine_tuning import RESOURCES, FineTuningConfig
 from tff_algos.settings.update_privacy import (
+    PrivateAlgorithmConfig,
     UpdatePrivacyConfig,
-    check_delta,
     check_equal_weights,
     check_reachable,
-    plan_rounds,
 )
 from tff_algos.simulation.availability import check_cohort_size
-from tff_algos.simulation.resources import MAX_RESOURCE, MIN_RESOURCE, RESOURCES
+from tff_algos.simulation.resources import MAX_RESOURCE, MIN_RESOURCE
+
+USES_QUALITY, USES_RESOURCE = ("adaptive", "quality"), ("adaptive", "resource")  # of the choices of `weighting`
 
 
 @dataclasses.dataclass(frozen=True)
-class AMFLPConfig(AlgorithmConfig):
+class AMFLPConfig(PrivateAlgorithmConfig):
     """AMFL-P; the paper prints alpha, beta, N_max and the range of R; the rest is chosen by us."""
 
     inner_steps: int = setting(3, "Gradient steps on the support batch in a round (paper: K).", minimum=0, maximum=50)
@@ -54,7 +53,7 @@ class AMFLPConfig(AlgorithmConfig):
         "adapted",
         "Quality is that of the model after the inner steps (adapted), or of the fine-tuned one, as printed; costly.",
         choices=("adapted", "fine_tuned"),
-        needs=Needs("weighting", lambda name: name in ("adaptive", "quality"), "--{flag}=adaptive"),
+        needs=Needs("weighting", lambda name: name in USES_QUALITY, "--{flag}=adaptive"),
         of_old_runs="adapted",
     )
     cohort_size: int = setting(
@@ -90,13 +89,10 @@ class AMFLPConfig(AlgorithmConfig):
             expected = f"static with dp_epsilon={self.privacy.epsilon:g}: who took part would be seen by its battery"
             raise ConfigError("resources", self.resources, expected)
 
-    def plan_rounds(self, rounds: int) -> Self:
-        """The settings with a budget that is to last for so many rounds."""
-        return dataclasses.replace(self, privacy=plan_rounds(self.privacy, rounds))
-
-    def check_clients(self, num_clients: int) -> None:
-        """Raises ConfigError if the privacy asked for means nothing for so many clients."""
-        check_delta(self.privacy, num_clients)
+    @property
+    def judges_fine_tuned(self) -> bool:
+        """Whether each device of a cohort fine-tunes in every round, to judge its data."""
+        return self.quality_model == "fine_tuned" and self.weighting in USES_QUALITY
 
     def check_devices(self, profiles: DeviceProfiles, num_clients: int) -> None:
         check_reachable(self.privacy, profiles)

@@ -13,7 +13,7 @@ import tensorflow_federated as tff
 from models.model_spec import ModelSpec
 from tff_algos.amfl_p.config import AMFLPConfig
 from tff_algos.amfl_p.maml import Batch, build_predict, compute_loss, compute_meta_gradient, compute_reptile_gradient
-from tff_algos.amfl_p.weighting import USES_QUALITY, compute_unnormalized_weight
+from tff_algos.amfl_p.weighting import compute_unnormalized_weight
 from tff_algos.client.client_data import read_split
 from tff_algos.client.fine_tuning import build_fine_tuning_steps
 from tff_algos.client.local_training import reject_if_not_finite
@@ -82,7 +82,6 @@ def build_client_update(model_spec: ModelSpec, config: AMFLPConfig) -> Callable:
     """
     predict = build_predict(model_spec)
     train = build_fine_tuning_steps(model_spec, config.fine_tuning)
-    judges_fine_tuned = config.quality_model == "fine_tuned" and config.weighting in USES_QUALITY
 
     def fine_tune(weights, x, y, client):
         seed = tf.random.experimental.stateless_fold_in(client.seed, 1)
@@ -107,7 +106,7 @@ def build_client_update(model_spec: ModelSpec, config: AMFLPConfig) -> Callable:
             meta = compute_meta_gradient(*arguments, first_order=config.first_order)
         validation = Batch(*read_split(client.path, "validation", model_spec))
         has_validation = tf.shape(validation.y)[0] > 0
-        judged = fine_tune(weights, x, y, client) if judges_fine_tuned else meta.adapted
+        judged = fine_tune(weights, x, y, client) if config.judges_fine_tuned else meta.adapted
         loss = tf.where(has_validation, compute_loss(predict, judged, validation), meta.query_loss)
         num_train, num_query = (tf.cast(tf.shape(labels)[0], tf.float32) for labels in (y, query.y))
         weight = compute_unnormalized_weight(config.weighting, loss, client.resource, num_train)

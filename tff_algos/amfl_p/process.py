@@ -64,17 +64,15 @@ from tff_algos.amfl_p.meta_round import (
     build_server_optimizer,
     step_server,
 )
-from tff_algos.amfl_p.weighting import USES_QUALITY
-from tff_algos.client.cohort import compute_padded_size, compute_usual_places, pad_cohort, sample_cohort
+from tff_algos.client.cohort import choose_cohort, compute_padded_size, compute_usual_places, pad_cohort
 from tff_algos.client.fine_tuning import FineTune, build_fine_tuning, count_plan_examples, list_plan, summarize_plan
-from tff_algos.protocol import TRAIN_LOSS, ClientWork, FederatedProcess, RoundOutput, Weights
+from tff_algos.protocol import TRAIN_LOSS, ClientWork, RoundOutput, Weights
 from tff_algos.rounds.privacy_accounting import Accounting
-from tff_algos.rounds.private_aggregation import PrivacyState, PrivateSum, build_private_sum
+from tff_algos.rounds.private_aggregation import PrivacyState, PrivateProcess, build_private_sum
 from tff_algos.rounds.round_metrics import build_common_metrics
 from tff_algos.seeds import derive_generator, derive_seed
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.fine_tuning import INITIAL
-from tff_algos.simulation.availability import find_available
 from tff_algos.simulation.byte_ledger import compute_model_bytes
 from tff_algos.simulation.resources import (
     DeviceState,
@@ -113,7 +111,7 @@ class ServerState(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class AMFLPProcess(FederatedProcess):
+class AMFLPProcess(PrivateProcess):
     """AMFL-P; the fields are what stays the same from round to round.
 
     Attributes:
@@ -123,11 +121,11 @@ class AMFLPProcess(FederatedProcess):
       optimizer_state: the server optimizer's first state, nested as its own leaves are.
       run_round: the computation of `build_round`, or of `build_private_round` if updates are private.
       fine_tune: makes the personal models.
-      private_sum: the server's part of private updates; None without privacy.
     """
 
     is_personal = True
     takes_new_clients = True
+    released = "the global model of every round"
 
     clients: FederatedData
     config: AMFLPConfig
@@ -137,7 +135,6 @@ class AMFLPProcess(FederatedProcess):
     optimizer_state: Any
     run_round: Callable
     fine_tune: FineTune
-    private_sum: PrivateSum | None = None
 
     @property
     def fine_tuning_start(self) -> str:
@@ -172,13 +169,8 @@ class AMFLPProcess(FederatedProcess):
         able = np.arange(len(current))
         if self.config.resources == "dynamic":
             able = np.flatnonzero(current >= self.config.resource_floor)
-        asked, now_s = self.config.cohort_size, float(state.virtual_time_s)
-        wait_s, able = find_available(self.clients.profiles, able, asked, now_s, self.seed, round_num)
-        if not able.size:
-            return wait_s, able
-        participation, is_private = self.config.participation, self.config.privacy.is_active
-        places = sample_cohort(len(able), asked, participation, self.seed, round_num, may_be_empty=is_private)
-        return wait_s, able[places]
+        now_s = float(state.virtual_time_s)
+        return choose_cohort(self.config, self.clients.profiles, able, now_s, self.seed, round_num)
 
     def step(self, state: ServerState, inputs: list[MetaInput]) -> tuple[ServerState, RoundResult, dict[str, float]]:
         """Steps 2 to 4: the state with the next model, the round's scalars, and the metrics of privacy."""
@@ -244,18 +236,13 @@ class AMFLPProcess(FederatedProcess):
         """Of a device, those whose gradient it takes: K support batches and the query batch."""
         return self.config.inner_steps * self.config.support_size + self.config.query_size
 
-    @property
-    def judges_fine_tuned(self) -> bool:
-        """Whether each device of a cohort fine-tunes in every round, to judge its data."""
-        return self.config.quality_model != "adapted" and self.config.weighting in USES_QUALITY
-
     def compute_mean_batch(self) -> float:
         """Examples in a gradient step of a round, the mean of K support batches and the query batch."""
         return self.examples_per_round / (self.config.inner_steps + 1)
 
     def count_quality_steps(self, plan: FineTuningPlan, cohort: np.ndarray) -> float:
         """Steps that the cohort takes only to judge its data by fine-tuned models, as those of a mean batch."""
-        if not self.judges_fine_tuned:
+        if not self.config.judges_fine_tuned:
             return 0.0
         examples = count_plan_examples(plan, self.config.fine_tuning.batch_size, self.clients)
         return float(examples[cohort].sum()) / self.compute_mean_batch()
@@ -270,7 +257,7 @@ class AMFLPProcess(FederatedProcess):
         del next_state
         cohort, tuning = self.choose_cohort(state)[1], self.config.fine_tuning
         examples = count_plan_examples(self.plan(state), tuning.batch_size, self.clients)[cohort]
-        return [self.build_work(cohort), *([ClientWork(cohort, examples)] if self.judges_fine_tuned else [])]
+        return [self.build_work(cohort), *([ClientWork(cohort, examples)] if self.config.judges_fine_tuned else [])]
 
     def build_metrics(
         self, state: ServerState, result: RoundResult, cohort: np.ndarray, current: np.ndarray
@@ -312,22 +299,13 @@ class AMFLPProcess(FederatedProcess):
 
     def summarize(self, state: ServerState) -> dict:
         plan = self.plan(state)
-        privacy = self.private_sum.summarize(state.privacy, int(state.round_num)) if self.private_sum else {}
         return {
             "energy_of_training": float(state.energy),
             "energy_of_training_examples": float(state.energy) * self.compute_mean_batch(),
             "energy_of_fine_tuning": float(plan.num_steps.sum()),
             **summarize_plan(plan, self.config.fine_tuning.batch_size, self.clients),
-            **privacy,
+            **super().summarize(state),
         }
-
-    def is_spent(self, state: ServerState) -> bool:
-        return self.private_sum is not None and self.private_sum.is_spent(state.privacy, int(state.round_num))
-
-    def get_notes(self, state: ServerState) -> Sequence[str]:
-        if self.private_sum is None:
-            return ()
-        return self.private_sum.list_notes(state.privacy, "the global model of every round")
 
 
 def _to_array(value: tf.Tensor | float) -> np.ndarray:

@@ -6,8 +6,7 @@ or data. Each factor can be left out, or both replaced by the number of examples
 
 import tensorflow as tf
 
-USES_QUALITY = ("adaptive", "quality")
-USES_RESOURCE = ("adaptive", "resource")
+from tff_algos.amfl_p.config import USES_QUALITY, USES_RESOURCE
 
 
 def compute_quality(validation_loss: tf.Tensor) -> tf.Tensor:

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow_federated as tff
 
-from datasets.federated_data import FederatedData
+from datasets.federated_data import DeviceProfiles, FederatedData
 from tff_algos.seeds import derive_generator, derive_seed
 from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.simulation.availability import find_available
 
 
 class ClientInput(NamedTuple):
@@ -67,6 +68,27 @@ def sample_cohort(
             return drawn
         cohort_size = 1
     return np.sort(generator.choice(num_clients, cohort_size, replace=False))
+
+
+def choose_cohort(
+    config: Any, profiles: DeviceProfiles, able: np.ndarray, time_s: float, seed: int, round_num: int
+) -> tuple[float, np.ndarray]:
+    """The cohort of a round, ascending, after the virtual seconds until enough devices are available.
+
+    Args:
+      config: an algorithm's, with `cohort_size`, `participation` and `privacy`.
+      profiles: the simulated devices.
+      able: indices of the devices that may be asked, ascending; of none the cohort is empty.
+      time_s: virtual time at which the round begins.
+      seed: the run's.
+      round_num: 1-based.
+    """
+    size, participation, is_private = config.cohort_size, config.participation, config.privacy.is_active
+    wait_s, available = find_available(profiles, able, size, time_s, seed, round_num)
+    if not available.size:
+        return wait_s, available
+    places = sample_cohort(len(available), size, participation, seed, round_num, may_be_empty=is_private)
+    return wait_s, available[places]
 
 
 def compute_padded_size(num_clients: int) -> int:

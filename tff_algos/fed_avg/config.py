@@ -1,25 +1,23 @@
 """Settings of FedAvg. Imports no TensorFlow."""
 
 import dataclasses
-from typing import Self
 
 from datasets.federated_data import DeviceProfiles
 from tff_algos.settings.compression import CompressionConfig
-from tff_algos.settings.config_fields import SMOKE_CLIENTS, AlgorithmConfig, group, participation_setting, setting
+from tff_algos.settings.config_fields import SMOKE_CLIENTS, group, participation_setting, setting
 from tff_algos.settings.fine_tuning import FineTuningConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.settings.update_privacy import (
+    PrivateAlgorithmConfig,
     UpdatePrivacyConfig,
-    check_delta,
     check_equal_weights,
     check_reachable,
-    plan_rounds,
 )
 from tff_algos.simulation.availability import check_cohort_size
 
 
 @dataclasses.dataclass(frozen=True)
-class FedAvgConfig(AlgorithmConfig):
+class FedAvgConfig(PrivateAlgorithmConfig):
     """FedAvg (McMahan et al. 2017, Algorithm 1); with a proximal weight it is FedProx (Li et al. 2020)."""
 
     training: LocalTrainingConfig = group(LocalTrainingConfig, flag_prefix="")
@@ -39,14 +37,6 @@ class FedAvgConfig(AlgorithmConfig):
     def __post_init__(self):
         super().__post_init__()
         check_equal_weights(self.privacy, "client_weighting", self.client_weighting)
-
-    def plan_rounds(self, rounds: int) -> Self:
-        """The settings with a budget that is to last for so many rounds."""
-        return dataclasses.replace(self, privacy=plan_rounds(self.privacy, rounds))
-
-    def check_clients(self, num_clients: int) -> None:
-        """Raises ConfigError if the privacy asked for means nothing for so many clients."""
-        check_delta(self.privacy, num_clients)
 
     def check_devices(self, profiles: DeviceProfiles, num_clients: int) -> None:
         check_reachable(self.privacy, profiles)

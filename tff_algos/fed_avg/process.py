@@ -38,27 +38,26 @@ import numpy as np
 
 from datasets.federated_data import ClientShard, FederatedData
 from models.model_spec import ModelSpec
-from tff_algos.client.cohort import ClientInput, build_client_inputs, compute_usual_places, pad_cohort, sample_cohort
+from tff_algos.client.cohort import ClientInput, build_client_inputs, choose_cohort, compute_usual_places, pad_cohort
 from tff_algos.client.compression import compress_models, compute_sent_bytes, find_compressed
 from tff_algos.client.fine_tuning import FineTune, build_fine_tuning, list_plan, summarize_plan
 from tff_algos.client.local_training import count_examples_trained
 from tff_algos.fed_avg.config import FedAvgConfig
-from tff_algos.protocol import TOTAL_DRIFT, ClientWork, FederatedProcess, RoundOutput, Weights
+from tff_algos.protocol import TOTAL_DRIFT, ClientWork, RoundOutput, Weights
 from tff_algos.rounds.aggregation import RoundTotals
 from tff_algos.rounds.grouped_round import build_grouped_round, build_grouped_updates
 from tff_algos.rounds.privacy_accounting import Accounting
 from tff_algos.rounds.private_aggregation import (
     PrivacyState,
-    PrivateSum,
+    PrivateProcess,
     build_private_sum,
     build_private_sums,
     check_private_model,
 )
 from tff_algos.rounds.round_metrics import build_common_metrics
 from tff_algos.seeds import derive_seed
-from tff_algos.settings.fine_tuning import INITIAL
-from tff_algos.simulation.availability import find_available
-from tff_algos.simulation.resources import SAME, FineTuningPlan, draw_devices, plan_fine_tuning
+from tff_algos.settings.fine_tuning import INITIAL, SAME
+from tff_algos.simulation.resources import FineTuningPlan, draw_devices, plan_fine_tuning
 from tff_algos.simulation.virtual_clock import compute_phases_s
 from tff_algos.weights import add_deltas, initialize_weights, stack_models, take_model
 
@@ -80,7 +79,7 @@ class ServerState(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class FedAvgProcess(FederatedProcess):
+class FedAvgProcess(PrivateProcess):
     """FedAvg; the fields are what stays the same from round to round.
 
     Attributes:
@@ -92,10 +91,10 @@ class FedAvgProcess(FederatedProcess):
       run_round: the computation of `build_grouped_round` for one group, of `build_grouped_updates` if it compresses, of
         `build_private_sums` if updates are private.
       fine_tune: makes the personal models; None without fine-tuning.
-      private_sum: the server's part of private updates; None without privacy.
     """
 
     takes_new_clients = True
+    released = "the global model of every round"
 
     clients: FederatedData
     config: FedAvgConfig
@@ -106,7 +105,6 @@ class FedAvgProcess(FederatedProcess):
     is_compressed: tuple[bool, ...]
     run_round: Callable
     fine_tune: FineTune | None
-    private_sum: PrivateSum | None = None
 
     @property
     def is_personal(self) -> bool:
@@ -186,13 +184,9 @@ class FedAvgProcess(FederatedProcess):
 
     def choose_cohort(self, state: ServerState) -> tuple[float, np.ndarray]:
         """The cohort of the next round, ascending, after the virtual seconds until enough devices are available."""
-        config, round_num, everyone = self.config, int(state.round_num) + 1, np.arange(len(self.clients.clients))
-        wait_s, available = find_available(
-            self.clients.profiles, everyone, config.cohort_size, float(state.virtual_time_s), self.seed, round_num
-        )
-        size, participation, is_private = config.cohort_size, config.participation, config.privacy.is_active
-        places = sample_cohort(len(available), size, participation, self.seed, round_num, may_be_empty=is_private)
-        return wait_s, available[places]
+        everyone, round_num = np.arange(len(self.clients.clients)), int(state.round_num) + 1
+        now_s = float(state.virtual_time_s)
+        return choose_cohort(self.config, self.clients.profiles, everyone, now_s, self.seed, round_num)
 
     def build_work(self, cohort: np.ndarray) -> ClientWork:
         """Each client of the cohort receives, trains and sends the model."""
@@ -236,18 +230,10 @@ class FedAvgProcess(FederatedProcess):
         return list_plan(self.resources, self.plan()) if is_by_resources else {}
 
     def summarize(self, state: ServerState) -> dict:
-        summary = self.private_sum.summarize(state.privacy, int(state.round_num)) if self.private_sum else {}
+        summary = super().summarize(state)
         if self.is_personal:
             summary |= summarize_plan(self.plan(), self.config.fine_tuning.batch_size, self.clients)
         return summary
-
-    def is_spent(self, state: ServerState) -> bool:
-        return self.private_sum is not None and self.private_sum.is_spent(state.privacy, int(state.round_num))
-
-    def get_notes(self, state: ServerState) -> Sequence[str]:
-        if self.private_sum is None:
-            return ()
-        return self.private_sum.list_notes(state.privacy, "the global model of every round")
 
     def map_models(self, state: ServerState, function: Callable[[Weights], Weights]) -> ServerState:
         return state._replace(models=function(state.models))

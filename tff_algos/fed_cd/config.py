@@ -8,7 +8,6 @@ from tff_algos.settings.compression import CompressionConfig
 from tff_algos.settings.config_fields import (
     ASCENDING,
     SMOKE_CLIENTS,
-    AlgorithmConfig,
     ConfigError,
     check_ascending,
     group,
@@ -17,11 +16,10 @@ from tff_algos.settings.config_fields import (
 )
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.settings.update_privacy import (
+    PrivateAlgorithmConfig,
     UpdatePrivacyConfig,
-    check_delta,
     check_equal_weights,
     check_reachable,
-    plan_rounds,
 )
 from tff_algos.simulation.availability import check_cohort_size
 
@@ -29,7 +27,7 @@ MOST_MILESTONES = 10  # 1,024 models
 
 
 @dataclasses.dataclass(frozen=True)
-class FedCDConfig(AlgorithmConfig):
+class FedCDConfig(PrivateAlgorithmConfig):
     """FedCD (Kopparapu et al. 2020, Algorithm 1); the paper prints no optimizer, learning rate, batch size or noise."""
 
     training: LocalTrainingConfig = group(lambda: LocalTrainingConfig(epochs=3), flag_prefix="")
@@ -112,20 +110,16 @@ class FedCDConfig(AlgorithmConfig):
         """M in round `round_num`, before its milestone: slots given out so far, those of deleted models included."""
         return 2 ** sum(milestone < round_num for milestone in self.milestones)
 
-    def plan_rounds(self, rounds: int) -> Self:
-        """The settings with a budget that is to last for so many rounds."""
-        return dataclasses.replace(self, privacy=plan_rounds(self.privacy, rounds))
-
     def check_run(self, rounds: int) -> None:
         """Raises ConfigError if a milestone lies beyond the last round."""
         if any(milestone > rounds for milestone in self.milestones):
             raise ConfigError("milestones", self.milestones, f"rounds up to the last one, --rounds={rounds}")
 
     def check_clients(self, num_clients: int) -> None:
-        """Raises ConfigError if a round asks for more devices than there are."""
+        """Raises ConfigError if a round asks for more devices than there are, or its privacy means nothing."""
         if self.cohort_size > num_clients:
             raise ConfigError("cohort_size", self.cohort_size, f"at most the {num_clients} clients there are")
-        check_delta(self.privacy, num_clients)
+        super().check_clients(num_clients)
 
     def shrink_to_smoke(self) -> Self:
         """Clones once, after the first round, if at all: a smoke run is over before the other milestones."""

@@ -57,7 +57,7 @@ Deviations from the paper, and what it leaves open:
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import psutil
@@ -65,7 +65,7 @@ import psutil
 from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
 from tff_algos.client.client_evaluation import build_client_evaluation
-from tff_algos.client.cohort import ClientInput, pad_cohort, sample_cohort
+from tff_algos.client.cohort import ClientInput, choose_cohort, pad_cohort
 from tff_algos.client.compression import compress_models, compute_sent_bytes, find_compressed
 from tff_algos.client.local_training import count_examples_trained
 from tff_algos.fed_cd.cloning import begin_histories, clone_models, clone_scores
@@ -90,7 +90,7 @@ from tff_algos.fed_cd.state import (
     list_events,
     summarize_models,
 )
-from tff_algos.protocol import ClientWork, FederatedProcess, RoundOutput, Weights
+from tff_algos.protocol import ClientWork, RoundOutput, Weights
 from tff_algos.rounds import private_aggregation
 from tff_algos.rounds.aggregation import RoundTotals
 from tff_algos.rounds.grouped_round import build_grouped_updates
@@ -98,7 +98,6 @@ from tff_algos.rounds.privacy_accounting import Accounting
 from tff_algos.rounds.round_metrics import build_common_metrics
 from tff_algos.seeds import derive_generator, derive_seed
 from tff_algos.settings.config_fields import ConfigError
-from tff_algos.simulation.availability import find_available
 from tff_algos.simulation.byte_ledger import compute_model_bytes
 from tff_algos.simulation.virtual_clock import compute_phases_s
 from tff_algos.weights import add_deltas, initialize_weights, take_model
@@ -108,7 +107,7 @@ MEMORY_COPIES = 30  # of all slots, in host and worker together at the peak of a
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class FedCDProcess(FederatedProcess):
+class FedCDProcess(private_aggregation.PrivateProcess):
     """FedCD; the fields are what stays the same from round to round.
 
     Attributes:
@@ -119,8 +118,9 @@ class FedCDProcess(FederatedProcess):
       compute_updates: the computation of `build_grouped_updates`, with a group for each slot, or of
         `build_private_sums` if updates are private.
       evaluate: see `build_client_evaluation`; on the validation splits.
-      private_sum: the server's part of private updates; None without privacy.
     """
+
+    released = "all models of every round"
 
     clients: FederatedData
     config: FedCDConfig
@@ -130,7 +130,6 @@ class FedCDProcess(FederatedProcess):
     examples_trained: np.ndarray
     compute_updates: Callable
     evaluate: Callable
-    private_sum: private_aggregation.PrivateSum | None = None
 
     @property
     def num_clients(self) -> int:
@@ -283,12 +282,8 @@ class FedCDProcess(FederatedProcess):
 
     def choose_cohort(self, state: ServerState) -> tuple[float, np.ndarray]:
         """The cohort of the next round, ascending, after the virtual seconds until enough devices are available."""
-        round_num, size, time_s = int(state.round_num) + 1, self.config.cohort_size, float(state.virtual_time_s)
-        everyone = np.arange(self.num_clients)
-        wait_s, available = find_available(self.clients.profiles, everyone, size, time_s, self.seed, round_num)
-        participation, is_private = self.config.participation, self.config.privacy.is_active
-        places = sample_cohort(len(available), size, participation, self.seed, round_num, may_be_empty=is_private)
-        return wait_s, available[places]
+        everyone, round_num, now_s = np.arange(self.num_clients), int(state.round_num) + 1, float(state.virtual_time_s)
+        return choose_cohort(self.config, self.clients.profiles, everyone, now_s, self.seed, round_num)
 
     def build_phases(self, state: ServerState, cohort: np.ndarray) -> list[ClientWork]:
         """The cohort trains its models and sends them, and then all devices receive theirs."""
@@ -320,16 +315,8 @@ class FedCDProcess(FederatedProcess):
         }
 
     def summarize(self, state: ServerState) -> dict:
-        summary = summarize_models(state, self.config.count_slots(int(state.round_num) + 1))
-        if self.private_sum is not None:
-            summary |= self.private_sum.summarize(state.privacy, int(state.round_num))
-        return summary
-
-    def is_spent(self, state: ServerState) -> bool:
-        return self.private_sum is not None and self.private_sum.is_spent(state.privacy, int(state.round_num))
-
-    def get_notes(self, state: ServerState) -> Sequence[str]:
-        return self.private_sum.list_notes(state.privacy, "all models of every round") if self.private_sum else ()
+        num_slots = self.config.count_slots(int(state.round_num) + 1)
+        return {**summarize_models(state, num_slots), **super().summarize(state)}
 
     def get_events(self, state: ServerState) -> list[tuple[float, int, str, int]]:
         return list_events(state)

@@ -1,15 +1,14 @@
 """Settings of FedSiKD and of its baseline with random clusters. Imports no TensorFlow."""
 
 import dataclasses
-from typing import Self
 
-from tff_algos.settings.config_fields import AlgorithmConfig, ConfigError, Needs, group, needs_value, setting
+from tff_algos.settings.config_fields import ConfigError, Needs, group, needs_value, setting
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.settings.update_privacy import UpdatePrivacyConfig, check_delta, check_equal_weights, plan_rounds
+from tff_algos.settings.update_privacy import PrivateAlgorithmConfig, UpdatePrivacyConfig, check_equal_weights
 
 
 @dataclasses.dataclass(frozen=True)
-class FedSiKDConfig(AlgorithmConfig):
+class FedSiKDConfig(PrivateAlgorithmConfig):
     """FedSiKD; the paper prints only the batch size, the number of clients and the rounds; the rest is chosen by us."""
 
     student: LocalTrainingConfig = group(LocalTrainingConfig, flag_prefix="student_")
@@ -94,14 +93,6 @@ class FedSiKDConfig(AlgorithmConfig):
             raise ConfigError("teacher", self.teacher, expected)
         if self.uses_statistics and not self.privacy_epsilon:
             raise ConfigError("privacy_epsilon", 0.0, f"above 0 {asked}: the clients share their statistics, too")
-
-    def plan_rounds(self, rounds: int) -> Self:
-        """The settings with a budget that is to last for so many rounds."""
-        return dataclasses.replace(self, privacy=plan_rounds(self.privacy, rounds))
-
-    def check_clients(self, num_clients: int) -> None:
-        """Raises ConfigError if the privacy asked for means nothing for so many clients."""
-        check_delta(self.privacy, num_clients)
 
     @property
     def uses_statistics(self) -> bool:

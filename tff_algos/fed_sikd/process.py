@@ -40,7 +40,7 @@ Deviations from the paper:
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -74,13 +74,12 @@ from tff_algos.protocol import (
     TOTAL_DRIFT,
     WITHIN_CLUSTER_DRIFT,
     ClientWork,
-    FederatedProcess,
     RoundOutput,
     Weights,
 )
 from tff_algos.rounds.cluster_labels import count_clusters
 from tff_algos.rounds.grouped_round import build_grouped_round
-from tff_algos.rounds.private_aggregation import PrivacyState, PrivateSum, build_private_sums, check_private_model
+from tff_algos.rounds.private_aggregation import PrivacyState, PrivateProcess, build_private_sums, check_private_model
 from tff_algos.rounds.round_metrics import build_common_metrics
 from tff_algos.settings.compression import CompressionConfig
 from tff_algos.settings.config_fields import ConfigError
@@ -128,21 +127,19 @@ class ServerState(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class FedSiKDProcess(FederatedProcess):
+class FedSiKDProcess(PrivateProcess):
     """FedSiKD; the fields are what stays the same from round to round.
 
     Attributes:
-      model_spec, clients, config, seed: see `build_fed_sikd_process`.
+      clients, config, seed: see `build_fed_sikd_process`.
       initial_student: the global student before the first round.
       initial_teacher: every cluster's teacher before the first round; empty in a run without teachers.
       sharing: how the statistics are collected; None if nothing depends on them.
       build_student_round: (number of clusters) -> the computation of steps 2 to 4, cached; of 2 and 3 if updates are
         private.
       build_teacher_round: (number of clusters) -> the computation of step 1, cached.
-      private_sum: the server's part of private updates; None without privacy.
     """
 
-    model_spec: ModelSpec
     clients: FederatedData
     config: FedSiKDConfig
     seed: int
@@ -151,7 +148,6 @@ class FedSiKDProcess(FederatedProcess):
     sharing: StatisticsSharing | None
     build_student_round: Callable[[int], Callable]
     build_teacher_round: Callable[[int], Callable]
-    private_sum: PrivateSum | None = None
 
     @property
     def everyone(self) -> np.ndarray:
@@ -288,23 +284,17 @@ class FedSiKDProcess(FederatedProcess):
         summary = {"num_clusters": len(sizes), "cluster_sizes": sizes}
         if self.sharing is not None:
             summary["spent_epsilon"] = self.sharing.spent_epsilon
-        if self.private_sum is not None:
-            summary |= self.private_sum.summarize(state.privacy, int(state.round_num))
-        return summary
+        return {**summary, **super().summarize(state)}
 
-    def is_spent(self, state: ServerState) -> bool:
-        return self.private_sum is not None and self.private_sum.is_spent(state.privacy, int(state.round_num))
-
-    def get_notes(self, state: ServerState) -> Sequence[str]:
-        if self.private_sum is None:
-            return ()
+    @property
+    def released(self) -> str:
         released = "the student of every round"
         if self.initial_teacher:
             released += ", the clusters' teachers"
         if self.sharing is not None:
             config = self.config
             released += f", the noisy statistics (epsilon {config.privacy_epsilon:g} of it at {config.privacy_delta:g})"
-        return self.private_sum.list_notes(state.privacy, released)
+        return released
 
     def map_models(self, state: ServerState, function: Callable[[Weights], Weights]) -> ServerState:
         return state._replace(student=function(state.student))
@@ -344,7 +334,6 @@ def build_fed_sikd_process(
         build_students = build_private_student_sums
         build_teachers = functools.partial(build_private_sums, compression=CompressionConfig())
     return FedSiKDProcess(
-        model_spec=model_spec,
         clients=clients,
         config=config,
         seed=seed,

@@ -44,14 +44,6 @@ def build_devices(
     return SimulatedDevices(times, seed, clients.profiles, num_examples, model_bytes, model_bytes, clients.label_counts)
 
 
-def initialize_server(devices: SimulatedDevices, initial_weights: Weights) -> ServerState:
-    """All devices get the first model and start at time 0."""
-    num_clients = len(devices.num_examples)
-    nowhere = DeviceStarts(create_clock(num_clients), np.zeros(num_clients, np.int64), np.zeros(num_clients, np.int64))
-    starts = start_at(devices, nowhere, np.arange(num_clients), 0)
-    return ServerState(np.int32(0), starts, create_versions(initial_weights), pack_log([]))
-
-
 def advance_server(state: ServerState, collected: Collected, versions: ModelVersions) -> ServerState:
     """The state after a round; the log of the first round also holds the starts at time 0."""
     # `initialize` makes no round, and only rounds are logged, so the first round reports the starts at time 0 as well.
@@ -89,7 +81,12 @@ class AsynchronousProcess(FederatedProcess):
     devices: SimulatedDevices
 
     def initialize(self) -> ServerState:
-        return initialize_server(self.devices, self.initial_weights)
+        """All devices get the first model and start at time 0."""
+        num_clients = len(self.devices.num_examples)
+        zeros = np.zeros(num_clients, np.int64)
+        nowhere = DeviceStarts(create_clock(num_clients), zeros, zeros)
+        starts = start_at(self.devices, nowhere, np.arange(num_clients), 0)
+        return ServerState(np.int32(0), starts, create_versions(self.initial_weights), pack_log([]))
 
     def get_models(self, state: ServerState) -> dict[str, Weights]:
         return {"global": state.versions.get(state.versions.newest)}

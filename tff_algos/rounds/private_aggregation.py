@@ -17,10 +17,11 @@ The noise is drawn from the run's seed, in floating point: a simulation of the m
 nobody can redraw, and a sampler and sums that are safe against attacks on floating point.
 """
 
+import abc
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -28,7 +29,7 @@ import tensorflow_federated as tff
 
 from models.model_spec import ModelSpec
 from tff_algos.client.cohort import CLIENT_INPUT_TYPE
-from tff_algos.protocol import EPSILON_SPENT, Weights
+from tff_algos.protocol import EPSILON_SPENT, FederatedProcess, State, Weights
 from tff_algos.rounds.aggregation import ClientUpdate, sum_by_group, summarize_totals
 from tff_algos.rounds.grouped_round import build_client_work
 from tff_algos.rounds.privacy_accounting import Accounting, split_noise
@@ -297,6 +298,31 @@ def build_private_sum(config: UpdatePrivacyConfig, accounting: Accounting, seed:
     if config.clipping == ADAPTIVE:
         split_noise(private_sum.noise_multiplier, private_sum.count_deviation)
     return private_sum
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PrivateProcess(FederatedProcess):
+    """A process that can keep its updates private; its state has the fields `round_num` and `privacy`.
+
+    Attributes:
+      private_sum: the server's part of private updates; None without privacy.
+    """
+
+    private_sum: PrivateSum | None = dataclasses.field(default=None, kw_only=True)
+
+    @property
+    @abc.abstractmethod
+    def released(self) -> str:
+        """What the algorithm releases, in words."""
+
+    def summarize(self, state: State) -> dict[str, Any]:
+        return self.private_sum.summarize(state.privacy, int(state.round_num)) if self.private_sum else {}
+
+    def is_spent(self, state: State) -> bool:
+        return self.private_sum is not None and self.private_sum.is_spent(state.privacy, int(state.round_num))
+
+    def get_notes(self, state: State) -> Sequence[str]:
+        return self.private_sum.list_notes(state.privacy, self.released) if self.private_sum else ()
 
 
 def check_private_model(model_spec: ModelSpec) -> None:

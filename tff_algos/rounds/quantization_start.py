@@ -6,14 +6,14 @@ examples within the first quantized round.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from datasets.federated_data import ClientShard
 from models.model_spec import Quantization
 from tff_algos.protocol import ClientWork, FederatedProcess, RoundOutput, State, Weights
+from tff_algos.rounds.forwarding import ForwardingProcess
 
 
 class DelayedState(NamedTuple):
@@ -24,10 +24,18 @@ class DelayedState(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class QuantizationStart(FederatedProcess):
-    """Two processes in one: each method is that of the process whose turn it is, over the models it expects.
+class QuantizationStart(ForwardingProcess):
+    """Runs `float_process` before round `start_round`, and from then on `quantized_process`.
 
-    Attributes: see `start_quantization_later`.
+    Each method is that of the process whose turn it is: before the switch the models are float models, after it
+    quantization-aware ones.
+
+    Attributes:
+      float_process: the algorithm over the float model; its `map_models` is not None, nor is the other's.
+      quantized_process: the same algorithm over the quantization-aware model.
+      quantization: how the two models relate.
+      template: a quantization-aware model's first weights, for its ranges and counters.
+      start_round: the first quantized round, 1-based.
     """
 
     float_process: FederatedProcess
@@ -36,24 +44,9 @@ class QuantizationStart(FederatedProcess):
     template: Weights
     start_round: int
 
-    # Every public method is passed on by name, since a default inherited from the base class would hide what the inner
-    # processes say; a test fails for one that is missing here.
-
     @property
-    def is_personal(self) -> bool:
-        return self.quantized_process.is_personal
-
-    @property
-    def fine_tuning_start(self) -> str:
-        return self.quantized_process.fine_tuning_start
-
-    @property
-    def curve(self) -> tuple[int, ...]:
-        return self.quantized_process.curve
-
-    @property
-    def takes_new_clients(self) -> bool:
-        return self.quantized_process.takes_new_clients
+    def process(self) -> FederatedProcess:
+        return self.quantized_process
 
     def initialize(self) -> DelayedState:
         return DelayedState(np.int32(0), self._wrap(self.float_process.initialize()))
@@ -72,55 +65,12 @@ class QuantizationStart(FederatedProcess):
             return self.float_process.list_work(self._strip(state.inner), self._strip(next_state.inner))
         return self.quantized_process.list_work(state.inner, next_state.inner)
 
-    def get_models(self, state: DelayedState) -> dict[str, Weights]:
-        process, inner = self._find_current(state)
-        return process.get_models(inner)
-
-    def client_model(self, state: DelayedState) -> list[str]:
-        process, inner = self._find_current(state)
-        return process.client_model(inner)
-
-    def personalize(self, state: DelayedState, clients: Sequence[ClientShard]) -> Iterator[tuple[ClientShard, Weights]]:
-        process, inner = self._find_current(state)
-        return process.personalize(inner, clients)
-
-    def personalize_from(
-        self, state: DelayedState, clients: Sequence[ClientShard], start: str, most_steps: int | None = None
-    ) -> Iterator[tuple[ClientShard, Weights]]:
-        process, inner = self._find_current(state)
-        return process.personalize_from(inner, clients, start, most_steps)
-
-    def get_teachers(self, state: DelayedState) -> dict[str, Weights]:
-        process, inner = self._find_current(state)
-        return process.get_teachers(inner)
-
-    def summarize(self, state: DelayedState) -> dict[str, Any]:
-        process, inner = self._find_current(state)
-        return process.summarize(inner)
-
-    def client_columns(self, state: DelayedState) -> dict[str, list]:
-        process, inner = self._find_current(state)
-        return process.client_columns(inner)
-
-    def is_spent(self, state: DelayedState) -> bool:
-        process, inner = self._find_current(state)
-        return process.is_spent(inner)
-
-    def get_notes(self, state: DelayedState) -> Sequence[str]:
-        process, inner = self._find_current(state)
-        return process.get_notes(inner)
-
-    def get_events(self, state: DelayedState) -> Sequence[tuple[float, int, str, int]]:
-        process, inner = self._find_current(state)
-        return process.get_events(inner)
-
     def map_models(self, state: DelayedState, function: Callable[[Weights], Weights]) -> DelayedState:
-        process, inner = self._find_current(state)
+        process, inner = self.find_current(state)
         mapped = process.map_models(inner, function)
         return state._replace(inner=self._wrap(mapped) if process is self.float_process else mapped)
 
-    def _find_current(self, state: DelayedState) -> tuple[FederatedProcess, State]:
-        """The process that made this state, and the state as that process knows it."""
+    def find_current(self, state: DelayedState) -> tuple[FederatedProcess, State]:
         # The state after the last float round is still float: a later round switches, not the end of this one.
         if state.round_num < self.start_round:
             return self.float_process, self._strip(state.inner)
@@ -131,24 +81,3 @@ class QuantizationStart(FederatedProcess):
 
     def _wrap(self, inner: State) -> State:
         return self.float_process.map_models(inner, lambda weights: self.quantization.wrap(weights, self.template))
-
-
-def start_quantization_later(
-    float_process: FederatedProcess,
-    quantized_process: FederatedProcess,
-    quantization: Quantization,
-    template: Weights,
-    start_round: int,
-) -> QuantizationStart:
-    """A process that runs `float_process` before round `start_round`, and from then on `quantized_process`.
-
-    Before the switch its models are float models, after it quantization-aware ones.
-
-    Args:
-      float_process: the algorithm over the float model; its `map_models` is not None, nor is the other's.
-      quantized_process: the same algorithm over the quantization-aware model.
-      quantization: how the two models relate.
-      template: a quantization-aware model's first weights, for its ranges and counters.
-      start_round: the first quantized round, 1-based.
-    """
-    return QuantizationStart(float_process, quantized_process, quantization, template, start_round)

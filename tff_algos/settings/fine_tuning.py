@@ -4,6 +4,7 @@ import dataclasses
 
 from tff_algos.settings.config_fields import ConfigError, check, setting
 
+RULES = SAME, STEPS, RESOURCES = ("same", "steps", "resources")
 TRAINED, INITIAL = STARTS = ("trained", "initial")
 
 
@@ -17,9 +18,9 @@ class FineTuningConfig:
     learning_rate: float = setting(0.05, "Rate of a client, or of the strongest (paper: alpha_max).", above=0)
     batch_size: int = setting(16, "Examples in a mini-batch.", minimum=1, shared=True)
     rule: str = setting(
-        "same",
+        SAME,
         "Steps and rate in proportion to a device's resources (resources, AMFL-P's), the steps alone, or the same.",
-        choices=("same", "steps", "resources"),
+        choices=RULES,
     )
     start: str = setting(
         TRAINED,

@@ -4,9 +4,10 @@ What is done with these settings is in `tff_algos/rounds/privacy_accounting.py` 
 """
 
 import dataclasses
+from typing import Self
 
 from datasets.federated_data import DeviceProfiles
-from tff_algos.settings.config_fields import ConfigError, Needs, check, needs_value, setting
+from tff_algos.settings.config_fields import AlgorithmConfig, ConfigError, Needs, check, needs_value, setting
 
 FIXED, ADAPTIVE = CLIPPINGS = ("fixed", "adaptive")
 IF_PRIVATE = Needs("epsilon", lambda epsilon: epsilon > 0, "--{flag}=<budget>")
@@ -71,11 +72,6 @@ class UpdatePrivacyConfig:
         return self.epsilon > 0
 
 
-def plan_rounds(privacy: UpdatePrivacyConfig, rounds: int) -> UpdatePrivacyConfig:
-    """The settings for a run of so many rounds; without privacy, which nothing is calibrated for, as they are."""
-    return dataclasses.replace(privacy, rounds=rounds) if privacy.is_active else privacy
-
-
 def check_reachable(privacy: UpdatePrivacyConfig, profiles: DeviceProfiles) -> None:
     """Raises ConfigError if a private run draws its cohorts among devices that cannot be reached always.
 
@@ -106,3 +102,23 @@ def check_delta(privacy: UpdatePrivacyConfig, number: int, unit: str = "clients"
     """
     if privacy.is_active and privacy.delta * number >= 1:
         raise ConfigError("dp_delta", privacy.delta, f"below 1 / {unit}, here {1 / number:g}")
+
+
+class PrivateAlgorithmConfig(AlgorithmConfig):
+    """What the config of an algorithm that can keep updates private extends.
+
+    Attributes:
+      privacy: a group that each algorithm declares itself, at its place among the flags.
+    """
+
+    privacy: UpdatePrivacyConfig
+
+    def plan_rounds(self, rounds: int) -> Self:
+        """The settings with a budget that is to last for so many rounds; as they are without privacy."""
+        if not self.privacy.is_active:
+            return self
+        return dataclasses.replace(self, privacy=dataclasses.replace(self.privacy, rounds=rounds))
+
+    def check_clients(self, num_clients: int) -> None:
+        """Raises ConfigError if the privacy asked for means nothing for so many clients."""
+        check_delta(self.privacy, num_clients)

@@ -11,11 +11,10 @@ server draws its cohort among the devices that can be reached:
 
 import numpy as np
 
-from datasets.federated_data import DeviceProfiles, Windows
+from datasets.federated_data import DAY_S, DeviceProfiles, Windows
 from tff_algos.seeds import derive_generator
 from tff_algos.settings.config_fields import ConfigError
 
-DAY_S = 86400.0
 _LEAST_WAIT_S = 1e-6  # a moment that is meant to be an opening can lie a rounding before it
 
 

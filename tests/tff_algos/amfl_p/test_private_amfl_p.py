@@ -33,7 +33,7 @@ def test_one_device_changes_the_sum_of_gradients_by_at_most_the_clip_norm(
     state = silence(process.initialize())
 
     def sum_of(cohort):
-        monkeypatch.setattr(amfl_p, "sample_cohort", lambda *_, **__: np.array(cohort, int))
+        monkeypatch.setattr("tff_algos.client.cohort.sample_cohort", lambda *_, **__: np.array(cohort, int))
         return 4 * flatten(process.next(state).state.model)
 
     everyone = sum_of(range(4))
@@ -59,7 +59,7 @@ def test_without_noise_and_clipping_it_is_amfl_p_with_equal_weights(
 
 def test_an_empty_cohort_is_a_round(tff_runtime, make_federation, linear_spec, monkeypatch):
     process = build(linear_spec, make_federation([8, 12, 5, 9]), participation="bernoulli", cohort_size=2)
-    monkeypatch.setattr(amfl_p, "sample_cohort", lambda *_, **__: np.zeros(0, int))
+    monkeypatch.setattr("tff_algos.client.cohort.sample_cohort", lambda *_, **__: np.zeros(0, int))
     _, metrics = process.next(process.initialize())
     assert metrics["num_clients"] == 0 and metrics["effective_num_clients"] == 0 and metrics["epsilon_spent"] > 0
 

@@ -10,7 +10,7 @@ from models.catalog import build_model_spec
 from models.quantization import build_quantized_spec
 from tff_algos.client.cohort import build_client_inputs
 from tff_algos.rounds.grouped_round import build_grouped_round
-from tff_algos.rounds.quantization_start import start_quantization_later
+from tff_algos.rounds.quantization_start import QuantizationStart
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.weights import initialize_weights, stack_models, take_model
 
@@ -85,7 +85,7 @@ def run(process, rounds, state=None):
 
 def test_float_rounds_are_those_of_the_float_process(build_processes):
     spec, float_process, quantized_process = build_processes("fedavg")
-    late = start_quantization_later(
+    late = QuantizationStart(
         float_process, quantized_process, spec.quantization, initialize_weights(spec, 7), start_round=3
     )
     before, after = run(late, 2), run(late, 3)
@@ -100,7 +100,7 @@ def test_float_rounds_are_those_of_the_float_process(build_processes):
 def test_the_first_quantized_round_starts_from_the_float_model(build_processes):
     spec, float_process, quantized_process = build_processes("fedavg")
     template = initialize_weights(spec, 7)
-    late = start_quantization_later(float_process, quantized_process, spec.quantization, template, start_round=2)
+    late = QuantizationStart(float_process, quantized_process, spec.quantization, template, start_round=2)
     float_state = run(float_process, 1)
     wrapped = spec.quantization.wrap(take_model(float_state.models, 0), template)
     start = quantized_process.initialize()._replace(

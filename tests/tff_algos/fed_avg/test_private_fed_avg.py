@@ -29,7 +29,7 @@ def silence(state):
 
 def sum_of(process, monkeypatch, cohort, state=None):
     """What a round adds to the global model, times the expected cohort: the sum of the clipped updates, one vector."""
-    monkeypatch.setattr(fed_avg, "sample_cohort", lambda *_, **__: np.array(cohort, int))
+    monkeypatch.setattr("tff_algos.client.cohort.sample_cohort", lambda *_, **__: np.array(cohort, int))
     state = silence(process.initialize()) if state is None else state
     moved, _ = process.next(state)
     deltas = [after - before for after, before in zip(moved.models, state.models, strict=True)]

@@ -62,7 +62,7 @@ def test_the_server_keeps_noises_and_clones_models_that_no_device_has(tff_runtim
 
 def test_an_empty_cohort_is_a_round(tff_runtime, make_federation, linear_spec, monkeypatch):
     process = build(linear_spec, make_federation([8, 12, 5, 9]), participation="bernoulli", cohort_size=2)
-    monkeypatch.setattr(fed_cd, "sample_cohort", lambda *_, **__: np.zeros(0, int))
+    monkeypatch.setattr("tff_algos.client.cohort.sample_cohort", lambda *_, **__: np.zeros(0, int))
     state, metrics = process.next(process.initialize())
     assert metrics["num_clients"] == 0 and metrics["epsilon_spent"] > 0
     assert not np.array_equal(state.models[0][0], process.initialize().models[0][0])

@@ -7,14 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datasets.federated_data import DeviceProfiles, Windows
+from datasets.federated_data import DAY_S, DeviceProfiles, Windows
 from tff_algos.amfl_p.config import AMFLPConfig
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_cd.config import FedCDConfig
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.update_privacy import UpdatePrivacyConfig
 from tff_algos.simulation.availability import (
-    DAY_S,
     check_cohort_size,
     compute_window_wait_s,
     count_most_at_once,
