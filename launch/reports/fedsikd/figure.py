@@ -1,5 +1,6 @@
 """Figure 3 of the FedSiKD paper from our runs: accuracy by round, a panel for each data set and alpha."""
 
+import itertools
 import pathlib
 from collections.abc import Mapping, Sequence
 
@@ -8,25 +9,21 @@ from launch.reports.curves import Panel, draw_comparison
 from launch.reports.fedsikd.measures import ALPHAS, DATA_NAMES, HAR_WINDOWS, NAMES, group_places
 from launch.runs.run_records import RunRecord
 
-LABELS = {PRINTED: "", TUNED: ", tuned"}
-
 
 def draw_fedsikd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
     """Draws `figure_3.png`: the mean over the seeds, and a band of one deviation either side.
 
-    HAR's windows, which the paper's figure does not have, have a panel where there are runs.
+    What the paper's figure does not have, HAR's windows and tuned runs, has panels where there are runs, these last.
     """
     by_place = group_places(runs)
     panels = []
-    for dataset, data in DATA_NAMES.items():
-        for alpha in ALPHAS:
-            curves = {
-                name + label: keep_longest(by_place.get(Place(preset, dataset, alpha, algo), []))
-                for preset, label in LABELS.items()
-                for algo, name in NAMES.items()
-            }
-            if dataset != HAR_WINDOWS or any(curves.values()):
-                panels.append(Panel(f"{data}, alpha = {alpha}{_count_seeds(curves)}", curves))
+    for preset, dataset, alpha in itertools.product((PRINTED, TUNED), DATA_NAMES, ALPHAS):
+        curves = {
+            name: keep_longest(by_place.get(Place(preset, dataset, alpha, algo), [])) for algo, name in NAMES.items()
+        }
+        if any(curves.values()) or (preset == PRINTED and dataset != HAR_WINDOWS):
+            tuned = ", tuned" if preset == TUNED else ""
+            panels.append(Panel(f"{DATA_NAMES[dataset]}, alpha = {alpha}{tuned}{_count_seeds(curves)}", curves))
     title = "FedSiKD, Figure 3 with our runs: test accuracy by round, mean over n seeds and one deviation either side"
     return draw_comparison(panels, folder / "figure_3.png", title)
 

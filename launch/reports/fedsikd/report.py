@@ -136,5 +136,5 @@ def tabulate_values(printed: Sequence[PrintedValue], results: Results) -> Table:
 
 
 def _format_numbers(measured: Measured) -> list[str]:
-    deviation = "" if measured.deviation is None else f"{measured.deviation:.6g}"
-    return [f"{measured.mean:.6g}", deviation, str(measured.count)]
+    deviation = "" if measured.deviation is None else f"{measured.deviation:.8g}"
+    return [f"{measured.mean:.8g}", deviation, str(measured.count)]
