@@ -65,7 +65,9 @@ LEGEND = "\n".join((
     "code, the learning rate is constant and images are not augmented (see where the settings come from). A constant "
     "rate leaves both algorithms restless: that FedAvg does not converge then means nothing, unless FedCD does with "
     "the same settings. Runs with 8 or 4 bits are evaluated with the models that devices hold; those of the small size "
-    "were with the server's, in float32. Real times are of runs that may have shared their machine.",
+    "were with the server's, in float32. Real times are of runs that may have shared their machine. Runs count with "
+    "all the rounds that their size has, and in the medium, the full and the paper's size on the whole of CIFAR-10 "
+    "alone.",
     "",
     f"{CONVERGENCE_RULE}.",
     "",
