@@ -135,7 +135,7 @@ def _run(arguments: Sequence[str]) -> None:
     report = PAPERS[request.tables].build_report(runs)
     report = report._replace(markdown=report.markdown + name_subsets(report.runs))
     print(report.markdown)
-    for reason in left_out:
+    for reason in (*left_out, *report.left_out):
         print(f"not counted: {reason}", file=sys.stderr)
     if others := sorted({run.experiment for run in runs if not PAPERS[request.tables].covers(run.experiment)}):
         hint = find_paper(others)

@@ -25,11 +25,12 @@ class Section(NamedTuple):
 
 
 class Report(NamedTuple):
-    """A finished report: Markdown, the CSV tables by name, and the runs that it counts."""
+    """A finished report: Markdown, the CSV tables by name, the runs that it counts, and a line for others of its."""
 
     markdown: str
     tables: Mapping[str, Table]
     runs: Sequence[RunRecord]
+    left_out: Sequence[str] = ()
 
 
 def join_blocks(blocks: Iterable[str]) -> str:

@@ -45,16 +45,21 @@ def write_run():
     return write
 
 
+SUBSET = "cifar10 subset (20,000 + 5,000 images)"
+
+
 @pytest.fixture
 def write_archetype_run():
     """(runs_dir, experiment, accuracies by round, ...) -> run folder of FedCD or FedAvg, as `launch.train` leaves it.
 
     A client's accuracy lies by `swing` above the mean in one meta-archetype and below it in the other, in turns, and by
     `tilt` times its archetype's number above that. A round lasts 60 virtual seconds and `round_s` real ones; `models`
-    are columns of FedCD, each a number or one a round.
+    are columns of FedCD, each a number or one a round; `dataset` is the name that the data had.
     """
 
-    def write(runs_dir, experiment, accuracies, seed=0, swing=0.0, round_s=1.0, mixed=0, tilt=0.0, **models):
+    def write(
+        runs_dir, experiment, accuracies, seed=0, swing=0.0, round_s=1.0, mixed=0, tilt=0.0, dataset=SUBSET, **models
+    ):
         flags = flag_values(resolve_flagfile(find_flagfile(experiment), [f"--seed={seed}"]))
         is_hierarchical = flags["partition"] == "hierarchical"
         groups = [int(is_hierarchical and number >= 5) for number in range(10 if is_hierarchical else 6)]
@@ -62,7 +67,7 @@ def write_archetype_run():
         names = [str(number) for number in range(len(groups))]
         archetypes = {"names": names, "meta_archetypes": groups, "of_clients": of_clients}
         run_dir = runs_dir / experiment / f"seed_{seed}"
-        data = {"dataset": "cifar10 subset (20,000 + 5,000 images)", "archetypes": archetypes}
+        data = {"dataset": dataset, "archetypes": archetypes}
         write_json(run_dir / "config.json", {"flags": flags, "data": data})
         rows = []
         for i, accuracy in enumerate(accuracies):

@@ -56,6 +56,7 @@ def measure_authors_run() -> dict[str, float]:
         "final": run.accuracies[last - 1],
         "mean_of_last": statistics.fmean(run.accuracies[last - LAST_ROUNDS : last]),
         "change": statistics.fmean(run.changes[CALM_FROM - 1 : last]),
+        "last_change": statistics.fmean(run.changes[last - LAST_ROUNDS : last]),
         "swing": statistics.fmean(swings),
         "convergence": find_convergence(run.accuracies, run.changes),
     }
@@ -64,7 +65,7 @@ def measure_authors_run() -> dict[str, float]:
 def tabulate_authors_run() -> Table:
     """One row: what that run has by our rules."""
     measured = measure_authors_run()
-    columns = ["rounds", "final accuracy", "last", "change", "swing of a meta-archetype", "converges at round"]
+    columns = ["rounds", "final accuracy", "last", "change", "last change", "swing of a meta-archetype"]
     row = [str(len(read_authors_run().accuracies))]
-    row += [f"{measured[name]:.2f}" for name in ("final", "mean_of_last", "change", "swing")]
-    return Table(columns, [[*row, str(measured["convergence"])]])
+    row += [f"{measured[name]:.2f}" for name in ("final", "mean_of_last", "change", "last_change", "swing")]
+    return Table([*columns, "converges at round"], [[*row, str(measured["convergence"])]])

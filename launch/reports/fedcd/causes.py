@@ -11,10 +11,12 @@ from collections.abc import Mapping, Sequence
 from launch.reports.collection import Place, SeedResults
 from launch.reports.fedcd.measures import BASE, CAUSES, FEDCD, HIERARCHICAL, SMALL
 from launch.reports.markdown import Section, Table, format_table
+from launch.runs.run_records import RunRecord
 
 MEASURES = {
     "mean_of_last": "last",
     "change": "change",
+    "last_change": "last change",
     "swing": "swing of a meta-archetype",
     "calmest": "calmest",
     "convergence": "converges at round",
@@ -25,7 +27,7 @@ LEAST_DEVIATIONS = 2.0
 MARK = "*"
 EXPLORATORY = (
     "Exploratory: each row has the settings of the small size and one thing of the authors' code. In brackets stands "
-    "the difference from the runs without it, of the same seeds; a star marks one of more than "
+    "the difference from the runs without it, of the same seeds and data; a star marks one of more than "
     f"{LEAST_DEVIATIONS:g} times the sample deviation over the seeds of those runs."
 )
 
@@ -48,23 +50,35 @@ def compare_with_base(values: Mapping[int, float], base: Mapping[int, float]) ->
     return f"{text} ({mean:+.2f}{MARK if counts else ''})"
 
 
-def build_causes(results: SeedResults) -> Section | None:
-    """A row a cause that was run, below that of the small size as it is; None if none was run."""
-    by_cell = results[SMALL]
+def build_causes(results: SeedResults, runs: Mapping[Place, Sequence[RunRecord]]) -> Section | None:
+    """The causes that were run, by data set, below the small size as it is on that; None if none was run.
 
-    def look_up(variant: str, metric: str) -> Mapping[int, float]:
-        return by_cell.get(Place(SMALL, HIERARCHICAL, variant, FEDCD).make_cell(metric, 0), {})
-
-    rows: list[Sequence[str]] = []
-    for variant, words in CAUSES.items():
-        found = {metric: look_up(variant, metric) for metric in MEASURES}
-        if seeds := sorted(found["mean_of_last"]):
-            cells = [compare_with_base(values, look_up(BASE, metric)) for metric, values in found.items()]
-            rows.append([words, ", ".join(map(str, seeds)), *cells])
+    Args:
+      results: the measures by size, cell and seed.
+      runs: that they are of, by place, one a seed.
+    """
+    places = {variant: Place(SMALL, HIERARCHICAL, variant, FEDCD) for variant in (BASE, *CAUSES)}
+    datasets = sorted({run.dataset for variant in CAUSES for run in runs.get(places[variant], ())})
+    rows = [row for dataset in datasets for row in _list_rows(results, runs, places, dataset)]
     if not rows:
         return None
-    base = {metric: look_up(BASE, metric) for metric in MEASURES}
-    first = ["as it is", ", ".join(map(str, sorted(base["mean_of_last"])))]
-    rows.insert(0, [*first, *(compare_with_base(values, {}) if values else "" for values in base.values())])
-    table = Table(["what differs", "seeds", *MEASURES.values()], rows)
+    table = Table(["what differs", "seeds", *MEASURES.values(), "data"], rows)
     return Section("What moves it, one thing at a time", table, f"{EXPLORATORY}\n\n{format_table(table)}")
+
+
+def _list_rows(
+    results: SeedResults, runs: Mapping[Place, Sequence[RunRecord]], places: Mapping[str, Place], dataset: str
+) -> list[list[str]]:
+    """The rows of the runs on one data set, first those without a cause, if there are any."""
+    found = {}
+    for variant, place in places.items():
+        seeds = [run.flags["seed"] for run in runs.get(place, ()) if run.dataset == dataset]
+        by_metric = {metric: results[SMALL].get(place.make_cell(metric, 0), {}) for metric in MEASURES}
+        found[variant] = {metric: {seed: values[seed] for seed in seeds} for metric, values in by_metric.items()}
+    rows = []
+    for variant, by_metric in found.items():
+        if seeds := sorted(by_metric["mean_of_last"]):
+            base = found[BASE] if variant else {}
+            cells = [compare_with_base(values, base.get(metric, {})) for metric, values in by_metric.items()]
+            rows.append([CAUSES.get(variant, "as it is"), ", ".join(map(str, seeds)), *cells, dataset])
+    return rows

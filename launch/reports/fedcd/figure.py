@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from datasets.archetypes import SUCCESSES, compute_hypergeometric_shares
+from datasets.archetypes import DROP, MERGE, SUCCESSES, compute_hypergeometric_shares
 from launch.plots.archetype_plots import paint_preferences, read_preferences, style_archetypes
 from launch.plots.style import COLORS, LINES, MARKERS, STYLE, count_rounds, new_figure, save_figure
 from launch.reports.collection import Place, group_runs
@@ -84,7 +84,7 @@ def draw_fedcd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathli
             by_algo = {algo: by_place.get(Place(size, partition, BASE, algo), ()) for algo in NAMES}
             _draw_experiment(row[:3], partition, by_algo)
         _draw_models(axes[0, 3], by_place.get(Place(size, HIERARCHICAL, BASE, FEDCD), ()))
-        _draw_shares(axes[1, 3])
+        _draw_shares(axes[1, 3], by_place.get(Place(size, HYPERGEOMETRIC, BASE, FEDCD), ()))
         bits = {f"{each} bits": BASE if each == "32" else f"{each}bits" for each in ("32", *BITS)}
         of_bits = choose_size(by_place, set(bits.values()) - {BASE})
         _draw_variants(axes[2, 0], by_place, of_bits, bits, ACCURACY)
@@ -242,10 +242,15 @@ def _draw_models(ax: "Axes", runs: Sequence[RunRecord]) -> None:
     ax.set(title="Models of hierarchical archetypes", ylabel="models")
 
 
-def _draw_shares(ax: "Axes") -> None:
-    """Figure 3: what share of a device's images has which label, as they are drawn here."""
+def _draw_shares(ax: "Axes", runs: Sequence[RunRecord]) -> None:
+    """Figure 3: what share of a device's images has which label in these runs; without any, as printed."""
     num_classes = 10
+    flags = runs[0].flags if runs else {"hypergeometric_draws": num_classes, "hypergeometric_last_outcome": DROP}
+    # Runs of earlier versions have no outcome without a label.
+    draws, last = flags["hypergeometric_draws"], flags.get("hypergeometric_last_outcome", MERGE)
     for i, successes in enumerate(SUCCESSES):
-        shares = compute_hypergeometric_shares(successes, num_classes - 1, num_classes)
+        shares = compute_hypergeometric_shares(successes, draws, num_classes, last)
         ax.plot(shares, label=f"{i}: K = {successes}", color=COLORS[i], marker=MARKERS[i], markersize=4, linewidth=1.2)
-    ax.set(title="Figure 3: hypergeometric archetypes", xlabel="label", ylabel="share of a device's images")
+    ax.set(
+        title=f"Figure 3: hypergeometric archetypes, n = {draws}", xlabel="label", ylabel="share of a device's images"
+    )

@@ -27,6 +27,9 @@ SIZES = {
     PAPER: "as large as in the paper",
 }
 COMPARED_ROUNDS = {HIERARCHICAL: 45, HYPERGEOMETRIC: 80}
+LATE = 60  # rounds after which a clone of the last milestone that began its learning rates anew has calmed down
+FULL_ROUNDS = 53  # of the run that the authors print
+WHOLE_DATA = (AUTHORS, FULL, PAPER)  # the sizes that mean the whole of CIFAR-10
 META_ARCHETYPES = (tuple(range(5)), tuple(range(5, 10)))  # of the hierarchical archetypes
 NUM_ARCHETYPES = {HIERARCHICAL: 10, HYPERGEOMETRIC: 6}
 META_0, META_1, OUTER, CENTRAL = "meta_0", "meta_1", "outer", "central"
@@ -39,7 +42,8 @@ BITS = ("8", "4")
 BASE = ""  # the variant with biases from U(0.6, 0.7) and 32 bits
 SHOWN_VARIANTS = (*(f"{bits}bits" for bits in BITS), *(f"bias{bias}" for bias in BIASES))
 ONE_MILESTONE = "1milestone"
-FURTHER_VARIANTS = (ONE_MILESTONE, "shared")  # of which the paper shows nothing
+SHARED = "shared"  # one schedule of learning rates for all models
+FURTHER_VARIANTS = (ONE_MILESTONE, SHARED)  # of which the paper shows nothing
 # Variants of the small size, each with one thing of the authors' code (`launch.reports.fedcd.causes`).
 CAUSES = {
     "steps": "rate 0.1, tenfold down after round 25",
@@ -50,7 +54,7 @@ CAUSES = {
     "augmented": "crops and flips",
     "weight_decay": "weight decay 0.0005",
     "clone_score": "1 - accuracy as a clone's score",
-    "together": "all of these",
+    "together": "all of these, and the latest accuracy where there are fewer than three",
 }
 FEDCD_RUNS = (
     rf"({FEDCD}|{FEDAVG})_cifar10_({HIERARCHICAL}|{HYPERGEOMETRIC})_({'|'.join(SIZES)})"
@@ -64,7 +68,6 @@ CALM_FROM = 10  # "stop by round 10"
 MOST_CHANGE, MOST_BEHIND = 5.0, 3.0  # points
 RESTLESS_AFTER = 40  # "past round 40"
 LONG, CAP = 150, 300  # rounds of the paper's longer FedAvg runs
-LATE = 60  # rounds after which a clone of the last milestone that began its learning rates anew has calmed down
 
 
 def find_place(experiment: str) -> Place | None:
@@ -79,10 +82,34 @@ def find_place(experiment: str) -> Place | None:
     return Place(size, partition, BASE if variant.endswith("rounds") else variant, algo)
 
 
-def is_whole(run: RunRecord) -> bool:
-    """Whether a FedCD run has the rounds that are compared, and each of its rounds was evaluated by archetype."""
+def count_rounds(place: Place) -> int:
+    """The rounds that the flagfiles of a place ask for; the longer ones of FedAvg have these and more."""
+    longer = {AUTHORS: LATE, FULL: FULL_ROUNDS} if (place.dataset, place.setting) == (HIERARCHICAL, BASE) else {}
+    return longer.get(place.preset, COMPARED_ROUNDS[place.dataset])
+
+
+def has_its_data(run: RunRecord) -> bool:
+    """Whether a run was made on the data that its size means: the subset of CIFAR-10 will do for small ones alone."""
     place = find_place(run.experiment)
-    return place is not None and len(run.rounds) >= COMPARED_ROUNDS[place.dataset] and is_evaluated(run)
+    return place is None or place.preset not in WHOLE_DATA or run.dataset == run.flags["dataset"]
+
+
+def describe_left_out(runs: Iterable[RunRecord]) -> list[str]:
+    """A line for each run that does not count, or that the tables do without since it was interrupted."""
+    lines = []
+    for run in runs:
+        place = find_place(run.experiment)
+        if not has_its_data(run):
+            lines.append(f"{run.path}: made on {run.dataset}; runs of this size count on the whole of CIFAR-10 alone")
+        elif place is not None and len(run.rounds) < count_rounds(place):
+            lines.append(f"{run.path}: {len(run.rounds)} of {count_rounds(place)} rounds; in no table, only in curves")
+    return lines
+
+
+def is_whole(run: RunRecord) -> bool:
+    """Whether a FedCD run has its data and the rounds asked for, each of them evaluated by archetype."""
+    place = find_place(run.experiment)
+    return place is not None and has_its_data(run) and len(run.rounds) >= count_rounds(place) and is_evaluated(run)
 
 
 def is_evaluated(run: RunRecord) -> bool:
@@ -142,6 +169,11 @@ def find_convergence_of(run: RunRecord, last_round: int | None = None) -> int | 
     return find_convergence(list_percent(run, ACCURACY, last_round), list_percent(run, CHANGE, last_round))
 
 
+def find_convergence_or_end(run: RunRecord, last_round: int) -> int:
+    """The same, for comparisons of runs with one another: the round after the last one where there is none."""
+    return find_convergence_of(run, last_round) or last_round + 1
+
+
 def list_group_means(run: RunRecord, archetypes: Iterable[int], last_round: int | None = None) -> list[float]:
     """The mean accuracy of some archetypes after each round."""
     columns = [list_percent(run, name_accuracy(archetype), last_round) for archetype in archetypes]
@@ -192,10 +224,13 @@ def measure(run: RunRecord) -> Numbers:
         "final": accuracies[-1],
         "mean_of_last": statistics.fmean(accuracies[-LAST_ROUNDS:]),
         "change": statistics.fmean(changes[CALM_FROM - 1 :]),
+        "last_change": statistics.fmean(changes[-LAST_ROUNDS:]),
         "convergence": find_convergence_of(run) or math.inf,
         # No changes: a run whose devices never calm down can still settle in its mean.
         "level": find_convergence(accuracies, [0.0] * last) or math.inf,
         "calmest": min(compute_trailing_means(changes[1:])[WINDOW - 1 :]),
+        "convergence_or_end": find_convergence_or_end(run, count_rounds(place)),
+        f"convergence_or_end_{last}": find_convergence_or_end(run, last),
     }
     for archetype in range(NUM_ARCHETYPES[place.dataset]):
         column = list_percent(run, name_accuracy(archetype), last)
@@ -213,7 +248,7 @@ def measure(run: RunRecord) -> Numbers:
             values[f"convergence_{length}"] = find_convergence_of(run, length) or math.inf
     if place.dataset == HIERARCHICAL:
         values["swing"] = compute_swing(run, CALM_FROM + 1, last)
-        values["late_swing"] = compute_swing(run, RESTLESS_AFTER + 1, len(run.rounds))
+        values["late_swing"] = compute_swing(run, RESTLESS_AFTER + 1, count_rounds(place))
     if place.algo == FEDCD:
         values |= measure_models(run, last)
     return name_numbers(values)
@@ -227,8 +262,11 @@ def name_numbers(values: Mapping[str, float]) -> Numbers:
 def measure_models(run: RunRecord, last: int) -> dict[str, float]:
     """The measures of FedCD's models."""
     active = list_column(run, "active_models", last)
+    place = find_place(run.experiment)
+    end = run.rounds[count_rounds(place)]
     values = {name: run.rounds[last][name] for name in ("live_models", "preferred_models", "max_active_models")}
-    if find_place(run.experiment).dataset == HIERARCHICAL:
+    values |= {f"end_{name}": end[name] for name in ("live_models", "preferred_models")}
+    if place.dataset == HIERARCHICAL:
         values["separation"] = compute_separation(run, last)
     return values | {
         "most_live_models": max(list_column(run, "live_models", last)),

@@ -25,6 +25,7 @@ from launch.reports.fedcd.measures import (
     COMPARED_ROUNDS,
     FEDAVG,
     FEDCD,
+    FULL_ROUNDS,
     FURTHER_VARIANTS,
     HIERARCHICAL,
     LAST_ROUNDS,
@@ -34,7 +35,9 @@ from launch.reports.fedcd.measures import (
     SHOWN_VARIANTS,
     SIZES,
     WINDOW,
+    describe_left_out,
     group_whole_runs,
+    has_its_data,
     measure_all,
 )
 from launch.reports.markdown import Report, Section, Table, format_measured
@@ -43,7 +46,7 @@ from launch.runs.run_records import RunRecord
 
 LATER_EDITION = "fedcd_annotated.txt"
 EDITIONS = {"fedcd.txt": "printed, edition of 8 figures", LATER_EDITION: "printed, edition of 9 figures"}
-LEVEL = "level"
+CONVERGENCE, LEVEL = "convergence", "level"
 ON_SIZES = (
     "- *Small (2 cores)*: the flagfiles `..._cpu.flags`, with 200 train images a device, a quarter of the filters and "
     "fewer epochs.\n"
@@ -62,7 +65,10 @@ LEGEND = "\n".join((
     "code, the learning rate is constant and images are not augmented (see where the settings come from). A constant "
     "rate leaves both algorithms restless: that FedAvg does not converge then means nothing, unless FedCD does with "
     "the same settings. Runs with 8 or 4 bits are evaluated with the models that devices hold; those of the small size "
-    "were with the server's, in float32. Real times are of runs that may have shared their machine.",
+    "were with the server's, in float32. Real times are of runs that may have shared their machine. Runs count with "
+    "all the rounds that their size has, and in the medium, the full and the paper's size on the whole of CIFAR-10 "
+    "alone. Two rules were changed after the first runs of the small size, whose verdicts stayed the same, and before "
+    "all others: FedCD's convergence is weighed against FedAvg's, and late swings are of the same rounds in long runs.",
     "",
     f"{CONVERGENCE_RULE}.",
     "",
@@ -70,9 +76,13 @@ LEGEND = "\n".join((
     f"{' and '.join(f'{rounds} ({name})' for name, rounds in COMPARED_ROUNDS.items())}.",
     "- *Change*: mean size of the change of a device's accuracy from round to round, from round "
     f"{CALM_FROM} on, in points.",
+    f"- *Last change*: the same over the last {LAST_ROUNDS} of the rounds compared.",
     f"- *Calmest*: the smallest mean of that change over {WINDOW} rounds; convergence asks for {MOST_CHANGE:g} points.",
+    "- *Converges at round*: of each seed, by all rounds of its run.",
     "- *Level*: the round, of each seed, from which the devices' mean accuracy stays near its end, however much single "
     "devices change.",
+    "- *Models left, preferred*: at the end of the rounds compared; *at the end*: after the rounds that the flagfiles "
+    f"ask for, which are {LATE} in the medium size of the hierarchical archetypes and {FULL_ROUNDS} in the full one.",
     "- *MB a round, s a round*: what travels in both directions, and real seconds of training, mean over the rounds "
     "compared.",
 ))  # fmt: skip
@@ -103,6 +113,8 @@ def list_printed_values(rows: Iterable[Mapping[str, str]]) -> list[PrintedValue]
             partition = row["experiment"]
             numbers = {
                 make_cell(partition, FEDCD, "convergence"): float(row["fedcd_rounds"]),
+                make_cell(partition, FEDCD, "convergence_or_end"): float(row["fedcd_rounds"]),
+                make_cell(partition, FEDAVG, "convergence_or_end"): float(row["fedavg_rounds"]) + 1,
                 make_cell(partition, FEDAVG, f"convergence_{row['fedavg_rounds']}"): math.inf,
                 make_cell(partition, FEDCD, "real_s"): 1.0,
                 make_cell(partition, FEDAVG, "real_s"): 1 / float(row["fedcd_to_fedavg_wall_clock"]),
@@ -112,7 +124,7 @@ def list_printed_values(rows: Iterable[Mapping[str, str]]) -> list[PrintedValue]
 
 
 def compute_findings(runs: Iterable[RunRecord]) -> Findings:
-    """Measures the runs; those that ended early or were not evaluated every round do not count."""
+    """Measures the runs; those of other data, that ended early or were not evaluated every round do not count."""
     by_place = group_whole_runs(runs)
     results = collect_by_seed(measure_all(by_place), tuple(SIZES))
     return Findings(by_place, results, summarize_results(results))
@@ -129,7 +141,7 @@ def tabulate_table_1(printed: Sequence[Mapping[str, str]], findings: Findings, s
                 rows.append([partition, EDITIONS[row["edition"]], "", *rounds, ratio, "", ""])
         places = [Place(size, partition, BASE, algo) for algo in (FEDCD, FEDAVG)]
         seeds = ", ".join(str(run.flags["seed"]) for run in findings.runs.get(places[0], ()))
-        rounds = [format_rounds(findings, place, "convergence") or "not run" for place in places]
+        rounds = [format_rounds(findings, place, CONVERGENCE) or "not run" for place in places]
         ratios = [
             format_ratio(*(findings.results[size].get(place.make_cell(clock, 0), {}) for place in places))
             for clock in CLOCKS
@@ -161,10 +173,14 @@ COLUMNS = {
     "final": "final accuracy",
     "mean_of_last": "last",
     "change": "change",
+    "last_change": "last change",
     "calmest": "calmest",
+    CONVERGENCE: "converges at round",
     LEVEL: "level",
     "live_models": "models left",
+    "end_live_models": "left at the end",
     "preferred_models": "preferred",
+    "end_preferred_models": "preferred at the end",
     "active_models": "active on all devices",
     "max_active_models": "most on a device",
     "score_deviation": "score deviation",
@@ -191,7 +207,7 @@ def tabulate_results(findings: Findings, size: str) -> Table:
             row += [str(len(runs)), ", ".join(dict.fromkeys(str(len(run.rounds)) for run in runs))]
             row += [
                 format_rounds(findings, place, metric)
-                if metric == LEVEL
+                if metric in (CONVERGENCE, LEVEL)
                 else _format(findings, size, place.make_cell(metric, 0), absent="")
                 for metric in COLUMNS
             ]
@@ -233,6 +249,8 @@ def build_fedcd_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
                 tabulate_archetypes(findings, size),
             ),
         }
-    if causes := build_causes(findings.results):
+    if causes := build_causes(findings.results, findings.runs):
         tables["causes"] = causes
-    return paper.compose_report(LEGEND, tables, list_printed_values(printed), findings.results, runs)
+    counted = [run for run in runs if has_its_data(run)]
+    report = paper.compose_report(LEGEND, tables, list_printed_values(printed), findings.results, counted)
+    return report._replace(left_out=describe_left_out(runs))

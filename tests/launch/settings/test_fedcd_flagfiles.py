@@ -98,12 +98,14 @@ def test_variants_of_the_authors_training_differ_in_what_they_are_named_after():
     fedavg = resolve_cifar10("fedavg", "hierarchical", "authors")
     assert resolve_cifar10("fedavg", "hierarchical", "authors", "150rounds") == fedavg | {"rounds": 150}
     variants = FEDCD_VARIANTS | {"1milestone": {"fedcd_milestones": "5"}}
+    for bits in (8, 4):
+        variants[f"{bits}bits"] = FEDCD_VARIANTS[f"{bits}bits"] | {"fedcd_compression_rounding": "stochastic"}
     for variant, changes in variants.items():
         assert resolve_cifar10("fedcd", "hierarchical", "authors_small", variant) == small | changes, variant
     fedavg = resolve_cifar10("fedavg", "hierarchical", "authors_small")
     for bits in (8, 4):
         changed = resolve_cifar10("fedavg", "hierarchical", "authors_small", f"{bits}bits")
-        assert changed == fedavg | {"fedavg_compression_bits": bits}
+        assert changed == fedavg | {"fedavg_compression_bits": bits, "fedavg_compression_rounding": "stochastic"}
 
 
 RATES = {"fedcd_learning_rate": 0.1, "fedcd_learning_rate_steps": "25,50,75"}
@@ -111,13 +113,14 @@ FEDCD_CAUSES = {
     "steps": RATES,
     "steps_anew": RATES | {"fedcd_clone_schedule": "anew"},
     "validation500": {"validation_per_client": 500},
-    "clone_history": {"fedcd_clone_history": "complement", "fedcd_short_history": "latest"},
+    "clone_history": {"fedcd_clone_history": "complement"},
     "below_mean": {"fedcd_deletion": "below_mean"},
     "augmented": {"augment": "crop_flip"},
     "weight_decay": {"fedcd_weight_decay": 5e-4},
     "clone_score": {"fedcd_clone_score": "complement_of_accuracy"},
 }
 FEDCD_CAUSES["together"] = {flag: value for changes in FEDCD_CAUSES.values() for flag, value in changes.items()}
+FEDCD_CAUSES["together"]["fedcd_short_history"] = "latest"
 
 
 @pytest.mark.parametrize("cause", FEDCD_CAUSES)

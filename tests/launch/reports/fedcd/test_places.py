@@ -1,8 +1,8 @@
 """At which places of the report FedCD's experiments stand."""
 
 from launch.reports.collection import Place
-from launch.reports.fedcd.measures import find_place
-from launch.runs.run_records import list_flagfiles
+from launch.reports.fedcd.measures import count_rounds, find_place
+from launch.runs.run_records import list_flagfiles, resolve_flagfile
 
 FEDCD_CPU = "fedcd_cifar10_hierarchical_cpu"
 
@@ -27,3 +27,11 @@ def test_every_flagfile_has_its_place():
     assert None not in places
     assert len(places) == 58, "15 of each printed size, 9 causes, 19 trained as by the authors"
     assert len(set(places)) == 49, "nine differ from another in their rounds alone"
+
+
+def test_a_place_has_the_rounds_that_its_flagfiles_ask_for():
+    for path in list_flagfiles():
+        place = find_place(path.stem)
+        if place is not None:
+            asked = resolve_flagfile(path).rounds
+            assert asked > count_rounds(place) if path.stem.endswith("rounds") else asked == count_rounds(place), path
