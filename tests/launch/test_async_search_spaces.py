@@ -55,9 +55,11 @@ def test_a_space_can_be_run_and_has_as_many_trials_as_the_others(stem):
 
 def test_what_all_methods_share_has_the_same_choices():
     rates = {
-        tuple(choices) for stem in SPACES for name, choices in read_choices(stem).items() if "_learning" in name
-        and "server" not in name
-    }  # fmt: skip
+        tuple(choices)
+        for stem in SPACES
+        for name, choices in read_choices(stem).items()
+        if name.endswith("_learning_rate") and "server" not in name
+    }
     assert len(rates) == 1 and "0.01" in next(iter(rates)), "the printed one is among them"
 
 
