@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from datasets.errors import DatasetError
 from launch.runs.checksums import check_sums
 from launch.runs.columns import CONFIG_FILE, METRICS_FILE, ROUND, SUMMARY_FILE
 from launch.runs.errors import RunFolderError
@@ -26,9 +27,12 @@ from launch.settings.resuming import CHANGEABLE_ON_RESUME, MEANS_OF_COMPUTING
 from launch.settings.run_config import (
     RunConfig,
     algorithm_fields,
+    build_run_config,
+    find_idle,
     flag_values,
     shared_fields,
 )
+from tff_algos.settings.config_fields import ConfigError
 
 EXPERIMENTS = pathlib.Path(__file__).parents[1] / "experiments"  # a folder a paper, with its flagfiles
 TUNED_SUFFIX = "_tuned"
@@ -125,16 +129,26 @@ def list_other_settings(stored: Mapping[str, Any], wanted: RunConfig) -> list[st
     """The flags by which a stored run computed something other than `wanted`, each as "--name=stored, not wanted".
 
     By what means it was computed does not count, since the numbers agree to rounding. Flags that only one of the two
-    has are skipped: another version added or removed them.
+    has are skipped: another version added or removed them. So are flags that do nothing in either, such as epochs
+    where steps are given.
     """
     asked = flag_values(wanted)
     stored = complete_stored_flags(stored, (*shared_fields(), *algorithm_fields(wanted.algo)))
     ignored = CHANGEABLE_ON_RESUME | MEANS_OF_COMPUTING
-    return [
-        f"--{name}={stored[name]}, not {value}"
-        for name, value in asked.items()
-        if name in stored and name not in ignored and stored[name] != value
-    ]
+    other = [name for name, value in asked.items() if name in stored and name not in ignored and stored[name] != value]
+    if other:
+        idle = find_idle(wanted).keys() & find_stored_idle({**asked, **stored})
+        other = [name for name in other if name not in idle]
+    return [f"--{name}={stored[name]}, not {asked[name]}" for name in other]
+
+
+def find_stored_idle(flags: Mapping[str, Any]) -> frozenset[str]:
+    """The flags that do nothing in a run; none where another version, or a module that is gone, had other flags."""
+    try:
+        known = (*shared_fields(), *algorithm_fields(flags["algo"]))
+        return frozenset(find_idle(build_run_config(complete_stored_flags(flags, known))))
+    except (FlagError, ConfigError, DatasetError, ValueError, TypeError):
+        return frozenset()
 
 
 def find_run_dirs(runs_dir: RunPath) -> list[RunPath]:

@@ -13,7 +13,6 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from datasets.errors import DatasetError
 from launch.runs.columns import (
     CHECKSUMS_FILE,
     CLIENTS_FILE,
@@ -30,17 +29,9 @@ from launch.runs.columns import (
     TIMING_FILE,
 )
 from launch.runs.run_folder import LOCK_FILE
-from launch.runs.run_records import RunRecordError, find_flagfile, read_json, read_rows
-from launch.settings.flag_fields import complete_stored_flags
+from launch.runs.run_records import RunRecordError, find_flagfile, find_stored_idle, read_json, read_rows
 from launch.settings.flags import FlagError
 from launch.settings.resuming import CHANGEABLE_ON_RESUME, MEANS_OF_COMPUTING, PLACES, REQUESTS
-from launch.settings.run_config import (
-    algorithm_fields,
-    build_run_config,
-    find_idle,
-    shared_fields,
-)
-from tff_algos.settings.config_fields import ConfigError
 
 PARTS = ("seed_", "trial_")  # how the folders inside an experiment's are called
 SIZES = "num_"  # how the sizes of the data begin in config.json
@@ -120,7 +111,7 @@ def describe_run(run_dir: pathlib.Path) -> RunDescription:
     if not isinstance(flags, dict) or not isinstance(flags.get("algo"), str):
         raise FlagError(f"--run_dir={run_dir}: no run to read there (no valid {CONFIG_FILE}); was it ever started?")
     data, versions = (part if isinstance(part, dict) else {} for part in (config.get("data"), config.get("versions")))
-    skipped = PLACES | REQUESTS | set(_find_idle(flags))
+    skipped = PLACES | REQUESTS | find_stored_idle(flags)
     params = {
         name: value
         for name, value in flags.items()
@@ -139,15 +130,6 @@ def describe_run(run_dir: pathlib.Path) -> RunDescription:
     }
     tags = {name: str(value) for name, value in tags.items() if value != ""}
     return RunDescription(_name_run(run_dir), _name_group(run_dir, flags), params, tags)
-
-
-def _find_idle(flags: Mapping[str, Any]) -> frozenset[str]:
-    """The flags that do nothing in a run; none where another version, or a module that is gone, had other flags."""
-    try:
-        known = (*shared_fields(), *algorithm_fields(flags["algo"]))
-        return frozenset(find_idle(build_run_config(complete_stored_flags(flags, known))))
-    except (FlagError, ConfigError, DatasetError, ValueError, TypeError):
-        return frozenset()
 
 
 def _list_parts(run_dir: pathlib.Path) -> list[str]:

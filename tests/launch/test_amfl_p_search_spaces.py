@@ -5,8 +5,9 @@ import re
 
 import pytest
 
-from launch.reports.amfl_p.experiments import CHOSEN_ON, DEFAULT_ALGOS, FINISHES, STARTS
-from launch.runs.run_records import EXPERIMENTS
+from launch.reports.amfl_p.experiments import CHOSEN_ON, DEFAULT_ALGOS, FINISHES, PLACES, STARTS
+from launch.runs.run_records import EXPERIMENTS, list_flagfiles, resolve_flagfile
+from launch.settings.run_config import find_idle
 from launch.tuning.grid_search import build_tasks, draw_trials
 from launch.tuning.request import parse_request
 from launch.tuning.search_space import parse_search
@@ -68,3 +69,16 @@ def test_what_two_methods_share_has_the_same_choices():
         for name, choices in ((name, each) for stem in stems for name, each in read_choices(stem).items()):
             assert seen.setdefault(name, choices) == choices, name
         assert "batch_size" in seen and "fine_tuning_learning_rate" in seen
+
+
+def test_only_runs_without_flags_follow_the_defaults_that_are_chosen():
+    """Kept runs of all others, in all papers, still count when the trials have given new defaults."""
+    searched = {algo: read(f"defaults_{algo}_{CHOSEN_ON[0]}").space.keys() for algo in DEFAULT_ALGOS}
+    following = {}
+    for path in list_flagfiles():
+        config = resolve_flagfile(path)
+        given = {line.lstrip("-").partition("=")[0] for line in path.read_text().splitlines() if line.startswith("-")}
+        if left := searched.get(config.algo, set()) - given - find_idle(config).keys():
+            following[path.stem] = left
+    assert {stem: left for stem, left in following.items() if not stem.startswith("defaults_")} == {}
+    assert len(following) == len(DEFAULT_ALGOS) * len(PLACES)

@@ -4,12 +4,15 @@ import pathlib
 
 import pytest
 
-from launch.reports.async_periodic.claims import COMPARED_CASES, TUNED_KINDS
+from launch.reports.async_periodic.claims import TIME_BUDGET, TUNED_CASES, TUNED_KINDS
 from launch.reports.async_periodic.measures import make_place, name_experiment
-from launch.runs.run_records import EXPERIMENTS, TUNED_SUFFIX
-from launch.tuning.grid_search import build_tasks, draw_trials
+from launch.runs.run_records import EXPERIMENTS, TUNED_SUFFIX, find_flagfile, resolve_flagfile
+from launch.settings.run_config import flag_values
+from launch.tuning.best_flagfile import write_best_flagfile
+from launch.tuning.grid_search import build_tasks
 from launch.tuning.request import parse_request
 from launch.tuning.search_space import parse_search
+from launch.tuning.trials import Outcome, State
 
 ROOT = pathlib.Path(__file__).parents[2]
 SPACES = sorted(path.stem for path in (EXPERIMENTS / "async_periodic" / "tuning").glob("*.flags"))
@@ -25,11 +28,6 @@ def read_request(stem):
     return parse_request([f"--flagfile=launch/experiments/async_periodic/tuning/{stem}.flags"])
 
 
-def draw(stem):
-    request = read_request(stem)
-    return draw_trials(request.space, request.num_trials)
-
-
 def read_choices(stem):
     """The choices by flag."""
     lines = (EXPERIMENTS / "async_periodic" / "tuning" / f"{stem}.flags").read_text().splitlines()
@@ -38,7 +36,7 @@ def read_choices(stem):
 
 
 def test_every_method_that_is_shown_tuned_has_its_space():
-    tuned = {name_experiment(make_place(case, *place)) for case in COMPARED_CASES for place in TUNED_KINDS}
+    tuned = {name_experiment(make_place(case, *place)) for case in TUNED_CASES for place in TUNED_KINDS}
     assert {f"{stem}{TUNED_SUFFIX}" for stem in SPACES} == tuned
 
 
@@ -46,23 +44,40 @@ def test_every_method_that_is_shown_tuned_has_its_space():
 def test_a_space_can_be_run_and_has_as_many_trials_as_the_others(stem):
     """Reported seeds are 0 to 19. Nothing is held out in the experiments, so that each trial says what is."""
     request = read_request(stem)
-    assert (request.num_trials, request.seeds) == (NUM_TRIALS, ("100", "101"))
+    assert (request.num_trials, request.seeds) == (NUM_TRIALS, ("100", "101", "102", "103", "104"))
     assert request.experiment.stem == stem and request.output == pathlib.Path(f"docs/results/tuning/{stem}.csv")
-    assert request.objective == "validation_accuracy" and request.rounds is None
+    assert request.objective == "validation_accuracy"
+    # FedAvg is scored where it is compared: its round takes T_max, a period of the others a quarter of it.
+    assert request.rounds == (TIME_BUDGET if stem.endswith("_synchronous") else None)
     tasks = build_tasks(request._replace(seeds=("100",)))
     assert len(tasks) == NUM_TRIALS and {task.config.validation_fraction for task in tasks.values()} == {0.1}
 
 
 def test_what_all_methods_share_has_the_same_choices():
     rates = {
-        tuple(choices) for stem in SPACES for name, choices in read_choices(stem).items() if "_learning" in name
-        and "server" not in name
-    }  # fmt: skip
+        tuple(choices)
+        for stem in SPACES
+        for name, choices in read_choices(stem).items()
+        if name.endswith("_learning_rate") and "server" not in name
+    }
     assert len(rates) == 1 and "0.01" in next(iter(rates)), "the printed one is among them"
 
 
-@pytest.mark.parametrize("method", ["async_periodic", "fed_async", "buffered"])
-def test_both_cases_of_a_method_have_the_same_trials(method):
-    for stem in SPACES:
-        if stem.startswith(method) and "_iid" in stem:
-            assert draw(stem) == draw(stem.replace("_iid", "_shards"))
+def list_unsearched_changes(tuned, request):
+    """The flags by which a tuned flagfile differs from its experiment's though the search was not to change them."""
+    values, own = (flag_values(resolve_flagfile(path)) for path in (tuned, request.experiment))
+    searched = request.space.keys() - {"validation_fraction"}  # the reported runs train on all
+    return [name for name in own if values[name] != own[name] and name not in searched]
+
+
+@pytest.mark.parametrize("stem", SPACES)
+def test_tuned_runs_hold_no_examples_out(stem, tmp_path):
+    request = read_request(stem)
+    made = tmp_path / "best.flags"
+    best = Outcome(1, {name: choices[0] for name, choices in request.space.items()}, State.COMPLETE, {"100": 0.8})
+    write_best_flagfile(made, request, best, None, "one trial")
+    assert list_unsearched_changes(made, request) == ["validation_fraction"]
+    made.write_text(made.read_text().replace("--validation_fraction=0.1", "--validation_fraction=0"))
+    assert list_unsearched_changes(made, request) == []
+    reported = find_flagfile(f"{stem}{TUNED_SUFFIX}")
+    assert reported is None or list_unsearched_changes(reported, request) == []

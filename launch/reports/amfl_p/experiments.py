@@ -8,7 +8,7 @@
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from launch.reports.collection import summarize
 from launch.reports.markdown import format_measured
@@ -74,12 +74,17 @@ def read_final(run: RunRecord) -> FinalResult | None:
     return FinalResult(run.rounds[last][ACCURACY], read_majority(run))
 
 
-def read_majority(run: RunRecord) -> float | None:
-    """The accuracy of each client's majority class, the mean over the clients, from summary.json."""
+def read_summary(run: RunRecord) -> Mapping[str, Any]:
+    """summary.json; empty if there is none."""
     try:
-        return read_json(run.path / columns.SUMMARY_FILE).get("clients", {}).get(columns.MAJORITY_ACCURACY)
+        return read_json(run.path / columns.SUMMARY_FILE)
     except RunRecordError:
-        return None
+        return {}
+
+
+def read_majority(run: RunRecord, whose: str = "clients") -> float | None:
+    """The accuracy of each client's majority class, the mean over the clients, or over `columns.NEW_CLIENTS`."""
+    return read_summary(run).get(whose, {}).get(columns.MAJORITY_ACCURACY)
 
 
 def group_by_name(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from launch.reports.amfl_p.costs import tabulate_costs
 from launch.reports.amfl_p.experiments import (
     DEGREES,
     FACTORIAL_RUNS,
@@ -37,10 +38,11 @@ interval lies within 1 point either side (two one-sided tests). Both: the differ
 use, and is counted for no claim.
 """
 STARTS_COMPARED = ((MAML, FEDAVG), (MAML, RANDOM), (FEDAVG, RANDOM))
+AMFL_P, FINE_TUNING = (MAML, RESOURCES), (FEDAVG, SAME)  # the methods as the paper has them
 
 
 def tabulate_factorial(runs: Sequence[RunRecord]) -> dict[str, Section]:
-    """Three tables by name, none without runs: accuracies, gains of the starts, losses by the rule."""
+    """Tables by name, none without runs: accuracies, gains of the starts, losses by the rule, whole methods, costs."""
     results = group_by_name(runs, FACTORIAL_RUNS, read_final)
     local = group_by_name(runs, LOCAL_RUNS, read_final)
     if not results:
@@ -53,6 +55,11 @@ def tabulate_factorial(runs: Sequence[RunRecord]) -> dict[str, Section]:
             "What a start gains, points, with the same finish", gains, f"{HOW_JUDGED}\n{format_table(gains)}"
         ),
         "factorial_rules": Section("What the rule by resources changes, points, with the same start", losses),
+        "factorial_methods": Section("AMFL-P as a whole, points", tabulate_methods(results, local)),
+        "factorial_costs": Section(
+            "Energy of all devices together: steps times batch, in thousands of examples",
+            tabulate_costs(runs),
+        ),
     }
 
 
@@ -91,6 +98,16 @@ def tabulate_losses(results: Results) -> Table:
             pair = (results.get((start, finish, degree), {}) for finish in (RESOURCES, SAME))
             rows.append([degree, START_TITLES[start], *_compare(*pair, degree)])
     return Table(["heterogeneity", "start", "by resources minus the same for all", "seeds", "verdict"], rows)
+
+
+def tabulate_methods(results: Results, local: Results) -> Table:
+    """For each degree: AMFL-P, which is MAML by resources, minus Fine-Tuning, FedAvg the same for all; minus local."""
+    rows = []
+    for degree in DEGREES:
+        amfl_p, fine_tuning = (results.get((*method, degree), {}) for method in (AMFL_P, FINE_TUNING))
+        for name, other in (("Fine-Tuning", fine_tuning), ("local training", local.get((degree,), {}))):
+            rows.append([degree, f"AMFL-P minus {name}", *_compare(amfl_p, other, degree)])
+    return Table(["heterogeneity", "methods", "difference", "seeds", "verdict"], rows)
 
 
 def _compare(first: Mapping[int, FinalResult], second: Mapping[int, FinalResult], degree: str) -> list[str]:

@@ -1,5 +1,6 @@
 """Few readings a sensor, and sensors that are new: accuracy after few steps, by the start."""
 
+import functools
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -12,22 +13,22 @@ from launch.reports.amfl_p.experiments import (
     READINGS,
     START_TITLES,
     CurveRow,
-    FinalResult,
-    collect_majority,
     format_accuracy,
     group_by_name,
     read_curve,
-    read_final,
     read_local,
+    read_majority,
 )
 from launch.reports.equivalence import compare_by_seed
 from launch.reports.markdown import Section, Table, format_table
+from launch.runs.columns import NEW_CLIENTS
 from launch.runs.run_records import RunRecord
 
 FIGURE = "amfl_p_few_shot.png"
 GROUPS = {"members": "members", "new": "new sensors"}
 STARTS = {**FEW_SHOT_STARTS, RANDOM: START_TITLES[RANDOM]}
 BASE = "fedavg"  # whose runs also have the random start: it is the same in all runs of a seed with the same finish
+COMPARED = tuple((start, other) for other in (RANDOM, BASE) for start in FEW_SHOT_STARTS if start != other)
 
 
 class Curves(NamedTuple):
@@ -36,13 +37,13 @@ class Curves(NamedTuple):
     Attributes:
       by_place: {(start, readings, group, steps): {seed: accuracy}}.
       local: {(readings, group): {seed: accuracy}} of local training on the same sensors.
-      majority: {readings: {seed: accuracy}}, of members.
+      majority: {(readings, group): {seed: accuracy}}.
       steps: the numbers of steps, in order.
     """
 
     by_place: Mapping[tuple[str, str, str, int], Mapping[int, float]]
     local: Mapping[tuple[str, str], Mapping[int, float]]
-    majority: Mapping[str, Mapping[int, float]]
+    majority: Mapping[tuple[str, str], Mapping[int, float]]
     steps: Sequence[int]
 
 
@@ -60,11 +61,10 @@ def collect_curves(runs: Sequence[RunRecord]) -> Curves:
             for seed, pair in by_seed.items():
                 for group, accuracy in zip(GROUPS, pair, strict=True):
                     local.setdefault((readings, group), {})[seed] = accuracy
-    finals: Mapping[tuple[str, ...], Mapping[int, FinalResult]] = group_by_name(runs, FEW_SHOT_RUNS, read_final)
-    majority = {
-        readings: collect_majority(by_seed for key, by_seed in finals.items() if key == (BASE, readings))
-        for readings in READINGS
-    }
+    majority: dict[tuple[str, str], dict[int, float]] = {}
+    for group, whose in zip(GROUPS, ("clients", NEW_CLIENTS), strict=True):
+        found: dict = group_by_name(runs, FEW_SHOT_RUNS, functools.partial(read_majority, whose=whose))
+        majority |= {(readings, group): found.get((BASE, readings), {}) for readings in READINGS}
     return Curves(by_place, local, majority, sorted({place[3] for place in by_place}))
 
 
@@ -75,7 +75,7 @@ def _add(by_place: dict, start: str, readings: str, seed: int, row: CurveRow) ->
 
 
 def tabulate_few_shot(runs: Sequence[RunRecord]) -> dict[str, Section]:
-    """Two tables by name, none without runs: accuracies, and the gains over the random start."""
+    """Two tables by name, none without runs: accuracies, and differences between starts."""
     curves = collect_curves(runs)
     if not curves.by_place:
         return {}
@@ -83,7 +83,7 @@ def tabulate_few_shot(runs: Sequence[RunRecord]) -> dict[str, Section]:
     text = f"{format_table(accuracies)}\n\n![Few readings: accuracy against steps]({FIGURE})"
     return {
         "few_shot": Section("Few readings: accuracy (%) by fine-tuning steps", accuracies, text),
-        "few_shot_gains": Section("Few readings: gain over the random start, points", tabulate_gains(curves)),
+        "few_shot_gains": Section("Few readings: what a start gains on another, points", tabulate_gains(curves)),
     }
 
 
@@ -100,26 +100,25 @@ def tabulate_accuracies(curves: Curves) -> Table:
             alone = curves.local.get((readings, group), {})
             blank = [""] * (len(curves.steps) - 1)
             rows.append([*place, "local training", str(len(alone)), *blank, format_accuracy(alone)])
-            if group == "members":
-                known = curves.majority[readings]
-                rows.append([*place, "majority class", str(len(known)), *blank, format_accuracy(known)])
+            known = curves.majority[readings, group]
+            rows.append([*place, "majority class", str(len(known)), *blank, format_accuracy(known)])
     columns = ["readings", "sensors", "start", "seeds", *(f"{steps} steps" for steps in curves.steps)]
     return Table(columns, rows)
 
 
 def tabulate_gains(curves: Curves) -> Table:
-    """For each number of readings, group and trained start: the gain over the random start after so many steps."""
+    """For each number of readings and group, each of COMPARED: the difference after so many steps, and its verdict."""
     rows = []
     for readings in READINGS:
         for group, group_title in GROUPS.items():
-            for start, title in FEW_SHOT_STARTS.items():
+            for compared in COMPARED:
                 cells = []
                 for steps in curves.steps:
-                    pair = (curves.by_place.get((each, readings, group, steps), {}) for each in (start, RANDOM))
+                    pair = (curves.by_place.get((each, readings, group, steps), {}) for each in compared)
                     difference = compare_by_seed(*pair)
                     cells.append(f"{difference.format()} {difference.verdict}" if difference.count else "not run")
-                rows.append([readings, group_title, title, *cells])
-    return Table(["readings", "sensors", "start", *(f"{steps} steps" for steps in curves.steps)], rows)
+                rows.append([readings, group_title, " minus ".join(STARTS[each] for each in compared), *cells])
+    return Table(["readings", "sensors", "starts", *(f"{steps} steps" for steps in curves.steps)], rows)
 
 
 def average_curve(curves: Curves, start: str, readings: str, group: str) -> tuple[list[int], list[float]]:

@@ -29,6 +29,7 @@ from launch.reports.async_periodic.claims import (
     POLICIES,
     TIME,
     TIME_BUDGET,
+    TUNED_CASES,
     TUNED_KINDS,
     UPDATES,
     UPLOAD_BUDGET,
@@ -93,7 +94,7 @@ def list_places() -> list[Place]:
         for kind in (*WEIGHTINGS, FEDAVG, FEDAVG_PROXIMAL)
     ]
     never = [make_place(case, "", kind) for case in COMPARED_CASES for kind in NEVER_WAITING]
-    tuned = [make_place(case, *place) for case in COMPARED_CASES for place in TUNED_KINDS]
+    tuned = [make_place(case, *place) for case in TUNED_CASES for place in TUNED_KINDS]
     tuned = [place for place in tuned if find_flagfile(name_experiment(place)) is not None]
     return sorted(compared + never + tuned + own_digits, key=lambda place: list(CASES).index(place.dataset))
 

@@ -99,6 +99,20 @@ def test_a_run_from_before_a_setting_counts_for_what_it_did(experiment, later, t
     assert list_other_settings(stored, as_today) == [f"--{later}={then}, not {today}"]
 
 
+def test_flags_that_do_nothing_in_either_run_are_no_other_settings():
+    """Where steps are given, epochs do nothing, so that a new default of them is no other run."""
+    idle, used = (
+        resolve_flagfile(find_flagfile("defaults_fedavg_building_medium"), [f"--fedavg_steps={steps}"])
+        for steps in (6, 0)
+    )
+    stored = flag_values(idle) | {"fedavg_epochs": 7}
+    assert list_other_settings(stored, idle) == []
+    epochs = flag_values(used)["fedavg_epochs"]
+    assert list_other_settings(flag_values(used) | {"fedavg_epochs": 7}, used) == [f"--fedavg_epochs=7, not {epochs}"]
+    # Idle in one alone: the steps differ, and so does what the other run did instead.
+    assert len(list_other_settings(stored, used)) == 2
+
+
 def test_broken_and_foreign_folders_are_named_with_the_reason(tmp_path, write_run):
     (write_run(tmp_path, CELL, seed=0, rounds=1) / "config.json").write_text("{")
     (write_run(tmp_path, CELL, seed=1, rounds=1) / "metrics.csv").write_text("")

@@ -18,15 +18,15 @@ PAPER = PAPERS["amfl_p"]
 ACCURACY = "client_test_accuracy"
 
 
-def write_run(runs_dir, experiment, seed, accuracy, majority=0.4, curve=(), clients=(), rounds=None):
-    """A run that ends with this accuracy, evaluated after its last round alone."""
+def write_run(runs_dir, experiment, seed, accuracy, majority=0.4, curve=(), clients=(), rounds=None, **summary):
+    """A run of ten devices that ends with this accuracy, evaluated after its last round alone."""
     flags = flag_values(resolve_flagfile(find_flagfile(experiment), [f"--seed={seed}"]))
     run_dir = runs_dir / experiment / f"seed_{seed}"
     write_json(run_dir / "config.json", {"flags": flags})
     last = rounds or flags["rounds"]
-    rows = [[str(i), f"{accuracy}" if i == last else ""] for i in range(1, last + 1)]
-    write_table(run_dir / "metrics.csv", ["round", ACCURACY], rows)
-    write_json(run_dir / "summary.json", {"rounds": last, "clients": {"majority_accuracy": majority}})
+    rows = [[str(i), "10", f"{accuracy}" if i == last else ""] for i in range(1, last + 1)]
+    write_table(run_dir / "metrics.csv", ["round", "num_clients", ACCURACY], rows)
+    write_json(run_dir / "summary.json", {"rounds": last, "clients": {"majority_accuracy": majority}, **summary})
     if curve:
         write_table(run_dir / "fine_tuning.csv", FINE_TUNING_COLUMNS, [[str(cell) for cell in row] for row in curve])
     if clients:
@@ -91,6 +91,42 @@ def test_local_training_and_the_majority_class_stand_beside_the_factorial(factor
     assert "What a start gains" in build(factorial).markdown
 
 
+def test_amfl_p_as_a_whole_is_compared_with_fine_tuning_and_local_training(factorial):
+    """MAML by resources has 1.5 points more than FedAvg with the same finish, and 3.5 more than local training."""
+    rows = rows_of(build(factorial), "factorial_methods")
+    whole = find(rows, heterogeneity="medium", methods="AMFL-P minus Fine-Tuning")
+    assert (whole["difference"], whole["seeds"], whole["verdict"]) == ("+1.50", "3", "win")
+    local = find(rows, heterogeneity="medium", methods="AMFL-P minus local training")
+    assert (local["difference"], local["verdict"]) == ("+3.50", "win")
+    assert find(rows, heterogeneity="low", methods="AMFL-P minus Fine-Tuning")["difference"] == "not run"
+
+
+def test_costs_are_steps_times_batch(tmp_path):
+    """FedAvg's ten devices train 50 rounds; random weights cost nothing before the finish."""
+    finish = {"energy_of_fine_tuning_examples": 48_000.0}
+    amfl_p = {**finish, "energy_of_training_examples": 9_000.0}
+    write_run(tmp_path, "start_maml_resources_building_low", 0, 0.7, amfl_p=amfl_p)
+    write_run(tmp_path, "start_maml_resources_building_low", 1, 0.7, rounds=20, amfl_p=amfl_p)  # it ended early
+    write_run(tmp_path, "start_fedavg_same_building_low", 0, 0.7, fine_tuning=finish)
+    write_run(tmp_path, "start_random_same_building_low", 0, 0.7, fine_tuning=finish)
+    write_run(tmp_path, "local_training_building_low", 0, 0.7)
+    rows = rows_of(build(tmp_path), "factorial_costs")
+
+    def show(**wanted):
+        row = find(rows, heterogeneity="low", **wanted)
+        return [row[name] for name in ("seeds", "before the finish", "in the finish", "both")]
+
+    assert show(start="MAML", finish="by resources") == ["1", "9", "48", "57"]
+    flags = flag_values(resolve_flagfile(find_flagfile("start_fedavg_same_building_low")))
+    trained = 50 * 10 * flags["fine_tuning_steps"] * flags["batch_size"] // 1000
+    assert show(start="FedAvg", finish="the same for all") == ["1", f"{trained}", "48", f"{trained + 48}"]
+    assert show(start="random", finish="the same for all") == ["1", "0", "48", "48"]
+    flags = flag_values(resolve_flagfile(find_flagfile("local_training_building_low")))
+    trained = 50 * 10 * flags["local_only_steps"] * flags["batch_size"] // 1000
+    assert show(start="local training") == ["1", f"{trained}", "0", f"{trained}"]
+    assert show(start="MAML", finish="the same for all") == ["", "not run", "not run", "not run"]
+
+
 def curve(trained, random, new=0.05):
     """0 and 5 steps: the random start gains 10 points, the trained one nothing; new sensors have less by `new`."""
     return [
@@ -104,7 +140,8 @@ def curve(trained, random, new=0.05):
 def few_shot(tmp_path):
     for seed in range(3):
         base = 0.5 + 0.01 * seed
-        write_run(tmp_path, "few_shot_fedavg_building_16", seed, 0.6, curve=curve(base, base - 0.2))
+        new = {"majority_accuracy": 0.3}
+        write_run(tmp_path, "few_shot_fedavg_building_16", seed, 0.6, curve=curve(base, base - 0.2), new_clients=new)
         write_run(tmp_path, "few_shot_maml5_building_16", seed, 0.6, curve=curve(base + 0.03, 0.0))
         clients = [0.5] * 80 + [0.25] * NEW_SENSORS
         write_run(tmp_path, "few_shot_local_building_16", seed, 0.45, clients=clients)
@@ -121,10 +158,13 @@ def test_few_readings_by_steps_for_members_and_new_sensors(few_shot):
     new = {"readings": "16", "sensors": "new sensors"}
     assert find(rows, **new, start="FedAvg")["0 steps"] == "46.00 ± 1.00"
     assert find(rows, **new, start="local training")["5 steps"] == "25.00 ± 0.00"
+    assert find(rows, **new, start="majority class")["5 steps"] == "30.00 ± 0.00"
     gains = rows_of(build(few_shot), "few_shot_gains")
-    assert find(gains, **here, start="MAML, K = 5")["0 steps"] == "+23.00 win"
-    assert find(gains, **here, start="FedAvg")["5 steps"] == "+10.00 win"
-    assert find(gains, **here, start="MAML, K = 1")["0 steps"] == "not run"
+    assert find(gains, **here, starts="MAML, K = 5 minus random")["0 steps"] == "+23.00 win"
+    assert find(gains, **here, starts="FedAvg minus random")["5 steps"] == "+10.00 win"
+    assert find(gains, **new, starts="MAML, K = 5 minus FedAvg")["5 steps"] == "+3.00 win"
+    assert find(gains, **here, starts="MAML, K = 1 minus random")["0 steps"] == "not run"
+    assert find(gains, **here, starts="MAML, K = 1 minus FedAvg")["0 steps"] == "not run"
 
 
 def test_the_few_shot_figure_is_drawn(few_shot, tmp_path):
@@ -146,12 +186,16 @@ def test_an_ablation_is_compared_with_amfl_p_seed_by_seed(tmp_path):
 
 def test_defaults_are_compared_with_local_training(tmp_path):
     for seed in range(3):
-        write_run(tmp_path, "defaults_amfl_p_har_subjects", seed, 0.9 + 0.01 * seed)
+        start = {"gain_over_random_start": 0.02, "relative_change": 0.3 - 0.1 * seed}
+        write_run(tmp_path, "defaults_amfl_p_har_subjects", seed, 0.9 + 0.01 * seed, fine_tuning_start=start)
         write_run(tmp_path, "defaults_local_only_har_subjects", seed, 0.8 + 0.01 * seed)
     rows = rows_of(build(tmp_path), "defaults")
     row = find(rows, data="HAR by subject")
     assert (row["AMFL-P"], row["local training"]) == ("91.00 ± 1.00", "81.00 ± 1.00")
     assert (row["AMFL-P minus local training, points"], row["verdict"]) == ("+10.00", "win")
+    assert row["AMFL-P's start minus random weights, points"] == "+2.00 win"
+    assert row["it moved by at least"] == "10.0%"
+    assert find(rows, data="digits by archetype")["it moved by at least"] == "not run"
     assert row["chosen on it"] == "yes" and find(rows, data="digits by archetype")["chosen on it"] == "no"
 
 
@@ -186,6 +230,7 @@ def test_few_shot_runs_differ_in_the_start_alone(readings):
         prefix = f"{flags['algo']}_fine_tuning_"
         finish = {name: flags[prefix + name] for name in ("steps", "learning_rate", "rule", "start", "curve")}
         shared = ("batch_size", "rounds", "building_heterogeneity", "new_clients", "most_train_examples")
+        assert flags["validation_fraction"] == 0  # AMFL-P's weights would see labels that the other starts do not
         finishes.add(str([finish, *(flags[name] for name in shared)]))
         assert flags["new_clients"] == NEW_SENSORS
         assert flags["most_train_examples"] == (0 if readings == "all" else int(readings))

@@ -105,7 +105,7 @@ def test_tuned_runs_have_places_of_their_own():
     for policy, kind in TUNED_KINDS:
         place = make_place("shards", policy, kind)
         assert find_place(name_experiment(place)) == place
-    assert name_experiment(make_place("iid", "", "fed_async_tuned")) == "fed_async_mnist_iid_tuned"
+    assert name_experiment(make_place("shards", "", "fed_async_tuned")) == "fed_async_mnist_shards_tuned"
 
 
 def test_costs_are_met_as_by_a_step_function():
