@@ -69,7 +69,7 @@ def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
     """
     if not (run_dir / SUMMARY_FILE).exists():
         raise RunRecordError(f"{run_dir}: not finished")
-    stored, data = read_settings(run_dir)
+    stored, data, _ = read_settings(run_dir)
     read_json(run_dir / SUMMARY_FILE)  # raises here if it is damaged
     algo = str(stored.get("algo", ""))
     completed = complete_stored_flags(stored, _list_fields(algo))

@@ -13,7 +13,7 @@ import pathlib
 import posixpath
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -176,8 +176,16 @@ def find_experiment(run_dir: RunPath, experiments: pathlib.Path = EXPERIMENTS) -
     return find_flagfile(run_dir.name, experiments) or find_flagfile(run_dir.parent.name, experiments)
 
 
-def read_settings(run_dir: RunPath) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A run's flags, and what its `config.json` says of the data; its records are compared with their sums before.
+class Settings(NamedTuple):
+    """What a run's `config.json` says: its flags, its data, and the revision of the code, "" if it is not known."""
+
+    flags: dict[str, Any]
+    data: dict[str, Any]
+    revision: str
+
+
+def read_settings(run_dir: RunPath) -> Settings:
+    """What a run was made with; its records are compared with their sums before.
 
     Raises:
       RunRecordError: its files cannot be read or have changed.
@@ -190,7 +198,7 @@ def read_settings(run_dir: RunPath) -> tuple[dict[str, Any], dict[str, Any]]:
     flags, data = config.get("flags"), config.get("data")
     if not isinstance(flags, dict) or "seed" not in flags:
         raise RunRecordError(f"{run_dir}: its config.json holds no flags")
-    return flags, data if isinstance(data, dict) else {}
+    return Settings(flags, data if isinstance(data, dict) else {}, config.get("git_revision") or "")
 
 
 def read_run(run_dir: RunPath, flagfile: pathlib.Path) -> RunRecord:
@@ -200,7 +208,7 @@ def read_run(run_dir: RunPath, flagfile: pathlib.Path) -> RunRecord:
       RunRecordError: its files cannot be read, or it was made with other settings than the flagfile's.
       FlagError: the flagfile itself is wrong.
     """
-    flags, data = read_settings(run_dir)
+    flags, data, revision = read_settings(run_dir)
     other = list_other_settings(flags, resolve_flagfile(flagfile, [f"--seed={flags['seed']}"]))
     if other:
         raise RunRecordError(f"{run_dir}: other settings than {flagfile.name} ({'; '.join(other)})")
@@ -210,8 +218,13 @@ def read_run(run_dir: RunPath, flagfile: pathlib.Path) -> RunRecord:
         raise RunRecordError(f"{run_dir}: its metrics.csv cannot be read ({error})") from None
     if (run_dir / SUMMARY_FILE).exists():
         read_json(run_dir / SUMMARY_FILE)  # raises here, so that no report meets a damaged one
-    revision = read_json(run_dir / CONFIG_FILE).get("git_revision") or ""
     return RunRecord(run_dir, flags, flagfile.stem, rounds, data.get("dataset") or flags["dataset"], revision)
+
+
+def read_summary(run: RunRecord) -> dict[str, Any]:
+    """What a run's summary says; nothing if it has not ended."""
+    path = run.path / SUMMARY_FILE
+    return read_json(path) if path.is_file() else {}
 
 
 def read_runs(runs_dir: RunPath, experiments: pathlib.Path = EXPERIMENTS) -> Iterator[tuple[RunRecord | None, str]]:

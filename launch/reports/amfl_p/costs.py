@@ -13,12 +13,11 @@ from launch.reports.amfl_p.experiments import (
     STARTS,
     group_by_name,
     read_final,
-    read_summary,
 )
 from launch.reports.collection import summarize
 from launch.reports.markdown import Table
 from launch.runs.columns import NUM_CLIENTS
-from launch.runs.run_records import RunRecord
+from launch.runs.run_records import RunRecord, read_summary
 
 COLUMNS = ("before the finish", "in the finish", "both")
 

@@ -8,12 +8,12 @@
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from launch.reports.collection import summarize
 from launch.reports.markdown import format_measured
 from launch.runs import columns
-from launch.runs.run_records import RunRecord, RunRecordError, read_columns, read_json, read_rows
+from launch.runs.run_records import RunRecord, read_columns, read_rows, read_summary
 
 ACCURACY = columns.CLIENT_TEST_ACCURACY
 FEDAVG, MAML, RANDOM = STARTS = ("fedavg", "maml", "random")
@@ -72,14 +72,6 @@ def read_final(run: RunRecord) -> FinalResult | None:
     if last < run.flags["rounds"] or ACCURACY not in run.rounds[last]:
         return None
     return FinalResult(run.rounds[last][ACCURACY], read_majority(run))
-
-
-def read_summary(run: RunRecord) -> Mapping[str, Any]:
-    """summary.json; empty if there is none."""
-    try:
-        return read_json(run.path / columns.SUMMARY_FILE)
-    except RunRecordError:
-        return {}
 
 
 def read_majority(run: RunRecord, whose: str = "clients") -> float | None:

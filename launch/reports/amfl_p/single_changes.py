@@ -19,13 +19,12 @@ from launch.reports.amfl_p.experiments import (
     format_accuracy,
     group_by_name,
     read_final,
-    read_summary,
     take_accuracies,
 )
 from launch.reports.equivalence import compare_by_seed
 from launch.reports.markdown import Section, Table, format_table
 from launch.runs.columns import GAIN, RELATIVE_CHANGE, START
-from launch.runs.run_records import RunRecord
+from launch.runs.run_records import RunRecord, read_summary
 
 ON_DEFAULTS = """\
 The defaults were chosen by validation examples, on buildings of medium heterogeneity and on HAR by subject. HAR has the

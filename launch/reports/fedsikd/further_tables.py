@@ -35,8 +35,8 @@ from launch.reports.fedsikd.measures import (
 from launch.reports.intervals import LEAST_SEEDS, estimate_mean, is_constant
 from launch.reports.judge import ERROR_RATE
 from launch.reports.markdown import Section, Table, format_measured, format_table
-from launch.runs.columns import CLIENT_TEST_ACCURACY, SUMMARY_FILE, TEST_ACCURACY
-from launch.runs.run_records import RunRecord, read_json
+from launch.runs.columns import CLIENT_TEST_ACCURACY, TEST_ACCURACY
+from launch.runs.run_records import RunRecord, read_summary
 
 TUNED_ROWS = {
     **NAMES,
@@ -63,12 +63,6 @@ ON_PRIVACY = (
     f"FedSiKD on MNIST, alpha 0.1, test accuracy (%) after round {BUDGET_ROUNDS}, by the epsilon that is spent on the "
     "clients' statistics."
 )
-
-
-def read_summary(run: RunRecord) -> dict:
-    """What a run's summary says; nothing if it has not ended."""
-    path = run.path / SUMMARY_FILE
-    return read_json(path) if path.is_file() else {}
 
 
 def tabulate_clusters(by_place: Mapping[Place, Sequence[RunRecord]], results: Results) -> Section:
