@@ -28,6 +28,11 @@ def pytest_configure():
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+def pytest_make_parametrize_id(val, argname):
+    """No bytes in a test's name: an archive's hold the time, and processes that share the tests must agree on names."""
+    return argname if isinstance(val, bytes) else None
+
+
 @pytest.fixture(scope="session")
 def tff_runtime(tmp_path_factory):
     """A running worker as TFF's default context."""
