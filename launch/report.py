@@ -5,6 +5,7 @@ The runs lie in folders or in archives that `--archive` wrote.
 Exit codes: 0 done, 1 a file could not be written, 2 the request was wrong, 130 stopped by Ctrl-C.
 """
 
+import math
 import pathlib
 import sys
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from launch.command_line import describe_os_error, format_command_help, parse_fl
 from launch.reports.collection import choose_runs
 from launch.reports.markdown import Report
 from launch.reports.registry import PAPERS, find_paper
+from launch.runs.columns import TEST_ACCURACY, TEST_LOSS
 from launch.runs.errors import RunStopped
 from launch.runs.run_archive import archive_runs, open_runs
 from launch.runs.run_records import RunPath, RunRecord, read_runs
@@ -106,6 +108,19 @@ def name_subsets(runs: Sequence[RunRecord]) -> str:
     return "\n".join(["", *lines, ""]) if lines else ""
 
 
+def name_diverged(runs: Sequence[RunRecord]) -> str:
+    """A paragraph that says which runs have a loss that is no finite number; "" if none has."""
+    lines = []
+    for run in runs:
+        lost = [number for number, row in run.rounds.items() if not math.isfinite(row.get(TEST_LOSS, math.nan))]
+        if lost := [number for number in lost if TEST_ACCURACY in run.rounds[number]]:
+            lines.append(
+                f"Diverged: {run.experiment}, seed {run.flags['seed']}: the test loss is no finite number in "
+                f"{len(lost)} of {len(run.rounds)} rounds, first in round {min(lost)}. All its accuracies count."
+            )
+    return "\n".join(["", *lines, ""]) if lines else ""
+
+
 def write_report(report: Report, request: Request) -> list[pathlib.Path]:
     """Writes what is asked for: archive, Markdown, CSV files, figure; returns their paths."""
     draw = PAPERS[request.tables].draw
@@ -133,7 +148,7 @@ def _run(arguments: Sequence[str]) -> None:
     request = parse_request(arguments)
     runs, left_out = collect_runs(*request.runs_dirs)
     report = PAPERS[request.tables].build_report(runs)
-    report = report._replace(markdown=report.markdown + name_subsets(report.runs))
+    report = report._replace(markdown=report.markdown + name_subsets(report.runs) + name_diverged(report.runs))
     print(report.markdown)
     for reason in (*left_out, *report.left_out):
         print(f"not counted: {reason}", file=sys.stderr)

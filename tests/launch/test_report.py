@@ -10,6 +10,7 @@ import zipfile
 import pytest
 
 from launch.report import main
+from launch.runs.tables import write_table
 
 CELLS = tuple(f"async_periodic_mnist_iid_random_{kind}" for kind in ("fresh", "equal", "old", "synchronous"))
 
@@ -99,6 +100,22 @@ def test_runs_on_a_subset_are_named_also_from_an_archive(runs_dir, tmp_path, cap
         arguments = [f"--runs_dir={folder}", f"--archive={tmp_path / 'archive'}", f"--output={tmp_path / 'out'}"]
         assert main(["--tables=async", *arguments]) == 0
         assert said in capsys.readouterr().out and said in (tmp_path / "out" / "async.md").read_text()
+
+
+@pytest.mark.parametrize("loss", ["nan", "inf"])
+def test_a_run_that_diverged_is_named(loss, runs_dir, capsys):
+    arguments = ["--tables=async", f"--runs_dir={runs_dir}"]
+    assert main(arguments) == 0 and "Diverged" not in capsys.readouterr().out
+    path = runs_dir / CELLS[2] / "seed_1" / "metrics.csv"
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows[37:]:
+        row["test_loss"] = loss
+    write_table(path, list(rows[0]), [list(row.values()) for row in rows])
+    assert main(arguments) == 0
+    said = f"Diverged: {CELLS[2]}, seed 1: the test loss is no finite number in 3 of 40 rounds, first in round 38. "
+    printed = capsys.readouterr().out
+    assert said in printed and printed.count("Diverged") == 1
 
 
 def test_a_figure_that_the_page_shows_and_nobody_drew_is_named(runs_dir, tmp_path, capsys):
