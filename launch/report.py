@@ -19,7 +19,7 @@ from launch.reports.markdown import Report
 from launch.reports.registry import PAPERS, find_paper
 from launch.runs.columns import TEST_ACCURACY, TEST_LOSS
 from launch.runs.errors import RunStopped
-from launch.runs.run_archive import archive_runs, open_runs
+from launch.runs.run_archive import archive_runs, is_archive, open_runs
 from launch.runs.run_records import RunPath, RunRecord, read_runs
 from launch.runs.tables import write_table, write_text
 from launch.settings.flags import FlagError
@@ -81,6 +81,10 @@ def parse_request(argv: Sequence[str]) -> Request:
     if values.figure and PAPERS[values.tables].draw is None:
         raise FlagError(f"--figure: --tables={values.tables} has no figure; leave it out")
     output, archive = (pathlib.Path(folder) if folder else None for folder in (values.output, values.archive))
+    if output is not None and output.is_file():
+        raise FlagError(f"--output={output}: a file; expected a folder")
+    if archive is not None and archive.is_file() and not is_archive(archive):
+        raise FlagError(f"--archive={archive}: a file; expected a folder or a name that ends in .zip")
     runs_dirs = tuple(open_runs(pathlib.Path(name)) for name in values.runs_dir)
     return Request(values.tables, runs_dirs, output, values.figure, archive)
 

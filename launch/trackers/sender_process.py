@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import select
+import shutil
 import signal
 import subprocess
 import time
@@ -48,9 +49,9 @@ def find_python(flag: str) -> str:
     """
     named = os.environ.get(PYTHON_VARIABLE)
     if named:
-        if not os.access(named, os.X_OK):
+        if (program := shutil.which(named)) is None:
             raise FlagError(f"{PYTHON_VARIABLE}={named}: no such program; expected a Python that has MLflow or W&B")
-        return named
+        return program
     if not (ENVIRONMENT / "setup_done").exists():
         raise FlagError(
             f"{flag}: {ENVIRONMENT.name} is not set up; make it with: {SET_UP}, or let {PYTHON_VARIABLE} name a Python "

@@ -143,6 +143,8 @@ def test_an_empty_folder_gives_a_report_of_what_is_not_run(tmp_path, capsys):
         (["--tables=fedsikd", "--runs_dir=/no/such.zip"], "no such folder or archive"),
         (["--tables=quantization", "--runs_dir=.", "--output=x", "--figure"], "has no figure"),
         (["--tables=fedsikd", "--runs_dir=.", "--figure"], "--figure needs --output"),
+        (["--tables=fedsikd", f"--output={__file__}"], "a file; expected a folder"),
+        (["--tables=fedsikd", f"--archive={__file__}"], "a file; expected a folder or a name that ends in .zip"),
         (["--table=fedsikd"], "did you mean --tables?"),
         (["--tables=fedsikd", "stray"], "stray: expected flags only"),
     ],
@@ -156,7 +158,7 @@ def test_a_wrong_request_is_one_line_and_exit_code_2(arguments, message, capsys)
 
 def test_an_output_that_cannot_be_written_is_one_line(runs_dir, tmp_path, capsys):
     (tmp_path / "file").write_text("")
-    assert main(["--tables=async", f"--runs_dir={runs_dir}", f"--output={tmp_path / 'file'}"]) == 1
+    assert main(["--tables=async", f"--runs_dir={runs_dir}", f"--output={tmp_path / 'file' / 'out'}"]) == 1
     assert "cannot write" in capsys.readouterr().err
 
 

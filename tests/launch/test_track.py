@@ -55,6 +55,8 @@ def test_without_its_environment_it_says_how_to_make_it(make_run, monkeypatch, c
     assert fails(capsys, "--run_dir=run", "--to=mlflow").startswith(expected)
     monkeypatch.setenv("FL_TRACK_PYTHON", "/nowhere/python")
     assert "FL_TRACK_PYTHON=/nowhere/python: no such program" in fails(capsys, "--run_dir=run", "--to=mlflow")
+    monkeypatch.setenv("FL_TRACK_PYTHON", "/")
+    assert "FL_TRACK_PYTHON=/: no such program" in fails(capsys, "--run_dir=run", "--to=mlflow")
 
 
 def test_a_tracker_that_fails_is_one_line_that_says_how_to_go_on(make_run, monkeypatch, capsys):
