@@ -7,12 +7,14 @@ from launch.plots.style import COLORS, LINES, MARKERS, STYLE, new_figure, save_f
 from launch.runs.columns import (
     FINE_TUNING_CLIENTS,
     FINE_TUNING_STEPS,
+    MEMBERS,
+    NEW,
     RANDOM_START_ACCURACY,
     TRAINED_START_ACCURACY,
 )
 
 STARTS = {TRAINED_START_ACCURACY: "trained start", RANDOM_START_ACCURACY: "random start"}
-GROUPS = {"members": "clients", "new": "new clients"}
+GROUPS = {MEMBERS: "clients", NEW: "new clients"}
 
 
 def draw_fine_tuning(rows: Sequence[Mapping[str, str]], title: str, path: pathlib.Path) -> pathlib.Path:

@@ -65,9 +65,10 @@ DEVICE_NAME = "device_name"  # only in runs with device profiles from a file
 ARCHETYPE, ARCHETYPE_NAME, META_ARCHETYPE = "archetype", "archetype_name", "meta_archetype"
 CLUSTER, PLANE_X, PLANE_Y = protocol.CLUSTER, protocol.PLANE_X, protocol.PLANE_Y
 
-# fine_tuning.csv, and what summary.json says of the start of fine-tuning under START: "members" or "new" clients, after
-# how many steps at most, and their accuracies from the trained start and from random weights.
+# fine_tuning.csv, and what summary.json says of the start of fine-tuning under START: which clients, after how
+# many steps at most, and their accuracies from the trained start and from random weights.
 FINE_TUNING_CLIENTS, FINE_TUNING_STEPS = "client_group", "most_steps"
+MEMBERS, NEW = "members", "new"
 TRAINED_START_ACCURACY, RANDOM_START_ACCURACY = "trained_start_accuracy", "random_start_accuracy"
 FINE_TUNING_COLUMNS = (
     FINE_TUNING_CLIENTS,

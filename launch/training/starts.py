@@ -8,14 +8,15 @@ import numpy as np
 from datasets.federated_data import ClientShard, FederatedData
 from launch.runs.columns import (
     GAIN,
+    MEMBERS,
+    NEW,
     RANDOM_START_ACCURACY,
     RELATIVE_CHANGE,
     TRAINED_START_ACCURACY,
 )
 from launch.training.evaluation import Evaluate, compute_worst_tenth, evaluate_pairs
 from tff_algos.protocol import FederatedProcess, State, Weights
-
-TRAINED, INITIAL = "trained", "initial"
+from tff_algos.settings.fine_tuning import INITIAL, TRAINED
 
 
 def compute_relative_change(before: Mapping[str, Weights], after: Mapping[str, Weights]) -> float:
@@ -71,7 +72,7 @@ def measure_curve(process: FederatedProcess, state: State, data: FederatedData, 
     After k steps each client has taken at most k of its own steps, in the order of its whole training.
     """
     rows = []
-    for group, clients in (("members", data.clients), ("new", data.new_clients)):
+    for group, clients in ((MEMBERS, data.clients), (NEW, data.new_clients)):
         for steps in process.curve if clients else ():
             values = [_measure(process, state, data, evaluate, clients, start, steps) for start in (TRAINED, INITIAL)]
             if values[0].size:

@@ -18,6 +18,7 @@ from launch.reports.collection import summarize
 from launch.reports.markdown import Table
 from launch.runs.columns import NUM_CLIENTS
 from launch.runs.run_records import RunRecord, read_summary
+from tff_algos.settings.fine_tuning import INITIAL
 
 COLUMNS = ("before the finish", "in the finish", "both")
 
@@ -38,7 +39,7 @@ def read_cost(run: RunRecord) -> Cost | None:
         return None
     if "energy_of_training_examples" in own:
         return Cost(own["energy_of_training_examples"], finish)
-    if run.flags.get(f"{algo}_fine_tuning_start") == "initial":
+    if run.flags.get(f"{algo}_fine_tuning_start") == INITIAL:
         return Cost(0.0, finish)  # what was trained is not used
     steps = run.flags.get(f"{algo}_steps", 0)
     devices = sum(metrics.get(NUM_CLIENTS, 0.0) for metrics in run.rounds.values())

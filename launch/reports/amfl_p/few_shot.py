@@ -21,11 +21,11 @@ from launch.reports.amfl_p.experiments import (
 )
 from launch.reports.equivalence import compare_by_seed
 from launch.reports.markdown import Section, Table, format_table
-from launch.runs.columns import NEW_CLIENTS
+from launch.runs.columns import MEMBERS, NEW, NEW_CLIENTS
 from launch.runs.run_records import RunRecord
 
 FIGURE = "amfl_p_few_shot.png"
-GROUPS = {"members": "members", "new": "new sensors"}
+GROUPS = {MEMBERS: "members", NEW: "new sensors"}
 STARTS = {**FEW_SHOT_STARTS, RANDOM: START_TITLES[RANDOM]}
 BASE = "fedavg"  # whose runs also have the random start: it is the same in all runs of a seed with the same finish
 COMPARED = tuple((start, other) for other in (RANDOM, BASE) for start in FEW_SHOT_STARTS if start != other)
