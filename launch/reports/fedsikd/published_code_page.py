@@ -199,7 +199,7 @@ def _compare_with_fedavg(rows: Sequence[PrintedRow], replay: Replay) -> Iterator
         runs = [run for place in replay if place.arm == arm for run in get_runs(replay, place)]
         num_rising = sum(summarize(run).loss_trend > 0 for run in runs)
         rising += [f"{num_rising} of {len(runs)} splits of {ARM_NAMES[arm]}"] if runs else []
-    yield f"- The loss rises from round 1 to 5 in {' and in '.join(rising)}."
+    yield f"- The loss rises from round 1 to 5 in {', in '.join(rising)}."
 
 
 def _list_level_gaps(rows: Sequence[PrintedRow], replay: Replay, name: str) -> Iterator[float]:

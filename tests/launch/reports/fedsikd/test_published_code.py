@@ -157,7 +157,7 @@ def test_the_page_says_what_the_splits_do():
     replay[Place("mnist", "0.1", LEADERS)] = {0: make_run(0.5, 0.6), 1: make_run(0.5, 0.70)}
     page = format_page(replay)
     assert "below every split of FedAvg of all clients in 4 of 4 places, by 12.8 to 59.9 points" in page
-    assert "in 12 of 12 splits of client 0 alone and in 0 of 4 splits of FedAvg of all clients" in page
+    assert "in 12 of 12 splits of client 0 alone, in 0 of 4 splits of FedAvg of all clients" in page
     # 4 rows against 3 splits, 2 rows against 2, three comparisons each: 4 * 3 * 2/4 + 2 * 3 * 2/3 = 10
     assert "- 6 of 24 printed rows" in page and "10.0 would be expected" in page
     # Of the two printed rows beside the teachers' two splits, FedSiKD's loss falls and RandomCluster's rises; the
