@@ -109,10 +109,13 @@ def list_ranges(runs: Iterable[Run]) -> list[Range | None]:
     return [find_range([summary[part] for summary in summaries]) for part in range(len(Summary._fields))]
 
 
-def list_gaps(row: PrintedRow, runs: Iterable[Run]) -> list[float]:
-    """How far each part of a printed row's summary lies outside of the splits' ranges; [] without splits."""
+def list_gaps(row: PrintedRow, runs: Iterable[Run], allowed: Summary = PRINTED_WITHIN) -> list[float]:
+    """How far each part of a printed row's summary lies outside of the splits' ranges; [] without splits.
+
+    No further than `allowed` counts as inside.
+    """
     ranges = list_ranges(runs)
-    parts = zip(summarize(row.values), ranges, PRINTED_WITHIN, strict=True)
+    parts = zip(summarize(row.values), ranges, allowed, strict=True)
     return [found.exceed_by(value, within) for value, found, within in parts if found]
 
 

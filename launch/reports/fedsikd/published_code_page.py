@@ -1,7 +1,7 @@
 """The page on the replay of FedSiKD's published scripts, made of the numbers alone. Imports no TensorFlow."""
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from datasets.catalog import get_title
 from launch.reports.fedsikd.published_code import (
@@ -49,8 +49,10 @@ from launch.runs.columns import TEST_ACCURACY, TEST_LOSS
 
 METRICS = {TEST_ACCURACY: ("test accuracy (%)", 100, ".1f"), TEST_LOSS: ("test loss", 1, ".2f")}
 SUMMARY_FORMATS = Summary((100, ".1f"), (100, "+.1f"), (1, "+.2f"))
-FIRST_REPLAY, NUM_FIRST_REPLAY = "65.2, 67.7, 65.4 and 48.7", 4  # splits of another program, before this one
+FIRST_REPLAY = "65.2, 67.7, 65.4 and 48.7"  # splits of another program, before this one
 NO_NUMBERS = {True: "not computed", False: "not replayed"}
+EXACT = Summary(0.0, 0.0, 0.0)
+ROW_NAMES = {CLIENT_0: "FedAvg", LEADERS: "FedSiKD and RandomCluster"}
 ARM_NAMES = {CLIENT_0: "client 0 alone", LEADERS: "four leaders' teachers", FEDAVG: "FedAvg of all clients"}
 
 
@@ -64,6 +66,7 @@ def format_page(replay: Replay) -> str:
         UNITS,
         format_table(tabulate_units(rows, replay)),
         READING,
+        *_compare_ranges_of_three(rows, replay),
         INFERENCE,
         COUNTS,
         format_table(_tabulate_counts(rows, replay)),
@@ -108,7 +111,7 @@ def tabulate_units(rows: Sequence[PrintedRow], replay: Replay) -> Table:
         lines.append((rank, [row.name, get_title(row.dataset), row.alpha, verdict, counts, *cells]))
     lines.sort(key=lambda line: line[0])
     columns = ["printed row", "data", "alpha", "misses", "splits"]
-    for name in ("level", "change", "loss"):
+    for name in ("level", "change", "change of loss"):
         columns += [f"{name}, {what}" for what in ("printed", "replay", "FedAvg of all")]
     return Table(columns, [line for _, line in lines])
 
@@ -118,8 +121,9 @@ def _place_in(printed: float, found: Range | None, within: float, factor: float,
     if found is None:
         return "not computed"
     span = f"{format(factor * found.low, form)} to {format(factor * found.high, form)}"
-    gap = found.exceed_by(printed, within)
-    return f"in {span}" if gap == 0 else f"**outside** of {span} ({_format_gap(gap, factor, form)})"
+    if gap := found.exceed_by(printed, within):
+        return f"**outside** of {span} ({_format_gap(gap, factor, form)})"
+    return f"in {span}" + (" (by its rounding)" if found.exceed_by(printed) else "")
 
 
 def _format_gap(gap: float, factor: float, form: str) -> str:
@@ -137,11 +141,13 @@ def _say_in_short(rows: Sequence[PrintedRow], replay: Replay) -> str:
     num_rows = sum(bool(row.place.arm) for row in rows)
     num_whole = sum(not any(found) for found in gaps)
     num_outside = sum(gap != 0 for found in gaps for gap in found)
+    unrounded = sum(gap != 0 for row in replayed for gap in list_gaps(row, get_runs(replay, row.place), EXACT))
     lines = [
         f"- {len(replayed)} of {num_rows} printed rows (FL+HC's left out) have a replay. {num_whole} lie within its "
         f"ranges in level, change and loss. Of {num_gaps} comparisons {num_outside} lie outside; {expected:.1f} would "
-        "be expected to, if the printed rows were further splits of the same procedure.",
-        *_compare_by_part(rows, replay),
+        "be expected to, if the printed rows were further splits of the same procedure. If the printed digits were "
+        f"exact, {unrounded} would.",
+        *_compare_by_group(rows, replay),
         *_compare_with_fedavg(rows, replay),
     ]
     if missing := sum(number for _, number in _count_missing(replay)):
@@ -149,30 +155,40 @@ def _say_in_short(rows: Sequence[PrintedRow], replay: Replay) -> str:
     return "\n".join(lines)
 
 
-def _compare_by_part(rows: Sequence[PrintedRow], replay: Replay) -> Iterator[str]:
-    """Which of level, change and loss lie outside; and in which direction the losses of the teachers' rows do."""
+def _compare_by_group(rows: Sequence[PrintedRow], replay: Replay) -> Iterator[str]:
+    """How many comparisons lie outside by data set and procedure; and in which direction the teachers' losses do."""
     found = {row: gaps for row in rows if (gaps := list_gaps(row, get_runs(replay, row.place)))}
-    if not found:
-        return
-    counts = [sum(gap != 0 for gap in gaps) for gaps in zip(*found.values(), strict=True)]
-    expected = _expect_outside(found, replay)
-    yield (
-        f"- Outside by part: the level in {counts[0]} of {len(found)} rows, the change of accuracy in {counts[1]}, "
-        f"that of the loss in {counts[2]}; {expected:.1f} of each would be expected."
+    groups = {
+        (dataset, arm): own
+        for dataset, arm in itertools.product(DATASETS, (CLIENT_0, LEADERS))
+        if (own := [row for row in found if (row.dataset, row.place.arm) == (dataset, arm)])
+    }
+    counts = [
+        f"{get_title(dataset)}, {ROW_NAMES[arm]} {sum(gap != 0 for row in own for gap in found[row])} of "
+        f"{sum(len(found[row]) for row in own)} ({len(Summary._fields) * _expect_outside(own, replay):.1f} expected)"
+        for (dataset, arm), own in groups.items()
+    ]
+    if counts:
+        yield f"- Outside by group: {'; '.join(counts)}."
+    for (dataset, arm), own in groups.items():
+        if arm == LEADERS:
+            yield _describe_losses(dataset, {row: found[row][-1] for row in own}, replay)
+
+
+def _describe_losses(dataset: str, gaps: Mapping[PrintedRow, float], replay: Replay) -> str:
+    """In which direction the losses of the teachers' rows go, by how far each lies outside."""
+    below, expected = sum(gap < 0 for gap in gaps.values()), _expect_outside(gaps, replay) / 2  # on one side
+    runs = [run for alpha in ALPHAS for run in get_runs(replay, Place(dataset, alpha, LEADERS))]
+    falling = [sum(summarize(run).loss_trend < 0 for run in each) for each in ([row.values for row in gaps], runs)]
+    conclusion = (
+        " So either these scripts did not make these rows, or one of our choices [below](#what-is-inference) differs "
+        "from theirs."
     )
-    teachers = [row for row in found if row.place.arm == LEADERS]
-    if not teachers:
-        return
-    below = sum(found[row][-1] < 0 for row in teachers)
-    splits = [run for row in teachers if row.name == "FedSiKD" for run in get_runs(replay, row.place)]
-    falling = sum(summarize(row.values).loss_trend < 0 for row in teachers)
-    expected = _expect_outside(teachers, replay) / 2  # on one side
-    yield (
-        f"- Rows of FedSiKD and RandomCluster: from round 1 to 5 the printed loss falls in {falling} of "
-        f"{len(teachers)}, the replayed one in {sum(summarize(run).loss_trend < 0 for run in splits)} of "
-        f"{len(splits)} splits. In {below} of these rows the printed change lies below that of every split, "
-        f"where {expected:.1f} would be expected to."
-        + (" This speaks against the inference for these rows." if below > expected else "")
+    return (
+        f"- {ROW_NAMES[LEADERS]} on {get_title(dataset)}, loss from round 1 to 5: it falls in {falling[0]} of "
+        f"{len(gaps)} printed rows and in {falling[1]} of {len(runs)} splits. In {below or 'none'} of these rows the "
+        f"printed change lies below that of every split, where {expected:.1f} would be expected to."
+        + (conclusion if below > 2 * expected else "")
     )
 
 
@@ -230,6 +246,29 @@ def _count_all(
     return sum(inside for inside, _ in counts), sum(total for _, total in counts)
 
 
+def _compare_ranges_of_three(rows: Sequence[PrintedRow], replay: Replay) -> Iterator[str]:
+    """Misses of the replay and of FedAvg of all clients with as many splits each as the latter has."""
+    size, counts = PLANNED_SPLITS[FEDAVG], []
+    for arm, name in ROW_NAMES.items():
+        own = [(row, get_runs(replay, row.place)) for row in rows if row.place.arm == arm]
+        others = [(row, get_runs(replay, row.place._replace(arm=FEDAVG))) for row, _ in own]
+        if all(len(runs) >= size for _, runs in (*own, *others)):
+            misses = [sum(_count_misses_of(row, runs, size) for row, runs in each) for each in (own, others)]
+            total = len(Summary._fields) * len(own)
+            counts.append(f"{name}, {misses[0]:.1f} of {total} by the replay, {misses[1]:.0f} by FedAvg of all clients")
+    if counts:
+        yield (
+            f"FedAvg of all clients has {size} splits, and narrower ranges. With {size} splits each, on average over "
+            f"all choices of {size}, these printed values are missed: {'; '.join(counts)}."
+        )
+
+
+def _count_misses_of(row: PrintedRow, runs: Sequence[Run], size: int) -> float:
+    """How many parts of a row lie outside of the range of `size` of the runs, on average over all choices of them."""
+    counts = [sum(gap != 0 for gap in list_gaps(row, chosen)) for chosen in itertools.combinations(runs, size)]
+    return sum(counts) / len(counts) if counts else 0.0
+
+
 def _describe_misfit(rows: Sequence[PrintedRow], replay: Replay) -> Iterator[str]:
     """The row whose misfit was known before, FedSiKD on MNIST at alpha 0.1; then all that lies outside."""
     yield "## What does not fit"
@@ -249,10 +288,9 @@ def _describe_misfit(rows: Sequence[PrintedRow], replay: Replay) -> Iterator[str
             f"the greatest is {abs(best):.1f} points {'above' if best >= 0 else 'below'} FedSiKD's.",
         ]
         if not reach[0]:
-            both = len(ends) + NUM_FIRST_REPLAY
             text.append(
-                f"So none of {both} splits, those of the first replay counted, reaches it. One more split of the same "
-                f"procedure is the greatest of {both + 1} with probability 1/{both + 1}."
+                "If FedSiKD's were one more split of the same procedure, it would be the greatest with probability "
+                f"1/{len(ends) + 1}. The first replay does not add to this, since it drew attention to the row."
             )
     yield " ".join(text)
     outside = [

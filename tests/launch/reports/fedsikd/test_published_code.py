@@ -9,6 +9,7 @@ from launch.reports.fedsikd.published_code import (
     ARMS,
     CLIENT_0,
     COLUMNS,
+    DATASETS,
     FEDAVG,
     LEADERS,
     REPLAY_FILE,
@@ -162,15 +163,35 @@ def test_the_page_says_what_the_splits_do():
     assert "- 6 of 24 printed rows" in page and "10.0 would be expected" in page
     # Of the two printed rows beside the teachers' two splits, FedSiKD's loss falls and RandomCluster's rises; the
     # splits' loss stays, so one row lies below and one above, where 2 * 2/3 would be outside, half of them below.
-    assert "the printed loss falls in 1 of 2, the replayed one in 0 of 2 splits. In 1 of these rows" in page
-    assert "where 0.7 would be expected to. This speaks against the inference for these rows." in page
+    said = "it falls in 1 of 2 printed rows and in 0 of 2 splits. In 1 of these rows the printed change lies below"
+    assert f"- FedSiKD and RandomCluster on MNIST, loss from round 1 to 5: {said}" in page
+    assert "below that of every split, where 0.7 would be expected to.\n" in page
+    # Client 0's splits are all alike, so nothing lies inside; RandomCluster's level, 59.5, lies between 55 and 60.
+    groups = "MNIST, FedAvg 12 of 12 (6.0 expected); MNIST, FedSiKD and RandomCluster 5 of 6 (4.0 expected)."
+    assert f"- Outside by group: {groups}" in page
     assert (
         "give 60.0, 70.0. Of these 2, 0 reach FedSiKD's and 1 RandomCluster's; the greatest is 4.8 points below" in page
     )
-    assert "none of 6 splits, those of the first replay counted, reaches it" in page and "probability 1/7" in page
+    assert "with probability 1/3. The first replay does not add to this" in page
     assert "- HAR, alpha 0.1, four leaders' teachers: 10 splits\n" in page
     assert "- MNIST, alpha 0.1, four leaders' teachers: 8 splits\n" in page
     assert "| MNIST | client 0 alone | 12 of 40 | 5 s | 1 min |" in page
+
+
+def test_losses_that_most_rows_fall_below_are_called_a_misfit():
+    """The splits' losses rise by 2, the printed ones of MNIST at alpha 0.1 by -0.43 and 1.12."""
+    page = format_page({Place("mnist", "0.1", LEADERS): dict(enumerate([make_run(0.5, 0.6, 3.0)] * 2))})
+    assert "In 2 of these rows" in page and "So either these scripts did not make these rows, or one of our" in page
+
+
+def test_ranges_of_three_splits_are_compared_with_ranges_of_three():
+    """Every printed value lies between a low split and a high one; two low ones give no range around it."""
+    low, high, good = make_run(0.05, 0.05 - 0.2, -2.0), make_run(0.8, 1.1, 20.0), make_run(0.97, 1.0, 0.5)
+    places = [(dataset, alpha) for dataset in DATASETS for alpha in ALPHAS]
+    replay = {Place(*place, CLIENT_0): dict(enumerate([low, low, low, high])) for place in places}
+    replay |= {Place(*place, FEDAVG): dict(enumerate([good] * 3)) for place in places}
+    # Of the four choices of three splits one has no high one: 8 rows, of each 3 misses in a quarter of the choices.
+    assert "missed: FedAvg, 6.0 of 24 by the replay, 24 by FedAvg of all clients." in format_page(replay)
 
 
 def test_the_page_of_nothing_can_be_made():
