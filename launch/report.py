@@ -116,8 +116,8 @@ def name_diverged(runs: Sequence[RunRecord]) -> str:
     """A paragraph that says which runs have a loss that is no finite number; "" if none has."""
     lines = []
     for run in runs:
-        lost = [number for number, row in run.rounds.items() if not math.isfinite(row.get(TEST_LOSS, math.nan))]
-        if lost := [number for number in lost if TEST_ACCURACY in run.rounds[number]]:
+        evaluated = {number: row for number, row in run.rounds.items() if TEST_ACCURACY in row}
+        if lost := [number for number, row in evaluated.items() if not math.isfinite(row.get(TEST_LOSS, math.nan))]:
             lines.append(
                 f"Diverged: {run.experiment}, seed {run.flags['seed']}: the test loss is no finite number in "
                 f"{len(lost)} of {len(run.rounds)} rounds, first in round {min(lost)}. All its accuracies count."

@@ -14,6 +14,7 @@ from launch.settings.algorithms import ALGORITHMS
 
 ROOT = pathlib.Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
+REPLAY = RESULTS / "fedsikd_published_code.md"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 MEASURED = re.compile(r"\d+\.\d+ ± \d+\.\d+")
 INTERVAL = re.compile(r"[+-]?[\d.]+\s\[[+-]?[\d.]+,\s[+-]?[\d.]+\]")
@@ -208,6 +209,21 @@ def test_verdicts_are_counted_as_in_the_report(paper, heading):
     section = (ROOT / "docs" / "results.md").read_text(encoding="utf-8").split(f"\n{heading}\n")[1].split("\n## ")[0]
     counts = section.split("| runs | reproduced |")[1].split("|---|\n")[1].split("\n\n")[0]
     assert f"| --- |\n{counts}\n\n" in generated
+
+
+def test_the_replay_of_the_published_code_is_quoted_as_its_page_has_it():
+    page, said = (" ".join(path.read_text(encoding="utf-8").split()) for path in (REPLAY, ROOT / "docs" / "results.md"))
+    outside, expected = re.search(r"Of (72 comparisons \d+ lie outside); ([\d.]+) would be expected", page).groups()
+    assert f"Of {outside} of the splits; {round(float(expected))} would by chance." in said
+    low, high = re.search(r"in 8 of 8 places, by ([\d.]+) to ([\d.]+) points", page).groups()
+    assert f"the printed levels lie {low} to {high} points below all three splits of FedAvg of all clients" in said
+    inside = Counter(
+        (name == "FedAvg", data) for name, data in re.findall(r"\| (\w+) \| (\w+) \| [\d.]+ \| 0 of 3", page)
+    )
+    assert inside[True, "MNIST"] + inside[True, "HAR"] == 5 and inside[False, "HAR"] == 7
+    assert "Five of eight printed rows of FedAvg lie within" in said and "on HAR seven of eight of FedSiKD" in said
+    assert "on MNIST, in six of eight rows" in said
+    assert "4 of 8 printed rows and in 6 of 40 splits. In 6 of these rows the printed change lies below" in page
 
 
 def test_results_are_quoted():
