@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from launch.plots.style import COLORS, STYLE, new_figure, save_figure
-from launch.runs.columns import ACCURACY
+from launch.runs.columns import ACCURACY, CLIENT_STEPS, RESOURCE
 
 NUM_BINS = 5
 MOST_LARGE_POINTS = 300
@@ -45,7 +45,7 @@ def draw_personal(clients: Mapping[str, np.ndarray], title: str, path: pathlib.P
         figure = new_figure(9, 3.6)
         axes = figure.subplots(1, 2, sharey=True)
         for ax, column, label in zip(
-            axes, ("resource", "fine_tuning_steps"), ("resources R_i", "fine-tuning steps N_i"), strict=True
+            axes, (RESOURCE, CLIENT_STEPS), ("resources R_i", "fine-tuning steps N_i"), strict=True
         ):
             size = 16 if len(clients[column]) <= MOST_LARGE_POINTS else 2
             ax.scatter(clients[column], clients[ACCURACY], s=size, color=COLORS[5], label="a client")

@@ -18,6 +18,7 @@ from launch.runs.columns import (
     BYTES_DOWN,
     BYTES_UP,
     CLIENT,
+    CLIENT_STEPS,
     CLIENT_TEST_ACCURACY,
     CLIENTS_FILE,
     CLUSTER,
@@ -30,6 +31,7 @@ from launch.runs.columns import (
     PLANE_X,
     PLANE_Y,
     PLOTS,
+    RESOURCE,
     ROUND,
     TEST_ACCURACY,
     TEST_LOSS,
@@ -92,7 +94,7 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
         written.append(_draw_epsilon(metrics, title, plots / "epsilon.png"))
     if (run_dir / CLIENTS_FILE).exists():
         names, clients = _read_names(run_dir / CLIENTS_FILE), read_columns(run_dir / CLIENTS_FILE)
-        if {ACCURACY, "resource", "fine_tuning_steps"} <= clients.keys():
+        if {ACCURACY, RESOURCE, CLIENT_STEPS} <= clients.keys():
             written.append(draw_personal(clients, title, plots / "personal.png"))
         if {CLUSTER, PLANE_X, PLANE_Y} <= clients.keys():
             written.append(_draw_clusters(clients, names, title, plots / "clusters.png"))

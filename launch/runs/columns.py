@@ -64,6 +64,7 @@ TOOK_PART = "took_part"  # only in runs with new clients: 0 for those
 DEVICE_NAME = "device_name"  # only in runs with device profiles from a file
 ARCHETYPE, ARCHETYPE_NAME, META_ARCHETYPE = "archetype", "archetype_name", "meta_archetype"
 CLUSTER, PLANE_X, PLANE_Y = protocol.CLUSTER, protocol.PLANE_X, protocol.PLANE_Y
+RESOURCE, CLIENT_STEPS = protocol.RESOURCE, protocol.CLIENT_STEPS
 
 # fine_tuning.csv, and what summary.json says of the start of fine-tuning under START: which clients, after how
 # many steps at most, and their accuracies from the trained start and from random weights.

@@ -1,42 +1,57 @@
 """Keeps the numbers of runs that a report counted, small enough to commit: settings, metrics and summary, no models.
 
 An archive holds run folders, `<experiment>/seed_<seed>/...`, in a folder or in a zip. `launch.report` reads both like
-any folder of runs, and `launch.sweep --finished` skips the runs in them. An event log is kept only of a run with
-archetypes, where it says which model a device prefers; those of asynchronous runs take megabytes.
+any folder of runs, and `launch.sweep --finished` skips the runs in them. Tables that grow with the clients or the
+rounds keep what a reader of results asks for: a row of `clients.csv` is what a client reached and the few numbers it is
+seen against. An event log is kept only of a run with archetypes, where it says which model a device prefers; those of
+asynchronous runs take megabytes.
 
 The same runs give the same bytes of a zip: entries are sorted, dated 1980 and stored uncompressed, since builds of zlib
 compress differently.
 """
 
+import csv
 import io
 import pathlib
 import zipfile
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from launch.runs.columns import (
+    ACCURACY,
+    CLIENT,
+    CLIENT_STEPS,
     CLIENTS_FILE,
+    CLUSTER,
     CONFIG_FILE,
+    EVALUATION_S,
     EVENTS_FILE,
     EXPORT_REPORT,
     FINE_TUNING_FILE,
     METRICS_FILE,
+    RESOURCE,
+    ROUND,
+    ROUND_S,
     SUMMARY_FILE,
     TIMING_FILE,
 )
 from launch.runs.errors import RunFolderError
-from launch.runs.run_records import RunPath, RunRecord, find_run_dirs, read_json
+from launch.runs.run_records import RunPath, RunRecord, find_run_dirs, read_json, read_rows
 from launch.runs.tables import format_json, replace_whole
+from launch.settings.resuming import PLACES
 
 ARCHIVE_SUFFIX = ".zip"
 EARLIEST_DATE = (1980, 1, 1, 0, 0, 0)  # the first that a zip can hold
 PERMISSIONS = 0o100644  # a file that its owner may write and all may read
 UNIX = 3
-LEFT_OUT = ("run_dir", "data_dir", "shard_dir", "npz", "workers")  # flags that only mean something on one machine
 KEPT_FROM_CONFIG = ("flags", "versions", "git_revision")
 KEPT_FROM_DATA = ("dataset", "archetypes")  # the name of a subset, and who is of which archetype: no flag says so
 COPIED = (METRICS_FILE, SUMMARY_FILE)
-COPIED_IF_THERE = (TIMING_FILE, CLIENTS_FILE, FINE_TUNING_FILE, EXPORT_REPORT)
+COPIED_IF_THERE = (FINE_TUNING_FILE, EXPORT_REPORT)
+KEPT_COLUMNS = {
+    TIMING_FILE: (ROUND, ROUND_S, EVALUATION_S),
+    CLIENTS_FILE: (CLIENT, ACCURACY, CLUSTER, RESOURCE, CLIENT_STEPS),
+}
 
 
 def is_archive(path: pathlib.Path) -> bool:
@@ -102,10 +117,24 @@ def read_kept_files(run: RunRecord) -> dict[str, bytes]:
     kept = {name: config[name] for name in KEPT_FROM_CONFIG if name in config}
     data = {name: config["data"][name] for name in KEPT_FROM_DATA if name in config.get("data", {})}
     kept |= {"data": data} if data else {}
-    kept["flags"] = {name: value for name, value in config["flags"].items() if name not in LEFT_OUT}
+    kept["flags"] = {name: value for name, value in config["flags"].items() if name not in PLACES}
     optional = (*COPIED_IF_THERE, EVENTS_FILE) if "archetypes" in data else COPIED_IF_THERE
     names = (*COPIED, *(name for name in optional if (run.path / name).exists()))
-    return {CONFIG_FILE: format_json(kept).encode(), **{name: (run.path / name).read_bytes() for name in names}}
+    files = {CONFIG_FILE: format_json(kept).encode(), **{name: (run.path / name).read_bytes() for name in names}}
+    tables = {name: _read_kept_columns(run.path / name, wanted) for name, wanted in KEPT_COLUMNS.items()}
+    return files | {name: table for name, table in tables.items() if table}
+
+
+def _read_kept_columns(path: RunPath, wanted: Sequence[str]) -> bytes:
+    """The columns of a table that are kept; b"" if nothing but the first, which names its rows, says anything."""
+    rows = read_rows(path) if path.exists() else []
+    kept = [name for name in wanted if any(row.get(name) for row in rows)]
+    if len(kept) < 2:
+        return b""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows([kept, *([row[name] for name in kept] for row in rows)])
+    return text.getvalue().encode()
 
 
 def write_zip(entries: Mapping[str, bytes], path: pathlib.Path) -> None:

@@ -14,7 +14,7 @@ from models.model_spec import ModelSpec
 from tff_algos.client.client_data import read_split
 from tff_algos.client.cohort import pad_cohort
 from tff_algos.client.local_training import train_locally
-from tff_algos.protocol import ClientWork, Weights
+from tff_algos.protocol import CLIENT_STEPS, RESOURCE, ClientWork, Weights
 from tff_algos.seeds import derive_seed
 from tff_algos.settings.fine_tuning import FineTuningConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
@@ -120,8 +120,8 @@ def build_fine_tuning(
 def list_plan(resources: np.ndarray, plan: FineTuningPlan) -> dict[str, list]:
     """The columns of clients.csv that tell what each device could afford."""
     return {
-        "resource": resources.tolist(),
-        "fine_tuning_steps": plan.num_steps.tolist(),
+        RESOURCE: resources.tolist(),
+        CLIENT_STEPS: plan.num_steps.tolist(),
         "fine_tuning_learning_rate": plan.learning_rates.tolist(),
     }
 

@@ -102,7 +102,7 @@ def _draw_fifths(ax: "Axes", runs: Sequence[RunRecord], column: str) -> None:
 
 
 def _draw_by_resource(ax: "Axes", runs: Mapping[str, Sequence[RunRecord]]) -> None:
-    _draw_fifths(ax, runs[AMFL_P], "resource")
+    _draw_fifths(ax, runs[AMFL_P], columns.RESOURCE)
     for algo in (FINE_TUNING, FEDAVG):
         if runs[algo]:
             level = np.mean([_final(run) for run in runs[algo]])
@@ -111,7 +111,7 @@ def _draw_by_resource(ax: "Axes", runs: Mapping[str, Sequence[RunRecord]]) -> No
 
 
 def _draw_by_steps(ax: "Axes", runs: Mapping[str, Sequence[RunRecord]]) -> None:
-    _draw_fifths(ax, runs[AMFL_P], "fine_tuning_steps")
+    _draw_fifths(ax, runs[AMFL_P], columns.CLIENT_STEPS)
     for algo in (FINE_TUNING, FEDAVG):
         if runs[algo]:
             steps, accuracies = [count_mean_steps(run) for run in runs[algo]], [_final(run) for run in runs[algo]]

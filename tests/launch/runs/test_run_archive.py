@@ -1,5 +1,6 @@
 """Archives of runs: the same bytes from the same runs, read like folders, refused with a reason when damaged."""
 
+import json
 import os
 import zipfile
 
@@ -8,6 +9,8 @@ import pytest
 from launch.runs.errors import RunFolderError
 from launch.runs.run_archive import archive_runs, is_archive, open_runs
 from launch.runs.run_records import find_run_dirs, read_columns, read_runs
+from launch.runs.tables import write_json, write_table
+from launch.settings.resuming import PLACES
 
 CELL = "fedsikd_mnist_alpha0.1"
 
@@ -54,6 +57,39 @@ def test_a_zip_and_a_folder_hold_the_same_and_are_read_alike(runs, tmp_path):
     assert str(of_zip[0].path).rstrip("/") == f"{tmp_path / 'a.zip'}/{CELL}/seed_0"
     assert read_columns(of_zip[1].path / "metrics.csv")["round"].tolist() == [1, 2, 3]
     assert not (of_zip[0].path / "events.csv").exists()
+
+
+def test_of_tables_that_grow_with_clients_and_rounds_what_readers_ask_for_is_kept(tmp_path, write_run):
+    run_dir = write_run(tmp_path / "runs", CELL, 0, rounds=2)
+    clients = [["a", "60", "0.5", "1", ""], ["b, c", "61", "", "0", ""]]
+    write_table(run_dir / "clients.csv", ["client", "num_train", "accuracy", "cluster", "loss"], clients)
+    write_table(run_dir / "timing.csv", ["round", "round_s", "host_memory_bytes"], [["1", "2.5", "9"], ["2", "3", "9"]])
+    archive_runs(read_all(tmp_path / "runs"), tmp_path / "kept")
+    kept = tmp_path / "kept" / CELL / "seed_0"
+    assert (kept / "clients.csv").read_text() == 'client,accuracy,cluster\na,0.5,1\n"b, c",,0\n'
+    assert (kept / "timing.csv").read_text() == "round,round_s\n1,2.5\n2,3\n"
+    archive_runs(read_all(tmp_path / "kept"), tmp_path / "again")
+    assert (tmp_path / "again" / CELL / "seed_0" / "clients.csv").read_bytes() == (kept / "clients.csv").read_bytes()
+
+
+def test_a_table_of_names_alone_is_not_kept(tmp_path, write_run):
+    """All clients of asynchronous runs are evaluated together, so that none has an accuracy of its own."""
+    run_dir = write_run(tmp_path / "runs", CELL, 0, rounds=1)
+    write_table(run_dir / "clients.csv", ["client", "accuracy", "starts"], [["a", "", "3"], ["b", "", "4"]])
+    archive_runs(read_all(tmp_path / "runs"), tmp_path / "a.zip")
+    with zipfile.ZipFile(tmp_path / "a.zip") as archive:
+        assert not [name for name in archive.namelist() if name.endswith("clients.csv")]
+
+
+def test_places_of_one_machine_are_left_out(tmp_path, write_run):
+    run_dir = write_run(tmp_path / "runs", CELL, 0, rounds=1)
+    config = json.loads((run_dir / "config.json").read_text())
+    config["flags"] |= dict.fromkeys(PLACES, "/somewhere")
+    write_json(run_dir / "config.json", config)
+    archive_runs(read_all(tmp_path / "runs"), tmp_path / "kept")
+    kept = json.loads((tmp_path / "kept" / CELL / "seed_0" / "config.json").read_text())
+    assert kept["flags"] == {name: value for name, value in config["flags"].items() if name not in PLACES}
+    assert kept["flags"]["seed"] == 0
 
 
 def test_folders_in_a_zip_are_in_the_order_of_paths(tmp_path):
