@@ -19,8 +19,8 @@ HOW_TO_READ = (
     "- *undecided*: anything else, and always with fewer than three seeds;\n"
     "- *by construction*: the claim follows from the algorithm, so no run decides it. It is not counted as "
     "reproduced;\n"
-    "- *not run*: runs that the claim needs are missing, all or some. This speaks neither for the claim nor against "
-    "it.\n\n"
+    "- *not run*: runs that the claim needs are missing, all or some; or it follows from the algorithm with other "
+    "settings than these, and nothing measures it here. This speaks neither for the claim nor against it.\n\n"
     "The intervals cover other splits and starts on this test set, not new data."
 )
 ON_PRINTED = (
@@ -131,7 +131,7 @@ def build_further(claims: Sequence[Claim], results: SeedResults, labels: Mapping
     rows, left = [], {}
     for preset, label in labels.items():
         decided = [each for each in decide_further(claims, results[preset]) if each.numbers]
-        rows += [[label, each.claim.text, each.verdict, _format_p_value(each), each.numbers] for each in decided]
+        rows += [[label, each.claim.text, each.verdict, _show_p_value(each), each.numbers] for each in decided]
         left[label] = len(claims) - len(decided)
     if not rows:
         return None
@@ -142,10 +142,13 @@ def build_further(claims: Sequence[Claim], results: SeedResults, labels: Mapping
     return Section("Our further comparisons", table, "\n\n".join(texts))
 
 
-def _format_p_value(further: Further) -> str:
-    if further.p_value is None:
-        return ""
-    return "< 0.0001" if further.p_value < 0.0001 else f"{further.p_value:.4f}"
+def _show_p_value(further: Further) -> str:
+    return "" if further.p_value is None else format_p_value(further.p_value)
+
+
+def format_p_value(p_value: float) -> str:
+    """Four decimals, or that it is less."""
+    return "< 0.0001" if p_value < 0.0001 else f"{p_value:.4f}"
 
 
 def tabulate_untestable(untestable: Sequence[Untestable]) -> Table:

@@ -1,4 +1,8 @@
-"""Section V-B of the FedSiKD paper: Figure 3 and Table V, decided in the last round of the full length."""
+"""Section V-B of the FedSiKD paper: Figure 3 and Table V, decided in the last round of the full length.
+
+A sentence on the losses of several alphas is a claim for each of them: runs of this length are dear, and those of one
+alpha decide what it says there.
+"""
 
 from launch.reports.claims import Claim
 from launch.reports.conditions import exceeds
@@ -38,7 +42,6 @@ def list_mnist_claims() -> list[Claim]:
     similar = [is_ahead(RANDOM_CLUSTER, pair[0], -0.02, 0.02), *beat(pair, (FL_HC, FEDAVG))]
     losses = [last_of(MNIST, alpha, LOSS) for alpha in ALPHAS]
     skewed = (*beat(losses[:1], (FL_HC, FEDAVG)), is_ahead(RANDOM_CLUSTER, losses[0], 2, 3))
-    behind = [is_ahead(RANDOM_CLUSTER, cell, -1, 0) for cell in losses[1:]]
     return [
         Claim(
             SECTION,
@@ -64,12 +67,15 @@ def list_mnist_claims() -> list[Claim]:
             "last round: lowest of all, RandomCluster's 2 to 3 higher",
             skewed,
         ),
-        Claim(
-            SECTION,
-            "MNIST, other alphas: FedSiKD's loss is \"better than FL+HC and FedAvg, but slightly less than "
-            'RandomCluster"',
-            "last round; slightly: RandomCluster's is lower by less than 1",
-            (*beat(losses[1:], (FL_HC, FEDAVG)), *behind),
+        *(
+            Claim(
+                SECTION,
+                f"MNIST, alpha {cell.setting}: FedSiKD's loss is \"better than FL+HC and FedAvg, but slightly less "
+                'than RandomCluster"',
+                "last round; slightly: RandomCluster's is lower by less than 1",
+                (*beat([cell], (FL_HC, FEDAVG)), is_ahead(RANDOM_CLUSTER, cell, -1, 0)),
+            )
+            for cell in losses[1:]
         ),
     ]
 
@@ -83,7 +89,6 @@ def list_har_claims(dataset: str) -> list[Claim]:
         falls(last_of(dataset, "1", algo=RANDOM_CLUSTER), 5),
         changes(last_of(dataset, "1"), 5),
     ]
-    leading = is_ahead(FL_HC, losses[0], -0.5, 0.5), *(is_ahead(FL_HC, cell, -3, -2) for cell in losses[1:])
     return [
         Claim(
             SECTION,
@@ -105,18 +110,30 @@ def list_har_claims(dataset: str) -> list[Claim]:
             beat([last_of(dataset, "0.5")], OTHERS),
         ),
         *(_fluctuate_more(dataset, alpha) for alpha in ("0.5", "0.1")),
-        Claim(
-            SECTION,
-            f'{name}, loss: "For all cases, FedSiKD performs better than RandomCluster and FedAvg"',
-            "last round, every alpha",
-            beat(losses, (RANDOM_CLUSTER, FEDAVG)),
+        *(
+            Claim(
+                SECTION,
+                f'{name}, alpha {cell.setting}, loss: "For all cases, FedSiKD performs better than RandomCluster and '
+                'FedAvg"',
+                "last round",
+                beat([cell], (RANDOM_CLUSTER, FEDAVG)),
+            )
+            for cell in losses
         ),
         Claim(
             SECTION,
-            f'{name}, loss: FL+HC is better than FedSiKD "with a 2 to 3% lead", except at low alphas, "which show very '
-            'similar results"',
-            "last round: 2 to 3 lower; at alpha 0.1 within 0.5",
-            leading,
+            f'{name}, alpha 0.1, loss: FL+HC leads FedSiKD but at low alphas, "which show very similar results"',
+            "last round: within 0.5",
+            (is_ahead(FL_HC, losses[0], -0.5, 0.5),),
+        ),
+        *(
+            Claim(
+                SECTION,
+                f'{name}, alpha {cell.setting}, loss: FL+HC is better than FedSiKD "with a 2 to 3% lead"',
+                "last round: 2 to 3 lower",
+                (is_ahead(FL_HC, cell, -3, -2),),
+            )
+            for cell in losses[1:]
         ),
     ]
 

@@ -1,7 +1,8 @@
-"""Our further comparisons of tuned runs: FedSiKD against each of the others alone, at equal rounds and equal bytes.
+"""Our further comparisons: tuned FedSiKD against each of the others alone, and FedSiKD with and without noise.
 
-Control and ablations move as many bytes a round as FedSiKD, but for what the statistics take, so that equal rounds are
-equal bytes for them. The exception is w = 1, which has no teacher to move.
+Tuned runs are compared at equal rounds and at equal bytes. Control and ablations move as many bytes a round as FedSiKD,
+but for what the statistics take, so that equal rounds are equal bytes for them. The exception is w = 1, which has no
+teacher to move.
 """
 
 from launch.reports.claims import Claim
@@ -12,10 +13,14 @@ from launch.reports.fedsikd.measures import (
     ABLATIONS,
     BUDGET_ROUNDS,
     CONTROL,
+    EPSILONS,
     EQUAL_BYTES_ACCURACY,
     MNIST,
     NAMES,
     NO_DISTILLATION,
+    NO_NOISE,
+    STATISTICS,
+    name_private,
 )
 
 COMPARED_ALPHAS = ("0.1", "0.5")
@@ -44,4 +49,17 @@ def _list_further() -> list[Claim]:
     return [*claims, _compare(at_equal_bytes, NO_DISTILLATION, name, EQUAL_BYTES)]
 
 
+def _compare_noise(statistics_kind: str, epsilon: str) -> Claim:
+    """What the noise costs: the same statistics without any, on the same split and from the same weights."""
+    cell = cell_of(MNIST, "0.1", BUDGET_ROUNDS)
+    without, noisy = (cell._replace(algo=name_private(statistics_kind, each)) for each in (NO_NOISE, epsilon))
+    condition = exceeds(without, noisy, f"without noise {{0}}, epsilon {epsilon} {{1}}")
+    text = f"{statistics_kind.replace('_', ' ')}: without noise above epsilon {epsilon}"
+    return Claim("", text, "more accurate", (condition,))
+
+
 FEDSIKD_FURTHER: tuple[Claim, ...] = tuple(_list_further())
+# A family of their own, by statistics and epsilon.
+NOISE_COMPARISONS: dict[tuple[str, str], Claim] = {
+    (kind, epsilon): _compare_noise(kind, epsilon) for kind in STATISTICS for epsilon in EPSILONS if epsilon != NO_NOISE
+}

@@ -35,7 +35,6 @@ ABLATIONS = {
     NO_DISTILLATION: "w = 1, no distillation",
     "fedsikd_indices": "k by the three indices",
     "fedsikd_per_feature": "statistics of each feature",
-    "fedsikd_scalar": "statistics over all values",
 }
 MNIST, HAR, HAR_WINDOWS = "mnist", "har", "har_windows"
 HAR_INPUTS = (HAR, HAR_WINDOWS)  # as the paper has them, and as the authors' published code has them
@@ -51,7 +50,8 @@ BUDGET_SLACK = 0.01  # a share of a budget of bytes that may be missing: the sta
 AUTHORS, PRIVACY = "authors", "privacy"
 FEDSIKD_PRESETS = {PRINTED: "ours", AUTHORS: "ours, the authors' values", TUNED: "ours, tuned"}
 STATISTICS = ("scalar", "per_feature")
-EPSILONS = ("1", "2", "4", "8", "none")
+NO_NOISE = "none"
+EPSILONS = ("1", "2", "4", "8", NO_NOISE)
 _PRIVATE = rf"({'|'.join(STATISTICS)})_epsilon_?({'|'.join(EPSILONS)})"
 _ABLATED = "|".join(algo.removeprefix(f"{FEDSIKD}_") for algo in ABLATIONS)
 FEDSIKD_RUNS = (

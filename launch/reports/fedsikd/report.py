@@ -57,7 +57,7 @@ def build_fedsikd_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
         "tables": Section("", tabulate_values(printed, results), format_tables(printed, results)),
         "clusters": tabulate_clusters(by_place, results),
         "tuned": tabulate_tuned(by_place, own),
-        "privacy": tabulate_privacy(results),
+        "privacy": tabulate_privacy(own),
     }
     sections = {name: section for name, section in sections.items() if section.table.rows}
     judged = measure_by_seed(share_baselines(by_place), printed)
