@@ -24,6 +24,7 @@ from launch.reports.fedsikd.published_code import (
     CLIENT_0,
     DATASETS,
     FEDAVG,
+    FL_HC,
     LEADERS,
     PLANNED_SPLITS,
     REPLAY_FILE,
@@ -53,12 +54,16 @@ def define_flags() -> absl_flags.FlagValues:
     absl_flags.DEFINE_list(
         "arms",
         list(ARMS),
-        "What to compute: client_0 (what 'FedAvg' does), leaders (what 'FedSiKD' and 'RandomCluster' do), fedavg "
-        "(FedAvg of all clients).",
+        "What to compute: client_0 (what 'FedAvg' does), leaders (what 'FedSiKD' and 'RandomCluster' do), fl_hc (how "
+        "we read 'FL+HC'), fedavg (FedAvg of all clients).",
         flag_values=values,
     )
     absl_flags.DEFINE_integer(
-        "splits", PLANNED_SPLITS[LEADERS], "Splits of client_0 and leaders.", lower_bound=0, flag_values=values
+        "splits",
+        PLANNED_SPLITS[LEADERS],
+        "Splits of all arms but fedavg.",
+        lower_bound=0,
+        flag_values=values,
     )
     absl_flags.DEFINE_integer(
         "fedavg_splits",
@@ -105,10 +110,10 @@ def _run(arguments: Sequence[str]) -> None:
 
 def _list_cells(values: absl_flags.FlagValues, replay) -> list[tuple[Place, int]]:
     """What is to be computed: first what is replayed, then FedAvg of all clients beside it."""
-    splits = {CLIENT_0: values.splits, LEADERS: values.splits, FEDAVG: values.fedavg_splits}
+    splits = {**dict.fromkeys(ARMS, values.splits), FEDAVG: values.fedavg_splits}
     return [
         (place, split)
-        for arms in ((CLIENT_0, LEADERS), (FEDAVG,))
+        for arms in ((CLIENT_0, LEADERS), (FL_HC,), (FEDAVG,))  # the cheap ones first
         for dataset in dict.fromkeys(values.datasets)
         for alpha in dict.fromkeys(values.alphas)
         for arm in arms
@@ -146,7 +151,12 @@ def _load_bench(dataset: str, data_dir: str) -> "Bench":
 def _compute_run(bench: "Bench", place: Place, split: int) -> Run:
     from launch.training import published_code as procedure
 
-    run_arm = {CLIENT_0: procedure.run_client_0, LEADERS: procedure.run_leaders, FEDAVG: procedure.run_fedavg}
+    run_arm = {
+        CLIENT_0: procedure.run_client_0,
+        LEADERS: procedure.run_leaders,
+        FL_HC: procedure.run_fl_hc,
+        FEDAVG: procedure.run_fedavg,
+    }
     started = time.process_time()
     results = list(run_arm[place.arm](bench, float(place.alpha), split, len(ROUNDS)))
     accuracies, losses = zip(*results, strict=True)

@@ -188,14 +188,26 @@ def run_fedavg(bench: Bench, alpha: float, split: int, rounds: int) -> Iterator[
     """FedAvg (McMahan et al. 2017): all clients train the student, and count by their examples."""
     clients = split_clients(bench.arrays, alpha, split)
     weights = initialize_weights(bench.student.spec, split)
-    sizes = [len(y) for _, y in clients]
     for round_num in range(1, rounds + 1):
-        trained = [
-            bench.student.train(weights, *client, _seed(split, round_num, index))
-            for index, client in enumerate(clients)
-        ]
-        weights = average(trained, sizes)
+        weights = _train_all(bench, weights, clients, split, round_num)
         yield bench.student.test(weights)
+
+
+def run_fl_hc(bench: Bench, alpha: float, split: int, rounds: int) -> Iterator[Result]:
+    """What FL+HC is read to do: a round of FedAvg, always from the first weights, and its mean added twice."""
+    clients = split_clients(bench.arrays, alpha, split)
+    weights = initialize_weights(bench.student.spec, split)
+    for round_num in range(1, rounds + 1):
+        mean = _train_all(bench, weights, clients, split, round_num)
+        yield bench.student.test(tuple(2 * weight for weight in mean))
+
+
+def _train_all(bench: Bench, weights: Weights, clients: Clients, split: int, round_num: int) -> Weights:
+    """The mean, by examples, of what all clients make of the weights."""
+    trained = [
+        bench.student.train(weights, *client, _seed(split, round_num, index)) for index, client in enumerate(clients)
+    ]
+    return average(trained, [len(y) for _, y in clients])
 
 
 def _seed(split: int, round_num: int, client: int) -> np.ndarray:

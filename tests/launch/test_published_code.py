@@ -29,11 +29,11 @@ def test_a_stopped_command_goes_on(path, monkeypatch, capsys):
     monkeypatch.setattr(published_code, "_compute_run", compute)
     arguments = [f"--csv={path}", "--datasets=mnist", "--alphas=0.5", "--splits=2", "--fedavg_splits=1"]
     assert main(arguments) == 130
-    client_0, leaders, fedavg = (Place("mnist", "0.5", arm) for arm in ARMS)
+    client_0, leaders, fl_hc, fedavg = (Place("mnist", "0.5", arm) for arm in ARMS)
     assert {place: list(runs) for place, runs in read_replay(path).items()} == {client_0: [0, 1]}
     assert main([*arguments, f"--page={path.with_name('page.md')}"]) == 0
-    assert computed[2:] == [(leaders, 0), (leaders, 0), (leaders, 1), (fedavg, 0)]
-    assert "3/3 mnist 0.5 fedavg split 0: 10.0 20.0 30.0 40.0 50.0 (10 s CPU)" in capsys.readouterr().out
+    assert computed[2:] == [(leaders, 0), (leaders, 0), (leaders, 1), (fl_hc, 0), (fl_hc, 1), (fedavg, 0)]
+    assert "5/5 mnist 0.5 fedavg split 0: 10.0 20.0 30.0 40.0 50.0 (10 s CPU)" in capsys.readouterr().out
     assert read_replay(path)[fedavg][0].losses == RUN.losses
     assert "| MNIST | FedAvg of all clients | 1 of 12 |" in path.with_name("page.md").read_text()
 
@@ -78,7 +78,7 @@ def test_the_page_alone_needs_no_data(path):
         ["--datasets=mnist,cifar10"],
         ["--alphas=0.3"],
         ["--alphas="],
-        ["--arms=fl_hc"],
+        ["--arms=fl"],
         ["--splits=-1"],
         ["--notrain"],
         ["--split=3"],

@@ -20,10 +20,10 @@ PRINTED_FILES = tuple(pathlib.Path(__file__).with_name(name) for name in ("table
 COLUMNS = ("dataset", "dirichlet_alpha", "arm", "split", ROUND, TEST_ACCURACY, TEST_LOSS, "cpu_s")
 ROUNDS = FIRST_ROUNDS
 DATASETS = ("mnist", "har")
-CLIENT_0, LEADERS, FEDAVG = ARMS = ("client_0", "leaders", "fedavg")
-PLANNED_SPLITS = {CLIENT_0: 10, LEADERS: 10, FEDAVG: 3}
-# Which arm does what the scripts do for a printed row; that of FL+HC cannot be pinned down.
-ARM_OF_ROW = {"FedAvg": CLIENT_0, "FedSiKD": LEADERS, "RandomCluster": LEADERS, "FL+HC": None}
+CLIENT_0, LEADERS, FL_HC, FEDAVG = ARMS = ("client_0", "leaders", "fl_hc", "fedavg")
+PLANNED_SPLITS = {CLIENT_0: 10, LEADERS: 10, FL_HC: 10, FEDAVG: 3}
+# Which arm does what the scripts do for a printed row; of FL+HC it is one reading of several.
+ARM_OF_ROW = {"FedAvg": CLIENT_0, "FedSiKD": LEADERS, "RandomCluster": LEADERS, "FL+HC": FL_HC}
 
 
 class Place(NamedTuple):
@@ -56,7 +56,7 @@ class PrintedRow(NamedTuple):
     @property
     def place(self) -> Place:
         """Where its replay stands."""
-        return Place(self.dataset, self.alpha, ARM_OF_ROW[self.name] or "")
+        return Place(self.dataset, self.alpha, ARM_OF_ROW[self.name])
 
 
 class Summary(NamedTuple):
@@ -89,6 +89,11 @@ class Range(NamedTuple):
         """How far a value lies above (positive) or below (negative) the range; 0 inside, on its ends and `within`."""
         gap = max(value - self.high, 0.0) + min(value - self.low, 0.0)
         return gap if abs(gap) > within else 0.0
+
+
+def get_runs(replay: Replay, place: Place) -> list[Run]:
+    """The runs of a place in the order of their splits; [] if there are none."""
+    return [run for _, run in sorted(replay.get(place, {}).items())]
 
 
 def summarize(run: Run) -> Summary:

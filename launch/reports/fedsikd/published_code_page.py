@@ -11,6 +11,7 @@ from launch.reports.fedsikd.published_code import (
     CLIENT_0,
     DATASETS,
     FEDAVG,
+    FL_HC,
     LEADERS,
     PLANNED_SPLITS,
     PRINTED_WITHIN,
@@ -22,23 +23,24 @@ from launch.reports.fedsikd.published_code import (
     Run,
     Summary,
     count_inside,
+    get_runs,
     get_values,
     list_gaps,
     list_missing,
     list_ranges,
     list_round_ranges,
     read_printed_rows,
-    read_printed_values,
     share_of_pairs,
     summarize,
 )
+from launch.reports.fedsikd.published_code_fl_hc import tabulate_fl_hc
 from launch.reports.fedsikd.published_code_text import (
     COMMANDS,
     COUNTS,
     DONE,
-    FL_HC,
     INFERENCE,
     INTRODUCTION,
+    ON_FL_HC,
     PAIRS,
     READING,
     ROUND_BY_ROUND,
@@ -50,10 +52,15 @@ from launch.runs.columns import TEST_ACCURACY, TEST_LOSS
 METRICS = {TEST_ACCURACY: ("test accuracy (%)", 100, ".1f"), TEST_LOSS: ("test loss", 1, ".2f")}
 SUMMARY_FORMATS = Summary((100, ".1f"), (100, "+.1f"), (1, "+.2f"))
 FIRST_REPLAY = "65.2, 67.7, 65.4 and 48.7"  # splits of another program, before this one
-NO_NUMBERS = {True: "not computed", False: "not replayed"}
+NOT_COMPUTED = "not computed"
 EXACT = Summary(0.0, 0.0, 0.0)
-ROW_NAMES = {CLIENT_0: "FedAvg", LEADERS: "FedSiKD and RandomCluster"}
-ARM_NAMES = {CLIENT_0: "client 0 alone", LEADERS: "four leaders' teachers", FEDAVG: "FedAvg of all clients"}
+ROW_NAMES = {CLIENT_0: "FedAvg", LEADERS: "FedSiKD and RandomCluster", FL_HC: "FL+HC"}
+ARM_NAMES = {
+    CLIENT_0: "client 0 alone",
+    LEADERS: "four leaders' teachers",
+    FL_HC: "a round of all clients, twice",
+    FEDAVG: "FedAvg of all clients",
+}
 
 
 def format_page(replay: Replay) -> str:
@@ -73,8 +80,8 @@ def format_page(replay: Replay) -> str:
         *_describe_misfit(rows, replay),
         PAIRS,
         format_table(_tabulate_pairs(rows, replay)),
-        FL_HC,
-        format_table(_tabulate_fl_hc()),
+        ON_FL_HC,
+        format_table(tabulate_fl_hc(replay)),
         ROUND_BY_ROUND,
         *_list_round_tables(rows, replay),
         COMMANDS,
@@ -83,18 +90,13 @@ def format_page(replay: Replay) -> str:
     return join_blocks(blocks) + "\n"
 
 
-def get_runs(replay: Replay, place: Place) -> list[Run]:
-    """The runs of a place in the order of their splits; [] if there are none."""
-    return [run for _, run in sorted(replay.get(place, {}).items())]
-
-
 def tabulate_units(rows: Sequence[PrintedRow], replay: Replay) -> Table:
-    """A row for each printed one: those with the most misses first, those that are not replayed last."""
+    """A row for each printed one: those with the most misses first, those that are not computed last."""
     lines = []
     for row in rows:
         runs, beside = get_runs(replay, row.place), get_runs(replay, row.place._replace(arm=FEDAVG))
         misses = [gap != 0 for gap in list_gaps(row, runs)]
-        verdict = f"{sum(misses)} of {len(misses)}" if misses else NO_NUMBERS[bool(row.place.arm)]
+        verdict = f"{sum(misses)} of {len(misses)}" if misses else NOT_COMPUTED
         cells = []
         for printed, *found, within, (factor, form) in zip(
             summarize(row.values),
@@ -105,8 +107,8 @@ def tabulate_units(rows: Sequence[PrintedRow], replay: Replay) -> Table:
             strict=True,
         ):
             ranges = [_place_in(printed, each, within, factor, form) for each in found]
-            cells += [format(factor * printed, form), *(ranges if row.place.arm else ("", ranges[1]))]
-        rank = (0, -sum(misses)) if misses else (1 if row.place.arm else 2, 0)
+            cells += [format(factor * printed, form), *ranges]
+        rank = (0, -sum(misses)) if misses else (1, 0)
         counts = f"{len(runs)} and {len(beside)}"
         lines.append((rank, [row.name, get_title(row.dataset), row.alpha, verdict, counts, *cells]))
     lines.sort(key=lambda line: line[0])
@@ -119,7 +121,7 @@ def tabulate_units(rows: Sequence[PrintedRow], replay: Replay) -> Table:
 def _place_in(printed: float, found: Range | None, within: float, factor: float, form: str) -> str:
     """Where a printed value lies: "in 22.1 to 53.0", or "**outside** of 40.0 to 55.0 (1.8 below)"."""
     if found is None:
-        return "not computed"
+        return NOT_COMPUTED
     span = f"{format(factor * found.low, form)} to {format(factor * found.high, form)}"
     if gap := found.exceed_by(printed, within):
         return f"**outside** of {span} ({_format_gap(gap, factor, form)})"
@@ -134,19 +136,19 @@ def _format_gap(gap: float, factor: float, form: str) -> str:
 
 def _say_in_short(rows: Sequence[PrintedRow], replay: Replay) -> str:
     """The counts that matter most, as a list."""
-    replayed = [row for row in rows if get_runs(replay, row.place)]
+    known = [row for row in rows if row.place.arm != FL_HC]
+    replayed = [row for row in known if get_runs(replay, row.place)]
     gaps = [list_gaps(row, get_runs(replay, row.place)) for row in replayed]
     num_gaps = sum(map(len, gaps))
     expected = len(Summary._fields) * _expect_outside(replayed, replay)
-    num_rows = sum(bool(row.place.arm) for row in rows)
     num_whole = sum(not any(found) for found in gaps)
     num_outside = sum(gap != 0 for found in gaps for gap in found)
     unrounded = sum(gap != 0 for row in replayed for gap in list_gaps(row, get_runs(replay, row.place), EXACT))
     lines = [
-        f"- {len(replayed)} of {num_rows} printed rows (FL+HC's left out) have a replay. {num_whole} lie within its "
-        f"ranges in level, change and loss. Of {num_gaps} comparisons {num_outside} lie outside; {expected:.1f} would "
-        "be expected to, if the printed rows were further splits of the same procedure. If the printed digits were "
-        f"exact, {unrounded} would.",
+        f"- {len(replayed)} of {len(known)} printed rows (FL+HC's apart, of which our notes say too little) have a "
+        f"replay. {num_whole} lie within its ranges in level, change and loss. Of {num_gaps} comparisons {num_outside} "
+        f"lie outside; {expected:.1f} would be expected to, if the printed rows were further splits of the same "
+        f"procedure. If the printed digits were exact, {unrounded} would.",
         *_compare_by_group(rows, replay),
         *_compare_with_fedavg(rows, replay),
     ]
@@ -160,7 +162,7 @@ def _compare_by_group(rows: Sequence[PrintedRow], replay: Replay) -> Iterator[st
     found = {row: gaps for row in rows if (gaps := list_gaps(row, get_runs(replay, row.place)))}
     groups = {
         (dataset, arm): own
-        for dataset, arm in itertools.product(DATASETS, (CLIENT_0, LEADERS))
+        for dataset, arm in itertools.product(DATASETS, ROW_NAMES)
         if (own := [row for row in found if (row.dataset, row.place.arm) == (dataset, arm)])
     }
     counts = [
@@ -228,7 +230,7 @@ def _list_level_gaps(rows: Sequence[PrintedRow], replay: Replay, name: str) -> I
 def _tabulate_counts(rows: Sequence[PrintedRow], replay: Replay) -> Table:
     lines = []
     for dataset in DATASETS:
-        for name in [name for name, arm in ARM_OF_ROW.items() if arm]:
+        for name in ARM_OF_ROW:
             own = [row for row in rows if (row.dataset, row.name) == (dataset, name)]
             cells = []
             for metric in METRICS:
@@ -314,24 +316,9 @@ def _tabulate_pairs(rows: Sequence[PrintedRow], replay: Replay) -> Table:
         difference = levels[dataset, alpha, "FedSiKD"] - levels[dataset, alpha, "RandomCluster"]
         ours = [summarize(run).level for run in get_runs(replay, Place(dataset, alpha, LEADERS))]
         share = share_of_pairs(difference, ours)
-        found = ["not computed", ""] if share is None else [f"{100 * (max(ours) - min(ours)):.1f}", f"{share:.2f}"]
+        found = [NOT_COMPUTED, ""] if share is None else [f"{100 * (max(ours) - min(ours)):.1f}", f"{share:.2f}"]
         lines.append([get_title(dataset), alpha, f"{100 * difference:+.1f}", *found])
     return Table(["data", "alpha", "printed (points)", "greatest of two splits", "share of pairs"], lines)
-
-
-def _tabulate_fl_hc() -> Table:
-    """The printed rows of FL+HC, which no number of ours stands beside."""
-    accuracies, losses = (read_printed_values(metric) for metric in METRICS)
-    lines = []
-    for dataset, alpha in itertools.product(DATASETS, ALPHAS):
-        key = (dataset, alpha, "FL+HC")
-        row, loss = [100 * accuracies[key][round_num] for round_num in ROUNDS], losses[key]
-        ends = [f"{loss[round_num]:.2f}" for round_num in (ROUNDS[0], ROUNDS[-1], max(loss))]
-        lines.append(
-            [get_title(dataset), alpha, f"{min(row):.1f} to {max(row):.1f}", f"{row[-1] - row[0]:+.1f}", *ends]
-        )
-    columns = ["data", "alpha", "accuracy (%), rounds 1 to 5", "round 5 minus 1", "loss at round 1", "5", "the last"]
-    return Table(columns, lines)
 
 
 def _list_round_tables(rows: Sequence[PrintedRow], replay: Replay) -> Iterator[str]:
@@ -339,7 +326,7 @@ def _list_round_tables(rows: Sequence[PrintedRow], replay: Replay) -> Iterator[s
         for metric, (title, factor, form) in METRICS.items():
             yield f"### {get_title(dataset)}, {title}"
             lines = []
-            for row in [row for row in rows if row.dataset == dataset and row.place.arm]:
+            for row in [row for row in rows if row.dataset == dataset]:
                 runs = get_runs(replay, row.place)
                 cells = zip(get_values(row.values, metric), list_round_ranges(runs, metric), strict=True)
                 shown = [_format_round(value, found, factor, form) for value, found in cells]

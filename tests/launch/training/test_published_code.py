@@ -17,6 +17,7 @@ from launch.training.published_code import (
     draw_owners,
     run_client_0,
     run_fedavg,
+    run_fl_hc,
     run_leaders,
     split_clients,
 )
@@ -90,6 +91,13 @@ def test_in_a_correct_fedavg_all_train(bench, arrays):
     sizes = np.array(get_sizes(arrays))
     step = (sizes * sizes).sum() / 200
     assert [result.loss for result in run_fedavg(bench, 0.5, 3, 2)] == pytest.approx([step, 2 * step])
+
+
+def test_every_round_of_fl_hc_starts_from_the_first_weights(bench, arrays):
+    """From 0 the mean is sum(n * n) / sum(n), in each round, and it is added twice."""
+    sizes = np.array(get_sizes(arrays))
+    twice = 2 * (sizes * sizes).sum() / 200
+    assert [result.loss for result in run_fl_hc(bench, 0.5, 3, 3)] == pytest.approx([twice] * 3)
 
 
 def test_splits_differ_and_repeat(arrays):
