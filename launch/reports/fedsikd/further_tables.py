@@ -63,7 +63,7 @@ ON_TUNED = (
     "At alpha 0.1, FedSiKD with w = 1 is tuned FedAvg: no teacher, the same epochs and rate, clients by their "
     "examples. The two differ by rounding alone, so that FedSiKD's lead over FedAvg, over ten seeds, says more of what "
     "the teacher adds. Both stand in the family of comparisons, as was planned; so do RandomCluster at equal rounds "
-    "and at equal bytes, which at alpha 0.1 are one comparison, since it moves as much as FedSiKD."
+    "and at equal bytes, which are one comparison, since it moves as much as FedSiKD."
 )
 ON_PRIVACY = (
     f"FedSiKD on MNIST, alpha 0.1, test accuracy (%) after round {BUDGET_ROUNDS}, by the epsilon that is spent on what "
