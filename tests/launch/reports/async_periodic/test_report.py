@@ -17,6 +17,7 @@ from launch.reports.async_periodic.claims import (
     FLUCTUATION,
     LAST_MEAN,
     MODEL_BYTES,
+    NEVER_WAITING,
     OLDER,
     RANDOM_ESPECIALLY,
     TUNED_KINDS,
@@ -296,6 +297,20 @@ def test_favouring_older_updates_has_to_be_above_equal_and_above_fresher(kind, e
     values = {cell: {seed: levels[cell.algo] + 0.1 * seed * (cell.algo == kind) for seed in (-1, 0, 1)}
               for cell in claim.cells}  # fmt: skip
     assert decide(claim, values).verdict == verdict
+
+
+def test_tuned_methods_are_compared_where_they_were_tuned():
+    """At equal bytes only those are that have by then done as much of the run that they were tuned for."""
+    tuned = [each for each in ASYNC_FURTHER if {cell.algo for cell in each.cells} & {kind for _, kind in TUNED_KINDS}]
+    compared = {}
+    for claim in tuned:
+        (metric,) = {cell.metric for cell in claim.cells}
+        compared.setdefault(metric, []).append({cell.algo for cell in claim.cells})
+    assert compared.keys() == {AT_TIME, AT_BYTES}
+    assert set.union(*compared[AT_TIME]) == {kind for _, kind in TUNED_KINDS}
+    assert compared[AT_BYTES] == [{f"{algo}_tuned" for algo in NEVER_WAITING}]
+    runs = [flag_values(resolve_flagfile(find_flagfile(f"{algo}_mnist_shards"))) for algo in NEVER_WAITING]
+    assert len({(run["rounds"], run["batch_size"]) for run in runs}) == 1, "which both send alike"
 
 
 def test_shares_by_hand():
