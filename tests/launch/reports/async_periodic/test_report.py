@@ -349,6 +349,25 @@ def test_pairs_are_decided_or_level_or_neither(differences, verdict):
     assert row[3].startswith(f"{mean:+.2f}")
 
 
+def test_policies_are_compared_by_their_mean_over_the_weightings_too():
+    """Random scheduling leads by 3, -3 and 0.3 points, or 0.1 on average; the claims compare this mean."""
+    leads = {"equal": 3.0, "fresh": -3.0, "old": 0.3}
+    values = {
+        make_cell("shards", policy, kind, LAST_MEAN): {
+            seed: 50.0 + 10 * seed + (lead + 0.5 * seed) * (policy == "random")
+            for seed in (-1, 0, 1, *([2] if kind == "old" else []))
+        }
+        for policy in ("random", "frequency")
+        for kind, lead in leads.items()
+    }
+    rows = {row[2]: row[3:] for row in build_levels(values)["levels"].table.rows}
+    verdicts = {name: row[2] for name, row in rows.items() if name.endswith("minus frequency")}
+    mean = "random, mean over the weightings minus frequency"
+    assert [*verdicts.values()] == ["higher", "lower", "undecided", "level"] and [*verdicts][-1] == mean
+    difference, seeds, _ = rows[mean]
+    assert difference.startswith("+0.10 [") and seeds == "3", "the seeds that all three have"
+
+
 def test_without_pairs_there_is_no_table_of_them():
     assert build_levels({make_cell("iid", "random", "fresh", LAST_MEAN): {0: 80.0}}) == {}
 
