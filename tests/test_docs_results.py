@@ -4,13 +4,17 @@ import csv
 import itertools
 import pathlib
 import re
+import shlex
 from collections import Counter
 
 import pytest
 
+from launch.reports.async_periodic.measures import CITY
 from launch.reports.fedcd.measures import SIZES
 from launch.reports.judge import VERDICTS
+from launch.runs.run_records import EXPERIMENTS
 from launch.settings.algorithms import ALGORITHMS
+from launch.sweep import parse_tasks
 
 ROOT = pathlib.Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
@@ -127,6 +131,19 @@ def test_asynchronous_algorithms():
             found = results[data, scheduling, weights]
             expected.append([f"{data}, {name}", found["at equal time"], found["at equal uploads"]])
     assert read_table("results.md", ["accuracy (%)", "after 10 T_max"]) == expected
+
+
+def test_the_sweeps_of_asynchronous_fl_leave_out_no_flagfile(monkeypatch):
+    """Those that go on from the kept runs: each flagfile on one set of seeds, and none on those of the trials."""
+    monkeypatch.chdir(ROOT)
+    section = (ROOT / "docs" / "results.md").read_text(encoding="utf-8").split("\n## Asynchronous FL\n")[1]
+    lines = [line for line in section.split("\n## ")[0].splitlines() if line.startswith("python -m launch.sweep ")]
+    seeds = {}
+    for line in lines:
+        for task in parse_tasks(shlex.split(line)[3:]) if "--finished=docs/results/async.zip" in line else []:
+            seeds.setdefault(task.flagfile.stem, []).append(task.config.seed)
+    stems = {path.stem for path in (EXPERIMENTS / "async_periodic").glob("*.flags")} - {CITY}
+    assert seeds == {stem: [*range(5 if "_iid" in stem else 20)] for stem in stems}
 
 
 def test_amfl_p():

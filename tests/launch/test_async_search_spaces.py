@@ -1,15 +1,17 @@
 """The search spaces of asynchronous FL: methods that are compared have as many trials, on seeds of their own."""
 
 import pathlib
+import re
 
 import pytest
 
 from launch.reports.async_periodic.claims import TIME_BUDGET, TUNED_CASES, TUNED_KINDS
 from launch.reports.async_periodic.measures import make_place, name_experiment
+from launch.reports.async_periodic.report import LEGEND
 from launch.runs.run_records import EXPERIMENTS, TUNED_SUFFIX, find_flagfile, resolve_flagfile
 from launch.settings.run_config import flag_values
 from launch.tuning.best_flagfile import write_best_flagfile
-from launch.tuning.grid_search import build_tasks
+from launch.tuning.grid_search import build_tasks, compute_grid_size
 from launch.tuning.request import parse_request
 from launch.tuning.search_space import parse_search
 from launch.tuning.trials import Outcome, State
@@ -61,6 +63,14 @@ def test_what_all_methods_share_has_the_same_choices():
         if name.endswith("_learning_rate") and "server" not in name
     }
     assert len(rates) == 1 and "0.01" in next(iter(rates)), "the printed one is among them"
+
+
+def test_the_report_says_how_large_the_grids_are():
+    sizes = {stem: compute_grid_size(read_request(stem).space) for stem in SPACES}
+    names = {"fresh": "periodic aggregation", "synchronous": "FedAvg", "buffered": "FedBuff", "fed_async": "FedAsync"}
+    for part, name in names.items():
+        (size,) = [size for stem, size in sizes.items() if part in stem]
+        assert re.search(rf"\b{size} (settings )?of {name}\b", " ".join(LEGEND.split()))
 
 
 def list_unsearched_changes(tuned, request):

@@ -23,7 +23,8 @@ class AsyncPeriodicConfig(AlgorithmConfig):
     times: TrainingTimesConfig = group(TrainingTimesConfig, flag_prefix="")
     waiting: str = setting(
         "periodic",
-        "periodic: the server aggregates every period; synchronous: it waits for all devices (the paper's FedAvg).",
+        "periodic: the server aggregates every period; synchronous: it waits for all devices, as the paper's FedAvg, "
+        "which has no proximal term.",
         choices=("periodic", "synchronous"),
     )
     period_fraction: float = setting(

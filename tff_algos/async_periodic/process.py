@@ -21,9 +21,10 @@ In the simulation a device trains when it is scheduled, from the model that it g
 trained when it started, and devices that are not scheduled cost nothing. Only a policy that looks at updates
 (significance) has all ready devices trained; their updates come back to the host, which averages the scheduled ones.
 
-With `waiting="synchronous"` the server waits for every device before it schedules: the FedAvg of the paper, Eq. (5),
-with the weights of the scheduled devices as in its section IV. Limit cases: all devices ready in each period is
-synchronous FedAvg with the scheduled devices as cohort; gamma = 1 is equal weighting; R >= N makes all policies alike.
+With `waiting="synchronous"` the server waits for every device before it schedules. With `proximal_weight=0` this is the
+FedAvg of the paper, Eq. (5), with the weights of the scheduled devices as in its section IV. Limit cases: all devices
+ready in each period is synchronous FedAvg with the scheduled devices as cohort; gamma = 1 is equal weighting; R >= N
+makes all policies alike.
 
 Deviations from the paper:
 - Eq. (7) with t' < t (see `age_weighting`).

@@ -48,7 +48,14 @@ Test accuracy in per cent, mean ± sample deviation over n seeds. The paper prin
   {MODEL_BUDGET:,} models, both ways together.
 - Fluctuation: sample standard deviation, in points, of the changes in accuracy from one aggregation to the next, over
   the last {LAST_AGGREGATIONS}.
-- T_max, updates: how long the run lasted and what the server received."""
+- T_max, updates: how long the run lasted and what the server received.
+- Tuned: with settings chosen on validation examples by the model at {TIME_BUDGET:g} T_max, of FedAsync and FedBuff by
+  their last, half a T_max later. So tuned methods are compared at equal time. At equal bytes FedAvg has trained twice
+  as long as in its trials, and what is best for ten rounds need not be for twenty: of its tuned row only the column at
+  equal time can be compared. FedAsync and FedBuff are then after three fifths of the runs that they were tuned for,
+  periodic aggregation after nine tenths of its own, so that only the first two are compared there. All have twelve
+  trials, of grids that differ in size: 20 settings of periodic aggregation, 40 of FedAvg, 60 of FedBuff and 75 of
+  FedAsync."""
 COLUMNS = (
     *("data", "scheduling", "weights", "seeds", "final", f"mean of last {LAST_AGGREGATIONS}", "at equal time"),
     *("at equal uploads", "at equal bytes", "fluctuation", "T_max", "updates"),

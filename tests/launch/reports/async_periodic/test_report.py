@@ -17,6 +17,7 @@ from launch.reports.async_periodic.claims import (
     FLUCTUATION,
     LAST_MEAN,
     MODEL_BYTES,
+    NEVER_WAITING,
     OLDER,
     RANDOM_ESPECIALLY,
     TUNED_KINDS,
@@ -298,6 +299,20 @@ def test_favouring_older_updates_has_to_be_above_equal_and_above_fresher(kind, e
     assert decide(claim, values).verdict == verdict
 
 
+def test_tuned_methods_are_compared_where_they_were_tuned():
+    """At equal bytes only those are that have by then done as much of the run that they were tuned for."""
+    tuned = [each for each in ASYNC_FURTHER if {cell.algo for cell in each.cells} & {kind for _, kind in TUNED_KINDS}]
+    compared = {}
+    for claim in tuned:
+        (metric,) = {cell.metric for cell in claim.cells}
+        compared.setdefault(metric, []).append({cell.algo for cell in claim.cells})
+    assert compared.keys() == {AT_TIME, AT_BYTES}
+    assert set.union(*compared[AT_TIME]) == {kind for _, kind in TUNED_KINDS}
+    assert compared[AT_BYTES] == [{f"{algo}_tuned" for algo in NEVER_WAITING}]
+    runs = [flag_values(resolve_flagfile(find_flagfile(f"{algo}_mnist_shards"))) for algo in NEVER_WAITING]
+    assert len({(run["rounds"], run["batch_size"]) for run in runs}) == 1, "which both send alike"
+
+
 def test_shares_by_hand():
     """gamma^(m-1)/m: 1, 1/2, 1/3, 1/4 of 25/12 for equal weights; 1, 1, 4/3, 2 of 16/3 for gamma 2."""
     assert compute_shares(1.0) == pytest.approx([12 / 25, 6 / 25, 4 / 25, 3 / 25])
@@ -332,6 +347,25 @@ def test_pairs_are_decided_or_level_or_neither(differences, verdict):
     assert (row[4], row[5]) == (str(len(differences)), verdict)
     mean = statistics.fmean(differences)
     assert row[3].startswith(f"{mean:+.2f}")
+
+
+def test_policies_are_compared_by_their_mean_over_the_weightings_too():
+    """Random scheduling leads by 3, -3 and 0.3 points, or 0.1 on average; the claims compare this mean."""
+    leads = {"equal": 3.0, "fresh": -3.0, "old": 0.3}
+    values = {
+        make_cell("shards", policy, kind, LAST_MEAN): {
+            seed: 50.0 + 10 * seed + (lead + 0.5 * seed) * (policy == "random")
+            for seed in (-1, 0, 1, *([2] if kind == "old" else []))
+        }
+        for policy in ("random", "frequency")
+        for kind, lead in leads.items()
+    }
+    rows = {row[2]: row[3:] for row in build_levels(values)["levels"].table.rows}
+    verdicts = {name: row[2] for name, row in rows.items() if name.endswith("minus frequency")}
+    mean = "random, mean over the weightings minus frequency"
+    assert [*verdicts.values()] == ["higher", "lower", "undecided", "level"] and [*verdicts][-1] == mean
+    difference, seeds, _ = rows[mean]
+    assert difference.startswith("+0.10 [") and seeds == "3", "the seeds that all three have"
 
 
 def test_without_pairs_there_is_no_table_of_them():
