@@ -1,0 +1,81 @@
+"""AMFL-P's support and query batch fit every sensor of every building that is run. NumPy alone, without the rooms' air:
+which readings are lost does not depend on it."""
+
+import functools
+
+import numpy as np
+import pytest
+
+from datasets.building.physics import Climate
+from datasets.building.readings import (
+    NUM_TEST_DAYS,
+    NUM_TRAIN_DAYS,
+    READINGS_PER_DAY,
+    _read_sensors,
+    _select_examples,
+    compute_features,
+    load_building_arrays,
+)
+from datasets.building.rooms import DEGREES, draw_sensors
+from datasets.federate import split_client
+from datasets.partitioners import PartitionSettings
+from launch.reports.amfl_p.experiments import DEGREES as DEGREES_RUN
+from launch.runs.run_records import EXPERIMENTS, resolve_flagfile
+from launch.settings.run_config import flag_values
+
+SEEDS = (*range(20), *range(100, 105))  # reported ones, and those of the trials
+NUM_SENSORS = 100
+
+
+@functools.cache
+def count_examples(degree, seed):
+    """Of each sensor, those of the train days: none that needs a reading that is lost."""
+    shape = ((NUM_TRAIN_DAYS + NUM_TEST_DAYS) * READINGS_PER_DAY, NUM_SENSORS)
+    air = Climate(temperature_c=np.full(shape, 21.0), humidity_g_per_m3=np.full(shape, 8.0), people=np.zeros(shape))
+    sensors = draw_sensors(NUM_SENSORS, DEGREES[degree], seed)
+    values = _read_sensors(air, sensors, np.random.default_rng([seed, 5, 4]))
+    days = _select_examples(compute_features(values))[:NUM_TRAIN_DAYS]
+    return np.isfinite(days).all(axis=-1).sum(axis=(0, 1))
+
+
+def list_meta_learners():
+    """{flagfile: flags} of AMFL-P on the building, without the paper's own tables."""
+    found = {}
+    for path in sorted((EXPERIMENTS / "amfl_p").glob("*_building_*.flags")):
+        config = resolve_flagfile(path)
+        if config.algo == "amfl_p" and not path.stem.startswith("amfl_p_"):
+            found[path.stem] = flag_values(config)
+    return found
+
+
+def count_train(degree, seed, flags):
+    """Examples that the sensor with the fewest has to train on."""
+    names = ("validation_fraction", "most_train_examples")
+    settings = PartitionSettings(partition="natural", test_fraction=0.0, **{name: flags[name] for name in names})
+    fewest = int(count_examples(degree, seed).min())
+    return len(split_client(np.arange(fewest), 0, settings, is_ordered=True)["train"])
+
+
+def test_readings_are_counted_as_the_data_set_counts_them():
+    """At high heterogeneity, seed 9, a sensor has 98 examples, fewer than in any other building."""
+    arrays = load_building_arrays(NUM_SENSORS, "high", 9)
+    assert np.array_equal(count_examples("high", 9), np.bincount(arrays.train_clients))
+    assert count_examples("high", 9).min() == 98
+
+
+def test_batches_fit_the_sensor_with_the_fewest_readings():
+    experiments = list_meta_learners()
+    assert len(experiments) == 2 * len(DEGREES_RUN) + 9 + 12 + 3  # factorial, ablations, few-shot, without flags
+    too_large = []
+    for stem, flags in experiments.items():
+        assert flags["building_num_sensors"] == NUM_SENSORS
+        needed = flags["amfl_p_support_size"] + flags["amfl_p_query_size"]
+        degree = flags["building_heterogeneity"]
+        too_large += [(stem, seed) for seed in SEEDS if count_train(degree, seed, flags) < needed]
+    assert too_large == []
+
+
+@pytest.mark.parametrize(("size", "fits"), [(78, True), (79, False)])
+def test_the_largest_batches_that_fit_are_of_78_readings(size, fits):
+    """A fifth of 98, rounded, is 20 for validation: 16 + 60 fit, 16 + 72 would not."""
+    assert (count_train("high", 9, {"validation_fraction": 0.2, "most_train_examples": 0}) >= size) == fits
