@@ -35,10 +35,10 @@ Results = Mapping[tuple[str, ...], Mapping[int, FinalResult]]
 EACH_ITS_OWN = """\
 Each start with a finish, and local training, has the rates and the batch size that its own trials chose, as many for
 each, by validation accuracy at medium heterogeneity. So cells with one finish share its rule: which devices take how
-many steps, and whether the rate follows the resources. They share neither the rate nor the batch size, and the training
-of a start may differ between its two finishes. Runs of one seed share the building, its splits, the first weights and
-the devices' resources, and the order of a sensor's examples where the batch sizes are equal. Random: the weights before
-the first round.
+many steps, and whether the rate follows the resources. Rate and batch size are each cell's own, and so is the training
+of a start, which may differ between its two finishes. Runs of one seed share the building, its splits, the first
+weights and the devices' resources, and the order of a sensor's examples where the batch sizes are equal. Random: the
+weights before the first round.
 """
 HOW_JUDGED = """\
 The same rule of finishing, each with its own tuned rate and batch: what a start gains with what suits it. Differences

@@ -1,5 +1,7 @@
-"""AMFL-P's support and query batch fit every sensor of every building that is run. NumPy alone, without the rooms' air:
-which readings are lost does not depend on it."""
+"""Our flagfiles beside the AMFL-P paper: what their runs share, and that batches fit every sensor that is run.
+
+The latter with NumPy alone, without the rooms' air: which readings are lost does not depend on it.
+"""
 
 import functools
 
@@ -20,7 +22,8 @@ from datasets.building.rooms import DEGREES, draw_sensors
 from datasets.federate import split_client
 from datasets.partitioners import PartitionSettings
 from launch.reports.amfl_p.experiments import DEGREES as DEGREES_RUN
-from launch.runs.run_records import EXPERIMENTS, resolve_flagfile
+from launch.reports.amfl_p.experiments import NEW_SENSORS
+from launch.runs.run_records import EXPERIMENTS, find_flagfile, resolve_flagfile
 from launch.settings.run_config import flag_values
 
 SEEDS = (*range(20), *range(100, 105))  # reported ones, and those of the trials
@@ -79,3 +82,34 @@ def test_batches_fit_the_sensor_with_the_fewest_readings():
 def test_the_largest_batches_that_fit_are_of_78_readings(size, fits):
     """A fifth of 98, rounded, is 20 for validation: 16 + 60 fit, 16 + 72 would not."""
     assert (count_train("high", 9, {"validation_fraction": 0.2, "most_train_examples": 0}) >= size) == fits
+
+
+@pytest.mark.parametrize("degree", ["low", "medium", "high", "structured"])
+def test_cells_of_the_factorial_share_their_data_and_the_finish_its_rule(degree):
+    for finish in ("same", "resources"):
+        for start, algo in (("fedavg", "fine_tuning"), ("maml", "amfl_p"), ("random", "fine_tuning")):
+            flags = flag_values(resolve_flagfile(find_flagfile(f"start_{start}_{finish}_building_{degree}")))
+            assert (flags["algo"], flags["building_heterogeneity"]) == (algo, degree)
+            assert (flags["building_num_sensors"], flags["validation_fraction"]) == (100, 0.2)
+            assert flags[f"{algo}_fine_tuning_rule"] == finish
+            assert flags[f"{algo}_fine_tuning_steps"] == 100
+            assert flags[f"{algo}_fine_tuning_start"] == ("initial" if start == "random" else "trained")
+
+
+@pytest.mark.parametrize("readings", ["16", "32", "64", "all"])
+def test_few_shot_runs_differ_in_the_start_alone(readings):
+    finishes = set()
+    for start in ("fedavg", "maml1", "maml5", "maml10"):
+        flags = flag_values(resolve_flagfile(find_flagfile(f"few_shot_{start}_building_{readings}")))
+        prefix = f"{flags['algo']}_fine_tuning_"
+        finish = {name: flags[prefix + name] for name in ("steps", "learning_rate", "rule", "start", "curve")}
+        shared = ("batch_size", "rounds", "building_heterogeneity", "new_clients", "most_train_examples")
+        assert flags["validation_fraction"] == 0  # AMFL-P's weights would see labels that the other starts do not
+        finishes.add(str([finish, *(flags[name] for name in shared)]))
+        assert flags["new_clients"] == NEW_SENSORS
+        assert flags["most_train_examples"] == (0 if readings == "all" else int(readings))
+        if start != "fedavg":
+            assert flags["amfl_p_inner_steps"] == int(start.removeprefix("maml"))
+            batches = flags["amfl_p_support_size"], flags["amfl_p_query_size"]
+            assert batches == ((32, 32) if readings == "all" else (int(readings) // 2,) * 2)
+    assert len(finishes) == 1
