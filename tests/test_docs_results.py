@@ -160,11 +160,13 @@ def test_amfl_p():
         "Fine-Tuning",
         "FedAvg",
         "local training",
+        "majority class",
         "pooled reference",
     ]
     for name, *values, steps in rows:
-        if name.startswith("pooled reference"):
-            tuned, expected = by_level["pooled reference", "pooled trees"], ["", ""]
+        if name.startswith(("pooled reference", "majority class")):
+            source = "data" if name.startswith("majority class") else "pooled trees"
+            tuned, expected = by_level[name.split(":")[0], source], ["", ""]
         else:
             tuned = by_level[name, "ours, tuned"]
             rates = by_level[name, "ours, paper's rates"]["medium"]

@@ -29,6 +29,7 @@ from launch.runs.columns import (
     EXPORT_REPORT,
     FINE_TUNING_FILE,
     METRICS_FILE,
+    NUM_TRAIN,
     RESOURCE,
     ROUND,
     ROUND_S,
@@ -50,7 +51,7 @@ COPIED = (METRICS_FILE, SUMMARY_FILE)
 COPIED_IF_THERE = (FINE_TUNING_FILE, EXPORT_REPORT)
 KEPT_COLUMNS = {
     TIMING_FILE: (ROUND, ROUND_S, EVALUATION_S),
-    CLIENTS_FILE: (CLIENT, ACCURACY, CLUSTER, RESOURCE, CLIENT_STEPS),
+    CLIENTS_FILE: (CLIENT, NUM_TRAIN, ACCURACY, CLUSTER, RESOURCE, CLIENT_STEPS),
 }
 
 
@@ -126,10 +127,10 @@ def read_kept_files(run: RunRecord) -> dict[str, bytes]:
 
 
 def _read_kept_columns(path: RunPath, wanted: Sequence[str]) -> bytes:
-    """The columns of a table that are kept; b"" if nothing but the first, which names its rows, says anything."""
+    """The columns of a table that are kept; b"" if they say nothing but the names and sizes of its rows."""
     rows = read_rows(path) if path.exists() else []
     kept = [name for name in wanted if any(row.get(name) for row in rows)]
-    if len(kept) < 2:
+    if len(set(kept) - {NUM_TRAIN}) < 2:
         return b""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -40,8 +40,8 @@ Deviations from the paper:
 - A device without a validation split is weighted by its query loss.
 - Fine-tuning goes over mini-batches of the train split, in a new order each epoch; the paper's uses all of D_i.
 - Resources can change from round to round; the paper names fixed ones as a limitation.
-- Energy is gradient steps times the examples in each, those of MAML's second derivatives counted once. Forward passes
-  over validation splits are not counted.
+- Energy is gradient steps times the examples in each, those of MAML's second derivatives counted once. Forward passes,
+  over validation splits and over Reptile's query batch, are not counted.
 - The clock takes the devices' speeds, as for all algorithms, not R_i.
 """
 
@@ -214,7 +214,7 @@ class AMFLPProcess(PrivateProcess):
         devices = advance_devices(state.devices, current, took_part, generator)
         start_s = state.virtual_time_s + wait_s
         duration_s = compute_phases_s(self.clients.profiles, [self.build_work(cohort)], float(start_s))
-        energy = state.energy + len(cohort) * (config.inner_steps + 1) + self.count_quality_steps(plan, cohort)
+        energy = state.energy + len(cohort) * self.steps_per_round + self.count_quality_steps(plan, cohort)
         new_state = trained._replace(
             round_num=np.int32(round_num),
             virtual_time_s=np.float64(start_s + duration_s),
@@ -232,13 +232,23 @@ class AMFLPProcess(PrivateProcess):
         return compute_padded_size(config.cohort_size or num_clients)
 
     @property
+    def num_query_batches(self) -> int:
+        """Of a round, those whose gradient a device takes: Reptile only looks at the loss of its query batch."""
+        return 0 if self.config.reptile else 1
+
+    @property
+    def steps_per_round(self) -> int:
+        """Gradients that a device takes: K of the support batch and that of the query batch."""
+        return self.config.inner_steps + self.num_query_batches
+
+    @property
     def examples_per_round(self) -> int:
-        """Of a device, those whose gradient it takes: K support batches and the query batch."""
-        return self.config.inner_steps * self.config.support_size + self.config.query_size
+        """Of a device, those whose gradient it takes."""
+        return self.config.inner_steps * self.config.support_size + self.num_query_batches * self.config.query_size
 
     def compute_mean_batch(self) -> float:
-        """Examples in a gradient step of a round, the mean of K support batches and the query batch."""
-        return self.examples_per_round / (self.config.inner_steps + 1)
+        """Examples in a gradient step of a round, the mean over those of a device."""
+        return self.examples_per_round / self.steps_per_round
 
     def count_quality_steps(self, plan: FineTuningPlan, cohort: np.ndarray) -> float:
         """Steps that the cohort takes only to judge its data by fine-tuned models, as those of a mean batch."""

@@ -1,5 +1,6 @@
 """What the cells of the factorial cost in energy, which the paper leaves open: steps times batch, so examples."""
 
+import statistics
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -16,8 +17,8 @@ from launch.reports.amfl_p.experiments import (
 )
 from launch.reports.collection import summarize
 from launch.reports.markdown import Table
-from launch.runs.columns import NUM_CLIENTS
-from launch.runs.run_records import RunRecord, read_summary
+from launch.runs.columns import CLIENTS_FILE, NUM_CLIENTS, NUM_TRAIN
+from launch.runs.run_records import RunRecord, read_columns, read_summary
 from tff_algos.settings.fine_tuning import INITIAL
 
 COLUMNS = ("before the finish", "in the finish", "both")
@@ -43,7 +44,17 @@ def read_cost(run: RunRecord) -> Cost | None:
         return Cost(0.0, finish)  # what was trained is not used
     steps = run.flags.get(f"{algo}_steps", 0)
     devices = sum(metrics.get(NUM_CLIENTS, 0.0) for metrics in run.rounds.values())
-    return Cost(devices * steps * run.flags["batch_size"], finish) if steps and devices else None
+    return Cost(devices * steps * read_mean_batch(run), finish) if steps and devices else None
+
+
+def read_mean_batch(run: RunRecord) -> float:
+    """Examples in a step, the mean over the devices: a batch, or all that a device has, as the finish counts them.
+
+    A whole batch if it is not kept how many a device has.
+    """
+    path, batch_size = run.path / CLIENTS_FILE, run.flags["batch_size"]
+    counts = read_columns(path).get(NUM_TRAIN, ()) if path.is_file() else ()
+    return statistics.fmean(min(batch_size, count) for count in counts) if len(counts) else float(batch_size)
 
 
 def tabulate_costs(runs: Sequence[RunRecord]) -> Table:

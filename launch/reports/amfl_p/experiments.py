@@ -43,9 +43,11 @@ PLACES = {
     "building_high": "building, high",
     "har_subjects": "HAR by subject",
     "digits_archetypes": "digits by archetype",
-    "digits_shards": "digits, two labels a client",
     "mnist_archetypes": "MNIST by archetype",
+    "cifar10_shards": "CIFAR-10, two labels a client",
 }
+# Where the defaults are to have local training's accuracy or more.
+DEMANDED = ("building_low", "building_medium", "building_high", "har_subjects", "digits_archetypes")
 CHOSEN_ON = ("building_medium", "har_subjects")  # whose validation splits chose the defaults
 DEFAULT_ALGOS = {"amfl_p": "AMFL-P", "fine_tuning": "Fine-Tuning", "fedavg": "FedAvg", "local_only": "local training"}
 
@@ -115,9 +117,9 @@ class CurveRow(NamedTuple):
 
 
 def read_curve(run: RunRecord) -> tuple[CurveRow, ...] | None:
-    """The curve of a run; None if it has none."""
+    """The curve of a run; None if it has none or ended early."""
     path = run.path / columns.FINE_TUNING_FILE
-    if not path.is_file():
+    if read_final(run) is None or not path.is_file():
         return None
     return tuple(
         CurveRow(
@@ -131,9 +133,12 @@ def read_curve(run: RunRecord) -> tuple[CurveRow, ...] | None:
 
 
 def read_local(run: RunRecord) -> tuple[float, float] | None:
-    """Local training's accuracy on the sensors that are members and on those that are new in the other runs."""
+    """Local training's accuracy on the sensors that are members and on those that are new in the other runs.
+
+    None if the run ended early, or says nothing of its sensors.
+    """
     path = run.path / columns.CLIENTS_FILE
     accuracy: Sequence[float] = read_columns(path)[columns.ACCURACY] if path.is_file() else ()
-    if len(accuracy) <= NEW_SENSORS:
+    if read_final(run) is None or len(accuracy) <= NEW_SENSORS:
         return None
     return float(accuracy[:-NEW_SENSORS].mean()), float(accuracy[-NEW_SENSORS:].mean())

@@ -21,22 +21,33 @@ from launch.reports.amfl_p.experiments import (
     collect_majority,
     format_accuracy,
     group_by_name,
+    read_curve,
     read_final,
     take_accuracies,
 )
 from launch.reports.equivalence import compare_by_seed
 from launch.reports.markdown import Section, Table, format_table
+from launch.runs.columns import MEMBERS
 from launch.runs.run_records import RunRecord
 
 Results = Mapping[tuple[str, ...], Mapping[int, FinalResult]]
 
-HOW_JUDGED = """\
-Differences are between runs of one seed, which share the building, the first weights, the devices' resources and the
-order of each sensor's examples in fine-tuning. *Win* or *loss*: the paired 95 % interval excludes 0. *Tie*: the 90 %
-interval lies within 1 point either side (two one-sided tests). Both: the difference is there, but below a point.
-*Undecided*: neither. The intervals are those of each comparison alone. `structured` was made to have what a start can
-use, and is counted for no claim.
+EACH_ITS_OWN = """\
+Each start with a finish, and local training, has the rates and the batch size that its own trials chose, as many for
+each, by validation accuracy at medium heterogeneity. So cells with one finish share its rule: which devices take how
+many steps, and whether the rate follows the resources. Rate and batch size are each cell's own, and so is the training
+of a start, which may differ between its two finishes. Runs of one seed share the building, its splits, the first
+weights and the devices' resources, and the order of a sensor's examples where the batch sizes are equal. Random: the
+weights before the first round.
 """
+HOW_JUDGED = """\
+The same rule of finishing, each with its own tuned rate and batch: what a start gains with what suits it. Differences
+are between runs of one seed. *Win* or *loss*: the paired 95 % interval excludes 0. *Tie*: the 90 % interval lies within
+1 point either side (two one-sided tests). Both: the difference is there, but below a point. *Undecided*: neither. The
+intervals are those of each comparison alone. `structured` was made to have what a start can use, and is counted for no
+claim.
+"""
+FIGURE = "amfl_p_factorial.png"
 STARTS_COMPARED = ((MAML, FEDAVG), (MAML, RANDOM), (FEDAVG, RANDOM))
 AMFL_P, FINE_TUNING = (MAML, RESOURCES), (FEDAVG, SAME)  # the methods as the paper has them
 
@@ -47,20 +58,47 @@ def tabulate_factorial(runs: Sequence[RunRecord]) -> dict[str, Section]:
     local = group_by_name(runs, LOCAL_RUNS, read_final)
     if not results:
         return {}
-    gains, losses = tabulate_gains(results), tabulate_losses(results)
-    accuracies = tabulate_accuracies(results, local)
+    gains, accuracies = tabulate_gains(results), tabulate_accuracies(results, local)
+    figure = f"\n\n![Start and finish: accuracy against steps]({FIGURE})" if collect_factorial_curves(runs) else ""
     return {
-        "factorial": Section("Start and finish: accuracy (%) at the end", accuracies),
-        "factorial_starts": Section(
-            "What a start gains, points, with the same finish", gains, f"{HOW_JUDGED}\n{format_table(gains)}"
+        "factorial": Section(
+            "Start and finish, each with its own tuned rate and batch: accuracy (%) at the end",
+            accuracies,
+            f"{EACH_ITS_OWN}\n{format_table(accuracies)}{figure}",
         ),
-        "factorial_rules": Section("What the rule by resources changes, points, with the same start", losses),
-        "factorial_methods": Section("AMFL-P as a whole, points", tabulate_methods(results, local)),
+        "factorial_starts": Section(
+            "What a start gains, points: the same rule of finishing, each with its own tuned rate and batch",
+            gains,
+            f"{HOW_JUDGED}\n{format_table(gains)}",
+        ),
+        "factorial_rules": Section(
+            "What the rule by resources changes, points: one kind of start, each with its own tuned rates and batch",
+            tabulate_losses(results),
+        ),
+        "factorial_methods": Section(
+            "AMFL-P as a whole, points: each method as tuned", tabulate_methods(results, local)
+        ),
         "factorial_costs": Section(
             "Energy of all devices together: steps times batch, in thousands of examples",
             tabulate_costs(runs),
         ),
     }
+
+
+def collect_factorial_curves(runs: Sequence[RunRecord]) -> dict[tuple[str, ...], dict[int, dict[int, float]]]:
+    """{(start, finish, degree): {steps: {seed: accuracy}}} of the runs that measured it.
+
+    A random start's accuracy is that from random weights: its run's model is of the one round that a run must have.
+    """
+    by_cell: dict[tuple[str, ...], dict[int, dict[int, float]]] = {}
+    curves: dict = group_by_name(runs, FACTORIAL_RUNS, read_curve)
+    for (start, finish, degree), by_seed in curves.items():
+        by_step = by_cell.setdefault((start, finish, degree), {})
+        for seed, rows in by_seed.items():
+            for row in rows:
+                if row.group == MEMBERS:
+                    by_step.setdefault(row.steps, {})[seed] = row.random if start == RANDOM else row.trained
+    return by_cell
 
 
 def tabulate_accuracies(results: Results, local: Results) -> Table:

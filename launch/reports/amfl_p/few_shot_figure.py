@@ -4,14 +4,15 @@ import pathlib
 from collections.abc import Sequence
 
 from launch.plots.style import COLORS, LINES, MARKERS, STYLE, new_figure, save_figure
+from launch.reports.amfl_p.bands import ON_BANDS, compute_band, draw_band, draw_level
 from launch.reports.amfl_p.experiments import READINGS
-from launch.reports.amfl_p.few_shot import FIGURE, GROUPS, STARTS, average_curve, collect_curves
-from launch.reports.curves import GREY, collect_handles
+from launch.reports.amfl_p.few_shot import FIGURE, GROUPS, STARTS, collect_curves, select_curve
+from launch.reports.curves import collect_handles, say_not_run
 from launch.runs.run_records import RunRecord
 
 
 def draw_few_shot_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path | None:
-    """Draws the means over the seeds; None if there are no few-shot runs among `runs`."""
+    """Draws the curves with their bands; None if there are no few-shot runs among `runs`."""
     import matplotlib
 
     curves = collect_curves(runs)
@@ -24,20 +25,19 @@ def draw_few_shot_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pat
         for row, (group, group_title) in zip(axes, GROUPS.items(), strict=True):
             for ax, readings in zip(row, READINGS, strict=True):
                 for i, (start, title) in enumerate(STARTS.items()):
-                    steps, means = average_curve(curves, start, readings, group)
-                    style = {"color": COLORS[i], "marker": MARKERS[i], "markersize": 4}
-                    if steps:
-                        ax.plot([places[each] for each in steps], means, LINES[i % len(LINES)], label=title, **style)
-                if alone := curves.local.get((readings, group)):
-                    level = sum(alone.values()) / len(alone)
-                    ax.axhline(level, color=GREY, linestyle=":", label="local training, all rounds")
-                ax.set_xticks(range(len(places)), list(map(str, places)))
+                    band = compute_band(select_curve(curves, start, readings, group))
+                    style = {"color": COLORS[i], "marker": MARKERS[i], "linestyle": LINES[i % len(LINES)]}
+                    draw_band(ax, places, band, title, markersize=4, **style)
+                if not ax.lines:
+                    say_not_run(ax)
+                draw_level(ax, curves.local.get((readings, group), {}), "local training, all rounds")
             row[0].set_ylabel(f"{group_title}\naccuracy on own later days")
         for ax, readings in zip(axes[0], READINGS, strict=True):
             ax.set_title("all readings" if readings == "all" else f"{readings} readings a sensor")
         for ax in axes[-1]:
+            ax.set_xticks(range(len(places)), list(map(str, places)))
             ax.set_xlabel("fine-tuning steps")
         handles = collect_handles(axes)
         figure.legend(handles.values(), handles, loc="outside lower center", ncols=max(1, len(handles)))
-        figure.suptitle("Few readings: accuracy by the start, mean over seeds (simulated building, medium)")
+        figure.suptitle(f"Few readings, one finish for all starts (simulated building, medium): {ON_BANDS}")
         return save_figure(figure, folder / FIGURE)

@@ -9,6 +9,7 @@ import numpy as np
 from launch.plots.resource_plots import compute_bin_means
 from launch.plots.style import LINES, MARKERS, STYLE, new_figure, save_figure
 from launch.reports.amfl_p.claims import ACCURACY, AMFL_P, DATASET, FEDAVG, FINE_TUNING, LEVELS, ROWS, TABLE_1_LEVEL
+from launch.reports.amfl_p.factorial_figure import draw_factorial_figure
 from launch.reports.amfl_p.few_shot_figure import draw_few_shot_figure
 from launch.reports.amfl_p.pooled_reference import read_pooled_accuracies
 from launch.reports.amfl_p.report import count_mean_steps, find_place
@@ -29,7 +30,8 @@ STYLES = {
 
 
 def draw_amfl_p_figures(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
-    """Draws the paper's figure and, if there are few-shot runs, theirs beside it; returns the path of the former."""
+    """Draws the paper's figure and, if they have runs, those of our comparisons; returns the path of the former."""
+    draw_factorial_figure(runs, folder)
     draw_few_shot_figure(runs, folder)
     return draw_amfl_p_figure(runs, folder)
 

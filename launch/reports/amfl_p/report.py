@@ -27,9 +27,9 @@ from launch.reports.amfl_p.claims import (
 )
 from launch.reports.amfl_p.experiments import EXPERIMENTS
 from launch.reports.amfl_p.factorial import tabulate_factorial
-from launch.reports.amfl_p.few_shot import tabulate_few_shot
+from launch.reports.amfl_p.few_shot import collect_claimed, tabulate_few_shot
 from launch.reports.amfl_p.pooled_reference import read_pooled_accuracies
-from launch.reports.amfl_p.single_changes import tabulate_ablations, tabulate_defaults
+from launch.reports.amfl_p.single_changes import collect_weightings, tabulate_ablations, tabulate_defaults
 from launch.reports.collection import (
     PRINTED,
     TUNED,
@@ -56,7 +56,9 @@ ROUNDS_PER_EVALUATION = 5
 SOURCES = {PRINTED: "ours, paper's rates", TUNED: "ours, tuned"}
 ON_SOURCES = """\
 - *Ours, paper's rates*: with the learning rates that the paper prints, and plain SGD.
-- *Ours, tuned*: with settings chosen on validation splits, those of the flagfiles that end in `_tuned`.
+- *Ours, tuned*: with settings chosen on validation splits, those of the flagfiles that end in `_tuned`. The claims on
+  weights and on limited local data are put to runs of our own comparisons: what trains a start is chosen so there, too,
+  and the one finish on limited data by no trial.
 
 Each seed is a building of its own, simulated after the paper's description."""
 LEGEND = f"""\
@@ -117,13 +119,17 @@ def measure(run: RunRecord) -> Numbers:
 
 
 def compute_results(
-    runs: Iterable[RunRecord], pooled: SeedAccuracies, majority: SeedAccuracies | None = None
+    runs: Sequence[RunRecord], pooled: SeedAccuracies, majority: SeedAccuracies | None = None
 ) -> SeedResults:
-    """What the tables show, by preset and seed; what has no settings, pooled trees and majority, in both presets."""
+    """What the tables and claims need, by preset and seed.
+
+    What has no settings, pooled trees and majority, is in both presets; our own comparisons count as tuned.
+    """
     results = collect_by_seed(measure_runs(group_runs(runs, find_place), measure))
     for cells in results.values():
         for name, accuracies in ((POOLED, pooled), (MAJORITY, majority or {})):
             cells |= {make_cell(name, level): dict(by_seed) for level, by_seed in accuracies.items()}
+    results[TUNED] |= collect_weightings(runs) | collect_claimed(runs)
     return results
 
 

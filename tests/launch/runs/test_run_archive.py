@@ -66,7 +66,7 @@ def test_of_tables_that_grow_with_clients_and_rounds_what_readers_ask_for_is_kep
     write_table(run_dir / "timing.csv", ["round", "round_s", "host_memory_bytes"], [["1", "2.5", "9"], ["2", "3", "9"]])
     archive_runs(read_all(tmp_path / "runs"), tmp_path / "kept")
     kept = tmp_path / "kept" / CELL / "seed_0"
-    assert (kept / "clients.csv").read_text() == 'client,accuracy,cluster\na,0.5,1\n"b, c",,0\n'
+    assert (kept / "clients.csv").read_text() == 'client,num_train,accuracy,cluster\na,60,0.5,1\n"b, c",61,,0\n'
     assert (kept / "timing.csv").read_text() == "round,round_s\n1,2.5\n2,3\n"
     archive_runs(read_all(tmp_path / "kept"), tmp_path / "again")
     assert (tmp_path / "again" / CELL / "seed_0" / "clients.csv").read_bytes() == (kept / "clients.csv").read_bytes()
@@ -75,7 +75,7 @@ def test_of_tables_that_grow_with_clients_and_rounds_what_readers_ask_for_is_kep
 def test_a_table_of_names_alone_is_not_kept(tmp_path, write_run):
     """All clients of asynchronous runs are evaluated together, so that none has an accuracy of its own."""
     run_dir = write_run(tmp_path / "runs", CELL, 0, rounds=1)
-    write_table(run_dir / "clients.csv", ["client", "accuracy", "starts"], [["a", "", "3"], ["b", "", "4"]])
+    write_table(run_dir / "clients.csv", ["client", "num_train", "accuracy"], [["a", "60", ""], ["b", "61", ""]])
     archive_runs(read_all(tmp_path / "runs"), tmp_path / "a.zip")
     with zipfile.ZipFile(tmp_path / "a.zip") as archive:
         assert not [name for name in archive.namelist() if name.endswith("clients.csv")]

@@ -1,6 +1,8 @@
 """AMFL-P as a process: its round against the same sums on the host, its limits, its edges."""
 
 import dataclasses
+import pathlib
+import re
 
 import numpy as np
 import pytest
@@ -60,23 +62,44 @@ def test_the_effective_number_of_clients(build):
     assert metrics["effective_num_clients"] == pytest.approx(1 / np.sum(weights**2), rel=1e-5)
 
 
-def test_quality_is_that_of_the_adapted_model_on_the_validation_split(build):
-    """Two devices, the second with validation labels that are all wrong: its share is smaller by exp(-loss)."""
-    config = dataclasses.replace(CONFIG, weighting="quality", inner_steps=0, inner_learning_rate=0.5)
-    process = build(config, sizes=(16, 16))
+def write_split(client, split, x, y):
+    x.tofile(f"{client.path}.{split}.x")
+    y.astype(np.int32).tofile(f"{client.path}.{split}.y")
+
+
+def compute_qualities(models, splits):
+    """exp(-mean cross-entropy) of each linear model, shape (2,): kernel and bias, on its split."""
+    qualities = []
+    for (kernel, bias), (x, y) in zip(models, splits, strict=True):
+        logits = x @ kernel + bias
+        log_probabilities = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        qualities.append(np.exp(log_probabilities[np.arange(len(y)), y].mean()))
+    return np.array(qualities)
+
+
+def count_effective(weights):
+    return weights.sum() ** 2 / np.sum(weights**2)
+
+
+def test_quality_is_that_of_the_adapted_model_on_the_validation_split(build, linear_spec, descend):
+    """Two devices take one inner step at rate 2, the second with validation labels that are all wrong.
+
+    A device's train examples are all the same one, so that whatever it draws is its full batch.
+    """
+    process = build(dataclasses.replace(CONFIG, weighting="quality", inner_learning_rate=2.0), sizes=(16, 16))
     state = process.initialize()
-    losses = []
+    adapted, splits = [], []
     for client, turn in zip(build.data.clients, (0, 1), strict=True):
         x, y = build.data.read_split(client, "train")
-        x.tofile(f"{client.path}.validation.x")
-        wrong = ((y + turn) % 3).astype(np.int32)
-        wrong.tofile(f"{client.path}.validation.y")
-        logits = x @ state.model[0] + state.model[1]
-        log_probabilities = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
-        losses.append(-log_probabilities[np.arange(16), wrong].mean())
+        splits.append((x, (y + turn) % 3))
+        write_split(client, "validation", *splits[-1])
+        write_split(client, "train", np.repeat(x[:1], 16, axis=0), np.repeat(y[:1], 16))
+        adapted.append(descend(linear_spec, state.model, x[:1], y[:1], 2.0))
     _, metrics = process.next(state)
-    weights = np.exp(-np.array(losses)) / np.exp(-np.array(losses)).sum()
-    assert metrics["effective_num_clients"] == pytest.approx(1 / np.sum(weights**2), rel=1e-4)
+    expected = count_effective(compute_qualities(adapted, splits))
+    assert metrics["effective_num_clients"] == pytest.approx(expected, rel=1e-4)
+    before = count_effective(compute_qualities([state.model] * 2, splits))
+    assert abs(before - expected) > 0.01  # that of theta is another number, not that of theta_i'
 
 
 def test_quality_can_be_that_of_the_fine_tuned_model(build, linear_spec, descend):
@@ -107,6 +130,12 @@ def test_energy_is_steps_times_the_examples_in_each(build):
     _, rows = run(build(dataclasses.replace(EQUAL, inner_steps=2, query_size=3)), 2)
     assert [row["energy_examples"] for row in rows] == pytest.approx([44, 88])
     assert [row["energy"] for row in rows] == [12, 24]
+
+
+def test_reptile_takes_no_gradient_of_its_query_batch(build):
+    """Four devices, K = 2 support batches of 4: 8 examples in 2 steps."""
+    _, [row] = run(build(dataclasses.replace(EQUAL, inner_steps=2, query_size=3, reptile=True)), 1)
+    assert (row["energy_examples"], row["energy"]) == (pytest.approx(32), 8)
 
 
 @pytest.mark.parametrize("change", [{}, {"weighting": "quality"}, {"first_order": True}, {"reptile": True}])
@@ -155,8 +184,11 @@ def test_personal_models_take_steps_by_resources(build):
     assert_same(again[0], personal[2])  # a client's model does not depend on who else is asked for
 
 
-def test_the_rule_is_that_of_the_paper_by_default():
-    assert AMFLPConfig().fine_tuning.rule == "resources"
+def test_the_rule_by_default_is_the_one_that_the_docs_name():
+    """The paper's is `resources`; trials may choose `steps` (docs/algorithms.md)."""
+    page = " ".join((pathlib.Path(__file__).parents[3] / "docs" / "algorithms.md").read_text(encoding="utf-8").split())
+    (named,) = re.findall(r"`--amfl_p_fine_tuning_rule=(\w+)`, the default", page)
+    assert AMFLPConfig().fine_tuning.rule == named
 
 
 def test_dynamic_resources_change_and_the_weak_sit_out(build):
