@@ -277,7 +277,8 @@ def measure(run: RunRecord) -> Numbers:
     if len(run.rounds) >= LATE:
         values["late_change"] = statistics.fmean(list_percent(run, CHANGE, LATE)[-LAST_ROUNDS:])
         if RATE in run.rounds[LATE]:
-            values["late_rate"] = statistics.fmean(list_column(run, RATE, LATE)[-LAST_ROUNDS:])
+            first = run.flags[f"{place.algo}_learning_rate"]
+            values["late_rate"] = statistics.fmean(list_percent(run, RATE, LATE)[-LAST_ROUNDS:]) / first
     values["mb_per_round"] = list_megabytes(run)[last - 1] / last
     if seconds := list_real_seconds(run):
         values["s_per_round"] = seconds[last - 1] / last

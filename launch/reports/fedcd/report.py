@@ -54,8 +54,11 @@ ON_SIZES = (
     "rules of the authors' code, one schedule for all models.\n"
     "- *Medium, authors' training*: `..._authors.flags`, with 1,000 or 2,000 train images a device; a clone begins the "
     "schedule anew.\n"
-    "- *Full, authors' training*: `..._authors_full.flags`, with 5,000 train images and all filters.\n"
-    "- *As large as in the paper*: `..._paper.flags`."
+    "- *Full, authors' training*: `..._authors_full.flags`, with 5,000 train images, all filters and 8 bits. Of "
+    "`..._authors_full_9rounds.flags`, its first nine rounds and first milestone for 2 cores, there are only curves.\n"
+    "- *As large as in the paper*: `..._paper.flags`.\n\n"
+    f"Models are cloned after rounds {', '.join(map(str, MILESTONES))} in all sizes, as printed. In commit cea256a of "
+    "the authors' code, which prints their run, it is after rounds 2, 15, 25 and 30."
 )
 LEGEND = "\n".join((
     "Accuracies are those of each device's best model on its own test split, the mean over the devices, in per cent. "
@@ -72,12 +75,13 @@ LEGEND = "\n".join((
     "convergence is weighed against FedAvg's, late swings are of the same rounds in long runs, and what a run spends "
     "without convergence counts as a bound.",
     "",
-    f"{CONVERGENCE_RULE}. In {LATE} rounds that is round {LATE - LAST_ROUNDS + 1}.",
+    f"{CONVERGENCE_RULE}.",
     "",
     f"FedAvg beside FedCD has the same schedule of learning rates: {SAME_RATES}. A model counts the rounds in which a "
     f"device of the cohort has it. So no clone of round {MILESTONES[-1]} has its first step down before round 55, and "
-    f"one that few devices have comes to it after {LATE} rounds. The last changes there, of rounds "
-    f"{LATE - LAST_ROUNDS + 1} to {LATE}, mix both rates, and the mean rate beside them says how far.",
+    f"one that few devices have comes to it after {LATE} rounds: a run of {LATE} rounds, which can show convergence up "
+    f"to round {LATE - LAST_ROUNDS + 1}, must be calm while such clones still train at the first rate. The changes of "
+    f"its rounds {LATE - LAST_ROUNDS + 1} to {LATE} mix both rates, and the mean rate beside them says how far.",
     "",
     f"Costs to convergence, by seed: \"> n\" is what a run spends in all its rounds without it. {WHERE_RUNS_END}. A "
     "ratio is exact or a bound: \"< 0.4\" means that FedAvg stopped before it had converged.",
@@ -93,8 +97,8 @@ LEGEND = "\n".join((
     "devices change.",
     "- *Models left, preferred*: at the end of the rounds compared; *at the end*: after the rounds that the flagfiles "
     f"ask for, which are {LATE} in the medium size of the hierarchical archetypes and {FULL_ROUNDS} in the full one.",
-    "- *Mean rate*: the learning rate, mean over FedCD's pairs of device and model that train in a round, and over the "
-    "rounds.",
+    "- *Mean rate*: the learning rate in per cent of the first round's, mean over FedCD's pairs of device and model "
+    "that train in a round, and over the rounds.",
     "- *MB a round, s a round*: what travels in both directions, and real seconds of training, mean over the rounds "
     "compared.",
     "- *Evaluation*: the share of evaluating on the test splits in the real time of training and evaluation together. "
@@ -195,7 +199,7 @@ COLUMNS = {
     "score_deviation": "score deviation",
     "separation": "rounds apart (%)",
     "late_change": f"change, rounds {LATE - LAST_ROUNDS + 1} to {LATE}",
-    "late_rate": f"mean rate, rounds {LATE - LAST_ROUNDS + 1} to {LATE}",
+    "late_rate": f"mean rate (% of the first), rounds {LATE - LAST_ROUNDS + 1} to {LATE}",
     "mb_per_round": "MB a round",
     "s_per_round": "s a round",
     "evaluation_share": "evaluation (% of the time)",

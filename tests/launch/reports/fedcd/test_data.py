@@ -80,6 +80,16 @@ def test_curves_by_size_are_of_the_data_that_count_and_of_whole_runs(tmp_path, w
     }
 
 
+def test_nine_rounds_of_the_full_size_are_kept_though_no_table_has_them(tmp_path, write_archetype_run):
+    run_dir = write_archetype_run(
+        tmp_path, "fedcd_cifar10_hierarchical_authors_full_9rounds", [0.5] * 9, dataset=WHOLE, **MODELS
+    )
+    report = build_report(tmp_path)
+    assert [run.path for run in report.runs] == [run_dir], "an archive keeps what a report counts"
+    assert list(report.left_out) == [f"{run_dir}: 9 of 53 rounds; in no table, only in curves"]
+    assert "authors_full_results" not in report.tables
+
+
 def test_figure_6_has_fedavgs_bits(write_seeds, tmp_path, figures):
     for algo, accuracy in (("fedcd", 0.6), ("fedavg", 0.4)):
         for variant in ("", "_8bits"):

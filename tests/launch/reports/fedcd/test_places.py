@@ -18,6 +18,9 @@ def test_experiments_have_their_places():
     assert find_place("fedcd_cifar10_hierarchical_authors_shared") == Place(
         "authors", "hierarchical", "shared", "fedcd"
     )
+    full = Place("authors_full", "hierarchical", "", "fedcd")
+    assert find_place("fedcd_cifar10_hierarchical_authors_full_9rounds") == full
+    assert find_place("fedavg_cifar10_hierarchical_authors_full") == full._replace(algo="fedavg")
     assert find_place(f"{FEDCD_CPU}_below_mean").setting == "below_mean"
     assert find_place("fedavg_mnist_alpha0.1") is None and find_place(f"{FEDCD_CPU}_bias0x35") is None
 
