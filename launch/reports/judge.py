@@ -210,36 +210,58 @@ class Further(NamedTuple):
 
 
 def decide_further(claims: Sequence[Claim], seed_values: SeedValues) -> list[Further]:
-    """The verdicts on our own comparisons, of one condition each, which together are a family."""
-    gathered = [gather(claim.conditions[0], seed_values) for claim in claims]
-    tested = [i for i, evidence in enumerate(gathered) if evidence is not None and _has_test(evidence)]
-    adjusted = dict(zip(tested, correct_by_holm([_compute_p_value(gathered[i]) for i in tested]), strict=True))
+    """The verdicts on our own comparisons, which together are a family.
+
+    Of several conditions of one comparison all must hold, so the one that holds least decides.
+    """
+    gathered = [[gather(condition, seed_values) for condition in claim.conditions] for claim in claims]
+    weakest = [None if None in found else min(found, key=_rank) for found in gathered]
+    tested = [i for i, evidence in enumerate(weakest) if evidence is not None and _has_test(evidence)]
+    p_values = [_compute_p_value(weakest[i], len(gathered[i])) for i in tested]
+    adjusted = dict(zip(tested, correct_by_holm(p_values), strict=True))
     return [
-        _decide_one(claim, evidence, adjusted.get(i))
-        for i, (claim, evidence) in enumerate(zip(claims, gathered, strict=True))
+        _decide_one(claim, evidence, adjusted.get(i), gathered[i])
+        for i, (claim, evidence) in enumerate(zip(claims, weakest, strict=True))
     ]
+
+
+def _rank(evidence: Evidence) -> tuple[int, float]:
+    """The lower, the less a condition holds."""
+    p_value = _compute_p_value(evidence) if _has_test(evidence) else 0.0
+    return evidence.find_side(1 - ERROR_RATE), -p_value
 
 
 def _has_test(evidence: Evidence) -> bool:
     return len(evidence.values) >= LEAST_SEEDS and (evidence.uses_signs or not is_constant(evidence.values))
 
 
-def _compute_p_value(evidence: Evidence) -> float:
+def _compute_p_value(evidence: Evidence, num_conditions: int = 1) -> float:
+    """Of a comparison's weakest condition: for it, all others hold as well; against it, it was sought out of them."""
     if evidence.uses_signs:
-        return compute_sign_p_value(evidence.num_on_side, evidence.num_decided)
-    condition = evidence.condition
-    # Of two bounds the nearer one decides.
-    bounds = [bound for bound in (condition.above, condition.below) if math.isfinite(bound)]
-    return max(compute_p_value(evidence.values, bound) for bound in bounds)
+        p_value = compute_sign_p_value(evidence.num_on_side, evidence.num_decided)
+    else:
+        condition = evidence.condition
+        # Of two bounds the nearer one decides.
+        bounds = [bound for bound in (condition.above, condition.below) if math.isfinite(bound)]
+        p_value = max(compute_p_value(evidence.values, bound) for bound in bounds)
+    return p_value if _leans_for(evidence) else min(1.0, num_conditions * p_value)
 
 
-def _decide_one(claim: Claim, evidence: Evidence | None, p_value: float | None) -> Further:
+def _leans_for(evidence: Evidence) -> bool:
+    """Whether the mean, or most of the signs, lie on the claimed side."""
+    if evidence.uses_signs:
+        return evidence.num_on_side / max(evidence.num_decided, 1) > 0.5
+    return evidence.condition.admits(statistics.fmean(evidence.values))
+
+
+def _decide_one(
+    claim: Claim, evidence: Evidence | None, p_value: float | None, gathered: Sequence[Evidence | None]
+) -> Further:
     if evidence is None:
         return Further(claim, NOT_RUN, "", None)
+    numbers = "; ".join(each.describe() for each in gathered)
     if p_value is None:
         verdict = {1: HOLDS, -1: FAILS, 0: UNDECIDED}[evidence.find_side(1 - ERROR_RATE)]
-        return Further(claim, verdict, evidence.describe(), None)
-    middle = evidence.num_on_side / max(evidence.num_decided, 1) > 0.5
-    is_for = middle if evidence.uses_signs else claim.conditions[0].admits(statistics.fmean(evidence.values))
-    verdict = UNDECIDED if p_value >= ERROR_RATE else HOLDS if is_for else FAILS
-    return Further(claim, verdict, evidence.describe(), p_value)
+        return Further(claim, verdict, numbers, None)
+    verdict = UNDECIDED if p_value >= ERROR_RATE else HOLDS if _leans_for(evidence) else FAILS
+    return Further(claim, verdict, numbers, p_value)

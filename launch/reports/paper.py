@@ -36,7 +36,7 @@ class Paper:
       on_presets: what these names mean, for the reader.
       claims: what the paper says in words.
       untestable: what it says that no run can decide.
-      further: comparisons of ours, of one condition each, that the paper does not claim.
+      further: comparisons of ours that the paper does not claim.
       further_presets: the kinds of runs that these are put to; empty: all.
       draw: (runs, folder) -> path of the figure drawn there; None if the report has no figure.
       figure: the name of that file.

@@ -8,8 +8,9 @@ from launch.reports.async_periodic.figure import draw_async_figure
 from launch.reports.async_periodic.measures import ASYNC_RUNS
 from launch.reports.async_periodic.report import build_async_report
 from launch.reports.collection import PRINTED, TUNED
-from launch.reports.fedcd.claims import FEDCD_CLAIMS, FEDCD_FURTHER
+from launch.reports.fedcd.claims import FEDCD_CLAIMS
 from launch.reports.fedcd.figure import draw_fedcd_figure
+from launch.reports.fedcd.further import FEDCD_FURTHER
 from launch.reports.fedcd.measures import FEDCD_RUNS, SIZES
 from launch.reports.fedcd.report import ON_SIZES, build_fedcd_report
 from launch.reports.fedsikd.claims import FEDSIKD_CLAIMS, FEDSIKD_UNTESTABLE

@@ -54,12 +54,14 @@ def write_archetype_run():
 
     A client's accuracy lies by `swing` above the mean in one meta-archetype and below it in the other, in turns, and by
     `tilt` times its archetype's number above that. A round lasts 60 virtual seconds and `round_s` real ones; `models`
-    are columns of FedCD, each a number or one a round; `dataset` is the name that the data had.
+    are columns of FedCD, each a number or one a round; `dataset` is the name that the data had. Evaluation takes
+    `evaluation_s` a round; None: the run is of an earlier version that did not note it.
     """
 
     def write(
-        runs_dir, experiment, accuracies, seed=0, swing=0.0, round_s=1.0, mixed=0, tilt=0.0, dataset=SUBSET, **models
-    ):
+        runs_dir, experiment, accuracies, seed=0, swing=0.0, round_s=1.0, mixed=0, tilt=0.0, dataset=SUBSET,
+        evaluation_s=None, **models,
+    ):  # fmt: skip
         flags = flag_values(resolve_flagfile(find_flagfile(experiment), [f"--seed={seed}"]))
         is_hierarchical = flags["partition"] == "hierarchical"
         groups = [int(is_hierarchical and number >= 5) for number in range(10 if is_hierarchical else 6)]
@@ -81,8 +83,9 @@ def write_archetype_run():
             row |= {name: value[i] if isinstance(value, list) else value for name, value in models.items()}
             rows.append(row)
         write_table(run_dir / "metrics.csv", list(rows[0]), [[str(value) for value in row.values()] for row in rows])
-        seconds = [[str(row["round"]), str(round_s)] for row in rows]
-        write_table(run_dir / "timing.csv", ["round", "round_s"], seconds)
+        timed = {"round_s": round_s} | ({} if evaluation_s is None else {"evaluation_s": evaluation_s})
+        seconds = [[str(value) for value in (row["round"], *timed.values())] for row in rows]
+        write_table(run_dir / "timing.csv", ["round", *timed], seconds)
         write_json(run_dir / "summary.json", {"rounds": len(rows)})
         return run_dir
 

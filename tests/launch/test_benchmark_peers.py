@@ -196,8 +196,13 @@ def test_raw_loop_trains_as_keras_does_and_averages_over_its_processes(tmp_path)
     )
 
 
-def test_the_raw_loop_trains_as_the_authors_of_fedcd_do():
-    """One step with momentum and weight decay, BatchNorm's statistics included, as our local training does it."""
+@pytest.mark.parametrize("augment", ["none", "crop_flip"])
+def test_the_raw_loop_trains_as_the_authors_of_fedcd_do(augment):
+    """One step with momentum and weight decay, BatchNorm's statistics included, as our local training does it.
+
+    With augmentation both draw it from the same seed of the step. The order of the examples has another, so they are
+    one image eight times.
+    """
     import tensorflow as tf
 
     from datasets.cifar10 import CIFAR10_FORMAT
@@ -215,7 +220,7 @@ def test_the_raw_loop_trains_as_the_authors_of_fedcd_do():
         batch_size=8,
         learning_rate=0.1,
         settings={"momentum": 0.9, "weight_decay": 0.5},
-        model_options={"width": 0.1},
+        model_options={"width": 0.1, "augment": augment},
         images="cifar10",
         optimizer="sgd",
     )
@@ -225,10 +230,16 @@ def test_the_raw_loop_trains_as_the_authors_of_fedcd_do():
         input_dtype="uint8",
         num_classes=10,
     )
+    assert (build_model_spec(workload, spec).augment is None) == (augment == "none")
     x = np.random.default_rng(0).integers(0, 256, (8, *CIFAR10_FORMAT.input_shape), np.uint8)
     y = np.arange(8, dtype=np.int32)
+    if augment != "none":
+        x, y = np.repeat(x[:1], 8, axis=0), np.repeat(y[:1], 8)
     weights, train = raw_loop.build_client_training(workload, spec)
-    trained = train([tf.constant(w) for w in weights], tf.constant(x), tf.constant(y), tf.constant([1, 0]))
+    fold_in = tf.random.experimental.stateless_fold_in
+    step_seed = fold_in(fold_in(tf.constant([3, 4]), 0), 0)  # of our local training with the seed below
+    seed = step_seed - tf.constant([1, 0])  # to which the raw loop adds the step, from 1 on, and the epoch
+    trained = train([tf.constant(w) for w in weights], tf.constant(x), tf.constant(y), seed)
     config = LocalTrainingConfig(epochs=1, batch_size=8, optimizer="sgd", momentum=0.9, weight_decay=0.5)
     result = train_locally(
         build_model_spec(workload, spec),

@@ -51,7 +51,11 @@ Deviations from the paper, and what it leaves open:
   with 1 - its parent's accuracy (`clone_score`), which stays among its last ones (`clone_history`); below three
   accuracies the latest is the score (`short_history`); models go that score more than a deviation below the mean
   (`deletion`); clones begin the schedule anew. The defaults are as printed. Still otherwise there: only the cohort
-  evaluates, and not after a milestone.
+  evaluates, and not after a milestone; the milestones of that commit are 2, 15, 25 and 30, not 5, 15, 25 and 30.
+- Bits too are otherwise there: a device rounds the trained weights of convolutions and of the dense layer, scaled by
+  their largest absolute value, at random; the rest, BatchNorm included, is as it is, and the averages of the rounded
+  models are tested as they are. Here the model is rounded on its way down and the update on its way up, between
+  the smallest and the largest number of each tensor, all trained ones, BatchNorm's scales and offsets too.
 - All devices evaluate in every round, so all get the models. These bytes are counted, and those of the first model in
   the first round; messages about deletions are not.
 """
@@ -179,6 +183,14 @@ class FedCDProcess(private_aggregation.PrivateProcess):
             round_nums = state.trained_rounds + 1
         return np.array([self.config.training.round_learning_rate(each) for each in round_nums.tolist()], np.float32)
 
+    def describe_rates(self, state: ServerState, cohort: np.ndarray) -> dict[str, float]:
+        """How far a schedule of steps is: the mean rate of the pairs of device and model that train in the round."""
+        if not self.config.training.learning_rate_steps:
+            return {}
+        num_pairs = state.is_active[cohort].sum(axis=0)
+        total = float(np.sum(self.compute_learning_rates(state) * num_pairs, dtype=np.float64))
+        return {"learning_rate_mean": total / num_pairs.sum() if num_pairs.any() else float(np.nan)}
+
     def train(self, state: ServerState, cohort: np.ndarray) -> tuple[ServerState, RoundTotals, dict[str, float]]:
         """Steps 1 and 2: the state with the server's new models, the round's scalars, and the metrics of privacy."""
         round_num = int(state.round_num) + 1
@@ -278,7 +290,8 @@ class FedCDProcess(private_aggregation.PrivateProcess):
             new_state = self.clone(new_state, received)
         bytes_up, bytes_down = int(phases[0].bytes_up.sum()), int(phases[1].bytes_down.sum())
         common = build_common_metrics(totals, new_state.virtual_time_s, len(cohort), bytes_down, bytes_up)
-        return RoundOutput(new_state, {**common, **describe_models(new_state), **spent})
+        own = {**describe_models(new_state), **self.describe_rates(state, cohort)}
+        return RoundOutput(new_state, {**common, **own, **spent})
 
     def choose_cohort(self, state: ServerState) -> tuple[float, np.ndarray]:
         """The cohort of the next round, ascending, after the virtual seconds until enough devices are available."""

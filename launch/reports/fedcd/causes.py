@@ -8,8 +8,17 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 
-from launch.reports.collection import Place, SeedResults
-from launch.reports.fedcd.measures import BASE, CAUSES, FEDCD, HIERARCHICAL, SMALL
+from launch.reports.collection import Measure, Place, group_runs
+from launch.reports.fedcd.measures import (
+    BASE,
+    CAUSES,
+    FEDCD,
+    HIERARCHICAL,
+    SMALL,
+    find_place,
+    is_whole,
+    measure,
+)
 from launch.reports.markdown import Section, Table, format_table
 from launch.runs.run_records import RunRecord
 
@@ -23,62 +32,81 @@ MEASURES = {
     "live_models": "models left",
     "preferred_models": "preferred",
 }
+BESIDE_OTHERS = {"steps_anew": "steps"}  # causes that are one thing more than another cause
 LEAST_DEVIATIONS = 2.0
 MARK = "*"
 EXPLORATORY = (
     "Exploratory: each row has the settings of the small size and one thing of the authors' code. In brackets stands "
-    "the difference from the runs without it, of the same seeds and data; a star marks one of more than "
-    f"{LEAST_DEVIATIONS:g} times the sample deviation over the seeds of those runs."
+    'the difference from the runs as they are, of the same seeds and data, or, in a row that says "beside", from those '
+    f"of that cause; a star marks one of more than {LEAST_DEVIATIONS:g} times the sample deviation over the seeds of "
+    "the runs as they are."
 )
 
 
-def compare_with_base(values: Mapping[int, float], base: Mapping[int, float]) -> str:
+def compare_with_base(
+    values: Mapping[int, float], base: Mapping[int, float], usual: Mapping[int, float] | None = None
+) -> str:
     """A measure of a cause's runs, its mean difference from the base's runs of the same seeds, and whether it counts.
 
     Args:
       values: by seed, infinite where a run never gets there.
-      base: the same without the cause, of two seeds or more to count.
+      base: the same without the cause.
+      usual: whose deviation a difference is held against, of two seeds or more to count; None: the base's.
     """
+    usual = base if usual is None else usual
     seeds = sorted(values.keys() & base.keys())
     shown = statistics.fmean(values.values())
     text = "never" if math.isinf(shown) else f"{shown:.2f}"
     differences = [values[seed] - base[seed] for seed in seeds]
-    if not differences or not all(map(math.isfinite, (*differences, *base.values()))):
+    if not differences or not all(map(math.isfinite, (*differences, *usual.values()))):
         return text
     mean = statistics.fmean(differences)
-    counts = len(base) > 1 and abs(mean) > LEAST_DEVIATIONS * statistics.stdev(base.values())
+    counts = len(usual) > 1 and abs(mean) > LEAST_DEVIATIONS * statistics.stdev(usual.values())
     return f"{text} ({mean:+.2f}{MARK if counts else ''})"
 
 
-def build_causes(results: SeedResults, runs: Mapping[Place, Sequence[RunRecord]]) -> Section | None:
-    """The causes that were run, by data set, below the small size as it is on that; None if none was run.
-
-    Args:
-      results: the measures by size, cell and seed.
-      runs: that they are of, by place, one a seed.
-    """
-    places = {variant: Place(SMALL, HIERARCHICAL, variant, FEDCD) for variant in (BASE, *CAUSES)}
-    datasets = sorted({run.dataset for variant in CAUSES for run in runs.get(places[variant], ())})
-    rows = [row for dataset in datasets for row in _list_rows(results, runs, places, dataset)]
+def build_causes(runs: Sequence[RunRecord]) -> Section | None:
+    """The causes that were run, by data set, below the small size as it is on that; None if none was run."""
+    small = [run for run in runs if is_whole(run) and _find_variant(run) is not None]
+    datasets = sorted({run.dataset for run in small if _find_variant(run)})
+    rows = [row for name in datasets for row in _list_rows([run for run in small if run.dataset == name], name)]
     if not rows:
         return None
     table = Table(["what differs", "seeds", *MEASURES.values(), "data"], rows)
     return Section("What moves it, one thing at a time", table, f"{EXPLORATORY}\n\n{format_table(table)}")
 
 
-def _list_rows(
-    results: SeedResults, runs: Mapping[Place, Sequence[RunRecord]], places: Mapping[str, Place], dataset: str
-) -> list[list[str]]:
+def _find_variant(run: RunRecord) -> str | None:
+    """Which cause a run has, BASE for none; None if it is of no use here."""
+    place = find_place(run.experiment)
+    variant = place.setting
+    is_here = place == Place(SMALL, HIERARCHICAL, variant, FEDCD) and variant in (BASE, *CAUSES)
+    return variant if is_here else None
+
+
+def _list_rows(runs: Sequence[RunRecord], dataset: str) -> list[list[str]]:
     """The rows of the runs on one data set, first those without a cause, if there are any."""
-    found = {}
-    for variant, place in places.items():
-        seeds = [run.flags["seed"] for run in runs.get(place, ()) if run.dataset == dataset]
-        by_metric = {metric: results[SMALL].get(place.make_cell(metric, 0), {}) for metric in MEASURES}
-        found[variant] = {metric: {seed: values[seed] for seed in seeds} for metric, values in by_metric.items()}
+    by_place = {place.setting: members for place, members in group_runs(runs, find_place).items()}
+    found = {variant: _measure(by_place.get(variant, ())) for variant in (BASE, *CAUSES)}
+    comparisons = [(variant, BASE, CAUSES.get(variant, "as it is")) for variant in found]
+    for variant, other in BESIDE_OTHERS.items():
+        place = [each for each, _, _ in comparisons].index(variant)
+        text = f"{CAUSES[variant]}, beside: {CAUSES[other]}"
+        comparisons.insert(place + 1, (variant, other, text))
     rows = []
-    for variant, by_metric in found.items():
-        if seeds := sorted(by_metric["mean_of_last"]):
-            base = found[BASE] if variant else {}
-            cells = [compare_with_base(values, base.get(metric, {})) for metric, values in by_metric.items()]
-            rows.append([CAUSES.get(variant, "as it is"), ", ".join(map(str, seeds)), *cells, dataset])
+    for variant, other, text in comparisons:
+        seeds = sorted(found[variant]["mean_of_last"])
+        if not seeds or (other != BASE and not found[other]["mean_of_last"]):
+            continue
+        cells = [
+            compare_with_base(values, found[other][metric] if variant else {}, found[BASE][metric] if variant else {})
+            for metric, values in found[variant].items()
+        ]
+        rows.append([text, ", ".join(map(str, seeds)), *cells, dataset])
     return rows
+
+
+def _measure(runs: Sequence[RunRecord]) -> dict[str, dict[int, float]]:
+    """MEASURES by seed."""
+    measured = {run.flags["seed"]: measure(run) for run in runs}
+    return {metric: {seed: numbers[Measure(metric, 0)] for seed, numbers in measured.items()} for metric in MEASURES}

@@ -31,11 +31,14 @@ from launch.reports.fedcd.measures import (
     META_ARCHETYPES,
     NUM_ARCHETYPES,
     PAPER,
+    SHARED,
     SIZES,
     SMALL,
     find_place,
     group_whole_runs,
     is_evaluated,
+    is_whole,
+    keep_one_data_set,
     list_megabytes,
     list_real_seconds,
 )
@@ -88,6 +91,7 @@ def draw_fedcd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathli
         bits = {f"{each} bits": BASE if each == "32" else f"{each}bits" for each in ("32", *BITS)}
         of_bits = choose_size(by_place, set(bits.values()) - {BASE})
         _draw_variants(axes[2, 0], by_place, of_bits, bits, ACCURACY)
+        _draw_bits_of_fedavg(axes[2, 0], by_place, of_bits, bits)
         axes[2, 0].set(title=_name_size("Figure 6: bits", of_bits, size), ylabel="mean accuracy of devices")
         biases = {f"bias {each}": f"bias{each}" for each in BIASES}
         for ax, column, title in (
@@ -98,7 +102,7 @@ def draw_fedcd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathli
             _draw_variants(ax, by_place, of_biases, biases, column)
             ax.set_title(_name_size(title, of_biases, size))
         _draw_preferences(axes[2, 3], by_place.get(Place(size, HIERARCHICAL, BASE, FEDCD), ()))
-        _draw_sizes(axes[3, :2], group_runs(filter(is_evaluated, runs), find_place))
+        _draw_sizes(axes[3, :2], group_runs(filter(is_evaluated, keep_one_data_set(runs)), find_place))
         _draw_costs(axes[3, 2:], {algo: by_place.get(Place(size, HIERARCHICAL, BASE, algo), ()) for algo in NAMES})
         for ax in axes.flat:
             _finish(ax)
@@ -186,11 +190,16 @@ def _draw_column(
 
 def _draw_sizes(axes: Sequence["Axes"], by_place: Runs) -> None:
     """FedCD's accuracy and its changes by size, of shorter runs as well, beside the run that the authors print."""
-    for i, size in enumerate(SIZES):
-        runs = by_place.get(Place(size, HIERARCHICAL, BASE, FEDCD), ())
+    drawn = [(label, Place(size, HIERARCHICAL, BASE, FEDCD)) for size, label in SIZES.items()]
+    drawn.append(("medium, one schedule for all", Place(AUTHORS, HIERARCHICAL, SHARED, FEDCD)))
+    for i, (label, place) in enumerate(drawn):
+        runs = by_place.get(place, ())
+        most = max((len(run.rounds) for run in runs), default=0)
+        # A run that was interrupted would cut the curve of the others.
+        chosen = list(filter(is_whole, runs)) or [run for run in runs if len(run.rounds) == most]
         for ax, column in zip(axes, (ACCURACY, CHANGE), strict=True):
-            if runs:
-                _draw_column(ax, runs, column, LATE, SIZES[size], _style_series(i))
+            if chosen:
+                _draw_column(ax, chosen, column, LATE, label, _style_series(i))
     theirs = read_authors_run()
     rounds = range(1, len(theirs.accuracies) + 1)
     style = {"color": "black", "linewidth": 1.2, "label": "the authors' printed run"}
@@ -224,6 +233,19 @@ def _draw_variants(ax: "Axes", by_place: Runs, size: str, variants: Mapping[str,
         runs = by_place.get(Place(size, HIERARCHICAL, variant, FEDCD), ())
         if runs:
             _draw_column(ax, runs, column, COMPARED_ROUNDS[HIERARCHICAL], label, _style_series(i))
+
+
+def _draw_bits_of_fedavg(ax: "Axes", by_place: Runs, size: str, variants: Mapping[str, str]) -> None:
+    """FedAvg's curves beside FedCD's in the same colours, where it was run with fewer bits."""
+    by_label = {
+        label: by_place.get(Place(size, HIERARCHICAL, variant, FEDAVG), ()) for label, variant in variants.items()
+    }
+    if not any(runs for label, runs in by_label.items() if variants[label] != BASE):
+        return
+    for i, (label, runs) in enumerate(by_label.items()):
+        if runs:
+            style = {"color": COLORS[i % len(COLORS)], "linestyle": ":"}
+            _draw_column(ax, runs, ACCURACY, COMPARED_ROUNDS[HIERARCHICAL], f"{NAMES[FEDAVG]}, {label}", style)
 
 
 def _draw_preferences(ax: "Axes", runs: Sequence[RunRecord]) -> None:

@@ -9,11 +9,12 @@ import itertools
 import math
 import re
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
-from launch.reports.collection import Measure, Numbers, Place, SeedNumbers, group_runs, list_bytes, measure_runs
+from launch.reports.collection import Measure, Numbers, Place, group_runs, list_bytes
 from launch.runs.archetype_metrics import CHANGE, MIXED, name_accuracy
-from launch.runs.columns import CLIENT_TEST_ACCURACY, ROUND_S, TIMING_FILE, VIRTUAL_TIME_S
+from launch.runs.columns import CLIENT_TEST_ACCURACY, EVALUATION_S, ROUND_S, TIMING_FILE
 from launch.runs.run_records import RunRecord, read_columns
 
 HIERARCHICAL, HYPERGEOMETRIC = "hierarchical", "hypergeometric"
@@ -27,7 +28,10 @@ SIZES = {
     PAPER: "as large as in the paper",
 }
 COMPARED_ROUNDS = {HIERARCHICAL: 45, HYPERGEOMETRIC: 80}
-LATE = 60  # rounds after which a clone of the last milestone that began its learning rates anew has calmed down
+# Rounds of the medium size. A clone of the last milestone that begins its learning rates anew counts the rounds in
+# which a device of the cohort has it: its rate falls after about round 58 if three devices have it, 63 if two, 80 if
+# one. So the late changes mix both rates.
+LATE = 60
 FULL_ROUNDS = 53  # of the run that the authors print
 WHOLE_DATA = (AUTHORS, FULL, PAPER)  # the sizes that mean the whole of CIFAR-10
 META_ARCHETYPES = (tuple(range(5)), tuple(range(5, 10)))  # of the hierarchical archetypes
@@ -62,6 +66,7 @@ FEDCD_RUNS = (
 )
 MILESTONES = (5, 15, 25, 30)  # rounds after which all models are cloned
 ACCURACY = CLIENT_TEST_ACCURACY
+RATE = "learning_rate_mean"  # FedCD's own column where the rate has steps
 WINDOW = 5  # rounds of a trailing mean
 LAST_ROUNDS = 10
 CALM_FROM = 10  # "stop by round 10"
@@ -94,15 +99,43 @@ def has_its_data(run: RunRecord) -> bool:
     return place is None or place.preset not in WHOLE_DATA or run.dataset == run.flags["dataset"]
 
 
-def describe_left_out(runs: Iterable[RunRecord]) -> list[str]:
-    """A line for each run that does not count, or that the tables do without since it was interrupted."""
-    lines = []
+def choose_data(runs: Iterable[RunRecord]) -> dict[str, str]:
+    """The one data set of each size, since runs on different data are not compared: of two the one with more runs.
+
+    Of as many runs on both it is the whole of CIFAR-10. Causes do not count: each is compared on its own data.
+    """
+    numbers: dict[str, Counter[str]] = {}
+    for run in runs:
+        place = find_place(run.experiment)
+        if place is not None and place.setting not in CAUSES and has_its_data(run):
+            numbers.setdefault(place.preset, Counter())[run.dataset] += 1
+    # The name of a subset is longer.
+    return {size: min(counted, key=lambda name: (-counted[name], len(name))) for size, counted in numbers.items()}
+
+
+def keep_one_data_set(runs: Sequence[RunRecord]) -> list[RunRecord]:
+    """The runs on the data that their size is compared on, without causes on other data."""
+    chosen = choose_data(runs)
+    placed = [(run, find_place(run.experiment)) for run in runs if has_its_data(run)]
+    return [run for run, place in placed if place is not None and chosen.get(place.preset) == run.dataset]
+
+
+def describe_left_out(runs: Sequence[RunRecord]) -> list[str]:
+    """A line for each run that does not count, or that the tables do without: on other data, or interrupted."""
+    lines, chosen = [], choose_data(runs)
     for run in runs:
         place = find_place(run.experiment)
         if not has_its_data(run):
             lines.append(f"{run.path}: made on {run.dataset}; runs of this size count on the whole of CIFAR-10 alone")
-        elif place is not None and len(run.rounds) < count_rounds(place):
+        elif place is None:
+            continue
+        elif len(run.rounds) < count_rounds(place):
             lines.append(f"{run.path}: {len(run.rounds)} of {count_rounds(place)} rounds; in no table, only in curves")
+        elif place.setting not in CAUSES and run.dataset != chosen[place.preset]:
+            lines.append(
+                f"{run.path}: made on {run.dataset}, the other runs of its size on {chosen[place.preset]}; runs on "
+                "different data are not compared"
+            )
     return lines
 
 
@@ -119,9 +152,12 @@ def is_evaluated(run: RunRecord) -> bool:
     )
 
 
-def group_whole_runs(runs: Iterable[RunRecord]) -> dict[Place, list[RunRecord]]:
-    """The whole runs of each place, by seed: of one seed the longest, whose first rounds are those of the others."""
-    return group_runs(filter(is_whole, runs), find_place)
+def group_whole_runs(runs: Sequence[RunRecord]) -> dict[Place, list[RunRecord]]:
+    """The whole runs of each place, by seed: of one seed the longest, whose first rounds are those of the others.
+
+    Those of a size are all on one data set (`choose_data`).
+    """
+    return group_runs(filter(is_whole, keep_one_data_set(runs)), find_place)
 
 
 def list_column(run: RunRecord, column: str, last_round: int | None = None) -> list[float]:
@@ -240,9 +276,14 @@ def measure(run: RunRecord) -> Numbers:
         values[f"convergence_{name}"] = find_convergence_of_group(run, archetypes, last) or math.inf
     if len(run.rounds) >= LATE:
         values["late_change"] = statistics.fmean(list_percent(run, CHANGE, LATE)[-LAST_ROUNDS:])
+        if RATE in run.rounds[LATE]:
+            first = run.flags[f"{place.algo}_learning_rate"]
+            values["late_rate"] = statistics.fmean(list_percent(run, RATE, LATE)[-LAST_ROUNDS:]) / first
     values["mb_per_round"] = list_megabytes(run)[last - 1] / last
     if seconds := list_real_seconds(run):
         values["s_per_round"] = seconds[last - 1] / last
+    if seconds and (evaluations := list_evaluation_seconds(run)):
+        values["evaluation_share"] = 100 * evaluations[last - 1] / (evaluations[last - 1] + seconds[last - 1])
     for length in (LONG, CAP):
         if len(run.rounds) >= length:
             values[f"convergence_{length}"] = find_convergence_of(run, length) or math.inf
@@ -279,55 +320,21 @@ def measure_models(run: RunRecord, last: int) -> dict[str, float]:
 
 def list_real_seconds(run: RunRecord) -> list[float]:
     """Seconds spent in training by the end of each round; nothing if the run has no `timing.csv` of all its rounds."""
+    return _add_up(run, ROUND_S)
+
+
+def list_evaluation_seconds(run: RunRecord) -> list[float]:
+    """The same of evaluating on the test splits, which comes after a round; devices' own evaluation is part of it."""
+    return _add_up(run, EVALUATION_S)
+
+
+def _add_up(run: RunRecord, column: str) -> list[float]:
     path = run.path / TIMING_FILE
-    seconds = read_columns(path)[ROUND_S].cumsum().tolist() if path.is_file() else []
+    columns = read_columns(path) if path.is_file() else {}
+    seconds = columns[column].cumsum().tolist() if column in columns else []
     return seconds if len(seconds) == len(run.rounds) else []
 
 
 def list_megabytes(run: RunRecord) -> list[float]:
     """Megabytes that have travelled in both directions by the end of each round."""
     return [total / 1e6 for total in list_bytes(run)]
-
-
-# What counts until convergence: two clocks, and what travels.
-CLOCKS: Mapping[str, Callable[[RunRecord], list[float]]] = {
-    "real_s": list_real_seconds,
-    "virtual_s": lambda run: list_column(run, VIRTUAL_TIME_S),
-    "megabytes": list_megabytes,
-}
-
-
-def compute_times(fedcd: RunRecord, fedavg: RunRecord) -> tuple[dict[str, float], dict[str, float]]:
-    """What FedCD and FedAvg take to convergence, by clock; infinite for a run that does not converge.
-
-    Where FedCD converges and FedAvg has not after CAP rounds, the time of these counts, as in the paper. If FedAvg was
-    run for fewer, its time is not known and is left out.
-    """
-    first, second = find_convergence_of(fedcd), find_convergence_of(fedavg)
-    if first is not None and second is None:
-        if len(fedavg.rounds) < CAP:
-            return _list_times(fedcd, first), {}
-        second = CAP
-    return _list_times(fedcd, first), _list_times(fedavg, second)
-
-
-def _list_times(run: RunRecord, round_num: int | None) -> dict[str, float]:
-    if round_num is None:
-        return dict.fromkeys(CLOCKS, math.inf)
-    seconds = {name: clock(run) for name, clock in CLOCKS.items()}
-    return {name: values[round_num - 1] for name, values in seconds.items() if values}
-
-
-def measure_all(by_place: Mapping[Place, Sequence[RunRecord]]) -> SeedNumbers:
-    """Measures each run; the times to convergence of FedCD and FedAvg where both have a run of the seed."""
-    numbers = measure_runs(by_place, measure)
-    for place, members in by_place.items():
-        rivals = by_place.get(place._replace(algo=FEDAVG), ()) if place.algo == FEDCD else ()
-        by_seed = {run.flags["seed"]: run for run in rivals}
-        for run in members:
-            seed = run.flags["seed"]
-            if seed in by_seed:
-                first, second = compute_times(run, by_seed[seed])
-                numbers[place][seed] |= name_numbers(first)
-                numbers[place._replace(algo=FEDAVG)][seed] |= name_numbers(second)
-    return numbers

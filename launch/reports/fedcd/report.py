@@ -11,17 +11,16 @@ from launch.reports.collection import (
     Results,
     SeedResults,
     collect_by_seed,
-    summarize,
     summarize_results,
 )
 from launch.reports.fedcd.authors_run import tabulate_authors_run
 from launch.reports.fedcd.causes import build_causes
-from launch.reports.fedcd.claims import CONVERGENCE_RULE, NAMES, make_cell
+from launch.reports.fedcd.claims import CONVERGENCE_RULE, NAMES, SAME_RATES, WHERE_RUNS_END, make_cell
+from launch.reports.fedcd.costs import CLOCKS, format_costs, format_ratios, measure_all, pair_runs
 from launch.reports.fedcd.measures import (
     BASE,
     BITS,
     CALM_FROM,
-    CLOCKS,
     COMPARED_ROUNDS,
     FEDAVG,
     FEDCD,
@@ -30,6 +29,7 @@ from launch.reports.fedcd.measures import (
     HIERARCHICAL,
     LAST_ROUNDS,
     LATE,
+    MILESTONES,
     MOST_CHANGE,
     NUM_ARCHETYPES,
     SHOWN_VARIANTS,
@@ -38,7 +38,6 @@ from launch.reports.fedcd.measures import (
     describe_left_out,
     group_whole_runs,
     has_its_data,
-    measure_all,
 )
 from launch.reports.markdown import Report, Section, Table, format_measured
 from launch.reports.paper import Paper
@@ -47,6 +46,7 @@ from launch.runs.run_records import RunRecord
 LATER_EDITION = "fedcd_annotated.txt"
 EDITIONS = {"fedcd.txt": "printed, edition of 8 figures", LATER_EDITION: "printed, edition of 9 figures"}
 CONVERGENCE, LEVEL = "convergence", "level"
+RATIOS = dict(zip(CLOCKS, ("FedCD's time over FedAvg's, real", "virtual", "bytes"), strict=True))
 ON_SIZES = (
     "- *Small (2 cores)*: the flagfiles `..._cpu.flags`, with 200 train images a device, a quarter of the filters and "
     "fewer epochs.\n"
@@ -54,8 +54,11 @@ ON_SIZES = (
     "rules of the authors' code, one schedule for all models.\n"
     "- *Medium, authors' training*: `..._authors.flags`, with 1,000 or 2,000 train images a device; a clone begins the "
     "schedule anew.\n"
-    "- *Full, authors' training*: `..._authors_full.flags`, with 5,000 train images and all filters.\n"
-    "- *As large as in the paper*: `..._paper.flags`."
+    "- *Full, authors' training*: `..._authors_full.flags`, with 5,000 train images, all filters and 8 bits. Of "
+    "`..._authors_full_9rounds.flags`, its first nine rounds and first milestone for 2 cores, there are only curves.\n"
+    "- *As large as in the paper*: `..._paper.flags`.\n\n"
+    f"Models are cloned after rounds {', '.join(map(str, MILESTONES))} in all sizes, as printed. In commit cea256a of "
+    "the authors' code, which prints their run, it is after rounds 2, 15, 25 and 30."
 )
 LEGEND = "\n".join((
     "Accuracies are those of each device's best model on its own test split, the mean over the devices, in per cent. "
@@ -65,12 +68,23 @@ LEGEND = "\n".join((
     "code, the learning rate is constant and images are not augmented (see where the settings come from). A constant "
     "rate leaves both algorithms restless: that FedAvg does not converge then means nothing, unless FedCD does with "
     "the same settings. Runs with 8 or 4 bits are evaluated with the models that devices hold; those of the small size "
-    "were with the server's, in float32. Real times are of runs that may have shared their machine. Runs count with "
-    "all the rounds that their size has, and in the medium, the full and the paper's size on the whole of CIFAR-10 "
-    "alone. Two rules were changed after the first runs of the small size, whose verdicts stayed the same, and before "
-    "all others: FedCD's convergence is weighed against FedAvg's, and late swings are of the same rounds in long runs.",
+    "were with the server's, in float32. Real times of the small and the medium size are of runs made two at a time, "
+    "each on one of 2 cores. Runs count with all the rounds that their size has, and in the medium, the full and the "
+    "paper's size on the whole of CIFAR-10 alone; those of a size are all on the same data. Three rules were changed "
+    "after the first runs of the small size, whose verdicts stayed the same, and before all others: FedCD's "
+    "convergence is weighed against FedAvg's, late swings are of the same rounds in long runs, and what a run spends "
+    "without convergence counts as a bound.",
     "",
     f"{CONVERGENCE_RULE}.",
+    "",
+    f"FedAvg beside FedCD has the same schedule of learning rates: {SAME_RATES}. A model counts the rounds in which a "
+    f"device of the cohort has it. So no clone of round {MILESTONES[-1]} has its first step down before round 55, and "
+    f"one that few devices have comes to it after {LATE} rounds: a run of {LATE} rounds, which can show convergence up "
+    f"to round {LATE - LAST_ROUNDS + 1}, must be calm while such clones still train at the first rate. The changes of "
+    f"its rounds {LATE - LAST_ROUNDS + 1} to {LATE} mix both rates, and the mean rate beside them says how far.",
+    "",
+    f"Costs to convergence, by seed: \"> n\" is what a run spends in all its rounds without it. {WHERE_RUNS_END}. A "
+    "ratio is exact or a bound: \"< 0.4\" means that FedAvg stopped before it had converged.",
     "",
     f"- *Last*: mean over the last {LAST_ROUNDS} of the rounds compared, which are "
     f"{' and '.join(f'{rounds} ({name})' for name, rounds in COMPARED_ROUNDS.items())}.",
@@ -83,8 +97,12 @@ LEGEND = "\n".join((
     "devices change.",
     "- *Models left, preferred*: at the end of the rounds compared; *at the end*: after the rounds that the flagfiles "
     f"ask for, which are {LATE} in the medium size of the hierarchical archetypes and {FULL_ROUNDS} in the full one.",
+    "- *Mean rate*: the learning rate in per cent of the first round's, mean over FedCD's pairs of device and model "
+    "that train in a round, and over the rounds.",
     "- *MB a round, s a round*: what travels in both directions, and real seconds of training, mean over the rounds "
     "compared.",
+    "- *Evaluation*: the share of evaluating on the test splits in the real time of training and evaluation together. "
+    "FedCD's validation of its models is part of a round.",
 ))  # fmt: skip
 
 
@@ -138,17 +156,19 @@ def tabulate_table_1(printed: Sequence[Mapping[str, str]], findings: Findings, s
             if row["experiment"] == partition:
                 ratio = f"{float(row['fedcd_to_fedavg_wall_clock']):.3f}"
                 rounds = row["fedcd_rounds"], f"> {row['fedavg_rounds']}"
-                rows.append([partition, EDITIONS[row["edition"]], "", *rounds, ratio, "", ""])
+                rows.append([partition, EDITIONS[row["edition"]], "", *rounds, ratio, *[""] * (len(RATIOS) - 1 + 4)])
         places = [Place(size, partition, BASE, algo) for algo in (FEDCD, FEDAVG)]
         seeds = ", ".join(str(run.flags["seed"]) for run in findings.runs.get(places[0], ()))
         rounds = [format_rounds(findings, place, CONVERGENCE) or "not run" for place in places]
-        ratios = [
-            format_ratio(*(findings.results[size].get(place.make_cell(clock, 0), {}) for place in places))
-            for clock in CLOCKS
+        pairs = pair_runs(findings.runs, places[0]).values()
+        ratios = [format_ratios(pairs, clock) for clock in CLOCKS]
+        costs = [
+            format_costs(findings.runs.get(place, ()), clock) for clock in ("real_s", "megabytes") for place in places
         ]
-        rows.append([partition, "ours", seeds, *rounds, *ratios])
-    columns = ["archetypes", "source", "seeds", "rounds to convergence, FedCD", "FedAvg"]
-    return Table([*columns, "FedCD's time over FedAvg's, real", "virtual", "bytes"], rows)
+        rows.append([partition, "ours", seeds, *rounds, *ratios, *costs])
+    columns = ["archetypes", "source", "seeds", "rounds to convergence, FedCD", "FedAvg", *RATIOS.values()]
+    costs = [f"{what} to convergence, {name}" for what in ("s", "MB") for name in NAMES.values()]
+    return Table([*columns, *costs], rows)
 
 
 def format_rounds(findings: Findings, place: Place, metric: str) -> str:
@@ -160,13 +180,6 @@ def format_rounds(findings: Findings, place: Place, metric: str) -> str:
         length = COMPARED_ROUNDS[place.dataset] if metric == LEVEL else len(run.rounds)
         texts.append(f"{reached:.0f}" if math.isfinite(reached) else f"> {length}")
     return ", ".join(texts)
-
-
-def format_ratio(fedcd: Mapping[int, float], fedavg: Mapping[int, float]) -> str:
-    """FedCD's times over FedAvg's, mean and deviation over the seeds in which one of them converges."""
-    pairs = [(fedcd[seed], fedavg[seed]) for seed in fedcd if seed in fedavg]
-    ratios = [first / second for first, second in pairs if not math.isinf(first) or not math.isinf(second)]
-    return format_measured("ratio", summarize(ratios)) if ratios else "neither converges" if pairs else ""
 
 
 COLUMNS = {
@@ -186,8 +199,10 @@ COLUMNS = {
     "score_deviation": "score deviation",
     "separation": "rounds apart (%)",
     "late_change": f"change, rounds {LATE - LAST_ROUNDS + 1} to {LATE}",
+    "late_rate": f"mean rate (% of the first), rounds {LATE - LAST_ROUNDS + 1} to {LATE}",
     "mb_per_round": "MB a round",
     "s_per_round": "s a round",
+    "evaluation_share": "evaluation (% of the time)",
 }
 
 
@@ -202,7 +217,7 @@ def tabulate_results(findings: Findings, size: str) -> Table:
     rows = []
     for place in places:
         runs = findings.runs.get(place, ())
-        row = [place.dataset, place.setting or "32 bits", NAMES[place.algo]]
+        row = [place.dataset, place.setting or name_bits(runs, place.algo), NAMES[place.algo]]
         if runs:
             row += [str(len(runs)), ", ".join(dict.fromkeys(str(len(run.rounds)) for run in runs))]
             row += [
@@ -215,6 +230,12 @@ def tabulate_results(findings: Findings, size: str) -> Table:
             row += ["not run", *[""] * (1 + len(COLUMNS))]
         rows.append(row)
     return Table(["archetypes", "variant", "algorithm", "seeds", "rounds", *COLUMNS.values()], rows)
+
+
+def name_bits(runs: Sequence[RunRecord], algo: str) -> str:
+    """With how many bits models travel in these runs; "" without any. Runs of earlier versions know of no bits."""
+    numbers = {run.flags.get(f"{algo}_compression_bits", 32) for run in runs}
+    return ", ".join(f"{number} bits" for number in sorted(numbers))
 
 
 def tabulate_archetypes(findings: Findings, size: str) -> Table:
@@ -249,7 +270,7 @@ def build_fedcd_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
                 tabulate_archetypes(findings, size),
             ),
         }
-    if causes := build_causes(findings.results, findings.runs):
+    if causes := build_causes(runs):
         tables["causes"] = causes
     counted = [run for run in runs if has_its_data(run)]
     report = paper.compose_report(LEGEND, tables, list_printed_values(printed), findings.results, counted)

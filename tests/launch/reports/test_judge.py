@@ -258,6 +258,25 @@ def test_our_own_comparisons_are_corrected_as_a_family():
     assert (first.p_value, second.p_value) == pytest.approx((0.0701, 0.0701), abs=1e-4)
 
 
+def test_of_several_conditions_of_our_own_comparison_all_must_hold():
+    """0.2 +- 0.0248 and 0.03: the weaker has p = 0.0351. Against one of two it counts twice; without runs of all, none.
+
+    -0.03 has 0.0351 as well, so 0.0701; -0.2 has 1 - t / sqrt(t^2 + 2) with t = 0.2 sqrt(3) / 0.01, 0.000832.
+    """
+    claim = claim_of(lead_of(A), lead_of(B))
+    for first, second, verdict, p_value in (
+        (0.2, 0.03, "yes", 0.0351),
+        (0.03, 0.2, "yes", 0.0351),
+        (0.2, 0.02, UNDECIDED, 0.0742),
+        (0.2, -0.03, UNDECIDED, 0.0701),
+        (0.03, -0.2, "no", 2 * 0.000832),
+    ):
+        (found,) = decide_further([claim], {A: three(first), B: three(second)})
+        assert (found.verdict, found.p_value) == (verdict, pytest.approx(p_value, abs=1e-4)), (first, second)
+        assert found.numbers.count("n = 3") == 2
+    assert decide_further([claim], {A: three(0.2)})[0].verdict == NOT_RUN
+
+
 def test_our_own_comparisons_by_signs_and_counts():
     values = {ROUNDS: by_seed(*[9] * 6), ROUNDS._replace(algo="other"): by_seed(*[NEVER] * 6)}
     (decided,) = decide_further([claim_of(FASTER)], values)

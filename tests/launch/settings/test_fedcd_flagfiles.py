@@ -108,6 +108,19 @@ def test_variants_of_the_authors_training_differ_in_what_they_are_named_after():
         assert changed == fedavg | {"fedavg_compression_bits": bits, "fedavg_compression_rounding": "stochastic"}
 
 
+def test_the_full_size_is_the_authors_run_and_its_first_nine_rounds_differ_in_rounds_and_milestones_alone():
+    full, medium = (resolve_cifar10("fedcd", "hierarchical", size) for size in ("authors_full", "authors"))
+    changes = {"rounds": 53, "train_per_client": 5000, "validation_per_client": 1000, "width": 1.0, "batch_size": 128}
+    changes |= {"precision": "bfloat16", "rounds_per_checkpoint": 1}
+    bits = {"compression_bits": 8, "compression_rounding": "stochastic"}
+    assert full == medium | changes | {f"fedcd_{name}": value for name, value in bits.items()}
+    nine = resolve_cifar10("fedcd", "hierarchical", "authors_full", "9rounds")
+    assert nine == full | {"rounds": 9, "fedcd_milestones": "5"}
+    fedavg = resolve_cifar10("fedavg", "hierarchical", "authors")
+    expected = fedavg | changes | {f"fedavg_{name}": value for name, value in bits.items()}
+    assert resolve_cifar10("fedavg", "hierarchical", "authors_full") == expected
+
+
 RATES = {"fedcd_learning_rate": 0.1, "fedcd_learning_rate_steps": "25,50,75"}
 FEDCD_CAUSES = {
     "steps": RATES,
@@ -140,7 +153,7 @@ def test_the_papers_hypergeometric_devices_have_ten_draws(algo):
 def test_flagfiles_clone_at_the_milestones_that_texts_and_measures_have():
     for path in (EXPERIMENTS / "fedcd").glob("fedcd_*.flags"):
         stored = flag_values(resolve_flagfile(path))["fedcd_milestones"]
-        expected = MILESTONES[:1] if path.stem.endswith(ONE_MILESTONE) else MILESTONES
+        expected = MILESTONES[:1] if path.stem.endswith((ONE_MILESTONE, "_full_9rounds")) else MILESTONES
         assert stored == ",".join(map(str, expected)), path.name
 
 

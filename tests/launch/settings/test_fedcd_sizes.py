@@ -9,15 +9,15 @@ import pytest
 from datasets.archetypes import ArchetypeSettings, draw_clients
 from datasets.catalog import DatasetOptions, load_arrays
 from datasets.errors import DatasetError
-from launch.runs.run_records import find_flagfile, resolve_flagfile
+from launch.reports.fedcd.measures import AUTHORS_SMALL, WHOLE_DATA, find_place
+from launch.runs.run_records import EXPERIMENTS, find_flagfile, resolve_flagfile
 
-STEMS = [
-    f"fedcd_cifar10_{experiment}"
-    for experiment in (
-        *("hierarchical_paper", "hypergeometric_paper", "hierarchical_authors", "hypergeometric_authors"),
-        "hierarchical_authors_full",
-    )
-]
+# Files of the same size, partition and bias draw the same devices, FedAvg's beside FedCD's among them.
+STEMS = sorted(
+    path.stem
+    for path in (EXPERIMENTS / "fedcd").glob("*_cifar10_*.flags")
+    if (place := find_place(path.stem)).preset in WHOLE_DATA or place.preset == AUTHORS_SMALL
+)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,12 @@ def get_settings(stem):
     return config.partition, ArchetypeSettings(**{name: getattr(config, name) for name in names})
 
 
-@pytest.mark.parametrize("stem", STEMS)
+def list_different(stems):
+    """One of the flagfiles for each kind of devices."""
+    return list({get_settings(stem): stem for stem in reversed(stems)}.values())
+
+
+@pytest.mark.parametrize("stem", list_different(STEMS))
 def test_the_devices_find_their_images(stem, cifar10):
     partition, settings = get_settings(stem)
     for seed in range(3):
@@ -45,6 +50,17 @@ def test_the_devices_find_their_images(stem, cifar10):
         assert {len(client["train"]) for client in clients} == {settings.train_per_client}
         assert {len(client["validation"]) for client in clients} == {settings.validation_per_client}
         assert {len(client["test"]) for client in clients} == {settings.test_per_client}
+
+
+def test_fedavg_and_variants_are_among_them():
+    kinds = {get_settings(stem) for stem in list_different(STEMS)}
+    for stem in (
+        "fedavg_cifar10_hierarchical_authors_full",
+        "fedcd_cifar10_hierarchical_authors_shared",
+        "fedcd_cifar10_hierarchical_paper_bias0.8",
+        "fedcd_cifar10_hierarchical_authors_small_bias0.2",
+    ):
+        assert stem in STEMS and get_settings(stem) in kinds  # fmt: skip
 
 
 def test_what_the_papers_devices_need_of_a_label(cifar10):

@@ -24,24 +24,6 @@ STEP = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.5, batch_s
 PLAIN = FedCDConfig(training=SGD, cohort_size=3, milestones=(), score_noise=0.0)
 
 
-@pytest.fixture
-def make_validated(make_federation):
-    """A function (sizes) -> federation whose clients validate on their train examples."""
-
-    def make(sizes):
-        data = make_federation(sizes)
-        for client in data.clients:
-            for array in ("x", "y"):
-                with open(f"{client.path}.train.{array}", "rb") as source:
-                    content = source.read()
-                with open(f"{client.path}.validation.{array}", "wb") as target:
-                    target.write(content)
-        clients = tuple(dataclasses.replace(client, num_validation=client.num_train) for client in data.clients)
-        return dataclasses.replace(data, clients=clients)
-
-    return make
-
-
 def run(process, num_rounds, state=None):
     state, rows = process.initialize() if state is None else state, []
     for _ in range(num_rounds):
@@ -170,6 +152,8 @@ def test_a_clone_shares_the_rounds_rate_or_begins_anew(
         start = [array[slot] for array in before.models]
         expected = descend(linear_spec, start, *data.read_split(data.clients[0], "train"), rate)
         assert_close([array[slot] for array in after.models], expected, 1e-5)
+    pairs = process.describe_rates(before, np.array([0]))
+    assert pairs == pytest.approx({"learning_rate_mean": sum(rates) / 2})
     if schedule == "anew":
         assert after.trained_rounds.tolist() == [3, 1] and after.trained_rounds.dtype == np.int32
     else:
@@ -185,34 +169,6 @@ def test_only_rounds_in_which_a_model_got_an_average_count(tff_runtime, make_val
     state = start._replace(models=models, is_active=np.eye(2, dtype=bool), scores=np.eye(2))
     state, _ = run(process, 5, state)
     assert state.trained_rounds.sum() == 5 and 0 < state.trained_rounds[0] < 5
-
-
-def test_the_authors_clones_by_hand(tff_runtime, make_validated, linear_spec):
-    """Steps of nothing, so that the accuracy a of both models stays; a clone begins with 1 - a.
-
-    After the milestone: scores a and 1 - a, which sum to 1. One evaluation later the clone has two accuracies, so the
-    latest counts: a and a. Then (1 - a, a, a), and at last (a, a, a).
-    """
-    data = make_validated([40])
-    config = FedCDConfig(
-        dataclasses.replace(STEP, learning_rate=1e-30),
-        cohort_size=1,
-        milestones=(1,),
-        score_noise=0.0,
-        clone_score="complement_of_accuracy",
-        clone_history="complement",
-        short_history="latest",
-        deletion="below_mean",
-    )
-    process = build_fed_cd_process(linear_spec, data, config, seed=4)
-    state, _ = run(process, 1)
-    right = int(state.history[0, 0, 2])
-    assert 0 < right < 40 and state.history[0, 1].tolist() == [-1, -1, 40 - right]
-    np.testing.assert_allclose(state.scores, [[right / 40, 1 - right / 40]])
-    accuracy = right / 40
-    for clone in (accuracy, (1 + accuracy) / 3, accuracy):
-        state, _ = run(process, 1, state)
-        np.testing.assert_allclose(state.scores, [[accuracy / (accuracy + clone), clone / (accuracy + clone)]])
 
 
 def test_slots_are_never_reused_and_capacity_is_never_exceeded(tff_runtime, make_validated, linear_spec):

@@ -49,14 +49,15 @@ def test_the_authors_printed_run_by_the_rules_of_the_report():
 
 
 def test_costs_by_hand(tmp_path, write_archetype_run):
-    """5 MB and 2 s a round. Rounds 51 to 60 of 60 are the late ones: seven changes of 4 points, three of none.
+    """5 MB and 2 s a round, and 0.5 s of evaluation: a fifth of both.
 
-    Of the last ten that are compared, 36 to 45, eight have changes of 4 points; of rounds 10 to 45 33 of 36 have.
+    Rounds 51 to 60 of 60 are the late ones: seven changes of 4 points, three of none. Of the last ten that are
+    compared, 36 to 45, eight have changes of 4 points; of rounds 10 to 45 33 of 36 have.
     """
     models = MODELS | {"live_models": [8] * 45 + [5] * 15, "preferred_models": [4] * 59 + [3]}
-    run_dir = write_archetype_run(
-        tmp_path, "fedcd_cifar10_hierarchical_authors", [0.5] * 60, round_s=2, swing=0.02, **models
-    )
+    rates = {"learning_rate_mean": [0.1] * 53 + [0.01] * 7}  # of rounds 51 to 60 three at the first
+    experiment, settings = "fedcd_cifar10_hierarchical_authors", {"round_s": 2, "evaluation_s": 0.5, "swing": 0.02}
+    run_dir = write_archetype_run(tmp_path, experiment, [0.5] * 60, **settings, **models, **rates)
     lines = (run_dir / "metrics.csv").read_text().splitlines()
     place = lines[0].split(",").index("client_accuracy_change")
     for r in (35, 36, 45, 52, 55, 60):
@@ -66,6 +67,8 @@ def test_costs_by_hand(tmp_path, write_archetype_run):
     (run,) = collect_runs(tmp_path)[0]
     measured = {each.metric: value for each, value in measure(run).items()}
     assert (measured["mb_per_round"], measured["s_per_round"]) == (5, 2)
+    assert measured["evaluation_share"] == pytest.approx(20)
+    assert measured["late_rate"] == pytest.approx(37)
     assert measured["late_change"] == pytest.approx(2.8)
     assert measured["last_change"] == pytest.approx(3.2)
     assert measured["change"] == pytest.approx(4 * 33 / 36)
@@ -73,26 +76,58 @@ def test_costs_by_hand(tmp_path, write_archetype_run):
     assert (measured["preferred_models"], measured["end_preferred_models"]) == (4, 3)
 
 
+@pytest.fixture
+def set_column(tmp_path):
+    """(experiment, seed, column, values by round) writes them into the run's table, whatever was there."""
+
+    def change(experiment, seed, column, values):
+        path = tmp_path / experiment / f"seed_{seed}" / "metrics.csv"
+        lines = [line.split(",") for line in path.read_text().splitlines()]
+        for line, value in zip(lines[1:], values, strict=True):
+            line[lines[0].index(column)] = str(value)
+        path.write_text("\n".join(map(",".join, lines)) + "\n")
+
+    return change
+
+
 @pytest.mark.parametrize(
-    ("central", "outer", "verdict"),
-    [(1, 30, "undecided"), (30, 30, "undecided")],
+    ("central", "outer", "verdict", "numbers"),
+    [
+        ((1, 1, 1), (30, 31, 32), "reproduced", "central 1, outer 35: -34.00 [-36.48, -31.52], n = 3"),
+        ((30, 31, 32), (1, 1, 1), "not reproduced", "central 35, outer 1: +34.00 [+31.52, +36.48], n = 3"),
+        ((1, 30, 31), (30, 1, 31), "undecided", "central 23.33, outer 23.33: +0.00 [-81.98, +81.98], n = 3"),
+        ((1,), (30,), "undecided", "central 1, outer 34: 1 seed"),
+    ],
 )
-def test_fedavg_on_central_archetypes(tmp_path, write_archetype_run, central, outer, verdict):
-    """One seed decides nothing; the numbers show the rounds: a group that jumps in round 25 settles in round 29."""
-    run_dir = write_archetype_run(tmp_path, "fedavg_cifar10_hypergeometric_cpu", [0.5] * 80)
-    lines = [line.split(",") for line in (run_dir / "metrics.csv").read_text().splitlines()]
-    for archetypes, first in (((2, 3), central), ((0, 5), outer)):
-        for archetype in archetypes:
-            place = lines[0].index(f"archetype_{archetype}_accuracy")
-            for r in range(1, 81):
-                lines[r][place] = "0.5" if r >= first else "0.3"
-    (run_dir / "metrics.csv").write_text("\n".join(map(",".join, lines)) + "\n")
+def test_fedavg_on_central_archetypes(tmp_path, write_archetype_run, set_column, central, outer, verdict, numbers):
+    """A group that jumps by 20 points in round 30 settles in 34, where its five-round mean is 50; one of round 1 in 1.
+
+    Differences of -33, -34 and -35: 4.303 * 1 / sqrt(3) either side; of -33, 33 and 0 that is 4.3027 * 33 / sqrt(3).
+    """
+    experiment = "fedavg_cifar10_hypergeometric_cpu"
+    for seed, firsts in enumerate(zip(central, outer, strict=True)):
+        write_archetype_run(tmp_path, experiment, [0.5] * 80, seed)
+        for archetypes, first in zip(((2, 3), (0, 5)), firsts, strict=True):
+            for archetype in archetypes:
+                values = [0.5 if r >= first else 0.3 for r in range(1, 81)]
+                set_column(experiment, seed, f"archetype_{archetype}_accuracy", values)
     row = find_claim(build_report(tmp_path), "converges faster on the central archetypes")
-    settled = {1: 1, 30: 34}  # the five-round mean of levels is 46 in round 33, and 50 in round 34
-    assert (row["cpu"], row["cpu_numbers"]) == (
-        verdict,
-        f"rounds to convergence: central {settled[central]}, outer {settled[outer]}: 1 seed",
-    )
+    assert (row["cpu"], row["cpu_numbers"]) == (verdict, f"rounds to convergence: {numbers}")
+
+
+@pytest.mark.parametrize(
+    ("algo", "words"), [("fedavg", "performs better"), ("fedcd", "more skewed probability distributions")]
+)
+@pytest.mark.parametrize(("lead", "verdict"), [(6, "reproduced"), (-6, "not reproduced"), (0, "undecided")])
+def test_which_archetypes_are_better(algo, words, lead, verdict, tmp_path, write_archetype_run, set_column):
+    """FedAvg's central ones are claimed to lead, FedCD's outer ones: by 5, 6 and 7 points, or by -1, 0 and 1."""
+    experiment = f"{algo}_cifar10_hypergeometric_cpu"
+    better = (2, 3) if algo == "fedavg" else (0, 5)
+    for seed in range(3):
+        write_archetype_run(tmp_path, experiment, [0.5] * 80, seed, **(MODELS if algo == "fedcd" else {}))
+        for archetype in better:
+            set_column(experiment, seed, f"archetype_{archetype}_accuracy", [0.5 + (lead + seed - 1) / 100] * 80)
+    assert find_claim(build_report(tmp_path), words)["cpu"] == verdict
 
 
 def jump(first):
@@ -141,20 +176,6 @@ def test_calm_counts_only_if_fedavg_is_less_calm(write_seeds):
     assert find_claim(build_report(runs_dir), "in FedCD stop by round 10")["authors_small"] == "reproduced"
 
 
-def test_bytes_to_convergence(write_seeds):
-    """FedCD converges in round 14 of 5 MB each; FedAvg, which swings, is capped at 300 rounds."""
-    write_seeds(f"fedcd_{SMALL}", lambda seed: jump(10), **MODELS)
-    runs_dir = write_seeds("fedavg_cifar10_hierarchical_cpu_300rounds", lambda seed: [0.4] * 300, swing=0.1)
-    assert find_claim(build_report(runs_dir), "communication cost\": below FedAvg's, hier")["cpu"] == "not run"
-    write_seeds("fedcd_cifar10_hierarchical_cpu", lambda seed: jump(10 + seed), **MODELS)
-    row = find_claim(build_report(runs_dir), "communication cost\": below FedAvg's, hier")
-    # 14, 15 and 16 rounds of 5 MB: 75 on average, 1,425 fewer, and 4.303 * 5 / sqrt(3) either side.
-    assert (row["cpu"], row["cpu_numbers"]) == (
-        "reproduced",
-        "megabytes to convergence: FedCD 75.00, FedAvg 1500.00: -1425.00 [-1437.42, -1412.58], n = 3",
-    )
-
-
 def test_a_cause_counts_beyond_twice_the_deviation_of_the_runs_without_it():
     base = {0: 10.0, 1: 12.0, 2: 14.0}  # deviation 2
     assert compare_with_base({0: 15.0}, base) == "15.00 (+5.00*)"
@@ -163,6 +184,23 @@ def test_a_cause_counts_beyond_twice_the_deviation_of_the_runs_without_it():
     assert compare_with_base({0: 15.0}, {0: 10.0}) == "15.00 (+5.00)", "one run has no deviation"
     assert compare_with_base({0: math.inf}, base) == "never"
     assert compare_with_base({0: 15.0}, {0: math.inf, 1: 12.0}) == "15.00"
+
+
+def test_anew_is_compared_with_the_same_steps_shared_too(write_seeds, tmp_path, write_archetype_run):
+    """The runs as they are: 50, 51 and 52, deviation 1. Steps 60; anew 61.5, which is 1.5 more, or 63, which is 3."""
+    base = "fedcd_cifar10_hierarchical_cpu"
+    runs_dir = write_seeds(base, lambda seed: [0.5 + 0.01 * seed] * 45, **MODELS)
+    for anew, beside in ((0.615, "61.50 (+1.50)"), (0.63, "63.00 (+3.00*)")):
+        write_archetype_run(tmp_path, f"{base}_steps_anew", [anew] * 45, **MODELS)
+        _, rows = build_report(runs_dir).tables["causes"]
+        if "steps" not in {path.name.removeprefix(f"{base}_") for path in tmp_path.iterdir()}:
+            assert [row[0] for row in rows] == ["as it is", "the same, anew for each clone"]
+            write_archetype_run(tmp_path, f"{base}_steps", [0.6] * 45, **MODELS)
+            _, rows = build_report(runs_dir).tables["causes"]
+        assert [(row[0], row[2]) for row in rows][2:] == [
+            ("the same, anew for each clone", f"{100 * anew:.2f} (+{100 * anew - 50:.2f}*)"),
+            ("the same, anew for each clone, beside: rate 0.1, tenfold down after round 25", beside),
+        ]
 
 
 def test_the_table_of_causes_has_those_that_were_run(write_seeds, tmp_path, write_archetype_run):

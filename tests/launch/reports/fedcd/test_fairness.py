@@ -134,6 +134,20 @@ def test_fedcd_with_one_schedule_beside_fedavg(write_seeds):
     assert [(row["verdict"], row["numbers"]) for row in rows] == [("yes", changes), ("yes", changes), ("yes", rounds)]
 
 
+@pytest.mark.parametrize(
+    ("fedcd", "fedavg", "verdict"),
+    [(0.02, 0.05, "yes"), (0.02, 0.01, "no"), (0.03, 0.05, "no"), (0.02, 0.02, "undecided")],
+)
+def test_late_calm_of_fedcd_counts_only_beside_fedavg(fedcd, fedavg, verdict, write_seeds):
+    """Changes of 4 or 6 points under FedCD, 10, 2 or 4 under FedAvg, give or take 0.1; at most 5, and less than it."""
+    around = (-0.0005, 0.0, 0.0005)
+    write_seeds(f"fedcd_{MEDIUM}", [0.6] * 60, [fedcd + each for each in around], dataset=WHOLE, **MODELS)
+    runs_dir = write_seeds(f"fedavg_{MEDIUM}", [0.4] * 60, [fedavg - each for each in around], dataset=WHOLE)
+    row = find_row(build_report(runs_dir), "further", "comparison", "in rounds 51 to 60")
+    assert "and by more under FedAvg" in row["comparison"] and row["verdict"] == verdict
+    assert f"points {200 * fedcd:.2f}: " in row["numbers"] and "; FedAvg " in row["numbers"], "both are shown"
+
+
 def test_a_cause_is_compared_with_runs_of_its_data_alone(write_seeds, tmp_path, write_archetype_run):
     base = "fedcd_cifar10_hierarchical_cpu"
     for seed in (0, 1):
