@@ -226,9 +226,10 @@ def decide_further(claims: Sequence[Claim], seed_values: SeedValues) -> list[Fur
 
 
 def _rank(evidence: Evidence) -> tuple[int, float]:
-    """The lower, the less a condition holds."""
+    """The lower, the less a condition holds: of those against, the surest; of the others, the least sure."""
     p_value = _compute_p_value(evidence) if _has_test(evidence) else 0.0
-    return evidence.find_side(1 - ERROR_RATE), -p_value
+    side = evidence.find_side(1 - ERROR_RATE)
+    return side, p_value if side < 0 else -p_value
 
 
 def _has_test(evidence: Evidence) -> bool:

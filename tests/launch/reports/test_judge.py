@@ -270,6 +270,7 @@ def test_of_several_conditions_of_our_own_comparison_all_must_hold():
         (0.2, 0.02, UNDECIDED, 0.0742),
         (0.2, -0.03, UNDECIDED, 0.0701),
         (0.03, -0.2, "no", 2 * 0.000832),
+        (-0.03, -0.2, "no", 2 * 0.000832),
     ):
         (found,) = decide_further([claim], {A: three(first), B: three(second)})
         assert (found.verdict, found.p_value) == (verdict, pytest.approx(p_value, abs=1e-4)), (first, second)
