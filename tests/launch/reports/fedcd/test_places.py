@@ -26,7 +26,7 @@ def test_experiments_have_their_places():
 
 
 def test_every_flagfile_has_its_place():
-    places = [find_place(path.stem) for path in list_flagfiles() if "_cifar10_" in path.stem]
+    places = [find_place(path.stem) for path in list_flagfiles() if path.parent.name == "fedcd"]
     assert None not in places
     assert len(places) == 60, "15 of each printed size, 9 causes, 21 trained as by the authors"
     assert len(set(places)) == 50, "ten differ from another in their rounds alone"
