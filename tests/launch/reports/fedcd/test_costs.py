@@ -11,20 +11,6 @@ MEDIUM = "cifar10_hierarchical_authors"
 MODELS = {"live_models": 6, "active_models": 40, "max_active_models": 2, "preferred_models": 2, "score_deviation": 0.02}
 
 
-@pytest.fixture
-def write_seeds(tmp_path, write_archetype_run):
-    """(experiment, accuracies of a run, ...) writes it with seeds 0 to 2; a function of the seed gives what differs."""
-
-    def write(experiment, accuracies, **settings):
-        for seed in range(3):
-            of_seed = {name: value(seed) if callable(value) else value for name, value in settings.items()}
-            write_archetype_run(tmp_path, experiment, accuracies(seed) if callable(accuracies) else accuracies, seed,
-                                **of_seed)  # fmt: skip
-        return tmp_path
-
-    return write
-
-
 def build_report(runs_dir):
     return PAPERS["fedcd"].build_report(collect_runs(runs_dir)[0])
 

@@ -11,19 +11,6 @@ WHOLE, SUBSET = "cifar10", "cifar10 subset (20,000 + 5,000 images)"
 MODELS = {"live_models": 6, "active_models": 40, "max_active_models": 2, "preferred_models": 2, "score_deviation": 0.02}
 
 
-@pytest.fixture
-def write_seeds(tmp_path, write_archetype_run):
-    """(experiment, accuracy, data) writes it with seeds 0 to 2, or those given; returns the folder of all."""
-
-    def write(experiment, accuracy, dataset, seeds=(0, 1, 2)):
-        for seed in seeds:
-            models = MODELS if experiment.startswith("fedcd") else {}
-            write_archetype_run(tmp_path, experiment, [accuracy] * 45, seed, dataset=dataset, **models)
-        return tmp_path
-
-    return write
-
-
 def build_report(runs_dir):
     return PAPERS["fedcd"].build_report(collect_runs(runs_dir)[0])
 
@@ -36,8 +23,8 @@ def find_claim(report, words):
 
 def test_fedcd_on_the_subset_is_not_held_against_fedavg_on_the_whole(write_seeds):
     """As many runs on both: those on the whole count. Then the subset has more, and with FedAvg there it decides."""
-    write_seeds(f"fedcd_{SMALL}", 0.6, SUBSET)
-    runs_dir = write_seeds(f"fedavg_{SMALL}", 0.4, WHOLE)
+    write_seeds(f"fedcd_{SMALL}", [0.6] * 45, dataset=SUBSET, **MODELS)
+    runs_dir = write_seeds(f"fedavg_{SMALL}", [0.4] * 45, dataset=WHOLE)
     report = build_report(runs_dir)
     words = "more accurate on all archetypes"
     assert find_claim(report, words)["authors_small"] == "not run"
@@ -46,17 +33,17 @@ def test_fedcd_on_the_subset_is_not_held_against_fedavg_on_the_whole(write_seeds
         "runs on different data are not compared"
         for seed in range(3)
     ]
-    write_seeds(f"fedavg_{SMALL}", 0.4, SUBSET)
+    write_seeds(f"fedavg_{SMALL}", [0.4] * 45, dataset=SUBSET)
     report = build_report(runs_dir)
     assert find_claim(report, words)["authors_small"] == "reproduced" and not report.left_out
 
 
 def test_bits_are_compared_on_one_data_set(write_seeds):
     """32 bits on the subset and on the whole with other seeds; 8 and 4 bits on the whole, where they are equal."""
-    write_seeds(f"fedcd_{SMALL}", 0.5, SUBSET, seeds=(0, 1, 2))
-    write_seeds(f"fedcd_{SMALL}", 0.6, WHOLE, seeds=(3, 4, 5))
+    write_seeds(f"fedcd_{SMALL}", [0.5] * 45, seeds=(0, 1, 2), dataset=SUBSET, **MODELS)
+    write_seeds(f"fedcd_{SMALL}", [0.6] * 45, seeds=(3, 4, 5), dataset=WHOLE, **MODELS)
     for bits in (8, 4):
-        runs_dir = write_seeds(f"fedcd_{SMALL}_{bits}bits", 0.6, WHOLE, seeds=range(6))
+        runs_dir = write_seeds(f"fedcd_{SMALL}_{bits}bits", [0.6] * 45, seeds=range(6), dataset=WHOLE, **MODELS)
     row = find_claim(build_report(runs_dir), "effect on model performance")
     assert row["authors_small"] == "reproduced"
     assert "8 bits 60.00, 32 bits 60.00: the same difference in all 3 seeds" in row["authors_small_numbers"]
@@ -93,7 +80,9 @@ def test_nine_rounds_of_the_full_size_are_kept_though_no_table_has_them(tmp_path
 def test_figure_6_has_fedavgs_bits(write_seeds, tmp_path, figures):
     for algo, accuracy in (("fedcd", 0.6), ("fedavg", 0.4)):
         for variant in ("", "_8bits"):
-            write_seeds(f"{algo}_{SMALL}{variant}", accuracy, WHOLE)
+            write_seeds(
+                f"{algo}_{SMALL}{variant}", [accuracy] * 45, dataset=WHOLE, **(MODELS if algo == "fedcd" else {})
+            )
     draw_fedcd_figure(collect_runs(tmp_path)[0], tmp_path)
     (panel,) = [ax for ax in figures["fedcd.png"].axes if ax.get_title().startswith("Figure 6")]
     assert {line.get_label(): max(line.get_ydata()) for line in panel.lines} == pytest.approx(

@@ -122,20 +122,6 @@ def test_table_1_has_rounds_by_seed_and_time_ratios(runs_dir):
     assert list(rows[5].values())[2:] == ["", "not run", "not run", *[""] * 7]
 
 
-@pytest.fixture
-def write_seeds(tmp_path, write_archetype_run):
-    """(experiment, accuracies of a run, ...) writes it with seeds 0 to 2; a function of the seed gives what differs."""
-
-    def write(experiment, accuracies, **settings):
-        for seed in range(3):
-            of_seed = {name: value(seed) if callable(value) else value for name, value in settings.items()}
-            chosen = accuracies(seed) if callable(accuracies) else accuracies
-            write_archetype_run(tmp_path, experiment, chosen, seed, **of_seed)
-        return tmp_path
-
-    return write
-
-
 def test_convergence_within_a_number_of_rounds(write_seeds):
     """FedCD jumps in round 10 and has converged in round 14; FedAvg swings for 300 rounds."""
     write_seeds(FEDCD_CPU, [0.3] * 9 + [0.6] * 36, **MODELS)
