@@ -4,11 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from launch.reports.amfl_p.experiments import BySeed
-from launch.reports.curves import BAND_ALPHA, GREY
+from launch.reports.curves import BAND_ALPHA, GREY, collect_handles
 from launch.reports.intervals import Interval, estimate_mean, is_constant
 
 if TYPE_CHECKING:
+    import numpy as np
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 LEVEL = 0.95
 ON_BANDS = "means over the seeds and their 95 % intervals (Student's t)"
@@ -62,3 +64,12 @@ def draw_level(ax: "Axes", by_seed: BySeed, label: str) -> None:
         mean, interval = estimate_level(by_seed)
         ax.axhspan(*interval, color=GREY, alpha=BAND_ALPHA, linewidth=0)
         ax.axhline(mean, color=GREY, linestyle=":", label=label)
+
+
+def label_panels(figure: "Figure", axes: "np.ndarray", places: Mapping[int, int], label: str) -> None:
+    """Names the steps below the last row of panels, which share them, and puts one legend of all below the figure."""
+    for ax in axes[-1]:
+        ax.set_xticks(range(len(places)), list(map(str, places)))
+        ax.set_xlabel(label)
+    handles = collect_handles(axes)
+    figure.legend(handles.values(), handles, loc="outside lower center", ncols=max(1, len(handles)))

@@ -4,7 +4,7 @@ import pathlib
 from collections.abc import Sequence
 
 from launch.plots.style import COLORS, LINES, MARKERS, STYLE, new_figure, save_figure
-from launch.reports.amfl_p.bands import ON_BANDS, compute_band, draw_band, draw_level
+from launch.reports.amfl_p.bands import ON_BANDS, compute_band, draw_band, draw_level, label_panels
 from launch.reports.amfl_p.experiments import (
     DEGREES,
     FEDAVG,
@@ -21,7 +21,7 @@ from launch.reports.amfl_p.experiments import (
     take_accuracies,
 )
 from launch.reports.amfl_p.factorial import FIGURE, collect_factorial_curves
-from launch.reports.curves import collect_handles, say_not_run
+from launch.reports.curves import say_not_run
 from launch.runs.run_records import RunRecord
 
 # As in the few-shot figure, where MAML has three lines.
@@ -55,10 +55,6 @@ def draw_factorial_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pa
             row[0].set_ylabel(f"finish: {FINISH_TITLES[finish]}\naccuracy on own later days")
         for ax, degree in zip(axes[0], DEGREES, strict=True):
             ax.set_title(f"{degree} (for no claim)" if degree == STRUCTURED else f"{degree} heterogeneity")
-        for ax in axes[-1]:
-            ax.set_xticks(range(len(places)), list(map(str, places)))
-            ax.set_xlabel("fine-tuning steps at most")
-        handles = collect_handles(axes)
-        figure.legend(handles.values(), handles, loc="outside lower center", ncols=max(1, len(handles)))
+        label_panels(figure, axes, places, "fine-tuning steps at most")
         figure.suptitle(f"Start and finish, each with its own tuned rate and batch (simulated building): {ON_BANDS}")
         return save_figure(figure, folder / FIGURE)

@@ -4,10 +4,10 @@ import pathlib
 from collections.abc import Sequence
 
 from launch.plots.style import COLORS, LINES, MARKERS, STYLE, new_figure, save_figure
-from launch.reports.amfl_p.bands import ON_BANDS, compute_band, draw_band, draw_level
+from launch.reports.amfl_p.bands import ON_BANDS, compute_band, draw_band, draw_level, label_panels
 from launch.reports.amfl_p.experiments import READINGS
 from launch.reports.amfl_p.few_shot import FIGURE, GROUPS, STARTS, collect_curves, select_curve
-from launch.reports.curves import collect_handles, say_not_run
+from launch.reports.curves import say_not_run
 from launch.runs.run_records import RunRecord
 
 
@@ -34,10 +34,6 @@ def draw_few_shot_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pat
             row[0].set_ylabel(f"{group_title}\naccuracy on own later days")
         for ax, readings in zip(axes[0], READINGS, strict=True):
             ax.set_title("all readings" if readings == "all" else f"{readings} readings a sensor")
-        for ax in axes[-1]:
-            ax.set_xticks(range(len(places)), list(map(str, places)))
-            ax.set_xlabel("fine-tuning steps")
-        handles = collect_handles(axes)
-        figure.legend(handles.values(), handles, loc="outside lower center", ncols=max(1, len(handles)))
+        label_panels(figure, axes, places, "fine-tuning steps")
         figure.suptitle(f"Few readings, one finish for all starts (simulated building, medium): {ON_BANDS}")
         return save_figure(figure, folder / FIGURE)
