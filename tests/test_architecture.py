@@ -61,21 +61,8 @@ MAX_LINES = 400
 MAX_FILES = 150
 MAX_STATEMENTS = 40
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
-COMMANDS = (
-    "train",
-    "sweep",
-    "tune",
-    "report",
-    "compare",
-    "evaluate",
-    "export",
-    "card",
-    "benchmark",
-    "doctor",
-    "worker",
-    "track",
-)
 LIGHT = ("command_line", "settings/flags", "settings/algorithms", "runtimes/runtime")
+COMMANDS = sorted(path.stem for path in (ROOT / "launch").glob("*.py") if '"__main__"' in path.read_text())
 LIGHT_MODULES = [f"launch/{name}.py" for name in (*COMMANDS, *LIGHT)]
 
 
