@@ -1,41 +1,30 @@
 """The search spaces of FedSiKD's comparison: as many trials for all, on seeds of their own; the best is shown."""
 
 import pathlib
-import re
 
 import pytest
 
 from launch.reports.fedsikd.further import COMPARED_ALPHAS
 from launch.reports.fedsikd.measures import BUDGET_ROUNDS, FEDSIKD, FL_HC, NAMES, RANDOM_CLUSTER
-from launch.runs.run_records import EXPERIMENTS, TUNED_SUFFIX, find_flagfile, read_rows, resolve_flagfile
+from launch.runs.run_records import EXPERIMENTS, TUNED_SUFFIX, find_flagfile, resolve_flagfile
 from launch.settings.run_config import flag_values
 from launch.tuning.grid_search import build_tasks
-from launch.tuning.request import parse_request
-from launch.tuning.search_space import parse_search
-from launch.tuning.trials import MEAN
 
-ROOT = pathlib.Path(__file__).parents[2]
 FOLDER = EXPERIMENTS / "fedsikd"
 SPACES = [f"{algo}_mnist_alpha{alpha}" for algo in NAMES for alpha in COMPARED_ALPHAS]
 CUT_OF_PRINTED = "fl_hc_mnist_printed"  # where FL+HC cuts with the paper's settings, which prints no distance
 NUM_TRIALS = 8
 
 
-@pytest.fixture(autouse=True)
-def in_the_project(monkeypatch):
-    monkeypatch.chdir(ROOT)
+@pytest.fixture
+def read_shared_choices(read_choices):
+    """(stem) -> the choices by what a flag is called without its algorithm."""
 
+    def read(stem):
+        algo = next(algo for algo in NAMES if stem.startswith(algo))
+        return {name.removeprefix(f"{algo}_"): choices for name, choices in read_choices("fedsikd", stem).items()}
 
-def read_request(stem):
-    return parse_request([f"--flagfile=launch/experiments/fedsikd/tuning/{stem}.flags"])
-
-
-def read_choices(stem):
-    """The choices by what a flag is called without its algorithm."""
-    lines = (FOLDER / "tuning" / f"{stem}.flags").read_text().splitlines()
-    (search,) = [line.removeprefix("--search=") for line in lines if line.startswith("--search=")]
-    algo = next(algo for algo in NAMES if stem.startswith(algo))
-    return {name.removeprefix(f"{algo}_"): choices for name, choices in parse_search(search).items()}
+    return read
 
 
 def test_every_method_that_is_shown_tuned_has_its_space():
@@ -46,9 +35,9 @@ def test_every_method_that_is_shown_tuned_has_its_space():
 
 
 @pytest.mark.parametrize("stem", SPACES)
-def test_a_space_can_be_run_and_has_as_many_trials_as_the_others(stem):
+def test_a_space_can_be_run_and_has_as_many_trials_as_the_others(stem, read_request):
     """Reported seeds are 10 to 19."""
-    request = read_request(stem)
+    request = read_request("fedsikd", stem)
     assert (request.num_trials, request.seeds, request.rounds) == (NUM_TRIALS, ("100", "101"), BUDGET_ROUNDS)
     assert request.experiment.stem == stem and request.output == pathlib.Path(f"docs/results/tuning/{stem}.csv")
     assert request.objective == "validation_accuracy"
@@ -56,13 +45,13 @@ def test_a_space_can_be_run_and_has_as_many_trials_as_the_others(stem):
     assert len(tasks) == NUM_TRIALS and all(task.config.validation_fraction > 0 for task in tasks.values())
 
 
-def test_what_methods_share_has_the_same_choices():
+def test_what_methods_share_has_the_same_choices(read_shared_choices):
     """RandomCluster and FedSiKD all but how they cluster; the others what a student's training is."""
-    whole = read_choices(f"{FEDSIKD}_mnist_alpha0.1")
+    whole = read_shared_choices(f"{FEDSIKD}_mnist_alpha0.1")
     names = {"epochs": "student_epochs", "learning_rate": "student_learning_rate", "client_weighting": "weighting"}
     own = {FEDSIKD: {"statistics"}, RANDOM_CLUSTER: {"cluster_sizes"}, FL_HC: {"distance_multiple", "clustering_round"}}
     for stem in SPACES:
-        algo, choices = stem.partition("_mnist")[0], read_choices(stem)
+        algo, choices = stem.partition("_mnist")[0], read_shared_choices(stem)
         shared = choices.keys() - own.get(algo, set())
         assert {names.get(name, name): choices[name] for name in shared} == {
             name: whole[name]
@@ -71,33 +60,22 @@ def test_what_methods_share_has_the_same_choices():
 
 
 @pytest.mark.parametrize("stem", SPACES)
-def test_what_was_known_before_is_in_no_grid(stem):
+def test_what_was_known_before_is_in_no_grid(stem, read_shared_choices):
     """Epochs and rate of the runs with the paper's settings, whose test accuracies had been seen."""
-    values, choices = flag_values(resolve_flagfile(find_flagfile(stem))), read_choices(stem)
+    values, choices = flag_values(resolve_flagfile(find_flagfile(stem))), read_shared_choices(stem)
     algo = stem.partition("_mnist")[0]
     for name in ("epochs", "learning_rate", "student_epochs", "student_learning_rate"):
         assert name not in choices or str(values[f"{algo}_{name}"]) not in choices[name]
 
 
 @pytest.mark.parametrize("stem", SPACES)
-def test_the_best_of_the_kept_trials_is_shown(stem):
-    trials = read_rows(ROOT / "docs" / "results" / "tuning" / f"{stem}.csv")
-    assert [trial["trial"] for trial in trials] == [str(number + 1) for number in range(NUM_TRIALS)]
-    best = max(trials, key=lambda trial: float(trial[MEAN]))
+def test_the_best_of_the_kept_trials_is_shown(
+    stem, read_request, find_best_trial, has_settings, list_unsearched_changes
+):
+    request = read_request("fedsikd", stem)
+    settings, score = find_best_trial(request)
     tuned = find_flagfile(f"{stem}{TUNED_SUFFIX}")
-    given = dict(re.findall(r"^--(\w+)=(.*)$", tuned.read_text(), re.MULTILINE))
-    searched = [name for name in best if name in read_request(stem).space]
-    assert {name: float_or_text(given[name]) for name in searched} == {
-        name: float_or_text(best[name]) for name in searched
-    }
-    assert f"({100 * float(best[MEAN]):.2f} %)" in tuned.read_text()
+    assert has_settings(tuned, settings)
+    assert f"({100 * score:.2f} %)" in tuned.read_text()
     # All else is as with the paper's settings, but that a baseline may go on until it has moved as many bytes.
-    values, own = (flag_values(resolve_flagfile(path)) for path in (tuned, find_flagfile(stem)))
-    assert {name for name in own if values[name] != own[name]} <= {*searched, "rounds"}
-
-
-def float_or_text(cell):
-    try:
-        return float(cell)
-    except ValueError:
-        return cell
+    assert set(list_unsearched_changes(tuned, request)) <= {"rounds"}

@@ -1,29 +1,25 @@
 """The search spaces of AMFL-P's comparisons: methods that are compared have as many trials, on seeds of their own."""
 
+import functools
 import pathlib
 import re
 
 import pytest
 
-from launch.reports.amfl_p.experiments import CHOSEN_ON, DEFAULT_ALGOS, FINISHES, PLACES, STARTS
-from launch.runs.run_records import EXPERIMENTS, list_flagfiles, resolve_flagfile
+from launch.reports.amfl_p.experiments import CHOSEN_ON, DEFAULT_ALGOS, DEGREES, FINISHES, PLACES, STARTS
+from launch.runs.run_records import EXPERIMENTS, find_flagfile, list_flagfiles, resolve_flagfile
 from launch.settings.run_config import find_idle
 from launch.tuning.grid_search import build_tasks, draw_trials
-from launch.tuning.request import parse_request
-from launch.tuning.search_space import parse_search
 
-ROOT = pathlib.Path(__file__).parents[2]
 SPACES = sorted((EXPERIMENTS / "amfl_p" / "tuning").glob("*.flags"))
 NUM_TRIALS = 12
+TUNED_CELLS = [path.stem for path in SPACES if not path.stem.startswith("defaults_")]
+PROVISIONAL = "provisional, until the trials of"
 
 
-@pytest.fixture(autouse=True)
-def in_the_project(monkeypatch):
-    monkeypatch.chdir(ROOT)
-
-
-def read(stem):
-    return parse_request([f"--flagfile=launch/experiments/amfl_p/tuning/{stem}.flags"])
+@pytest.fixture
+def read(read_request):
+    return functools.partial(read_request, "amfl_p")
 
 
 def draw(request):
@@ -37,7 +33,7 @@ def test_every_start_finish_and_default_has_its_space():
 
 
 @pytest.mark.parametrize("stem", [path.stem for path in SPACES])
-def test_a_space_can_be_run_and_is_as_large_as_the_others(stem):
+def test_a_space_can_be_run_and_is_as_large_as_the_others(stem, read):
     """Reported seeds are 0 to 19; a test split scores nothing."""
     request = read(stem)
     assert (len(draw(request)), request.seeds) == (NUM_TRIALS, ("100", "101", "102", "103", "104"))
@@ -47,31 +43,24 @@ def test_a_space_can_be_run_and_is_as_large_as_the_others(stem):
 
 
 @pytest.mark.parametrize("algo", DEFAULT_ALGOS)
-def test_defaults_are_chosen_among_the_same_trials_on_all_data(algo):
+def test_defaults_are_chosen_among_the_same_trials_on_all_data(algo, read):
     first, *others = (read(f"defaults_{algo}_{place}") for place in CHOSEN_ON)
     assert all(draw(other) == draw(first) for other in others)
 
 
-def read_choices(stem):
-    """The choices by what a flag is called without its algorithm."""
-    lines = (EXPERIMENTS / "amfl_p" / "tuning" / f"{stem}.flags").read_text().splitlines()
-    (search,) = [line.removeprefix("--search=") for line in lines if line.startswith("--search=")]
-    return {re.sub("^(amfl_p|fine_tuning|fedavg|local_only)_", "", name): choices
-            for name, choices in parse_search(search).items()}  # fmt: skip
-
-
-def test_what_two_methods_share_has_the_same_choices():
+def test_what_two_methods_share_has_the_same_choices(read_choices):
     for stems in (
         [f"start_{start}_{finish}_building_medium" for start in STARTS for finish in FINISHES],
         [f"defaults_{algo}_building_medium" for algo in DEFAULT_ALGOS],
     ):
         seen = {}
-        for name, choices in ((name, each) for stem in stems for name, each in read_choices(stem).items()):
+        for flag, choices in (item for stem in stems for item in read_choices("amfl_p", stem).items()):
+            name = re.sub("^(amfl_p|fine_tuning|fedavg|local_only)_", "", flag)
             assert seen.setdefault(name, choices) == choices, name
         assert "batch_size" in seen and "fine_tuning_learning_rate" in seen
 
 
-def test_only_runs_without_flags_follow_the_defaults_that_are_chosen():
+def test_only_runs_without_flags_follow_the_defaults_that_are_chosen(read):
     """Kept runs of all others, in all papers, still count when the trials have given new defaults."""
     searched = {algo: read(f"defaults_{algo}_{CHOSEN_ON[0]}").space.keys() for algo in DEFAULT_ALGOS}
     following = {}
@@ -82,3 +71,27 @@ def test_only_runs_without_flags_follow_the_defaults_that_are_chosen():
             following[path.stem] = left
     assert {stem: left for stem, left in following.items() if not stem.startswith("defaults_")} == {}
     assert len(following) == len(DEFAULT_ALGOS) * len(PLACES)
+
+
+@pytest.mark.parametrize("stem", TUNED_CELLS)
+def test_every_degree_has_the_settings_of_the_best_kept_trial(
+    stem, read, find_best_trial, has_settings, list_unsearched_changes
+):
+    request = read(stem)
+    best = find_best_trial(request)
+    for path in [find_flagfile(stem.replace("_medium", f"_{degree}")) for degree in DEGREES]:
+        text = " ".join(path.read_text().replace("\n# ", " ").split())
+        assert (PROVISIONAL in text) == (best is None)
+        if best is not None:
+            settings, score = best
+            assert has_settings(path, {name: settings[name] for name in settings if not name.endswith("_curve")})
+            assert f"({100 * score:.2f} %)" in text
+        # The trials leave out the accuracy after every few steps, which is measured in all degrees.
+        assert set(list_unsearched_changes(path, request)) <= {"building_heterogeneity"}
+
+
+def test_few_shot_runs_take_the_rates_of_the_start_from_maml(has_settings):
+    names = ("amfl_p_meta_learning_rate", "amfl_p_inner_learning_rate")
+    given = dict(re.findall(r"^--(\w+)=(.*)$", find_flagfile("start_maml_same_building_medium").read_text(), re.M))
+    paths = sorted((EXPERIMENTS / "amfl_p").glob("few_shot_maml*.flags"))
+    assert len(paths) == 12 and all(has_settings(path, {name: given[name] for name in names}) for path in paths)

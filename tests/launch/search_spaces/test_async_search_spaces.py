@@ -8,33 +8,14 @@ import pytest
 from launch.reports.async_periodic.claims import TIME_BUDGET, TUNED_CASES, TUNED_KINDS
 from launch.reports.async_periodic.measures import make_place, name_experiment
 from launch.reports.async_periodic.report import LEGEND
-from launch.runs.run_records import EXPERIMENTS, TUNED_SUFFIX, find_flagfile, resolve_flagfile
-from launch.settings.run_config import flag_values
+from launch.runs.run_records import EXPERIMENTS, TUNED_SUFFIX, find_flagfile
 from launch.tuning.best_flagfile import write_best_flagfile
 from launch.tuning.grid_search import build_tasks, compute_grid_size
-from launch.tuning.request import parse_request
-from launch.tuning.search_space import parse_search
 from launch.tuning.trials import Outcome, State
 
-ROOT = pathlib.Path(__file__).parents[2]
 SPACES = sorted(path.stem for path in (EXPERIMENTS / "async_periodic" / "tuning").glob("*.flags"))
 NUM_TRIALS = 12
-
-
-@pytest.fixture(autouse=True)
-def in_the_project(monkeypatch):
-    monkeypatch.chdir(ROOT)
-
-
-def read_request(stem):
-    return parse_request([f"--flagfile=launch/experiments/async_periodic/tuning/{stem}.flags"])
-
-
-def read_choices(stem):
-    """The choices by flag."""
-    lines = (EXPERIMENTS / "async_periodic" / "tuning" / f"{stem}.flags").read_text().splitlines()
-    (search,) = [line.removeprefix("--search=") for line in lines if line.startswith("--search=")]
-    return parse_search(search)
+HELD_OUT = "validation_fraction"
 
 
 def test_every_method_that_is_shown_tuned_has_its_space():
@@ -43,9 +24,9 @@ def test_every_method_that_is_shown_tuned_has_its_space():
 
 
 @pytest.mark.parametrize("stem", SPACES)
-def test_a_space_can_be_run_and_has_as_many_trials_as_the_others(stem):
+def test_a_space_can_be_run_and_has_as_many_trials_as_the_others(stem, read_request):
     """Reported seeds are 0 to 19. Nothing is held out in the experiments, so that each trial says what is."""
-    request = read_request(stem)
+    request = read_request("async_periodic", stem)
     assert (request.num_trials, request.seeds) == (NUM_TRIALS, ("100", "101", "102", "103", "104"))
     assert request.experiment.stem == stem and request.output == pathlib.Path(f"docs/results/tuning/{stem}.csv")
     assert request.objective == "validation_accuracy"
@@ -55,39 +36,46 @@ def test_a_space_can_be_run_and_has_as_many_trials_as_the_others(stem):
     assert len(tasks) == NUM_TRIALS and {task.config.validation_fraction for task in tasks.values()} == {0.1}
 
 
-def test_what_all_methods_share_has_the_same_choices():
+def test_what_all_methods_share_has_the_same_choices(read_choices):
     rates = {
         tuple(choices)
         for stem in SPACES
-        for name, choices in read_choices(stem).items()
+        for name, choices in read_choices("async_periodic", stem).items()
         if name.endswith("_learning_rate") and "server" not in name
     }
     assert len(rates) == 1 and "0.01" in next(iter(rates)), "the printed one is among them"
 
 
-def test_the_report_says_how_large_the_grids_are():
-    sizes = {stem: compute_grid_size(read_request(stem).space) for stem in SPACES}
+def test_the_report_says_how_large_the_grids_are(read_request):
+    sizes = {stem: compute_grid_size(read_request("async_periodic", stem).space) for stem in SPACES}
     names = {"fresh": "periodic aggregation", "synchronous": "FedAvg", "buffered": "FedBuff", "fed_async": "FedAsync"}
     for part, name in names.items():
         (size,) = [size for stem, size in sizes.items() if part in stem]
         assert re.search(rf"\b{size} (settings )?of {name}\b", " ".join(LEGEND.split()))
 
 
-def list_unsearched_changes(tuned, request):
-    """The flags by which a tuned flagfile differs from its experiment's though the search was not to change them."""
-    values, own = (flag_values(resolve_flagfile(path)) for path in (tuned, request.experiment))
-    searched = request.space.keys() - {"validation_fraction"}  # the reported runs train on all
-    return [name for name in own if values[name] != own[name] and name not in searched]
+@pytest.mark.parametrize("stem", SPACES)
+def test_tuned_runs_hold_no_examples_out(stem, tmp_path, read_request, list_unsearched_changes):
+    """The trials do, so that the search gives the flag, too."""
+    request = read_request("async_periodic", stem)
+    request = request._replace(space={name: request.space[name] for name in request.space if name != HELD_OUT})
+    made = tmp_path / "best.flags"
+    settings = {name: choices[0] for name, choices in request.space.items()} | {HELD_OUT: "0.1"}
+    write_best_flagfile(made, request, Outcome(1, settings, State.COMPLETE, {"100": 0.8}), None, "one trial")
+    assert list_unsearched_changes(made, request) == [HELD_OUT]
+    made.write_text(made.read_text().replace(f"--{HELD_OUT}=0.1", f"--{HELD_OUT}=0"))
+    assert list_unsearched_changes(made, request) == []
 
 
 @pytest.mark.parametrize("stem", SPACES)
-def test_tuned_runs_hold_no_examples_out(stem, tmp_path):
-    request = read_request(stem)
-    made = tmp_path / "best.flags"
-    best = Outcome(1, {name: choices[0] for name, choices in request.space.items()}, State.COMPLETE, {"100": 0.8})
-    write_best_flagfile(made, request, best, None, "one trial")
-    assert list_unsearched_changes(made, request) == ["validation_fraction"]
-    made.write_text(made.read_text().replace("--validation_fraction=0.1", "--validation_fraction=0"))
-    assert list_unsearched_changes(made, request) == []
-    reported = find_flagfile(f"{stem}{TUNED_SUFFIX}")
-    assert reported is None or list_unsearched_changes(reported, request) == []
+def test_the_best_of_the_kept_trials_is_shown(
+    stem, read_request, find_best_trial, has_settings, list_unsearched_changes
+):
+    request = read_request("async_periodic", stem)
+    best, tuned = find_best_trial(request), find_flagfile(f"{stem}{TUNED_SUFFIX}")
+    assert (best is None) == (tuned is None), "trials and the flagfile of their best belong together"
+    if best is not None:
+        settings, score = best
+        assert has_settings(tuned, {name: settings[name] for name in settings if name != HELD_OUT})
+        assert f"({100 * score:.2f} %)" in tuned.read_text()
+        assert set(list_unsearched_changes(tuned, request)) <= {"rounds"} and f"--{HELD_OUT}" not in tuned.read_text()

@@ -1,0 +1,81 @@
+"""What the papers' search spaces are read with."""
+
+import pathlib
+import re
+
+import pytest
+
+from launch.runs.run_records import EXPERIMENTS, read_rows, resolve_flagfile
+from launch.settings.run_config import flag_values
+from launch.tuning.request import parse_request
+from launch.tuning.search_space import parse_search
+from launch.tuning.trials import MEAN
+
+ROOT = pathlib.Path(__file__).parents[3]
+
+
+@pytest.fixture(autouse=True)
+def in_the_project(monkeypatch):
+    monkeypatch.chdir(ROOT)
+
+
+@pytest.fixture
+def read_request():
+    """(paper, stem) -> what its search asks for."""
+    return lambda paper, stem: parse_request([f"--flagfile=launch/experiments/{paper}/tuning/{stem}.flags"])
+
+
+@pytest.fixture
+def read_choices():
+    """(paper, stem) -> the choices by flag, as they are written."""
+
+    def read(paper, stem):
+        lines = (EXPERIMENTS / paper / "tuning" / f"{stem}.flags").read_text().splitlines()
+        (search,) = [line.removeprefix("--search=") for line in lines if line.startswith("--search=")]
+        return parse_search(search)
+
+    return read
+
+
+@pytest.fixture
+def find_best_trial():
+    """(request) -> (the settings of the best kept trial as text, its score); None where no trial has been run."""
+
+    def find(request):
+        if not request.output.exists():
+            return None
+        trials = read_rows(request.output)
+        assert [trial["trial"] for trial in trials] == [str(number + 1) for number in range(request.num_trials)]
+        best = max(trials, key=lambda trial: float(trial[MEAN]))
+        return {name: best[name] for name in best if name in request.space}, float(best[MEAN])
+
+    return find
+
+
+@pytest.fixture
+def has_settings():
+    """(flagfile, settings as text) -> whether it gives each of them, with the same value."""
+
+    def check(flagfile, settings):
+        given = dict(re.findall(r"^--(\w+)=(.*)$", flagfile.read_text(), re.MULTILINE))
+        return all(name in given and read_value(given[name]) == read_value(settings[name]) for name in settings)
+
+    return check
+
+
+@pytest.fixture
+def list_unsearched_changes():
+    """(flagfile, request) -> the flags by which it differs from the search's experiment though none was searched."""
+
+    def find(flagfile, request):
+        values, own = (flag_values(resolve_flagfile(path)) for path in (flagfile, request.experiment))
+        return [name for name in own if values[name] != own[name] and name not in request.space]
+
+    return find
+
+
+def read_value(cell):
+    try:
+        return float(cell)
+    except ValueError:
+        return cell
