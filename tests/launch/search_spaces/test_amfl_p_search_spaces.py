@@ -6,7 +6,18 @@ import re
 
 import pytest
 
-from launch.reports.amfl_p.experiments import CHOSEN_ON, DEFAULT_ALGOS, DEGREES, FINISHES, PLACES, STARTS
+from launch.reports.amfl_p.experiments import (
+    ABLATION_RUNS,
+    CHOSEN_ON,
+    DEFAULT_ALGOS,
+    DEGREES,
+    FACTORIAL_RUNS,
+    FEW_SHOT_RUNS,
+    FINISHES,
+    LOCAL_RUNS,
+    PLACES,
+    STARTS,
+)
 from launch.runs.run_records import EXPERIMENTS, find_flagfile, list_flagfiles, resolve_flagfile
 from launch.settings.run_config import find_idle
 from launch.tuning.grid_search import build_tasks, draw_trials
@@ -14,7 +25,7 @@ from launch.tuning.grid_search import build_tasks, draw_trials
 SPACES = sorted((EXPERIMENTS / "amfl_p" / "tuning").glob("*.flags"))
 NUM_TRIALS = 12
 TUNED_CELLS = [path.stem for path in SPACES if not path.stem.startswith("defaults_")]
-PROVISIONAL = "provisional, until the trials of"
+NAMED = re.compile(r"tuning/(\w+)\.flags|as in (start_\w+)\.flags")
 
 
 @pytest.fixture
@@ -73,25 +84,44 @@ def test_only_runs_without_flags_follow_the_defaults_that_are_chosen(read):
     assert len(following) == len(DEFAULT_ALGOS) * len(PLACES)
 
 
+def list_searched_settings():
+    """(flagfile, stem of the search that its comment names, the flags below that comment) for all but the defaults."""
+    found = []
+    for path in sorted((EXPERIMENTS / "amfl_p").glob("*.flags")):
+        for paragraph in path.read_text().split("\n\n"):
+            comment = " ".join(line.removeprefix("# ") for line in paragraph.splitlines() if line.startswith("#"))
+            given = dict(re.findall(r"^--(\w+)=(.*)$", paragraph, re.M))
+            if given and (named := NAMED.search(comment)):
+                found.append((path, named[1] or named[2], comment, given))
+    return found
+
+
+def test_every_flagfile_that_takes_settings_from_trials_says_so():
+    taking = {path.stem for path, *_ in list_searched_settings()}
+    runs = "|".join((FACTORIAL_RUNS, LOCAL_RUNS, FEW_SHOT_RUNS, ABLATION_RUNS))
+    assert taking == {path.stem for path in (EXPERIMENTS / "amfl_p").glob("*.flags") if re.fullmatch(runs, path.stem)}
+
+
 @pytest.mark.parametrize("stem", TUNED_CELLS)
-def test_every_degree_has_the_settings_of_the_best_kept_trial(
-    stem, read, find_best_trial, has_settings, list_unsearched_changes
-):
-    request = read(stem)
-    best = find_best_trial(request)
-    for path in [find_flagfile(stem.replace("_medium", f"_{degree}")) for degree in DEGREES]:
-        text = " ".join(path.read_text().replace("\n# ", " ").split())
-        assert (PROVISIONAL in text) == (best is None)
+def test_what_takes_settings_from_trials_has_those_of_the_best(stem, read, find_best_trial):
+    best = find_best_trial(read(stem))
+    for path, named, comment, given in list_searched_settings():
+        if named != stem:
+            continue
+        assert ("provisional" in comment) == (best is None), path.name
         if best is not None:
             settings, score = best
-            assert has_settings(path, {name: settings[name] for name in settings if not name.endswith("_curve")})
-            assert f"({100 * score:.2f} %)" in text
+            taken = {name: given[name] for name in given if name in settings}
+            assert taken and {name: float(taken[name]) for name in taken} == {
+                name: float(settings[name]) for name in taken
+            }, path.name
+            assert f"({100 * score:.2f} %)" in comment or f"as in {stem}.flags" in comment, path.name
+
+
+@pytest.mark.parametrize("stem", TUNED_CELLS)
+def test_every_degree_takes_all_that_was_searched_and_differs_in_nothing_else(stem, read, list_unsearched_changes):
+    request, given = read(stem), {path.stem: settings for path, _, _, settings in list_searched_settings()}
+    for name in [stem.replace("_medium", f"_{degree}") for degree in DEGREES]:
         # The trials leave out the accuracy after every few steps, which is measured in all degrees.
-        assert set(list_unsearched_changes(path, request)) <= {"building_heterogeneity"}
-
-
-def test_few_shot_runs_take_the_rates_of_the_start_from_maml(has_settings):
-    names = ("amfl_p_meta_learning_rate", "amfl_p_inner_learning_rate")
-    given = dict(re.findall(r"^--(\w+)=(.*)$", find_flagfile("start_maml_same_building_medium").read_text(), re.M))
-    paths = sorted((EXPERIMENTS / "amfl_p").glob("few_shot_maml*.flags"))
-    assert len(paths) == 12 and all(has_settings(path, {name: given[name] for name in names}) for path in paths)
+        assert given[name].keys() >= {flag for flag in request.space if not flag.endswith("_curve")}
+        assert set(list_unsearched_changes(find_flagfile(name), request)) <= {"building_heterogeneity"}
