@@ -18,9 +18,11 @@ from launch.reports.amfl_p.experiments import (
     PLACES,
     STARTS,
 )
-from launch.runs.run_records import EXPERIMENTS, find_flagfile, list_flagfiles, resolve_flagfile
-from launch.settings.run_config import find_idle
+from launch.runs.run_records import EXPERIMENTS, find_flagfile, list_flagfiles, read_rows, resolve_flagfile
+from launch.settings.flags import parse_config
+from launch.settings.run_config import find_idle, flag_values
 from launch.tuning.grid_search import build_tasks, draw_trials
+from launch.tuning.trials import MEAN
 
 SPACES = sorted((EXPERIMENTS / "amfl_p" / "tuning").glob("*.flags"))
 NUM_TRIALS = 12
@@ -125,3 +127,58 @@ def test_every_degree_takes_all_that_was_searched_and_differs_in_nothing_else(st
         # The trials leave out the accuracy after every few steps, which is measured in all degrees.
         assert given[name].keys() >= {flag for flag in request.space if not flag.endswith("_curve")}
         assert set(list_unsearched_changes(find_flagfile(name), request)) <= {"building_heterogeneity"}
+
+
+def choose_default(scores, floor=None):
+    """The trial with the highest mean over the data sets; if it is below a floor, that with the largest smallest lead.
+
+    Of equals, the first one.
+
+    Args:
+      scores: {trial: its score on each data set}.
+      floor: the score on each data set that is to be reached; None: there is none.
+    """
+    best = max(scores, key=lambda trial: sum(scores[trial]))
+    if floor is None or all(score >= least for score, least in zip(scores[best], floor, strict=True)):
+        return best
+    return max(scores, key=lambda trial: min(score - least for score, least in zip(scores[trial], floor, strict=True)))
+
+
+@pytest.mark.parametrize(
+    ("scores", "floor", "chosen"),
+    [
+        ({1: (0.8, 0.6), 2: (0.7, 0.8)}, None, 2),  # means of 0.70 and 0.75
+        ({1: (0.7, 0.8), 2: (0.8, 0.7)}, None, 1),
+        ({1: (0.9, 0.7), 2: (0.74, 0.72)}, (0.75, 0.7), 1),  # on the floor is enough
+        ({1: (0.9, 0.6), 2: (0.74, 0.72)}, (0.75, 0.7), 2),  # 0.1 and 0.01 below
+        ({1: (0.9, 0.6), 2: (0.76, 0.71)}, (0.75, 0.7), 2),
+    ],
+)
+def test_the_rule_for_defaults(scores, floor, chosen):
+    assert choose_default(scores, floor) == chosen
+
+
+@pytest.fixture
+def read_default_scores(read):
+    """(algo) -> {trial: its mean score on each data set}; skips the test where the trials have not been run."""
+
+    def read_scores(algo):
+        tables = [read(f"defaults_{algo}_{place}").output for place in CHOSEN_ON]
+        if not all(table.exists() for table in tables):
+            pytest.skip("the trials have not been run")
+        by_place = [[float(row[MEAN]) for row in read_rows(table)] for table in tables]
+        return dict(enumerate(zip(*by_place, strict=True), start=1))
+
+    return read_scores
+
+
+@pytest.mark.parametrize("algo", DEFAULT_ALGOS)
+def test_the_defaults_are_those_that_the_rule_chooses(algo, read, read_default_scores):
+    scores, floor = read_default_scores(algo), None
+    if algo == "amfl_p":
+        local = read_default_scores("local_only")
+        floor = local[choose_default(local)]
+    request = read(f"defaults_{algo}_{CHOSEN_ON[0]}")
+    chosen = read_rows(request.output)[choose_default(scores, floor) - 1]
+    defaults = flag_values(parse_config([f"--algo={algo}"]))
+    assert {name: str(defaults[name]) for name in request.space} == {name: chosen[name] for name in request.space}
