@@ -36,6 +36,7 @@ class Request(NamedTuple):
       output: where the report goes; None: it is only printed.
       figure: whether the paper's figure is drawn into `output`.
       archive: where the numbers of the runs that count are kept; None: nowhere.
+      heads: whether the heads of the runs' flagfiles tell what they gave.
     """
 
     tables: str
@@ -43,6 +44,7 @@ class Request(NamedTuple):
     output: pathlib.Path | None
     figure: bool
     archive: pathlib.Path | None
+    heads: bool
 
 
 def define_flags() -> absl_flags.FlagValues:
@@ -62,6 +64,9 @@ def define_flags() -> absl_flags.FlagValues:
         "",
         "Folder or .zip to keep the runs' settings and metrics in, without models; a .zip is replaced.",
         flag_values=values,
+    )
+    absl_flags.DEFINE_bool(
+        "heads", False, "Write what the runs gave into the heads of their flagfiles as well.", flag_values=values
     )
     return values
 
@@ -86,7 +91,7 @@ def parse_request(argv: Sequence[str]) -> Request:
     if archive is not None and archive.is_file() and not is_archive(archive):
         raise FlagError(f"--archive={archive}: a file; expected a folder or a name that ends in .zip")
     runs_dirs = tuple(open_runs(pathlib.Path(name)) for name in values.runs_dir)
-    return Request(values.tables, runs_dirs, output, values.figure, archive)
+    return Request(values.tables, runs_dirs, output, values.figure, archive, values.heads)
 
 
 def collect_runs(*runs_dirs: RunPath) -> tuple[list[RunRecord], list[str]]:
@@ -126,19 +131,25 @@ def name_diverged(runs: Sequence[RunRecord]) -> str:
 
 
 def write_report(report: Report, request: Request) -> list[pathlib.Path]:
-    """Writes what is asked for: archive, Markdown, CSV files, figure; returns their paths."""
-    draw = PAPERS[request.tables].draw
+    """Writes what is asked for: archive, heads of flagfiles, Markdown, CSV files, figure; returns their paths."""
+    paper = PAPERS[request.tables]
+    written = []
     if request.archive is not None:
         archive_runs(report.runs, request.archive)
+        written.append(request.archive)
+    for path, text in paper.compose_heads(report.runs).items() if request.heads else ():
+        if text != path.read_text(encoding="utf-8"):
+            write_text(path, text)
+            written.append(path)
     if request.output is None:
-        return [request.archive] if request.archive else []
-    written = [request.output / f"{request.tables}.md"]
-    write_text(written[0], report.markdown)
+        return written
+    written.append(request.output / f"{request.tables}.md")
+    write_text(written[-1], report.markdown)
     for name, (columns, rows) in report.tables.items():
         written.append(request.output / f"{request.tables}_{name}.csv")
         write_table(written[-1], columns, rows)
-    if request.figure and draw is not None:
-        written.append(draw(report.runs, request.output))
+    if request.figure and paper.draw is not None:
+        written.append(paper.draw(report.runs, request.output))
     return written
 
 

@@ -64,6 +64,12 @@ def format_measured(metric: str, measured: Measured | None, absent: str = "not r
     return f"{factor * measured.mean:.2f}{spread}"
 
 
+def format_seeds(seeds: Sequence[int]) -> str:
+    """Seeds in ascending order: "10 to 12", "0, 2"."""
+    is_row = list(seeds) == list(range(seeds[0], seeds[-1] + 1)) and len(seeds) > 1
+    return f"{seeds[0]} to {seeds[-1]}" if is_row else ", ".join(map(str, seeds))
+
+
 def format_rounds(rounds: Collection[float], last_round: int) -> str:
     """Rounds of several seeds, infinite in a run that does not get there: "5.00 ± 0.00", "median 5; > 50 in 2 of 5".
 

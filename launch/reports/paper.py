@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from launch.reports.claims import Claim
 from launch.reports.collection import PRINTED, TUNED, PrintedValue, SeedResults
+from launch.reports.heads import compose_heads
 from launch.reports.markdown import Report, Section, format_sections, join_blocks
 from launch.reports.provenance import describe_revisions, tabulate_provenance
 from launch.reports.verdicts import (
@@ -18,6 +19,7 @@ from launch.reports.verdicts import (
     judge,
     tabulate_untestable,
 )
+from launch.runs.columns import TEST_ACCURACY
 from launch.runs.run_records import RunRecord, list_flagfiles, read_rows
 
 FOLDER = pathlib.Path(__file__).parent
@@ -40,6 +42,8 @@ class Paper:
       further_presets: the kinds of runs that these are put to; empty: all.
       draw: (runs, folder) -> path of the figure drawn there; None if the report has no figure.
       figure: the name of that file.
+      accuracy: the column of accuracies that its tables show, which the heads of its flagfiles tell.
+      told_rounds: the rounds after which they do, beside the last one.
     """
 
     title: str
@@ -54,6 +58,8 @@ class Paper:
     further_presets: tuple[str, ...] = ()
     draw: Callable[[Sequence[RunRecord], pathlib.Path], pathlib.Path] | None = None
     figure: str = ""
+    accuracy: str = TEST_ACCURACY
+    told_rounds: tuple[int, ...] = ()
 
     def covers(self, experiment: str) -> bool:
         """Whether a flagfile of this name is one of the paper's."""
@@ -62,6 +68,10 @@ class Paper:
     def list_flagfiles(self) -> list[pathlib.Path]:
         """Its flagfiles, by name."""
         return [path for path in list_flagfiles() if self.covers(path.stem)]
+
+    def compose_heads(self, runs: Sequence[RunRecord]) -> dict[pathlib.Path, str]:
+        """The flagfiles of runs, each with its text in which the head says what they gave."""
+        return compose_heads(runs, self.accuracy, self.told_rounds)
 
     def read_printed_rows(self) -> list[dict[str, str]]:
         """The rows of its printed tables, in the order of the files."""

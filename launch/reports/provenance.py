@@ -16,6 +16,7 @@ import enum
 import itertools
 import pathlib
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -23,6 +24,14 @@ from typing import NamedTuple
 from launch.reports.markdown import Table
 from launch.runs.run_records import RunRecord
 from launch.settings.errors import FlagError
+
+_WIDTH = 120
+
+
+def wrap_comment(text: str) -> list[str]:
+    """The lines of a comment in a flagfile."""
+    lines = textwrap.wrap(text, _WIDTH - 2, break_long_words=False, break_on_hyphens=False)
+    return [f"# {line}" for line in lines]
 
 
 class Origin(enum.Enum):

@@ -16,12 +16,13 @@ from launch.reports.fedcd.report import ON_SIZES, build_fedcd_report
 from launch.reports.fedsikd.claims import FEDSIKD_CLAIMS, FEDSIKD_UNTESTABLE
 from launch.reports.fedsikd.figure import draw_fedsikd_figure
 from launch.reports.fedsikd.further import FEDSIKD_FURTHER
-from launch.reports.fedsikd.measures import FEDSIKD_PRESETS, FEDSIKD_RUNS
+from launch.reports.fedsikd.measures import BUDGET_ROUNDS, FEDSIKD_PRESETS, FEDSIKD_RUNS
 from launch.reports.fedsikd.report import ON_PRESETS as ON_FEDSIKD_PRESETS
 from launch.reports.fedsikd.report import build_fedsikd_report
 from launch.reports.paper import Paper
 from launch.reports.privacy import FIGURE, PRIVATE_RUNS, build_private_report, draw_private_figure
 from launch.reports.quantization import QUANTIZATION_RUNS, build_quantization_report
+from launch.runs.columns import CLIENT_TEST_ACCURACY
 
 PAPERS: dict[str, Paper] = {
     "fedsikd": Paper(
@@ -37,6 +38,7 @@ PAPERS: dict[str, Paper] = {
         further_presets=(TUNED,),
         draw=draw_fedsikd_figure,
         figure="figure_3.png",
+        told_rounds=(BUDGET_ROUNDS,),
     ),
     "amfl_p": Paper(
         title="AMFL-P: Tables 1 and 2",
@@ -50,6 +52,7 @@ PAPERS: dict[str, Paper] = {
         further=AMFL_P_FURTHER,
         draw=draw_amfl_p_figures,
         figure="amfl_p.png",
+        accuracy=CLIENT_TEST_ACCURACY,
     ),
     "async": Paper(
         title="Asynchronous FL with periodic aggregation: Figures 3 and 4",
@@ -73,6 +76,7 @@ PAPERS: dict[str, Paper] = {
         further=FEDCD_FURTHER,
         draw=draw_fedcd_figure,
         figure="fedcd.png",
+        accuracy=CLIENT_TEST_ACCURACY,
     ),
     "quantization": Paper(
         title="Quantization: exported files beside the Keras models they were converted from",

@@ -1,16 +1,13 @@
 """The flagfile of the best trial: the experiment's own, with the settings that were found and where they come from."""
 
 import pathlib
-import textwrap
 from collections.abc import Collection, Sequence
 
-from launch.reports.provenance import NOT_KEPT, list_trials
+from launch.reports.provenance import NOT_KEPT, list_trials, wrap_comment
 from launch.runs.tables import write_text
 from launch.tuning.request import MEDIAN, Request
 from launch.tuning.search_space import format_search, format_settings
 from launch.tuning.trials import Outcome, name_seeds
-
-WIDTH = 120
 
 
 def write_best_flagfile(
@@ -26,11 +23,11 @@ def write_best_flagfile(
     name = request.experiment.name
     head = f"{name} with the settings of trial {best.number} of a search."
     body = _leave_out(request.experiment.read_text(encoding="utf-8"), best.settings)
-    parts = [_comment(head)]
+    parts = [wrap_comment(head)]
     if body:
         # Flags that stand under no heading of the experiment's get one.
-        parts.append(body if body[0].startswith("#") else [*_comment(f"Ours: as {name} has them."), *body])
-    parts.append([*_comment(_explain(request, best, confirmed_mean, described)), *format_settings(best.settings)])
+        parts.append(body if body[0].startswith("#") else [*wrap_comment(f"Ours: as {name} has them."), *body])
+    parts.append([*wrap_comment(_explain(request, best, confirmed_mean, described)), *format_settings(best.settings)])
     write_text(path, "\n\n".join("\n".join(part) for part in parts) + "\n")
 
 
@@ -53,23 +50,18 @@ def _explain(request: Request, best: Outcome, confirmed_mean: float | None, desc
     return " ".join(sentences)
 
 
-def _comment(text: str) -> list[str]:
-    lines = textwrap.wrap(text, WIDTH - 2, break_long_words=False, break_on_hyphens=False)
-    return [f"# {line}" for line in lines]
-
-
 def _leave_out(text: str, names: Collection[str]) -> list[str]:
     """The lines of a flagfile without its head, these flags, and the headings under which no other flag stands."""
     lines = [line.strip() for line in text.splitlines()]
     if lines and lines[0].startswith("#"):
-        lines = lines[_find_end_of_comment(lines) :]
+        lines = lines[_find_end_ofwrap_comment(lines) :]
     kept = [line for line in lines if _name_flag(line) not in names]
     blocks = "\n".join(kept).split("\n\n")
     with_flags = [block.strip("\n") for block in blocks if any(line.startswith("-") for line in block.splitlines())]
     return "\n\n".join(with_flags).splitlines()
 
 
-def _find_end_of_comment(lines: Sequence[str]) -> int:
+def _find_end_ofwrap_comment(lines: Sequence[str]) -> int:
     return next((place for place, line in enumerate(lines) if not line.startswith("#")), len(lines))
 
 

@@ -35,7 +35,7 @@ from launch.reports.fedsikd.measures import (
 )
 from launch.reports.intervals import LEAST_SEEDS, estimate_mean, is_constant
 from launch.reports.judge import ERROR_RATE, decide_further
-from launch.reports.markdown import Section, Table, format_measured, format_table
+from launch.reports.markdown import Section, Table, format_measured, format_seeds, format_table
 from launch.reports.verdicts import format_p_value
 from launch.runs.columns import CLIENT_TEST_ACCURACY, TEST_ACCURACY
 from launch.runs.run_records import RunRecord, read_summary
@@ -123,7 +123,7 @@ def tabulate_tuned(by_place: Mapping[Place, Sequence[RunRecord]], seed_results: 
             cell = at_five._replace(algo=algo)
             if cell not in values:
                 continue
-            row = [name, alpha, _format_seeds(sorted(values[cell]))]
+            row = [name, alpha, _count_seeds(sorted(values[cell]))]
             for metric in (ACCURACY, EQUAL_BYTES_ACCURACY):
                 mine, theirs = at_five._replace(metric=metric), cell._replace(metric=metric)
                 row += [_show(metric, values.get(theirs)), "" if algo == FEDSIKD else _show_lead(mine, theirs, values)]
@@ -135,11 +135,9 @@ def tabulate_tuned(by_place: Mapping[Place, Sequence[RunRecord]], seed_results: 
     return Section("Tuned against tuned", table, f"{ON_TUNED}\n\n{format_table(table)}")
 
 
-def _format_seeds(seeds: Sequence[int]) -> str:
+def _count_seeds(seeds: Sequence[int]) -> str:
     """How many seeds there are, and which: "3 (10 to 12)"."""
-    is_row = list(seeds) == list(range(seeds[0], seeds[-1] + 1)) and len(seeds) > 1
-    which = f"{seeds[0]} to {seeds[-1]}" if is_row else ", ".join(map(str, seeds))
-    return f"{len(seeds)} ({which})"
+    return f"{len(seeds)} ({format_seeds(seeds)})"
 
 
 def _show(metric: str, by_seed: Mapping[int, float] | None) -> str:
@@ -176,7 +174,7 @@ def tabulate_privacy(seed_results: SeedResults) -> Section:
         if cell in values:
             lead = "" if cell == without else _show_lead(without, cell, values)
             p_value = by_place.get((kind, epsilon))
-            row = [kind.replace("_", " "), epsilon, _format_seeds(sorted(values[cell])), _show(ACCURACY, values[cell])]
+            row = [kind.replace("_", " "), epsilon, _count_seeds(sorted(values[cell])), _show(ACCURACY, values[cell])]
             rows.append([*row, lead, "" if p_value is None else format_p_value(p_value)])
     columns = ["statistics", "epsilon", "seeds", f"round {BUDGET_ROUNDS} (%)", "without noise ahead", "p (Holm)"]
     table = Table(columns, rows)
