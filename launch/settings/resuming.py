@@ -4,8 +4,11 @@
 PLACES = frozenset({"run_dir", "data_dir", "shard_dir", "npz", "building_csv", "workers", "ray_address"})
 REQUESTS = frozenset({"resume", "overwrite", "track", "run_page"})
 
+# How often a run is kept and its shared models are measured.
+INTERVALS = frozenset({"rounds_per_checkpoint", "rounds_per_shared_evaluation"})
+
 # What a resumed run may change: how long it goes on and where things lie, never what a round computes.
-CHANGEABLE_ON_RESUME = PLACES | REQUESTS | {"rounds", "rounds_per_checkpoint", "target_accuracy"}
+CHANGEABLE_ON_RESUME = PLACES | REQUESTS | INTERVALS | {"rounds", "target_accuracy"}
 
 # What computes a run, and where: its numbers agree to rounding, but only the same gives the same bytes.
 MEANS_OF_COMPUTING = frozenset({"runtime", "device", "ray_shares"})

@@ -250,6 +250,9 @@ class RunConfig:
     )
     rounds: int = setting(20, "Rounds of training.", minimum=1, maximum=10**6, smoke=SMOKE_ROUNDS)
     rounds_per_evaluation: int = setting(1, "Rounds between two evaluations; the last is always evaluated.", minimum=1)
+    rounds_per_shared_evaluation: int = setting(
+        1, "Rounds between two evaluations of the shared models on all test and validation examples.", minimum=1
+    )
     evaluated_clients: int = setting(1000, "Clients, drawn by the seed, evaluated in a round; 0: all.", minimum=0)
     rounds_per_checkpoint: int = setting(1, "Rounds between two checkpoints; the last is always kept.", minimum=1)
     target_accuracy: float = setting(0.0, "Stop at this test accuracy; 0 means never.", minimum=0, maximum=1)

@@ -57,7 +57,7 @@ class ClientResults(NamedTuple):
 
 Evaluate = Callable[[Weights, np.ndarray, np.ndarray], Evaluation]
 # (state, the state one round before, if that was evaluated, too) -> columns of metrics.csv
-EvaluateState = Callable[[State, State | None], dict[str, float | None]]
+EvaluateState = Callable[[State, State | None, bool], dict[str, float | None]]
 
 
 def build_evaluator(spec: ModelSpec, batch_size: int = 1000) -> Evaluate:
@@ -143,7 +143,8 @@ def evaluate_federation(
     own few classes reward a model that knows nothing else. If the weights are personal, or if asked `with_spread`, the
     standard deviation and the worst tenth of the clients' test accuracies are added.
     """
-    return _measure_federation(process, state, data, evaluate, clients, with_spread)[0]
+    shared = _measure_shared_models(process, state, data, evaluate, clients)
+    return shared | _measure_clients(process, state, data, evaluate, clients, with_spread)[0]
 
 
 def build_state_evaluation(
@@ -155,14 +156,17 @@ def build_state_evaluation(
 ) -> EvaluateState:
     """Returns a function that evaluates states: as `evaluate_federation`, and with archetypes their columns, too.
 
+    It takes the state, the one before, if changes are to be measured, and whether the shared models are evaluated, too.
     The change of the clients' accuracies needs those of the previous state. They are kept from the last call if it had
     that very state; if not, as after a resume, the previous state is evaluated again.
     """
     last_state, last_accuracy = None, None
 
-    def evaluate_state(state: State, previous: State | None) -> dict[str, float | None]:
+    def evaluate_state(state: State, previous: State | None, with_shared: bool = True) -> dict[str, float | None]:
         nonlocal last_state, last_accuracy
-        measured, accuracy = _measure_federation(process, state, data, evaluate, clients, with_spread)
+        shared = _measure_shared_models(process, state, data, evaluate, clients) if with_shared else {}
+        own, accuracy = _measure_clients(process, state, data, evaluate, clients, with_spread)
+        measured = shared | own
         if data.archetypes is None:
             return measured
         before = None
@@ -176,7 +180,28 @@ def build_state_evaluation(
     return evaluate_state
 
 
-def _measure_federation(
+def _measure_shared_models(
+    process: FederatedProcess,
+    state: State,
+    data: FederatedData,
+    evaluate: Evaluate,
+    clients: Sequence[ClientShard] | None,
+) -> dict[str, float]:
+    """The columns on the global test set and on all validation examples: as dear as there are models in use."""
+    models, names = process.get_models(state), process.client_model(state)
+    used = sorted(set(names))
+    results = [evaluate(models[name], data.test_x, data.test_y) for name in used]
+    validation = data.read_pooled(data.clients if clients is None else clients, "validation")
+    validated = [evaluate(models[name], *validation).accuracy for name in used]
+    num_users = [names.count(name) for name in used]
+    return {
+        TEST_LOSS: float(np.average([result.mean_loss for result in results], weights=num_users)),
+        TEST_ACCURACY: float(np.average([result.accuracy for result in results], weights=num_users)),
+        VALIDATION_ACCURACY: float(np.average(validated, weights=num_users)),
+    }
+
+
+def _measure_clients(
     process: FederatedProcess,
     state: State,
     data: FederatedData,
@@ -184,22 +209,10 @@ def _measure_federation(
     clients: Sequence[ClientShard] | None,
     with_spread: bool,
 ) -> tuple[dict[str, float], np.ndarray]:
-    """The columns of `evaluate_federation`, and each client's accuracy on its own test split, NaN if not evaluated."""
-    models, names = process.get_models(state), process.client_model(state)
-    used = sorted(set(names))
-    results = [evaluate(models[name], data.test_x, data.test_y) for name in used]
-    validation = data.read_pooled(data.clients if clients is None else clients, "validation")
-    validated = [evaluate(models[name], *validation).accuracy for name in used]
-    num_users = [names.count(name) for name in used]
+    """The columns on the clients' own splits, and each client's test accuracy, NaN where it was not evaluated."""
     by_split = evaluate_clients(process, state, data, evaluate, ("test", "validation"), clients=clients)
     own = {split: accuracy[~np.isnan(accuracy)] for split, (accuracy, _) in by_split.items()}
-    measured = {
-        TEST_LOSS: float(np.average([result.mean_loss for result in results], weights=num_users)),
-        TEST_ACCURACY: float(np.average([result.accuracy for result in results], weights=num_users)),
-        CLIENT_TEST_ACCURACY: _mean(own["test"]),
-        CLIENT_VALIDATION_ACCURACY: _mean(own["validation"]),
-        VALIDATION_ACCURACY: float(np.average(validated, weights=num_users)),
-    }
+    measured = {CLIENT_TEST_ACCURACY: _mean(own["test"]), CLIENT_VALIDATION_ACCURACY: _mean(own["validation"])}
     if process.is_personal or with_spread:
         measured[CLIENT_ACCURACY_STD] = float(own["test"].std()) if own["test"].size else float("nan")
         measured[CLIENT_ACCURACY_WORST_TENTH] = compute_worst_tenth(own["test"])

@@ -116,12 +116,13 @@ class RoundLoop:
         start_s = time.perf_counter()
         output = self._process.next(self._state)
         trained_s = time.perf_counter()
-        every = self._config.rounds_per_evaluation
+        every, shared_every = self._config.rounds_per_evaluation, self._config.rounds_per_shared_evaluation
         is_last = round_num == self._config.rounds or self._process.is_spent(output.state)
         is_evaluated = round_num % every == 0 or is_last
         # Changes are measured only against a round that was evaluated, so that a resumed run measures the same ones.
         previous = self._state if round_num > 1 and (round_num - 1) % every == 0 else None
-        evaluation = self._evaluate_state(output.state, previous) if is_evaluated else {}
+        with_shared = round_num % shared_every == 0 or is_last
+        evaluation = self._evaluate_state(output.state, previous, with_shared) if is_evaluated else {}
         # The tables come before the checkpoint: after a kill in between, a resumed run drops their last row.
         self._events.append(round_num, self._process.get_events(output.state))
         self.metrics.append(build_metrics_row(round_num, output.metrics, evaluation, self._evaluation_metrics))

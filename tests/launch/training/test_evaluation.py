@@ -259,6 +259,17 @@ def test_a_sample_of_the_clients_is_evaluated_in_rounds(data, counted):
     assert counted.passes == [3, 2, 5, 2], "nothing of the other two"
 
 
+def test_the_clients_are_measured_without_the_shared_models(data, counted):
+    process = FixedProcess({"global": STRAIGHT}, ["global"] * 4)
+    evaluate_state = build_state_evaluation(process, data, counted, with_spread=True)
+    complete = evaluate_state((), None)
+    counted.passes.clear()
+    own = evaluate_state((), None, with_shared=False)
+    assert own == {name: value for name, value in complete.items() if name.startswith("client_")}
+    assert set(complete) - set(own) == {"test_accuracy", "test_loss", "validation_accuracy"}
+    assert counted.passes == [7, 3], "neither the global test set nor the pooled validation examples"
+
+
 def test_the_sample_hangs_on_the_seed_alone(data):
     for most in (0, 4, 5):
         assert choose_evaluated_clients(data, most, 0) == data.clients

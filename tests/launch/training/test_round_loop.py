@@ -64,9 +64,10 @@ def build_process(next_function=next_round):
     return Process()
 
 
-def evaluate_state(state, previous):
+def evaluate_state(state, previous, with_shared):
     del previous
-    return {name: float(state[0]) for name in EVALUATION_METRICS}
+    measured = {name: float(state[0]) for name in EVALUATION_METRICS}
+    return measured if with_shared else {"client_test_accuracy": measured["client_test_accuracy"]}
 
 
 @pytest.fixture
@@ -109,13 +110,26 @@ def test_rounds_between_evaluations_leave_cells_empty(make_loop):
     assert evaluated == [False, True, False, True, True]  # the last is always evaluated
 
 
+def test_shared_models_are_evaluated_in_fewer_rounds(make_loop):
+    loop = make_loop(rounds=5, rounds_per_shared_evaluation=2)
+    loop.run()
+    evaluated = [value is not None for value in loop.metrics.column("test_accuracy")]
+    assert evaluated == [False, True, False, True, True]  # and after the last
+    assert None not in loop.metrics.column("client_test_accuracy")
+    rarer = make_loop("rarer", rounds=7, rounds_per_evaluation=3, rounds_per_shared_evaluation=2)
+    rarer.run()  # rounds 3, 6 and 7, of them 6 and 7 with the shared models
+    assert [value is not None for value in rarer.metrics.column("test_accuracy")] == [False] * 5 + [True] * 2
+    owns = [value is not None for value in rarer.metrics.column("client_test_accuracy")]
+    assert owns == [False, False, True, False, False, True, True]
+
+
 def test_the_state_before_is_given_where_its_round_was_evaluated(make_loop):
     """Whatever ends a run in between: a resumed one is given the same."""
     given = []
 
-    def evaluate(state, previous):
+    def evaluate(state, previous, with_shared):
         given.append(None if previous is None else (next_round(previous).state == state).all())
-        return evaluate_state(state, previous)
+        return evaluate_state(state, previous, with_shared)
 
     make_loop("all", evaluate=evaluate, rounds=3).run()
     assert given == [None, True, True]
