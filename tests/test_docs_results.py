@@ -192,13 +192,33 @@ def test_fedcd():
 
 
 def test_fedcd_verdicts():
-    """The counts, and our further comparisons, which are all of the small size."""
+    """The counts, and our further comparisons."""
     counted = {label: Counter(row[size] for row in read_rows("fedcd_claims.csv")) for size, label in SIZES.items()}
     rows = read_table("results.md", ["FedCD: runs", "reproduced"])
     assert rows == [[label, *(str(counts[verdict]) for verdict in VERDICTS)] for label, counts in counted.items()]
     further = [list(row.values()) for row in read_rows("fedcd_further.csv")]
-    assert {row[0] for row in further} == {SIZES["cpu"]}
-    assert read_table("results.md", ["FedCD: comparison", "verdict"]) == [row[1:] for row in further]
+    assert read_table("results.md", ["runs", "FedCD: comparison"]) == further
+
+
+def test_fedcd_causes():
+    found = {row["what differs"]: row for row in read_rows("fedcd_causes.csv")}
+    names = ("last", "change", "last change", "converges at round", "models left")
+    rows = read_table("results.md", ["what differs", "last ten"])
+    assert len(rows) == len(found) - 1  # the page leaves out the row beside another cause
+    for cause, *values in rows:
+        row = found[cause.removesuffix(", three seeds")]
+        assert values == [row[name] for name in names], cause
+
+
+def test_fedcd_trained_as_in_the_authors_code():
+    found = {(row["variant"], row["algorithm"]): row for row in read_rows("fedcd_authors_small_results.csv")}
+    names = ("final accuracy", "last", "change", "last change", "converges at round")
+    names += ("models left", "preferred", "MB a round")
+    rows = read_table("results.md", ["", "algorithm", "at the end"])
+    assert len(rows) == 6
+    for variant, algorithm, *values in rows:
+        row = found[variant if variant == "32 bits" else variant.replace(" ", ""), algorithm]
+        assert values == [row[name] for name in names], (variant, algorithm)
 
 
 @pytest.mark.parametrize("header", [["experiment", "format"], ["experiment", "seeds", "rounds"]])
