@@ -179,7 +179,8 @@ def tabulate_provenance(flagfiles: Sequence[pathlib.Path]) -> Table:
 def describe_revisions(runs: Sequence[RunRecord]) -> str:
     """A paragraph that says with which revisions of the code the runs were made; "" without runs."""
     revisions = Counter(run.revision or "unknown" for run in runs)
-    shown = [f"{_shorten_revision(name)} ({number})" for name, number in revisions.most_common()]
+    ordered = sorted(revisions.items(), key=lambda item: (-item[1], item[0]))  # not by the order in which runs are read
+    shown = [f"{_shorten_revision(name)} ({number})" for name, number in ordered]
     dirty = " *Dirty*: with changes that were not committed." if any("-dirty" in name for name in revisions) else ""
     return f"Runs by revision of the code: {', '.join(shown)}.{dirty}" if shown else ""
 

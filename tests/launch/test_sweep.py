@@ -196,8 +196,8 @@ SLEEPER = """
 import os, pathlib, sys, time
 [run_dir] = [pathlib.Path(each.partition("=")[2]) for each in sys.argv if each.startswith("--run_dir=")]
 run_dir.mkdir(parents=True)
-(run_dir / "pid").write_text(str(os.getpid()))
 try:
+    (run_dir / "pid").write_text(str(os.getpid()))
     time.sleep(60)
 except KeyboardInterrupt:
     (run_dir / "checkpoint").write_text("kept")

@@ -152,6 +152,7 @@ def test_runs_are_counted_by_the_revision_that_made_them():
         "Runs by revision of the code: 0123456 (2), fedcba9-dirty (1), unknown (1). *Dirty*: with changes that were "
         "not committed."
     )
+    assert describe_revisions(runs[::-1]) == describe_revisions(runs), "equal counts do not hang on the order of runs"
     assert describe_revisions(runs[:1]) == "Runs by revision of the code: 0123456 (1)."
     assert describe_revisions([]) == ""
 
