@@ -56,7 +56,8 @@ class ClientResults(NamedTuple):
 
 
 Evaluate = Callable[[Weights, np.ndarray, np.ndarray], Evaluation]
-# (state, the state one round before, if that was evaluated, too) -> columns of metrics.csv
+# (state, the state one round before, if that was evaluated, too, whether to evaluate the shared models) -> columns of
+# metrics.csv
 EvaluateState = Callable[[State, State | None, bool], dict[str, float | None]]
 
 
