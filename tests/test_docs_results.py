@@ -178,14 +178,12 @@ def test_amfl_p():
 
 
 def test_fedcd():
-    results = {
-        (row["archetypes"], row["variant"].replace(" ", ""), row["algorithm"]): row
-        for row in read_rows("fedcd_cpu_results.csv")
-    }
+    rows = read_rows("fedcd_cpu_results.csv")
+    results = {(row["archetypes"], row["variant"], row["algorithm"]): row for row in rows}
     rows = read_table("results.md", ["archetypes", "", "algorithm", "seeds"])
     assert len(rows) == len(results)
     for archetypes, variant, algorithm, seeds, rounds, *values in rows:
-        found = results[archetypes, variant.replace(" ", "") or "32bits", algorithm]
+        found = results[archetypes, variant or "32 bits", algorithm]
         assert seeds == found["seeds"] and rounds == found["rounds"].split(", ")[-1]
         expected = [found[name] for name in ("final accuracy", "last", "change", "models left", "preferred")]
         assert values == [text.removesuffix(".00") if "±" not in text else text for text in expected]
@@ -212,13 +210,17 @@ def test_fedcd_causes():
 
 def test_fedcd_trained_as_in_the_authors_code():
     found = {(row["variant"], row["algorithm"]): row for row in read_rows("fedcd_authors_small_results.csv")}
-    names = ("final accuracy", "last", "change", "last change", "converges at round")
-    names += ("models left", "preferred", "MB a round")
+    names = ("final accuracy", "last", "change", "last change", "converges at round", "models left", "preferred")
     rows = read_table("results.md", ["", "algorithm", "at the end"])
     assert len(rows) == 6
     for variant, algorithm, *values in rows:
-        row = found[variant if variant == "32 bits" else variant.replace(" ", ""), algorithm]
-        assert values == [row[name] for name in names], (variant, algorithm)
+        row = found[variant, algorithm]
+        assert values == [row[name] for name in (*names, "MB a round")], (variant, algorithm)
+    rows = read_table("results.md", ["", "at the end", "last ten"])
+    assert len(rows) == 6
+    for variant, *values in rows:
+        row = found[variant, "FedCD"]
+        assert values == [row[name] for name in (*names, "score deviation")], variant
 
 
 @pytest.mark.parametrize("header", [["experiment", "format"], ["experiment", "seeds", "rounds"]])

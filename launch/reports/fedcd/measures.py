@@ -44,10 +44,11 @@ ARCHETYPE_GROUPS = {
 BIASES = ("0.2", "0.35", "0.5", "0.65", "0.8")
 BITS = ("8", "4")
 BASE = ""  # the variant with biases from U(0.6, 0.7) and 32 bits
-SHOWN_VARIANTS = (*(f"{bits}bits" for bits in BITS), *(f"bias{bias}" for bias in BIASES))
+# What ends the name of a run's experiment, and what a table says of it.
+SHOWN_VARIANTS = {f"{bits}bits": f"{bits} bits" for bits in BITS} | {f"bias{bias}": f"bias {bias}" for bias in BIASES}
 ONE_MILESTONE = "1milestone"
 SHARED = "shared"  # one schedule of learning rates for all models
-FURTHER_VARIANTS = (ONE_MILESTONE, SHARED)  # of which the paper shows nothing
+FURTHER_VARIANTS = {ONE_MILESTONE: "first milestone alone", SHARED: "one schedule"}  # of which the paper shows nothing
 # Variants of the small size, each with one thing of the authors' code (`launch.reports.fedcd.causes`).
 CAUSES = {
     "steps": "rate 0.1, tenfold down after round 25",

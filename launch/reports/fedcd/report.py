@@ -214,10 +214,11 @@ def tabulate_results(findings: Findings, size: str) -> Table:
     further = [Place(size, HIERARCHICAL, variant, FEDCD) for variant in FURTHER_VARIANTS]
     further += [Place(size, HIERARCHICAL, f"{bits}bits", FEDAVG) for bits in BITS]
     places += [place for place in further if place in findings.runs]
+    variants = SHOWN_VARIANTS | FURTHER_VARIANTS
     rows = []
     for place in places:
         runs = findings.runs.get(place, ())
-        row = [place.dataset, place.setting or name_bits(runs, place.algo), NAMES[place.algo]]
+        row = [place.dataset, variants.get(place.setting) or name_bits(runs, place.algo), NAMES[place.algo]]
         if runs:
             row += [str(len(runs)), ", ".join(dict.fromkeys(str(len(run.rounds)) for run in runs))]
             row += [

@@ -174,7 +174,7 @@ def test_every_row_has_its_convergence_and_its_models_at_the_end(tmp_path, write
     rows = {row["variant"]: row for row in rows_of(build_report(tmp_path), "authors_results") if row["seeds"] == "1"}
     columns = ("converges at round", "last change", "models left", "left at the end", "preferred at the end")
     assert [rows["32 bits"][column] for column in columns] == ["34", "0.00", "9.00", "7.00", "3.00"]
-    assert [rows["shared"][column] for column in columns] == ["> 45", "20.00", "6.00", "6.00", "2.00"]
+    assert [rows["one schedule"][column] for column in columns] == ["> 45", "20.00", "6.00", "6.00", "2.00"]
 
 
 @pytest.mark.parametrize(("size", "draws"), [("cpu", 9), ("authors", 10), (None, 10)])
