@@ -57,6 +57,7 @@ META = {
 FIGURES = {HIERARCHICAL: ("Figure 1a", "Figure 1b", "Figure 2"), HYPERGEOMETRIC: ("Figure 4a", "Figure 4b", "Figure 5")}
 LINES_OF = {FEDCD: LINES[0], FEDAVG: LINES[1]}
 COLUMNS = 4
+LONG_LABEL = 20  # characters: three such labels do not fit side by side below a panel
 DRAWN_FIRST = (AUTHORS, AUTHORS_SMALL, SMALL, FULL, PAPER)  # what decides most of the claims comes first
 MODEL_COLUMNS = {"live_models": "live", "preferred_models": "preferred", MIXED: "preferred across meta-archetypes"}
 Runs = Mapping[Place, Sequence[RunRecord]]
@@ -116,8 +117,8 @@ def draw_fedcd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathli
 
 
 def _name_size(title: str, size: str, usual: str) -> str:
-    """A panel's title, with its size if that is not the one that the whole figure names."""
-    return title if size == usual else f"{title} ({SIZES[size]})"
+    """A panel's title, with its size below it if that is not the one that the whole figure names."""
+    return title if size == usual else f"{title}\n({SIZES[size]})"
 
 
 def _finish(ax: "Axes") -> None:
@@ -141,7 +142,9 @@ def _add_legend(ax: "Axes") -> None:
         return
     # As many columns as fit below a panel; of ten archetypes, five belong together.
     is_by_archetype = all(map(str.isdigit, labels))
-    columns = (6 if len(labels) == 6 else 5) if is_by_archetype else 3
+    columns = 2 if max(map(len, labels)) > LONG_LABEL else 3
+    if is_by_archetype:
+        columns = 6 if len(labels) == 6 else 5
     # matplotlib fills a legend column by column.
     order = [i for column in range(columns) for i in range(column, len(labels), columns)]
     ax.legend(
