@@ -11,7 +11,7 @@ import numpy as np
 
 from launch.plots.style import COLORS, LINES, STYLE, count_rounds, new_figure, save_figure
 from launch.runs.archetype_metrics import CHANGE, MIXED, name_accuracy
-from launch.runs.columns import CLIENT, EVENTS_FILE, MODEL, PLOTS, ROUND, WHAT
+from launch.runs.columns import CLIENT, EVENTS_FILE, MODEL, PLOTS, PREFERS, ROUND, WHAT
 from launch.runs.run_records import RunPath, read_rows
 from launch.settings.run_config import find_algorithm
 
@@ -110,11 +110,16 @@ def draw_models(
 
 
 def read_preferences(path: RunPath) -> np.ndarray:
-    """The model that each client prefers after each round, from an `events.csv`; int64, shape (rounds, clients)."""
-    rows = [(int(row[ROUND]), int(row[CLIENT]), int(row[MODEL])) for row in read_rows(path) if row[WHAT] == "prefers"]
+    """The model that each client prefers after each round, from an `events.csv`; int64, shape (rounds, clients).
+
+    A client without a row in a round, as in an archive, still prefers its last model; -1 before its first row.
+    """
+    rows = [(int(row[ROUND]), int(row[CLIENT]), int(row[MODEL])) for row in read_rows(path) if row[WHAT] == PREFERS]
     rounds, clients, models = np.array(rows, np.int64).reshape(-1, 3).T
     preferences = np.full((rounds.max(initial=0), 1 + clients.max(initial=-1)), -1)
-    preferences[rounds - 1, clients] = models
+    # Rows are in the order of rounds: each counts until the client's next.
+    for round_num, client, model in zip(rounds, clients, models, strict=True):
+        preferences[round_num - 1 :, client] = model
     return preferences
 
 

@@ -54,6 +54,7 @@ HOST_MEMORY_BYTES, WORKER_MEMORY_BYTES = "host_memory_bytes", "worker_memory_byt
 # events.csv; `MODEL` is there the version or the slot of a model, in clients.csv and an export's report its name.
 TIME_S, CLIENT, WHAT, MODEL = "time_s", "client", "what", "model"
 EVENT_COLUMNS = (ROUND, TIME_S, CLIENT, WHAT, MODEL)
+PREFERS = "prefers"  # what FedCD's devices do after every round
 
 # clients.csv
 NUM_TRAIN, NUM_VALIDATION, NUM_TEST = "num_train", "num_validation", "num_test"

@@ -3,8 +3,8 @@
 An archive holds run folders, `<experiment>/seed_<seed>/...`, in a folder or in a zip. `launch.report` reads both like
 any folder of runs, and `launch.sweep --finished` skips the runs in them. Tables that grow with the clients or the
 rounds keep what a reader of results asks for: a row of `clients.csv` is what a client reached and the few numbers it is
-seen against. An event log is kept only of a run with archetypes, where it says which model a device prefers; those of
-asynchronous runs take megabytes.
+seen against. Of an event log only the changes of the model that a device prefers are kept, and what all prefer at the
+end; whole logs take megabytes.
 
 The same runs give the same bytes of a zip: entries are sorted, dated 1980 and stored uncompressed, since builds of zlib
 compress differently.
@@ -29,12 +29,15 @@ from launch.runs.columns import (
     EXPORT_REPORT,
     FINE_TUNING_FILE,
     METRICS_FILE,
+    MODEL,
     NUM_TRAIN,
+    PREFERS,
     RESOURCE,
     ROUND,
     ROUND_S,
     SUMMARY_FILE,
     TIMING_FILE,
+    WHAT,
 )
 from launch.runs.errors import RunFolderError
 from launch.runs.run_records import RunPath, RunRecord, find_run_dirs, read_json, read_rows
@@ -53,6 +56,7 @@ KEPT_COLUMNS = {
     TIMING_FILE: (ROUND, ROUND_S, EVALUATION_S),
     CLIENTS_FILE: (CLIENT, NUM_TRAIN, ACCURACY, CLUSTER, RESOURCE, CLIENT_STEPS),
 }
+KEPT_OF_EVENTS = (ROUND, CLIENT, WHAT, MODEL)
 
 
 def is_archive(path: pathlib.Path) -> bool:
@@ -119,10 +123,11 @@ def read_kept_files(run: RunRecord) -> dict[str, bytes]:
     data = {name: config["data"][name] for name in KEPT_FROM_DATA if name in config.get("data", {})}
     kept |= {"data": data} if data else {}
     kept["flags"] = {name: value for name, value in config["flags"].items() if name not in PLACES}
-    optional = (*COPIED_IF_THERE, EVENTS_FILE) if "archetypes" in data else COPIED_IF_THERE
-    names = (*COPIED, *(name for name in optional if (run.path / name).exists()))
+    names = (*COPIED, *(name for name in COPIED_IF_THERE if (run.path / name).exists()))
     files = {CONFIG_FILE: format_json(kept).encode(), **{name: (run.path / name).read_bytes() for name in names}}
     tables = {name: _read_kept_columns(run.path / name, wanted) for name, wanted in KEPT_COLUMNS.items()}
+    if "archetypes" in data:  # the logs of asynchronous runs are long and hold no preferences
+        tables[EVENTS_FILE] = _read_kept_events(run.path / EVENTS_FILE)
     return files | {name: table for name, table in tables.items() if table}
 
 
@@ -130,11 +135,27 @@ def _read_kept_columns(path: RunPath, wanted: Sequence[str]) -> bytes:
     """The columns of a table that are kept; b"" if they say nothing but the names and sizes of its rows."""
     rows = read_rows(path) if path.exists() else []
     kept = [name for name in wanted if any(row.get(name) for row in rows)]
-    if len(set(kept) - {NUM_TRAIN}) < 2:
-        return b""
+    return _format_rows(kept, rows) if len(set(kept) - {NUM_TRAIN}) >= 2 else b""
+
+
+def _read_kept_events(path: RunPath) -> bytes:
+    """When a device came to prefer another model, and what all prefer after the last round; b"" if none ever does."""
+    rows = [row for row in read_rows(path) if row[WHAT] == PREFERS] if path.exists() else []
+    last_round = rows[-1][ROUND] if rows else ""
+    models: dict[str, str] = {}
+    kept = []
+    for row in rows:
+        if models.get(row[CLIENT]) != row[MODEL] or row[ROUND] == last_round:
+            kept.append(row)
+        models[row[CLIENT]] = row[MODEL]
+    return _format_rows(KEPT_OF_EVENTS, kept) if kept else b""
+
+
+def _format_rows(columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> bytes:
+    """A CSV file of these columns, in this order."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([kept, *([row[name] for name in kept] for row in rows)])
+    writer.writerows([columns, *([row[name] for name in columns] for row in rows)])
     return text.getvalue().encode()
 
 

@@ -38,6 +38,13 @@ def test_archetypes_of_a_group_have_colours_of_their_own_and_its_line_style():
     assert styles[0]["color"] == styles[2]["color"] and styles[0]["linestyle"] == styles[1]["linestyle"]
 
 
+def test_a_client_without_a_row_still_prefers_its_last_model(tmp_path):
+    log = EventLog(tmp_path / "events.csv")
+    log.append(1, [(0.0, 0, "prefers", 4)])
+    log.append(3, [(0.0, 1, "prefers", 5)])
+    assert read_preferences(tmp_path / "events.csv").tolist() == [[4, -1], [4, -1], [4, 5]]
+
+
 def test_preferences_are_read_whatever_else_happened(tmp_path):
     write_preferences(tmp_path / "events.csv", [[0, 0], [0, 3]])
     assert read_preferences(tmp_path / "events.csv").tolist() == [[0, 0], [0, 3]]

@@ -6,7 +6,10 @@ import zipfile
 
 import pytest
 
+from launch.plots.archetype_plots import read_preferences
+from launch.runs.columns import PREFERS
 from launch.runs.errors import RunFolderError
+from launch.runs.event_log import EventLog
 from launch.runs.run_archive import archive_runs, is_archive, open_runs
 from launch.runs.run_records import find_run_dirs, read_columns, read_runs
 from launch.runs.tables import write_json, write_table
@@ -79,6 +82,26 @@ def test_a_table_of_names_alone_is_not_kept(tmp_path, write_run):
     archive_runs(read_all(tmp_path / "runs"), tmp_path / "a.zip")
     with zipfile.ZipFile(tmp_path / "a.zip") as archive:
         assert not [name for name in archive.namelist() if name.endswith("clients.csv")]
+
+
+def test_of_events_the_changes_of_preference_and_the_last_round_are_kept(tmp_path, write_run):
+    run_dir = write_run(tmp_path / "runs", CELL, 0, rounds=4)
+    preferred = [[0, 0], [0, 2], [0, 2], [1, 2]]
+    log = EventLog(run_dir / "events.csv")
+    for i, (first, second) in enumerate(preferred):
+        log.append(i + 1, [(1.5, 0, "cloned", 7), (1.5, 0, PREFERS, first), (1.5, 1, PREFERS, second)])
+    archive_runs(read_all(tmp_path / "runs"), tmp_path / "without archetypes")
+    assert not [*(tmp_path / "without archetypes").rglob("events.csv")]
+    config = json.loads((run_dir / "config.json").read_text())
+    write_json(run_dir / "config.json", config | {"data": {"archetypes": {"of": [0, 0]}}})
+    archive_runs(read_all(tmp_path / "runs"), tmp_path / "kept")
+    events = tmp_path / "kept" / CELL / "seed_0" / "events.csv"
+    rows = ["1,0,prefers,0", "1,1,prefers,0", "2,1,prefers,2", "4,0,prefers,1", "4,1,prefers,2"]
+    assert events.read_text().splitlines() == ["round,client,what,model", *rows]
+    assert read_preferences(events).tolist() == read_preferences(run_dir / "events.csv").tolist() == preferred
+    archive_runs(read_all(tmp_path / "kept"), tmp_path / "again.zip")
+    with zipfile.ZipFile(tmp_path / "again.zip") as archive:
+        assert archive.read(f"{CELL}/seed_0/events.csv") == events.read_bytes()
 
 
 def test_places_of_one_machine_are_left_out(tmp_path, write_run):
