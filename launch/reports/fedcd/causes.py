@@ -38,8 +38,8 @@ MARK = "*"
 EXPLORATORY = (
     "Exploratory: each row has the settings of the small size and one thing of the authors' code. In brackets stands "
     'the difference from the runs as they are, of the same seeds and data, or, in a row that says "beside", from those '
-    f"of that cause; a star marks one of more than {LEAST_DEVIATIONS:g} times the sample deviation over the seeds of "
-    "the runs as they are."
+    "of that cause. With 500 validation images the train images are the same and the test images others. A star marks "
+    f"a difference of more than {LEAST_DEVIATIONS:g} times the sample deviation over the seeds of the runs as they are."
 )
 
 
@@ -56,7 +56,10 @@ def compare_with_base(
     usual = base if usual is None else usual
     seeds = sorted(values.keys() & base.keys())
     shown = statistics.fmean(values.values())
-    text = "never" if math.isinf(shown) else f"{shown:.2f}"
+    text = f"{shown:.2f}"
+    if math.isinf(shown):
+        times = sum(map(math.isinf, values.values()))
+        text = "never" if times == len(values) else f"never in {times} of {len(values)}"
     differences = [values[seed] - base[seed] for seed in seeds]
     if not differences or not all(map(math.isfinite, (*differences, *usual.values()))):
         return text

@@ -58,15 +58,18 @@ FIGURES = {HIERARCHICAL: ("Figure 1a", "Figure 1b", "Figure 2"), HYPERGEOMETRIC:
 LINES_OF = {FEDCD: LINES[0], FEDAVG: LINES[1]}
 COLUMNS = 4
 LONG_LABEL = 20  # characters: three such labels do not fit side by side below a panel
-DRAWN_FIRST = (AUTHORS, AUTHORS_SMALL, SMALL, FULL, PAPER)  # what decides most of the claims comes first
+DRAWN_FIRST = (AUTHORS, AUTHORS_SMALL, SMALL, FULL, PAPER)  # the largest that has several seeds on 2 cores comes first
 MODEL_COLUMNS = {"live_models": "live", "preferred_models": "preferred", MIXED: "preferred across meta-archetypes"}
 Runs = Mapping[Place, Sequence[RunRecord]]
 
 
-def choose_size(by_place: Runs, settings: Collection[str] = (BASE,)) -> str:
-    """The size that is drawn: the first in `DRAWN_FIRST` with runs of these settings."""
-    with_runs = {place.preset for place in by_place if place.setting in settings}
-    return next((size for size in DRAWN_FIRST if size in with_runs), SMALL)
+def choose_size(by_place: Runs, partition: str = HIERARCHICAL, settings: Collection[str] = (BASE,)) -> str:
+    """The size that is drawn: the first in `DRAWN_FIRST` with runs of these settings, of both algorithms if any has."""
+    algos = {
+        size: {place.algo for place in by_place if place[:2] == (size, partition) and place.setting in settings}
+        for size in DRAWN_FIRST
+    }
+    return max(DRAWN_FIRST, key=lambda size: len(algos[size])) if any(algos.values()) else SMALL
 
 
 def draw_fedcd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
@@ -85,12 +88,17 @@ def draw_fedcd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathli
         figure = new_figure(19, 18.5)
         axes = figure.subplots(4, COLUMNS)
         for row, partition in zip(axes, (HIERARCHICAL, HYPERGEOMETRIC), strict=False):
-            by_algo = {algo: by_place.get(Place(size, partition, BASE, algo), ()) for algo in NAMES}
+            of_row = choose_size(by_place, partition)
+            by_algo = {algo: by_place.get(Place(of_row, partition, BASE, algo), ()) for algo in NAMES}
             _draw_experiment(row[:3], partition, by_algo)
-        _draw_models(axes[0, 3], by_place.get(Place(size, HIERARCHICAL, BASE, FEDCD), ()))
-        _draw_shares(axes[1, 3], by_place.get(Place(size, HYPERGEOMETRIC, BASE, FEDCD), ()))
+            if partition == HIERARCHICAL:
+                _draw_models(row[3], by_algo[FEDCD])
+            else:
+                _draw_shares(row[3], by_algo[FEDCD])
+            for ax in row if any(by_algo.values()) else ():
+                ax.set_title(_name_size(ax.get_title(), of_row, size))
         bits = {f"{each} bits": BASE if each == "32" else f"{each}bits" for each in ("32", *BITS)}
-        of_bits = choose_size(by_place, set(bits.values()) - {BASE})
+        of_bits = choose_size(by_place, settings=set(bits.values()) - {BASE})
         _draw_variants(axes[2, 0], by_place, of_bits, bits, ACCURACY)
         _draw_bits_of_fedavg(axes[2, 0], by_place, of_bits, bits)
         axes[2, 0].set(title=_name_size("Figure 6: bits", of_bits, size), ylabel="mean accuracy of devices")
@@ -99,7 +107,7 @@ def draw_fedcd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathli
             (axes[2, 1], "active_models", "Figure 8: active models on all devices"),
             (axes[2, 2], "score_deviation", "Figure 9: mean deviation of a device's scores"),
         ):
-            of_biases = choose_size(by_place, biases.values())
+            of_biases = choose_size(by_place, settings=biases.values())
             _draw_variants(ax, by_place, of_biases, biases, column)
             ax.set_title(_name_size(title, of_biases, size))
         _draw_preferences(axes[2, 3], by_place.get(Place(size, HIERARCHICAL, BASE, FEDCD), ()))

@@ -103,15 +103,18 @@ def has_its_data(run: RunRecord) -> bool:
 def choose_data(runs: Iterable[RunRecord]) -> dict[str, str]:
     """The one data set of each size, since runs on different data are not compared: of two the one with more runs.
 
-    Of as many runs on both it is the whole of CIFAR-10. Causes do not count: each is compared on its own data.
+    Whole runs count, others only where no run of a size is whole. Of as many runs on both it is the whole of CIFAR-10.
+    Causes do not count: each is compared on its own data.
     """
-    numbers: dict[str, Counter[str]] = {}
+    numbers: dict[str, Counter[tuple[bool, str]]] = {}
     for run in runs:
         place = find_place(run.experiment)
         if place is not None and place.setting not in CAUSES and has_its_data(run):
-            numbers.setdefault(place.preset, Counter())[run.dataset] += 1
+            numbers.setdefault(place.preset, Counter())[is_whole(run), run.dataset] += 1
     # The name of a subset is longer.
-    return {size: min(counted, key=lambda name: (-counted[name], len(name))) for size, counted in numbers.items()}
+    return {
+        size: max(counted, key=lambda key: (key[0], counted[key], -len(key[1])))[1] for size, counted in numbers.items()
+    }
 
 
 def keep_one_data_set(runs: Sequence[RunRecord]) -> list[RunRecord]:
@@ -272,6 +275,8 @@ def measure(run: RunRecord) -> Numbers:
     for archetype in range(NUM_ARCHETYPES[place.dataset]):
         column = list_percent(run, name_accuracy(archetype), last)
         values[f"archetype_{archetype}"] = statistics.fmean(column[-LAST_ROUNDS:])
+    by_archetype = (find_convergence_of_group(run, (i,), last) for i in range(NUM_ARCHETYPES[place.dataset]))
+    values["converged"] = sum(round_num is not None for round_num in by_archetype)
     for name, archetypes in ARCHETYPE_GROUPS[place.dataset].items():
         values[name] = statistics.fmean(values[f"archetype_{archetype}"] for archetype in archetypes)
         values[f"convergence_{name}"] = find_convergence_of_group(run, archetypes, last) or math.inf
@@ -315,6 +320,7 @@ def measure_models(run: RunRecord, last: int) -> dict[str, float]:
         "peak_active_models": max(active),
         "active_models": active[-1],
         "late_active_models": statistics.fmean(active[MILESTONES[-1] :]),
+        "cloned_active_models": statistics.fmean(active[MILESTONES[0] :]),
         "score_deviation": statistics.fmean(list_column(run, "score_deviation", last)[-WINDOW:]),
     }
 

@@ -117,6 +117,46 @@ def test_which_archetypes_are_better(algo, words, lead, verdict, tmp_path, write
     assert find_claim(build_report(tmp_path), words)["cpu"] == verdict
 
 
+@pytest.mark.parametrize(
+    ("fedcd", "fedavg", "verdict", "numbers"),
+    [
+        ((4, 5, 6), (1, 1, 1), "undecided", "archetypes 5.00: [2.52, 7.48], n = 3"),
+        ((6, 6, 6), (1, 2, 3), "reproduced", "FedCD 6.00 against FedAvg 2.00: +4.00 [+1.52, +6.48], n = 3"),
+        ((2, 2, 2), (0, 0, 0), "not reproduced", "archetypes 2.00: the same in all 3 seeds"),
+    ],
+)
+def test_most_archetypes_converge(fedcd, fedavg, verdict, numbers, tmp_path, write_archetype_run, set_column):
+    """So many archetypes stay at 50 %, the others jump by 40 points each round. At least 4 of 6, and more than FedAvg.
+
+    5 on average with a deviation of 1: 2.52 to 7.48, which does not say whether it is 4.
+    """
+    for algo, counts in (("fedcd", fedcd), ("fedavg", fedavg)):
+        experiment = f"{algo}_cifar10_hypergeometric_cpu"
+        for seed, steady in enumerate(counts):
+            write_archetype_run(tmp_path, experiment, [0.5] * 80, seed, **(MODELS if algo == "fedcd" else {}))
+            for archetype in range(steady, 6):
+                set_column(experiment, seed, f"archetype_{archetype}_accuracy", [0.3, 0.7] * 40)
+    row = find_claim(build_report(tmp_path), "most archetypes converge under FedCD")
+    assert (row["cpu"], numbers in row["cpu_numbers"]) == (verdict, True), row["cpu_numbers"]
+
+
+@pytest.mark.parametrize(("lead", "expected"), [(30, "yes"), (0, "undecided"), (-30, "no")])
+def test_active_models_from_the_first_milestone_on_by_bias(lead, expected, write_seeds):
+    """Both biases have 60 in rounds 31 to 45; 0.2 has the lead in the 25 rounds from 6 to 30: 25/40 of it."""
+    for bias, active in (("0.2", 60 + lead), ("0.8", 60)):
+        counts = [30] * 5 + [active] * 25 + [60] * 15
+        runs_dir = write_seeds(
+            f"fedcd_{SMALL}_bias{bias}", [0.5] * 45, dataset="cifar10",
+            **MODELS | {"active_models": lambda seed, counts=counts: [count + seed for count in counts]},
+        )  # fmt: skip
+    report = build_report(runs_dir)
+    assert find_claim(report, "as the bias decreases")["authors_small"] == "undecided"
+    columns, rows = report.tables["further"]
+    (row,) = [dict(zip(columns, row, strict=True)) for row in rows if "from the first milestone on" in row[1]]
+    assert row["verdict"] == expected
+    assert f"bias 0.2 {61 + lead * 25 / 40:.2f}, bias 0.8 61.00" in row["numbers"]
+
+
 def jump(first):
     """Accuracies that jump by 30 points in a round, without swings: converged four rounds later."""
     return [0.3] * (first - 1) + [0.6] * (46 - first)
@@ -170,6 +210,7 @@ def test_a_cause_counts_beyond_twice_the_deviation_of_the_runs_without_it():
     assert compare_with_base({0: 5.0, 1: 6.0}, base) == "5.50 (-5.50*)"
     assert compare_with_base({0: 15.0}, {0: 10.0}) == "15.00 (+5.00)", "one run has no deviation"
     assert compare_with_base({0: math.inf}, base) == "never"
+    assert compare_with_base({0: math.inf, 1: 33.0}, base) == "never in 1 of 2"
     assert compare_with_base({0: 15.0}, {0: math.inf, 1: 12.0}) == "15.00"
 
 

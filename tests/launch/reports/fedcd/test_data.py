@@ -4,6 +4,7 @@ import pytest
 
 from launch.report import collect_runs
 from launch.reports.fedcd.figure import draw_fedcd_figure
+from launch.reports.fedcd.measures import choose_data
 from launch.reports.registry import PAPERS
 
 SMALL = "cifar10_hierarchical_authors_small"
@@ -36,6 +37,32 @@ def test_fedcd_on_the_subset_is_not_held_against_fedavg_on_the_whole(write_seeds
     write_seeds(f"fedavg_{SMALL}", [0.4] * 45, dataset=SUBSET)
     report = build_report(runs_dir)
     assert find_claim(report, words)["authors_small"] == "reproduced" and not report.left_out
+
+
+def test_interrupted_runs_do_not_choose_the_data(write_seeds):
+    """Two interrupted runs on the subset against one whole run on all of CIFAR-10; alone, they would."""
+    runs_dir = write_seeds(f"fedcd_{SMALL}", [0.6] * 12, seeds=(0, 1), dataset=SUBSET, **MODELS)
+    assert choose_data(collect_runs(runs_dir)[0]) == {"authors_small": SUBSET}
+    write_seeds(f"fedcd_{SMALL}", [0.6] * 45, seeds=(2,), dataset=WHOLE, **MODELS)
+    assert choose_data(collect_runs(runs_dir)[0]) == {"authors_small": WHOLE}
+
+
+def test_a_row_of_the_figure_has_the_largest_size_with_both_algorithms(write_seeds, tmp_path, figures):
+    """FedCD alone at the medium size, with FedAvg at a small one; hypergeometric ones at that for 2 cores."""
+    write_seeds("fedcd_cifar10_hierarchical_authors", [0.6] * 60, dataset=WHOLE, **MODELS)
+    write_seeds("fedcd_cifar10_hypergeometric_cpu", [0.6] * 80, **MODELS)
+    assert draw_titles(tmp_path, figures)[:1] == ["Figure 1a: FedCD, hierarchical"]
+    for algo, models in (("fedcd", MODELS), ("fedavg", {})):
+        write_seeds(f"{algo}_{SMALL}", [0.5] * 45, dataset=WHOLE, **models)
+    titles = draw_titles(tmp_path, figures)
+    assert titles[:2] == ["Figure 1a: FedCD, hierarchical", "Figure 1b: FedAvg, hierarchical"]
+    assert titles[4] == "Figure 4a: FedCD, hypergeometric\n(small (2 cores))"
+    assert "small, authors' training" in figures["fedcd.png"].get_suptitle()
+
+
+def draw_titles(folder, figures):
+    draw_fedcd_figure(collect_runs(folder)[0], folder)
+    return [ax.get_title() for ax in figures["fedcd.png"].axes]
 
 
 def test_bits_are_compared_on_one_data_set(write_seeds):
