@@ -1,6 +1,7 @@
 """What we compare beside the AMFL-P paper: which runs belong to it, and what is read from one. Imports no TensorFlow.
 
 - Factorial: the start (FedAvg, MAML, random) times the finish (the same steps for all, steps and rate by resources).
+  Local training and FedAvg alone stand beside it.
 - Few-shot: few readings a sensor, and sensors that took no part in training.
 - Ablations: AMFL-P with one thing changed.
 - Defaults: four algorithms without flags.
@@ -53,10 +54,11 @@ DEFAULT_ALGOS = {"amfl_p": "AMFL-P", "fine_tuning": "Fine-Tuning", "fedavg": "Fe
 
 FACTORIAL_RUNS = rf"start_({'|'.join(STARTS)})_({'|'.join(FINISHES)})_building_({'|'.join(DEGREES)})"
 LOCAL_RUNS = rf"local_training_building_({'|'.join(DEGREES)})"
+ALONE_RUNS = rf"fedavg_alone_building_({'|'.join(DEGREES)})"  # FedAvg's global model, tuned for itself
 FEW_SHOT_RUNS = rf"few_shot_({'|'.join([*FEW_SHOT_STARTS, LOCAL])})_building_({'|'.join(READINGS)})"
 ABLATION_RUNS = rf"ablation_({'|'.join(ABLATIONS)})_building_medium"
 DEFAULT_RUNS = rf"defaults_({'|'.join(DEFAULT_ALGOS)})_({'|'.join(PLACES)})"
-EXPERIMENTS = "|".join((FACTORIAL_RUNS, LOCAL_RUNS, FEW_SHOT_RUNS, ABLATION_RUNS, DEFAULT_RUNS))
+EXPERIMENTS = "|".join((FACTORIAL_RUNS, LOCAL_RUNS, ALONE_RUNS, FEW_SHOT_RUNS, ABLATION_RUNS, DEFAULT_RUNS))
 
 BySeed = Mapping[int, float]
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from launch.reports.amfl_p.costs import tabulate_costs
 from launch.reports.amfl_p.experiments import (
+    ALONE_RUNS,
     DEGREES,
     FACTORIAL_RUNS,
     FEDAVG,
@@ -33,19 +34,20 @@ from launch.runs.run_records import RunRecord
 Results = Mapping[tuple[str, ...], Mapping[int, FinalResult]]
 
 EACH_ITS_OWN = """\
-Each start with a finish, and local training, has the rates and the batch size that its own trials chose, as many for
-each, by validation accuracy at medium heterogeneity. So cells with one finish share its rule: which devices take how
-many steps, and whether the rate follows the resources. Rate and batch size are each cell's own, and so is the training
-of a start, which may differ between its two finishes. Runs of one seed share the building, its splits, the first
-weights and the devices' resources, and the order of a sensor's examples where the batch sizes are equal. Random: the
-weights before the first round.
+Each start with a finish, local training and FedAvg alone have the rates and the batch size that their own trials chose,
+by validation accuracy at medium heterogeneity: all points of a grid, 36 each, and 12 for random weights, which have no
+training to choose. So cells with one finish share its rule: which devices take how many steps, and whether the rate
+follows the resources. Rate and batch size are each cell's own, and so is the training of a start, which may differ
+between its two finishes. Runs of one seed share the building, its splits, the first weights and the devices' resources,
+and the order of a sensor's examples where the batch sizes are equal. Random: the weights before the first round.
 """
 HOW_JUDGED = """\
-The same rule of finishing, each with its own tuned rate and batch: what a start gains with what suits it. Differences
-are between runs of one seed. *Win* or *loss*: the paired 95 % interval excludes 0. *Tie*: the 90 % interval lies within
-1 point either side (two one-sided tests). Both: the difference is there, but below a point. *Undecided*: neither. The
-intervals are those of each comparison alone. `structured` was made to have what a start can use, and is counted for no
-claim.
+The same rule of finishing, each with its own tuned rate and batch: what a start gains with what suits it. MAML stands
+for AMFL-P's whole training, whose weights are adaptive and whose Adam is the server's; FedAvg weighs by examples, and
+its clients have Adam. Differences are between runs of one seed. *Win* or *loss*: the paired 95 % interval excludes 0.
+*Tie*: the 90 % interval lies within 1 point either side (two one-sided tests). Both: the difference is there, but below
+a point. *Undecided*: neither. The intervals are those of each comparison alone. `structured` was made to have what a
+start can use, and is counted for no claim.
 """
 FIGURE = "amfl_p_factorial.png"
 STARTS_COMPARED = ((MAML, FEDAVG), (MAML, RANDOM), (FEDAVG, RANDOM))
@@ -55,10 +57,10 @@ AMFL_P, FINE_TUNING = (MAML, RESOURCES), (FEDAVG, SAME)  # the methods as the pa
 def tabulate_factorial(runs: Sequence[RunRecord]) -> dict[str, Section]:
     """Tables by name, none without runs: accuracies, gains of the starts, losses by the rule, whole methods, costs."""
     results = group_by_name(runs, FACTORIAL_RUNS, read_final)
-    local = group_by_name(runs, LOCAL_RUNS, read_final)
+    local, alone = (group_by_name(runs, pattern, read_final) for pattern in (LOCAL_RUNS, ALONE_RUNS))
     if not results:
         return {}
-    gains, accuracies = tabulate_gains(results), tabulate_accuracies(results, local)
+    gains, accuracies = tabulate_gains(results), tabulate_accuracies(results, local, alone)
     figure = f"\n\n![Start and finish: accuracy against steps]({FIGURE})" if collect_factorial_curves(runs) else ""
     return {
         "factorial": Section(
@@ -76,7 +78,7 @@ def tabulate_factorial(runs: Sequence[RunRecord]) -> dict[str, Section]:
             tabulate_losses(results),
         ),
         "factorial_methods": Section(
-            "AMFL-P as a whole, points: each method as tuned", tabulate_methods(results, local)
+            "AMFL-P as a whole, points: each method as tuned", tabulate_methods(results, local, alone)
         ),
         "factorial_costs": Section(
             "Energy of all devices together: steps times batch, in thousands of examples",
@@ -101,8 +103,8 @@ def collect_factorial_curves(runs: Sequence[RunRecord]) -> dict[tuple[str, ...],
     return by_cell
 
 
-def tabulate_accuracies(results: Results, local: Results) -> Table:
-    """A row for each degree and start, a column a finish; local training and the majority class below."""
+def tabulate_accuracies(results: Results, local: Results, alone: Results) -> Table:
+    """A row for each degree and start, a column a finish; FedAvg alone, local training and the majority class below."""
     rows = []
     for degree in DEGREES:
         for start in STARTS:
@@ -110,8 +112,12 @@ def tabulate_accuracies(results: Results, local: Results) -> Table:
             counts = sorted({len(each) for each in by_finish})
             rows.append([degree, START_TITLES[start], " to ".join(map(str, counts)), *map(format_accuracy, by_finish)])
         here = [by_seed for key, by_seed in results.items() if key[-1] == degree]
-        alone, majority = take_accuracies(local.get((degree,), {})), collect_majority(here)
-        for name, by_seed in (("local training", alone), ("majority class", majority)):
+        beside = {
+            "FedAvg alone": take_accuracies(alone.get((degree,), {})),
+            "local training": take_accuracies(local.get((degree,), {})),
+            "majority class": collect_majority(here),
+        }
+        for name, by_seed in beside.items():
             rows.append([degree, name, str(len(by_seed)), format_accuracy(by_seed), ""])
     return Table(["heterogeneity", "start", "seeds", *(FINISH_TITLES[finish] for finish in FINISHES)], rows)
 
@@ -138,12 +144,17 @@ def tabulate_losses(results: Results) -> Table:
     return Table(["heterogeneity", "start", "by resources minus the same for all", "seeds", "verdict"], rows)
 
 
-def tabulate_methods(results: Results, local: Results) -> Table:
-    """For each degree: AMFL-P, which is MAML by resources, minus Fine-Tuning, FedAvg the same for all; minus local."""
+def tabulate_methods(results: Results, local: Results, alone: Results) -> Table:
+    """For each degree: AMFL-P, which is MAML by resources, minus Fine-Tuning, FedAvg the same for all, and others."""
     rows = []
     for degree in DEGREES:
         amfl_p, fine_tuning = (results.get((*method, degree), {}) for method in (AMFL_P, FINE_TUNING))
-        for name, other in (("Fine-Tuning", fine_tuning), ("local training", local.get((degree,), {}))):
+        others = {
+            "Fine-Tuning": fine_tuning,
+            "FedAvg alone": alone.get((degree,), {}),
+            "local training": local.get((degree,), {}),
+        }
+        for name, other in others.items():
             rows.append([degree, f"AMFL-P minus {name}", *_compare(amfl_p, other, degree)])
     return Table(["heterogeneity", "methods", "difference", "seeds", "verdict"], rows)
 

@@ -40,16 +40,18 @@ SHOWN_STEPS = (1, 5, 20, 100)
 SHOWN_PAIRS = tuple(pair for pair in COMPARED if pair[1] == BASE or pair == ("maml1", RANDOM))
 ON_FEW_READINGS = """\
 One finish for all starts: the same steps, rate (0.1) and batch size (16), chosen by no trial. What trains a start was
-tuned with all readings and one inner step, and not again for these runs. Local training has its own tuned settings and
-all its rounds. The CSV has more numbers of steps.
+tuned with all readings and one inner step, with batches of 16 as here, and not again for these runs. Local training has
+its own tuned settings and all its rounds. The CSV has more numbers of steps.
 """
 HOW_JUDGED = """\
 Differences are between runs of one seed, which share the building, each sensor's readings, the first weights, and the
-rate, the batches and the order of the examples in fine-tuning: the starts alone differ. *Win* or *loss*: the paired
-95 % interval excludes 0. *Tie*: the 90 % interval lies within 1 point either side. *Undecided*: neither. These verdicts
-are exploratory. They are not corrected for their number: of {number} in the CSV, which has all pairs and steps, about
-{chance} would be wins or losses by chance if no start differed from another. Only the claim on limited local data is
-decided, by six comparisons that were fixed before the runs; it stands with the paper's claims above.
+rate, the batches and the order of the examples in fine-tuning: the starts alone differ, in all of their training. MAML
+is AMFL-P's, with adaptive weights and the server's Adam; FedAvg weighs by examples, and its clients have Adam. *Win* or
+*loss*: the paired 95 % interval excludes 0. *Tie*: the 90 % interval lies within 1 point either side. *Undecided*:
+neither. These verdicts are exploratory. They are not corrected for their number: of {number} in the CSV, which has all
+pairs and steps, about {chance} would be wins or losses by chance if no start differed from another. Only the claim on
+limited local data is decided, by six comparisons that were fixed before the runs; it stands with the paper's claims
+above.
 """
 
 

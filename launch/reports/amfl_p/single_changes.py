@@ -40,9 +40,10 @@ START_COLUMNS = ("AMFL-P's start minus random weights, points", "it moved by at 
 BLANK = ("not run",) * len(START_COLUMNS)
 BASELINE = (MAML, RESOURCES, "medium")  # of the factorial: AMFL-P itself
 ON_ABLATIONS = """\
-All have the settings that were tuned for AMFL-P with its own weights; nothing is tuned again. *Win*, *loss* and *tie*
-as for start and finish, each comparison alone and without correction. The claim on the weights is decided above, by
-adaptive weights against those by examples and equal ones.
+All have the settings that were tuned for AMFL-P with its own weights; nothing is tuned again. With the same rate for
+all, rate and batch of fine-tuning are those tuned for MAML's start with that, since the rule by resources has a higher
+one. *Win*, *loss* and *tie* as for start and finish, each comparison alone and without correction. The claim on the
+weights is decided above, by adaptive weights against those by examples and equal ones.
 """
 
 

@@ -39,13 +39,17 @@ def read_choices():
 
 @pytest.fixture
 def find_best_trial():
-    """(request) -> (the settings of the best kept trial as text, its score); None where no trial has been run."""
+    """(request, **given) -> (settings of the best kept trial as text, its score); None where no trial has been run.
 
-    def find(request):
+    Of the trials that have the settings given.
+    """
+
+    def find(request, **given):
         if not request.output.exists():
             return None
         trials = read_rows(request.output)
         assert [trial["trial"] for trial in trials] == [str(number + 1) for number in range(request.num_trials)]
+        trials = [trial for trial in trials if all(trial[name] == value for name, value in given.items())]
         best = max(trials, key=lambda trial: float(trial[MEAN]))
         return {name: best[name] for name in best if name in request.space}, float(best[MEAN])
 

@@ -1,7 +1,6 @@
 """The search spaces of asynchronous FL: methods that are compared have as many trials, on seeds of their own."""
 
 import pathlib
-import re
 
 import pytest
 
@@ -46,12 +45,10 @@ def test_what_all_methods_share_has_the_same_choices(read_choices):
     assert len(rates) == 1 and "0.01" in next(iter(rates)), "the printed one is among them"
 
 
-def test_the_report_says_how_large_the_grids_are(read_request):
-    sizes = {stem: compute_grid_size(read_request("async_periodic", stem).space) for stem in SPACES}
-    names = {"fresh": "periodic aggregation", "synchronous": "FedAvg", "buffered": "FedBuff", "fed_async": "FedAsync"}
-    for part, name in names.items():
-        (size,) = [size for stem, size in sizes.items() if part in stem]
-        assert re.search(rf"\b{size} (settings )?of {name}\b", " ".join(LEGEND.split()))
+def test_all_points_of_each_grid_are_tried(read_request):
+    """So that no draw favours a method, and the report can say so."""
+    assert {compute_grid_size(read_request("async_periodic", stem).space) for stem in SPACES} == {NUM_TRIALS}
+    assert "twelve trials, which are all points of a grid" in " ".join(LEGEND.split())
 
 
 @pytest.mark.parametrize("stem", SPACES)
