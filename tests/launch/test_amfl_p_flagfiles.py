@@ -96,7 +96,8 @@ def test_cells_of_the_factorial_share_their_data_and_the_finish_its_rule(degree)
             assert flags[f"{algo}_fine_tuning_start"] == ("initial" if start == "random" else "trained")
             # The trials have no curve, and their best settings must not bring that along.
             assert flags[f"{algo}_fine_tuning_curve"] == "0,1,2,5,10,20,50,100"
-            assert flags["rounds_per_evaluation"] in (5, flags["rounds"]), "rounds to an accuracy are counted"
+            if start != "random":  # whose one round reaches nothing
+                assert flags["rounds_per_evaluation"] == 5, "rounds to an accuracy are counted"
 
 
 @pytest.mark.parametrize("readings", ["16", "32", "64", "all"])

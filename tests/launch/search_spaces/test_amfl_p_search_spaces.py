@@ -69,16 +69,16 @@ def test_defaults_are_chosen_among_the_same_trials_on_all_data(algo, read):
 
 
 def test_what_two_methods_share_has_the_same_choices(read_choices):
-    for stems in (
-        [f"start_{start}_{finish}_building_medium" for start in STARTS for finish in FINISHES],
-        ["local_training_building_medium", "fedavg_alone_building_medium"],
-        [f"defaults_{algo}_building_medium" for algo in DEFAULT_ALGOS],
-    ):
+    starts = [f"start_{start}_{finish}_building_medium" for start in STARTS for finish in FINISHES]
+    defaults = [f"defaults_{algo}_building_medium" for algo in DEFAULT_ALGOS]
+    beside = ["local_training_building_medium", "fedavg_alone_building_medium"]
+    finish, training = "fine_tuning_learning_rate", "learning_rate"
+    for stems, rate in ((starts, finish), (defaults, finish), (beside, training)):
         seen = {}
         for flag, choices in (item for stem in stems for item in read_choices("amfl_p", stem).items()):
             name = re.sub("^(amfl_p|fine_tuning|fedavg|local_only)_", "", flag)
             assert seen.setdefault(name, choices) == choices, name
-        assert "batch_size" in seen and seen.keys() & {"fine_tuning_learning_rate", "learning_rate"}
+        assert {"batch_size", rate} <= seen.keys()
 
 
 def test_only_runs_without_flags_follow_the_defaults_that_are_chosen(read):

@@ -48,7 +48,23 @@ def test_what_all_methods_share_has_the_same_choices(read_choices):
 def test_all_points_of_each_grid_are_tried(read_request):
     """So that no draw favours a method, and the report can say so."""
     assert {compute_grid_size(read_request("async_periodic", stem).space) for stem in SPACES} == {NUM_TRIALS}
-    assert "twelve trials, which are all points of a grid" in " ".join(LEGEND.split())
+    legend = " ".join(LEGEND.split())
+    assert "twelve trials, which are all points of a grid: the same three learning rates" in legend
+
+
+@pytest.mark.parametrize(
+    ("stem", "words", "numbers"),
+    [
+        ("async_periodic_mnist_shards_random_fresh", "of periodic aggregation, four values of gamma", [3, 4]),
+        ("async_periodic_mnist_shards_random_synchronous", "with and without Eq. (8) and two decays", [2, 2, 3]),
+        ("fed_async_mnist_shards", "of FedAsync, four mixing weights", [3, 4]),
+        ("buffered_mnist_shards", "of FedBuff, four learning rates of the server", [3, 4]),
+    ],
+)
+def test_the_report_says_what_was_searched(stem, words, numbers, read_request):
+    space = read_request("async_periodic", stem).space
+    assert sorted(len(choices) for name, choices in space.items() if name != HELD_OUT) == numbers
+    assert words in " ".join(LEGEND.split())
 
 
 @pytest.mark.parametrize("stem", SPACES)
