@@ -88,11 +88,16 @@ class FedSiKDConfig(PrivateAlgorithmConfig):
         """Raises ConfigError unless everything that leaves a client has noise."""
         asked = f"with dp_epsilon={self.privacy.epsilon:g}"
         check_equal_weights(self.privacy, "weighting", self.weighting)
-        if self.label_weight < 1 and self.teacher != "cluster":
+        if self.trains_teacher and self.teacher != "cluster":
             expected = f"cluster {asked}: a teacher that one client trained alone would show its data to others"
             raise ConfigError("teacher", self.teacher, expected)
         if self.uses_statistics and not self.privacy_epsilon:
             raise ConfigError("privacy_epsilon", 0.0, f"above 0 {asked}: the clients share their statistics, too")
+
+    @property
+    def trains_teacher(self) -> bool:
+        """Whether there is anything to distil: with `label_weight` 1 the labels are all."""
+        return self.label_weight < 1.0
 
     @property
     def uses_statistics(self) -> bool:

@@ -315,8 +315,8 @@ def build_fed_sikd_process(
       ConfigError: distillation is asked for and the model has no teacher; privacy, and the data set has no known
         feature range, a model has weights that are not trained, or the budget is too small.
     """
-    teacher_spec = model_spec.teacher if config.label_weight < 1.0 else None
-    if teacher_spec is None and config.label_weight < 1.0:
+    teacher_spec = model_spec.teacher if config.trains_teacher else None
+    if teacher_spec is None and config.trains_teacher:
         mend = (
             "1 (no distillation), since the model has no teacher for these examples; or name one with --teacher_model"
         )

@@ -195,6 +195,11 @@ class AlgorithmConfig:
     def __post_init__(self):
         check(self)
 
+    @property
+    def trains_teacher(self) -> bool:
+        """Whether the model's teacher is trained beside it; by default it is not."""
+        return False
+
     def plan_rounds(self, rounds: int) -> Self:
         """The settings for a run of so many rounds; by default the same."""
         del rounds
