@@ -225,9 +225,10 @@ def test_fedcd_trained_as_in_the_authors_code():
 
 def test_fedcd_of_medium_size():
     found = [row for row in read_rows("fedcd_authors_results.csv") if row["seeds"] != "not run"]
-    names = ("variant", "algorithm", "final accuracy", "last", "change", "last change", "change, rounds 51 to 60")
-    names += ("converges at round", "models left", "preferred", "left at the end", "preferred at the end", "MB a round")
-    assert read_table("results.md", ["medium", "algorithm"]) == [[row[name] for name in names] for row in found]
+    names = ("archetypes", "variant", "algorithm", "final accuracy", "last", "change", "last change")
+    names += ("change, rounds 51 to 60", "converges at round", "models left", "preferred")
+    names += ("left at the end", "preferred at the end", "MB a round")
+    assert read_table("results.md", ["archetypes", "medium"]) == [[row[name] for name in names] for row in found]
 
 
 @pytest.mark.parametrize("header", [["experiment", "format"], ["experiment", "seeds", "rounds"]])
