@@ -57,6 +57,19 @@ def find_best_trial():
 
 
 @pytest.fixture
+def drop_quicker():
+    """(settings or choices by flag) -> those without what a search gives to be quicker, which reported runs have not.
+
+    Where it computes, how often it evaluates, and whether accuracy is measured after every few steps of fine-tuning.
+    """
+
+    def is_quicker(name):
+        return name in ("runtime", "rounds_per_evaluation") or name.endswith("_curve")
+
+    return lambda settings: {name: settings[name] for name in settings if not is_quicker(name)}
+
+
+@pytest.fixture
 def has_settings():
     """(flagfile, settings as text) -> whether it gives each of them, of which there are some, with the same value."""
 
