@@ -29,9 +29,10 @@ from launch.tuning.trials import MEAN
 SPACES = sorted((EXPERIMENTS / "amfl_p" / "tuning").glob("*.flags"))
 NUM_TRIALS = 36
 NUM_FEWER = 12  # where there is less to choose
-ADDED_RATES = {  # of finishing, where the best of the first trials had the smallest or the largest
-    "start_random_resources_building_medium": ("0.8", "1.6"),
-    "start_maml_same_building_medium": ("0.0125", "0.025"),
+ADDED = {  # where the best of the first trials had the smallest or the largest
+    "start_random_resources_building_medium": {"fine_tuning_learning_rate": ("0.8", "1.6")},
+    "start_maml_same_building_medium": {"fine_tuning_learning_rate": ("0.0125", "0.025")},
+    "local_training_building_medium": {"learning_rate": ("0.0001", "0.0003"), "steps": ("24",)},
 }
 TUNED_CELLS = [path.stem for path in SPACES if not path.stem.startswith("defaults_")]
 NAMED = re.compile(r"tuning/(\w+)\.flags")
@@ -47,6 +48,14 @@ def draw(request):
     return draw_trials(request.space, request.num_trials)
 
 
+def drop_added(stem, flag, choices):
+    """(name that algorithms share, choices of the first trials), asserting that the added ones are among `choices`."""
+    name = re.sub("^(amfl_p|fine_tuning|fedavg|local_only)_", "", flag)
+    added = ADDED.get(stem, {}).get(name, ())
+    assert set(added) < set(choices)
+    return name, tuple(choice for choice in choices if choice not in added)
+
+
 def test_every_start_finish_and_default_has_its_space():
     cells = {f"start_{start}_{finish}_building_medium" for start in STARTS for finish in FINISHES}
     cells |= {f"defaults_{algo}_{place}" for algo in DEFAULT_ALGOS for place in CHOSEN_ON}
@@ -59,12 +68,13 @@ def test_a_space_can_be_run_and_all_of_it_is_tried(stem, read):
     request = read(stem)
     has_less = f"start_{RANDOM}" in stem or stem.startswith(("defaults_fedavg", "defaults_local_only"))
     number = NUM_FEWER if has_less else NUM_TRIALS
-    number += number // 2 * (stem in ADDED_RATES)
-    assert len(draw(request)) == compute_grid_size(request.space) == request.num_trials == number
+    first = dict(drop_added(stem, *item) for item in request.space.items())
+    assert compute_grid_size(first) == number and first.keys() >= ADDED.get(stem, {}).keys()
+    assert len(draw(request)) == compute_grid_size(request.space) == request.num_trials
     assert request.seeds == ("100", "101", "102", "103", "104")
     assert request.experiment.stem == stem and request.output == pathlib.Path(f"docs/results/tuning/{stem}.csv")
     assert request.objective == "client_validation_accuracy" and request.rounds is None
-    assert len(build_tasks(request._replace(seeds=("100",)))) == number
+    assert len(build_tasks(request._replace(seeds=("100",)))) == request.num_trials
 
 
 @pytest.mark.parametrize("algo", DEFAULT_ALGOS)
@@ -81,10 +91,7 @@ def test_what_two_methods_share_has_the_same_choices(read_choices):
     for stems, rate in ((starts, finish), (defaults, finish), (beside, training)):
         seen = {}
         for of, flag, choices in ((stem, *item) for stem in stems for item in read_choices("amfl_p", stem).items()):
-            name = re.sub("^(amfl_p|fine_tuning|fedavg|local_only)_", "", flag)
-            if name == finish and (added := ADDED_RATES.get(of, ())):
-                assert set(added) < set(choices)
-                choices = tuple(choice for choice in choices if choice not in added)
+            name, choices = drop_added(of, flag, choices)
             assert seen.setdefault(name, choices) == choices, name
         assert {"batch_size", rate} <= seen.keys()
 
