@@ -36,7 +36,7 @@ GROUPS = {MEMBERS: "members", NEW: "new sensors"}
 STARTS = {**FEW_SHOT_STARTS, RANDOM: START_TITLES[RANDOM]}
 BASE = "fedavg"  # whose runs also have the random start: it is the same in all runs of a seed with the same finish
 COMPARED = tuple((start, other) for other in (RANDOM, BASE) for start in FEW_SHOT_STARTS if start != other)
-SHOWN_STEPS = (1, 5, 20, 100)
+SHOWN_STEPS = (0, 1, 5, 20, 100)
 SHOWN_PAIRS = tuple(pair for pair in COMPARED if pair[1] == BASE or pair == ("maml1", RANDOM))
 ON_FEW_READINGS = """\
 One finish for all starts: the same steps, rate (0.1) and batch size (16), chosen by no trial. What trains a start was
