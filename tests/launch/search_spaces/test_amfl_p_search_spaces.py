@@ -36,7 +36,8 @@ ADDED = {  # where the best of the first trials had the smallest or the largest
 }
 TUNED_CELLS = [path.stem for path in SPACES if not path.stem.startswith("defaults_")]
 NAMED = re.compile(r"tuning/(\w+)\.flags")
-OF_BATCH_16 = re.compile(r"few_shot_(fedavg|maml\d+|local)_.*")  # which have that batch, and the best of the trials with it
+# These have that batch, and the best of the trials with it.
+OF_BATCH_16 = re.compile(r"few_shot_(fedavg|maml\d+|local)_.*")
 
 
 @pytest.fixture

@@ -153,22 +153,22 @@ def test_costs_are_steps_times_batch(tmp_path):
 
 
 def test_a_device_with_fewer_examples_than_a_batch_trains_on_those_it_has(tmp_path):
-    """Local training, 50 rounds of steps on 10 devices: five have 8 examples, five more than a batch of 16."""
+    """Local training, 50 rounds of steps on 10 devices: five have 8 examples, five more than a batch of 96."""
     write_run(tmp_path, "local_training_building_low", 0, 0.7)
     flags = flag_values(resolve_flagfile(find_flagfile("local_training_building_low")))
-    assert flags["batch_size"] == 16  # or 8 and 12 below are other means
+    assert flags["batch_size"] == 96  # or 8 and 52 below are other means
     write_clients(tmp_path / "local_training_building_low" / "seed_0", "num_train", [8] * 5 + [300] * 5)
     write_run(tmp_path, "start_random_same_building_low", 0, 0.7)
     row = find(rows_of(build(tmp_path), "factorial_costs"), heterogeneity="low", start="local training")
-    assert row["before the finish"] == f"{50 * 10 * flags['local_only_steps'] * 12 // 1000}"
+    assert row["before the finish"] == f"{50 * 10 * flags['local_only_steps'] * 52 // 1000}"
 
 
 def curve(trained, random, new=0.05):
-    """0 and 5 steps: the random start gains 10 points, the trained one nothing; new sensors have less by `new`."""
+    """After 0, 2, 5 steps: the random start gains 0, 4, 10 points, the trained one nothing; new sensors have `new` less."""
     return [
         (group, steps, trained - less, 0.1, random + gain - less, 0.1)
         for group, less in (("members", 0.0), ("new", new))
-        for steps, gain in ((0, 0.0), (5, 0.1))
+        for steps, gain in ((0, 0.0), (2, 0.04), (5, 0.1))
     ]
 
 
@@ -207,11 +207,11 @@ def test_a_reader_sees_few_steps_and_pairs_and_what_their_verdicts_are_worth(few
     report = build(few_shot)
     text = " ".join(report.markdown.split())
     assert "![Few readings" in report.markdown
-    # Three pairs have runs, for members and new sensors, after 0 and 5 steps.
-    assert "of 12 in the CSV, which has all pairs and steps, about 1 would be wins or losses by chance" in text
+    # Three pairs have runs, for members and new sensors, after 0, 2 and 5 steps.
+    assert "of 18 in the CSV, which has all pairs and steps, about 1 would be wins or losses by chance" in text
     (shown,) = [line for line in report.markdown.splitlines() if line.startswith("| readings | sensors | starts |")]
-    assert shown == "| readings | sensors | starts | seeds | 5 steps |"
-    assert report.tables["few_shot_gains"].columns == ["readings", "sensors", "starts", "seeds", "0 steps", "5 steps"]
+    assert shown == "| readings | sensors | starts | seeds | 0 steps | 5 steps |"
+    assert report.tables["few_shot_gains"].columns[-3:] == ["0 steps", "2 steps", "5 steps"]
     gains = rows_of(report, "few_shot_gains")
     assert find(gains, readings="16", sensors="members", starts="MAML, K = 5 minus FedAvg")["seeds"] == "3"
     assert "MAML, K = 5 minus random" not in report.markdown and "MAML, K = 5 minus FedAvg" in report.markdown
@@ -245,18 +245,18 @@ def factorial_curves(tmp_path):
 
 def test_the_factorial_by_steps_has_the_random_start_from_random_weights(factorial_curves):
     curves = collect_factorial_curves(collect_runs(factorial_curves)[0])
-    assert curves["fedavg", "same", "medium"] == {steps: {0: 0.49, 1: 0.50, 2: 0.51} for steps in (0, 5)}
+    assert curves["fedavg", "same", "medium"] == {steps: {0: 0.49, 1: 0.50, 2: 0.51} for steps in (0, 2, 5)}
     band = compute_band(curves["random", "resources", "medium"])  # which gains 10 points in 5 steps
-    assert band.steps == [0, 5] and band.mean == pytest.approx([0.30, 0.40])
-    assert band.high == pytest.approx([0.30 + 0.02484, 0.40 + 0.02484], abs=1e-5)
+    assert band.steps == [0, 2, 5] and band.mean == pytest.approx([0.30, 0.34, 0.40])
+    assert band.high == pytest.approx([0.32484, 0.36484, 0.42484], abs=1e-5)
     assert "![Start and finish: accuracy against steps](amfl_p_factorial.png)" in build(factorial_curves).markdown
 
 
 def test_few_shot_lines_have_their_intervals(few_shot):
     curves = collect_curves(collect_runs(few_shot)[0])
     band = compute_band(select_curve(curves, "random", "16", "members"))
-    assert band.mean == pytest.approx([0.31, 0.41])
-    assert band.low == pytest.approx([0.31 - 0.02484, 0.41 - 0.02484], abs=1e-5)
+    assert band.mean == pytest.approx([0.31, 0.35, 0.41])
+    assert band.low == pytest.approx([0.28516, 0.32516, 0.38516], abs=1e-5)
     assert compute_band(select_curve(curves, "maml1", "16", "members")).steps == []
 
 
