@@ -164,7 +164,7 @@ def test_a_device_with_fewer_examples_than_a_batch_trains_on_those_it_has(tmp_pa
 
 
 def curve(trained, random, new=0.05):
-    """After 0, 2, 5 steps: the random start gains 0, 4, 10 points, the trained one nothing; new sensors have `new` less."""
+    """After 0, 2, 5 steps the random start gains 0, 4, 10 points, the trained one nothing; new ones have `new` less."""
     return [
         (group, steps, trained - less, 0.1, random + gain - less, 0.1)
         for group, less in (("members", 0.0), ("new", new))
