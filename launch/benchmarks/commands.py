@@ -75,7 +75,7 @@ SWEEP_ALGOS = ("amfl_p", "fedavg", "fine_tuning", "local_only")
 
 
 def list_sweep_flagfiles() -> list[pathlib.Path]:
-    """The flagfiles of AMFL-P's Tables 1 and 2: every algorithm's with one setting, then with the next."""
+    """The flagfiles of AMFL-P's Tables 1 and 2: every algorithm's at one heterogeneity, then at the next."""
     paths = [path for algo in SWEEP_ALGOS for path in EXPERIMENTS.glob(f"*/{algo}_building_*.flags")]
     return sorted(paths, key=lambda path: (path.stem.split("_building_")[1], path.stem))
 

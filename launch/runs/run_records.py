@@ -63,11 +63,6 @@ class RunRecord:
     dataset: str = ""
     revision: str = ""
 
-    @property
-    def preset(self) -> str:
-        """Which settings it has: "tuned" if its flagfile ends in `_tuned`, else "printed", as in the paper."""
-        return "tuned" if self.experiment.endswith(TUNED_SUFFIX) else "printed"
-
 
 def read_rows(path: RunPath) -> list[dict[str, str]]:
     """The rows of a CSV file, each {column: cell}."""

@@ -152,13 +152,13 @@ def test_trees_take_turns_after_a_warm_up_of_their_own(tmp_path):
     assert costs == {"ours": [Cost(3.0, 0.0), Cost(5.0, 0.0)], "against": [Cost(4.0, 0.0), Cost(6.0, 0.0)]}
 
 
-def test_the_sweep_takes_every_algorithm_with_one_setting_before_the_next():
+def test_the_sweep_takes_every_algorithm_at_one_heterogeneity_before_the_next():
     flagfiles = commands.list_sweep_flagfiles()
-    assert len(flagfiles) == 24
+    assert len(flagfiles) == 12
     assert [path.stem for path in flagfiles[:4]] == [
         f"{algo}_building_high" for algo in ("amfl_p", "fedavg", "fine_tuning", "local_only")
     ]
-    assert {path.stem.split("_building_")[1] for path in flagfiles[:8]} == {"high", "high_tuned"}
+    assert {path.stem.split("_building_")[1] for path in flagfiles[4:8]} == {"low"}
 
 
 def test_the_sweep_is_one_that_launch_sweep_makes():

@@ -150,7 +150,7 @@ def test_the_hint_names_the_folder_of_the_runs(tmp_path):
     ("flagfiles", "name"),
     [
         ("fl_hc_har_alpha0.5", "fedsikd"),
-        ("local_only_building_low_tuned", "amfl_p"),
+        ("local_training_building_low", "amfl_p"),
         ("async_periodic_mnist_iid_random_old", "async"),
         ("buffered_mnist_shards", "async"),
         ("fedavg_cifar10_hierarchical_cpu_300rounds", "fedcd"),

@@ -30,7 +30,7 @@ def make_cell(algo: str, level: str = TABLE_1_LEVEL, metric: str = ACCURACY) -> 
     return Cell(DATASET, level, algo, LAST_ROUND, metric)
 
 
-# What the claims on weights and on limited data are put to: our own runs, all tuned.
+# What the claims on weights and on limited data are put to: our own comparisons.
 ADAPTIVE, BY_EXAMPLES, EQUAL = "adaptive", "examples", "equal"
 WEIGHTINGS = {ADAPTIVE: "adaptive weights", BY_EXAMPLES: "by examples", EQUAL: "equal"}
 CLAIMED_START, OTHER_STARTS = "maml1", (FEDAVG, RANDOM)  # one inner step, as in the summary of the algorithm

@@ -35,8 +35,9 @@ Results = Mapping[tuple[str, ...], Mapping[int, FinalResult]]
 
 EACH_ITS_OWN = """\
 Each start with a finish, local training and FedAvg alone have the rates and the batch size that their own trials chose,
-by validation accuracy at medium heterogeneity: all points of a grid, 36 each, and 12 for random weights, which have no
-training to choose. So cells with one finish share its rule: which devices take how many steps, and whether the rate
+by validation accuracy at medium heterogeneity: all points of a grid, 36 each at first, and 12 for random weights, which
+have no training to choose. A grid whose best rate was its smallest or largest got two more, that of local training a
+number of steps, too. So cells with one finish share its rule: which devices take how many steps, and whether the rate
 follows the resources. Rate and batch size are each cell's own, and so is the training of a start, which may differ
 between its two finishes. Runs of one seed share the building, its splits, the first weights and the devices' resources,
 and the order of a sensor's examples where the batch sizes are equal. Random: the weights before the first round.

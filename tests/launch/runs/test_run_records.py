@@ -43,7 +43,7 @@ def test_a_run_is_matched_by_its_folder_and_its_settings(tmp_path, write_run):
     run_dir = write_run(tmp_path, CELL, seed=2, rounds=3)
     [(record, reason)] = read_runs(tmp_path)
     assert reason == ""
-    assert (record.path, record.experiment, record.preset) == (run_dir, CELL, "printed")
+    assert (record.path, record.experiment) == (run_dir, CELL)
     assert record.flags["seed"] == 2
     assert sorted(record.rounds) == [1, 2, 3]
 
@@ -131,7 +131,7 @@ def test_the_suffix_tuned_is_a_preset_of_its_own(tmp_path, write_run):
     tuned.write_text(find_flagfile(CELL).read_text())
     write_run(tmp_path / "runs", f"{CELL}_tuned", seed=0, rounds=1, experiments=experiments)
     [(record, _)] = read_runs(tmp_path / "runs", experiments)
-    assert record.preset == "tuned"
+    assert record.experiment == f"{CELL}_tuned"
     assert find_experiment(tmp_path / "runs" / f"{CELL}_tuned", experiments) == tuned
 
 

@@ -13,6 +13,7 @@ from launch.reports.amfl_p.factorial import collect_factorial_curves
 from launch.reports.amfl_p.few_shot import collect_curves, select_curve
 from launch.reports.amfl_p.figure import draw_amfl_p_figures
 from launch.reports.amfl_p.report import find_place
+from launch.reports.collection import PRINTED, TUNED
 from launch.reports.registry import PAPERS
 from launch.runs.columns import FINE_TUNING_COLUMNS
 from launch.runs.run_records import find_flagfile, list_flagfiles, resolve_flagfile
@@ -320,10 +321,14 @@ def test_without_such_runs_there_are_no_such_tables(tmp_path):
     assert not {"factorial", "few_shot", "ablations", "defaults"} & build(tmp_path).tables.keys()
 
 
-def test_they_stand_in_no_table_of_the_paper():
-    ours = [path.stem for path in list_flagfiles() if path.parent.name == "amfl_p" and find_place(path.stem) is None]
-    assert len(ours) == 89
-    assert all(re.fullmatch(EXPERIMENTS, stem) for stem in ours)
+def test_twelve_of_them_are_the_tuned_methods_of_the_papers_tables_and_the_others_stand_in_none():
+    stems = [path.stem for path in list_flagfiles() if path.parent.name == "amfl_p"]
+    places = {stem: find_place(stem) for stem in stems if re.fullmatch(EXPERIMENTS, stem)}
+    assert all(find_place(stem).preset == PRINTED for stem in stems if stem not in places)
+    tuned = {stem for stem, place in places.items() if place is not None and place.preset == TUNED}
+    names = ("start_maml_resources", "start_fedavg_same", "fedavg_alone", "local_training")
+    assert tuned == {f"{name}_building_{level}" for name in names for level in ("low", "medium", "high")}
+    assert sum(place is None for place in places.values()) == 77
 
 
 WEIGHTS, LIMITED = "adaptive weighting scheme", "limited local data"

@@ -39,11 +39,11 @@ def write_run(runs_dir, experiment, seed, accuracy, rounds=LAST_ROUND, steps=Non
 @pytest.fixture
 def runs(tmp_path):
     """At medium: AMFL-P 0.78 and 0.82, Fine-Tuning 0.80, FedAvg 0.60, all tuned."""
-    write_run(tmp_path, "amfl_p_building_medium_tuned", 0, 0.78, steps=55.0)
-    write_run(tmp_path, "amfl_p_building_medium_tuned", 1, 0.82, steps=57.0)
-    write_run(tmp_path, "fine_tuning_building_medium_tuned", 0, 0.80)
-    write_run(tmp_path, "fedavg_building_medium_tuned", 0, 0.60)
-    write_run(tmp_path, "fedavg_building_high_tuned", 0, 0.60, rounds=10)
+    write_run(tmp_path, "start_maml_resources_building_medium", 0, 0.78, steps=55.0)
+    write_run(tmp_path, "start_maml_resources_building_medium", 1, 0.82, steps=57.0)
+    write_run(tmp_path, "start_fedavg_same_building_medium", 0, 0.80)
+    write_run(tmp_path, "fedavg_alone_building_medium", 0, 0.60)
+    write_run(tmp_path, "fedavg_alone_building_high", 0, 0.60, rounds=10)
     return collect_runs(tmp_path)[0]
 
 
@@ -124,10 +124,10 @@ def three_seeds(tmp_path):
     With the paper's rates, AMFL-P has runs and nothing else has.
     """
     for seed, moved in enumerate((-0.05, 0.0, 0.05)):
-        write_run(tmp_path, "amfl_p_building_medium_tuned", seed, 0.76 + 1.2 * moved, steps=55.0)
-        write_run(tmp_path, "fine_tuning_building_medium_tuned", seed, 0.76 + moved)
-        write_run(tmp_path, "fedavg_building_medium_tuned", seed, 0.57 + moved)
-        write_run(tmp_path, "local_only_building_medium_tuned", seed, 0.70 + 1.1 * moved)
+        write_run(tmp_path, "start_maml_resources_building_medium", seed, 0.76 + 1.2 * moved, steps=55.0)
+        write_run(tmp_path, "start_fedavg_same_building_medium", seed, 0.76 + moved)
+        write_run(tmp_path, "fedavg_alone_building_medium", seed, 0.57 + moved)
+        write_run(tmp_path, "local_training_building_medium", seed, 0.70 + 1.1 * moved)
         write_run(tmp_path, "amfl_p_building_medium", seed, 0.4, steps=55.0)
     return collect_runs(tmp_path)[0]
 
