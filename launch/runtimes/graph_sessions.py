@@ -9,10 +9,11 @@ import concurrent.futures
 import dataclasses
 import os
 import queue
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.core.protobuf import config_pb2
 
 Tensors = Sequence[np.ndarray]
 
@@ -98,6 +99,22 @@ def _find_needed(operations: Iterable[tf.Operation]) -> set[tf.Operation]:
     return needed
 
 
+def _make_callable(
+    session: tf.compat.v1.Session, feeds: Sequence[tf.Tensor], outputs: Sequence[str], start: Sequence[tf.Operation] = ()
+) -> Callable[..., Tensors]:
+    """A function of the values of `feeds`, which runs the operations `start` and returns the outputs.
+
+    The session's public `make_callable` goes through its `run` if something is fed. That looks through the graph for
+    changes and at each name on every call, which takes longer than many a client's work.
+    """
+    if not (outputs or start):
+        return lambda *_: []
+    options = config_pb2.CallableOptions(feed=[f.name for f in feeds], fetch=outputs, target=[o.name for o in start])
+    call = session._make_callable_from_options(options)
+    dtypes = [feed.dtype.as_numpy_dtype for feed in feeds]
+    return lambda *values: call(*map(np.asarray, values, dtypes))
+
+
 class GraphFunction:
     """A part as a function that several threads may call: as many calls at a time as it has sessions."""
 
@@ -115,8 +132,8 @@ class GraphFunction:
         self._sessions = [tf.compat.v1.Session(graph=graph, config=config) for _ in range(num_sessions)]
         self._idle = queue.LifoQueue()
         for session in self._sessions:
-            call = session.make_callable(list(part.outputs), feed_list=feeds)
-            self._idle.put((session.make_callable(start, feed_list=start_feeds) if start else None, call))
+            call = _make_callable(session, feeds, part.outputs)
+            self._idle.put((_make_callable(session, start_feeds, (), start) if start else None, call))
 
     def __call__(self, *values: np.ndarray) -> Tensors:
         """The outputs for these inputs. Raises a `tf.errors.OpError`."""
