@@ -100,16 +100,16 @@ def _find_needed(operations: Iterable[tf.Operation]) -> set[tf.Operation]:
 
 
 def _make_callable(
-    session: tf.compat.v1.Session, feeds: Sequence[tf.Tensor], outputs: Sequence[str], start: Sequence[tf.Operation] = ()
+    session: tf.compat.v1.Session, feeds: Sequence[tf.Tensor], fetch: Sequence[str], target: Sequence[str]
 ) -> Callable[..., Tensors]:
-    """A function of the values of `feeds`, which runs the operations `start` and returns the outputs.
+    """A function of the values of `feeds`, which runs the operations `target` and returns the tensors `fetch`.
 
     The session's public `make_callable` goes through its `run` if something is fed. That looks through the graph for
-    changes and at each name on every call, which takes longer than many a client's work.
+    changes, and at every name, on each call, which takes longer than what many a client has to do.
     """
-    if not (outputs or start):
-        return lambda *_: []
-    options = config_pb2.CallableOptions(feed=[f.name for f in feeds], fetch=outputs, target=[o.name for o in start])
+    if not fetch and not target:
+        return lambda *values: []  # TensorFlow refuses to run nothing
+    options = config_pb2.CallableOptions(feed=[feed.name for feed in feeds], fetch=fetch, target=target)
     call = session._make_callable_from_options(options)
     dtypes = [feed.dtype.as_numpy_dtype for feed in feeds]
     return lambda *values: call(*map(np.asarray, values, dtypes))
@@ -123,24 +123,25 @@ class GraphFunction:
         graph = tf.Graph()
         with graph.as_default():
             tf.compat.v1.import_graph_def(graph_def, name="")
+            # An output may be an input or be there twice, which a handle refuses.
+            outputs = [tf.identity(graph.get_tensor_by_name(name)).name for name in part.outputs]
         feeds = [graph.get_tensor_by_name(name) for name in part.inputs]
-        start = [graph.get_operation_by_name(part.initialize)] if part.initialize else []
-        needed = _find_needed(start)
+        start = [part.initialize] if part.initialize else []
+        needed = _find_needed(map(graph.get_operation_by_name, start))
         self._fed_to_start = [i for i, feed in enumerate(feeds) if feed.op in needed]
         start_feeds = [feeds[i] for i in self._fed_to_start]
         config = _make_session_config(device)
         self._sessions = [tf.compat.v1.Session(graph=graph, config=config) for _ in range(num_sessions)]
         self._idle = queue.LifoQueue()
         for session in self._sessions:
-            call = _make_callable(session, feeds, part.outputs)
-            self._idle.put((_make_callable(session, start_feeds, (), start) if start else None, call))
+            start_anew = _make_callable(session, start_feeds, (), start)
+            self._idle.put((start_anew, _make_callable(session, feeds, outputs, ())))
 
     def __call__(self, *values: np.ndarray) -> Tensors:
         """The outputs for these inputs. Raises a `tf.errors.OpError`."""
-        start, call = idle = self._idle.get()
+        start_anew, call = idle = self._idle.get()
         try:
-            if start:
-                start(*(values[i] for i in self._fed_to_start))
+            start_anew(*(values[i] for i in self._fed_to_start))
             return call(*values)
         finally:
             self._idle.put(idle)
