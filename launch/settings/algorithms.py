@@ -152,7 +152,8 @@ ROWS = (
         summary="AMFL-P: a meta-learned start, from which unequal devices personalise the model.",
         config_class=AMFLPConfig,
         builder="tff_algos.amfl_p.process:build_amfl_p_process",
-        shared_defaults={"dataset": "building", "rounds": 30},
+        # A round is one step of the server, from a few examples of each device.
+        shared_defaults={"dataset": "building", "rounds": 300, "rounds_per_evaluation": 10},
     ),
     Algorithm(
         name="fine_tuning",
