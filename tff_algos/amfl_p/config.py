@@ -11,7 +11,7 @@ from tff_algos.settings.config_fields import (
     participation_setting,
     setting,
 )
-from tff_algos.settings.fine_tuning import RESOURCES, FineTuningConfig
+from tff_algos.settings.fine_tuning import STEPS, FineTuningConfig
 from tff_algos.settings.update_privacy import (
     PrivateAlgorithmConfig,
     UpdatePrivacyConfig,
@@ -28,8 +28,8 @@ USES_QUALITY, USES_RESOURCE = ("adaptive", "quality"), ("adaptive", "resource") 
 class AMFLPConfig(PrivateAlgorithmConfig):
     """AMFL-P; the paper prints alpha, beta, N_max and the range of R; the rest is chosen by us."""
 
-    inner_steps: int = setting(3, "Gradient steps on the support batch in a round (paper: K).", minimum=0, maximum=50)
-    inner_learning_rate: float = setting(0.05, "Rate of these steps (paper: alpha).", above=0)
+    inner_steps: int = setting(1, "Gradient steps on the support batch in a round (paper: K).", minimum=0, maximum=50)
+    inner_learning_rate: float = setting(0.1, "Rate of these steps (paper: alpha).", above=0)
     support_size: int = setting(32, "Examples that a device adapts to in a round (paper: D_train).", minimum=1, smoke=3)
     query_size: int = setting(
         32, "Further examples on which the adapted model is judged (paper: D_test).", minimum=1, smoke=3
@@ -40,9 +40,9 @@ class AMFLPConfig(PrivateAlgorithmConfig):
     )
     first_order: bool = setting(False, "FOMAML: the gradient at the adapted weights, without second derivatives.")
     reptile: bool = setting(False, "Reptile: the sum of the inner steps' gradients, in place of the meta-gradient.")
-    meta_learning_rate: float = setting(0.5, "Rate of the server's step (paper: beta).", above=0)
+    meta_learning_rate: float = setting(0.01, "Rate of the server's step (paper: beta).", above=0)
     server_optimizer: str = setting(
-        "sgd", "The server's step: plain, as printed, with momentum 0.9, or Adam.", choices=("sgd", "momentum", "adam")
+        "adam", "The server's step: plain, as printed, with momentum 0.9, or Adam.", choices=("sgd", "momentum", "adam")
     )
     weighting: str = setting(
         "adaptive",
@@ -63,7 +63,9 @@ class AMFLPConfig(PrivateAlgorithmConfig):
         smoke=SMOKE_CLIENTS,
     )
     participation: str = participation_setting()
-    fine_tuning: FineTuningConfig = group(lambda: FineTuningConfig(rule=RESOURCES), flag_prefix="fine_tuning_")
+    fine_tuning: FineTuningConfig = group(
+        lambda: FineTuningConfig(rule=STEPS, steps=200, learning_rate=0.025, batch_size=48), flag_prefix="fine_tuning_"
+    )
     resources: str = setting(
         "static",
         "static: the devices' resources stay (paper); dynamic: batteries and other work change them every round.",

@@ -9,7 +9,7 @@ Vasishtha 2025. A round (section 3.5):
 4. The server steps along the weighted mean of the gradients (section 3.4).
 5. With dynamic resources, batteries and loads change.
 At the end, device i fine-tunes the global model on its own data, N_i steps at rate alpha_i, both in proportion to its
-resources (section 3.3; `fine_tuning.rule` has controls). The server never sees data or losses, only sums.
+resources (section 3.3; `fine_tuning.rule` = resources). The server never sees data or losses, only sums.
 
 | paper | here |
 |---|---|
@@ -39,6 +39,8 @@ Deviations from the paper:
 - The server's step can have momentum or be Adam's. First-order MAML and Reptile are options.
 - A device without a validation split is weighted by its query loss.
 - Fine-tuning goes over mini-batches of the train split, in a new order each epoch; the paper's uses all of D_i.
+- The defaults are not the printed values, which are in the flagfiles `amfl_p_building_*`: trials chose them, among
+  them the steps alone by resources, at one rate (docs/algorithms.md).
 - Resources can change from round to round; the paper names fixed ones as a limitation.
 - Energy is gradient steps times the examples in each, those of MAML's second derivatives counted once. Forward passes,
   over validation splits and over Reptile's query batch, are not counted.

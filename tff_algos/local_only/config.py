@@ -10,4 +10,4 @@ from tff_algos.settings.local_training import LocalTrainingConfig
 class LocalOnlyConfig(AlgorithmConfig):
     """What a client gets out of its own data; a round is the local training of FedAvg."""
 
-    training: LocalTrainingConfig = group(LocalTrainingConfig, flag_prefix="")
+    training: LocalTrainingConfig = group(lambda: LocalTrainingConfig(learning_rate=3e-4), flag_prefix="")

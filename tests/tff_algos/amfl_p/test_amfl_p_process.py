@@ -15,7 +15,14 @@ from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.fine_tuning import FineTuningConfig
 
 SIZES = [16, 12, 30, 8]
-CONFIG = AMFLPConfig(inner_steps=1, inner_learning_rate=0.1, support_size=4, query_size=4, meta_learning_rate=0.3)
+CONFIG = AMFLPConfig(
+    inner_steps=1,
+    inner_learning_rate=0.1,
+    support_size=4,
+    query_size=4,
+    meta_learning_rate=0.3,
+    server_optimizer="sgd",
+)
 EQUAL = dataclasses.replace(CONFIG, weighting="equal")
 
 

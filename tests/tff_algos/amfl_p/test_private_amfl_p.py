@@ -12,9 +12,8 @@ PRIVATE = UpdatePrivacyConfig(epsilon=50.0, clip_norm=0.01, rounds=3)
 
 
 def build(spec, data, **settings):
-    defaults = {
-        "support_size": 2, "query_size": 3, "weighting": "equal", "meta_learning_rate": 1.0, "privacy": PRIVATE
-    }  # fmt: skip
+    defaults = {"support_size": 2, "query_size": 3, "weighting": "equal", "privacy": PRIVATE}
+    defaults |= {"server_optimizer": "sgd", "meta_learning_rate": 1.0}
     return amfl_p.build_amfl_p_process(spec, data, AMFLPConfig(**{**defaults, **settings}), seed=2)
 
 
