@@ -68,7 +68,17 @@ STARTS = {
     for workload in (
         _build_start("fedavg", "--algo=fedavg", "--rounds=1"),
         _build_start("fedsikd", "--algo=fedsikd"),
-        _build_start("amfl_p", "--algo=amfl_p", "--rounds=30", "--building_num_sensors=12"),
+        # What the defaults were when it was first measured, so that other revisions can be compared.
+        _build_start(
+            "amfl_p",
+            "--algo=amfl_p",
+            "--rounds=30",
+            "--rounds_per_evaluation=1",
+            "--building_num_sensors=12",
+            "--batch_size=16",
+            "--amfl_p_fine_tuning_steps=100",
+            "--amfl_p_fine_tuning_rule=resources",
+        ),
     )
 }
 SWEEP_ALGOS = ("amfl_p", "fedavg", "fine_tuning", "local_only")

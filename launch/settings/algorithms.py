@@ -153,7 +153,7 @@ ROWS = (
         config_class=AMFLPConfig,
         builder="tff_algos.amfl_p.process:build_amfl_p_process",
         # A round is one step of the server, from a few examples of each device.
-        shared_defaults={"dataset": "building", "rounds": 300, "rounds_per_evaluation": 10, "batch_size": 48},
+        shared_defaults={"dataset": "building", "rounds": 300, "rounds_per_evaluation": 20, "batch_size": 48},
     ),
     Algorithm(
         name="fine_tuning",
