@@ -26,7 +26,10 @@ USES_QUALITY, USES_RESOURCE = ("adaptive", "quality"), ("adaptive", "resource") 
 
 @dataclasses.dataclass(frozen=True)
 class AMFLPConfig(PrivateAlgorithmConfig):
-    """AMFL-P; the paper prints alpha, beta, N_max and the range of R; the rest is chosen by us."""
+    """AMFL-P; the paper prints alpha, beta, N_max and the range of R, which are in the flagfiles `amfl_p_building_*`.
+
+    The defaults were chosen by trials (docs/algorithms.md).
+    """
 
     inner_steps: int = setting(1, "Gradient steps on the support batch in a round (paper: K).", minimum=0, maximum=50)
     inner_learning_rate: float = setting(0.1, "Rate of these steps (paper: alpha).", above=0)
