@@ -31,33 +31,38 @@ class IdleFlag(NamedTuple):
 
 def iterate_fields(config: Any, prefix: str, without_flag: Collection[str] = ()) -> Iterator[FlagField]:
     """The fields of a config and of its groups as flags `<prefix><group's prefix><field>`, shared ones left out."""
-    for owner, owner_prefix, field in _walk(config, prefix, without_flag):
-        if not field.metadata["setting"].shared:
-            default = format_value(getattr(owner, field.name))
-            yield FlagField(owner_prefix + field.name, field.metadata["setting"], default)
+    for owner, owner_prefix, name, setting in _walk(config, prefix, without_flag):
+        if not setting.shared:
+            yield FlagField(owner_prefix + name, setting, format_value(getattr(owner, name)))
 
 
 def find_idle_flags(config: Any, prefix: str, without_flag: Collection[str] = ()) -> dict[str, IdleFlag]:
     """The flags of a config, arguments as for `iterate_fields`, whose first unmet need makes them do nothing."""
     idle = {}
-    for owner, owner_prefix, field in _walk(config, prefix, without_flag):
-        for needs in field.metadata["setting"].needs:
+    for owner, owner_prefix, field, setting in _walk(config, prefix, without_flag):
+        for needs in setting.needs:
             value = getattr(owner, needs.field)
             if not needs.is_met(value):
-                name, other = (_name_flag(owner, owner_prefix, each) for each in (field.name, needs.field))
+                name, other = (_name_flag(owner, owner_prefix, each) for each in (field, needs.field))
                 idle.setdefault(name, IdleFlag(other, format_value(value), needs.mend.format(flag=other)))
     return idle
 
 
-def _walk(config: Any, prefix: str, without_flag: Collection[str]) -> Iterator[tuple[Any, str, dataclasses.Field]]:
-    """(config or group, its prefix, field) of every setting that has a flag."""
+def _walk(
+    config: Any, prefix: str, without_flag: Collection[str], of_old_runs: Mapping[str, Any] | None = None
+) -> Iterator[tuple[Any, str, str, Setting]]:
+    """(config or group, its prefix, name, setting) of every field that has a flag."""
     for field in dataclasses.fields(config):
         if field.name in without_flag:
             continue
         if "flag_prefix" in field.metadata:
-            yield from _walk(getattr(config, field.name), prefix + field.metadata["flag_prefix"], ())
+            group, old = getattr(config, field.name), field.metadata["of_old_runs"]
+            yield from _walk(group, prefix + field.metadata["flag_prefix"], (), old)
         elif "setting" in field.metadata:
-            yield config, prefix, field
+            setting = field.metadata["setting"]
+            if of_old_runs and field.name in of_old_runs:
+                setting = dataclasses.replace(setting, of_old_runs=of_old_runs[field.name])
+            yield config, prefix, field.name, setting
 
 
 def _name_flag(config: Any, prefix: str, name: str) -> str:

@@ -11,7 +11,7 @@ from tff_algos.settings.config_fields import (
     participation_setting,
     setting,
 )
-from tff_algos.settings.fine_tuning import STEPS, FineTuningConfig
+from tff_algos.settings.fine_tuning import RESOURCES, STEPS, FineTuningConfig
 from tff_algos.settings.update_privacy import (
     PrivateAlgorithmConfig,
     UpdatePrivacyConfig,
@@ -67,7 +67,9 @@ class AMFLPConfig(PrivateAlgorithmConfig):
     )
     participation: str = participation_setting()
     fine_tuning: FineTuningConfig = group(
-        lambda: FineTuningConfig(rule=STEPS, steps=200, learning_rate=0.025, batch_size=48), flag_prefix="fine_tuning_"
+        lambda: FineTuningConfig(rule=STEPS, steps=200, learning_rate=0.025, batch_size=48),
+        flag_prefix="fine_tuning_",
+        of_old_runs={"rule": RESOURCES},
     )
     resources: str = setting(
         "static",

@@ -9,7 +9,7 @@ import dataclasses
 import itertools
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Self
 
 SMOKE_CLIENTS = 3  # of a smoke run, which has one client an archetype where there are archetypes
@@ -129,9 +129,13 @@ def participation_setting() -> Any:
     )
 
 
-def group(factory: Any, flag_prefix: str) -> Any:
-    """A nested config; its flags are named `--<algo>_<flag_prefix><field>`."""
-    return dataclasses.field(default_factory=factory, metadata={"flag_prefix": flag_prefix})
+def group(factory: Any, flag_prefix: str, of_old_runs: Mapping[str, Any] | None = None) -> Any:
+    """A nested config; its flags are named `--<algo>_<flag_prefix><field>`.
+
+    `of_old_runs` is by field, and goes before that of the field's own `Setting`, which other algorithms share.
+    """
+    metadata = {"flag_prefix": flag_prefix, "of_old_runs": of_old_runs or {}}
+    return dataclasses.field(default_factory=factory, metadata=metadata)
 
 
 def check(config: Any) -> None:

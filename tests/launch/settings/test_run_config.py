@@ -8,7 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from launch.settings.algorithms import ALGORITHMS
-from launch.settings.flag_fields import FlagField, find_idle_flags, iterate_fields, prefix_errors, replace_fields
+from launch.settings.flag_fields import (
+    FlagField,
+    complete_stored_flags,
+    find_idle_flags,
+    iterate_fields,
+    prefix_errors,
+    replace_fields,
+)
 from launch.settings.run_config import SMOKE_ROUNDS, algorithm_fields, build_run_config, flag_values, shared_fields
 from tff_algos.fed_cd.config import FedCDConfig
 from tff_algos.settings.config_fields import (
@@ -80,6 +87,16 @@ def test_config_survives_the_way_through_json(values):
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_defaults_are_those_of_the_config_class(name):
     assert build_run_config({"algo": name}).algorithm == ALGORITHMS[name].default_config()
+
+
+@pytest.mark.parametrize(("algo", "rule"), [("amfl_p", "resources"), ("fine_tuning", "same")])
+def test_a_run_that_is_older_than_a_setting_has_what_its_algorithm_did_then(algo, rule):
+    """AMFL-P's rule by default was another one when the setting came."""
+    name = f"{algo}_fine_tuning_rule"
+    stored = {key: value for key, value in flag_values(build_run_config({"algo": algo})).items() if key != name}
+    completed = complete_stored_flags(stored, (*shared_fields(), *algorithm_fields(algo)))
+    assert build_run_config(completed).algorithm.fine_tuning.rule == rule
+    assert complete_stored_flags({name: "steps"}, algorithm_fields(algo))[name] == "steps"
 
 
 PRIVATE = {"algo": "fedcd", "fedcd_weighting": "equal", "fedcd_dp_epsilon": 4.0}
