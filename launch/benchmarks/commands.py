@@ -76,6 +76,8 @@ STARTS = {
             "--rounds_per_evaluation=1",
             "--building_num_sensors=12",
             "--batch_size=16",
+            "--amfl_p_inner_steps=3",
+            "--amfl_p_server_optimizer=sgd",
             "--amfl_p_fine_tuning_steps=100",
             "--amfl_p_fine_tuning_rule=resources",
         ),

@@ -105,7 +105,8 @@ def _make_callable(
     """A function of the values of `feeds`, which runs the operations `target` and returns the tensors `fetch`.
 
     The session's public `make_callable` goes through its `run` if something is fed. That looks through the graph for
-    changes, and at every name, on each call, which takes longer than what many a client has to do.
+    changes, and at every name, on each call, which takes longer than what many a client has to do. What is called here
+    is private to TensorFlow, whose version is locked.
     """
     if not fetch and not target:
         return lambda *values: []  # TensorFlow refuses to run nothing

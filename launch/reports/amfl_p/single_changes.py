@@ -86,7 +86,7 @@ def tabulate_defaults(runs: Sequence[RunRecord]) -> dict[str, Section]:
     for place, title in PLACES.items():
         here = {algo: take_accuracies(results.get((algo, place), {})) for algo in DEFAULT_ALGOS}
         majority = collect_majority(results.get((algo, place), {}) for algo in DEFAULT_ALGOS)
-        counts = sorted({len(each) for each in here.values()})
+        counts = sorted({len(each) for each in here.values() if each}) or [0]
         accuracies = [format_accuracy(each) for each in (*here.values(), majority)]
         against_local = _compare(here["amfl_p"], here["local_only"])
         used = "yes" if place in CHOSEN_ON else "no"

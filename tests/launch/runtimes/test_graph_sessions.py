@@ -1,5 +1,6 @@
 """Parts of a round as functions: graphs small enough to work out by hand."""
 
+import concurrent.futures
 import contextlib
 
 import numpy as np
@@ -67,6 +68,9 @@ def test_variables_are_made_anew_before_each_call_and_each_session_has_its_own(o
 
     function = open_part(count_up, tf.float32, tf.float32, num_sessions=2)
     assert [function(np.float32(step), np.float32(10)) for step in (1, 1, 2)] == [[11.0], [11.0], [12.0]]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        found = pool.map(lambda step: function(np.float32(step), np.float32(10)), range(200))
+        assert list(found) == [[10.0 + step] for step in range(200)]
 
 
 def test_a_failed_operation_is_the_error_of_the_call_and_the_next_one_works(open_part):
