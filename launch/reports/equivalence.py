@@ -41,6 +41,10 @@ class Difference(NamedTuple):
         bounds = "" if self.interval is None else " [{:+.2f}, {:+.2f}]".format(*(100 * end for end in self.interval))
         return f"{100 * self.mean:+.2f}{bounds}"
 
+    def describe(self) -> str:
+        """The same with the verdict, for example "+1.20 [+0.40, +2.00] win"."""
+        return f"{self.format()} {self.verdict}" if self.count else self.format()
+
 
 def compare_by_seed(first: Mapping[int, float], second: Mapping[int, float], margin: float = MARGIN) -> Difference:
     """The first minus the second, over the seeds that both have.

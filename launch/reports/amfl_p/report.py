@@ -29,7 +29,8 @@ from launch.reports.amfl_p.experiments import EXPERIMENTS, MAML, RESOURCES, SAME
 from launch.reports.amfl_p.factorial import tabulate_factorial
 from launch.reports.amfl_p.few_shot import collect_claimed, tabulate_few_shot
 from launch.reports.amfl_p.pooled_reference import read_pooled_accuracies
-from launch.reports.amfl_p.single_changes import collect_weightings, tabulate_ablations, tabulate_defaults
+from launch.reports.amfl_p.single_changes import collect_weightings, tabulate_ablations
+from launch.reports.amfl_p.without_flags import tabulate_defaults
 from launch.reports.collection import (
     PRINTED,
     TUNED,

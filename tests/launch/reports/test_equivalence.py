@@ -14,6 +14,7 @@ def test_the_interval_by_hand():
     difference = differ(0.01, 0.02, 0.03)
     assert difference.format() == "+2.00 [-0.48, +4.48]"
     assert (difference.count, difference.verdict) == (3, "undecided")
+    assert difference.describe() == "+2.00 [-0.48, +4.48] undecided"
 
 
 @pytest.mark.parametrize(
@@ -68,4 +69,4 @@ def test_only_seeds_that_both_have_are_paired():
     difference = compare_by_seed({0: 0.5, 1: 0.6, 7: 0.1}, {0: 0.4, 1: 0.4, 8: 0.9})
     assert difference.count == 2 and difference.mean == pytest.approx(0.15)
     nothing = compare_by_seed({0: 0.5}, {1: 0.5})
-    assert (nothing.format(), nothing.verdict) == ("not run", "undecided")
+    assert (nothing.format(), nothing.describe(), nothing.verdict) == ("not run", "not run", "undecided")

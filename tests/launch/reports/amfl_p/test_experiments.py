@@ -284,19 +284,26 @@ def test_an_ablation_is_compared_with_amfl_p_seed_by_seed(tmp_path):
     assert find(rows, **{"AMFL-P with": "majority class"})["accuracy (%)"] == "40.00 ± 0.00"
 
 
-def test_defaults_are_compared_with_local_training(tmp_path):
+def test_defaults_are_compared_with_those_of_each_other_algorithm(tmp_path):
     for seed in range(3):
         start = {"gain_over_random_start": 0.02, "relative_change": 0.3 - 0.1 * seed}
         write_run(tmp_path, "defaults_amfl_p_har_subjects", seed, 0.9 + 0.01 * seed, fine_tuning_start=start)
         write_run(tmp_path, "defaults_local_only_har_subjects", seed, 0.8 + 0.01 * seed)
+        write_run(tmp_path, "defaults_fine_tuning_har_subjects", seed, 0.905 + 0.01 * seed)
     rows = rows_of(build(tmp_path), "defaults")
     row = find(rows, data="HAR by subject")
     assert (row["AMFL-P"], row["local training"]) == ("91.00 ± 1.00", "81.00 ± 1.00")
-    assert (row["AMFL-P minus local training, points"], row["verdict"]) == ("+10.00", "win")
+    assert row["FedAvg"] == "not run"
     assert row["AMFL-P's start minus random weights, points"] == "+2.00 win"
     assert row["it moved by at least"] == "10.0%"
     assert find(rows, data="digits by archetype")["it moved by at least"] == "not run"
     assert row["chosen on it"] == "yes" and find(rows, data="digits by archetype")["chosen on it"] == "no"
+    pairs = find(rows_of(build(tmp_path), "defaults_pairs"), data="HAR by subject")
+    assert [pairs[f"AMFL-P minus {other}, points"] for other in ("Fine-Tuning", "FedAvg", "local training")] == [
+        "-0.50 loss, tie",
+        "not run",
+        "+10.00 win",
+    ]
 
 
 def test_a_demand_that_the_defaults_miss_is_said_with_place_and_points(tmp_path):
@@ -318,7 +325,7 @@ def test_a_demand_that_the_defaults_miss_is_said_with_place_and_points(tmp_path)
 
 def test_without_such_runs_there_are_no_such_tables(tmp_path):
     write_run(tmp_path, "fedavg_building_medium", 0, 0.5)
-    assert not {"factorial", "few_shot", "ablations", "defaults"} & build(tmp_path).tables.keys()
+    assert not {"factorial", "few_shot", "ablations", "defaults", "defaults_pairs"} & build(tmp_path).tables.keys()
 
 
 def test_twelve_of_them_are_the_tuned_methods_of_the_papers_tables_and_the_others_stand_in_none():
