@@ -33,7 +33,11 @@ ADDED = {  # where the best of the first trials had the smallest or the largest
     "start_random_resources_building_medium": {"fine_tuning_learning_rate": ("0.8", "1.6")},
     "start_maml_same_building_medium": {"fine_tuning_learning_rate": ("0.0125", "0.025")},
     "local_training_building_medium": {"learning_rate": ("0.0001", "0.0003"), "steps": ("24",)},
-    **{f"defaults_local_only_{place}": {"learning_rate": ("0.0003",)} for place in CHOSEN_ON},
+    **{
+        f"defaults_{algo}_{place}": {"learning_rate": ("0.0003",)}
+        for algo in ("local_only", "fedavg")
+        for place in CHOSEN_ON
+    },
 }
 NARROWED = {"batch_size": ("48",)}  # of AMFL-P's defaults, whose second trials these are
 TUNED_CELLS = [path.stem for path in SPACES if not path.stem.startswith("defaults_")]
