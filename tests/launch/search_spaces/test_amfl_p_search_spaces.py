@@ -9,6 +9,7 @@ import pytest
 from launch.reports.amfl_p.experiments import (
     ABLATION_RUNS,
     ALONE_RUNS,
+    CHOSEN_FEDAVG,
     CHOSEN_ON,
     DEFAULT_ALGOS,
     DEGREES,
@@ -117,12 +118,11 @@ def test_only_runs_without_flags_follow_the_defaults_that_are_chosen(read, drop_
         given = {line.lstrip("-").partition("=")[0] for line in path.read_text().splitlines() if line.startswith("-")}
         if left := searched.get(config.algo, set()) - given - find_idle(config).keys():
             following[path.stem] = left
-    assert {stem: left for stem, left in following.items() if not stem.startswith("defaults_")} == {}
-    assert len(following) == len(DEFAULT_ALGOS) * len(PLACES)
+    assert following.keys() == {f"defaults_{algo}_{place}" for algo in DEFAULT_ALGOS for place in PLACES}
 
 
 def list_searched_settings():
-    """(flagfile, stem of the search that its comment names, the flags below that comment) for all but the defaults."""
+    """(flagfile, stem of the search that its comment names, comment, flags below it) for all but runs without flags."""
     found = []
     for path in sorted((EXPERIMENTS / "amfl_p").glob("*.flags")):
         for paragraph in path.read_text().split("\n\n"):
@@ -135,7 +135,8 @@ def list_searched_settings():
 
 def test_every_flagfile_that_takes_settings_from_trials_says_so():
     taking = {path.stem for path, *_ in list_searched_settings()}
-    runs = "|".join((FACTORIAL_RUNS, LOCAL_RUNS, ALONE_RUNS, FEW_SHOT_RUNS, ABLATION_RUNS))
+    chosen = rf"defaults_{CHOSEN_FEDAVG}_({'|'.join(PLACES)})"
+    runs = "|".join((FACTORIAL_RUNS, LOCAL_RUNS, ALONE_RUNS, FEW_SHOT_RUNS, ABLATION_RUNS, chosen))
     assert taking == {path.stem for path in (EXPERIMENTS / "amfl_p").glob("*.flags") if re.fullmatch(runs, path.stem)}
 
 
@@ -216,6 +217,10 @@ def test_the_defaults_are_those_that_the_rule_chooses(algo, read, read_default_s
         floor = local[choose_default(local)]
     request = read(f"defaults_{algo}_{CHOSEN_ON[0]}")
     chosen = read_rows(request.output)[choose_default(scores, floor) - 1]
-    defaults = flag_values(parse_config([f"--algo={algo}"]))
+    row = CHOSEN_FEDAVG if algo == "fedavg" else algo
+    configs = [resolve_flagfile(find_flagfile(f"defaults_{row}_{place}")) for place in PLACES]
+    if row == algo:
+        configs.append(parse_config([f"--algo={algo}"]))
     searched = drop_quicker(request.space)
-    assert {name: str(defaults[name]) for name in searched} == {name: chosen[name] for name in searched}
+    for settings in map(flag_values, configs):
+        assert {name: str(settings[name]) for name in searched} == {name: chosen[name] for name in searched}
