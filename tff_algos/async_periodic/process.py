@@ -32,6 +32,9 @@ Deviations from the paper:
 - Devices can drop out, an extension; one that did gets the global model at the first aggregation after it is back.
 - A period in which nobody is ready changes nothing but the time. It still counts as an aggregation in the numbering t.
 - The learning rate is that of the aggregation in which the update is sent.
+- Section IV draws T_k "in every global iteration", and so do we: no device is slow for good. The paper's reasons speak
+  of "slower devices", which is `training_times.speed="persistent"`.
+- Mini-batches come from shuffled passes over a device's examples; those of Eq. (4) are drawn at random.
 """
 
 import dataclasses

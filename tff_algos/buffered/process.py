@@ -12,7 +12,8 @@ All devices train all the time. A round:
 | s(tau) = 1 / sqrt(1 + tau) | `staleness` polynomial with `staleness_decay` 0.5 |
 
 Deviations from the paper: every device trains all the time (the paper keeps a number of clients busy); no secure
-aggregation and no privacy; an update that is not finite is left out of the mean.
+aggregation and no privacy; an update that is not finite is left out of the mean; `training.proximal_weight` can add the
+proximal term of the other asynchronous systems to the loss.
 """
 
 import dataclasses

@@ -1,14 +1,17 @@
-"""How much devices of different speed count in the model, to first order, by the base of the age weights.
+"""How much devices of different speed count in the model, by the base of the age weights.
 
 Where each device has a training time of its own, T_k = u T_max with u in (0, 1], and the server aggregates every
 T_max / 4, a device is ready at every m-th aggregation, m = ceil(4 u) = 1, 2, 3 or 4. Its update then has the age m - 1:
-the server has made m - 1 models since it handed out the start. With random scheduling all ready devices are scheduled
-alike. So a device counts in proportion to gamma^(m-1) / m: that often, with that weight.
+the server has made m - 1 models since it handed out the start. All devices start together and get the new model
+whenever they are ready, so who is ready repeats every 12 aggregations. Eq. (14) divides the weights of an aggregation
+by their sum: at aggregation t a device counts gamma^(m-1) / sum of gamma^(h-1) over the h that divide t, if m does. Its
+share is the mean of that over the 12.
 
-It is of first order since it leaves out that the weights of each aggregation are divided by their sum, which varies.
-The shares would be even with gamma^(m-1) = m: gamma = 2, 1.73 and 1.59 for m = 2, 3 and 4.
+The shares are of groups with equally many devices. Random scheduling draws from all that are ready alike; that it draws
+30 of them, so that the groups' numbers vary, is left out.
 """
 
+import math
 from collections.abc import Sequence
 
 from launch.reports.async_periodic.claims import OLDER
@@ -18,16 +21,20 @@ AGGREGATIONS = 4  # in T_max
 GAMMAS = (0.5, 1.0, *OLDER.values())
 HOW_COUNTED = """\
 Slow devices hold digits of their own here, and each device keeps its speed. With T = T_max / 4, a device that takes m
-periods is ready at every m-th aggregation, with an update of age m - 1. So it counts in proportion to gamma^(m-1) / m,
-to first order. Of the bases below, 1.5 comes nearest to even shares; 2 over-corrects, so that the slowest quarter of
-the devices counts more than the fastest, and 0.5 all but leaves them out.
+periods is ready at every m-th aggregation, with an update of age m - 1. The weights of an aggregation are divided by
+their sum, Eq. (14). The fastest are alone at a third of the aggregations, and have all the weight there, whatever gamma
+is: so no gamma makes the shares even. Of the bases below 2 comes nearest, and 0.5 all but leaves the slowest out.
 """
 
 
 def compute_shares(gamma: float, periods: Sequence[int] = range(1, AGGREGATIONS + 1)) -> list[float]:
     """The shares of groups of equally many devices that take so many periods each; they sum to 1."""
-    counts = [gamma ** (m - 1) / m for m in periods]
-    return [count / sum(counts) for count in counts]
+    shares = dict.fromkeys(periods, 0.0)
+    for aggregation in range(1, math.lcm(*periods) + 1):
+        weights = {m: gamma ** (m - 1) for m in periods if aggregation % m == 0}
+        for m, weight in weights.items():
+            shares[m] += weight / sum(weights.values())
+    return [share / sum(shares.values()) for share in shares.values()]
 
 
 def build_shares() -> Section:

@@ -314,13 +314,20 @@ def test_tuned_methods_are_compared_where_they_were_tuned():
 
 
 def test_shares_by_hand():
-    """gamma^(m-1)/m: 1, 1/2, 1/3, 1/4 of 25/12 for equal weights; 1, 1, 4/3, 2 of 16/3 for gamma 2."""
-    assert compute_shares(1.0) == pytest.approx([12 / 25, 6 / 25, 4 / 25, 3 / 25])
-    assert compute_shares(2.0) == pytest.approx([3 / 16, 3 / 16, 4 / 16, 6 / 16])
+    """Of 12 aggregations with equal weights the fastest have 4 alone, 4 with one group, 3 with two and 1 with three.
+
+    That is 4 + 4/2 + 3/3 + 1/4 = 7.25. With gamma 2 and two groups the fastest have all of one and 1/3 of the next.
+    """
+    assert compute_shares(1.0) == pytest.approx([87 / 144, 27 / 144, 19 / 144, 11 / 144])
+    assert compute_shares(2.0, (1, 2)) == pytest.approx([2 / 3, 1 / 3])
     rows = {row[0]: row[1:] for row in build_shares().table.rows}
-    assert rows["1"] == ["48", "24", "16", "12", "4.0"]
+    assert rows["1"] == ["60", "19", "13", "8", "7.9"]
     spread = {gamma: float(row[-1]) for gamma, row in rows.items()}
-    assert min(spread, key=spread.get) == "1.5" and float(rows["2"][3]) > float(rows["2"][0])
+    assert min(spread, key=spread.get) == "2"
+
+
+def test_the_fastest_keep_a_third_whatever_gamma_is():
+    assert compute_shares(1e9)[0] == pytest.approx(1 / 3)
 
 
 @pytest.mark.parametrize(
