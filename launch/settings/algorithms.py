@@ -17,6 +17,7 @@ from tff_algos.fl_hc.config import FLHCConfig
 from tff_algos.local_only.config import LocalOnlyConfig
 from tff_algos.settings.config_fields import AlgorithmConfig
 from tff_algos.settings.fine_tuning import FineTuningConfig
+from tff_algos.settings.local_training import LocalTrainingConfig
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,8 +163,12 @@ ROWS = (
         summary="Fine-Tuning: FedAvg, then gradient steps on each client's own data.",
         config_class=FedAvgConfig,
         builder="tff_algos.fed_avg.process:build_fed_avg_process",
-        defaults={"fine_tuning": FineTuningConfig()},
-        shared_defaults={"dataset": "building", "rounds": 30},
+        # Chosen by trials (docs/algorithms.md).
+        defaults={
+            "training": LocalTrainingConfig(batch_size=48),
+            "fine_tuning": FineTuningConfig(steps=200, learning_rate=0.025, batch_size=48),
+        },
+        shared_defaults={"dataset": "building", "rounds": 30, "batch_size": 48},
     ),
     Algorithm(
         name="local_only",
