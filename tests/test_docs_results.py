@@ -9,6 +9,8 @@ from collections import Counter
 
 import pytest
 
+from launch.reports.amfl_p.experiments import DEFAULT_ROWS
+from launch.reports.amfl_p.without_flags import START_COLUMNS
 from launch.reports.async_periodic.measures import CITY
 from launch.reports.fedcd.measures import SIZES
 from launch.reports.judge import VERDICTS
@@ -175,6 +177,20 @@ def test_amfl_p():
             assert steps.split(" ")[0] == (str(tuned_steps[name]) if tuned_steps[name] else "none")
         assert values == [*expected, *(tuned[level] for level in ("low", "medium", "high"))]
     assert rows[0][-1].endswith(f"(printed: {float(printed['AMFL-P']['mean fine-tuning steps']):.0f})")
+
+
+def test_amfl_p_without_flags():
+    """The page leaves out the verdicts, which are in the report."""
+    rows, pairs = read_rows("amfl_p_defaults.csv"), read_rows("amfl_p_defaults_pairs.csv")
+    titles = (*DEFAULT_ROWS.values(), "majority class")
+    accuracies = [
+        [row["data"], "yes" * (row["chosen on it"] == "yes"), *(row[title] for title in titles)] for row in rows
+    ]
+    assert read_table("results.md", ["data", "in the choice"]) == accuracies
+    differences = [[*pair.values(), row[START_COLUMNS[0]]] for pair, row in zip(pairs, rows, strict=True)]
+    assert read_table("results.md", ["data, points"]) == [
+        [place, *(re.sub(r"(?<=]) .*", "", cell) for cell in cells)] for place, *cells in differences
+    ]
 
 
 def test_fedcd():
