@@ -78,6 +78,9 @@ class FinalResult(NamedTuple):
     majority: float | None
 
 
+Results = Mapping[tuple[str, ...], Mapping[int, FinalResult]]  # by the groups of a run's name, and by seed
+
+
 def read_final(run: RunRecord) -> FinalResult | None:
     """What a run ends with; None if it ended early."""
     last = max(run.rounds, default=0)

@@ -10,7 +10,7 @@ from launch.reports.amfl_p.experiments import (
     LOCAL_RUNS,
     MAML,
     RESOURCES,
-    FinalResult,
+    Results,
     collect_majority,
     format_accuracy,
     group_by_name,
@@ -22,7 +22,6 @@ from launch.reports.equivalence import compare_by_seed
 from launch.reports.markdown import Section, Table, format_table
 from launch.runs.run_records import RunRecord
 
-Results = Mapping[tuple[str, ...], Mapping[int, FinalResult]]
 BASELINE = (MAML, RESOURCES, "medium")  # of the factorial: AMFL-P itself
 ON_ABLATIONS = """\
 All have the settings that were tuned for AMFL-P with its own weights; nothing is tuned again. With the same rate for

@@ -9,7 +9,7 @@ from launch.reports.amfl_p.experiments import (
     DEFAULT_RUNS,
     DEMANDED,
     PLACES,
-    FinalResult,
+    Results,
     collect_majority,
     format_accuracy,
     group_by_name,
@@ -36,8 +36,6 @@ ON_PAIRS = """\
 Runs of the same seed. *Win*, *loss* and *tie* as for start and finish, each comparison alone and without correction.
 The defaults are to have local training's accuracy or more on building, HAR and digits.
 """
-
-Results = Mapping[tuple[str, ...], Mapping[int, FinalResult]]
 
 
 class StartWorth(NamedTuple):

@@ -37,6 +37,11 @@ from launch.runs.run_records import RunRecord
 LEGEND = f"""\
 Test accuracy in per cent, mean ± sample deviation over n seeds. The paper prints curves without numbers.
 
+- The rules of the claims on random scheduling with fresher updates, on fluctuation, on scheduling by frequency and on
+  older updates with gamma = 2 were written before any runs were compared; those of section V and of the abstract when
+  five seeds had been seen.
+- The figures are not in the text that we have, so how the paper's FedAvg schedules is not known. Each policy is
+  compared with FedAvg with the same policy.
 - FedAvg is the paper's, on the same clock: all devices train, the server waits for the slowest, then schedules. Its
   loss has no proximal term (section II-A). "With Eq. (8)" is the same with the term that the paper adds for
   asynchronous training, lambda = 0.02.
