@@ -5,6 +5,8 @@ import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from datasets.catalog import find_dataset
 from datasets.federated_data import FederatedData
 from launch.progress import format_duration, say
@@ -81,6 +83,25 @@ def say_if_nobody_took_part(metrics: RoundTable) -> None:
     if not any(metrics.column(NUM_CLIENTS)):
         say("note     no client was ready within these rounds, so the model is as it began; give more --rounds, or a "
             "longer period")  # fmt: skip
+
+
+def say_if_nothing_was_learned(metrics: RoundTable, test_y: np.ndarray) -> None:
+    """Says so if the last model is no better than one answer for all test examples, within two standard errors.
+
+    A diverged model is such a one. Nothing is said if nobody took part, which has a note of its own.
+
+    Args:
+      metrics: the rounds.
+      test_y: labels of the test examples, int32, shape (examples,); with none, nothing is said.
+    """
+    accuracy = metrics.column(TEST_ACCURACY)[-1]
+    if accuracy is None or not len(test_y) or not any(metrics.column(NUM_CLIENTS)):
+        return
+    chance = np.bincount(test_y).max() / len(test_y)
+    # Not above, rather than at or below: the accuracy of a diverged model can be NaN.
+    if not accuracy > chance + 2 * math.sqrt(chance * (1 - chance) / len(test_y)):
+        say(f"note     test accuracy {accuracy:.4f} is no better than giving all examples the same answer "
+            f"({chance:.4f}): the model has learned nothing; lower the rate, or give more --rounds")  # fmt: skip
 
 
 def say_result(config: RunConfig, folder: RunFolder, summary: dict[str, Any]) -> None:

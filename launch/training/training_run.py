@@ -29,6 +29,7 @@ from launch.training.announcements import (
     announce_model,
     resume_command,
     say_if_nobody_took_part,
+    say_if_nothing_was_learned,
     say_result,
 )
 from launch.training.federation import build_spec, load_federated_data
@@ -183,6 +184,8 @@ def _run(
     run_plots.draw_run(folder.path)
     write_page(config, folder)
     say_if_nobody_took_part(loop.metrics)
+    if not config.smoke and not process.is_personal:  # random data; a start to fine-tune from need not be a good model
+        say_if_nothing_was_learned(loop.metrics, data.test_y)
     say_result(config, folder, summary)
     return summary
 

@@ -2,13 +2,14 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 from launch.runs.round_table import RoundTable
 from launch.runs.run_description import describe_data
 from launch.runs.run_folder import RunFolder
 from launch.settings.run_config import build_run_config
-from launch.training.announcements import announce_data, say_if_nobody_took_part
+from launch.training.announcements import announce_data, say_if_nobody_took_part, say_if_nothing_was_learned
 
 
 def test_the_name_of_a_subset_is_said_and_written(tmp_path, make_federation, capsys):
@@ -36,3 +37,24 @@ def test_a_run_in_which_nobody_took_part_says_so(tmp_path, capsys, num_clients, 
         table.append({"round": round_num, "num_clients": number})
     say_if_nobody_took_part(table)
     assert ("no client was ready within these rounds" in capsys.readouterr().out) == is_said
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "num_clients", "is_said"),
+    [
+        (0.25, 1, True),  # always the most frequent label, a quarter of these
+        (0.33, 1, True),  # two standard errors, of sqrt(0.25 * 0.75 / 100), end at 0.3366
+        (0.34, 1, False),
+        (float("nan"), 1, True),
+        (None, 1, False),  # not evaluated
+        (0.25, 0, False),  # nobody took part, which is said by itself
+    ],
+)
+def test_a_model_that_learned_nothing_is_said(tmp_path, capsys, accuracy, num_clients, is_said):
+    table = RoundTable(tmp_path / "metrics.csv")
+    table.append({"round": 1, "num_clients": num_clients, "test_accuracy": accuracy})
+    say_if_nothing_was_learned(table, np.repeat(np.arange(5, dtype=np.int32), (25, 20, 20, 20, 15)))
+    printed = capsys.readouterr().out
+    assert ("the same answer (0.2500): the model has learned nothing" in printed) == is_said
+    say_if_nothing_was_learned(table, np.zeros(0, np.int32))
+    assert capsys.readouterr().out == ""
