@@ -14,6 +14,8 @@ from launch.reports.async_periodic.claims import (
     AT_UPLOADS,
     CASES,
     COMPARED_CASES,
+    CYCLE,
+    CYCLE_MEAN,
     FEDAVG,
     FEDAVG_PROXIMAL,
     FINAL,
@@ -151,6 +153,7 @@ def compute_fluctuation(accuracies: Sequence[float]) -> float | None:
 MEASURE_FUNCTIONS: Mapping[str, Callable[[RunRecord], float | None]] = {
     FINAL: lambda run: list_accuracies(run)[-1],
     LAST_MEAN: lambda run: statistics.fmean(list_accuracies(run)[-LAST_AGGREGATIONS:]),
+    CYCLE_MEAN: lambda run: statistics.fmean(list_accuracies(run)[-CYCLE:]),
     AT_TIME: lambda run: find_last_within(TIME_BUDGET, list_times(run), list_accuracies(run)),
     AT_UPLOADS: lambda run: find_last_within(UPLOAD_BUDGET, count_updates(run), list_accuracies(run)),
     AT_BYTES: find_at_bytes,

@@ -1,5 +1,6 @@
 """The table, the claims and the figure of asynchronous FL, from made-up runs with numbers that are easy by hand."""
 
+import math
 import statistics
 
 import numpy as np
@@ -11,6 +12,8 @@ from launch.reports.async_periodic.claims import (
     AT_BYTES,
     AT_TIME,
     AT_UPLOADS,
+    CYCLE,
+    CYCLE_MEAN,
     FEDAVG,
     FEDAVG_PROXIMAL,
     FINAL,
@@ -35,7 +38,7 @@ from launch.reports.async_periodic.measures import (
     name_experiment,
 )
 from launch.reports.async_periodic.report import COLUMNS, compute_results
-from launch.reports.async_periodic.shares import build_shares, compute_shares
+from launch.reports.async_periodic.shares import AGGREGATIONS, build_shares, compute_shares
 from launch.reports.collection import summarize_results
 from launch.reports.judge import decide
 from launch.reports.registry import PAPERS
@@ -282,6 +285,22 @@ def test_equal_bytes_are_counted_both_ways_in_models(tmp_path):
     (run_dir / "metrics.csv").write_text("\n".join(cells) + "\n")
     results = summarize_results(compute_results(collect_runs(tmp_path)[0]))["printed"]
     assert results[make_cell("iid", "", "buffered", AT_BYTES)].mean == pytest.approx(40)
+
+
+def test_where_devices_keep_their_speed_a_whole_cycle_is_averaged_too(tmp_path):
+    """A row for each of the two windows; 50 % at the last ten aggregations, 38 at the two before: 576 / 12 = 48."""
+    for seed, kind in ((seed, kind) for seed in range(3) for kind in ("equal", "old")):
+        accuracies = [0.9] * 28 + [0.38] * 2 + [0.5] * 10 if kind == "old" else [0.2] * 40
+        write_run(tmp_path, f"async_periodic_mnist_persistent_random_{kind}", accuracies, seed)
+    results = compute_results(collect_runs(tmp_path)[0])["printed"]
+    whole = make_cell("persistent", "random", "old", CYCLE_MEAN)
+    assert results[whole] == pytest.approx(dict.fromkeys(range(3), 48))
+    rows = build_levels(results)["levels"].table.rows
+    assert [(row[1], row[3][:6]) for row in rows] == [
+        ("mean over the last 10 aggregations", "+30.00"),
+        ("mean over the last 12 aggregations, a whole cycle", "+28.00"),
+    ]
+    assert math.lcm(*range(1, AGGREGATIONS + 1)) == CYCLE
 
 
 @pytest.mark.parametrize("kind", OLDER)
