@@ -58,11 +58,11 @@ Test accuracy in per cent, mean ± sample deviation over n seeds. The paper prin
   their last, half a T_max later. So tuned methods are compared at equal time. At equal bytes FedAvg has trained twice
   as long as in its trials, and what is best for ten rounds need not be for twenty: of its tuned row only the column at
   equal time can be compared. FedAsync and FedBuff are then after three fifths of the runs that they were tuned for,
-  periodic aggregation after nine tenths of its own, so that only the first two are compared there. All have sixteen
-  trials, which are all points of a grid: the same four learning rates and, of periodic aggregation, four values of
+  periodic aggregation after nine tenths of its own, so that only the first two are compared there. All have twenty
+  trials, which are all points of a grid: the same five learning rates and, of periodic aggregation, four values of
   gamma; of FedAvg, with and without Eq. (8) and two decays of the rate; of FedAsync, four mixing weights; of FedBuff,
-  four learning rates of the server. The largest rate was added to all four grids after trials were best at the largest
-  of three."""
+  four learning rates of the server. Twice a larger rate was added to all four grids, when trials were best at the
+  largest."""
 COLUMNS = (
     *("data", "scheduling", "weights", "seeds", "final", f"mean of last {LAST_AGGREGATIONS}", "at equal time"),
     *("at equal uploads", "at equal bytes", "fluctuation", "T_max", "updates"),
