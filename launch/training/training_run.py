@@ -36,7 +36,7 @@ from launch.training.federation import build_spec, load_federated_data
 from launch.training.round_loop import RoundLoop
 from launch.training.run_runtime import check_installed, open_run_runtime, settle_device
 from launch.training.tracking import Tracking, open_tracking
-from tff_algos.protocol import FederatedProcess
+from tff_algos.protocol import FederatedProcess, State
 from tff_algos.settings.config_fields import ConfigError
 
 if TYPE_CHECKING:
@@ -184,10 +184,18 @@ def _run(
     run_plots.draw_run(folder.path)
     write_page(config, folder)
     say_if_nobody_took_part(loop.metrics)
-    if not config.smoke and not process.is_personal:  # random data; a start to fine-tune from need not be a good model
+    if not config.smoke and has_one_model(process, state):  # a smoke run's data are random numbers
         say_if_nothing_was_learned(loop.metrics, data.test_y)
     say_result(config, folder, summary)
     return summary
+
+
+def has_one_model(process: FederatedProcess, state: State) -> bool:
+    """Whether all clients use the same model as it is, which should then be better than chance on the global test set.
+
+    A cluster's or a client's own need not be, if they have few of the labels; nor a start to fine-tune from.
+    """
+    return not process.is_personal and len(set(process.client_model(state))) == 1
 
 
 def write_page(config: RunConfig, folder: RunFolder) -> None:

@@ -51,8 +51,6 @@ UPLOAD_BUDGET = 1150  # updates: fewer than an asynchronous run sends in all, LA
 MODEL_BYTES = 4 * 199_210  # of McMahan's 2NN at 32 bits
 MODEL_BUDGET = 2600  # models, both ways together: fewer than an asynchronous run sends, about 1,190 up and 1,620 down
 LAST_AGGREGATIONS = 10
-# After as many aggregations the same devices are ready again where each keeps its speed: lcm(1, 2, 3, 4) periods.
-CYCLE = 12
 
 FINAL, LAST_MEAN, CYCLE_MEAN, AT_TIME, AT_UPLOADS, AT_BYTES, FLUCTUATION = (
     "final", "mean_of_last", "mean_of_cycle", "at_equal_time", "at_equal_uploads", "at_equal_bytes", "fluctuation"

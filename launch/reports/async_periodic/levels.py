@@ -9,7 +9,6 @@ from launch.reports.async_periodic.claims import (
     AT_TIME,
     CASES,
     COMPARED_CASES,
-    CYCLE,
     CYCLE_MEAN,
     FEDAVG,
     FEDAVG_PROXIMAL,
@@ -23,6 +22,7 @@ from launch.reports.async_periodic.claims import (
     WEIGHTINGS,
     make_cell,
 )
+from launch.reports.async_periodic.shares import CYCLE
 from launch.reports.collection import Cell
 from launch.reports.equivalence import LOSS, MARGIN, TIE, WIN, compare_by_seed
 from launch.reports.markdown import Section, Table, format_table

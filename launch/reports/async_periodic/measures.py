@@ -14,7 +14,6 @@ from launch.reports.async_periodic.claims import (
     AT_UPLOADS,
     CASES,
     COMPARED_CASES,
-    CYCLE,
     CYCLE_MEAN,
     FEDAVG,
     FEDAVG_PROXIMAL,
@@ -37,6 +36,7 @@ from launch.reports.async_periodic.claims import (
     UPLOAD_BUDGET,
     WEIGHTINGS,
 )
+from launch.reports.async_periodic.shares import CYCLE
 from launch.reports.collection import (
     PRINTED,
     Measure,

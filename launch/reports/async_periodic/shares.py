@@ -18,6 +18,7 @@ from launch.reports.async_periodic.claims import OLDER
 from launch.reports.markdown import Section, Table, format_table
 
 AGGREGATIONS = 4  # in T_max
+CYCLE = math.lcm(*range(1, AGGREGATIONS + 1))  # aggregations, after which the same devices are ready again
 GAMMAS = (0.5, 1.0, *OLDER.values())
 HOW_COUNTED = """\
 Slow devices hold digits of their own here, and each device keeps its speed. With T = T_max / 4, a device that takes m

@@ -17,7 +17,13 @@ from launch.settings.algorithms import ALGORITHMS
 from launch.settings.flags import FlagError
 from launch.settings.run_config import build_run_config
 from launch.training.announcements import announce_model
-from launch.training.training_run import _stop_in_one_line, check_worker_names, has_large_tensors, write_page
+from launch.training.training_run import (
+    _stop_in_one_line,
+    check_worker_names,
+    has_large_tensors,
+    has_one_model,
+    write_page,
+)
 from models.catalog import build_model_spec
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -51,6 +57,20 @@ def test_a_dead_worker_is_one_line_with_its_last_words(tmp_path, tail, expected)
 )
 def test_large_tensors_are_those_of_har_and_not_of_digits(input_shape, input_dtype, is_large):
     assert has_large_tensors(build_model_spec("auto", input_shape, input_dtype, 6)) == is_large
+
+
+@pytest.mark.parametrize(
+    ("names", "is_personal", "has_one"),
+    [
+        (["global", "global"], False, True),
+        (["global", "global"], True, False),  # a start to fine-tune from
+        (["cluster_0", "cluster_1"], False, False),
+        (["model_3", "model_3"], False, True),  # others are alive, but nobody uses them
+    ],
+)
+def test_only_one_model_for_all_has_to_know_all_labels(names, is_personal, has_one):
+    process = types.SimpleNamespace(is_personal=is_personal, client_model=lambda state: names)
+    assert has_one_model(process, None) == has_one
 
 
 def test_models_are_built_once_to_be_measured_and_announced(capsys):

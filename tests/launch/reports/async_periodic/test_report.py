@@ -1,6 +1,5 @@
 """The table, the claims and the figure of asynchronous FL, from made-up runs with numbers that are easy by hand."""
 
-import math
 import statistics
 
 import numpy as np
@@ -12,7 +11,6 @@ from launch.reports.async_periodic.claims import (
     AT_BYTES,
     AT_TIME,
     AT_UPLOADS,
-    CYCLE,
     CYCLE_MEAN,
     FEDAVG,
     FEDAVG_PROXIMAL,
@@ -27,7 +25,6 @@ from launch.reports.async_periodic.claims import (
     make_cell,
 )
 from launch.reports.async_periodic.figure import compute_accuracy_curve, draw_async_figure
-from launch.reports.async_periodic.levels import build_levels
 from launch.reports.async_periodic.measures import (
     CITY,
     compute_fluctuation,
@@ -38,7 +35,6 @@ from launch.reports.async_periodic.measures import (
     name_experiment,
 )
 from launch.reports.async_periodic.report import COLUMNS, compute_results
-from launch.reports.async_periodic.shares import AGGREGATIONS, build_shares, compute_shares
 from launch.reports.collection import summarize_results
 from launch.reports.judge import decide
 from launch.reports.registry import PAPERS
@@ -287,20 +283,12 @@ def test_equal_bytes_are_counted_both_ways_in_models(tmp_path):
     assert results[make_cell("iid", "", "buffered", AT_BYTES)].mean == pytest.approx(40)
 
 
-def test_where_devices_keep_their_speed_a_whole_cycle_is_averaged_too(tmp_path):
-    """A row for each of the two windows; 50 % at the last ten aggregations, 38 at the two before: 576 / 12 = 48."""
-    for seed, kind in ((seed, kind) for seed in range(3) for kind in ("equal", "old")):
-        accuracies = [0.9] * 28 + [0.38] * 2 + [0.5] * 10 if kind == "old" else [0.2] * 40
-        write_run(tmp_path, f"async_periodic_mnist_persistent_random_{kind}", accuracies, seed)
+def test_the_mean_over_a_cycle_is_of_the_last_twelve_aggregations(tmp_path):
+    """50 % at the last ten, 38 at the two before: 576 / 12 = 48."""
+    write_run(tmp_path, "async_periodic_mnist_persistent_random_old", [0.9] * 28 + [0.38] * 2 + [0.5] * 10)
     results = compute_results(collect_runs(tmp_path)[0])["printed"]
-    whole = make_cell("persistent", "random", "old", CYCLE_MEAN)
-    assert results[whole] == pytest.approx(dict.fromkeys(range(3), 48))
-    rows = build_levels(results)["levels"].table.rows
-    assert [(row[1], row[3][:6]) for row in rows] == [
-        ("mean over the last 10 aggregations", "+30.00"),
-        ("mean over the last 12 aggregations, a whole cycle", "+28.00"),
-    ]
-    assert math.lcm(*range(1, AGGREGATIONS + 1)) == CYCLE
+    means = [results[make_cell("persistent", "random", "old", metric)][0] for metric in (LAST_MEAN, CYCLE_MEAN)]
+    assert means == pytest.approx([50, 48])
 
 
 @pytest.mark.parametrize("kind", OLDER)
@@ -330,72 +318,6 @@ def test_tuned_methods_are_compared_where_they_were_tuned():
     assert compared[AT_BYTES] == [{f"{algo}_tuned" for algo in NEVER_WAITING}]
     runs = [flag_values(resolve_flagfile(find_flagfile(f"{algo}_mnist_shards"))) for algo in NEVER_WAITING]
     assert len({(run["rounds"], run["batch_size"]) for run in runs}) == 1, "which both send alike"
-
-
-def test_shares_by_hand():
-    """Of 12 aggregations with equal weights the fastest have 4 alone, 4 with one group, 3 with two and 1 with three.
-
-    That is 4 + 4/2 + 3/3 + 1/4 = 7.25. With gamma 2 and two groups the fastest have all of one and 1/3 of the next.
-    """
-    assert compute_shares(1.0) == pytest.approx([87 / 144, 27 / 144, 19 / 144, 11 / 144])
-    assert compute_shares(2.0, (1, 2)) == pytest.approx([2 / 3, 1 / 3])
-    rows = {row[0]: row[1:] for row in build_shares().table.rows}
-    assert rows["1"] == ["60", "19", "13", "8", "7.9"]
-    spread = {gamma: float(row[-1]) for gamma, row in rows.items()}
-    assert min(spread, key=spread.get) == "2"
-
-
-def test_the_fastest_keep_a_third_whatever_gamma_is():
-    assert compute_shares(1e9)[0] == pytest.approx(1 / 3)
-
-
-@pytest.mark.parametrize(
-    ("differences", "verdict"),
-    [
-        ([2.0, 2.2, 2.1], "higher"),
-        ([-2.0, -2.2, -2.1], "lower"),
-        ([0.3, 0.31, 0.29], "higher, level"),
-        ([0.1, -0.1, 0.0], "level"),
-        ([3.0, -3.0, 1.0], "undecided"),
-        ([2.0, 2.2], "undecided"),
-    ],
-)
-def test_pairs_are_decided_or_level_or_neither(differences, verdict):
-    """In points; random scheduling minus scheduling by frequency, seeds that lie ten points apart."""
-    values = {
-        make_cell("shards", policy, "fresh", LAST_MEAN): {
-            seed: 50.0 + 10 * seed + difference * (policy == "random") for seed, difference in enumerate(differences)
-        }
-        for policy in ("random", "frequency")
-    }
-    (row,) = build_levels(values)["levels"].table.rows
-    assert row[2] == "random, fresher favoured minus frequency"
-    assert (row[4], row[5]) == (str(len(differences)), verdict)
-    mean = statistics.fmean(differences)
-    assert row[3].startswith(f"{mean:+.2f}")
-
-
-def test_policies_are_compared_by_their_mean_over_the_weightings_too():
-    """Random scheduling leads by 3, -3 and 0.3 points, or 0.1 on average; the claims compare this mean."""
-    leads = {"equal": 3.0, "fresh": -3.0, "old": 0.3}
-    values = {
-        make_cell("shards", policy, kind, LAST_MEAN): {
-            seed: 50.0 + 10 * seed + (lead + 0.5 * seed) * (policy == "random")
-            for seed in (-1, 0, 1, *([2] if kind == "old" else []))
-        }
-        for policy in ("random", "frequency")
-        for kind, lead in leads.items()
-    }
-    rows = {row[2]: row[3:] for row in build_levels(values)["levels"].table.rows}
-    verdicts = {name: row[2] for name, row in rows.items() if name.endswith("minus frequency")}
-    mean = "random, mean over the weightings minus frequency"
-    assert [*verdicts.values()] == ["higher", "lower", "undecided", "level"] and [*verdicts][-1] == mean
-    difference, seeds, _ = rows[mean]
-    assert difference.startswith("+0.10 [") and seeds == "3", "the seeds that all three have"
-
-
-def test_without_pairs_there_is_no_table_of_them():
-    assert build_levels({make_cell("iid", "random", "fresh", LAST_MEAN): {0: 80.0}}) == {}
 
 
 def test_fedavg_is_the_papers_without_the_proximal_term_and_the_other_is_compared_further():
