@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 RADII = (8.0, 13.0, 19.0, 26.0, 34.0, 43.0)  # distances of a label from its point, in points of 1/72 inch
 NUM_DIRECTIONS = 16
+LINE_LABEL_GAP = 11.0  # between the labels of two lines, in points of 1/72 inch
 
 
 def label_points(ax: "Axes", points: np.ndarray, labels: Sequence[str]) -> None:
@@ -29,6 +30,27 @@ def label_points(ax: "Axes", points: np.ndarray, labels: Sequence[str]) -> None:
             arrowprops={"arrowstyle": "-", "color": "#bbbbbb", "linewidth": 0.5, "shrinkA": 0, "shrinkB": 0},
             zorder=0.9,  # under the points
         )
+
+
+def label_line_ends(ax: "Axes") -> None:
+    """The name of each line at its end, in its colour, moved up or down where names would touch.
+
+    The axes need room to the right of the lines, and a settled layout (`figure.draw_without_rendering()`).
+    """
+    to_points = 72 / ax.figure.dpi
+    ends = [(line.get_xdata()[-1], line.get_ydata()[-1]) for line in ax.lines]
+    heights = [ax.transData.transform(end)[1] * to_points for end in ends]
+    for line, end, height, moved in zip(ax.lines, ends, heights, spread_out(heights, LINE_LABEL_GAP), strict=True):
+        label = ax.annotate(
+            line.get_label(),
+            end,
+            (5, moved - height),
+            textcoords="offset points",
+            va="center",
+            fontsize=8,
+            color=line.get_color(),
+        )
+        label.set_in_layout(False)  # else the layout, by which the labels were placed, would change again
 
 
 def place_labels(points: np.ndarray, gap: tuple[float, float]) -> list[tuple[float, float]]:

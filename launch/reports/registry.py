@@ -4,7 +4,7 @@ from launch.reports.amfl_p.claims import AMFL_P_CLAIMS, AMFL_P_FURTHER, AMFL_P_U
 from launch.reports.amfl_p.figure import draw_amfl_p_figures
 from launch.reports.amfl_p.report import AMFL_P_RUNS, ON_SOURCES, SOURCES, build_amfl_p_report
 from launch.reports.async_periodic.claims import ASYNC_CLAIMS, ASYNC_FURTHER
-from launch.reports.async_periodic.figure import draw_async_figure
+from launch.reports.async_periodic.figure import draw_async_figures
 from launch.reports.async_periodic.measures import ASYNC_RUNS
 from launch.reports.async_periodic.report import build_async_report
 from launch.reports.collection import PRINTED, TUNED
@@ -62,7 +62,7 @@ PAPERS: dict[str, Paper] = {
         on_presets="*Ours*: with the printed settings; what the paper leaves open is chosen by us.",
         claims=ASYNC_CLAIMS,
         further=ASYNC_FURTHER,
-        draw=draw_async_figure,
+        draw=draw_async_figures,
         figure="async.png",
     ),
     "fedcd": Paper(

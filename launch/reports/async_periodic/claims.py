@@ -38,11 +38,12 @@ KINDS = {
 NEVER_WAITING = {algo: ALGORITHMS[algo].title for algo in ("fed_async", "buffered")}
 TUNED_CASES = ("shards",)  # where settings are searched
 # What is tuned on validation examples, by (policy, kind): all with as many trials.
-TUNED_KINDS = {
-    ("random", f"fresh{TUNED_SUFFIX}"): "periodic, tuned",
-    ("random", f"{FEDAVG_PROXIMAL}{TUNED_SUFFIX}"): f"{ALGORITHMS['fedavg'].title}, tuned",
-    **{("", f"{algo}{TUNED_SUFFIX}"): f"{title}, tuned" for algo, title in NEVER_WAITING.items()},
+TUNED_METHODS = {
+    ("random", "fresh"): "periodic",
+    ("random", FEDAVG_PROXIMAL): ALGORITHMS["fedavg"].title,
+    **{("", algo): title for algo, title in NEVER_WAITING.items()},
 }
+TUNED_KINDS = {(policy, kind + TUNED_SUFFIX): f"{name}, tuned" for (policy, kind), name in TUNED_METHODS.items()}
 
 LAST_ROUND = 40
 TIME_BUDGET = LAST_ROUND / 4  # T_max: when an asynchronous run ends, since its periods are T_max / 4 long

@@ -1,4 +1,4 @@
-"""Figures 3 and 4 of asynchronous FL: accuracy by aggregation and by virtual time, a panel for each policy."""
+"""Figures 3 and 4 of asynchronous FL, accuracy by aggregation and by virtual time; and the tuned methods by time."""
 
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from launch.plots.label_placement import spread_out
+from launch.plots.label_placement import label_line_ends
 from launch.plots.style import COLORS, LINES, STYLE, new_figure, save_figure
 from launch.reports.async_periodic.claims import (
     CASES,
@@ -15,25 +15,31 @@ from launch.reports.async_periodic.claims import (
     FEDAVG_PROXIMAL,
     KINDS,
     LAST_ROUND,
+    NEVER_WAITING,
     POLICIES,
     TIME_BUDGET,
+    TUNED_CASES,
+    TUNED_METHODS,
 )
 from launch.reports.async_periodic.measures import ROUNDING, group_whole_runs, list_accuracies, list_times, make_place
+from launch.reports.async_periodic.report import TUNED_FIGURE, has_tuned_runs
 from launch.reports.curves import Curve, compute_curve, draw_curve, say_not_run
-from launch.runs.run_records import RunRecord
+from launch.runs.run_records import TUNED_SUFFIX, RunRecord
 from launch.settings.algorithms import ALGORITHMS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COLOR_OF_KIND = dict(zip(("fresh", "old", "equal"), COLORS, strict=False)) | dict.fromkeys(
-    (FEDAVG, FEDAVG_PROXIMAL), ALGORITHMS["fedavg"].color
-)
+COLOR_OF_KIND = {
+    **dict(zip(("fresh", "old", "equal"), COLORS, strict=False)),
+    **dict.fromkeys((FEDAVG, FEDAVG_PROXIMAL), ALGORITHMS["fedavg"].color),
+    **{algo: ALGORITHMS[algo].color for algo in NEVER_WAITING},
+}
 STYLES = {
     kind: {"color": color, "linestyle": LINES[i % len(LINES)]} for i, (kind, color) in enumerate(COLOR_OF_KIND.items())
 }
 PAPER_FIGURES = dict(zip(COMPARED_CASES, ("Figure 3", "Figure 4"), strict=True))
-LABEL_ROOM, LABEL_GAP = 0.33, 11.0  # of the width of a panel; points of 1/72 inch
+LABEL_ROOM = 0.33  # right of the lines, of their width
 
 
 def compute_accuracy_curve(runs: Sequence[RunRecord], is_by_time: bool) -> Curve:
@@ -48,6 +54,12 @@ def compute_accuracy_curve(runs: Sequence[RunRecord], is_by_time: bool) -> Curve
     places = times if is_by_time else 1.0 + np.arange(len(values))
     num_shown = int((places <= (TIME_BUDGET if is_by_time else LAST_ROUND) + ROUNDING).sum())
     return compute_curve(places[:num_shown], values[:num_shown])
+
+
+def draw_async_figures(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
+    """Draws `async_tuned.png`, if tuned runs are there, and `async.png`, whose path it returns."""
+    draw_tuned_figure(runs, folder)
+    return draw_async_figure(runs, folder)
 
 
 def draw_async_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
@@ -66,42 +78,56 @@ def draw_async_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathli
                         for kind in STYLES
                         if (place := make_place(case, policy, kind)) in by_place
                     }
-                    _draw_panel(ax, curves, is_by_time)
+                    _draw_panel(ax, curves, KINDS, is_by_time)
                     ax.set_title(f"{CASES[case]}, {policy}" + ("" if is_by_time else f" ({PAPER_FIGURES[case]})"))
                 axes[2 * i + j, 0].set_ylabel("test accuracy (%)")
         figure.suptitle("Asynchronous FL on MNIST: mean over seeds and one deviation either side")
         figure.draw_without_rendering()  # settles the layout, by which labels find their room
         for ax in axes.flat:
-            _label_lines(ax)
+            label_line_ends(ax)
         return save_figure(figure, folder / "async.png")
 
 
-def _draw_panel(ax: "Axes", curves: Mapping[str, Curve], is_by_time: bool) -> None:
+def draw_tuned_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path | None:
+    """Draws `async_tuned.png`: the methods by virtual time with settings that nobody tuned, and beside it tuned.
+
+    Returns:
+      The file; None, and nothing is drawn, without a tuned run.
+    """
+    import matplotlib
+
+    if not has_tuned_runs(runs):
+        return None
+    by_place = group_whole_runs(runs)
+    names = {kind: name for (_, kind), name in TUNED_METHODS.items()}
+    with matplotlib.rc_context(STYLE):
+        figure = new_figure(10, 3.6 * len(TUNED_CASES))
+        axes = figure.subplots(len(TUNED_CASES), 2, sharey="row", squeeze=False)
+        for row, case in zip(axes, TUNED_CASES, strict=True):
+            for ax, suffix, title in zip(row, ("", TUNED_SUFFIX), ("not tuned", "tuned"), strict=True):
+                curves = {
+                    kind: compute_accuracy_curve(by_place[place], is_by_time=True)
+                    for policy, kind in TUNED_METHODS
+                    if (place := make_place(case, policy, kind + suffix)) in by_place
+                }
+                _draw_panel(ax, curves, names, is_by_time=True)
+                ax.set_title(f"{CASES[case]}, {title}")
+            row[0].set_ylabel("test accuracy (%)")
+        figure.suptitle("Asynchronous FL and others on its clock, MNIST: mean over seeds and one deviation either side")
+        figure.draw_without_rendering()  # settles the layout, by which labels find their room
+        for ax in axes.flat:
+            label_line_ends(ax)
+        return save_figure(figure, folder / TUNED_FIGURE)
+
+
+def _draw_panel(ax: "Axes", curves: Mapping[str, Curve], names: Mapping[str, str], is_by_time: bool) -> None:
     last = TIME_BUDGET if is_by_time else LAST_ROUND
     # A model serves until the next aggregation, so accuracy over time is a step function.
     step = "post" if is_by_time else None
     for kind, curve in curves.items():
-        draw_curve(ax, curve, KINDS[kind], alpha=0.15, step=step, linewidth=1.3, **STYLES[kind])
+        draw_curve(ax, curve, names[kind], alpha=0.15, step=step, linewidth=1.3, **STYLES[kind])
     ax.set_xlim(0, last * (1 + LABEL_ROOM))
     ax.set_xticks(np.linspace(0, last, 5))
     ax.set_xlabel("virtual time (T_max)" if is_by_time else "aggregation")
     if not curves:
         say_not_run(ax)
-
-
-def _label_lines(ax: "Axes") -> None:
-    """The name of each line at its end, moved up or down where names would touch."""
-    to_points = 72 / ax.figure.dpi
-    ends = [(line.get_xdata()[-1], line.get_ydata()[-1]) for line in ax.lines]
-    heights = [ax.transData.transform(end)[1] * to_points for end in ends]
-    for line, end, height, moved in zip(ax.lines, ends, heights, spread_out(heights, LABEL_GAP), strict=True):
-        label = ax.annotate(
-            line.get_label(),
-            end,
-            (5, moved - height),
-            textcoords="offset points",
-            va="center",
-            fontsize=8,
-            color=line.get_color(),
-        )
-        label.set_in_layout(False)  # else the layout, by which the labels were placed, would change again

@@ -30,10 +30,11 @@ from launch.reports.collection import (
     measure_runs,
     summarize_results,
 )
-from launch.reports.markdown import Report, Section, Table, format_measured
+from launch.reports.markdown import Report, Section, Table, format_measured, format_table
 from launch.reports.paper import Paper
-from launch.runs.run_records import RunRecord
+from launch.runs.run_records import TUNED_SUFFIX, RunRecord
 
+TUNED_FIGURE = "async_tuned.png"
 LEGEND = f"""\
 Test accuracy in per cent, mean ± sample deviation over n seeds. The paper prints curves without numbers.
 
@@ -89,12 +90,18 @@ def tabulate_results(results: Mapping[Cell, Measured]) -> Table:
     return Table(COLUMNS, rows)
 
 
+def has_tuned_runs(runs: Iterable[RunRecord]) -> bool:
+    """Whether any whole run has tuned settings."""
+    return any(place.algo.endswith(TUNED_SUFFIX) for place in group_whole_runs(runs))
+
+
 def build_async_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
-    """The claims, and one table of all combinations."""
+    """The claims, one table of all combinations, and a figure of the tuned methods where they were run."""
     results = compute_results(runs)
     table = tabulate_results(summarize_results(results)[PRINTED])
+    figure = f"\n\n![Tuned methods: accuracy by virtual time]({TUNED_FIGURE})" if has_tuned_runs(runs) else ""
     tables = {
-        "results": Section("All combinations beside FedAvg", table),
+        "results": Section("All combinations beside FedAvg", table, format_table(table) + figure),
         **build_levels(results[PRINTED]),
         "shares": build_shares(),
     }

@@ -24,7 +24,7 @@ from launch.reports.async_periodic.claims import (
     TUNED_KINDS,
     make_cell,
 )
-from launch.reports.async_periodic.figure import compute_accuracy_curve, draw_async_figure
+from launch.reports.async_periodic.figure import compute_accuracy_curve, draw_async_figure, draw_async_figures
 from launch.reports.async_periodic.measures import (
     CITY,
     compute_fluctuation,
@@ -268,6 +268,18 @@ def test_the_command_writes_tables_and_figure(runs, tmp_path, capsys):
         "async.png",
     }
     assert "at equal uploads" in capsys.readouterr().out
+
+
+def test_tuned_methods_have_a_figure_where_they_were_run(tmp_path):
+    for name in ("buffered_mnist_shards", "buffered_mnist_shards_tuned"):
+        write_run(tmp_path, name, [index / 100 for index in range(1, 71)])
+    for drop, expected in (("", {"async.png", "async_tuned.png"}), ("_tuned", {"async.png"})):
+        found = [run for run in collect_runs(tmp_path)[0] if not drop or not run.experiment.endswith(drop)]
+        folder = tmp_path / f"figures{drop}"
+        folder.mkdir()
+        assert draw_async_figures(found, folder).name == "async.png"
+        assert {path.name for path in folder.iterdir()} == expected
+        assert ("](async_tuned.png)" in PAPERS["async"].build_report(found).markdown) == ("async_tuned.png" in expected)
 
 
 def test_equal_bytes_are_counted_both_ways_in_models(tmp_path):
