@@ -269,6 +269,19 @@ def test_every_difference_and_interval_is_in_a_report(page):
     assert quoted <= generated
 
 
+def test_claims_of_asynchronous_fl_have_the_verdicts_of_its_report():
+    """In the order of the report; what the first runs gave is counted in the text above."""
+    section = (ROOT / "docs" / "results.md").read_text(encoding="utf-8").split("\n## Asynchronous FL\n")[1]
+    rows = read_table("results.md", ["claim", "data", "first 155 runs"])
+    claims = read_rows("async_claims.csv")
+    assert [row[3] for row in rows] == [claim["printed"] for claim in claims]
+    assert all(row[4] in claim["printed_numbers"] for row, claim in zip(rows, claims, strict=True))
+    before = Counter(row[2] for row in rows)
+    assert before == {"reproduced": 5, "undecided": 7, "by construction": 1, "not run": 4}
+    said = "5 were reproduced, none was not, 7 were undecided, 1 held by construction and 4 were not run"
+    assert said in " ".join(section.split())
+
+
 @pytest.mark.parametrize(("paper", "heading"), [("async", "## Asynchronous FL"), ("amfl_p", "## AMFL-P")])
 def test_verdicts_are_counted_as_in_the_report(paper, heading):
     generated = (RESULTS / f"{paper}.md").read_text(encoding="utf-8")

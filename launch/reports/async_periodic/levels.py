@@ -50,7 +50,7 @@ class Pair(NamedTuple):
 
 
 def list_pairs() -> Iterator[Pair]:
-    """Policies by GROUPS, weightings with each policy, FedAvg with and without Eq. (8), then older ones."""
+    """Policies by GROUPS, weightings with each policy, FedAvg with and without Eq. (8); weightings at kept speeds."""
     for case in COMPARED_CASES:
         for metric in (LAST_MEAN, FLUCTUATION):
             for kinds, name in GROUPS.items():
@@ -65,6 +65,9 @@ def list_pairs() -> Iterator[Pair]:
             for policy in POLICIES:
                 cells = ((make_cell(case, policy, kind, metric),) for kind in (FEDAVG_PROXIMAL, FEDAVG))
                 yield Pair(*cells, (f"{policy}, {KINDS[FEDAVG_PROXIMAL]}", "without"))
+    for metric in (LAST_MEAN, CYCLE_MEAN, AT_TIME):
+        cells = ((make_cell("persistent", "random", kind, metric),) for kind in ("equal", "fresh"))
+        yield Pair(*cells, (f"random, {WEIGHTINGS['equal']}", WEIGHTINGS["fresh"]))
     for metric, older, kind in itertools.product((LAST_MEAN, CYCLE_MEAN), OLDER, ("equal", "fresh")):
         cells = ((make_cell("persistent", "random", each, metric),) for each in (older, kind))
         yield Pair(*cells, (f"random, {WEIGHTINGS['old']}, gamma {OLDER[older]:g}", WEIGHTINGS[kind]))

@@ -63,7 +63,7 @@ Test accuracy in per cent, mean ± sample deviation over n seeds. The paper prin
   trials, which are all points of a grid: the same five learning rates and, of periodic aggregation, four values of
   gamma; of FedAvg, with and without Eq. (8) and two decays of the rate; of FedAsync, four mixing weights; of FedBuff,
   four learning rates of the server. Twice a larger rate was added to all four grids, when trials were best at the
-  largest."""
+  largest, the last of which leaves every method at chance."""
 COLUMNS = (
     *("data", "scheduling", "weights", "seeds", "final", f"mean of last {LAST_AGGREGATIONS}", "at equal time"),
     *("at equal uploads", "at equal bytes", "fluctuation", "T_max", "updates"),

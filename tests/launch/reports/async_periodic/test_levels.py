@@ -4,7 +4,7 @@ import statistics
 
 import pytest
 
-from launch.reports.async_periodic.claims import CYCLE_MEAN, LAST_MEAN, make_cell
+from launch.reports.async_periodic.claims import AT_TIME, CYCLE_MEAN, LAST_MEAN, make_cell
 from launch.reports.async_periodic.levels import build_levels
 from launch.reports.async_periodic.shares import CYCLE, build_shares, compute_shares
 
@@ -89,3 +89,16 @@ def test_where_devices_keep_their_speed_both_windows_are_compared():
         ("mean over the last 12 aggregations, a whole cycle", "+28.00"),
     ]
     assert CYCLE == 12
+
+
+def test_where_devices_keep_their_speed_equal_weights_are_compared_with_fresher_favoured():
+    """Over both windows and at equal time: 10, 9 and 15 points."""
+    leads = {LAST_MEAN: 10.0, CYCLE_MEAN: 9.0, AT_TIME: 15.0}
+    values = {
+        make_cell("persistent", "random", kind, metric): dict.fromkeys(range(3), 50.0 + lead * (kind == "equal"))
+        for metric, lead in leads.items()
+        for kind in ("equal", "fresh")
+    }
+    rows = build_levels(values)["levels"].table.rows
+    assert {row[2] for row in rows} == {"random, equal weights minus fresher favoured"}
+    assert [(row[3], row[5]) for row in rows] == [("+10.00", "higher"), ("+9.00", "higher"), ("+15.00", "higher")]
