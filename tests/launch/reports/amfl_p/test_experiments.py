@@ -304,6 +304,7 @@ def test_defaults_are_compared_with_those_of_each_other_algorithm(tmp_path):
         "not run",
         "+10.00 win",
     ]
+    assert pairs["Fine-Tuning minus local training, points"] == "+10.50 win"
 
 
 def test_a_demand_that_the_defaults_miss_is_said_with_place_and_points(tmp_path):
