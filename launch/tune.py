@@ -25,7 +25,6 @@ from launch.command_line import format_command_help, get_stop_code, run_main
 from launch.many_runs.jobs import open_engine
 from launch.progress import say
 from launch.runs.errors import RunStopped
-from launch.runs.tables import write_table
 from launch.tuning.adaptive_search import open_study, run_adaptive_search
 from launch.tuning.best_flagfile import write_best_flagfile
 from launch.tuning.grid_search import compute_grid_size, run_grid_search
@@ -34,7 +33,7 @@ from launch.tuning.scored_runs import OpenEngine, ScoresOfTrials, confirm_best
 from launch.tuning.search_plots import HISTORY_PLOT, IMPORTANCE_PLOT, draw_history, draw_importance
 from launch.tuning.search_space import format_settings
 from launch.tuning.study import check_installed, hold_folder
-from launch.tuning.trials import Outcome, State, find_best, name_seeds, tabulate
+from launch.tuning.trials import Outcome, State, find_best, name_seeds, write_trials
 
 PROGRAM = "python -m launch.tune"
 BEST_FLAGFILE = "best.flags"
@@ -94,7 +93,7 @@ def search(request: Request, open_engine: OpenEngine = open_engine) -> Searched:
 
         def keep(scores: ScoresOfTrials) -> None:
             confirmed.update(scores)
-            write_table(request.output, *tabulate(request, outcomes, confirmed))
+            write_trials(request, outcomes, confirmed)
 
         return Searched(outcomes, confirmed, failures + confirm_best(request, outcomes, open_engine, keep))
 

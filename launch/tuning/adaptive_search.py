@@ -8,7 +8,6 @@ from launch.many_runs.tasks import Task, is_finished
 from launch.progress import say
 from launch.runs.columns import CONFIG_FILE
 from launch.runs.run_records import resolve_flagfile
-from launch.runs.tables import write_table
 from launch.settings.flags import FlagError
 from launch.settings.run_config import RunConfig
 from launch.tuning.pruning import Behind, find_behind, mark_pruned
@@ -16,7 +15,7 @@ from launch.tuning.request import MEDIAN, Request
 from launch.tuning.scored_runs import OpenEngine, say_score
 from launch.tuning.search_space import check_space, format_search
 from launch.tuning.study import Study
-from launch.tuning.trials import Outcome, State, build_task, read_curve, read_score, tabulate
+from launch.tuning.trials import Outcome, State, build_task, read_curve, read_score, write_trials
 
 
 def open_study(request: Request) -> Study:
@@ -78,7 +77,7 @@ class _Search:
 
     def write(self) -> None:
         """The table of trials as they are now."""
-        write_table(self._request.output, *tabulate(self._request, self.outcomes, {}))
+        write_trials(self._request, self.outcomes)
 
     def iterate_tasks(self) -> Iterator[Task | None]:
         """The runs of all trials in turn, None for each that is not needed. A trial is chosen when its turn comes."""

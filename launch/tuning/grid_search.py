@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from launch.many_runs.tasks import Task
 from launch.runs.run_records import resolve_flagfile
-from launch.runs.tables import write_table
 from launch.tuning.request import Request
 from launch.tuning.scored_runs import OpenEngine, ScoresOfTrials, score_runs
 from launch.tuning.search_space import Settings
-from launch.tuning.trials import Outcome, State, build_task, tabulate
+from launch.tuning.trials import Outcome, State, build_task, write_trials
 
 DRAW_SEED = 0  # of the trials: the same request draws the same ones
 DRAWS = 100  # as many are looked at for one that varies every flag
@@ -65,7 +64,7 @@ def run_grid_search(request: Request, open_engine: OpenEngine) -> tuple[list[Out
             found = scores.get(number, {})
             state = State.COMPLETE if len(found) == len(request.seeds) else State.OPEN
             outcomes.append(Outcome(number, settings, state, found))
-        write_table(request.output, *tabulate(request, outcomes, {}))
+        write_trials(request, outcomes)
 
     failures = score_runs(build_tasks(request), request, open_engine, keep)
     return outcomes, failures

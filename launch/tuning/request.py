@@ -3,7 +3,8 @@
 import csv
 import itertools
 import pathlib
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from absl import flags as absl_flags
@@ -187,8 +188,20 @@ def _check_seeds(request: Request) -> None:
         raise FlagError(f"--confirm_seeds={searched[0]}: is one of --seeds; expected seeds that are not searched")
 
 
+def name_scores(objective: str, seeds: Iterable[str]) -> list[str]:
+    """The columns of the table of trials that hold the scores with these seeds."""
+    return [f"{objective}_seed_{seed}" for seed in seeds]
+
+
 def _check_output(request: Request) -> None:
-    """The file at `--output` will be replaced, so it must be a table of this search or not be there."""
+    """The file at `--output` will be replaced, so it must be a table of this search and its seeds or not be there.
+
+    Without `--output` it lies beside its runs, of which it can be made again with any seeds; the journal of a search by
+    TPE says there what differs.
+    """
+    is_beside_runs = request.output.parent == request.folder
+    if is_beside_runs and request.is_adaptive:
+        return
     try:
         with request.output.open(newline="", encoding="utf-8", errors="replace") as file:
             columns = next(csv.reader(file), [])
@@ -196,6 +209,14 @@ def _check_output(request: Request) -> None:
         return
     searched = list(itertools.takewhile(lambda column: not column.startswith(OBJECTIVES), columns[1:]))
     is_table = columns[:1] == ["trial"]
+    scored = [column for column in columns if re.fullmatch(rf"({'|'.join(OBJECTIVES)})_seed_\d+", column)]
+    lost = set(scored) - set(name_scores(request.objective, (*request.seeds, *request.confirm_seeds)))
     if columns and not (is_table and set(searched) <= set(request.space)):
         what = f"trials of another search (over {', '.join(searched)})" if is_table else "something else"
-        raise FlagError(f"--output={request.output}: holds {what} and would be replaced; expected a new name")
+    elif lost and not is_beside_runs:
+        what = f"scores that this search does not have ({', '.join(sorted(lost))})"
+    else:
+        return
+    flag, expected = ("runs_dir", "another") if is_beside_runs else ("output", "a new name")
+    path = request.runs_dir if is_beside_runs else request.output
+    raise FlagError(f"--{flag}={path}: holds {what} and would be replaced; expected {expected}")

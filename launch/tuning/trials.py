@@ -11,9 +11,10 @@ from datasets.archetypes import ARCHETYPE_PARTITIONS
 from launch.many_runs.tasks import Task, is_finished
 from launch.runs.columns import METRICS_FILE
 from launch.runs.run_records import RunPath, read_rounds
+from launch.runs.tables import write_table
 from launch.settings.flags import FlagError, parse_config
 from launch.settings.run_config import RunConfig
-from launch.tuning.request import Request
+from launch.tuning.request import Request, name_scores
 from launch.tuning.search_space import Settings, format_settings, list_names
 
 MEAN, CONFIRMED_MEAN = "mean", "confirmed_mean"
@@ -101,6 +102,15 @@ def read_score(task: Task, objective: str) -> float | None:
     return rounds[max(rounds)].get(objective)
 
 
+def write_trials(request: Request, outcomes: Collection[Outcome], confirmed: Mapping[int, Scores] = NONE_YET) -> None:
+    """Writes the table of trials. One that is there stays until a trial has a score.
+
+    So a search in which every run fails, as it does where the data are missing, takes away no trials that are kept.
+    """
+    if any(outcome.scores for outcome in outcomes) or not request.output.exists():
+        write_table(request.output, *tabulate(request, outcomes, confirmed))
+
+
 def tabulate(
     request: Request, outcomes: Collection[Outcome], confirmed: Mapping[int, Scores]
 ) -> tuple[list[str], list[list[str]]]:
@@ -109,11 +119,11 @@ def tabulate(
     What became of a trial, and the scores of the best on further seeds, have columns only where they are asked for.
     """
     names = list_names(outcome.settings for outcome in outcomes)
-    columns = ["trial", *names, *_name_scores(request.objective, request.seeds), MEAN]
+    columns = ["trial", *names, *name_scores(request.objective, request.seeds), MEAN]
     if request.is_adaptive:
         columns += [STATE, PRUNED_ROUND, PRUNED_VALUE]
     if request.confirm_seeds:
-        columns += [*_name_scores(request.objective, request.confirm_seeds), CONFIRMED_MEAN]
+        columns += [*name_scores(request.objective, request.confirm_seeds), CONFIRMED_MEAN]
     rows = []
     for outcome in outcomes:
         row = [str(outcome.number), *(outcome.settings.get(name, "") for name in names)]
@@ -125,10 +135,6 @@ def tabulate(
             row += _format_scores(confirmed.get(outcome.number, {}), request.confirm_seeds)
         rows.append(row)
     return columns, rows
-
-
-def _name_scores(objective: str, seeds: Iterable[str]) -> list[str]:
-    return [f"{objective}_seed_{seed}" for seed in seeds]
 
 
 def _format_scores(scores: Scores, seeds: Sequence[str]) -> list[str]:

@@ -195,6 +195,14 @@ def test_a_wrong_request_is_one_line_and_exit_code_2(tmp_path, capsys, more, mes
     [
         ("trial,fedavg_batches,validation_accuracy_seed_7,mean", "trials of another search (over fedavg_batches)"),
         ("round,test_accuracy", "something else"),
+        (
+            "trial,fedavg_epochs,validation_accuracy_seed_7,validation_accuracy_seed_100,mean",
+            "scores that this search does not have (validation_accuracy_seed_7)",
+        ),
+        (
+            "trial,fedavg_epochs,client_validation_accuracy_seed_100,mean",
+            "scores that this search does not have (client_validation_accuracy_seed_100)",
+        ),
     ],
 )
 def test_a_table_of_another_search_is_not_replaced(tmp_path, capsys, line, message):
@@ -204,6 +212,32 @@ def test_a_table_of_another_search_is_not_replaced(tmp_path, capsys, line, messa
     printed = capsys.readouterr().err
     assert f"--output={table}: holds {message} and would be replaced" in printed and printed.count("\n") == 1
     assert table.read_text() == line + "\n"
+
+
+def test_a_table_beside_its_runs_may_get_other_seeds_but_no_other_search(tmp_path, opener_of, capsys):
+    def ask(search, seeds):
+        return [f"--experiment={FLAGFILE}", f"--search={search}", f"--runs_dir={tmp_path}", f"--seeds={seeds}"]
+
+    tune.search(parse_request([*ask(SEARCH, "100,101"), "--rounds=2"]), opener_of(train))
+    table = tmp_path / FLAGFILE.stem / "trials.csv"
+    assert "validation_accuracy_seed_101" in table.read_text()
+    tune.search(parse_request([*ask(SEARCH, "100"), "--rounds=2"]), opener_of(train))
+    assert "validation_accuracy_seed_101" not in table.read_text()
+    assert tune.main(ask("fedavg_epochs=2|4", "100")) == 2
+    assert f"--runs_dir={tmp_path}: holds trials of another search (over" in capsys.readouterr().err
+
+
+def test_kept_trials_stay_where_every_run_fails(tmp_path, opener_of):
+    """As in a checkout whose table of trials is kept and whose data are missing; the first score replaces it."""
+    tune.search(parse_request(arguments(tmp_path)), opener_of(train))
+    kept = (tmp_path / "trials.csv").read_text()
+    request = parse_request([*arguments(tmp_path), f"--runs_dir={tmp_path / 'empty'}"])
+    assert len(tune.search(request, opener_of(lambda task: 2)).failures) == 8
+    assert (tmp_path / "trials.csv").read_text() == kept
+    tune.search(request, opener_of(lambda task: train(task, bonus=0.05)))
+    assert [float(row["mean"]) for row in read_rows(tmp_path / "trials.csv")] != [
+        float(line.split(",")[-1]) for line in kept.splitlines()[1:]
+    ]
 
 
 def test_what_is_tried_scored_and_to_be_done_next_is_printed(tmp_path, opener_of, capsys, monkeypatch):
