@@ -255,7 +255,7 @@ def test_a_curve_is_the_mean_and_deviation_over_the_seeds(runs):
 
 
 def test_the_command_writes_tables_and_figure(runs, tmp_path, capsys):
-    assert draw_async_figure([], tmp_path / "empty").stat().st_size > 10_000  # without any run the panels say so
+    assert draw_async_figure({}, tmp_path / "empty").stat().st_size > 10_000  # without any run the panels say so
     arguments = [f"--runs_dir={tmp_path}", f"--output={tmp_path / 'report'}", "--figure"]
     assert main(["--tables=async", *arguments]) == 0
     assert {path.name for path in (tmp_path / "report").iterdir()} == {
