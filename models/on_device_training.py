@@ -11,6 +11,7 @@ import tensorflow as tf
 from models.builtin_gradients import use_builtin_gradients, use_plain_batch_normalization
 from models.model_names import TRAINED_PARTS, ModelError
 from models.model_spec import ModelSpec
+from models.training_terms import add_own_losses, constrain
 
 SIGNATURES = ("train", "infer", "get_weights", "set_weights")
 FILE_SIGNATURES = ("save", "restore")
@@ -31,7 +32,8 @@ def build_training_module(
         save(path string ()) -> {"path"}
         restore(path string ()) -> {"path"}
 
-    `x` is preprocessed, and `loss`, float32 (), the mean cross-entropy before the step. Where `y` is -1, the row is no
+    `x` is preprocessed, and `loss`, float32 (), the mean cross-entropy before the step, without losses of the model's
+    own (regularizers), which the step does follow. Where `y` is -1, the row is no
     example and does not count; so the last examples of a phone fill a batch, too. (BatchNorm's statistics do take such
     rows in.) Dropout draws new masks in each step.
 
@@ -111,11 +113,12 @@ def _build_train(model: tf.keras.Model, spec: ModelSpec, batch_size: int):
         with use_builtin_gradients(), use_plain_batch_normalization(model):
             logits = model(x, training=True)
             loss = _compute_loss(y, logits, spec.num_classes)
+            total = add_own_losses(loss, model)
         variables = model.trainable_variables
-        gradients = tf.gradients(loss, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+        gradients = tf.gradients(total, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
         # All are computed before the first is assigned.
         stepped = [variable - learning_rate * gradient for variable, gradient in zip(variables, gradients, strict=True)]
-        for variable, value in zip(variables, stepped, strict=True):
+        for variable, value in zip(variables, constrain(variables, stepped), strict=True):
             variable.assign(value)
         return {"loss": loss}
 

@@ -14,6 +14,15 @@ import tensorflow_federated as tff
 
 from launch.runtimes.graph_sessions import GraphPart, RoundForm
 
+# What TFF has Grappler do by default when it makes such a form.
+_SIMPLIFIED = (
+    "memory_optimization",
+    "constant_folding",
+    "arithmetic_optimization",
+    "loop_optimization",
+    "function_optimization",
+)
+
 PARTS = ("prepare", "work", "zero", "accumulate", "merge", "report", "update")
 
 
@@ -49,7 +58,7 @@ def export_round(comp: Any) -> RoundForm:
       ValueError: it both aggregates and returns values of clients, aggregates what depends on another aggregate, or has
         a secure sum, or an argument that is placed neither at the server nor at the clients.
     """
-    form = tff.backends.mapreduce.get_map_reduce_form_for_computation(_shape_as_round(comp))
+    form = tff.backends.mapreduce.get_map_reduce_form_for_computation(_shape_as_round(comp), _make_grappler_config())
     if form.securely_aggregates_tensors:
         raise ValueError("a computation with a secure sum cannot be run here")
     parts = {name: export_graph(getattr(form, name)) for name in PARTS}
@@ -58,6 +67,19 @@ def export_round(comp: Any) -> RoundForm:
     num_passed = len(parts["prepare"].inputs)
     parts["update"] = GraphPart(update.graph_def, update.inputs, update.outputs[num_passed:], update.initialize)
     return RoundForm(**parts, returns_client_values=returns_client_values(comp.type_signature.result))
+
+
+def _make_grappler_config() -> tf.compat.v1.ConfigProto:
+    """How TensorFlow simplifies the graphs of a round: as TFF has it, but for its remapper.
+
+    That one joins BatchNorm and ReLU into an operation that refuses numbers of channels that are no multiple of 4.
+    """
+    config = tf.compat.v1.ConfigProto()
+    options = config.graph_options.rewrite_options
+    for name in _SIMPLIFIED:
+        setattr(options, name, options.AGGRESSIVE)
+    options.remapping = options.OFF
+    return config
 
 
 def list_placed(type_spec: tff.Type | None) -> list[tff.FederatedType]:

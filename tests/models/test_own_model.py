@@ -28,16 +28,6 @@ def build_subclassed(input_shape, num_classes):
     model.build((None, *input_shape))
     return model
 
-def with_softmax_activation(input_shape, num_classes):
-    return tf.keras.Sequential([tf.keras.Input(input_shape), tf.keras.layers.Dense(num_classes, activation="softmax")])
-
-def with_softmax_layer(input_shape, num_classes):
-    return tf.keras.Sequential(
-        [tf.keras.Input(input_shape), build(input_shape, num_classes), tf.keras.layers.Softmax()])
-
-def with_sigmoid(input_shape, num_classes):
-    return tf.keras.Sequential([tf.keras.Input(input_shape), tf.keras.layers.Dense(num_classes, activation="sigmoid")])
-
 def too_wide(input_shape, num_classes):
     return build(input_shape, num_classes + 1)
 
@@ -77,6 +67,132 @@ def same_object(input_shape, num_classes):
     return _shared[0]
 
 not_a_function = 3
+
+def with_width(input_shape, num_classes, width):
+    return build(input_shape, num_classes)
+
+def returns_nothing(input_shape, num_classes):
+    build(input_shape, num_classes)
+
+def returns_the_class(input_shape, num_classes):
+    return Subclassed
+
+_turns = []
+
+def fails_the_second_time(input_shape, num_classes):
+    _turns.append(None)
+    return build(input_shape, num_classes) if len(_turns) == 1 else [][0]
+
+def grows(input_shape, num_classes):
+    _turns.append(None)
+    layers = [tf.keras.layers.Dense(len(_turns)), tf.keras.layers.Dense(num_classes)]
+    return tf.keras.Sequential([tf.keras.Input(input_shape), *layers])
+"""
+
+# Models of (5,) examples and 3 classes: `end(layer, ...)` has a dense layer of logits before them.
+LAYERS = """
+import tensorflow as tf
+from models.stateless_dropout import StatelessDropout
+K, L = tf.keras, tf.keras.layers
+
+def end(*layers, input_shape=(5,), num_classes=3, **options):
+    return K.Sequential([K.Input(input_shape), L.Flatten(), L.Dense(num_classes, **options), *layers])
+
+def sequence(*layers):
+    return lambda shape, classes: K.Sequential([K.Input(shape), L.Reshape((-1, 1)), *layers, L.Flatten(), L.Dense(3)])
+
+def image(*layers):
+    return lambda shape, classes: K.Sequential(
+        [K.Input(shape), L.Reshape((1, 5, 1)), *layers, L.Flatten(), L.Dense(classes)])
+
+def _of(*layers, **options):
+    return lambda shape, classes: end(*layers, **options)
+
+class OwnDropout(L.Dropout):
+    pass
+
+class Function(K.Model):
+    def __init__(self, *layers, wrap=lambda x: x):
+        super().__init__()
+        self.all, self.wrap = layers, wrap
+    @tf.function
+    def call(self, x, training=None):
+        for layer in self.all:
+            x = layer(x, training=training)
+        return self.wrap(x)
+
+def subclassed(*layers, wrap=lambda x: x):
+    def build(shape, classes):
+        model = Function(*(make(classes) for make in layers), wrap=wrap)
+        model.build((None, *shape))
+        return model
+    return build
+
+class Counter(L.Layer):
+    def __init__(self):
+        super().__init__()
+        count = tf.Variable(0.0, trainable=False)
+        self.count = lambda: count.assign_add(1.0)
+    def call(self, x):
+        return x + self.count()
+
+class Losses(L.Layer):
+    def call(self, x):
+        self.add_loss(tf.reduce_sum(x, axis=1))
+        return x
+
+noise = _of(L.GaussianNoise(0.1))
+gaussian_dropout = _of(L.GaussianDropout(0.1))
+alpha_dropout = _of(L.AlphaDropout(0.1))
+spatial_dropout = sequence(L.SpatialDropout1D(0.1))
+dropout = _of(L.Dropout(0.1, seed=1))
+own_dropout = _of(OwnDropout(0.1))
+nested_dropout = _of(K.Sequential([K.Input(3), L.Dropout(0.1), L.Dense(3)]))
+gru = sequence(L.GRU(2, dropout=0.1))
+recurrent_dropout = sequence(L.LSTM(2, recurrent_dropout=0.1))
+cell = sequence(L.Bidirectional(L.RNN(L.GRUCell(2, dropout=0.1))))
+lambda_noise = _of(L.Lambda(lambda x: x + tf.random.normal(tf.shape(x))))
+lambda_shuffle = _of(L.Lambda(tf.random.shuffle))
+flip = image(L.RandomFlip())
+rotation = image(L.RandomRotation(0.1))
+in_function = subclassed(L.Dense, lambda classes: L.GaussianNoise(0.1))
+only_in_inference = _of(L.Lambda(lambda x, training=None: x if training else x + tf.random.uniform(tf.shape(x))))
+in_a_loop = _of(L.Lambda(lambda x: tf.while_loop(
+    lambda i, y: i < 3, lambda i, y: (i + 1, y + tf.random.uniform([])), (0, x))[1]))
+counter = _of(Counter())
+python = _of(L.Lambda(lambda x: tf.ensure_shape(tf.numpy_function(lambda v: v, [x], tf.float32), (None, 3))))
+
+softmax = _of(activation="softmax")
+softmax_layer = _of(L.Softmax())
+clipped = _of(L.Lambda(lambda p: tf.clip_by_value(p, 1e-7, 1.0)), activation="softmax")
+normalised = _of(L.Lambda(lambda x: tf.exp(tf.minimum(x, 50.0)) / tf.reduce_sum(tf.exp(tf.minimum(x, 50.0)), 1, True)))
+smoothed = _of(L.Lambda(lambda p: 0.9 * p + 0.1 / 3), activation="softmax")
+in_a_function = subclassed(lambda classes: L.Dense(classes, activation="softmax"))
+of_tokens = lambda shape, classes: K.Sequential(
+    [K.Input(shape), L.Embedding(4, 2), L.Flatten(), L.Dense(classes, activation="softmax")])
+sigmoid = _of(activation="sigmoid")
+hard_sigmoid = _of(L.Lambda(lambda x: tf.clip_by_value(x / 6 + 0.5, 0.0, 1.0)))
+
+as_dict = subclassed(L.Dense, wrap=lambda x: {"logits": x})
+as_list = subclassed(L.Dense, wrap=lambda x: [x])
+functional_dict = lambda shape, classes: K.Model(x := K.Input(shape), {"logits": L.Dense(classes)(x)})
+further_axis = _of(L.Reshape((3, 1)))
+two_inputs = lambda shape, classes: K.Model([a := K.Input(shape), b := K.Input(shape)], L.Dense(classes)(a + b))
+vector_losses = _of(Losses())
+float16 = _of(dtype="float16")
+of_batch = _of(L.Lambda(lambda x: tf.reduce_mean(x, 0)))
+
+log_softmax = _of(L.Lambda(tf.nn.log_softmax))
+zeros = _of(kernel_initializer="zeros")
+positive = _of(kernel_initializer="ones", kernel_constraint=K.constraints.NonNeg())
+relu = _of(activation="relu")
+stateless = _of(StatelessDropout(0.5), L.Dense(3))
+quiet_gru = sequence(L.GRU(2))
+tokens = lambda shape, classes: K.Sequential(
+    [K.Input(shape, dtype="int32"), L.Embedding(4, 2), L.Flatten(), L.Dense(classes)])
+batch_norm = image(L.Conv2D(6, 1), L.BatchNormalization(), L.ReLU())
+one_in_a_list = lambda shape, classes: K.Model(x := K.Input(shape), [L.Dense(classes)(x)])
+losses = _of(L.ActivityRegularization(0.1), kernel_regularizer=K.regularizers.OrthogonalRegularizer())
 """
 
 
@@ -84,6 +200,7 @@ not_a_function = 3
 def own_modules(tmp_path_factory):
     folder = tmp_path_factory.mktemp("own")
     (folder / "own_networks.py").write_text(SOURCE)
+    (folder / "own_layers.py").write_text(LAYERS)
     (folder / "own_broken.py").write_text("def f(:\n")
     (folder / "own_exits.py").write_text("import sys\nsys.exit(0)\n")
     (folder / "own_missing_import.py").write_text("import a_package_that_is_not_there\n")
@@ -93,9 +210,25 @@ def own_modules(tmp_path_factory):
         yield
 
 
-@pytest.mark.parametrize("function", ["build", "build_subclassed"])
+ACCEPTED = (
+    "log_softmax",
+    "zeros",
+    "positive",
+    "relu",
+    "stateless",
+    "quiet_gru",
+    "tokens",
+    "batch_norm",
+    "one_in_a_list",
+)
+
+
+@pytest.mark.parametrize(
+    "function",
+    ["own_networks:build", "own_networks:build_subclassed", *(f"own_layers:{name}" for name in ACCEPTED)],
+)
 def test_builds_a_new_model_each_time(function):
-    build = load_own_model(f"own_networks:{function}", (5,), 3)
+    build = load_own_model(function, (5,), 3)
     first, second = build(), build()
     assert first is not second
     assert first(np.zeros((2, 5), np.float32)).shape == (2, 3)
@@ -115,16 +248,26 @@ def test_builds_a_new_model_each_time(function):
         ("own_networks:exits", "failed with a call of sys.exit"),
         ("own_exits:build", "importing own_exits failed: a call of sys.exit"),
         ("sys:nothing", "expected a function nothing in sys"),
-        ("own_networks:no_arguments", "failed with TypeError"),
+        ("own_networks:no_arguments", r"expected a function of \(input_shape, num_classes\): too many positional"),
+        ("own_networks:with_width", r"expected a function of \(input_shape, num_classes\): missing .* 'width'"),
+        ("own_networks:returns_nothing", "expected the function to return a tf.keras.Model, got None; is a return"),
+        ("own_networks:returns_the_class", "expected the function to return a tf.keras.Model, got type"),
+        ("own_networks:fails_the_second_time", "failed with IndexError"),
+        ("own_networks:grows", "expected weights of the same shapes from each call"),
+        ("own_layers:as_dict", "got them in a dict; let the model return the tensor itself"),
+        ("own_layers:functional_dict", "got them in a dict; let the model return the tensor itself"),
+        ("own_layers:as_list", "got them in a list; let the model return the tensor itself"),
+        ("own_layers:further_axis", r"expected logits of shape \(batch, 3\), got \(None, 3, 1\)"),
+        ("own_layers:of_batch", r"expected logits of shape \(batch, 3\), got \(3,\)"),
+        ("own_layers:two_inputs", "failed with ValueError: .* expects 2 input"),
+        ("own_layers:vector_losses", r"expected numbers from add_loss, got shape \(None,\); take tf.reduce_mean of it"),
+        ("own_layers:float16", "expected float32 weights, got float16"),
         ("own_networks:no_model", "expected the function to return a tf.keras.Model"),
         ("own_networks:unbuilt", "expected a built model"),
         ("own_networks:same_object", "expected a new model from each call"),
         ("own_networks:too_wide", r"expected logits of shape \(batch, 3\), got \(None, 4\)"),
         ("own_networks:two_outputs", r"expected logits of shape \(batch, 3\), got \(None, 3\), \(None, 3\)"),
         ("own_networks:other_input", "failed with ValueError"),
-        ("own_networks:with_softmax_activation", "expected logits, the last operation is a softmax"),
-        ("own_networks:with_softmax_layer", "expected logits, the last operation is a softmax"),
-        ("own_networks:with_sigmoid", "expected logits, the last operation is a sigmoid"),
     ],
 )
 def test_one_line_for_each_mistake(model, message):
@@ -132,6 +275,57 @@ def test_one_line_for_each_mistake(model, message):
         load_own_model(model, (5,), 3)
     assert str(error.value).startswith(f"model={model}: ")
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("model", "layer"),
+    [
+        ("noise", r"layer gaussian_noise\w* \(GaussianNoise\)"),
+        ("gaussian_dropout", r"layer gaussian_dropout\w* \(GaussianDropout\)"),
+        ("alpha_dropout", r"layer alpha_dropout\w* \(AlphaDropout\)"),
+        ("spatial_dropout", r"layer spatial_dropout1d\w* \(SpatialDropout1D\)"),
+        ("dropout", r"layer dropout\w* \(Dropout\)"),
+        ("own_dropout", r"layer own_dropout\w* \(OwnDropout\)"),
+        ("nested_dropout", r"layer dropout\w* \(Dropout\)"),
+        ("gru", r"layer gru\w* \(GRU\)"),
+        ("recurrent_dropout", r"layer lstm\w* \(LSTM\)"),
+        ("cell", r"layer bidirectional\w* \(Bidirectional\)"),
+        ("lambda_noise", r"layer lambda\w* \(Lambda\)"),
+        ("lambda_shuffle", r"layer lambda\w* \(Lambda\)"),
+        ("flip", r"layer random_flip\w* \(RandomFlip\)"),
+        ("rotation", r"layer random_rotation\w* \(RandomRotation\)"),
+        ("in_function", r"layer gaussian_noise\w* \(GaussianNoise\)"),
+        ("only_in_inference", r"layer lambda\w* \(Lambda\)"),
+        ("in_a_loop", r"layer lambda\w* \(Lambda\)"),
+    ],
+)
+def test_randomness_that_no_seed_repeats_is_refused_and_its_layer_is_named(model, layer):
+    with pytest.raises(ModelError, match=f": {layer} draws random numbers that cannot be repeated; take models.state"):
+        load_own_model(f"own_layers:{model}", (5,), 3)
+
+
+def test_a_state_beside_the_weights_is_refused():
+    with pytest.raises(ModelError, match="two calls with the same weights, examples and seed differ"):
+        load_own_model("own_layers:counter", (5,), 3)
+
+
+def test_a_call_of_python_is_refused():
+    with pytest.raises(ModelError, match=r"layer lambda\w* \(Lambda\) calls Python"):
+        load_own_model("own_layers:python", (5,), 3)
+
+
+@pytest.mark.parametrize(
+    "model", ["softmax", "softmax_layer", "clipped", "normalised", "smoothed", "in_a_function", "of_tokens"]
+)
+def test_probabilities_are_known_by_the_outputs(model):
+    with pytest.raises(ModelError, match=r"expected logits, got probabilities .* leave the softmax out"):
+        load_own_model(f"own_layers:{model}", (5,), 3)
+
+
+@pytest.mark.parametrize("model", ["sigmoid", "hard_sigmoid"])
+def test_values_that_are_always_from_0_to_1_are_no_logits(model):
+    with pytest.raises(ModelError, match=r"expected logits, got values in .* leave the sigmoid out"):
+        load_own_model(f"own_layers:{model}", (5,), 3)
 
 
 def test_a_later_call_that_fails_is_one_line_too():

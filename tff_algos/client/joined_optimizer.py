@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from models.training_terms import constrain, has_constraints
+
 # Marks what a traced function calls and what has no loop or branch that depends on a tensor. AutoGraph would otherwise
 # parse and rewrite it as well, which took 1 s a run, most of it for the optimizer.
 as_written = tf.autograph.experimental.do_not_convert
@@ -69,8 +71,15 @@ class JoinedOptimizer:
 
     @as_written
     def step(self, carried: Carried, gradients: Sequence[tf.Tensor]) -> Carried:
-        """Takes a step from `carried` by a gradient for each variable, and gives the variables their new values."""
+        """Takes a step from `carried` by a gradient for each variable, and gives the variables their new values.
+
+        Variables with a constraint (see `models.training_terms`) keep to it.
+        """
         carried = Carried(*self._optimizer.next(carried.state, carried.values, self._layout.join(gradients)))
-        for variable, value in zip(self._variables, self._layout.split(carried.values), strict=True):
+        values = self._layout.split(carried.values)
+        if has_constraints(self._variables):  # decided while the graph is made
+            values = constrain(self._variables, values)
+            carried = carried._replace(values=self._layout.join(values))
+        for variable, value in zip(self._variables, values, strict=True):
             variable.assign(value)
         return carried

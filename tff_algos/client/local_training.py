@@ -14,6 +14,7 @@ import tensorflow_federated as tff
 
 from models.model_spec import ModelSpec
 from models.stateless_dropout import dropout_seed
+from models.training_terms import add_own_losses
 from tff_algos.client.joined_optimizer import JoinedOptimizer, as_written
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.weights import is_float
@@ -46,7 +47,8 @@ class LocalResult(NamedTuple):
     Attributes:
       weights_delta: trained - initial, one tensor for each floating-point weight; zeros if not finite.
       squared_norm: of the whole update, float32; 0 if not finite.
-      loss_sum: loss summed over all trained examples, the proximal term included, float32; 0 if not finite.
+      loss_sum: loss summed over all trained examples, with the model's own losses and the proximal term, float32; 0
+        if not finite.
       num_trained: examples that were trained on, each epoch counted, float32.
       is_finite: whether the squared norm and the loss are finite, and with them every weight, bool.
     """
@@ -117,7 +119,8 @@ def train_locally(
     """Trains the model from `weights` on a client's examples; call it while a graph is traced.
 
     Each epoch visits the examples in a new order, and its last batch may be partial. A client without examples returns
-    zeros. The loss of a batch is `loss_fn` plus the proximal term, mu / 2 * |trained weights - anchor|^2.
+    zeros. The loss of a batch is `loss_fn` plus the model's own losses, those of its regularizers, plus the proximal
+    term, mu / 2 * |trained weights - anchor|^2. After each step the model's constraints on its weights are applied.
 
     Args:
       model_spec: the model.
@@ -166,7 +169,7 @@ def train_locally(
                     with dropout_seed(step_seed):
                         logits = model(model_spec.preprocess_to_train(tf.gather(x, batch), step_seed), training=True)
                     seen = Batch(tf.gather(y, batch), logits, batch_targets, tuple(trained), pulled_to)
-                    loss = loss_fn(seen)
+                    loss = add_own_losses(loss_fn(seen), model)
                     if config.proximal_weight:  # decided while the graph is made: plain training has no such term
                         loss += compute_proximal_term(seen, config.proximal_weight)
                 gradients = tape.gradient(loss, trained, unconnected_gradients=tf.UnconnectedGradients.ZERO)

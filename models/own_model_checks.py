@@ -1,0 +1,209 @@
+"""Checks of a user's model: can it be trained and repeated, and does it give logits? By looking at what it computes.
+
+Names of layers tell little: noise and a softmax can stand in a Lambda, in a nested model or in a subclass. So graphs
+are searched for random operations, and outputs for probabilities.
+"""
+
+import contextlib
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import tensorflow as tf
+
+from models.model_names import ModelError
+from models.stateless_dropout import dropout_seed
+
+# Operations of TensorFlow that draw from a generator beside the graph. Those called Stateless... get their seed as an
+# input, as `StatelessDropout` does from the training loop.
+_RANDOM = re.compile(
+    r"Random(?!IndexShuffle|GammaGrad)\w*|Multinomial|(Parameterized)?TruncatedNormal|Rng\w+|\w+CandidateSampler"
+    r"|Stateful(Uniform|StandardNormal|TruncatedNormal|RandomBinomial)\w*|SampleDistortedBoundingBox\w*"
+)
+_PYTHON = re.compile(r"(Eager)?PyFunc(Stateless)?")
+_ROWS = 3
+_PROBABILITY_SUM_TOLERANCE = 1e-2  # bfloat16 has three digits
+_ADVICE = "take models.stateless_dropout.StatelessDropout, --augment=crop_flip for images, or leave it out"
+
+
+def check_own_model(label: str, model: tf.keras.Model, input_shape: tuple[int, ...], num_classes: int) -> None:
+    """Raises ModelError, one line that begins with `label`, if the algorithms cannot use the model.
+
+    Its weights are changed: hand it a model that is not needed any more.
+    """
+    _check_weights(label, model)
+    batch = tf.TensorSpec((None, *input_shape), tf.float32)
+
+    @tf.function(autograph=False)
+    def infer(x):
+        return model(x, training=False)
+
+    @tf.function(autograph=False)
+    def train(x):
+        with dropout_seed(np.zeros(2, np.int32)):
+            logits = model(x, training=True)
+        return logits, model.losses
+
+    try:
+        inferred, trained = (function.get_concrete_function(batch) for function in (infer, train))
+        _check_outputs(label, inferred, num_classes)
+        _check_own_losses(label, trained.structured_outputs[1])
+        for function in (trained, inferred):
+            _check_operations(label, model, function.graph.as_graph_def())
+        _check_repeatable(label, model, trained, input_shape)
+        _check_logits(label, model, inferred, input_shape)
+    except ModelError:
+        raise
+    except (Exception, SystemExit) as error:  # the user's code may raise anything
+        raise ModelError(f"{label}: failed with {describe_error(error)}") from error
+
+
+def describe_error(error: BaseException) -> str:
+    """An exception of a user's code in one line."""
+    if isinstance(error, SystemExit):
+        return "a call of sys.exit"
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+def find_slow_batch_norm(model: tf.keras.Model, most: float = 0.95) -> tf.keras.layers.Layer | None:
+    """A BatchNorm layer whose moving statistics forget so slowly that a round's few steps hardly change them, or None.
+
+    Args:
+      model: built.
+      most: the largest momentum that is not slow.
+    """
+    kind = tf.keras.layers.BatchNormalization
+    layers = (layer for layer in _list_layers(model) if isinstance(layer, kind) and layer.trainable)
+    return next((layer for layer in layers if layer.momentum > most), None)
+
+
+def _list_layers(model: tf.keras.Model) -> list[tf.keras.layers.Layer]:
+    """All layers inside the model, nested ones too."""
+    # The public `submodules` fails for a recurrent layer with dropout; `layers` has no nested ones. The version is
+    # locked.
+    return list(model._flatten_layers(include_self=False))
+
+
+def _check_weights(label: str, model: tf.keras.Model) -> None:
+    """Refuses weights that the algorithms cannot train and average."""
+    others = sorted({weight.dtype.name for weight in model.weights if weight.dtype.is_floating} - {"float32"})
+    if others:
+        raise ModelError(f"{label}: expected float32 weights, got {', '.join(others)}")
+    if not model.trainable_weights:
+        raise ModelError(f"{label}: expected a model with weights to train, it has none")
+
+
+def _check_outputs(label: str, inferred: tf.types.experimental.ConcreteFunction, num_classes: int) -> None:
+    """Refuses all but one tensor of logits."""
+    outputs = inferred.structured_outputs
+    expected = f"expected logits of shape (batch, {num_classes})"
+    tensors = tf.nest.flatten(outputs)
+    if not all(hasattr(tensor, "shape") and hasattr(tensor, "dtype") for tensor in tensors):
+        raise ModelError(f"{label}: {expected}, got {type(outputs).__name__}")
+    shapes = ", ".join(str(tensor.shape) for tensor in tensors)
+    if len(tensors) != 1 or tensors[0].shape.rank != 2 or tensors[0].shape[1] != num_classes:
+        raise ModelError(f"{label}: {expected}, got {shapes}")
+    if tf.nest.is_nested(outputs):
+        kind = type(outputs).__name__
+        raise ModelError(f"{label}: {expected}, got them in a {kind}; let the model return the tensor itself")
+    if outputs.dtype != tf.float32:
+        found = outputs.dtype.name
+        raise ModelError(f'{label}: expected logits of dtype float32, got {found}; give the last layer dtype="float32"')
+
+
+def _check_own_losses(label: str, losses: list) -> None:
+    shapes = [tuple(loss.shape) for loss in losses if loss.shape.rank != 0]
+    if shapes:
+        raise ModelError(f"{label}: expected numbers from add_loss, got shape {shapes[0]}; take tf.reduce_mean of it")
+
+
+def _check_operations(label: str, model: tf.keras.Model, graph_def: tf.compat.v1.GraphDef) -> None:
+    """Refuses randomness that no seed repeats, and calls of Python, which a worker does not have."""
+    for kind, path in _walk_operations(graph_def):
+        if _RANDOM.fullmatch(kind):
+            problem = "draws random numbers that cannot be repeated"
+            raise ModelError(f"{label}: {_name_layer(model, path)} {problem}; {_ADVICE}")
+        if _PYTHON.fullmatch(kind):
+            problem = "calls Python (tf.py_function), which the computation of a round cannot"
+            raise ModelError(f"{label}: {_name_layer(model, path)} {problem}; write it with TensorFlow's operations")
+
+
+def _walk_operations(graph_def: tf.compat.v1.GraphDef) -> Iterator[tuple[str, str]]:
+    """(type, scopes and name) of each operation, of the functions, loops and branches that are called, too."""
+    functions = {function.signature.name: function for function in graph_def.library.function}
+    visited = set()
+
+    def walk(nodes, scope: str):
+        for node in nodes:
+            path = f"{scope}{node.name}"
+            yield node.op, path
+            attributes = node.attr.values()
+            called = [name for value in attributes for name in (value.func.name, *(f.name for f in value.list.func))]
+            for name in {*called, node.op} & functions.keys() - visited:
+                visited.add(name)
+                yield from walk(functions[name].node_def, f"{path}/")
+
+    return walk(graph_def.node, "")
+
+
+def _name_layer(model: tf.keras.Model, path: str) -> str:
+    """The outermost layer, not a model, in whose scope an operation lies; the operation itself if there is none."""
+    layers = {layer.name: layer for layer in _list_layers(model)}
+    for scope in path.split("/"):
+        layer = layers.get(scope)
+        if layer is not None and not isinstance(layer, tf.keras.Model):
+            return f"layer {layer.name} ({type(layer).__name__})"
+    return f"operation {path}"
+
+
+def _check_repeatable(label: str, model: tf.keras.Model, trained, input_shape: tuple[int, ...]) -> None:
+    """Two calls with the same weights, examples and seed must agree, but for rounding."""
+    weights, calls = model.get_weights(), []
+    for _ in range(2):
+        model.set_weights(weights)
+        calls.append(np.concatenate([trained(examples)[0] for examples in _list_examples(trained, input_shape)]))
+    model.set_weights(weights)
+    if not np.allclose(*calls, rtol=1e-3, atol=1e-5, equal_nan=True):
+        problem = "two calls with the same weights, examples and seed differ"
+        raise ModelError(f"{label}: {problem}; keep no state but weights between calls")
+
+
+def _list_examples(function, input_shape: tuple[int, ...]) -> list[tf.Tensor]:
+    """Batches that the function takes: zeros, which may be pixels or tokens, and, unless it wants tokens, numbers."""
+    rng = np.random.default_rng(0)
+    shape = (_ROWS, *input_shape)
+    taken = [tf.zeros(shape)]
+    function(taken[0])  # a model that fails on zeros would fail on the clients
+    for scale in (1, 100):
+        examples = tf.constant(scale * rng.normal(size=shape), tf.float32)
+        with contextlib.suppress(tf.errors.InvalidArgumentError):  # there is no such token
+            function(examples)
+            taken.append(examples)
+    return taken
+
+
+def _check_logits(label: str, model: tf.keras.Model, inferred, input_shape: tuple[int, ...]) -> None:
+    """Refuses probabilities: losses take logits, and such a model would train, but badly, and nobody would know why."""
+    rows = _sample_outputs(model, inferred, input_shape)
+    if not len(rows) or np.ptp(rows) == 0 or rows.min() < 0 or rows.max() > 1 + _PROBABILITY_SUM_TOLERANCE:
+        return
+    if np.abs(rows.sum(axis=1) - 1).max() < _PROBABILITY_SUM_TOLERANCE:
+        found = "got probabilities (each row is in [0, 1] and sums to 1); leave the softmax out"
+    else:
+        found = "got values in [0, 1] whatever weights and examples are; leave the sigmoid out"
+    raise ModelError(f"{label}: expected logits, {found}")
+
+
+def _sample_outputs(model: tf.keras.Model, inferred, input_shape: tuple[int, ...]) -> np.ndarray:
+    """Finite outputs, float32 (rows, num_classes), for small and large examples and for weights drawn at random.
+
+    Logits may happen to lie in [0, 1] for the first weights, which can even be zeros; they do not for any weights.
+    """
+    rng, rows, batches = np.random.default_rng(0), [], _list_examples(inferred, input_shape)
+    for scale in (0.3, 3.0):
+        for weight in model.trainable_weights:
+            weight.assign(rng.normal(0, scale, weight.shape))
+        rows += [inferred(examples).numpy() for examples in batches]
+    rows = np.concatenate(rows)
+    return rows[np.isfinite(rows).all(axis=1)]
