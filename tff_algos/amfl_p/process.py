@@ -56,6 +56,7 @@ import tensorflow as tf
 
 from datasets.federated_data import ClientShard, FederatedData
 from models.model_spec import ModelSpec
+from models.training_terms import find_training_terms
 from tff_algos.amfl_p.config import AMFLPConfig
 from tff_algos.amfl_p.meta_round import (
     NOBODY,
@@ -336,7 +337,7 @@ def build_amfl_p_process(model_spec: ModelSpec, clients: FederatedData, config: 
 
     Raises:
       ConfigError: a device has fewer examples than a support and a query batch, or the model has weights that are not
-        trained, is quantization-aware, computes in bfloat16 or augments its examples.
+        trained, losses of its own or constraints, is quantization-aware, computes in bfloat16 or augments its examples.
     """
     needed, fewest = config.support_size + config.query_size, int(clients.num_train.min())
     if fewest < needed:
@@ -344,8 +345,12 @@ def build_amfl_p_process(model_spec: ModelSpec, clients: FederatedData, config: 
         raise ConfigError("support_size", config.support_size, expected)
     if model_spec.quantization is not None:
         raise ConfigError("--quantize", "qat", "none, since meta-gradients go through float weights; export with int8")
-    if model_spec.build().non_trainable_weights:
+    model = model_spec.build()
+    if model.non_trainable_weights:
         expected = "a model whose weights are all trained, without BatchNorm, since meta-gradients go through them"
+        raise ConfigError("--model", model_spec.name, expected)
+    if terms := find_training_terms(model, model_spec.input_shape):
+        expected = f"a model without {terms[0]} (regularizers, add_loss, constraints), which meta-gradients do not heed"
         raise ConfigError("--model", model_spec.name, expected)
     if model_spec.precision != "float32":
         raise ConfigError("--precision", model_spec.precision, "float32, since meta-gradients go through float weights")

@@ -254,6 +254,23 @@ def test_a_model_with_weights_that_are_not_trained_is_refused(build, linear_spec
         build(CONFIG, spec=spec)
 
 
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ({"kernel_regularizer": "l2"}, "losses of its own"),
+        ({"activity_regularizer": "l1"}, "losses of its own"),
+        ({"bias_constraint": "non_neg"}, "constraints"),
+    ],
+)
+def test_a_model_with_terms_that_meta_gradients_do_not_heed_is_refused(build, linear_spec, options, found):
+    def build_model():
+        return tf.keras.Sequential([tf.keras.Input(linear_spec.input_shape), tf.keras.layers.Dense(3, **options)])
+
+    spec = dataclasses.replace(linear_spec, build=build_model)
+    with pytest.raises(ConfigError, match=f"--model={spec.name}: expected a model without {found}"):
+        build(CONFIG, spec=spec)
+
+
 def test_a_model_in_bfloat16_is_refused(build, linear_spec):
     with pytest.raises(ConfigError, match="--precision=bfloat16: expected float32"):
         build(CONFIG, spec=dataclasses.replace(linear_spec, precision="bfloat16"))
