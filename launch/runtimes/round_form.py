@@ -14,7 +14,9 @@ import tensorflow_federated as tff
 
 from launch.runtimes.graph_sessions import GraphPart, RoundForm
 
-# What TFF has Grappler do by default when it makes such a form.
+PARTS = ("prepare", "work", "zero", "accumulate", "merge", "report", "update")
+
+# What TFF has TensorFlow do by default when it makes such a form.
 _SIMPLIFIED = (
     "memory_optimization",
     "constant_folding",
@@ -22,8 +24,7 @@ _SIMPLIFIED = (
     "loop_optimization",
     "function_optimization",
 )
-
-PARTS = ("prepare", "work", "zero", "accumulate", "merge", "report", "update")
+_JOINT_BATCH_NORM = b"_FusedBatchNormEx"
 
 
 def is_graph(comp: Any) -> bool:
@@ -58,10 +59,9 @@ def export_round(comp: Any) -> RoundForm:
       ValueError: it both aggregates and returns values of clients, aggregates what depends on another aggregate, or has
         a secure sum, or an argument that is placed neither at the server nor at the clients.
     """
-    form = tff.backends.mapreduce.get_map_reduce_form_for_computation(_shape_as_round(comp), _make_grappler_config())
+    form, parts = _export_parts(_shape_as_round(comp))
     if form.securely_aggregates_tensors:
         raise ValueError("a computation with a secure sum cannot be run here")
-    parts = {name: export_graph(getattr(form, name)) for name in PARTS}
     # The state, which is only passed through, is not asked for.
     update = parts["update"]
     num_passed = len(parts["prepare"].inputs)
@@ -69,11 +69,35 @@ def export_round(comp: Any) -> RoundForm:
     return RoundForm(**parts, returns_client_values=returns_client_values(comp.type_signature.result))
 
 
-def _make_grappler_config() -> tf.compat.v1.ConfigProto:
-    """How TensorFlow simplifies the graphs of a round: as TFF has it, but for its remapper.
+def _export_parts(comp: Any) -> tuple[tff.backends.mapreduce.MapReduceForm, dict[str, GraphPart]]:
+    """The form of a computation that is shaped as a round, and its parts."""
+    make = tff.backends.mapreduce.get_map_reduce_form_for_computation
+    form = make(comp)
+    parts = {name: export_graph(getattr(form, name)) for name in PARTS}
+    if all(map(_can_be_loaded, parts.values())):
+        return form, parts
+    form = make(comp, _make_config_without_remapper())
+    return form, {name: export_graph(getattr(form, name)) for name in PARTS}
 
-    That one joins BatchNorm and ReLU into an operation that refuses numbers of channels that are no multiple of 4.
+
+def _can_be_loaded(part: GraphPart) -> bool:
+    """Whether TensorFlow takes the graph as its own simplification has left it.
+
+    Its remapper joins BatchNorm and the ReLU behind it also where the joint operation then refuses the number of
+    channels, which must be a multiple of 4.
     """
+    if _JOINT_BATCH_NORM not in part.graph_def:
+        return True
+    try:
+        with tf.Graph().as_default():
+            tf.compat.v1.import_graph_def(tf.compat.v1.GraphDef.FromString(part.graph_def), name="")
+    except ValueError:
+        return False
+    return True
+
+
+def _make_config_without_remapper() -> tf.compat.v1.ConfigProto:
+    """How TFF has TensorFlow simplify graphs by default, but for the remapper."""
     config = tf.compat.v1.ConfigProto()
     options = config.graph_options.rewrite_options
     for name in _SIMPLIFIED:

@@ -11,6 +11,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from models.model_spec import ModelSpec
+from tff_algos.settings.config_fields import ConfigError
 
 WeightTensors = tuple[tf.Tensor, ...]
 Predict = Callable[[WeightTensors, tf.Tensor], tf.Tensor]  # (weights, examples as stored) -> logits
@@ -41,19 +42,45 @@ def build_predict(model_spec: ModelSpec) -> Predict:
     """The model as a function of weights in the order of `keras_model.weights`; call it while no graph is traced.
 
     Raises:
-      tff.learning.models.KerasFunctionalModelError: the model has BatchNorm, or shares layers.
+      ConfigError: the model cannot be called so, for example since it has BatchNorm or assigns to its weights.
     """
     x = tf.TensorSpec((None, *model_spec.input_shape), tf.float32)
-    functional = tff.learning.models.functional_model_from_keras(
-        model_spec.build,
-        tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        (x, tf.TensorSpec((None,), tf.int32)),
-    )
+    loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    try:
+        order = _find_order_of_creation(model_spec)
+        labels = tf.TensorSpec((None,), tf.int32)
+        functional = tff.learning.models.functional_model_from_keras(model_spec.build, loss, (x, labels))
+        with tf.Graph().as_default():  # a trial, since a user's layers may do to a variable what a tensor lacks
+            tensors = tuple(tf.zeros(model_spec.weight_shapes[place]) for place in order)
+            functional.predict_on_batch((tensors, ()), tf.zeros((1, *model_spec.input_shape)), training=True)
+    except Exception as error:  # the user's code may raise anything
+        reason = (str(error).strip().splitlines() or [""])[-1].strip()  # those of a graph end with what went wrong
+        expected = f"a model that can be called with tensors as weights, which fails: {reason or type(error).__name__}"
+        raise ConfigError("--model", model_spec.name, expected) from error
 
     def predict(weights: WeightTensors, x: tf.Tensor) -> tf.Tensor:
-        return functional.predict_on_batch((weights, ()), model_spec.preprocess(x), training=True)
+        ordered = tuple(weights[place] for place in order)
+        return functional.predict_on_batch((ordered, ()), model_spec.preprocess(x), training=True)
 
     return predict
+
+
+def _find_order_of_creation(model_spec: ModelSpec) -> list[int]:
+    """The places in `keras_model.weights` in the order in which the model makes its weights, which TFF takes them in.
+
+    The two differ where branches run beside each other, or where a class makes its layers in another order than it
+    calls them.
+    """
+    created = []
+
+    def note(create, **options):
+        created.append(create(**options))
+        return created[-1]
+
+    with tf.variable_creator_scope(note):
+        model = model_spec.build()
+    places = {variable.ref(): place for place, variable in enumerate(model.weights)}
+    return [places[variable.ref()] for variable in created if variable.ref() in places]
 
 
 def compute_loss(predict: Predict, weights: WeightTensors, batch: Batch) -> tf.Tensor:

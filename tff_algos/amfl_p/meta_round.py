@@ -11,6 +11,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from models.model_spec import ModelSpec
+from models.stateless_dropout import dropout_seed
 from tff_algos.amfl_p.config import AMFLPConfig
 from tff_algos.amfl_p.maml import Batch, build_predict, compute_loss, compute_meta_gradient, compute_reptile_gradient
 from tff_algos.amfl_p.weighting import compute_unnormalized_weight
@@ -97,6 +98,11 @@ def build_client_update(model_spec: ModelSpec, config: AMFLPConfig) -> Callable:
         return Batch(tf.gather(x, support), tf.gather(y, support)), Batch(tf.gather(x, query), tf.gather(y, query))
 
     def update(weights, client) -> ClientUpdate:
+        # One seed for all batches of the round, since the model is traced once for each shape of a batch.
+        with dropout_seed(tf.random.experimental.stateless_fold_in(client.seed, 2)):
+            return update_seeded(weights, client)
+
+    def update_seeded(weights, client) -> ClientUpdate:
         x, y = read_split(client.path, "train", model_spec)
         support, query = draw_batches(x, y, client.seed)
         arguments = (predict, weights, support, query, config.inner_steps, client.learning_rate)

@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from models.quantization import build_quantized_spec
+from models.stateless_dropout import StatelessDropout
 from tff_algos.amfl_p.config import AMFLPConfig
 from tff_algos.amfl_p.process import build_amfl_p_process
 from tff_algos.settings.config_fields import ConfigError
@@ -238,6 +239,16 @@ def test_server_optimizers_keep_their_state(build, server_optimizer):
 def test_too_few_examples_are_refused(build):
     with pytest.raises(ConfigError, match="at most 8, the examples of the smallest client, not 9"):
         build(dataclasses.replace(CONFIG, support_size=5))
+
+
+def test_dropout_repeats_with_the_state(build, linear_spec):
+    def build_model():
+        layers = [tf.keras.layers.Dense(8), StatelessDropout(0.5), tf.keras.layers.Dense(3)]
+        return tf.keras.Sequential([tf.keras.Input(linear_spec.input_shape), *layers])
+
+    process = build(CONFIG, spec=dataclasses.replace(linear_spec, build=build_model))
+    state = process.initialize()
+    assert_same(process.next(state).state.model, process.next(state).state.model)
 
 
 def test_a_quantized_model_is_refused(build, linear_spec):

@@ -1,5 +1,7 @@
 """Meta-gradients against finite differences and hand-worked numbers."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -12,6 +14,7 @@ from tff_algos.amfl_p.maml import (
     compute_meta_gradient,
     compute_reptile_gradient,
 )
+from tff_algos.settings.config_fields import ConfigError
 
 RATE = tf.constant(0.5, tf.float64)
 
@@ -120,6 +123,60 @@ def test_a_keras_model_as_a_function_of_its_weights(linear_spec):
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         logits = session.run(predict(tuple(map(tf.constant, weights)), tf.constant(x)))
     np.testing.assert_allclose(logits, x @ weights[0] + weights[1], rtol=1e-5)
+
+
+class SecondMadeFirst(tf.keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.second, self.first = tf.keras.layers.Dense(3), tf.keras.layers.Dense(4)
+
+    def call(self, x, training=None):
+        return self.second(self.first(x))
+
+
+class Assigning(tf.keras.layers.Dense):
+    def call(self, x):
+        self.kernel.assign(0.9 * self.kernel)
+        return super().call(x)
+
+
+def build_branches():
+    """Two branches of equal shapes: `model.weights` goes by depth, the weights were made branch by branch."""
+    x = tf.keras.Input((4,))
+    ends = [tf.keras.layers.Dense(4)(tf.keras.layers.Dense(4)(x)) for _ in range(2)]
+    return tf.keras.Model(x, tf.keras.layers.Dense(3)(tf.keras.layers.Concatenate()(ends)))
+
+
+def build_shared():
+    x, dense = tf.keras.Input((4,)), tf.keras.layers.Dense(4)
+    return tf.keras.Model(x, tf.keras.layers.Dense(3)(dense(dense(x))))
+
+
+def build_second_made_first():
+    model = SecondMadeFirst()
+    model(tf.zeros((1, 4)))
+    return model
+
+
+@pytest.mark.parametrize("build", [build_branches, build_shared, build_second_made_first])
+def test_weights_find_their_layers_whatever_order_they_were_made_in(linear_spec, build):
+    model = build()
+    weights = [np.random.default_rng(1).normal(size=weight.shape).astype(np.float32) for weight in model.weights]
+    model.set_weights(weights)
+    x = np.random.default_rng(0).normal(size=(5, 4)).astype(np.float32)
+    expected = model(x).numpy()
+    predict = build_predict(dataclasses.replace(linear_spec, build=build))
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        logits = session.run(predict(tuple(map(tf.constant, weights)), tf.constant(x)))
+    np.testing.assert_allclose(logits, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_model_that_needs_variables_is_one_line(linear_spec):
+    def build():
+        return tf.keras.Sequential([tf.keras.Input((4,)), Assigning(3)])
+
+    with pytest.raises(ConfigError, match="expected a model that can be called with tensors as weights, which fails: "):
+        build_predict(dataclasses.replace(linear_spec, build=build))
 
 
 @pytest.mark.parametrize("first_order", [True, False])
