@@ -4,7 +4,7 @@ from typing import Any
 
 from datasets.catalog import check_dataset_name
 from datasets.errors import DatasetError
-from launch.settings.runtimes import CPU, CPU_ONLY, RAY_CLIENT, RAY_PLACES
+from launch.settings.runtimes import CPU, CPU_ONLY, IN_PROCESS, RAY_CLIENT, RAY_PLACES
 from launch.settings.worker_addresses import check_address, check_port_address
 from models.model_names import MODEL_NAMES, WIDTH_MODELS, ModelError, check_model_name
 from tff_algos.settings.config_fields import ConfigError
@@ -61,7 +61,8 @@ def _check_model(field: str, name: str) -> None:
 
 def _check_runtime(config: Any) -> None:
     if config.device != CPU and config.runtime in CPU_ONLY:
-        raise ConfigError("device", config.device, f"{CPU} with --runtime={config.runtime}")
+        expected = f"{CPU} with --runtime={config.runtime}, which has no GPU; for one, give --runtime={IN_PROCESS}"
+        raise ConfigError("device", config.device, expected)
     for address in config.worker_addresses or ([config.workers] if config.workers else []):
         _check_worker(config.workers, address)
     check_ray_address(config.ray_address)

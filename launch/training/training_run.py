@@ -20,6 +20,7 @@ from launch.runs.run_description import check_same_data, describe_data, find_num
 from launch.runs.run_folder import RunFolder, check_run_folder, open_run_folder
 from launch.runtimes.runtime import WorkerError, quiet_tensorflow
 from launch.runtimes.worker_process import LARGE_TENSOR_BYTES
+from launch.settings.algorithms import ALGORITHMS
 from launch.settings.flag_fields import prefix_errors
 from launch.settings.flags import FlagError
 from launch.settings.run_config import RunConfig, find_algorithm, flag_values
@@ -32,6 +33,7 @@ from launch.training.announcements import (
     say_if_nothing_was_learned,
     say_result,
 )
+from launch.training.checked_process import build_checked_process
 from launch.training.federation import build_spec, load_federated_data
 from launch.training.round_loop import RoundLoop
 from launch.training.run_runtime import check_installed, open_run_runtime, settle_device
@@ -251,5 +253,8 @@ def _build_process_at_its_round(config: RunConfig, spec: "ModelSpec", data: Fede
 
 def _build_process_of(config: RunConfig, spec: "ModelSpec", data: FederatedData) -> FederatedProcess:
     algorithm = find_algorithm(config.algo)
+    build = algorithm.load_builder()
     with prefix_errors(algorithm.flag_prefix):
-        return algorithm.load_builder()(spec, data, config.algorithm, config.seed)
+        if config.algo in ALGORITHMS:
+            return build(spec, data, config.algorithm, config.seed)
+        return build_checked_process(f"--algo={config.algo}", build, spec, data, config.algorithm, config.seed)
