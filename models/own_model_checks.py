@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from models.model_names import ModelError
 from models.stateless_dropout import dropout_seed
+from models.training_terms import list_own_losses
 
 # Operations of TensorFlow that draw from a generator beside the graph. Those called Stateless... get their seed as an
 # input, as `StatelessDropout` does from the training loop.
@@ -42,7 +43,7 @@ def check_own_model(label: str, model: tf.keras.Model, input_shape: tuple[int, .
     def train(x):
         with dropout_seed(np.zeros(2, np.int32)):
             logits = model(x, training=True)
-        return logits, model.losses
+        return logits, list_own_losses(model)
 
     try:
         inferred, trained = (function.get_concrete_function(batch) for function in (infer, train))

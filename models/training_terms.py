@@ -19,8 +19,16 @@ def add_own_losses(loss: tf.Tensor, model: tf.keras.Model) -> tf.Tensor:
       loss: float32 scalar, the mean over the batch.
       model: was just called with `training=True`.
     """
-    own = model.losses
+    own = list_own_losses(model)
     return tf.add_n([loss, *(tf.cast(term, loss.dtype) for term in own)]) if own else loss
+
+
+def list_own_losses(model: tf.keras.Model) -> list[tf.Tensor]:
+    """The model's own losses of the forward pass that the graph being traced has just had."""
+    graph = tf.compat.v1.get_default_graph()
+    # In the graph of a TFF computation, Keras also keeps the losses of the inputs that the model was built with, and
+    # those of earlier graphs.
+    return [term for term in model.losses if getattr(term, "graph", graph) is graph]
 
 
 def has_constraints(variables: Sequence[tf.Variable]) -> bool:
@@ -46,7 +54,7 @@ def find_training_terms(model: tf.keras.Model, input_shape: tuple[int, ...]) -> 
 
     def run(x):
         model(x, training=True)
-        found.extend(["losses of its own"] * bool(model.losses))
+        found.extend(["losses of its own"] * bool(list_own_losses(model)))
         return x
 
     tf.function(run, autograph=False).get_concrete_function(tf.TensorSpec((None, *input_shape), tf.float32))

@@ -32,6 +32,7 @@ from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
 from launch.settings.flags import PROGRAM
 from launch.settings.run_config import RunConfig
+from models.model_names import is_own_model
 
 LEAST_CHANGE = 0.01  # as a share of the norm; a model that moved less starts next to random weights
 
@@ -66,12 +67,24 @@ def announce_model(config: RunConfig, spec: "ModelSpec") -> None:
     if spec.teacher is not None and config.algorithm.trains_teacher:
         models.append(f"its teacher {spec.teacher.name} ({_count_parameters(spec.teacher):,})")
     say(f"model    {', '.join(models)}" + (f", in {spec.precision}" if spec.precision != "float32" else ""))
+    if is_own_model(spec.name):
+        say_if_statistics_are_slow(float_spec)
     if spec.quantization is not None:
         from models.quantization import plan_quantization
 
         say(f"quantize to 8-bit integers, from round {config.qat_start_round} on, the layers of {spec.name}:")
         for plan in plan_quantization(float_spec.build()):
             say(f"         {plan.layer} ({plan.kind}) {plan.treatment}{plan.remark and f': {plan.remark}'}")
+
+
+def say_if_statistics_are_slow(spec: "ModelSpec") -> None:
+    """Says so if BatchNorm's moving statistics take many rounds to follow the weights, as with Keras's default."""
+    from models.own_model_checks import find_slow_batch_norm
+
+    layer = find_slow_batch_norm(spec.build())
+    if layer is not None:
+        say(f"note     {layer.name} is BatchNorm with a momentum of {layer.momentum:g}: test accuracy may swing for "
+            "many rounds, until its statistics follow; momentum=0.9 takes few")  # fmt: skip
 
 
 def _count_parameters(spec: "ModelSpec") -> int:

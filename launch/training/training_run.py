@@ -111,6 +111,11 @@ def _open_folder(config: RunConfig) -> Iterator[RunFolder]:
         folder = open_run_folder(config)
     try:
         yield folder
+    except FlagError:
+        # Not even its first round is right, as of a user's algorithm: there is nothing to go on with.
+        if folder.is_new and not folder.metrics.exists():
+            folder.config.unlink(missing_ok=True)
+        raise
     finally:
         if temporary or not folder.config.exists():
             shutil.rmtree(folder.path, ignore_errors=True)

@@ -4,12 +4,18 @@ import dataclasses
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from launch.runs.round_table import RoundTable
 from launch.runs.run_description import describe_data
 from launch.runs.run_folder import RunFolder
 from launch.settings.run_config import build_run_config
-from launch.training.announcements import announce_data, say_if_nobody_took_part, say_if_nothing_was_learned
+from launch.training.announcements import (
+    announce_data,
+    announce_model,
+    say_if_nobody_took_part,
+    say_if_nothing_was_learned,
+)
 
 
 def test_the_name_of_a_subset_is_said_and_written(tmp_path, make_federation, capsys):
@@ -28,6 +34,26 @@ def test_a_sample_of_the_clients_is_announced(tmp_path, make_federation, capsys,
     announce_data(config, folder, make_federation([4, 4]))
     folder.close()
     assert ("examples each; 1 are evaluated in rounds, all at the end" in capsys.readouterr().out) == is_said
+
+
+@pytest.mark.parametrize(
+    ("layers", "is_said"),
+    [
+        ([tf.keras.layers.BatchNormalization()], True),  # Keras's default is 0.99
+        ([tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.BatchNormalization(momentum=0.97)])], True),
+        ([tf.keras.layers.BatchNormalization(momentum=0.9)], False),
+        ([tf.keras.layers.BatchNormalization(trainable=False)], False),
+        ([tf.keras.layers.LayerNormalization()], False),
+    ],
+)
+def test_slow_statistics_of_a_users_model_are_said(linear_spec, capsys, layers, is_said):
+    model = tf.keras.Sequential([tf.keras.Input((4,)), *layers, tf.keras.layers.Dense(3)])
+    config = build_run_config({"algo": "fedavg"})
+    for name in ("my_models:build", "linear"):
+        announce_model(config, dataclasses.replace(linear_spec, name=name, build=lambda: model))
+        printed = capsys.readouterr().out
+        assert printed.startswith(f"model    {name} (")
+        assert ("note     batch_norm" in printed and "momentum=0.9 takes few" in printed) == (is_said and ":" in name)
 
 
 @pytest.mark.parametrize(("num_clients", "is_said"), [((0, 0), True), ((0, 2), False)])
