@@ -52,6 +52,12 @@ MOBILE = spec_of(
     lambda: LAYERS.AveragePooling2D(2),
     LAYERS.Flatten,
 )
+REGULARIZED = spec_of(
+    "regularized",
+    (6,),
+    lambda: LAYERS.Dense(8, kernel_regularizer="l2", bias_regularizer="l1", kernel_constraint="non_neg"),
+    lambda: LAYERS.Dense(8, activity_regularizer="l2", kernel_constraint="max_norm"),
+)
 # TensorFlow computes its LayerNormalization by an operation that TFLite lacks.
 LACKING = spec_of("lacking", (6,), lambda: LAYERS.Dense(8), lambda: LAYERS.LayerNormalization())
 SPECS = {
@@ -61,6 +67,7 @@ SPECS = {
     "batch_norm": BATCH_NORM,
     "sequence": SEQUENCE,
     "mobile": MOBILE,
+    "regularized": REGULARIZED,
     "image_cnn10": build_model_spec("image_cnn10", (8, 8, 1), "float32", NUM_CLASSES, width=0.1),
 }
 HEADS = {
@@ -83,7 +90,7 @@ PARTS = [
     *(pytest.param(name, "full", marks=SLOW) for name in ("mobile", "image_cnn10")),
 ]
 DESCENDING = [
-    *("perceptron", "image_student", "batch_norm", "sequence"),
+    *("perceptron", "image_student", "batch_norm", "sequence", "regularized"),
     *(pytest.param(name, marks=SLOW) for name in ("mobile", "image_cnn10")),
 ]
 
@@ -194,10 +201,12 @@ def test_a_file_holds_no_arrays_of_a_batch(convert):
 
 @pytest.mark.parametrize("name", DESCENDING)
 def test_steps_are_plain_gradient_descent(convert, name):
-    """Ten steps in Keras give the same weights, BatchNorm's statistics too."""
+    """Ten steps in Keras give the same weights, BatchNorm's statistics too; regularizers and constraints are heeded."""
     spec = SPECS[name]
     x, y = draw_batch(spec)
-    phone = Phone(convert(name, "full"))
+    file = convert(name, "full")
+    assert file.select_operators == ()
+    phone = Phone(file)
     phone.set_weights({key: first_weights(spec)[int(key.removeprefix("weight_"))] for key in phone.get_weights()})
     model = spec.build()
     model.set_weights(first_weights(spec))
@@ -206,10 +215,12 @@ def test_steps_are_plain_gradient_descent(convert, name):
     def step():
         with tf.GradientTape() as tape:
             logits = model(x, training=True)
-            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits))
+            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits)) + sum(model.losses)
         variables = model.trainable_variables
         for variable, gradient in zip(variables, tape.gradient(loss, variables), strict=True):
             variable.assign_sub(0.05 * gradient)
+            if variable.constraint is not None:
+                variable.assign(variable.constraint(variable))
 
     for _ in range(10):
         phone.train(x, y, 0.05)

@@ -148,7 +148,10 @@ def test_three_steps_of_a_regularized_and_constrained_regression(constraint):
         scores = np.exp(x @ kernel + bias)
         error = (scores / scores.sum(axis=1, keepdims=True) - np.eye(2)[y]) / 8
         stepped = kernel - 0.5 * (x.T @ error + 0.2 * kernel)
-        kernel, bias = CONSTRAINTS[constraint]()(tf.constant(stepped, tf.float32)).numpy(), bias - 0.5 * error.sum(axis=0)
+        kernel, bias = (
+            CONSTRAINTS[constraint]()(tf.constant(stepped, tf.float32)).numpy(),
+            bias - 0.5 * error.sum(axis=0),
+        )
     result = train(build, start, x, y, epochs=3, shape=(4,), rate=0.5)
     np.testing.assert_allclose(start[0] + result.weights_delta[0], kernel, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(start[1] + result.weights_delta[1], bias, rtol=1e-4, atol=1e-6)
