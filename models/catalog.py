@@ -66,6 +66,7 @@ def build_model_spec(
     width: float = 1.0,
     precision: str = "float32",
     augment: str = "none",
+    to_train: bool = True,
 ) -> ModelSpec:
     """The specification of a model, with that of the larger model that can teach it as its `teacher`.
 
@@ -86,6 +87,7 @@ def build_model_spec(
       width: factor on the numbers of filters of image_cnn10, above 0.
       precision: what model and teacher compute in, "float32" or "bfloat16"; weights and logits are float32.
       augment: "crop_flip" to train model and teacher on images that are shifted and mirrored at random, "none".
+      to_train: False for a run that is finished: a user's own model was fit to be trained in its time.
 
     Raises:
       ModelError: a model is unknown or does not fit the shape; a user's own cannot be used; a layer cannot be
@@ -101,7 +103,7 @@ def build_model_spec(
 
     def build_spec(name: str, flag: str) -> ModelSpec:
         if is_own_model(name):
-            build = load_own_model(name, input_shape, num_classes, flag, precision)
+            build = load_own_model(name, input_shape, num_classes, flag, precision, to_train)
         else:
             build = _find_builder(name, input_shape, num_classes, activation, width, flag)
             build = build if precision == "float32" else functools.partial(build_in_precision, build, precision)

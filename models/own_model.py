@@ -13,7 +13,12 @@ from models.precision import build_in_precision
 
 
 def load_own_model(
-    model: str, input_shape: tuple[int, ...], num_classes: int, flag: str = "model", precision: str = "float32"
+    model: str,
+    input_shape: tuple[int, ...],
+    num_classes: int,
+    flag: str = "model",
+    precision: str = "float32",
+    to_train: bool = True,
 ) -> Callable[[], tf.keras.Model]:
     """Imports the function "module:function" and checks the model it returns.
 
@@ -26,6 +31,7 @@ def load_own_model(
       num_classes: width of the logits.
       flag: what errors call it, "model" or "teacher_model".
       precision: what its layers are to compute in, "float32" or "bfloat16".
+      to_train: False for a run that is finished; see `check_own_model`.
 
     Returns:
       A builder without arguments.
@@ -46,7 +52,7 @@ def load_own_model(
         raise ModelError(f"{label}: expected a new model from each call; build it inside the function")
     if [weight.shape for weight in first.weights] != [weight.shape for weight in second.weights]:
         raise ModelError(f"{label}: expected weights of the same shapes from each call")
-    check_own_model(label, second, input_shape, num_classes)
+    check_own_model(label, second, input_shape, num_classes, to_train)
     # Guarded, since training calls it again and again: a later call that fails must be one line, too.
     return functools.partial(_call, label, build)
 

@@ -27,27 +27,39 @@ _PROBABILITY_SUM_TOLERANCE = 1e-2  # bfloat16 has three digits
 _ADVICE = "take models.stateless_dropout.StatelessDropout, --augment=crop_flip for images, or leave it out"
 
 
-def check_own_model(label: str, model: tf.keras.Model, input_shape: tuple[int, ...], num_classes: int) -> None:
+def check_own_model(
+    label: str, model: tf.keras.Model, input_shape: tuple[int, ...], num_classes: int, to_train: bool = True
+) -> None:
     """Raises ModelError, one line that begins with `label`, if the algorithms cannot use the model.
 
-    Its weights are changed: hand it a model that is not needed any more.
+    Args:
+      label: names the model.
+      model: its weights are changed, so hand over one that is not needed any more.
+      input_shape: of an example, without the batch axis.
+      num_classes: width of the logits.
+      to_train: False for a run that is finished, which earlier versions may have trained with a model that is refused
+        today; then only weights and the shape of the output are checked.
     """
     _check_weights(label, model)
     batch = tf.TensorSpec((None, *input_shape), tf.float32)
 
-    @tf.function(autograph=False)
+    # AutoGraph is on: a user's layer may branch on a tensor.
+    @tf.function
     def infer(x):
         return model(x, training=False)
 
-    @tf.function(autograph=False)
+    @tf.function
     def train(x):
         with dropout_seed(np.zeros(2, np.int32)):
             logits = model(x, training=True)
         return logits, list_own_losses(model)
 
     try:
-        inferred, trained = (function.get_concrete_function(batch) for function in (infer, train))
+        inferred = infer.get_concrete_function(batch)
         _check_outputs(label, inferred, num_classes)
+        if not to_train:
+            return
+        trained = train.get_concrete_function(batch)
         _check_own_losses(label, trained.structured_outputs[1])
         for function in (trained, inferred):
             _check_operations(label, model, function.graph.as_graph_def())
@@ -63,8 +75,11 @@ def describe_error(error: BaseException) -> str:
     """An exception of a user's code in one line."""
     if isinstance(error, SystemExit):
         return "a call of sys.exit"
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    name = type(error).__name__
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    # AutoGraph puts the places of the code before the error itself.
+    raised = [line for line in lines if line.startswith(f"{name}: ")] if lines[:1] == ["in user code:"] else []
+    return raised[0] if raised else ": ".join([name, *lines[:1]])
 
 
 def find_slow_batch_norm(model: tf.keras.Model, most: float = 0.95) -> tf.keras.layers.Layer | None:

@@ -52,10 +52,10 @@ def find_training_terms(model: tf.keras.Model, input_shape: tuple[int, ...]) -> 
     """
     found = []
 
+    @tf.function
     def run(x):
         model(x, training=True)
         found.extend(["losses of its own"] * bool(list_own_losses(model)))
-        return x
 
-    tf.function(run, autograph=False).get_concrete_function(tf.TensorSpec((None, *input_shape), tf.float32))
+    run.get_concrete_function(tf.TensorSpec((None, *input_shape), tf.float32))
     return (*found, *["constraints"] * has_constraints(model.trainable_variables))

@@ -57,12 +57,13 @@ def _choose_options(config: RunConfig) -> DatasetOptions:
     return DatasetOptions(**{name: None if value == "" else value for name, value in values.items()})
 
 
-def build_spec(config: RunConfig, data: Mapping[str, Any]) -> "ModelSpec":
+def build_spec(config: RunConfig, data: Mapping[str, Any], to_train: bool = True) -> "ModelSpec":
     """The model of a run.
 
     Args:
       config: what was asked for.
       data: `run_folder.describe_data` of the data, or the same as read from `config.json`.
+      to_train: False for a run that is finished.
 
     Raises:
       ModelError: the model does not exist, cannot be built, or does not fit the data.
@@ -82,4 +83,5 @@ def build_spec(config: RunConfig, data: Mapping[str, Any]) -> "ModelSpec":
         config.width,
         config.precision,
         config.augment,
+        to_train,
     )

@@ -64,7 +64,7 @@ class FinishedRun(NamedTuple):
           ModelError: the model cannot be built any more.
         """
         config = dataclasses.replace(self.config, precision=precision) if precision else self.config
-        spec = build_spec(config, self.data)
+        spec = build_spec(config, self.data, to_train=False)
         is_float = spec.quantization is not None and self.rounds < self.config.qat_start_round
         return spec.quantization.float_spec if is_float else spec
 

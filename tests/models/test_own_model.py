@@ -136,6 +136,12 @@ class Counter(L.Layer):
     def call(self, x):
         return x + self.count()
 
+class Branch(L.Layer):
+    def call(self, x):
+        if tf.reduce_sum(x) > 0:
+            x = 2.0 * x
+        return x
+
 class Losses(L.Layer):
     def call(self, x):
         self.add_loss(tf.reduce_sum(x, axis=1))
@@ -186,6 +192,7 @@ log_softmax = _of(L.Lambda(tf.nn.log_softmax))
 zeros = _of(kernel_initializer="zeros")
 positive = _of(kernel_initializer="ones", kernel_constraint=K.constraints.NonNeg())
 relu = _of(activation="relu")
+branch = _of(Branch())
 stateless = _of(StatelessDropout(0.5), L.Dense(3))
 quiet_gru = sequence(L.GRU(2))
 tokens = lambda shape, classes: K.Sequential(
@@ -215,6 +222,7 @@ ACCEPTED = (
     "zeros",
     "positive",
     "relu",
+    "branch",
     "stateless",
     "quiet_gru",
     "tokens",
@@ -326,6 +334,14 @@ def test_probabilities_are_known_by_the_outputs(model):
 def test_values_that_are_always_from_0_to_1_are_no_logits(model):
     with pytest.raises(ModelError, match=r"expected logits, got values in .* leave the sigmoid out"):
         load_own_model(f"own_layers:{model}", (5,), 3)
+
+
+def test_a_finished_runs_model_is_only_looked_at():
+    """Versions before this one trained with noise, too; such runs are still evaluated and exported."""
+    build = load_own_model("own_layers:noise", (5,), 3, to_train=False)
+    assert build()(np.zeros((2, 5), np.float32)).shape == (2, 3)
+    with pytest.raises(ModelError, match="expected logits of shape"):
+        load_own_model("own_networks:too_wide", (5,), 3, to_train=False)
 
 
 def test_a_later_call_that_fails_is_one_line_too():

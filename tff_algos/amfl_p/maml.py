@@ -54,8 +54,10 @@ def build_predict(model_spec: ModelSpec) -> Predict:
             tensors = tuple(tf.zeros(model_spec.weight_shapes[place]) for place in order)
             functional.predict_on_batch((tensors, ()), tf.zeros((1, *model_spec.input_shape)), training=True)
     except Exception as error:  # the user's code may raise anything
-        reason = (str(error).strip().splitlines() or [""])[-1].strip()  # those of a graph end with what went wrong
-        expected = f"a model that can be called with tensors as weights, which fails: {reason or type(error).__name__}"
+        name = type(error).__name__
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        reason = next((line for line in lines if line.startswith(f"{name}: ")), ": ".join([name, *lines[:1]]))
+        expected = f"a model that can be called with tensors as weights, which fails with {reason}"
         raise ConfigError("--model", model_spec.name, expected) from error
 
     def predict(weights: WeightTensors, x: tf.Tensor) -> tf.Tensor:
