@@ -18,6 +18,7 @@ from launch.settings.flags import FlagError
 from launch.settings.run_config import build_run_config
 from launch.training.announcements import announce_model
 from launch.training.training_run import (
+    _open_folder,
     _stop_in_one_line,
     check_worker_names,
     has_large_tensors,
@@ -94,6 +95,18 @@ def test_models_are_built_once_to_be_measured_and_announced(capsys):
 def test_a_teacher_that_is_not_trained_is_not_announced(flags, capsys):
     announce_model(build_run_config(flags), build_model_spec("auto", (8, 8, 1), "uint8", 10))
     assert capsys.readouterr().out == "model    image_student (17,194 parameters)\n"
+
+
+@pytest.mark.parametrize("rounds", [0, 1])
+def test_a_run_that_is_wrong_in_its_first_round_leaves_no_folder(tmp_path, rounds):
+    """As of a user's algorithm whose `next` gives a dict; with a round in it, there is something to go on with."""
+    config = build_run_config({"algo": "fedavg", "run_dir": str(tmp_path / "run")})
+    with pytest.raises(FlagError, match="expected a RoundOutput"), _open_folder(config) as folder:
+        folder.config.write_text("{}")
+        if rounds:
+            folder.metrics.write_text("round\n1\n")
+        raise FlagError("next: expected a RoundOutput")
+    assert (tmp_path / "run").exists() == bool(rounds)
 
 
 def test_training_and_drawing_know_nothing_of_the_papers_reports():
