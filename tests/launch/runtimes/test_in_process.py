@@ -220,53 +220,6 @@ def test_what_cannot_be_run_is_said(in_process):
         both([1, 2])
 
 
-def build_normalized_sum(filters):
-    """A federated computation that trains nothing, but calls layers with BatchNorm in training, and that function."""
-    import tensorflow as tf
-    import tensorflow_federated as tff
-
-    layers = tf.keras.layers
-
-    def build():
-        parts = [layers.Conv2D(filters, 2), layers.BatchNormalization(), layers.ReLU()]
-        parts += [layers.DepthwiseConv2D(2), layers.BatchNormalization(), layers.ReLU(6.0)]
-        parts += [layers.SeparableConv2D(filters, 2), layers.BatchNormalization(), layers.Activation("relu")]
-        parts += [layers.Flatten(), layers.Dense(3), layers.BatchNormalization(), layers.ReLU()]
-        return tf.keras.Sequential([tf.keras.Input((6, 6, 1)), *parts])
-
-    weights = [np.random.default_rng(1).normal(size=weight.shape).astype(np.float32) for weight in build().weights]
-
-    def compute(number):
-        model = build()
-
-        @tf.function
-        def call(x):
-            for variable, value in zip(model.weights, weights, strict=True):
-                variable.assign(tf.abs(value))
-            return tf.reduce_sum(model(x, training=True))
-
-        return call(tf.random.stateless_normal((4, 6, 6, 1), tf.stack([0, number])))
-
-    work = tff.tensorflow.computation(compute, np.int32)
-    federated = tff.federated_computation(
-        lambda numbers: tff.federated_sum(tff.federated_map(work, numbers)), tff.FederatedType(np.int32, tff.CLIENTS)
-    )
-    return federated, compute
-
-
-@pytest.mark.parametrize("filters", [1, 6])
-def test_batch_norm_takes_any_number_of_channels(in_process, filters):
-    federated, compute = build_normalized_sum(filters)
-    assert float(federated([3])) == pytest.approx(float(compute(3)), rel=1e-4)
-
-
-def test_batch_norm_of_four_channels_is_joined_with_its_relu_as_ever():
-    """Without the joint operation, the last digits of such models would change."""
-    from launch.runtimes.round_form import export_round
-
-    assert b"_FusedBatchNormEx" in export_round(build_normalized_sum(4)[0]).work.graph_def
-
-
 def test_the_same_clients_give_the_same_bytes_on_any_number_of_threads(computations, tmp_path):
     computation, (values, weights) = computations["aggregate"]
     results = []
@@ -313,3 +266,51 @@ def test_sessions_of_computations_used_long_ago_are_closed(in_process, monkeypat
     first = constants[0]
     assert [constant() for constant in (*constants[:2], first, constants[2], first)] == [0, 1, 0, 2, 0]
     assert (len(loaded), closed[-1:]) == (3, [loaded[1]])
+
+
+def build_normalized_sum(filters):
+    """A federated computation that trains nothing, but calls layers with BatchNorm in training, and that function."""
+    import tensorflow as tf
+    import tensorflow_federated as tff
+
+    layers = tf.keras.layers
+
+    def build():
+        parts = [layers.Conv2D(filters, 2), layers.BatchNormalization(), layers.ReLU()]
+        parts += [layers.DepthwiseConv2D(2), layers.BatchNormalization(), layers.ReLU(6.0)]
+        parts += [layers.SeparableConv2D(filters, 2), layers.BatchNormalization(), layers.Activation("relu")]
+        parts += [layers.Flatten(), layers.Dense(3), layers.BatchNormalization(), layers.ReLU()]
+        return tf.keras.Sequential([tf.keras.Input((6, 6, 1)), *parts])
+
+    weights = [np.random.default_rng(1).normal(size=weight.shape).astype(np.float32) for weight in build().weights]
+
+    def compute(number):
+        model = build()
+
+        @tf.function
+        def call(x):
+            for variable, value in zip(model.weights, weights, strict=True):
+                variable.assign(tf.abs(value))
+            return tf.reduce_sum(model(x, training=True))
+
+        return call(tf.random.stateless_normal((4, 6, 6, 1), tf.stack([0, number])))
+
+    work = tff.tensorflow.computation(compute, np.int32)
+    federated = tff.federated_computation(
+        lambda numbers: tff.federated_sum(tff.federated_map(work, numbers)), tff.FederatedType(np.int32, tff.CLIENTS)
+    )
+    return federated, compute
+
+
+@pytest.mark.parametrize("filters", [1, 6])
+def test_batch_norm_takes_any_number_of_channels(tmp_path, filters):
+    federated, compute = build_normalized_sum(filters)
+    with run_in_process(str(tmp_path / "log")):
+        assert float(federated([3])) == pytest.approx(float(compute(3)), rel=1e-4)
+
+
+def test_batch_norm_of_four_channels_is_joined_with_its_relu_as_ever():
+    """Without the joint operation, the last digits of such models would change."""
+    from launch.runtimes.round_form import export_round
+
+    assert b"_FusedBatchNormEx" in export_round(build_normalized_sum(4)[0]).work.graph_def
