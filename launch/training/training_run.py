@@ -3,7 +3,6 @@
 import contextlib
 import math
 import pathlib
-import shutil
 import socket
 import tempfile
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from launch.runs.columns import PERSONAL_METRICS, RUN_PAGE
 from launch.runs.errors import RunStopped
 from launch.runs.run_description import check_same_data, describe_data, find_num_shares, write_config
 from launch.runs.run_folder import RunFolder, check_run_folder, open_run_folder
+from launch.runs.tables import write_text
 from launch.runtimes.runtime import WorkerError, quiet_tensorflow
 from launch.runtimes.worker_process import LARGE_TENSOR_BYTES
 from launch.settings.flag_fields import prefix_errors
@@ -100,18 +100,15 @@ def check_worker_names(config: RunConfig) -> None:
 
 @contextlib.contextmanager
 def _open_folder(config: RunConfig) -> Iterator[RunFolder]:
-    """The run's folder, which is removed at the end if it is a smoke run's own, or if the run got no config into it."""
-    temporary = None
+    """The run's folder, which is removed at the end if it is a smoke run's own, or if no run has begun in it."""
     if config.smoke and not config.run_dir:
-        temporary = tempfile.mkdtemp(prefix="federated_smoke_")
-        folder = RunFolder(pathlib.Path(temporary), is_new=True)
+        folder = RunFolder(pathlib.Path(tempfile.mkdtemp(prefix="federated_smoke_")), is_new=True, is_passing=True)
     else:
         folder = open_run_folder(config)
     try:
         yield folder
     finally:
-        if temporary or not folder.config.exists():
-            shutil.rmtree(folder.path, ignore_errors=True)
+        folder.discard()
         folder.close()
 
 
@@ -138,7 +135,11 @@ def _explain(error: WorkerError) -> str:
 
 
 def _say_how_to_go_on(folder: RunFolder) -> str:
-    return f"go on with: {resume_command(folder)}" if folder.has_begun else "nothing was trained yet"
+    if folder.can_be_resumed:
+        return f"go on with: {resume_command(folder)}"
+    if not folder.has_begun or folder.is_passing:
+        return "nothing is kept of a smoke run" if folder.is_passing else "nothing was trained yet"
+    return f"{folder.config} is gone, without which the run cannot go on; its results so far are kept"
 
 
 def _run(
@@ -168,6 +169,7 @@ def _run(
     checkpoints = Checkpoints(folder.checkpoints)
     loop = RoundLoop(config, folder, process, checkpoints, evaluate_state, worker_memory_bytes, names)
     write_config(folder, config, data)  # after the loop was built: it refuses a resumed run that has done more rounds
+    settings = folder.config.read_text(encoding="utf-8")
     tensorboard = TensorBoardLog(folder.tensorboard, loop.metrics, flag_values(config))
     tracking.start(folder.path)
 
@@ -180,6 +182,8 @@ def _run(
         state = loop.run(after_round=after_round)
     finally:
         tensorboard.close()
+    if not folder.config.exists():  # somebody moved or cleaned the folder; results are of no use without it
+        write_text(folder.config, settings)
     summary = results.write_results(folder, config, data, spec, process, state, evaluate, loop.metrics, loop.timing)
     run_plots.draw_run(folder.path)
     write_page(config, folder)
