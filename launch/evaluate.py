@@ -7,7 +7,6 @@ Exit codes: 0 done, 1 a file could not be written, 2 the request was wrong, 130 
 
 import os
 import pathlib
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,6 +20,7 @@ from launch.runs.columns import EVALUATION, MODELS, WORKER_LOG
 from launch.runs.tables import format_cell, write_json, write_table
 from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.flags import FlagError
+from launch.stop_signals import leave
 from launch.training.finished_run import FinishedRun, choose_models, read_finished_run
 from launch.training.run_runtime import settle_device_again
 
@@ -172,4 +172,4 @@ def _run(arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

@@ -4,7 +4,6 @@ Writes into the run's `export/`: a .tflite file for each model and format, a JSO
 report. Exit codes: 0 done, 1 a file could not be written, 2 the request was wrong, 130 stopped by Ctrl-C.
 """
 
-import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ from launch.command_line import format_command_help, parse_flags, run_main
 from launch.runs.columns import EXPORT, REPORT_PAGE, WEB_PAGE, WORKER_LOG
 from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.flags import FlagError
+from launch.stop_signals import leave
 from launch.tflite.export_plan import (
     ALL_MODELS,
     INTEGER_FORMATS,
@@ -168,4 +168,4 @@ def _run(arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

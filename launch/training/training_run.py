@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from datasets.federated_data import FederatedData
-from launch.command_line import describe_os_error, get_stop_code
+from launch.command_line import describe_os_error
 from launch.progress import say
 from launch.runs.archetype_metrics import name_archetype_metrics
 from launch.runs.checkpoints import Checkpoints
@@ -24,6 +24,7 @@ from launch.settings.flag_fields import prefix_errors
 from launch.settings.flags import FlagError
 from launch.settings.run_config import RunConfig, find_algorithm, flag_values
 from launch.settings.worker_addresses import UNIX
+from launch.stop_signals import as_stop_after_signal, get_stop_code
 from launch.training.announcements import (
     announce_data,
     announce_model,
@@ -116,7 +117,8 @@ def _open_folder(config: RunConfig) -> Iterator[RunFolder]:
 def _stop_in_one_line(folder: RunFolder) -> Iterator[None]:
     """Turns what may end a run early into RunStopped, whose line says how to go on."""
     try:
-        yield
+        with as_stop_after_signal():
+            yield
     except KeyboardInterrupt as error:
         raise RunStopped(f"stopped; {_say_how_to_go_on(folder)}", get_stop_code(error)) from None
     except BrokenPipeError:
