@@ -65,7 +65,7 @@ def run_training(config: RunConfig) -> dict[str, Any]:
     with contextlib.ExitStack() as stack:
         tracking = stack.enter_context(open_tracking(config))  # ends after the folder is let go: so it knows of the end
         folder = stack.enter_context(_open_folder(config))
-        stack.enter_context(_stop_in_one_line(folder))
+        stack.enter_context(_stop_in_one_line(folder, config))
         if not folder.is_new:
             check_same_data(folder, data)
         announce_data(config, folder, data)
@@ -114,19 +114,19 @@ def _open_folder(config: RunConfig) -> Iterator[RunFolder]:
 
 
 @contextlib.contextmanager
-def _stop_in_one_line(folder: RunFolder) -> Iterator[None]:
+def _stop_in_one_line(folder: RunFolder, config: RunConfig) -> Iterator[None]:
     """Turns what may end a run early into RunStopped, whose line says how to go on."""
     try:
         with as_stop_after_signal():
             yield
     except KeyboardInterrupt as error:
-        raise RunStopped(f"stopped; {_say_how_to_go_on(folder)}", get_stop_code(error)) from None
+        raise RunStopped(f"stopped; {_say_how_to_go_on(folder, config)}", get_stop_code(error)) from None
     except BrokenPipeError:
-        raise RunStopped(f"error: nobody reads the output any more; {_say_how_to_go_on(folder)}", 1) from None
+        raise RunStopped(f"error: nobody reads the output any more; {_say_how_to_go_on(folder, config)}", 1) from None
     except OSError as error:  # a full disk, a folder that may no longer be written
-        raise RunStopped(f"error: {describe_os_error(error)}; {_say_how_to_go_on(folder)}", 1) from error
+        raise RunStopped(f"error: {describe_os_error(error)}; {_say_how_to_go_on(folder, config)}", 1) from error
     except WorkerError as error:
-        raise RunStopped(f"error: {_explain(error)}; {_say_how_to_go_on(folder)}", 1) from error
+        raise RunStopped(f"error: {_explain(error)}; {_say_how_to_go_on(folder, config)}", 1) from error
 
 
 def _explain(error: WorkerError) -> str:
@@ -136,9 +136,9 @@ def _explain(error: WorkerError) -> str:
     return message if not last or len(last) > MAX_LOG_LINE or last in message else f"{message} ({last})"
 
 
-def _say_how_to_go_on(folder: RunFolder) -> str:
+def _say_how_to_go_on(folder: RunFolder, config: RunConfig) -> str:
     if folder.can_be_resumed:
-        return f"go on with: {resume_command(folder)}"
+        return f"go on with: {resume_command(folder, config)}"
     if not folder.has_begun or folder.is_passing:
         return "nothing is kept of a smoke run" if folder.is_passing else "nothing was trained yet"
     return f"{folder.config} is gone, without which the run cannot go on; its results so far are kept"
