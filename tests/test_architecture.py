@@ -41,10 +41,11 @@ ALGORITHM_ROOMS = {
 LAUNCH_ROOMS = {
     "progress": set(),
     "stop_signals": set(),
+    "terminal": {"runs"},
     "settings": {"progress"},
     "runtimes": {"progress"},
     "runs": {"progress", "settings"},
-    "command_line": {"progress", "settings", "runs", "stop_signals"},
+    "command_line": {"progress", "settings", "runs", "stop_signals", "terminal"},
     "plots": {"progress", "settings", "runs"},
     "pages": set(),
     "comparison": {"pages", "progress", "settings", "runs", "plots"},
