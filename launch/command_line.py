@@ -16,6 +16,7 @@ from launch.runs.errors import RunFolderError, RunStopped
 from launch.runs.shown_text import escape_hidden
 from launch.settings.flags import HELP_FLAGS, FlagError, read_flags
 from launch.stop_signals import get_stop_code, stop_on_signals
+from launch.temporary_folder import own_temporary_folder
 from launch.terminal import NOT_UTF8, is_broken, show_text
 from models.model_names import ModelError
 from tff_algos.settings.config_fields import ConfigError
@@ -52,7 +53,8 @@ def _run_main(
                 print(format_help())
                 exit_code = 0
             else:
-                exit_code = run(arguments) or 0
+                with own_temporary_folder():
+                    exit_code = run(arguments) or 0
             sys.stdout.flush()
     except WRONG_REQUESTS as error:
         return _fail(f"error: {name_flag(str(error))}", 2)

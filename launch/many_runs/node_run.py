@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from launch.runs.columns import CONFIG_FILE
 from launch.runs.tables import write_json
+from launch.temporary_folder import find_shared_folder
 
 PROJECT = pathlib.Path(__file__).parents[2]
 LAUNCHER = PROJECT / "launch" / "runtimes" / "worker_launcher.py"
@@ -136,8 +137,9 @@ def _take_core():
     everything = os.sched_getaffinity(0)
     with contextlib.ExitStack() as stack:
         for core in sorted(everything):
-            name = os.path.join(tempfile.gettempdir(), f"fed_run_{os.getuid()}_core_{core}.lock")
-            file = stack.enter_context(open(name, "w"))
+            name = find_shared_folder() / f"fed_run_{os.getuid()}_core_{core}.lock"
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC  # a link there is another user's
+            file = stack.enter_context(open(os.open(name, flags, 0o600), "w"))
             with contextlib.suppress(OSError):
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 os.sched_setaffinity(0, {core})
