@@ -12,7 +12,6 @@ from absl import flags as absl_flags
 
 from launch.command_line import describe_os_error, format_command_help, parse_flags, run_main
 from launch.runs.errors import RunStopped
-from launch.runs.shown_text import escape_hidden
 from launch.settings.flags import FlagError
 
 PROGRAM = "python -m launch.compare"
@@ -107,7 +106,7 @@ def _run(arguments: Sequence[str]) -> None:
     check_plotly()
     collected = collect_runs(request.runs, request.archives)
     for reason in collected.left_out:
-        print(f"not compared: {escape_hidden(reason)}", file=sys.stderr)
+        print(f"not compared: {reason}", file=sys.stderr)
     try:
         write_comparison(collected, request.output, request.details)
     except OSError as error:
