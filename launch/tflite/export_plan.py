@@ -16,6 +16,7 @@ from datasets.federated_data import ClientShard, FederatedData
 from launch.runs.checkpoints import find_checkpoints
 from launch.runs.columns import CHECKPOINTS, EXPORT
 from launch.runs.errors import RunFolderError
+from launch.runs.tables import remove_unfinished
 from launch.settings.flags import FlagError
 from launch.training.finished_run import FinishedRun, choose_models
 from models.model_names import EXPORT_FORMATS
@@ -163,6 +164,7 @@ def open_export_folder(run: FinishedRun) -> Iterator[pathlib.Path]:
     if target.exists() and not os.access(target, os.W_OK | os.X_OK):
         raise RunFolderError(f"--run_dir={run.path}: cannot write into its {EXPORT} folder; mend its permissions")
     try:
+        remove_unfinished(run.path)
         temporary.mkdir()
     except OSError as error:
         raise RunFolderError(f"--run_dir={run.path}: cannot write there ({error.strerror})") from None
