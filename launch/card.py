@@ -16,6 +16,7 @@ from absl import flags as absl_flags
 from launch.command_line import format_command_help, parse_command, run_main
 from launch.runs.shown_text import escape_lines
 from launch.settings.flags import FlagError
+from launch.stop_signals import leave
 from launch.tflite.card_page import card_rows
 from launch.tflite.embedded_card import read_card, split_file
 from models.model_names import ModelError
@@ -82,4 +83,4 @@ def _show_json(card: bytes) -> bytes:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

@@ -24,6 +24,7 @@ from launch.runs.run_records import RunPath, RunRecord, read_runs
 from launch.runs.shown_text import escape_hidden
 from launch.runs.tables import write_table, write_text
 from launch.settings.flags import FlagError
+from launch.stop_signals import leave
 
 PROGRAM = "python -m launch.report"
 
@@ -187,4 +188,4 @@ def _run(arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

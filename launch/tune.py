@@ -21,10 +21,11 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from launch.command_line import format_command_help, get_stop_code, run_main
+from launch.command_line import format_command_help, run_main
 from launch.many_runs.jobs import open_engine
 from launch.progress import say
 from launch.runs.errors import RunStopped
+from launch.stop_signals import as_stop_after_signal, get_stop_code, leave
 from launch.tuning.adaptive_search import open_study, run_adaptive_search
 from launch.tuning.best_flagfile import write_best_flagfile
 from launch.tuning.grid_search import compute_grid_size, run_grid_search
@@ -58,7 +59,8 @@ def _run(arguments: Sequence[str]) -> int:
     if request.is_adaptive:
         check_installed()
     try:
-        searched = search(request)
+        with as_stop_after_signal():
+            searched = search(request)
     except KeyboardInterrupt as error:
         again = f"stopped; go on with: {PROGRAM} {shlex.join(arguments)}"
         raise RunStopped(again, get_stop_code(error)) from None
@@ -124,4 +126,4 @@ def _describe_trials(request: Request, outcomes: Sequence[Outcome]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

@@ -262,6 +262,9 @@ class RunConfig:
         False, "Go on with the run in --run_dir from its last checkpoint; other flags may be left out."
     )
     overwrite: bool = setting(False, "Replace the run in --run_dir.")
+    trust_module: str = setting(
+        "", "With --resume: modules of yours that the run names and that may be imported, with commas between them."
+    )
     track: str = setting(NO_TRACKER, "Tracker that the run is sent to while it goes on.", choices=TRACKER_CHOICES)
     runtime: str = setting(
         TFF,
