@@ -23,7 +23,7 @@ from launch.runs.columns import (
     TEACHERS_TEST_ACCURACY,
 )
 from launch.runs.errors import RunFolderError
-from launch.runs.file_names import decode_names
+from launch.runs.file_names import decode_names, encode_name
 from launch.runs.tables import iterate_records
 from launch.settings.flags import FlagError, read_stored_flags
 from launch.settings.run_config import RunConfig, build_run_config, find_algorithm
@@ -71,10 +71,14 @@ class FinishedRun(NamedTuple):
         return spec.quantization.float_spec if is_float else spec
 
     def find_model_folders(self) -> dict[str, pathlib.Path]:
-        """The folder of each saved model, by the model's name, in the order of the names."""
+        """The folder of each saved model, by the model's name, in the order of the names.
+
+        A run of an earlier version that was resumed has two folders of some names; the one called as today counts.
+        """
         folders = [path.parent for path in self.path.glob(f"{MODELS}/*/model.keras")]
         known = {*self.client_models.values(), *self.teachers}
-        return dict(sorted(zip(decode_names([folder.name for folder in folders], known), folders, strict=True)))
+        named = zip(decode_names([folder.name for folder in folders], known), folders, strict=True)
+        return dict(sorted(named, key=lambda pair: (pair[0], pair[1].name == encode_name(pair[0]))))
 
     def load_data(self) -> FederatedData:
         """The clients and the test set that the run was trained on.
