@@ -18,6 +18,7 @@ from datasets.npz import read_npz_file
 from launch.command_line import format_command_help, parse_flags, run_main
 from launch.runs.columns import EVALUATION, WORKER_LOG
 from launch.runs.file_names import encode_name
+from launch.runs.shown_text import escape_hidden
 from launch.runs.tables import format_cell, write_json, write_table
 from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.flags import FlagError
@@ -137,7 +138,9 @@ def _make_row(name: str, test_set: str, evaluation: "Evaluation") -> EvaluationR
 
 def format_table(rows: Sequence[EvaluationRow]) -> Iterator[str]:
     """The rows as lines of aligned columns."""
-    texts = [(row[0], row[1], f"{row[2]:,}", f"{row[3]:.4f}", f"{row[4]:.4f}") for row in rows]
+    texts = [
+        (escape_hidden(row[0]), escape_hidden(row[1]), f"{row[2]:,}", f"{row[3]:.4f}", f"{row[4]:.4f}") for row in rows
+    ]
     cells = [EvaluationRow._fields, *texts]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for line in cells:

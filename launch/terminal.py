@@ -37,7 +37,7 @@ codecs.register_error(REPLACING, _replace)
 
 
 class _ShownText:
-    """A text stream in which control characters other than line breaks and tabs are written out."""
+    """A text stream in which what steers a terminal is written out, see `escape_lines`."""
 
     def __init__(self, stream: Any):
         self._stream = stream

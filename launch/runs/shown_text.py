@@ -15,7 +15,7 @@ _HIDDEN = (
     "\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
 )
 _HIDDEN_CHARACTER = re.compile(f"[{_HIDDEN}]")
-_UNPRINTABLE = re.compile(f"(?![\t\n])[{_HIDDEN}]")  # in lines of text
+_UNPRINTABLE = re.compile(f"(?![\b\t\n\r])[{_HIDDEN}]")  # in lines of text; progress lines go back to their start
 # In a cell, also the backslash of what would be read as an escape.
 _ESCAPED_IN_CELL = re.compile(rf"[{_HIDDEN}]|\\(?=[uU])")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-f]{4})|U([0-9a-f]{8}))")
@@ -30,7 +30,7 @@ def escape_hidden(text: str) -> str:
 
 
 def escape_lines(text: str) -> str:
-    """The same for lines of text, whose line breaks and tabs stay."""
+    """The same for lines of text: their breaks and tabs stay, and what goes back in a line, as progress lines do."""
     return _UNPRINTABLE.sub(_write_out, text)
 
 

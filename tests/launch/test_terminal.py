@@ -35,7 +35,7 @@ def test_what_a_stream_lacks_is_replaced(encoding, shown, monkeypatch):
 
 def test_what_steers_a_terminal_is_written_out(capsys):
     assert run_main(lambda arguments: print("a\x1b[2J\tb\r\x9b\u202e"), lambda: "help", []) == 0
-    assert capsys.readouterr().out == "a\\u001b[2J\tb\\u000d\\u009b\\u202e\n"
+    assert capsys.readouterr().out == "a\\u001b[2J\tb\r\\u009b\\u202e\n"
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def test_what_hides_or_steers_is_written_out(text, shown):
 
 
 def test_lines_of_text_keep_their_breaks():
-    assert escape_lines("a\tb\n\x1b[31mc\r\n") == "a\tb\n\\u001b[31mc\\u000d\n"
+    assert escape_lines("a\tb\n\x1b[31mc\x00\r\b\n") == "a\tb\n\\u001b[31mc\\u0000\r\b\n"
 
 
 @given(EVERY_TEXT)
