@@ -233,10 +233,9 @@ def _format_file(row: FileRow) -> tuple[str, ...]:
 
 
 def _describe_representatives(rows: Sequence[FileRow]) -> list[str]:
-    sources = [
-        f"{escape_markdown(row.representative_client)} ({row.file})" for row in rows if row.representative_client
-    ]
-    return [f"Activation ranges of int8 are from the train split of {', '.join(sources)}."] if sources else []
+    sources = [f"{row.representative_client} ({row.file})" for row in rows if row.representative_client]
+    text = f"Activation ranges of int8 are from the train split of {', '.join(sources)}."
+    return [escape_markdown(text)] if sources else []
 
 
 def _tabulate_latency(report: ExportReport) -> list[tuple[str, ...]]:
