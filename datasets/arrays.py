@@ -8,6 +8,7 @@ import numpy as np
 
 from datasets.errors import DatasetError
 from datasets.federated_data import Preprocessing
+from datasets.names import check_names
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,7 +23,7 @@ class ExampleFormat:
       client_names: the natural clients of the train part, if they are known; else ().
 
     Raises:
-      DatasetError: a shape or dtype that no data set has, or fewer than two classes.
+      DatasetError: a shape or dtype that no data set has, fewer than two classes, or a name with a control character.
     """
 
     input_shape: tuple[int, ...]
@@ -38,6 +39,8 @@ class ExampleFormat:
             raise DatasetError(f"input_shape={self.input_shape}: expected whole numbers of at least 1")
         if len(self.class_names) < 2:
             raise DatasetError(f"class_names={self.class_names}: expected at least 2 to tell apart")
+        check_names("class_names", "class", self.class_names)
+        check_names("client_names", "client", self.client_names)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -63,7 +66,8 @@ class ArrayDataset:
         natural clients are then cut from the end; drawn at random, they would be predicted from their neighbours.
 
     Raises:
-      DatasetError: shapes, dtypes or labels do not fit, a value is not finite, or a part is empty.
+      DatasetError: shapes, dtypes or labels do not fit, a value is not finite, a part is empty, or a name holds a
+        control character.
     """
 
     name: str
@@ -83,6 +87,9 @@ class ArrayDataset:
     def __post_init__(self):
         if len(self.class_names) < 2:
             raise DatasetError(f"{self.name}: {len(self.class_names)} class, expected at least 2 to tell apart")
+        check_names("name", "data set", [self.name])
+        check_names(self.name, "class", self.class_names)
+        check_names(self.name, "client", self.client_names or ())
         _check_part(self, "train", self.train_x, self.train_y)
         _check_part(self, "test", self.test_x, self.test_y)
         if (self.train_x.shape[1:], self.train_x.dtype) != (self.test_x.shape[1:], self.test_x.dtype):

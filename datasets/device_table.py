@@ -28,6 +28,7 @@ import numpy as np
 
 from datasets.errors import DatasetError
 from datasets.federated_data import DAY_S, DeviceProfiles, EnergyRates, Windows
+from datasets.names import check_names
 
 PHONES = "phones"  # the sample that comes with the package
 PHONES_FILE = pathlib.Path(__file__).with_name("phones.csv")
@@ -164,6 +165,7 @@ def _read_row(line: int, columns: list[str], cells: list[str]) -> _Row:
     if len(cells) != len(columns):
         raise DatasetError(f"line {line} has {len(cells)} cells; expected {len(columns)}, as in the header")
     texts = dict(zip(columns, cells, strict=True))
+    check_names(f"line {line}", "device", [texts.get("device", "")])
     numbers = {name: _read_number(line, name, text) for name, text in texts.items() if name in _NUMBERS}
     try:
         windows = parse_windows(texts.get("available_h", ""))

@@ -42,5 +42,5 @@ def _read_rows() -> np.ndarray:
     They are what `sklearn.datasets.load_digits` reads, whose import takes half a second.
     """
     package = pathlib.Path(importlib.util.find_spec("sklearn").origin).parent
-    with gzip.open(package / "datasets" / "data" / "digits.csv.gz", "rt") as file:
+    with gzip.open(package / "datasets" / "data" / "digits.csv.gz", "rt", encoding="utf-8") as file:
         return np.loadtxt(file, dtype=np.int64, delimiter=",")

@@ -300,7 +300,7 @@ def _choose_peers(workload: Workload, names: Sequence[str]) -> Workload:
 
 def _read_cpu_name() -> str:
     with contextlib.suppress(OSError):
-        for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        for line in pathlib.Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.machine()

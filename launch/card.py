@@ -4,6 +4,7 @@ What the model is, how good it is and for whom, whether it may be sold, what it 
 card's own bytes. Exit codes: 0 done, 1 the file could not be read, 2 it has no card, or a damaged one.
 """
 
+import json
 import pathlib
 import sys
 import textwrap
@@ -13,6 +14,7 @@ from typing import NamedTuple
 from absl import flags as absl_flags
 
 from launch.command_line import format_command_help, parse_command, run_main
+from launch.runs.shown_text import escape_lines
 from launch.settings.flags import FlagError
 from launch.stop_signals import leave
 from launch.tflite.card_page import card_rows
@@ -63,12 +65,21 @@ def _run(arguments: Sequence[str]) -> None:
         reason = "its card is of another version of launch.export; --json prints it as it is"
         raise ModelError(f"{request.path}: {reason}") from None
     if request.json:
-        sys.stdout.buffer.write(split_file(content).card)
+        sys.stdout.flush()
+        sys.stdout.buffer.write(_show_json(split_file(content).card))
         return
     width = max(len(title) for title, _ in rows)
     for title, text in rows:
         lines = textwrap.wrap(text, WIDTH - width - 2) or [""]
         print(f"{title:<{width}}  {lines[0]}", *(f"{'':<{width}}  {line}" for line in lines[1:]), sep="\n")
+
+
+def _show_json(card: bytes) -> bytes:
+    """The card as it stands in the file or, if it would steer a terminal, the same JSON without such characters."""
+    text = card.decode("utf-8", "replace")
+    if escape_lines(text) == text:
+        return card
+    return json.dumps(json.loads(card), indent=2).replace("\x7f", "\\u007f").encode()
 
 
 if __name__ == "__main__":

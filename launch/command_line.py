@@ -13,8 +13,11 @@ from absl import flags as absl_flags
 from datasets.errors import DatasetError
 from datasets.own_objects import describe_failure
 from launch.runs.errors import RunFolderError, RunStopped
+from launch.runs.shown_text import escape_hidden
 from launch.settings.flags import HELP_FLAGS, FlagError, read_flags
 from launch.stop_signals import get_stop_code, stop_on_signals
+from launch.temporary_folder import own_temporary_folder
+from launch.terminal import NOT_UTF8, is_broken, show_text
 from models.model_names import ModelError
 from tff_algos.settings.config_fields import ConfigError
 
@@ -36,13 +39,22 @@ def run_main(
       stopped: what to say after Ctrl-C.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    with show_text():
+        return _run_main(run, format_help, arguments, stopped)
+
+
+def _run_main(
+    run: Callable[[list[str]], int | None], format_help: Callable[[], str], arguments: list[str], stopped: str
+) -> int:
     try:
         with stop_on_signals():
+            _check_text(arguments)
             if any(argument in HELP_FLAGS for argument in arguments):
                 print(format_help())
                 exit_code = 0
             else:
-                exit_code = run(arguments) or 0
+                with own_temporary_folder():
+                    exit_code = run(arguments) or 0
             sys.stdout.flush()
     except WRONG_REQUESTS as error:
         return _fail(f"error: {name_flag(str(error))}", 2)
@@ -56,12 +68,22 @@ def run_main(
         return _fail("", 1)
     except OSError as error:
         return _fail(f"error: {describe_os_error(error)}", 1)
+    except UnicodeEncodeError as error:
+        if not is_broken(str(error.object)):
+            raise
+        return _fail(f"error: {error.object}: {NOT_UTF8}", 2)
     return exit_code
+
+
+def _check_text(arguments: Sequence[str]) -> None:
+    for argument in arguments:
+        if is_broken(argument):
+            raise FlagError(f"{argument}: {NOT_UTF8}")
 
 
 def _fail(message: str, exit_code: int) -> int:
     """Says why, if anybody listens, and keeps Python from complaining when it flushes its streams at the end."""
-    for stream, text in ((sys.stdout, ""), (sys.stderr, message)):
+    for stream, text in ((sys.stdout, ""), (sys.stderr, escape_hidden(message))):
         try:
             print(text, end="\n" if text else "", file=stream, flush=True)
         except OSError:

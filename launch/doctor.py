@@ -1,8 +1,8 @@
 """`python -m launch.doctor` says whether this machine can train, and how to mend what is missing.
 
 It prints versions, cores, memory, disk, whether a worker starts and answers, and where the data sets lie.
-`--clean` empties the cache of client shards instead. Exit codes: 0 all is well, 1 something must be mended, 2 the
-request was wrong, 130 stopped by Ctrl-C.
+`--clean` empties the cache of client shards instead. As every command, it removes what killed ones left in the
+temporary folder. Exit codes: 0 all is well, 1 something must be mended, 2 the request was wrong, 130 stopped by Ctrl-C.
 """
 
 import importlib.metadata

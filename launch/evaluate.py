@@ -16,7 +16,9 @@ from absl import flags as absl_flags
 from datasets.errors import DatasetError
 from datasets.npz import read_npz_file
 from launch.command_line import format_command_help, parse_flags, run_main
-from launch.runs.columns import EVALUATION, MODELS, WORKER_LOG
+from launch.runs.columns import EVALUATION, WORKER_LOG
+from launch.runs.file_names import encode_name
+from launch.runs.shown_text import escape_hidden
 from launch.runs.tables import format_cell, write_json, write_table
 from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.flags import FlagError
@@ -113,10 +115,10 @@ def evaluate_run(run: FinishedRun, names: Sequence[str], npz: str) -> list[Evalu
 
         settle_device_again(run.config)
     spec = run.build_spec()
-    rows = []
+    rows, folders = [], run.find_model_folders()
     for name in names:
         model_spec = spec.teacher if name in run.teachers else spec
-        evaluate, weights = build_evaluator(model_spec), load_weights(model_spec, run.path / MODELS / name)
+        evaluate, weights = build_evaluator(model_spec), load_weights(model_spec, folders[name])
         if examples is not None:
             rows.append(_make_row(name, pathlib.Path(npz).name, evaluate(weights, *examples)))
             continue
@@ -136,7 +138,9 @@ def _make_row(name: str, test_set: str, evaluation: "Evaluation") -> EvaluationR
 
 def format_table(rows: Sequence[EvaluationRow]) -> Iterator[str]:
     """The rows as lines of aligned columns."""
-    texts = [(row[0], row[1], f"{row[2]:,}", f"{row[3]:.4f}", f"{row[4]:.4f}") for row in rows]
+    texts = [
+        (escape_hidden(row[0]), escape_hidden(row[1]), f"{row[2]:,}", f"{row[3]:.4f}", f"{row[4]:.4f}") for row in rows
+    ]
     cells = [EvaluationRow._fields, *texts]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for line in cells:
@@ -148,9 +152,11 @@ def format_table(rows: Sequence[EvaluationRow]) -> Iterator[str]:
 def write_evaluation(run: FinishedRun, rows: Sequence[EvaluationRow], npz: str, model_name: str = "") -> pathlib.Path:
     """Writes the rows as .csv and .json and returns the former's path.
 
-    Their name is `evaluation`, then `_<file>` for a user's file, then `_of_<model>` if one model was asked for.
+    Their name is `evaluation`, then `_<file>` for a user's file, then `_of_<model>` if one model was asked for, both as
+    `encode_name` has them.
     """
-    stem = EVALUATION + (f"_{pathlib.Path(npz).stem}" if npz else "") + (f"_of_{model_name}" if model_name else "")
+    stem = EVALUATION + (f"_{encode_name(pathlib.Path(npz).stem)}" if npz else "")
+    stem += f"_of_{encode_name(model_name)}" if model_name else ""
     path = run.path / f"{stem}.csv"
     write_table(path, EvaluationRow._fields, [[format_cell(value) for value in row] for row in rows])
     write_json(run.path / f"{stem}.json", [row._asdict() for row in rows])

@@ -21,6 +21,7 @@ from launch.runs.columns import TEST_ACCURACY, TEST_LOSS
 from launch.runs.errors import RunStopped
 from launch.runs.run_archive import archive_runs, is_archive, open_runs
 from launch.runs.run_records import RunPath, RunRecord, read_runs
+from launch.runs.shown_text import escape_hidden
 from launch.runs.tables import write_table, write_text
 from launch.settings.flags import FlagError
 from launch.stop_signals import leave
@@ -167,7 +168,7 @@ def _run(arguments: Sequence[str]) -> None:
     report = report._replace(markdown=report.markdown + name_subsets(report.runs) + name_diverged(report.runs))
     print(report.markdown)
     for reason in (*left_out, *report.left_out):
-        print(f"not counted: {reason}", file=sys.stderr)
+        print(f"not counted: {escape_hidden(reason)}", file=sys.stderr)
     if others := sorted({run.experiment for run in runs if not PAPERS[request.tables].covers(run.experiment)}):
         hint = find_paper(others)
         see = f"; see --tables={hint}" if hint else ""

@@ -47,10 +47,12 @@ ALGORITHM_ROOMS = {
 LAUNCH_ROOMS = {
     "progress": set(),
     "stop_signals": set(),
+    "temporary_folder": set(),
+    "terminal": {"runs"},
     "settings": {"progress"},
     "runtimes": {"progress"},
     "runs": {"progress", "settings"},
-    "command_line": {"progress", "settings", "runs", "stop_signals"},
+    "command_line": {"progress", "settings", "runs", "stop_signals", "temporary_folder", "terminal"},
     "plots": {"progress", "settings", "runs"},
     "pages": set(),
     "comparison": {"pages", "progress", "settings", "runs", "plots"},

@@ -183,7 +183,7 @@ def time_process(arguments: Sequence[str], tree: pathlib.Path, log_path: str) ->
     finally:
         os.close(answer_fd)
     try:
-        with open(answers) as lines:
+        with open(answers, encoding="utf-8") as lines:
             line = lines.readline()
     finally:
         # Not waited for yet, so the kernel cannot have given its number to another process.

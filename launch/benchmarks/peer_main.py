@@ -26,7 +26,7 @@ def main(request: str) -> int:
     os.set_inheritable(asked["answer_fd"], False)
     commands: queue.Queue[str] = queue.Queue()
     threading.Thread(target=_read_commands, args=(commands,), daemon=True).start()
-    with os.fdopen(asked["answer_fd"], "w", buffering=1) as answers:
+    with os.fdopen(asked["answer_fd"], "w", buffering=1, encoding="utf-8") as answers:
         try:
             _serve(asked, commands, answers)
         except Exception as error:

@@ -118,7 +118,7 @@ class PeerProcess:
 
 def describe_log_end(log_path: str) -> str:
     """The last line of a log that is not empty, in words."""
-    lines = pathlib.Path(log_path).read_text(errors="replace").split("\n")
+    lines = pathlib.Path(log_path).read_text("utf-8", "replace").split("\n")
     return next((f"its log ends: {line.strip()}" for line in reversed(lines) if line.strip()), "its log is empty")
 
 

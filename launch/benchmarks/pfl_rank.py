@@ -154,7 +154,7 @@ def main(settings):
             local_learning_rate=settings["learning_rate"],
         ),
         NNEvalHyperParams(local_batch_size=None),
-        callbacks=[Orders(orders.makefile("rw"), test_set)],
+        callbacks=[Orders(orders.makefile("rw", encoding="utf-8"), test_set)],
         send_metrics_to_platform=False,
     )
 

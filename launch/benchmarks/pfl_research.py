@@ -91,7 +91,7 @@ def open_processes(workload: Workload, data: FederatedData, num_processes: int =
         with started, contextlib.ExitStack() as stack:
             stack.callback(started.kill)
             connections = [stack.enter_context(accept(listener, started)) for _ in range(num_processes)]
-            answers = [stack.enter_context(connection.makefile()) for connection in connections]
+            answers = [stack.enter_context(connection.makefile(encoding="utf-8")) for connection in connections]
             for lines in answers:
                 read_answer(lines)
             yield Processes(connections, answers)

@@ -62,7 +62,12 @@ def check_out(commit: str, project: pathlib.Path = PROJECT_FOLDER) -> Iterator[p
 
 def _run_git(project, *arguments):
     return subprocess.run(
-        ["git", *arguments], cwd=project, env=_environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True
+        ["git", *arguments],
+        cwd=project,
+        env=_environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
     )
 
 

@@ -81,7 +81,7 @@ def wait_for_orphans() -> float:
 def kill_children() -> None:
     """Kills the children of this process."""
     for path in glob.glob("/proc/self/task/*/children"):
-        for pid in pathlib.Path(path).read_text().split():
+        for pid in pathlib.Path(path).read_text("ascii").split():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(pid), signal.SIGKILL)
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from launch.comparison.compared_run import ComparedRun, read_compared_run
 from launch.runs.run_archive import is_archive, open_runs
 from launch.runs.run_records import RunPath, RunRecordError, find_run_dirs
+from launch.runs.shown_text import escape_hidden
 from launch.settings.errors import FlagError
 
 
@@ -41,7 +42,7 @@ def collect_runs(patterns: Sequence[str], archives: Sequence[str] = ()) -> Colle
         try:
             runs.append(read_compared_run(run_dir, name))
         except RunRecordError as error:
-            left_out.append(str(error))
+            left_out.append(escape_hidden(str(error)))
     if not runs:
         asked = " ".join([*(f"--runs={pattern}" for pattern in patterns), *(f"--archive={name}" for name in archives)])
         others = f" ({len(left_out) - 1} more like this)" if len(left_out) > 1 else ""

@@ -11,6 +11,7 @@ import numpy as np
 from launch.runs.columns import (
     BYTES_DOWN,
     BYTES_UP,
+    CLIENT_NAMES,
     CLIENTS_FILE,
     METRICS_FILE,
     ROUND,
@@ -27,6 +28,7 @@ from launch.runs.run_records import (
     read_rows,
     read_settings,
 )
+from launch.runs.shown_text import escape_hidden
 from launch.settings.errors import FlagError
 from launch.settings.flag_fields import FlagField, complete_stored_flags
 from launch.settings.resuming import PLACES, REQUESTS
@@ -85,7 +87,7 @@ def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
         raise RunRecordError(f"{run_dir}: its tables cannot be read ({error})") from None
     experiment = name_experiment(run_dir)
     flags = {**({EXPERIMENT: experiment} if experiment else {}), **flags}
-    return ComparedRun(name, run_dir, flags, _find_title(algo), columns, clients)
+    return ComparedRun(escape_hidden(name), run_dir, flags, _find_title(algo), columns, clients)
 
 
 def name_experiment(run_dir: RunPath) -> str:
@@ -97,7 +99,7 @@ def name_experiment(run_dir: RunPath) -> str:
 
 
 def _format_value(value: Any) -> Any:
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+    return value if value is None or isinstance(value, bool | int | float) else escape_hidden(str(value))
 
 
 @functools.cache
@@ -135,7 +137,10 @@ def _read_rounds(run_dir: RunPath) -> dict[str, np.ndarray]:
 
 def _read_clients(path: RunPath) -> dict[str, Sequence[str | float]]:
     numbers, rows = read_columns(path), read_rows(path)
-    return {name: numbers.get(name, [row[name] for row in rows]) for name in (rows[0] if rows else ())}
+    return {
+        name: [row[name] for row in rows] if name in CLIENT_NAMES or name not in numbers else numbers[name]
+        for name in (rows[0] if rows else ())
+    }
 
 
 def is_on_disk(run: ComparedRun) -> bool:

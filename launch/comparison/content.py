@@ -39,6 +39,7 @@ from launch.runs.columns import (
     VALIDATION_ACCURACY,
     VIRTUAL_TIME_S,
 )
+from launch.runs.shown_text import escape_hidden
 from launch.settings.algorithms import ALGORITHMS
 
 LEVEL = 0.95
@@ -151,9 +152,9 @@ def _pack_columns(columns: Mapping[str, np.ndarray], rounds: np.ndarray) -> dict
 
 
 def to_plain(values: Sequence[str | float] | np.ndarray) -> list[Any]:
-    """Numbers as JSON has them: whole ones without a point, null for what is not finite; text as it is."""
+    """Numbers as JSON has them: whole ones without a point, null for what is not finite; text as it is shown."""
     if not isinstance(values, np.ndarray):
-        return list(values)
+        return [escape_hidden(value) if isinstance(value, str) else value for value in values]
     return [
         None if not -np.inf < value < np.inf else int(value) if value == int(value) else value
         for value in values.tolist()

@@ -3,7 +3,6 @@
 A page of many runs shows the plots and the events of at most `MOST_DETAILED_RUNS`, and links those of the others.
 """
 
-import csv
 import fnmatch
 import itertools
 import pathlib
@@ -14,6 +13,7 @@ import numpy as np
 
 from launch.comparison.compared_run import ComparedRun, is_on_disk
 from launch.runs.columns import CLIENT_TEST_ACCURACY, EVENTS_FILE, PLOTS, TEST_ACCURACY
+from launch.runs.tables import iterate_rows
 from launch.settings.errors import FlagError
 
 MOST_DETAILED_RUNS = 20
@@ -91,7 +91,7 @@ def _read_events(run: ComparedRun) -> dict[str, Any] | None:
     if not path.exists():
         return None
     with path.open(newline="", encoding="utf-8") as file:  # those of an asynchronous run take megabytes
-        rows = csv.reader(file)
+        rows = iterate_rows(file)
         names, shown = next(rows, []), list(itertools.islice(rows, MOST_EVENTS))
         return {"columns": names, "rows": shown, "total": len(shown) + sum(1 for _ in rows)} if shown else None
 

@@ -10,6 +10,7 @@ import importlib.metadata
 import importlib.util
 import json
 import pathlib
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,6 +20,7 @@ from launch.comparison.content import build_content
 from launch.comparison.details import Details, choose_detailed_runs, read_details
 from launch.pages.one_file import embed_packed, fill_template, format_policy, join_scripts, protect_script
 from launch.runs.columns import RUN_PAGE
+from launch.runs.shown_text import escape_hidden
 from launch.runs.tables import write_text
 from launch.settings.errors import FlagError
 
@@ -31,6 +33,8 @@ SCRIPTS = (
 MARK = '<meta name="generator" content="launch.compare">'  # by which a page of ours is known
 PLOTLY, PLOTLY_SCRIPT = "plotly", "package_data/plotly.min.js"
 LICENCES = ("licenses/LICENSE.txt", "LICENSE.txt")
+# Where Plotly would send a chart; the page passes no such address either (`charts.js`).
+CLOUD = re.compile(r'https?://(?:cloud|chart-studio|api)\.(?:plot\.ly|plotly\.com)[^"\']*')
 # Plotly sets styles while it draws.
 STYLES = "'unsafe-inline'"
 
@@ -49,6 +53,11 @@ def check_plotly() -> pathlib.Path:
     if path is None:
         raise FlagError("Plotly, which draws the charts of the page, is missing; type: make setup")
     return path
+
+
+def read_plotly(path: pathlib.Path) -> str:
+    """Plotly's script without the addresses of its cloud, so that it knows nowhere to send a chart to."""
+    return CLOUD.sub("", path.read_text(encoding="utf-8"))
 
 
 def write_comparison(collected: Collected, output: pathlib.Path, details: str = "") -> None:
@@ -93,15 +102,16 @@ def assemble_page(title: str, content: Mapping[str, Any], details: Mapping[int, 
       library: Plotly's script.
     """
     script = f"\n{protect_script(join_scripts(SOURCES, SCRIPTS))}\n"
-    plotly = library.read_text(encoding="utf-8")
-    packed = json.dumps(content, allow_nan=False, separators=(",", ":"), ensure_ascii=False).encode()
+    plotly = read_plotly(library)
+    packed = json.dumps(content, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
     parts = {
-        "TITLE": html.escape(title),
+        "TITLE": html.escape(escape_hidden(title)),
         "MARK": MARK,
         "POLICY": format_policy([plotly, script], STYLES),
         "STYLE": (SOURCES / "page.css").read_text(encoding="utf-8"),
         "PLOTLY": embed_packed("plotly", plotly.encode()),
-        "DATA": embed_packed("page-data", packed),
+        # A file's name that is not UTF-8 would break all of it.
+        "DATA": embed_packed("page-data", packed.encode("utf-8", "replace")),
         "PICTURES": "\n".join(
             f'<script type="text/plain" id="picture-{i}-{number}">{base64.b64encode(png).decode()}</script>'
             for i, inlined in details.items()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from launch.plots.style import COLORS, LINES, STYLE, count_rounds, new_figure, save_figure
+from launch.plots.style import COLORS, LINES, STYLE, count_rounds, label_names, new_figure, save_figure
 from launch.runs.archetype_metrics import CHANGE, MIXED, name_accuracy
 from launch.runs.columns import CLIENT, EVENTS_FILE, MODEL, PLOTS, PREFERS, ROUND, WHAT
 from launch.runs.run_records import RunPath, read_rows
@@ -39,7 +39,7 @@ def style_archetypes(meta_archetypes: Sequence[int]) -> list[dict[str, str]]:
 
 def name_archetypes(names: Sequence[str]) -> list[str]:
     """Number and name; the name alone if it is the number."""
-    return [name if name == str(i) else f"{i} {name}" for i, name in enumerate(names)]
+    return [name if name == str(i) else f"{i} {name}" for i, name in enumerate(label_names(names))]
 
 
 def draw_archetypes(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from launch.plots.style import STYLE, new_figure, save_figure
+from launch.plots.style import STYLE, label_names, new_figure, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +28,7 @@ def draw_confusions(confusions: np.ndarray, class_names: Sequence[str], title: s
     """
     import matplotlib
 
-    counts = np.asarray(confusions)
+    counts, class_names = np.asarray(confusions), label_names(class_names)
     totals = counts.sum(axis=1, keepdims=True)
     shares = np.divide(counts, totals, out=np.zeros(counts.shape), where=totals > 0)
     num_classes = len(counts)

@@ -3,7 +3,6 @@
 With many devices the file is large, so it is read row by row, and once for each plot.
 """
 
-import csv
 import pathlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -12,6 +11,7 @@ import numpy as np
 
 from launch.plots.style import COLORS, STYLE, draw_counts, new_figure, save_figure
 from launch.runs.columns import CLIENT, MODEL, ROUND, TIME_S, WHAT
+from launch.runs.tables import iterate_records
 
 MOST_DEVICES = 40
 MOST_BARS = 200  # clients that each get a bar; more of them are counted
@@ -140,4 +140,4 @@ def draw_events(path: pathlib.Path, title: str, plots: pathlib.Path) -> list[pat
 def iterate_events(path: pathlib.Path) -> Iterator[dict[str, str]]:
     """The rows of an `events.csv`, each {column: cell}."""
     with open(path, newline="", encoding="utf-8") as file:
-        yield from csv.DictReader(file)
+        yield from iterate_records(file)

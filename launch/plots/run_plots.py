@@ -12,7 +12,17 @@ from launch.plots.event_plots import draw_events
 from launch.plots.fine_tuning_plots import draw_fine_tuning
 from launch.plots.label_placement import label_points
 from launch.plots.resource_plots import draw_personal
-from launch.plots.style import COLORS, LINES, MARKERS, STYLE, count_rounds, draw_counts, new_figure, save_figure
+from launch.plots.style import (
+    COLORS,
+    LINES,
+    MARKERS,
+    STYLE,
+    count_rounds,
+    draw_counts,
+    label_names,
+    new_figure,
+    save_figure,
+)
 from launch.runs.columns import (
     ACCURACY,
     BYTES_DOWN,
@@ -160,7 +170,7 @@ def draw_partition(
         image = heat.imshow(np.ma.masked_equal(counts.T, 0), aspect="auto", cmap=shades, norm=scale)
         figure.colorbar(image, cax=figure.add_subplot(grid[1, 1]), label="examples (white: none)", format="{x:,.0f}")
         heat.grid(visible=False)
-        heat.set_yticks(np.arange(num_classes), class_names)
+        heat.set_yticks(np.arange(num_classes), label_names(class_names))
         _name_clients(heat, client_names)
         heat.set(ylabel="label")
         save_figure(figure, pathlib.Path(path))
@@ -318,7 +328,7 @@ def _name_clients(ax: "Axes", client_names: Sequence[str]) -> None:
 def _shorten(client_names: Sequence[str]) -> Sequence[str]:
     """Client numbers if the names are only that, else the names."""
     numbers = [name.removeprefix("client_") for name in client_names]
-    return numbers if all(number.isdigit() for number in numbers) else client_names
+    return numbers if all(number.isdigit() for number in numbers) else label_names(client_names)
 
 
 def _read_names(path: pathlib.Path) -> list[str]:

@@ -7,10 +7,13 @@ Colours are Okabe and Ito's, which colour-blind people can tell apart; series di
 import importlib
 import pathlib
 import threading
+import warnings
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from launch.runs.shown_text import escape_hidden
 from launch.runs.tables import replace_whole
 
 if TYPE_CHECKING:
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999933")
 LINES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+LONGEST_LABEL = 24  # letters
 STYLE = {
     "font.size": 10,
     "axes.titlesize": 11,
@@ -33,6 +37,7 @@ STYLE = {
     "legend.frameon": False,
     "lines.linewidth": 1.8,
     "savefig.dpi": 130,
+    "text.parse_math": False,  # a client or class may be called $x$
 }
 
 
@@ -40,6 +45,13 @@ def import_matplotlib_meanwhile() -> None:
     """Imports matplotlib in a thread, which takes half a second: while the caller waits for others, as for a round."""
     modules = ("matplotlib.figure", "matplotlib.backends.backend_agg")
     threading.Thread(target=lambda: [importlib.import_module(name) for name in modules], daemon=True).start()
+
+
+def label_names(names: Iterable[str]) -> list[str]:
+    """Names of clients or classes as they fit beside an axis: long ones without their middle."""
+    half = LONGEST_LABEL // 2
+    shown = map(escape_hidden, names)
+    return [name if len(name) <= LONGEST_LABEL else f"{name[:half]}...{name[-half:]}" for name in shown]
 
 
 def count_rounds(ax: "Axes") -> None:
@@ -60,6 +72,7 @@ def draw_counts(ax: "Axes", values: np.ndarray, **style: Any) -> None:
 def new_figure(width: float, height: float) -> "Figure":
     from matplotlib.figure import Figure
 
+    warnings.filterwarnings("ignore", "Glyph .* missing from")  # names may have letters that the font lacks
     # This layout is the one that makes room for legends "outside" the axes.
     return Figure(figsize=(width, height), layout="constrained")
 

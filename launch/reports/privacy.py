@@ -78,6 +78,7 @@ def build_private_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
 def draw_private_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
     """Draws `private.png`: the accuracy at the last round against the budget, and each seed's way there."""
     import matplotlib
+    from matplotlib.ticker import NullFormatter
 
     groups = group_by_budget(runs)
     with matplotlib.rc_context(STYLE):
@@ -96,6 +97,7 @@ def draw_private_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> path
             ax.errorbar(budgets, means, errors, fmt="o", color="#000000", capsize=3, label="at the last round")
             ax.set_xscale("log", base=2)
             ax.set_xticks(budgets, [f"{budget:g}" for budget in budgets])
+            ax.xaxis.set_minor_formatter(NullFormatter())  # the default one writes formulas
         if None in groups:
             ax.axhline(measure_accuracy(groups[None]).mean, color=COLORS[1], linestyle="--", label="without privacy")
         if ax.lines:

@@ -46,7 +46,8 @@ def check_sums(run_dir: pathlib.Path | zipfile.Path, names: Sequence[str] = RECO
     try:
         if not path.exists():
             return
-        matches = [re.fullmatch("([0-9a-f]{64})  (.+)", line) for line in path.read_text("utf-8").splitlines()]
+        lines = path.read_text("utf-8").removesuffix("\n").split("\n")  # not at what Unicode takes for a line's end
+        matches = [re.fullmatch("([0-9a-f]{64})  (.+)", line) for line in lines]
         sums = {match[2]: match[1] for match in matches}
         changed = [name for name in names if (run_dir / name).is_file() and _compute_sum(run_dir / name) != sums[name]]
     except (OSError, ValueError, TypeError, KeyError):

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from launch.runs.errors import RunFolderError
+from launch.runs.shown_text import decode_cell
 from launch.runs.tables import format_cell, write_table
 
 
@@ -17,7 +18,8 @@ def _read_table(path: pathlib.Path) -> tuple[list[str], list[list[str]]]:
             columns, *rows = list(csv.reader(file))
     except (OSError, ValueError, csv.Error):
         return [], []
-    return columns, [row for row in rows if row and len(row) == len(columns)]
+    # The cells stay as they stand there, and go back as they are.
+    return [decode_cell(name) for name in columns], [row for row in rows if row and len(row) == len(columns)]
 
 
 class RoundTable:

@@ -40,7 +40,7 @@ from launch.runs.columns import (
     WHAT,
 )
 from launch.runs.errors import RunFolderError
-from launch.runs.run_records import RunPath, RunRecord, find_run_dirs, read_json, read_rows
+from launch.runs.run_records import RunPath, RunRecord, find_run_dirs, read_json
 from launch.runs.tables import format_json, replace_whole
 from launch.settings.resuming import PLACES
 
@@ -133,14 +133,14 @@ def read_kept_files(run: RunRecord) -> dict[str, bytes]:
 
 def _read_kept_columns(path: RunPath, wanted: Sequence[str]) -> bytes:
     """The columns of a table that are kept; b"" if they say nothing but the names and sizes of its rows."""
-    rows = read_rows(path) if path.exists() else []
+    rows = _read_cells(path) if path.exists() else []
     kept = [name for name in wanted if any(row.get(name) for row in rows)]
     return _format_rows(kept, rows) if len(set(kept) - {NUM_TRAIN}) >= 2 else b""
 
 
 def _read_kept_events(path: RunPath) -> bytes:
     """When a device came to prefer another model, and what all prefer after the last round; b"" if none ever does."""
-    rows = [row for row in read_rows(path) if row[WHAT] == PREFERS] if path.exists() else []
+    rows = [row for row in _read_cells(path) if row[WHAT] == PREFERS] if path.exists() else []
     last_round = rows[-1][ROUND] if rows else ""
     models: dict[str, str] = {}
     kept = []
@@ -149,6 +149,12 @@ def _read_kept_events(path: RunPath) -> bytes:
             kept.append(row)
         models[row[CLIENT]] = row[MODEL]
     return _format_rows(KEPT_OF_EVENTS, kept) if kept else b""
+
+
+def _read_cells(path: RunPath) -> list[dict[str, str]]:
+    """The rows of a table with their cells as they stand there: they are kept so, text that was encoded as well."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
 
 
 def _format_rows(columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> bytes:

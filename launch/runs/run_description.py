@@ -114,7 +114,7 @@ def find_git_revision() -> str | None:
     try:
         run = subprocess.run(
             ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
-            cwd=source, capture_output=True, text=True, timeout=10, check=True,
+            cwd=source, capture_output=True, encoding="utf-8", timeout=10, check=True,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError):
         return None

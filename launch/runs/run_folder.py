@@ -33,6 +33,7 @@ from launch.runs.columns import (
     WORKER_LOG,
 )
 from launch.runs.errors import RunFolderError
+from launch.runs.file_names import encode_name
 from launch.runs.tables import remove_unfinished, replace_whole
 from launch.settings.run_config import RunConfig, find_algorithm, is_algorithm_spelling
 
@@ -190,7 +191,7 @@ def open_run_folder(config: RunConfig) -> RunFolder:
     path = pathlib.Path(config.run_dir)
     try:
         if not config.run_dir:
-            stem = f"{find_algorithm(config.algo).name}_{find_dataset(config.dataset).name}"
+            stem = f"{find_algorithm(config.algo).name}_{encode_name(find_dataset(config.dataset).name)}"
             return RunFolder(_make_next_folder(stem), is_new=True)
         path.mkdir(parents=True, exist_ok=True)
         return RunFolder(path, is_new=not config.resume)

@@ -4,7 +4,6 @@ The folders lie in a folder or inside a zip archive; code that reads a run asks 
 `open`, and works with both. Imports no TensorFlow.
 """
 
-import csv
 import dataclasses
 import functools
 import json
@@ -21,6 +20,7 @@ from datasets.errors import DatasetError
 from launch.runs.checksums import check_sums
 from launch.runs.columns import CONFIG_FILE, METRICS_FILE, ROUND, SUMMARY_FILE
 from launch.runs.errors import RunFolderError
+from launch.runs.tables import iterate_records, iterate_rows
 from launch.settings.flag_fields import complete_stored_flags
 from launch.settings.flags import FlagError, parse_config
 from launch.settings.resuming import CHANGEABLE_ON_RESUME, MEANS_OF_COMPUTING
@@ -68,13 +68,13 @@ class RunRecord:
 def read_rows(path: RunPath) -> list[dict[str, str]]:
     """The rows of a CSV file, each {column: cell}."""
     with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+        return list(iterate_records(file))
 
 
 def read_columns(path: RunPath) -> dict[str, np.ndarray]:
     """The columns of a CSV file that hold numbers, float64, NaN where a cell is empty; columns of text are left out."""
     with path.open(newline="", encoding="utf-8") as file:
-        names, *rows = list(csv.reader(file))
+        names, *rows = list(iterate_rows(file))
     columns = {}
     for name, cells in zip(names, zip(*rows, strict=True) if rows else ([],) * len(names), strict=True):
         try:
@@ -93,7 +93,7 @@ def read_rounds(path: RunPath) -> dict[int, dict[str, float]]:
     """
     columns = read_columns(path)
     with path.open(newline="", encoding="utf-8") as file:
-        texts = [name for name in next(csv.reader(file)) if name not in columns]
+        texts = [name for name in next(iterate_rows(file)) if name not in columns]
     if texts:
         raise ValueError(f"its {texts[0]} holds something else than numbers")
     return {

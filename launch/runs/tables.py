@@ -1,4 +1,4 @@
-"""Writes text, JSON and CSV files atomically, and formats the cells of tables. Imports no TensorFlow.
+"""Writes text, JSON and CSV files atomically, formats the cells of tables, and reads them. Imports no TensorFlow.
 
 A file is first written beside its place and then renamed. So whoever reads it, at any moment, finds a whole file.
 """
@@ -11,8 +11,10 @@ import os
 import pathlib
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
+
+from launch.runs.shown_text import decode_cell, encode_cell
 
 
 @contextlib.contextmanager
@@ -97,11 +99,14 @@ def _to_json(value: Any) -> Any:
 
 
 def format_cell(value: Any) -> str:
-    """A table cell: whole numbers in full, others with six significant digits, None as an empty cell."""
+    """A table cell: whole numbers in full, others with six significant digits, None as an empty cell.
+
+    Text is encoded so that a spreadsheet takes it for text; `iterate_rows` gives it back.
+    """
     if value is None:
         return ""
     if isinstance(value, str):
-        return value
+        return encode_cell(value)
     number = float(value)
     # Above 2**53 every float64 is whole, so that the digits beyond it mean nothing.
     return f"{number:.0f}" if number.is_integer() and abs(number) < 2**53 else f"{number:.6g}"
@@ -111,5 +116,21 @@ def write_table(path: pathlib.Path, columns: Sequence[str], rows: Sequence[Seque
     """Writes a CSV file of formatted cells atomically."""
     with replace_whole(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
+        writer.writerow([encode_cell(name) for name in columns])
         writer.writerows(rows)
+
+
+def iterate_rows(lines: Iterable[str]) -> Iterator[list[str]]:
+    """The rows of a CSV file, its columns first, with the text that `format_cell` was given. Raises csv.Error."""
+    for row in csv.reader(lines):
+        yield [decode_cell(cell) for cell in row]
+
+
+def iterate_records(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """The same as {column: cell}; as from csv.DictReader, cells that are missing are None."""
+    for record in csv.DictReader(lines):
+        yield {_decode(name): _decode(cell) for name, cell in record.items()}
+
+
+def _decode(cell: Any) -> Any:
+    return decode_cell(cell) if isinstance(cell, str) else cell

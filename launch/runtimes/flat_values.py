@@ -1,5 +1,6 @@
 """Values of TFF types as flat lists of arrays, and back. Imports TFF: import this module lazily."""
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -24,7 +25,7 @@ def flatten(value: Any, type_spec: tff.Type) -> list[np.ndarray]:
 def _convert(value: Any, type_spec: tff.TensorType) -> np.ndarray:
     wanted = type_spec.dtype.type
     if wanted is np.str_:
-        array = np.asarray(value, object)
+        array = np.asarray(encode_text(value), object)
     else:
         array = np.asarray(value)
         if array.dtype != wanted:
@@ -42,6 +43,25 @@ def _convert(value: Any, type_spec: tff.TensorType) -> np.ndarray:
     if not fits:
         raise TypeError(f"expected {type_spec}, found shape {array.shape}")
     return array
+
+
+def encode_text(value: Any) -> Any:
+    """A value as TensorFlow takes it: text, which is a path where clients have one, as the bytes of its file's name.
+
+    TFF takes text in ASCII only, and TensorFlow in UTF-8 only. A path may hold any bytes.
+    """
+    if isinstance(value, str):
+        return os.fsencode(value)
+    if isinstance(value, np.ndarray) and value.dtype.kind == "U":
+        return np.array([os.fsencode(text) for text in value.ravel()], object).reshape(value.shape)
+    if isinstance(value, tff.structure.Struct):
+        return tff.structure.Struct([(name, encode_text(part)) for name, part in tff.structure.iter_elements(value)])
+    if isinstance(value, dict):
+        return type(value)((name, encode_text(part)) for name, part in value.items())  # an ordered one stays so
+    if isinstance(value, list | tuple):
+        parts = list(map(encode_text, value))
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    return value
 
 
 def unflatten(arrays: Iterator[Any], type_spec: tff.Type) -> Any:

@@ -171,7 +171,7 @@ def _send_words_to(log_path: str) -> Iterator[None]:
     """Sends to the log what Ray would print on this terminal about its processes, its nodes and itself."""
     from ray._private import worker
 
-    handler = logging.FileHandler(log_path)
+    handler = logging.FileHandler(log_path, encoding="utf-8")
     logger, print_words = logging.getLogger("ray"), worker.print_to_stdstream
     handlers, logger.handlers = logger.handlers, [handler]
 

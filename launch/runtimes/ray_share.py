@@ -98,7 +98,7 @@ def name_shard(value: Any) -> str:
 def _name_here(value: Any) -> Any:
     """A client's value, or for the path of a shard the path that it has here."""
     place = _found.get(name_shard(value))
-    return value if place is None else np.asarray(place, object)
+    return value if place is None else np.asarray(os.fsencode(place), object)
 
 
 def _find_shards(shards: Mapping[str, Mapping[str, int]], shipped: Mapping[str, Any]) -> tuple[str, ...]:

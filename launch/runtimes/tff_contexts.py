@@ -9,6 +9,7 @@ from typing import Any
 import grpc
 import tensorflow_federated as tff
 
+from launch.runtimes import flat_values
 from launch.runtimes.client_split import ClientSplitContext, compile_once
 from launch.runtimes.worker_process import WorkerError, WorkerLost, WorkerProcess
 
@@ -114,6 +115,14 @@ class StoppedContext(tff.framework.SyncContext):
         raise WorkerError("no TFF worker is running; call computations inside `with run_tff(...)`")
 
 
+class Executor(tff.framework.RemoteExecutor):
+    """A worker's executor, which takes text beyond ASCII, too: TFF's own refuses a client's path with an umlaut."""
+
+    async def create_value(self, value: Any, type_spec: Any = None) -> Any:
+        """The value in the worker."""
+        return await super().create_value(flat_values.encode_text(value), type_spec)
+
+
 class ExecutorFactory(tff.framework.ExecutorFactory):
     """A worker's executors: one for each number of clients in a call, at most `MAX_EXECUTORS` at a time.
 
@@ -143,7 +152,7 @@ class ExecutorFactory(tff.framework.ExecutorFactory):
     def _start(self, cardinalities: Mapping[Any, int]) -> tff.framework.RemoteExecutor:
         # By default the worker frees values only when 20 of them are no longer needed, which are the models and updates
         # of several rounds.
-        executor = tff.framework.RemoteExecutor(self._stub, dispose_batch_size=1)
+        executor = Executor(self._stub, dispose_batch_size=1)
         executor.set_cardinalities({tff.CLIENTS: 0, **cardinalities})
         return executor
 

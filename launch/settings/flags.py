@@ -4,9 +4,7 @@ The flags are parsed into a `FlagValues` of our own: absl's runner answers a mis
 its global flags belong to whatever libraries are imported.
 """
 
-import contextlib
 import difflib
-import io
 import json
 import pathlib
 import re
@@ -19,6 +17,7 @@ from absl import flags as absl_flags
 from launch.settings.algorithms import ALGORITHMS
 from launch.settings.errors import FlagError
 from launch.settings.flag_fields import FlagField, can_hold, complete_stored_flags
+from launch.settings.flagfiles import expand_flagfiles
 from launch.settings.resuming import CHANGEABLE_ON_RESUME
 from launch.settings.run_config import (
     CONFIG_FILE,
@@ -113,22 +112,12 @@ def read_flags(values: absl_flags.FlagValues, argv: Sequence[str]) -> None:
     """
     values.set_gnu_getopt(True)
     try:
-        with contextlib.redirect_stderr(io.StringIO()) as said:
-            stray = values(["command", *argv])[1:]
+        stray = values(["command", *expand_flagfiles(argv)])[1:]
     except absl_flags.UnrecognizedFlagError as error:
         hint = suggest(error.flagname, values) or "; --help lists them all"
         raise FlagError(f"--{error.flagname}: unknown flag{hint}") from None
-    except absl_flags.CantOpenFlagFileError as error:
-        cause = error.__cause__ or error.__context__
-        reason = f"{cause.filename}: {cause.strerror}" if isinstance(cause, OSError) else cause
-        raise FlagError(f"cannot read the flagfile {reason}") from None
-    except UnicodeDecodeError:
-        raise FlagError("cannot read the flagfile: it is not a text file") from None
     except (absl_flags.Error, ValueError) as error:
         raise FlagError(_reword(" ".join(str(error).split()), values)) from None
-    circle = re.search("circular flagfile dependency.*: (.+)", said.getvalue())
-    if circle:
-        raise FlagError(f"--flagfile={circle[1]}: reads itself again, expected flagfiles without a circle")
     if stray:
         raise FlagError(f"{stray[0]}: expected flags only, each as --name=value; a space before = or in a list?")
 
@@ -173,8 +162,7 @@ def _find_own_algorithm(argv: Sequence[str]) -> list[str]:
         if field.name in ("algo", "resume", "run_dir", TRUST_FLAG):
             define_flag(field, values)
     try:
-        with contextlib.redirect_stderr(io.StringIO()):
-            values(["command", *argv], known_only=True)
+        values(["command", *expand_flagfiles(argv)], known_only=True)
     except (absl_flags.Error, ValueError):
         return []
     spelling = values["algo"].value

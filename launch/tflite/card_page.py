@@ -3,6 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from launch.runs.shown_text import escape_hidden, escape_markdown
+from launch.tflite.markdown_table import format_table, join_table
+
 Card = Mapping[str, Any]
 FileFacts = Mapping[str, Any]
 MOST_CLASSES = 12  # in a table; of more classes the worst are named
@@ -24,7 +27,7 @@ def card_rows(card: Card) -> list[tuple[str, str]]:
     for file in card["files"]:
         rows.append(("File", f"{file['file']}: {file['format']} of the model {file['model']}"))
         rows += _list_file_rows(file, card["classes"], is_alone=len(card["files"]) == 1)
-    return rows
+    return [(title, escape_hidden(text)) for title, text in rows]
 
 
 def _list_answers(card: Card) -> Iterator[tuple[str, str]]:
@@ -119,11 +122,16 @@ def format_card_page(card: Card) -> str:
     """The card as Markdown: the questions first, then a table of the files, then what differs between them."""
     measured = list_measured(card)
     parts = [
-        f"# Model card: {card['title']}",
-        _format_table([("question", "answer"), *((f"**{title}**", text) for title, text in _list_answers(card))]),
+        f"# Model card: {escape_markdown(card['title'])}",
+        join_table(
+            [
+                ("question", "answer"),
+                *((f"**{title}**", escape_markdown(text)) for title, text in _list_answers(card)),
+            ]
+        ),
         "## Files",
-        EXPLANATION.format(machine=card["measured_on"]),
-        _format_table(_tabulate_files(card["files"])),
+        EXPLANATION.format(machine=escape_markdown(card["measured_on"])),
+        format_table(_tabulate_files(card["files"])),
     ]
     if measured:
         worst = {file["file"]: _name_worst_clients(file) for file in measured}
@@ -163,7 +171,7 @@ def _format_grouped(texts: Mapping[str, str]) -> str:
     names: dict[str, list[str]] = {}
     for name, text in texts.items():
         names.setdefault(text, []).append(name)
-    return "\n".join(f"- {', '.join(group)}: {text}" for text, group in names.items())
+    return "\n".join(f"- {escape_markdown(', '.join(group))}: {escape_markdown(text)}" for text, group in names.items())
 
 
 def _format_classes(files: Sequence[FileFacts], classes: Sequence[str]) -> str:
@@ -171,10 +179,4 @@ def _format_classes(files: Sequence[FileFacts], classes: Sequence[str]) -> str:
         return _format_grouped({file["file"]: _describe_classes(file, classes) for file in files})
     numbers = [str(each["test_examples"]) for each in files[0]["accuracy_by_class"]]
     rows = [(file["file"], *(_percent(each["accuracy"]) for each in file["accuracy_by_class"])) for file in files]
-    return _format_table([("file", *classes), ("test examples", *numbers), *rows])
-
-
-def _format_table(rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table; a bar in a text would end its cell."""
-    head, *others = [[cell.replace("|", "\\|") for cell in row] for row in rows]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, ["---"] * len(head), *others))
+    return format_table([("file", *classes), ("test examples", *numbers), *rows])

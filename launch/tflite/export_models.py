@@ -10,7 +10,9 @@ import numpy as np
 from datasets.federated_data import FederatedData
 from launch.plots.confusion_plots import draw_confusions
 from launch.progress import say
-from launch.runs.columns import LABELS_FILE, MODELS, ROUND, TEST_ACCURACY, TEST_SET_FILE
+from launch.runs.columns import LABELS_FILE, ROUND, TEST_ACCURACY, TEST_SET_FILE
+from launch.runs.file_names import encode_name
+from launch.runs.shown_text import escape_hidden
 from launch.runs.tables import write_json, write_text
 from launch.settings.run_config import find_algorithm, flag_values
 from launch.settings.run_titles import describe_run
@@ -152,7 +154,7 @@ def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportRepor
         path = (job.folder / file.row.file).with_suffix(CONFUSIONS_SUFFIX)
         draw_confusions(counts, job.data.class_names, f"{file.row.file}: {report.title}", path)
     write_cards(job.folder, [*(file.row.file for file in files), *(row.file for row in report.training_files)])
-    write_text(job.folder / LABELS_FILE, "".join(f"{name}\n" for name in job.data.class_names))
+    write_text(job.folder / LABELS_FILE, "".join(f"{escape_hidden(name)}\n" for name in job.data.class_names))
     predictions = {file.row.file: file.predictions for file in files}
     if job.save_test_set:
         np.savez_compressed(job.folder / TEST_SET_FILE, x=job.data.test_x, y=job.data.test_y, **predictions)
@@ -162,7 +164,7 @@ def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportRepor
 
 
 def _load_model(job: ExportJob, source: str, spec: ModelSpec) -> LoadedModel:
-    return _measure_model(spec, load_weights(spec, job.run.path / MODELS / source))
+    return _measure_model(spec, load_weights(spec, job.run.find_model_folders()[source]))
 
 
 def _measure_model(spec: ModelSpec, weights: Weights) -> LoadedModel:
@@ -199,7 +201,7 @@ def _export_file(
 ) -> WrittenFile:
     """Converts a model to one format, measures the file, and writes it with its JSON."""
     converted = _convert(job, export, model, export_format)
-    name = f"{export.name}.{export_format}.tflite"
+    name = f"{encode_name(export.name)}.{export_format}.tflite"
     measured = measure_file(converted.content, job.data)
     results = measure_clients(converted.content, job.data, export.clients)
     row = FileRow(
@@ -282,7 +284,7 @@ def _describe_latency(measured: Measurement) -> dict[str, float]:
 def _write_training_file(job: ExportJob, export: ModelExport, model: LoadedModel) -> TrainingRow:
     batch_size, part = job.run.config.batch_size, job.on_device_training
     file = convert_training_module(model.spec, model.weights, batch_size, part)
-    name = f"{export.name}.training.tflite"
+    name = f"{encode_name(export.name)}.training.tflite"
     own = {
         "format": "training",
         "trained": part,

@@ -7,7 +7,7 @@ import contextlib
 import os
 import pathlib
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from datasets.federated_data import ClientShard, FederatedData
 from launch.runs.checkpoints import find_checkpoints
 from launch.runs.columns import CHECKPOINTS, EXPORT
 from launch.runs.errors import RunFolderError
+from launch.runs.tables import remove_unfinished
 from launch.settings.flags import FlagError
 from launch.training.finished_run import FinishedRun, choose_models
 from models.model_names import EXPORT_FORMATS
@@ -63,10 +64,25 @@ def plan_exports(run: FinishedRun, model: str, formats: Sequence[str]) -> list[M
         if not names:
             raise FlagError(f"--model={model}: only teachers are saved; expected one of {', '.join(saved)}")
     else:
-        names = [model] if model in saved else list(dict.fromkeys(model.split(",")))
-        if not all(name in saved or name in run.client_models for name in names):
+        names = split_names(model, {*saved, *run.client_models})
+        if not names:
             raise FlagError(f"--model={model}: expected {_list_models(run, saved, shared)}")
     return [_plan_export(run, name, saved, formats) for name in names]
+
+
+def split_names(text: str, known: Collection[str]) -> list[str]:
+    """The known names that `text` lists with commas between them; empty if one is unknown.
+
+    A name may hold commas itself: the longest one that is known counts, all of `text` if it is one.
+    """
+    parts = text.split(",")
+    for end in range(len(parts), 0, -1):
+        name, others = ",".join(parts[:end]), parts[end:]
+        if name in known:
+            rest = split_names(",".join(others), known) if others else []
+            if rest or not others:
+                return list(dict.fromkeys([name, *rest]))
+    return []
 
 
 def _list_models(run: FinishedRun, saved: Sequence[str], shared: Sequence[str]) -> str:
@@ -148,6 +164,7 @@ def open_export_folder(run: FinishedRun) -> Iterator[pathlib.Path]:
     if target.exists() and not os.access(target, os.W_OK | os.X_OK):
         raise RunFolderError(f"--run_dir={run.path}: cannot write into its {EXPORT} folder; mend its permissions")
     try:
+        remove_unfinished(run.path)
         temporary.mkdir()
     except OSError as error:
         raise RunFolderError(f"--run_dir={run.path}: cannot write there ({error.strerror})") from None

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from launch.runs.columns import REPORT_CLIENTS, REPORT_PAGE, REPORT_TABLE, REPORT_TEACHERS
+from launch.runs.shown_text import escape_markdown
 from launch.runs.tables import format_cell, write_table, write_text
 from launch.tflite.layer_report import EXPLANATION, NOT_OF_QAT, LayerError, tabulate_worst, write_layers
+from launch.tflite.markdown_table import format_table
 
 LATENCY = (
     "Latency is the time of one inference of one example after a warm-up, median and 95th percentile (p95) of {runs} "
@@ -184,31 +186,24 @@ def _write_rows(path: pathlib.Path, row_type: Any, rows: Sequence[Any]) -> None:
 def format_report(report: ExportReport) -> str:
     """The report as Markdown."""
     parts = [
-        f"# Exported models: {report.title}, round {report.rounds}",
+        f"# Exported models: {escape_markdown(report.title)}, round {report.rounds}",
         LEGEND.format(examples=report.num_test),
-        _format_table(_tabulate_files(report.files), 2),
+        format_table(_tabulate_files(report.files), 2),
         *_describe_representatives(report.files),
         "## Latency",
         LATENCY.format(runs=report.timed_runs, machine=platform.machine(), threads=report.threads),
-        _format_table(_tabulate_latency(report)),
+        format_table(_tabulate_latency(report), 1),
         "## Operators",
-        _format_table([("file", "operators"), *((row.file, row.operators) for row in report.files)], 2),
+        format_table([("file", "operators"), *((row.file, row.operators) for row in report.files)], 2),
     ]
     if report.sizes:
         parts += ["## Student and teacher", *_describe_sizes(report.sizes)]
     if report.layers:
-        parts += ["## Quantization, layer by layer", EXPLANATION, _format_table(tabulate_worst(report.layers), 3)]
+        parts += ["## Quantization, layer by layer", EXPLANATION, format_table(tabulate_worst(report.layers), 3)]
         parts += [NOT_OF_QAT] if any(row.format == "qat_int8" for row in report.files) else []
     if report.training_files:
         parts += ["## On-device training", *_describe_training_files(report.training_files)]
     return "\n\n".join(parts) + "\n"
-
-
-def _format_table(rows: Sequence[Sequence[str]], num_texts: int = 1) -> str:
-    """A Markdown table whose first columns hold text and whose others hold numbers."""
-    head, *others = rows
-    rule = ["---"] * num_texts + ["---:"] * (len(head) - num_texts)
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, rule, *others))
 
 
 def _tabulate_files(rows: Sequence[FileRow]) -> list[tuple[str, ...]]:
@@ -239,7 +234,8 @@ def _format_file(row: FileRow) -> tuple[str, ...]:
 
 def _describe_representatives(rows: Sequence[FileRow]) -> list[str]:
     sources = [f"{row.representative_client} ({row.file})" for row in rows if row.representative_client]
-    return [f"Activation ranges of int8 are from the train split of {', '.join(sources)}."] if sources else []
+    text = f"Activation ranges of int8 are from the train split of {', '.join(sources)}."
+    return [escape_markdown(text)] if sources else []
 
 
 def _tabulate_latency(report: ExportReport) -> list[tuple[str, ...]]:
@@ -267,7 +263,7 @@ def _describe_sizes(rows: Sequence[SizeRow]) -> list[str]:
         "ms: median on 1 thread. Teachers were converted for this table only; launch.export --model=<teacher> exports "
         "one."
     )
-    return [ratios, _format_table([heads, *cells], 2)]
+    return [ratios, format_table([heads, *cells], 2)]
 
 
 def _describe_training_files(rows: Sequence[TrainingRow]) -> list[str]:
@@ -280,4 +276,4 @@ def _describe_training_files(rows: Sequence[TrainingRow]) -> list[str]:
     cells = [
         (row.file, row.trained, row.operators, row.select_operators or "none", f"{row.size_bytes:,}") for row in rows
     ]
-    return [note, _format_table([heads, *cells], 4)]
+    return [note, format_table([heads, *cells], 4)]

@@ -27,6 +27,7 @@ from launch.pages.one_file import (
     protect_script,
 )
 from launch.runs.columns import WEB_PAGE
+from launch.runs.shown_text import escape_hidden
 from launch.runs.tables import write_text
 from launch.settings.flags import FlagError
 from launch.tflite.card_page import card_rows
@@ -159,7 +160,7 @@ def write_web_page(
             classes = predictions[row.file][sample].tolist()
             files.append({"format": row.format, "size": row.size_bytes, "asset": asset, "predictions": classes})
         about = card_rows(join_cards(folder, [row.file for row in own]))
-        content["models"].append({"name": name, "files": files, "about": about})
+        content["models"].append({"name": escape_hidden(name), "files": files, "about": about})
     title = f"{report.title}, round {report.rounds}"
     write_text(folder / WEB_PAGE, assemble_page(title, content, assets, runtime))
 
@@ -171,7 +172,7 @@ def describe_data(data: FederatedData, sample: np.ndarray) -> dict[str, Any]:
         "dtype": data.input_dtype,
         "scale": data.preprocessing.scale,
         "offset": data.preprocessing.offset,
-        "labels": list(data.class_names),
+        "labels": list(map(escape_hidden, data.class_names)),
         "image": describe_image(data),
         "features": KNOWN_FEATURES.get((data.dataset, data.input_shape[-1])),
         "sample": {"indices": sample.tolist(), "labels": data.test_y[sample].tolist()},
@@ -227,7 +228,7 @@ def assemble_page(title: str, content: Mapping[str, Any], assets: Mapping[str, b
     library, script = (f"\n{protect_script(text)}\n" for text in (runtime.library, join_scripts(SOURCES, SCRIPTS)))
     scripts = [library, script, *runtime.scripts.values()]
     parts = {
-        "TITLE": html.escape(title),
+        "TITLE": html.escape(escape_hidden(title)),
         "POLICY": format_policy(scripts, compute_digest(style), "'wasm-unsafe-eval'"),
         "STYLE": style,
         "VERSION": html.escape(runtime.version),

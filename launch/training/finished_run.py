@@ -23,6 +23,8 @@ from launch.runs.columns import (
     TEACHERS_TEST_ACCURACY,
 )
 from launch.runs.errors import RunFolderError
+from launch.runs.file_names import decode_names, encode_name
+from launch.runs.tables import iterate_records
 from launch.settings.flags import FlagError, read_stored_flags
 from launch.settings.run_config import RunConfig, build_run_config, find_algorithm
 from launch.training.federation import build_spec, load_federated_data
@@ -68,6 +70,16 @@ class FinishedRun(NamedTuple):
         is_float = spec.quantization is not None and self.rounds < self.config.qat_start_round
         return spec.quantization.float_spec if is_float else spec
 
+    def find_model_folders(self) -> dict[str, pathlib.Path]:
+        """The folder of each saved model, by the model's name, in the order of the names.
+
+        A run of an earlier version that was resumed has two folders of some names; the one called as today counts.
+        """
+        folders = [path.parent for path in self.path.glob(f"{MODELS}/*/model.keras")]
+        known = {*self.client_models.values(), *self.teachers}
+        named = zip(decode_names([folder.name for folder in folders], known), folders, strict=True)
+        return dict(sorted(named, key=lambda pair: (pair[0], pair[1].name == encode_name(pair[0]))))
+
     def load_data(self) -> FederatedData:
         """The clients and the test set that the run was trained on.
 
@@ -98,7 +110,7 @@ def read_finished_run(run_dir: str, data_dir: str = "", trusted: Collection[str]
         data = json.loads((path / CONFIG_FILE).read_text(encoding="utf-8"))["data"]
         summary = json.loads((path / SUMMARY_FILE).read_text(encoding="utf-8"))
         with open(path / CLIENTS_FILE, newline="", encoding="utf-8") as file:
-            client_models = {row[CLIENT]: row[MODEL] for row in csv.DictReader(file)}
+            client_models = {row[CLIENT]: row[MODEL] for row in iterate_records(file)}
         teachers = frozenset(summary[find_algorithm(config.algo).name].get(TEACHERS_TEST_ACCURACY, ()))
         rounds = int(summary["rounds"])
     except FileNotFoundError:
@@ -128,11 +140,12 @@ def choose_models(run: FinishedRun, model_name: str, flag: str = "model_name") -
       FlagError: there is no model of that name.
       RunFolderError: there is no model at all.
     """
-    names = sorted(path.parent.name for path in run.path.glob(f"{MODELS}/*/model.keras"))
+    folders = run.find_model_folders()
+    names = list(folders)
     if not names:
         raise RunFolderError(f"--run_dir={run.path}: its saved models are gone (models/*/model.keras); train again")
     if model_name and model_name not in names:
         raise FlagError(f"--{flag}={model_name}: expected one of {', '.join(names)}")
     chosen = [model_name] if model_name else names
-    check_sums(run.path, [f"{MODELS}/{name}/model.keras" for name in chosen])
+    check_sums(run.path, [f"{MODELS}/{folders[name].name}/model.keras" for name in chosen])
     return chosen

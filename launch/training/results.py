@@ -45,6 +45,7 @@ from launch.runs.columns import (
     UPLINK_BYTES_PER_S,
     VIRTUAL_TIME_S,
 )
+from launch.runs.file_names import encode_name
 from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
 from launch.runs.tables import format_cell, write_json, write_table
@@ -82,7 +83,7 @@ def write_results(
         )
     write_clients(folder, data, results, process, state)
     for name, weights in process.get_models(state).items():
-        save_model(spec.of_weights(weights), weights, folder.models / name)
+        save_model(spec.of_weights(weights), weights, folder.models / encode_name(name))
     own = dict(process.summarize(state))
     teachers = process.get_teachers(state)
     if teachers:
@@ -128,7 +129,7 @@ def _save_teachers(folder: RunFolder, data: FederatedData, spec: ModelSpec, teac
     evaluate = build_evaluator(spec.teacher)
     accuracy = {}
     for name, weights in teachers.items():
-        save_model(spec.teacher, weights, folder.models / name)
+        save_model(spec.teacher, weights, folder.models / encode_name(name))
         accuracy[name] = evaluate(weights, data.test_x, data.test_y).accuracy
     return accuracy
 

@@ -22,7 +22,7 @@ def write_best_flagfile(
     """
     name = request.experiment.name
     head = f"{name} with the settings of trial {best.number} of a search."
-    body = _leave_out(request.experiment.read_text(encoding="utf-8"), best.settings)
+    body = _leave_out(request.experiment.read_text("utf-8-sig"), best.settings)
     parts = [wrap_comment(head)]
     if body:
         # Flags that stand under no heading of the experiment's get one.

@@ -153,7 +153,7 @@ def _name_experiment(argument: str) -> str:
     path = pathlib.Path(argument.lstrip("-").removeprefix("flagfile="))
     if not argument.lstrip("-").startswith("flagfile=") or not path.is_file():
         return argument
-    is_experiment = any(line.lstrip().startswith("--algo") for line in path.read_text(errors="replace").splitlines())
+    is_experiment = any(line.lstrip().startswith("--algo") for line in path.read_text("utf-8", "replace").splitlines())
     return f"--experiment={path}" if is_experiment else argument
 
 

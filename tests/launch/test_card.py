@@ -2,12 +2,17 @@
 
 import hashlib
 import json
+import os
+import pathlib
+import subprocess
+import sys
 
 import pytest
 
 from launch import card
 from launch.tflite.embedded_card import embed_card
 
+ROOT = pathlib.Path(__file__).parents[2]
 MODEL = b"\x1c\x00\x00\x00TFL3weights"
 CARD = {
     "card_version": 1,
@@ -47,6 +52,38 @@ def test_the_card_is_printed_for_a_person(path, capsys):
 def test_the_cards_own_bytes_are_printed(path, capfdbinary):
     assert card.main(["--json", str(path)]) == 0
     assert capfdbinary.readouterr().out == json.dumps(CARD).encode()
+
+
+def test_nothing_in_a_card_steers_the_terminal(path, capfdbinary):
+    hostile = {
+        **CARD,
+        "task": "\x1b]52;c;x\x07Tells\u202e digits.\x9b2K\nClasses  others",
+        "classes": ["\x1b[8m", "\x7f"],
+    }
+    path.write_bytes(embed_card(MODEL, json.dumps(hostile, ensure_ascii=False).encode()))
+    assert card.main([str(path)]) == 0
+    shown = capfdbinary.readouterr().out.decode()
+    assert shown.replace("\n", "").isprintable() and "\\u001b]52;c;x\\u0007Tells\\u202e digits." in shown
+    assert [line.split("  ")[0] for line in shown.splitlines()].count("Classes") == 1
+    assert card.main([str(path), "--json"]) == 0
+    printed = capfdbinary.readouterr().out
+    assert json.loads(printed) == hostile and printed.decode().replace("\n", "").isprintable()
+
+
+def test_a_card_is_printed_where_there_is_no_terminal_or_one_in_ascii(path):
+    def run(redirection="", **variables):
+        command = f'"{sys.executable}" -m launch.card "{path}" {redirection}'
+        environment = {**os.environ, **variables}
+        return subprocess.run(["sh", "-c", command], cwd=ROOT, env=environment, capture_output=True, timeout=60)
+
+    ascii_card = {**CARD, "may_be_sold": "97.0\u00a0% \u00fc \u65e5"}
+    path.write_bytes(embed_card(MODEL, json.dumps(ascii_card).encode()))
+    for variables in ({"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}):
+        ended = run(**variables)
+        assert (ended.returncode, ended.stderr) == (0, b"") and b"97.0 % u ?" in ended.stdout
+    assert (run(">&-").returncode, run(">&-").stderr) == (0, b"")
+    ended = run(">/dev/full")
+    assert ended.returncode == 1 and ended.stderr.startswith(b"error: ") and ended.stderr.count(b"\n") == 1
 
 
 def test_a_card_of_another_version_is_printed_as_json_alone(path, capsys):

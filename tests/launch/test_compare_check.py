@@ -36,6 +36,7 @@ def run_check(check_compare, tmp_path, capsys, write_run):
         ["2", "0.3000", "0.0516 to 0.5484", "3"],
     ]
     visit = {"name": "desktop_light", "seconds": 1.0, "problems": [], "hover": "0.3", "pictures": [], "groups": groups}
+    visit["buttons"] = ["Seed", "Download plot as a png", "Zoom in"]
 
     def run(change=lambda visit: None):
         changed = copy.deepcopy(visit | {"table": table})
@@ -58,6 +59,8 @@ def test_a_page_that_shows_what_the_reports_compute_passes(run_check):
         (lambda visit: visit["groups"].pop(), "group 2: None"),
         (lambda visit: visit.update(hover=""), "a pointer over a curve reads nothing"),
         (lambda visit: visit.update(pictures=[0]), "a plot is not shown"),
+        (lambda visit: visit.update(buttons=["Seed"]), "no button of a chart was pressed"),
+        (lambda visit: visit["buttons"].append("Share chart..."), "a button says Share chart..."),
         (lambda visit: visit.update(problems=["request: x"]), "request: x"),
         (lambda visit: visit["table"].update(once=["0.4", "0.5"]), "does not sort"),
         (lambda visit: visit["table"].update(filtered=6), "a filter leaves 6 of 6"),

@@ -7,7 +7,11 @@ import pytest
 
 from datasets.arrays import DatasetError
 from launch import evaluate
-from launch.runs.tables import write_json
+from launch.runs.checksums import write_checksums
+from launch.runs.errors import RunFolderError
+from launch.runs.file_names import encode_name
+from launch.runs.run_folder import RunFolder
+from launch.runs.tables import format_cell, write_json, write_table
 
 DATA = {
     "input_shape": [2, 2, 1],
@@ -115,8 +119,48 @@ def test_a_damaged_run_is_one_line(stored_run, name, content, message, capsys):
 def test_one_model_has_a_table_of_its_own(stored_run):
     run = evaluate.read_finished_run(str(stored_run))
     row = evaluate.EvaluationRow("global", "global", 1, 0.5, 0.25)
-    names = [evaluate.write_evaluation(run, [row], *options).name for options in (("",), ("a/b.npz",), ("", "global"))]
-    assert names == ["evaluation.csv", "evaluation_b.csv", "evaluation_of_global.csv"]
+    asked = (("",), ("a/b.npz",), ("", "global"), ("a/B 1.npz", "../../outside"), ("", "x" * 300))
+    *names, longest = [evaluate.write_evaluation(run, [row], *options).name for options in asked]
+    assert names == [
+        *("evaluation.csv", "evaluation_b.csv", "evaluation_of_global.csv"),
+        "evaluation_+b~201_of_~2e.~2f..~2foutside.csv",
+    ]
+    assert len(longest) < 130 and {path.name for path in stored_run.glob("evaluation*.csv")} == {*names, longest}
+
+
+def test_models_are_found_by_the_names_that_they_have(stored_run):
+    names = ["../../outside", "Ward", "ward", "", "x" * 300, "a\u202eb", "=cmd()"]
+    write_table(stored_run / "clients.csv", ["client", "model"], [[format_cell(name)] * 2 for name in names])
+    folders = [*map(encode_name, names), "Of an earlier version"]
+    for folder in folders:
+        (stored_run / "models" / folder).mkdir(parents=True)
+        (stored_run / "models" / folder / "model.keras").write_text(folder)
+    run = evaluate.read_finished_run(str(stored_run))
+    assert run.client_models == {name: name for name in names}
+    found = run.find_model_folders()
+    assert found == dict(
+        zip([*names, folders[-1]], [stored_run / "models" / folder for folder in folders], strict=True)
+    )
+    assert evaluate.choose_models(run, "") == sorted([*names, folders[-1]])
+    assert evaluate.choose_models(run, "../../outside") == ["../../outside"]
+    for earlier in ("Ward", "=cmd()"):  # it was resumed
+        (stored_run / "models" / earlier).mkdir()
+        (stored_run / "models" / earlier / "model.keras").touch()
+    assert run.find_model_folders() == found
+
+
+def test_sums_of_models_are_found_whatever_their_folders_are_called(stored_run):
+    for name in ("~2e.~2fx", "of an earlier\u2028version"):
+        (stored_run / "models" / name).mkdir(parents=True)
+        (stored_run / "models" / name / "model.keras").touch()
+    folder = RunFolder(stored_run, is_new=False)
+    write_checksums(folder)
+    folder.close()
+    run = evaluate.read_finished_run(str(stored_run))
+    assert len(evaluate.choose_models(run, "")) == 2
+    (stored_run / "models" / "~2e.~2fx" / "model.keras").write_text("another")
+    with pytest.raises(RunFolderError, match="has changed"):
+        evaluate.choose_models(run, "../x")
 
 
 def test_unfinished_run_is_refused(write_run, tmp_path, capsys):

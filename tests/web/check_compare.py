@@ -55,6 +55,8 @@ def check_visit(visit: Mapping[str, Any], runs: Sequence[ComparedRun]) -> Iterat
         return
     if visit["name"].startswith("desktop") and not any(digit in visit["hover"] for digit in "0123456789"):
         yield "a pointer over a curve reads nothing"
+    if visit["name"].startswith("desktop"):
+        yield from check_buttons(visit["buttons"])
     if not all(visit["pictures"]):
         yield "a plot is not shown"
     if len(runs) == 1:
@@ -66,6 +68,15 @@ def check_visit(visit: Mapping[str, Any], runs: Sequence[ComparedRun]) -> Iterat
             yield f"group {name}: {shown.get(name)}, computed from the runs: {expected}"
     if table := visit.get("table"):
         yield from check_table(table, len(runs))
+
+
+def check_buttons(buttons: Sequence[str]) -> Iterator[str]:
+    """A line if the toolbars of the charts were not found, or for a button that leads to Plotly or its cloud."""
+    if not any(title.startswith("Download") for title in buttons):
+        yield "no button of a chart was pressed"
+    for title in buttons:
+        if any(word in title.lower() for word in ("cloud", "share", "studio", "plotly")):
+            yield f"a button says {title}"
 
 
 def check_table(table: Mapping[str, Any], count: int) -> Iterator[str]:

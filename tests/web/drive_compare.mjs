@@ -7,7 +7,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
-import { SIZES, chromium, findOverflow, openPage } from "./open_page.mjs";
+import { SIZES, chromium, findOverflow, openPage, pressButtons } from "./open_page.mjs";
 
 const [, , pagePath, answersPath, shots] = process.argv;
 const WAIT = { timeout: 60_000 };
@@ -97,6 +97,7 @@ async function visit(browser, name, url, size, colorScheme) {
       if (!isPhone) answers.table = await useTable(page);
       if (!isPhone) await showEveryChoice(page);
     }
+    if (!isPhone) answers.buttons = await pressButtons(page);
   }
   await context.close();
   return answers;

@@ -7,7 +7,8 @@ import path from "node:path";
 export const { chromium } = createRequire(path.resolve(".web-test/package.json"))("playwright-core");
 export const SIZES = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } };
 
-// {context, page, problems}: `problems` grows by every error on the console and every request for something else.
+// {context, page, problems}: `problems` grows by every error on the console, every request for something else, and every
+// page that this one opens.
 export async function openPage(browser, url, options) {
   const context = await browser.newContext(options);
   const page = await context.newPage();
@@ -17,9 +18,25 @@ export async function openPage(browser, url, options) {
   });
   page.on("pageerror", (error) => problems.push(`uncaught: ${error}`));
   page.on("request", (request) => {
-    if (request.url() !== url && !request.url().startsWith("data:")) problems.push(`request: ${request.url()}`);
+    const isOwn = request.url() === url || /^(data|blob):/.test(request.url());
+    if (!isOwn) problems.push(`request: ${request.url()}`);
   });
+  page.on("popup", (popup) => problems.push(`opens ${popup.url()}`));
   return { context, page, problems };
+}
+
+// Presses every button that is shown, those of the charts' toolbars as well, and says which there were: none may make a
+// request, which `openPage` notes.
+export async function pressButtons(page) {
+  const buttons = page.locator("button:visible, .modebar-btn:visible");
+  const pressed = [];
+  for (let i = 0; i < (await buttons.count()); i++) {
+    const button = buttons.nth(i);
+    pressed.push((await button.getAttribute("data-title")) ?? (await button.textContent()).trim());
+    await button.click({ force: true });
+  }
+  await page.waitForTimeout(1000);
+  return pressed;
 }
 
 // A line if the page is wider than the screen.

@@ -4,7 +4,14 @@ import { formatNumber } from "./numbers.js";
 
 const DASHES = ["solid", "dash", "dashdot", "dot"];
 const MOST_POINTS_MARKED = 30;
-const CONFIG = { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
+// The second half: no chart leaves the page. Plotly's toolbar offers to send it to Plotly's cloud, under a name that
+// differs between versions, and links to Plotly.
+const CONFIG = {
+  responsive: true,
+  modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "sendChartToCloud", "sendDataToCloud", "editInChartStudio"],
+  ...{ displaylogo: false, showLink: false, sendData: false },
+  ...{ showSendToCloud: false, showEditInChartStudio: false, plotlyServerURL: "" },
+};
 
 function readColor(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -37,8 +44,8 @@ function makeLayout(place, xTitle, yTitle, further = {}) {
     legend: isNarrow ? { orientation: "h", y: -0.2, yanchor: "top", x: 0 } : { x: 1.01, y: 0.93 },
     dragmode: isNarrow ? false : "zoom",
     ...further,
-    xaxis: { title: { text: xTitle }, ...line, ...further.xaxis },
-    yaxis: { title: { text: yTitle }, ...line, ...further.yaxis },
+    xaxis: { title: { text: escapeText(xTitle) }, ...line, ...further.xaxis },
+    yaxis: { title: { text: escapeText(yTitle) }, ...line, ...further.yaxis },
   };
 }
 
@@ -66,7 +73,7 @@ export function drawCurves(place, curves, band, xTitle, yTitle, isByRound, legen
     }
     for (const run of runs) {
       bands.push({
-        ...{ x: run.points.map((point) => point.x), y: run.points.map((point) => point.mean), name: run.name, type: "scatter" },
+        ...{ x: run.points.map((point) => point.x), y: run.points.map((point) => point.mean), name: escapeText(run.name), type: "scatter" },
         ...{ mode: "lines", line: { color: fade(style.color, 0.45), width: 1 }, showlegend: false, legendgroup: group },
         customdata: run.points.map((point) => point.round),
         hovertemplate: `%{y:.4g} in round %{customdata}<extra>${escapeText(run.name)}</extra>`,

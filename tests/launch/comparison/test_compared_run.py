@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from launch.comparison.compared_run import read_compared_run
+from launch.comparison.content import to_plain
 from launch.runs.run_records import RunRecordError
+from launch.runs.tables import format_cell, write_table
 
 
 @pytest.fixture
@@ -47,6 +49,15 @@ def test_clients_have_text_and_numbers(run_dir):
     clients = read_compared_run(run_dir, "one").clients
     assert clients["client"] == ["client_0", "client_1", "client_2", "new"]
     np.testing.assert_array_equal(clients["accuracy"], [0.5, 0.6, 0.7, np.nan])
+
+
+def test_names_stay_names_where_they_look_like_numbers_or_hide(run_dir):
+    names = ["007", "-5", "nan", "a\u202eb"]
+    write_table(run_dir / "clients.csv", ["client", "model"], [[format_cell(name)] * 2 for name in names])
+    clients = read_compared_run(run_dir, "one").clients
+    assert clients["client"] == clients["model"] == names
+    assert to_plain(clients["client"]) == ["007", "-5", "nan", "a\\u202eb"]
+    assert read_compared_run(run_dir, "a\x1b\u202e\udcfc").name == "a\\u001b\\u202e\\udcfc"
 
 
 def test_without_clients_and_timing_the_rest_is_read(run_dir):

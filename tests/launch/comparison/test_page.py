@@ -23,6 +23,27 @@ from launch.settings.errors import FlagError
 
 WEB_TESTS = pathlib.Path(__file__).with_name("web")
 HOSTILE = "</script><script>alert(1)</script>"
+# Draws each chart with a Plotly that notes what it is given.
+DRAW_ALL = """
+globalThis.document = {};
+globalThis.getComputedStyle = () => ({ getPropertyValue: () => "" });
+const given = [];
+globalThis.Plotly = {
+  react: (place, traces, layout, config) => { given.push({ traces, layout, config }); return Promise.resolve(); },
+  relayout: () => {},
+};
+const { drawCurves, drawResults, drawDifference } = await import(CHARTS);
+const point = { x: 1, round: 1, mean: 0.5, low: 0.4, high: 0.6, count: 2 };
+const style = { color: "#0072B2", dash: "solid" };
+const curve = { label: NAME, style, points: [point], runs: [{ name: NAME, points: [point] }] };
+for (const clientWidth of [320, 1280]) {
+  const place = { clientWidth };
+  drawCurves(place, [curve, curve], { low: "low", high: "high", name: "band" }, NAME, NAME, true, NAME);
+  drawResults(place, [{ label: NAME, style, summary: point }], NAME);
+  drawDifference(place, [point], style.color, NAME);
+}
+console.log(JSON.stringify(given));
+"""
 
 
 class Elements(html.parser.HTMLParser):
@@ -83,7 +104,7 @@ def test_the_page_holds_its_runs_and_loads_nothing(write_page, write_sweep, plot
         attributes for _, attributes in elements.found if "src" in attributes or attributes.get("rel") == "stylesheet"
     ]
     policy = next(attributes["content"] for _, attributes in elements.found if "http-equiv" in attributes)
-    assert policy.startswith("default-src 'none'; img-src data:;")
+    assert policy.startswith("default-src 'none'; form-action 'none'; base-uri 'none'; img-src data: blob:;")
     assert "connect-src" not in policy and "unsafe-eval" not in policy
     for script in (plotly.read_text(), elements.scripts[""]):
         assert compute_digest(script) in policy
@@ -134,6 +155,36 @@ def test_plotly_is_in_the_environment():
     pytest.importorskip("plotly", reason="an environment of before Plotly")
     assert "plotly.js" in page.check_plotly().read_text(encoding="utf-8")[:100]
     assert "MIT" in page._read_licence() and "Plotly" in page._read_licence()
+
+
+def test_no_chart_is_sent_anywhere_and_no_name_is_html_in_it(node, tmp_path):
+    script = tmp_path / "draw.mjs"
+    charts = json.dumps((page.SOURCES / "charts.js").as_uri())
+    script.write_text(DRAW_ALL.replace("CHARTS", charts).replace("NAME", json.dumps("<b onclick=1>x</b>")))
+    ended = subprocess.run([node, str(script)], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0, ended.stderr
+    drawn = json.loads(ended.stdout)
+    assert len(drawn) == 6
+    for chart in drawn:
+        config = chart["config"]
+        assert config["plotlyServerURL"] == ""
+        wanted = ("displaylogo", "showLink", "sendData", "showSendToCloud", "showEditInChartStudio")
+        assert [config[name] for name in wanted] == [False] * 5
+        assert {"sendChartToCloud", "sendDataToCloud", "editInChartStudio"} <= set(config["modeBarButtonsToRemove"])
+        assert "<b" not in json.dumps([chart["traces"], chart["layout"]])
+
+
+def test_plotly_knows_no_address_of_its_cloud(tmp_path):
+    pytest.importorskip("plotly", reason="an environment of before Plotly")
+    before = page.check_plotly().read_text(encoding="utf-8")
+    after = page.read_plotly(page.check_plotly())
+    assert re.search(r'plotlyServerURL:\{valType:"string",dflt:""\}', after)
+    assert "cloud.plotly.com" not in after and len(before) - len(after) < 200
+    script = tmp_path / "plotly.min.js"
+    script.write_text(
+        'a("https://chart-studio.plotly.com", \'https://api.plot.ly/v2/x\', "https://cloud.plotly.com/new")'
+    )
+    assert page.read_plotly(script) == 'a("", \'\', "")'
 
 
 def test_a_page_of_many_runs_is_small(write_page, tmp_path):

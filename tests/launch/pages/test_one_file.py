@@ -34,5 +34,6 @@ def test_what_is_packed_is_unpacked():
 
 def test_a_policy_names_scripts_by_their_digests():
     digest = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"  # of the empty text, as known from elsewhere
-    assert format_policy([""], "'none'") == f"default-src 'none'; img-src data:; style-src 'none'; script-src {digest}"
+    closed = "default-src 'none'; form-action 'none'; base-uri 'none'; img-src data: blob:"
+    assert format_policy([""], "'none'") == f"{closed}; style-src 'none'; script-src {digest}"
     assert format_policy([""], "'none'", "'wasm-unsafe-eval'").endswith(f"script-src 'wasm-unsafe-eval' {digest}")

@@ -46,3 +46,13 @@ def test_numbers_stay_in_their_cells(draw, num_classes):
     ax = figure.axes[0]
     cell = ax.transData.transform((1, 0))[0] - ax.transData.transform((0, 0))[0]
     assert all(text.get_window_extent().width < cell for text in ax.texts)
+
+
+@pytest.mark.filterwarnings("error")
+def test_names_of_classes_are_text(draw):
+    """No formula, which would not be drawn if it is wrong, no letter that the font lacks, and no name too long."""
+    names = ["$\\frac$", "a_$x$", "\N{GRINNING FACE}\u65e5", "\u202eabc", "x" * 300]
+    ax = draw(np.eye(5, dtype=int), names).axes[0]
+    shown = ["$\\frac$", "a_$x$", "\N{GRINNING FACE}\u65e5", "\\u202eabc", "x" * 12 + "..." + "x" * 12]
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == shown
+    assert not any(tick.get_parse_math() for tick in ax.get_xticklabels())

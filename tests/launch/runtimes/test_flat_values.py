@@ -113,3 +113,19 @@ def test_a_dimension_that_the_type_leaves_open_may_be_any(flat_values):
     assert [array.shape for array in flat_values.flatten(np.zeros((5, 2), np.float32), type_spec)] == [(5, 2)]
     with pytest.raises(TypeError):
         flat_values.flatten(np.zeros((5, 3), np.float32), type_spec)
+
+
+def test_text_becomes_the_bytes_of_a_files_name(flat_values):
+    import tensorflow_federated as tff
+
+    weights = np.ones(2)
+    value = collections.OrderedDict(z=["a", Pair("j\u00fc", weights)], a=(3, "lat\udcfcn"))
+    encoded = flat_values.encode_text(value)
+    assert list(encoded) == ["z", "a"] and type(encoded) is collections.OrderedDict
+    assert encoded["z"] == [b"a", Pair(b"j\xc3\xbc", weights)] and encoded["a"] == (3, b"lat\xfcn")
+    assert encoded["z"][1].second is weights
+    assert flat_values.encode_text(np.array([["a", "\u00fc"]])).tolist() == [[b"a", b"\xc3\xbc"]]
+    assert flat_values.encode_text(tff.structure.Struct([("p", "\u00fc")])) == tff.structure.Struct(
+        [("p", b"\xc3\xbc")]
+    )
+    assert flat_values.flatten("lat\udcfcn", tff.TensorType(np.str_))[0].item() == b"lat\xfcn"

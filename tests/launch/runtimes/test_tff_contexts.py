@@ -73,3 +73,24 @@ def test_a_call_leaves_no_value_in_the_worker(tff_runtime, monkeypatch):
     monkeypatch.setattr(WorkerStub, "__getattr__", watch)
     assert double(3.0) == 6.0
     assert num_created > 0 and not values
+
+
+@pytest.mark.parametrize("place", ["plain", "j\u00fcrgen \u65e5", "lat\udcfcn"])
+def test_a_client_reads_its_file_wherever_it_lies(tff_runtime, place, tmp_path):
+    """A path goes to the worker as the bytes that the file system has, whether they are ASCII, UTF-8 or neither."""
+    import numpy as np
+    import tensorflow as tf
+    import tensorflow_federated as tff
+
+    @tff.tensorflow.computation(np.str_)
+    def measure(path):
+        return tf.strings.length(tf.io.read_file(path))
+
+    @tff.federated_computation(tff.FederatedType(np.str_, tff.CLIENTS))
+    def measure_all(paths):
+        return tff.federated_map(measure, paths)
+
+    folder = tmp_path / place
+    folder.mkdir()
+    (folder / "file").write_bytes(b"12345")
+    assert measure_all([str(folder / "file")] * 2) == [5, 5]

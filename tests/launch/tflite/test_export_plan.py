@@ -13,6 +13,7 @@ from launch.tflite.export_plan import (
     open_export_folder,
     plan_exports,
     read_representative_examples,
+    split_names,
 )
 from launch.training.finished_run import FinishedRun
 
@@ -48,6 +49,33 @@ def test_several_models_are_asked_for_with_commas(make_run):
     ]
     with pytest.raises(FlagError, match=r"--model=cluster_1,client_9: expected all, or a shared model"):
         plan_exports(make_run(), "cluster_1,client_9", ())
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("a,b", ["a,b"]),
+        ("a,b,c", ["a,b", "c"]),
+        ("a,c,a", ["a", "c"]),
+        ("c,a,b", ["c", "a,b"]),
+        (",c", ["", "c"]),
+        ("", [""]),
+        ("a,b,", ["a,b", ""]),
+        ("a,d", []),
+        ("b", []),
+    ],
+)
+def test_names_with_commas_can_be_asked_for(text, names):
+    assert split_names(text, {"a", "a,b", "c", ""}) == names
+
+
+def test_what_a_killed_export_left_goes_with_the_next(make_run, tmp_path):
+    run = make_run()
+    (tmp_path / ".999999999.export").mkdir()
+    (tmp_path / ".999999999.export" / "half.tflite").touch()
+    with open_export_folder(run) as folder:
+        (folder / "a.tflite").touch()
+    assert [path.name for path in tmp_path.glob(".*")] == []
 
 
 def test_a_client_stands_for_the_model_it_uses(make_run):

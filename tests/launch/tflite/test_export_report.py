@@ -1,6 +1,7 @@
 """The report's tables, from made-up rows."""
 
 import csv
+import re
 
 import pytest
 
@@ -61,6 +62,15 @@ def test_every_table_has_cells_for_its_columns(report):
 def test_operators_of_tensorflow_are_named(report):
     row = TRAINING._replace(select_operators="Restore, Save")
     assert "| MUL 3 | Restore, Save | 99,999 |" in format_report(report._replace(training_files=[row]))
+
+
+def test_names_are_text_in_the_report(report):
+    name = "<b>|[x](http://a.b)"
+    row = ROW._replace(file=name, representative_client=name)
+    text = format_report(report._replace(title=name, files=[row], sizes=[SIZES[0]._replace(model=name), SIZES[1]]))
+    assert "<b>" not in text and "](" not in text.replace("\\](", "")
+    for block in text.split("\n\n"):
+        assert len({len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}) == 1
 
 
 def test_what_there_is_not_is_left_out(report):

@@ -1,6 +1,7 @@
 """What a model card says, against numbers by hand."""
 
 import pathlib
+import re
 
 import numpy as np
 import pytest
@@ -139,3 +140,32 @@ def test_every_data_set_of_the_catalog_has_terms(name):
     assert {"allowed": "commercial use allowed", "not allowed": "no commercial use", "unclear": "unclear"}[
         terms.commercial_use
     ] in line
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "<img src=x onerror=alert(1)>",
+        "![x](http://a.b/c)",
+        "[x](javascript:y)",
+        "a|b",
+        "a\nb",
+        "`a`",
+        "\u202eabc",
+        "&lt;",
+    ],
+)
+def test_no_name_is_more_than_text_in_the_page(make_card, facts, name):
+    """Neither that of a class or a client nor any other text of a card, which may be that of a stranger's file."""
+    worst = [{"client": name, "accuracy": 0.5, "test_examples": 2}]
+    facts = {**facts, "accuracy": {**facts["accuracy"], "worst_clients": worst}}
+    card = make_card(files=[{**IDENTITY, **facts, "file": name}])
+    card = {**card, "classes": [name, "b", "c", "d"], "task": name, "title": name, "measured_on": name}
+    page = format_card_page(card)
+    raw = re.sub(r"\\[\\`*\[\]|~_]", "", page)  # without what is escaped
+    assert name not in page or name == "&lt;"
+    assert not re.search(r"<|\]\(|`|\u202e|&(?!lt;|gt;|amp;)", raw)
+    tables = [line for line in page.splitlines() if line.startswith("|")]
+    widths = {len(re.findall(r"(?<!\\)\|", line)) for line in tables}
+    assert widths <= {3, 6, 10}  # of the questions, of four classes, of the files
+    assert all("\n" not in text and "\u202e" not in text for _, text in card_rows(card))

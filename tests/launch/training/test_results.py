@@ -7,15 +7,19 @@ import json
 import numpy as np
 import pytest
 
+from launch.runs.file_names import decode_names, encode_name
 from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
+from launch.runs.tables import write_json
 from launch.settings.own_algorithm import SUMMARY_KEYS
-from launch.settings.run_config import build_run_config, shared_fields
+from launch.settings.run_config import build_run_config, flag_values, shared_fields
 from launch.training.evaluation import build_evaluator
+from launch.training.finished_run import read_finished_run
 from launch.training.results import build_summary, compute_client_statistics, find_best, write_results
 from models.saved_models import load_weights
 from tff_algos.protocol import FederatedProcess
 
+DESCRIBED = {"input_shape": [4], "input_dtype": "float32", "scale": 1.0, "offset": 0.0, "class_names": ["a", "b"]}
 ROWS = [
     {"round": 1, "bytes_up": 10, "bytes_down": 20, "virtual_time_s": 1.5, "test_loss": 2.0, "test_accuracy": 0.25},
     {"round": 2, "bytes_up": 10, "bytes_down": 20, "virtual_time_s": 3.0, "test_loss": 1.0, "test_accuracy": 0.75},
@@ -119,6 +123,38 @@ def test_results_are_written_with_models_and_teachers(folder, make_federation, l
     for spec, name, wanted in ((linear_spec, "global", weights), (linear_spec.teacher, "teacher_0", teacher_weights)):
         for got, want in zip(load_weights(spec, folder.models / name), wanted, strict=True):
             np.testing.assert_array_equal(got, want)
+
+
+def test_no_name_of_a_model_is_a_path(folder, make_federation, linear_spec, tmp_path):
+    names = ["../../outside", "/etc/x", "a/b", "W", "w", "", "x" * 300, "a\nb", "=1"]
+
+    class NamedProcess(TaughtProcess):
+        def get_models(self, state):
+            return dict.fromkeys(names, state)
+
+        def client_model(self, state):
+            return names[:2]
+
+        def get_teachers(self, state):
+            return {"../teacher": self.teacher_weights}
+
+    weights = tuple(linear_spec.build().get_weights())
+    process = NamedProcess(weights, tuple(linear_spec.teacher.build().get_weights()))
+    tables = RoundTable(folder.metrics, 3), RoundTable(folder.timing, 3)
+    config = build_run_config({"algo": "fedsikd", "rounds": 3})
+    data, evaluate = make_federation([4, 6]), build_evaluator(linear_spec)
+    write_json(folder.config, {"flags": flag_values(config), "data": DESCRIBED})
+    before = set(tmp_path.parent.rglob("model.keras"))
+    write_results(folder, config, data, linear_spec, process, weights, evaluate, *tables)
+    saved = [path.parent for path in set(tmp_path.parent.rglob("model.keras")) - before]
+    assert {path.parent for path in saved} == {folder.models} and len(saved) == len(names) + 1
+    assert decode_names([path.name for path in saved if path.name == encode_name("../teacher")]) == ["../teacher"]
+    run = read_finished_run(str(tmp_path))
+    assert set(run.client_models.values()) == set(names[:2]) and run.teachers == {"../teacher"}
+    known = {name: folder.models / encode_name(name) for name in [*names, "../teacher"]}
+    long = encode_name("x" * 300)  # no record names it, since no client uses it
+    expected = {**{name: path for name, path in known.items() if name != "x" * 300}, long: folder.models / long}
+    assert run.find_model_folders() == expected
 
 
 @pytest.mark.parametrize(("evaluated_clients", "is_of_all"), [(1, True), (2, False), (0, False)])

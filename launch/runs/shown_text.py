@@ -1,0 +1,61 @@
+"""Text of users where it is shown: on a terminal, in a CSV file, in Markdown. Imports no TensorFlow.
+
+A name is shown as it is, apart from characters that are no letters and that do something instead: control characters,
+which steer a terminal or end a line, and marks that hide text or turn its direction, so that a reader sees something
+else than what is there. These are shown as in Python, such as \\u001b.
+"""
+
+import html
+import re
+
+# Control characters, line separators, halves of surrogate pairs; then what is invisible: soft hyphens, spaces of no
+# width, marks of direction, tags. The joiners U+200C and U+200D stay: Persian and emojis are written with them.
+_HIDDEN = (
+    "\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
+    "\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
+)
+_HIDDEN_CHARACTER = re.compile(f"[{_HIDDEN}]")
+_UNPRINTABLE = re.compile(f"(?![\b\t\n\r])[{_HIDDEN}]")  # in lines of text; progress lines go back to their start
+# In a cell, also the backslash of what would be read as an escape.
+_ESCAPED_IN_CELL = re.compile(rf"[{_HIDDEN}]|\\(?=[uU])")
+_ESCAPE = re.compile(r"\\(?:u([0-9a-f]{4})|U([0-9a-f]{8}))")
+# A spreadsheet takes what begins so for a formula, the wide forms as well.
+_FORMULA = re.compile("'*[=+@\uff1d\uff0b\uff0d\uff20-]")
+_MARKDOWN = re.compile(r"[\\`*\[\]|~]|(?<![^\W_])_|_(?![^\W_])")
+
+
+def escape_hidden(text: str) -> str:
+    """`text`, in which every character that hides or steers is written out; it has no line break any more."""
+    return _HIDDEN_CHARACTER.sub(_write_out, text)
+
+
+def escape_lines(text: str) -> str:
+    """The same for lines of text: their breaks and tabs stay, and what goes back in a line, as progress lines do."""
+    return _UNPRINTABLE.sub(_write_out, text)
+
+
+def _write_out(match: re.Match) -> str:
+    number = ord(match[0])
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def encode_cell(text: str) -> str:
+    """`text` for a cell of a CSV file, which no spreadsheet takes for a formula; `decode_cell` gives it back."""
+    escaped = _ESCAPED_IN_CELL.sub(_write_out, text)
+    return f"'{escaped}" if _FORMULA.match(escaped) else escaped
+
+
+def decode_cell(cell: str) -> str:
+    """The text, or the number as text, that stands in a cell."""
+    escaped = cell[1:] if cell[:1] == "'" and _FORMULA.match(cell) else cell
+    return _ESCAPE.sub(_read_escape, escaped) if "\\" in escaped else escaped
+
+
+def _read_escape(match: re.Match) -> str:
+    number = int(match[1] or match[2], 16)
+    return chr(number) if number <= 0x10FFFF else match[0]
+
+
+def escape_markdown(text: str) -> str:
+    """`text` for a line or a cell of Markdown, which shows it as it is: no HTML, link, picture or further cell."""
+    return _MARKDOWN.sub(lambda match: f"\\{match[0]}", html.escape(escape_hidden(text), quote=False))
