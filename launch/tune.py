@@ -21,6 +21,8 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from datasets.errors import DatasetError
+from datasets.federate import MINIMUM_EXAMPLES_TO_SPLIT
 from launch.command_line import format_command_help, get_stop_code, run_main
 from launch.many_runs.jobs import open_engine
 from launch.progress import say
@@ -33,7 +35,7 @@ from launch.tuning.scored_runs import OpenEngine, ScoresOfTrials, confirm_best
 from launch.tuning.search_plots import HISTORY_PLOT, IMPORTANCE_PLOT, draw_history, draw_importance
 from launch.tuning.search_space import format_settings
 from launch.tuning.study import check_installed, hold_folder
-from launch.tuning.trials import Outcome, State, find_best, name_seeds, write_trials
+from launch.tuning.trials import Outcome, State, build_task, find_best, name_seeds, write_trials
 
 PROGRAM = "python -m launch.tune"
 BEST_FLAGFILE = "best.flags"
@@ -57,6 +59,7 @@ def _run(arguments: Sequence[str]) -> int:
     request = parse_request(arguments)
     if request.is_adaptive:
         check_installed()
+    _check_validation(request)
     try:
         searched = search(request)
     except KeyboardInterrupt as error:
@@ -70,6 +73,24 @@ def _run(arguments: Sequence[str]) -> int:
     elif best is None:
         print(f"no trial has a {request.objective}; do the clients have validation examples?", file=sys.stderr)
     return 1 if searched.failures or best is None else 0
+
+
+def _check_validation(request: Request) -> None:
+    """Loads the data of a new search's experiment, to find at once whether its trials could be scored.
+
+    Raises:
+      DatasetError: the data cannot be read, or give no client an example to validate on.
+    """
+    if request.folder.exists():  # it was looked at when the search began
+        return
+    from launch.training.federation import load_federated_data
+
+    config = build_task(request, 0, {}, request.seeds[0]).config
+    if not any(client.num_validation for client in load_federated_data(config).everyone):
+        raise DatasetError(
+            f"{request.experiment}: its clients have no validation examples, by which trials are scored; give "
+            f"--validation_fraction and clients of at least {MINIMUM_EXAMPLES_TO_SPLIT} examples"
+        )
 
 
 def search(request: Request, open_engine: OpenEngine = open_engine) -> Searched:
