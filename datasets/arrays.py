@@ -227,19 +227,26 @@ def _return_lost_clients(
 ) -> None:
     """Changes `held_out` so that clients, as integers from 0, have a train example; the rng is used for these alone."""
     num_train = np.bincount(clients[~held_out], minlength=clients.max(initial=-1) + 1)
-    _, first = np.unique(clients[held_out], return_index=True)
-    candidates = np.flatnonzero(held_out)[first]  # an example of each client that has some in the test part
-    for label in np.unique(labels[lost := candidates[num_train[clients[candidates]] == 0]]):
-        num_held_out = np.count_nonzero(held_out & (labels == label))
-        donors = iter(rng.permutation(np.flatnonzero(~held_out & (labels == label))))
-        for example in lost[labels[lost] == label]:
-            donor = next((each for each in donors if num_train[clients[each]] > 1), None)
-            if donor is None:
-                if num_held_out == 1:
-                    break
-                num_held_out -= 1
-            else:
-                held_out[donor] = True
-                num_train[clients[donor]] -= 1
-            held_out[example] = False
-            num_train[clients[example]] += 1
+    lost = np.flatnonzero(num_train == 0)
+    if not len(lost):
+        return
+    own = np.split(np.argsort(clients, kind="stable"), np.cumsum(np.bincount(clients))[:-1])
+    num_held_out = {label: np.count_nonzero(labels[held_out] == label) for label in np.unique(labels)}
+    donors = {label: iter(rng.permutation(np.flatnonzero(~held_out & (labels == label)))) for label in num_held_out}
+
+    def find_donor(label: int) -> int | None:
+        return next((each for each in donors[label] if num_train[clients[each]] > 1), None)
+
+    for client in lost:
+        pairs = ((example, find_donor(labels[example])) for example in own[client])
+        example, donor = next((pair for pair in pairs if pair[1] is not None), (None, None))
+        if donor is None:
+            example = next((each for each in own[client] if num_held_out[labels[each]] > 1), None)
+            if example is None:
+                continue
+            num_held_out[labels[example]] -= 1
+        else:
+            held_out[donor] = True
+            num_train[clients[donor]] -= 1
+        held_out[example] = False
+        num_train[client] += 1

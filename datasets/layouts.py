@@ -11,7 +11,6 @@ Layouts, by the shape of `x`; all others add or move axes until the last one is 
 """
 
 import re
-from fractions import Fraction
 
 import numpy as np
 
@@ -86,8 +85,8 @@ def parse_factor(scale: str) -> float:
         raise ValueError(f"expected {SCALE_FORM}")
     over, _, under = scale.partition("/")
     try:
-        factor = float(Fraction(over) / Fraction(under or "1"))
-    except (ArithmeticError, ValueError):
+        factor = float(over) / float(under or 1)
+    except (ZeroDivisionError, ValueError):
         raise ValueError(f"expected {SCALE_FORM}") from None
     if not 1e-30 <= factor <= 1e30:  # beyond, float32 has no room for the products
         raise ValueError(f"expected {SCALE_FORM}")

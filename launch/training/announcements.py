@@ -50,8 +50,9 @@ def announce_data(config: RunConfig, folder: RunFolder, data: FederatedData) -> 
     is_random = config.smoke and find_dataset(config.dataset).is_drawn_for_smoke
     source = "random numbers of its shape (a smoke run)" if is_random else data.dataset
     say(f"run      {config.algo}, {config.rounds} rounds, seed {config.seed}, in {folder.path}")
-    say(f"data     {source}: {sizes.sum():,} train and {len(data.test_y):,} test examples, {data.num_classes} classes; "
-        f"{data.reading}")  # fmt: skip
+    reading = data.reading and f"; {data.reading}"
+    say(f"data     {source}: {sizes.sum():,} train and {len(data.test_y):,} test examples, {data.num_classes} classes"
+        f"{reading}")  # fmt: skip
     for note in data.notes:
         say(f"note     {note}")
     kinds = f" of {len(data.archetypes.names)} archetypes" if data.archetypes else ""

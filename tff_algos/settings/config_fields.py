@@ -244,7 +244,7 @@ class AlgorithmConfig:
         """Raises ConfigError if a setting does not fit that many clients. By default, all do."""
 
     def check_examples(self, fewest: int) -> None:
-        """Raises ConfigError if a setting does not fit a smallest client of that many train examples. By default, all do."""
+        """Raises ConfigError if a setting does not fit a client of so few train examples. By default, all do."""
 
     def check_devices(self, profiles: Any, num_clients: int) -> None:
         """Raises ConfigError if a setting does not fit these device profiles of so many clients. By default, all do."""
