@@ -85,6 +85,8 @@ def read_npz_file(
 
 def has_array(path: str, key: str) -> bool:
     """Whether the list of an npz file's arrays names this one; False if the file cannot be read."""
+    if not os.path.isfile(path):
+        return False
     try:
         with zipfile.ZipFile(path) as archive:
             return not {key, f"{key}.npy"}.isdisjoint(archive.namelist())

@@ -144,7 +144,7 @@ class RunConfig:
     )
     partition: str = setting(
         "dirichlet",
-        "How examples go to clients; hierarchical and hypergeometric: by archetype.",
+        "How examples go to clients, natural where the data name them; hierarchical, hypergeometric: by archetype.",
         choices=PARTITION_NAMES,
     )
     dirichlet_alpha: float = setting(
@@ -368,7 +368,8 @@ def build_run_config(values: Mapping[str, Any]) -> RunConfig:
     defaults = dict(algorithm.shared_defaults)
     dataset = values.get("dataset", defaults.get("dataset", RunConfig.dataset))
     check_dataset(dataset)
-    if partition := find_dataset(dataset).find_partition(DatasetOptions(npz=values.get("npz") or None)):
+    row, options = find_dataset(dataset), DatasetOptions(npz=values.get("npz") or None)
+    if "partition" not in values and (partition := row.find_partition(options)):
         defaults["partition"] = partition
     values = {**defaults, **values}
     shared = {field.name: values[field.name] for field in shared_fields() if field.name in values}

@@ -84,7 +84,7 @@ def test_a_factor_is_a_number_or_a_fraction(text, factor):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "x", "1/0", "0", "-1", "nan", "inf", "1/2/3", "1_0", "1e9999999999", ".", "1/", "٣"]
+    "text", ["", "x", "1/0", "0", "-1", "nan", "inf", "1/2/3", "1_0", "1e999999999", ".", "1/", "٣"]
 )
 def test_what_is_no_factor_is_refused(text):
     with pytest.raises(ValueError, match="a factor above 0 such as 1/255"):

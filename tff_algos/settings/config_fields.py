@@ -185,8 +185,10 @@ def check_ascending(field: str, rounds: tuple[int, ...]) -> None:
 
 
 def format_value(value: Any) -> Any:
-    """A value as flags and JSON spell it: a tuple is its numbers with commas between, anything else is itself."""
-    return ",".join(map(str, value)) if isinstance(value, tuple) else value
+    """A value as flags and JSON spell it: a tuple is its numbers with commas between, NumPy's numbers are Python's."""
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return value.item() if isinstance(value, numbers.Number) and hasattr(value, "item") else value
 
 
 def parse_value(default: Any, value: Any) -> Any:
