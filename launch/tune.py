@@ -29,7 +29,7 @@ from launch.progress import say
 from launch.runs.errors import RunStopped
 from launch.tuning.adaptive_search import open_study, run_adaptive_search
 from launch.tuning.best_flagfile import write_best_flagfile
-from launch.tuning.grid_search import compute_grid_size, run_grid_search
+from launch.tuning.grid_search import build_tasks, compute_grid_size, run_grid_search
 from launch.tuning.request import Request, define_flags, parse_request
 from launch.tuning.scored_runs import OpenEngine, ScoresOfTrials, confirm_best
 from launch.tuning.search_plots import HISTORY_PLOT, IMPORTANCE_PLOT, draw_history, draw_importance
@@ -76,17 +76,18 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _check_validation(request: Request) -> None:
-    """Loads the data of a new search's experiment, to find at once whether its trials could be scored.
+    """Loads the data of a new search's first trial, to find at once whether it could be scored.
 
     Raises:
+      FlagError: settings that `launch.train` would refuse.
       DatasetError: the data cannot be read, or give no client an example to validate on.
     """
     if request.folder.exists():  # it was looked at when the search began
         return
     from launch.training.federation import load_federated_data
 
-    config = build_task(request, 0, {}, request.seeds[0]).config
-    if not any(client.num_validation for client in load_federated_data(config).everyone):
+    tasks = [build_task(request, 0, {}, request.seeds[0])] if request.is_adaptive else build_tasks(request).values()
+    if not any(client.num_validation for client in load_federated_data(next(iter(tasks)).config).everyone):
         raise DatasetError(
             f"{request.experiment}: its clients have no validation examples, by which trials are scored; give "
             f"--validation_fraction and clients of at least {MINIMUM_EXAMPLES_TO_SPLIT} examples"
