@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from launch.comparison.compared_run import describe_data_in_words
 from launch.runs.round_table import RoundTable
 from launch.runs.run_description import describe_data
 from launch.runs.run_folder import RunFolder
@@ -28,6 +29,28 @@ def test_a_sample_of_the_clients_is_announced(tmp_path, make_federation, capsys,
     announce_data(config, folder, make_federation([4, 4]))
     folder.close()
     assert ("examples each; 1 are evaluated in rounds, all at the end" in capsys.readouterr().out) == is_said
+
+
+def test_what_was_understood_and_who_is_left_out_are_said(tmp_path, make_federation, capsys):
+    words = {"reading": "4 features, as they are", "notes": ("one", "two")}
+    data = dataclasses.replace(make_federation([4, 4]), num_clients_left_out=3, **words)
+    folder = RunFolder(tmp_path, is_new=True)
+    announce_data(build_run_config({"algo": "fedavg"}), folder, data)
+    folder.close()
+    _, of_data, *notes, of_clients = capsys.readouterr().out.splitlines()
+    assert of_data.startswith("data     ") and of_data.endswith("classes; 4 features, as they are")
+    assert notes == ["note     one", "note     two"]
+    assert of_clients.endswith("; 3 more are left out, since all their examples are held out for the test")
+    described = describe_data(data)
+    assert (described["reading"], described["notes"]) == ("4 features, as they are", ["one", "two"])
+    assert described["num_clients_left_out"] == 3
+    assert describe_data_in_words(described) == (
+        "Examples: 4 features, as they are.",
+        "Clients left out: 3, since all their examples are held out for the test.",
+        "Note on the data: one.",
+        "Note on the data: two.",
+    )
+    assert describe_data_in_words({}) == describe_data_in_words({"reading": 3, "notes": "x"}) == ()
 
 
 @pytest.mark.parametrize(("num_clients", "is_said"), [((0, 0), True), ((0, 2), False)])
