@@ -32,6 +32,9 @@ from datasets.npz_file import has_array, read_npz_file
 _REQUIRED_ARRAYS = ("x", "y")
 _OPTIONAL_ARRAYS = ("client", "x_test", "y_test", "class_names")
 _LABELS = ("y", "y_test")
+_TEXT_MEND, _TIME_MEND = "; give text as numbers, a column for each value", "; give times as numbers, such as seconds"
+_RECORD_MEND = "; give records as columns, by numpy.lib.recfunctions.structured_to_unstructured"
+_MENDS_BY_KIND = {"U": _TEXT_MEND, "S": _TEXT_MEND, "m": _TIME_MEND, "M": _TIME_MEND, "V": _RECORD_MEND}
 
 
 class NpzExamples(NamedTuple):
@@ -121,8 +124,7 @@ def _check_lengths(path: str, arrays: dict[str, np.ndarray | None]) -> None:
 def check_examples(path: str, key: str, x: np.ndarray) -> None:
     """Raises DatasetError unless these are numbers with an axis for the examples and at least one more, not empty."""
     if x.dtype.kind not in "biuf" or x.ndim < 2:
-        mend = "; give text as numbers, one column for each of its values" if x.dtype.kind in "US" else ""
-        mend = "; give times as numbers, such as seconds" if x.dtype.kind in "mM" else mend
+        mend = _MENDS_BY_KIND.get(x.dtype.kind, "")
         raise DatasetError(
             f"{path}: {key} is {x.dtype} of shape {x.shape}, expected numbers of shape (examples, ...){mend}"
         )

@@ -131,6 +131,7 @@ X = np.zeros((20, 2))
         ({"x": X[:2], "y": Y[:2]}, "no class has 3 examples"),
         ({"x": X.astype(str), "y": Y}, "give text as numbers"),
         ({"x": np.zeros((20, 2), "datetime64[s]"), "y": Y}, "give times as numbers"),
+        ({"x": np.zeros(20, [("a", float), ("b", int)]), "y": Y}, "give records as columns"),
         ({"x": X.astype(object), "y": Y}, r"Python objects.* save x.astype\(float\)"),
         ({"x": X, "y": Y, "x_test": X.astype(np.uint8), "y_test": Y}, "expected the same"),
     ],
