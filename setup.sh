@@ -121,6 +121,11 @@ install() {
     fail "$(explain requirements.lock); mend that and run make again (whole log: $log)"
 }
 
+# What wheels are built with, as the lock has it: its entries, each a line and the hashes after it.
+list_build_tools() {
+    awk '/^[^ ]/ { is_tool = /^(setuptools|wheel)==/ } is_tool' requirements.lock
+}
+
 exec 9<setup.py
 ! command -v flock >/dev/null || flock 9 # two `make` at once would disturb each other
 
@@ -135,7 +140,10 @@ is_reused=
 [ ! -e "$unfinished" ] || rm -rf .venv # a set-up was killed: nobody knows what is missing
 if [ -e .venv ]; then reuse_environment; else make_environment; fi
 echo "setting up .venv: $(grep -c '==' requirements.lock) packages, 2.4 GB on disk, a few minutes (log: $log)"
-install --require-hashes -r requirements.lock
+# Two packages have no wheel. Left to itself, pip would get the newest tools to build them with, and compare no hashes.
+list_build_tools >.venv/build_tools.lock
+install --require-hashes --only-binary=:all: -r .venv/build_tools.lock
+install --require-hashes --no-build-isolation -r requirements.lock
 install --no-build-isolation -e .
 echo "$digest" >"$stamp"
 rm -f "$unfinished"

@@ -10,8 +10,8 @@ import fcntl
 import json
 import os
 import re
+import secrets
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -21,6 +21,7 @@ import numpy as np
 from datasets.cache_folder import default_cache_dir
 from datasets.errors import DatasetError
 from datasets.federated_data import SPLITS
+from datasets.lock_file import open_lock_file
 
 FORMAT_NAME = "federated-suite client shards"
 # Part of each digest: raise it when the files change, or how a seed divides the examples.
@@ -110,14 +111,14 @@ def _read_intact_index(entry: str) -> dict[str, Any] | None:
 
 def _write_entry(shard_dir: str, digest: str, splits: ClientSplits) -> dict[str, Any]:
     index = _make_index(splits)
-    draft = tempfile.mkdtemp(prefix=f"{_WRITING_PREFIX}{digest}-", dir=shard_dir)
+    draft = os.path.join(shard_dir, f"{_WRITING_PREFIX}{digest}-{secrets.token_hex(8)}")
+    os.mkdir(draft)  # as the umask says; a folder of `tempfile` would be ours alone
     try:
         # The index comes first, so that a draft left by a killed process is known as ours.
         with open(os.path.join(draft, INDEX_FILE), "w", encoding="utf-8") as file:
             json.dump(index, file)
         for name, array in _iterate_files(splits):
             array.tofile(os.path.join(draft, name))
-        os.chmod(draft, 0o755)
         _put_in_place(draft, os.path.join(shard_dir, digest))
     finally:
         shutil.rmtree(draft, ignore_errors=True)
@@ -143,7 +144,7 @@ def _make_index(splits: ClientSplits) -> dict[str, Any]:
 @contextlib.contextmanager
 def _hold_lock(shard_dir: str) -> Iterator[None]:
     """Spares a second process the work. A file system without locks is safe, too: only the rename matters."""
-    with open(os.path.join(shard_dir, ".lock"), "w") as file:
+    with open_lock_file(os.path.join(shard_dir, ".lock")) as file:
         with contextlib.suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -13,7 +13,6 @@ import os
 import pathlib
 import platform
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -49,6 +48,7 @@ from launch.command_line import format_command_help, parse_command, run_main
 from launch.runs.errors import RunStopped
 from launch.runs.tables import write_json
 from launch.settings.flags import FlagError
+from launch.stop_signals import leave
 
 PROGRAM = "python -m launch.benchmark"
 DEFAULT_WORKLOADS = ("fed_avg_mnist_student",)
@@ -307,4 +307,4 @@ def _read_cpu_name() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

@@ -7,7 +7,6 @@ Exit codes: 0 done, 1 the file could not be written, 2 the request was wrong, 13
 """
 
 import pathlib
-import sys
 from collections.abc import Sequence
 
 from absl import flags as absl_flags
@@ -24,6 +23,7 @@ from launch.reports.amfl_p.pooled_reference import (
 )
 from launch.runs.tables import write_table
 from launch.settings.flags import FlagError
+from launch.stop_signals import leave
 
 PROGRAM = "python -m launch.building_reference"
 
@@ -60,4 +60,4 @@ def _run(arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

@@ -14,6 +14,7 @@ from absl import flags as absl_flags
 
 from launch.command_line import format_command_help, parse_command, run_main
 from launch.settings.flags import FlagError
+from launch.stop_signals import leave
 from launch.tflite.card_page import card_rows
 from launch.tflite.embedded_card import read_card, split_file
 from models.model_names import ModelError
@@ -71,4 +72,4 @@ def _run(arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

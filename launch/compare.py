@@ -13,6 +13,7 @@ from absl import flags as absl_flags
 from launch.command_line import describe_os_error, format_command_help, parse_flags, run_main
 from launch.runs.errors import RunStopped
 from launch.settings.flags import FlagError
+from launch.stop_signals import leave
 
 PROGRAM = "python -m launch.compare"
 DEFAULT_RUNS = "runs/*"
@@ -117,4 +118,4 @@ def _run(arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

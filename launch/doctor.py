@@ -30,6 +30,7 @@ from launch.runtimes.time_limit import limit_time
 from launch.settings.flags import FlagError
 from launch.settings.runtimes import CPU, CPU_ONLY, DEVICES, RUNTIMES, TFF
 from launch.settings.worker_addresses import check_address
+from launch.stop_signals import leave
 
 PROGRAM = "python -m launch.doctor"
 DISTRIBUTION = "federated-suite"
@@ -275,4 +276,4 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

@@ -7,7 +7,6 @@ Exit codes: 0 done, 1 a file could not be written, 2 the request was wrong, 130 
 
 import os
 import pathlib
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,6 +21,8 @@ from launch.runs.columns import EVALUATION, MODELS, WORKER_LOG
 from launch.runs.tables import format_cell, write_json, write_table
 from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.flags import FlagError
+from launch.settings.trusted_modules import define_trust_flag, read_trusted
+from launch.stop_signals import leave
 from launch.training.finished_run import FinishedRun, choose_models, read_finished_run
 from launch.training.run_runtime import settle_device_again
 
@@ -52,6 +53,7 @@ def define_flags() -> absl_flags.FlagValues:
     absl_flags.DEFINE_string(
         "data_dir", "", "Where the data set's files are now; empty: where the run found them.", flag_values=values
     )
+    define_trust_flag(values)
     return values
 
 
@@ -148,11 +150,11 @@ def _run(arguments: Sequence[str]) -> None:
     if not values.run_dir:
         raise FlagError("--run_dir is missing: expected the folder of a finished run, such as runs/fedavg_digits_001")
     npz = os.path.expanduser(values.npz)
-    run = read_finished_run(values.run_dir, values.data_dir)
+    run = read_finished_run(values.run_dir, values.data_dir, read_trusted(values.trust_module))
     rows = evaluate_run(run, choose_models(run, values.model_name), npz)
     print("\n".join(format_table(rows)))
     print(f"written to {write_evaluation(run, rows, npz, values.model_name)}")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

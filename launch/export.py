@@ -4,7 +4,6 @@ Writes into the run's `export/`: a .tflite file for each model and format, a JSO
 report. Exit codes: 0 done, 1 a file could not be written, 2 the request was wrong, 130 stopped by Ctrl-C.
 """
 
-import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -14,6 +13,8 @@ from launch.command_line import format_command_help, parse_flags, run_main
 from launch.runs.columns import EXPORT, REPORT_PAGE, WEB_PAGE, WORKER_LOG
 from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.flags import FlagError
+from launch.settings.trusted_modules import define_trust_flag, read_trusted
+from launch.stop_signals import leave
 from launch.tflite.export_plan import (
     ALL_MODELS,
     INTEGER_FORMATS,
@@ -38,6 +39,7 @@ class Request(NamedTuple):
 
     run_dir: str
     data_dir: str
+    trust_module: str
     model: str
     formats: tuple[str, ...]
     io: str
@@ -87,6 +89,7 @@ def define_flags() -> absl_flags.FlagValues:
         "web_page", False, "Also write a page that runs the files in a phone's browser; needs `make web` once.",
         flag_values=values,
     )  # fmt: skip
+    define_trust_flag(values)
     return values
 
 
@@ -157,7 +160,7 @@ def _run(arguments: Sequence[str]) -> None:
     request = parse_request(arguments)
     if request.web_page:
         check_page_request(request.io)
-    run = read_finished_run(request.run_dir, request.data_dir)
+    run = read_finished_run(request.run_dir, request.data_dir, read_trusted(request.trust_module))
     exports = plan_exports(run, request.model, request.formats)
     check_representative_client(run, request.representative_client)
     summary = export_run(run, exports, request)
@@ -168,4 +171,4 @@ def _run(arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

@@ -8,7 +8,6 @@ Exit codes: 0 done, 1 a file could not be written, 2 the request was wrong, 130 
 
 import os
 import pathlib
-import sys
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -39,6 +38,7 @@ from launch.reports.fedsikd.published_code_page import format_page
 from launch.runs.tables import write_text
 from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.flags import FlagError
+from launch.stop_signals import leave
 
 if TYPE_CHECKING:
     from launch.training.published_code import Bench
@@ -164,4 +164,4 @@ def _compute_run(bench: "Bench", place: Place, split: int) -> Run:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

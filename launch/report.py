@@ -23,6 +23,7 @@ from launch.runs.run_archive import archive_runs, is_archive, open_runs
 from launch.runs.run_records import RunPath, RunRecord, read_runs
 from launch.runs.tables import write_table, write_text
 from launch.settings.flags import FlagError
+from launch.stop_signals import leave
 
 PROGRAM = "python -m launch.report"
 
@@ -186,4 +187,4 @@ def _run(arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

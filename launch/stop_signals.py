@@ -3,17 +3,23 @@
 Python raises KeyboardInterrupt wherever the main thread happens to be, and some of these places swallow it: a bare
 `except:` around an import (TensorFlow Lite has many), a callback of the garbage collector (JAX sets one), a finalizer.
 A program that was just loading TensorFlow then went on as if nothing had been pressed. So it is looked whether the
-exception is on its way out of the block, and if it is not, it is raised again.
+exception is on its way out of the block, and if it is not, it is raised again. Other code turns it into an exception
+of its own, such as an ImportError, which then stands for the signal.
 """
 
 import _thread
+import atexit
 import contextlib
+import os
 import signal
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from types import FrameType
+from typing import NoReturn
+
+from launch import end_at_once
 
 CHECK_S = 2.0  # the longest that a swallowed signal stays without effect
 
@@ -31,6 +37,9 @@ def get_stop_code(error: KeyboardInterrupt) -> int:
     return getattr(error, "exit_code", 130)
 
 
+_stoppers: list["_Stopper"] = []  # of the blocks that are entered, the innermost last
+
+
 @contextlib.contextmanager
 def stop_on_signals(check_s: float = CHECK_S) -> Iterator[None]:
     """Raises StopSignal on Ctrl-C, SIGTERM and SIGHUP inside the block, except where they are ignored, as under nohup.
@@ -42,19 +51,51 @@ def stop_on_signals(check_s: float = CHECK_S) -> Iterator[None]:
         yield
         return
     defaults = {
-        signal.SIGINT: signal.default_int_handler,
-        signal.SIGTERM: signal.SIG_DFL,
-        signal.SIGHUP: signal.SIG_DFL,
+        signal.SIGINT: (signal.default_int_handler, end_at_once),
+        signal.SIGTERM: (signal.SIG_DFL,),
+        signal.SIGHUP: (signal.SIG_DFL,),
     }
     stopper = _Stopper(check_s)
-    replaced = [number for number, default in defaults.items() if signal.getsignal(number) == default]
+    replaced = [number for number, usual in defaults.items() if signal.getsignal(number) in usual]
     before = {number: signal.signal(number, stopper.handle) for number in replaced}
+    _stoppers.append(stopper)
     try:
-        yield
+        with as_stop_after_signal():
+            yield
     finally:
+        _stoppers.remove(stopper)
         stopper.end()
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def as_stop_after_signal() -> Iterator[None]:
+    """Raises StopSignal in place of what the block raises after a signal, unless that has the signal's exit code.
+
+    Does nothing outside of `stop_on_signals`.
+    """
+    try:
+        yield
+    except BaseException as error:
+        stop = _stoppers[-1].stop if _stoppers else None
+        if stop is None or getattr(error, "exit_code", None) == stop.exit_code:
+            raise
+        raise stop from None
+
+
+def leave(exit_code: int) -> NoReturn:
+    """Ends the process as `sys.exit` does; after a signal without waiting for other threads.
+
+    These may be inside TensorFlow, compiling a graph. If they come back while Python ends, the process aborts.
+    """
+    if exit_code < 128:
+        sys.exit(exit_code)
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or never there
+            stream.flush()
+    os._exit(exit_code)
 
 
 class _Stopper:
@@ -66,6 +107,7 @@ class _Stopper:
         self._is_checked = False
         self._is_check = False
         self._sending = threading.Lock()
+        self.stop: StopSignal | None = None  # what has been raised
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         is_check, self._is_check = self._is_check, False
@@ -75,7 +117,8 @@ class _Stopper:
             self._is_checked = True
             # Not by `threading`, whose lock the interrupted code may hold.
             _thread.start_new_thread(self._check, (number,))
-        raise StopSignal(number)
+        self.stop = StopSignal(number)
+        raise self.stop
 
     def _check(self, number: int) -> None:
         while True:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from absl import flags as absl_flags
 
-from launch.command_line import format_command_help, get_stop_code, parse_command, run_main
+from launch.command_line import format_command_help, parse_command, run_main
 from launch.many_runs.jobs import are_done, define_jobs_flag, open_engine
 from launch.many_runs.pool import Engine, run_tasks
 from launch.many_runs.ray_runs import RayEngine, check_ray_flags, define_ray_flags
@@ -32,6 +32,7 @@ from launch.runs.run_records import RunPath, resolve_flagfile
 from launch.runtimes.worker_process import WorkerError
 from launch.settings.flag_fields import FlagField
 from launch.settings.flags import FlagError, define_flag
+from launch.stop_signals import as_stop_after_signal, get_stop_code, leave
 from tff_algos.settings.config_fields import Setting
 
 PROGRAM = "python -m launch.sweep"
@@ -152,7 +153,8 @@ def _run(arguments: Sequence[str]) -> int:
     request = parse_request(arguments)
     tasks = request.tasks
     try:
-        failures = run_tasks(tasks, _open_engine(request))
+        with as_stop_after_signal():
+            failures = run_tasks(tasks, _open_engine(request))
     except WorkerError as error:
         raise RunStopped(f"error: {error}", 1) from error
     except KeyboardInterrupt as error:
@@ -166,4 +168,4 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

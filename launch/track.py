@@ -12,16 +12,16 @@ import os
 import pathlib
 import re
 import shlex
-import sys
 from collections.abc import Sequence
 
 from absl import flags as absl_flags
 
-from launch.command_line import format_command_help, get_stop_code, parse_flags, run_main
+from launch.command_line import format_command_help, parse_flags, run_main
 from launch.progress import say
 from launch.runs.errors import RunStopped
 from launch.settings.flags import FlagError
 from launch.settings.trackers import MLFLOW, TENSORBOARD, TRACKERS
+from launch.stop_signals import as_stop_after_signal, get_stop_code, leave
 from launch.trackers.event_files import write_missing_event_files
 from launch.trackers.find_runs import find_runs, names_one_run
 from launch.trackers.follow import Order, check_run, send_runs
@@ -110,7 +110,8 @@ def _run(arguments: Sequence[str]) -> None:
     )
     again = f"go on with: {PROGRAM} {hide_password(shlex.join(arguments))}"
     try:
-        send_runs(order, lambda: find_runs(values.run_dir))
+        with as_stop_after_signal():
+            send_runs(order, lambda: find_runs(values.run_dir))
     except TrackerError as error:
         raise RunStopped(f"error: {values.to}: {error}; {again}", 1) from None
     except KeyboardInterrupt as error:
@@ -118,4 +119,4 @@ def _run(arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

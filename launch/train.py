@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from launch.command_line import run_main
 from launch.settings.flags import format_help, parse_config
+from launch.stop_signals import leave
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -24,4 +25,4 @@ def _run(arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

@@ -23,10 +23,11 @@ from typing import NamedTuple
 
 from datasets.errors import DatasetError
 from datasets.federate import MINIMUM_EXAMPLES_TO_SPLIT
-from launch.command_line import format_command_help, get_stop_code, run_main
+from launch.command_line import format_command_help, run_main
 from launch.many_runs.jobs import open_engine
 from launch.progress import say
 from launch.runs.errors import RunStopped
+from launch.stop_signals import as_stop_after_signal, get_stop_code, leave
 from launch.tuning.adaptive_search import open_study, run_adaptive_search
 from launch.tuning.best_flagfile import write_best_flagfile
 from launch.tuning.grid_search import build_tasks, compute_grid_size, run_grid_search
@@ -61,7 +62,8 @@ def _run(arguments: Sequence[str]) -> int:
         check_installed()
     _check_validation(request)
     try:
-        searched = search(request)
+        with as_stop_after_signal():
+            searched = search(request)
     except KeyboardInterrupt as error:
         again = f"stopped; go on with: {PROGRAM} {shlex.join(arguments)}"
         raise RunStopped(again, get_stop_code(error)) from None
@@ -146,4 +148,4 @@ def _describe_trials(request: Request, outcomes: Sequence[Outcome]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

@@ -9,7 +9,6 @@ import getpass
 import os
 import shlex
 import socket
-import sys
 from collections.abc import Sequence
 
 from absl import flags as absl_flags
@@ -21,6 +20,7 @@ from launch.runs.errors import RunStopped
 from launch.runtimes.worker_process import ClosingError, WorkerError, WorkerProcess, default_threads, run_worker
 from launch.settings.flags import FlagError
 from launch.settings.worker_addresses import UNIX, check_address
+from launch.stop_signals import leave
 
 PROGRAM = "python -m launch.worker"
 
@@ -103,4 +103,4 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

@@ -50,7 +50,9 @@ LAUNCH_ROOMS = {
     "comparison": {"pages", "progress", "settings", "runs", "plots"},
     "reports": {"progress", "settings", "runs", "plots"},
     "trackers": {"progress", "settings", "runs"},
-    "training": {"progress", "settings", "runs", "plots", "comparison", "runtimes", "command_line", "trackers"},
+    "training": {
+        *("progress", "stop_signals", "settings", "runs", "plots", "comparison", "runtimes", "command_line", "trackers")
+    },
     "many_runs": {"progress", "settings", "runs", "plots", "runtimes", "training", "command_line"},
     "tuning": {"progress", "settings", "runs", "plots", "reports", "many_runs", "command_line"},
     "tflite": {"pages", "progress", "settings", "runs", "plots", "training"},

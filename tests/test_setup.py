@@ -70,7 +70,8 @@ def write_program(path: pathlib.Path, text: str) -> None:
 
 
 INSTALLS = [
-    "-m pip --no-input install --no-deps --require-hashes -r requirements.lock",
+    "-m pip --no-input install --no-deps --require-hashes --only-binary=:all: -r .venv/build_tools.lock",
+    "-m pip --no-input install --no-deps --require-hashes --no-build-isolation -r requirements.lock",
     "-m pip --no-input install --no-deps --no-build-isolation -e .",
 ]
 
@@ -80,6 +81,15 @@ def test_the_environment_is_made_once(run_setup):
     assert (exit_code, stderr, calls) == (0, "", ["-m venv .venv", *INSTALLS])
     assert stdout.startswith("setting up .venv: 2 packages")
     assert run_setup() == (0, "", "", [])
+
+
+def test_build_tools_come_from_the_lock_with_their_hashes(run_setup):
+    shutil.copy(ROOT / "requirements.lock", run_setup.project)
+    run_setup()
+    tools = (run_setup.project / ".venv" / "build_tools.lock").read_text()
+    lines = [line for line in tools.splitlines() if not line.lstrip().startswith(("--hash=sha256:", "#"))]
+    assert [line.partition("==")[0] for line in lines] == ["setuptools", "wheel"]
+    assert tools.count("--hash=sha256:") >= 2
 
 
 def test_a_changed_lock_is_installed_into_the_same_environment(run_setup):
@@ -141,7 +151,7 @@ GETTING = "no Python 3.11 here: getting CPython 3.11 with uv\n"
 UV_CALLS = ["uv python install 3.11", "uv python find --no-project 3.11"]
 
 
-PROGRAMS = "sh cat cp dirname flock grep mkdir mktemp rm sha256sum tail touch uname"
+PROGRAMS = "sh awk cat cp dirname flock grep mkdir mktemp rm sha256sum tail touch uname"
 
 
 def hide_uv(run_setup):
@@ -167,7 +177,7 @@ def test_without_uv_too_pip_gets_that_of_the_lock_for_the_moment(run_setup, tmp_
     assert stdout.startswith(GETTING)
     made, pip, *rest = calls
     assert made.startswith(f"-m venv {tmp_path}")
-    assert pip == INSTALLS[0].replace("--require", "--only-binary=:all: --require").replace("ts.", "ts-uv.")
+    assert pip == "-m pip --no-input install --no-deps --only-binary=:all: --require-hashes -r requirements-uv.lock"
     assert rest == [*UV_CALLS, "-m venv .venv", *INSTALLS]
     assert set(tmp_path.iterdir()) <= before | {tmp_path / "calls"}
 

@@ -34,6 +34,7 @@ from launch.settings.errors import FlagError
 from launch.settings.flag_fields import FlagField, complete_stored_flags
 from launch.settings.resuming import PLACES, REQUESTS
 from launch.settings.run_config import algorithm_fields, find_algorithm, shared_fields
+from launch.settings.trusted_modules import list_foreign_modules
 from tff_algos.settings.config_fields import ConfigError
 
 SEED, EXPERIMENT = "seed", "experiment"
@@ -117,7 +118,9 @@ def _format_value(value: Any) -> Any:
 
 @functools.cache
 def _list_fields(algo: str) -> tuple[FlagField, ...]:
-    """The flags of today, which say what old runs did; without those of a user's algorithm that cannot be used here."""
+    """The flags of today, which say what old runs did; without those of a user's algorithm, whose code is not run."""
+    if list_foreign_modules({"algo": algo}):
+        return tuple(shared_fields())
     try:
         return (*shared_fields(), *algorithm_fields(algo))
     except (ConfigError, FlagError):
@@ -126,6 +129,8 @@ def _list_fields(algo: str) -> tuple[FlagField, ...]:
 
 @functools.cache
 def _find_title(algo: str) -> str:
+    if list_foreign_modules({"algo": algo}):
+        return algo
     try:
         return find_algorithm(algo).title
     except (ConfigError, FlagError):

@@ -15,6 +15,8 @@ import tempfile
 import threading
 from typing import NamedTuple
 
+from datasets.cache_folder import default_cache_dir
+from datasets.lock_file import open_lock_file
 from launch.runs.columns import CONFIG_FILE
 from launch.runs.tables import write_json
 
@@ -134,10 +136,11 @@ class NodeRun:
 def _take_core():
     """Binds this thread, and so the run that it starts, to a core that no other run on this machine has."""
     everything = os.sched_getaffinity(0)
+    locks = default_cache_dir("locks")  # nobody else writes there, as somebody might into the temporary folder
+    os.makedirs(locks, exist_ok=True)
     with contextlib.ExitStack() as stack:
         for core in sorted(everything):
-            name = os.path.join(tempfile.gettempdir(), f"fed_run_{os.getuid()}_core_{core}.lock")
-            file = stack.enter_context(open(name, "w"))
+            file = stack.enter_context(open_lock_file(os.path.join(locks, f"core_{core}.lock")))
             with contextlib.suppress(OSError):
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 os.sched_setaffinity(0, {core})

@@ -88,7 +88,12 @@ def find_num_shares(folder: RunFolder, config: RunConfig) -> int:
 def write_config(folder: RunFolder, config: RunConfig, data: FederatedData) -> None:
     """Writes `config.json`: every flag's value, places of data in full, data sizes, versions, git revision."""
     places = {name: _name_in_full(getattr(config, name)) for name in ("data_dir", "shard_dir", "npz")}
-    requests = {"resume": False, "overwrite": False, "building_csv": ""}  # asked for once, not to be repeated
+    requests = {
+        "resume": False,
+        "overwrite": False,
+        "trust_module": "",
+        "building_csv": "",
+    }  # asked for once, not to be repeated
     stored = dataclasses.replace(config, run_dir=str(folder.path), **requests, **places)
     content = {
         "flags": flag_values(stored),

@@ -8,8 +8,10 @@ import os
 import pathlib
 import shutil
 from collections.abc import Iterator, Sequence
+from typing import BinaryIO
 
 from datasets.catalog import find_dataset
+from datasets.lock_file import open_lock_file
 from launch.runs.columns import (
     CHECKPOINTS,
     CHECKSUMS_FILE,
@@ -53,11 +55,12 @@ class RunFolder:
 
     Attributes:
       is_new: whether a run begins here, and does not go on.
-      has_begun: whether `config.json` is this run's, so that it can be resumed.
+      has_begun: whether this run has written its `config.json`.
+      is_passing: whether the folder goes when the run has ended, as a smoke run's.
     """
 
-    def __init__(self, path: pathlib.Path, is_new: bool):
-        self.path, self.is_new, self.has_begun = path, is_new, not is_new
+    def __init__(self, path: pathlib.Path, is_new: bool, is_passing: bool = False):
+        self.path, self.is_new, self.has_begun, self.is_passing = path, is_new, not is_new, is_passing
         self.config = path / CONFIG_FILE
         self.metrics = path / METRICS_FILE
         self.timing = path / TIMING_FILE
@@ -69,19 +72,27 @@ class RunFolder:
         self.tensorboard = path / TENSORBOARD
         self.models = path / MODELS
         self.worker_log = path / WORKER_LOG
-        # The kernel gives the lock back however the process ends, so none is ever left behind.
-        self._lock = open(path / LOCK_FILE, "w")  # noqa: SIM115 (held until the process ends)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._lock.close()
-            raise RunFolderError(f"--run_dir={path}: a run is going on in it; wait for it or choose another") from None
+        self._lock = _lock(path)
         if not is_new:
             remove_unfinished(path)
 
     def close(self) -> None:
         """Lets another process use the folder."""
         self._lock.close()
+
+    def discard(self) -> None:
+        """Removes the folder if it is a passing one, or if no run has begun in it. What holds a result stays."""
+        if self.is_passing or not (self.has_begun or self._holds_more_than_a_start()):
+            shutil.rmtree(self.path, ignore_errors=True)
+
+    def _holds_more_than_a_start(self) -> bool:
+        names = [path.name for path in self.path.iterdir()] if self.path.is_dir() else []
+        return not all(_is_one_of(name, START_UP_FILES) for name in names)
+
+    @property
+    def can_be_resumed(self) -> bool:
+        """Whether what is there now can be gone on with by --resume."""
+        return self.has_begun and not self.is_passing and self.config.exists()
 
     @contextlib.contextmanager
     def start_log(self) -> Iterator[str]:
@@ -112,6 +123,21 @@ class RunFolder:
             if path != replaced and not _is_one_of(path.name, START_UP_FILES):
                 shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
         replaced.unlink(missing_ok=True)
+
+
+def _lock(path: pathlib.Path) -> BinaryIO:
+    """The folder's lock. The kernel gives it back however the process ends, so none is ever left behind."""
+    for name in (LOCK_FILE, *(log.name for log in path.glob(WORKER_LOGS))):
+        # These are written where they lie, and somebody else may have made the folder.
+        if (path / name).is_symlink():
+            raise RunFolderError(f"--run_dir={path}: its {name} is a symbolic link, no file of a run; remove it")
+    lock = open_lock_file(path / LOCK_FILE)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        raise RunFolderError(f"--run_dir={path}: a run is going on in it; wait for it or choose another") from None
+    return lock
 
 
 def check_run_folder(config: RunConfig) -> None:

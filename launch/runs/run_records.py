@@ -32,6 +32,7 @@ from launch.settings.run_config import (
     flag_values,
     shared_fields,
 )
+from launch.settings.trusted_modules import list_foreign_modules
 from tff_algos.settings.config_fields import ConfigError
 
 EXPERIMENTS = pathlib.Path(__file__).parents[1] / "experiments"  # a folder a paper, with its flagfiles
@@ -138,7 +139,9 @@ def list_other_settings(stored: Mapping[str, Any], wanted: RunConfig) -> list[st
 
 
 def find_stored_idle(flags: Mapping[str, Any]) -> frozenset[str]:
-    """The flags that do nothing in a run; none where another version, or a module that is gone, had other flags."""
+    """The flags that do nothing in a run; none where another version, or a module of somebody's, had other flags."""
+    if list_foreign_modules(flags):  # reading a run must not run its code
+        return frozenset()
     try:
         known = (*shared_fields(), *algorithm_fields(flags["algo"]))
         return frozenset(find_idle(build_run_config(complete_stored_flags(flags, known))))

@@ -11,7 +11,7 @@ import json
 import pathlib
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from absl import flags as absl_flags
@@ -31,6 +31,7 @@ from launch.settings.run_config import (
     shared_fields,
 )
 from launch.settings.runtimes import AUTO
+from launch.settings.trusted_modules import TRUST_FLAG, check_trusted, read_trusted
 from tff_algos.settings.config_fields import ConfigError, Setting, is_own
 
 PROGRAM = "python -m launch.train"
@@ -169,7 +170,7 @@ def _find_own_algorithm(argv: Sequence[str]) -> list[str]:
     values = absl_flags.FlagValues()
     values.set_gnu_getopt(True)
     for field in shared_fields():
-        if field.name in ("algo", "resume", "run_dir"):
+        if field.name in ("algo", "resume", "run_dir", TRUST_FLAG):
             define_flag(field, values)
     try:
         with contextlib.redirect_stderr(io.StringIO()):
@@ -179,6 +180,7 @@ def _find_own_algorithm(argv: Sequence[str]) -> list[str]:
     spelling = values["algo"].value
     if spelling is None and values["resume"].value and values["run_dir"].value:
         spelling = (_read_flags_of_run(values["run_dir"].value) or {}).get("algo")
+        check_trusted({"algo": spelling}, values["run_dir"].value, read_trusted(values[TRUST_FLAG].value or ""))
     return [spelling] if is_own(spelling) else []
 
 
@@ -189,7 +191,8 @@ def parse_config(argv: Sequence[str]) -> RunConfig:
       FlagError: see `parse_given`; also a flag of another algorithm, one that does nothing, or values in conflict.
     """
     given = parse_given(argv)
-    stored = read_stored_flags(given["run_dir"]) if given.get("resume") and given.get("run_dir") else {}
+    trusted = read_trusted(given.get(TRUST_FLAG, ""), given)
+    stored = read_stored_flags(given["run_dir"], trusted) if given.get("resume") and given.get("run_dir") else {}
     if stored and given.get("device") == AUTO:  # it was settled when the run began
         given.pop("device")
     name = given.get("algo") or stored.get("algo")
@@ -208,15 +211,21 @@ def parse_config(argv: Sequence[str]) -> RunConfig:
     return config
 
 
-def read_stored_flags(run_dir: str) -> dict[str, Any]:
+def read_stored_flags(run_dir: str, trusted: Collection[str] = ()) -> dict[str, Any]:
     """The flags in a run folder's `config.json`.
 
+    Args:
+      run_dir: the folder.
+      trusted: the modules that may be imported if the flags name them, see `trusted_modules`.
+
     Raises:
-      FlagError: there is no run in that folder, or it was written by another version.
+      FlagError: there is no run in that folder, it was written by another version, or it needs a module that is not
+        trusted.
     """
     stored = _read_flags_of_run(run_dir)
     if stored is None:
         raise FlagError(f"--run_dir={run_dir}: no run to read there (no valid {CONFIG_FILE}); was it ever started?")
+    check_trusted(stored, run_dir, trusted)
     try:
         find_algorithm(stored.get("algo"))
     except ConfigError:
@@ -234,7 +243,7 @@ def read_stored_flags(run_dir: str) -> dict[str, Any]:
     damaged = [f"{name}={value}" for name, value in stored.items() if not can_hold(known[name], value)]
     if damaged:
         raise FlagError(f"--run_dir={run_dir}: its {CONFIG_FILE} is damaged ({', '.join(damaged)}); start a new run")
-    kept = {name: value for name, value in stored.items() if name not in ("resume", "overwrite", "run_dir")}
+    kept = {name: value for name, value in stored.items() if name not in ("resume", "overwrite", "run_dir", TRUST_FLAG)}
     return complete_stored_flags(kept, known.values())
 
 

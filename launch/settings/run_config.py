@@ -41,14 +41,7 @@ from launch.settings.run_checks import check_dataset, check_run_settings
 from launch.settings.runtimes import CPU, DEVICES, RAY, RAY_SHARES, RUNTIMES, TFF
 from launch.settings.smoke_config import shrink_to_smoke
 from launch.settings.trackers import NO_TRACKER, TRACKER_CHOICES
-from models.model_names import (
-    ACTIVATIONS,
-    AUGMENTATIONS,
-    MODEL_NAMES,
-    PRECISIONS,
-    QUANTIZATIONS,
-    WIDTH_MODELS,
-)
+from models.model_names import ACTIVATIONS, AUGMENTATIONS, MODEL_NAMES, PRECISIONS, QUANTIZATIONS, WIDTH_MODELS
 from tff_algos.settings.config_fields import (
     SMOKE_CLIENTS,
     AlgorithmConfig,
@@ -276,6 +269,9 @@ class RunConfig:
         False, "Go on with the run in --run_dir from its last checkpoint; other flags may be left out."
     )
     overwrite: bool = setting(False, "Replace the run in --run_dir.")
+    trust_module: str = setting(
+        "", "With --resume: modules of yours that the run names and that may be imported, with commas between them."
+    )
     track: str = setting(NO_TRACKER, "Tracker that the run is sent to while it goes on.", choices=TRACKER_CHOICES)
     runtime: str = setting(
         TFF,

@@ -32,6 +32,7 @@ from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
 from launch.settings.flags import PROGRAM
 from launch.settings.run_config import RunConfig
+from launch.settings.trusted_modules import spell_trust
 
 LEAST_CHANGE = 0.01  # as a share of the norm; a model that moved less starts next to random weights
 
@@ -39,9 +40,9 @@ if TYPE_CHECKING:
     from models.model_spec import ModelSpec
 
 
-def resume_command(folder: RunFolder) -> str:
+def resume_command(folder: RunFolder, config: RunConfig) -> str:
     """What to type to go on with a run."""
-    return f"{PROGRAM} --resume --run_dir={shlex.quote(str(folder.path))}"
+    return f"{PROGRAM} --resume --run_dir={shlex.quote(str(folder.path))}{spell_trust(vars(config))}"
 
 
 def announce_data(config: RunConfig, folder: RunFolder, data: FederatedData) -> None:
@@ -144,10 +145,11 @@ def say_result(config: RunConfig, folder: RunFolder, summary: dict[str, Any]) ->
     if config.smoke:
         say("next     leave out --smoke" + ("" if config.run_dir else "; the smoke run's folder is removed"))
         return
-    say(f"next     python -m launch.evaluate --run_dir={path}")
-    say(f"         python -m launch.export --run_dir={path}")
+    trust = spell_trust(vars(config))
+    say(f"next     python -m launch.evaluate --run_dir={path}{trust}")
+    say(f"         python -m launch.export --run_dir={path}{trust}")
     if not summary.get(BUDGET_SPENT):
-        say(f"         {resume_command(folder)} --rounds={2 * config.rounds}")
+        say(f"         {resume_command(folder, config)} --rounds={2 * config.rounds}")
     say(f"         tensorboard --logdir={shlex.quote(str(folder.tensorboard))}")
 
 

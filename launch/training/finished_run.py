@@ -4,7 +4,7 @@ import csv
 import dataclasses
 import json
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from datasets.errors import DatasetError
@@ -82,15 +82,15 @@ class FinishedRun(NamedTuple):
         return data
 
 
-def read_finished_run(run_dir: str, data_dir: str = "") -> FinishedRun:
-    """Reads a run folder back.
+def read_finished_run(run_dir: str, data_dir: str = "", trusted: Collection[str] = ()) -> FinishedRun:
+    """Reads a run folder back; modules that it names are imported only if they are `trusted` or this project's.
 
     Raises:
       FlagError: there is no run in that folder, or its algorithm is the user's own and cannot be used.
       RunFolderError: the run is not finished, or one of its files is damaged.
       ConfigError: its config does not fit this version.
     """
-    stored = read_stored_flags(run_dir)
+    stored = read_stored_flags(run_dir, trusted)
     config = build_run_config({**stored, **({"data_dir": data_dir} if data_dir else {})})
     path = pathlib.Path(run_dir)
     check_sums(path)

@@ -3,14 +3,13 @@
 import contextlib
 import math
 import pathlib
-import shutil
 import socket
 import tempfile
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from datasets.federated_data import FederatedData
-from launch.command_line import describe_os_error, get_stop_code
+from launch.command_line import describe_os_error
 from launch.progress import say
 from launch.runs.archetype_metrics import name_archetype_metrics
 from launch.runs.checkpoints import Checkpoints
@@ -18,12 +17,14 @@ from launch.runs.columns import PERSONAL_METRICS, RUN_PAGE
 from launch.runs.errors import RunStopped
 from launch.runs.run_description import check_same_data, describe_data, find_num_shares, write_config
 from launch.runs.run_folder import RunFolder, check_run_folder, open_run_folder
+from launch.runs.tables import write_text
 from launch.runtimes.runtime import WorkerError, quiet_tensorflow
 from launch.runtimes.worker_process import LARGE_TENSOR_BYTES
 from launch.settings.flag_fields import prefix_errors
 from launch.settings.flags import FlagError
 from launch.settings.run_config import RunConfig, find_algorithm, flag_values
 from launch.settings.worker_addresses import UNIX
+from launch.stop_signals import as_stop_after_signal, get_stop_code
 from launch.training.announcements import (
     announce_data,
     announce_model,
@@ -65,7 +66,7 @@ def run_training(config: RunConfig) -> dict[str, Any]:
     with contextlib.ExitStack() as stack:
         tracking = stack.enter_context(open_tracking(config))  # ends after the folder is let go: so it knows of the end
         folder = stack.enter_context(_open_folder(config))
-        stack.enter_context(_stop_in_one_line(folder))
+        stack.enter_context(_stop_in_one_line(folder, config))
         if not folder.is_new:
             check_same_data(folder, data)
         announce_data(config, folder, data)
@@ -101,34 +102,32 @@ def check_worker_names(config: RunConfig) -> None:
 
 @contextlib.contextmanager
 def _open_folder(config: RunConfig) -> Iterator[RunFolder]:
-    """The run's folder, which is removed at the end if it is a smoke run's own, or if the run got no config into it."""
-    temporary = None
+    """The run's folder, which is removed at the end if it is a smoke run's own, or if no run has begun in it."""
     if config.smoke and not config.run_dir:
-        temporary = tempfile.mkdtemp(prefix="federated_smoke_")
-        folder = RunFolder(pathlib.Path(temporary), is_new=True)
+        folder = RunFolder(pathlib.Path(tempfile.mkdtemp(prefix="federated_smoke_")), is_new=True, is_passing=True)
     else:
         folder = open_run_folder(config)
     try:
         yield folder
     finally:
-        if temporary or not folder.config.exists():
-            shutil.rmtree(folder.path, ignore_errors=True)
+        folder.discard()
         folder.close()
 
 
 @contextlib.contextmanager
-def _stop_in_one_line(folder: RunFolder) -> Iterator[None]:
+def _stop_in_one_line(folder: RunFolder, config: RunConfig) -> Iterator[None]:
     """Turns what may end a run early into RunStopped, whose line says how to go on."""
     try:
-        yield
+        with as_stop_after_signal():
+            yield
     except KeyboardInterrupt as error:
-        raise RunStopped(f"stopped; {_say_how_to_go_on(folder)}", get_stop_code(error)) from None
+        raise RunStopped(f"stopped; {_say_how_to_go_on(folder, config)}", get_stop_code(error)) from None
     except BrokenPipeError:
-        raise RunStopped(f"error: nobody reads the output any more; {_say_how_to_go_on(folder)}", 1) from None
+        raise RunStopped(f"error: nobody reads the output any more; {_say_how_to_go_on(folder, config)}", 1) from None
     except OSError as error:  # a full disk, a folder that may no longer be written
-        raise RunStopped(f"error: {describe_os_error(error)}; {_say_how_to_go_on(folder)}", 1) from error
+        raise RunStopped(f"error: {describe_os_error(error)}; {_say_how_to_go_on(folder, config)}", 1) from error
     except WorkerError as error:
-        raise RunStopped(f"error: {_explain(error)}; {_say_how_to_go_on(folder)}", 1) from error
+        raise RunStopped(f"error: {_explain(error)}; {_say_how_to_go_on(folder, config)}", 1) from error
 
 
 def _explain(error: WorkerError) -> str:
@@ -138,8 +137,12 @@ def _explain(error: WorkerError) -> str:
     return message if not last or len(last) > MAX_LOG_LINE or last in message else f"{message} ({last})"
 
 
-def _say_how_to_go_on(folder: RunFolder) -> str:
-    return f"go on with: {resume_command(folder)}" if folder.has_begun else "nothing was trained yet"
+def _say_how_to_go_on(folder: RunFolder, config: RunConfig) -> str:
+    if folder.can_be_resumed:
+        return f"go on with: {resume_command(folder, config)}"
+    if not folder.has_begun or folder.is_passing:
+        return "nothing is kept of a smoke run" if folder.is_passing else "nothing was trained yet"
+    return f"{folder.config} is gone, without which the run cannot go on; its results so far are kept"
 
 
 def _run(
@@ -169,6 +172,7 @@ def _run(
     checkpoints = Checkpoints(folder.checkpoints)
     loop = RoundLoop(config, folder, process, checkpoints, evaluate_state, worker_memory_bytes, names)
     write_config(folder, config, data)  # after the loop was built: it refuses a resumed run that has done more rounds
+    settings = folder.config.read_text(encoding="utf-8")
     tensorboard = TensorBoardLog(folder.tensorboard, loop.metrics, flag_values(config))
     tracking.start(folder.path)
 
@@ -181,6 +185,8 @@ def _run(
         state = loop.run(after_round=after_round)
     finally:
         tensorboard.close()
+    if not folder.config.exists():  # somebody moved or cleaned the folder; results are of no use without it
+        write_text(folder.config, settings)
     summary = results.write_results(folder, config, data, spec, process, state, evaluate, loop.metrics, loop.timing)
     run_plots.draw_run(folder.path)
     write_page(config, folder)

@@ -156,3 +156,23 @@ def test_old_drafts_of_killed_processes_go_when_an_entry_is_written(tmp_path):
     os.utime(old, (two_days_ago_s, two_days_ago_s))
     open_or_write_entry(str(tmp_path), DIGEST, make_splits)
     assert young.exists() and not old.exists()
+
+
+@pytest.mark.parametrize(("umask", "expected"), [(0o077, 0o700), (0o022, 0o755), (0o002, 0o775)])
+def test_an_entry_may_be_read_by_whom_the_umask_says(tmp_path, umask, expected):
+    before = os.umask(umask)
+    try:
+        entry, _ = open_or_write_entry(str(tmp_path), DIGEST, make_splits)
+    finally:
+        os.umask(before)
+    assert os.stat(entry).st_mode & 0o777 == expected
+    assert {os.stat(file).st_mode & 0o777 for file in os.scandir(entry)} == {expected & 0o666}
+
+
+def test_the_lock_is_no_way_into_another_file(tmp_path):
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "precious").write_text("keep me")
+    (tmp_path / "cache" / ".lock").symlink_to(tmp_path / "precious")
+    with pytest.raises(DatasetError, match="cannot write client shards"):
+        open_or_write_entry(str(tmp_path / "cache"), DIGEST, make_splits)
+    assert (tmp_path / "precious").read_text() == "keep me"

@@ -4,13 +4,16 @@ import contextlib
 import gc
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
 import pytest
 
 from launch.command_line import run_main
-from launch.stop_signals import StopSignal, get_stop_code, stop_on_signals
+from launch.runs.errors import RunStopped
+from launch.stop_signals import StopSignal, as_stop_after_signal, get_stop_code, stop_on_signals
 
 CHECK_S = 0.05
 LONG_S = 10.0
@@ -72,13 +75,13 @@ def test_signals_have_their_exit_codes(number, exit_code):
 
 def test_what_is_done_on_the_way_out_is_not_disturbed():
     done = []
-    with pytest.raises(RuntimeError), stop_on_signals(CHECK_S):
+    with pytest.raises(RunStopped), stop_on_signals(CHECK_S):
         try:
             press()
         except KeyboardInterrupt:
             time.sleep(4 * CHECK_S)
             done.append("handled")
-            raise RuntimeError("what the command says") from None
+            raise RunStopped("what the command says", 130) from None
         finally:
             time.sleep(4 * CHECK_S)
             done.append("cleaned up")
@@ -117,3 +120,58 @@ def test_a_command_ends_in_one_line_when_a_signal_was_swallowed(capsys):
 
     assert run_main(run, str, [], stopped="stopped by you") == 130
     assert capsys.readouterr() == ("", "stopped by you\n")
+
+
+@pytest.mark.parametrize("raised", [ImportError("half"), SystemError("NULL"), SystemExit(1), ValueError()])
+def test_what_a_signal_becomes_on_its_way_is_still_a_stop(raised, capsys):
+    def run(arguments):
+        with contextlib.suppress(KeyboardInterrupt):
+            press(signal.SIGTERM)
+        raise raised
+
+    assert run_main(run, str, [], stopped="stopped by you") == 143
+    assert capsys.readouterr() == ("", "stopped by you\n")
+
+
+def test_a_command_that_says_how_to_go_on_keeps_its_words(capsys):
+    def run(arguments):
+        try:
+            press()
+        except KeyboardInterrupt as error:
+            raise RunStopped("stopped; go on with: this", get_stop_code(error)) from None
+
+    assert run_main(run, str, []) == 130
+    assert capsys.readouterr().err == "stopped; go on with: this\n"
+
+
+def test_without_a_signal_an_error_stays_what_it_is():
+    with pytest.raises(ImportError), stop_on_signals(), as_stop_after_signal():
+        raise ImportError
+    with pytest.raises(ImportError), as_stop_after_signal():
+        raise ImportError
+
+
+LEAVES = """
+import atexit, threading, time, sys
+from launch.stop_signals import leave
+atexit.register(lambda: print("handlers", "run"))
+threading.Thread(target=time.sleep, args=(60,)).start()
+print("said", end=" ")
+leave(130)
+"""
+
+
+def test_leaving_after_a_signal_waits_for_no_thread_and_loses_no_output():
+    ended = subprocess.run([sys.executable, "-c", LEAVES], capture_output=True, text=True, timeout=30)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "said handlers run\n", "")
+
+
+def test_ctrl_c_before_a_command_has_begun_is_one_line():
+    module = "import sys; sys.argv = ['-m']; import launch, os, signal, time; os.kill(os.getpid(), 2); time.sleep(10)"
+    ended = subprocess.run([sys.executable, "-c", module], capture_output=True, text=True, timeout=30)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "stopped\n")
+
+
+def test_whoever_imports_the_package_keeps_their_handlers():
+    module = "import signal; before = signal.getsignal(2); import launch.train; print(signal.getsignal(2) is before)"
+    assert subprocess.run([sys.executable, "-c", module], capture_output=True, text=True, timeout=60).stdout == "True\n"

@@ -398,3 +398,38 @@ def test_what_cannot_be_written_is_named(tmp_path):
     with pytest.raises(FileNotFoundError) as caught, replace_whole(path):
         pathlib.Path("/no/such/file").read_text()
     assert caught.value.filename == "/no/such/file"
+
+
+@pytest.mark.parametrize("name", [".lock", "worker.log", "worker_2.log"])
+def test_a_link_in_somebody_elses_folder_is_not_written_through(tmp_path, name):
+    make_run(tmp_path / "run")
+    (tmp_path / "precious").write_text("keep me")
+    (tmp_path / "run" / name).symlink_to(tmp_path / "precious")
+    with pytest.raises(RunFolderError, match=f"its {name} is a symbolic link"):
+        open_run_folder(ask(run_dir="run", resume=True))
+    assert (tmp_path / "precious").read_text() == "keep me"
+
+
+def test_taking_the_lock_keeps_what_the_file_holds(tmp_path):
+    make_run(tmp_path / "run")
+    (tmp_path / "precious").write_text("keep me")
+    os.link(tmp_path / "precious", tmp_path / "run" / ".lock")
+    open_run_folder(ask(run_dir="run", resume=True)).close()
+    assert (tmp_path / "precious").read_text() == "keep me"
+
+
+@pytest.mark.parametrize("left", ["metrics.csv", ".replaced.config.json", "checkpoints", "notes.txt"])
+def test_a_folder_that_holds_more_than_a_start_is_never_removed(tmp_path, left):
+    folder = open_run_folder(ask(run_dir="run"))
+    (folder.path / left).mkdir()
+    folder.discard()
+    folder.close()
+    assert (tmp_path / "run" / left).is_dir()
+
+
+def test_a_folder_that_no_run_began_in_goes(tmp_path):
+    folder = open_run_folder(ask(run_dir="run"))
+    (folder.path / "worker.log").write_text("what TensorFlow said")
+    folder.discard()
+    folder.close()
+    assert not (tmp_path / "run").exists()

@@ -46,10 +46,33 @@ def test_an_unknown_machine_is_named_at_once():
 )
 def test_a_dead_worker_is_one_line_with_its_last_words(tmp_path, tail, expected):
     folder = RunFolder(tmp_path, is_new=True)
-    with pytest.raises(RunStopped) as caught, _stop_in_one_line(folder):
+    with pytest.raises(RunStopped) as caught, _stop_in_one_line(folder, build_run_config({"algo": "fedavg"})):
         raise WorkerError("it died", tail)
     folder.close()
     assert (str(caught.value), caught.value.exit_code) == (expected, 1)
+
+
+@pytest.mark.parametrize(
+    ("left", "is_passing", "expected"),
+    [
+        ({}, False, "nothing was trained yet"),
+        ({"config.json"}, False, "go on with: python -m launch.train --resume --run_dir="),
+        ({"metrics.csv"}, False, "config.json is gone, without which the run cannot go on; its results so far are"),
+        ({"config.json", "metrics.csv"}, True, "nothing is kept of a smoke run"),
+    ],
+)
+def test_how_to_go_on_is_named_only_where_it_works(tmp_path, left, is_passing, expected):
+    (tmp_path / "run").mkdir()
+    folder = RunFolder(tmp_path / "run", is_new=True, is_passing=is_passing)
+    for name in left:
+        (folder.path / name).write_text("{}")
+    folder.has_begun = bool(left)
+    with pytest.raises(RunStopped) as caught, _stop_in_one_line(folder, build_run_config({"algo": "fedavg"})):
+        raise KeyboardInterrupt
+    folder.discard()
+    folder.close()
+    assert str(caught.value).startswith("stopped; ") and expected in str(caught.value)
+    assert folder.path.exists() == (bool(left) and not is_passing)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,99 @@
+"""Which modules may be imported because a run's records name them: a run folder may come from somebody else.
+
+A run of a user's own algorithm, data set or model holds "module:NAME" in its `config.json`, and to go on with it or to
+use its models, that module must be imported, which runs its code. So it must be one of this project, or be named by the
+user: by a flag of their command, by --trust_module or by the environment. Nothing that lies in the run folder itself is
+ever imported.
+"""
+
+import importlib.machinery
+import os
+import pathlib
+import sys
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from absl import flags as absl_flags
+
+from launch.settings.errors import FlagError
+from tff_algos.settings.config_fields import is_own
+
+TRUST_FLAG = "trust_module"
+VARIABLE = "FL_TRUST_MODULE"
+PROJECT = pathlib.Path(__file__).resolve().parents[2]
+PACKAGES = ("datasets", "models", "tff_algos", "launch", "examples")
+OBJECT_FLAGS = ("algo", "dataset", "model", "teacher_model")
+
+
+def list_modules(flags: Mapping[str, Any]) -> list[str]:
+    """The modules that a run's flags name, in order, each once."""
+    objects = [flags.get(name) for name in OBJECT_FLAGS]
+    return list(dict.fromkeys(each.partition(":")[0] for each in objects if isinstance(each, str) and is_own(each)))
+
+
+def list_foreign_modules(flags: Mapping[str, Any]) -> list[str]:
+    """Those of them that are not this project's."""
+    return [module for module in list_modules(flags) if not _is_ours(module)]
+
+
+def spell_trust(flags: Mapping[str, Any]) -> str:
+    """What a command for a run with these flags needs so that it can be made again: " --trust_module=..." or ""."""
+    modules = list_foreign_modules(flags)
+    return f" --{TRUST_FLAG}={','.join(modules)}" if modules else ""
+
+
+def define_trust_flag(values: absl_flags.FlagValues) -> None:
+    """The flag of commands that use the models of a run."""
+    help_text = "Modules of yours that the run names and that may be imported, with commas between them."
+    absl_flags.DEFINE_string(TRUST_FLAG, "", help_text, flag_values=values)
+
+
+def read_trusted(flag: str, given: Mapping[str, Any] | None = None) -> frozenset[str]:
+    """The modules that the user names.
+
+    Args:
+      flag: the value of --trust_module, modules with commas between them.
+      given: the flags of their command, whose own objects count as well.
+    """
+    named = [*flag.split(","), *os.environ.get(VARIABLE, "").split(",")]
+    return frozenset({name.strip() for name in named} - {""}) | frozenset(list_modules(given or {}))
+
+
+def check_trusted(flags: Mapping[str, Any], run_dir: str, trusted: Collection[str]) -> None:
+    """Imports nothing.
+
+    Args:
+      flags: those of the run's `config.json`.
+      run_dir: its folder.
+      trusted: what the user names, as from `read_trusted`.
+
+    Raises:
+      FlagError: a module lies in the run folder, or is neither this project's nor trusted.
+    """
+    folder = pathlib.Path(run_dir).resolve()
+    for module in list_modules(flags):
+        inside = [place for place in _find_places(module) if place.is_relative_to(folder)]
+        if inside:
+            raise FlagError(f"--run_dir={run_dir}: its module {module} lies in the run folder, from which nothing is "
+                            "imported; keep your modules outside of it")  # fmt: skip
+        if module not in trusted and not _is_ours(module):
+            raise FlagError(f"--run_dir={run_dir}: the run needs your module {module}, whose code would run; if you "
+                            f"trust it, add --{TRUST_FLAG}={module} (or set {VARIABLE})")  # fmt: skip
+
+
+def _is_ours(module: str) -> bool:
+    name = module.partition(".")[0]
+    places = _find_places(module)
+    return name in PACKAGES and bool(places) and all(place.is_relative_to(PROJECT / name) for place in places)
+
+
+def _find_places(module: str) -> list[pathlib.Path]:
+    """Where a module would be imported from, as far as can be told without importing a package; empty if nowhere."""
+    name, *inner = module.split(".")
+    loaded = sys.modules.get(name)
+    spec = getattr(loaded, "__spec__", None) or importlib.machinery.PathFinder.find_spec(name)
+    if spec is None:
+        return []
+    origins = [spec.origin] if spec.origin and spec.has_location else []
+    folders = [pathlib.Path(place, *inner) for place in spec.submodule_search_locations or ()]
+    return [pathlib.Path(place).resolve() for place in (*origins, *folders)]

@@ -1,0 +1,111 @@
+"""Whose modules a stored run may have imported: nobody's whom the user has not named, and none from its own folder."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from launch.comparison.compared_run import _find_title, _list_fields
+from launch.runs.run_records import find_stored_idle
+from launch.settings.errors import FlagError
+from launch.settings.flags import parse_config, read_stored_flags
+from launch.settings.run_config import build_run_config, flag_values, shared_fields
+from launch.settings.trusted_modules import VARIABLE, check_trusted, list_modules, read_trusted, spell_trust
+
+OWN = {"algo": "their.code:ALGORITHM", "dataset": "digits", "model": "nets:build", "teacher_model": "nets:large"}
+PLANTED = "import pathlib\npathlib.Path(__file__).with_name('has_run').touch()\n"
+
+
+@pytest.fixture
+def planted(tmp_path, monkeypatch):
+    """A function (flag, value, folder of the module) -> (run folder, mark): the mark is there once the code has run."""
+
+    def plant(flag, value, folder="elsewhere"):
+        run_dir, modules = tmp_path / "run", tmp_path / folder
+        for path in (run_dir, modules):
+            path.mkdir(exist_ok=True)
+        (modules / "planted_module.py").write_text(PLANTED)
+        monkeypatch.syspath_prepend(str(modules))
+        flags = {**flag_values(build_run_config({"algo": "fedavg"})), flag: value}
+        (run_dir / "config.json").write_text(json.dumps({"flags": flags, "data": {}}))
+        return run_dir, modules / "has_run"
+
+    yield plant
+    sys.modules.pop("planted_module", None)
+
+
+def test_the_modules_that_flags_name():
+    assert list_modules(OWN) == ["their.code", "nets"]
+    assert list_modules({"algo": "fedavg", "model": "auto", "dataset": None, "npz": "c:d"}) == []
+    assert spell_trust(OWN) == " --trust_module=their.code,nets"
+    assert spell_trust({"algo": "examples.ditto:ALGORITHM", "model": "perceptron"}) == ""
+
+
+def test_what_the_user_names_is_trusted(monkeypatch):
+    monkeypatch.setenv(VARIABLE, "a, b.c")
+    assert read_trusted("", {"model": "mine:build"}) == {"a", "b.c", "mine"}
+    monkeypatch.delenv(VARIABLE)
+    assert read_trusted("x,y") == {"x", "y"} and read_trusted("") == frozenset()
+    check_trusted(OWN, "run", {"their.code", "nets"})
+    check_trusted({"algo": "examples.ditto:ALGORITHM"}, "run", ())
+
+
+@pytest.mark.parametrize("flag", ["algo", "dataset", "model", "teacher_model"])
+@pytest.mark.parametrize("resume", [True, False])
+def test_a_stored_module_is_asked_for_before_its_code_runs(planted, flag, resume):
+    run_dir, mark = planted(flag, "planted_module:X")
+    with pytest.raises(FlagError, match=r"needs your module planted_module, .* add --trust_module=planted_module"):
+        parse_config(["--resume", f"--run_dir={run_dir}"]) if resume else read_stored_flags(str(run_dir))
+    assert not mark.exists()
+
+
+def test_a_module_of_the_same_package_is_not_trusted_with_another():
+    with pytest.raises(FlagError, match=r"module their\.code"):
+        check_trusted(OWN, "run", {"their", "their.other", "nets"})
+
+
+@pytest.mark.parametrize("trust", ["--trust_module=planted_module", "--algo=planted_module:X"])
+def test_a_trusted_module_is_imported(planted, trust):
+    run_dir, mark = planted("algo", "planted_module:X")
+    with pytest.raises(FlagError, match="expected X in planted_module"):
+        parse_config(["--resume", f"--run_dir={run_dir}", trust])
+    assert mark.exists()
+
+
+@pytest.mark.parametrize("value", ["planted_module:X", "run.planted_module:X"])
+def test_nothing_is_imported_from_the_run_folder_even_if_trusted(planted, monkeypatch, tmp_path, value):
+    run_dir, mark = planted("model", value, folder="run")
+    monkeypatch.syspath_prepend(str(tmp_path))  # `run` is a package there
+    with pytest.raises(FlagError, match="lies in the run folder"):
+        read_stored_flags(str(run_dir), {value.partition(":")[0]})
+    assert not mark.exists()
+
+
+def test_those_that_only_read_import_nothing(planted):
+    run_dir, mark = planted("algo", "planted_module:X")
+    flags = json.loads((run_dir / "config.json").read_text())["flags"]
+    assert (
+        find_stored_idle(flags) == find_stored_idle({**flags, "algo": "fedavg", "dataset": "planted_module:X"}) == set()
+    )
+    assert _find_title("planted_module:X") == "planted_module:X"
+    assert _list_fields("planted_module:X") == tuple(shared_fields())
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    "command", ["compare --runs={}", "track --run_dir={} --to=tensorboard", "evaluate --run_dir={}"]
+)
+def test_no_command_runs_a_strangers_code(planted, command):
+    run_dir, mark = planted("algo", "planted_module:X")
+    for name in ("metrics.csv", "summary.json"):
+        (run_dir / name).write_text('{"rounds": 1}' if name.endswith("json") else "round\n1\n")
+    arguments = command.format(run_dir).split()
+    environment = {"PYTHONPATH": f"{mark.parent}:.", "PATH": "/usr/bin:/bin", "HOME": str(mark.parent)}
+    ended = subprocess.run(
+        [sys.executable, "-m", f"launch.{arguments[0]}", *arguments[1:]],
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+    assert not mark.exists() and "Traceback" not in ended.stderr
