@@ -115,13 +115,14 @@ def describe_examples(shape: tuple[int, ...], preprocessing: Preprocessing, layo
     """Examples in words, for example "images of 32 x 32 pixels, 3 channels, scaled by 1/255".
 
     Args:
-      shape: of one example, as stored; (16, 1) are features unless they were asked for as a sequence.
+      shape: of one example, as stored; what (16, 1) are, the layout alone tells.
       preprocessing: of the examples.
-      layout: how they were read.
+      layout: how they were read; "auto" if that is not known.
     """
     sizes = [f"{size:,}" for size in shape]
-    if len(shape) == 1 or (len(shape) == 2 and shape[1] == 1 and layout != SEQUENCE):
+    if len(shape) == 1 or (shape[1:] == (1,) and layout in (AUTO, AS_STORED, FEATURES)):
         text = _count(shape[0], "feature")
+        text += " or steps of 1 channel" if len(shape) == 2 and layout != FEATURES else ""
     elif len(shape) == 2:
         text = f"sequences of {_count(shape[0], 'step')}, {_count(shape[1], 'channel')}"
     elif len(shape) == 3:

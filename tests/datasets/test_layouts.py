@@ -115,7 +115,7 @@ def test_only_pictures_in_uint8_are_scaled_unasked(scale, shape, is_uint8, facto
         (DIGITS_FORMAT, "images of 8 x 8 pixels, 1 channel, scaled by 1/16"),
         (MNIST_FORMAT, "images of 28 x 28 pixels, 1 channel, scaled by 1/255"),
         (CIFAR10_FORMAT, "images of 32 x 32 pixels, 3 channels, scaled by 1/255"),
-        (HAR_FORMATS["statistics"], "561 features, as they are"),
+        (HAR_FORMATS["statistics"], "561 features or steps of 1 channel, as they are"),
         (HAR_FORMATS["inertial"], "sequences of 128 steps, 9 channels, as they are"),
     ],
 )
@@ -125,6 +125,7 @@ def test_what_was_understood_in_words(example_format, text):
 
 def test_rare_forms_in_words():
     assert describe_examples((1,), Preprocessing(0.5, 1.0)) == "1 feature, scaled by 1/2 and shifted by 1"
+    assert describe_examples((24, 1), Preprocessing(), "features") == "24 features, as they are"
     assert describe_examples((24, 1), Preprocessing(), "sequence") == "sequences of 24 steps, 1 channel, as they are"
     assert describe_examples((5, 8, 9, 3), Preprocessing()) == "arrays of 5 x 8 x 9 values, 3 channels, as they are"
 
