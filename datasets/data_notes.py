@@ -73,33 +73,37 @@ def _count_channels(number: int) -> str:
     return f"{number} channel" + ("" if number == 1 else "s")
 
 
-def note_content(arrays: ArrayDataset, has_flags: bool) -> tuple[str, ...]:
+def note_content(arrays: ArrayDataset, scale: str | None) -> tuple[str, ...]:
     """A line each if the numbers are of a size that training does not cope with, and if the test part has new labels.
 
     Args:
       arrays: the data.
-      has_flags: whether --scale does something; else the loader is named.
+      scale: what --scale was, since one that was given is not in doubt; None if the flag does nothing here, so that the
+        loader is named in its place.
     """
-    return (*_note_numbers(arrays, has_flags), *_note_labels(arrays))
+    return (*_note_numbers(arrays, scale), *_note_labels(arrays))
 
 
-def _note_numbers(arrays: ArrayDataset, has_flags: bool) -> tuple[str, ...]:
-    x, scale = arrays.train_x, arrays.preprocessing.scale
+def _note_numbers(arrays: ArrayDataset, scale: str | None) -> tuple[str, ...]:
+    x, factor = arrays.train_x, arrays.preprocessing.scale
     lowest, highest = float(x.min()), float(x.max())
-    where = "--scale={}" if has_flags else "a scale of {} in its loader's Preprocessing"
-    if x.dtype == np.uint8 and scale == BYTE_SCALE:
-        if not 0 < highest <= SMALL_BYTE:
+    where = "a scale of {} in its loader's Preprocessing" if scale is None else "--scale={}"
+    is_in_doubt = scale in (None, AUTO)
+    if x.dtype == np.uint8 and factor == BYTE_SCALE:
+        if not (is_in_doubt and 0 < highest <= SMALL_BYTE):
             return ()
         mend = where.format("none" if highest == 1 else f"1/{highest:.0f}")
         return (
             f"the largest value in uint8 is {highest:.0f}, so that scaled by 1/255 no number exceeds "
-            f"{highest * scale:.2g}; {mend} is for such numbers",
+            f"{highest * factor:.2g}; {mend} is for such numbers",
         )
     columns = _take_columns(x)
-    if scale == 1 and _look_like_bytes(columns, lowest, highest, x.ndim):
+    if factor == 1 and _look_like_bytes(columns, lowest, highest, x.ndim):
+        if not is_in_doubt:
+            return ()
         mend = where.format("1/255")
         return (f"the values go from {lowest:g} to {highest:g}, and are used as they are; {mend} brings them to 0..1",)
-    return _note_scales(columns, arrays, where if has_flags else "")
+    return _note_scales(columns, arrays, "" if scale is None else where)
 
 
 def _take_columns(x: np.ndarray) -> np.ndarray:

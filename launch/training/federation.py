@@ -56,7 +56,7 @@ def _load(config: RunConfig) -> FederatedData:
     )
     data = build_federated_data(arrays, settings, config.shard_dir or default_shard_dir(), config.new_clients)
     if is_users_own(config.dataset) and not is_random:
-        notes = (*arrays.notes, *note_content(arrays, has_flags=config.dataset in DATASETS))
+        notes = (*arrays.notes, *note_content(arrays, config.scale if config.dataset in DATASETS else None))
         data = dataclasses.replace(data, notes=notes)
     return data
 

@@ -157,7 +157,7 @@ def test_a_shape_that_may_be_another_layout_is_noted_with_the_flag(shape, is_uin
 def note(tmp_path, x, scale="auto", **others):
     path = tmp_path / "mine.npz"
     np.savez(path, x=x, y=Y, **others)
-    return note_content(load_npz_arrays(str(path), scale=scale), has_flags=True)
+    return note_content(load_npz_arrays(str(path), scale=scale), scale)
 
 
 RNG = np.random.default_rng(0)
@@ -178,6 +178,8 @@ BYTES = RNG.integers(0, 256, (60, 8, 8))
         (BYTES.reshape(60, 64) * 1.0, "auto", "from 0 to 255, .*--scale=1/255"),
         (BYTES.reshape(60, 64).astype(np.uint8), "auto", "from 0 to 255, .*--scale=1/255"),
         (BYTES[..., None] * 1.0, "1/255", ""),
+        (BYTES[..., None] * 1.0, "none", ""),  # what is given is not in doubt
+        ((BYTES > 99).astype(np.uint8), "bytes", ""),
         (BYTES.astype(np.uint8), "auto", ""),
         ((BYTES > 99).astype(np.uint8), "auto", "largest value in uint8 is 1, .*--scale=none"),
         ((BYTES // 16).astype(np.uint8), "auto", "largest value in uint8 is 15, .*--scale=1/15"),
@@ -203,5 +205,5 @@ def test_test_labels_that_training_never_saw_are_noted(tmp_path):
 
 def test_a_loaders_numbers_are_scaled_in_the_loader(tmp_path):
     np.savez(tmp_path / "mine.npz", x=BYTES[..., None] * 1.0, y=Y)
-    (said,) = note_content(load_npz_arrays(str(tmp_path / "mine.npz")), has_flags=False)
+    (said,) = note_content(load_npz_arrays(str(tmp_path / "mine.npz")), None)
     assert said.endswith("a scale of 1/255 in its loader's Preprocessing brings them to 0..1")
