@@ -1,5 +1,6 @@
 """Reads npz files whose origin is unknown: nothing is unpickled, no header is trusted, and other kinds are named."""
 
+import itertools
 import math
 import os
 import tokenize
@@ -102,8 +103,8 @@ def _list_names(names: Collection[str]) -> str:
 def _check_place(path: str, expected: str) -> None:
     """Refuses what is no file: NumPy would wait at a pipe without end."""
     if os.path.isdir(path):
-        found = [name for _, _, names in os.walk(path) for name in names[:_MOST_LISTED]][:_MOST_LISTED]
-        if any(name.lower().endswith(_IMAGE_SUFFIXES) for name in found):
+        found = (name for _, _, names in os.walk(path) for name in names)
+        if any(name.lower().endswith(_IMAGE_SUFFIXES) for name in itertools.islice(found, _MOST_LISTED)):
             kind = "a folder of images"
             mend = "; for these see examples/image_folders.py: --dataset=examples.image_folders:DATASET --data_dir=..."
         else:

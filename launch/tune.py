@@ -60,7 +60,7 @@ def _run(arguments: Sequence[str]) -> int:
     request = parse_request(arguments)
     if request.is_adaptive:
         check_installed()
-    _check_validation(request)
+    check_validation(request)
     try:
         with as_stop_after_signal():
             searched = search(request)
@@ -77,7 +77,7 @@ def _run(arguments: Sequence[str]) -> int:
     return 1 if searched.failures or best is None else 0
 
 
-def _check_validation(request: Request) -> None:
+def check_validation(request: Request) -> None:
     """Loads the data of a new search's first trial, to find at once whether it could be scored.
 
     Raises:
