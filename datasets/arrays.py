@@ -64,6 +64,9 @@ class ArrayDataset:
         splits, for example because they come later in time. None if a client's test split is drawn from its train part.
       is_ordered_by_time: whether the train examples are in order of time, so that neighbours are alike. The splits of
         natural clients are then cut from the end; drawn at random, they would be predicted from their neighbours.
+      num_clients_left_out: natural clients that are not in `client_names`, since the test part holds all they have.
+      reading: how the examples were understood, in words; "" to describe them by shape and preprocessing.
+      notes: what may have been meant otherwise, a line each.
 
     Raises:
       DatasetError: shapes, dtypes or labels do not fit, a value is not finite, a part is empty, or a name holds a
@@ -83,6 +86,9 @@ class ArrayDataset:
     num_dropped: int = 0
     test_clients: np.ndarray | None = None
     is_ordered_by_time: bool = False
+    num_clients_left_out: int = 0
+    reading: str = ""
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self):
         if len(self.class_names) < 2:
@@ -141,6 +147,9 @@ def make_array_dataset(
     num_dropped: int = 0,
     test_clients: np.ndarray | None = None,
     is_ordered_by_time: bool = False,
+    num_clients_left_out: int = 0,
+    reading: str = "",
+    notes: tuple[str, ...] = (),
 ) -> ArrayDataset:
     """An `ArrayDataset` from (x, y) of both parts; labels of any integer type become int32.
 
@@ -151,6 +160,9 @@ def make_array_dataset(
       num_dropped: examples that were left out because a reading was missing; no part of the digest.
       test_clients: the natural client of each test example, if these are to be the clients' own test splits.
       is_ordered_by_time: see `ArrayDataset`.
+      num_clients_left_out: see `ArrayDataset`; like the two that follow no part of the digest.
+      reading: see `ArrayDataset`.
+      notes: see `ArrayDataset`.
 
     Raises:
       DatasetError: see `ArrayDataset`.
@@ -177,7 +189,8 @@ def make_array_dataset(
             raise DatasetError(f"{name}: expected a client of the train part for each test example")
     if is_ordered_by_time:
         fields["is_ordered_by_time"] = True
-    return ArrayDataset(**fields, source_digest=_compute_digest(fields), num_dropped=num_dropped)
+    remarks = {"num_clients_left_out": num_clients_left_out, "reading": reading, "notes": tuple(notes)}
+    return ArrayDataset(**fields, **remarks, source_digest=_compute_digest(fields), num_dropped=num_dropped)
 
 
 def _compute_digest(fields: dict[str, Any]) -> str:
@@ -191,14 +204,56 @@ def _compute_digest(fields: dict[str, Any]) -> str:
     return digest.hexdigest()
 
 
-def hold_out_test_part(labels: np.ndarray, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def hold_out_test_part(
+    labels: np.ndarray, fraction: float, seed: int, clients: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Stratified split: (train indices, test indices), ascending; of each class `fraction`, rounded, is held out.
 
-    Halves are rounded up. With `fraction` below 0.5 every class keeps a train example.
+    Halves are rounded up. With `fraction` below 0.5 every class keeps a train example. Where clients are given, those
+    that the draw leaves without a train example get one back, and another client gives one of that class in its place.
+    If none can, the test part is one smaller, as long as the class has another example in it.
+
+    Args:
+      labels: shape (examples,).
+      fraction: of each class, 0..1.
+      seed: of the draw.
+      clients: whose each example is, shape (examples,); or None.
     """
     rng = np.random.default_rng([seed, 3])
     held_out = np.zeros(len(labels), bool)
     for label in np.unique(labels):
         members = rng.permutation(np.flatnonzero(labels == label))
         held_out[members[: int(len(members) * fraction + 0.5)]] = True
+    if clients is not None:
+        _return_lost_clients(held_out, labels, np.unique(clients, return_inverse=True)[1], rng)
     return np.flatnonzero(~held_out), np.flatnonzero(held_out)
+
+
+def _return_lost_clients(
+    held_out: np.ndarray, labels: np.ndarray, clients: np.ndarray, rng: np.random.Generator
+) -> None:
+    """Changes `held_out` so that clients, as integers from 0, have a train example; the rng is used for these alone."""
+    num_train = np.bincount(clients[~held_out], minlength=clients.max(initial=-1) + 1)
+    lost = np.flatnonzero(num_train == 0)
+    if not len(lost):
+        return
+    own = np.split(np.argsort(clients, kind="stable"), np.cumsum(np.bincount(clients))[:-1])
+    num_held_out = {label: np.count_nonzero(labels[held_out] == label) for label in np.unique(labels)}
+    donors = {label: iter(rng.permutation(np.flatnonzero(~held_out & (labels == label)))) for label in num_held_out}
+
+    def find_donor(label: int) -> int | None:
+        return next((each for each in donors[label] if num_train[clients[each]] > 1), None)
+
+    for client in lost:
+        pairs = ((example, find_donor(labels[example])) for example in own[client])
+        example, donor = next((pair for pair in pairs if pair[1] is not None), (None, None))
+        if donor is None:
+            example = next((each for each in own[client] if num_held_out[labels[each]] > 1), None)
+            if example is None:
+                continue
+            num_held_out[labels[example]] -= 1
+        else:
+            held_out[donor] = True
+            num_train[clients[donor]] -= 1
+        held_out[example] = False
+        num_train[client] += 1

@@ -29,6 +29,7 @@ __all__ = [
     "check_dataset_name",
     "find_dataset",
     "get_title",
+    "is_users_own",
     "load_arrays",
     "locate",
 ]
@@ -85,7 +86,12 @@ _ROWS = (
         locate="datasets.occupancy:locate_occupancy",
         terms=terms.OCCUPANCY,
     ),
-    Dataset("npz", loader="datasets.npz:load_npz", origin="your own file, named by --npz"),
+    Dataset(
+        "npz",
+        loader="datasets.npz:load_npz",
+        partition="datasets.npz:choose_partition",
+        origin="your own file, named by --npz",
+    ),
 )
 DATASETS = {row.name: row for row in _ROWS}
 DATASET_NAMES = tuple(DATASETS)
@@ -118,6 +124,11 @@ def find_dataset(dataset: str) -> Dataset:
     if row.name in DATASETS:
         raise DatasetError(f"dataset={dataset}: its name is {row.name}, which the catalog has already; choose another")
     return row
+
+
+def is_users_own(dataset: str) -> bool:
+    """Whether the data are a user's: a file of theirs, or what a loader of theirs gives."""
+    return dataset == "npz" or dataset not in DATASETS
 
 
 def get_title(name: str) -> str:

@@ -24,7 +24,7 @@ from datasets.dataset import DatasetLocation, DatasetOptions
 from datasets.download import RemoteFile, fetch_file
 from datasets.errors import DatasetError
 from datasets.federated_data import Preprocessing
-from datasets.npz import read_npz_file
+from datasets.npz_file import read_npz_file
 
 CIFAR10_FORMAT = ExampleFormat(
     (32, 32, 3),

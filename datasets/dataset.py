@@ -6,6 +6,7 @@ rows of the catalog do the latter; a row in a user's own module can do the forme
 
 import dataclasses
 import importlib
+import os
 import re
 import typing
 from collections.abc import Callable
@@ -31,6 +32,8 @@ class DatasetOptions:
       seed: draws the held-out test part of a data set that comes without one (digits, npz), and the building.
       har_features: one of `HAR_FEATURES`.
       npz: path of the user's file, for "npz".
+      layout: how its axes are read, one of `datasets.layouts.LAYOUTS`.
+      scale: of its numbers, see `datasets.layouts.choose_preprocessing`.
       building_num_sensors: at least 1.
       building_heterogeneity: one of `BUILDING_HETEROGENEITY`.
       building_csv: where to save the building's readings; None for nowhere.
@@ -43,6 +46,8 @@ class DatasetOptions:
     seed: int = 0
     har_features: str = "statistics"
     npz: str | None = None
+    layout: str = "auto"
+    scale: str = "auto"
     building_num_sensors: int = 100
     building_heterogeneity: str = "medium"
     building_csv: str | None = None
@@ -69,7 +74,8 @@ class Dataset:
       format: an ExampleFormat, or (DatasetOptions) -> ExampleFormat where it depends on the options. A smoke run draws
         random arrays of it. None, where only the files tell, makes a smoke run load the data.
       clients: what its natural clients are, for example "people"; "" if it does not say who holds which example.
-      partition: the default of `--partition` for this data set; "" leaves it to the algorithm.
+      partition: the default of `--partition` for this data set, or (DatasetOptions) -> that, where it depends on the
+        options; "" leaves it to the algorithm.
       locate: (data folder or None) -> DatasetLocation; None for a data set without files of its own.
       origin: for a data set without files of its own, where it comes from, in the words of `launch.doctor`.
       smoke_sizes: numbers of train and test examples of the random arrays.
@@ -84,7 +90,7 @@ class Dataset:
     title: str = ""
     format: "str | ExampleFormat | Callable[[DatasetOptions], ExampleFormat] | None" = None
     clients: str = ""
-    partition: str = ""
+    partition: str | Callable[[DatasetOptions], str] = ""
     locate: str | Callable[[str | None], DatasetLocation] | None = None
     origin: str = ""
     smoke_sizes: tuple[int, int] = (600, 120)
@@ -108,12 +114,27 @@ class Dataset:
         return self.format is not None
 
     def load(self, options: DatasetOptions) -> "ArrayDataset":
-        """The data. Raises DatasetError: a file is missing or damaged, or an option is out of its range."""
+        """The data.
+
+        Raises:
+          DatasetError: a file, or the folder that was named for it, is missing or damaged, or an option is out of its
+            range.
+        """
+        folder = options.data_dir
+        if folder and self.locate is not None and not os.path.isdir(os.path.expanduser(folder)):
+            raise DatasetError(
+                f"data_dir={folder}: no such folder; make it, or name another by --data_dir or the variable FL_DATA_DIR"
+            )
         return resolve_reference(self.loader)(options)
 
     def find_format(self, options: DatasetOptions) -> "ExampleFormat":
         """How an example looks, of the variant that the options ask for."""
         found = resolve_reference(self.format)
+        return found(options) if callable(found) else found
+
+    def find_partition(self, options: DatasetOptions) -> str:
+        """The default of `--partition`; "" leaves it to the algorithm."""
+        found = resolve_reference(self.partition) if _is_reference(self.partition) else self.partition
         return found(options) if callable(found) else found
 
     def find(self, data_dir: str | None) -> DatasetLocation:

@@ -12,6 +12,7 @@ from datasets.arrays import ArrayDataset
 from datasets.device_profiles import draw_device_profiles
 from datasets.errors import DatasetError
 from datasets.federated_data import SPLITS, Archetypes, ClientShard, FederatedData
+from datasets.layouts import describe_examples
 from datasets.partitioners import PARTITIONS, Partition, PartitionSettings, partition_natural
 from datasets.shards import (
     FORMAT_VERSION,
@@ -78,6 +79,9 @@ def build_federated_data(
         num_dropped=arrays.num_dropped,
         archetypes=_describe_archetypes(arrays, settings),
         new_clients=everyone[num_clients:],
+        num_clients_left_out=arrays.num_clients_left_out if settings.partition == "natural" else 0,
+        reading=arrays.reading or describe_examples(arrays.train_x.shape[1:], arrays.preprocessing),
+        notes=arrays.notes,
     )
 
 

@@ -133,6 +133,9 @@ class FederatedData:
       archetypes: the kinds of clients, if the partition is by archetype; else None.
       new_clients: clients that take no part in training and come when it is over; their indices go on after those of
         `clients`. `profiles` has their devices, too; nothing else here counts them.
+      num_clients_left_out: natural clients that are not here, since they have no example to train on.
+      reading: how the examples were understood, in words.
+      notes: what may have been meant otherwise, a line each.
     """
 
     dataset: str
@@ -149,6 +152,9 @@ class FederatedData:
     num_dropped: int = 0
     archetypes: Archetypes | None = None
     new_clients: tuple[ClientShard, ...] = ()
+    num_clients_left_out: int = 0
+    reading: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def everyone(self) -> tuple[ClientShard, ...]:

@@ -23,7 +23,7 @@ from datasets.dataset import HAR_FEATURES, DatasetLocation, DatasetOptions
 from datasets.download import RemoteFile, fetch_file
 from datasets.errors import DatasetError
 from datasets.federated_data import Preprocessing
-from datasets.npz import read_npz_file
+from datasets.npz_file import read_npz_file
 
 ACTIVITY_NAMES = ("WALKING", "WALKING_UPSTAIRS", "WALKING_DOWNSTAIRS", "SITTING", "STANDING", "LAYING")
 TRAIN_SUBJECTS = (1, 3, 5, 6, 7, 8, 11, 14, 15, 16, 17, 19, 21, 22, 23, 25, 26, 27, 28, 29, 30)

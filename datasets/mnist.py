@@ -20,7 +20,7 @@ from datasets.dataset import DatasetLocation, DatasetOptions
 from datasets.download import RemoteFile, fetch_file
 from datasets.errors import DatasetError
 from datasets.federated_data import Preprocessing
-from datasets.npz import read_npz_file
+from datasets.npz_file import read_npz_file
 
 MNIST_FORMAT = ExampleFormat(
     (28, 28, 1), "uint8", tuple("0123456789"), Preprocessing(1 / 255, feature_range=(0.0, 1.0))

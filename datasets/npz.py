@@ -1,167 +1,206 @@
 """A user's own data set: one npz file.
 
 Arrays of the file:
-  x: examples, any numeric dtype, shape (examples, ...): (N, features), (N, steps, channels), (N, H, W) or (N, H, W, C).
-  y: labels, integers 0..C-1 or strings, shape (N,).
+  x: examples, any numeric dtype, shape (examples, ...); `--layout` and `--scale` say how they are read, see
+    `datasets.layouts`.
+  y: labels: integers 0..C-1, strings, or one-hot rows; see `datasets.labels`.
   client: optional, who holds each example: integers or strings, shape (N,); the `natural` partition uses it.
   x_test, y_test: optional global test set; without it a stratified fifth of x is held out.
   class_names: optional strings, one for each label; without it integer labels must have no gap.
 """
 
-import math
+import contextlib
 import os
-import tokenize
-import zipfile
-import zlib
-from collections.abc import Collection
+from typing import NamedTuple
 
 import numpy as np
 
 from datasets.arrays import ArrayDataset, hold_out_test_part, make_array_dataset
+from datasets.data_notes import note_layout
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
-from datasets.federated_data import Preprocessing
-
-# What reading a damaged file can raise; RuntimeError is that of an encrypted entry.
-DAMAGES = (
-    zipfile.BadZipFile,
-    zlib.error,
-    tokenize.TokenError,
-    EOFError,
-    OSError,
-    ValueError,
-    TypeError,
-    RuntimeError,
-    OverflowError,
+from datasets.labels import is_one_hot_shape, read_labels, read_names
+from datasets.layouts import (
+    AUTO,
+    arrange,
+    choose_preprocessing,
+    describe_examples,
+    resolve_layout,
 )
+from datasets.npz_file import has_array, read_npz_file
+
 _REQUIRED_ARRAYS = ("x", "y")
 _OPTIONAL_ARRAYS = ("client", "x_test", "y_test", "class_names")
+_LABELS = ("y", "y_test")
+_TEXT_MEND, _TIME_MEND = "; give text as numbers, a column for each value", "; give times as numbers, such as seconds"
+_RECORD_MEND = "; give records as columns, by numpy.lib.recfunctions.structured_to_unstructured"
+_MENDS_BY_KIND = {"U": _TEXT_MEND, "S": _TEXT_MEND, "m": _TIME_MEND, "M": _TIME_MEND, "V": _RECORD_MEND}
 
 
-def read_npz_file(
-    path: str, required: Collection[str], optional: Collection[str] = (), ignore_unknown: bool = True
-) -> dict[str, np.ndarray]:
-    """The named arrays of an npz file; nothing in it is ever unpickled.
+class NpzExamples(NamedTuple):
+    """Examples of a file in the form that a model takes.
 
-    Raises:
-      DatasetError: no such file, damaged, not npz, an array missing, no array, declared larger than the file can hold,
-        or of Python objects.
+    Attributes:
+      x: uint8 or float32, shape (examples, *shape of an example).
+      y: their labels as the file has them, int64 or text, shape (examples,).
+      class_names: those of the file; None if it names none.
     """
-    try:
-        file = np.load(path, allow_pickle=False)
-        if not isinstance(file, np.lib.npyio.NpzFile):
-            raise DatasetError(f"{path}: a single array (npy), expected an npz file with {', '.join(required)}")
-        with file:
-            missing = [key for key in required if key not in file.files]
-            if missing:
-                raise DatasetError(f"{path}: array {missing[0]!r} is missing; it has {', '.join(file.files)}")
-            unknown = [key for key in file.files if key not in (*required, *optional)]
-            if unknown and not ignore_unknown:
-                raise DatasetError(
-                    f"{path}: unknown array {unknown[0]!r}, expected {', '.join((*required, *optional))}"
-                )
-            wanted = [key for key in (*required, *optional) if key in file.files]
-            for key in wanted:
-                _check_header(path, file.zip, key)
-            return {key: file[key] for key in wanted}
-    except FileNotFoundError:
-        raise DatasetError(f"{path}: no such file") from None
-    except DatasetError:
-        raise
-    except MemoryError:
-        raise DatasetError(f"{path}: its arrays do not fit into the memory of this machine") from None
-    except DAMAGES as error:
-        if "Object arrays" in str(error):
-            raise DatasetError(f"{path}: an array holds Python objects; save numbers or strings") from None
-        reason = "another format" if "pickle" in str(error) else error
-        raise DatasetError(f"{path}: damaged, truncated or not an npz file ({reason})") from None
+
+    x: np.ndarray
+    y: np.ndarray
+    class_names: tuple[str, ...] | None
 
 
-def _check_header(path: str, archive: zipfile.ZipFile, key: str) -> None:
-    """Refuses an entry before NumPy trusts its header, which would allocate whatever shape is declared there.
-
-    Raises:
-      DatasetError: the entry is no array, or declares more than it has bytes for.
-    """
-    entry = archive.getinfo(key if key in archive.namelist() else f"{key}.npy")
-    with archive.open(entry) as stream:
-        prefix = stream.read(len(np.lib.format.MAGIC_PREFIX))
-    if prefix != np.lib.format.MAGIC_PREFIX:
-        raise DatasetError(f"{path}: {key!r} is no array; save the file with numpy.savez")
-    with archive.open(entry) as stream:
-        is_old = np.lib.format.read_magic(stream) == (1, 0)
-        read_header = np.lib.format.read_array_header_1_0 if is_old else np.lib.format.read_array_header_2_0
-        shape, _, dtype = read_header(stream)
-    # Examples without values have no bytes, yet a giant number of them would be as bad.
-    num_bytes = max(math.prod(shape) * dtype.itemsize, *shape[:1], 0)
-    if min(shape, default=0) < 0 or num_bytes > entry.file_size:
-        raise DatasetError(
-            f"{path}: array {key!r} is declared as {dtype} {shape}, but its entry has {entry.file_size:,} bytes"
-        )
+def choose_partition(options: DatasetOptions) -> str:
+    """ "natural" if the file says whose the examples are; else "", which leaves it to the algorithm."""
+    return "natural" if options.npz and has_array(os.path.expanduser(options.npz), "client") else ""
 
 
 def load_npz(options: DatasetOptions) -> ArrayDataset:
     """The catalog's loader; see `load_npz_arrays`. Raises DatasetError also if no file is named."""
     if not options.npz:
         raise DatasetError("dataset npz: name your file with --npz (arrays x and y, see the README)")
-    return load_npz_arrays(os.path.expanduser(options.npz), options.seed)
+    return load_npz_arrays(os.path.expanduser(options.npz), options.seed, options.layout, options.scale)
 
 
-def load_npz_arrays(path: str, seed: int = 0) -> ArrayDataset:
+def load_npz_arrays(path: str, seed: int = 0, layout: str = AUTO, scale: str = AUTO) -> ArrayDataset:
     """A user's file (see the module) as checked arrays.
 
-    uint8 examples stay uint8 and are scaled by 1/255 in the graph; every other dtype becomes float32, unscaled.
-    Without `x_test` a stratified fifth, drawn from `seed`, is held out.
+    Examples in uint8 stay so, every other dtype becomes float32; both are scaled in the graph, by what `scale` says.
+    Without `x_test` a stratified fifth, drawn from `seed`, is held out; a client keeps an example to train on wherever
+    another client can give one of that class to the test part.
 
     Raises:
       DatasetError: the file cannot be read or what it holds does not fit together.
     """
     arrays = read_npz_file(path, _REQUIRED_ARRAYS, _OPTIONAL_ARRAYS, ignore_unknown=False)
-    _check_lengths(path, arrays)
-    x = _convert_examples(path, "x", arrays["x"])
+    _check_pairs(path, arrays)
+    client = read_names(f"{path}: client", arrays["client"]) if "client" in arrays else None
     class_names, y, y_test = _convert_labels(path, arrays)
-    client = arrays.get("client")
-    if client is not None and client.dtype.kind not in "iuU":
-        raise DatasetError(f"{path}: client is {client.dtype}, expected integers or strings")
+    _check_lengths(path, {**arrays, "y": y, "y_test": y_test, "client": client})
+    is_uint8, shape = arrays["x"].dtype == np.uint8, arrays["x"].shape[1:]
+    resolved = resolve_layout(layout, shape, is_uint8)
+    x = convert_examples(path, "x", arrays["x"], resolved, client)
+    num_clients = 0 if client is None else len(np.unique(client))
     if y_test is None:
-        kept, held_out = hold_out_test_part(y, 0.2, seed)
+        kept, held_out = hold_out_test_part(y, 0.2, seed, client)
+        if not len(held_out):
+            raise DatasetError(f"{path}: no class has 3 examples, so no fifth can be held out; give x_test and y_test")
         train, test = (x[kept], y[kept]), (x[held_out], y[held_out])
         client = None if client is None else client[kept]
     else:
-        train, test = (x, y), (_convert_examples(path, "x_test", arrays["x_test"]), y_test)
-    is_bytes = x.dtype == np.uint8
-    preprocessing = Preprocessing(1 / 255, feature_range=(0.0, 1.0)) if is_bytes else Preprocessing()
-    return make_array_dataset("npz", train, test, class_names, preprocessing, client)
+        train, test = (x, y), (convert_examples(path, "x_test", arrays["x_test"], resolved), y_test)
+    preprocessing = choose_preprocessing(scale, x.shape[1:], is_uint8)
+    return make_array_dataset(
+        "npz",
+        train,
+        test,
+        class_names,
+        preprocessing,
+        client,
+        num_clients_left_out=num_clients - (0 if client is None else len(np.unique(client))),
+        reading=describe_examples(x.shape[1:], preprocessing, resolved),
+        notes=note_layout(layout, shape, is_uint8),
+    )
 
 
-def _check_lengths(path: str, arrays: dict[str, np.ndarray]) -> None:
+def _check_pairs(path: str, arrays: dict[str, np.ndarray]) -> None:
     if ("x_test" in arrays) != ("y_test" in arrays):
         raise DatasetError(f"{path}: x_test and y_test go together, only one is there")
+    for key in ("x", "x_test"):
+        if key in arrays:
+            check_examples(path, key, arrays[key])
+
+
+def _check_lengths(path: str, arrays: dict[str, np.ndarray | None]) -> None:
     for key, examples in (("y", "x"), ("client", "x"), ("y_test", "x_test")):
-        if key in arrays and arrays[key].shape != arrays[examples].shape[:1]:
+        if arrays[key] is not None and len(arrays[key]) != len(arrays[examples]):
             raise DatasetError(
                 f"{path}: {key} has shape {arrays[key].shape}, {examples} has {arrays[examples].shape}; "
                 f"expected one entry of {key} for each example"
             )
 
 
-def _convert_examples(path: str, key: str, x: np.ndarray) -> np.ndarray:
-    """uint8 or float32 with an explicit channel axis: features (N, F, 1), grey images (N, H, W, 1)."""
+def check_examples(path: str, key: str, x: np.ndarray) -> None:
+    """Raises DatasetError unless these are numbers with an axis for the examples and at least one more, not empty."""
     if x.dtype.kind not in "biuf" or x.ndim < 2:
-        raise DatasetError(f"{path}: {key} is {x.dtype} of shape {x.shape}, expected numbers of shape (examples, ...)")
-    if x.dtype != np.uint8:
-        with np.errstate(over="ignore"):  # What overflows becomes infinite and is reported as such.
-            x = x.astype(np.float32)
-    has_channels = x.ndim > 3 or (x.ndim == 3 and x.dtype == np.float32)
-    return x if has_channels else x[..., np.newaxis]
+        mend = _MENDS_BY_KIND.get(x.dtype.kind, "")
+        raise DatasetError(
+            f"{path}: {key} is {x.dtype} of shape {x.shape}, expected numbers of shape (examples, ...){mend}"
+        )
+    if not x.size:
+        raise DatasetError(f"{path}: {key} is empty, shape {x.shape}, expected at least one example of one value")
+
+
+def convert_examples(path: str, key: str, x: np.ndarray, layout: str, client: np.ndarray | None = None) -> np.ndarray:
+    """uint8 or float32 with the channels last, as a model is given them.
+
+    Args:
+      path: the file, for errors.
+      key: the array's name in it.
+      x: as `check_examples` takes it.
+      layout: one of `datasets.layouts.LAYOUTS` but "auto".
+      client: whose each example is, for errors.
+
+    Raises:
+      DatasetError: the layout is not of this shape; NaN, infinity, or a number that float32 cannot hold.
+    """
+    stored = x if x.dtype == np.uint8 else _convert_to_float32(path, key, x, client)
+    return arrange(stored, layout, f"{path}: {key}")
+
+
+def _convert_to_float32(path: str, key: str, x: np.ndarray, client: np.ndarray | None = None) -> np.ndarray:
+    with np.errstate(over="ignore"):  # what overflows becomes infinite and is found
+        converted = x.astype(np.float32)
+    if wrong := _find_first(~np.isfinite(converted), client):
+        is_large = np.isfinite(x[wrong.at])
+        problem = ", too large for float32 (at most 3.4e38)" if is_large else ""
+        mend = "rescale" if is_large else "repair or drop"
+        raise DatasetError(
+            f"{path}: {key}{list(wrong.at)} is {x[wrong.at]}{problem}: {wrong.place}; expected finite numbers, {mend} "
+            f"them"
+        )
+    return converted
+
+
+def _convert_to_bytes(path: str, key: str, x: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore", invalid="ignore"):
+        converted = x.astype(np.uint8)
+    if wrong := _find_first(converted != x):
+        raise DatasetError(
+            f"{path}: {key}{list(wrong.at)} is {x[wrong.at]} ({x.dtype}): {wrong.place}; the run was trained on whole "
+            f"numbers 0..255, expected the same"
+        )
+    return converted
+
+
+class _Place(NamedTuple):
+    """Where a value is, as an index, and in words."""
+
+    at: tuple[int, ...]
+    place: str
+
+
+def _find_first(is_wrong: np.ndarray, client: np.ndarray | None = None) -> _Place | None:
+    """The first wrong value of an array of examples, and how many examples have one; None if there is none."""
+    rows = is_wrong.reshape(len(is_wrong), -1).any(axis=1)
+    if not rows.any():
+        return None
+    row = int(np.argmax(rows))
+    at = (row, *map(int, np.unravel_index(np.argmax(is_wrong[row]), is_wrong.shape[1:])))
+    column = f", column {at[1]}" if len(at) == 2 else ""
+    whose = f", client {client[row]}" if client is not None else ""
+    count = f"{np.count_nonzero(rows):,} of {len(rows):,} examples have such values"
+    return _Place(at, f"row {row}{column} (counted from 0){whose}; {count}")
 
 
 def _convert_labels(path: str, arrays: dict[str, np.ndarray]) -> tuple[tuple[str, ...], np.ndarray, np.ndarray | None]:
     """(class names, labels of x, labels of x_test or None), labels as integers 0..C-1."""
-    labels = [arrays[key] for key in ("y", "y_test") if key in arrays]
-    if any(y.dtype.kind not in "iuU" for y in labels) or len({y.dtype.kind == "U" for y in labels}) > 1:
-        kinds = " and ".join(str(y.dtype) for y in labels)
-        raise DatasetError(f"{path}: labels are {kinds}, expected integers 0..C-1 or strings")
+    stored = [arrays[key] for key in _LABELS if key in arrays]
+    labels = [read_labels(f"{path}: {key}", arrays[key]) for key in _LABELS if key in arrays]
+    if len({y.dtype.kind for y in labels}) > 1:
+        kinds = " and ".join(str(y.dtype) for y in stored)
+        raise DatasetError(f"{path}: y and y_test are {kinds}, expected integers in both or strings in both")
     given_names = _read_class_names(path, arrays)
     found = np.unique(np.concatenate(labels))
     if labels[0].dtype.kind == "U":
@@ -175,20 +214,30 @@ def _convert_labels(path: str, arrays: dict[str, np.ndarray]) -> tuple[tuple[str
         class_names = given_names
         if found.size and not 0 <= found[0] <= found[-1] < len(given_names):
             raise DatasetError(f"{path}: labels {found[0]}..{found[-1]}, but {len(given_names)} class_names")
+    elif is_one_hot_shape(stored[0]):
+        class_names = tuple(map(str, range(max(stored[0].shape[1], found[-1] + 1))))
     else:
-        if not np.array_equal(found, np.arange(len(found))):
-            raise DatasetError(
-                f"{path}: labels are {_abbreviate(found)}, expected 0..{len(found) - 1} without a gap; renumber them, "
-                f"or name every class in an array class_names"
-            )
+        _check_no_gap(path, labels, found)
         class_names = tuple(str(label) for label in found)
     return class_names, labels[0], labels[1] if len(labels) > 1 else None
+
+
+def _check_no_gap(path: str, labels: list[np.ndarray], found: np.ndarray) -> None:
+    if np.array_equal(found, np.arange(len(found))):
+        return
+    new = np.setdiff1d(labels[-1], labels[0])
+    what = f"; y_test has {_abbreviate(new)}, which y lacks" if len(new) else ""
+    raise DatasetError(
+        f"{path}: labels are {_abbreviate(found)}, expected 0..{len(found) - 1} without a gap{what}; renumber them, "
+        f"save y.astype(str), or name every class in an array class_names"
+    )
 
 
 def _read_class_names(path: str, arrays: dict[str, np.ndarray]) -> tuple[str, ...] | None:
     names = arrays.get("class_names")
     if names is None:
         return None
+    names = read_names(f"{path}: class_names", names) if names.dtype.kind == "S" else names
     if names.ndim != 1 or names.dtype.kind != "U" or len(np.unique(names)) != len(names):
         raise DatasetError(f"{path}: class_names is {names.dtype} {names.shape}, expected a list of different strings")
     return tuple(names.tolist())
@@ -197,3 +246,43 @@ def _read_class_names(path: str, arrays: dict[str, np.ndarray]) -> tuple[str, ..
 def _abbreviate(values: np.ndarray) -> str:
     shown = ", ".join(str(value) for value in values[:12])
     return shown + (", ..." if len(values) > 12 else "")
+
+
+def read_examples(path: str, shape: tuple[int, ...], dtype: str, layout: str = AUTO) -> NpzExamples:
+    """A file's test set, or x and y if it has none, in the form of a data set that is there already.
+
+    Args:
+      path: the file; `x_test` and `y_test` alone will do.
+      shape: of an example of the data set.
+      dtype: "uint8" or "float32", as the data set stores it.
+      layout: that of the data set; examples that have its shape need none.
+
+    Raises:
+      DatasetError: the file cannot be read, or its examples or labels are not of that form.
+    """
+    arrays = read_npz_file(path, (), (*_REQUIRED_ARRAYS, *_OPTIONAL_ARRAYS))
+    keys = ("x_test", "y_test") if {"x_test", "y_test"} <= arrays.keys() else _REQUIRED_ARRAYS
+    missing = [key for key in keys if key not in arrays]
+    if missing:
+        has = ", ".join(arrays) or "none of these"
+        raise DatasetError(
+            f"{path}: array {missing[0]!r} is missing, expected x_test and y_test, or x and y; it has {has}"
+        )
+    x, y = arrays[keys[0]], read_labels(f"{path}: {keys[1]}", arrays[keys[1]])
+    if not len(x) or len(y) != len(x):
+        raise DatasetError(f"{path}: {len(x)} examples and {len(y)} labels, expected one label for each example")
+    check_examples(path, keys[0], x)
+    convert = _convert_to_bytes if dtype == "uint8" else _convert_to_float32
+    stored = _arrange_as(path, convert(path, keys[0], x), shape, layout)
+    return NpzExamples(stored, y, _read_class_names(path, arrays))
+
+
+def _arrange_as(path: str, x: np.ndarray, shape: tuple[int, ...], layout: str) -> np.ndarray:
+    given = x.shape[1:]
+    with contextlib.suppress(DatasetError):  # the layout of the data set; its axes may have been arranged already
+        arranged = arrange(x, resolve_layout(layout, given, x.dtype == np.uint8), path)
+        if arranged.shape[1:] == shape:
+            return arranged
+    if given not in (shape, shape[:-1] if shape[-1] == 1 else shape):
+        raise DatasetError(f"{path}: examples have the shape {given}, expected numbers of shape {shape}")
+    return x.reshape(-1, *shape)

@@ -23,7 +23,7 @@ def is_own_dataset(dataset: str) -> bool:
 
 
 def load_own_row(dataset: str) -> Dataset:
-    """Imports the row "module:OBJECT". Its `load` and `find_format` raise nothing but DatasetError.
+    """Imports the row "module:OBJECT". Its `load`, `find_format` and `find_partition` raise nothing but DatasetError.
 
     Raises:
       DatasetError: the module is missing or fails, or the object is missing or no `Dataset`.
@@ -31,10 +31,12 @@ def load_own_row(dataset: str) -> Dataset:
     row = import_object(dataset, f"dataset={dataset}", DatasetError)
     if not isinstance(row, Dataset):
         raise DatasetError(f"dataset={dataset}: expected a datasets.catalog.Dataset, got {type(row).__name__}")
+    label = f"dataset={dataset}"
     return dataclasses.replace(
         row,
-        loader=functools.partial(_load, f"dataset={dataset}", row),
-        format=None if row.format is None else functools.partial(_find_format, f"dataset={dataset}", row),
+        loader=functools.partial(_load, label, row),
+        format=None if row.format is None else functools.partial(_find_format, label, row),
+        partition=functools.partial(_call, label, row.find_partition) if row.partition else "",
     )
 
 

@@ -17,6 +17,9 @@ from datasets.errors import DatasetError
 
 Partition = list[np.ndarray]
 
+# Below the first, NumPy's draw takes time in proportion to 1/alpha; above the second, the sum of its draws overflows.
+LEAST_DRAWN_ALPHA, LARGEST_DRAWN_ALPHA = 1e-6, 1e100
+
 
 @dataclasses.dataclass(frozen=True)
 class PartitionSettings:
@@ -100,12 +103,27 @@ def partition_dirichlet(labels: np.ndarray, num_clients: int, alpha: float, rng:
     owners = np.empty(len(labels), np.int64)
     for label in np.unique(labels):
         members = rng.permutation(np.flatnonzero(labels == label))
-        shares = rng.dirichlet(np.full(num_clients, alpha))
+        shares = draw_shares(num_clients, alpha, rng)
         last_indices = np.rint(np.cumsum(shares) * len(members)).astype(np.int64)
         last_indices[-1] = len(members)
         owners[members] = np.searchsorted(last_indices, np.arange(len(members)), side="right")
     _fill_empty_clients(owners, num_clients, rng)
     return _group_by_owner(owners, num_clients)
+
+
+def draw_shares(num_clients: int, alpha: float, rng: np.random.Generator) -> np.ndarray:
+    """One draw from Dir(alpha, ..., alpha), float64, shape (clients,), in a time that does not depend on alpha.
+
+    A share is a gamma variate with shape alpha over the sum of all. That of a small alpha is below every float64, but
+    its logarithm is not: it is that of a variate with shape alpha + 1, plus log(U) / alpha with uniform U.
+    """
+    if alpha >= LEAST_DRAWN_ALPHA:
+        return rng.dirichlet(np.full(num_clients, min(alpha, LARGEST_DRAWN_ALPHA)))
+    logs = np.log1p(-rng.random(num_clients))  # of 1 - U, which is never 0
+    with np.errstate(over="ignore"):  # to minus infinity, whose share is 0
+        logs = (logs - logs.max()) / alpha + np.log(rng.standard_gamma(alpha + 1, num_clients))
+    shares = np.exp(logs - logs.max())
+    return shares / shares.sum()
 
 
 def _fill_empty_clients(owners: np.ndarray, num_clients: int, rng: np.random.Generator) -> None:

@@ -1,6 +1,6 @@
 """A data set of your own in one file: a folder of images for each client.
 
-    <data_dir>/<client>/<class>/<image>.png
+    <data_dir>/<client>/<class>/<image>.png (or .jpg)
 
 Every client is a natural client. All images have one size and are all grey or all RGB. The classes are the names of the
 folders inside the clients' folders; a client need not have them all, as one person may never have photographed a dog.
@@ -25,6 +25,7 @@ from datasets.errors import DatasetError
 from datasets.federated_data import Preprocessing
 
 CHANNELS = {"L": 1, "RGB": 3}  # by Pillow's name for how an image stores a pixel
+SUFFIXES = (".png", ".jpg", ".jpeg")
 TEST_FRACTION = 0.2
 
 
@@ -43,9 +44,9 @@ def load_image_folders(options: DatasetOptions) -> ArrayDataset:
     images, labels, owners = [], [], []
     for client in clients:
         for folder in list_folders(client):
-            paths = sorted(path for path in folder.iterdir() if path.suffix.lower() == ".png")
+            paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)
             if not paths:
-                raise DatasetError(f"{folder}: no image, expected *.png; delete the folder if the client has none")
+                raise DatasetError(f"{folder}: no image, expected *.png or *.jpg; delete a folder without images")
             for path in paths:
                 images.append(read_image(path, images[0] if images else None))
             labels += [class_names.index(folder.name)] * len(paths)

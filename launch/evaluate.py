@@ -14,7 +14,8 @@ import numpy as np
 from absl import flags as absl_flags
 
 from datasets.errors import DatasetError
-from datasets.npz import read_npz_file
+from datasets.layouts import AUTO
+from datasets.npz import read_examples
 from launch.command_line import format_command_help, parse_flags, run_main
 from launch.runs.columns import EVALUATION, WORKER_LOG
 from launch.runs.file_names import encode_name
@@ -58,32 +59,14 @@ def define_flags() -> absl_flags.FlagValues:
     return values
 
 
-def read_npz_examples(path: str, data: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+def read_npz_examples(path: str, data: Mapping[str, Any], layout: str = AUTO) -> tuple[np.ndarray, np.ndarray]:
     """A user's examples in the form that the run was trained on: (x, y), with y as integer labels of its classes.
 
     Raises:
       DatasetError: the file cannot be read, or its examples or labels are not of the run's kind.
     """
-    arrays = read_npz_file(path, ("x", "y"), ("x_test", "y_test"))
-    has_test = "x_test" in arrays and "y_test" in arrays
-    x, y = (arrays["x_test"], arrays["y_test"]) if has_test else (arrays["x"], arrays["y"])
-    if not len(x) or y.shape != x.shape[:1]:
-        raise DatasetError(f"{path}: {len(x)} examples and {y.shape} labels, expected one label for each example")
-    return _convert_examples(path, x, tuple(data["input_shape"]), data["input_dtype"]), _convert_labels(path, y, data)
-
-
-def _convert_examples(path: str, x: np.ndarray, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    if x.shape[1:] not in (shape, shape[:-1] if shape[-1] == 1 else shape) or x.dtype.kind not in "biuf":
-        raise DatasetError(f"{path}: examples are {x.dtype} {x.shape[1:]}, expected numbers of shape {shape}")
-    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is found below, and refused in one line
-        converted = x.astype(dtype).reshape(-1, *shape)
-    if dtype != "uint8" and not np.isfinite(converted).all():
-        raise DatasetError(
-            f"{path}: an example holds NaN, infinity or a number too large for float32; expected finite numbers"
-        )
-    if dtype == "uint8" and not np.array_equal(converted.reshape(x.shape), x):
-        raise DatasetError(f"{path}: the run was trained on whole numbers 0..255; expected the same, found {x.dtype}")
-    return converted
+    examples = read_examples(path, tuple(data["input_shape"]), data["input_dtype"], layout)
+    return examples.x, _convert_labels(path, examples.y, data)
 
 
 def _convert_labels(path: str, y: np.ndarray, data: Mapping[str, Any]) -> np.ndarray:
@@ -107,7 +90,7 @@ def evaluate_run(run: FinishedRun, names: Sequence[str], npz: str) -> list[Evalu
       DatasetError: the data cannot be read, or are not those of the run.
       ModelError: a saved model cannot be read.
     """
-    examples = read_npz_examples(npz, run.data) if npz else None
+    examples = read_npz_examples(npz, run.data, run.config.layout) if npz else None
     federation = None if npz else run.load_data()
     with quiet_tensorflow(str(run.path / WORKER_LOG)):
         from launch.training.evaluation import build_evaluator

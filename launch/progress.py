@@ -1,9 +1,14 @@
 """What a person sees of a long run: one moving line on a terminal, plain lines elsewhere."""
 
+import contextlib
 import sys
+import threading
 import time
+from collections.abc import Iterator
 
 from tqdm import tqdm
+
+FIRST_WAIT_S = 4.0
 
 
 def format_duration(seconds: float) -> str:
@@ -20,6 +25,29 @@ def say(line: str) -> None:
     """Prints a line at once, above a progress line if there is one."""
     with tqdm.external_write_mode(file=sys.stdout):
         print(line, flush=True)
+
+
+@contextlib.contextmanager
+def say_while_waiting(what: str, first_s: float = FIRST_WAIT_S) -> Iterator[None]:
+    """Inside, says that `what` goes on: after `first_s` seconds, and again whenever that time has doubled."""
+    start_s, is_over = time.perf_counter(), threading.Event()
+
+    def tell() -> None:
+        next_s = first_s
+        while not is_over.wait(start_s + next_s - time.perf_counter()):
+            try:
+                say(f"wait     {what}, {format_duration(next_s)} so far")
+            except OSError:  # nobody reads it, which the next line of the command finds
+                return
+            next_s *= 2
+
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
 
 
 class Progress:

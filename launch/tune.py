@@ -21,6 +21,8 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from datasets.errors import DatasetError
+from datasets.federate import MINIMUM_EXAMPLES_TO_SPLIT
 from launch.command_line import format_command_help, run_main
 from launch.many_runs.jobs import open_engine
 from launch.progress import say
@@ -28,13 +30,13 @@ from launch.runs.errors import RunStopped
 from launch.stop_signals import as_stop_after_signal, get_stop_code, leave
 from launch.tuning.adaptive_search import open_study, run_adaptive_search
 from launch.tuning.best_flagfile import write_best_flagfile
-from launch.tuning.grid_search import compute_grid_size, run_grid_search
+from launch.tuning.grid_search import build_tasks, compute_grid_size, run_grid_search
 from launch.tuning.request import Request, define_flags, parse_request
 from launch.tuning.scored_runs import OpenEngine, ScoresOfTrials, confirm_best
 from launch.tuning.search_plots import HISTORY_PLOT, IMPORTANCE_PLOT, draw_history, draw_importance
 from launch.tuning.search_space import format_settings
 from launch.tuning.study import check_installed, hold_folder
-from launch.tuning.trials import Outcome, State, find_best, name_seeds, write_trials
+from launch.tuning.trials import Outcome, State, build_task, find_best, name_seeds, write_trials
 
 PROGRAM = "python -m launch.tune"
 BEST_FLAGFILE = "best.flags"
@@ -58,6 +60,7 @@ def _run(arguments: Sequence[str]) -> int:
     request = parse_request(arguments)
     if request.is_adaptive:
         check_installed()
+    check_validation(request)
     try:
         with as_stop_after_signal():
             searched = search(request)
@@ -72,6 +75,25 @@ def _run(arguments: Sequence[str]) -> int:
     elif best is None:
         print(f"no trial has a {request.objective}; do the clients have validation examples?", file=sys.stderr)
     return 1 if searched.failures or best is None else 0
+
+
+def check_validation(request: Request) -> None:
+    """Loads the data of a new search's first trial, to find at once whether it could be scored.
+
+    Raises:
+      FlagError: settings that `launch.train` would refuse.
+      DatasetError: the data cannot be read, or give no client an example to validate on.
+    """
+    if request.folder.exists():  # it was looked at when the search began
+        return
+    from launch.training.federation import load_federated_data
+
+    tasks = [build_task(request, 0, {}, request.seeds[0])] if request.is_adaptive else build_tasks(request).values()
+    if not any(client.num_validation for client in load_federated_data(next(iter(tasks)).config).everyone):
+        raise DatasetError(
+            f"{request.experiment}: its clients have no validation examples, by which trials are scored; give "
+            f"--validation_fraction and clients of at least {MINIMUM_EXAMPLES_TO_SPLIT} examples"
+        )
 
 
 def search(request: Request, open_engine: OpenEngine = open_engine) -> Searched:

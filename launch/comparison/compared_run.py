@@ -14,6 +14,9 @@ from launch.runs.columns import (
     CLIENT_NAMES,
     CLIENTS_FILE,
     METRICS_FILE,
+    NOTES,
+    NUM_CLIENTS_LEFT_OUT,
+    READING,
     ROUND,
     ROUND_S,
     SUMMARY_FILE,
@@ -54,6 +57,7 @@ class ComparedRun(NamedTuple):
       columns: by name, float64 of shape (rounds,), NaN where nothing was measured: those of `metrics.csv`, and
         `seconds` and `total_bytes` up to the end of each round.
       clients: by column of `clients.csv`, one value a client; empty if there is no such table.
+      data: sentences on its data: how the examples were read, who was left out, and what was noted.
     """
 
     name: str
@@ -62,6 +66,7 @@ class ComparedRun(NamedTuple):
     title: str
     columns: Mapping[str, np.ndarray]
     clients: Mapping[str, Sequence[str | float]]
+    data: tuple[str, ...] = ()
 
 
 def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
@@ -87,7 +92,20 @@ def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
         raise RunRecordError(f"{run_dir}: its tables cannot be read ({error})") from None
     experiment = name_experiment(run_dir)
     flags = {**({EXPERIMENT: experiment} if experiment else {}), **flags}
-    return ComparedRun(escape_hidden(name), run_dir, flags, _find_title(algo), columns, clients)
+    return ComparedRun(
+        escape_hidden(name), run_dir, flags, _find_title(algo), columns, clients, describe_data_in_words(data)
+    )
+
+
+def describe_data_in_words(data: Mapping[str, Any]) -> tuple[str, ...]:
+    """What the data section of a `config.json`, of any version, says beyond numbers; a sentence each."""
+    reading, left_out, notes = (data.get(name) for name in (READING, NUM_CLIENTS_LEFT_OUT, NOTES))
+    sentences = [f"Examples: {reading}."] if isinstance(reading, str) and reading else []
+    if isinstance(left_out, int) and left_out > 0:
+        sentences.append(f"Clients left out: {left_out:,}, since all their examples are held out for the test.")
+    if isinstance(notes, list):
+        sentences += [f"Note on the data: {note}." for note in notes if isinstance(note, str)]
+    return tuple(sentences)
 
 
 def name_experiment(run_dir: RunPath) -> str:

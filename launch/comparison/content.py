@@ -76,6 +76,7 @@ def build_content(collected: Collected, details: Mapping[int, Details], output: 
                 "name": run.name,
                 "title": run.title,
                 "flags": dict(run.flags),
+                "data": list(run.data),
                 "columns": _pack_columns(run.columns, rounds),
                 "clients": {key: to_plain(values) for key, values in run.clients.items()} if fits else None,
                 "links": _link_files(run, output.parent),

@@ -88,5 +88,8 @@ NEW_CLIENTS, ACCURACY_MEAN, MAJORITY_ACCURACY = "new_clients", "accuracy_mean", 
 ACCURACY_STD, ACCURACY_P10, ACCURACY_WORST_TENTH = "accuracy_std", "accuracy_p10", "accuracy_worst_tenth"
 IS_PERSONAL = "is_personal"  # only with --fairness: whether the clients' models are their own
 
+# Of config.json: what is said of the data in words, and how many natural clients have no example to train on.
+READING, NOTES, NUM_CLIENTS_LEFT_OUT = "reading", "notes", "num_clients_left_out"
+
 # A key of summary.json, in the algorithm's own part, if it has teachers.
 TEACHERS_TEST_ACCURACY = "teachers_test_accuracy"

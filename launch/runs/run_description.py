@@ -10,7 +10,7 @@ import subprocess
 from typing import Any
 
 from datasets.federated_data import FederatedData
-from launch.runs.columns import CHECKSUMS_FILE
+from launch.runs.columns import CHECKSUMS_FILE, NOTES, NUM_CLIENTS_LEFT_OUT, READING
 from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import RunFolder
 from launch.runs.tables import write_json
@@ -19,6 +19,7 @@ from launch.settings.runtimes import TFF
 
 LIBRARIES = ("tensorflow-federated", "tensorflow", "tensorflow-model-optimization", "numpy", "scipy", "scikit-learn")
 NUM_SHARES, MAX_SHARES = "num_shares", 10**4
+WORDS = (READING, NOTES)  # of the data section, which another version may choose otherwise
 
 
 def describe_data(data: FederatedData) -> dict[str, Any]:
@@ -40,6 +41,9 @@ def describe_data(data: FederatedData) -> dict[str, Any]:
         "num_client_test": sum(client.num_test for client in data.clients),
         "num_test": len(data.test_y),
         "num_dropped": data.num_dropped,
+        NUM_CLIENTS_LEFT_OUT: data.num_clients_left_out,
+        READING: data.reading,
+        NOTES: list(data.notes),
         "label_counts": data.label_counts.tolist(),
         **archetypes,
         **devices,
@@ -51,7 +55,8 @@ def check_same_data(folder: RunFolder, data: FederatedData) -> None:
     try:
         before = json.loads(folder.config.read_text(encoding="utf-8"))["data"]
         # What an earlier version did not describe is not compared.
-        changed = [name for name, value in describe_data(data).items() if name in before and before[name] != value]
+        now = {name: value for name, value in describe_data(data).items() if name not in WORDS}
+        changed = [name for name, value in now.items() if name in before and before[name] != value]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise RunFolderError(f"{folder.config}: damaged, says nothing of the data; start the run anew") from None
     if changed:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from launch.runs.columns import NOTES, READING
 from launch.runs.errors import RunFolderError
 
 NEEDED = ("input_shape", "input_dtype", "scale", "offset", "class_names")
@@ -36,13 +37,13 @@ def _are_names(value: Any) -> bool:
 
 
 _CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    **dict.fromkeys(("dataset", "digest", "device_profiles"), (_is_text, "text")),
+    **dict.fromkeys(("dataset", "digest", "device_profiles", READING), (_is_text, "text")),
     **dict.fromkeys(("scale", "offset"), (_is_number, "a finite number")),
     "input_shape": (_is_shape, "a list of sizes of at least 1"),
     "input_dtype": (lambda value: value in ("uint8", "float32"), "uint8 or float32"),
     "class_names": (_are_names, "a list of at least 2 different names"),
     "archetypes": (lambda value: isinstance(value, dict), "an object"),
-    "label_counts": (lambda value: isinstance(value, list), "a list"),
+    **dict.fromkeys(("label_counts", NOTES), (lambda value: isinstance(value, list), "a list")),
 }
 
 

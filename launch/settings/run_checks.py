@@ -4,6 +4,7 @@ from typing import Any
 
 from datasets.catalog import check_dataset_name
 from datasets.errors import DatasetError
+from datasets.layouts import AUTO, BYTES, NO_SCALE, SCALE_FORM, parse_factor
 from launch.settings.runtimes import CPU, CPU_ONLY, IN_PROCESS, RAY_CLIENT, RAY_PLACES
 from launch.settings.worker_addresses import check_address, check_port_address
 from models.model_names import MODEL_NAMES, WIDTH_MODELS, ModelError, check_model_name
@@ -15,6 +16,7 @@ def check_run_settings(config: Any) -> None:
     _check_folder(config)
     check_dataset(config.dataset)
     _check_conflicts(config)
+    _check_scale(config.scale)
     for field in ("model", "teacher_model"):
         _check_model(field, getattr(config, field))
     _check_runtime(config)
@@ -50,6 +52,15 @@ def _check_conflicts(config: Any) -> None:
         raise ConfigError("target_accuracy", config.target_accuracy, expected)
     if config.width != 1 and not {config.model, config.teacher_model} & set(WIDTH_MODELS):
         raise ConfigError("width", config.width, f"1, or --model={WIDTH_MODELS[0]} beside it")
+
+
+def _check_scale(scale: str) -> None:
+    if scale in (AUTO, NO_SCALE, BYTES):
+        return
+    try:
+        parse_factor(scale)
+    except ValueError:
+        raise ConfigError("scale", scale, SCALE_FORM) from None
 
 
 def _check_model(field: str, name: str) -> None:

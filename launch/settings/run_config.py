@@ -18,6 +18,7 @@ from datasets.catalog import (
     DatasetOptions,
     find_dataset,
 )
+from datasets.layouts import AS_STORED, AUTO, BYTES, LAYOUTS, SCALE_FORM
 from datasets.partitioners import PARTITION_NAMES
 from launch.settings.algorithms import ALGORITHMS, Algorithm
 from launch.settings.flag_fields import (
@@ -38,15 +39,9 @@ from launch.settings.partition_needs import (
 )
 from launch.settings.run_checks import check_dataset, check_run_settings
 from launch.settings.runtimes import CPU, DEVICES, RAY, RAY_SHARES, RUNTIMES, TFF
+from launch.settings.smoke_config import shrink_to_smoke
 from launch.settings.trackers import NO_TRACKER, TRACKER_CHOICES
-from models.model_names import (
-    ACTIVATIONS,
-    AUGMENTATIONS,
-    MODEL_NAMES,
-    PRECISIONS,
-    QUANTIZATIONS,
-    WIDTH_MODELS,
-)
+from models.model_names import ACTIVATIONS, AUGMENTATIONS, MODEL_NAMES, PRECISIONS, QUANTIZATIONS, WIDTH_MODELS
 from tff_algos.settings.config_fields import (
     SMOKE_CLIENTS,
     AlgorithmConfig,
@@ -56,7 +51,6 @@ from tff_algos.settings.config_fields import (
     check,
     needs_value,
     setting,
-    shrink,
 )
 from tff_algos.settings.local_training import LocalTrainingConfig
 
@@ -82,6 +76,19 @@ class RunConfig:
     )
     shard_dir: str = setting("", "Folder of the clients' shards, the same path on every worker; empty: a cache folder.")
     npz: str = setting("", "Your own file for --dataset=npz: x, y, and optionally client, x_test, y_test.")
+    layout: str = setting(
+        AUTO,
+        "How the axes of --npz are read: features, steps and channels, pixels and channels; auto: by shape and dtype.",
+        choices=LAYOUTS,
+        needs=needs_value("dataset", "npz"),
+        of_old_runs=AS_STORED,
+    )
+    scale: str = setting(
+        AUTO,
+        f"Factor on the numbers of --npz: {SCALE_FORM}; auto: 1/255 for images in uint8, bytes: for all in uint8.",
+        needs=needs_value("dataset", "npz"),
+        of_old_runs=BYTES,
+    )
     har_features: str = setting(
         "statistics",
         "Input of har: the 561 statistics, or the (128, 9) windows.",
@@ -130,7 +137,7 @@ class RunConfig:
     )
     partition: str = setting(
         "dirichlet",
-        "How examples go to clients; hierarchical and hypergeometric: by archetype.",
+        "How examples go to clients, natural where the data name them; hierarchical, hypergeometric: by archetype.",
         choices=PARTITION_NAMES,
     )
     dirichlet_alpha: float = setting(
@@ -357,7 +364,8 @@ def build_run_config(values: Mapping[str, Any]) -> RunConfig:
     defaults = dict(algorithm.shared_defaults)
     dataset = values.get("dataset", defaults.get("dataset", RunConfig.dataset))
     check_dataset(dataset)
-    if partition := find_dataset(dataset).partition:
+    row, options = find_dataset(dataset), DatasetOptions(npz=values.get("npz") or None)
+    if "partition" not in values and (partition := row.find_partition(options)):
         defaults["partition"] = partition
     values = {**defaults, **values}
     shared = {field.name: values[field.name] for field in shared_fields() if field.name in values}
@@ -365,7 +373,7 @@ def build_run_config(values: Mapping[str, Any]) -> RunConfig:
     with_batch_size = {**values, "batch_size": config.batch_size}
     settings = replace_fields(algorithm.default_config(), algorithm.flag_prefix, with_batch_size)
     config = dataclasses.replace(config, algorithm=settings)
-    config = _shrink_to_smoke(config) if config.smoke else config
+    config = shrink_to_smoke(config) if config.smoke else config
     config = dataclasses.replace(config, algorithm=config.algorithm.plan_rounds(config.rounds))
     with prefix_errors(algorithm.flag_prefix):
         config.algorithm.check_run(config.rounds)
@@ -384,17 +392,3 @@ def find_idle(config: RunConfig) -> dict[str, IdleFlag]:
     algorithm = find_algorithm(config.algo)
     own = find_idle_flags(config.algorithm, algorithm.flag_prefix, algorithm.fields_without_flag)
     return {**find_idle_flags(config, ""), **own}
-
-
-def _shrink_to_smoke(config: RunConfig) -> RunConfig:
-    """The same config on few random clients, with as little local work as it can do."""
-    shrunk = shrink(dataclasses.replace(config, validation_pool=VALIDATION_POOL))  # a small pool needs more examples
-    labels_per_client = config.labels_per_client
-    if config.partition == "shards":  # as many shards among fewer clients, so that no label is without one
-        labels_per_client = -(-config.num_clients * labels_per_client // shrunk.num_clients)
-    return dataclasses.replace(
-        shrunk,
-        labels_per_client=labels_per_client,
-        clients_per_archetype=1,
-        algorithm=config.algorithm.shrink_to_smoke(),
-    )

@@ -52,13 +52,24 @@ def announce_data(config: RunConfig, folder: RunFolder, data: FederatedData) -> 
     is_random = config.smoke and find_dataset(config.dataset).is_drawn_for_smoke
     source = "random numbers of its shape (a smoke run)" if is_random else data.dataset
     say(f"run      {config.algo}, {config.rounds} rounds, seed {config.seed}, in {folder.path}")
-    say(f"data     {source}: {sizes.sum():,} train and {len(data.test_y):,} test examples, {data.num_classes} classes")
+    reading = data.reading and f"; {data.reading}"
+    say(f"data     {source}: {sizes.sum():,} train and {len(data.test_y):,} test examples, {data.num_classes} classes"
+        f"{reading}")  # fmt: skip
+    for note in data.notes:
+        say(f"note     {note}")
     kinds = f" of {len(data.archetypes.names)} archetypes" if data.archetypes else ""
     sizes_text = f"{sizes.min():,} to {sizes.max():,} examples each"
     new = f", and {len(data.new_clients)} new when training is over" if data.new_clients else ""
     is_sampled = 0 < config.evaluated_clients < len(data.clients)
     sampled = f"; {config.evaluated_clients:,} are evaluated in rounds, all at the end" if is_sampled else ""
-    say(f"clients  {len(data.clients)}{kinds}, {config.partition} partition, {sizes_text}{new}{sampled}")
+    left_out = describe_clients_left_out(data.num_clients_left_out)
+    say(f"clients  {len(data.clients)}{kinds}, {config.partition} partition, {sizes_text}{new}{sampled}{left_out}")
+
+
+def describe_clients_left_out(number: int) -> str:
+    """A half sentence on the clients of the data that are not trained with; empty if there are none."""
+    verb = "is" if number == 1 else "are"
+    return f"; {number:,} more {verb} left out, since all their examples are held out for the test" if number else ""
 
 
 def announce_model(config: RunConfig, spec: "ModelSpec") -> None:
@@ -99,23 +110,30 @@ def say_if_nobody_took_part(metrics: RoundTable) -> None:
             "longer period")  # fmt: skip
 
 
-def say_if_nothing_was_learned(metrics: RoundTable, test_y: np.ndarray) -> None:
-    """Says so if the last model is no better than one answer for all test examples, within two standard errors.
+def say_if_nothing_was_learned(metrics: RoundTable, test_y: np.ndarray, has_notes: bool = False) -> None:
+    """Says so if the last model is not above one answer for all test examples by more than two standard errors.
 
     A diverged model is such a one. Nothing is said if nobody took part, which has a note of its own.
 
     Args:
       metrics: the rounds.
       test_y: labels of the test examples, int32, shape (examples,); with none, nothing is said.
+      has_notes: whether something was said about the data, which comes before any setting.
     """
     accuracy = metrics.column(TEST_ACCURACY)[-1]
     if accuracy is None or not len(test_y) or not any(metrics.column(NUM_CLIENTS)):
         return
     chance = np.bincount(test_y).max() / len(test_y)
-    # Not above, rather than at or below: the accuracy of a diverged model can be NaN.
-    if not accuracy > chance + 2 * math.sqrt(chance * (1 - chance) / len(test_y)):
-        say(f"note     test accuracy {accuracy:.4f} is no better than giving all examples the same answer "
-            f"({chance:.4f}): the model has learned nothing; lower the rate, or give more --rounds")  # fmt: skip
+    margin = 2 * math.sqrt(chance * (1 - chance) / len(test_y))
+    same_answer = f"giving all {len(test_y):,} test examples the same answer reaches {chance:.4f}"
+    mend = "see the notes on the data above, lower the rate" if has_notes else "lower the rate"
+    if not accuracy > chance:  # rather than at or below: the accuracy of a diverged model can be NaN
+        say(f"note     the model has learned nothing: its test accuracy is {accuracy:.4f}, and {same_answer}; {mend}, "
+            "or give more --rounds")  # fmt: skip
+    elif accuracy <= chance + margin:
+        say(f"note     whether the model has learned anything cannot be told: its test accuracy is {accuracy:.4f}, "
+            f"{same_answer}, and up to {margin:.4f} more may be luck; {mend}, or give more --rounds or more test "
+            "examples")  # fmt: skip
 
 
 def say_result(config: RunConfig, folder: RunFolder, summary: dict[str, Any]) -> None:

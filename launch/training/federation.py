@@ -5,11 +5,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from datasets.archetypes import ArchetypeSettings
-from datasets.catalog import DatasetOptions, find_dataset
+from datasets.catalog import DATASETS, DatasetOptions, find_dataset, is_users_own
+from datasets.data_notes import note_content
 from datasets.device_table import load_device_profiles
 from datasets.federate import PartitionSettings, build_federated_data, default_shard_dir
 from datasets.federated_data import FederatedData
 from datasets.smoke import make_random_arrays
+from launch.progress import say_while_waiting
 from launch.settings.run_config import RunConfig
 
 if TYPE_CHECKING:
@@ -24,6 +26,15 @@ def load_federated_data(config: RunConfig) -> FederatedData:
     """
     if config.device_profiles:
         load_device_profiles(config.device_profiles, 1, config.seed)  # its mistakes come before the data's minutes
+    with say_while_waiting(f"the data of {config.dataset} are read or made"):
+        data = _load(config)
+    if not config.device_profiles:
+        return data
+    profiles = load_device_profiles(config.device_profiles, len(data.everyone), config.seed)
+    return dataclasses.replace(data, profiles=profiles)
+
+
+def _load(config: RunConfig) -> FederatedData:
     row, options = find_dataset(config.dataset), _choose_options(config)
     is_random = config.smoke and row.is_drawn_for_smoke
     arrays = make_random_arrays(row, options) if is_random else row.load(options)
@@ -44,10 +55,10 @@ def load_federated_data(config: RunConfig) -> FederatedData:
         ),
     )
     data = build_federated_data(arrays, settings, config.shard_dir or default_shard_dir(), config.new_clients)
-    if not config.device_profiles:
-        return data
-    profiles = load_device_profiles(config.device_profiles, len(data.everyone), config.seed)
-    return dataclasses.replace(data, profiles=profiles)
+    if is_users_own(config.dataset) and not is_random:
+        notes = (*arrays.notes, *note_content(arrays, config.scale if config.dataset in DATASETS else None))
+        data = dataclasses.replace(data, notes=notes)
+    return data
 
 
 def _choose_options(config: RunConfig) -> DatasetOptions:

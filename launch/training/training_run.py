@@ -63,6 +63,7 @@ def run_training(config: RunConfig) -> dict[str, Any]:
     data = load_federated_data(config)
     with prefix_errors(find_algorithm(config.algo).flag_prefix):
         config.algorithm.check_clients(len(data.clients))
+        config.algorithm.check_examples(int(data.num_train.min()))
         config.algorithm.check_devices(data.profiles, len(data.clients))
     with contextlib.ExitStack() as stack:
         tracking = stack.enter_context(open_tracking(config))  # ends after the folder is let go: so it knows of the end
@@ -199,7 +200,7 @@ def _run(
     write_page(config, folder)
     say_if_nobody_took_part(loop.metrics)
     if not config.smoke and has_one_model(process, state):  # a smoke run's data are random numbers
-        say_if_nothing_was_learned(loop.metrics, data.test_y)
+        say_if_nothing_was_learned(loop.metrics, data.test_y, bool(data.notes))
     say_result(config, folder, summary)
     return summary
 

@@ -97,3 +97,22 @@ def test_a_format_that_no_data_set_has_is_refused(fields, message):
     ExampleFormat(**values)
     with pytest.raises(DatasetError, match=message):
         ExampleFormat(**{**values, **fields})
+
+
+@hypothesis_settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 12)), min_size=1, max_size=60), st.integers(0, 3))
+def test_clients_keep_an_example_of_those_held_out(examples, seed):
+    labels, clients = np.array(examples).T
+    drawn_train, drawn_test = hold_out_test_part(labels, 0.2, seed)
+    train, test = hold_out_test_part(labels, 0.2, seed, clients)
+    assert sorted([*train, *test]) == list(range(len(labels)))
+    sizes, drawn_sizes = (np.bincount(labels[part], minlength=4) for part in (test, drawn_test))
+    assert np.all(sizes <= drawn_sizes) and np.all((sizes > 0) == (drawn_sizes > 0))
+    lost = np.setdiff1d(clients, clients[drawn_train])
+    if not len(lost):  # the draw is that without clients, so that files are divided as ever
+        np.testing.assert_array_equal(test, drawn_test)
+    still_lost = np.setdiff1d(clients, clients[train])
+    assert set(still_lost) <= set(lost)
+    num_train = np.bincount(clients[train], minlength=13)
+    for label in np.unique(labels[np.isin(clients, still_lost)]):  # of which nobody has another example to give
+        assert sizes[label] == 1 and num_train[clients[train][labels[train] == label]].max(initial=0) <= 1

@@ -40,7 +40,8 @@ def test_what_a_row_names_is_there(row):
     assert row.format is None or isinstance(row.find_format(DatasetOptions()), ExampleFormat)
     assert (row.locate is None) == bool(row.origin)
     assert row.find("nowhere").description
-    assert row.partition in ("", "natural") and (row.clients or not row.partition)
+    partition = row.find_partition(DatasetOptions())
+    assert partition in ("", "natural") and (row.clients or not partition)
 
 
 def test_titles():

@@ -1,14 +1,18 @@
 """What a user's own npz file may hold, and how each mistake in it is reported."""
 
+import gzip
 import io
+import os
 import pathlib
+import pickle
 import zipfile
 
 import numpy as np
 import pytest
 
+from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
-from datasets.npz import load_npz_arrays
+from datasets.npz import choose_partition, load_npz_arrays, read_examples
 
 Y = np.arange(20) % 2
 
@@ -23,10 +27,12 @@ def save(tmp_path, **arrays):
     ("shape", "dtype", "expected_shape", "expected_dtype", "scale"),
     [
         ((20, 5), np.float64, (5, 1), np.float32, 1.0),
-        ((20, 5), np.uint8, (5, 1), np.uint8, 1 / 255),
+        ((20, 5), np.uint8, (5, 1), np.uint8, 1.0),
         ((20, 6, 3), np.int16, (6, 3), np.float32, 1.0),
         ((20, 6, 6), np.uint8, (6, 6, 1), np.uint8, 1 / 255),
         ((20, 6, 6, 3), np.uint8, (6, 6, 3), np.uint8, 1 / 255),
+        ((20, 3, 6, 6), np.uint8, (6, 6, 3), np.uint8, 1 / 255),
+        ((20, 1, 6, 6), np.float32, (6, 6, 1), np.float32, 1.0),
     ],
 )
 def test_examples_get_a_channel_axis_and_a_stored_dtype(tmp_path, shape, dtype, expected_shape, expected_dtype, scale):
@@ -34,7 +40,35 @@ def test_examples_get_a_channel_axis_and_a_stored_dtype(tmp_path, shape, dtype, 
     assert arrays.train_x.shape == (16, *expected_shape) and arrays.test_x.shape == (4, *expected_shape)
     assert arrays.train_x.dtype == expected_dtype
     assert arrays.preprocessing.scale == scale
-    assert arrays.preprocessing.feature_range == ((0.0, 1.0) if dtype == np.uint8 else None)
+    expected_range = (0.0, 1.0) if scale < 1 else (0.0, 255.0)
+    assert arrays.preprocessing.feature_range == (expected_range if dtype == np.uint8 else None)
+
+
+# Of files that the version before `layout` and `scale` read, with seed 1: run folders of then name data by them.
+DIGESTS = {
+    "features": "43c8e895ecc3b8703356a6e6d7ffb4f0f255ef33b6581ab434c05634c8e531da",
+    "uint8 images": "604307e990146067c74d412444647b1bf52cc0afcff39a8fd8fe6ce65a671d13",
+    "uint8 features": "d6e68fdf54032791dece51209bbb758b1e4f0644f36075d32520699e2cad282f",
+    "channels first": "3e61e3ab2968bc179aa64a9307112ea95892befff711f1b8899929c7d5ba1b76",
+    "clients": "94efe58eca03e946bbb0d55b9948b1b47448eb9fd002392a73287dc6aabd9f0e",
+}
+COUNT = np.arange(20 * 3 * 6 * 6).reshape(20, 3, 6, 6) % 251
+OLD_FILES = {
+    "features": {"x": COUNT[:, 0, 0] / 7},
+    "uint8 images": {"x": COUNT[:, 0].astype(np.uint8)},
+    "uint8 features": {"x": COUNT[:, 0, 0].astype(np.uint8)},
+    "channels first": {"x": COUNT.astype(np.uint8)},
+    "clients": {"x": COUNT[:, 0, 0] / 7, "client": np.arange(20) // 5},
+}
+
+
+@pytest.mark.parametrize("name", OLD_FILES)
+def test_a_file_is_read_as_before_there_were_layouts(tmp_path, name):
+    path = save(tmp_path, y=Y, **OLD_FILES[name])
+    old = load_npz_arrays(path, 1, "as_stored", "bytes").source_digest
+    assert old == DIGESTS[name]
+    is_read_anew = name in ("uint8 features", "channels first")
+    assert (load_npz_arrays(path, 1).source_digest != old) == is_read_anew
 
 
 def test_clients_follow_their_examples_into_the_train_part(tmp_path):
@@ -73,20 +107,32 @@ X = np.zeros((20, 2))
         ({"x": X, "y": Y, "clients": Y}, "unknown array 'clients'"),
         ({"x": X, "y": Y[:-1]}, r"y has shape \(19,\)"),
         ({"x": X, "y": Y, "client": Y[:-1]}, "client has shape"),
-        ({"x": X, "y": Y, "client": Y * 0.5}, "client is float64"),
+        ({"x": X, "y": Y, "client": Y * 0.5}, r"client\[1\] is 0.5"),
         ({"x": X, "y": Y, "x_test": X}, "go together"),
         ({"x": X, "y": Y + 1}, r"labels are 1, 2, expected 0\.\.1"),
         ({"x": X, "y": Y * 2}, "labels are 0, 2"),
-        ({"x": X, "y": Y * 0.5}, "labels are float64"),
+        ({"x": X, "y": Y * 0.5}, r"y\[1\] is 0.5 \(float64\), expected whole numbers"),
+        ({"x": X, "y": np.where(Y, np.nan, 0)}, r"y\[1\] is nan .* row 1, counted from 0, is the first of 10 such"),
+        ({"x": X, "y": Y.astype(complex)}, "y is complex128, expected integers or strings"),
+        ({"x": X, "y": Y, "x_test": X[:2], "y_test": Y[:2] + 5}, r"y_test has 5, 6, which y lacks"),
+        ({"x": X, "y": Y, "x_test": X, "y_test": Y.astype(str)}, "integers in both or strings in both"),
+        ({"x": X, "y": Y.astype(object)}, r"'y' has dtype object .* save y.astype\(str\)"),
+        ({"x": X, "y": Y, "client": Y.astype(object)}, r"'client' has dtype object .* save client.astype\(str\)"),
         ({"x": X, "y": Y * 2**32, "class_names": ["a", "b"]}, "but 2 class_names"),
         ({"x": X, "y": Y, "class_names": ["a", "a"]}, "different strings"),
         ({"x": X, "y": Y.astype(str), "class_names": ["0", "2"]}, "'1' is not among class_names"),
         ({"x": X.astype(complex), "y": Y}, "complex128"),
         ({"x": X[:, 0], "y": Y}, "expected numbers of shape"),
-        ({"x": X + 1e300, "y": Y}, "infinite"),
+        ({"x": X + 1e300, "y": Y}, r"x\[0, 0\] is 1e\+300, too large for float32"),
         ({"x": X, "y": Y * 0}, "at least 2"),
-        ({"x": X[:0], "y": Y[:0]}, "at least 2"),
-        ({"x": X.astype(object), "y": Y}, "Python objects"),
+        ({"x": X[:0], "y": Y[:0]}, r"x is empty, shape \(0, 2\)"),
+        ({"x": X[:, :0], "y": Y}, r"x is empty, shape \(20, 0\)"),
+        ({"x": X, "y": Y, "x_test": X[:0], "y_test": Y[:0]}, "x_test is empty"),
+        ({"x": X[:2], "y": Y[:2]}, "no class has 3 examples"),
+        ({"x": X.astype(str), "y": Y}, "give text as numbers"),
+        ({"x": np.zeros((20, 2), "datetime64[s]"), "y": Y}, "give times as numbers"),
+        ({"x": np.zeros(20, [("a", float), ("b", int)]), "y": Y}, "give records as columns"),
+        ({"x": X.astype(object), "y": Y}, r"Python objects.* save x.astype\(float\)"),
         ({"x": X, "y": Y, "x_test": X.astype(np.uint8), "y_test": Y}, "expected the same"),
     ],
 )
@@ -100,13 +146,124 @@ def test_files_of_another_kind_are_named(tmp_path):
     path = tmp_path / "mine.npz"
     with pytest.raises(DatasetError, match="no such file"):
         load_npz_arrays(str(path))
-    for content, message in ((b"", "damaged"), (b"x,y\n1,2\n", "another format"), (b"PK\x03\x04 broken", "damaged")):
-        path.write_bytes(content)
-        with pytest.raises(DatasetError, match=message):
-            load_npz_arrays(str(path))
     np.save(tmp_path / "one.npy", X)
     with pytest.raises(DatasetError, match="single array"):
         load_npz_arrays(str(tmp_path / "one.npy"))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "empty, 0 bytes"),
+        (b"x,y\n1,2\n", "a text file, such as CSV"),
+        ("x;größe\n1;2\n".encode("latin-1"), "a text file, such as CSV"),
+        (pickle.dumps({"x": [1]}), "a pickle"),
+        (gzip.compress(b"x"), "a gzip file, expected an npz file with x, y; unpack it first"),
+        (b"\x89HDF\r\n\x1a\n\0\0", "an HDF5 file"),
+        (b"MATLAB 5.0 MAT-file, \0\1", "scipy.io.loadmat"),
+        (b"a" * 257 + b"ustar\0", "a tar archive"),
+        (b"PAR1\x15\0", "pandas.read_parquet"),
+        (b"\xff\xd8\xff\xe0\0", "a JPEG image.*examples/image_folders.py"),
+        (b"PK\x03\x04 broken\0", "damaged"),
+        (b"\1\2\3\0", "damaged, truncated or not an npz file"),
+    ],
+)
+def test_a_file_of_another_kind_is_named_with_what_to_do(tmp_path, content, message):
+    path = tmp_path / "mine.npz"
+    path.write_bytes(content)
+    with pytest.raises(DatasetError, match=message) as caught:
+        load_npz_arrays(str(path))
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_no_file_is_refused_before_it_is_opened(tmp_path):
+    with pytest.raises(DatasetError, match="a folder, expected an npz file"):
+        load_npz_arrays(str(tmp_path))
+    (tmp_path / "ann" / "dog").mkdir(parents=True)
+    (tmp_path / "ann" / "dog" / "1.JPG").write_bytes(b"")
+    with pytest.raises(DatasetError, match=r"a folder of images.*--dataset=examples.image_folders:DATASET"):
+        load_npz_arrays(str(tmp_path))
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DatasetError, match="no regular file"):
+        load_npz_arrays(str(tmp_path / "pipe"))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -1e39])
+@pytest.mark.parametrize("row", [0, 7, 19])
+def test_a_wrong_number_is_named_by_its_place_in_the_file(tmp_path, row, value):
+    x = np.zeros((20, 2))
+    x[row, 1] = value
+    client = np.array(["ann", "bob"])[np.arange(20) // 10]
+    with pytest.raises(DatasetError, match=f"row {row}, column 1 .counted from 0., client {client[row]}; 1 of 20"):
+        load_npz_arrays(save(tmp_path, x=x, y=Y, client=client))
+    x[-1, 0] = np.nan
+    with pytest.raises(DatasetError, match=rf"x_test\[{row}, ., 0\] is .*: row {row} .counted"):
+        load_npz_arrays(save(tmp_path, x=X, y=Y, x_test=x[..., np.newaxis], y_test=Y))
+
+
+NAMES = np.array(["cat", "dog"])
+
+
+@pytest.mark.parametrize(
+    ("y", "y_test", "class_names"),
+    [
+        (Y.astype(float), Y[:2].astype(np.int8), ("0", "1")),  # a column of pandas with a gap, filled
+        (Y[:, np.newaxis], Y[:2], ("0", "1")),
+        (Y.astype(np.uint64), Y[:2], ("0", "1")),  # which NumPy would join to floats, and call 0.0
+        (Y.astype(bool), Y[:2] == 1, ("0", "1")),
+        (np.eye(2)[Y], Y[:2], ("0", "1")),
+        (np.eye(4, dtype=int)[Y], np.eye(4, dtype=int)[Y[:2]], ("0", "1", "2", "3")),
+        (NAMES[Y], NAMES[Y[:2]].astype("S"), ("cat", "dog")),
+        (NAMES.astype("S")[Y][:, np.newaxis], NAMES[Y[:2]], ("cat", "dog")),
+    ],
+)
+def test_labels_that_can_only_mean_one_thing_are_taken(tmp_path, y, y_test, class_names):
+    arrays = load_npz_arrays(save(tmp_path, x=X, y=y, x_test=X[:2], y_test=y_test))
+    assert arrays.class_names == class_names
+    assert arrays.train_y.tolist() == Y.tolist() and arrays.test_y.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("client", [np.arange(20) // 10, np.arange(20) // 10 * 1.0, (np.arange(20) // 10)[:, None]])
+def test_clients_in_any_form_of_integers_have_the_same_names(tmp_path, client):
+    assert load_npz_arrays(save(tmp_path, x=X, y=Y, client=client)).client_names == ("client_0", "client_1")
+
+
+def test_clients_of_one_example_stay(tmp_path):
+    client = np.r_[np.arange(20), np.full(80, 20)]
+    y = np.arange(100) % 4
+    for seed in range(5):
+        arrays = load_npz_arrays(save(tmp_path, x=np.zeros((100, 2)), y=y, client=client), seed)
+        assert len(arrays.client_names) == 21 and arrays.num_clients_left_out == 0
+        assert np.bincount(arrays.test_y).tolist() == [5] * 4  # a fifth of each class, as without clients
+
+
+def test_clients_that_cannot_stay_are_counted(tmp_path):
+    arrays = load_npz_arrays(save(tmp_path, x=X, y=Y, client=np.arange(20)))
+    assert len(arrays.client_names) == 18 and arrays.num_clients_left_out == 2  # one test example of each class
+
+
+def test_a_file_is_examples_of_a_run(tmp_path):
+    images = np.arange(2 * 3 * 4 * 5).reshape(2, 3, 4, 5) % 256
+    expected = np.moveaxis(images, 1, -1)
+    path = save(tmp_path, x_test=images, y_test=NAMES)  # a test set alone
+    found = read_examples(path, (4, 5, 3), "uint8", "image_channels_first")
+    assert found.x.dtype == np.uint8 and found.y.tolist() == ["cat", "dog"] and found.class_names is None
+    np.testing.assert_array_equal(found.x, expected)
+    path = save(tmp_path, x=expected / 2, y=[1.0, 0.0], class_names=NAMES)  # as the model takes them
+    found = read_examples(path, (4, 5, 3), "float32", "image_channels_first")
+    assert found.y.tolist() == [1, 0] and found.class_names == ("cat", "dog")
+    np.testing.assert_array_equal(found.x, expected / np.float32(2))
+    grey = read_examples(save(tmp_path, x=images[:, 0] * 1.0, y=[0, 1]), (4, 5, 1), "uint8")
+    np.testing.assert_array_equal(grey.x[..., 0], images[:, 0])
+    flat = read_examples(save(tmp_path, x=images, y=[0, 1]), (60, 1), "uint8", "features")
+    np.testing.assert_array_equal(flat.x, images.reshape(2, 60, 1))
+
+
+def test_a_list_of_arrays_tells_whether_clients_are_named(tmp_path):
+    path = save(tmp_path, x=X, y=Y, client=Y)
+    assert choose_partition(DatasetOptions(npz=path)) == "natural"
+    assert choose_partition(DatasetOptions(npz=save(tmp_path, x=X, y=Y))) == ""
+    assert choose_partition(DatasetOptions()) == choose_partition(DatasetOptions(npz="nowhere.npz")) == ""
 
 
 @pytest.mark.parametrize("save_function", [np.savez, np.savez_compressed])

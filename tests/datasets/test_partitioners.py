@@ -6,11 +6,13 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from datasets import partitioners
 from datasets.errors import DatasetError
 from datasets.partitioners import (
     PARTITIONS,
     PartitionSettings,
     _fill_empty_clients,
+    draw_shares,
     partition_dirichlet,
     partition_iid,
     partition_natural,
@@ -145,3 +147,32 @@ def test_natural_keeps_examples_with_their_maker():
 def test_settings_out_of_range(wrong):
     with pytest.raises(DatasetError, match=f"{next(iter(wrong))}=.*expected"):
         PartitionSettings(**wrong)
+
+
+@pytest.mark.parametrize("alpha", [5e-324, 1e-300, 1e-20, 1e-12, 9e-7])
+def test_a_tiny_alpha_gives_all_to_one_client_at_once(alpha):
+    draws = np.stack([draw_shares(4, alpha, np.random.default_rng(seed)) for seed in range(400)])
+    np.testing.assert_allclose(draws.sum(axis=1), 1)
+    assert np.all(draws.max(axis=1) > 0.999)
+    # Each of the four is as likely: 400 draws have 100 +- 8.7, within 5 deviations.
+    assert np.all(np.abs(np.bincount(draws.argmax(axis=1), minlength=4) - 100) < 44)
+
+
+@pytest.mark.parametrize("alpha", [1e90, 1e100, 1e300, 1.7e308])
+def test_a_giant_alpha_gives_equal_shares(alpha):
+    np.testing.assert_allclose(draw_shares(10, alpha, np.random.default_rng(0)), 0.1)
+
+
+@pytest.mark.parametrize("alpha", [1e-6, 0.01, 0.1, 0.5, 1.0, 1000.0])
+def test_the_shares_of_alphas_in_use_are_numpys(alpha):
+    expected = np.random.default_rng(3).dirichlet(np.full(7, alpha))
+    np.testing.assert_array_equal(draw_shares(7, alpha, np.random.default_rng(3)), expected)
+
+
+def test_the_draw_in_logarithms_is_the_same_distribution(monkeypatch):
+    """The share of the first of two clients is a Beta variate: its mean is 1/2, its variance 1 / (8 alpha + 4)."""
+    monkeypatch.setattr(partitioners, "LEAST_DRAWN_ALPHA", 10.0)
+    rng = np.random.default_rng(0)
+    for alpha in (0.3, 2.0):
+        first = np.array([draw_shares(2, alpha, rng)[0] for _ in range(4000)])
+        assert abs(first.mean() - 0.5) < 0.03 and abs(first.var() * (8 * alpha + 4) - 1) < 0.1

@@ -73,6 +73,13 @@ def test_grey_images_have_one_channel(example, tmp_path):
     assert load(example, tmp_path).train_x.shape[1:] == (4, 6, 1)
 
 
+def test_photographs_are_read_too(example, root):
+    pixels = np.array(PIL.Image.open(root / "bob" / "dog" / "00.png"))
+    for suffix in ("jpg", "JPEG"):
+        PIL.Image.fromarray(pixels).save(root / "bob" / "dog" / f"photo.{suffix}")
+    assert len(load(example, root).train_x) == 22 + 2 - 1  # of 14 dogs of Bob's a fifth is 2.8, rounded
+
+
 def remove_classes(root):
     for path in (root / "bob" / "dog").iterdir():
         path.unlink()

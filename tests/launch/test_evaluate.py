@@ -44,10 +44,29 @@ def test_test_part_is_taken_where_there_is_one(save):
     assert (len(x), y.tolist()) == (1, [1])
 
 
+def test_a_test_part_alone_is_taken(save):
+    x, y = evaluate.read_npz_examples(save(x_test=np.ones((2, 2, 2)), y_test=np.array([1.0, 0.0])), DATA)
+    assert (len(x), y.tolist()) == (2, [1, 0])
+
+
+def test_the_runs_layout_counts(save):
+    pixels = np.arange(12).reshape(1, 3, 2, 2)
+    data = {**DATA, "input_shape": [2, 2, 3]}
+    x, _ = evaluate.read_npz_examples(save(x=pixels, y=np.array(["dog"])), data, "image_channels_first")
+    np.testing.assert_array_equal(x[0, :, :, 1], pixels[0, 1])
+    with pytest.raises(DatasetError, match=r"examples have the shape \(3, 2, 2\), expected numbers of shape"):
+        evaluate.read_npz_examples(save(x=pixels, y=np.array(["dog"])), data)
+
+
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
         ({"x": np.zeros((3, 2, 2))}, "'y' is missing"),
+        (
+            {"x_test": np.zeros((3, 2, 2)), "y": np.zeros(3, int)},
+            "'x' is missing, expected x_test and y_test, or",
+        ),
+        ({"x": np.zeros((3, 2, 2)), "y": np.array([0, 0.5, 1])}, r"y\[1\] is 0.5 .float64., expected whole numbers"),
         ({"x": np.zeros((3, 2, 2)), "y": np.zeros(2, int)}, "one label for each example"),
         ({"x": np.zeros((0, 2, 2)), "y": np.zeros(0, int)}, "0 examples"),
         ({"x": np.zeros((3, 4)), "y": np.zeros(3, int)}, "expected numbers of shape"),

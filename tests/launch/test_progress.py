@@ -49,3 +49,14 @@ def test_one_line_that_moves_on_a_terminal(monkeypatch, capsys, clock):
     assert "2/2" in terminal.getvalue()
     assert "test accuracy 0.7500" in terminal.getvalue()
     assert terminal.getvalue().count("\n") == 1
+
+
+def test_what_takes_long_is_said_until_it_is_over(capsys):
+    with progress.say_while_waiting("the data are read", first_s=0.01):
+        seen = ""
+        while seen.count("\n") < 2:
+            seen += capsys.readouterr().out
+    assert set(seen.splitlines()) == {"wait     the data are read, 0 s so far"}
+    with progress.say_while_waiting("the data are read", first_s=1000):
+        pass
+    assert capsys.readouterr().out == ""

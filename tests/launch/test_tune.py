@@ -241,6 +241,7 @@ def test_kept_trials_stay_where_every_run_fails(tmp_path, opener_of):
 
 
 def test_what_is_tried_scored_and_to_be_done_next_is_printed(tmp_path, opener_of, capsys, monkeypatch):
+    monkeypatch.setattr(tune, "check_validation", lambda request: None)  # nothing is trained, and nothing loaded
     monkeypatch.setattr(tune.search, "__defaults__", (opener_of(train),))
     assert tune.main(arguments(tmp_path, "--trials=3")) == 0
     printed = capsys.readouterr().out
@@ -258,6 +259,7 @@ def test_what_is_tried_scored_and_to_be_done_next_is_printed(tmp_path, opener_of
 
 def test_where_a_run_fails_the_best_of_the_others_is_told_all_the_same(tmp_path, opener_of, capsys, monkeypatch):
     fail = opener_of(lambda task: 1 if task.config.algorithm.training.epochs == 4 else train(task))
+    monkeypatch.setattr(tune, "check_validation", lambda request: None)  # nothing is trained, and nothing loaded
     monkeypatch.setattr(tune.search, "__defaults__", (fail,))
     assert tune.main(arguments(tmp_path)) == 1
     printed = capsys.readouterr()

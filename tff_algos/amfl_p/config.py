@@ -101,6 +101,14 @@ class AMFLPConfig(PrivateAlgorithmConfig):
         """Whether each device of a cohort fine-tunes in every round, to judge its data."""
         return self.quality_model == "fine_tuned" and self.weighting in USES_QUALITY
 
+    def check_examples(self, fewest: int) -> None:
+        needed = self.support_size + self.query_size
+        if fewest < needed:
+            expected = (
+                f"support_size + query_size of at most {fewest}, the examples of the smallest client, not {needed}"
+            )
+            raise ConfigError("support_size", self.support_size, expected)
+
     def check_devices(self, profiles: DeviceProfiles, num_clients: int) -> None:
         check_reachable(self.privacy, profiles)
         check_cohort_size(self.cohort_size, profiles, num_clients)

@@ -339,10 +339,7 @@ def build_amfl_p_process(model_spec: ModelSpec, clients: FederatedData, config: 
       ConfigError: a device has fewer examples than a support and a query batch, or the model has weights that are not
         trained, losses of its own or constraints, is quantization-aware, computes in bfloat16 or augments its examples.
     """
-    needed, fewest = config.support_size + config.query_size, int(clients.num_train.min())
-    if fewest < needed:
-        expected = f"support_size + query_size of at most {fewest}, the examples of the smallest client, not {needed}"
-        raise ConfigError("support_size", config.support_size, expected)
+    config.check_examples(int(clients.num_train.min()))
     if model_spec.quantization is not None:
         raise ConfigError("--quantize", "qat", "none, since meta-gradients go through float weights; export with int8")
     model = model_spec.build()

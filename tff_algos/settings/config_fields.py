@@ -8,6 +8,7 @@ so that `--help` answers at once.
 import dataclasses
 import itertools
 import math
+import numbers
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Self
@@ -139,12 +140,39 @@ def group(factory: Any, flag_prefix: str, of_old_runs: Mapping[str, Any] | None 
 
 
 def check(config: Any) -> None:
-    """Raises ConfigError for the first field of `config` whose value its `Setting` does not admit."""
+    """Raises ConfigError for the first field of `config` whose value is of another type or refused by its `Setting`."""
     for field in dataclasses.fields(config):
         limits = field.metadata.get("setting")
         value = getattr(config, field.name)
-        if limits is not None and not limits.admits(value):
+        if limits is None:
+            continue
+        _check_type(field, limits, value)
+        if not limits.admits(value):
             raise ConfigError(field.name, value, limits.describe_range())
+
+
+# What a field declared as each type takes; NumPy's numbers count as Python's. A bool is no number here.
+_TYPES = {bool: (bool,), int: (numbers.Integral,), float: (numbers.Real,), str: (str,)}
+
+
+def _check_type(field: dataclasses.Field, limits: "Setting", value: Any) -> None:
+    """Flags have parsed their text already; a config that is built in Python may hold anything."""
+    declared = type(field.default) if isinstance(field.default, tuple) else field.type
+    if declared is tuple:
+        taken = isinstance(value, tuple) and all(_is_of(each, int) for each in value)
+        expected = "a tuple of integers"
+    elif declared in _TYPES and not limits.choices:  # none of the choices is of another type
+        taken = _is_of(value, declared)
+        expected = {bool: "True or False", int: "an integer", float: "a number", str: "text"}[declared]
+    else:
+        return
+    if not taken:
+        bounds = limits.describe_range().removeprefix("a number").strip() if declared in (int, float) else ""
+        raise ConfigError(field.name, repr(value), f"{expected}{bounds and f' {bounds}'}, not {type(value).__name__}")
+
+
+def _is_of(value: Any, declared: type) -> bool:
+    return isinstance(value, _TYPES[declared]) and isinstance(value, bool) == (declared is bool)
 
 
 ASCENDING = "rounds in ascending order with commas, such as 5,15,25"
@@ -157,8 +185,10 @@ def check_ascending(field: str, rounds: tuple[int, ...]) -> None:
 
 
 def format_value(value: Any) -> Any:
-    """A value as flags and JSON spell it: a tuple is its numbers with commas between, anything else is itself."""
-    return ",".join(map(str, value)) if isinstance(value, tuple) else value
+    """A value as flags and JSON spell it: a tuple is its numbers with commas between, NumPy's numbers are Python's."""
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return value.item() if isinstance(value, numbers.Number) and hasattr(value, "item") else value
 
 
 def parse_value(default: Any, value: Any) -> Any:
@@ -214,6 +244,9 @@ class AlgorithmConfig:
 
     def check_clients(self, num_clients: int) -> None:
         """Raises ConfigError if a setting does not fit that many clients. By default, all do."""
+
+    def check_examples(self, fewest: int) -> None:
+        """Raises ConfigError if a setting does not fit a client of so few train examples. By default, all do."""
 
     def check_devices(self, profiles: Any, num_clients: int) -> None:
         """Raises ConfigError if a setting does not fit these device profiles of so many clients. By default, all do."""

@@ -15,6 +15,7 @@ export function showRun(content, index) {
   const parts = [
     makeElement("p", { class: "run-name" }, makeElement("strong", {}, run.name), about),
     linkFiles(run.links),
+    ...run.data.map(makeNote),
     listResults(content, run),
     listFlags(content, run),
     listClients(run),

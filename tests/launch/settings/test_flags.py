@@ -265,6 +265,24 @@ def test_a_run_from_before_there_were_runtimes_goes_on_with_tff_on_the_cpu(tmp_p
         parse_config([*resume, "--runtime=in_process"])
 
 
+def test_a_run_from_before_there_were_layouts_reads_its_file_as_then(tmp_path):
+    stored = store_run(tmp_path, dataset="npz", npz="mine.npz")
+    del stored["layout"], stored["scale"]
+    (tmp_path / "config.json").write_text(json.dumps({"flags": stored}))
+    config = parse_config(["--resume", f"--run_dir={tmp_path}"])
+    assert (config.layout, config.scale) == ("as_stored", "bytes")
+    with pytest.raises(FlagError, match=r"other settings: --scale=none \(the run has bytes\)"):
+        parse_config(["--resume", f"--run_dir={tmp_path}", "--scale=none"])
+
+
+def test_a_run_from_before_there_were_layouts_is_like_those_of_today_if_it_has_no_file(tmp_path):
+    stored = store_run(tmp_path)
+    del stored["layout"], stored["scale"]
+    (tmp_path / "config.json").write_text(json.dumps({"flags": stored}))
+    config = parse_config(["--resume", f"--run_dir={tmp_path}"])
+    assert (config.layout, config.scale) == ("auto", "auto")
+
+
 def test_a_resumed_run_keeps_its_runtime_and_its_device(tmp_path):
     store_run(tmp_path, runtime="in_process", device="gpu")
     resume = ["--resume", f"--run_dir={tmp_path}"]

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -203,6 +204,19 @@ def test_an_algorithms_partition_gives_way_to_the_data_sets():
     assert build_run_config({"algo": "fedcd", "dataset": "building"}).partition == "natural"
     assert build_run_config({"algo": "amfl_p"}).partition == "natural"
     assert build_run_config({"algo": "amfl_p", "dataset": "digits"}).partition == "dirichlet"
+
+
+def test_a_file_that_names_clients_is_divided_by_them(tmp_path):
+    path, y = str(tmp_path / "mine.npz"), np.arange(8) % 2
+    of_file = {"dataset": "npz", "npz": path}
+    for algo in ("fedavg", "fedcd"):
+        np.savez(path, x=np.zeros((8, 2)), y=y, client=y)
+        assert build_run_config({"algo": algo, **of_file}).partition == "natural"
+        assert build_run_config({"algo": algo, **of_file, "partition": "iid"}).partition == "iid"
+        np.savez(path, x=np.zeros((8, 2)), y=y)
+        assert build_run_config({"algo": algo, **of_file}).partition == build_run_config({"algo": algo}).partition
+    for missing in (str(tmp_path), str(tmp_path / "gone.npz")):  # which the loader says
+        assert build_run_config({"algo": "fedavg", "dataset": "npz", "npz": missing}).partition == "dirichlet"
 
 
 def test_what_an_algorithm_refuses_is_named_by_its_flag():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from launch.comparison.compared_run import describe_data_in_words
 from launch.runs.round_table import RoundTable
 from launch.runs.run_description import describe_data
 from launch.runs.run_folder import RunFolder
@@ -56,6 +57,28 @@ def test_slow_statistics_of_a_users_model_are_said(linear_spec, capsys, layers, 
         assert ("note     batch_norm" in printed and "momentum=0.9 takes few" in printed) == (is_said and ":" in name)
 
 
+def test_what_was_understood_and_who_is_left_out_are_said(tmp_path, make_federation, capsys):
+    words = {"reading": "4 features, as they are", "notes": ("one", "two")}
+    data = dataclasses.replace(make_federation([4, 4]), num_clients_left_out=3, **words)
+    folder = RunFolder(tmp_path, is_new=True)
+    announce_data(build_run_config({"algo": "fedavg"}), folder, data)
+    folder.close()
+    _, of_data, *notes, of_clients = capsys.readouterr().out.splitlines()
+    assert of_data.startswith("data     ") and of_data.endswith("classes; 4 features, as they are")
+    assert notes == ["note     one", "note     two"]
+    assert of_clients.endswith("; 3 more are left out, since all their examples are held out for the test")
+    described = describe_data(data)
+    assert (described["reading"], described["notes"]) == ("4 features, as they are", ["one", "two"])
+    assert described["num_clients_left_out"] == 3
+    assert describe_data_in_words(described) == (
+        "Examples: 4 features, as they are.",
+        "Clients left out: 3, since all their examples are held out for the test.",
+        "Note on the data: one.",
+        "Note on the data: two.",
+    )
+    assert describe_data_in_words({}) == describe_data_in_words({"reading": 3, "notes": "x"}) == ()
+
+
 @pytest.mark.parametrize(("num_clients", "is_said"), [((0, 0), True), ((0, 2), False)])
 def test_a_run_in_which_nobody_took_part_says_so(tmp_path, capsys, num_clients, is_said):
     table = RoundTable(tmp_path / "metrics.csv")
@@ -66,21 +89,22 @@ def test_a_run_in_which_nobody_took_part_says_so(tmp_path, capsys, num_clients, 
 
 
 @pytest.mark.parametrize(
-    ("accuracy", "num_clients", "is_said"),
+    ("accuracy", "num_clients", "said"),
     [
-        (0.25, 1, True),  # always the most frequent label, a quarter of these
-        (0.33, 1, True),  # two standard errors, of sqrt(0.25 * 0.75 / 100), end at 0.3366
-        (0.34, 1, False),
-        (float("nan"), 1, True),
-        (None, 1, False),  # not evaluated
-        (0.25, 0, False),  # nobody took part, which is said by itself
+        (0.25, 1, "the model has learned nothing: its test accuracy is 0.2500"),  # the most frequent label's quarter
+        (0.33, 1, "cannot be told: its test accuracy is 0.3300"),  # two standard errors, of sqrt(0.25 * 0.75 / 100)
+        (0.34, 1, ""),  # which end at 0.3366
+        (float("nan"), 1, "the model has learned nothing: its test accuracy is nan"),
+        (None, 1, ""),  # not evaluated
+        (0.25, 0, ""),  # nobody took part, which is said by itself
     ],
 )
-def test_a_model_that_learned_nothing_is_said(tmp_path, capsys, accuracy, num_clients, is_said):
+def test_a_model_that_learned_nothing_is_said(tmp_path, capsys, accuracy, num_clients, said):
     table = RoundTable(tmp_path / "metrics.csv")
     table.append({"round": 1, "num_clients": num_clients, "test_accuracy": accuracy})
     say_if_nothing_was_learned(table, np.repeat(np.arange(5, dtype=np.int32), (25, 20, 20, 20, 15)))
     printed = capsys.readouterr().out
-    assert ("the same answer (0.2500): the model has learned nothing" in printed) == is_said
+    assert said in printed and bool(printed) == bool(said)
+    assert not said or "all 100 test examples the same answer reaches 0.2500" in printed
     say_if_nothing_was_learned(table, np.zeros(0, np.int32))
     assert capsys.readouterr().out == ""

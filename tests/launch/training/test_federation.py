@@ -11,6 +11,7 @@ import pytest
 from datasets.archetypes import ArchetypeSettings
 from datasets.cache_folder import search_dirs
 from datasets.catalog import DatasetOptions, locate
+from datasets.errors import DatasetError
 from launch import evaluate, export, train
 from launch.runs.columns import CONFIG_FILE
 from launch.settings.run_config import RunConfig, build_run_config, flag_values
@@ -140,6 +141,42 @@ def test_a_module_that_fails_is_one_line_and_exit_code_2(own_folder, capsys, con
     written = capsys.readouterr().err
     assert written.startswith("error: --dataset=my_waves:DATASET: ") and written.count("\n") == 1
     assert not (own_folder / "run").exists()
+
+
+def test_what_a_users_own_numbers_show_is_noted(own_folder):
+    own = own_folder / "my_waves.py"
+    own.write_text(OWN_DATA.replace("np.float32)", "np.float32) * np.float32(1e4)"))
+    config = build_run_config({"algo": "fedavg", "dataset": "my_waves:DATASET", "shard_dir": str(own_folder)})
+    (note,) = load_federated_data(config).notes
+    assert note.startswith("feature 0 (counted from 0) has a mean of 5e+03") and "standardise in its loader" in note
+    assert load_federated_data(dataclasses.replace(config, smoke=True)).notes == ()
+
+
+def test_a_file_is_read_by_its_flags(tmp_path):
+    x = np.arange(60 * 2 * 5 * 6).reshape(60, 2, 5, 6) % 256
+    np.savez(tmp_path / "mine.npz", x=x.astype(np.uint8), y=np.arange(60) % 3, client=np.arange(60) // 6)
+    values = {"dataset": "npz", "npz": str(tmp_path / "mine.npz")}
+    data = load(tmp_path, **values)
+    assert data.input_shape == (5, 6, 2) and data.reading == "images of 5 x 6 pixels, 2 channels, scaled by 1/255"
+    assert len(data.clients) == 10 and len(data.notes) == 1
+    data = load(tmp_path, **values, layout="features", scale="1/16")
+    assert data.input_shape == (60, 1) and data.reading == "60 features, scaled by 1/16" and data.notes == ()
+
+
+def test_our_own_data_get_no_notes(tmp_path):
+    data = load_federated_data(build_run_config({"algo": "fedavg", "shard_dir": str(tmp_path)}))
+    assert data.notes == () and data.reading == "images of 8 x 8 pixels, 1 channel, scaled by 1/16"
+    data = load(tmp_path, dataset="building", building_num_sensors=3)
+    assert data.notes == () and data.reading == "8 features, as they are"
+
+
+@pytest.mark.parametrize("dataset", ["mnist", "cifar10", "har", "occupancy"])
+def test_a_data_folder_that_does_not_exist_is_refused_and_not_made(tmp_path, monkeypatch, dataset):
+    monkeypatch.setenv("FL_DATA_DIR", str(tmp_path / "from_variable"))
+    for values in ({}, {"data_dir": str(tmp_path / "gone")}):
+        with pytest.raises(DatasetError, match=r"^data_dir=.*(gone|from_variable): no such folder; make it, or name"):
+            load_federated_data(build_run_config({"algo": "fedavg", "dataset": dataset, **values}))
+    assert not list(tmp_path.iterdir())
 
 
 def test_an_empty_data_folder_is_none(tmp_path, monkeypatch):

@@ -2,12 +2,13 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.fl_hc.config import FLHCConfig
-from tff_algos.settings.config_fields import ConfigError, Setting, check, setting
+from tff_algos.settings.config_fields import AlgorithmConfig, ConfigError, Setting, check, format_value, setting
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 
@@ -82,3 +83,45 @@ def test_steps_are_rounds_in_ascending_order(steps):
 def test_a_decay_and_steps_contradict_each_other():
     with pytest.raises(ConfigError, match=r"^learning_rate_steps=25: expected none beside learning_rate_decay=0\.5"):
         LocalTrainingConfig(learning_rate_decay=0.5, learning_rate_steps=(25,))
+
+
+@dataclasses.dataclass(frozen=True)
+class Typed(AlgorithmConfig):
+    rate: float = setting(0.1, "A rate.", above=0, maximum=1)
+    size: int = setting(3, "A size.", minimum=0)
+    is_on: bool = setting(False, "A switch.")
+    name: str = setting("", "A name.")
+    kind: str = setting("a", "A kind.", choices=("a", "b"))
+    rounds: tuple[int, ...] = setting((1, 2), "Rounds.", minimum=0)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"rate": "0.1"}, "rate='0.1': expected a number above 0 and at most 1, not str"),
+        ({"rate": None}, "rate=None: expected a number above 0 and at most 1, not NoneType"),
+        ({"rate": True}, "rate=True: expected a number above 0 and at most 1, not bool"),
+        ({"rate": float("nan")}, "rate=nan: expected a number above 0 and at most 1"),
+        ({"size": 2.5}, "size=2.5: expected an integer at least 0, not float"),
+        ({"size": "3"}, "size='3': expected an integer at least 0, not str"),
+        ({"size": -1}, "size=-1: expected a number at least 0"),
+        ({"is_on": 1}, "is_on=1: expected True or False, not int"),
+        ({"is_on": "false"}, "is_on='false': expected True or False, not str"),
+        ({"name": 3}, "name=3: expected text, not int"),
+        ({"kind": 3}, "kind=3: expected one of a, b"),
+        ({"rounds": [1, 2]}, "rounds=[1, 2]: expected a tuple of integers, not list"),
+        ({"rounds": (1, 2.5)}, "rounds=(1, 2.5): expected a tuple of integers, not tuple"),
+    ],
+)
+def test_a_value_of_another_type_is_refused(values, message):
+    with pytest.raises(ConfigError) as caught:
+        Typed(**values)
+    assert str(caught.value) == message
+
+
+def test_numbers_of_numpy_are_numbers():
+    config = Typed(rate=np.float32(0.5), size=np.int64(4), rounds=(np.int32(3),))
+    assert (config.rate, config.size, config.rounds) == (0.5, 4, (3,))
+    assert Typed(rate=1).rate == 1
+    as_flags = [format_value(value) for value in (config.rate, config.size, config.rounds)]
+    assert as_flags == [0.5, 4, "3"] and [type(value) for value in as_flags] == [float, int, str]  # as JSON takes them

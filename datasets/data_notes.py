@@ -1,0 +1,158 @@
+"""What a user's own arrays look like, where that may not be what was meant: one line each, with what to do.
+
+Nothing here changes the data. The lines depend on the arrays alone, and cost little beside reading them.
+"""
+
+import math
+
+import numpy as np
+
+from datasets.arrays import ArrayDataset
+from datasets.layouts import (
+    AUTO,
+    BYTE_SCALE,
+    FEATURES,
+    IMAGE,
+    IMAGE_CHANNELS_FIRST,
+    MOST_CHANNELS,
+    SEQUENCE,
+    SEQUENCE_CHANNELS_FIRST,
+    resolve_layout,
+)
+
+MOST_VALUES = 4_000_000  # that deviations are computed from; of more examples, evenly spaced ones are taken
+LEAST_SIDE = 8  # of what may be a picture
+LARGE, SMALL = 100.0, 0.01  # root mean squares that a usual rate does not go with; about 1 is expected
+WILD_RATIO, ALIKE_RATIO = 1000.0, 10.0  # of the largest root mean square to the median one
+LEAST_OF_BYTES, MOST_OF_BYTES = 128, 255  # the largest value, where numbers look like the bytes of pictures
+SMALL_BYTE = 16  # the largest value of a picture in uint8 that is too dark to be scaled by 1/255
+MOST_NAMED = 8
+
+
+def note_layout(layout: str, shape: tuple[int, ...], is_uint8: bool) -> tuple[str, ...]:
+    """A line if examples whose layout was not given may have another than the one that was chosen.
+
+    Args:
+      layout: as given; only "auto" is ever in doubt.
+      shape: of one example of the file.
+      is_uint8: whether it is in uint8.
+    """
+    if layout != AUTO or len(shape) not in (2, 3):
+        return ()
+    chosen, axes = resolve_layout(layout, shape, is_uint8), f"x is (N, {', '.join(map(str, shape))})"
+    first, second, last = shape[0], shape[1], shape[-1]
+    if chosen == IMAGE_CHANNELS_FIRST:
+        return (
+            f"{axes}, read as {_count_channels(first)} of {second} x {last} pixels, channels first; if these are "
+            f"{first} x {second} pixels of {last} channels, give --layout={IMAGE}",
+        )
+    if len(shape) == 3 and last > MOST_CHANNELS and second == last != first:
+        return (
+            f"{axes}, read as {first} x {second} pixels of {last} channels; if these are {first} channels of {second} "
+            f"x {last} pixels, give --layout={IMAGE_CHANNELS_FIRST}",
+        )
+    if chosen == SEQUENCE and min(shape) >= LEAST_SIDE and max(shape) <= 2 * min(shape):
+        return (
+            f"{axes}, read as sequences of {first} steps with {last} channels; if these are grey pictures, give "
+            f"--layout={IMAGE}",
+        )
+    if chosen == SEQUENCE and first <= 2 * LEAST_SIDE and last >= 4 * first:
+        return (
+            f"{axes}, read as sequences of {first} steps with {last} channels; if these are {first} channels of {last} "
+            f"steps, give --layout={SEQUENCE_CHANNELS_FIRST}",
+        )
+    if chosen == IMAGE and len(shape) == 2 and min(shape) < LEAST_SIDE:
+        return (
+            f"{axes} in uint8, read as grey pictures of {first} x {last} pixels; if these are sequences of {first} "
+            f"steps, give --layout={SEQUENCE}, or --layout={FEATURES}",
+        )
+    return ()
+
+
+def _count_channels(number: int) -> str:
+    return f"{number} channel" + ("" if number == 1 else "s")
+
+
+def note_content(arrays: ArrayDataset, scale: str | None) -> tuple[str, ...]:
+    """A line each if the numbers are of a size that training does not cope with, and if the test part has new labels.
+
+    Args:
+      arrays: the data.
+      scale: what --scale was, since one that was given is not in doubt; None if the flag does nothing here, so that the
+        loader is named in its place.
+    """
+    return (*_note_numbers(arrays, scale), *_note_labels(arrays))
+
+
+def _note_numbers(arrays: ArrayDataset, scale: str | None) -> tuple[str, ...]:
+    x, factor = arrays.train_x, arrays.preprocessing.scale
+    lowest, highest = float(x.min()), float(x.max())
+    where = "a scale of {} in its loader's Preprocessing" if scale is None else "--scale={}"
+    is_in_doubt = scale in (None, AUTO)
+    if x.dtype == np.uint8 and factor == BYTE_SCALE:
+        if not (is_in_doubt and 0 < highest <= SMALL_BYTE):
+            return ()
+        mend = where.format("none" if highest == 1 else f"1/{highest:.0f}")
+        return (
+            f"the largest value in uint8 is {highest:.0f}, so that scaled by 1/255 no number exceeds "
+            f"{highest * factor:.2g}; {mend} is for such numbers",
+        )
+    columns = _take_columns(x)
+    if factor == 1 and _look_like_bytes(columns, lowest, highest, x.ndim):
+        if not is_in_doubt:
+            return ()
+        mend = where.format("1/255")
+        return (f"the values go from {lowest:g} to {highest:g}, and are used as they are; {mend} brings them to 0..1",)
+    return _note_scales(columns, arrays, "" if scale is None else where)
+
+
+def _take_columns(x: np.ndarray) -> np.ndarray:
+    """The numbers of each feature or channel, float64, shape (examples or pixels, features or channels)."""
+    taken = x[:: max(1, math.ceil(x.size / MOST_VALUES))]
+    is_features = x.ndim == 2 or (x.ndim == 3 and x.shape[2] == 1)
+    return (taken.reshape(len(taken), -1) if is_features else taken.reshape(-1, x.shape[-1])).astype(np.float64)
+
+
+def _look_like_bytes(columns: np.ndarray, lowest: float, highest: float, rank: int) -> bool:
+    if lowest < 0 or not LEAST_OF_BYTES <= highest <= MOST_OF_BYTES:
+        return False
+    is_whole = rank > 3 or bool((columns == np.rint(columns)).all())
+    return is_whole and float((columns.max(axis=0) >= LEAST_OF_BYTES).mean()) >= 0.25
+
+
+def _note_scales(columns: np.ndarray, arrays: ArrayDataset, where: str) -> tuple[str, ...]:
+    """`where` is how a factor is given; "" if there is no flag for it."""
+    sizes = np.sqrt(np.mean(columns**2, axis=0)) * abs(arrays.preprocessing.scale)
+    largest, median = float(sizes.max()), float(np.median(sizes))
+    is_wild = len(sizes) > 1 and median > 0 and largest > WILD_RATIO * median
+    if not (is_wild or largest > LARGE or 0 < largest < SMALL):
+        return ()
+    at = int(np.argmax(sizes))
+    rank = arrays.train_x.ndim
+    noun = "feature" if rank == 2 or (rank == 3 and arrays.train_x.shape[2] == 1) else "channel"
+    mean, deviation = float(columns[:, at].mean()), float(columns[:, at].std())
+    text = f"{noun} {at} (counted from 0) has a mean of {mean:.3g} and a deviation of {deviation:.3g}"
+    if len(sizes) > 1:
+        text += f", the median deviation of the {len(sizes):,} {noun}s is {np.median(columns.std(axis=0)):.3g}"
+    return (f"{text}; training expects about 1: {_say_how_to_scale(sizes, noun, rank, where)}",)
+
+
+def _say_how_to_scale(sizes: np.ndarray, noun: str, rank: int, where: str) -> str:
+    if where and sizes.max() <= ALIKE_RATIO * sizes.min():
+        return f"give {where.format(format(float(f'{1 / sizes.max():.0e}'), 'g'))}"
+    axes = "0" if noun == "feature" else ", ".join(map(str, range(rank - 1))).join("()")
+    place = "before you save the file" if where else "in its loader"
+    return f"standardise {place}, x = (x - x.mean({axes})) / x.std({axes}), test examples by the numbers of x, too"
+
+
+def _note_labels(arrays: ArrayDataset) -> tuple[str, ...]:
+    unseen = np.setdiff1d(arrays.test_y, arrays.train_y)
+    if not len(unseen):
+        return ()
+    names = ", ".join(arrays.class_names[label] for label in unseen[:MOST_NAMED])
+    more = f" and {len(unseen) - MOST_NAMED} more" if len(unseen) > MOST_NAMED else ""
+    count = np.isin(arrays.test_y, unseen).sum()
+    return (
+        f"{count:,} of {len(arrays.test_y):,} test examples are of classes that no train example has ({names}{more}); "
+        f"no model can be right on these",
+    )
