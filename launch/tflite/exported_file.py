@@ -117,3 +117,25 @@ def _name_dtype(dtype: type) -> str:
 def count_threads() -> int:
     """The cores that this process may use."""
     return len(os.sched_getaffinity(0))
+
+
+def compute_in_two_orders(content: bytes, x: np.ndarray) -> np.ndarray:
+    """What one interpreter answers to the examples, first in their order, then in the opposite one.
+
+    A file that keeps nothing from call to call answers alike.
+
+    Args:
+      content: a file with one input and one output, or one for on-device training, whose "infer" is run.
+      x: preprocessed examples, float32 (n, *input_shape).
+
+    Returns:
+      float32 (2, n, num_classes), both in the order of `x`.
+    """
+    if "infer" in tf.lite.Interpreter(model_content=content).get_signature_list():
+        infer = tf.lite.Interpreter(model_content=content).get_signature_runner("infer")
+
+        def compute(examples: np.ndarray) -> np.ndarray:
+            return np.concatenate([infer(x=example[None])["logits"] for example in examples])
+    else:
+        compute = ExportedFile(content).compute_logits
+    return np.stack([compute(x), compute(x[::-1])[::-1]])
