@@ -45,15 +45,15 @@ def write_out_steps(model: tf.keras.Model, inputs: np.ndarray, max_steps: int = 
       Why the others are left as loops, one text for each layer.
     """
     left, total = [], 0
-    expected = None
+    checked, expected = _pad(inputs), None
     for layer in _find_recurrent(model):
         steps = _count_steps(layer, inputs)
         if total + steps > max_steps:
             left.append(f"{layer.name} has {steps:,} steps, {max_steps:,} in all can be written out")
             continue
-        expected = model(inputs, training=False).numpy() if expected is None else expected
+        expected = model(checked, training=False).numpy() if expected is None else expected
         layer.unroll = True
-        if not np.abs(model(inputs, training=False).numpy() - expected).max() <= _SAME * np.abs(expected).max():
+        if not np.abs(model(checked, training=False).numpy() - expected).max() <= _SAME * np.abs(expected).max():
             layer.unroll = False
             left.append(f"{layer.name} with masked steps cannot be written out")
             continue
@@ -72,7 +72,15 @@ def find_loops(function: tf.types.experimental.ConcreteFunction) -> list[str]:
 
 def _find_recurrent(model: tf.keras.Model) -> Iterator[tf.keras.layers.RNN]:
     """At any depth, those inside Bidirectional and of subclassed models too."""
-    return (part for part in model.submodules if isinstance(part, tf.keras.layers.RNN))
+    parts = (part for part in model.submodules if isinstance(part, tf.keras.layers.RNN))
+    return (part for part in parts if part.built)  # Bidirectional also keeps the layer that its two are made after
+
+
+def _pad(inputs: np.ndarray) -> np.ndarray:
+    """The examples, and after them the same as sequences of half the length, padded with zeros, which may be masked."""
+    padded = inputs.copy()
+    padded[:, inputs.shape[1] // 2 :] = 0
+    return np.concatenate([inputs, padded])
 
 
 def _count_steps(layer: tf.keras.layers.RNN, inputs: np.ndarray) -> int:
