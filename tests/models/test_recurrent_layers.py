@@ -68,7 +68,9 @@ BODIES = {
 }
 BUILDERS = {**{name: functional(body) for name, body in BODIES.items()}, "subclassed": build_subclassed}
 MASKED_OUTPUTS = functional(
-    lambda x: LAYERS.GRU(3)(LAYERS.Bidirectional(LAYERS.LSTM(3, return_sequences=True), name="both")(LAYERS.Masking()(x)))
+    lambda x: LAYERS.GRU(3)(
+        LAYERS.Bidirectional(LAYERS.LSTM(3, return_sequences=True), name="both")(LAYERS.Masking()(x))
+    )
 )
 CONVOLVED = functional(
     lambda x: LAYERS.Flatten()(LAYERS.ConvLSTM1D(3, 2, name="convolved")(LAYERS.Reshape((*SHAPE, 1))(x)))
@@ -132,7 +134,9 @@ def test_outputs_that_are_masked_stay_right():
     np.testing.assert_array_equal(there, back)
     np.testing.assert_allclose(there, compute_keras(spec, weights, x), atol=1e-5)
     x[:] = np.where(x == 0, 1, x)  # none of which shows it
-    check_refused(spec, weights, x, "int8 of own: layer both/backward_lstm.* computes in a loop.*masked steps.*dynamic$")
+    check_refused(
+        spec, weights, x, "int8 of own: layer both/backward_lstm.* computes in a loop.*masked steps.*dynamic$"
+    )
 
 
 def check_refused(spec, weights, x, message):
@@ -157,7 +161,10 @@ def test_long_sequences_are_loops_in_float_files_and_refused_in_int8():
     ("build", "layer"),
     [
         (CONVOLVED, "convolved"),
-        (functional(lambda x: LAYERS.Lambda(lambda x: tf.scan(lambda h, t: h + t, x)[:, 0], name="own")(x)), "own/scan"),
+        (
+            functional(lambda x: LAYERS.Lambda(lambda x: tf.scan(lambda h, t: h + t, x)[:, 0], name="own")(x)),
+            "own/scan",
+        ),
     ],
     ids=["convolutional", "lambda"],
 )
