@@ -1,5 +1,6 @@
 """The export command: a run's files and report, and its one-line errors."""
 
+import contextlib
 import csv
 import hashlib
 import json
@@ -12,6 +13,8 @@ import pytest
 from launch import export
 from launch.card import main
 from launch.runs.tables import write_json
+from launch.runtimes.bounded_process import run_bounded
+from launch.tflite.converter_process import MODULE, ConverterProcess
 from launch.tflite.embedded_card import read_card, split_file
 from launch.tflite.exported_file import ExportedFile
 from launch.tflite.web_page import BUILDS
@@ -24,6 +27,18 @@ ENDS = ("js", "wasm")
 def short_timing():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("launch.tflite.exported_file.TIMED_RUNS", 5)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_converter(tmp_path_factory):
+    """One process of the converter for all exports here, since each start takes seconds."""
+    log_path = str(tmp_path_factory.mktemp("converter") / "log")
+    with run_bounded(MODULE, log_path) as process, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "launch.export.run_converter_process",
+            lambda folder, log_path: contextlib.nullcontext(ConverterProcess(process, folder)),
+        )
         yield
 
 
@@ -281,6 +296,63 @@ def test_a_float_file_that_answers_otherwise_is_refused(student_run, exported, m
     assert export.main([str(student_run), "--formats=float16"]) == 2
     error = capfd.readouterr().err
     assert "float16.tflite: float16 of perceptron: its logits differ from Keras's" in error and error.count("\n") == 1
+
+
+OWN_MODELS = """
+import tensorflow as tf
+L = tf.keras.layers
+
+
+def build_lstm(shape, num_classes):
+    inputs = tf.keras.Input(shape)
+    rows = L.Reshape(shape[:-1])(inputs)
+    return tf.keras.Model(inputs, L.Dense(num_classes)(L.LSTM(6, name="reader")(rows)))
+
+
+class Keeping(L.Layer):
+    def build(self, shape):
+        self.kept = self.add_weight("kept", (), initializer="zeros", trainable=False)
+
+    def call(self, x):
+        self.kept.assign_add(tf.reduce_sum(x))
+        return x + self.kept
+
+
+def build_keeping(shape, num_classes):
+    return tf.keras.Sequential([tf.keras.Input(shape), L.Flatten(), Keeping(), L.Dense(num_classes)])
+"""
+
+
+@pytest.fixture
+def own_run(tmp_path, monkeypatch, write_finished_run):
+    """The name of a builder in OWN_MODELS -> a run of that model, untrained."""
+    (tmp_path / "own_models_to_export.py").write_text(OWN_MODELS)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write(name):
+        return write_finished_run(tmp_path / name, algo="fedavg", model=f"own_models_to_export:{name}")
+
+    return write
+
+
+def test_a_recurrent_model_has_every_format(own_run, capfd):
+    """Each file answers the same in any order, as the export itself checks; the float ones as Keras."""
+    run_dir = own_run("build_lstm")
+    assert export.main([str(run_dir), "--representative_examples=20"]) == 0
+    assert "cannot be made" not in capfd.readouterr().out
+    rows = {row["format"]: row for row in read_rows(run_dir / "export" / "report.csv")}
+    assert list(rows) == ["float32", "float16", "dynamic", "int8"]
+    assert float(rows["float32"]["largest_logit_difference"]) < 1e-4
+    assert (rows["int8"]["representative_client"], rows["int8"]["representative_clients"]) == ("", "3")
+
+
+def test_a_model_that_keeps_something_between_examples_is_refused(own_run, capfd):
+    run_dir = own_run("build_keeping")
+    assert export.main([str(run_dir), "--formats=float32"]) == 2
+    error = capfd.readouterr().err
+    assert error.startswith("error: global.float32.tflite: float32 of own_models_to_export:build_keeping: ")
+    assert error.count("\n") == 1
+    assert not (run_dir / "export").exists()
 
 
 def test_a_damaged_model_is_one_line(tmp_path, write_finished_run, capfd):
