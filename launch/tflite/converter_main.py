@@ -36,7 +36,8 @@ def answer_request(request: Mapping[str, Any]) -> dict[str, str]:
     except ModelError as error:
         return {"refused": str(error)}
     except OSError as error:
-        return {"failed": f"{error.filename or 'the disk'}: {error.strerror or error}"}
+        place = error.filename or request.get("folder") or request["job"][0]  # a full disk's error names no file
+        return {"failed": f"{place}: {error.strerror or error}"}
     return {}
 
 
