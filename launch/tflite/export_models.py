@@ -175,9 +175,11 @@ def _export_file(
         client_test_accuracy=float(np.mean([result.accuracy for result in results])) if results else None,
         num_clients=len(results),
         **_describe_cost(model, converted.content),
-        **_compare_logits(measured.logits, reference, job.data.test_y, export_format),
+        **_compare_logits(measured.logits, reference, job.data.test_y),
         **_describe_latency(measured),
     )
+    lost = row.keras_test_accuracy - row.test_accuracy
+    row = row._replace(warning=warn_of_loss(export_format, row.top1_agreement, lost, row.share_of_float32))
     predictions = measured.logits.argmax(axis=1).astype(np.int32)
     clients = [ClientRow(name, *result) for result in results]
     worst_tenth = compute_worst_tenth(np.array([result.accuracy for result in results]))
@@ -208,17 +210,12 @@ def _describe_operators(content: bytes) -> str:
     return ", ".join(f"{name} {number}" for name, number in list_operators(content).items())
 
 
-def _compare_logits(
-    logits: np.ndarray, reference: np.ndarray, labels: np.ndarray, export_format: str
-) -> dict[str, Any]:
-    accuracy, keras = compute_accuracy(logits, labels), compute_accuracy(reference, labels)
-    agreement = compute_accuracy(logits, reference.argmax(axis=1))
+def _compare_logits(logits: np.ndarray, reference: np.ndarray, labels: np.ndarray) -> dict[str, float]:
     return {
-        TEST_ACCURACY: accuracy,
-        "keras_test_accuracy": keras,
-        "top1_agreement": agreement,
+        TEST_ACCURACY: compute_accuracy(logits, labels),
+        "keras_test_accuracy": compute_accuracy(reference, labels),
+        "top1_agreement": compute_accuracy(logits, reference.argmax(axis=1)),
         "largest_logit_difference": float(np.abs(logits - reference).max()),
-        "warning": warn_of_loss(export_format, agreement, keras - accuracy),
     }
 
 

@@ -10,8 +10,8 @@ from launch.runs.tables import format_cell, write_table, write_text
 from launch.tflite.layer_report import EXPLANATION, NOT_OF_QAT, LayerError, tabulate_worst, write_layers
 
 LATENCY = (
-    "Latency is the time of one inference of one example after a warm-up, median and 95th percentile (p95) of {runs} "
-    "runs, on this machine ({machine}, {threads} cores) and not on a phone. It varies from run to run and with "
+    "Latency is the time of one inference of one example after a warm-up, median and 95th percentile (p95) of up to "
+    "{runs} runs, on this machine ({machine}, {threads} cores) and not on a phone. It varies from run to run and with "
     "whatever else the machine does; everything else in this report is the same each time."
 )
 LEGEND = (

@@ -11,7 +11,7 @@ NUM_CHECKED = 8  # examples on which a file is first run
 # Shares of the largest logit. No CPU comes near them: float32 files agree within 1e-5, float16 files within 0.005.
 MOST_BY_ORDER = 1e-3
 MOST_BY_FORMAT = {"float32": 0.01, "float16": 0.1, "training": 0.01}
-LEAST_AGREEMENT, MOST_LOST = 0.95, 0.03
+LEAST_AGREEMENT, MOST_LOST, MOST_SIZE = 0.95, 0.04, 2.0
 WAYS_OUT = {
     "float16": "take float32",
     "dynamic": "take float16",
@@ -45,15 +45,22 @@ def check_answers(answers: np.ndarray, expected: np.ndarray, export_format: str)
         raise ModelError(f"its logits differ from Keras's by {by_format:.2g} of the largest; it is another model")
 
 
-def warn_of_loss(export_format: str, agreement: float, lost: float) -> str:
-    """What to say of a file that has lost much by its format, with the way out; "" of a good one.
+def warn_of_loss(export_format: str, agreement: float, lost: float, share: float | None) -> str:
+    """What to say of a file that its format makes much worse or much larger, with the way out; "" of a good one.
 
     Args:
       export_format: of EXPORT_FORMATS.
       agreement: share of the test set for which it chooses Keras's class.
       lost: Keras's accuracy on the test set minus the file's.
+      share: its size as a share of the float32 file's; None if there is none.
     """
-    if (agreement >= LEAST_AGREEMENT and lost <= MOST_LOST) or export_format not in WAYS_OUT:
+    if export_format not in WAYS_OUT:
         return ""
-    found = f"chooses Keras's class for {100 * agreement:.1f} % of the test set, {-100 * lost:+.1f} points of accuracy"
-    return f"{found}; {WAYS_OUT[export_format]}"
+    texts = []
+    if agreement < LEAST_AGREEMENT or lost > MOST_LOST:
+        points = f"{-100 * lost:+.1f} points of accuracy"
+        found = f"chooses Keras's class for {100 * agreement:.1f} % of the test set, {points}"
+        texts.append(f"{found}; {WAYS_OUT[export_format]}")
+    if share is not None and share > MOST_SIZE:  # recurrent layers in int8 are written out step by step
+        texts.append(f"is {share:,.0f} times the size of float32; take dynamic")
+    return "; it ".join(texts)
