@@ -126,11 +126,36 @@ def parse_flags(values: absl_flags.FlagValues, argv: Sequence[str], instead: str
     return values
 
 
+def take_run_dir(arguments: Sequence[str]) -> list[str]:
+    """The arguments, with a run's folder that stands there alone given to --run_dir: `runs/x` in place of a flag.
+
+    It is taken where it cannot be the value of the flag before it: in the first place, or after `--name=value`.
+    """
+    before = arguments[: list(arguments).index("--")] if "--" in arguments else arguments
+    if any(re.match(r"--?run_dir(=|$)", argument) for argument in before):
+        return list(arguments)
+    for place, argument in enumerate(before):
+        if not argument.startswith("-") and (place == 0 or ("=" in before[place - 1] and os.path.isdir(argument))):
+            return [*arguments[:place], f"--run_dir={argument}", *arguments[place + 1 :]]
+    return list(arguments)
+
+
+def define_old_name(values: absl_flags.FlagValues, old: str, new: str) -> None:
+    """Has a flag that was called otherwise in earlier versions be read under that name, too; --help has the new one."""
+    absl_flags.DEFINE_alias(old, new, flag_values=values)
+
+
+def _is_old_name(flag: absl_flags.Flag) -> bool:
+    return flag.help.startswith("Alias for --")  # absl's own text
+
+
 def format_command_help(usage: str, values: absl_flags.FlagValues) -> str:
     """The text of --help: how to call the command, then its flags with their defaults in brackets."""
     lines = [usage, ""]
     for name in values:
         flag = values[name]
+        if _is_old_name(flag):
+            continue
         is_list = isinstance(flag.default, list)
         default = ",".join(flag.default) if is_list else (flag.default_as_str or "").strip("'")
         shown = f" [{default}]" if default else ""

@@ -16,7 +16,7 @@ from absl import flags as absl_flags
 from datasets.errors import DatasetError
 from datasets.layouts import AUTO
 from datasets.npz import read_examples
-from launch.command_line import format_command_help, parse_flags, run_main
+from launch.command_line import define_old_name, format_command_help, parse_flags, run_main
 from launch.runs.columns import EVALUATION, WORKER_LOG
 from launch.runs.file_names import encode_name
 from launch.runs.shown_text import escape_hidden
@@ -31,7 +31,7 @@ from launch.training.run_runtime import settle_device_again
 if TYPE_CHECKING:
     from launch.training.evaluation import Evaluation
 
-USAGE = "python -m launch.evaluate --run_dir=<folder> [--npz=<file>] [--model_name=<name>] [--data_dir=<folder>]"
+USAGE = "python -m launch.evaluate --run_dir=<folder> [--npz=<file>] [--model=<name>] [--data_dir=<folder>]"
 
 
 class EvaluationRow(NamedTuple):
@@ -51,7 +51,8 @@ def define_flags() -> absl_flags.FlagValues:
     absl_flags.DEFINE_string(
         "npz", "", "Your own examples: x_test and y_test, or x and y if the file has no test set.", flag_values=values
     )
-    absl_flags.DEFINE_string("model_name", "", "Only this model of the run; empty: all.", flag_values=values)
+    absl_flags.DEFINE_string("model", "", "Only this model of the run; empty: all.", flag_values=values)
+    define_old_name(values, "model_name", "model")
     absl_flags.DEFINE_string(
         "data_dir", "", "Where the data set's files are now; empty: where the run found them.", flag_values=values
     )
@@ -156,10 +157,10 @@ def _run(arguments: Sequence[str]) -> None:
     if not values.run_dir:
         raise FlagError("--run_dir is missing: expected the folder of a finished run, such as runs/fedavg_digits_001")
     npz = os.path.expanduser(values.npz)
-    run = read_finished_run(values.run_dir, values.data_dir, read_trusted(values.trust_module))
-    rows = evaluate_run(run, choose_models(run, values.model_name), npz)
+    run = read_finished_run(values.run_dir, values.data_dir, trusted=read_trusted(values.trust_module))
+    rows = evaluate_run(run, choose_models(run, values.model), npz)
     print("\n".join(format_table(rows)))
-    print(f"written to {write_evaluation(run, rows, npz, values.model_name)}")
+    print(f"written to {write_evaluation(run, rows, npz, values.model)}")
 
 
 if __name__ == "__main__":

@@ -1,29 +1,30 @@
 """`python -m launch.export --run_dir=...` makes TFLite files of a finished run's models, and measures them.
 
 Writes into the run's `export/`: a .tflite file for each model and format, a JSON beside each, `labels.txt` and a
-report. Exit codes: 0 done, 1 a file could not be written, 2 the request was wrong, 130 stopped by Ctrl-C.
+report. Exit codes: 0 done (without --formats, also if a model cannot have some formats), 1 a file that was asked for
+cannot be made and others are, or a file could not be written, 2 the request was wrong or not one file can be made, 130
+stopped by Ctrl-C.
 """
 
+import difflib
+import os
+import pathlib
+import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from absl import flags as absl_flags
 
-from launch.command_line import format_command_help, parse_flags, run_main
+from launch.command_line import format_command_help, parse_flags, run_main, take_run_dir
 from launch.runs.columns import EXPORT, REPORT_PAGE, WEB_PAGE, WORKER_LOG
 from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.flags import FlagError
 from launch.settings.trusted_modules import define_trust_flag, read_trusted
 from launch.stop_signals import leave
-from launch.tflite.export_plan import (
-    ALL_MODELS,
-    INTEGER_FORMATS,
-    ModelExport,
-    check_representative_client,
-    open_export_folder,
-    plan_exports,
-)
-from launch.tflite.export_report import format_summary
+from launch.tflite.converter_process import ConverterProcess, run_converter_process
+from launch.tflite.export_plan import ALL_MODELS, INTEGER_FORMATS, ModelExport, open_export_folder, plan_exports
+from launch.tflite.export_report import ExportReport, FailedFile, format_summary
+from launch.tflite.representatives import check_representative_client
 from launch.tflite.training_flag import define_training_flag
 from launch.tflite.web_page import check_request as check_page_request
 from launch.training.finished_run import FinishedRun, read_finished_run
@@ -31,7 +32,15 @@ from launch.training.personal_models import compute_personal_weights
 from launch.training.run_runtime import settle_device_again
 from models.model_names import EXPORT_FORMATS, EXPORT_IO
 
-USAGE = "python -m launch.export --run_dir=<folder> [--model=<name>] [--formats=<format,...>] [--flag=value ...]"
+USAGE = "python -m launch.export <run folder> [--model=<name>] [--formats=<format,...>] [--flag=value ...]"
+
+OTHER_NAMES = {
+    **dict.fromkeys(("fp32", "f32", "float", "full"), "float32"),
+    **dict.fromkeys(("fp16", "f16", "half"), "float16"),
+    **dict.fromkeys(("dynamic_range", "drq", "weights"), "dynamic"),
+    **dict.fromkeys(("uint8", "i8", "integer", "ptq", "quantized"), "int8"),
+    **dict.fromkeys(("qat", "qat8"), "qat_int8"),
+}
 
 
 class Request(NamedTuple):
@@ -39,6 +48,7 @@ class Request(NamedTuple):
 
     run_dir: str
     data_dir: str
+    npz: str
     trust_module: str
     model: str
     formats: tuple[str, ...]
@@ -70,13 +80,18 @@ def define_flags() -> absl_flags.FlagValues:
         "data_dir", "", "Where the data set's files are now; empty: where the run found them.", flag_values=values
     )
     absl_flags.DEFINE_string(
+        "npz", "", "Where the file of a run with --dataset=npz is now; empty: where the run found it.",
+        flag_values=values,
+    )  # fmt: skip
+    absl_flags.DEFINE_string(
         "representative_client", "",
-        "Client whose train split sets the ranges of int8; empty: the model's user with most examples.",
+        "Client whose train split sets the ranges of int8; empty: all clients that use the model, each class of each.",
         flag_values=values,
     )  # fmt: skip
     absl_flags.DEFINE_integer(
-        "representative_examples", 200, "How many of its examples at most.", lower_bound=1, flag_values=values
-    )
+        "representative_examples", 200, "How many examples set the ranges of int8 at most.", lower_bound=1,
+        flag_values=values,
+    )  # fmt: skip
     define_training_flag(values)
     absl_flags.DEFINE_bool(
         "save_test_set", False, "Also write the test set, with each file's predictions.", flag_values=values
@@ -95,7 +110,7 @@ def define_flags() -> absl_flags.FlagValues:
 
 def parse_request(argv: Sequence[str]) -> Request:
     """Reads the command line, without the program's name. Raises FlagError."""
-    values = parse_flags(define_flags(), argv)
+    values = parse_flags(define_flags(), take_run_dir(argv))
     if not values.run_dir:
         raise FlagError("--run_dir is missing: expected the folder of a finished run, such as runs/fedavg_digits_001")
     request = Request(**{name: values[name].value for name in Request._fields})
@@ -107,7 +122,8 @@ def parse_request(argv: Sequence[str]) -> Request:
 def _check_formats(request: Request, is_given) -> None:
     unknown = [name for name in request.formats if name not in EXPORT_FORMATS]
     if unknown:
-        raise FlagError(f"--formats={','.join(request.formats)}: expected some of {', '.join(EXPORT_FORMATS)}")
+        expected = f"expected some of {', '.join(EXPORT_FORMATS)}"
+        raise FlagError(f"--formats={','.join(request.formats)}: no format {_name_unknown(unknown)}; {expected}")
     if not request.formats:
         return
     if request.io == "int8" and not set(request.formats) & set(INTEGER_FORMATS):
@@ -119,17 +135,45 @@ def _check_formats(request: Request, is_given) -> None:
         raise FlagError("--debug_quantization: it looks into int8 only; add int8 to --formats")
 
 
-def export_run(run: FinishedRun, exports: Sequence[ModelExport], request: Request) -> list[str]:
-    """Writes the files of these models into the run's `export/`, all of them or none; returns a summary in lines.
+def _name_unknown(names: Sequence[str]) -> str:
+    """Such as "fp16 (did you mean float16?), int4"."""
+    texts = []
+    for name in names:
+        near = OTHER_NAMES.get(name.lower()) or next(iter(difflib.get_close_matches(name, EXPORT_FORMATS, n=1)), "")
+        texts.append(f"{name} (did you mean {near}?)" if near else name)
+    return ", ".join(texts)
+
+
+def export_run(
+    run: FinishedRun, exports: Sequence[ModelExport], request: Request
+) -> tuple[list[str], Sequence[FailedFile]]:
+    """Writes the files of these models into the run's `export/`, when all are ready.
+
+    Returns:
+      A summary in lines, and the files that cannot be made.
 
     Raises:
       DatasetError: the data cannot be read, or are not those of the run.
-      ModelError: a saved model cannot be read, or cannot be converted.
+      ModelError: a saved model cannot be read, or not one file can be made.
       RunFolderError: the run's folder cannot be written.
     """
+    log_path = str(run.path / WORKER_LOG)
+    with open_export_folder(run) as folder, run_converter_process(folder, log_path) as converter:
+        report = _write_files(run, exports, request, folder, converter)
+    lines = [*format_summary(report.files), *(f"{row.file}  {row.size_bytes:,}" for row in report.training_files)]
+    return lines, report.failed
+
+
+def _write_files(
+    run: FinishedRun,
+    exports: Sequence[ModelExport],
+    request: Request,
+    folder: pathlib.Path,
+    converter: ConverterProcess,
+) -> ExportReport:
     data = run.load_data()
     personal_weights = compute_personal_weights(run, data, [export.name for export in exports if export.is_personal])
-    with open_export_folder(run) as folder, quiet_tensorflow(str(run.path / WORKER_LOG)):
+    with quiet_tensorflow(str(run.path / WORKER_LOG)):
         from launch.tflite.export_models import ExportJob, export_models
 
         settle_device_again(run.config)
@@ -142,13 +186,13 @@ def export_run(run: FinishedRun, exports: Sequence[ModelExport], request: Reques
             on_device_training=request.on_device_training,
             save_test_set=request.save_test_set,
             folder=folder,
+            converter=converter,
             personal_weights=personal_weights,
             debug_quantization=request.debug_quantization,
             web_page=request.web_page,
             page_formats=request.formats,
         )
-        report = export_models(job, exports)
-    return [*format_summary(report.files), *(f"{row.file}  {row.size_bytes:,}" for row in report.training_files)]
+        return export_models(job, exports)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -156,18 +200,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run_main(_run, lambda: format_command_help(USAGE, define_flags()), argv)
 
 
-def _run(arguments: Sequence[str]) -> None:
+def _run(arguments: Sequence[str]) -> int:
     request = parse_request(arguments)
     if request.web_page:
         check_page_request(request.io)
-    run = read_finished_run(request.run_dir, request.data_dir, read_trusted(request.trust_module))
+    npz, trusted = os.path.expanduser(request.npz), read_trusted(request.trust_module)
+    run = read_finished_run(request.run_dir, request.data_dir, npz, trusted)
     exports = plan_exports(run, request.model, request.formats)
     check_representative_client(run, request.representative_client)
-    summary = export_run(run, exports, request)
+    summary, failed = export_run(run, exports, request)
     print("\n".join(summary))
     if request.web_page:
         print(f"page     {run.path / EXPORT / WEB_PAGE}")
     print(f"report   {run.path / EXPORT / REPORT_PAGE}")
+    # Without --formats a model has what it can have; a table of layers and a file that trains are always asked for.
+    asked = [row.file for row in failed if request.formats or row.format not in EXPORT_FORMATS]
+    if asked:
+        print(f"error: {', '.join(asked)} cannot be made; the lines above say why", file=sys.stderr)
+    return 1 if asked else 0
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import tensorflow as tf
 from models.builtin_gradients import use_builtin_gradients, use_plain_batch_normalization
 from models.model_names import TRAINED_PARTS, ModelError
 from models.model_spec import ModelSpec
+from models.recurrent_layers import MAX_TRAINED_STEPS, use_loops, write_out_steps
 from models.training_terms import add_own_losses, constrain
 
 SIGNATURES = ("train", "infer", "get_weights", "set_weights")
@@ -21,7 +22,11 @@ _OF_A_HEAD = (_LAYERS.Dense, _LAYERS.BatchNormalization, _LAYERS.LayerNormalizat
 
 
 def build_training_module(
-    spec: ModelSpec, weights: tuple[np.ndarray, ...], batch_size: int, part: str = "full"
+    spec: ModelSpec,
+    weights: tuple[np.ndarray, ...],
+    batch_size: int,
+    part: str = "full",
+    examples: np.ndarray | None = None,
 ) -> tf.Module:
     """A module whose functions share one model; it starts with these weights.
 
@@ -49,9 +54,12 @@ def build_training_module(
       weights: in the order of `spec.build().weights`.
       batch_size: number of examples in one training step.
       part: "full", or "head" to train the last dense layers only and freeze what is before them.
+      examples: as stored, (n, *input_shape); recurrent layers are written out step by step where that does not change
+        the answers for these. None leaves them as loops, whose gradients need the select operators.
 
     Raises:
-      ModelError: a batch size below 1, an unknown part, or the head of a model that does not end in dense layers.
+      ModelError: a batch size below 1, an unknown part, the head of a model that does not end in dense layers, or a
+        stateful layer.
     """
     if batch_size < 1:
         raise ModelError(f"batch_size={batch_size}: expected at least 1")
@@ -61,6 +69,9 @@ def build_training_module(
         spec, weights = spec.quantization.float_spec, spec.quantization.strip(weights)
     model = spec.build()
     model.set_weights(weights)
+    use_loops(model)
+    if examples is not None:
+        write_out_steps(model, spec.preprocess(examples).numpy(), MAX_TRAINED_STEPS)
     if part == "head":
         _freeze_body(model, spec.name)
     changing = _find_changing_weights(model)

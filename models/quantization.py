@@ -10,9 +10,10 @@ tens of thousands of steps. A client takes only tens of steps in a round, so our
 after 5 rounds of 5 epochs, the range of the logits was 17 with 0.9 but 6.4 with 0.999, which clipped the logits.)
 """
 
+import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -114,6 +115,24 @@ def build_quantized_spec(spec: ModelSpec, flag: str = "model") -> ModelSpec:
 def build_quantized_model(build: Callable[[], tf.keras.Model]) -> tf.keras.Model:
     """The model that `build` returns, wrapped for quantization-aware training, in any graph."""
     return _wrap_layers(build)[1]
+
+
+@contextlib.contextmanager
+def list_weights_as_loaded(model: tf.keras.Model) -> Iterator[None]:
+    """In the block, each wrapped layer lists its weights as TF-MOT's own do that were read from a file.
+
+    A file has a layer's weights by their place in its list. Of a layer that was wrapped when it was built already, the
+    list has all trainable weights, then those that are rounded a second time; of one from a file, the latter alone.
+    """
+    wrappers = [layer for layer in model.layers if hasattr(layer, "_weight_vars")]
+    before = [layer._trainable_weights for layer in wrappers]
+    for layer in wrappers:
+        layer._trainable_weights = [weight for weight, _, _ in layer._weight_vars]
+    try:
+        yield
+    finally:
+        for layer, weights in zip(wrappers, before, strict=True):
+            layer._trainable_weights = weights
 
 
 def _plan_layer(layer: tf.keras.layers.Layer) -> LayerPlan:

@@ -1,15 +1,28 @@
-"""Model weights on disk, as a Keras file that other programs can open."""
+"""Model weights on disk, as a Keras file that other programs can open.
 
+A file needs no class of ours: `tf.keras.models.load_model` opens it, and the file of a quantization-aware model inside
+`tfmot.quantization.keras.quantize_scope()`. A user's own layers and models need their own classes, as with Keras.
+"""
+
+import contextlib
+import json
 import os
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from models.model_names import ModelError
 from models.model_spec import ModelSpec
+from models.stateless_dropout import StatelessDropout
 
 _FILE_NAME = "model.keras"
+_CONFIG = "config.json"  # in a Keras file, which is a zip archive
+_OUR_DROPOUT = tf.keras.utils.get_registered_name(StatelessDropout)
+_TF_MOT = "tensorflow_model_optimization."
 
 
 def save_model(spec: ModelSpec, weights: tuple[np.ndarray, ...], folder: str | os.PathLike) -> None:
@@ -25,7 +38,9 @@ def save_model(spec: ModelSpec, weights: tuple[np.ndarray, ...], folder: str | o
     model.set_weights(weights)
     temporary = folder / f".{os.getpid()}.{_FILE_NAME}"  # Keras chooses the format by the suffix
     try:
-        model.save(temporary)
+        with _open_elsewhere(spec)(model):
+            model.save(temporary)
+        _rewrite_config(temporary)
         os.replace(temporary, folder / _FILE_NAME)
     except OSError as error:
         error.filename = str(folder / _FILE_NAME)  # a full disk's error has none, others have the temporary one
@@ -37,7 +52,8 @@ def save_model(spec: ModelSpec, weights: tuple[np.ndarray, ...], folder: str | o
 def load_weights(spec: ModelSpec, folder: str | os.PathLike) -> tuple[np.ndarray, ...]:
     """The weights in `<folder>/model.keras`, one array a variable, in the order of `spec.build().weights`.
 
-    The architecture comes from `spec.build`, so a user's own layers need no registration.
+    The architecture comes from `spec.build`, so a user's own layers need no registration. Files of earlier versions,
+    in which quantization-aware layers list their weights otherwise, are read as well.
 
     Raises:
       ModelError: if there is no such file, it is damaged, or it holds another model.
@@ -47,10 +63,59 @@ def load_weights(spec: ModelSpec, folder: str | os.PathLike) -> tuple[np.ndarray
         raise ModelError(f"{path}: no such file; expected the folder of a saved model")
     if not zipfile.is_zipfile(path):
         raise ModelError(f"{path}: damaged, not a Keras file; restore it or train again")
-    model = spec.build()
     try:
-        model.load_weights(path)
+        return _read_weights(spec, path, _open_elsewhere(spec))
     except Exception as error:  # the reader's errors have many types: KeyError, ValueError, OSError, BadZipFile
+        if spec.quantization is not None:
+            with contextlib.suppress(Exception):
+                return _read_weights(spec, path, contextlib.nullcontext)
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ModelError(f"{path}: expected the weights of {spec.name}, could not read them: {reason}") from error
+
+
+def _read_weights(spec: ModelSpec, path: Path, listed: Callable[..., Any]) -> tuple[np.ndarray, ...]:
+    model = spec.build()
+    with listed(model):
+        model.load_weights(path)
     return tuple(model.get_weights())
+
+
+def _open_elsewhere(spec: ModelSpec) -> Callable[..., Any]:
+    """What has a model list its weights as it will where the file is opened: a context manager of the model."""
+    if spec.quantization is None:
+        return contextlib.nullcontext
+    from models.quantization import list_weights_as_loaded  # TF-MOT takes seconds to import, and few runs need it
+
+    return list_weights_as_loaded
+
+
+def _rewrite_config(path: Path) -> None:
+    """Replaces what others lack in the description of a Keras file's model; writes the file anew if there is any."""
+    with zipfile.ZipFile(path) as archive:
+        before = json.loads(archive.read(_CONFIG))
+        after = _replace_parts(before)
+        if after == before:
+            return
+        contents = {name: archive.read(name) for name in archive.namelist() if name != _CONFIG}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in {**contents, _CONFIG: json.dumps(after).encode()}.items():
+            archive.writestr(name, content)
+
+
+def _replace_parts(config: Any) -> Any:
+    """Our dropout becomes Keras's, and TF-MOT's layers are built once, by the first call.
+
+    Keras would build them by their "build_config" as well, and TF-MOT's would then have some weights twice.
+    """
+    if isinstance(config, list):
+        return [_replace_parts(item) for item in config]
+    if not isinstance(config, dict):
+        return config
+    replaced = {key: _replace_parts(value) for key, value in config.items()}
+    if config.get("registered_name") == _OUR_DROPOUT:
+        layer = tf.keras.layers.Dropout(config["config"]["rate"], name=config["config"]["name"])
+        own = {**layer.get_config(), "trainable": config["config"]["trainable"], "dtype": config["config"]["dtype"]}
+        replaced |= {"module": "keras.layers", "class_name": "Dropout", "config": own, "registered_name": None}
+    if str(config.get("module")).startswith(_TF_MOT):
+        replaced.pop("build_config", None)
+    return replaced

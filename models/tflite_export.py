@@ -1,4 +1,4 @@
-"""Keras models to TFLite files: the one module that uses the TFLite converter.
+"""Keras models to TFLite files: what of a model goes into which file, for the converter to make.
 
     float32   as it is
     float16   weights in float16, computation in float32
@@ -11,12 +11,10 @@ preprocessed example, shape (1, *input_shape), as "x" and gives "logits", shape 
 fixed because reshaping layers would otherwise add operations that look it up.
 """
 
-import csv
-import io
-import re
+import pathlib
 import tempfile
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -24,10 +22,37 @@ import tensorflow as tf
 from models.model_names import EXPORT_FORMATS, EXPORT_IO, ModelError
 from models.model_spec import ModelSpec
 from models.on_device_training import FILE_SIGNATURES, SIGNATURES, build_training_module
+from models.recurrent_layers import find_loops, use_loops, write_out_steps
+from models.tflite_converter import (
+    COMPARED,
+    LAYERS,
+    REPRESENTATIVE,
+    RESULT,
+    SAVED_MODEL,
+    TRAINING,
+    TRAINING_WITH_SELECT,
+    ConverterJob,
+    read_measured_layers,
+    run_converter,
+)
 from models.tflite_operators import find_select_operators
 
 _INTEGER_FORMATS = ("int8", "qat_int8")
-_LOCATION = re.compile(r"^.*?: error: (loc\(.*\): )?")  # of an operation, in the converter's errors
+
+
+class Converter(NamedTuple):
+    """What does the jobs of the converter.
+
+    Attributes:
+      run: does one; raises ModelError, one line, if it cannot be done.
+      folder: where the files of the jobs lie meanwhile; None for the system's temporary folder.
+    """
+
+    run: Callable[[ConverterJob], None] = run_converter
+    folder: str | None = None
+
+
+HERE = Converter()  # in this process
 
 
 def convert_model(
@@ -36,6 +61,7 @@ def convert_model(
     export_format: str,
     io: str = "float32",
     representative: np.ndarray | None = None,
+    converter: Converter = HERE,
 ) -> bytes:
     """A TFLite file that maps one preprocessed example to its logits.
 
@@ -45,10 +71,13 @@ def convert_model(
       export_format: one of EXPORT_FORMATS.
       io: "float32", or "int8" for inputs and outputs in int8, whose scales and zero points stand in the file.
       representative: for int8 only, examples as stored, shape (n, *input_shape), which set the activations' ranges.
+      converter: does the conversion.
 
     Raises:
       ModelError: qat_int8 of a float model, int8 inputs of another format than int8 and qat_int8, int8 without
-        representative examples, weights that are not finite, or a model that the converter refuses.
+        representative examples, weights that are not finite, a model with a stateful layer, int8 of one that computes
+        in loops, or a model that the converter cannot convert.
+      OSError: the files of the conversion cannot be written.
     """
     source, source_weights = find_reference(spec, weights, export_format)
     if io not in EXPORT_IO:
@@ -58,24 +87,18 @@ def convert_model(
     if export_format == "int8" and (representative is None or len(representative) == 0):
         raise ModelError("int8: expected representative examples, got none; take some of a client's training examples")
 
-    def configure(converter: tf.lite.TFLiteConverter) -> None:
-        if export_format != "float32":
-            converter.optimizations = [tf.lite.Optimize.DEFAULT]
-        if export_format == "float16":
-            converter.target_spec.supported_types = [tf.float16]
-        if export_format == "int8":
-            inputs = source.preprocess(representative).numpy()
-            converter.representative_dataset = lambda: ([x[None]] for x in inputs)
-            converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8]
-        if io == "int8":
-            converter.inference_input_type = converter.inference_output_type = tf.int8
-
-    module = _build_inference_module(source, source_weights)
-    return _convert(module, ["serving_default"], configure, f"{export_format} of {source.name}")
+    label = f"{export_format} of {source.name}"
+    arrays = {REPRESENTATIVE: source.preprocess(representative).numpy()} if export_format == "int8" else {}
+    module = _build_inference_module(source, source_weights, label, arrays.get(REPRESENTATIVE))
+    return _convert(module, ("serving_default",), export_format, label, converter, arrays, io)
 
 
 def debug_quantization(
-    spec: ModelSpec, weights: tuple[np.ndarray, ...], representative: np.ndarray, examples: np.ndarray
+    spec: ModelSpec,
+    weights: tuple[np.ndarray, ...],
+    representative: np.ndarray,
+    examples: np.ndarray,
+    converter: Converter = HERE,
 ) -> list[dict[str, str]]:
     """What TFLite's QuantizationDebugger measures of the int8 file that `convert_model` makes, a row a layer.
 
@@ -89,28 +112,19 @@ def debug_quantization(
       representative: see there; these set the activations' ranges.
       examples: those that the layers are compared on, as stored, (n, *input_shape). Others than the representative
         ones also show what lies outside of the ranges and is cut off.
+      converter: does the conversion.
 
     Raises:
       ModelError: as `convert_model`.
     """
     source, source_weights = find_reference(spec, weights, "int8")
-    inputs, compared = source.preprocess(representative).numpy(), source.preprocess(examples).numpy()
-
-    def configure(converter: tf.lite.TFLiteConverter) -> None:
-        converter.optimizations = [tf.lite.Optimize.DEFAULT]
-        converter.representative_dataset = lambda: ([x[None]] for x in inputs)
-
-    def debug(converter: tf.lite.TFLiteConverter) -> list[dict[str, str]]:
-        debugger = tf.lite.experimental.QuantizationDebugger(
-            converter=converter, debug_dataset=lambda: ([x[None]] for x in compared)
-        )
-        debugger.run()
-        table = io.StringIO()
-        debugger.layer_statistics_dump(table)
-        return list(csv.DictReader(io.StringIO(table.getvalue())))
-
-    module = _build_inference_module(source, source_weights)
-    return _convert(module, ["serving_default"], configure, f"int8 of {source.name}", debug)
+    arrays = {
+        REPRESENTATIVE: source.preprocess(representative).numpy(),
+        COMPARED: source.preprocess(examples).numpy(),
+    }
+    label = f"the layers of int8 of {source.name}"
+    module = _build_inference_module(source, source_weights, label, arrays[REPRESENTATIVE])
+    return read_measured_layers(_convert(module, ("serving_default",), LAYERS, label, converter, arrays))
 
 
 def find_reference(
@@ -147,7 +161,12 @@ class TrainingFile(NamedTuple):
 
 
 def convert_training_module(
-    spec: ModelSpec, weights: tuple[np.ndarray, ...], batch_size: int, part: str = "full"
+    spec: ModelSpec,
+    weights: tuple[np.ndarray, ...],
+    batch_size: int,
+    part: str = "full",
+    examples: np.ndarray | None = None,
+    converter: Converter = HERE,
 ) -> TrainingFile:
     """A TFLite file with the signatures train, infer, get_weights and set_weights of `models.on_device_training`.
 
@@ -159,60 +178,82 @@ def convert_training_module(
       weights: in the order of `spec.build().weights`.
       batch_size: number of examples in one training step.
       part: what is trained, of TRAINED_PARTS.
+      examples: as stored, (n, *input_shape); recurrent layers are written out step by step where that does not change
+        the answers for these, and need no select operators then. None leaves them as loops.
+      converter: does the conversion.
 
     Raises:
       ModelError: a batch size below 1, the head of a model that does not end in dense layers, weights that are not
-        finite, or a model that the converter refuses.
+        finite, a model with a stateful layer, or one that the converter cannot convert.
+      OSError: the files of the conversion cannot be written.
     """
 
-    def configure(converter: tf.lite.TFLiteConverter) -> None:
-        converter.experimental_enable_resource_variables = True
-
-    def configure_with_select(converter: tf.lite.TFLiteConverter) -> None:
-        configure(converter)
-        converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS, tf.lite.OpsSet.SELECT_TF_OPS]
-
-    module = build_training_module(spec, weights, batch_size, part)
     label = f"on-device training of {spec.name}"
+    module = build_training_module(spec, weights, batch_size, part, examples)
     try:
-        content = _convert(module, SIGNATURES, configure, label)
+        content = _convert(module, SIGNATURES, TRAINING, label, converter)
     except ModelError:
-        content = _convert(module, (*SIGNATURES, *FILE_SIGNATURES), configure_with_select, label)
+        signatures = (*SIGNATURES, *FILE_SIGNATURES)
+        content = _convert(module, signatures, TRAINING_WITH_SELECT, label, converter)
     return TrainingFile(content, module.weight_names, find_select_operators(content))
 
 
-def _build_inference_module(spec: ModelSpec, weights: tuple[np.ndarray, ...]) -> tf.Module:
+def _build_inference_module(
+    spec: ModelSpec, weights: tuple[np.ndarray, ...], label: str, representative: np.ndarray | None
+) -> tf.Module:
+    """A module with the function that a file has; with `representative` examples, one that can be quantized."""
     model = spec.build()
     model.set_weights(weights)
+    _name_in_errors(label, lambda: use_loops(model))
+    left = [] if representative is None else write_out_steps(model, representative)
     x = tf.TensorSpec((1, *spec.input_shape), tf.float32, name="x")
     module = tf.Module()
     module.weights = model.weights  # not the model itself: Keras would trace every layer of it for the saved model
     module.serving_default = tf.function(lambda x: {"logits": model(x, training=False)}, input_signature=[x])
+    loops = [] if representative is None else find_loops(module.serving_default.get_concrete_function())
+    if loops:
+        # The converter would crash.
+        reasons = f" ({'; '.join(left)})" if left else ""
+        raise ModelError(
+            f"{label}: layer {', '.join(loops)} computes in a loop, which cannot be quantized{reasons}; take dynamic"
+        )
     return module
 
 
 def _convert(
     module: tf.Module,
     signatures: Sequence[str],
-    configure: Callable[[tf.lite.TFLiteConverter], None],
+    export_format: str,
     label: str,
-    finish: Callable[[tf.lite.TFLiteConverter], Any] = lambda converter: converter.convert(),
-) -> Any:
-    """The file with these functions of the module, made from a saved model because that keeps their names.
-
-    `finish` gets the converter while the saved model is there, and may return something else than the file.
-    """
+    converter: Converter,
+    arrays: Mapping[str, np.ndarray] = {},
+    io: str = "float32",
+) -> bytes:
+    """The result of a job with these functions of the module, saved as a model because that keeps their names."""
     if not all(np.isfinite(weight.numpy()).all() for weight in module.weights):
         # The converter turns NaN into a number, and infinite scales make the interpreter abort the process.
         raise ModelError(f"{label}: expected finite weights; the training diverged, take an earlier or another model")
-    with tempfile.TemporaryDirectory(prefix="tflite_export_") as folder:
-        # The converter differentiates nothing, so there is no need to keep gradients of our own.
-        options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
-        tf.saved_model.save(module, folder, {name: getattr(module, name) for name in signatures}, options)
-        converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(signatures))
-        configure(converter)
-        try:
-            return finish(converter)
-        except Exception as error:  # ConverterError, which has no public name, ValueError, RuntimeError
-            reason = _LOCATION.sub("", (str(error).strip().splitlines() or [type(error).__name__])[0])
-            raise ModelError(f"{label}: the TFLite converter refuses: {reason}") from error
+    with tempfile.TemporaryDirectory(prefix="tflite_export_", dir=converter.folder) as name:
+        folder = pathlib.Path(name)
+        _save(module, signatures, folder / SAVED_MODEL)
+        for file, array in arrays.items():
+            np.save(folder / file, array)
+        _name_in_errors(label, lambda: converter.run(ConverterJob(name, tuple(signatures), export_format, io)))
+        return (folder / RESULT).read_bytes()
+
+
+def _save(module: tf.Module, signatures: Sequence[str], folder: pathlib.Path) -> None:
+    # The converter differentiates nothing, so there is no need to keep gradients of our own.
+    options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
+    try:
+        tf.saved_model.save(module, str(folder), {name: getattr(module, name) for name in signatures}, options)
+    except tf.errors.OpError as error:  # TensorFlow's own word for a full disk
+        raise OSError(f"{folder.parent}: cannot write there: {error.message.splitlines()[0]}") from error
+
+
+def _name_in_errors(label: str, act: Callable):
+    """`act()`, whose ModelError then begins with the label."""
+    try:
+        return act()
+    except ModelError as error:
+        raise ModelError(f"{label}: {error}") from error

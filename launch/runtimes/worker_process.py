@@ -119,7 +119,7 @@ class WorkerProcess:
             returncode = self.process.wait(grace_s)
         except subprocess.TimeoutExpired:
             return None
-        message = f"the TFF worker (process {self.process.pid}) {_explain_exit(returncode)}; its log: {self.log_path}"
+        message = f"the TFF worker (process {self.process.pid}) {explain_exit(returncode)}; its log: {self.log_path}"
         return WorkerLost(message, self.read_log_tail())
 
     def stop(self) -> None:
@@ -129,7 +129,8 @@ class WorkerProcess:
         remove_socket(self.socket_path, self.socket_dir)  # its relay may be doing the same
 
 
-def _explain_exit(returncode: int) -> str:
+def explain_exit(returncode: int) -> str:
+    """How a process of ours ended, to go on after its name."""
     if returncode == -signal.SIGKILL:
         return "was killed by SIGKILL, probably because memory ran out"
     if returncode < 0:

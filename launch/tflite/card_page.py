@@ -84,6 +84,8 @@ def _list_file_rows(file: FileFacts, classes: Sequence[str], is_alone: bool) -> 
                 f"{_percent(quantization['agreement'])} of the test set"
             ),
         )
+        if quantization.get("warning"):  # files of earlier versions have none
+            yield "Warning", f"It {quantization['warning']}."
         times = f"median {latency['median']:.3f} ms, p95 {latency['p95']:.3f} ms on {latency['threads']} thread"
         yield "Latency", f"{times} of the machine that made it, not of a phone"
     yield "Size", f"{file['model_bytes']:,} bytes, and this card"
@@ -133,6 +135,9 @@ def format_card_page(card: Card) -> str:
         EXPLANATION.format(machine=escape_markdown(card["measured_on"])),
         format_table(_tabulate_files(card["files"])),
     ]
+    warnings = {file["file"]: file["quantization"].get("warning") for file in measured}
+    if any(warnings.values()):
+        parts += ["## Warnings", _format_grouped({file: f"{text}." for file, text in warnings.items() if text})]
     if measured:
         worst = {file["file"]: _name_worst_clients(file) for file in measured}
         parts += ["## The worst clients", _format_grouped(worst)]

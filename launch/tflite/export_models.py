@@ -1,13 +1,12 @@
 """Converts the models of a run to TFLite, measures each file, and writes the files and a report into a folder."""
 
+import functools
 import hashlib
-import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from datasets.federated_data import FederatedData
 from launch.plots.confusion_plots import draw_confusions
 from launch.progress import say
 from launch.runs.columns import LABELS_FILE, ROUND, TEST_ACCURACY, TEST_SET_FILE
@@ -17,6 +16,7 @@ from launch.runs.tables import write_json, write_text
 from launch.settings.run_config import find_algorithm, flag_values
 from launch.settings.run_titles import describe_run
 from launch.tflite.embedded_card import MODEL_SHA256, embed_card
+from launch.tflite.export_job import ExportJob, LoadedModel
 from launch.tflite.export_measurement import (
     Measurement,
     compute_accuracy,
@@ -24,88 +24,31 @@ from launch.tflite.export_measurement import (
     measure_clients,
     measure_file,
 )
-from launch.tflite.export_plan import (
-    INTEGER_FORMATS,
-    ModelExport,
-    choose_evenly,
-    choose_representative_client,
-    read_representative_examples,
+from launch.tflite.export_plan import ModelExport
+from launch.tflite.export_report import (
+    ClientRow,
+    ExportReport,
+    FailedFile,
+    FileRow,
+    SizeRow,
+    TrainingRow,
+    write_report,
 )
-from launch.tflite.export_report import ClientRow, ExportReport, FileRow, SizeRow, TrainingRow, write_report
 from launch.tflite.exported_file import TIMED_RUNS, count_threads, describe_signatures
-from launch.tflite.layer_report import LayerError, read_layers
+from launch.tflite.file_check import warn_of_loss
+from launch.tflite.file_conversion import convert_file, convert_training_file, load_model, measure_layers, measure_model
+from launch.tflite.layer_report import LayerError
 from launch.tflite.model_card import build_card, count_confusions, describe_file, format_card, write_cards
 from launch.tflite.training_flag import NONE
 from launch.tflite.web_page import write_web_page
 from launch.training.evaluation import compute_worst_tenth
-from launch.training.finished_run import FinishedRun
-from models.model_cost import count_multiply_accumulates, count_parameters
+from models.model_names import ModelError
 from models.model_spec import ModelSpec
-from models.saved_models import load_weights
-from models.tflite_export import convert_model, convert_training_module, debug_quantization, find_reference
+from models.tflite_export import find_reference
 from models.tflite_operators import list_operators
-from tff_algos.protocol import Weights
 
 CONFUSIONS_SUFFIX = ".confusions.png"
 FORMULA = "float32(x) * scale + offset"
-
-
-class ExportJob(NamedTuple):
-    """What all files of one export share.
-
-    Attributes:
-      run: the run.
-      data: its clients and test set.
-      io: of EXPORT_IO, for the integer formats.
-      representative_client: the client asked for; "" for each model's own choice.
-      representative_examples: how many to take of it at most.
-      on_device_training: what of each model can be trained on the phone, of TRAINED_PARTS; NONE writes no such file.
-      save_test_set: whether the test set is written, with each file's predictions.
-      folder: where the files go.
-      personal_weights: the weights of the personal models to be exported, by the client's name.
-      debug_quantization: whether the layers of each int8 file are measured.
-      web_page: whether a page with the files is written.
-      page_formats: the formats in that page; empty for its own choice.
-    """
-
-    run: FinishedRun
-    data: FederatedData
-    io: str
-    representative_client: str
-    representative_examples: int
-    on_device_training: str
-    save_test_set: bool
-    folder: pathlib.Path
-    personal_weights: Mapping[str, Weights] = {}
-    debug_quantization: bool = False
-    web_page: bool = False
-    page_formats: tuple[str, ...] = ()
-
-
-class LoadedModel(NamedTuple):
-    """A saved model.
-
-    Attributes:
-      spec: its specification.
-      weights: in the order of `spec.build().weights`.
-      parameters: as in `FileRow`.
-      multiply_accumulates: as in `FileRow`.
-      float32: its float32 file, which may be exported or not.
-    """
-
-    spec: ModelSpec
-    weights: tuple[np.ndarray, ...]
-    parameters: int
-    multiply_accumulates: int
-    float32: bytes
-
-
-class ConvertedModel(NamedTuple):
-    """A file's content, whose examples set its ranges, as its JSON says it, and its layers if they were measured."""
-
-    content: bytes
-    representative: dict[str, Any]
-    layers: Sequence[LayerError] = ()
 
 
 class WrittenFile(NamedTuple):
@@ -118,22 +61,29 @@ class WrittenFile(NamedTuple):
 
 
 class WrittenModel(NamedTuple):
-    """A model's files, its rows beside its teacher's, and the row of its training file if there is one."""
+    """A model's files, its rows beside its teacher's, the row of its training file if there is one, what failed."""
 
     files: list[WrittenFile]
     sizes: list[SizeRow]
     training_files: list[TrainingRow]
+    failed: list[FailedFile]
 
 
 def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportReport:
-    """Writes everything into `job.folder` and returns what the report says.
+    """Writes everything into `job.folder` and returns what the report says, also of the files that cannot be made.
 
     Raises:
-      ModelError: a saved model cannot be read, or the converter refuses it.
+      ModelError: a saved model cannot be read, or not one file can be made.
       FlagError: the representative client has no examples.
+      OSError: a file cannot be written.
     """
     spec = job.run.build_spec("float32")  # the weights are float32, and so is what a file is compared with
     models = [_export_model(job, export, spec.teacher if export.is_teacher else spec) for export in exports]
+    failed = [row for model in models for row in model.failed]
+    if not any(model.files or model.training_files for model in models):
+        first, *others = failed
+        names = f"; nor can {', '.join(row.file for row in others)} be made" if others else ""
+        raise ModelError(f"{first.file}: {first.reason}{names}")
     students = [row for model in models for row in model.sizes]
     files = [file for model in models for file in model.files]
     report = ExportReport(
@@ -147,6 +97,7 @@ def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportRepor
         sizes=_set_beside_teachers(job, spec.teacher, students) if job.run.teachers and students else [],
         training_files=[row for model in models for row in model.training_files],
         layers={file.row.file: file.layers for file in files if file.layers},
+        failed=failed,
     )
     write_report(report, job.folder)
     for file in files:
@@ -163,44 +114,56 @@ def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportRepor
     return report
 
 
-def _load_model(job: ExportJob, source: str, spec: ModelSpec) -> LoadedModel:
-    return _measure_model(spec, load_weights(spec, job.run.find_model_folders()[source]))
-
-
-def _measure_model(spec: ModelSpec, weights: Weights) -> LoadedModel:
-    float32 = convert_model(spec, weights, "float32")
-    return LoadedModel(spec, weights, count_parameters(spec), count_multiply_accumulates(spec), float32)
-
-
 def _export_model(job: ExportJob, export: ModelExport, spec: ModelSpec) -> WrittenModel:
     if export.is_personal:
-        model = _measure_model(spec, job.personal_weights[export.name])
+        model = measure_model(job, spec, job.personal_weights[export.name])
     else:
-        model = _load_model(job, export.source, spec)
-    references = _compute_references(job, export, model)
-    files = [_export_file(job, export, model, name, logits) for name, logits in references.items()]
+        model = load_model(job, export.source, spec)
+    references, failed = _compute_references(job, export, model), []
+
+    def attempt(ending: str, make: Callable) -> list:
+        """What `make()` returns, in a list; nothing, and a line that says why, if the model cannot have that file."""
+        try:
+            return [make()]
+        except ModelError as error:
+            failed.append(FailedFile(f"{export.name}.{ending}", export.name, ending.partition(".")[0], str(error)))
+            say(f"warning  {failed[-1].file} cannot be made: {error}")
+            return []
+
+    files = []
+    for name in export.formats:
+        reference = references[name == "qat_int8"]
+        made = attempt(f"{name}.tflite", functools.partial(_export_file, job, export, model, name, reference))
+        if made and name == "int8" and job.debug_quantization:
+            measured = attempt("int8.layers.csv", functools.partial(measure_layers, job, export, model))
+            made = [made[0]._replace(layers=layers) for layers in measured] or made
+        files += made
     sizes = [_take_size(file.row) for file in files]
-    if "float32" not in export.formats:
+    if "float32" not in export.formats and model.float32:
         sizes.insert(0, _measure_size(job, export.name, model))
-    training_files = [] if job.on_device_training == NONE else [_write_training_file(job, export, model)]
-    return WrittenModel(files, [] if export.is_teacher else sizes, training_files)
+    training_files = []
+    if job.on_device_training != NONE:
+        make = functools.partial(_write_training_file, job, export, model, references.get(False))
+        training_files += attempt("training.tflite", make)
+    return WrittenModel(files, [] if export.is_teacher else sizes, training_files, failed)
 
 
-def _compute_references(job: ExportJob, export: ModelExport, model: LoadedModel) -> dict[str, np.ndarray]:
-    """For each format, the logits on the test set of the Keras model from which the file is converted."""
+def _compute_references(job: ExportJob, export: ModelExport, model: LoadedModel) -> dict[bool, np.ndarray]:
+    """The logits on the test set of the Keras models that files are converted from, by whether it is for qat_int8."""
     kinds = {name == "qat_int8": name for name in export.formats}  # all but qat_int8 have the same reference
-    logits = {
+    if job.on_device_training != NONE:
+        kinds.setdefault(False, "float32")
+    return {
         kind: compute_keras_logits(*find_reference(model.spec, model.weights, name), job.data.test_x)
         for kind, name in kinds.items()
     }
-    return {name: logits[name == "qat_int8"] for name in export.formats}
 
 
 def _export_file(
     job: ExportJob, export: ModelExport, model: LoadedModel, export_format: str, reference: np.ndarray
 ) -> WrittenFile:
     """Converts a model to one format, measures the file, and writes it with its JSON."""
-    converted = _convert(job, export, model, export_format)
+    converted = convert_file(job, export, model, export_format, reference)
     name = f"{encode_name(export.name)}.{export_format}.tflite"
     measured = measure_file(converted.content, job.data)
     results = measure_clients(converted.content, job.data, export.clients)
@@ -210,12 +173,15 @@ def _export_file(
         format=export_format,
         input_dtype=measured.input.dtype,
         representative_client=converted.representative["representative_client"] or "",
+        representative_clients=converted.representative["representative_clients"] or 0,
         client_test_accuracy=float(np.mean([result.accuracy for result in results])) if results else None,
         num_clients=len(results),
         **_describe_cost(model, converted.content),
         **_compare_logits(measured.logits, reference, job.data.test_y),
         **_describe_latency(measured),
     )
+    lost = row.keras_test_accuracy - row.test_accuracy
+    row = row._replace(warning=warn_of_loss(export_format, row.top1_agreement, lost, row.share_of_float32))
     predictions = measured.logits.argmax(axis=1).astype(np.int32)
     clients = [ClientRow(name, *result) for result in results]
     worst_tenth = compute_worst_tenth(np.array([result.accuracy for result in results]))
@@ -226,32 +192,16 @@ def _export_file(
     size_bytes = _write_file(job, export, name, converted.content, own, facts)
     row = row._replace(size_bytes=size_bytes, card_bytes=size_bytes - row.size_bytes)
     say(f"{name}  {row.size_bytes:,} bytes, test accuracy {row.test_accuracy:.4f}")
-    return WrittenFile(row, clients, predictions, converted.layers)
-
-
-def _convert(job: ExportJob, export: ModelExport, model: LoadedModel, export_format: str) -> ConvertedModel:
-    unused = {"representative_client": None, "representative_examples": None}
-    if export_format == "float32":
-        return ConvertedModel(model.float32, unused)
-    io = job.io if export_format in INTEGER_FORMATS else "float32"
-    if export_format != "int8":
-        return ConvertedModel(convert_model(model.spec, model.weights, export_format, io), unused)
-    client = choose_representative_client(export, job.data, job.representative_client)
-    examples = read_representative_examples(job.data, client, job.representative_examples)
-    content = convert_model(model.spec, model.weights, export_format, io, examples)
-    used = {"representative_client": client.name, "representative_examples": len(examples)}
-    layers = []
-    if job.debug_quantization:
-        compared = choose_evenly(job.data.test_x, job.representative_examples)
-        layers = read_layers(debug_quantization(model.spec, model.weights, examples, compared))
-    return ConvertedModel(content, used, layers)
+    if row.warning:
+        say(f"warning  {name} {row.warning}")
+    return WrittenFile(row, clients, predictions)
 
 
 def _describe_cost(model: LoadedModel, content: bytes) -> dict[str, Any]:
     return {
         "size_bytes": len(content),
         "card_bytes": 0,
-        "share_of_float32": len(content) / len(model.float32),
+        "share_of_float32": len(content) / len(model.float32) if model.float32 else None,
         "parameters": model.parameters,
         "multiply_accumulates": model.multiply_accumulates,
         "operators": _describe_operators(content),
@@ -281,9 +231,9 @@ def _describe_latency(measured: Measurement) -> dict[str, float]:
     }
 
 
-def _write_training_file(job: ExportJob, export: ModelExport, model: LoadedModel) -> TrainingRow:
+def _write_training_file(job: ExportJob, export: ModelExport, model: LoadedModel, reference: np.ndarray) -> TrainingRow:
     batch_size, part = job.run.config.batch_size, job.on_device_training
-    file = convert_training_module(model.spec, model.weights, batch_size, part)
+    file = convert_training_file(job, model, reference)
     name = f"{encode_name(export.name)}.training.tflite"
     own = {
         "format": "training",
@@ -346,7 +296,10 @@ def _write_file(
 
 def _set_beside_teachers(job: ExportJob, spec: ModelSpec, students: Sequence[SizeRow]) -> list[SizeRow]:
     """A row for each teacher's float32 file, then the students' rows, set beside the first teacher's size."""
-    teachers = [_measure_size(job, name, _load_model(job, name, spec)) for name in sorted(job.run.teachers)]
+    loaded = {name: load_model(job, name, spec) for name in sorted(job.run.teachers)}
+    teachers = [_measure_size(job, name, model) for name, model in loaded.items() if model.float32]
+    if not teachers:
+        return []
     first_bytes = teachers[0].size_bytes
     return [row._replace(times_smaller=first_bytes / row.size_bytes) for row in (*teachers, *students)]
 

@@ -10,9 +10,6 @@ import shutil
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
-from datasets.federated_data import ClientShard, FederatedData
 from launch.runs.checkpoints import find_checkpoints
 from launch.runs.columns import CHECKPOINTS, EXPORT
 from launch.runs.errors import RunFolderError
@@ -88,10 +85,11 @@ def split_names(text: str, known: Collection[str]) -> list[str]:
 def _list_models(run: FinishedRun, saved: Sequence[str], shared: Sequence[str]) -> str:
     teachers = [name for name in saved if name in run.teachers]
     kinds = {"a shared model": shared, "a teacher": teachers, "a client": list(run.client_models)}
-    return ", or ".join([ALL_MODELS, *(f"{kind} ({_abbreviate(names)})" for kind, names in kinds.items() if names)])
+    return ", or ".join([ALL_MODELS, *(f"{kind} ({abbreviate(names)})" for kind, names in kinds.items() if names)])
 
 
-def _abbreviate(names: Sequence[str]) -> str:
+def abbreviate(names: Sequence[str]) -> str:
+    """Names for an error, of many the first two and the last."""
     return ", ".join(names) if len(names) <= 8 else f"{names[0]}, {names[1]}, ..., {names[-1]}"
 
 
@@ -115,45 +113,11 @@ def _plan_export(run: FinishedRun, name: str, saved: Sequence[str], formats: Seq
     )
 
 
-def check_representative_client(run: FinishedRun, asked: str) -> None:
-    """Raises FlagError if the client that was asked for, if one was, is none of the run's."""
-    if asked and asked not in run.client_models:
-        expected = _abbreviate(list(run.client_models))
-        raise FlagError(f"--representative_client={asked}: no such client; expected one of {expected}")
-
-
-def choose_representative_client(export: ModelExport, data: FederatedData, asked: str) -> ClientShard:
-    """The client whose train split sets the ranges of int8: the one asked for, or the model's user with most examples.
-
-    A model without users, such as a teacher, takes the client with most examples of all.
-
-    Raises:
-      FlagError: the client has no train examples.
-    """
-    wanted = [asked] if asked else export.clients
-    candidates = [client for client in data.clients if client.name in wanted] or list(data.clients)
-    client = max(candidates, key=lambda candidate: candidate.num_train)
-    if client.num_train == 0:
-        raise FlagError(f"--representative_client={client.name}: it has no train examples; choose another client")
-    return client
-
-
-def read_representative_examples(data: FederatedData, client: ClientShard, num_examples: int) -> np.ndarray:
-    """At most `num_examples` of a client's train split, as stored, evenly spaced over it."""
-    x, _ = data.read_split(client, "train")
-    return choose_evenly(x, num_examples)
-
-
-def choose_evenly(x: np.ndarray, num_examples: int) -> np.ndarray:
-    """At most so many rows of an array, evenly spaced over it."""
-    return x[np.unique(np.linspace(0, len(x) - 1, num=min(num_examples, len(x))).astype(int))]
-
-
 @contextlib.contextmanager
 def open_export_folder(run: FinishedRun) -> Iterator[pathlib.Path]:
     """Yields a folder to write into; its files move into the run's `export/` when the block has succeeded.
 
-    If the block fails, nothing of it remains. Other files in `export/` stay.
+    If the block fails, nothing of it remains; what an export left that was killed goes. Other files in `export/` stay.
 
     Raises:
       RunFolderError: the run's folder cannot be written.
@@ -162,7 +126,8 @@ def open_export_folder(run: FinishedRun) -> Iterator[pathlib.Path]:
     if target.exists() and not target.is_dir():
         raise RunFolderError(f"--run_dir={run.path}: {EXPORT} is a file there, expected a folder; move it away")
     if target.exists() and not os.access(target, os.W_OK | os.X_OK):
-        raise RunFolderError(f"--run_dir={run.path}: cannot write into its {EXPORT} folder; mend its permissions")
+        raise RunFolderError(f"--run_dir={run.path}: cannot write into its {EXPORT} folder; fix its permissions")
+    remove_unfinished(run.path)
     try:
         remove_unfinished(run.path)
         temporary.mkdir()

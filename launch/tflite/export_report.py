@@ -12,8 +12,8 @@ from launch.tflite.layer_report import EXPLANATION, NOT_OF_QAT, LayerError, tabu
 from launch.tflite.markdown_table import format_table
 
 LATENCY = (
-    "Latency is the time of one inference of one example after a warm-up, median and 95th percentile (p95) of {runs} "
-    "runs, on this machine ({machine}, {threads} cores) and not on a phone. It varies from run to run and with "
+    "Latency is the time of one inference of one example after a warm-up, median and 95th percentile (p95) of up to "
+    "{runs} runs, on this machine ({machine}, {threads} cores) and not on a phone. It varies from run to run and with "
     "whatever else the machine does; everything else in this report is the same each time."
 )
 LEGEND = (
@@ -35,7 +35,7 @@ class FileRow(NamedTuple):
       input_dtype: "float32" or "int8"; the output's is the same.
       size_bytes: its size, with the model card in it.
       card_bytes: how many of these are the card's.
-      share_of_float32: its size as a share of the float32 file's, both without cards.
+      share_of_float32: its size as a share of the float32 file's, both without cards; None if there can be none.
       parameters: weights of the float model.
       multiply_accumulates: of one inference.
       test_accuracy: on the global test set.
@@ -48,8 +48,10 @@ class FileRow(NamedTuple):
       p95_ms_1_thread: latency.
       median_ms_all_threads: latency on all cores.
       p95_ms_all_threads: latency on all cores.
-      representative_client: whose examples set the ranges of int8; "" for others.
+      representative_client: whose examples set the ranges of int8, if it is one client; "" for others.
       operators: such as "CONV_2D 2, RESHAPE 1".
+      representative_clients: how many clients' examples set the ranges of int8; 0 for others.
+      warning: how much it has lost by its format, with the way out; "" of a good one.
     """
 
     file: str
@@ -58,7 +60,7 @@ class FileRow(NamedTuple):
     input_dtype: str
     size_bytes: int
     card_bytes: int
-    share_of_float32: float
+    share_of_float32: float | None
     parameters: int
     multiply_accumulates: int
     test_accuracy: float
@@ -73,6 +75,8 @@ class FileRow(NamedTuple):
     p95_ms_all_threads: float
     representative_client: str
     operators: str
+    representative_clients: int = 0
+    warning: str = ""
 
 
 class ClientRow(NamedTuple):
@@ -126,6 +130,15 @@ class TrainingRow(NamedTuple):
     operators: str
 
 
+class FailedFile(NamedTuple):
+    """A file that cannot be made: its name, its model's, its format, and why, in one line."""
+
+    file: str
+    model: str
+    format: str
+    reason: str
+
+
 class ExportReport(NamedTuple):
     """Everything that was measured.
 
@@ -140,6 +153,7 @@ class ExportReport(NamedTuple):
       sizes: the teachers, then the files of the students; empty without teachers.
       training_files: a row for each file for on-device training.
       layers: {name: layers} of the files whose layers were measured.
+      failed: what cannot be made.
     """
 
     title: str
@@ -152,6 +166,7 @@ class ExportReport(NamedTuple):
     sizes: Sequence[SizeRow]
     training_files: Sequence[TrainingRow]
     layers: Mapping[str, Sequence[LayerError]] = {}
+    failed: Sequence[FailedFile] = ()
 
 
 def format_summary(rows: Sequence[FileRow]) -> Iterator[str]:
@@ -190,6 +205,7 @@ def format_report(report: ExportReport) -> str:
         LEGEND.format(examples=report.num_test),
         format_table(_tabulate_files(report.files), 2),
         *_describe_representatives(report.files),
+        *_describe_problems(report),
         "## Latency",
         LATENCY.format(runs=report.timed_runs, machine=platform.machine(), threads=report.threads),
         format_table(_tabulate_latency(report), 1),
@@ -221,7 +237,7 @@ def _format_file(row: FileRow) -> tuple[str, ...]:
         row.input_dtype,
         f"{row.size_bytes:,}",
         f"{row.card_bytes:,}",
-        f"{row.share_of_float32:.2f}",
+        "" if row.share_of_float32 is None else f"{row.share_of_float32:.2f}",
         f"{row.parameters:,}",
         f"{row.multiply_accumulates:,}",
         f"{row.test_accuracy:.4f}",
@@ -233,9 +249,20 @@ def _format_file(row: FileRow) -> tuple[str, ...]:
 
 
 def _describe_representatives(rows: Sequence[FileRow]) -> list[str]:
-    sources = [f"{row.representative_client} ({row.file})" for row in rows if row.representative_client]
-    text = f"Activation ranges of int8 are from the train split of {', '.join(sources)}."
+    sources = [
+        f"{row.representative_client or f'{row.representative_clients:,} clients'} ({row.file})"
+        for row in rows
+        if row.representative_clients
+    ]
+    text = f"Activation ranges of int8 are from the train splits of {', '.join(sources)}."
     return [escape_markdown(text)] if sources else []
+
+
+def _describe_problems(report: ExportReport) -> list[str]:
+    """What to know before a file is used: what cannot be made, and what has lost much."""
+    lines = [f"- {row.file} cannot be made: {row.reason}." for row in report.failed]
+    lines += [f"- {row.file} {row.warning}." for row in report.files if row.warning]
+    return ["## Warnings", "\n".join(lines)] if lines else []
 
 
 def _tabulate_latency(report: ExportReport) -> list[tuple[str, ...]]:

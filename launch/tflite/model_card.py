@@ -119,6 +119,7 @@ def describe_file(
             "difference": row.test_accuracy - row.keras_test_accuracy,
             "agreement": row.top1_agreement,
             "largest_logit_difference": row.largest_logit_difference,
+            "warning": row.warning,
         },
         "latency_ms": {"median": row.median_ms_1_thread, "p95": row.p95_ms_1_thread, "threads": 1},
         "parameters": row.parameters,

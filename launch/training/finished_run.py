@@ -86,24 +86,37 @@ class FinishedRun(NamedTuple):
         Raises:
           DatasetError: the data cannot be read, or are not those of the run.
         """
+        is_npz = self.config.dataset == "npz"
+        if is_npz and not pathlib.Path(self.config.npz).exists():
+            raise DatasetError(f"{self.config.npz}: no such file; if it was moved, --npz says where it is now")
         data = load_federated_data(self.config)
         if self.data.get("digest", data.digest) != data.digest:
+            flag = "--npz" if is_npz else "--data_dir"
             raise DatasetError(
-                f"{self.path}: the data are not those that the run was trained on; name them with --data_dir"
+                f"{self.path}: the data are not those that the run was trained on; name them with {flag}"
             )
         return data
 
 
-def read_finished_run(run_dir: str, data_dir: str = "", trusted: Collection[str] = ()) -> FinishedRun:
-    """Reads a run folder back; modules that it names are imported only if they are `trusted` or this project's.
+def read_finished_run(run_dir: str, data_dir: str = "", npz: str = "", trusted: Collection[str] = ()) -> FinishedRun:
+    """Reads a run folder back.
+
+    Args:
+      run_dir: the folder.
+      data_dir: where the data set's files are now; "" for where the run found them.
+      npz: the same for the file of a run with --dataset=npz.
 
     Raises:
-      FlagError: there is no run in that folder, or its algorithm is the user's own and cannot be used.
+      FlagError: there is no run in that folder, or its algorithm is the user's own and cannot be used, or `npz` is
+        given for a run of another data set.
       RunFolderError: the run is not finished, or one of its files is damaged.
       ConfigError: its config does not fit this version.
     """
     stored = read_stored_flags(run_dir, trusted)
-    config = build_run_config({**stored, **({"data_dir": data_dir} if data_dir else {})})
+    if npz and stored["dataset"] != "npz":
+        raise FlagError(f"--npz={npz}: the run was trained on {stored['dataset']}; expected --data_dir for its files")
+    moved = {"data_dir": data_dir, "npz": npz}
+    config = build_run_config({**stored, **{name: place for name, place in moved.items() if place}})
     path = pathlib.Path(run_dir)
     check_sums(path)
     try:
@@ -133,7 +146,7 @@ def _is_personal(path: pathlib.Path, summary: Mapping[str, Any]) -> bool:
     return set(PERSONAL_METRICS) <= set(columns)
 
 
-def choose_models(run: FinishedRun, model_name: str, flag: str = "model_name") -> list[str]:
+def choose_models(run: FinishedRun, model_name: str) -> list[str]:
     """The names of the models that are asked for.
 
     Raises:
@@ -145,7 +158,7 @@ def choose_models(run: FinishedRun, model_name: str, flag: str = "model_name") -
     if not names:
         raise RunFolderError(f"--run_dir={run.path}: its saved models are gone (models/*/model.keras); train again")
     if model_name and model_name not in names:
-        raise FlagError(f"--{flag}={model_name}: expected one of {', '.join(names)}")
+        raise FlagError(f"--model={model_name}: expected one of {', '.join(names)}")
     chosen = [model_name] if model_name else names
     check_sums(run.path, [f"{MODELS}/{folders[name].name}/model.keras" for name in chosen])
     return chosen

@@ -10,7 +10,14 @@ import pytest
 from absl import flags as absl_flags
 
 from datasets.errors import DatasetError
-from launch.command_line import format_command_help, name_flag, run_main
+from launch.command_line import (
+    define_old_name,
+    format_command_help,
+    name_flag,
+    parse_flags,
+    run_main,
+    take_run_dir,
+)
 from launch.runs.errors import RunStopped
 from launch.settings.flags import FlagError
 
@@ -116,3 +123,33 @@ def test_another_python_is_told_to_take_the_environment():
     )
     assert done.returncode == 2
     assert done.stderr == "error: not the project's environment; run: make setup && . .venv/bin/activate\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["RUN"], ["--run_dir=RUN"]),
+        (["RUN", "--model=a"], ["--run_dir=RUN", "--model=a"]),
+        (["--model=a", "RUN"], ["--model=a", "--run_dir=RUN"]),
+        (["nowhere/x"], ["--run_dir=nowhere/x"]),  # the error then says that there is no run
+        (["--model=a", "nowhere/x"], ["--model=a", "nowhere/x"]),
+        (["--model", "RUN"], ["--model", "RUN"]),  # may be the flag's value
+        (["--run_dir=b", "RUN"], ["--run_dir=b", "RUN"]),
+        (["--run_dir", "RUN"], ["--run_dir", "RUN"]),
+        (["--", "RUN"], ["--", "RUN"]),
+        ([], []),
+    ],
+)
+def test_a_runs_folder_may_stand_alone(tmp_path, arguments, expected):
+    place = str(tmp_path)
+    found = take_run_dir([argument.replace("RUN", place) for argument in arguments])
+    assert found == [argument.replace("RUN", place) for argument in expected]
+
+
+@pytest.mark.parametrize("spelling", ["--old=x", "-old=x", "--new=x"])
+def test_an_old_name_is_read_and_not_in_the_help(spelling):
+    values = absl_flags.FlagValues()
+    absl_flags.DEFINE_string("new", "", "What it is.", flag_values=values)
+    define_old_name(values, "old", "new")
+    assert parse_flags(values, [spelling]).new == "x"
+    assert "--old" not in format_command_help("usage", values)

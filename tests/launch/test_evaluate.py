@@ -202,4 +202,4 @@ def test_table_is_aligned():
 
 def test_help(capsys):
     assert evaluate.main(["--help"]) == 0
-    assert "--model_name" in capsys.readouterr().out
+    assert "--model " in capsys.readouterr().out.replace("\n", " ")

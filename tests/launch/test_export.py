@@ -1,5 +1,6 @@
 """The export command: a run's files and report, and its one-line errors."""
 
+import contextlib
 import csv
 import hashlib
 import json
@@ -12,6 +13,8 @@ import pytest
 from launch import export
 from launch.card import main
 from launch.runs.tables import write_json
+from launch.runtimes.bounded_process import run_bounded
+from launch.tflite.converter_process import MODULE, ConverterProcess
 from launch.tflite.embedded_card import read_card, split_file
 from launch.tflite.exported_file import ExportedFile
 from launch.tflite.web_page import BUILDS
@@ -24,6 +27,18 @@ ENDS = ("js", "wasm")
 def short_timing():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("launch.tflite.exported_file.TIMED_RUNS", 5)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_converter(tmp_path_factory):
+    """One process of the converter for all exports here, since each start takes seconds."""
+    log_path = str(tmp_path_factory.mktemp("converter") / "log")
+    with run_bounded(MODULE, log_path) as process, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "launch.export.run_converter_process",
+            lambda folder, log_path: contextlib.nullcontext(ConverterProcess(process, folder)),
+        )
         yield
 
 
@@ -215,30 +230,129 @@ def test_a_page_is_written_beside_its_files(student_run, exported, monkeypatch, 
     assert content["image"]["framing"] == "digits"
 
 
+@pytest.fixture
+def fail_in(monkeypatch):
+    """(format, error): has that format's conversion fail."""
+    from launch.tflite import file_conversion
+
+    convert_before = file_conversion.convert_model
+
+    def fail(failing, error):
+        def convert(spec, weights, export_format, *arguments, **options):
+            if export_format in failing:
+                raise error
+            return convert_before(spec, weights, export_format, *arguments, **options)
+
+        monkeypatch.setattr(file_conversion, "convert_model", convert)
+
+    return fail
+
+
 @pytest.mark.parametrize(
-    ("error", "exit_code", "expected"),
+    ("failing", "error", "exit_code", "expected"),
     [
-        (ModelError("int8: the TFLite converter refuses: no such layer"), 2, "error: int8: the TFLite converter"),
-        (KeyboardInterrupt(), 130, "stopped"),
-        (OSError(28, "No space left on device"), 1, "error: No space left on device"),
+        (["float32", "int8"], ModelError("the converter refuses"), 2, "error: global.float32.tflite: the converter"),
+        (["int8"], KeyboardInterrupt(), 130, "stopped"),
+        (["int8"], OSError(28, "No space left on device"), 1, "error: No space left on device"),
     ],
 )
-def test_what_stops_in_the_midst_leaves_nothing(student_run, exported, monkeypatch, capfd, error, exit_code, expected):
-    from launch.tflite import export_models
-
-    def convert(spec, weights, export_format, *options):
-        if export_format == "int8":
-            raise error
-        return convert_before(spec, weights, export_format, *options)
-
-    convert_before = export_models.convert_model
-    monkeypatch.setattr(export_models, "convert_model", convert)
+def test_what_stops_in_the_midst_leaves_nothing(
+    student_run, exported, fail_in, capfd, failing, error, exit_code, expected
+):
+    fail_in(failing, error)
     before = {path: path.read_bytes() for path in exported.iterdir()}
     assert export.main([f"--run_dir={student_run}", "--formats=float32,int8"]) == exit_code
     message = capfd.readouterr().err
     assert message.startswith(expected) and message.count("\n") == 1
     assert {path: path.read_bytes() for path in exported.iterdir()} == before
     assert not list(student_run.glob(".*export"))
+
+
+@pytest.mark.parametrize(("formats", "exit_code"), [("--formats=float32,int8", 1), ("", 0)])
+def test_a_format_that_cannot_be_is_a_line_and_the_others_are_written(
+    student_run, exported, fail_in, capfd, formats, exit_code
+):
+    """Only who asked for it by name gets an exit code."""
+    fail_in(["int8", "float16", "dynamic", "qat_int8"], ModelError("int8 of perceptron: the converter crashed"))
+    assert export.main(list(filter(None, [f"--run_dir={student_run}", formats]))) == exit_code
+    said = capfd.readouterr()
+    assert "warning  global.int8.tflite cannot be made: int8 of perceptron: the converter crashed\n" in said.out
+    assert (said.err == "") == (exit_code == 0)
+    assert exit_code == 0 or said.err.startswith("error: global.int8.tflite cannot be made")
+    assert [row["format"] for row in read_rows(exported / "report.csv")] == ["float32"]
+    assert "- global.int8.tflite cannot be made: int8 of perceptron" in (exported / "report.md").read_text()
+
+
+def test_a_float_file_that_answers_otherwise_is_refused(student_run, exported, monkeypatch, capfd):
+    """A converter that made another model of it: here of weights that are all zero."""
+    from launch.tflite import file_conversion
+
+    convert_before = file_conversion.convert_model
+
+    def convert(spec, weights, *arguments, **options):
+        return convert_before(spec, tuple(0 * weight for weight in weights), *arguments, **options)
+
+    monkeypatch.setattr(file_conversion, "convert_model", convert)
+    assert export.main([str(student_run), "--formats=float16"]) == 2
+    error = capfd.readouterr().err
+    assert "float16.tflite: float16 of perceptron: its logits differ from Keras's" in error and error.count("\n") == 1
+
+
+OWN_MODELS = """
+import tensorflow as tf
+L = tf.keras.layers
+
+
+def build_lstm(shape, num_classes):
+    inputs = tf.keras.Input(shape)
+    rows = L.Reshape(shape[:-1])(inputs)
+    return tf.keras.Model(inputs, L.Dense(num_classes)(L.LSTM(6, name="reader")(rows)))
+
+
+class Keeping(L.Layer):
+    def build(self, shape):
+        self.kept = self.add_weight("kept", (), initializer="zeros", trainable=False)
+
+    def call(self, x):
+        self.kept.assign_add(tf.reduce_sum(x))
+        return x + self.kept
+
+
+def build_keeping(shape, num_classes):
+    return tf.keras.Sequential([tf.keras.Input(shape), L.Flatten(), Keeping(), L.Dense(num_classes)])
+"""
+
+
+@pytest.fixture
+def own_run(tmp_path, monkeypatch, write_finished_run):
+    """The name of a builder in OWN_MODELS -> a run of that model, untrained."""
+    (tmp_path / "own_models_to_export.py").write_text(OWN_MODELS)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write(name):
+        return write_finished_run(tmp_path / name, algo="fedavg", model=f"own_models_to_export:{name}")
+
+    return write
+
+
+def test_a_recurrent_model_has_every_format(own_run, capfd):
+    """Each file answers the same in any order, as the export itself checks; the float ones as Keras."""
+    run_dir = own_run("build_lstm")
+    assert export.main([str(run_dir), "--representative_examples=20"]) == 0
+    assert "cannot be made" not in capfd.readouterr().out
+    rows = {row["format"]: row for row in read_rows(run_dir / "export" / "report.csv")}
+    assert list(rows) == ["float32", "float16", "dynamic", "int8"]
+    assert float(rows["float32"]["largest_logit_difference"]) < 1e-4
+    assert (rows["int8"]["representative_client"], rows["int8"]["representative_clients"]) == ("", "3")
+
+
+def test_a_model_that_keeps_something_between_examples_is_refused(own_run, capfd):
+    run_dir = own_run("build_keeping")
+    assert export.main([str(run_dir), "--formats=float32"]) == 2
+    error = capfd.readouterr().err
+    assert error.startswith("error: global.float32.tflite: float32 of own_models_to_export:build_keeping: ")
+    assert error.count("\n") == 1
+    assert not (run_dir / "export").exists()
 
 
 def test_a_damaged_model_is_one_line(tmp_path, write_finished_run, capfd):
@@ -268,7 +382,12 @@ def stored_run(write_run, tmp_path):
     ("arguments", "message"),
     [
         (["--model=local"], "--model=local: expected all, or a shared model (global), or a client (client_0)"),
-        (["--formats=int8,int4"], "--formats=int8,int4: expected some of float32, float16, dynamic, int8, qat_int8"),
+        (
+            ["--formats=int8,fp16"],
+            "--formats=int8,fp16: no format fp16 (did you mean float16?); expected some of float",
+        ),
+        (["--formats=flaot32,xyz,int8"], "no format flaot32 (did you mean float32?), xyz; expected some of float32"),
+        (["--npz=mine.npz"], "--npz=mine.npz: the run was trained on mnist; expected --data_dir for its files"),
         (["--formats=qat_int8"], "the run's models are float; train with --quantize=qat, or take int8"),
         (["--io=int16"], "--io=int16: expected one of float32, int8"),
         (["--io=int8", "--formats=float32,dynamic"], "--io=int8: only int8 and qat_int8 have that"),
@@ -308,4 +427,21 @@ def test_a_run_that_cannot_be_exported_is_one_line(stored_run, capsys):
 
 def test_help(capsys):
     assert export.main(["--help"]) == 0
-    assert "--representative_client" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "--representative_client" in said and "--npz" in said
+
+
+def test_a_moved_file_is_found_again(tmp_path, write_finished_run, capfd):
+    generator = np.random.default_rng(0)
+    y = np.arange(120) % 3
+    np.savez(tmp_path / "data.npz", x=(generator.normal(size=(120, 4)) + y[:, None]).astype(np.float32), y=y)
+    settings = {"algo": "fedavg", "dataset": "npz", "npz": str(tmp_path / "data.npz"), "partition": "iid"}
+    run_dir = write_finished_run(tmp_path / "run", model="perceptron", num_clients=3, **settings)
+    (tmp_path / "data.npz").rename(tmp_path / "moved.npz")
+    assert export.main([str(run_dir), "--formats=float32"]) == 2
+    error = capfd.readouterr().err
+    assert "no such file; if it was moved, --npz says where it is now" in error and error.count("\n") == 1
+    np.savez(tmp_path / "other.npz", x=np.ones((120, 4), np.float32), y=y)
+    assert export.main([str(run_dir), "--formats=float32", f"--npz={tmp_path / 'other.npz'}"]) == 2
+    assert "not those that the run was trained on; name them with --npz" in capfd.readouterr().err
+    assert export.main([str(run_dir), "--formats=float32", f"--npz={tmp_path / 'moved.npz'}"]) == 0

@@ -1,21 +1,53 @@
 """Weights on disk: bit for bit, whole or not at all, and clear about what does not fit."""
 
 import errno
+import json
 import os
+import zipfile
 
 import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow_model_optimization as tfmot
 
 from models.catalog import ModelError, build_model_spec
+from models.model_spec import ModelSpec
+from models.quantization import build_quantized_spec
 from models.saved_models import load_weights, save_model
+from models.stateless_dropout import StatelessDropout
 
+LAYERS = tf.keras.layers
 SPEC = build_model_spec("auto", (15, 3), "float32", 4)
+
+
+def build_nested():
+    inner = tf.keras.Sequential([tf.keras.Input((8,)), StatelessDropout(0.5, 1), LAYERS.Dense(4)], name="inner")
+    layers = [LAYERS.TimeDistributed(StatelessDropout(0.1, 2)), LAYERS.LSTM(8), inner]
+    return tf.keras.Sequential([tf.keras.Input((15, 3)), *layers])
+
+
+def build_batch_norm():
+    layers = [LAYERS.Conv2D(6, 3), LAYERS.BatchNormalization(), LAYERS.ReLU(), LAYERS.GlobalAveragePooling2D()]
+    return tf.keras.Sequential([tf.keras.Input((8, 8, 1)), *layers, StatelessDropout(0.5), LAYERS.Dense(4)])
+
+
+BATCH_NORM = ModelSpec("batch_norm", build_batch_norm, (8, 8, 1), "float32", 4)
+QUANTIZED = {
+    "sensor": build_model_spec("auto", (15, 3), "float32", 4, quantize="qat"),
+    "batch_norm": build_quantized_spec(BATCH_NORM),
+}
+TRAVELLING = {
+    "sensor_student": SPEC,
+    "nested": ModelSpec("nested", build_nested, (15, 3), "float32", 4),
+    "batch_norm": BATCH_NORM,
+    **{f"quantized_{name}": spec for name, spec in QUANTIZED.items()},
+}
 
 
 def random_weights(spec, seed=0):
     generator = np.random.default_rng(seed)
-    return tuple(generator.normal(size=weight.shape).astype(np.float32) for weight in spec.build().weights)
+    variables = spec.build().weights
+    return tuple(generator.normal(size=each.shape).astype(each.dtype.as_numpy_dtype) for each in variables)
 
 
 def test_round_trip_is_exact(tmp_path):
@@ -30,11 +62,48 @@ def test_round_trip_is_exact(tmp_path):
     assert os.listdir(tmp_path / "models" / "global") == ["model.keras"]
 
 
-def test_other_programs_can_open_it(tmp_path):
-    weights = random_weights(SPEC)
-    save_model(SPEC, weights, tmp_path)
-    model = tf.keras.models.load_model(tmp_path / "model.keras")
-    for ours, theirs in zip(model.get_weights(), weights, strict=True):
+def list_modules(config):
+    """The modules that a description of layers names, at any depth."""
+    if isinstance(config, list):
+        return {module for item in config for module in list_modules(item)}
+    if not isinstance(config, dict):
+        return set()
+    own = {config["module"]} if config.get("module") else set()
+    return own.union(*(list_modules(value) for value in config.values()))
+
+
+@pytest.mark.parametrize("name", TRAVELLING)
+def test_other_programs_can_open_it(tmp_path, monkeypatch, name):
+    """Without a class of ours; a quantization-aware model inside TF-MOT's scope."""
+    spec = TRAVELLING[name]
+    weights = tuple(np.abs(weight) for weight in random_weights(spec))
+    save_model(spec, weights, tmp_path)
+    with zipfile.ZipFile(tmp_path / "model.keras") as archive:
+        modules = list_modules(json.loads(archive.read("config.json")))
+    assert {module.split(".")[0] for module in modules} <= {"keras", "tensorflow_model_optimization"}
+    model = spec.build()
+    model.set_weights(weights)
+    with monkeypatch.context() as patch, tfmot.quantization.keras.quantize_scope():
+        patch.delitem(tf.keras.saving.get_custom_objects(), "federated_suite>StatelessDropout")
+        opened = tf.keras.models.load_model(tmp_path / "model.keras")
+    x = np.random.default_rng(0).normal(size=(5, *spec.input_shape)).astype(np.float32)
+    np.testing.assert_allclose(opened(x), model(x), rtol=1e-4, atol=1e-4)
+    assert {layer.rate for layer in opened.submodules if isinstance(layer, LAYERS.Dropout)} == {
+        layer.rate for layer in model.submodules if isinstance(layer, StatelessDropout)
+    }
+    for ours, theirs in zip(load_weights(spec, tmp_path), weights, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("spec", [SPEC, *QUANTIZED.values()], ids=["float", *QUANTIZED])
+def test_files_of_earlier_versions_are_read(tmp_path, spec):
+    """They have our dropout, and quantization-aware layers list all their weights."""
+    model, weights = spec.build(), random_weights(spec)
+    model.set_weights(weights)
+    model.save(tmp_path / "model.keras")
+    with zipfile.ZipFile(tmp_path / "model.keras") as archive:
+        assert b"StatelessDropout" in archive.read("config.json")
+    for ours, theirs in zip(load_weights(spec, tmp_path), weights, strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 

@@ -1,20 +1,12 @@
 """Which models, formats and clients an export takes, and the folder it writes into."""
 
-import numpy as np
 import pytest
 
 from launch.runs.errors import RunFolderError
 from launch.settings.flags import FlagError
 from launch.settings.run_config import build_run_config
-from launch.tflite.export_plan import (
-    check_representative_client,
-    choose_evenly,
-    choose_representative_client,
-    open_export_folder,
-    plan_exports,
-    read_representative_examples,
-    split_names,
-)
+from launch.tflite.export_plan import open_export_folder, plan_exports, split_names
+from launch.tflite.representatives import check_representative_client
 from launch.training.finished_run import FinishedRun
 
 CLIENTS = {"client_0": "cluster_0", "client_1": "cluster_1", "client_2": "cluster_1"}
@@ -127,31 +119,10 @@ def test_a_clients_model_that_is_gone_is_named(make_run):
         plan_exports(run, "client_0", ())
 
 
-def test_ranges_come_from_the_models_user_with_most_examples(make_run, make_federation):
-    data = make_federation([5, 3, 4])
-    export = plan_exports(make_run(), "cluster_1", ())[0]
-    assert choose_representative_client(export, data, "").name == "client_2"
-    assert choose_representative_client(export, data, "client_1").name == "client_1"
-    assert choose_representative_client(export._replace(clients=()), data, "").name == "client_0"
-
-
-def test_a_client_without_examples_is_refused(make_run, make_federation):
-    export = plan_exports(make_run(), "cluster_1", ())[0]
-    with pytest.raises(FlagError, match="--representative_client=client_2: it has no train examples"):
-        choose_representative_client(export, make_federation([5, 3, 0]), "client_2")
-
-
 def test_an_unknown_representative_client_is_refused(make_run):
     check_representative_client(make_run(), "")
     with pytest.raises(FlagError, match="no such client; expected one of client_0, client_1, client_2"):
         check_representative_client(make_run(), "client_3")
-
-
-@pytest.mark.parametrize(("asked", "taken"), [(3, [0, 4, 9]), (10, range(10)), (99, range(10)), (1, [0])])
-def test_representative_examples_are_spread_over_the_split(make_federation, asked, taken):
-    data = make_federation([10])
-    x, _ = data.read_split(data.clients[0], "train")
-    np.testing.assert_array_equal(read_representative_examples(data, data.clients[0], asked), x[list(taken)])
 
 
 def test_files_appear_together_beside_others(make_run):
@@ -188,10 +159,3 @@ def test_a_folder_that_cannot_be_written_is_one_line(make_run, monkeypatch):
     gone = run._replace(path=run.path / "gone")
     with pytest.raises(RunFolderError, match="cannot write there"), open_export_folder(gone):
         pass
-
-
-@pytest.mark.parametrize(
-    ("length", "wanted", "expected"), [(5, 3, [0, 2, 4]), (3, 5, [0, 1, 2]), (4, 1, [0]), (0, 3, [])]
-)
-def test_rows_are_chosen_evenly(length, wanted, expected):
-    assert choose_evenly(np.arange(length), wanted).tolist() == expected

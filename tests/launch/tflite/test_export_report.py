@@ -8,6 +8,7 @@ import pytest
 from launch.tflite.export_report import (
     ClientRow,
     ExportReport,
+    FailedFile,
     FileRow,
     SizeRow,
     TrainingRow,
@@ -22,7 +23,7 @@ ROW = FileRow(
     share_of_float32=0.34, parameters=17194, multiply_accumulates=35200, test_accuracy=0.75, client_test_accuracy=0.8,
     num_clients=4, keras_test_accuracy=0.76, top1_agreement=0.99, largest_logit_difference=0.0123,
     median_ms_1_thread=0.5, p95_ms_1_thread=0.6, median_ms_all_threads=0.3, p95_ms_all_threads=0.4,
-    representative_client="client_2", operators="CONV_2D 2, RESHAPE 1",
+    representative_client="client_2", operators="CONV_2D 2, RESHAPE 1", representative_clients=1,
 )  # fmt: skip
 LAYER = LayerError("dense", "FULLY_CONNECTED", 0.25, 10, 0.0, 0.1, 0.2, 0.01, 0.4, 3, "dense/MatMul")
 SIZES = [
@@ -45,11 +46,21 @@ def test_report_says_what_was_measured(report):
     assert f"| global.int8.tflite | {cells} |" in text
     assert "| global.int8.tflite | 0.500 | 0.600 | 0.300 | 0.400 |" in text
     assert "| global.int8.tflite | CONV_2D 2, RESHAPE 1 |" in text
-    assert "from the train split of client_2 (global.int8.tflite)" in text
+    assert "from the train splits of client_2 (global.int8.tflite)" in text
     assert "It varies from run to run" in text
     assert "2.00 times the student's parameters and 2.00 times its multiply-accumulates" in text
     assert "| global | int8 | 25,000 | 35,200 | 50,000 | 4.00 | 0.8000 | 0.500 |" in text
     assert "| global.training.tflite | head | MUL 3 | none | 99,999 |" in text
+
+
+def test_ranges_of_several_clients_and_warnings_are_said(report):
+    row = ROW._replace(representative_client="", representative_clients=12, warning="has lost much; take dynamic")
+    failed = FailedFile("global.float16.tflite", "global", "float16", "the TFLite converter crashed with SIGSEGV")
+    text = format_report(report._replace(files=[row], failed=[failed]))
+    assert "from the train splits of 12 clients (global.int8.tflite)" in text
+    assert "- global.float16.tflite cannot be made: the TFLite converter crashed with SIGSEGV." in text
+    assert "- global.int8.tflite has lost much; take dynamic." in text
+    assert "## Warnings" not in format_report(report)
 
 
 def test_every_table_has_cells_for_its_columns(report):
@@ -74,7 +85,7 @@ def test_names_are_text_in_the_report(report):
 
 
 def test_what_there_is_not_is_left_out(report):
-    row = ROW._replace(client_test_accuracy=None, representative_client="")
+    row = ROW._replace(client_test_accuracy=None, representative_clients=0)
     text = format_report(report._replace(files=[row], sizes=[], training_files=[]))
     assert "Student and teacher" not in text and "On-device" not in text and "Activation ranges" not in text
     assert "| 0.7500 |  | 0.7600 |" in text

@@ -1,0 +1,66 @@
+"""Whether a file answers as its Keras model does, whatever it was asked before, and what a quantized one has lost.
+
+Imports no TensorFlow.
+"""
+
+import numpy as np
+
+from models.model_names import ModelError
+
+NUM_CHECKED = 8  # examples on which a file is first run
+# Shares of the largest logit. No CPU comes near them: float32 files agree within 1e-5, float16 files within 0.005.
+MOST_BY_ORDER = 1e-3
+MOST_BY_FORMAT = {"float32": 0.01, "float16": 0.1, "training": 0.01}
+LEAST_AGREEMENT, MOST_LOST, MOST_SIZE = 0.95, 0.04, 2.0
+WAYS_OUT = {
+    "float16": "take float32",
+    "dynamic": "take float16",
+    "int8": "give more --representative_examples or another --representative_client, train with --quantize=qat, or "
+    "take dynamic",
+    "qat_int8": "train longer after quantization has begun, or take dynamic",
+}
+
+
+def check_answers(answers: np.ndarray, expected: np.ndarray, export_format: str) -> None:
+    """Refuses a file that keeps something from call to call, and a float file that is another model than Keras's.
+
+    Args:
+      answers: logits, float32 (2, n, num_classes), asked for in two orders.
+      expected: Keras's, float32 (n, num_classes).
+      export_format: of EXPORT_FORMATS, or "training".
+
+    Raises:
+      ModelError: see above; one line.
+    """
+    known = np.isfinite(expected).all(axis=1)  # where Keras itself has no answer, none can be wrong
+    if not known.any():
+        return
+    first, second = answers[:, known]
+    largest = max(float(np.abs(expected[known]).max()), np.finfo(np.float32).tiny)
+    by_order = float(np.abs(first - second).max()) / largest
+    if not by_order <= MOST_BY_ORDER:
+        raise ModelError("its answers depend on the examples before, or on chance; a layer of the model keeps a state")
+    by_format = float(np.abs(first - expected[known]).max()) / largest
+    if not by_format <= MOST_BY_FORMAT.get(export_format, np.inf):
+        raise ModelError(f"its logits differ from Keras's by {by_format:.2g} of the largest; it is another model")
+
+
+def warn_of_loss(export_format: str, agreement: float, lost: float, share: float | None) -> str:
+    """What to say of a file that its format makes much worse or much larger, with the way out; "" of a good one.
+
+    Args:
+      export_format: of EXPORT_FORMATS.
+      agreement: share of the test set for which it chooses Keras's class.
+      lost: Keras's accuracy on the test set minus the file's.
+      share: its size as a share of the float32 file's; None if there is none.
+    """
+    if export_format not in WAYS_OUT:
+        return ""
+    texts = []
+    if agreement < LEAST_AGREEMENT or lost > MOST_LOST:
+        points = f"{-100 * lost:+.1f} points of accuracy"
+        found = f"chooses Keras's class for {100 * agreement:.1f} % of the test set, {points}"
+        texts.append(f"{found}; {WAYS_OUT[export_format]}")
+    if share is not None and share > MOST_SIZE:  # recurrent layers in int8 are written out step by step
+        texts.append(f"is {share:,.0f} times the size of float32; take dynamic")
+    return "; it ".join(texts)

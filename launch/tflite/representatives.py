@@ -1,0 +1,97 @@
+"""Whose examples set the ranges of int8: those of all clients that use a model, evenly over clients and classes.
+
+Imports no TensorFlow.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from datasets.federated_data import ClientShard, FederatedData
+from launch.settings.flags import FlagError
+from launch.tflite.export_plan import ModelExport, abbreviate
+from launch.training.finished_run import FinishedRun
+
+
+def check_representative_client(run: FinishedRun, asked: str) -> None:
+    """Raises FlagError if the client that was asked for, if one was, is none of the run's."""
+    if asked and asked not in run.client_models:
+        expected = abbreviate(list(run.client_models))
+        raise FlagError(f"--representative_client={asked}: no such client; expected one of {expected}")
+
+
+def find_representative_clients(export: ModelExport, data: FederatedData, asked: str) -> list[ClientShard]:
+    """The clients whose train splits set the ranges of int8: the one asked for, or all that use the model.
+
+    A model without users, such as a teacher, takes all clients; a client's personal model that client alone.
+
+    Raises:
+      FlagError: none of them has train examples.
+    """
+    wanted = [asked] if asked else export.clients
+    users = [client for client in data.everyone if client.name in wanted] or list(data.clients)
+    clients = [client for client in users if client.num_train]
+    if not clients:
+        names = abbreviate([client.name for client in users])
+        raise FlagError(f"--representative_client={names}: no train examples there; choose another client")
+    return clients
+
+
+def read_representative_examples(data: FederatedData, clients: Sequence[ClientShard], num_examples: int) -> np.ndarray:
+    """At most `num_examples` of these clients' train splits, as stored, shape (n, *input_shape).
+
+    Every class of every client gives one example, then every one gives a second, and so on, until there are enough; a
+    class has its own evenly spaced over the split. If not every class of every client can give one, every class gives
+    one of some client, then one of another. The same clients always give the same examples.
+    """
+    chosen = choose_examples([data.read_labels(client, "train") for client in clients], num_examples)
+    parts = [data.read_split(clients[place], "train")[0][rows] for place, rows in chosen]
+    return np.concatenate(parts)
+
+
+def choose_examples(labels: Sequence[np.ndarray], num_examples: int) -> list[tuple[int, np.ndarray]]:
+    """Which examples `read_representative_examples` takes.
+
+    Args:
+      labels: of each client's train split, int (examples,).
+      num_examples: how many at most.
+
+    Returns:
+      (place of the client, its rows in ascending order, int64), for each client that gives any.
+    """
+    groups = [(place, label) for place, own in enumerate(labels) for label in np.unique(own).tolist()]
+    sizes = np.array([int(np.sum(labels[place] == label)) for place, label in groups])
+    shares = _share_out(sizes, _draw_order(groups), num_examples)
+    rows: dict[int, list[np.ndarray]] = {}
+    for (place, label), share in zip(groups, shares, strict=True):
+        if share:
+            rows.setdefault(place, []).append(choose_evenly(np.flatnonzero(labels[place] == label), share))
+    return [(place, np.sort(np.concatenate(own))) for place, own in rows.items()]
+
+
+def _draw_order(groups: Sequence[tuple[int, int]]) -> np.ndarray:
+    """The order in which groups (client, label) give, int64: of every class one, then of every class a second."""
+    drawn = np.random.default_rng(0).permutation(len(groups))  # so that early clients are not preferred
+    labels, turns = np.array([label for _, label in groups]), np.zeros(len(groups), np.int64)
+    for label in np.unique(labels):
+        own = np.flatnonzero(labels == label)
+        turns[own[np.argsort(drawn[own])]] = np.arange(len(own))
+    return np.lexsort((drawn, turns))
+
+
+def _share_out(sizes: np.ndarray, order: np.ndarray, total: int) -> np.ndarray:
+    """How many each group gives, int64 (groups,): one at a time in this order, until there are enough or none left."""
+    shares = np.zeros(len(sizes), np.int64)
+    left = min(total, int(sizes.sum()))
+    while left:
+        giving = [group for group in order if shares[group] < sizes[group]][:left]
+        # As many whole turns at once as nobody is exhausted by.
+        turns = max(1, min(left // len(giving), int(np.min((sizes - shares)[giving]))))
+        shares[giving] += turns
+        left -= turns * len(giving)
+    return shares
+
+
+def choose_evenly(x: np.ndarray, num_examples: int) -> np.ndarray:
+    """At most so many rows of an array, evenly spaced over it."""
+    return x[np.unique(np.linspace(0, len(x) - 1, num=min(num_examples, len(x))).astype(int))]

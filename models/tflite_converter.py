@@ -1,0 +1,104 @@
+"""The one module that uses the TFLite converter: from a saved model in a folder to a file in the same folder.
+
+A job is made of plain values and files, so that it can be done in another process: some models crash the converter, or
+make it take all memory.
+"""
+
+import csv
+import io
+import pathlib
+import re
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from models.model_names import ModelError
+
+TRAINING, TRAINING_WITH_SELECT, LAYERS = "training", "training_with_select", "int8_layers"
+SAVED_MODEL, RESULT = "saved_model", "result"
+REPRESENTATIVE, COMPARED = "representative.npy", "compared.npy"
+
+_LOCATION = re.compile(r"^.*?: error: (loc\((.*?)\): )?")  # of an operation, in the converter's errors
+_PATH = re.compile(r'"([^"@:]+/[^"@:]+)')  # in a location: the name of an operation, which begins with its layers'
+
+
+class ConverterJob(NamedTuple):
+    """One call of the converter.
+
+    Attributes:
+      folder: has the model in SAVED_MODEL and gets RESULT. For int8, REPRESENTATIVE has preprocessed examples, float32
+        (n, *input_shape); for LAYERS, COMPARED has others.
+      signatures: the functions of the model that go into the file.
+      export_format: of EXPORT_FORMATS, or TRAINING or TRAINING_WITH_SELECT for a file that trains; LAYERS for the
+        table of the quantization debugger, as CSV, in place of a file.
+      io: of EXPORT_IO.
+    """
+
+    folder: str
+    signatures: tuple[str, ...]
+    export_format: str
+    io: str = "float32"
+
+
+def run_converter(job: ConverterJob) -> None:
+    """Does a job.
+
+    Raises:
+      ModelError: the converter refuses the model; one line, with the layer if the converter names it.
+      OSError: the result cannot be written.
+    """
+    folder = pathlib.Path(job.folder)
+    converter = tf.lite.TFLiteConverter.from_saved_model(str(folder / SAVED_MODEL), signature_keys=list(job.signatures))
+    _configure(converter, job)
+    try:
+        result = _measure_layers(converter, folder) if job.export_format == LAYERS else converter.convert()
+    except Exception as error:  # ConverterError, which has no public name, ValueError, RuntimeError
+        raise ModelError(describe_refusal(str(error).strip() or type(error).__name__)) from error
+    (folder / RESULT).write_bytes(result)
+
+
+def _configure(converter: tf.lite.TFLiteConverter, job: ConverterJob) -> None:
+    operators = tf.lite.OpsSet
+    if job.export_format in (TRAINING, TRAINING_WITH_SELECT):
+        converter.experimental_enable_resource_variables = True
+        if job.export_format == TRAINING_WITH_SELECT:
+            converter.target_spec.supported_ops = [operators.TFLITE_BUILTINS, operators.SELECT_TF_OPS]
+        return
+    if job.export_format != "float32":
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    if job.export_format == "float16":
+        converter.target_spec.supported_types = [tf.float16]
+    if job.export_format in ("int8", LAYERS):
+        inputs = np.load(pathlib.Path(job.folder) / REPRESENTATIVE)
+        converter.representative_dataset = lambda: ([x[None]] for x in inputs)
+    if job.export_format == "int8":
+        converter.target_spec.supported_ops = [operators.TFLITE_BUILTINS_INT8]
+    if job.io == "int8":
+        converter.inference_input_type = converter.inference_output_type = tf.int8
+
+
+def _measure_layers(converter: tf.lite.TFLiteConverter, folder: pathlib.Path) -> bytes:
+    compared = np.load(folder / COMPARED)
+    debugger = tf.lite.experimental.QuantizationDebugger(
+        converter=converter, debug_dataset=lambda: ([x[None]] for x in compared)
+    )
+    debugger.run()
+    table = io.StringIO()
+    debugger.layer_statistics_dump(table)
+    return table.getvalue().encode()
+
+
+def read_measured_layers(result: bytes) -> list[dict[str, str]]:
+    """The table that a job for LAYERS makes, a row a layer."""
+    return list(csv.DictReader(io.StringIO(result.decode())))
+
+
+def describe_refusal(text: str) -> str:
+    """An error of the converter in one line, with the layer if it names one."""
+    first = text.splitlines()[0]
+    found = _LOCATION.match(first)
+    named = _PATH.search(found[2] or "") if found else None
+    layers = "/".join(named[1].split("/")[1:-1]) if named else ""
+    place = f" layer {layers}" if layers else ""
+    return f"the TFLite converter refuses{place}: {_LOCATION.sub('', first)}"

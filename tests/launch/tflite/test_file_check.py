@@ -1,0 +1,87 @@
+"""What a file must answer to be written, and when one is warned of."""
+
+import re
+
+import numpy as np
+import pytest
+
+from launch.tflite.file_check import check_answers, warn_of_loss
+from models.model_names import ModelError
+
+EXPECTED = np.array([[1.0, -2.0], [0.5, 4.0], [3.0, 0.0]], np.float32)  # the largest is 4
+
+
+def answers(by_order=0.0, by_format=0.0):
+    there = EXPECTED + np.float32(by_format)
+    back = there.copy()
+    back[1, 0] += by_order
+    return np.stack([there, back])
+
+
+@pytest.mark.parametrize("export_format", ["float32", "float16", "dynamic", "int8", "training"])
+def test_a_good_file_and_one_that_keeps_a_state(export_format):
+    check_answers(answers(), EXPECTED, export_format)
+    check_answers(answers(by_order=0.003), EXPECTED, export_format)
+    with pytest.raises(ModelError, match="its answers depend on the examples before"):
+        check_answers(answers(by_order=0.005), EXPECTED, export_format)
+
+
+@pytest.mark.parametrize(
+    ("export_format", "difference", "is_refused"),
+    [
+        ("float32", 0.03, False),
+        ("float32", 0.05, True),
+        ("training", 0.05, True),
+        ("float16", 0.3, False),
+        ("float16", 0.5, True),
+        ("dynamic", 3.0, False),
+        ("int8", 3.0, False),
+    ],
+)
+def test_a_float_file_that_is_another_model(export_format, difference, is_refused):
+    """Of quantized files a warning is given, by their accuracy."""
+    if not is_refused:
+        check_answers(answers(by_format=difference), EXPECTED, export_format)
+        return
+    with pytest.raises(ModelError, match=r"its logits differ from Keras's by 0.* of the largest"):
+        check_answers(answers(by_format=difference), EXPECTED, export_format)
+
+
+def test_answers_that_are_no_numbers():
+    broken = answers()
+    broken[:, 0, 0] = np.nan
+    with pytest.raises(ModelError):
+        check_answers(broken, EXPECTED, "float32")
+    unknown = EXPECTED.copy()
+    unknown[0, 0] = np.nan
+    check_answers(broken, unknown, "float32")  # Keras has none either
+    check_answers(np.full((2, 3, 2), np.nan, np.float32), np.full((3, 2), np.inf, np.float32), "float32")
+
+
+@pytest.mark.parametrize(
+    ("export_format", "agreement", "lost", "way_out"),
+    [
+        ("int8", 0.95, 0.04, None),
+        ("int8", 0.94, 0.0, "--representative_examples or another --representative_client.*--quantize=qat.*dynamic"),
+        ("int8", 0.955, 0.045, "--representative_client"),
+        ("int8", 0.96, -0.1, None),
+        ("dynamic", 0.7, 0.1, "take float16"),
+        ("float16", 0.7, 0.1, "take float32"),
+        ("qat_int8", 0.7, 0.1, "take dynamic"),
+        ("float32", 0.7, 0.1, None),
+    ],
+)
+def test_a_warning_names_the_way_out(export_format, agreement, lost, way_out):
+    warning = warn_of_loss(export_format, agreement, lost, 0.5)
+    assert bool(warning) == (way_out is not None)
+    assert way_out is None or re.search(way_out, warning)
+    assert way_out is None or f"{100 * agreement:.1f} % of the test set, {-100 * lost:+.1f} points" in warning
+
+
+def test_a_file_that_is_larger_than_float32():
+    """An LSTM of 500 steps had 10 kB in float32 and 8 MB in int8."""
+    assert warn_of_loss("int8", 1.0, 0.0, 799.2) == "is 799 times the size of float32; take dynamic"
+    assert warn_of_loss("int8", 1.0, 0.0, 1.9) == warn_of_loss("int8", 1.0, 0.0, None) == ""
+    assert warn_of_loss("int8", 0.5, 0.5, 4).endswith(
+        "or take dynamic; it is 4 times the size of float32; take dynamic"
+    )
