@@ -17,7 +17,7 @@ from absl import flags as absl_flags
 from datasets.errors import DatasetError
 from datasets.npz import read_npz_file
 from launch.command_line import format_command_help, parse_flags, run_main
-from launch.runs.columns import EVALUATION, MODELS, WORKER_LOG
+from launch.runs.columns import BEST, EVALUATION, WORKER_LOG
 from launch.runs.tables import format_cell, write_json, write_table
 from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.flags import FlagError
@@ -114,7 +114,7 @@ def evaluate_run(run: FinishedRun, names: Sequence[str], npz: str) -> list[Evalu
     rows = []
     for name in names:
         model_spec = spec.teacher if name in run.teachers else spec
-        evaluate, weights = build_evaluator(model_spec), load_weights(model_spec, run.path / MODELS / name)
+        evaluate, weights = build_evaluator(model_spec), load_weights(model_spec, run.models / name)
         if examples is not None:
             rows.append(_make_row(name, pathlib.Path(npz).name, evaluate(weights, *examples)))
             continue

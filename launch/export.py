@@ -1,6 +1,6 @@
 """`python -m launch.export --run_dir=...` makes TFLite files of a finished run's models, and measures them.
 
-Writes into the run's `export/`: a .tflite file for each model and format, a JSON beside each, `labels.txt` and a
+Writes into the run's `export/`, or `export/best/` with --round=best: a .tflite file for each model and format, a JSON beside each, `labels.txt` and a
 report. Exit codes: 0 done, 1 a file could not be written, 2 the request was wrong, 130 stopped by Ctrl-C.
 """
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from absl import flags as absl_flags
 
 from launch.command_line import format_command_help, parse_flags, run_main
-from launch.runs.columns import EXPORT, REPORT_PAGE, WEB_PAGE, WORKER_LOG
+from launch.runs.columns import REPORT_PAGE, WEB_PAGE, WORKER_LOG
 from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.flags import FlagError
 from launch.tflite.export_plan import (
@@ -19,13 +19,14 @@ from launch.tflite.export_plan import (
     INTEGER_FORMATS,
     ModelExport,
     check_representative_client,
+    get_export_folder,
     open_export_folder,
     plan_exports,
 )
 from launch.tflite.export_report import format_summary
 from launch.tflite.training_flag import define_training_flag
 from launch.tflite.web_page import check_request as check_page_request
-from launch.training.finished_run import FinishedRun, read_finished_run
+from launch.training.finished_run import FinishedRun, define_round_flag, read_finished_run
 from launch.training.personal_models import compute_personal_weights
 from launch.training.run_runtime import settle_device_again
 from models.model_names import EXPORT_FORMATS, EXPORT_IO
@@ -39,6 +40,7 @@ class Request(NamedTuple):
     run_dir: str
     data_dir: str
     model: str
+    round: str
     formats: tuple[str, ...]
     io: str
     representative_client: str
@@ -58,6 +60,7 @@ def define_flags() -> absl_flags.FlagValues:
         "Saved models, or clients, for the models that they ended up with; all: all saved ones but teachers.",
         flag_values=values,
     )  # fmt: skip
+    define_round_flag(values)
     absl_flags.DEFINE_list(
         "formats", [], f"Some of {', '.join(EXPORT_FORMATS)}; empty: all that apply.", flag_values=values
     )
@@ -157,14 +160,14 @@ def _run(arguments: Sequence[str]) -> None:
     request = parse_request(arguments)
     if request.web_page:
         check_page_request(request.io)
-    run = read_finished_run(request.run_dir, request.data_dir)
+    run = read_finished_run(request.run_dir, request.data_dir, request.round)
     exports = plan_exports(run, request.model, request.formats)
     check_representative_client(run, request.representative_client)
     summary = export_run(run, exports, request)
     print("\n".join(summary))
     if request.web_page:
-        print(f"page     {run.path / EXPORT / WEB_PAGE}")
-    print(f"report   {run.path / EXPORT / REPORT_PAGE}")
+        print(f"page     {get_export_folder(run) / WEB_PAGE}")
+    print(f"report   {get_export_folder(run) / REPORT_PAGE}")
 
 
 if __name__ == "__main__":

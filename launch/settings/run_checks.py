@@ -48,6 +48,9 @@ def _check_conflicts(config: Any) -> None:
     if config.target_accuracy > 0 and getattr(privacy, "is_active", False):
         expected = "0 with private updates, whose rounds no accuracy without noise may end"
         raise ConfigError("target_accuracy", config.target_accuracy, expected)
+    if config.keep_best and getattr(privacy, "is_active", False):
+        expected = "false with private updates, whose models no accuracy without noise may choose"
+        raise ConfigError("keep_best", True, expected)
     if config.width != 1 and not {config.model, config.teacher_model} & set(WIDTH_MODELS):
         raise ConfigError("width", config.width, f"1, or --model={WIDTH_MODELS[0]} beside it")
 

@@ -10,7 +10,7 @@ import numpy as np
 from datasets.federated_data import FederatedData
 from launch.plots.confusion_plots import draw_confusions
 from launch.progress import say
-from launch.runs.columns import LABELS_FILE, MODELS, ROUND, TEST_ACCURACY, TEST_SET_FILE
+from launch.runs.columns import LABELS_FILE, ROUND, TEST_ACCURACY, TEST_SET_FILE
 from launch.runs.tables import write_json, write_text
 from launch.settings.run_config import find_algorithm, flag_values
 from launch.settings.run_titles import describe_run
@@ -162,7 +162,7 @@ def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportRepor
 
 
 def _load_model(job: ExportJob, source: str, spec: ModelSpec) -> LoadedModel:
-    return _measure_model(spec, load_weights(spec, job.run.path / MODELS / source))
+    return _measure_model(spec, load_weights(spec, job.run.models / source))
 
 
 def _measure_model(spec: ModelSpec, weights: Weights) -> LoadedModel:

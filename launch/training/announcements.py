@@ -16,8 +16,10 @@ from launch.runs.columns import (
     ACCURACY_WORST_TENTH,
     BUDGET_SPENT,
     CLIENT_TEST_ACCURACY,
+    CLIENT_VALIDATION_ACCURACY,
     GAIN,
     JOULES,
+    KEPT_BEST,
     NEW_CLIENTS,
     NUM_CLIENTS,
     RANDOM_START_ACCURACY,
@@ -118,6 +120,7 @@ def say_result(config: RunConfig, folder: RunFolder, summary: dict[str, Any]) ->
         say(f"energy   {energy['total']:,.4g} J of all clients in training, {energy['mean']:,.4g} J of one on average, "
             f"at most {energy['most']:,.4g} J")  # fmt: skip
     say_start(summary.get(START, {}))
+    say_best(config, folder, summary)
     if (new_clients := summary.get(NEW_CLIENTS)) and new_clients[ACCURACY_MEAN] is not None:
         say(f"new      clients that took no part in training: own test accuracy {new_clients[ACCURACY_MEAN]:.4f}")
     if (folder.path / RUN_PAGE).exists():
@@ -131,6 +134,16 @@ def say_result(config: RunConfig, folder: RunFolder, summary: dict[str, Any]) ->
     if not summary.get(BUDGET_SPENT):
         say(f"         {resume_command(folder)} --rounds={2 * config.rounds}")
     say(f"         tensorboard --logdir={shlex.quote(str(folder.tensorboard))}")
+
+
+def say_best(config: RunConfig, folder: RunFolder, summary: Mapping[str, Any]) -> None:
+    """Says which round's models are kept beside the last ones, if any were to be."""
+    if kept := summary.get(KEPT_BEST):
+        accuracy = _format(kept[CLIENT_VALIDATION_ACCURACY])
+        say(f"best     the models of round {kept[ROUND]}, the best by the clients' own validation accuracy ({accuracy}), "
+            f"are in {folder.best_models}: evaluate or export them with --round=best")  # fmt: skip
+    elif config.keep_best:
+        say("note     --keep_best has kept no models: no round was evaluated on validation examples")
 
 
 def say_start(start: Mapping[str, Any]) -> None:

@@ -7,18 +7,23 @@ import pathlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from absl import flags as absl_flags
+
 from datasets.errors import DatasetError
 from datasets.federated_data import FederatedData
 from launch.runs.checksums import check_sums
 from launch.runs.columns import (
+    BEST,
     CLIENT,
     CLIENTS_FILE,
     CONFIG_FILE,
     IS_PERSONAL,
+    KEPT_BEST,
     METRICS_FILE,
     MODEL,
     MODELS,
     PERSONAL_METRICS,
+    ROUND,
     SUMMARY_FILE,
     TEACHERS_TEST_ACCURACY,
 )
@@ -30,6 +35,7 @@ from launch.training.federation import build_spec, load_federated_data
 if TYPE_CHECKING:
     from models.model_spec import ModelSpec
 
+LAST = "last"
 NEEDED_DATA = ("input_shape", "input_dtype", "scale", "offset", "class_names")
 
 
@@ -40,9 +46,10 @@ class FinishedRun(NamedTuple):
       path: the folder.
       config: what was asked for.
       data: the data's description, as from `describe_data`.
-      client_models: the name of each client's model, by the client's name.
+      client_models: the name of each client's model in that round, by the client's name.
       teachers: the names of the models that are teachers.
-      rounds: rounds done.
+      rounds: rounds done until then: all of the run, or up to the best one.
+      is_best: whether it is what the run has kept of its best round that is asked for, and not its end.
       is_personal: whether each client ended up with a model of its own. These are not saved; an export makes them anew.
     """
 
@@ -53,6 +60,12 @@ class FinishedRun(NamedTuple):
     teachers: frozenset[str]
     rounds: int
     is_personal: bool = False
+    is_best: bool = False
+
+    @property
+    def models(self) -> pathlib.Path:
+        """The folder of the saved models of that round."""
+        return self.path / MODELS / BEST if self.is_best else self.path / MODELS
 
     def build_spec(self, precision: str | None = None) -> "ModelSpec":
         """The model of the run as it was at its end: the float model if it ended before quantization began.
@@ -82,11 +95,25 @@ class FinishedRun(NamedTuple):
         return data
 
 
-def read_finished_run(run_dir: str, data_dir: str = "") -> FinishedRun:
+def define_round_flag(values: absl_flags.FlagValues) -> None:
+    """Adds `--round`: which round's models a command takes."""
+    absl_flags.DEFINE_enum(
+        "round", LAST, [LAST, BEST], "Models of the run's last round, or of its best, see --keep_best of launch.train.",
+        flag_values=values,
+    )  # fmt: skip
+
+
+def read_finished_run(run_dir: str, data_dir: str = "", of_round: str = LAST) -> FinishedRun:
     """Reads a run folder back.
 
+    Args:
+      run_dir: the folder.
+      data_dir: where the data set's files are now; "" for where the run found them.
+      of_round: LAST or BEST, whose models are wanted.
+
     Raises:
-      FlagError: there is no run in that folder, or its algorithm is the user's own and cannot be used.
+      FlagError: there is no run in that folder, its algorithm is the user's own and cannot be used, or it has kept no
+        best round.
       RunFolderError: the run is not finished, or one of its files is damaged.
       ConfigError: its config does not fit this version.
     """
@@ -97,10 +124,10 @@ def read_finished_run(run_dir: str, data_dir: str = "") -> FinishedRun:
     try:
         data = json.loads((path / CONFIG_FILE).read_text(encoding="utf-8"))["data"]
         summary = json.loads((path / SUMMARY_FILE).read_text(encoding="utf-8"))
-        with open(path / CLIENTS_FILE, newline="", encoding="utf-8") as file:
-            client_models = {row[CLIENT]: row[MODEL] for row in csv.DictReader(file)}
+        client_models = _read_client_models(path / CLIENTS_FILE)
         teachers = frozenset(summary[find_algorithm(config.algo).name].get(TEACHERS_TEST_ACCURACY, ()))
         rounds = int(summary["rounds"])
+        best = summary.get(KEPT_BEST, {}).get(ROUND)
     except FileNotFoundError:
         raise RunFolderError(f"--run_dir={path}: the run is not finished; add --resume to its command first") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, csv.Error):
@@ -109,7 +136,26 @@ def read_finished_run(run_dir: str, data_dir: str = "") -> FinishedRun:
     missing = [name for name in NEEDED_DATA if not isinstance(data, dict) or name not in data]
     if missing:
         raise RunFolderError(f"--run_dir={path}: its {CONFIG_FILE} is damaged, says nothing of {', '.join(missing)}")
-    return FinishedRun(path, config, data, client_models, teachers, rounds, _is_personal(path, summary))
+    run = FinishedRun(path, config, data, client_models, teachers, rounds, _is_personal(path, summary))
+    return _take_best(run, best) if of_round == BEST else run
+
+
+def _take_best(run: FinishedRun, best: int | None) -> FinishedRun:
+    """The run as it was after its best round."""
+    if best is None:
+        raise FlagError(f"--round={BEST}: {run.path} has kept no best round; train it with --keep_best, or leave it out")
+    clients = run._replace(is_best=True).models / CLIENTS_FILE
+    check_sums(run.path, [clients.relative_to(run.path).as_posix()])
+    try:
+        return run._replace(rounds=int(best), is_best=True, client_models=_read_client_models(clients))
+    except (OSError, ValueError, TypeError, KeyError, csv.Error):
+        raise RunFolderError(f"{clients}: gone or damaged; restore it, or leave out --round={BEST}") from None
+
+
+def _read_client_models(path: pathlib.Path) -> dict[str, str]:
+    """The name of each client's model, by the client's name."""
+    with open(path, newline="", encoding="utf-8") as file:
+        return {row[CLIENT]: row[MODEL] for row in csv.DictReader(file)}
 
 
 def _is_personal(path: pathlib.Path, summary: Mapping[str, Any]) -> bool:
@@ -128,11 +174,12 @@ def choose_models(run: FinishedRun, model_name: str, flag: str = "model_name") -
       FlagError: there is no model of that name.
       RunFolderError: there is no model at all.
     """
-    names = sorted(path.parent.name for path in run.path.glob(f"{MODELS}/*/model.keras"))
+    names = sorted(path.parent.name for path in run.models.glob("*/model.keras"))
+    place = run.models.relative_to(run.path)
     if not names:
-        raise RunFolderError(f"--run_dir={run.path}: its saved models are gone (models/*/model.keras); train again")
+        raise RunFolderError(f"--run_dir={run.path}: its saved models are gone ({place}/*/model.keras); train again")
     if model_name and model_name not in names:
         raise FlagError(f"--{flag}={model_name}: expected one of {', '.join(names)}")
     chosen = [model_name] if model_name else names
-    check_sums(run.path, [f"{MODELS}/{name}/model.keras" for name in chosen])
+    check_sums(run.path, [f"{place}/{name}/model.keras" for name in chosen])
     return chosen

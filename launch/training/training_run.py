@@ -61,6 +61,7 @@ def run_training(config: RunConfig) -> dict[str, Any]:
     with prefix_errors(find_algorithm(config.algo).flag_prefix):
         config.algorithm.check_clients(len(data.clients))
         config.algorithm.check_devices(data.profiles, len(data.clients))
+    check_best_can_be_told(config, data)
     with contextlib.ExitStack() as stack:
         tracking = stack.enter_context(open_tracking(config))  # ends after the folder is let go: so it knows of the end
         folder = stack.enter_context(_open_folder(config))
@@ -75,6 +76,14 @@ def run_training(config: RunConfig) -> dict[str, Any]:
         num_shares = find_num_shares(folder, config)
         runtime = stack.enter_context(open_run_runtime(config, str(folder.worker_log), keeps_memory, num_shares))
         return _run(config, folder, data, spec, runtime.worker_memory_bytes, tracking)
+
+
+def check_best_can_be_told(config: RunConfig, data: FederatedData) -> None:
+    """Raises ConfigError if --keep_best is given, but no client has validation examples to tell the best round by."""
+    if config.keep_best and not any(client.num_validation for client in data.clients):
+        raise ConfigError(
+            "--keep_best", True, "clients with validation examples; raise --validation_fraction, or leave it out"
+        )
 
 
 def has_large_tensors(spec: "ModelSpec") -> bool:
@@ -155,6 +164,7 @@ def _run(
     from launch.plots import run_plots, style
     from launch.runs.tensorboard_log import TensorBoardLog
     from launch.training import evaluation, results
+    from launch.training.best_round import BestRound
 
     process = build_process(config, spec, data)
     evaluate = evaluation.build_evaluator(spec)
@@ -167,7 +177,8 @@ def _run(
     if folder.is_new:
         folder.clear()
     checkpoints = Checkpoints(folder.checkpoints)
-    loop = RoundLoop(config, folder, process, checkpoints, evaluate_state, worker_memory_bytes, names)
+    best = BestRound(folder, data, spec, process, checkpoints) if config.keep_best else None
+    loop = RoundLoop(config, folder, process, checkpoints, evaluate_state, worker_memory_bytes, names, best)
     write_config(folder, config, data)  # after the loop was built: it refuses a resumed run that has done more rounds
     settings = folder.config.read_text(encoding="utf-8")
     tensorboard = TensorBoardLog(folder.tensorboard, loop.metrics, flag_values(config))
