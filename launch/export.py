@@ -1,7 +1,9 @@
 """`python -m launch.export --run_dir=...` makes TFLite files of a finished run's models, and measures them.
 
-Writes into the run's `export/`, or `export/best/` with --round=best: a .tflite file for each model and format, a JSON beside each, `labels.txt` and a
-report. Exit codes: 0 done, 1 a file could not be written, 2 the request was wrong, 130 stopped by Ctrl-C.
+Writes into the run's `export/`, or `export/best/` with --round=best: a .tflite file for each model and format, a JSON
+beside each, `labels.txt` and a report.
+
+Exit codes: 0 done, 1 a file could not be written, 2 the request was wrong, 130 stopped by Ctrl-C.
 """
 
 import sys

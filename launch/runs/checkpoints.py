@@ -99,7 +99,7 @@ class Checkpoints:
             return pack_state(template, _read(path)[0])
         except Exception:  # of many types, as in `restore`
             raise RunFolderError(
-                f"{path}: gone or damaged, though round {round_num} is the best so far; restore it, or start the run anew"
+                f"{path}: gone or damaged, but round {round_num} is the best so far; restore it, or start the run anew"
             ) from None
 
     def prune_best(self, kept: Collection[int | None]) -> None:

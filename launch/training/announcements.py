@@ -140,7 +140,7 @@ def say_best(config: RunConfig, folder: RunFolder, summary: Mapping[str, Any]) -
     """Says which round's models are kept beside the last ones, if any were to be."""
     if kept := summary.get(KEPT_BEST):
         accuracy = _format(kept[CLIENT_VALIDATION_ACCURACY])
-        say(f"best     the models of round {kept[ROUND]}, the best by the clients' own validation accuracy ({accuracy}), "
+        say(f"best     models of round {kept[ROUND]}, best by the clients' own validation accuracy ({accuracy}), "
             f"are in {folder.best_models}: evaluate or export them with --round=best")  # fmt: skip
     elif config.keep_best:
         say("note     --keep_best has kept no models: no round was evaluated on validation examples")

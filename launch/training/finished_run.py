@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import json
+import os
 import pathlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -87,10 +88,19 @@ class FinishedRun(NamedTuple):
         Raises:
           DatasetError: the data cannot be read, or are not those of the run.
         """
+        npz = self.config.npz
+        if npz and not os.path.exists(os.path.expanduser(npz)):
+            raise DatasetError(
+                f"{npz}: no such file, but {self.path} was trained on it; put it back, or name the folder where it is "
+                "now with --data_dir"
+            )
         data = load_federated_data(self.config)
         if self.data.get("digest", data.digest) != data.digest:
             raise DatasetError(
-                f"{self.path}: the data are not those that the run was trained on; name them with --data_dir"
+                f"{npz}: has changed since {self.path} was trained on it; put the former file back, or name its folder "
+                f"with --data_dir; on the new one: python -m launch.evaluate --run_dir={self.path} --npz={npz}"
+                if npz
+                else f"{self.path}: the data are not those that the run was trained on; name them with --data_dir"
             )
         return data
 
@@ -108,7 +118,7 @@ def read_finished_run(run_dir: str, data_dir: str = "", of_round: str = LAST) ->
 
     Args:
       run_dir: the folder.
-      data_dir: where the data set's files are now; "" for where the run found them.
+      data_dir: folder where the data set's files, or the user's own, are now; "" for where the run found them.
       of_round: LAST or BEST, whose models are wanted.
 
     Raises:
@@ -118,7 +128,7 @@ def read_finished_run(run_dir: str, data_dir: str = "", of_round: str = LAST) ->
       ConfigError: its config does not fit this version.
     """
     stored = read_stored_flags(run_dir)
-    config = build_run_config({**stored, **({"data_dir": data_dir} if data_dir else {})})
+    config = build_run_config({**stored, **_move_data(stored, data_dir)})
     path = pathlib.Path(run_dir)
     check_sums(path)
     try:
@@ -140,10 +150,20 @@ def read_finished_run(run_dir: str, data_dir: str = "", of_round: str = LAST) ->
     return _take_best(run, best) if of_round == BEST else run
 
 
+def _move_data(stored: Mapping[str, Any], data_dir: str) -> dict[str, str]:
+    """The flags of where the data are, if they lie in another folder than when the run was made."""
+    if not data_dir:
+        return {}
+    npz = stored.get("npz")
+    return {"data_dir": data_dir} | ({"npz": os.path.join(data_dir, os.path.basename(npz))} if npz else {})
+
+
 def _take_best(run: FinishedRun, best: int | None) -> FinishedRun:
     """The run as it was after its best round."""
     if best is None:
-        raise FlagError(f"--round={BEST}: {run.path} has kept no best round; train it with --keep_best, or leave it out")
+        raise FlagError(
+            f"--round={BEST}: {run.path} has kept no best round; train with --keep_best, or leave it out"
+        )
     clients = run._replace(is_best=True).models / CLIENTS_FILE
     check_sums(run.path, [clients.relative_to(run.path).as_posix()])
     try:

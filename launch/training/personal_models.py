@@ -1,4 +1,7 @@
-"""The personal models of a finished run, made anew from its last checkpoint or its best round. Imports TensorFlow only when it must."""
+"""The personal models of a finished run, made anew from its last checkpoint or its best round.
+
+Imports TensorFlow only when it must.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
