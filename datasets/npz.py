@@ -50,7 +50,9 @@ def read_npz_file(
     try:
         file = np.load(path, allow_pickle=False)
         if not isinstance(file, np.lib.npyio.NpzFile):
-            raise DatasetError(f"{path}: a single array (npy), expected an npz file with {', '.join(required or optional)}")
+            raise DatasetError(
+                f"{path}: a single array (npy), expected an npz file with {', '.join(required or optional)}"
+            )
         with file:
             missing = [key for key in required if key not in file.files]
             if missing:

@@ -160,11 +160,13 @@ class _Pool:
                 run.interrupt()
             return
         del self.started[slot]
-        if exit_code and not started.stopped:
-            last_line = self._progress.last_line(slot)
-            self._fail(started.position, task, _explain(exit_code, task, self._engine, last_line))
-        else:
+        last_line = self._progress.last_line(slot)
+        if not exit_code or started.stopped:
             self._progress.end(started.position, slot, started.stopped)
+        elif is_finished(task):  # it has its results, though they are none to be glad of
+            self._progress.end(started.position, slot, last_line)
+        else:
+            self._fail(started.position, task, _explain(exit_code, task, self._engine, last_line))
         self._progress.clear(slot)
         self._after_run(task)
 

@@ -22,19 +22,22 @@ from launch.runs.columns import (
     KEPT_BEST,
     NEW_CLIENTS,
     NUM_CLIENTS,
+    NUM_REJECTED,
     RANDOM_START_ACCURACY,
     RELATIVE_CHANGE,
     ROUND,
     RUN_PAGE,
     START,
     TEST_ACCURACY,
+    TRAIN_LOSS,
     TRAINED_START_ACCURACY,
 )
 from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
 from launch.settings.flags import PROGRAM
-from launch.settings.run_config import RunConfig
+from launch.settings.run_config import RunConfig, algorithm_fields, find_idle, flag_values
 
+LARGE_INPUT = 100  # of a number that a model gets; those of images are at most 1, standardised ones a few
 LEAST_CHANGE = 0.01  # as a share of the norm; a model that moved less starts next to random weights
 
 if TYPE_CHECKING:
@@ -85,6 +88,49 @@ def say_if_nobody_took_part(metrics: RoundTable) -> None:
     if not any(metrics.column(NUM_CLIENTS)):
         say("note     no client was ready within these rounds, so the model is as it began; give more --rounds, or a "
             "longer period")  # fmt: skip
+
+
+def find_rejected_rounds(metrics: RoundTable) -> list[int]:
+    """The rounds, from 1, in which somebody sent an update, but none was finite, so that the models stayed."""
+    columns = zip(metrics.column(NUM_REJECTED), metrics.column(TRAIN_LOSS), strict=True)
+    # Without an update that counts no example was trained, and the loss is NaN.
+    return [i for i, (rejected, loss) in enumerate(columns, 1) if rejected and (loss is None or math.isnan(loss))]
+
+
+def was_all_rejected(metrics: RoundTable) -> bool:
+    """Whether nothing but rejected updates was ever sent."""
+    rejected = find_rejected_rounds(metrics)
+    return bool(rejected) and len(rejected) == sum(map(bool, metrics.column(NUM_CLIENTS)))
+
+
+def say_if_updates_were_rejected(config: RunConfig, metrics: RoundTable, data: FederatedData) -> None:
+    """Says so if updates were not finite, unless all were, in every round."""
+    counts = [int(count or 0) for count in metrics.column(NUM_REJECTED)]
+    if not any(counts) or was_all_rejected(metrics):
+        return
+    where = [i for i, count in enumerate(counts, 1) if count]
+    whole = len(find_rejected_rounds(metrics))
+    stayed = f", in {whole} of them all, so that the models stayed as they were" if whole else ""
+    say(f"note     {sum(counts)} updates were not finite and do not count, in {len(where)} of {len(counts)} rounds "
+        f"(first in round {where[0]}){stayed}; {advise_on_rejected(config, data)}")  # fmt: skip
+
+
+def advise_on_rejected(config: RunConfig, data: FederatedData) -> str:
+    """What to do where updates are not finite: about the examples if their numbers are large, else about the rates."""
+    largest = find_largest_input(data)
+    if largest > LARGE_INPUT:
+        return f"the examples have numbers up to {largest:.3g}: standardise them"
+    given, idle = flag_values(config), find_idle(config)
+    names = [each.name for each in algorithm_fields(config.algo) if each.name.endswith("learning_rate")]
+    rates = [f"--{name}={given[name]:g}" for name in names if name not in idle]
+    return "lower the learning rate" + (f" ({', '.join(rates)})" if rates else "")
+
+
+def find_largest_input(data: FederatedData) -> float:
+    """The largest size of a number that the model gets, over the train examples of the first client that has any."""
+    client = next(client for client in data.clients if client.num_train)
+    x, _ = data.read_split(client, "train")
+    return float(np.abs(x.astype(np.float64) * data.preprocessing.scale + data.preprocessing.offset).max())
 
 
 def say_if_nothing_was_learned(metrics: RoundTable, test_y: np.ndarray) -> None:

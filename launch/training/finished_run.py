@@ -161,9 +161,7 @@ def _move_data(stored: Mapping[str, Any], data_dir: str) -> dict[str, str]:
 def _take_best(run: FinishedRun, best: int | None) -> FinishedRun:
     """The run as it was after its best round."""
     if best is None:
-        raise FlagError(
-            f"--round={BEST}: {run.path} has kept no best round; train with --keep_best, or leave it out"
-        )
+        raise FlagError(f"--round={BEST}: {run.path} has kept no best round; train with --keep_best, or leave it out")
     clients = run._replace(is_best=True).models / CLIENTS_FILE
     check_sums(run.path, [clients.relative_to(run.path).as_posix()])
     try:

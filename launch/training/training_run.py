@@ -25,12 +25,15 @@ from launch.settings.flags import FlagError
 from launch.settings.run_config import RunConfig, find_algorithm, flag_values
 from launch.settings.worker_addresses import UNIX
 from launch.training.announcements import (
+    advise_on_rejected,
     announce_data,
     announce_model,
     resume_command,
     say_if_nobody_took_part,
     say_if_nothing_was_learned,
+    say_if_updates_were_rejected,
     say_result,
+    was_all_rejected,
 )
 from launch.training.federation import build_spec, load_federated_data
 from launch.training.round_loop import RoundLoop
@@ -50,7 +53,7 @@ def run_training(config: RunConfig) -> dict[str, Any]:
 
     Raises:
       RunStopped: the worker died or nobody reads the output (exit code 1), or somebody pressed Ctrl-C (130); a
-        checkpoint is kept.
+        checkpoint is kept. Or the run is over, but every update was rejected (1).
       ValueError: of a subclass whose message is one line: what the config asks for cannot be done.
       OSError: a file cannot be read or written.
     """
@@ -59,7 +62,8 @@ def run_training(config: RunConfig) -> dict[str, Any]:
     check_installed(config)
     data = load_federated_data(config)
     with prefix_errors(find_algorithm(config.algo).flag_prefix):
-        config.algorithm.check_clients(len(data.clients))
+        if not config.resume:  # what was begun may go on
+            config.algorithm.check_clients(len(data.clients))
         config.algorithm.check_devices(data.profiles, len(data.clients))
     check_best_can_be_told(config, data)
     with contextlib.ExitStack() as stack:
@@ -199,9 +203,15 @@ def _run(
     run_plots.draw_run(folder.path)
     write_page(config, folder)
     say_if_nobody_took_part(loop.metrics)
-    if not config.smoke and has_one_model(process, state):  # a smoke run's data are random numbers
+    say_if_updates_were_rejected(config, loop.metrics, data)
+    is_all_rejected = was_all_rejected(loop.metrics)
+    is_told = config.smoke or is_all_rejected  # a smoke run's data are random numbers
+    if not is_told and has_one_model(process, state):
         say_if_nothing_was_learned(loop.metrics, data.test_y)
     say_result(config, folder, summary)
+    if is_all_rejected:
+        reason = "no client's update was finite in any round, so nothing was learned"
+        raise RunStopped(f"error: {reason}; {advise_on_rejected(config, data)}", 1)
     return summary
 
 

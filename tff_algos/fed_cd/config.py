@@ -10,6 +10,7 @@ from tff_algos.settings.config_fields import (
     SMOKE_CLIENTS,
     ConfigError,
     check_ascending,
+    check_enough_clients,
     group,
     participation_setting,
     setting,
@@ -117,8 +118,7 @@ class FedCDConfig(PrivateAlgorithmConfig):
 
     def check_clients(self, num_clients: int) -> None:
         """Raises ConfigError if a round asks for more devices than there are, or its privacy means nothing."""
-        if self.cohort_size > num_clients:
-            raise ConfigError("cohort_size", self.cohort_size, f"at most the {num_clients} clients there are")
+        check_enough_clients("cohort_size", self.cohort_size, num_clients)
         super().check_clients(num_clients)
 
     def shrink_to_smoke(self) -> Self:

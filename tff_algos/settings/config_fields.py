@@ -156,6 +156,12 @@ def check_ascending(field: str, rounds: tuple[int, ...]) -> None:
         raise ConfigError(field, rounds, ASCENDING)
 
 
+def check_enough_clients(field: str, number: int, num_clients: int) -> None:
+    """Raises ConfigError if a setting asks for more clients, or for more groups of clients, than there are clients."""
+    if number > num_clients:
+        raise ConfigError(field, number, f"at most the {num_clients} clients there are")
+
+
 def format_value(value: Any) -> Any:
     """A value as flags and JSON spell it: a tuple is its numbers with commas between, anything else is itself."""
     return ",".join(map(str, value)) if isinstance(value, tuple) else value

@@ -95,9 +95,7 @@ def test_the_models_of_the_best_round_are_kept(make_loop, tmp_path):
 @pytest.mark.parametrize("rounds_per_checkpoint", [1, 2, 4])
 @pytest.mark.parametrize("fatal_round", [1, 2, 3, 5, 6])
 @pytest.mark.parametrize("is_saved_on_the_way_out", [True, False])
-def test_a_resumed_run_keeps_the_same(
-    make_loop, tmp_path, rounds_per_checkpoint, fatal_round, is_saved_on_the_way_out
-):
+def test_a_resumed_run_keeps_the_same(make_loop, tmp_path, rounds_per_checkpoint, fatal_round, is_saved_on_the_way_out):
     def die(state, previous, with_shared):
         if state[0] == fatal_round:
             raise Killed
@@ -136,7 +134,7 @@ def test_what_was_kept_after_the_last_checkpoint_does_not_count(make_loop, tmp_p
 def test_a_lost_state_is_one_line(make_loop, tmp_path, damage):
     make_loop(rounds=3).run()
     damage(tmp_path / "checkpoints" / "best_2.npz")
-    with pytest.raises(RunFolderError, match="best_2.npz: gone or damaged, but round 2 is the best so far"):
+    with pytest.raises(RunFolderError, match=r"best_2\.npz: gone or damaged, but round 2 is the best so far"):
         make_loop()
 
 
@@ -204,5 +202,5 @@ def test_what_is_kept_has_sums(stored_run, name):
 def test_a_run_that_kept_none_says_how_to(stored_run):
     (stored_run / "checksums.sha256").unlink()
     write_json(stored_run / "summary.json", {"rounds": 6, "fedavg": {}})
-    with pytest.raises(FlagError, match="--round=best: .* has kept no best round; train with --keep_best"):
+    with pytest.raises(FlagError, match=r"--round=best: .* has kept no best round; train with --keep_best"):
         finished_run.read_finished_run(str(stored_run), of_round="best")
