@@ -1,13 +1,34 @@
 """What a run's config is held to beyond the range of each setting: settings that conflict, and names of things."""
 
+import pathlib
+import re
 from typing import Any
 
-from datasets.catalog import check_dataset_name
+from datasets.catalog import DATASET_NAMES, check_dataset_name
 from datasets.errors import DatasetError
-from launch.settings.runtimes import CPU, CPU_ONLY, RAY_CLIENT, RAY_PLACES
+from launch.settings.runtimes import CPU, CPU_ONLY, IN_PROCESS, RAY_CLIENT, RAY_PLACES
+from launch.settings.suggestions import suggest_value
 from launch.settings.worker_addresses import check_address, check_port_address
 from models.model_names import MODEL_NAMES, WIDTH_MODELS, ModelError, check_model_name
 from tff_algos.settings.config_fields import ConfigError
+
+OWN_FILE = "--dataset=npz --npz=<file>"
+# Data sets and models that other tools bring, by their names in small letters and digits.
+ELSEWHERE = {
+    "femnist": "FEMNIST",
+    "emnist": "EMNIST",
+    "fashionmnist": "Fashion-MNIST",
+    "fmnist": "Fashion-MNIST",
+    "cifar100": "CIFAR-100",
+    "svhn": "SVHN",
+    "celeba": "CelebA",
+    "shakespeare": "Shakespeare",
+    "stackoverflow": "Stack Overflow",
+    "imagenet": "ImageNet",
+    "tinyimagenet": "Tiny ImageNet",
+    "adult": "Adult",
+}
+MODELS_ELSEWHERE = {"mlp": "perceptron", "dnn": "perceptron", "cnn": "image_student", "2nn": "perceptron_2nn"}
 
 
 def check_run_settings(config: Any) -> None:
@@ -32,7 +53,20 @@ def check_dataset(dataset: str) -> None:
     try:
         check_dataset_name(dataset)
     except DatasetError as error:
-        raise ConfigError("dataset", dataset, str(error).partition(": expected ")[2]) from None
+        expected = str(error).partition(": expected ")[2].partition("; did you mean")[0]
+        raise ConfigError("dataset", dataset, expected + _suggest_dataset(dataset)) from None
+
+
+def _suggest_dataset(dataset: str) -> str:
+    """What was probably meant by a data set that there is none of."""
+    plain = re.sub(r"[\W_]+", "", dataset.lower())
+    if plain in ELSEWHERE:
+        return f"; {ELSEWHERE[plain]} is not among them: save its arrays with numpy.savez, for {OWN_FILE}"
+    if dataset.endswith(".npz"):
+        return f"; did you mean --dataset=npz --npz={dataset}?"
+    if "/" in dataset or pathlib.PurePath(dataset).suffix in (".csv", ".npy", ".pt", ".parquet", ".tsv", ".json"):
+        return f"; your own file is an .npz, for {OWN_FILE}"
+    return suggest_value(dataset, DATASET_NAMES, "module:OBJECT")
 
 
 def _check_conflicts(config: Any) -> None:
@@ -59,12 +93,17 @@ def _check_model(field: str, name: str) -> None:
     try:
         check_model_name(name)
     except ModelError:
-        raise ConfigError(field, name, f"auto, {', '.join(MODEL_NAMES)}, or your own as module:function") from None
+        near = MODELS_ELSEWHERE.get(re.sub(r"[\W_]+", "", name.lower()))
+        hint = f"; did you mean {near}?" if near else suggest_value(name, ("auto", *MODEL_NAMES), "module:function")
+        raise ConfigError(
+            field, name, f"auto, {', '.join(MODEL_NAMES)}, or your own as module:function{hint}"
+        ) from None
 
 
 def _check_runtime(config: Any) -> None:
     if config.device != CPU and config.runtime in CPU_ONLY:
-        raise ConfigError("device", config.device, f"{CPU} with --runtime={config.runtime}")
+        expected = f"{CPU} with --runtime={config.runtime}; add --runtime={IN_PROCESS} for a GPU"
+        raise ConfigError("device", config.device, expected)
     for address in config.worker_addresses or ([config.workers] if config.workers else []):
         _check_worker(config.workers, address)
     check_ray_address(config.ray_address)

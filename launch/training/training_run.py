@@ -3,7 +3,6 @@
 import contextlib
 import math
 import pathlib
-import socket
 import tempfile
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,7 @@ from launch.runtimes.worker_process import LARGE_TENSOR_BYTES
 from launch.settings.flag_fields import prefix_errors
 from launch.settings.flags import FlagError
 from launch.settings.run_config import RunConfig, find_algorithm, flag_values
-from launch.settings.worker_addresses import UNIX
+from launch.settings.worker_addresses import find_connection_problem
 from launch.training.announcements import (
     advise_on_rejected,
     announce_data,
@@ -58,7 +57,7 @@ def run_training(config: RunConfig) -> dict[str, Any]:
       OSError: a file cannot be read or written.
     """
     check_run_folder(config)
-    check_worker_names(config)
+    check_workers(config)
     check_installed(config)
     data = load_federated_data(config)
     with prefix_errors(find_algorithm(config.algo).flag_prefix):
@@ -96,19 +95,11 @@ def has_large_tensors(spec: "ModelSpec") -> bool:
     return any(4 * math.prod(shape) >= LARGE_TENSOR_BYTES for shape in shapes)
 
 
-def check_worker_names(config: RunConfig) -> None:
-    """Raises FlagError if a worker's machine or Unix socket is unknown: gRPC would wait for it in vain."""
+def check_workers(config: RunConfig) -> None:
+    """Raises FlagError if nothing listens at the address of a worker: gRPC would wait for it in vain."""
     for address in config.worker_addresses:
-        path = address.removeprefix(UNIX)
-        if path != address:
-            if not pathlib.Path(path).is_socket():
-                raise FlagError(f"--workers={config.workers}: no socket at {path}; is the ssh that makes it running?")
-            continue
-        host, _, port = address.rpartition(":")
-        try:
-            socket.getaddrinfo(host.strip("[]"), int(port))
-        except (OSError, UnicodeError):
-            raise FlagError(f"--workers={config.workers}: no machine is known as {host}; check the name") from None
+        if problem := find_connection_problem(address):
+            raise FlagError(f"--workers={config.workers}: {problem}")
 
 
 @contextlib.contextmanager

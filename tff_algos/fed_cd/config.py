@@ -11,6 +11,7 @@ from tff_algos.settings.config_fields import (
     ConfigError,
     check_ascending,
     check_enough_clients,
+    format_value,
     group,
     participation_setting,
     setting,
@@ -113,8 +114,11 @@ class FedCDConfig(PrivateAlgorithmConfig):
 
     def check_run(self, rounds: int) -> None:
         """Raises ConfigError if a milestone lies beyond the last round."""
-        if any(milestone > rounds for milestone in self.milestones):
-            raise ConfigError("milestones", self.milestones, f"rounds up to the last one, --rounds={rounds}")
+        fitting = tuple(milestone for milestone in self.milestones if milestone <= rounds)
+        if fitting != self.milestones:
+            wanted = format_value(fitting or max(1, rounds // 2))
+            expected = f"rounds up to the last one, --rounds={rounds}; give --fedcd_milestones={wanted} beside it"
+            raise ConfigError("milestones", self.milestones, expected)
 
     def check_clients(self, num_clients: int) -> None:
         """Raises ConfigError if a round asks for more devices than there are, or its privacy means nothing."""
