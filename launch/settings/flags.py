@@ -31,7 +31,7 @@ from launch.settings.run_config import (
     shared_fields,
 )
 from launch.settings.runtimes import AUTO
-from launch.settings.suggestions import suggest_flags, suggest_integer, suggest_value
+from launch.settings.suggestions import is_known_elsewhere, suggest_flags, suggest_integer, suggest_value
 from tff_algos.settings.config_fields import ConfigError, Setting, is_own
 
 # Algorithms that are a setting of another one here.
@@ -121,10 +121,11 @@ def describe_unknown(name: str, values: absl_flags.FlagValues, of_a_run: str = "
         known += [field.name for field in algorithm_fields(algo)]
         prefix = find_algorithm(algo).flag_prefix
     hint = suggest_flags(name, known, values, prefix)
-    is_of_a_run = not hint and name.removeprefix("no") in _list_flags_of_runs()
-    what = "is a flag of launch.train" if is_of_a_run else "unknown flag"
-    instead = "" if is_of_a_run else "; --help lists them all"
-    return f"--{name}: {what}{hint or (of_a_run and f'; {of_a_run}') or instead}"
+    if not hint and name.removeprefix("no") in _list_flags_of_runs():
+        return f"--{name}: is a flag of launch.train{of_a_run and f'; {of_a_run}'}"
+    if not hint and of_a_run and is_known_elsewhere(name):
+        return f"--{name}: unknown flag; {of_a_run}"
+    return f"--{name}: unknown flag{hint or '; --help lists them all'}"
 
 
 def _list_flags_of_runs() -> set[str]:
@@ -161,15 +162,16 @@ def read_flags(values: absl_flags.FlagValues, argv: Sequence[str], of_a_run: str
     if circle:
         raise FlagError(f"--flagfile={circle[1]}: reads itself again, expected flagfiles without a circle")
     if stray:
-        raise FlagError(f"{stray[0]}: expected flags only, each as --name=value; {_explain_stray(stray[0], values)}")
+        shown = repr(stray[0]) if "=" in stray[0] else stray[0]
+        raise FlagError(f"{shown}: expected flags only, each as --name=value; {_explain_stray(stray[0], values)}")
 
 
 def _explain_stray(argument: str, values: absl_flags.FlagValues) -> str:
     """What an argument that is no flag was probably meant to be."""
-    name = argument.partition("=")[0].replace("-", "_")
+    name = argument.partition("=")[0]
     if "algo" in values and argument in ALGORITHMS:
         return f"did you mean --algo={argument}?"
-    if "=" in argument and name in values:
+    if "=" in argument and name in values and not argument.startswith("-"):
         return f"did you mean --{argument}?"
     if pathlib.Path(argument).is_dir():
         taken = [flag for flag in ("run_dir", "runs", "runs_dir") if flag in values]

@@ -85,7 +85,15 @@ def _find_alike(name: str, known: Iterable[str], prefix: str) -> list[str]:
     """The flags that are spelled alike, with or without the algorithm's name before it."""
     spelled = {flag: flag for flag in known} | {flag.removeprefix(prefix): flag for flag in known if prefix}
     near = difflib.get_close_matches(name, list(spelled), n=MOST, cutoff=CUTOFF)
-    return list(dict.fromkeys(spelled[each] for each in near))
+    ratios = [difflib.SequenceMatcher(None, each, name).ratio() for each in near]
+    return list(
+        dict.fromkeys(spelled[each] for each, ratio in zip(near, ratios, strict=True) if ratio > ratios[0] - 0.1)
+    )
+
+
+def is_known_elsewhere(name: str) -> bool:
+    """Whether other tools have a flag of that name for something that there is here, too."""
+    return any(name in others for others in OTHER_NAMES.values())
 
 
 def suggest_value(value: str, choices: Iterable[str], own_form: str = "") -> str:

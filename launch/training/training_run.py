@@ -14,6 +14,7 @@ from launch.runs.archetype_metrics import name_archetype_metrics
 from launch.runs.checkpoints import Checkpoints
 from launch.runs.columns import PERSONAL_METRICS, RUN_PAGE
 from launch.runs.errors import RunStopped
+from launch.runs.round_table import RoundTable
 from launch.runs.run_description import check_same_data, describe_data, find_num_shares, write_config
 from launch.runs.run_folder import RunFolder, check_run_folder, open_run_folder
 from launch.runs.tables import write_text
@@ -193,17 +194,33 @@ def _run(
     summary = results.write_results(folder, config, data, spec, process, state, evaluate, loop.metrics, loop.timing)
     run_plots.draw_run(folder.path)
     write_page(config, folder)
-    say_if_nobody_took_part(loop.metrics)
-    say_if_updates_were_rejected(config, loop.metrics, data)
-    is_all_rejected = was_all_rejected(loop.metrics)
+    _say_end(config, folder, data, loop.metrics, summary, has_one_model(process, state))
+    return summary
+
+
+def _say_end(
+    config: RunConfig,
+    folder: RunFolder,
+    data: FederatedData,
+    metrics: RoundTable,
+    summary: dict[str, Any],
+    is_one_model: bool,
+) -> None:
+    """Says what came out.
+
+    Raises:
+      RunStopped: nothing did, since no update was finite.
+    """
+    say_if_nobody_took_part(metrics)
+    say_if_updates_were_rejected(config, metrics, data)
+    is_all_rejected = was_all_rejected(metrics)
     is_told = config.smoke or is_all_rejected  # a smoke run's data are random numbers
-    if not is_told and has_one_model(process, state):
-        say_if_nothing_was_learned(loop.metrics, data.test_y)
+    if is_one_model and not is_told:
+        say_if_nothing_was_learned(metrics, data.test_y)
     say_result(config, folder, summary)
     if is_all_rejected:
         reason = "no client's update was finite in any round, so nothing was learned"
         raise RunStopped(f"error: {reason}; {advise_on_rejected(config, data)}", 1)
-    return summary
 
 
 def has_one_model(process: FederatedProcess, state: State) -> bool:

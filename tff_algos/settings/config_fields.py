@@ -82,13 +82,14 @@ class Setting:
 
         With a value that is refused, it is also said how large or small a number may be, if that is what is wrong.
         """
+        word, limit = _find_limit(value)
         if self.expected:
-            return self.expected
+            return self.expected + (f", {word} {limit:.10g}" if word else "")
         if self.choices:
             own = f", or your own as {self.or_own}" if self.or_own else ""
             return "one of " + ", ".join(self.choices) + own
         bounds = (("at least", self.minimum), ("above", self.above), ("at most", self.maximum), ("below", self.below))
-        bounds += (_find_limit(value),)
+        bounds += ((word, limit),)
         words = " and ".join(f"{word} {bound:.10g}" for word, bound in bounds if bound is not None)
         return f"a number {words}".rstrip()
 
