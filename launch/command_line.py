@@ -106,6 +106,20 @@ def parse_flags(values: absl_flags.FlagValues, argv: Sequence[str], instead: str
     return values
 
 
+def take_run_dir(arguments: Sequence[str]) -> list[str]:
+    """The arguments, with a run's folder that stands there alone given to --run_dir: `runs/x` in place of a flag.
+
+    It is taken where it cannot be the value of the flag before it: in the first place, or after `--name=value`.
+    """
+    before = arguments[: list(arguments).index("--")] if "--" in arguments else arguments
+    if any(re.match(r"--?run_dir(=|$)", argument) for argument in before):
+        return list(arguments)
+    for place, argument in enumerate(before):
+        if not argument.startswith("-") and (place == 0 or ("=" in before[place - 1] and os.path.isdir(argument))):
+            return [*arguments[:place], f"--run_dir={argument}", *arguments[place + 1 :]]
+    return list(arguments)
+
+
 def format_command_help(usage: str, values: absl_flags.FlagValues) -> str:
     """The text of --help: how to call the command, then its flags with their defaults in brackets."""
     lines = [usage, ""]

@@ -1,7 +1,8 @@
-"""`python -m launch.evaluate --run_dir=...` evaluates a finished run's models again: on its test sets, or on your file.
+"""`python -m launch.evaluate runs/...` evaluates a finished run's models again: on its test sets, or on your file.
 
 Without --npz: every model on the global test set, and on the own test split of each client that uses it. With --npz:
-every model on the examples of that file. Prints a table and writes it into the run folder.
+every model on the examples of that file. With --round=best: the models of the best round. Prints a table and writes it
+into the run folder.
 Exit codes: 0 done, 1 a file could not be written, 2 the request was wrong, 130 stopped by Ctrl-C.
 """
 
@@ -16,7 +17,7 @@ from absl import flags as absl_flags
 
 from datasets.errors import DatasetError
 from datasets.npz import read_npz_file
-from launch.command_line import format_command_help, parse_flags, run_main
+from launch.command_line import format_command_help, parse_flags, run_main, take_run_dir
 from launch.runs.columns import BEST, EVALUATION, WORKER_LOG
 from launch.runs.tables import format_cell, write_json, write_table
 from launch.runtimes.runtime import quiet_tensorflow
@@ -27,7 +28,7 @@ from launch.training.run_runtime import settle_device_again
 if TYPE_CHECKING:
     from launch.training.evaluation import Evaluation
 
-USAGE = "python -m launch.evaluate --run_dir=<folder> [--npz=<file>] [--model_name=<name>] [--data_dir=<folder>]"
+USAGE = "python -m launch.evaluate <run folder> [--round=best] [--npz=<file>] [--model_name=<name>] [--flag=value ...]"
 EXAMPLES = (("x_test", "y_test"), ("x", "y"))  # arrays of a user's file, the wanted ones first
 
 
@@ -205,7 +206,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str]) -> None:
-    values = parse_flags(define_flags(), arguments)
+    values = parse_flags(define_flags(), take_run_dir(arguments))
     if not values.run_dir:
         raise FlagError("--run_dir is missing: expected the folder of a finished run, such as runs/fedavg_digits_001")
     npz = os.path.expanduser(values.npz)

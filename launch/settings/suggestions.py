@@ -45,7 +45,7 @@ OTHER_NAMES = {
     "experiment": ("flagfiles", "config"),
     "search": ("space", "grid", "params"),
     "trials": ("num_trials", "n_trials"),
-    "formats": ("format", "quantization", "precision"),
+    "formats": ("format",),
     "jobs": ("n_jobs", "num_jobs", "parallel"),
     "tables": ("table", "paper"),
 }

@@ -82,3 +82,23 @@ def test_steps_are_rounds_in_ascending_order(steps):
 def test_a_decay_and_steps_contradict_each_other():
     with pytest.raises(ConfigError, match=r"^learning_rate_steps=25: expected none beside learning_rate_decay=0\.5"):
         LocalTrainingConfig(learning_rate_decay=0.5, learning_rate_steps=(25,))
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"steps": 2**31}, "at most 2147483647"),
+        ({"learning_rate": 1e39}, "above 0 and at most 3.4028234e+38"),
+        ({"learning_rate": 1e-45}, "above 0 and at least 1.1754944e-38"),
+        ({"learning_rate_steps": (3, 2**31)}, "5,15,25, at most 2147483647"),
+    ],
+)
+def test_numbers_that_tensorflow_cannot_hold_are_refused(values, expected):
+    with pytest.raises(ConfigError) as caught:
+        LocalTrainingConfig(**values)
+    assert str(caught.value).endswith(expected)
+
+
+def test_the_largest_and_smallest_numbers_are_taken():
+    LocalTrainingConfig(steps=2**31 - 1, learning_rate=3.4e38)
+    LocalTrainingConfig(learning_rate=1.2e-38, proximal_weight=0.0)
