@@ -19,6 +19,7 @@ from launch.settings.algorithms import ALGORITHMS
 from launch.settings.errors import FlagError
 from launch.settings.flag_fields import FlagField, can_hold, complete_stored_flags
 from launch.settings.resuming import CHANGEABLE_ON_RESUME
+from launch.settings.run_checks import RUN_TO_RESUME
 from launch.settings.run_config import (
     CONFIG_FILE,
     OWN_FORM,
@@ -244,6 +245,8 @@ def parse_config(argv: Sequence[str]) -> RunConfig:
         given.pop("device")
     name = given.get("algo") or stored.get("algo")
     if name is None:
+        if given.get("resume"):
+            raise FlagError(f"--resume=True: expected {RUN_TO_RESUME}")
         raise FlagError(f"--algo is missing: expected --algo=<{'|'.join(ALGORITHMS)}>; --help lists the flags")
     _check_no_flag_of_another_algorithm(name, given)
     try:

@@ -12,6 +12,7 @@ from launch.settings.worker_addresses import check_address, check_port_address
 from models.model_names import MODEL_NAMES, WIDTH_MODELS, ModelError, check_model_name
 from tff_algos.settings.config_fields import ConfigError
 
+RUN_TO_RESUME = "--run_dir=<folder of the run to go on with> beside it"
 OWN_FILE = "--dataset=npz --npz=<file>"
 # Data sets and models that other tools bring, by their names in small letters and digits.
 ELSEWHERE = {
@@ -45,7 +46,9 @@ def _check_folder(config: Any) -> None:
     if config.resume and config.overwrite:
         raise ConfigError("overwrite", True, "either --resume or --overwrite, not both")
     if config.resume and not config.run_dir:
-        raise ConfigError("resume", True, "--run_dir=<folder of the run to go on with> beside it")
+        raise ConfigError("resume", True, RUN_TO_RESUME)
+    if config.overwrite and not config.run_dir:
+        raise ConfigError("overwrite", True, "--run_dir=<folder of the run to replace> beside it")
 
 
 def check_dataset(dataset: str) -> None:
