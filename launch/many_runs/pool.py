@@ -163,7 +163,7 @@ class _Pool:
         last_line = self._progress.last_line(slot)
         if not exit_code or started.stopped:
             self._progress.end(started.position, slot, started.stopped)
-        elif is_finished(task):  # it has its results, though they are none to be glad of
+        elif _has_results(task):  # though none to be glad of, as where every update was rejected
             self._progress.end(started.position, slot, last_line)
         else:
             self._fail(started.position, task, _explain(exit_code, task, self._engine, last_line))
@@ -173,6 +173,13 @@ class _Pool:
     def _fail(self, position: int, task: Task, reason: str) -> None:
         self.failures[position] = f"{task.name}: {reason}"
         self._progress.fail(position, task, reason)
+
+
+def _has_results(task: Task) -> bool:
+    try:
+        return is_finished(task)
+    except RunFolderError:
+        return False
 
 
 def _explain(exit_code: int, task: Task, engine: Engine, last_line: str) -> str:

@@ -78,6 +78,7 @@ class _SettingParser(absl_flags.ArgumentParser):
         if not self.setting.admits(value):
             hint = ALGORITHMS_ELSEWHERE.get(argument.lower(), "") if self.setting.or_own == OWN_FORM else ""
             hint = hint or suggest_value(argument, self.setting.choices or (), self.setting.or_own)
+            hint = "; write it without spaces around =" if argument == "=" else hint
             raise ValueError(f"expected {describe_expected(self.setting, self.value_type, value)}{hint}")
         return value
 
@@ -170,6 +171,8 @@ def read_flags(values: absl_flags.FlagValues, argv: Sequence[str], of_a_run: str
 def _explain_stray(argument: str, values: absl_flags.FlagValues) -> str:
     """What an argument that is no flag was probably meant to be."""
     name = argument.partition("=")[0]
+    if argument == "help":
+        return "did you mean --help?"
     if "algo" in values and argument in ALGORITHMS:
         return f"did you mean --algo={argument}?"
     if "=" in argument and name in values and not argument.startswith("-"):
