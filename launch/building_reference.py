@@ -22,7 +22,7 @@ from launch.reports.amfl_p.pooled_reference import (
     compute_pooled_accuracy,
 )
 from launch.runs.tables import write_table
-from launch.settings.flags import FlagError
+from launch.settings.seeds import read_seeds
 from launch.stop_signals import leave
 
 PROGRAM = "python -m launch.building_reference"
@@ -46,11 +46,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str]) -> None:
     values = parse_flags(define_flags(), arguments)
-    if not all(seed.isdecimal() for seed in values.seeds) or not values.seeds:
-        raise FlagError(f"--seeds={','.join(values.seeds)}: expected integers from 0 on, such as 0,1,2")
+    seeds = read_seeds(values.seeds, "seeds")
     rows = []
     for heterogeneity in BUILDING_HETEROGENEITY:
-        for seed in map(int, values.seeds):
+        for seed in map(int, seeds):
             arrays = load_building_arrays(values.num_sensors, heterogeneity, seed)
             accuracy, majority = compute_pooled_accuracy(arrays, seed), compute_majority(arrays)
             say(f"heterogeneity {heterogeneity}, seed {seed}: accuracy {accuracy:.4f}, majority {majority:.4f}")

@@ -1,7 +1,7 @@
 """`python -m launch.card <file.tflite>` prints the model card that launch.export has put into a file.
 
 What the model is, how good it is and for whom, whether it may be sold, what it must not be used for. With --json, the
-card's own bytes. Exit codes: 0 done, 1 the file could not be read, 2 it has no card, or a damaged one.
+card's own bytes. Exit codes: 0 done, 2 the file cannot be read, has no card, or a damaged one.
 """
 
 import json
@@ -55,7 +55,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str]) -> None:
     request = parse_request(arguments)
-    content = request.path.read_bytes()
+    try:
+        content = request.path.read_bytes()
+    except OSError as error:
+        hint = (
+            "name a file in it" if request.path.is_dir() else f"expected a file that launch.export has written: {USAGE}"
+        )
+        raise FlagError(f"{request.path}: {(error.strerror or 'cannot be read').lower()}; {hint}") from None
     try:
         card = read_card(content)
         rows = [] if request.json else card_rows(card)

@@ -104,14 +104,16 @@ def name_flag(message: str) -> str:
     return f"--{message}" if re.match("[a-z][a-z0-9_]*=", message) else message
 
 
-def parse_command(values: absl_flags.FlagValues, argv: Sequence[str]) -> list[str]:
+def parse_command(values: absl_flags.FlagValues, argv: Sequence[str], of_a_run: str = "") -> list[str]:
     """Sets `values` from the arguments, without the program's name, and returns those after a lone `--`.
+
+    An error on a flag that belongs to `launch.train` says what to do with one `of_a_run`.
 
     Raises:
       FlagError: an unknown flag, a stray argument, a value of the wrong type or out of range.
     """
     split = list(argv).index("--") if "--" in argv else len(argv)
-    read_flags(values, argv[:split])
+    read_flags(values, argv[:split], of_a_run)
     return list(argv[split + 1 :])
 
 
@@ -121,7 +123,7 @@ def parse_flags(values: absl_flags.FlagValues, argv: Sequence[str], instead: str
     Raises:
       FlagError: as above, or something stands after `--`; the error says what to do `instead`.
     """
-    if parse_command(values, argv):
+    if parse_command(values, argv, instead):
         raise FlagError(f"nothing is expected after --{instead and f'; {instead}'}")
     return values
 

@@ -1,8 +1,9 @@
 """`python -m launch.doctor` says whether this machine can train, and how to mend what is missing.
 
-It prints versions, cores, memory, disk, whether a worker starts and answers, and where the data sets lie.
+It prints versions, cores, memory, disk, whether a worker starts and answers, and where the data sets lie; one that lies
+nowhere yet is marked with --, not ok.
 `--clean` empties the cache of client shards instead. As every command, it removes what killed ones left in the
-temporary folder. Exit codes: 0 all is well, 1 something must be mended, 2 the request was wrong, 130 stopped by Ctrl-C.
+temporary folder. Exit codes: 0 all is well, 1 something must be fixed, 2 the request was wrong, 130 stopped by Ctrl-C.
 """
 
 import importlib.metadata
@@ -29,7 +30,7 @@ from launch.runtimes.runtime import READY_TIMEOUT_S, WorkerError, quiet_tensorfl
 from launch.runtimes.time_limit import limit_time
 from launch.settings.flags import FlagError
 from launch.settings.runtimes import CPU, CPU_ONLY, DEVICES, RUNTIMES, TFF
-from launch.settings.worker_addresses import check_address
+from launch.settings.worker_addresses import check_address, find_connection_problem
 from launch.stop_signals import leave
 
 PROGRAM = "python -m launch.doctor"
@@ -39,11 +40,19 @@ MIN_DISK_BYTES = 1024**3
 
 
 class Finding(NamedTuple):
-    """One line of the diagnosis; `mend` says what to do, and is "" if nothing must be done."""
+    """One line of the diagnosis.
+
+    Attributes:
+      topic: what was looked at.
+      text: what was found.
+      mend: what to do; "" if nothing must be done.
+      is_missing: whether it is not there, which is no fault.
+    """
 
     topic: str
     text: str
     mend: str = ""
+    is_missing: bool = False
 
 
 def check_python() -> Finding:
@@ -129,6 +138,10 @@ def format_gigabytes(num_bytes: float) -> str:
 
 def check_worker(addresses: Sequence[str], timeout_s: float = READY_TIMEOUT_S) -> Finding:
     """Whether a worker, ours or each of those at `addresses`, computes 1 + 1 within `timeout_s` seconds."""
+    for address in addresses:
+        if problem := find_connection_problem(address):
+            text, _, mend = problem.partition("; ")
+            return Finding("worker", text, mend)
     with tempfile.TemporaryDirectory() as folder:
         log_path = os.path.join(folder, WORKER_LOG)
         try:
@@ -202,7 +215,8 @@ def check_data_dir(data_dir: str) -> Finding:
 
 def check_dataset(name: str, data_dir: str | None) -> Finding:
     """Where a data set lies. A missing one need not be mended: most are downloaded by the first run."""
-    return Finding(f"data: {name}", locate(name, data_dir).description)
+    location = locate(name, data_dir)
+    return Finding(f"data: {name}", location.description, is_missing=not location.found)
 
 
 def diagnose(
@@ -251,7 +265,8 @@ def parse_request(argv: Sequence[str]) -> absl_flags.FlagValues:
 
 def print_finding(finding: Finding) -> bool:
     """Prints a finding and what mends it; returns whether all is well."""
-    print(f"{'MEND' if finding.mend else 'ok':5}{finding.topic:17}{finding.text}", flush=True)
+    mark = "MEND" if finding.mend else "--" if finding.is_missing else "ok"
+    print(f"{mark:5}{finding.topic:17}{finding.text}", flush=True)
     if finding.mend:
         print(f"{'':19}-> {finding.mend}", flush=True)
     return not finding.mend

@@ -1,7 +1,8 @@
-"""`python -m launch.evaluate --run_dir=...` evaluates a finished run's models again: on its test sets, or on your file.
+"""`python -m launch.evaluate runs/...` evaluates a finished run's models again: on its test sets, or on your file.
 
 Without --npz: every model on the global test set, and on the own test split of each client that uses it. With --npz:
-every model on the examples of that file. Prints a table and writes it into the run folder.
+every model on the examples of that file. With --round=best: the models of the best round. Prints a table and writes it
+into the run folder.
 Exit codes: 0 done, 1 a file could not be written, 2 the request was wrong, 130 stopped by Ctrl-C.
 """
 
@@ -16,8 +17,8 @@ from absl import flags as absl_flags
 from datasets.errors import DatasetError
 from datasets.layouts import AUTO
 from datasets.npz import read_examples
-from launch.command_line import define_old_name, format_command_help, parse_flags, run_main
-from launch.runs.columns import EVALUATION, WORKER_LOG
+from launch.command_line import define_old_name, format_command_help, parse_flags, run_main, take_run_dir
+from launch.runs.columns import BEST, EVALUATION, WORKER_LOG
 from launch.runs.file_names import encode_name
 from launch.runs.shown_text import escape_hidden
 from launch.runs.tables import format_cell, write_json, write_table
@@ -25,13 +26,13 @@ from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.flags import FlagError
 from launch.settings.trusted_modules import define_trust_flag, read_trusted
 from launch.stop_signals import leave
-from launch.training.finished_run import FinishedRun, choose_models, read_finished_run
+from launch.training.finished_run import FinishedRun, choose_models, define_round_flag, read_finished_run
 from launch.training.run_runtime import settle_device_again
 
 if TYPE_CHECKING:
     from launch.training.evaluation import Evaluation
 
-USAGE = "python -m launch.evaluate --run_dir=<folder> [--npz=<file>] [--model=<name>] [--data_dir=<folder>]"
+USAGE = "python -m launch.evaluate <run folder> [--round=best] [--npz=<file>] [--model=<name>] [--flag=value ...]"
 
 
 class EvaluationRow(NamedTuple):
@@ -54,8 +55,12 @@ def define_flags() -> absl_flags.FlagValues:
     absl_flags.DEFINE_string("model", "", "Only this model of the run; empty: all.", flag_values=values)
     define_old_name(values, "model_name", "model")
     absl_flags.DEFINE_string(
-        "data_dir", "", "Where the data set's files are now; empty: where the run found them.", flag_values=values
+        "data_dir",
+        "",
+        "Folder of the data set's files, if they have moved; empty: where the run found them.",
+        flag_values=values,
     )
+    define_round_flag(values)
     define_trust_flag(values)
     return values
 
@@ -63,25 +68,56 @@ def define_flags() -> absl_flags.FlagValues:
 def read_npz_examples(path: str, data: Mapping[str, Any], layout: str = AUTO) -> tuple[np.ndarray, np.ndarray]:
     """A user's examples in the form that the run was trained on: (x, y), with y as integer labels of its classes.
 
+    Labels are strings, or integers: places in the file's own `class_names` or, if it has none, in the run's.
+
     Raises:
-      DatasetError: the file cannot be read, or its examples or labels are not of the run's kind.
+      DatasetError: the file cannot be read, its examples are not of the run's kind, or it has a class that the run does
+        not know.
     """
     examples = read_examples(path, tuple(data["input_shape"]), data["input_dtype"], layout)
-    return examples.x, _convert_labels(path, examples.y, data)
+    return examples.x, _convert_labels(path, examples.y, examples.class_names, list(data["class_names"]))
 
 
-def _convert_labels(path: str, y: np.ndarray, data: Mapping[str, Any]) -> np.ndarray:
-    names = list(data["class_names"])
+def _convert_labels(path: str, y: np.ndarray, own_names: np.ndarray | None, names: list[str]) -> np.ndarray:
+    """The labels of a file as places in `names`, the classes of the run; int32. Classes are matched by their names."""
+    listed = None if own_names is None else _read_class_names(path, own_names)
     if y.dtype.kind == "U":
-        unknown = sorted(set(y.tolist()) - set(names))
-        if unknown:
-            raise DatasetError(f"{path}: label {unknown[0]!r} is unknown to the run, expected {', '.join(names)}")
-        return np.array([names.index(label) for label in y.tolist()], np.int32)
-    if y.dtype.kind not in "iu" or y.min() < 0 or y.max() >= len(names):
+        used, places = np.unique(y, return_inverse=True)
+        classes = used.tolist()
+        unlisted = sorted(set(classes) - set(classes if listed is None else listed))
+        if unlisted:
+            raise DatasetError(f"{path}: label {unlisted[0]!r} is not among its class_names; add it there")
+    else:
+        classes, places = names if listed is None else listed, y
+        if y.dtype.kind not in "iu" or y.min() < 0 or y.max() >= len(classes):
+            whose = "the run's classes" if listed is None else "its class_names"
+            found = f"{y.min()}..{y.max()}" if y.dtype.kind in "iu" else y.dtype
+            raise DatasetError(
+                f"{path}: expected labels 0..{len(classes) - 1} as integers, places in {whose}, or the names of the "
+                f"run's classes; found {found}"
+            )
+    for name in (classes[place] for place in np.unique(places)):
+        if name not in names:
+            raise DatasetError(f"{path}: class {name!r} is unknown to the run{_suggest_class(name, names)}")
+    to_run = np.array([names.index(name) if name in names else -1 for name in classes], np.int32)
+    return to_run[places.astype(np.int64)]
+
+
+def _read_class_names(path: str, own_names: np.ndarray) -> list[str]:
+    if own_names.ndim != 1 or own_names.dtype.kind != "U" or len(np.unique(own_names)) != len(own_names):
         raise DatasetError(
-            f"{path}: expected labels 0..{len(names) - 1} as integers, or the names of the run's classes"
+            f"{path}: class_names is {own_names.dtype} {own_names.shape}, expected a list of different strings"
         )
-    return y.astype(np.int32)
+    return own_names.tolist()
+
+
+def _suggest_class(name: str, names: Sequence[str]) -> str:
+    """What the run's classes are, or the one that was probably meant: spelled with other capitals or spaces around."""
+    near = [known for known in names if known.strip().casefold() == name.strip().casefold()]
+    if near:
+        return f"; it calls it {near[0]!r}: spell it so"
+    shown = ", ".join(map(repr, names[:12])) + (", ..." if len(names) > 12 else "")
+    return f"; expected classes among {shown}"
 
 
 def evaluate_run(run: FinishedRun, names: Sequence[str], npz: str) -> list[EvaluationRow]:
@@ -136,10 +172,11 @@ def format_table(rows: Sequence[EvaluationRow]) -> Iterator[str]:
 def write_evaluation(run: FinishedRun, rows: Sequence[EvaluationRow], npz: str, model_name: str = "") -> pathlib.Path:
     """Writes the rows as .csv and .json and returns the former's path.
 
-    Their name is `evaluation`, then `_<file>` for a user's file, then `_of_<model>` if one model was asked for, both as
-    `encode_name` has them.
+    Their name is `evaluation`, then `-best` for the models of the best round, `_<file>` for a user's file, and
+    `_of_<model>` if one model was asked for, the last two as `encode_name` has them.
     """
-    stem = EVALUATION + (f"_{encode_name(pathlib.Path(npz).stem)}" if npz else "")
+    stem = EVALUATION + (f"-{BEST}" if run.is_best else "")
+    stem += f"_{encode_name(pathlib.Path(npz).stem)}" if npz else ""
     stem += f"_of_{encode_name(model_name)}" if model_name else ""
     path = run.path / f"{stem}.csv"
     write_table(path, EvaluationRow._fields, [[format_cell(value) for value in row] for row in rows])
@@ -153,11 +190,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str]) -> None:
-    values = parse_flags(define_flags(), arguments)
+    values = parse_flags(define_flags(), take_run_dir(arguments))
     if not values.run_dir:
         raise FlagError("--run_dir is missing: expected the folder of a finished run, such as runs/fedavg_digits_001")
     npz = os.path.expanduser(values.npz)
-    run = read_finished_run(values.run_dir, values.data_dir, trusted=read_trusted(values.trust_module))
+    run = read_finished_run(values.run_dir, values.data_dir, "", values.round, read_trusted(values.trust_module))
     rows = evaluate_run(run, choose_models(run, values.model), npz)
     print("\n".join(format_table(rows)))
     print(f"written to {write_evaluation(run, rows, npz, values.model)}")

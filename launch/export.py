@@ -1,9 +1,11 @@
 """`python -m launch.export --run_dir=...` makes TFLite files of a finished run's models, and measures them.
 
-Writes into the run's `export/`: a .tflite file for each model and format, a JSON beside each, `labels.txt` and a
-report. Exit codes: 0 done (without --formats, also if a model cannot have some formats), 1 a file that was asked for
-cannot be made and others are, or a file could not be written, 2 the request was wrong or not one file can be made, 130
-stopped by Ctrl-C.
+Writes into the run's `export/`, or `export/best/` with --round=best: a .tflite file for each model and format, a JSON
+beside each, `labels.txt` and a report.
+
+Exit codes: 0 done (without --formats, also if a model cannot have some formats), 1 a file that was asked for cannot be
+made and others are, or a file could not be written, 2 the request was wrong or not one file can be made, 130 stopped by
+Ctrl-C.
 """
 
 import difflib
@@ -16,18 +18,25 @@ from typing import NamedTuple
 from absl import flags as absl_flags
 
 from launch.command_line import format_command_help, parse_flags, run_main, take_run_dir
-from launch.runs.columns import EXPORT, REPORT_PAGE, WEB_PAGE, WORKER_LOG
+from launch.runs.columns import REPORT_PAGE, WEB_PAGE, WORKER_LOG
 from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.flags import FlagError
 from launch.settings.trusted_modules import define_trust_flag, read_trusted
 from launch.stop_signals import leave
 from launch.tflite.converter_process import ConverterProcess, run_converter_process
-from launch.tflite.export_plan import ALL_MODELS, INTEGER_FORMATS, ModelExport, open_export_folder, plan_exports
+from launch.tflite.export_plan import (
+    ALL_MODELS,
+    INTEGER_FORMATS,
+    ModelExport,
+    get_export_folder,
+    open_export_folder,
+    plan_exports,
+)
 from launch.tflite.export_report import ExportReport, FailedFile, format_summary
 from launch.tflite.representatives import check_representative_client
 from launch.tflite.training_flag import define_training_flag
 from launch.tflite.web_page import check_request as check_page_request
-from launch.training.finished_run import FinishedRun, read_finished_run
+from launch.training.finished_run import FinishedRun, define_round_flag, read_finished_run
 from launch.training.personal_models import compute_personal_weights
 from launch.training.run_runtime import settle_device_again
 from models.model_names import EXPORT_FORMATS, EXPORT_IO
@@ -51,6 +60,7 @@ class Request(NamedTuple):
     npz: str
     trust_module: str
     model: str
+    round: str
     formats: tuple[str, ...]
     io: str
     representative_client: str
@@ -70,6 +80,7 @@ def define_flags() -> absl_flags.FlagValues:
         "Saved models, or clients, for the models that they ended up with; all: all saved ones but teachers.",
         flag_values=values,
     )  # fmt: skip
+    define_round_flag(values)
     absl_flags.DEFINE_list(
         "formats", [], f"Some of {', '.join(EXPORT_FORMATS)}; empty: all that apply.", flag_values=values
     )
@@ -205,14 +216,14 @@ def _run(arguments: Sequence[str]) -> int:
     if request.web_page:
         check_page_request(request.io)
     npz, trusted = os.path.expanduser(request.npz), read_trusted(request.trust_module)
-    run = read_finished_run(request.run_dir, request.data_dir, npz, trusted)
+    run = read_finished_run(request.run_dir, request.data_dir, npz, request.round, trusted)
     exports = plan_exports(run, request.model, request.formats)
     check_representative_client(run, request.representative_client)
     summary, failed = export_run(run, exports, request)
     print("\n".join(summary))
     if request.web_page:
-        print(f"page     {run.path / EXPORT / WEB_PAGE}")
-    print(f"report   {run.path / EXPORT / REPORT_PAGE}")
+        print(f"page     {get_export_folder(run) / WEB_PAGE}")
+    print(f"report   {get_export_folder(run) / REPORT_PAGE}")
     # Without --formats a model has what it can have; a table of layers and a file that trains are always asked for.
     asked = [row.file for row in failed if request.formats or row.format not in EXPORT_FORMATS]
     if asked:

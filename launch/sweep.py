@@ -32,6 +32,7 @@ from launch.runs.run_records import RunPath, resolve_flagfile
 from launch.runtimes.worker_process import WorkerError
 from launch.settings.flag_fields import FlagField
 from launch.settings.flags import FlagError, define_flag
+from launch.settings.seeds import read_seeds
 from launch.stop_signals import as_stop_after_signal, get_stop_code, leave
 from tff_algos.settings.config_fields import Setting
 
@@ -50,7 +51,7 @@ def define_flags() -> absl_flags.FlagValues:
     """The flags of this command."""
     values = absl_flags.FlagValues()
     absl_flags.DEFINE_list("flagfiles", [], "Flagfiles or patterns of their names (quote a *).", flag_values=values)
-    absl_flags.DEFINE_list("seeds", ["0"], "Seeds, each a run of every flagfile.", flag_values=values)
+    absl_flags.DEFINE_list("seeds", ["0"], "Seeds, each a run of every flagfile, as 0,1,2 or 0-4.", flag_values=values)
     absl_flags.DEFINE_string("runs_dir", "runs", "Folder for the run folders.", flag_values=values)
     absl_flags.DEFINE_multi_string(
         "finished",
@@ -78,7 +79,7 @@ def parse_request(argv: Sequence[str]) -> Request:
       RunFolderError: an archive of finished runs that cannot be read.
     """
     values = define_flags()
-    extra = parse_command(values, argv)
+    extra = parse_command(values, argv, "put the flags of the runs behind --, as in -- --batch_size=32")
     check_ray_flags(values)
     forbidden = [name for name in OWN_FLAGS for argument in extra if _names_flag(argument, name)]
     if forbidden:
@@ -86,14 +87,15 @@ def parse_request(argv: Sequence[str]) -> Request:
     if values.rounds is not None:
         extra = [f"--rounds={values.rounds}", *extra]
     flagfiles, runs_dir = find_flagfiles(values.flagfiles), pathlib.Path(values.runs_dir)
+    place = next((path for path in (runs_dir, *runs_dir.parents) if path.exists()), runs_dir)
+    if place.exists() and not place.is_dir() and not is_archive(runs_dir):
+        raise FlagError(f"--runs_dir={runs_dir}: expected a folder, {place} is a file; choose another")
     if is_archive(runs_dir):
         raise FlagError(
             f"--runs_dir={runs_dir}: runs go into a folder; --finished={runs_dir} skips those of an archive"
         )
     finished = tuple(open_runs(pathlib.Path(name)) for name in values.finished)
-    seeds = list(dict.fromkeys(values.seeds))
-    if not seeds:
-        raise FlagError("--seeds is empty: expected whole numbers with commas between them")
+    seeds = read_seeds(values.seeds, "seeds")
     tasks = [_build_task(flagfile, seed, runs_dir, extra, finished) for seed in seeds for flagfile in flagfiles]
     return Request(tasks, values.jobs, None if values.runtime is None else values.ray_address or "")
 

@@ -18,6 +18,7 @@ import tensorflow as tf
 from models.model_names import ModelError
 from models.model_spec import ModelSpec
 from models.stateless_dropout import StatelessDropout
+from models.weights_file import ForeignDataError, check_weights
 
 _FILE_NAME = "model.keras"
 _CONFIG = "config.json"  # in a Keras file, which is a zip archive
@@ -64,7 +65,10 @@ def load_weights(spec: ModelSpec, folder: str | os.PathLike) -> tuple[np.ndarray
     if not zipfile.is_zipfile(path):
         raise ModelError(f"{path}: damaged, not a Keras file; restore it or train again")
     try:
+        check_weights(path)
         return _read_weights(spec, path, _open_elsewhere(spec))
+    except ForeignDataError as error:
+        raise ModelError(f"{path}: {error}; it is not read") from None
     except Exception as error:  # the reader's errors have many types: KeyError, ValueError, OSError, BadZipFile
         if spec.quantization is not None:
             with contextlib.suppress(Exception):

@@ -18,7 +18,7 @@ import re
 import shutil
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
@@ -32,6 +32,7 @@ KEPT = 2  # the newest, and one to fall back on if that is damaged
 VERSION = 2
 _LEAF = "leaf_"
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_BEST = "best_{}.npz"  # the state after the best round, see `launch.training.best_round`
 _FORMER_PREFIX = "program_state_"
 _NAME = re.compile(rf"round_(\d+)\.npz|{_FORMER_PREFIX}(\d+)")
 _UNFINISHED = (".[0-9]*.npz", f"{_FORMER_PREFIX}*_temp*")  # what a save leaves that is killed: of today, of earlier
@@ -81,6 +82,32 @@ class Checkpoints:
         """What was saved beside the state after a round; "" if it is of an earlier version."""
         path = find_checkpoints(self._path)[round_num]
         return "" if path.name.startswith(_FORMER_PREFIX) else _read(path)[1]
+
+    def save_best(self, state: State, round_num: int) -> None:
+        """Saves the state after a round that is the best so far. Ctrl-C and SIGTERM wait until it is saved."""
+        with _hold_back_stop():
+            _write(self._path / _BEST.format(round_num), flatten_state(state))
+
+    def load_best(self, round_num: int, template: State) -> State:
+        """The state after the best round, nested as `template`.
+
+        Raises:
+          RunFolderError: it is gone or damaged.
+        """
+        path = self._path / _BEST.format(round_num)
+        try:
+            return pack_state(template, _read(path)[0])
+        except Exception:  # of many types, as in `restore`
+            raise RunFolderError(
+                f"{path}: gone or damaged, but round {round_num} is the best so far; restore it, or start the run anew"
+            ) from None
+
+    def prune_best(self, kept: Collection[int | None]) -> None:
+        """Removes the states of best rounds other than these."""
+        names = {_BEST.format(round_num) for round_num in kept}
+        for path in self._path.glob(_BEST.format("*")):
+            if path.name not in names:
+                path.unlink()
 
     def restore(self, template: State) -> tuple[int, State]:
         """(round, state) of the newest checkpoint that can be read, (0, `template`) if there is none at all.

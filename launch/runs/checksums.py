@@ -28,10 +28,15 @@ RECORDS = (CONFIG_FILE, METRICS_FILE, TIMING_FILE, EVENTS_FILE, CLIENTS_FILE, FI
 
 def write_checksums(folder: RunFolder) -> None:
     """Writes the sums of a run's records and models, as the last of its files."""
-    models = sorted(path.relative_to(folder.path).as_posix() for path in folder.models.glob("*/*.keras"))
-    names = [name for name in (*RECORDS, *models) if (folder.path / name).exists()]
+    names = [name for name in (*RECORDS, *_list_kept_models(folder)) if (folder.path / name).exists()]
     lines = [f"{_compute_sum(folder.path / name)}  {name}\n" for name in names]
     write_text(folder.path / CHECKSUMS_FILE, "".join(lines))
+
+
+def _list_kept_models(folder: RunFolder) -> list[str]:
+    """The models of the last round, and what is kept of the best one."""
+    found = [*folder.models.glob("*/*.keras"), *folder.best_models.glob("*/*.keras"), folder.best_models / CLIENTS_FILE]
+    return sorted(path.relative_to(folder.path).as_posix() for path in found)
 
 
 def check_sums(run_dir: pathlib.Path | zipfile.Path, names: Sequence[str] = RECORDS) -> None:

@@ -18,6 +18,7 @@ PRUNED_FILE = "pruned.json"  # only in runs that a search has stopped: after whi
 WORKER_LOG = "worker.log"
 EVALUATION = "evaluation"  # how the tables of `launch.evaluate` begin
 CHECKPOINTS, TENSORBOARD, PLOTS, MODELS, EXPORT = "checkpoints", "tensorboard", "plots", "models", "export"
+BEST = "best"  # the folder in `models` and in `export` of what is of the best round, if that is kept
 TRACKING = "tracking"  # the run's ids in trackers, and their logs
 REPORT_PAGE, REPORT_TABLE = "report.md", "report.csv"  # of an export, as all that follow
 REPORT_CLIENTS, REPORT_TEACHERS = "report_clients.csv", "report_teachers.csv"
@@ -86,6 +87,7 @@ START, RELATIVE_CHANGE, GAIN = "fine_tuning_start", "relative_change", "gain_ove
 BUDGET_SPENT = "budget_spent"  # only if no further round may come
 NEW_CLIENTS, ACCURACY_MEAN, MAJORITY_ACCURACY = "new_clients", "accuracy_mean", "majority_accuracy"
 ACCURACY_STD, ACCURACY_P10, ACCURACY_WORST_TENTH = "accuracy_std", "accuracy_p10", "accuracy_worst_tenth"
+KEPT_BEST = "kept_best"  # only with --keep_best: the round whose models are kept, and what it was chosen by
 IS_PERSONAL = "is_personal"  # only with --fairness: whether the clients' models are their own
 
 # Of config.json: what is said of the data in words, and how many natural clients have no example to train on.

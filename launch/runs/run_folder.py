@@ -13,6 +13,7 @@ from typing import BinaryIO
 from datasets.catalog import find_dataset
 from datasets.lock_file import open_lock_file
 from launch.runs.columns import (
+    BEST,
     CHECKPOINTS,
     CHECKSUMS_FILE,
     CLIENTS_FILE,
@@ -72,6 +73,7 @@ class RunFolder:
         self.checkpoints = path / CHECKPOINTS
         self.tensorboard = path / TENSORBOARD
         self.models = path / MODELS
+        self.best_models = path / MODELS / BEST
         self.worker_log = path / WORKER_LOG
         self._lock = _lock(path)
         if not is_new:

@@ -37,6 +37,22 @@ def replace_whole(path: pathlib.Path) -> Iterator[pathlib.Path]:
 
 
 @contextlib.contextmanager
+def replace_folder(path: pathlib.Path) -> Iterator[pathlib.Path]:
+    """The same for a folder, which exists when the block begins; a kill may leave none, but never half of one."""
+    temporary, former = (path.with_name(f".{os.getpid()}.{name}{path.name}") for name in ("", "former_"))
+    with name_in_errors(path):
+        temporary.mkdir(parents=True)
+        try:
+            yield temporary
+            if path.exists():
+                os.replace(path, former)
+            os.replace(temporary, path)
+        finally:
+            for folder in (temporary, former):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
 def name_in_errors(path: pathlib.Path) -> Iterator[None]:
     """Gives `path` as file name to an OSError of the block that names no other file than its temporary one."""
     try:

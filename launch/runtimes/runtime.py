@@ -130,6 +130,8 @@ def run_tff(
             addresses = [process.address for process in processes]
         with quiet_tensorflow(logs[0]):
             tff_contexts = import_quickly("launch.runtimes.tff_contexts")
+        # Until they answer, too: what TFF would compute with by default is torn down with complaints.
+        stack.enter_context(tff_contexts.use_context(tff_contexts.StoppedContext()))
         connections = zip(addresses, processes, strict=True)
         stubs = [stack.enter_context(tff_contexts.connect(*connection, ready_timeout_s)) for connection in connections]
         stack.enter_context(tff_contexts.use_workers(stubs, num_shares or len(stubs)))

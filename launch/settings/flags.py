@@ -4,7 +4,6 @@ The flags are parsed into a `FlagValues` of our own: absl's runner answers a mis
 its global flags belong to whatever libraries are imported.
 """
 
-import difflib
 import json
 import pathlib
 import re
@@ -19,8 +18,10 @@ from launch.settings.errors import FlagError
 from launch.settings.flag_fields import FlagField, can_hold, complete_stored_flags
 from launch.settings.flagfiles import expand_flagfiles
 from launch.settings.resuming import CHANGEABLE_ON_RESUME
+from launch.settings.run_checks import RUN_TO_RESUME
 from launch.settings.run_config import (
     CONFIG_FILE,
+    OWN_FORM,
     RunConfig,
     algorithm_fields,
     build_run_config,
@@ -30,20 +31,28 @@ from launch.settings.run_config import (
     shared_fields,
 )
 from launch.settings.runtimes import AUTO
+from launch.settings.suggestions import is_known_elsewhere, suggest_flags, suggest_integer, suggest_value
 from launch.settings.trusted_modules import TRUST_FLAG, check_trusted, read_trusted
 from tff_algos.settings.config_fields import ConfigError, Setting, is_own
 
+# Algorithms that are a setting of another one here.
+ALGORITHMS_ELSEWHERE = {
+    "fedprox": "; did you mean --algo=fedavg --fedavg_proximal_weight=0.01?",
+    "fedsgd": "; did you mean --algo=fedavg --fedavg_steps=1?",
+    "fedbuff": "; did you mean buffered?",
+    "amfl": "; did you mean amfl_p?",
+}
 PROGRAM = "python -m launch.train"
 HELP_FLAGS = ("--help", "-help", "-h", "--helpfull", "-?")
 
 
-def describe_expected(setting: Setting, value_type: type) -> str:
-    """What a flag takes, in words; "" for any text."""
+def describe_expected(setting: Setting, value_type: type, value: Any = None) -> str:
+    """What a flag takes, in words; "" for any text. With a value that is refused, also the limit that it breaks."""
     if value_type is bool:
         return "true or false"
     if value_type is str and not setting.choices:
         return ""
-    described = setting.describe_range()
+    described = setting.describe_range(value)
     if value_type is not int:
         return described
     in_full = re.sub(r"\d\S*e\+\d+", lambda number: f"{float(number[0]):.0f}", described)
@@ -64,11 +73,13 @@ class _SettingParser(absl_flags.ArgumentParser):
                 raise ValueError
             value = self.value_type(argument)
         except ValueError:
-            raise ValueError(f"expected {describe_expected(self.setting, self.value_type)}") from None
+            hint = suggest_integer(argument) if self.value_type is int else ""
+            raise ValueError(f"expected {describe_expected(self.setting, self.value_type)}{hint}") from None
         if not self.setting.admits(value):
-            near = difflib.get_close_matches(argument, self.setting.choices or (), n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise ValueError(f"expected {describe_expected(self.setting, self.value_type)}{hint}")
+            hint = ALGORITHMS_ELSEWHERE.get(argument.lower(), "") if self.setting.or_own == OWN_FORM else ""
+            hint = hint or suggest_value(argument, self.setting.choices or (), self.setting.or_own)
+            hint = "; write it without spaces around =" if argument == "=" else hint
+            raise ValueError(f"expected {describe_expected(self.setting, self.value_type, value)}{hint}")
         return value
 
 
@@ -98,14 +109,39 @@ def define_flags(algorithms: Iterable[str] = tuple(ALGORITHMS)) -> absl_flags.Fl
     return values
 
 
-def suggest(name: str, known: Iterable[str]) -> str:
-    """A half sentence with the nearest known flags, empty if none is near."""
-    near = difflib.get_close_matches(name, list(known), n=3, cutoff=0.7)
-    return "; did you mean " + " or ".join(f"--{match}" for match in near) + "?" if near else ""
+def describe_unknown(name: str, values: absl_flags.FlagValues, of_a_run: str = "") -> str:
+    """What is wrong with a flag that is not among `values`, and what was probably meant.
+
+    Args:
+      name: the flag, without dashes.
+      values: the flags that there are, with what was read so far.
+      of_a_run: for a command that trains runs: what to do with a flag that belongs to them.
+    """
+    is_training, prefix = "algo" in values, ""
+    known = [field.name for field in shared_fields()] if is_training else list(values)
+    if is_training and (algo := values["algo"].value) is not None:
+        known += [field.name for field in algorithm_fields(algo)]
+        prefix = find_algorithm(algo).flag_prefix
+    hint = suggest_flags(name, known, values, prefix)
+    if not hint and name.removeprefix("no") in _list_flags_of_runs():
+        return f"--{name}: is a flag of launch.train{of_a_run and f'; {of_a_run}'}"
+    if not hint and of_a_run and is_known_elsewhere(name):
+        return f"--{name}: unknown flag; {of_a_run}"
+    return f"--{name}: unknown flag{hint or '; --help lists them all'}"
 
 
-def read_flags(values: absl_flags.FlagValues, argv: Sequence[str]) -> None:
+def _list_flags_of_runs() -> set[str]:
+    fields = (*shared_fields(), *(field for name in ALGORITHMS for field in algorithm_fields(name)))
+    return {field.name for field in fields}
+
+
+def read_flags(values: absl_flags.FlagValues, argv: Sequence[str], of_a_run: str = "") -> None:
     """Sets `values` from the arguments, without the program's name.
+
+    Args:
+      values: the flags that there are.
+      argv: the arguments.
+      of_a_run: see `describe_unknown`.
 
     Raises:
       FlagError: an unknown flag, a stray argument, a value of the wrong type or out of range, no such flagfile.
@@ -114,12 +150,30 @@ def read_flags(values: absl_flags.FlagValues, argv: Sequence[str]) -> None:
     try:
         stray = values(["command", *expand_flagfiles(argv)])[1:]
     except absl_flags.UnrecognizedFlagError as error:
-        hint = suggest(error.flagname, values) or "; --help lists them all"
-        raise FlagError(f"--{error.flagname}: unknown flag{hint}") from None
+        raise FlagError(describe_unknown(error.flagname, values, of_a_run)) from None
     except (absl_flags.Error, ValueError) as error:
         raise FlagError(_reword(" ".join(str(error).split()), values)) from None
     if stray:
-        raise FlagError(f"{stray[0]}: expected flags only, each as --name=value; a space before = or in a list?")
+        shown = repr(stray[0]) if "=" in stray[0] else stray[0]
+        raise FlagError(f"{shown}: expected flags only, each as --name=value; {_explain_stray(stray[0], values)}")
+
+
+def _explain_stray(argument: str, values: absl_flags.FlagValues) -> str:
+    """What an argument that is no flag was probably meant to be."""
+    name = argument.partition("=")[0]
+    if argument == "help":
+        return "did you mean --help?"
+    if "algo" in values and argument in ALGORITHMS:
+        return f"did you mean --algo={argument}?"
+    if "=" in argument and name in values and not argument.startswith("-"):
+        return f"did you mean --{argument}?"
+    if pathlib.Path(argument).is_dir():
+        taken = [flag for flag in ("run_dir", "runs", "runs_dir") if flag in values]
+        if taken:
+            return f"did you mean --{taken[0]}={argument}?"
+    if argument.endswith(".flags"):
+        return f"did you mean --{'flagfiles' if 'flagfiles' in values else 'flagfile'}={argument}?"
+    return "a space before = or in a list?"
 
 
 def _reword(text: str, values: absl_flags.FlagValues) -> str:
@@ -185,6 +239,8 @@ def parse_config(argv: Sequence[str]) -> RunConfig:
         given.pop("device")
     name = given.get("algo") or stored.get("algo")
     if name is None:
+        if given.get("resume"):
+            raise FlagError(f"--resume=True: expected {RUN_TO_RESUME}")
         raise FlagError(f"--algo is missing: expected --algo=<{'|'.join(ALGORITHMS)}>; --help lists the flags")
     _check_no_flag_of_another_algorithm(name, given)
     try:
@@ -212,7 +268,7 @@ def read_stored_flags(run_dir: str, trusted: Collection[str] = ()) -> dict[str, 
     """
     stored = _read_flags_of_run(run_dir)
     if stored is None:
-        raise FlagError(f"--run_dir={run_dir}: no run to read there (no valid {CONFIG_FILE}); was it ever started?")
+        raise FlagError(f"--run_dir={run_dir}: no run to read there ({_explain_no_run(pathlib.Path(run_dir))}")
     check_trusted(stored, run_dir, trusted)
     try:
         find_algorithm(stored.get("algo"))
@@ -235,6 +291,18 @@ def read_stored_flags(run_dir: str, trusted: Collection[str] = ()) -> dict[str, 
     return complete_stored_flags(kept, known.values())
 
 
+def _explain_no_run(path: pathlib.Path) -> str:
+    """Why there is no run in a folder, and where there may be one; after an opening bracket."""
+    if not path.is_dir():
+        return "a file, not a folder)" if path.exists() else "no such folder)"
+    if (path / CONFIG_FILE).exists():
+        return f"no valid {CONFIG_FILE}); was it ever started?"
+    runs = sorted(inner.parent for inner in path.glob(f"*/{CONFIG_FILE}"))
+    if runs:
+        return f"it holds {'a run' if len(runs) == 1 else f'{len(runs)} runs'}); did you mean --run_dir={runs[-1]}?"
+    return f"no {CONFIG_FILE}); was it ever started?"
+
+
 def _read_flags_of_run(run_dir: str) -> dict[str, Any] | None:
     """What `config.json` holds under "flags"; None if there is no such file or it holds something else."""
     try:
@@ -249,7 +317,8 @@ def _check_no_flag_of_another_algorithm(spelling: str, given: dict[str, Any]) ->
     for other, row in ALGORITHMS.items():
         foreign = [field.name for field in algorithm_fields(other) if field.name in given and field.name not in own]
         if foreign:
-            near = suggest(foreign[0].replace(row.flag_prefix, find_algorithm(spelling).flag_prefix, 1), own)
+            prefix = find_algorithm(spelling).flag_prefix
+            near = suggest_flags(foreign[0].replace(row.flag_prefix, prefix, 1), own, prefix=prefix)
             raise FlagError(f"--{foreign[0]}: belongs to --algo={other}, expected flags of --algo={spelling}{near}")
 
 
@@ -296,5 +365,7 @@ def format_help(argv: Sequence[str] = ()) -> str:
     lines += [_describe(field) for field in shared_fields()]
     for spelling in (*ALGORITHMS, *_find_own_algorithm(argv)):
         summary = find_algorithm(spelling).summary
-        lines += ["", f"--algo={spelling}: {summary}", *map(_describe, algorithm_fields(spelling))]
+        defaults = " ".join(f"--{name}={value}" for name, value in find_algorithm(spelling).shared_defaults.items())
+        lines += ["", f"--algo={spelling}: {summary}", *([f"  Its own defaults: {defaults}"] if defaults else [])]
+        lines += map(_describe, algorithm_fields(spelling))
     return "\n".join(lines)

@@ -1,14 +1,36 @@
 """What a run's config is held to beyond the range of each setting: settings that conflict, and names of things."""
 
+import pathlib
+import re
 from typing import Any
 
-from datasets.catalog import check_dataset_name
+from datasets.catalog import DATASET_NAMES, check_dataset_name
 from datasets.errors import DatasetError
 from datasets.layouts import AUTO, BYTES, NO_SCALE, SCALE_FORM, parse_factor
 from launch.settings.runtimes import CPU, CPU_ONLY, IN_PROCESS, RAY_CLIENT, RAY_PLACES
+from launch.settings.suggestions import suggest_value
 from launch.settings.worker_addresses import check_address, check_port_address
 from models.model_names import MODEL_NAMES, WIDTH_MODELS, ModelError, check_model_name
 from tff_algos.settings.config_fields import ConfigError
+
+RUN_TO_RESUME = "--run_dir=<folder of the run to go on with> beside it"
+OWN_FILE = "--dataset=npz --npz=<file>"
+# Data sets and models that other tools bring, by their names in small letters and digits.
+ELSEWHERE = {
+    "femnist": "FEMNIST",
+    "emnist": "EMNIST",
+    "fashionmnist": "Fashion-MNIST",
+    "fmnist": "Fashion-MNIST",
+    "cifar100": "CIFAR-100",
+    "svhn": "SVHN",
+    "celeba": "CelebA",
+    "shakespeare": "Shakespeare",
+    "stackoverflow": "Stack Overflow",
+    "imagenet": "ImageNet",
+    "tinyimagenet": "Tiny ImageNet",
+    "adult": "Adult",
+}
+MODELS_ELSEWHERE = {"mlp": "perceptron", "dnn": "perceptron", "cnn": "image_student", "2nn": "perceptron_2nn"}
 
 
 def check_run_settings(config: Any) -> None:
@@ -26,7 +48,9 @@ def _check_folder(config: Any) -> None:
     if config.resume and config.overwrite:
         raise ConfigError("overwrite", True, "either --resume or --overwrite, not both")
     if config.resume and not config.run_dir:
-        raise ConfigError("resume", True, "--run_dir=<folder of the run to go on with> beside it")
+        raise ConfigError("resume", True, RUN_TO_RESUME)
+    if config.overwrite and not config.run_dir:
+        raise ConfigError("overwrite", True, "--run_dir=<folder of the run to replace> beside it")
 
 
 def check_dataset(dataset: str) -> None:
@@ -34,7 +58,20 @@ def check_dataset(dataset: str) -> None:
     try:
         check_dataset_name(dataset)
     except DatasetError as error:
-        raise ConfigError("dataset", dataset, str(error).partition(": expected ")[2]) from None
+        expected = str(error).partition(": expected ")[2].partition("; did you mean")[0]
+        raise ConfigError("dataset", dataset, expected + _suggest_dataset(dataset)) from None
+
+
+def _suggest_dataset(dataset: str) -> str:
+    """What was probably meant by a data set that there is none of."""
+    plain = re.sub(r"[\W_]+", "", dataset.lower())
+    if plain in ELSEWHERE:
+        return f"; {ELSEWHERE[plain]} is not among them: save its arrays with numpy.savez, for {OWN_FILE}"
+    if dataset.endswith(".npz"):
+        return f"; did you mean --dataset=npz --npz={dataset}?"
+    if "/" in dataset or pathlib.PurePath(dataset).suffix in (".csv", ".npy", ".pt", ".parquet", ".tsv", ".json"):
+        return f"; your own file is an .npz, for {OWN_FILE}"
+    return suggest_value(dataset, DATASET_NAMES, "module:OBJECT")
 
 
 def _check_conflicts(config: Any) -> None:
@@ -50,6 +87,9 @@ def _check_conflicts(config: Any) -> None:
     if config.target_accuracy > 0 and getattr(privacy, "is_active", False):
         expected = "0 with private updates, whose rounds no accuracy without noise may end"
         raise ConfigError("target_accuracy", config.target_accuracy, expected)
+    if config.keep_best and getattr(privacy, "is_active", False):
+        expected = "false with private updates, whose models no accuracy without noise may choose"
+        raise ConfigError("keep_best", True, expected)
     if config.width != 1 and not {config.model, config.teacher_model} & set(WIDTH_MODELS):
         raise ConfigError("width", config.width, f"1, or --model={WIDTH_MODELS[0]} beside it")
 
@@ -67,7 +107,11 @@ def _check_model(field: str, name: str) -> None:
     try:
         check_model_name(name)
     except ModelError:
-        raise ConfigError(field, name, f"auto, {', '.join(MODEL_NAMES)}, or your own as module:function") from None
+        near = MODELS_ELSEWHERE.get(re.sub(r"[\W_]+", "", name.lower()))
+        hint = f"; did you mean {near}?" if near else suggest_value(name, ("auto", *MODEL_NAMES), "module:function")
+        raise ConfigError(
+            field, name, f"auto, {', '.join(MODEL_NAMES)}, or your own as module:function{hint}"
+        ) from None
 
 
 def _check_runtime(config: Any) -> None:

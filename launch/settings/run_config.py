@@ -263,6 +263,9 @@ class RunConfig:
     evaluated_clients: int = setting(1000, "Clients, drawn by the seed, evaluated in a round; 0: all.", minimum=0)
     rounds_per_checkpoint: int = setting(1, "Rounds between two checkpoints; the last is always kept.", minimum=1)
     target_accuracy: float = setting(0.0, "Stop at this test accuracy; 0 means never.", minimum=0, maximum=1)
+    keep_best: bool = setting(
+        False, "Keep the models of the round with the best client_validation_accuracy, too.", of_old_runs=False
+    )
     seed: int = setting(0, "Seed of everything random.", minimum=0, maximum=10**9)
     run_dir: str = setting("", "Run folder; empty: the next free one under runs/.")
     resume: bool = setting(

@@ -1,6 +1,10 @@
-"""How the address of a worker that runs already is written."""
+"""How the address of a worker that runs already is written, and whether something listens there."""
+
+import pathlib
+import socket
 
 UNIX = "unix:"
+CONNECT_S = 5.0  # the longest wait for a machine that says neither yes nor no
 MAX_SOCKET_PATH_BYTES = 107  # linux/un.h, without the zero at the end
 
 
@@ -24,3 +28,27 @@ def check_port_address(address: str) -> str:
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise ValueError(f"worker address {address!r}: expected host:port or unix:/path, for example 192.0.2.7:8000")
     return f"{host}:{port}"
+
+
+def find_connection_problem(address: str, timeout_s: float = CONNECT_S) -> str:
+    """Why nothing can be had from a checked address, with what to do; "" if something listens there.
+
+    gRPC would wait for half a minute, and say no more than that nobody answers.
+    """
+    path = address.removeprefix(UNIX)
+    if path != address:
+        return "" if pathlib.Path(path).is_socket() else f"no socket at {path}; is the ssh that makes it running?"
+    host, _, port = address.rpartition(":")
+    host = host.strip("[]")
+    try:
+        socket.getaddrinfo(host, int(port))
+    except (OSError, UnicodeError):
+        return f"no machine is known as {host}; check the name"
+    try:
+        socket.create_connection((host, int(port)), timeout_s).close()
+    except TimeoutError:
+        return f"{address} does not answer within {timeout_s:g} s; check the address, and that no firewall is between"
+    except OSError as error:
+        reason = (error.strerror or "no connection").lower()
+        return f"nothing listens at {address} ({reason}); start the worker there first, see docs/speed.md"
+    return ""

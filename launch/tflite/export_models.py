@@ -126,7 +126,9 @@ def _export_model(job: ExportJob, export: ModelExport, spec: ModelSpec) -> Writt
         try:
             return [make()]
         except ModelError as error:
-            failed.append(FailedFile(f"{export.name}.{ending}", export.name, ending.partition(".")[0], str(error)))
+            failed.append(
+                FailedFile(f"{encode_name(export.name)}.{ending}", export.name, ending.partition(".")[0], str(error))
+            )
             say(f"warning  {failed[-1].file} cannot be made: {error}")
             return []
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from launch.runs.checkpoints import find_checkpoints
-from launch.runs.columns import CHECKPOINTS, EXPORT
+from launch.runs.columns import BEST, CHECKPOINTS, EXPORT
 from launch.runs.errors import RunFolderError
 from launch.runs.tables import remove_unfinished
 from launch.settings.flags import FlagError
@@ -113,16 +113,21 @@ def _plan_export(run: FinishedRun, name: str, saved: Sequence[str], formats: Seq
     )
 
 
+def get_export_folder(run: FinishedRun) -> pathlib.Path:
+    """Where the files of an export go: those of the best round into a folder of their own."""
+    return run.path / EXPORT / BEST if run.is_best else run.path / EXPORT
+
+
 @contextlib.contextmanager
 def open_export_folder(run: FinishedRun) -> Iterator[pathlib.Path]:
-    """Yields a folder to write into; its files move into the run's `export/` when the block has succeeded.
+    """Yields a folder to write into; its files move into the run's export folder when the block has succeeded.
 
     If the block fails, nothing of it remains; what an export left that was killed goes. Other files in `export/` stay.
 
     Raises:
       RunFolderError: the run's folder cannot be written.
     """
-    target, temporary = run.path / EXPORT, run.path / f".{os.getpid()}.{EXPORT}"
+    target, temporary = get_export_folder(run), run.path / f".{os.getpid()}.{EXPORT}"
     if target.exists() and not target.is_dir():
         raise RunFolderError(f"--run_dir={run.path}: {EXPORT} is a file there, expected a folder; move it away")
     if target.exists() and not os.access(target, os.W_OK | os.X_OK):
@@ -135,7 +140,7 @@ def open_export_folder(run: FinishedRun) -> Iterator[pathlib.Path]:
         raise RunFolderError(f"--run_dir={run.path}: cannot write there ({error.strerror})") from None
     try:
         yield temporary
-        target.mkdir(exist_ok=True)
+        target.mkdir(parents=True, exist_ok=True)
         for path in sorted(temporary.iterdir()):
             os.replace(path, target / path.name)
     finally:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from launch.runs.columns import (
+    BEST,
     CHECKSUMS_FILE,
     CLIENTS_FILE,
     CONFIG_FILE,
@@ -37,7 +38,7 @@ PARTS = ("seed_", "trial_")  # how the folders inside an experiment's are called
 SIZES = "num_"  # how the sizes of the data begin in config.json
 TABLES = (METRICS_FILE, TIMING_FILE, CLIENTS_FILE, EVENTS_FILE, FINE_TUNING_FILE)
 FILES = (CONFIG_FILE, SUMMARY_FILE, CHECKSUMS_FILE, *TABLES, f"{EVALUATION}*.csv", f"{EVALUATION}*.json", "*.html")
-FILES_IN_FOLDERS = (f"{PLOTS}/*.png", f"{EXPORT}/*")
+FILES_IN_FOLDERS = (f"{PLOTS}/*.png", f"{EXPORT}/*", f"{EXPORT}/{BEST}/*")
 SEED, TIMING = "seed", "timing/"
 
 

@@ -16,25 +16,30 @@ from launch.runs.columns import (
     ACCURACY_WORST_TENTH,
     BUDGET_SPENT,
     CLIENT_TEST_ACCURACY,
+    CLIENT_VALIDATION_ACCURACY,
     GAIN,
     JOULES,
+    KEPT_BEST,
     NEW_CLIENTS,
     NUM_CLIENTS,
+    NUM_REJECTED,
     RANDOM_START_ACCURACY,
     RELATIVE_CHANGE,
     ROUND,
     RUN_PAGE,
     START,
     TEST_ACCURACY,
+    TRAIN_LOSS,
     TRAINED_START_ACCURACY,
 )
 from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
 from launch.settings.flags import PROGRAM
-from launch.settings.run_config import RunConfig
+from launch.settings.run_config import RunConfig, algorithm_fields, find_idle, flag_values
 from launch.settings.trusted_modules import spell_trust
 from models.model_names import is_own_model
 
+LARGE_INPUT = 100  # of a number that a model gets; those of images are at most 1, standardised ones a few
 LEAST_CHANGE = 0.01  # as a share of the norm; a model that moved less starts next to random weights
 
 if TYPE_CHECKING:
@@ -110,6 +115,49 @@ def say_if_nobody_took_part(metrics: RoundTable) -> None:
             "longer period")  # fmt: skip
 
 
+def find_rejected_rounds(metrics: RoundTable) -> list[int]:
+    """The rounds, from 1, in which somebody sent an update, but none was finite, so that the models stayed."""
+    columns = zip(metrics.column(NUM_REJECTED), metrics.column(TRAIN_LOSS), strict=True)
+    # Without an update that counts no example was trained, and the loss is NaN.
+    return [i for i, (rejected, loss) in enumerate(columns, 1) if rejected and (loss is None or math.isnan(loss))]
+
+
+def was_all_rejected(metrics: RoundTable) -> bool:
+    """Whether nothing but rejected updates was ever sent."""
+    rejected = find_rejected_rounds(metrics)
+    return bool(rejected) and len(rejected) == sum(map(bool, metrics.column(NUM_CLIENTS)))
+
+
+def say_if_updates_were_rejected(config: RunConfig, metrics: RoundTable, data: FederatedData) -> None:
+    """Says so if updates were not finite, unless all were, in every round."""
+    counts = [int(count or 0) for count in metrics.column(NUM_REJECTED)]
+    if not any(counts) or was_all_rejected(metrics):
+        return
+    where = [i for i, count in enumerate(counts, 1) if count]
+    whole = len(find_rejected_rounds(metrics))
+    stayed = f", in {whole} of them all, so that the models stayed as they were" if whole else ""
+    say(f"note     {sum(counts)} updates were not finite and do not count, in {len(where)} of {len(counts)} rounds "
+        f"(first in round {where[0]}){stayed}; {advise_on_rejected(config, data)}")  # fmt: skip
+
+
+def advise_on_rejected(config: RunConfig, data: FederatedData) -> str:
+    """What to do where updates are not finite: about the examples if their numbers are large, else about the rates."""
+    largest = find_largest_input(data)
+    if largest > LARGE_INPUT:
+        return f"the examples have numbers up to {largest:.3g}: standardise them"
+    given, idle = flag_values(config), find_idle(config)
+    names = [each.name for each in algorithm_fields(config.algo) if each.name.endswith("learning_rate")]
+    rates = [f"--{name}={given[name]:g}" for name in names if name not in idle]
+    return "lower the learning rate" + (f" ({', '.join(rates)})" if rates else "")
+
+
+def find_largest_input(data: FederatedData) -> float:
+    """The largest size of a number that the model gets, over the train examples of the first client that has any."""
+    client = next(client for client in data.clients if client.num_train)
+    x, _ = data.read_split(client, "train")
+    return float(np.abs(x.astype(np.float64) * data.preprocessing.scale + data.preprocessing.offset).max())
+
+
 def say_if_nothing_was_learned(metrics: RoundTable, test_y: np.ndarray, has_notes: bool = False) -> None:
     """Says so if the last model is not above one answer for all test examples by more than two standard errors.
 
@@ -150,6 +198,7 @@ def say_result(config: RunConfig, folder: RunFolder, summary: dict[str, Any]) ->
         say(f"energy   {energy['total']:,.4g} J of all clients in training, {energy['mean']:,.4g} J of one on average, "
             f"at most {energy['most']:,.4g} J")  # fmt: skip
     say_start(summary.get(START, {}))
+    say_best(config, folder, summary)
     if (new_clients := summary.get(NEW_CLIENTS)) and new_clients[ACCURACY_MEAN] is not None:
         say(f"new      clients that took no part in training: own test accuracy {new_clients[ACCURACY_MEAN]:.4f}")
     if (folder.path / RUN_PAGE).exists():
@@ -164,6 +213,16 @@ def say_result(config: RunConfig, folder: RunFolder, summary: dict[str, Any]) ->
     if not summary.get(BUDGET_SPENT):
         say(f"         {resume_command(folder, config)} --rounds={2 * config.rounds}")
     say(f"         tensorboard --logdir={shlex.quote(str(folder.tensorboard))}")
+
+
+def say_best(config: RunConfig, folder: RunFolder, summary: Mapping[str, Any]) -> None:
+    """Says which round's models are kept beside the last ones, if any were to be."""
+    if kept := summary.get(KEPT_BEST):
+        accuracy = _format(kept[CLIENT_VALIDATION_ACCURACY])
+        say(f"best     models of round {kept[ROUND]}, best by the clients' own validation accuracy ({accuracy}), "
+            f"are in {folder.best_models}: evaluate or export them with --round=best")  # fmt: skip
+    elif config.keep_best:
+        say("note     --keep_best has kept no models: no round was evaluated on validation examples")
 
 
 def say_start(start: Mapping[str, Any]) -> None:

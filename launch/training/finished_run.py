@@ -3,27 +3,34 @@
 import csv
 import dataclasses
 import json
+import os
 import pathlib
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from absl import flags as absl_flags
 
 from datasets.errors import DatasetError
 from datasets.federated_data import FederatedData
 from launch.runs.checksums import check_sums
 from launch.runs.columns import (
+    BEST,
     CLIENT,
     CLIENTS_FILE,
     CONFIG_FILE,
     IS_PERSONAL,
+    KEPT_BEST,
     METRICS_FILE,
     MODEL,
     MODELS,
     PERSONAL_METRICS,
+    ROUND,
     SUMMARY_FILE,
     TEACHERS_TEST_ACCURACY,
 )
 from launch.runs.errors import RunFolderError
 from launch.runs.file_names import decode_names, encode_name
+from launch.runs.stored_data import check_data_section
 from launch.runs.tables import iterate_records
 from launch.settings.flags import FlagError, read_stored_flags
 from launch.settings.run_config import RunConfig, build_run_config, find_algorithm
@@ -32,7 +39,7 @@ from launch.training.federation import build_spec, load_federated_data
 if TYPE_CHECKING:
     from models.model_spec import ModelSpec
 
-NEEDED_DATA = ("input_shape", "input_dtype", "scale", "offset", "class_names")
+LAST = "last"
 
 
 class FinishedRun(NamedTuple):
@@ -42,9 +49,10 @@ class FinishedRun(NamedTuple):
       path: the folder.
       config: what was asked for.
       data: the data's description, as from `describe_data`.
-      client_models: the name of each client's model, by the client's name.
+      client_models: the name of each client's model in that round, by the client's name.
       teachers: the names of the models that are teachers.
-      rounds: rounds done.
+      rounds: rounds done until then: all of the run, or up to the best one.
+      is_best: whether it is what the run has kept of its best round that is asked for, and not its end.
       is_personal: whether each client ended up with a model of its own. These are not saved; an export makes them anew.
     """
 
@@ -55,6 +63,12 @@ class FinishedRun(NamedTuple):
     teachers: frozenset[str]
     rounds: int
     is_personal: bool = False
+    is_best: bool = False
+
+    @property
+    def models(self) -> pathlib.Path:
+        """The folder of the saved models of that round."""
+        return self.path / MODELS / BEST if self.is_best else self.path / MODELS
 
     def build_spec(self, precision: str | None = None) -> "ModelSpec":
         """The model of the run as it was at its end: the float model if it ended before quantization began.
@@ -75,7 +89,7 @@ class FinishedRun(NamedTuple):
 
         A run of an earlier version that was resumed has two folders of some names; the one called as today counts.
         """
-        folders = [path.parent for path in self.path.glob(f"{MODELS}/*/model.keras")]
+        folders = [path.parent for path in self.models.glob("*/model.keras")]
         known = {*self.client_models.values(), *self.teachers}
         named = zip(decode_names([folder.name for folder in folders], known), folders, strict=True)
         return dict(sorted(named, key=lambda pair: (pair[0], pair[1].name == encode_name(pair[0]))))
@@ -87,54 +101,96 @@ class FinishedRun(NamedTuple):
           DatasetError: the data cannot be read, or are not those of the run.
         """
         is_npz = self.config.dataset == "npz"
-        if is_npz and not pathlib.Path(self.config.npz).exists():
-            raise DatasetError(f"{self.config.npz}: no such file; if it was moved, --npz says where it is now")
+        if is_npz and not os.path.exists(os.path.expanduser(self.config.npz)):
+            raise DatasetError(
+                f"{self.config.npz}: no such file, but {self.path} was trained on it; put it back, or name the folder "
+                "where it is now with --data_dir"
+            )
         data = load_federated_data(self.config)
         if self.data.get("digest", data.digest) != data.digest:
-            flag = "--npz" if is_npz else "--data_dir"
+            npz = self.config.npz
             raise DatasetError(
-                f"{self.path}: the data are not those that the run was trained on; name them with {flag}"
+                f"{npz}: has changed since {self.path} was trained on it; put the former file back, or name its folder "
+                f"with --data_dir; on the new one: python -m launch.evaluate --run_dir={self.path} --npz={npz}"
+                if is_npz
+                else f"{self.path}: the data are not those that the run was trained on; name them with --data_dir"
             )
         return data
 
 
-def read_finished_run(run_dir: str, data_dir: str = "", npz: str = "", trusted: Collection[str] = ()) -> FinishedRun:
+def define_round_flag(values: absl_flags.FlagValues) -> None:
+    """Adds `--round`: which round's models a command takes."""
+    absl_flags.DEFINE_enum(
+        "round", LAST, [LAST, BEST], "Models of the run's last round, or of its best, see --keep_best of launch.train.",
+        flag_values=values,
+    )  # fmt: skip
+
+
+def read_finished_run(
+    run_dir: str, data_dir: str = "", npz: str = "", of_round: str = LAST, trusted: Collection[str] = ()
+) -> FinishedRun:
     """Reads a run folder back.
 
     Args:
       run_dir: the folder.
-      data_dir: where the data set's files are now; "" for where the run found them.
-      npz: the same for the file of a run with --dataset=npz.
+      data_dir: folder where the data set's files, or the user's own, are now; "" for where the run found them.
+      npz: where the user's own file is now, if it has another name as well.
+      of_round: LAST or BEST, whose models are wanted.
+      trusted: the modules that may be imported if the run names them, see `launch.settings.trusted_modules`.
 
     Raises:
-      FlagError: there is no run in that folder, or its algorithm is the user's own and cannot be used, or `npz` is
-        given for a run of another data set.
+      FlagError: there is no run in that folder, its algorithm is the user's own and cannot be used, it has kept no best
+        round, it needs a module that is not trusted, or `npz` is given for a run of another data set.
       RunFolderError: the run is not finished, or one of its files is damaged.
       ConfigError: its config does not fit this version.
     """
     stored = read_stored_flags(run_dir, trusted)
     if npz and stored["dataset"] != "npz":
         raise FlagError(f"--npz={npz}: the run was trained on {stored['dataset']}; expected --data_dir for its files")
-    moved = {"data_dir": data_dir, "npz": npz}
-    config = build_run_config({**stored, **{name: place for name, place in moved.items() if place}})
+    config = build_run_config({**stored, **_move_data(stored, data_dir), **({"npz": npz} if npz else {})})
     path = pathlib.Path(run_dir)
     check_sums(path)
     try:
         data = json.loads((path / CONFIG_FILE).read_text(encoding="utf-8"))["data"]
         summary = json.loads((path / SUMMARY_FILE).read_text(encoding="utf-8"))
-        with open(path / CLIENTS_FILE, newline="", encoding="utf-8") as file:
-            client_models = {row[CLIENT]: row[MODEL] for row in iterate_records(file)}
+        client_models = _read_client_models(path / CLIENTS_FILE)
         teachers = frozenset(summary[find_algorithm(config.algo).name].get(TEACHERS_TEST_ACCURACY, ()))
         rounds = int(summary["rounds"])
+        best = summary.get(KEPT_BEST, {}).get(ROUND)
     except FileNotFoundError:
         raise RunFolderError(f"--run_dir={path}: the run is not finished; add --resume to its command first") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, csv.Error):
         names = f"{CONFIG_FILE}, {SUMMARY_FILE} or {CLIENTS_FILE}"
         raise RunFolderError(f"--run_dir={path}: its {names} is damaged") from None
-    missing = [name for name in NEEDED_DATA if not isinstance(data, dict) or name not in data]
-    if missing:
-        raise RunFolderError(f"--run_dir={path}: its {CONFIG_FILE} is damaged, says nothing of {', '.join(missing)}")
-    return FinishedRun(path, config, data, client_models, teachers, rounds, _is_personal(path, summary))
+    check_data_section(data, path / CONFIG_FILE)
+    run = FinishedRun(path, config, data, client_models, teachers, rounds, _is_personal(path, summary))
+    return _take_best(run, best) if of_round == BEST else run
+
+
+def _move_data(stored: Mapping[str, Any], data_dir: str) -> dict[str, str]:
+    """The flags of where the data are, if they lie in another folder than when the run was made."""
+    if not data_dir:
+        return {}
+    npz = stored.get("npz")
+    return {"data_dir": data_dir} | ({"npz": os.path.join(data_dir, os.path.basename(npz))} if npz else {})
+
+
+def _take_best(run: FinishedRun, best: int | None) -> FinishedRun:
+    """The run as it was after its best round."""
+    if best is None:
+        raise FlagError(f"--round={BEST}: {run.path} has kept no best round; train with --keep_best, or leave it out")
+    clients = run._replace(is_best=True).models / CLIENTS_FILE
+    check_sums(run.path, [clients.relative_to(run.path).as_posix()])
+    try:
+        return run._replace(rounds=int(best), is_best=True, client_models=_read_client_models(clients))
+    except (OSError, ValueError, TypeError, KeyError, csv.Error):
+        raise RunFolderError(f"{clients}: gone or damaged; restore it, or leave out --round={BEST}") from None
+
+
+def _read_client_models(path: pathlib.Path) -> dict[str, str]:
+    """The name of each client's model, by the client's name."""
+    with open(path, newline="", encoding="utf-8") as file:
+        return {row[CLIENT]: row[MODEL] for row in iterate_records(file)}
 
 
 def _is_personal(path: pathlib.Path, summary: Mapping[str, Any]) -> bool:
@@ -154,11 +210,11 @@ def choose_models(run: FinishedRun, model_name: str) -> list[str]:
       RunFolderError: there is no model at all.
     """
     folders = run.find_model_folders()
-    names = list(folders)
+    names, place = list(folders), run.models.relative_to(run.path)
     if not names:
-        raise RunFolderError(f"--run_dir={run.path}: its saved models are gone (models/*/model.keras); train again")
+        raise RunFolderError(f"--run_dir={run.path}: its saved models are gone ({place}/*/model.keras); train again")
     if model_name and model_name not in names:
         raise FlagError(f"--model={model_name}: expected one of {', '.join(names)}")
     chosen = [model_name] if model_name else names
-    check_sums(run.path, [f"{MODELS}/{folders[name].name}/model.keras" for name in chosen])
+    check_sums(run.path, [f"{place}/{folders[name].name}/model.keras" for name in chosen])
     return chosen

@@ -1,4 +1,7 @@
-"""The personal models of a finished run, made anew from its last checkpoint. Imports TensorFlow only when it must."""
+"""The personal models of a finished run, made anew from its last checkpoint or its best round.
+
+Imports TensorFlow only when it must.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -23,7 +26,7 @@ def compute_personal_weights(
     The run's own runtime trains them, a TFF worker of this machine for example, unless no client is asked for.
 
     Raises:
-      RunFolderError: the run has no checkpoint of its last round.
+      RunFolderError: the run has no checkpoint of its last round, or no state of its best one if that is asked for.
       RunStopped: the worker failed.
     """
     if not client_names:
@@ -42,7 +45,11 @@ def _personalize(run: FinishedRun, data: FederatedData, client_names: Sequence[s
     from launch.training.training_run import build_process
 
     process = build_process(run.config, run.build_spec(), data)
-    round_num, state = Checkpoints(run.path / CHECKPOINTS).restore(process.initialize())
+    checkpoints = Checkpoints(run.path / CHECKPOINTS)
+    if run.is_best:
+        round_num, state = run.rounds, checkpoints.load_best(run.rounds, process.initialize())
+    else:
+        round_num, state = checkpoints.restore(process.initialize())
     if round_num != run.rounds:
         raise RunFolderError(f"--run_dir={run.path}: its last checkpoint is of round {round_num}, not {run.rounds}")
     clients = [client for client in data.everyone if client.name in client_names]

@@ -21,12 +21,14 @@ from launch.runs.columns import (
     BYTES_UP,
     CLIENT,
     CLIENT_TEST_ACCURACY,
+    CLIENT_VALIDATION_ACCURACY,
     DEVICE_NAME,
     DOWNLINK_BYTES_PER_S,
     EXAMPLES_PER_S,
     FINE_TUNING_COLUMNS,
     IS_PERSONAL,
     JOULES,
+    KEPT_BEST,
     LOSS,
     MAJORITY_ACCURACY,
     META_ARCHETYPE,
@@ -45,11 +47,11 @@ from launch.runs.columns import (
     UPLINK_BYTES_PER_S,
     VIRTUAL_TIME_S,
 )
-from launch.runs.file_names import encode_name
 from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
 from launch.runs.tables import format_cell, write_json, write_table
 from launch.settings.run_config import RunConfig, find_algorithm
+from launch.training.best_round import find_best_validated, save_models
 from launch.training.evaluation import (
     ClientResults,
     Evaluate,
@@ -59,7 +61,6 @@ from launch.training.evaluation import (
 )
 from launch.training.starts import measure_curve, measure_start
 from models.model_spec import ModelSpec
-from models.saved_models import save_model
 from tff_algos.protocol import FederatedProcess, State
 
 
@@ -82,12 +83,11 @@ def write_results(
             folder.fine_tuning_curve, FINE_TUNING_COLUMNS, [[format_cell(cell) for cell in row] for row in curve]
         )
     write_clients(folder, data, results, process, state)
-    for name, weights in process.get_models(state).items():
-        save_model(spec.of_weights(weights), weights, folder.models / encode_name(name))
+    save_models(folder.models, spec, process, state)
     own = dict(process.summarize(state))
     teachers = process.get_teachers(state)
     if teachers:
-        own[TEACHERS_TEST_ACCURACY] = _save_teachers(folder, data, spec, teachers)
+        own[TEACHERS_TEST_ACCURACY] = _evaluate_teachers(data, spec, teachers)
     summary = build_summary(config, metrics, timing)
     summary["dataset"] = data.dataset  # a subset has a name of its own
     num_members, majority = len(data.clients), compute_majority_accuracy(data)
@@ -99,6 +99,9 @@ def write_results(
         summary["final"][CLIENT_TEST_ACCURACY] = summary["clients"][ACCURACY_MEAN]
     if process.is_spent(state):
         summary[BUDGET_SPENT] = True
+    if config.keep_best and (best := find_best_validated(metrics)) is not None:
+        value = metrics.column(CLIENT_VALIDATION_ACCURACY)[best - 1]
+        summary[KEPT_BEST] = {ROUND: best, CLIENT_VALIDATION_ACCURACY: value}
     if config.fairness:
         summary[IS_PERSONAL] = process.is_personal
     if JOULES in (columns := process.client_columns(state)):
@@ -124,14 +127,10 @@ def compute_majority_accuracy(data: FederatedData) -> np.ndarray:
     return accuracy
 
 
-def _save_teachers(folder: RunFolder, data: FederatedData, spec: ModelSpec, teachers: dict) -> dict[str, float]:
-    """Saves each teacher and returns its accuracy on the global test set."""
+def _evaluate_teachers(data: FederatedData, spec: ModelSpec, teachers: dict) -> dict[str, float]:
+    """Each teacher's accuracy on the global test set."""
     evaluate = build_evaluator(spec.teacher)
-    accuracy = {}
-    for name, weights in teachers.items():
-        save_model(spec.teacher, weights, folder.models / encode_name(name))
-        accuracy[name] = evaluate(weights, data.test_x, data.test_y).accuracy
-    return accuracy
+    return {name: evaluate(weights, data.test_x, data.test_y).accuracy for name, weights in teachers.items()}
 
 
 def write_clients(

@@ -29,6 +29,7 @@ from launch.settings.run_config import RunConfig
 from tff_algos.protocol import COMMON_METRICS, FederatedProcess, State
 
 if TYPE_CHECKING:
+    from launch.training.best_round import BestRound
     from launch.training.evaluation import EvaluateState
 
 
@@ -53,9 +54,10 @@ class RoundLoop:
         evaluate_state: "EvaluateState",
         worker_memory_bytes: Callable[[], int],
         further_metrics: Sequence[str] = (),
+        best: "BestRound | None" = None,
     ):
         self._config, self._process, self._checkpoints = config, process, checkpoints
-        self._evaluate_state, self._worker_memory_bytes = evaluate_state, worker_memory_bytes
+        self._evaluate_state, self._worker_memory_bytes, self._best = evaluate_state, worker_memory_bytes, best
         self._evaluation_metrics = (*EVALUATION_METRICS, *further_metrics)
         # With archetypes or personal models it is the clients' own test splits that count.
         self._shows_clients = bool(further_metrics)
@@ -69,6 +71,8 @@ class RoundLoop:
         self._digests = self._list_digests()  # as they are after `round_num`, also while the next round is written
         if self.round_num:
             check_record(checkpoints.read_record(self.round_num), folder, config, self._digests)
+            if self._best is not None:
+                self._best.restore(self.metrics, self._state)
 
     def run(self, after_round: Callable[[], None] = lambda: None) -> State:
         """Runs the rounds that are left, calls `after_round` after each, and returns the last state, which is saved."""
@@ -96,6 +100,8 @@ class RoundLoop:
 
     def _save(self) -> None:
         self._checkpoints.save(self._state, self.round_num, format_record(self._config, self._digests))
+        if self._best is not None:
+            self._best.prune(self.metrics)
 
     def _list_digests(self) -> dict[str, str]:
         return {METRICS_FILE: self.metrics.digest(), EVENTS_FILE: self._events.digest()}
@@ -126,6 +132,8 @@ class RoundLoop:
         # The tables come before the checkpoint: after a kill in between, a resumed run drops their last row.
         self._events.append(round_num, self._process.get_events(output.state))
         self.metrics.append(build_metrics_row(round_num, output.metrics, evaluation, self._evaluation_metrics))
+        if self._best is not None:
+            self._best.update(self.metrics, output.state)
         self.timing.append(
             {
                 ROUND: round_num,

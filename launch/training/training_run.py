@@ -3,7 +3,6 @@
 import contextlib
 import math
 import pathlib
-import socket
 import tempfile
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from launch.runs.archetype_metrics import name_archetype_metrics
 from launch.runs.checkpoints import Checkpoints
 from launch.runs.columns import PERSONAL_METRICS, RUN_PAGE
 from launch.runs.errors import RunStopped
+from launch.runs.round_table import RoundTable
 from launch.runs.run_description import check_same_data, describe_data, find_num_shares, write_config
 from launch.runs.run_folder import RunFolder, check_run_folder, open_run_folder
 from launch.runs.tables import write_text
@@ -24,15 +24,18 @@ from launch.settings.algorithms import ALGORITHMS
 from launch.settings.flag_fields import prefix_errors
 from launch.settings.flags import FlagError
 from launch.settings.run_config import RunConfig, find_algorithm, flag_values
-from launch.settings.worker_addresses import UNIX
+from launch.settings.worker_addresses import find_connection_problem
 from launch.stop_signals import as_stop_after_signal, get_stop_code
 from launch.training.announcements import (
+    advise_on_rejected,
     announce_data,
     announce_model,
     resume_command,
     say_if_nobody_took_part,
     say_if_nothing_was_learned,
+    say_if_updates_were_rejected,
     say_result,
+    was_all_rejected,
 )
 from launch.training.checked_process import build_checked_process
 from launch.training.federation import build_spec, load_federated_data
@@ -53,18 +56,20 @@ def run_training(config: RunConfig) -> dict[str, Any]:
 
     Raises:
       RunStopped: the worker died or nobody reads the output (exit code 1), or somebody pressed Ctrl-C (130); a
-        checkpoint is kept.
+        checkpoint is kept. Or the run is over, but every update was rejected (1).
       ValueError: of a subclass whose message is one line: what the config asks for cannot be done.
       OSError: a file cannot be read or written.
     """
     check_run_folder(config)
-    check_worker_names(config)
+    check_workers(config)
     check_installed(config)
     data = load_federated_data(config)
     with prefix_errors(find_algorithm(config.algo).flag_prefix):
-        config.algorithm.check_clients(len(data.clients))
+        if not config.resume:  # what was begun may go on
+            config.algorithm.check_clients(len(data.clients))
         config.algorithm.check_examples(int(data.num_train.min()))
         config.algorithm.check_devices(data.profiles, len(data.clients))
+    check_best_can_be_told(config, data)
     with contextlib.ExitStack() as stack:
         tracking = stack.enter_context(open_tracking(config))  # ends after the folder is let go: so it knows of the end
         folder = stack.enter_context(_open_folder(config))
@@ -81,25 +86,25 @@ def run_training(config: RunConfig) -> dict[str, Any]:
         return _run(config, folder, data, spec, runtime.worker_memory_bytes, tracking)
 
 
+def check_best_can_be_told(config: RunConfig, data: FederatedData) -> None:
+    """Raises ConfigError if --keep_best is given, but no client has validation examples to tell the best round by."""
+    if config.keep_best and not any(client.num_validation for client in data.clients):
+        raise ConfigError(
+            "--keep_best", True, "clients with validation examples; raise --validation_fraction, or leave it out"
+        )
+
+
 def has_large_tensors(spec: "ModelSpec") -> bool:
     """Whether the model or its teacher has a weight so large that a worker should keep freed memory."""
     shapes = [*spec.weight_shapes, *(spec.teacher.weight_shapes if spec.teacher is not None else ())]
     return any(4 * math.prod(shape) >= LARGE_TENSOR_BYTES for shape in shapes)
 
 
-def check_worker_names(config: RunConfig) -> None:
-    """Raises FlagError if a worker's machine or Unix socket is unknown: gRPC would wait for it in vain."""
+def check_workers(config: RunConfig) -> None:
+    """Raises FlagError if nothing listens at the address of a worker: gRPC would wait for it in vain."""
     for address in config.worker_addresses:
-        path = address.removeprefix(UNIX)
-        if path != address:
-            if not pathlib.Path(path).is_socket():
-                raise FlagError(f"--workers={config.workers}: no socket at {path}; is the ssh that makes it running?")
-            continue
-        host, _, port = address.rpartition(":")
-        try:
-            socket.getaddrinfo(host.strip("[]"), int(port))
-        except (OSError, UnicodeError):
-            raise FlagError(f"--workers={config.workers}: no machine is known as {host}; check the name") from None
+        if problem := find_connection_problem(address):
+            raise FlagError(f"--workers={config.workers}: {problem}")
 
 
 @contextlib.contextmanager
@@ -166,6 +171,7 @@ def _run(
     from launch.plots import run_plots, style
     from launch.runs.tensorboard_log import TensorBoardLog
     from launch.training import evaluation, results
+    from launch.training.best_round import BestRound
 
     process = build_process(config, spec, data)
     evaluate = evaluation.build_evaluator(spec)
@@ -178,7 +184,8 @@ def _run(
     if folder.is_new:
         folder.clear()
     checkpoints = Checkpoints(folder.checkpoints)
-    loop = RoundLoop(config, folder, process, checkpoints, evaluate_state, worker_memory_bytes, names)
+    best = BestRound(folder, data, spec, process, checkpoints) if config.keep_best else None
+    loop = RoundLoop(config, folder, process, checkpoints, evaluate_state, worker_memory_bytes, names, best)
     write_config(folder, config, data)  # after the loop was built: it refuses a resumed run that has done more rounds
     settings = folder.config.read_text(encoding="utf-8")
     tensorboard = TensorBoardLog(folder.tensorboard, loop.metrics, flag_values(config))
@@ -198,11 +205,33 @@ def _run(
     summary = results.write_results(folder, config, data, spec, process, state, evaluate, loop.metrics, loop.timing)
     run_plots.draw_run(folder.path)
     write_page(config, folder)
-    say_if_nobody_took_part(loop.metrics)
-    if not config.smoke and has_one_model(process, state):  # a smoke run's data are random numbers
-        say_if_nothing_was_learned(loop.metrics, data.test_y, bool(data.notes))
-    say_result(config, folder, summary)
+    _say_end(config, folder, data, loop.metrics, summary, has_one_model(process, state))
     return summary
+
+
+def _say_end(
+    config: RunConfig,
+    folder: RunFolder,
+    data: FederatedData,
+    metrics: RoundTable,
+    summary: dict[str, Any],
+    is_one_model: bool,
+) -> None:
+    """Says what came out.
+
+    Raises:
+      RunStopped: nothing did, since no update was finite.
+    """
+    say_if_nobody_took_part(metrics)
+    say_if_updates_were_rejected(config, metrics, data)
+    is_all_rejected = was_all_rejected(metrics)
+    is_told = config.smoke or is_all_rejected  # a smoke run's data are random numbers
+    if is_one_model and not is_told:
+        say_if_nothing_was_learned(metrics, data.test_y)
+    say_result(config, folder, summary)
+    if is_all_rejected:
+        reason = "no client's update was finite in any round, so nothing was learned"
+        raise RunStopped(f"error: {reason}; {advise_on_rejected(config, data)}", 1)
 
 
 def has_one_model(process: FederatedProcess, state: State) -> bool:

@@ -14,6 +14,7 @@ from launch.many_runs.jobs import define_jobs_flag
 from launch.runs.columns import CLIENT_VALIDATION_ACCURACY, VALIDATION_ACCURACY
 from launch.settings.flag_fields import FlagField
 from launch.settings.flags import FlagError, define_flag
+from launch.settings.seeds import read_seeds
 from launch.tuning.search_space import SearchSpace, has_ranges, parse_search
 from tff_algos.settings.config_fields import Setting
 
@@ -81,7 +82,9 @@ def define_flags() -> absl_flags.FlagValues:
     )
     samplers = f"{GRID} draws points of a grid at random, {TPE} learns from the trials before, by Optuna"
     pruners = f"{MEDIAN} stops a run after a round where its objective is below the median of the complete trials"
-    absl_flags.DEFINE_list("seeds", ["100", "101"], "Seeds of every trial; report others.", flag_values=values)
+    absl_flags.DEFINE_list(
+        "seeds", ["100", "101"], "Seeds of every trial, as 0,1 or 0-4; report others.", flag_values=values
+    )
     absl_flags.DEFINE_string(
         "objective", VALIDATION_ACCURACY, f"What scores a run: {' or '.join(OBJECTIVES)}.", flag_values=values
     )
@@ -128,7 +131,7 @@ def parse_request(argv: Sequence[str]) -> Request:
         space,
         _choose_sampler(values, space),
         values.trials or TRIALS,
-        tuple(dict.fromkeys(values.seeds)),
+        read_seeds(values.seeds, "seeds"),
         values.rounds,
         values.objective,
         runs_dir,
@@ -136,7 +139,7 @@ def parse_request(argv: Sequence[str]) -> Request:
         values.jobs,
         values.pruner or NO_PRUNER,
         values.first_pruning_round or 1,
-        tuple(dict.fromkeys(values.confirm_seeds)),
+        read_seeds(values.confirm_seeds, "confirm_seeds", may_be_none=True),
         values.confirm_trials or CONFIRM_TRIALS,
     )
     _check_seeds(request)
@@ -180,10 +183,7 @@ def _choose_sampler(values: absl_flags.FlagValues, space: SearchSpace) -> str:
 
 
 def _check_seeds(request: Request) -> None:
-    for name, seeds in (("seeds", request.seeds), ("confirm_seeds", request.confirm_seeds)):
-        if not all(seed.isdecimal() for seed in seeds) or (name == "seeds" and not seeds):
-            raise FlagError(f"--{name}={','.join(seeds)}: expected whole numbers with commas between them")
-    searched = [seed for seed in request.confirm_seeds if int(seed) in map(int, request.seeds)]
+    searched = [seed for seed in request.confirm_seeds if seed in request.seeds]
     if searched:
         raise FlagError(f"--confirm_seeds={searched[0]}: is one of --seeds; expected seeds that are not searched")
 

@@ -109,11 +109,18 @@ def check_space(space: SearchSpace, algo: str) -> None:
             try:
                 parse_given([f"--algo={algo}", f"--{name}={value}"])
             except FlagError as error:
-                raise FlagError(f"--search: {error}") from None
+                raise refuse_search(error, {name: value}) from None
         if name not in fields:
             raise FlagError(f"--search: {name}: expected flags of --algo={algo}")
         if ends:
             _check_kind(fields[name], searched)
+
+
+def refuse_search(error: FlagError, settings: Settings) -> FlagError:
+    """The error of `launch.train` on settings that are searched, in the words of `--search`."""
+    listed = [(name, value) for name, value in settings.items() if "," in value and f"{name}={value}:" in str(error)]
+    hint = "".join(f"; did you mean {name}={value.replace(',', '|')}?" for name, value in listed[:1])
+    return FlagError(f"--search: {error}{hint}")
 
 
 def _check_kind(field: FlagField, searched: Range) -> None:

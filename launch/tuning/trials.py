@@ -15,7 +15,7 @@ from launch.runs.tables import write_table
 from launch.settings.flags import FlagError, parse_config
 from launch.settings.run_config import RunConfig
 from launch.tuning.request import Request, name_scores
-from launch.tuning.search_space import Settings, format_settings, list_names
+from launch.tuning.search_space import Settings, format_settings, list_names, refuse_search
 
 MEAN, CONFIRMED_MEAN = "mean", "confirmed_mean"
 STATE, PRUNED_ROUND, PRUNED_VALUE = "state", "pruned_after_round", "value_then"
@@ -70,15 +70,15 @@ def build_task(request: Request, number: int, settings: Settings, seed: str) -> 
     run_dir = request.folder / f"trial_{number}" / f"seed_{seed}"
     flags = format_settings(settings)
     arguments = (f"--seed={seed}", f"--run_dir={run_dir}", *rounds, *flags)
-    config = _resolve(request.experiment, arguments)
+    config = _resolve(request.experiment, arguments, settings)
     return Task(request.experiment, arguments, run_dir, config, label=f"trial {number} ({' '.join(flags)})")
 
 
-def _resolve(experiment: pathlib.Path, arguments: Sequence[str]) -> RunConfig:
+def _resolve(experiment: pathlib.Path, arguments: Sequence[str], settings: Settings) -> RunConfig:
     try:
         config = parse_config([f"--flagfile={experiment}", *arguments])
     except FlagError as error:
-        raise FlagError(f"--search: {error}") from None
+        raise refuse_search(error, settings) from None
     flag = "validation_per_client" if config.partition in ARCHETYPE_PARTITIONS else "validation_fraction"
     if not getattr(config, flag):
         raise FlagError(f"--{flag}=0: expected more, since trials are scored on the clients' validation examples")

@@ -98,7 +98,7 @@ def test_a_card_of_another_version_is_printed_as_json_alone(path, capsys):
 @pytest.mark.parametrize(
     ("change", "exit_code", "message"),
     [
-        (lambda path: path.unlink(), 1, "No such file"),
+        (lambda path: path.unlink(), 2, "no such file"),
         (lambda path: path.write_bytes(b""), 2, "a.tflite: no TFLite file"),
         (lambda path: path.write_bytes(MODEL), 2, "a.tflite: there is no card in it"),
         (lambda path: path.write_bytes(path.read_bytes()[:-9]), 2, "a.tflite: damaged"),

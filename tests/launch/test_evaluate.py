@@ -203,3 +203,125 @@ def test_table_is_aligned():
 def test_help(capsys):
     assert evaluate.main(["--help"]) == 0
     assert "--model " in capsys.readouterr().out.replace("\n", " ")
+
+
+NAMED = {**DATA, "class_names": ["cat", "dog", "eel"]}
+PICTURES = np.zeros((4, 2, 2))
+
+
+@pytest.mark.parametrize(
+    ("arrays", "expected"),
+    [
+        # Integers are places in the file's own class_names, whatever order the run has.
+        ({"y": [0, 1, 2, 0], "class_names": ["eel", "dog", "cat"]}, [2, 1, 0, 2]),
+        ({"y": [0, 1, 1, 0], "class_names": ["eel", "cat"]}, [2, 0, 0, 2]),  # some of the classes
+        ({"y": [0, 1, 1, 0], "class_names": ["eel", "cat", "dog", "cow"]}, [2, 0, 0, 2]),  # one that no example has
+        ({"y": np.array([2, 0, 0, 2], np.uint64), "class_names": ["eel", "cat", "dog"]}, [1, 2, 2, 1]),
+        # Without class_names they are the run's, some of which may be missing.
+        ({"y": [0, 2, 2, 0]}, [0, 2, 2, 0]),
+        # Strings are names, with or without class_names.
+        ({"y": ["eel", "cat", "cat", "dog"]}, [2, 0, 0, 1]),
+        ({"y": ["eel", "cat", "cat", "eel"], "class_names": ["eel", "cow", "cat"]}, [2, 0, 0, 2]),
+    ],
+)
+def test_classes_go_by_their_names(save, arrays, expected):
+    _, y = evaluate.read_npz_examples(
+        save(x=PICTURES, **{name: np.array(each) for name, each in arrays.items()}), NAMED
+    )
+    assert (y.tolist(), y.dtype) == (expected, np.int32)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        (
+            {"y": [0, 1, 1, 0], "class_names": ["cow", "cat"]},
+            "class 'cow' is unknown to the run; expected classes among",
+        ),
+        ({"y": ["Cat", "dog", "dog", "dog"]}, "class 'Cat' is unknown to the run; it calls it 'cat': spell it so"),
+        ({"y": [0, 1, 1, 0], "class_names": ["cat", " DOG"]}, "class ' DOG' is unknown to the run; it calls it 'dog'"),
+        (
+            {"y": [0, 1, 2, 0], "class_names": ["eel", "cat"]},
+            "expected labels 0..1 as integers, places in its class_names",
+        ),
+        ({"y": [0, 1, 3, 0]}, "expected labels 0..2 as integers, places in the run's classes.* found 0..3"),
+        ({"y": [0, 1, -1, 0]}, "found -1..1"),
+        ({"y": [0.0, 1.0, 1.0, 0.0]}, "found float64"),
+        (
+            {"y": ["eel", "cat", "cat", "dog"], "class_names": ["eel", "cat"]},
+            "label 'dog' is not among its class_names",
+        ),
+        ({"y": [0, 1, 1, 0], "class_names": ["cat", "cat"]}, "expected a list of different strings"),
+        ({"y": [0, 1, 1, 0], "class_names": [0, 1]}, "class_names is int64 .*expected a list of different strings"),
+    ],
+)
+def test_classes_that_cannot_be_matched_are_refused(save, arrays, message):
+    with pytest.raises(DatasetError, match=message):
+        evaluate.read_npz_examples(save(x=PICTURES, **{name: np.array(each) for name, each in arrays.items()}), NAMED)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "expected"),
+    [
+        ({"x_test": PICTURES[:2], "y_test": [1, 0]}, [1, 0]),  # as the help says, without x and y
+        ({"x": PICTURES, "y": [1, 0, 1, 1], "x_test": PICTURES[:1], "y_test": [2]}, [2]),
+        ({"x": PICTURES, "y": [1, 0, 1, 1], "extra": [3]}, [1, 0, 1, 1]),
+    ],
+)
+def test_the_test_part_is_enough(save, arrays, expected):
+    assert evaluate.read_npz_examples(save(**arrays), NAMED)[1].tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        (
+            {"x": PICTURES, "y": [1, 0, 1, 1], "x_test": PICTURES},
+            "array 'y_test' is missing; it has x, y, x_test; expected",
+        ),
+        ({"y_test": [1]}, "array 'x_test' is missing; it has y_test; expected x_test and y_test, or x and y"),
+        ({"data": PICTURES}, "array 'x' is missing; it has nothing that could be used"),
+    ],
+)
+def test_half_a_test_part_is_refused(save, arrays, message):
+    with pytest.raises(DatasetError, match=message):
+        evaluate.read_npz_examples(save(**arrays), NAMED)
+
+
+@pytest.fixture
+def run_on_a_file(write_finished_run, tmp_path):
+    """(run folder, its npz)."""
+    rng = np.random.default_rng(0)
+    npz = tmp_path / "data" / "mine.npz"
+    npz.parent.mkdir()
+    np.savez(npz, x=rng.normal(size=(90, 3)).astype(np.float32), y=np.arange(90) % 3)
+    flags = {"algo": "fedavg", "dataset": "npz", "npz": str(npz), "model": "perceptron", "partition": "iid"}
+    return write_finished_run(tmp_path / "run", **flags), npz
+
+
+def test_a_file_that_has_moved_or_changed_says_what_to_do(run_on_a_file, tmp_path, capsys):
+    run_dir, npz = run_on_a_file
+    assert evaluate.main([str(run_dir)]) == 0  # the folder alone is enough
+    of_run = capsys.readouterr().out
+    (tmp_path / "elsewhere").mkdir()
+    moved = npz.rename(tmp_path / "elsewhere" / npz.name)
+    assert evaluate.main([str(run_dir)]) == 2
+    assert (
+        "was trained on it; put it back, or name the folder where it is now with --data_dir" in capsys.readouterr().err
+    )
+    assert evaluate.main([str(run_dir), f"--data_dir={moved.parent}"]) == 0
+    assert capsys.readouterr().out == of_run
+    arrays = dict(np.load(moved))
+    np.savez(npz, **{**arrays, "x": arrays["x"] + 1})
+    assert evaluate.main([str(run_dir)]) == 2
+    error = capsys.readouterr().err
+    assert f"{npz}: has changed since {run_dir} was trained on it; put the former file back" in error
+    assert f"on the new one: python -m launch.evaluate --run_dir={run_dir} --npz={npz}" in error
+    assert error.count("\n") == 1
+
+
+def test_models_of_the_best_round_have_a_table_of_their_own(stored_run):
+    run = evaluate.read_finished_run(str(stored_run))._replace(is_best=True)
+    row = evaluate.EvaluationRow("global", "global", 1, 0.5, 0.25)
+    names = [evaluate.write_evaluation(run, [row], *options).name for options in (("",), ("a/best.npz", "global"))]
+    assert names == ["evaluation-best.csv", "evaluation-best_best_of_global.csv"]

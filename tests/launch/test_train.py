@@ -122,7 +122,7 @@ def test_archetypes_and_augmentation_are_written_down(train_here, tmp_path):
 
 def test_fedcd_writes_its_models_events_and_columns(train_here, tmp_path):
     run_dir = tmp_path / "run"
-    arguments = ("--algo=fedcd", "--smoke", "--fedcd_compression_bits=8", f"--run_dir={run_dir}")
+    arguments = ("--algo=fedcd", "--smoke", "--fedcd_compression_bits=8", "--keep_best", f"--run_dir={run_dir}")
     code, out, err = train_here(*arguments)
     assert code == 0, err
     with open(run_dir / "metrics.csv", newline="") as file:
@@ -132,8 +132,16 @@ def test_fedcd_writes_its_models_events_and_columns(train_here, tmp_path):
     assert first["client_accuracy_change"] == "" and 0 <= float(second["client_accuracy_change"]) <= 1
     accuracies = [float(second[f"archetype_{number}_accuracy"]) for number in range(10)]
     assert np.mean(accuracies) == pytest.approx(float(second["client_test_accuracy"]), abs=1e-5)
-    own = json.loads((run_dir / "summary.json").read_text())["fedcd"]
-    assert {path.name for path in (run_dir / "models").iterdir()} == set(own["models"])
+    summary = json.loads((run_dir / "summary.json").read_text())
+    own, kept = summary["fedcd"], summary["kept_best"]
+    assert {path.name for path in (run_dir / "models").iterdir()} == {*own["models"], "best"}
+    column = [float(row["client_validation_accuracy"]) for row in (first, second)]
+    assert kept == {"round": 1 + column.index(max(column)), "client_validation_accuracy": max(column)}
+    best = evaluate.read_finished_run(str(run_dir), of_round="best")
+    rows = evaluate.evaluate_run(best, evaluate.choose_models(best, ""), "")
+    of_clients = [row.accuracy for row in rows if row.test_set != "global"]
+    accuracy = float((first, second)[kept["round"] - 1]["client_test_accuracy"])
+    assert np.mean(of_clients) == pytest.approx(accuracy, abs=1e-5), "each client's model is that of the kept round"
     with open(run_dir / "clients.csv", newline="") as file:
         assert {row["model"] for row in csv.DictReader(file)} <= set(own["models"])
     with open(run_dir / "events.csv", newline="") as file:

@@ -167,6 +167,8 @@ FILES = {
         summary__json='{"rounds": 1, "fedavg": {}}',
         clients__csv="a,b\n1,2\n",
     ),
+    "runs_of_two/a": run({"flags": {"algo": "fedavg"}}),
+    "runs_of_two/b": run({"flags": {"algo": "fedavg"}}),
     "run_wrong_sum": run({"flags": {"algo": "fedavg"}}, checksums__sha256="0" * 64 + "  config.json\n"),
     "run_damaged_sums": run({"flags": {"algo": "fedavg"}}, checksums__sha256="x"),
     "with_thesis": run({"flags": {"algo": "fedavg"}}, thesis__tex="x"),
@@ -261,7 +263,19 @@ ROWS = read_table()
 
 def test_the_table_has_two_hundred_rows_none_twice_and_every_command():
     assert len(ROWS) == len({row[:2] for row in ROWS}) >= 200
-    commands = {"train", "sweep", "tune", "evaluate", "export", "report", "benchmark", "doctor", "track", "compare"}
+    commands = {
+        "train",
+        "sweep",
+        "tune",
+        "evaluate",
+        "export",
+        "report",
+        "benchmark",
+        "doctor",
+        "track",
+        "compare",
+        "card",
+    }
     assert {row[0] for row in ROWS} == {*commands, "published_code", "building_reference"}
 
 

@@ -10,6 +10,8 @@ from tff_algos.settings.config_fields import (
     SMOKE_CLIENTS,
     ConfigError,
     check_ascending,
+    check_enough_clients,
+    format_value,
     group,
     participation_setting,
     setting,
@@ -112,13 +114,15 @@ class FedCDConfig(PrivateAlgorithmConfig):
 
     def check_run(self, rounds: int) -> None:
         """Raises ConfigError if a milestone lies beyond the last round."""
-        if any(milestone > rounds for milestone in self.milestones):
-            raise ConfigError("milestones", self.milestones, f"rounds up to the last one, --rounds={rounds}")
+        fitting = tuple(milestone for milestone in self.milestones if milestone <= rounds)
+        if fitting != self.milestones:
+            wanted = format_value(fitting or max(1, rounds // 2))
+            expected = f"rounds up to the last one, --rounds={rounds}; give --fedcd_milestones={wanted} beside it"
+            raise ConfigError("milestones", self.milestones, expected)
 
     def check_clients(self, num_clients: int) -> None:
         """Raises ConfigError if a round asks for more devices than there are, or its privacy means nothing."""
-        if self.cohort_size > num_clients:
-            raise ConfigError("cohort_size", self.cohort_size, f"at most the {num_clients} clients there are")
+        check_enough_clients("cohort_size", self.cohort_size, num_clients)
         super().check_clients(num_clients)
 
     def shrink_to_smoke(self) -> Self:

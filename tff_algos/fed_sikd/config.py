@@ -2,7 +2,15 @@
 
 import dataclasses
 
-from tff_algos.settings.config_fields import ConfigError, Needs, group, needs_value, setting
+from tff_algos.settings.config_fields import (
+    SMOKE_CLIENTS,
+    ConfigError,
+    Needs,
+    check_enough_clients,
+    group,
+    needs_value,
+    setting,
+)
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.settings.update_privacy import PrivateAlgorithmConfig, UpdatePrivacyConfig, check_equal_weights
 
@@ -28,7 +36,9 @@ class FedSiKDConfig(PrivateAlgorithmConfig):
         choices=("scalar", "per_feature"),
         needs=needs_value("cluster_sizes", "kmeans"),
     )
-    num_clusters: int = setting(3, "Number of clusters k; 0 lets the three indices choose.", minimum=0)
+    num_clusters: int = setting(
+        3, "Number of clusters k; 0 lets the three indices choose.", minimum=0, smoke=SMOKE_CLIENTS
+    )
     max_clusters: int = setting(
         8,
         "Largest k that the indices may choose.",
@@ -83,6 +93,11 @@ class FedSiKDConfig(PrivateAlgorithmConfig):
             )
         if self.privacy.is_active:
             self._check_private()
+
+    def check_clients(self, num_clients: int) -> None:
+        """Raises ConfigError if there are more clusters than clients, or the privacy means nothing for so many."""
+        check_enough_clients("num_clusters", self.num_clusters, num_clients)
+        super().check_clients(num_clients)
 
     def _check_private(self) -> None:
         """Raises ConfigError unless everything that leaves a client has noise."""

@@ -2,7 +2,14 @@
 
 import dataclasses
 
-from tff_algos.settings.config_fields import AlgorithmConfig, Needs, group, setting
+from tff_algos.settings.config_fields import (
+    SMOKE_CLIENTS,
+    AlgorithmConfig,
+    Needs,
+    check_enough_clients,
+    group,
+    setting,
+)
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 NO_MULTIPLE = Needs("distance_multiple", lambda multiple: multiple == 0, "--{flag}=0")
@@ -32,6 +39,12 @@ class FLHCConfig(AlgorithmConfig):
         3,
         "Number of clusters if the tree is not cut at a distance.",
         minimum=1,
+        smoke=SMOKE_CLIENTS,
         needs=(NO_MULTIPLE, Needs("distance_threshold", lambda distance: distance == 0, "a threshold of 0")),
     )
     client_weighting: str = setting("examples", "Weight of a client in its cluster.", choices=("examples", "equal"))
+
+    def check_clients(self, num_clients: int) -> None:
+        """Raises ConfigError if the tree is cut into more clusters than there are clients."""
+        if not self.distance_multiple and not self.distance_threshold:
+            check_enough_clients("num_clusters", self.num_clusters, num_clients)

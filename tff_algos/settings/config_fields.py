@@ -13,6 +13,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Self
 
+# What TensorFlow computes with: integers of 32 bits, and single precision, in which smaller numbers are 0.
+MOST_INTEGER, MOST_FLOAT, LEAST_FLOAT = 2**31 - 1, 3.4028234e38, 1.1754944e-38
+NO_LIMIT = ("", None)
 SMOKE_CLIENTS = 3  # of a smoke run, which has one client an archetype where there are archetypes
 
 
@@ -75,15 +78,20 @@ class Setting:
     needs: tuple[Needs, ...] = ()
     of_old_runs: Any = None
 
-    def describe_range(self) -> str:
-        """What is expected, in words, for example "a number above 0 and at most 1"."""
+    def describe_range(self, value: Any = None) -> str:
+        """What is expected, in words, for example "a number above 0 and at most 1".
+
+        With a value that is refused, it is also said how large or small a number may be, if that is what is wrong.
+        """
+        word, limit = _find_limit(value)
         if self.expected:
-            return self.expected
+            return self.expected + (f", {word} {limit:.10g}" if word else "")
         if self.choices:
             own = f", or your own as {self.or_own}" if self.or_own else ""
             return "one of " + ", ".join(self.choices) + own
         bounds = (("at least", self.minimum), ("above", self.above), ("at most", self.maximum), ("below", self.below))
-        words = " and ".join(f"{word} {bound:g}" for word, bound in bounds if bound is not None)
+        bounds += ((word, limit),)
+        words = " and ".join(f"{word} {bound:.10g}" for word, bound in bounds if bound is not None)
         return f"a number {words}".rstrip()
 
     def admits(self, value: Any) -> bool:
@@ -96,11 +104,24 @@ class Setting:
             return True
         return (
             math.isfinite(value)
+            and _find_limit(value) == NO_LIMIT
             and (self.minimum is None or value >= self.minimum)
             and (self.above is None or value > self.above)
             and (self.maximum is None or value <= self.maximum)
             and (self.below is None or value < self.below)
         )
+
+
+def _find_limit(value: Any) -> tuple[str, float | None]:
+    """The limit that a number breaks which TensorFlow cannot hold, in words and as a bound; NO_LIMIT for all others."""
+    if isinstance(value, tuple):
+        return next((limit for limit in map(_find_limit, value) if limit != NO_LIMIT), NO_LIMIT)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return NO_LIMIT
+    most = MOST_INTEGER if isinstance(value, int) else MOST_FLOAT
+    if abs(value) > most:
+        return ("at most", most) if value > 0 else ("at least", -most)
+    return ("at least", LEAST_FLOAT) if 0 < abs(value) < LEAST_FLOAT else NO_LIMIT
 
 
 def is_own(value: Any) -> bool:
@@ -148,7 +169,7 @@ def check(config: Any) -> None:
             continue
         _check_type(field, limits, value)
         if not limits.admits(value):
-            raise ConfigError(field.name, value, limits.describe_range())
+            raise ConfigError(field.name, value, limits.describe_range(value))
 
 
 # What a field declared as each type takes; NumPy's numbers count as Python's. A bool is no number here.
@@ -182,6 +203,12 @@ def check_ascending(field: str, rounds: tuple[int, ...]) -> None:
     """Raises ConfigError unless each round is later than the one before it."""
     if any(second <= first for first, second in itertools.pairwise(rounds)):
         raise ConfigError(field, rounds, ASCENDING)
+
+
+def check_enough_clients(field: str, number: int, num_clients: int) -> None:
+    """Raises ConfigError if a setting asks for more clients, or for more groups of clients, than there are clients."""
+    if number > num_clients:
+        raise ConfigError(field, number, f"at most the {num_clients} clients there are")
 
 
 def format_value(value: Any) -> Any:

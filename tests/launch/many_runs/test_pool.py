@@ -105,6 +105,16 @@ def test_a_free_slot_gets_the_next_run_and_a_failure_stops_nothing(clock, make_t
     assert f"[2/4] a, seed 1: failed ({failures[0].partition(': ')[2]})" in lines
 
 
+def test_a_run_that_ends_with_results_and_an_error_is_no_failure(clock, make_tasks, capsys, monkeypatch):
+    """As one in which every update was rejected: asked for again, it would be skipped."""
+    engine = ScriptedEngine(clock, 1, {0: (2, 1), 1: (2, 1)})
+    tasks = make_tasks(2)
+    monkeypatch.setattr(pool, "is_finished", lambda task: task is tasks[0] and clock.now >= 2)
+    failures = pool.run_tasks(tasks, engine)
+    assert failures == [f"a, seed 1: exit code 1; round 2/5: 1.00 s a round; its output: {tasks[1].log}"]
+    assert "[1/2] a, seed 0: round 2/5: 1.00 s a round" in capsys.readouterr().out.splitlines()
+
+
 def test_how_far_the_runs_are_is_said_each_minute(clock, make_tasks, capsys):
     engine = ScriptedEngine(clock, 2, {0: (40, 0), 1: (100, 0), 2: (50, 0)})
     assert pool.run_tasks(make_tasks(3, rounds=100), engine) == []

@@ -12,10 +12,13 @@ from launch.runs.run_description import describe_data
 from launch.runs.run_folder import RunFolder
 from launch.settings.run_config import build_run_config
 from launch.training.announcements import (
+    advise_on_rejected,
     announce_data,
     announce_model,
     say_if_nobody_took_part,
     say_if_nothing_was_learned,
+    say_if_updates_were_rejected,
+    was_all_rejected,
 )
 
 
@@ -108,3 +111,50 @@ def test_a_model_that_learned_nothing_is_said(tmp_path, capsys, accuracy, num_cl
     assert not said or "all 100 test examples the same answer reaches 0.2500" in printed
     say_if_nothing_was_learned(table, np.zeros(0, np.int32))
     assert capsys.readouterr().out == ""
+
+
+NAN = float("nan")
+STAYED = ", in {} of them all, so that the models stayed as they were"
+
+
+@pytest.mark.parametrize(
+    ("rounds", "is_all", "said"),
+    [
+        # (clients, rejected updates, train loss) by round
+        ([(2, 0, 0.5), (2, 0, 0.4)], False, None),
+        ([(2, 2, NAN), (2, 2, NAN)], True, None),  # ends with an error of its own
+        ([(0, 0, NAN), (2, 4, NAN)], True, None),  # two models a client; nobody was ready before
+        ([(0, 0, NAN)], False, None),  # nobody took part, which is said by itself
+        (
+            [(2, 1, 0.5), (2, 0, 0.4)],
+            False,
+            "1 updates were not finite and do not count, in 1 of 2 rounds (first in round 1);",
+        ),
+        (
+            [(2, 0, 0.5), (2, 1, 0.4), (2, 2, NAN)],
+            False,
+            "3 updates were not finite and do not count, in 2 of 3 rounds (first in round 2)" + STAYED.format(1),
+        ),
+        ([(2, 2, 0.5)], False, "2 updates were not finite"),  # those of the teachers, while the students learn
+    ],
+)
+def test_rejected_updates_are_said(tmp_path, make_federation, capsys, rounds, is_all, said):
+    table = RoundTable(tmp_path / "metrics.csv")
+    for number, (clients, rejected, loss) in enumerate(rounds, start=1):
+        table.append({"round": number, "num_clients": clients, "num_rejected": rejected, "train_loss": loss})
+    assert was_all_rejected(table) == is_all
+    say_if_updates_were_rejected(build_run_config({"algo": "fedavg"}), table, make_federation([4]))
+    printed = capsys.readouterr().out
+    assert (said in printed and printed.count("\n") == 1) if said else printed == ""
+
+
+def test_the_advice_on_rejected_updates_fits_the_numbers(make_federation):
+    config = build_run_config({"algo": "fedavg", "fedavg_learning_rate": 7.0})
+    data = make_federation([4])
+    assert advise_on_rejected(config, data) == (
+        "lower the learning rate (--fedavg_learning_rate=7, --fedavg_server_learning_rate=1)"
+    )
+    far = dataclasses.replace(data.preprocessing, offset=1e6)
+    assert advise_on_rejected(config, dataclasses.replace(data, preprocessing=far)).startswith(
+        "the examples have numbers up to 1e+06: standardise them"
+    )

@@ -125,3 +125,23 @@ def test_numbers_of_numpy_are_numbers():
     assert Typed(rate=1).rate == 1
     as_flags = [format_value(value) for value in (config.rate, config.size, config.rounds)]
     assert as_flags == [0.5, 4, "3"] and [type(value) for value in as_flags] == [float, int, str]  # as JSON takes them
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"steps": 2**31}, "at most 2147483647"),
+        ({"learning_rate": 1e39}, "above 0 and at most 3.4028234e+38"),
+        ({"learning_rate": 1e-45}, "above 0 and at least 1.1754944e-38"),
+        ({"learning_rate_steps": (3, 2**31)}, "5,15,25, at most 2147483647"),
+    ],
+)
+def test_numbers_that_tensorflow_cannot_hold_are_refused(values, expected):
+    with pytest.raises(ConfigError) as caught:
+        LocalTrainingConfig(**values)
+    assert str(caught.value).endswith(expected)
+
+
+def test_the_largest_and_smallest_numbers_are_taken():
+    LocalTrainingConfig(steps=2**31 - 1, learning_rate=3.4e38)
+    LocalTrainingConfig(learning_rate=1.2e-38, proximal_weight=0.0)

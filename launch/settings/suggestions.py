@@ -1,0 +1,127 @@
+"""What was probably meant by an unknown flag or value: what other tools call it, or what is spelled alike."""
+
+import difflib
+import math
+import re
+from collections.abc import Collection, Iterable
+
+# What a flag is called elsewhere, and here: a shared flag, or a field of the algorithms.
+OTHER_NAMES = {
+    "learning_rate": ("lr", "eta", "local_lr", "client_lr", "client_learning_rate", "local_learning_rate", "lr_local"),
+    "epochs": ("epochs", "local_epochs", "num_epochs", "n_epochs", "client_epochs", "local_ep"),
+    "steps": ("local_steps", "num_steps", "local_iterations"),
+    "inner_steps": ("epochs", "local_epochs", "num_inner_steps"),
+    "proximal_weight": ("mu", "prox", "proximal_mu", "prox_mu", "fedprox_mu"),
+    "optimizer": ("opt", "client_optimizer", "local_optimizer"),
+    "server_learning_rate": ("server_lr", "global_lr", "eta_g"),
+    "cohort_size": ("clients_per_round", "cohort", "num_sampled_clients", "frac", "fraction", "participation_rate"),
+    "num_clusters": ("clusters", "k", "n_clusters"),
+    "dp_epsilon": ("epsilon", "dp"),
+    "dirichlet_alpha": ("alpha", "dir_alpha", "concentration"),
+    "batch_size": ("batch", "bs", "local_batch_size", "local_bs", "batchsize"),
+    "num_clients": ("clients", "n_clients", "num_users", "users", "num_parties", "n_parties", "devices"),
+    "rounds": ("num_rounds", "n_rounds", "comm_round", "comm_rounds", "communication_rounds", "global_rounds"),
+    "rounds_per_evaluation": ("eval_every", "eval_interval", "evaluate_every", "frequency_of_the_test"),
+    "rounds_per_checkpoint": ("save_every", "checkpoint_every", "checkpoint_interval"),
+    "seed": ("random_seed", "random_state"),
+    "seeds": ("seed",),
+    "run_dir": ("run", "output", "output_dir", "out", "out_dir", "save_dir", "log_dir", "logdir", "runs"),
+    "runs_dir": ("run_dir", "runs", "output_dir", "out_dir"),
+    "runs": ("run_dir", "run_dirs", "runs_dir"),
+    "partition": ("iid", "non_iid", "noniid", "split", "partitioning", "heterogeneity"),
+    "device": ("gpu", "cuda", "use_gpu"),
+    "npz": ("file", "data_file", "csv", "test_data", "data_path"),
+    "data_dir": ("data_root", "root", "dataset_dir", "data_path"),
+    "algo": ("algorithm", "alg", "strategy", "method"),
+    "model": ("model_name", "arch", "architecture", "net", "network"),
+    "model_name": ("model",),
+    "test_fraction": ("test_size", "test_split"),
+    "validation_fraction": ("val_fraction", "val_size", "validation_split"),
+    "target_accuracy": ("target", "early_stopping", "stop_at"),
+    "workers": ("worker", "num_workers"),
+    "track": ("wandb", "mlflow", "tracker"),
+    "flagfiles": ("flagfile", "experiments", "config"),
+    "flagfile": ("config", "cfg", "config_file"),
+    "experiment": ("flagfiles", "config"),
+    "search": ("space", "grid", "params"),
+    "trials": ("num_trials", "n_trials"),
+    "formats": ("format",),
+    "jobs": ("n_jobs", "num_jobs", "parallel"),
+    "tables": ("table", "paper"),
+}
+MOST = 3
+CUTOFF = 0.7
+
+
+def suggest_flags(name: str, known: Collection[str], further: Collection[str] = (), prefix: str = "") -> str:
+    """A half sentence with the flags that were probably meant, empty if none comes near.
+
+    Args:
+      name: the unknown flag.
+      known: the flags that there are or, where an algorithm is chosen, that do something with it.
+      further: all others, which come after them.
+      prefix: what the names of the chosen algorithm's flags begin with; "" if none is chosen.
+    """
+    plain = name.replace("-", "_").lower()
+    near = _find_near(plain, known, prefix)
+    if not near:  # where an algorithm is chosen, what another's flags mean is no help
+        near = _find_alike(plain, further, "") if prefix else _find_near(plain, further, "")
+    return "; did you mean " + " or ".join(f"--{flag}" for flag in near[:MOST]) + "?" if near else ""
+
+
+def _find_near(name: str, known: Collection[str], prefix: str) -> list[str]:
+    return _find_by_meaning(name.removeprefix(prefix), known, prefix) or _find_alike(name, known, prefix)
+
+
+def _find_by_meaning(name: str, known: Collection[str], prefix: str) -> list[str]:
+    """The flags that mean what other tools call so: the algorithm's own field or, where it has none, its parts'."""
+    called = [*(flag for flag, others in OTHER_NAMES.items() if name in others), name]
+    exact = [flag for field in called for flag in (field, prefix + field) if flag in known]
+    of_parts = [flag for field in called for flag in known if flag.endswith(f"_{field}")]
+    return list(dict.fromkeys(exact or sorted(of_parts, key=len)))
+
+
+def _find_alike(name: str, known: Iterable[str], prefix: str) -> list[str]:
+    """The flags that are spelled alike, with or without the algorithm's name before it."""
+    spelled = {flag: flag for flag in known} | {flag.removeprefix(prefix): flag for flag in known if prefix}
+    near = difflib.get_close_matches(name, list(spelled), n=MOST, cutoff=CUTOFF)
+    ratios = [difflib.SequenceMatcher(None, each, name).ratio() for each in near]
+    return list(
+        dict.fromkeys(spelled[each] for each, ratio in zip(near, ratios, strict=True) if ratio > ratios[0] - 0.1)
+    )
+
+
+def is_known_elsewhere(name: str) -> bool:
+    """Whether other tools have a flag of that name for something that there is here, too."""
+    return any(name in others for others in OTHER_NAMES.values())
+
+
+def suggest_value(value: str, choices: Iterable[str], own_form: str = "") -> str:
+    """A half sentence with the choice that was probably meant, empty if none comes near.
+
+    Args:
+      value: what was given.
+      choices: what could have been.
+      own_form: how something of the user's own is written, as "module:NAME"; "" where there is no such thing.
+    """
+    choices = list(choices)
+    plain = _simplify(value)
+    same = [choice for choice in choices if _simplify(choice) == plain]
+    near = same or difflib.get_close_matches(value.lower(), choices, n=1)
+    if not same and own_form and re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)+", value):
+        module, _, name = value.rpartition(".")
+        near = [f"{module}:{name}"]
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _simplify(value: str) -> str:
+    return re.sub(r"[\W_]+", "", value.lower())
+
+
+def suggest_integer(value: str) -> str:
+    """A half sentence with the whole number that is spelled as another number, as 1e3 or 5.0; empty for others."""
+    try:
+        number = float(value) if re.fullmatch(r"[-+.\dEe]+", value) else math.nan
+    except ValueError:
+        return ""
+    return f"; did you mean {number:.0f}?" if number.is_integer() and abs(number) < 1e15 else ""

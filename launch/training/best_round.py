@@ -1,0 +1,81 @@
+"""`--keep_best`: the models of the best round so far, by the clients' validation examples, while a run goes on.
+
+The state after that round lies beside the checkpoints, and `models/best/` is made of it: `<name>/model.keras` for each
+model, and `clients.csv` with the model of each client. Which round is best stands in `metrics.csv`, so a run that was
+killed keeps the same one when it is resumed, whatever it had kept since its last checkpoint.
+"""
+
+import math
+import pathlib
+
+from datasets.federated_data import FederatedData
+from launch.runs.checkpoints import Checkpoints, find_checkpoints
+from launch.runs.columns import CLIENT, CLIENT_VALIDATION_ACCURACY, CLIENTS_FILE, MODEL
+from launch.runs.file_names import encode_name
+from launch.runs.round_table import RoundTable
+from launch.runs.run_folder import RunFolder
+from launch.runs.tables import replace_folder, write_table
+from models.model_spec import ModelSpec
+from models.saved_models import save_model
+from tff_algos.protocol import FederatedProcess, State
+
+
+def find_best_validated(metrics: RoundTable, last_round: int | None = None) -> int | None:
+    """The round, up to `last_round`, with the highest `client_validation_accuracy`, the first of equals.
+
+    None if no round was evaluated on validation examples.
+    """
+    values = metrics.column(CLIENT_VALIDATION_ACCURACY)[:last_round]
+    known = [(value, -i) for i, value in enumerate(values, 1) if value is not None and not math.isnan(value)]
+    return -max(known)[1] if known else None
+
+
+class BestRound:
+    """Keeps the state and the models of the best round of a run."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        data: FederatedData,
+        spec: ModelSpec,
+        process: FederatedProcess,
+        checkpoints: Checkpoints,
+    ):
+        self._folder, self._data, self._spec = folder, data, spec
+        self._process, self._checkpoints = process, checkpoints
+
+    def restore(self, metrics: RoundTable, template: State) -> None:
+        """Makes `models/best/` anew as it was after the last round of the table, for a run that goes on.
+
+        Raises:
+          RunFolderError: the state of the best round is gone or damaged.
+        """
+        if metrics.rows and (best := find_best_validated(metrics)) is not None:
+            self._write_models(self._checkpoints.load_best(best, template))
+
+    def update(self, metrics: RoundTable, state: State) -> None:
+        """Keeps the state after the last round of the table, and its models, if that round is the best so far."""
+        round_num = len(metrics.rows)
+        if find_best_validated(metrics) == round_num:
+            self._checkpoints.save_best(state, round_num)
+            self._write_models(state)
+
+    def prune(self, metrics: RoundTable) -> None:
+        """Removes states that were the best once, but for those that a run needs which goes on from a checkpoint."""
+        ends = [None, *find_checkpoints(self._folder.checkpoints)]
+        self._checkpoints.prune_best({find_best_validated(metrics, end) for end in ends})
+
+    def _write_models(self, state: State) -> None:
+        with replace_folder(self._folder.best_models) as folder:
+            save_models(folder, self._spec, self._process, state)
+            names = [client.name for client in self._data.everyone]
+            rows = zip(names, self._process.client_model(state), strict=True)
+            write_table(folder / CLIENTS_FILE, [CLIENT, MODEL], list(map(list, rows)))
+
+
+def save_models(folder: pathlib.Path, spec: ModelSpec, process: FederatedProcess, state: State) -> None:
+    """Writes `<folder>/<name>/model.keras` for each shared model of a state, and for each teacher."""
+    for name, weights in process.get_models(state).items():
+        save_model(spec.of_weights(weights), weights, folder / encode_name(name))
+    for name, weights in process.get_teachers(state).items():
+        save_model(spec.teacher, weights, folder / encode_name(name))

@@ -1,0 +1,206 @@
+"""--keep_best: which round is best, and that its models are the same however often the run was stopped."""
+
+import json
+import types
+
+import numpy as np
+import pytest
+
+from launch.runs.checkpoints import Checkpoints
+from launch.runs.checksums import write_checksums
+from launch.runs.columns import EVALUATION_METRICS
+from launch.runs.errors import RunFolderError
+from launch.runs.run_folder import RunFolder
+from launch.runs.tables import write_json, write_table
+from launch.settings.errors import FlagError
+from launch.settings.flags import parse_config
+from launch.settings.run_config import build_run_config
+from launch.training import best_round, finished_run
+from launch.training.best_round import BestRound, find_best_validated
+from launch.training.round_loop import RoundLoop
+from launch.training.training_run import check_best_can_be_told
+from tff_algos.protocol import COMMON_METRICS, FederatedProcess, RoundOutput
+from tff_algos.settings.config_fields import ConfigError
+
+ACCURACIES = (0.3, 0.5, 0.5, 0.4, 0.7, 0.6)  # of the rounds 1 to 6 on validation examples
+
+
+class Killed(BaseException):
+    """Stands for whatever ends a run."""
+
+
+class Process(FederatedProcess):
+    """Its state is the number of the round; the one model is called `best`, as a model or client may be."""
+
+    def initialize(self):
+        return np.array([0])
+
+    def next(self, state):
+        return RoundOutput(state + 1, dict.fromkeys(COMMON_METRICS, 0.0))
+
+    def get_models(self, state):
+        return {"best": (state,)}
+
+    def client_model(self, state):
+        return [f"of_round_{state[0]}"]
+
+
+def evaluate_state(state, previous, with_shared):
+    del previous, with_shared
+    # Test accuracies fall where those on validation examples rise: they must not count.
+    value = ACCURACIES[state[0] - 1]
+    return dict.fromkeys(EVALUATION_METRICS, 1 - value) | {"client_validation_accuracy": value}
+
+
+def save_state(folder, spec, process, state):
+    del spec
+    [(name, (round_num,))] = process.get_models(state).items()
+    (folder / name).mkdir()
+    (folder / name / "model.keras").write_text(str(round_num[0]))
+
+
+@pytest.fixture
+def make_loop(tmp_path, monkeypatch):
+    monkeypatch.setattr(best_round, "save_models", save_state)
+    data = types.SimpleNamespace(everyone=[types.SimpleNamespace(name="client, 0")])
+    opened = []
+
+    def make(evaluate=evaluate_state, **values):
+        for folder in opened:
+            folder.close()
+        opened.append(RunFolder(tmp_path, is_new=False))
+        config = build_run_config({"algo": "fedavg", "rounds": 6, "keep_best": True, **values})
+        checkpoints, process = Checkpoints(tmp_path / "checkpoints"), Process()
+        best = BestRound(opened[-1], data, None, process, checkpoints)
+        return RoundLoop(config, opened[-1], process, checkpoints, evaluate, lambda: 7, best=best)
+
+    yield make
+    opened[-1].close()
+
+
+def read_kept(tmp_path):
+    best = tmp_path / "models" / "best"
+    states = sorted(path.name for path in (tmp_path / "checkpoints").glob("best_*"))
+    return (best / "best" / "model.keras").read_text(), (best / "clients.csv").read_text(), states
+
+
+OF_ROUND_5 = ("5", 'client,model\n"client, 0",of_round_5\n', ["best_5.npz"])
+
+
+def test_the_models_of_the_best_round_are_kept(make_loop, tmp_path):
+    make_loop().run()
+    assert read_kept(tmp_path) == OF_ROUND_5
+
+
+@pytest.mark.parametrize("rounds_per_checkpoint", [1, 2, 4])
+@pytest.mark.parametrize("fatal_round", [1, 2, 3, 5, 6])
+@pytest.mark.parametrize("is_saved_on_the_way_out", [True, False])
+def test_a_resumed_run_keeps_the_same(make_loop, tmp_path, rounds_per_checkpoint, fatal_round, is_saved_on_the_way_out):
+    def die(state, previous, with_shared):
+        if state[0] == fatal_round:
+            raise Killed
+        return evaluate_state(state, previous, with_shared)
+
+    broken = make_loop(die, rounds_per_checkpoint=rounds_per_checkpoint)
+    if not is_saved_on_the_way_out:
+        save = broken._save
+        broken._save = lambda: save() if broken.round_num % rounds_per_checkpoint == 0 else None
+    with pytest.raises(Killed):
+        broken.run()
+    make_loop(rounds_per_checkpoint=rounds_per_checkpoint).run()
+    *kept, states = read_kept(tmp_path)
+    assert kept == [*OF_ROUND_5[:2]] and set(states) <= {"best_2.npz", "best_5.npz"}  # that of an older checkpoint, too
+
+
+def test_what_was_kept_after_the_last_checkpoint_does_not_count(make_loop, tmp_path):
+    """The run is killed in round 6 with a checkpoint of round 4, and goes on to round 4 alone: round 2 is the best."""
+
+    def die(state, previous, with_shared):
+        if state[0] == 6:
+            raise Killed
+        return evaluate_state(state, previous, with_shared)
+
+    broken = make_loop(die, rounds_per_checkpoint=4)
+    save = broken._save
+    broken._save = lambda: save() if broken.round_num % 4 == 0 else None
+    with pytest.raises(Killed):
+        broken.run()
+    assert read_kept(tmp_path)[0] == "5"
+    make_loop(rounds=4).run()
+    assert read_kept(tmp_path) == ("2", 'client,model\n"client, 0",of_round_2\n', ["best_2.npz"])
+
+
+@pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(b"PK")])
+def test_a_lost_state_is_one_line(make_loop, tmp_path, damage):
+    make_loop(rounds=3).run()
+    damage(tmp_path / "checkpoints" / "best_2.npz")
+    with pytest.raises(RunFolderError, match=r"best_2\.npz: gone or damaged, but round 2 is the best so far"):
+        make_loop()
+
+
+def test_only_evaluated_rounds_count_and_of_equals_the_first():
+    table = types.SimpleNamespace(column={"client_validation_accuracy": [None, 0.5, float("nan"), 0.5, 0.6]}.get)
+    assert [find_best_validated(table, end) for end in (1, 2, 3, 4, 5, None)] == [None, 2, 2, 2, 5, 5]
+
+
+def test_without_validation_examples_it_is_refused():
+    data = types.SimpleNamespace(clients=[types.SimpleNamespace(num_validation=0)])
+    check_best_can_be_told(build_run_config({"algo": "fedavg"}), data)
+    with pytest.raises(ConfigError, match="--keep_best=True: expected clients with validation examples; raise"):
+        check_best_can_be_told(build_run_config({"algo": "fedavg", "keep_best": True}), data)
+
+
+def test_private_updates_let_no_accuracy_choose():
+    private = ["--fedavg_dp_epsilon=8", "--fedavg_participation=bernoulli", "--fedavg_client_weighting=equal"]
+    flags = ["--algo=fedavg", "--keep_best", "--fedavg_cohort_size=5", *private]
+    with pytest.raises(FlagError, match="--keep_best=True: expected false with private updates"):
+        parse_config(flags)
+
+
+@pytest.fixture
+def stored_run(tmp_path, write_run):
+    """A finished run with a model called `best` at its end and, kept of its best round, `global`."""
+    path = write_run(tmp_path, "fedavg_mnist_alpha0.1", 0, 6)
+    config = json.loads((path / "config.json").read_text())
+    data = dict.fromkeys(("input_shape", "input_dtype", "scale", "offset", "class_names"), 0)
+    write_json(path / "config.json", {**config, "data": data})
+    write_table(path / "clients.csv", ["client", "model"], [["client_0", "best"]])
+    for name in ("best", "best/global"):
+        (path / "models" / name).mkdir(parents=True)
+        (path / "models" / name / "model.keras").write_text(name)
+    write_table(path / "models" / "best" / "clients.csv", ["client", "model"], [["client_0", "global"]])
+    kept = {"round": 2, "client_validation_accuracy": 0.5}
+    write_json(path / "summary.json", {"rounds": 6, "kept_best": kept, "fedavg": {}})
+    folder = RunFolder(path, is_new=False)
+    write_checksums(folder)
+    folder.close()
+    return path
+
+
+def test_a_model_that_is_called_best_is_told_from_the_best_round(stored_run):
+    last = finished_run.read_finished_run(str(stored_run))
+    best = finished_run.read_finished_run(str(stored_run), of_round="best")
+    assert (last.rounds, finished_run.choose_models(last, ""), dict(last.client_models)) == (
+        *(6, ["best"]),
+        {"client_0": "best"},
+    )
+    assert (best.rounds, finished_run.choose_models(best, ""), dict(best.client_models)) == (
+        *(2, ["global"]),
+        {"client_0": "global"},
+    )
+
+
+@pytest.mark.parametrize("name", ["best/global/model.keras", "best/model.keras", "best/clients.csv"])
+def test_what_is_kept_has_sums(stored_run, name):
+    (stored_run / "models" / name).write_text("changed")
+    with pytest.raises(RunFolderError, match=f"models/{name}: has changed since the run ended"):
+        for of_round in ("last", "best"):
+            run = finished_run.read_finished_run(str(stored_run), of_round=of_round)
+            finished_run.choose_models(run, "")
+
+
+def test_a_run_that_kept_none_says_how_to(stored_run):
+    (stored_run / "checksums.sha256").unlink()
+    write_json(stored_run / "summary.json", {"rounds": 6, "fedavg": {}})
+    with pytest.raises(FlagError, match=r"--round=best: .* has kept no best round; train with --keep_best"):
+        finished_run.read_finished_run(str(stored_run), of_round="best")
