@@ -189,7 +189,8 @@ def _check_type(field: dataclasses.Field, limits: "Setting", value: Any) -> None
         return
     if not taken:
         bounds = limits.describe_range().removeprefix("a number").strip() if declared in (int, float) else ""
-        raise ConfigError(field.name, repr(value), f"{expected}{bounds and f' {bounds}'}, not {type(value).__name__}")
+        wrong = next((each for each in value if not _is_of(each, int)), value) if isinstance(value, tuple) else value
+        raise ConfigError(field.name, repr(value), f"{expected}{bounds and f' {bounds}'}, not {type(wrong).__name__}")
 
 
 def _is_of(value: Any, declared: type) -> bool:

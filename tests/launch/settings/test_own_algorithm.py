@@ -153,7 +153,7 @@ def test_a_mistake_with_a_users_flags_is_named_in_one_line(write_module, argumen
         (MODULE.replace('"build")', '"build", shared_defaults=None)'), "its shared_defaults is None, expected"),
         (MODULE.replace('"build")', "build)"), "expected the name of a function, as"),
         (MODULE.replace('"Tiny"', "None"), "its title is None, expected text"),
-        (MODULE.replace("setting((1, 2)", "setting((1.5, 2)"), "tiny_layers=1.5,2: expected integers at least 1"),
+        (MODULE.replace("setting((1, 2)", "setting((1.5, 2)"), "layers=(1.5, 2): expected a tuple of integers, not float"),
         (MODULE.replace("def check_run(", "__post_init__ = lambda self: exit()\n\n    def check_run("), "sys.exit"),
         (MODULE.replace('"build")', '"gone")'), "expected gone in tiny_algorithm, there is none"),
     ],

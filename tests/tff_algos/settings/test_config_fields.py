@@ -110,7 +110,7 @@ class Typed(AlgorithmConfig):
         ({"name": 3}, "name=3: expected text, not int"),
         ({"kind": 3}, "kind=3: expected one of a, b"),
         ({"rounds": [1, 2]}, "rounds=[1, 2]: expected a tuple of integers, not list"),
-        ({"rounds": (1, 2.5)}, "rounds=(1, 2.5): expected a tuple of integers, not tuple"),
+        ({"rounds": (1, 2.5)}, "rounds=(1, 2.5): expected a tuple of integers, not float"),
     ],
 )
 def test_a_value_of_another_type_is_refused(values, message):
