@@ -31,6 +31,7 @@ from datasets.npz_file import has_array, read_npz_file
 
 _REQUIRED_ARRAYS = ("x", "y")
 _OPTIONAL_ARRAYS = ("client", "x_test", "y_test", "class_names")
+_TEST_ARRAYS = ("x_test", "y_test")
 _LABELS = ("y", "y_test")
 _TEXT_MEND, _TIME_MEND = "; give text as numbers, a column for each value", "; give times as numbers, such as seconds"
 _RECORD_MEND = "; give records as columns, by numpy.lib.recfunctions.structured_to_unstructured"
@@ -261,13 +262,11 @@ def read_examples(path: str, shape: tuple[int, ...], dtype: str, layout: str = A
       DatasetError: the file cannot be read, or its examples or labels are not of that form.
     """
     arrays = read_npz_file(path, (), (*_REQUIRED_ARRAYS, *_OPTIONAL_ARRAYS))
-    keys = ("x_test", "y_test") if {"x_test", "y_test"} <= arrays.keys() else _REQUIRED_ARRAYS
+    keys = next((keys for keys in (_TEST_ARRAYS, _REQUIRED_ARRAYS) if arrays.keys() & set(keys)), _REQUIRED_ARRAYS)
     missing = [key for key in keys if key not in arrays]
     if missing:
-        has = ", ".join(arrays) or "none of these"
-        raise DatasetError(
-            f"{path}: array {missing[0]!r} is missing, expected x_test and y_test, or x and y; it has {has}"
-        )
+        there = f"it has {', '.join(arrays)}" if arrays else "it has nothing that could be used"
+        raise DatasetError(f"{path}: array {missing[0]!r} is missing; {there}; expected x_test and y_test, or x and y")
     x, y = arrays[keys[0]], read_labels(f"{path}: {keys[1]}", arrays[keys[1]])
     if not len(x) or len(y) != len(x):
         raise DatasetError(f"{path}: {len(x)} examples and {len(y)} labels, expected one label for each example")

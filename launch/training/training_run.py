@@ -227,7 +227,7 @@ def _say_end(
     is_all_rejected = was_all_rejected(metrics)
     is_told = config.smoke or is_all_rejected  # a smoke run's data are random numbers
     if is_one_model and not is_told:
-        say_if_nothing_was_learned(metrics, data.test_y)
+        say_if_nothing_was_learned(metrics, data.test_y, bool(data.notes))
     say_result(config, folder, summary)
     if is_all_rejected:
         reason = "no client's update was finite in any round, so nothing was learned"
