@@ -335,14 +335,14 @@ def own_run(tmp_path, monkeypatch, write_finished_run):
     return write
 
 
-def test_a_recurrent_model_has_every_format(own_run, capfd):
+def test_a_recurrent_model_is_exported(own_run, capfd):
     """Each file answers the same in any order, as the export itself checks; the float ones as Keras."""
     run_dir = own_run("build_lstm")
-    assert export.main([str(run_dir), "--representative_examples=20"]) == 0
+    assert export.main([str(run_dir), "--formats=float16,int8", "--representative_examples=20"]) == 0
     assert "cannot be made" not in capfd.readouterr().out
     rows = {row["format"]: row for row in read_rows(run_dir / "export" / "report.csv")}
-    assert list(rows) == ["float32", "float16", "dynamic", "int8"]
-    assert float(rows["float32"]["largest_logit_difference"]) < 1e-4
+    assert list(rows) == ["float16", "int8"]
+    assert float(rows["float16"]["largest_logit_difference"]) < 0.01
     assert (rows["int8"]["representative_client"], rows["int8"]["representative_clients"]) == ("", "3")
 
 

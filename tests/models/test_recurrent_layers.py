@@ -68,7 +68,7 @@ BODIES = {
 }
 BUILDERS = {**{name: functional(body) for name, body in BODIES.items()}, "subclassed": build_subclassed}
 MASKED_OUTPUTS = functional(
-    lambda x: LAYERS.GRU(3)(
+    lambda x: LAYERS.SimpleRNN(3)(
         LAYERS.Bidirectional(LAYERS.LSTM(3, return_sequences=True), name="both")(LAYERS.Masking()(x))
     )
 )
