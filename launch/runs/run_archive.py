@@ -78,7 +78,7 @@ def open_runs(path: pathlib.Path) -> RunPath:
         # Read whole, so that the archive can be written anew while its runs are in use.
         archive = zipfile.ZipFile(io.BytesIO(path.read_bytes()))
         damaged = archive.testzip()
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
         raise RunFolderError(
             f"{path}: cannot be read as a zip archive of runs ({error}); fetch or make it again"
         ) from None

@@ -14,6 +14,7 @@ from launch.runs.columns import (
     ACCURACY_MEAN,
     ACCURACY_STD,
     ACCURACY_WORST_TENTH,
+    BEST,
     BUDGET_SPENT,
     CLIENT_TEST_ACCURACY,
     CLIENT_VALIDATION_ACCURACY,
@@ -186,7 +187,7 @@ def say_if_nothing_was_learned(metrics: RoundTable, test_y: np.ndarray, has_note
 
 def say_result(config: RunConfig, folder: RunFolder, summary: dict[str, Any]) -> None:
     """Says what came out, and what to type next."""
-    final, best = summary["final"], summary["best"]
+    final, best = summary["final"], summary[BEST]
     duration = format_duration(summary["train_seconds"])
     say(f"done     {summary['rounds']} rounds in {duration}: test accuracy {_format(final[TEST_ACCURACY])} "
         f"(best {_format(best[TEST_ACCURACY])} in round {best[ROUND]}), "

@@ -95,7 +95,7 @@ class CheckedProcess(ForwardingProcess):
         self._teacher_shapes = None if teacher is None else lambda: teacher.weight_shapes
         self._structure: Any = None  # that of the first state
         self._metrics: list[str] = []  # the names of the first round
-        kinds = {"is_personal": bool, "takes_new_clients": bool, "fine_tuning_start": str, "curve": tuple}
+        kinds = {columns.IS_PERSONAL: bool, "takes_new_clients": bool, columns.START: str, "curve": tuple}
         for name, kind in kinds.items():
             value = getattr(process, name)
             self._expect(isinstance(value, kind), name, f"a {kind.__name__}", repr(value))

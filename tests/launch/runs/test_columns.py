@@ -23,6 +23,8 @@ OTHER_WORDS = {
     "launch/tflite/card_page.py": {columns.ACCURACY, columns.CLIENT, columns.MODEL},
     "launch/tflite/export_models.py": {columns.MODEL},
     "launch/tflite/model_card.py": {columns.ACCURACY, columns.CLIENT},
+    # Flags.
+    "launch/settings/suggestions.py": {columns.MODEL, columns.NUM_CLIENTS},
     # A key of the page's content, and the template of the page.
     "launch/comparison/content.py": {columns.PLOTS},
     "launch/comparison/page.py": {columns.WEB_PAGE.removeprefix("export/")},

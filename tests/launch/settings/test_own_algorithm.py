@@ -153,7 +153,7 @@ def test_a_mistake_with_a_users_flags_is_named_in_one_line(write_module, argumen
         (MODULE.replace('"build")', '"build", shared_defaults=None)'), "its shared_defaults is None, expected"),
         (MODULE.replace('"build")', "build)"), "expected the name of a function, as"),
         (MODULE.replace('"Tiny"', "None"), "its title is None, expected text"),
-        (MODULE.replace("setting((1, 2)", "setting((1.5, 2)"), "layers=(1.5, 2): expected a tuple of integers, not float"),
+        (MODULE.replace("setting((1, 2)", "setting((1.5, 2)"), "layers=(1.5, 2): expected a tuple of integers, not"),
         (MODULE.replace("def check_run(", "__post_init__ = lambda self: exit()\n\n    def check_run("), "sys.exit"),
         (MODULE.replace('"build")', '"gone")'), "expected gone in tiny_algorithm, there is none"),
     ],
@@ -201,10 +201,11 @@ def stored_run(write_module, tmp_path):
 
 
 def test_resume_knows_the_flags_of_the_runs_row(stored_run):
-    config = parse_config(["--resume", f"--run_dir={stored_run}", "--rounds=9", "--tiny_pull=0.5"])
+    resume = ["--resume", f"--run_dir={stored_run}", "--trust_module=tiny_algorithm"]
+    config = parse_config([*resume, "--rounds=9", "--tiny_pull=0.5"])
     assert (config.algo, config.rounds, config.algorithm.pull) == ("tiny_algorithm:ALGORITHM", 9, 0.5)
     with pytest.raises(FlagError, match=r"--tiny_pull=0.1 \(the run has 0.5\)"):
-        parse_config(["--resume", f"--run_dir={stored_run}", "--tiny_pull=0.1"])
+        parse_config([*resume, "--tiny_pull=0.1"])
 
 
 def test_a_module_that_is_gone_is_one_line_and_its_run_can_be_replaced(stored_run, write_module, tmp_path):
@@ -214,9 +215,9 @@ def test_a_module_that_is_gone_is_one_line_and_its_run_can_be_replaced(stored_ru
     said = "no module named tiny_algorithm; run from the folder that holds it"
     for arguments in ([], ["--tiny_pull=0.5"], ["--algo=tiny_algorithm:ALGORITHM"]):
         with pytest.raises(FlagError, match=said):
-            parse_config(["--resume", f"--run_dir={stored_run}", *arguments])
+            parse_config(["--resume", f"--run_dir={stored_run}", "--trust_module=tiny_algorithm", *arguments])
     with pytest.raises(FlagError, match=f"^--run_dir={stored_run} has --algo=tiny_algorithm:ALGORITHM: {said}"):
-        read_stored_flags(str(stored_run))
+        read_stored_flags(str(stored_run), {"tiny_algorithm"})
     open_run_folder(build_run_config({"algo": "fedavg", "run_dir": str(stored_run), "overwrite": True})).close()
 
 
@@ -232,6 +233,9 @@ def test_run_folders_are_named_by_the_row(write_module, tmp_path, monkeypatch):
 def test_our_rows_are_found_by_their_names(name):
     assert find_algorithm(name) is ALGORITHMS[name] and isinstance(find_algorithm(name), Algorithm)
     assert find_algorithm(name).name == name
+
+
+TRUST = "--trust_module=tiny_algorithm"
 
 
 def run_command(folder, *arguments):
@@ -254,9 +258,9 @@ def test_a_users_algorithm_trains_resumes_evaluates_and_exports(tmp_path):
     flags = ("--algo=tiny_algorithm:ALGORITHM", "--num_clients=3", "--rounds=1", "--tiny_steps=1", "--run_dir=run")
     for arguments in (
         ["launch.train", *flags],
-        ["launch.train", "--resume", "--run_dir=run", "--rounds=2"],
-        ["launch.evaluate", "--run_dir=run"],
-        ["launch.export", "--run_dir=run", "--formats=float32", "--model=client_0"],
+        ["launch.train", "--resume", "--run_dir=run", "--rounds=2", TRUST],
+        ["launch.evaluate", "--run_dir=run", TRUST],
+        ["launch.export", "--run_dir=run", "--formats=float32", "--model=client_0", TRUST],
     ):
         done = run_command(tmp_path, *arguments)
         assert done.returncode == 0, done.stderr
@@ -265,6 +269,6 @@ def test_a_users_algorithm_trains_resumes_evaluates_and_exports(tmp_path):
     assert isinstance(summary["tiny"], dict)
     (tmp_path / "tiny_algorithm.py").unlink()
     for command in ("launch.train --resume", "launch.evaluate", "launch.export"):
-        done = run_command(tmp_path, *command.split(), "--run_dir=run")
+        done = run_command(tmp_path, *command.split(), "--run_dir=run", TRUST)
         assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
         assert "no module named tiny_algorithm" in done.stderr
