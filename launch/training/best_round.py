@@ -14,7 +14,7 @@ from launch.runs.columns import CLIENT, CLIENT_VALIDATION_ACCURACY, CLIENTS_FILE
 from launch.runs.file_names import encode_name
 from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
-from launch.runs.tables import replace_folder, write_table
+from launch.runs.tables import format_cell, replace_folder, write_table
 from models.model_spec import ModelSpec
 from models.saved_models import save_model
 from tff_algos.protocol import FederatedProcess, State
@@ -70,7 +70,7 @@ class BestRound:
             save_models(folder, self._spec, self._process, state)
             names = [client.name for client in self._data.everyone]
             rows = zip(names, self._process.client_model(state), strict=True)
-            write_table(folder / CLIENTS_FILE, [CLIENT, MODEL], list(map(list, rows)))
+            write_table(folder / CLIENTS_FILE, [CLIENT, MODEL], [[format_cell(cell) for cell in row] for row in rows])
 
 
 def save_models(folder: pathlib.Path, spec: ModelSpec, process: FederatedProcess, state: State) -> None:

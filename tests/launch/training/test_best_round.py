@@ -62,7 +62,7 @@ def save_state(folder, spec, process, state):
 @pytest.fixture
 def make_loop(tmp_path, monkeypatch):
     monkeypatch.setattr(best_round, "save_models", save_state)
-    data = types.SimpleNamespace(everyone=[types.SimpleNamespace(name="client, 0")])
+    data = types.SimpleNamespace(everyone=[types.SimpleNamespace(name="=client, 0")])
     opened = []
 
     def make(evaluate=evaluate_state, **values):
@@ -84,7 +84,7 @@ def read_kept(tmp_path):
     return (best / "best" / "model.keras").read_text(), (best / "clients.csv").read_text(), states
 
 
-OF_ROUND_5 = ("5", 'client,model\n"client, 0",of_round_5\n', ["best_5.npz"])
+OF_ROUND_5 = ("5", 'client,model\n"\'=client, 0",of_round_5\n', ["best_5.npz"])
 
 
 def test_the_models_of_the_best_round_are_kept(make_loop, tmp_path):
@@ -127,7 +127,7 @@ def test_what_was_kept_after_the_last_checkpoint_does_not_count(make_loop, tmp_p
         broken.run()
     assert read_kept(tmp_path)[0] == "5"
     make_loop(rounds=4).run()
-    assert read_kept(tmp_path) == ("2", 'client,model\n"client, 0",of_round_2\n', ["best_2.npz"])
+    assert read_kept(tmp_path) == ("2", 'client,model\n"\'=client, 0",of_round_2\n', ["best_2.npz"])
 
 
 @pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(b"PK")])
