@@ -261,7 +261,7 @@ def read_examples(path: str, shape: tuple[int, ...], dtype: str, layout: str = A
       DatasetError: the file cannot be read, or its examples or labels are not of that form.
     """
     arrays = read_npz_file(path, (), (*_REQUIRED_ARRAYS, *_OPTIONAL_ARRAYS))
-    keys = ("x_test", "y_test") if {"x_test", "y_test"} <= arrays.keys() else _REQUIRED_ARRAYS
+    keys = ("x_test", "y_test") if {"x_test", "y_test"} & arrays.keys() else _REQUIRED_ARRAYS
     missing = [key for key in keys if key not in arrays]
     if missing:
         has = ", ".join(arrays) or "none of these"

@@ -78,9 +78,18 @@ def read_npz_examples(path: str, data: Mapping[str, Any], layout: str = AUTO) ->
     return examples.x, _convert_labels(path, examples.y, examples.class_names, list(data["class_names"]))
 
 
-def _convert_labels(path: str, y: np.ndarray, own_names: np.ndarray | None, names: list[str]) -> np.ndarray:
-    """The labels of a file as places in `names`, the classes of the run; int32. Classes are matched by their names."""
-    listed = None if own_names is None else _read_class_names(path, own_names)
+def _convert_labels(path: str, y: np.ndarray, listed: Sequence[str] | None, names: list[str]) -> np.ndarray:
+    """The labels of a file as places in `names`, the classes of the run, int32; they are matched by their names.
+
+    Args:
+      path: the file.
+      y: its labels, text or integers.
+      listed: its own names of classes, None if it has none.
+      names: the run's.
+
+    Raises:
+      DatasetError: a label has no name, or the run does not know the class.
+    """
     if y.dtype.kind == "U":
         used, places = np.unique(y, return_inverse=True)
         classes = used.tolist()
@@ -101,14 +110,6 @@ def _convert_labels(path: str, y: np.ndarray, own_names: np.ndarray | None, name
             raise DatasetError(f"{path}: class {name!r} is unknown to the run{_suggest_class(name, names)}")
     to_run = np.array([names.index(name) if name in names else -1 for name in classes], np.int32)
     return to_run[places.astype(np.int64)]
-
-
-def _read_class_names(path: str, own_names: np.ndarray) -> list[str]:
-    if own_names.ndim != 1 or own_names.dtype.kind != "U" or len(np.unique(own_names)) != len(own_names):
-        raise DatasetError(
-            f"{path}: class_names is {own_names.dtype} {own_names.shape}, expected a list of different strings"
-        )
-    return own_names.tolist()
 
 
 def _suggest_class(name: str, names: Sequence[str]) -> str:
