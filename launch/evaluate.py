@@ -78,9 +78,18 @@ def read_npz_examples(path: str, data: Mapping[str, Any], layout: str = AUTO) ->
     return examples.x, _convert_labels(path, examples.y, examples.class_names, list(data["class_names"]))
 
 
-def _convert_labels(path: str, y: np.ndarray, own_names: Sequence[str] | None, names: list[str]) -> np.ndarray:
-    """The labels of a file as places in `names`, the classes of the run; int32. Classes are matched by their names."""
-    listed = None if own_names is None else list(own_names)
+def _convert_labels(path: str, y: np.ndarray, listed: Sequence[str] | None, names: list[str]) -> np.ndarray:
+    """The labels of a file as places in `names`, the classes of the run, int32; they are matched by their names.
+
+    Args:
+      path: the file.
+      y: its labels, text or integers.
+      listed: its own names of classes, None if it has none.
+      names: the run's.
+
+    Raises:
+      DatasetError: a label has no name, or the run does not know the class.
+    """
     if y.dtype.kind == "U":
         used, places = np.unique(y, return_inverse=True)
         classes = used.tolist()

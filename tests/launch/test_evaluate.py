@@ -115,8 +115,8 @@ def stored_run(write_run, tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("config.json", {"data": {}}, "damaged, says nothing of input_shape"),
-        ("config.json", {"data": 3}, "damaged, says nothing of input_shape"),
+        ("config.json", {"data": {}}, "config.json: damaged, its data says nothing of input_shape"),
+        ("config.json", {"data": 3}, "config.json: damaged, says nothing of the data"),
         ("config.json", {"flags": []}, "no run to read there"),
         ("summary.json", {"fedavg": None}, "summary.json or clients.csv is damaged"),
         ("summary.json", {}, "its saved models are gone"),
@@ -273,10 +273,10 @@ def test_the_test_part_is_enough(save, arrays, expected):
     [
         (
             {"x": PICTURES, "y": [1, 0, 1, 1], "x_test": PICTURES},
-            "array 'y_test' is missing; it has x, y, x_test; expected",
+            "array 'y_test' is missing, expected x_test and y_test, or x and y; it has x, y, x_test",
         ),
-        ({"y_test": [1]}, "array 'x_test' is missing; it has y_test; expected x_test and y_test, or x and y"),
-        ({"data": PICTURES}, "array 'x' is missing; it has nothing that could be used"),
+        ({"y_test": [1]}, "array 'x_test' is missing, expected x_test and y_test, or x and y; it has y_test"),
+        ({"data": PICTURES}, "array 'x' is missing, .* it has none of these"),
     ],
 )
 def test_half_a_test_part_is_refused(save, arrays, message):

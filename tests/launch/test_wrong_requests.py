@@ -152,7 +152,13 @@ FILES = {
     "run_no_models": run(
         {
             "flags": {"algo": "fedavg"},
-            "data": {"input_shape": [8, 8, 1], "input_dtype": "uint8", "scale": 1, "offset": 0, "class_names": ["a"]},
+            "data": {
+                "input_shape": [8, 8, 1],
+                "input_dtype": "uint8",
+                "scale": 1,
+                "offset": 0,
+                "class_names": ["a", "b"],
+            },
         },
         summary__json='{"rounds": 1, "fedavg": {}}',
         clients__csv="client,model\nclient_0,global\n",

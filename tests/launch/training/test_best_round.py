@@ -162,7 +162,7 @@ def stored_run(tmp_path, write_run):
     """A finished run with a model called `best` at its end and, kept of its best round, `global`."""
     path = write_run(tmp_path, "fedavg_mnist_alpha0.1", 0, 6)
     config = json.loads((path / "config.json").read_text())
-    data = dict.fromkeys(("input_shape", "input_dtype", "scale", "offset", "class_names"), 0)
+    data = {"input_shape": [4], "input_dtype": "float32", "scale": 1.0, "offset": 0.0, "class_names": ["a", "b"]}
     write_json(path / "config.json", {**config, "data": data})
     write_table(path / "clients.csv", ["client", "model"], [["client_0", "best"]])
     for name in ("best", "best/global"):
