@@ -68,6 +68,8 @@ def _run_main(
         return _fail("", 1)
     except OSError as error:
         return _fail(f"error: {describe_os_error(error)}", 1)
+    except MemoryError as error:
+        return _fail(f"error: {describe_memory_error(error)}", 1)
     except UnicodeEncodeError as error:
         if not is_broken(str(error.object)):
             raise
@@ -97,6 +99,13 @@ def describe_os_error(error: OSError) -> str:
     """An error of the operating system in one line: the file, if one is named, and what is wrong with it."""
     reason = " ".join((error.strerror or str(error) or type(error).__name__).split())
     return reason if error.filename is None else f"{error.filename}: {reason}"
+
+
+def describe_memory_error(error: MemoryError) -> str:
+    """Too little memory in one line, with what was asked for where NumPy says it."""
+    asked = re.search(r"allocate (\S+ \S+)", str(error))
+    wanted = f" for {asked[1]} more" if asked else ""
+    return f"this machine has not enough memory{wanted}; use fewer or smaller examples, or a larger machine"
 
 
 def name_flag(message: str) -> str:

@@ -11,6 +11,7 @@ import logging
 import os
 import pathlib
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 
 import psutil
@@ -44,6 +45,9 @@ class Runtime:
         return total_bytes
 
 
+TEMPORARY_BYTES = 2**20  # what its libraries write there at least: the source of what AutoGraph makes
+
+
 @contextlib.contextmanager
 def quiet_tensorflow(log_path: str) -> Iterator[None]:
     """Imports TensorFlow; what its libraries print to stderr on loading, and in the block, goes to `log_path` instead.
@@ -51,6 +55,7 @@ def quiet_tensorflow(log_path: str) -> Iterator[None]:
     Later messages of its C++ code are switched off, unless TF_CPP_MIN_LOG_LEVEL is set already: errors reach Python
     anyway. Notices of deprecation are switched off, too: Keras's own layers cause them whenever TFF traces them.
     """
+    check_temporary_folder()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     sys.stderr.flush()
     # The libraries write to file descriptor 2 itself, so that replacing `sys.stderr` would not catch it.
@@ -65,6 +70,16 @@ def quiet_tensorflow(log_path: str) -> Iterator[None]:
         os.dup2(stderr_copy, 2)
         os.close(stderr_copy)
         logging.getLogger("tensorflow").addFilter(_is_no_deprecation)
+
+
+def check_temporary_folder() -> None:
+    """Raises OSError, naming the folder, if no file of `TEMPORARY_BYTES` fits; TensorFlow would say so in 60 lines."""
+    try:
+        with tempfile.TemporaryFile() as file:
+            file.write(bytes(TEMPORARY_BYTES))
+            file.flush()
+    except OSError as error:
+        raise OSError(error.errno, os.strerror(error.errno or 0), tempfile.gettempdir()) from error
 
 
 def _is_no_deprecation(record: logging.LogRecord) -> bool:

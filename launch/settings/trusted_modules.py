@@ -2,11 +2,12 @@
 
 A run of a user's own algorithm, data set or model holds "module:NAME" in its `config.json`, and to go on with it or to
 use its models, that module must be imported, which runs its code. So it must be one of this project, or be named by the
-user: by a flag of their command, by --trust_module or by the environment. Nothing that lies in the run folder itself is
-ever imported.
+user: by a flag of their command, by --trust_module, or by their environment, in FL_TRUST_MODULE or as lying in a folder
+of PYTHONPATH. Nothing that lies in the run folder itself is ever imported.
 """
 
 import importlib.machinery
+import importlib.util
 import os
 import pathlib
 import sys
@@ -76,7 +77,7 @@ def check_trusted(flags: Mapping[str, Any], run_dir: str, trusted: Collection[st
         if inside:
             raise FlagError(f"--run_dir={run_dir}: its module {module} lies in the run folder, from which nothing is "
                             "imported; keep your modules outside of it")  # fmt: skip
-        if module not in trusted and not _is_ours(module):
+        if not (module in trusted or _is_ours(module) or _is_on_python_path(module) or _is_nowhere(module)):
             raise FlagError(f"--run_dir={run_dir}: the run needs your module {module}, whose code would run; if you "
                             f"trust it, add --{TRUST_FLAG}={module} (or set {VARIABLE})")  # fmt: skip
 
@@ -85,6 +86,21 @@ def _is_ours(module: str) -> bool:
     name = module.partition(".")[0]
     places = _find_places(module)
     return name in PACKAGES and bool(places) and all(place.is_relative_to(PROJECT / name) for place in places)
+
+
+def _is_on_python_path(module: str) -> bool:
+    """Whether it lies in a folder that the user's environment names for imports; the current folder is not one."""
+    named = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    folders = [pathlib.Path(path).resolve() for path in named]
+    places = _find_places(module)
+    return bool(places) and all(any(place.is_relative_to(folder) for folder in folders) for place in places)
+
+
+def _is_nowhere(module: str) -> bool:
+    """Whether an import would find nothing to run, and say so itself."""
+    name = module.partition(".")[0]
+    is_built_in = name in sys.modules or name in sys.builtin_module_names or importlib.util.find_spec(name) is not None
+    return not is_built_in
 
 
 def _find_places(module: str) -> list[pathlib.Path]:

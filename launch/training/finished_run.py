@@ -103,8 +103,8 @@ class FinishedRun(NamedTuple):
         is_npz = self.config.dataset == "npz"
         if is_npz and not os.path.exists(os.path.expanduser(self.config.npz)):
             raise DatasetError(
-                f"{self.config.npz}: no such file, but {self.path} was trained on it; put it back, or name the folder "
-                "where it is now with --data_dir"
+                f"{self.config.npz}: no such file, but {self.path} was trained on it; put it back, or name "
+                "the folder where it is now with --data_dir"
             )
         data = load_federated_data(self.config)
         if self.data.get("digest", data.digest) != data.digest:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from datasets.federated_data import FederatedData
-from launch.command_line import describe_os_error
+from launch.command_line import describe_memory_error, describe_os_error
 from launch.progress import say
 from launch.runs.archetype_metrics import name_archetype_metrics
 from launch.runs.checkpoints import Checkpoints
@@ -139,6 +139,8 @@ def _stop_in_one_line(folder: RunFolder, config: RunConfig) -> Iterator[None]:
         raise RunStopped(f"error: nobody reads the output any more; {_say_how_to_go_on(folder, config)}", 1) from None
     except OSError as error:  # a full disk, a folder that may no longer be written
         raise RunStopped(f"error: {describe_os_error(error)}; {_say_how_to_go_on(folder, config)}", 1) from error
+    except MemoryError as error:
+        raise RunStopped(f"error: {describe_memory_error(error)}; {_say_how_to_go_on(folder, config)}", 1) from error
     except WorkerError as error:
         raise RunStopped(f"error: {_explain(error)}; {_say_how_to_go_on(folder, config)}", 1) from error
 

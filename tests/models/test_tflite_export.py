@@ -234,9 +234,9 @@ def test_weights_that_are_not_finite(value):
 
 def test_an_operation_that_the_converter_lacks(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    layer = LAYERS.Lambda(lambda x: tf.math.betainc(x, x, x))
+    layer = LAYERS.Lambda(lambda x: tf.math.betainc(x, x, x), name="beta")
     spec = ModelSpec("own", lambda: tf.keras.Sequential([tf.keras.Input((4,)), layer]), (4,), "float32", 4)
-    refusal = "of own: the TFLite converter refuses layer lambda: 'tf.Betainc' op is neither a custom op nor a flex op$"
+    refusal = "of own: the TFLite converter refuses layer beta: 'tf.Betainc' op is neither a custom op nor a flex op$"
     check_error(f"float32 {refusal}", spec, (), "float32")
     assert list_folders(tmp_path) == []
 

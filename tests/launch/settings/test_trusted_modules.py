@@ -1,6 +1,7 @@
 """Whose modules a stored run may have imported: nobody's whom the user has not named, and none from its own folder."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -13,7 +14,7 @@ from launch.settings.flags import parse_config, read_stored_flags
 from launch.settings.run_config import build_run_config, flag_values, shared_fields
 from launch.settings.trusted_modules import VARIABLE, check_trusted, list_modules, read_trusted, spell_trust
 
-OWN = {"algo": "their.code:ALGORITHM", "dataset": "digits", "model": "nets:build", "teacher_model": "nets:large"}
+OWN = {"algo": "numpy.their:ALGORITHM", "dataset": "digits", "model": "wave:build", "teacher_model": "wave:large"}
 PLANTED = "import pathlib\npathlib.Path(__file__).with_name('has_run').touch()\n"
 
 
@@ -36,9 +37,9 @@ def planted(tmp_path, monkeypatch):
 
 
 def test_the_modules_that_flags_name():
-    assert list_modules(OWN) == ["their.code", "nets"]
+    assert list_modules(OWN) == ["numpy.their", "wave"]
     assert list_modules({"algo": "fedavg", "model": "auto", "dataset": None, "npz": "c:d"}) == []
-    assert spell_trust(OWN) == " --trust_module=their.code,nets"
+    assert spell_trust(OWN) == " --trust_module=numpy.their,wave"
     assert spell_trust({"algo": "examples.ditto:ALGORITHM", "model": "perceptron"}) == ""
 
 
@@ -47,7 +48,7 @@ def test_what_the_user_names_is_trusted(monkeypatch):
     assert read_trusted("", {"model": "mine:build"}) == {"a", "b.c", "mine"}
     monkeypatch.delenv(VARIABLE)
     assert read_trusted("x,y") == {"x", "y"} and read_trusted("") == frozenset()
-    check_trusted(OWN, "run", {"their.code", "nets"})
+    check_trusted(OWN, "run", {"numpy.their", "wave"})
     check_trusted({"algo": "examples.ditto:ALGORITHM"}, "run", ())
 
 
@@ -61,8 +62,29 @@ def test_a_stored_module_is_asked_for_before_its_code_runs(planted, flag, resume
 
 
 def test_a_module_of_the_same_package_is_not_trusted_with_another():
-    with pytest.raises(FlagError, match=r"module their\.code"):
-        check_trusted(OWN, "run", {"their", "their.other", "nets"})
+    with pytest.raises(FlagError, match=r"module numpy\.their"):
+        check_trusted(OWN, "run", {"numpy", "numpy.other", "wave"})
+
+
+@pytest.mark.parametrize("module", ["os", "sys", "posix", "subprocess", "numpy"])
+def test_modules_of_python_and_of_packages_are_nobodys_own(module):
+    with pytest.raises(FlagError, match=f"needs your module {module},"):
+        check_trusted({"model": f"{module}:system"}, "run", ())
+
+
+def test_a_folder_that_the_environment_names_for_imports_is_trusted(planted, monkeypatch, tmp_path):
+    run_dir, mark = planted("model", "planted_module:X")
+    monkeypatch.setenv("PYTHONPATH", f"{os.pathsep}/nowhere{os.pathsep}{mark.parent}")
+    read_stored_flags(str(run_dir))
+    assert not mark.exists()  # a model is imported when it is built
+    monkeypatch.setenv("PYTHONPATH", os.pathsep)  # the current folder, which nobody named
+    monkeypatch.chdir(mark.parent)
+    with pytest.raises(FlagError, match="needs your module planted_module"):
+        read_stored_flags(str(run_dir))
+
+
+def test_a_module_that_is_nowhere_is_left_to_the_import(tmp_path):
+    check_trusted({"model": "no_such_module_anywhere:build"}, str(tmp_path), ())
 
 
 @pytest.mark.parametrize("trust", ["--trust_module=planted_module", "--algo=planted_module:X"])
@@ -101,7 +123,7 @@ def test_no_command_runs_a_strangers_code(planted, command):
     for name in ("metrics.csv", "summary.json"):
         (run_dir / name).write_text('{"rounds": 1}' if name.endswith("json") else "round\n1\n")
     arguments = command.format(run_dir).split()
-    environment = {"PYTHONPATH": f"{mark.parent}:.", "PATH": "/usr/bin:/bin", "HOME": str(mark.parent)}
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(mark.parent)}
     ended = subprocess.run(
         [sys.executable, "-m", f"launch.{arguments[0]}", *arguments[1:]],
         capture_output=True,
