@@ -12,7 +12,7 @@ import pathlib
 import posixpath
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -103,14 +103,18 @@ def read_rounds(path: RunPath) -> dict[int, dict[str, float]]:
 
 
 def read_json(path: RunPath) -> dict[str, Any]:
-    """A JSON object. Raises RunRecordError if it is not there or is something else."""
+    """A JSON object. Raises RunRecordError if it is not there or is something else; NaN and infinity are no JSON."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
     except (OSError, ValueError, RecursionError) as error:
         raise RunRecordError(f"{path}: cannot be read ({error})") from None
     if not isinstance(content, dict):
         raise RunRecordError(f"{path}: expected a JSON object")
     return content
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"it holds {name}, which is no number")
 
 
 def resolve_flagfile(path: pathlib.Path, arguments: Sequence[str] = ()) -> RunConfig:
@@ -194,9 +198,14 @@ def read_settings(run_dir: RunPath) -> Settings:
         raise RunRecordError(str(error)) from None
     config = read_json(run_dir / CONFIG_FILE)
     flags, data = config.get("flags"), config.get("data")
-    if not isinstance(flags, dict) or "seed" not in flags:
+    if not isinstance(flags, dict) or not {"algo", "seed"} <= flags.keys():
         raise RunRecordError(f"{run_dir}: its config.json holds no flags")
-    return Settings(flags, data if isinstance(data, dict) else {}, config.get("git_revision") or "")
+    kinds = {"algo": str, "dataset": str, "partition": str, "seed": int}
+    for name, value in flags.items():
+        if type(value) is not kinds.get(name, type(value)) or not isinstance(value, bool | int | float | str | None):
+            raise RunRecordError(f"{run_dir}: its config.json is damaged ({name}={value!r:.60})")
+    revision = config.get("git_revision")
+    return Settings(flags, data if isinstance(data, dict) else {}, revision if isinstance(revision, str) else "")
 
 
 def read_run(run_dir: RunPath, flagfile: pathlib.Path) -> RunRecord:
