@@ -26,7 +26,13 @@ from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.flags import FlagError
 from launch.settings.trusted_modules import define_trust_flag, read_trusted
 from launch.stop_signals import leave
-from launch.training.finished_run import FinishedRun, choose_models, define_round_flag, read_finished_run
+from launch.training.finished_run import (
+    FinishedRun,
+    choose_models,
+    define_round_flag,
+    read_finished_run,
+    say_if_unchecked,
+)
 from launch.training.run_runtime import settle_device_again
 
 if TYPE_CHECKING:
@@ -197,6 +203,7 @@ def _run(arguments: Sequence[str]) -> None:
     npz = os.path.expanduser(values.npz)
     run = read_finished_run(values.run_dir, values.data_dir, "", values.round, read_trusted(values.trust_module))
     rows = evaluate_run(run, choose_models(run, values.model), npz)
+    say_if_unchecked(run)
     print("\n".join(format_table(rows)))
     print(f"written to {write_evaluation(run, rows, npz, values.model)}")
 

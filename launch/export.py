@@ -36,7 +36,7 @@ from launch.tflite.export_report import ExportReport, FailedFile, format_summary
 from launch.tflite.representatives import check_representative_client
 from launch.tflite.training_flag import define_training_flag
 from launch.tflite.web_page import check_request as check_page_request
-from launch.training.finished_run import FinishedRun, define_round_flag, read_finished_run
+from launch.training.finished_run import FinishedRun, define_round_flag, read_finished_run, say_if_unchecked
 from launch.training.personal_models import compute_personal_weights
 from launch.training.run_runtime import settle_device_again
 from models.model_names import EXPORT_FORMATS, EXPORT_IO
@@ -220,6 +220,7 @@ def _run(arguments: Sequence[str]) -> int:
     exports = plan_exports(run, request.model, request.formats)
     check_representative_client(run, request.representative_client)
     summary, failed = export_run(run, exports, request)
+    say_if_unchecked(run)
     print("\n".join(summary))
     if request.web_page:
         print(f"page     {get_export_folder(run) / WEB_PAGE}")

@@ -37,6 +37,7 @@ from tff_algos.settings.config_fields import ConfigError
 
 EXPERIMENTS = pathlib.Path(__file__).parents[1] / "experiments"  # a folder a paper, with its flagfiles
 TUNED_SUFFIX = "_tuned"
+MAX_SEED = 10**9
 RunPath = pathlib.Path | zipfile.Path
 
 
@@ -204,6 +205,10 @@ def read_settings(run_dir: RunPath) -> Settings:
     for name, value in flags.items():
         if type(value) is not kinds.get(name, type(value)) or not isinstance(value, bool | int | float | str | None):
             raise RunRecordError(f"{run_dir}: its config.json is damaged ({name}={value!r:.60})")
+    if not 0 <= flags["seed"] <= MAX_SEED:
+        raise RunRecordError(f"{run_dir}: its config.json is damaged (seed={flags['seed']!r:.60})")
+    if isinstance(data, dict) and not isinstance(data.get("dataset"), str | None):
+        raise RunRecordError(f"{run_dir}: its config.json is damaged (the data's dataset={data['dataset']!r:.60})")
     revision = config.get("git_revision")
     return Settings(flags, data if isinstance(data, dict) else {}, revision if isinstance(revision, str) else "")
 

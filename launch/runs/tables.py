@@ -29,6 +29,7 @@ def replace_whole(path: pathlib.Path) -> Iterator[pathlib.Path]:
     temporary = path.with_name(f".{os.getpid()}.{path.name}")
     with name_in_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.unlink(missing_ok=True)  # somebody may have put a link there, which would be written through
         try:
             yield temporary
             os.replace(temporary, path)

@@ -1,5 +1,6 @@
 """A finished run, read back from its folder: its settings, its data, its models. Imports no TensorFlow."""
 
+import contextlib
 import csv
 import dataclasses
 import json
@@ -12,9 +13,11 @@ from absl import flags as absl_flags
 
 from datasets.errors import DatasetError
 from datasets.federated_data import FederatedData
+from launch.progress import say
 from launch.runs.checksums import check_sums
 from launch.runs.columns import (
     BEST,
+    CHECKSUMS_FILE,
     CLIENT,
     CLIENTS_FILE,
     CONFIG_FILE,
@@ -31,7 +34,7 @@ from launch.runs.columns import (
 from launch.runs.errors import RunFolderError
 from launch.runs.file_names import decode_names, encode_name
 from launch.runs.stored_data import check_data_section
-from launch.runs.tables import iterate_records
+from launch.runs.tables import iterate_records, remove_unfinished
 from launch.settings.flags import FlagError, read_stored_flags
 from launch.settings.run_config import RunConfig, build_run_config, find_algorithm
 from launch.training.federation import build_spec, load_federated_data
@@ -149,6 +152,8 @@ def read_finished_run(
         raise FlagError(f"--npz={npz}: the run was trained on {stored['dataset']}; expected --data_dir for its files")
     config = build_run_config({**stored, **_move_data(stored, data_dir), **({"npz": npz} if npz else {})})
     path = pathlib.Path(run_dir)
+    with contextlib.suppress(OSError):  # of a folder that may only be read
+        remove_unfinished(path)
     check_sums(path)
     try:
         data = json.loads((path / CONFIG_FILE).read_text(encoding="utf-8"))["data"]
@@ -165,6 +170,12 @@ def read_finished_run(
     check_data_section(data, path / CONFIG_FILE)
     run = FinishedRun(path, config, data, client_models, teachers, rounds, _is_personal(path, summary))
     return _take_best(run, best) if of_round == BEST else run
+
+
+def say_if_unchecked(run: FinishedRun) -> None:
+    """Says so if the run has no sums, as one of an earlier version, or one of somebody who took them away."""
+    if not (run.path / CHECKSUMS_FILE).exists():
+        say(f"note     {run.path} has no {CHECKSUMS_FILE}: nothing tells whether its files are as the run left them")
 
 
 def _move_data(stored: Mapping[str, Any], data_dir: str) -> dict[str, str]:

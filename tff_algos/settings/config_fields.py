@@ -90,7 +90,8 @@ class Setting:
             own = f", or your own as {self.or_own}" if self.or_own else ""
             return "one of " + ", ".join(self.choices) + own
         bounds = (("at least", self.minimum), ("above", self.above), ("at most", self.maximum), ("below", self.below))
-        bounds += ((word, limit),)
+        if (word, True) not in {(given, bound is not None) for given, bound in bounds}:  # a bound of its own is tighter
+            bounds += ((word, limit),)
         words = " and ".join(f"{word} {bound:.10g}" for word, bound in bounds if bound is not None)
         return f"a number {words}".rstrip()
 

@@ -433,3 +433,10 @@ def test_a_folder_that_no_run_began_in_goes(tmp_path):
     folder.discard()
     folder.close()
     assert not (tmp_path / "run").exists()
+
+
+def test_a_planted_link_is_not_written_through(tmp_path):
+    (tmp_path / "precious").write_text("keep me")
+    (tmp_path / f".{os.getpid()}.table.csv").symlink_to(tmp_path / "precious")
+    write_text(tmp_path / "table.csv", "a\n")
+    assert (tmp_path / "precious").read_text() == "keep me" and (tmp_path / "table.csv").read_text() == "a\n"
