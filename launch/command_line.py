@@ -12,6 +12,7 @@ from absl import flags as absl_flags
 
 from datasets.errors import DatasetError
 from datasets.own_objects import describe_failure
+from launch import stop_signals
 from launch.runs.errors import RunFolderError, RunStopped
 from launch.runs.shown_text import escape_hidden
 from launch.settings.flags import HELP_FLAGS, FlagError, read_flags
@@ -59,9 +60,10 @@ def _run_main(
     except WRONG_REQUESTS as error:
         return _fail(f"error: {name_flag(str(error))}", 2)
     except RunStopped as error:
-        return _fail(str(error), error.exit_code)
+        is_said = stop_signals.IS_SAID or error.exit_code < 128
+        return _fail(str(error) if is_said else "", error.exit_code)
     except KeyboardInterrupt as error:
-        return _fail(stopped, get_stop_code(error))
+        return _fail(stopped if stop_signals.IS_SAID else "", get_stop_code(error))
     except SystemExit as error:  # nothing here exits, but a user's own code may; exit code 0 would look like success
         return _fail(f"error: the command was ended by {describe_failure(error)}", 2)
     except BrokenPipeError:  # `| head`: the reader has enough, so there is nothing to say

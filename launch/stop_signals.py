@@ -21,6 +21,7 @@ from typing import NoReturn
 
 from launch import end_at_once
 
+IS_SAID = True  # whether a command says that it was stopped; not if whoever started it says so for both
 CHECK_S = 2.0  # the longest that a swallowed signal stays without effect
 
 

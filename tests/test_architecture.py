@@ -61,7 +61,7 @@ LAUNCH_ROOMS = {
     "training": {
         *("progress", "stop_signals", "settings", "runs", "plots", "comparison", "runtimes", "command_line", "trackers")
     },
-    "many_runs": {"progress", "settings", "runs", "plots", "runtimes", "training", "command_line"},
+    "many_runs": {"progress", "stop_signals", "settings", "runs", "plots", "runtimes", "training", "command_line"},
     "tuning": {"progress", "settings", "runs", "plots", "reports", "many_runs", "command_line"},
     "tflite": {"pages", "progress", "settings", "runs", "plots", "runtimes", "training"},
     "benchmarks": {"progress", "settings", "runs", "plots", "runtimes", "training", "tflite", "command_line"},

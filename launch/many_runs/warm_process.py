@@ -24,6 +24,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from launch import stop_signals
 from launch.runtimes.worker_launcher import die_with
 
 
@@ -74,7 +75,9 @@ def _enter_run(parent_pid: int, replies: int, log: str | None) -> None:
     nowhere = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nowhere, 0)
     os.close(nowhere)
-    if log is not None:
+    if log is None:
+        stop_signals.IS_SAID = False  # beside the line of the sweep
+    else:
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
         os.dup2(output, 1)
         os.dup2(output, 2)

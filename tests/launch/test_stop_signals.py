@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+from launch import stop_signals
 from launch.command_line import run_main
 from launch.runs.errors import RunStopped
 from launch.stop_signals import StopSignal, as_stop_after_signal, get_stop_code, stop_on_signals
@@ -175,3 +176,19 @@ def test_ctrl_c_before_a_command_has_begun_is_one_line():
 def test_whoever_imports_the_package_keeps_their_handlers():
     module = "import signal; before = signal.getsignal(2); import launch.train; print(signal.getsignal(2) is before)"
     assert subprocess.run([sys.executable, "-c", module], capture_output=True, text=True, timeout=60).stdout == "True\n"
+
+
+@pytest.mark.parametrize(("raised", "said"), [(KeyboardInterrupt(), ""), (RunStopped("stopped", 143), "")])
+def test_a_run_of_a_sweep_leaves_it_to_the_sweep_to_say_that_it_was_stopped(raised, said, capsys, monkeypatch):
+    def run(arguments):
+        raise raised
+
+    monkeypatch.setattr(stop_signals, "IS_SAID", False)
+    assert run_main(run, str, []) == get_stop_code(raised)
+    assert capsys.readouterr().err == said
+    assert run_main(lambda arguments: fail(), str, []) == 1
+    assert capsys.readouterr().err == "error: the disk is full\n"
+
+
+def fail():
+    raise RunStopped("error: the disk is full", 1)
