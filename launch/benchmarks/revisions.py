@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from launch.benchmarks.peer_process import PROJECT_FOLDER
 
 # Waits until its standard input ends, and so for any end of the benchmark, SIGKILL included. Then removes the worktree
-# $1 of the repository that is its working folder, and the folder $2 around it.
-_REMOVAL = 'cat >/dev/null; git worktree remove --force "$1"; rm -rf "$2"'
+# $1 of the repository that is its working folder, and the folder $2 around it. The next command may have removed both
+# with the benchmark's temporary folder; git then still lists the worktree.
+_REMOVAL = 'cat >/dev/null; git worktree remove --force "$1"; rm -rf "$2"; git worktree prune'
 
 
 class RevisionError(ValueError):

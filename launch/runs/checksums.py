@@ -42,12 +42,14 @@ def _list_kept_models(folder: RunFolder) -> list[str]:
 def check_sums(run_dir: pathlib.Path | zipfile.Path, names: Sequence[str] = RECORDS) -> None:
     """Compares files of a run with their sums; those that are not there are passed over.
 
-    A run without sums is not checked: one that goes on, of an earlier version, or in an archive.
+    A run without sums is not checked: one that goes on, of an earlier version, or in an archive. No sums speak for what
+    lies outside of the folder.
 
     Raises:
-      RunFolderError: a file has changed, or the sums cannot be read.
+      RunFolderError: a file has changed or is a link out of the folder, or the sums cannot be read.
     """
     path = run_dir / CHECKSUMS_FILE
+    _check_inside(run_dir, names)
     try:
         if not path.exists():
             return
@@ -61,6 +63,14 @@ def check_sums(run_dir: pathlib.Path | zipfile.Path, names: Sequence[str] = RECO
         raise RunFolderError(
             f"{run_dir / changed[0]}: has changed since the run ended, or is another run's; restore it, or train again"
         )
+
+
+def _check_inside(run_dir: pathlib.Path | zipfile.Path, names: Sequence[str]) -> None:
+    if isinstance(run_dir, pathlib.Path):
+        folder = run_dir.resolve()
+        outside = [name for name in names if not (run_dir / name).resolve().is_relative_to(folder)]
+        if outside:
+            raise RunFolderError(f"{run_dir / outside[0]}: lies outside of the run folder, by a link; put it there")
 
 
 def _compute_sum(path: pathlib.Path | zipfile.Path) -> str:

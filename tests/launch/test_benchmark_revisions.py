@@ -170,6 +170,6 @@ def test_no_end_leaves_a_worktree_or_a_process(number, exit_code, repository, tm
     assert child.returncode == exit_code
     assert errors.count("\n") == (number != signal.SIGKILL)
     wait_until(lambda: not is_running(pid))
-    wait_until(lambda: not list(folder.glob("revision_*")))
+    wait_until(lambda: not list(folder.rglob("revision_*")))
     assert not (folder / "b.json").exists()
-    assert len(git(repository, "worktree", "list").splitlines()) == 1
+    wait_until(lambda: len(git(repository, "worktree", "list").splitlines()) == 1)

@@ -132,7 +132,7 @@ def test_a_run_that_is_killed_in_mid_round_ends_with_the_same_bytes(tmp_path, te
     for _ in range(KILLS):
         life = Life(tmp_path, algo, str(temporary))
         assert life.wait_for_share(rng) is not None, life.output.read_text()
-        [folder] = temporary.glob("fed_ray_*")
+        [folder] = temporary.glob("*/fed_ray_*")
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         time.sleep(rng.uniform(0, 0.1))
         life.process.kill()
@@ -141,7 +141,7 @@ def test_a_run_that_is_killed_in_mid_round_ends_with_the_same_bytes(tmp_path, te
     last = Life(tmp_path, algo, str(temporary))
     assert last.process.wait(DEADLINE_S) == 0, last.output.read_text()
     last.assert_nothing_is_left()
-    assert list(temporary.glob("fed_ray_*")) == []
+    assert list(temporary.glob("*/fed_ray_*")) == []
     assert_same_run(tmp_path, expected)
 
 
