@@ -76,8 +76,7 @@ class RunFolder:
         self.best_models = path / MODELS / BEST
         self.worker_log = path / WORKER_LOG
         self._lock = _lock(path)
-        if not is_new:
-            remove_unfinished(path)
+        remove_unfinished(path)
 
     def close(self) -> None:
         """Lets another process use the folder."""

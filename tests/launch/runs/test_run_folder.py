@@ -440,3 +440,13 @@ def test_a_planted_link_is_not_written_through(tmp_path):
     (tmp_path / f".{os.getpid()}.table.csv").symlink_to(tmp_path / "precious")
     write_text(tmp_path / "table.csv", "a\n")
     assert (tmp_path / "precious").read_text() == "keep me" and (tmp_path / "table.csv").read_text() == "a\n"
+
+
+@pytest.mark.parametrize("resume", [True, False])
+def test_what_a_killed_start_left_goes_with_the_next(tmp_path, resume):
+    make_run(tmp_path / "run")
+    gone = 2**22 + 1  # beyond the numbers of processes
+    for process in (gone, os.getppid()):
+        (tmp_path / "run" / f".{process}.worker.log").write_text("")
+    open_run_folder(ask(run_dir="run", resume=resume, overwrite=not resume)).close()
+    assert [path.name for path in (tmp_path / "run").glob(".*.worker.log")] == [f".{os.getppid()}.worker.log"]
