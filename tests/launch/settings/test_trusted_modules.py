@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -15,6 +16,7 @@ from launch.settings.run_config import build_run_config, flag_values, shared_fie
 from launch.settings.trusted_modules import VARIABLE, check_trusted, list_modules, read_trusted, spell_trust
 
 OWN = {"algo": "numpy.their:ALGORITHM", "dataset": "digits", "model": "wave:build", "teacher_model": "wave:large"}
+ROOT = pathlib.Path(__file__).parents[3]
 PLANTED = "import pathlib\npathlib.Path(__file__).with_name('has_run').touch()\n"
 
 
@@ -122,12 +124,15 @@ def test_no_command_runs_a_strangers_code(planted, command):
     run_dir, mark = planted("algo", "planted_module:X")
     for name in ("metrics.csv", "summary.json"):
         (run_dir / name).write_text('{"rounds": 1}' if name.endswith("json") else "round\n1\n")
-    arguments = command.format(run_dir).split()
-    environment = {"PATH": "/usr/bin:/bin", "HOME": str(mark.parent)}
+    program, *arguments = command.format(run_dir).split()
+    environment = {"PATH": os.environ["PATH"], "HOME": str(mark.parent), "PYTHONPATH": str(ROOT)}
+    # The stranger's folder is the current one, in which Python looks for modules.
     ended = subprocess.run(
-        [sys.executable, "-m", f"launch.{arguments[0]}", *arguments[1:]],
+        [sys.executable, "-m", f"launch.{program}", *arguments],
+        cwd=mark.parent,
         capture_output=True,
         text=True,
         env=environment,
     )
     assert not mark.exists() and "Traceback" not in ended.stderr
+    assert program != "evaluate" or "needs your module planted_module" in ended.stderr
