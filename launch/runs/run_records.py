@@ -21,7 +21,7 @@ from launch.runs.checksums import check_sums
 from launch.runs.columns import CONFIG_FILE, METRICS_FILE, ROUND, SUMMARY_FILE
 from launch.runs.errors import RunFolderError
 from launch.runs.tables import iterate_records, iterate_rows
-from launch.settings.flag_fields import complete_stored_flags
+from launch.settings.flag_fields import can_hold, complete_stored_flags
 from launch.settings.flags import FlagError, parse_config
 from launch.settings.resuming import CHANGEABLE_ON_RESUME, MEANS_OF_COMPUTING
 from launch.settings.run_config import (
@@ -37,7 +37,6 @@ from tff_algos.settings.config_fields import ConfigError
 
 EXPERIMENTS = pathlib.Path(__file__).parents[1] / "experiments"  # a folder a paper, with its flagfiles
 TUNED_SUFFIX = "_tuned"
-MAX_SEED = 10**9
 RunPath = pathlib.Path | zipfile.Path
 
 
@@ -205,7 +204,7 @@ def read_settings(run_dir: RunPath) -> Settings:
     for name, value in flags.items():
         if type(value) is not kinds.get(name, type(value)) or not isinstance(value, bool | int | float | str | None):
             raise RunRecordError(f"{run_dir}: its config.json is damaged ({name}={value!r:.60})")
-    if not 0 <= flags["seed"] <= MAX_SEED:
+    if not can_hold(next(field for field in shared_fields() if field.name == "seed"), flags["seed"]):
         raise RunRecordError(f"{run_dir}: its config.json is damaged (seed={flags['seed']!r:.60})")
     if isinstance(data, dict) and not isinstance(data.get("dataset"), str | None):
         raise RunRecordError(f"{run_dir}: its config.json is damaged (the data's dataset={data['dataset']!r:.60})")

@@ -1,10 +1,12 @@
 """How commands end: one line and an exit code, whatever happens, and silence where nobody reads."""
 
+import errno
 import os
 import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 
 import pytest
 from absl import flags as absl_flags
@@ -19,6 +21,7 @@ from launch.command_line import (
     take_run_dir,
 )
 from launch.runs.errors import RunStopped
+from launch.runtimes.runtime import check_temporary_folder
 from launch.settings.flags import FlagError
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -153,3 +156,23 @@ def test_an_old_name_is_read_and_not_in_the_help(spelling):
     define_old_name(values, "old", "new")
     assert parse_flags(values, [spelling]).new == "x"
     assert "--old" not in format_command_help("usage", values)
+
+
+def test_too_little_memory_is_one_line(capsys):
+    def run(arguments):
+        raise MemoryError("Unable to allocate 5.7 GiB for an array with shape (3,)")
+
+    assert run_main(run, str, []) == 1
+    assert capsys.readouterr().err.startswith("error: this machine has not enough memory for 5.7 GiB more; use fewer")
+
+
+def test_a_full_temporary_folder_is_named_before_tensorflow_needs_it(monkeypatch, capsys, tmp_path):
+    def fail(*arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    check_temporary_folder()
+    monkeypatch.setattr(tempfile, "TemporaryFile", fail)
+    assert run_main(lambda arguments: check_temporary_folder(), str, []) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"error: {tmp_path}") and error.endswith(": No space left on device\n")
