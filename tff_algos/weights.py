@@ -5,6 +5,7 @@ The order is that of `keras_model.weights`. Only floating-point weights are trai
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -70,3 +71,14 @@ def build_stacked_type(weights: Weights, num_models: int) -> tff.StructWithPytho
     return tff.StructWithPythonType(
         [tff.TensorType(array.dtype.type, (num_models, *array.shape)) for array in weights], tuple
     )
+
+
+def build_type(value: Any) -> tff.Type:
+    """The TFF type of nested arrays, numbers of NumPy and texts; a NamedTuple keeps its class and its names."""
+    if isinstance(value, str):
+        return tff.TensorType(np.str_)
+    if not isinstance(value, tuple | list):
+        return tff.TensorType(value.dtype.type, value.shape)
+    names = getattr(value, "_fields", None)
+    parts = [build_type(part) for part in value]
+    return tff.StructWithPythonType(zip(names, parts, strict=True) if names else parts, type(value))

@@ -136,7 +136,21 @@ def build_client_inputs(
     purpose: str,
     round_num: int,
 ) -> list[ClientInput]:
-    """What each client of a cohort is told, padded (see `pad_cohort`).
+    """What each client of a cohort is told; the arguments are those of `tell_clients`. Padded, see `pad_cohort`."""
+    return pad_cohort(tell_clients(data, clients, groups, weighting, training, seed, purpose, round_num))
+
+
+def tell_clients(
+    data: FederatedData,
+    clients: np.ndarray,
+    groups: np.ndarray,
+    weighting: str,
+    training: LocalTrainingConfig,
+    seed: int,
+    purpose: str,
+    round_num: int,
+) -> list[ClientInput]:
+    """What each client of a cohort is told.
 
     Args:
       data: the federation.
@@ -156,4 +170,4 @@ def build_client_inputs(
         weight = np.float32(shard.num_train if weighting == "examples" else 1)
         client_seed = derive_seed(seed, purpose, round_num, index)
         inputs.append(ClientInput(shard.path, client_seed, np.int32(group), weight, learning_rate))
-    return pad_cohort(inputs)
+    return inputs

@@ -147,6 +147,21 @@ def sum_by_group(updates: tff.Value, num_groups: int) -> tff.Value:
     return tff.federated_aggregate(updates, zero(), accumulate, merge, report)
 
 
+def sum_on_host(updates: Sequence[ClientUpdate], shapes: Sequence[tuple[int, ...]], num_groups: int) -> GroupTotals:
+    """The totals of updates that have come back: the same sums in the same order as in a computation.
+
+    Args:
+      updates: of the clients, in their order.
+      shapes: of an update.
+      num_groups: rows of the aggregate.
+    """
+    totals = build_zero_totals(shapes, num_groups)
+    for update in updates:
+        # TensorFlow's float32 arithmetic, as in a computation; NumPy could round or sum otherwise.
+        totals = add_to_group(totals, tf.nest.map_structure(tf.convert_to_tensor, update))
+    return finish_totals(totals, shapes)
+
+
 def _scale_rows(values: tf.Tensor, factors: tf.Tensor) -> tf.Tensor:
     """Multiplies row g of `values` (or its only row) by `factors[g]`."""
     return values * tf.reshape(factors, (-1, *[1] * (len(values.shape) - 1)))

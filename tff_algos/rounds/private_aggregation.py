@@ -17,28 +17,22 @@ The noise is drawn from the run's seed, in floating point: a simulation of the m
 nobody can redraw, and a sampler and sums that are safe against attacks on floating point.
 """
 
-import abc
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from models.model_spec import ModelSpec
-from tff_algos.client.cohort import CLIENT_INPUT_TYPE
-from tff_algos.protocol import EPSILON_SPENT, FederatedProcess, State, Weights
-from tff_algos.rounds.aggregation import ClientUpdate, sum_by_group, summarize_totals
-from tff_algos.rounds.grouped_round import build_client_work
+from tff_algos.protocol import EPSILON_SPENT, Weights
+from tff_algos.rounds.aggregation import ClientUpdate, GroupTotals
+from tff_algos.rounds.aggregators import Aggregate, SumAggregator
 from tff_algos.rounds.privacy_accounting import Accounting, split_noise
 from tff_algos.seeds import derive_generator
-from tff_algos.settings.compression import CompressionConfig
 from tff_algos.settings.config_fields import ConfigError
-from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.settings.update_privacy import ADAPTIVE, UpdatePrivacyConfig
-from tff_algos.weights import build_stacked_type
 
 CLIP_NORM, NUM_CLIPPED = "clip_norm", "num_clipped"  # metrics
 MOST_STEP = 100.0  # of the logarithm of the clip norm in a round: a huge draw of the noise must not end the run
@@ -114,56 +108,6 @@ def clip_client(update: ClientUpdate, clip_norm: tf.Tensor) -> tuple[ClientUpdat
     )
     clipped = result._replace(weights_delta=deltas, squared_norm=squared_norm)
     return ClientUpdate(clipped, update.group, tf.where(is_there, 1.0, 0.0)), counts
-
-
-def sum_clipped_by_group(updates: tff.Value, clip_norm: tff.Value, num_groups: int) -> tuple[tff.Value, tff.Value]:
-    """({ClientUpdate}@CLIENTS, S@SERVER) -> (GroupTotals@SERVER, ClipCounts@SERVER), inside a federated computation.
-
-    The deltas of the totals are sums. One client changes all groups' sums together by at most S.
-    """
-
-    @tff.tensorflow.computation(updates.type_signature.member, np.float32)
-    def clip(update, bound):
-        return clip_client(update, bound)
-
-    clipped, counts = tff.federated_map(clip, (updates, tff.federated_broadcast(clip_norm)))
-    return sum_by_group(clipped, num_groups), tff.federated_sum(counts)
-
-
-def build_private_sums(
-    model_spec: ModelSpec,
-    training: LocalTrainingConfig,
-    template_weights: Weights,
-    num_groups: int,
-    compression: CompressionConfig,
-) -> Callable:
-    """A computation: for each group, the sum of its clients' updates, clipped. The noise is still missing.
-
-    An update that travels compressed is clipped after it was rounded, so that rounding cannot carry it beyond S.
-
-    Functional type:
-      (models@SERVER, S@SERVER, {ClientInput}@CLIENTS) -> <sums@SERVER, ClipCounts@SERVER, RoundTotals@SERVER>
-
-    Args: see `build_grouped_updates`; a client's weight is as in `clip_client`.
-    """
-
-    @tff.tensorflow.computation
-    def summarize(totals, counts):
-        return totals.deltas, counts, summarize_totals(totals)
-
-    client_work = build_client_work(model_spec, training, template_weights, num_groups, compression)
-    models_type = build_stacked_type(template_weights, num_groups)
-
-    @tff.federated_computation(
-        tff.FederatedType(models_type, tff.SERVER),
-        tff.FederatedType(np.float32, tff.SERVER),
-        tff.FederatedType(CLIENT_INPUT_TYPE, tff.CLIENTS),
-    )
-    def compute_sums(models, clip_norm, clients):
-        updates = tff.federated_map(client_work, (tff.federated_broadcast(models), clients))
-        return tff.federated_map(summarize, sum_clipped_by_group(updates, clip_norm, num_groups))
-
-    return compute_sums
 
 
 def move_clip_norm(clip_norm: float, share_whole: float, config: UpdatePrivacyConfig) -> np.float32:
@@ -301,28 +245,64 @@ def build_private_sum(config: UpdatePrivacyConfig, accounting: Accounting, seed:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class PrivateProcess(FederatedProcess):
-    """A process that can keep its updates private; its state has the fields `round_num` and `privacy`.
+class PrivateAggregator(SumAggregator):
+    """Sums of clipped updates with noise, of which the server takes the expected cohort's mean.
+
+    A client's weight is as in `clip_client`: 1, or less where it sends several updates.
 
     Attributes:
-      private_sum: the server's part of private updates; None without privacy.
+      private_sum: the server's part of the mechanism.
+      release: which of the round's releases this is.
     """
 
-    private_sum: PrivateSum | None = dataclasses.field(default=None, kw_only=True)
+    private_sum: PrivateSum
+    release: int = 0
 
-    @property
-    @abc.abstractmethod
-    def released(self) -> str:
-        """What the algorithm releases, in words."""
+    def initialize(self, num_groups: int) -> PrivacyState:
+        del num_groups
+        return self.private_sum.initialize()
 
-    def summarize(self, state: State) -> dict[str, Any]:
-        return self.private_sum.summarize(state.privacy, int(state.round_num)) if self.private_sum else {}
+    def tell(self, state: PrivacyState) -> tuple[np.ndarray, ...]:
+        return (state.clip_norms[self.release],)
 
-    def is_spent(self, state: State) -> bool:
-        return self.private_sum is not None and self.private_sum.is_spent(state.privacy, int(state.round_num))
+    def encode(self, update: ClientUpdate, told: tuple[tf.Tensor, ...]) -> tuple[ClientUpdate, ClipCounts]:
+        return clip_client(update, told[0])
 
-    def get_notes(self, state: State) -> Sequence[str]:
-        return self.private_sum.list_notes(state.privacy, self.released) if self.private_sum else ()
+    def reduce(self, totals: GroupTotals) -> tuple[tf.Tensor, ...]:
+        return totals.deltas
+
+    def weigh(self, sums: Weights, sizes: np.ndarray) -> tuple[Weights, int]:
+        """(what gets the noise and is changed by one client by at most S, by what the server divides it)."""
+        del sizes
+        return sums, self.private_sum.denominator
+
+    def finish(self, values, weight, counts, sizes, state, round_num) -> Aggregate:
+        weighed, divisor = self.weigh(values, sizes)
+        noisy, state = self.private_sum.add_noise(weighed, counts, state, round_num, self.release)
+        metrics = self.private_sum.build_metrics(state, round_num, counts)
+        # A group has its noise whoever came.
+        return Aggregate(noisy, np.ones(len(weight), bool), divisor, state, metrics)
+
+    def is_spent(self, state: PrivacyState, rounds: int) -> bool:
+        return self.private_sum.is_spent(state, rounds)
+
+    def summarize(self, state: PrivacyState, rounds: int) -> dict[str, dict[str, float | str]]:
+        return self.private_sum.summarize(state, rounds)
+
+    def list_notes(self, state: PrivacyState, released: str) -> tuple[str, ...]:
+        return self.private_sum.list_notes(state, released)
+
+
+def build_private_aggregator(
+    model_spec: ModelSpec, config: UpdatePrivacyConfig, accounting: Accounting, seed: int
+) -> PrivateAggregator:
+    """The aggregator of a new run.
+
+    Raises:
+      ConfigError: the model has weights that are not trained, or the budget cannot be kept.
+    """
+    check_private_model(model_spec)
+    return PrivateAggregator(build_private_sum(config, accounting, seed))
 
 
 def check_private_model(model_spec: ModelSpec) -> None:

@@ -1,8 +1,10 @@
 """The scalars that every algorithm reports for a round."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from tff_algos.protocol import BYTES_DOWN, BYTES_UP, NUM_CLIENTS, NUM_REJECTED, TRAIN_LOSS, VIRTUAL_TIME_S
+from tff_algos.protocol import BYTES_DOWN, BYTES_UP, NUM_CLIENTS, NUM_REJECTED, TRAIN_LOSS, VIRTUAL_TIME_S, ClientWork
 from tff_algos.rounds.aggregation import RoundTotals
 
 
@@ -27,3 +29,11 @@ def build_common_metrics(
         BYTES_UP: int(bytes_up),
         TRAIN_LOSS: float(totals.loss_sum) / num_trained if num_trained else float(np.nan),
     }
+
+
+def sum_bytes(works: Sequence[ClientWork]) -> tuple[int, int]:
+    """(down, up): what all clients together receive and send in these parts of a round."""
+    pairs = [(np.broadcast_to(n, work.clients.shape) for n in (work.bytes_down, work.bytes_up)) for work in works]
+    sums = np.sum([[each.sum(dtype=np.float64) for each in pair] for pair in pairs], axis=0)
+    down, up = np.rint(sums).astype(np.int64).tolist()
+    return down, up

@@ -1,0 +1,126 @@
+"""Aggregators: how the updates of a group's clients become one.
+
+There are two kinds. A *sum* is made while the updates come in and never holds more than one model a group; the weighted
+mean, which is the default, is one. A *list* sees single updates, see `listed_aggregator`.
+"""
+
+import abc
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from tff_algos.protocol import Weights
+from tff_algos.rounds.aggregation import ClientUpdate, GroupTotals, compute_group_means
+
+
+class Aggregate(NamedTuple):
+    """What an aggregator makes of the updates of a round.
+
+    Attributes:
+      update: for each floating-point weight, shape (groups, *shape), float32; zeros for a group without an update.
+      has_update: which groups have one, bool, shape (groups,).
+      divisor: by which the server divides the update; more than 1 where it is a sum.
+      state: the aggregator's next state.
+      metrics: columns of the round.
+    """
+
+    update: Weights
+    has_update: np.ndarray
+    divisor: int
+    state: Any
+    metrics: dict[str, float]
+
+
+class Aggregator(abc.ABC):
+    """What becomes of the clients' updates; the defaults fit one without a state and without a budget.
+
+    Attributes:
+      is_sum: whether its aggregation is a sum in the graph, see `SumAggregator`.
+      is_bound_to_shapes: whether its state has arrays of the model's shapes, so that the model may not change.
+    """
+
+    is_sum = False
+    is_bound_to_shapes = False
+
+    def initialize(self, num_groups: int) -> Any:
+        """The state before the first round: nested arrays, `()` for none."""
+        del num_groups
+        return ()
+
+    def copy_groups(self, state: Any, sources: np.ndarray) -> Any:
+        """The state of groups that each go on where the group `sources[g]` is; by default no group has one."""
+        del sources
+        return state
+
+    def tell(self, state: Any) -> tuple[np.ndarray, ...]:
+        """What clients must know to encode their updates; by default nothing."""
+        del state
+        return ()
+
+    def encode(self, update: ClientUpdate, told: tuple[tf.Tensor, ...]) -> tuple[ClientUpdate, Any]:
+        """The update as a client sends it, and counts that the server gets summed, in any graph."""
+        del told
+        return update, ()
+
+    @abc.abstractmethod
+    def aggregate(
+        self, updates: Sequence[ClientUpdate], totals: GroupTotals, counts: Any, sizes: np.ndarray, state: Any, num: int
+    ) -> Aggregate:
+        """The aggregate of single updates, on the host.
+
+        Args:
+          updates: in the order of the clients, empty places left out; NumPy's.
+          totals: their weighted sums.
+          counts: the sums of those of `encode`.
+          sizes: clients of each group that were asked, int64, shape (groups,).
+          state: from before the round.
+          num: of the round, 1-based.
+        """
+
+    def is_spent(self, state: Any, rounds: int) -> bool:
+        """Whether a budget allows no round after so many; by default never."""
+        del state, rounds
+        return False
+
+    def summarize(self, state: Any, rounds: int) -> dict[str, Any]:
+        """The aggregator in summary.json; by default nothing."""
+        del state, rounds
+        return {}
+
+    def list_notes(self, state: Any, released: str) -> Sequence[str]:
+        """Lines that a run says before its first round, where `released` is what the algorithm gives out."""
+        del state, released
+        return ()
+
+
+class SumAggregator(Aggregator):
+    """The mean of a group's updates, by the weights of their clients; what sums otherwise extends it.
+
+    The server makes something of the sums, in the graph (`reduce`) and outside of it (`finish`).
+    """
+
+    is_sum = True
+
+    def reduce(self, totals: GroupTotals) -> tuple[tf.Tensor, ...]:
+        """What the server gets for each floating-point weight, in any graph."""
+        return compute_group_means(totals)
+
+    def finish(
+        self, values: Weights, weight: np.ndarray, counts: Any, sizes: np.ndarray, state: Any, round_num: int
+    ) -> Aggregate:
+        """The aggregate, on the host.
+
+        Args:
+          values: from `reduce`.
+          weight: sum of the weights of each group, float32, shape (groups,).
+          counts, sizes, state, round_num: as in `aggregate`.
+        """
+        del counts, sizes, round_num
+        return Aggregate(values, weight > 0, 1, state, {})
+
+    def aggregate(self, updates, totals, counts, sizes, state, num):
+        del updates
+        values = tuple(np.asarray(value) for value in self.reduce(totals))
+        return self.finish(values, np.asarray(totals.weight), counts, sizes, state, num)

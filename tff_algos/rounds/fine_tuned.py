@@ -1,0 +1,112 @@
+"""Fine-tuning at the end, around any process with one shared model: each client trains that on its own examples."""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from datasets.federated_data import ClientShard, FederatedData
+from models.model_spec import ModelSpec
+from tff_algos.client.fine_tuning import FineTune, build_fine_tuning, list_plan, summarize_plan
+from tff_algos.protocol import FederatedProcess, RoundOutput, State, Weights
+from tff_algos.rounds.forwarding import ForwardingProcess
+from tff_algos.settings.fine_tuning import INITIAL, SAME, FineTuningConfig
+from tff_algos.simulation.resources import FineTuningPlan, draw_devices, plan_fine_tuning
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FineTunedProcess(ForwardingProcess):
+    """An algorithm whose clients personalise its shared model at the end; the state is that of the algorithm.
+
+    Attributes:
+      process: the algorithm.
+      clients: the federation.
+      config: steps, rate, rule and start.
+      initial_weights: the shared model before the first round.
+      fine_tune: makes the personal models.
+      compute_resources: (state) -> R_i of every device, new ones last; read by a rule of fine-tuning alone.
+    """
+
+    process: FederatedProcess
+    clients: FederatedData
+    config: FineTuningConfig
+    initial_weights: Weights
+    fine_tune: FineTune
+    compute_resources: Callable[[State], np.ndarray]
+
+    is_personal = True
+    takes_new_clients = True
+
+    @property
+    def fine_tuning_start(self) -> str:
+        return self.config.start
+
+    @property
+    def curve(self) -> tuple[int, ...]:
+        return self.config.curve
+
+    @property
+    def map_models(self) -> Callable | None:
+        return self.process.map_models
+
+    def find_current(self, state: State) -> tuple[FederatedProcess, State]:
+        return self.process, state
+
+    def initialize(self) -> State:
+        return self.process.initialize()
+
+    def next(self, state: State) -> RoundOutput:
+        return self.process.next(state)
+
+    def list_work(self, state: State, next_state: State) -> Sequence:
+        return self.process.list_work(state, next_state)
+
+    def plan(self, state: State) -> FineTuningPlan:
+        """Steps and rate of every device."""
+        resources = self.compute_resources(state)
+        return plan_fine_tuning(self.config.rule, resources, self.config.steps, self.config.learning_rate)
+
+    def personalize(self, state: State, clients: Sequence[ClientShard]) -> Iterator[tuple[ClientShard, Weights]]:
+        return self.personalize_from(state, clients, self.config.start)
+
+    def personalize_from(
+        self, state: State, clients: Sequence[ClientShard], start: str, most_steps: int | None = None
+    ) -> Iterator[tuple[ClientShard, Weights]]:
+        weights = self.initial_weights if start == INITIAL else self.process.get_models(state)["global"]
+        return self.fine_tune(weights, clients, self.plan(state), most_steps)
+
+    def client_columns(self, state: State) -> dict[str, list]:
+        columns = self.process.client_columns(state)
+        is_by_resources = self.config.rule != SAME
+        return columns | (list_plan(self.compute_resources(state), self.plan(state)) if is_by_resources else {})
+
+    def summarize(self, state: State) -> dict[str, Any]:
+        plan = summarize_plan(self.plan(state), self.config.batch_size, self.clients)
+        return {**self.process.summarize(state), **plan}
+
+
+def add_fine_tuning(
+    process: FederatedProcess,
+    model_spec: ModelSpec,
+    config: FineTuningConfig,
+    compute_resources: Callable[[State], np.ndarray] | None = None,
+) -> FederatedProcess:
+    """The process, with fine-tuning at its end if there are steps of it.
+
+    Args:
+      process: with the attributes `clients`, `seed` and `initial_weights`.
+      model_spec: the model.
+      config: settings.
+      compute_resources: None: as the devices are drawn from the seed, the same for every algorithm.
+    """
+    if not config.steps:
+        return process
+    clients, seed, weights = process.clients, process.seed, process.initial_weights
+
+    def draw(state: State) -> np.ndarray:
+        del state
+        return draw_devices(len(clients.everyone), seed, known=clients.profiles.resources)[0]
+
+    fine_tune = build_fine_tuning(model_spec, config, weights, seed)
+    return FineTunedProcess(process, clients, config, weights, fine_tune, compute_resources or draw)

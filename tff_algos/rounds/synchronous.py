@@ -1,0 +1,311 @@
+"""The synchronous server: in each round it asks a cohort, waits for all of it, and takes one step.
+
+`SynchronousProcess` is FedAvg, put together from parts: how models travel, what a client does, what becomes of the
+updates, the server's step, and what a client keeps. An algorithm hands it other parts, or overrides the methods that
+say what differs; `next` is the same for all.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from datasets.federated_data import FederatedData
+from models.model_spec import ModelSpec
+from tff_algos.client.cohort import (
+    NOBODY,
+    ClientInput,
+    choose_cohort,
+    compute_usual_places,
+    tell_clients,
+)
+from tff_algos.client.local_training import count_examples_trained
+from tff_algos.protocol import NUM_REJECTED, TOTAL_DRIFT, ClientWork, FederatedProcess, RoundOutput, State, Weights
+from tff_algos.rounds.aggregators import Aggregate, Aggregator
+from tff_algos.rounds.build_aggregator import build_aggregator
+from tff_algos.rounds.client_store import ClientStore
+from tff_algos.rounds.round_metrics import build_common_metrics, sum_bytes
+from tff_algos.rounds.server_step import ServerStep, build_server_step
+from tff_algos.rounds.training_phase import (
+    LocalWork,
+    PhaseOutcome,
+    PlacedInput,
+    TrainingPhase,
+    build_group_training,
+)
+from tff_algos.rounds.transport import Transport, build_transport
+from tff_algos.simulation.virtual_clock import compute_phases_s
+from tff_algos.weights import initialize_weights, is_float, stack_models, take_model
+
+
+class ServerState(NamedTuple):
+    """Everything that a resume needs. A part without a state has `()`, so that its leaves are those of older runs.
+
+    Attributes:
+      round_num: rounds done, int32.
+      virtual_time_s: since the start, float64.
+      models: stacked along axis 0, a row a group.
+      aggregator: of the aggregator.
+      server: of the server's step.
+      kept: what the clients keep, see `ClientStore`.
+    """
+
+    round_num: np.int32
+    virtual_time_s: np.float64
+    models: Weights
+    aggregator: Any = ()
+    server: Any = ()
+    kept: Any = ()
+
+
+class Participant(NamedTuple):
+    """A client that is asked: its index, what it is told, and what the algorithm adds to that, nested arrays."""
+
+    index: int
+    told: ClientInput
+    own: tuple = ()
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SynchronousProcess(FederatedProcess):
+    """FedAvg, and what every synchronous algorithm shares with it.
+
+    The state of an algorithm has at least the fields of `ServerState`, but for `models` if it says itself what the
+    server sends (`distribute`) and what a step changes (`apply`).
+
+    Attributes:
+      clients: the federation.
+      config: the algorithm's, with `cohort_size`, `participation`, `client_weighting` and `training` unless the
+        methods that read them are overridden.
+      seed: the run's.
+      initial_weights: the model before the first round.
+      phase: what the clients do, and what becomes of their updates.
+      server_step: what the server does with that.
+      store: what the clients keep; None if they keep nothing.
+      released: what the algorithm gives out, in words, for what a private run says.
+      purpose: what the clients' seeds are derived from.
+      own_blank: what `Participant.own` is in an empty place.
+    """
+
+    clients: FederatedData
+    config: Any
+    seed: int
+    initial_weights: Weights
+    phase: TrainingPhase
+    server_step: ServerStep
+    store: ClientStore | None = None
+
+    takes_new_clients = True
+    released = "the global model of every round"
+    purpose = "training"
+    own_blank: tuple = ()
+
+    @property
+    def transport(self) -> Transport:
+        return self.phase.transport
+
+    @property
+    def aggregator(self) -> Aggregator:
+        return self.phase.aggregator
+
+    @property
+    def everyone(self) -> np.ndarray:
+        """Indices of all clients that train."""
+        return np.arange(len(self.clients.clients))
+
+    @functools.cached_property
+    def examples_trained(self) -> np.ndarray:
+        """That each client trains one model on in a round, int64, shape (clients,)."""
+        return np.array([count_examples_trained(self.config.training, n) for n in self.clients.num_train])
+
+    def initialize(self) -> ServerState:
+        return ServerState(
+            np.int32(0), np.float64(0.0), stack_models([self.initial_weights]), **self.initialize_parts(1)
+        )
+
+    def initialize_parts(self, num_groups: int) -> dict[str, Any]:
+        """The first states of the parts, for so many rows of the aggregate and of the models."""
+        return {
+            "aggregator": self.aggregator.initialize(num_groups),
+            "server": self.server_step.initialize(num_groups),
+            "kept": self.store.initialize() if self.store else (),
+        }
+
+    # What an algorithm may say otherwise, in the order of a round.
+
+    def choose_cohort(self, state: State) -> tuple[float, np.ndarray]:
+        """The cohort of the next round, ascending, after the virtual seconds until enough devices are available."""
+        now_s, round_num = float(state.virtual_time_s), int(state.round_num) + 1
+        return choose_cohort(self.config, self.clients.profiles, self.everyone, now_s, self.seed, round_num)
+
+    def prepare(self, state: State, cohort: np.ndarray) -> tuple[State, int]:
+        """What comes before the clients' work: the state that they work with, and how many updates were rejected."""
+        del cohort
+        return state, 0
+
+    def distribute(self, state: State) -> Any:
+        """What the server sends, nested arrays; by default the models as they travel."""
+        return self.transport.send(state.models, int(state.round_num))
+
+    def invite(self, state: State, cohort: np.ndarray) -> list[Participant]:
+        """What each client of the cohort is told; a client may be asked for several groups."""
+        groups, round_num = self.assign_groups(state, cohort), int(state.round_num) + 1
+        weighting, training = self.config.client_weighting, self.config.training
+        told = tell_clients(self.clients, cohort, groups, weighting, training, self.seed, self.purpose, round_num)
+        return [Participant(int(index), each) for index, each in zip(cohort, told, strict=True)]
+
+    def assign_groups(self, state: State, cohort: np.ndarray) -> np.ndarray:
+        """The row that each client of the cohort trains and adds to; by default the only one."""
+        del state
+        return np.zeros_like(cohort)
+
+    def count_groups(self, state: State) -> int:
+        """Rows of the aggregate."""
+        return len(state.models[0])
+
+    def count_places(self, num_invited: int) -> int:
+        """Places of a round at least, see `cohort.pad_cohort`."""
+        num_clients = len(self.everyone)
+        if self.config.participation != "bernoulli":
+            return 1
+        # Cohorts of every size would each make an executor in the worker.
+        return compute_usual_places(num_clients, min(self.config.cohort_size or num_clients, num_clients))
+
+    def apply(self, state: State, aggregate: Aggregate) -> State:
+        """The server's step."""
+        update, has_update, divisor = aggregate.update, aggregate.has_update, aggregate.divisor
+        models, server = self.server_step.step(state.models, update, state.server, has_update, divisor)
+        return state._replace(models=models, server=server)
+
+    def finish(self, state: State, stepped: State, outcome: PhaseOutcome, cohort: np.ndarray) -> State:
+        """What comes after the server's step, which made `stepped`; by default nothing."""
+        del state, outcome, cohort
+        return stepped
+
+    def list_phases(self, state: State, cohort: np.ndarray) -> Sequence[ClientWork]:
+        """What the cohort does in the round that begins with this state, one phase after another.
+
+        By default each client receives, trains and sends one model.
+        """
+        del state
+        model_bytes = self.transport.model_bytes
+        return [ClientWork(cohort, self.examples_trained[cohort], model_bytes, model_bytes)]
+
+    def list_untimed(self, state: State, cohort: np.ndarray) -> Sequence[ClientWork]:
+        """What costs bytes or energy and takes no virtual time; by default nothing."""
+        del state, cohort
+        return []
+
+    def describe(self, state: State, new_state: State, outcome: PhaseOutcome, cohort: np.ndarray) -> dict[str, float]:
+        """The algorithm's own columns of the round between the two states."""
+        del state, new_state, cohort
+        return {TOTAL_DRIFT: float(outcome.totals.total_drift)}
+
+    # What is the same for all.
+
+    def next(self, state: State) -> RoundOutput:
+        round_num = int(state.round_num) + 1
+        wait_s, cohort = self.choose_cohort(state)
+        prepared, num_rejected = self.prepare(state, cohort)
+        invited = self.invite(prepared, cohort)
+        outcome = self.train(prepared, invited, round_num)
+        stepped = self.apply(prepared, outcome.aggregate)
+        start_s = state.virtual_time_s + wait_s
+        phases = self.list_phases(state, cohort)
+        stepped = stepped._replace(
+            round_num=np.int32(round_num),
+            virtual_time_s=np.float64(start_s + compute_phases_s(self.clients.profiles, phases, float(start_s))),
+            aggregator=outcome.aggregate.state,
+        )
+        if self.store:
+            indices = np.array([each.index for each in invited], np.int64)
+            stepped = stepped._replace(kept=self.store.write(state.kept, indices, outcome.kept, round_num))
+        new_state = self.finish(state, stepped, outcome, cohort)
+        sent = sum_bytes([*phases, *self.list_untimed(state, cohort)])
+        metrics = build_common_metrics(outcome.totals, new_state.virtual_time_s, len(cohort), *sent)
+        metrics[NUM_REJECTED] += num_rejected
+        own = self.describe(state, new_state, outcome, cohort)
+        return RoundOutput(new_state, {**metrics, **own, **outcome.aggregate.metrics})
+
+    def train(self, state: State, invited: Sequence[Participant], round_num: int) -> PhaseOutcome:
+        """The clients' work, and what becomes of it."""
+        kept = [()] * len(invited)
+        if self.store:
+            kept = self.store.read(state.kept, np.array([each.index for each in invited], np.int64))
+        inputs = [PlacedInput(each.told, each.own, tuple(row)) for each, row in zip(invited, kept, strict=True)]
+        blank = PlacedInput(NOBODY, self.own_blank, self.store.initial if self.store else ())
+        places = self.count_places(len(inputs))
+        models, groups = self.distribute(state), self.count_groups(state)
+        return self.phase.run(models, inputs, groups, state.aggregator, round_num, places, blank)
+
+    def list_work(self, state: State, next_state: State) -> list[ClientWork]:
+        del next_state
+        cohort = self.choose_cohort(state)[1]
+        return [*self.list_phases(state, cohort), *self.list_untimed(state, cohort)]
+
+    def get_models(self, state: State) -> dict[str, Weights]:
+        return {"global": take_model(self.distribute(state), 0)}
+
+    def client_model(self, state: State) -> list[str]:
+        del state
+        return ["global"] * len(self.clients.everyone)
+
+    def summarize(self, state: State) -> dict[str, Any]:
+        return self.aggregator.summarize(state.aggregator, int(state.round_num))
+
+    def is_spent(self, state: State) -> bool:
+        return self.aggregator.is_spent(state.aggregator, int(state.round_num))
+
+    def get_notes(self, state: State) -> Sequence[str]:
+        return self.aggregator.list_notes(state.aggregator, self.released)
+
+    @property
+    def map_models(self) -> Callable[[State, Callable[[Weights], Weights]], State] | None:
+        """See `FederatedProcess`; None where a part keeps arrays of the model's shapes, which would not fit any more."""
+        is_bound = self.store is not None or self.aggregator.is_bound_to_shapes or not self.server_step.config.is_plain
+        return None if is_bound else self._map_models
+
+    def _map_models(self, state: State, function: Callable[[Weights], Weights]) -> State:
+        return state._replace(models=function(state.models))
+
+
+def build_parts(
+    model_spec: ModelSpec,
+    clients: FederatedData,
+    config: Any,
+    seed: int,
+    work: LocalWork | None = None,
+    aggregator: Aggregator | None = None,
+    kept: tuple[np.ndarray, ...] = (),
+) -> dict[str, Any]:
+    """The fields of a `SynchronousProcess`, each part by its settings.
+
+    Args:
+      model_spec: the model.
+      clients: the federation.
+      config: the algorithm's; of its fields `compression`, `server`, `privacy` and `aggregation` those that it has.
+      seed: of the first weights, the cohorts, the noise and the local training.
+      work: what a client does; None: it trains the model of its group.
+      aggregator: None: by the settings.
+      kept: what a client keeps before its first round; of nothing there is no store.
+
+    Raises:
+      ConfigError: updates are to be private, and the model or the budget does not allow it; or single updates are to be
+        seen, and the memory for them is not there.
+    """
+    weights = initialize_weights(model_spec, seed)
+    transport = build_transport(model_spec, weights, seed, getattr(config, "compression", None))
+    aggregator = aggregator or build_aggregator(model_spec, weights, clients, config, seed)
+    shapes = tuple(array.shape for array in weights if is_float(array))
+    work = work or build_group_training(model_spec, config.training)
+    return {
+        "clients": clients,
+        "config": config,
+        "seed": seed,
+        "initial_weights": weights,
+        "phase": TrainingPhase(work, transport, aggregator, shapes),
+        "server_step": build_server_step(config.server, weights),
+        "store": ClientStore(kept, len(clients.clients)) if kept else None,
+    }

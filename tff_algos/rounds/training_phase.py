@@ -1,0 +1,230 @@
+"""A phase of a round: clients work on what the server sends, and their updates become one for each group.
+
+It is put together from three parts: what a client does (`LocalWork`, the algorithm's own), how things travel
+(`Transport`), and the aggregator. There are two computations, since a computation either aggregates or returns what
+single clients send, never both (TFF's compiler would run the clients' work twice):
+
+  summed: (<models, told>@SERVER, {PlacedInput}@CLIENTS) -> SummedRound@SERVER
+  listed: (<models, told>@SERVER, {PlacedInput}@CLIENTS) -> {Sent}@CLIENTS
+
+The second is for clients that keep something, and for aggregators that see single updates. An aggregator that sums
+then does so on the host, by the same functions in the same order.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from models.model_spec import ModelSpec
+from tff_algos.client.client_data import read_split
+from tff_algos.client.cohort import NOBODY, ClientInput, pad_cohort
+from tff_algos.client.local_training import train_locally
+from tff_algos.protocol import Weights
+from tff_algos.rounds.aggregation import (
+    ClientUpdate,
+    RoundTotals,
+    sum_by_group,
+    sum_on_host,
+    summarize_totals,
+)
+from tff_algos.rounds.aggregators import Aggregate, Aggregator
+from tff_algos.rounds.transport import Transport
+from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.weights import build_type
+
+
+class PlacedInput(NamedTuple):
+    """What a client gets from the host: the usual, what the algorithm adds to it, and what the client has kept."""
+
+    client: ClientInput
+    own: tuple = ()
+    kept: tuple = ()
+
+
+class Told(NamedTuple):
+    """What a client's work begins with; `models` is what the server sent, as the algorithm nests it."""
+
+    client: ClientInput
+    models: Any
+    own: tuple
+    kept: tuple
+
+
+class Sent(NamedTuple):
+    """What a client's work ends with.
+
+    Attributes:
+      update: for its group.
+      sums: further tensors, float32, that the server gets summed over the clients; zeros where there are no examples.
+      kept: what the client keeps until it is asked again, of the shapes that it had.
+    """
+
+    update: ClientUpdate
+    sums: Any = ()
+    kept: tuple = ()
+
+
+LocalWork = Callable[[Told], Sent]  # called while a graph is traced
+
+
+class SummedRound(NamedTuple):
+    """What the server learns of a phase.
+
+    Attributes:
+      values: what the aggregator reduces the sums to.
+      weight: sum of the weights of each group, float32, shape (groups,).
+      totals: the usual scalars.
+      sums: sums of what the clients sent beside their updates.
+      counts: sums of what the aggregator counts.
+    """
+
+    values: tuple
+    weight: Any
+    totals: RoundTotals
+    sums: Any
+    counts: Any
+
+
+class PhaseOutcome(NamedTuple):
+    """The aggregate of a phase, the usual scalars, the sums of what else was sent, and what each client keeps."""
+
+    aggregate: Aggregate
+    totals: RoundTotals
+    sums: Any
+    kept: list[tuple]
+
+
+def build_group_training(model_spec: ModelSpec, training: LocalTrainingConfig) -> LocalWork:
+    """The usual work: train the model in the row of the client's group, from models stacked along axis 0."""
+
+    def work(told: Told) -> Sent:
+        client = told.client
+        x, y = read_split(client.path, "train", model_spec)
+        start = tuple(model[client.group] for model in told.models)
+        result = train_locally(model_spec, training, start, x, y, client.seed, client.learning_rate)
+        return Sent(ClientUpdate(result, client.group, client.weight))
+
+    return work
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TrainingPhase:
+    """A phase, ready to run; a computation is made for each number of groups, and each size of what the server sends.
+
+    Attributes:
+      work: what a client does.
+      transport: how updates travel. What goes down is sent by the caller.
+      aggregator: what becomes of them.
+      shapes: of an update, one for each floating-point weight.
+    """
+
+    work: LocalWork
+    transport: Transport
+    aggregator: Aggregator
+    shapes: tuple[tuple[int, ...], ...]
+
+    def run(
+        self,
+        models: Any,
+        inputs: Sequence[PlacedInput],
+        num_groups: int,
+        state: Any,
+        round_num: int,
+        min_places: int = 1,
+        blank: PlacedInput = PlacedInput(NOBODY),
+    ) -> PhaseOutcome:
+        """Runs the phase.
+
+        Args:
+          models: what the server sends, nested arrays.
+          inputs: of the clients in ascending order, without empty places.
+          num_groups: rows of the aggregate.
+          state: the aggregator's.
+          round_num: 1-based.
+          min_places: see `pad_cohort`.
+          blank: the input of an empty place.
+        """
+        server = (models, self.aggregator.tell(state))
+        placed = pad_cohort(inputs, min_places, blank)
+        sizes = np.bincount(np.array([each.client.group for each in inputs], np.int64), minlength=num_groups)
+        types = build_type(server), build_type(blank)
+        if self.aggregator.is_sum and not blank.kept:
+            summed = self._computations(_build_summed, *types, num_groups)(server, placed)
+            values, weight = tuple(map(np.asarray, summed.values)), np.asarray(summed.weight)
+            aggregate = self.aggregator.finish(values, weight, summed.counts, sizes, state, round_num)
+            return PhaseOutcome(aggregate, summed.totals, summed.sums, [])
+        sent = self._computations(_build_listed, *types)(server, placed)[: len(inputs)]
+        updates = [each.update for each in sent]
+        totals = sum_on_host(updates, self.shapes, num_groups)
+        sums, counts = ([getattr(each, name) for each in sent] for name in ("sums", "counts"))
+        aggregate = self.aggregator.aggregate(updates, totals, _add_up(counts), sizes, state, round_num)
+        return PhaseOutcome(aggregate, summarize_totals(totals), _add_up(sums), [each.kept for each in sent])
+
+    @functools.cached_property
+    def _computations(self) -> Callable:
+        # TFF's own caches go by identity, so the same computation must serve every round.
+        return functools.cache(lambda build, *arguments: build(self, *arguments))
+
+    def do_client_work(self, server: tuple, given: PlacedInput) -> "SentOn":
+        """What a client does and sends, in any graph."""
+        models, told = server
+        sent = self.work(Told(given.client, models, given.own, given.kept))
+        # The norm and the loss are those of the update before it was rounded.
+        received = self.transport.receive(sent.update.result.weights_delta, given.client.seed)
+        result = sent.update.result._replace(weights_delta=received)
+        update, counts = self.aggregator.encode(sent.update._replace(result=result), told)
+        return SentOn(update, sent.sums, sent.kept, counts)
+
+
+class SentOn(NamedTuple):
+    """`Sent` with the update as it travels, and the counts of the aggregator."""
+
+    update: ClientUpdate
+    sums: Any
+    kept: tuple
+    counts: Any
+
+
+def _add_up(values: Sequence[Any]) -> Any:
+    """The sum of nested arrays, one after another as a federated sum adds them; `()` of none."""
+    add = functools.partial(tf.nest.map_structure, np.add)
+    return functools.reduce(add, values) if values else ()
+
+
+def _build_summed(phase: TrainingPhase, server_type: tff.Type, given_type: tff.Type, num_groups: int) -> Callable:
+    @tff.tensorflow.computation(server_type, given_type)
+    def client_work(server, given):
+        return phase.do_client_work(server, given)
+
+    @tff.tensorflow.computation
+    def summarize(totals, sums, counts):
+        return SummedRound(phase.aggregator.reduce(totals), totals.weight, summarize_totals(totals), sums, counts)
+
+    @tff.federated_computation(
+        tff.FederatedType(server_type, tff.SERVER), tff.FederatedType(given_type, tff.CLIENTS)
+    )
+    def run_summed(server, clients):
+        sent = tff.federated_map(client_work, (tff.federated_broadcast(server), clients))
+        parts = sum_by_group(sent.update, num_groups), tff.federated_sum(sent.sums), tff.federated_sum(sent.counts)
+        return tff.federated_map(summarize, parts)
+
+    return run_summed
+
+
+def _build_listed(phase: TrainingPhase, server_type: tff.Type, given_type: tff.Type) -> Callable:
+    @tff.tensorflow.computation(server_type, given_type)
+    def client_work(server, given):
+        return phase.do_client_work(server, given)
+
+    @tff.federated_computation(
+        tff.FederatedType(server_type, tff.SERVER), tff.FederatedType(given_type, tff.CLIENTS)
+    )
+    def run_listed(server, clients):
+        return tff.federated_map(client_work, (tff.federated_broadcast(server), clients))
+
+    return run_listed
