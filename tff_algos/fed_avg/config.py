@@ -44,5 +44,8 @@ class FedAvgConfig(PrivateAlgorithmConfig):
 
     @property
     def server(self):
-        class C: is_plain=True; learning_rate=self.server_learning_rate
+        class C:
+            is_plain = True
+            learning_rate = self.server_learning_rate
+
         return C

@@ -18,6 +18,7 @@ from tff_algos.client.cohort import (
     NOBODY,
     ClientInput,
     choose_cohort,
+    compute_padded_size,
     compute_usual_places,
     tell_clients,
 )
@@ -85,7 +86,6 @@ class SynchronousProcess(FederatedProcess):
       server_step: what the server does with that.
       store: what the clients keep; None if they keep nothing.
       released: what the algorithm gives out, in words, for what a private run says.
-      purpose: what the clients' seeds are derived from.
       own_blank: what `Participant.own` is in an empty place.
     """
 
@@ -99,7 +99,6 @@ class SynchronousProcess(FederatedProcess):
 
     takes_new_clients = True
     released = "the global model of every round"
-    purpose = "training"
     own_blank: tuple = ()
 
     @property
@@ -138,7 +137,13 @@ class SynchronousProcess(FederatedProcess):
     def choose_cohort(self, state: State) -> tuple[float, np.ndarray]:
         """The cohort of the next round, ascending, after the virtual seconds until enough devices are available."""
         now_s, round_num = float(state.virtual_time_s), int(state.round_num) + 1
-        return choose_cohort(self.config, self.clients.profiles, self.everyone, now_s, self.seed, round_num)
+        able = self.find_able(state)
+        return choose_cohort(self.config, self.clients.profiles, able, now_s, self.seed, round_num)
+
+    def find_able(self, state: State) -> np.ndarray:
+        """Indices of the clients that may be asked, ascending; by default all."""
+        del state
+        return self.everyone
 
     def prepare(self, state: State, cohort: np.ndarray) -> tuple[State, int]:
         """What comes before the clients' work: the state that they work with, and how many updates were rejected."""
@@ -149,11 +154,14 @@ class SynchronousProcess(FederatedProcess):
         """What the server sends, nested arrays; by default the models as they travel."""
         return self.transport.send(state.models, int(state.round_num))
 
-    def invite(self, state: State, cohort: np.ndarray) -> list[Participant]:
-        """What each client of the cohort is told; a client may be asked for several groups."""
+    def invite(self, state: State, cohort: np.ndarray, purpose: str = "training") -> list[Participant]:
+        """What each client of the cohort is told; a client may be asked for several groups.
+
+        The seeds of the clients are derived from `purpose`.
+        """
         groups, round_num = self.assign_groups(state, cohort), int(state.round_num) + 1
         weighting, training = self.config.client_weighting, self.config.training
-        told = tell_clients(self.clients, cohort, groups, weighting, training, self.seed, self.purpose, round_num)
+        told = tell_clients(self.clients, cohort, groups, weighting, training, self.seed, purpose, round_num)
         return [Participant(int(index), each) for index, each in zip(cohort, told, strict=True)]
 
     def assign_groups(self, state: State, cohort: np.ndarray) -> np.ndarray:
@@ -166,12 +174,13 @@ class SynchronousProcess(FederatedProcess):
         return len(state.models[0])
 
     def count_places(self, num_invited: int) -> int:
-        """Places of a round at least, see `cohort.pad_cohort`."""
+        """Places of a round at least, see `cohort.pad_cohort`; the same in every round, or nearly so."""
+        del num_invited
         num_clients = len(self.everyone)
-        if self.config.participation != "bernoulli":
-            return 1
+        size = min(self.config.cohort_size or num_clients, num_clients)
         # Cohorts of every size would each make an executor in the worker.
-        return compute_usual_places(num_clients, min(self.config.cohort_size or num_clients, num_clients))
+        is_by_chance = self.config.participation == "bernoulli"
+        return compute_usual_places(num_clients, size) if is_by_chance else compute_padded_size(size)
 
     def apply(self, state: State, aggregate: Aggregate) -> State:
         """The server's step."""
@@ -263,7 +272,7 @@ class SynchronousProcess(FederatedProcess):
 
     @property
     def map_models(self) -> Callable[[State, Callable[[Weights], Weights]], State] | None:
-        """See `FederatedProcess`; None where a part keeps arrays of the model's shapes, which would not fit any more."""
+        """See `FederatedProcess`; None where a part keeps arrays of the model's shapes, which would fit no more."""
         is_bound = self.store is not None or self.aggregator.is_bound_to_shapes or not self.server_step.config.is_plain
         return None if is_bound else self._map_models
 
