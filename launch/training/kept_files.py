@@ -19,23 +19,19 @@ class KeptFiles:
 
     def __init__(self, process: FederatedProcess, checkpoints: Checkpoints):
         self._process, self._checkpoints = process, checkpoints
-        self._needed: dict[int, Any] = {}  # by round; None for a state that needs none
+        self._needed: dict[int, Any] = {}  # by round, None for a state that needs no file
 
-    def note(self, round_num: int, state: State) -> None:
-        """Notes what the state after a round needs, which may come to be kept."""
-        self._needed[round_num] = self._process.find_kept(state)
-
-    def prune(self, state: State) -> None:
-        """Removes the files that no kept state needs, after `state` was saved as the newest."""
-        if self._process.find_kept(state) is None:
-            self._needed = {}
+    def prune(self, round_num: int, state: State) -> None:
+        """Removes the files that no kept state needs, after the state of a round was saved as the newest."""
+        newest = self._process.find_kept(state)
+        if newest is None:
             return
-        rounds = self._checkpoints.list_rounds()
-        # Those of rounds before a resume are not noted yet.
-        self._needed = {round_num: self._find(round_num, state) for round_num in rounds}
+        self._needed[round_num] = newest
+        self._needed = {kept: self._find(kept, state) for kept in self._checkpoints.list_rounds()}
         self._process.forget([needed for needed in self._needed.values() if needed is not None])
 
     def _find(self, round_num: int, template: State) -> Any:
+        """What the state after a round needs; it is read if it was saved before a resume, or between checkpoints."""
         if round_num in self._needed:
             return self._needed[round_num]
         try:

@@ -105,7 +105,7 @@ class RoundLoop:
         self._checkpoints.save(self._state, self.round_num, format_record(self._config, self._digests))
         if self._best is not None:
             self._best.prune(self.metrics)
-        self._kept_files.prune(self._state)
+        self._kept_files.prune(self.round_num, self._state)
 
     def _list_digests(self) -> dict[str, str]:
         return {METRICS_FILE: self.metrics.digest(), EVENTS_FILE: self._events.digest()}
@@ -138,7 +138,6 @@ class RoundLoop:
         self.metrics.append(build_metrics_row(round_num, output.metrics, evaluation, self._evaluation_metrics))
         if self._best is not None:
             self._best.update(self.metrics, output.state)
-        self._kept_files.note(round_num, output.state)
         self.timing.append(
             {
                 ROUND: round_num,

@@ -14,8 +14,10 @@ import hashlib
 import os
 import pathlib
 import re
+import shutil
 import stat
 import tempfile
+import weakref
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -26,7 +28,7 @@ from tff_algos.protocol import KeptFileError
 MOST_BYTES = 64 * 2**20  # the rows of all clients that a state may hold: each round copies them, each checkpoint too
 _CLIENTS_PER_FOLDER = 1000
 _DIGEST_BYTES = hashlib.sha256().digest_size
-_NAME = re.compile(r"(\d+)_(\d+)\.bin")
+_NAME = re.compile(r"(\d{1,9})_(\d{1,9})\.bin")
 
 Row = tuple[np.ndarray, ...]  # what one client keeps
 
@@ -65,7 +67,6 @@ class ClientStore:
         self.row_bytes = sum(array.nbytes for array in self.initial)
         self.begins_in_files = num_clients * self.row_bytes > most_bytes
         self._folder: pathlib.Path | None = None
-        self._temporary: tempfile.TemporaryDirectory | None = None  # goes with the store, or when the program ends
         self._doubtful: set[tuple[int, int]] = set()  # files (client, version) that the newest state may not need
 
     def initialize(self) -> KeptState:
@@ -177,8 +178,8 @@ class ClientStore:
 
     def _find_path(self, client: int, version: int) -> pathlib.Path:
         if self._folder is None:
-            self._temporary = tempfile.TemporaryDirectory(prefix="federated_kept_", ignore_cleanup_errors=True)
-            self._folder = pathlib.Path(self._temporary.name)
+            self._folder = pathlib.Path(tempfile.mkdtemp(prefix="federated_kept_"))
+            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)  # or when the program ends
         return self._folder / str(client // _CLIENTS_PER_FOLDER) / f"{client}_{version}.bin"
 
     def _write_files(self, state: KeptState, clients: np.ndarray, rows: Sequence[Row], round_num: int) -> None:
