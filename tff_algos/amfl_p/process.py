@@ -142,7 +142,7 @@ class AMFLPProcess(SynchronousProcess):
             invited.append(Participant(index, ClientInput(path, seed, group, weight, rate), own))
         return invited
 
-    def apply(self, state: ServerState, aggregate: Aggregate) -> ServerState:
+    def apply(self, state: ServerState, aggregate: Aggregate, outcome: PhaseOutcome) -> ServerState:
         """Step 4."""
         update = tuple(array[0] for array in aggregate.update)
         model, server = self.server_step.step_one(state.model, update, state.server, aggregate.divisor)
@@ -266,6 +266,7 @@ def build_amfl_p_process(
         raise ConfigError("--precision", model_spec.precision, "float32, since meta-gradients go through float weights")
     if model_spec.augment is not None:
         raise ConfigError("--augment", "crop_flip", "none, since meta-gradients are of the examples as they are")
-    parts = build_parts(model_spec, clients, config, seed, build_meta_training(model_spec, config))
+    work = build_meta_training(model_spec, config)
+    parts = build_parts(model_spec, clients, config, seed, work, always_by_optimizer=True)
     process = AMFLPProcess(**parts)
     return add_fine_tuning(process, model_spec, config.fine_tuning, process.compute_resources)

@@ -7,6 +7,7 @@ say what differs; `next` is the same for all.
 
 import dataclasses
 import functools
+import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -182,8 +183,9 @@ class SynchronousProcess(FederatedProcess):
         is_by_chance = self.config.participation == "bernoulli"
         return compute_usual_places(num_clients, size) if is_by_chance else compute_padded_size(size)
 
-    def apply(self, state: State, aggregate: Aggregate) -> State:
-        """The server's step."""
+    def apply(self, state: State, aggregate: Aggregate, outcome: PhaseOutcome) -> State:
+        """The server's step along what became of the clients' updates."""
+        del outcome
         update, has_update, divisor = aggregate.update, aggregate.has_update, aggregate.divisor
         models, server = self.server_step.step(state.models, update, state.server, has_update, divisor)
         return state._replace(models=models, server=server)
@@ -220,7 +222,7 @@ class SynchronousProcess(FederatedProcess):
         prepared, num_rejected = self.prepare(state, cohort)
         invited = self.invite(prepared, cohort)
         outcome = self.train(prepared, invited, round_num)
-        stepped = self.apply(prepared, outcome.aggregate)
+        stepped = self.apply(prepared, outcome.aggregate, outcome)
         start_s = state.virtual_time_s + wait_s
         phases = self.list_phases(state, cohort)
         stepped = stepped._replace(
@@ -270,10 +272,21 @@ class SynchronousProcess(FederatedProcess):
     def get_notes(self, state: State) -> Sequence[str]:
         return self.aggregator.list_notes(state.aggregator, self.released)
 
+    def keep_in(self, folder: pathlib.Path) -> None:
+        if self.store:
+            self.store.keep_in(folder)
+
+    def find_kept(self, state: State) -> Any:
+        return self.store.find_kept(state.kept) if self.store else None
+
+    def forget(self, needed: Sequence[Any]) -> None:
+        if self.store:
+            self.store.forget(needed)
+
     @property
     def map_models(self) -> Callable[[State, Callable[[Weights], Weights]], State] | None:
         """See `FederatedProcess`; None where a part keeps arrays of the model's shapes, which would fit no more."""
-        is_bound = self.store is not None or self.aggregator.is_bound_to_shapes or not self.server_step.config.is_plain
+        is_bound = self.store is not None or self.aggregator.is_bound_to_shapes or not self.server_step.is_plain
         return None if is_bound else self._map_models
 
     def _map_models(self, state: State, function: Callable[[Weights], Weights]) -> State:
@@ -287,7 +300,8 @@ def build_parts(
     seed: int,
     work: LocalWork | None = None,
     aggregator: Aggregator | None = None,
-    kept: tuple[np.ndarray, ...] = (),
+    kept: Callable[[Weights], Weights] | None = None,
+    always_by_optimizer: bool = False,
 ) -> dict[str, Any]:
     """The fields of a `SynchronousProcess`, each part by its settings.
 
@@ -298,7 +312,8 @@ def build_parts(
       seed: of the first weights, the cohorts, the noise and the local training.
       work: what a client does; None: it trains the model of its group.
       aggregator: None: by the settings.
-      kept: what a client keeps before its first round; of nothing there is no store.
+      kept: (first weights) -> what a client keeps before its first round; None: clients keep nothing.
+      always_by_optimizer: see `build_server_step`.
 
     Raises:
       ConfigError: updates are to be private, and the model or the budget does not allow it; or single updates are to be
@@ -315,6 +330,6 @@ def build_parts(
         "seed": seed,
         "initial_weights": weights,
         "phase": TrainingPhase(work, transport, aggregator, shapes),
-        "server_step": build_server_step(config.server, weights),
-        "store": ClientStore(kept, len(clients.clients)) if kept else None,
+        "server_step": build_server_step(config.server, weights, always_by_optimizer),
+        "store": ClientStore(kept(weights), len(clients.clients)) if kept else None,
     }
