@@ -21,9 +21,8 @@ from tff_algos.client.local_training import reject_if_not_finite
 from tff_algos.protocol import Weights
 from tff_algos.rounds.aggregation import ClientUpdate, RoundTotals, compute_group_means, sum_by_group, summarize_totals
 from tff_algos.rounds.private_aggregation import sum_clipped_by_group
+from tff_algos.rounds.server_step import ServerStep
 from tff_algos.weights import build_model_type
-
-SERVER_MOMENTUM = 0.9
 
 
 class MetaInput(NamedTuple):
@@ -66,14 +65,6 @@ class RoundResult(NamedTuple):
     totals: RoundTotals
     weight: tf.Tensor
     squared_weight: tf.Tensor
-
-
-def build_server_optimizer(config: AMFLPConfig) -> tff.learning.optimizers.Optimizer:
-    """The optimizer of step 4, at rate beta."""
-    if config.server_optimizer == "adam":
-        return tff.learning.optimizers.build_adam(config.meta_learning_rate)
-    momentum = SERVER_MOMENTUM if config.server_optimizer == "momentum" else None
-    return tff.learning.optimizers.build_sgdm(config.meta_learning_rate, momentum=momentum)
 
 
 def build_client_update(model_spec: ModelSpec, config: AMFLPConfig) -> Callable:
@@ -124,18 +115,13 @@ def build_client_update(model_spec: ModelSpec, config: AMFLPConfig) -> Callable:
     return update
 
 
-def step_server(config: AMFLPConfig, optimizer_state, model, leaves, gradient) -> tuple[tuple, tuple]:
-    """Step 4, in any graph: (the next model, the leaves of the optimizer's next state)."""
-    state = tf.nest.pack_sequence_as(optimizer_state, leaves)
-    new_state, stepped = build_server_optimizer(config).next(state, model, gradient)
-    return tuple(stepped), tuple(tf.nest.flatten(new_state))
-
-
-def build_round(model_spec: ModelSpec, config: AMFLPConfig, template_weights: Weights, optimizer_state) -> Callable:
+def build_round(
+    model_spec: ModelSpec, config: AMFLPConfig, template_weights: Weights, server_step: ServerStep
+) -> Callable:
     """({model, optimizer state}@SERVER, {MetaInput}@CLIENTS) -> <model, optimizer state, RoundResult>@SERVER."""
     update_client = build_client_update(model_spec, config)
     model_type = build_model_type(template_weights)
-    leaves_type = build_model_type(tf.nest.flatten(optimizer_state))  # arrays, too
+    leaves_type = build_model_type(server_step.initialize_one())  # arrays, too
     server_type = tff.StructWithPythonType([model_type, leaves_type], tuple)
 
     @tff.tensorflow.computation(model_type, META_INPUT_TYPE)
@@ -147,7 +133,7 @@ def build_round(model_spec: ModelSpec, config: AMFLPConfig, template_weights: We
     @tff.tensorflow.computation
     def server_update(server, totals, squared_weight):
         gradient = tuple(-mean[0] for mean in compute_group_means(totals))
-        stepped, leaves = step_server(config, optimizer_state, tuple(server[0]), tuple(server[1]), gradient)
+        stepped, leaves = server_step.step_in_graph(tuple(server[0]), gradient, tuple(server[1]))
         return stepped, leaves, RoundResult(summarize_totals(totals), totals.weight[0], squared_weight)
 
     @tff.federated_computation(

@@ -36,7 +36,7 @@ Deviations from the paper:
 - The paper's D_i^test is a batch of local training data in MAML's sense. Here it is drawn from the train split, so that
   the device's test split is never trained on.
 - The paper names neither K nor alpha_max nor any batch size.
-- The server's step can have momentum or be Adam's. First-order MAML and Reptile are options.
+- The server's step can have momentum or be Adam's, Yogi's, Adagrad's or RMSprop's. First-order MAML and Reptile are options.
 - A device without a validation split is weighted by its query loss.
 - Fine-tuning goes over mini-batches of the train split, in a new order each epoch; the paper's uses all of D_i.
 - The defaults are not the printed values, which are in the flagfiles `amfl_p_building_*`: trials chose them, among
@@ -49,10 +49,9 @@ Deviations from the paper:
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
 from datasets.federated_data import ClientShard, FederatedData
 from models.model_spec import ModelSpec
@@ -64,8 +63,6 @@ from tff_algos.amfl_p.meta_round import (
     RoundResult,
     build_private_round,
     build_round,
-    build_server_optimizer,
-    step_server,
 )
 from tff_algos.client.cohort import choose_cohort, compute_padded_size, compute_usual_places, pad_cohort
 from tff_algos.client.fine_tuning import FineTune, build_fine_tuning, count_plan_examples, list_plan, summarize_plan
@@ -73,6 +70,7 @@ from tff_algos.protocol import TRAIN_LOSS, ClientWork, RoundOutput, Weights
 from tff_algos.rounds.privacy_accounting import Accounting
 from tff_algos.rounds.private_aggregation import PrivacyState, PrivateProcess, build_private_sum
 from tff_algos.rounds.round_metrics import build_common_metrics
+from tff_algos.rounds.server_step import ServerStep, build_server_step
 from tff_algos.seeds import derive_generator, derive_seed
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.fine_tuning import INITIAL
@@ -120,8 +118,7 @@ class AMFLPProcess(PrivateProcess):
     Attributes:
       clients, config, seed: see `build_amfl_p_process`.
       initial_weights: the global model before the first round.
-      initial_optimizer: the leaves of the server optimizer's first state.
-      optimizer_state: the server optimizer's first state, nested as its own leaves are.
+      server_step: step 4, an optimizer's, also where it is plain.
       run_round: the computation of `build_round`, or of `build_private_round` if updates are private.
       fine_tune: makes the personal models.
     """
@@ -134,8 +131,7 @@ class AMFLPProcess(PrivateProcess):
     config: AMFLPConfig
     seed: int
     initial_weights: Weights
-    initial_optimizer: tuple[np.ndarray, ...]
-    optimizer_state: Any
+    server_step: ServerStep
     run_round: Callable
     fine_tune: FineTune
 
@@ -154,7 +150,14 @@ class AMFLPProcess(PrivateProcess):
         zero = np.float64(0.0)
         privacy = self.private_sum.initialize() if self.private_sum else ()
         return ServerState(
-            np.int32(0), zero, self.initial_weights, self.initial_optimizer, resources, devices, zero, privacy
+            np.int32(0),
+            zero,
+            self.initial_weights,
+            self.server_step.initialize_one(),
+            resources,
+            devices,
+            zero,
+            privacy,
         )
 
     def compute_resources(self, state: ServerState) -> np.ndarray:
@@ -184,10 +187,10 @@ class AMFLPProcess(PrivateProcess):
             sums, counts, result = self.run_round(state.model, state.privacy.clip_norms[0], inputs)
             round_num = int(state.round_num) + 1
             noisy, privacy = self.private_sum.add_noise(sums, counts, state.privacy, round_num)
-            gradient = tuple(tf.constant(-array[0] / self.private_sum.denominator) for array in noisy)
-            # As tensors, so that all arithmetic is TensorFlow's in float32, as it is inside a computation.
-            start = tuple(map(tf.constant, state.model)), tuple(map(tf.constant, state.optimizer))
-            model, optimizer = step_server(self.config, self.optimizer_state, *start, gradient)
+            sums = [array[0] for array in noisy]
+            model, optimizer = self.server_step.step_one(
+                state.model, sums, state.optimizer, self.private_sum.denominator
+            )
             spent = self.private_sum.build_metrics(privacy, round_num, counts)
         model, optimizer = tuple(map(np.asarray, model)), tuple(map(np.asarray, optimizer))
         return state._replace(model=model, optimizer=optimizer, privacy=privacy), result, spent
@@ -321,11 +324,6 @@ class AMFLPProcess(PrivateProcess):
         }
 
 
-def _to_array(value: tf.Tensor | float) -> np.ndarray:
-    """A leaf of an optimizer's state; hyperparameters are Python numbers there."""
-    return tf.convert_to_tensor(value).numpy()
-
-
 def build_amfl_p_process(model_spec: ModelSpec, clients: FederatedData, config: AMFLPConfig, seed: int) -> AMFLPProcess:
     """AMFL-P as a process; needs a TFF context (see `launch.runtimes.runtime`) when it runs.
 
@@ -354,8 +352,7 @@ def build_amfl_p_process(model_spec: ModelSpec, clients: FederatedData, config: 
     if model_spec.augment is not None:
         raise ConfigError("--augment", "crop_flip", "none, since meta-gradients are of the examples as they are")
     initial_weights = initialize_weights(model_spec, seed)
-    specs = tuple(tf.TensorSpec(array.shape, array.dtype) for array in initial_weights)
-    optimizer_state = tf.nest.map_structure(_to_array, build_server_optimizer(config).initialize(specs))
+    server_step = build_server_step(config.server, initial_weights, always_by_optimizer=True)
     if config.privacy.is_active:
         num_clients = len(clients.clients)
         size = min(config.cohort_size or num_clients, num_clients)
@@ -363,14 +360,13 @@ def build_amfl_p_process(model_spec: ModelSpec, clients: FederatedData, config: 
         private_sum = build_private_sum(config.privacy, accounting, seed)
         run_round = build_private_round(model_spec, config, initial_weights)
     else:
-        private_sum, run_round = None, build_round(model_spec, config, initial_weights, optimizer_state)
+        private_sum, run_round = None, build_round(model_spec, config, initial_weights, server_step)
     return AMFLPProcess(
         clients=clients,
         config=config,
         seed=seed,
         initial_weights=initial_weights,
-        initial_optimizer=tuple(tf.nest.flatten(optimizer_state)),
-        optimizer_state=optimizer_state,
+        server_step=server_step,
         run_round=run_round,
         fine_tune=build_fine_tuning(model_spec, config.fine_tuning, initial_weights, seed),
         private_sum=private_sum,

@@ -7,6 +7,7 @@ from tff_algos.settings.compression import CompressionConfig
 from tff_algos.settings.config_fields import SMOKE_CLIENTS, group, participation_setting, setting
 from tff_algos.settings.fine_tuning import FineTuningConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.settings.server_step import ServerStepConfig
 from tff_algos.settings.update_privacy import (
     PrivateAlgorithmConfig,
     UpdatePrivacyConfig,
@@ -30,7 +31,7 @@ class FedAvgConfig(PrivateAlgorithmConfig):
     )
     participation: str = participation_setting()
     client_weighting: str = setting("examples", "Weight of a client in the average.", choices=("examples", "equal"))
-    server_learning_rate: float = setting(1.0, "Factor on the averaged update; 1 is plain averaging.", above=0)
+    server: ServerStepConfig = group(ServerStepConfig, flag_prefix="server_")
     fine_tuning: FineTuningConfig = group(lambda: FineTuningConfig(steps=0), flag_prefix="fine_tuning_")
     privacy: UpdatePrivacyConfig = group(UpdatePrivacyConfig, flag_prefix="dp_")
 

@@ -5,7 +5,8 @@
 A round:
 1. The server draws a cohort (all clients by default) and broadcasts the global model, compressed if asked for.
 2. Each client of the cohort trains it on its own examples and sends the update, compressed likewise.
-3. The server adds the mean of the clients' updates, weighted by their examples, times its learning rate.
+3. The server adds the mean of the clients' updates, weighted by their examples, times its learning rate; or it steps
+   along it with momentum, Adam, Yogi, Adagrad or RMSprop (`rounds/server_step.py`).
 
 | paper | here |
 |---|---|
@@ -25,9 +26,9 @@ With `privacy.epsilon` above 0 the updates are clipped and the server adds noise
 Limit cases: one client is plain training; `client_weighting="equal"` is an unweighted mean; a `proximal_weight` gives
 FedProx (Li et al. 2020, Eq. 2).
 
-Deviations from the paper: the local optimizer can be Adam, the server can scale the mean update, and what travels can
-be compressed. Then the server adds updates in float32, and the model that is tested, saved, exported and fine-tuned is
-the one that clients get, rounded.
+Deviations from the paper: the local optimizer can be Adam, the server can scale the mean update or have an optimizer of
+its own, and what travels can be compressed. Then the server adds updates in float32, and the model that is tested,
+saved, exported and fine-tuned is the one that clients get, rounded.
 """
 
 import dataclasses
@@ -55,11 +56,12 @@ from tff_algos.rounds.private_aggregation import (
     check_private_model,
 )
 from tff_algos.rounds.round_metrics import build_common_metrics
+from tff_algos.rounds.server_step import ServerStep, build_server_step
 from tff_algos.seeds import derive_seed
 from tff_algos.settings.fine_tuning import INITIAL, SAME
 from tff_algos.simulation.resources import FineTuningPlan, draw_devices, plan_fine_tuning
 from tff_algos.simulation.virtual_clock import compute_phases_s
-from tff_algos.weights import add_deltas, initialize_weights, stack_models, take_model
+from tff_algos.weights import initialize_weights, stack_models, take_model
 
 
 class ServerState(NamedTuple):
@@ -70,12 +72,14 @@ class ServerState(NamedTuple):
       virtual_time_s: since the start, float64.
       models: the global model, stacked alone along axis 0.
       privacy: of private updates; empty without, so that other runs have the state that they always had.
+      server: of the server's optimizer; empty without, likewise.
     """
 
     round_num: np.int32
     virtual_time_s: np.float64
     models: Weights
     privacy: PrivacyState | tuple[()] = ()
+    server: tuple[np.ndarray, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -88,8 +92,9 @@ class FedAvgProcess(PrivateProcess):
       examples_trained: that each client trains on in a round, int64, shape (clients,).
       num_places: to which every cohort is padded at least.
       is_compressed: see `compression.find_compressed`.
-      run_round: the computation of `build_grouped_round` for one group, of `build_grouped_updates` if it compresses, of
-        `build_private_sums` if updates are private.
+      run_round: the computation of `build_grouped_round` for one group, of `build_grouped_updates` if it compresses or
+        the server has an optimizer, of `build_private_sums` if updates are private.
+      server_step: the server's step.
       fine_tune: makes the personal models; None without fine-tuning.
     """
 
@@ -104,6 +109,7 @@ class FedAvgProcess(PrivateProcess):
     num_places: int
     is_compressed: tuple[bool, ...]
     run_round: Callable
+    server_step: ServerStep
     fine_tune: FineTune | None
 
     @property
@@ -125,34 +131,36 @@ class FedAvgProcess(PrivateProcess):
 
     def initialize(self) -> ServerState:
         privacy = self.private_sum.initialize() if self.private_sum else ()
-        return ServerState(np.int32(0), np.float64(0.0), stack_models([self.initial_weights]), privacy)
+        models, server = stack_models([self.initial_weights]), self.server_step.initialize(1)
+        return ServerState(np.int32(0), np.float64(0.0), models, privacy, server)
 
     def send(self, state: ServerState) -> Weights:
         """The global model, stacked alone, as the clients get it."""
         seed = derive_seed(self.seed, "compression", int(state.round_num))
         return compress_models(state.models, self.is_compressed, self.config.compression, seed)
 
-    def train(self, state: ServerState, inputs: list[ClientInput]) -> tuple[Weights, RoundTotals]:
-        """Steps 2 and 3: the new global model."""
-        if not self.config.compression.is_active:
-            return self.run_round(state.models, inputs)
+    def train(self, state: ServerState, inputs: list[ClientInput]) -> tuple[ServerState, RoundTotals]:
+        """Steps 2 and 3: the state with the new global model."""
+        if self.server_step.is_plain and not self.config.compression.is_active:
+            models, totals = self.run_round(state.models, inputs)
+            return state._replace(models=tuple(models)), totals
         means, totals = self.run_round(self.send(state), inputs)
-        return add_deltas(state.models, map(np.asarray, means), self.config.server_learning_rate), totals
+        has_update = np.array([sum(bool(client.path) for client in inputs) > int(totals.num_rejected)])
+        models, server = self.server_step.step(state.models, means, state.server, has_update)
+        return state._replace(models=models, server=server), totals
 
     def train_privately(
         self, state: ServerState, inputs: list[ClientInput]
-    ) -> tuple[Weights, RoundTotals, PrivacyState, dict[str, float]]:
-        """Steps 2 and 3 with private updates: the new global model, the mechanism's next state and metrics."""
+    ) -> tuple[ServerState, RoundTotals, dict[str, float]]:
+        """Steps 2 and 3 with private updates: the state with the new global model, and the mechanism's metrics."""
         private_sum, round_num = self.private_sum, int(state.round_num) + 1
         sums, counts, totals = self.run_round(self.send(state), state.privacy.clip_norms[0], inputs)
         noisy, privacy = private_sum.add_noise(sums, counts, state.privacy, round_num)
-        rate = self.config.server_learning_rate / private_sum.denominator
-        return (
-            add_deltas(state.models, noisy, rate),
-            totals,
-            privacy,
-            private_sum.build_metrics(privacy, round_num, counts),
+        models, server = self.server_step.step(
+            state.models, noisy, state.server, np.array([True]), private_sum.denominator
         )
+        stepped = state._replace(models=models, privacy=privacy, server=server)
+        return stepped, totals, private_sum.build_metrics(privacy, round_num, counts)
 
     def next(self, state: ServerState) -> RoundOutput:
         config, round_num = self.config, int(state.round_num) + 1
@@ -169,17 +177,17 @@ class FedAvgProcess(PrivateProcess):
             round_num,
         )
         # Steps 2 and 3
-        inputs, privacy, spent = pad_cohort(inputs, self.num_places), state.privacy, {}
+        inputs, spent = pad_cohort(inputs, self.num_places), {}
         if self.private_sum is None:
-            models, totals = self.train(state, inputs)
+            trained, totals = self.train(state, inputs)
         else:
-            models, totals, privacy, spent = self.train_privately(state, inputs)
+            trained, totals, spent = self.train_privately(state, inputs)
         start_s = state.virtual_time_s + wait_s
         virtual_time_s = start_s + compute_phases_s(self.clients.profiles, [self.build_work(cohort)], float(start_s))
         sent = len(cohort) * self.model_bytes
         metrics = build_common_metrics(totals, virtual_time_s, len(cohort), sent, sent)
         metrics[TOTAL_DRIFT] = float(totals.total_drift)
-        new_state = ServerState(np.int32(round_num), np.float64(virtual_time_s), tuple(models), privacy)
+        new_state = trained._replace(round_num=np.int32(round_num), virtual_time_s=np.float64(virtual_time_s))
         return RoundOutput(new_state, {**metrics, **spent})
 
     def choose_cohort(self, state: ServerState) -> tuple[float, np.ndarray]:
@@ -258,7 +266,7 @@ def build_fed_avg_process(
     num_places = 1
     if config.participation == "bernoulli":  # cohorts of every size would each make an executor in the worker
         num_places = compute_usual_places(num_clients, min(config.cohort_size or num_clients, num_clients))
-    training, compression, rate = config.training, config.compression, config.server_learning_rate
+    training, compression = config.training, config.compression
     private_sum = None
     if config.privacy.is_active:
         check_private_model(model_spec)
@@ -266,10 +274,10 @@ def build_fed_avg_process(
         accounting = Accounting(config.privacy.delta, num_clients, expected_size, config.participation)
         private_sum = build_private_sum(config.privacy, accounting, seed)
         run_round = build_private_sums(model_spec, training, initial_weights, 1, compression)
-    elif compression.is_active:
+    elif compression.is_active or not config.server.is_plain:
         run_round = build_grouped_updates(model_spec, training, initial_weights, 1, compression)
     else:
-        run_round = build_grouped_round(model_spec, training, initial_weights, 1, rate)
+        run_round = build_grouped_round(model_spec, training, initial_weights, 1, config.server.learning_rate)
     return FedAvgProcess(
         clients=clients,
         config=config,
@@ -279,6 +287,7 @@ def build_fed_avg_process(
         num_places=num_places,
         is_compressed=find_compressed(model_spec),
         run_round=run_round,
+        server_step=build_server_step(config.server, initial_weights),
         fine_tune=build_fine_tuning(model_spec, tuning, initial_weights, seed) if tuning.steps else None,
         private_sum=private_sum,
     )
