@@ -27,7 +27,7 @@ class ServerStepConfig:
     )
     learning_rate: float = setting(
         1.0,
-        "Factor on the averaged update (papers: eta, eta_g); 1 is plain averaging. Other optimizers want less.",
+        "Factor on the averaged update; 1 is plain averaging, and adam, yogi and adagrad want about 0.01 (paper: eta).",
         above=0,
         of_old_runs=1.0,
     )
