@@ -9,12 +9,15 @@ from launch.settings.errors import FlagError
 from tff_algos.amfl_p.config import AMFLPConfig
 from tff_algos.async_periodic.config import AsyncPeriodicConfig
 from tff_algos.buffered.config import BufferedConfig
+from tff_algos.ditto.config import DittoConfig
 from tff_algos.fed_async.config import FedAsyncConfig
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_cd.config import FedCDConfig
+from tff_algos.fed_nova.config import FedNovaConfig
 from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.fl_hc.config import FLHCConfig
 from tff_algos.local_only.config import LocalOnlyConfig
+from tff_algos.scaffold.config import ScaffoldConfig
 from tff_algos.settings.config_fields import AlgorithmConfig
 from tff_algos.settings.fine_tuning import FineTuningConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
@@ -169,6 +172,32 @@ ROWS = (
             "fine_tuning": FineTuningConfig(steps=200, learning_rate=0.025, batch_size=48),
         },
         shared_defaults={"dataset": "building", "rounds": 30, "rounds_per_evaluation": 5, "batch_size": 48},
+    ),
+    Algorithm(
+        name="ditto",
+        title="Ditto",
+        color="#E69F00",
+        summary="Ditto (Li et al. 2021): FedAvg, and a personal model for each client that is pulled to the global one.",
+        config_class=DittoConfig,
+        builder="tff_algos.ditto.process:build_ditto_process",
+    ),
+    Algorithm(
+        name="scaffold",
+        title="SCAFFOLD",
+        color="#56B4E9",
+        summary="SCAFFOLD (Karimireddy et al. 2020): control variates against the drift of the clients.",
+        config_class=ScaffoldConfig,
+        builder="tff_algos.scaffold.process:build_scaffold_process",
+        unused=("compression", "privacy"),
+    ),
+    Algorithm(
+        name="fednova",
+        title="FedNova",
+        color="#009E73",
+        summary="FedNova (Wang et al. 2020): a mean that unequal numbers of local steps do not bend.",
+        config_class=FedNovaConfig,
+        builder="tff_algos.fed_nova.process:build_fed_nova_process",
+        unused=("privacy",),
     ),
     Algorithm(
         name="local_only",
