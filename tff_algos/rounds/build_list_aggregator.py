@@ -17,6 +17,7 @@ from tff_algos.rounds.robust_aggregation import (
 from tff_algos.seeds import derive_seed
 from tff_algos.settings.aggregation import (
     CENTRED_CLIPPING,
+    DP_TREE,
     GEOMETRIC_MEDIAN,
     KRUM,
     MEAN,
@@ -55,7 +56,8 @@ def build_list_aggregator(
     if config.is_factory:
         noise_seed = int(derive_seed(seed, "aggregator")[0]) & 0x7FFFFFFF
         factory = build_factory(config, shapes, cohort_size, noise_seed)
-        return FactoryAggregator(factory, shapes, config.aggregator)
+        # The noise of every group would begin with the same seed.
+        return FactoryAggregator(factory, shapes, config.aggregator, needs_one_group=config.aggregator == DP_TREE)
     builders = {
         MEDIAN: MedianAggregator,
         TRIMMED_MEAN: lambda: TrimmedMeanAggregator(config.aggregator_trimmed_share),

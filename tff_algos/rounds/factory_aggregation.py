@@ -8,6 +8,7 @@ felt in its values alone. Secure sums are simulated: plain sums with the roundin
 The number of clients may differ from round to round; TFF's worker keeps an executor for each of the numbers used last.
 """
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -44,24 +45,24 @@ class FactoryAggregator(ListAggregator):
       factory: makes the aggregation.
       shapes: of the floating-point weights.
       name: what errors call the aggregator, as the user has given it.
+      needs_one_group: whether a second group must be refused.
 
     Raises:
       ConfigError: the factory makes no aggregation for these weights.
     """
 
-    def __init__(self, factory: Factory, shapes: Shapes, name: str):
+    def __init__(self, factory: Factory, shapes: Shapes, name: str, needs_one_group: bool = False):
         self.shapes, self.name = [tuple(shape) for shape in shapes], name
+        self.needs_one_group = needs_one_group
         self.uses_weights = isinstance(factory, tff.aggregators.WeightedAggregationFactory)
         tensors = [tff.TensorType(np.float32, shape) for shape in self.shapes]
         value_type = tff.StructWithPythonType(tensors, tuple)
+        types = (value_type, tff.TensorType(np.float32)) if self.uses_weights else (value_type,)
+        simulate = tff.backends.test.replace_secure_intrinsics_with_bodies
         try:
-            process = (
-                factory.create(value_type, tff.TensorType(np.float32))
-                if self.uses_weights
-                else factory.create(value_type)
-            )
-            simulate = tff.backends.test.replace_secure_intrinsics_with_bodies
-            self._initialize, self._next = simulate(process.initialize), simulate(process.next)
+            with _without_warnings():
+                process = factory.create(*types)
+                self._initialize, self._next = simulate(process.initialize), simulate(process.next)
         except (Exception, SystemExit) as error:  # a user's factory may raise anything
             raise self._complain("makes no aggregation for this model", error) from error
         # Replaced computations have lost the names of their results, the process has not.
@@ -77,9 +78,12 @@ class FactoryAggregator(ListAggregator):
         One zero update is aggregated and forgotten, so that what the runtime cannot do fails here, not after a round.
 
         Raises:
-          ConfigError: the computation fails, or the runtime cannot run it.
+          ConfigError: the computation fails, the runtime cannot run it, or there are more groups than there may be.
         """
         del shapes
+        if self.needs_one_group and num_groups > 1:
+            expected = "another one with an algorithm that trains several models: all would get the same noise"
+            raise ConfigError("aggregator", self.name, expected)
         num_weights = sum(int(np.prod(shape)) for shape in self.shapes)
         try:
             states = tuple(_flatten(self._initialize(), self._state_type) for _ in range(num_groups))
@@ -112,6 +116,18 @@ class FactoryAggregator(ListAggregator):
         lines = str(error).strip().splitlines()
         reason = f"{type(error).__name__}{f': {lines[0][:200]}' if lines else ''}"
         return ConfigError("aggregator", self.name, f"an aggregator that can be used; this one {what}: {reason}")
+
+
+@contextlib.contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Inside, TensorFlow logs nothing: TFF's simulated secure sums have checks that TensorFlow believes forgotten."""
+    logger = tf.get_logger()
+    level = logger.level
+    logger.setLevel("CRITICAL")
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _flatten(value: Any, type_spec: tff.Type) -> tuple[np.ndarray, ...]:
