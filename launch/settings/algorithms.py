@@ -21,6 +21,7 @@ from tff_algos.scaffold.config import ScaffoldConfig
 from tff_algos.settings.config_fields import AlgorithmConfig
 from tff_algos.settings.fine_tuning import FineTuningConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.settings.server_step import ServerStepConfig
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,6 +88,36 @@ ROWS = (
         summary="FedAvg (McMahan et al. 2017); FedProx with a proximal weight.",
         config_class=FedAvgConfig,
         builder="tff_algos.fed_avg.process:build_fed_avg_process",
+        unused=("fine_tuning",),
+    ),
+    Algorithm(
+        name="fedadam",
+        title="FedAdam",
+        color="#E69F00",
+        summary="FedAdam (Reddi et al. 2021): FedAvg whose server steps with Adam.",
+        config_class=FedAvgConfig,
+        builder="tff_algos.fed_avg.process:build_fed_avg_process",
+        defaults={"server": ServerStepConfig(optimizer="adam", learning_rate=0.01)},
+        unused=("fine_tuning",),
+    ),
+    Algorithm(
+        name="fedyogi",
+        title="FedYogi",
+        color="#56B4E9",
+        summary="FedYogi (Reddi et al. 2021): FedAvg whose server steps with Yogi.",
+        config_class=FedAvgConfig,
+        builder="tff_algos.fed_avg.process:build_fed_avg_process",
+        defaults={"server": ServerStepConfig(optimizer="yogi", learning_rate=0.01)},
+        unused=("fine_tuning",),
+    ),
+    Algorithm(
+        name="fedavgm",
+        title="FedAvgM",
+        color="#D55E00",
+        summary="FedAvgM (Hsu et al. 2019): FedAvg whose server steps with momentum.",
+        config_class=FedAvgConfig,
+        builder="tff_algos.fed_avg.process:build_fed_avg_process",
+        defaults={"server": ServerStepConfig(momentum=0.9)},
         unused=("fine_tuning",),
     ),
     Algorithm(
