@@ -1,4 +1,4 @@
-"""What an aggregator that sees single updates is: the interface, and the states of its groups."""
+"""What an aggregator that sees single updates is; `groupwise_aggregator` has it work on every group."""
 
 import abc
 from collections.abc import Sequence
@@ -45,18 +45,3 @@ class ListAggregator(abc.ABC):
           (the update, float32, shape (num_weights,); the group's next state; columns of the round, always under the
           same names).
         """
-
-
-def take_group_state(states: tuple, group: int) -> Any:
-    """The state of a group among those of `initialize`."""
-    return states[group] if states else ()
-
-
-def put_group_state(states: tuple, group: int, state: Any) -> tuple:
-    """The states with another one for a group."""
-    return (*states[:group], state, *states[group + 1 :]) if states else ()
-
-
-def copy_group_states(states: tuple, sources: Sequence[int]) -> tuple:
-    """The states of groups that each go on where the group `sources[g]` is."""
-    return tuple(states[source] for source in sources) if states else ()
