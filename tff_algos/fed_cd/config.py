@@ -17,6 +17,7 @@ from tff_algos.settings.config_fields import (
     setting,
 )
 from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.settings.server_step import ServerStepConfig
 from tff_algos.settings.update_privacy import (
     PrivateAlgorithmConfig,
     UpdatePrivacyConfig,
@@ -89,6 +90,7 @@ class FedCDConfig(PrivateAlgorithmConfig):
         20, "From this round on, a device with two models deletes the lower one if its score is low.", minimum=1
     )
     late_score: float = setting(0.3, "The highest score that counts as low.", minimum=0, maximum=0.5)
+    server: ServerStepConfig = group(ServerStepConfig, flag_prefix="server_")
     privacy: UpdatePrivacyConfig = group(UpdatePrivacyConfig, flag_prefix="dp_")
 
     def __post_init__(self):
