@@ -160,14 +160,14 @@ class FedCDProcess(SynchronousProcess):
         unit = min(self.config.cohort_size, len(self.everyone))
         return max(-(-num_invited // unit), 1) * unit
 
-    def apply(self, state: ServerState, aggregate: Aggregate) -> ServerState:
+    def apply(self, state: ServerState, aggregate: Aggregate, outcome: PhaseOutcome) -> ServerState:
         """Step 2."""
         if self.config.privacy.is_active:
             # Slots that no milestone has filled yet, which everybody knows, have noise but no model to move.
             is_filled = np.arange(self.config.capacity) < self.config.count_slots(int(state.round_num) + 1)
             has_update = aggregate.has_update & is_filled
             aggregate = aggregate._replace(update=keep_slots(aggregate.update, is_filled), has_update=has_update)
-        return super().apply(state, aggregate)
+        return super().apply(state, aggregate, outcome)
 
     def finish(
         self, state: ServerState, stepped: ServerState, outcome: PhaseOutcome, cohort: np.ndarray
