@@ -33,7 +33,10 @@ def build_common_metrics(
 
 def sum_bytes(works: Sequence[ClientWork]) -> tuple[int, int]:
     """(down, up): what all clients together receive and send in these parts of a round."""
-    pairs = [(np.broadcast_to(n, work.clients.shape) for n in (work.bytes_down, work.bytes_up)) for work in works]
-    sums = np.sum([[each.sum(dtype=np.float64) for each in pair] for pair in pairs], axis=0)
-    down, up = np.rint(sums).astype(np.int64).tolist()
-    return down, up
+    down = sum(_sum_over_clients(work.bytes_down, work) for work in works)
+    up = sum(_sum_over_clients(work.bytes_up, work) for work in works)
+    return round(down), round(up)
+
+
+def _sum_over_clients(num_bytes: np.ndarray | float, work: ClientWork) -> float:
+    return float(np.broadcast_to(num_bytes, work.clients.shape).sum(dtype=np.float64))
