@@ -38,7 +38,8 @@ def build_aggregator(
     if not aggregation.is_listed:
         return SumAggregator()
     shapes = tuple(array.shape for array in weights if is_float(array))
-    size = aggregation, expected_size, compute_model_bytes(weights)
+    num_updates = expected_size * getattr(config, "capacity", 1)  # models that a client may train in a round
+    size = aggregation, num_updates, compute_model_bytes(weights)
     check_memory(*size)
     inner = build_list_aggregator(aggregation, shapes, expected_size, seed)
     return GroupwiseAggregator(inner, shapes, describe_memory(*size))
