@@ -108,6 +108,7 @@ FOLDERS = {  # of tff_algos, where a paper's names are; the partitions and the s
     "asynchronous FL": "async_periodic",
     "FedCD": "fed_cd",
     "FL+HC": "fl_hc",
+    **dict.fromkeys(("Krum", "trimmed mean", "RFA", "centred clipping"), "rounds"),
 }
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 
 from datasets.federated_data import DeviceProfiles
+from tff_algos.settings.aggregation import AggregationConfig, check_no_privacy
 from tff_algos.settings.config_fields import (
     SMOKE_CLIENTS,
     ConfigError,
@@ -124,10 +125,12 @@ class AMFLPConfig(PrivateAlgorithmConfig):
     resource_floor: float = setting(
         0.05, "With dynamic resources, a device below this level sits out the round.", minimum=0, below=1
     )
+    aggregation: AggregationConfig = group(AggregationConfig, flag_prefix="")
     privacy: UpdatePrivacyConfig = group(UpdatePrivacyConfig, flag_prefix="dp_")
 
     def __post_init__(self):
         super().__post_init__()
+        check_no_privacy(self.aggregation, self.privacy)
         if self.reptile and self.first_order:
             raise ConfigError("reptile", True, "either first_order or reptile, not both")
         if self.min_resource > self.max_resource:

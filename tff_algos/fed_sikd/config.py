@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from tff_algos.settings.aggregation import AggregationConfig, check_no_privacy
 from tff_algos.settings.config_fields import (
     SMOKE_CLIENTS,
     ConfigError,
@@ -75,6 +76,7 @@ class FedSiKDConfig(PrivateAlgorithmConfig):
         "Average in a cluster and over clusters: equal (as printed), or by examples.",
         choices=("equal", "examples"),
     )
+    aggregation: AggregationConfig = group(AggregationConfig, flag_prefix="")
     server: ServerStepConfig = group(ServerStepConfig, flag_prefix="server_")
     privacy_epsilon: float = setting(
         0.0,
@@ -93,6 +95,7 @@ class FedSiKDConfig(PrivateAlgorithmConfig):
 
     def __post_init__(self):
         super().__post_init__()
+        check_no_privacy(self.aggregation, self.privacy)
         if self.num_clusters == 0 and not self.uses_statistics:
             raise ConfigError(
                 "num_clusters", 0, "a number at least 1, since clusters of equal sizes have no indices to choose by"

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from tff_algos.settings.aggregation import AggregationConfig
 from tff_algos.settings.config_fields import (
     SMOKE_CLIENTS,
     AlgorithmConfig,
@@ -44,6 +45,7 @@ class FLHCConfig(AlgorithmConfig):
         needs=(NO_MULTIPLE, Needs("distance_threshold", lambda distance: distance == 0, "a threshold of 0")),
     )
     client_weighting: str = setting("examples", "Weight of a client in its cluster.", choices=("examples", "equal"))
+    aggregation: AggregationConfig = group(AggregationConfig, flag_prefix="")
     server: ServerStepConfig = group(ServerStepConfig, flag_prefix="server_")
 
     def check_clients(self, num_clients: int) -> None:

@@ -100,7 +100,7 @@ class SynchronousProcess(FederatedProcess):
 
     takes_new_clients = True
     released = "the global model of every round"
-    own_blank: tuple = ()
+    own_blank = ()
 
     @property
     def transport(self) -> Transport:
@@ -277,8 +277,7 @@ class SynchronousProcess(FederatedProcess):
             self.store.keep_in(folder)
 
     def find_kept(self, state: State) -> Any:
-        is_in_files = bool(self.store) and any(len(array) < len(state.kept.clients) for array in state.kept.arrays)
-        return state.kept if is_in_files else None
+        return self.store.find_files(state.kept) if self.store else None
 
     def forget(self, needed: Sequence[Any]) -> None:
         if self.store:

@@ -12,7 +12,7 @@ SGD, ADAM, YOGI, ADAGRAD, RMSPROP = OPTIMIZERS = ("sgd", "adam", "yogi", "adagra
 
 def needs_optimizer(*names: str, field: str = "optimizer") -> Needs:
     """The need that the field, which names an optimizer, has one of these names."""
-    return Needs(field, lambda given: given in names, f"--{{flag}}={'|'.join(names)}")
+    return Needs(field, lambda given: given in names, f"--{{flag}}={' or '.join(names)}")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import dataclasses
 
 from datasets.federated_data import DeviceProfiles
+from tff_algos.settings.aggregation import AggregationConfig, check_cohort, check_no_privacy
 from tff_algos.settings.compression import CompressionConfig
 from tff_algos.settings.config_fields import SMOKE_CLIENTS, group, participation_setting, setting
 from tff_algos.settings.local_training import LocalTrainingConfig
@@ -30,12 +31,19 @@ class SynchronousConfig(PrivateAlgorithmConfig):
     )
     participation: str = participation_setting()
     client_weighting: str = setting("examples", "Weight of a client in the average.", choices=("examples", "equal"))
+    aggregation: AggregationConfig = group(AggregationConfig, flag_prefix="")
     server: ServerStepConfig = group(ServerStepConfig, flag_prefix="server_")
     privacy: UpdatePrivacyConfig = group(UpdatePrivacyConfig, flag_prefix="dp_")
 
     def __post_init__(self):
         super().__post_init__()
         check_equal_weights(self.privacy, "client_weighting", self.client_weighting)
+        check_no_privacy(self.aggregation, self.privacy)
+
+    def check_clients(self, num_clients: int) -> None:
+        """Raises ConfigError if the privacy asked for, or the aggregator, means nothing for so many clients."""
+        super().check_clients(num_clients)
+        check_cohort(self.aggregation, min(self.cohort_size or num_clients, num_clients))
 
     def check_devices(self, profiles: DeviceProfiles, num_clients: int) -> None:
         check_reachable(self.privacy, profiles)
