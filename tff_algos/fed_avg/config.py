@@ -41,8 +41,3 @@ class FedAvgConfig(PrivateAlgorithmConfig):
     def check_devices(self, profiles: DeviceProfiles, num_clients: int) -> None:
         check_reachable(self.privacy, profiles)
         check_cohort_size(self.cohort_size, profiles, num_clients)
-
-    @property
-    def server(self):
-        class C: is_plain=True; learning_rate=self.server_learning_rate
-        return C

@@ -33,7 +33,8 @@ def build_common_metrics(
 
 def sum_bytes(works: Sequence[ClientWork]) -> tuple[int, int]:
     """(down, up): what all clients together receive and send in these parts of a round."""
-    pairs = [(np.broadcast_to(n, work.clients.shape) for n in (work.bytes_down, work.bytes_up)) for work in works]
-    sums = np.sum([[each.sum(dtype=np.float64) for each in pair] for pair in pairs], axis=0)
-    down, up = np.rint(sums).astype(np.int64).tolist()
-    return down, up
+    down, up = (
+        sum(np.broadcast_to(getattr(work, name), work.clients.shape).sum(dtype=np.float64) for work in works)
+        for name in ("bytes_down", "bytes_up")
+    )
+    return round(down), round(up)
