@@ -20,9 +20,10 @@ from launch.stop_signals import get_stop_code, stop_on_signals
 from launch.temporary_folder import own_temporary_folder
 from launch.terminal import NOT_UTF8, is_broken, show_text
 from models.model_names import ModelError
+from tff_algos.protocol import KeptFileError
 from tff_algos.settings.config_fields import ConfigError
 
-WRONG_REQUESTS = (FlagError, ConfigError, RunFolderError, DatasetError, ModelError)
+WRONG_REQUESTS = (FlagError, ConfigError, RunFolderError, DatasetError, ModelError, KeptFileError)
 
 
 def run_main(

@@ -27,9 +27,10 @@ FORBIDDEN = {
     "launch": set(),
 }
 # What `tff_algos` may know of the other packages: their types, and what the training loop has to do with a model: hand
-# dropout its seed, and heed its own losses and constraints.
+# dropout its seed, and heed its own losses and constraints; and how what a user names is imported.
 KNOWN_TO_ALGORITHMS = {
     "datasets.federated_data",
+    "datasets.own_objects",
     "models.model_spec",
     "models.stateless_dropout",
     "models.training_terms",

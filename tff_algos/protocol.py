@@ -1,6 +1,7 @@
 """The protocol between the algorithms and the driver: a process, its rounds, and what the driver may ask of it."""
 
 import abc
+import pathlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -20,6 +21,10 @@ CLUSTER, PLANE_X, PLANE_Y = "cluster", "plane_x", "plane_y"
 RESOURCE, CLIENT_STEPS = "resource", "fine_tuning_steps"  # R_i and N_i, where devices fine-tune by their resources
 # Of this round and since the start, all clients together; of a client, in its table. Only where energy is counted.
 JOULES, JOULES_TOTAL = "joules", "joules_total"
+
+
+class KeptFileError(ValueError):
+    """A file of what a client keeps between rounds is gone or damaged; the message is one line for the user."""
 
 
 class ClientWork(NamedTuple):
@@ -55,7 +60,8 @@ class FederatedProcess(abc.ABC):
 
     An algorithm extends this class and implements the abstract methods; it overrides the others where their defaults do
     not fit. Every method is a pure function of its arguments and of the settings that the process was built with, so
-    any round can be repeated from its state.
+    any round can be repeated from its state. What the clients keep between rounds may lie in files beside the state, if
+    it is large; a file that is written again has the same bytes then, and the last three methods are about these files.
 
     Attributes:
       is_personal: whether `personalize` gives each client weights of its own, not those of its shared model.
@@ -65,7 +71,9 @@ class FederatedProcess(abc.ABC):
       curve: numbers of steps after which the driver measures fine-tuned models when the run ends.
       map_models: a method (state, function) -> the state with `function` applied to the models in training (not the
         teachers). The function takes and returns `Weights`, of one model or of several stacked along a first axis. None
-        if the process cannot change its models between two rounds; quantization can then not start later.
+        if the process cannot change its models between two rounds; quantization can then not start later. What a
+        `ClientStore` keeps is not mapped, since that would write all its files anew each round: a process whose clients
+        keep models, or anything that has a model's form, leaves it at None.
       list_work: a method (state, next state) -> the `ClientWork` of the round between them, which the bytes of its
         metrics are the sum of. None if the process does not say; the energy of its clients can then not be counted.
     """
@@ -140,3 +148,24 @@ class FederatedProcess(abc.ABC):
         """
         del state
         return ()
+
+    def keep_in(self, folder: pathlib.Path) -> None:
+        """Has what clients keep lie in this folder if it is too large for the state; by default nothing is.
+
+        Called before `initialize`, or never: then such files are temporary and go with the process. The folder need not
+        exist, and may hold what the same run has written before.
+        """
+        del folder
+
+    def find_kept(self, state: State) -> Any:
+        """What `forget` must be told of a state that is kept, small arrays; by default None, no state needs a file."""
+        del state
+        return None
+
+    def forget(self, needed: Sequence[Any]) -> None:
+        """Removes the files that no state needs any more; by default there are none.
+
+        Args:
+          needed: what `find_kept` says of all states that are kept, the newest last.
+        """
+        del needed

@@ -33,6 +33,7 @@ VERSION = 2
 _LEAF = "leaf_"
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _BEST = "best_{}.npz"  # the state after the best round, see `launch.training.best_round`
+_BEST_NAME = re.compile(r"best_(\d+)\.npz")
 _FORMER_PREFIX = "program_state_"
 _NAME = re.compile(rf"round_(\d+)\.npz|{_FORMER_PREFIX}(\d+)")
 _UNFINISHED = (".[0-9]*.npz", f"{_FORMER_PREFIX}*_temp*")  # what a save leaves that is killed: of today, of earlier
@@ -101,6 +102,16 @@ class Checkpoints:
             raise RunFolderError(
                 f"{path}: gone or damaged, but round {round_num} is the best so far; restore it, or start the run anew"
             ) from None
+
+    def list_rounds(self) -> list[int]:
+        """The rounds after which a state is kept, ascending: in a checkpoint, or because it was the best so far."""
+        best = [_BEST_NAME.fullmatch(path.name) for path in self._path.glob(_BEST.format("*"))]
+        return sorted({*find_checkpoints(self._path), *(int(match[1]) for match in best if match)})
+
+    def load_any(self, round_num: int, template: State) -> State:
+        """The state after one of `list_rounds`, as from `load` or `load_best`, and raises what they do."""
+        is_checkpoint = round_num in find_checkpoints(self._path)
+        return self.load(round_num, template) if is_checkpoint else self.load_best(round_num, template)
 
     def prune_best(self, kept: Collection[int | None]) -> None:
         """Removes the states of best rounds other than these."""

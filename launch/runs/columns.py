@@ -18,6 +18,7 @@ PRUNED_FILE = "pruned.json"  # only in runs that a search has stopped: after whi
 WORKER_LOG = "worker.log"
 EVALUATION = "evaluation"  # how the tables of `launch.evaluate` begin
 CHECKPOINTS, TENSORBOARD, PLOTS, MODELS, EXPORT = "checkpoints", "tensorboard", "plots", "models", "export"
+KEPT = "kept"  # what clients keep between rounds, if it is too large for the checkpoints
 BEST = "best"  # in summaries; and the folder in `models` and in `export` of what is of the best round, if that is kept
 TRACKING = "tracking"  # the run's ids in trackers, and their logs
 REPORT_PAGE, REPORT_TABLE = "report.md", "report.csv"  # of an export, as all that follow

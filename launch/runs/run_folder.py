@@ -22,6 +22,7 @@ from launch.runs.columns import (
     EVENTS_FILE,
     EXPORT,
     FINE_TUNING_FILE,
+    KEPT,
     METRICS_FILE,
     MODELS,
     PLOTS,
@@ -45,7 +46,7 @@ REPLACED_CONFIG = f".replaced.{CONFIG_FILE}"  # see `RunFolder.clear`
 # What a run leaves that ends before it has a config; ".[0-9]*.*" are files that were being written.
 START_UP_FILES = (LOCK_FILE, WORKER_LOGS, f".{CONFIG_FILE}.*", ".[0-9]*.*")
 TABLES = (METRICS_FILE, TIMING_FILE, EVENTS_FILE, CLIENTS_FILE, FINE_TUNING_FILE, SUMMARY_FILE, CHECKSUMS_FILE)
-FOLDERS = (CHECKPOINTS, TENSORBOARD, PLOTS, MODELS, EXPORT, TRACKING)
+FOLDERS = (CHECKPOINTS, KEPT, TENSORBOARD, PLOTS, MODELS, EXPORT, TRACKING)
 RUN_FILES = (
     *(*START_UP_FILES, CONFIG_FILE, REPLACED_CONFIG, PRUNED_FILE),
     *(*TABLES, RUN_PAGE, f"{EVALUATION}*.csv", f"{EVALUATION}*.json", *FOLDERS),
@@ -71,6 +72,7 @@ class RunFolder:
         self.fine_tuning_curve = path / FINE_TUNING_FILE
         self.summary = path / SUMMARY_FILE
         self.checkpoints = path / CHECKPOINTS
+        self.kept = path / KEPT
         self.tensorboard = path / TENSORBOARD
         self.models = path / MODELS
         self.best_models = path / MODELS / BEST

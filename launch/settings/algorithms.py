@@ -9,15 +9,19 @@ from launch.settings.errors import FlagError
 from tff_algos.amfl_p.config import AMFLPConfig
 from tff_algos.async_periodic.config import AsyncPeriodicConfig
 from tff_algos.buffered.config import BufferedConfig
+from tff_algos.ditto.config import DittoConfig
 from tff_algos.fed_async.config import FedAsyncConfig
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_cd.config import FedCDConfig
+from tff_algos.fed_nova.config import FedNovaConfig
 from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.fl_hc.config import FLHCConfig
 from tff_algos.local_only.config import LocalOnlyConfig
+from tff_algos.scaffold.config import ScaffoldConfig
 from tff_algos.settings.config_fields import AlgorithmConfig
 from tff_algos.settings.fine_tuning import FineTuningConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.settings.server_step import ServerStepConfig
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,6 +88,36 @@ ROWS = (
         summary="FedAvg (McMahan et al. 2017); FedProx with a proximal weight.",
         config_class=FedAvgConfig,
         builder="tff_algos.fed_avg.process:build_fed_avg_process",
+        unused=("fine_tuning",),
+    ),
+    Algorithm(
+        name="fedadam",
+        title="FedAdam",
+        color="#E69F00",
+        summary="FedAdam (Reddi et al. 2021): FedAvg whose server steps with Adam.",
+        config_class=FedAvgConfig,
+        builder="tff_algos.fed_avg.process:build_fed_avg_process",
+        defaults={"server": ServerStepConfig(optimizer="adam", learning_rate=0.01)},
+        unused=("fine_tuning",),
+    ),
+    Algorithm(
+        name="fedyogi",
+        title="FedYogi",
+        color="#56B4E9",
+        summary="FedYogi (Reddi et al. 2021): FedAvg whose server steps with Yogi.",
+        config_class=FedAvgConfig,
+        builder="tff_algos.fed_avg.process:build_fed_avg_process",
+        defaults={"server": ServerStepConfig(optimizer="yogi", learning_rate=0.01)},
+        unused=("fine_tuning",),
+    ),
+    Algorithm(
+        name="fedavgm",
+        title="FedAvgM",
+        color="#D55E00",
+        summary="FedAvgM (Hsu et al. 2019): FedAvg whose server steps with momentum.",
+        config_class=FedAvgConfig,
+        builder="tff_algos.fed_avg.process:build_fed_avg_process",
+        defaults={"server": ServerStepConfig(momentum=0.9)},
         unused=("fine_tuning",),
     ),
     Algorithm(
@@ -169,6 +203,32 @@ ROWS = (
             "fine_tuning": FineTuningConfig(steps=200, learning_rate=0.025, batch_size=48),
         },
         shared_defaults={"dataset": "building", "rounds": 30, "rounds_per_evaluation": 5, "batch_size": 48},
+    ),
+    Algorithm(
+        name="ditto",
+        title="Ditto",
+        color="#E69F00",
+        summary="Ditto (Li et al. 2021): FedAvg, and a personal model for each client that is pulled to the global one.",
+        config_class=DittoConfig,
+        builder="tff_algos.ditto.process:build_ditto_process",
+    ),
+    Algorithm(
+        name="scaffold",
+        title="SCAFFOLD",
+        color="#56B4E9",
+        summary="SCAFFOLD (Karimireddy et al. 2020): control variates against the drift of the clients.",
+        config_class=ScaffoldConfig,
+        builder="tff_algos.scaffold.process:build_scaffold_process",
+        unused=("compression", "privacy"),
+    ),
+    Algorithm(
+        name="fednova",
+        title="FedNova",
+        color="#009E73",
+        summary="FedNova (Wang et al. 2020): a mean that unequal numbers of local steps do not bend.",
+        config_class=FedNovaConfig,
+        builder="tff_algos.fed_nova.process:build_fed_nova_process",
+        unused=("privacy",),
     ),
     Algorithm(
         name="local_only",

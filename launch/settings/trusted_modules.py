@@ -1,9 +1,9 @@
 """Which modules may be imported because a run's records name them: a run folder may come from somebody else.
 
-A run of a user's own algorithm, data set or model holds "module:NAME" in its `config.json`, and to go on with it or to
-use its models, that module must be imported, which runs its code. So it must be one of this project, or be named by the
-user: by a flag of their command, by --trust_module, or by their environment, in FL_TRUST_MODULE or as lying in a folder
-of PYTHONPATH. Nothing that lies in the run folder itself is ever imported.
+A run of a user's own algorithm, data set, model or aggregator holds "module:NAME" in its `config.json`, and to go on
+with it or to use its models, that module must be imported, which runs its code. So it must be one of this project, or
+be named by the user: by a flag of their command, by --trust_module, or by their environment, in FL_TRUST_MODULE or as
+lying in a folder of PYTHONPATH. Nothing that lies in the run folder itself is ever imported.
 """
 
 import importlib.machinery
@@ -24,11 +24,13 @@ VARIABLE = "FL_TRUST_MODULE"
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGES = ("datasets", "models", "tff_algos", "launch", "examples")
 OBJECT_FLAGS = ("algo", "dataset", "model", "teacher_model")
+AGGREGATOR_ENDING = "_aggregator"  # of the flags that may name one, after the algorithm's name
 
 
 def list_modules(flags: Mapping[str, Any]) -> list[str]:
     """The modules that a run's flags name, in order, each once."""
-    objects = [flags.get(name) for name in OBJECT_FLAGS]
+    aggregators = [name for name in flags if name.endswith(AGGREGATOR_ENDING)]
+    objects = [flags.get(name) for name in (*OBJECT_FLAGS, *aggregators)]
     return list(dict.fromkeys(each.partition(":")[0] for each in objects if isinstance(each, str) and is_own(each)))
 
 

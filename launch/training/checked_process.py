@@ -5,6 +5,7 @@ The project's own algorithms are held to it by tests. Imports no TensorFlow.
 
 import contextlib
 import inspect
+import pathlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from launch.runs.tables import format_json
 from launch.runtimes.worker_process import WorkerError
 from launch.settings.flags import FlagError
 from models.model_names import ModelError
-from tff_algos.protocol import COMMON_METRICS, FederatedProcess, RoundOutput, State, Weights
+from tff_algos.protocol import COMMON_METRICS, FederatedProcess, KeptFileError, RoundOutput, State, Weights
 from tff_algos.rounds.forwarding import ForwardingProcess
 from tff_algos.settings.config_fields import ConfigError
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from models.model_spec import ModelSpec
 
 # What has a line of its own already, or is no fault of the algorithm's.
-_PASSED_ON = (FlagError, ConfigError, ModelError, WorkerError, BrokenPipeError)
+_PASSED_ON = (FlagError, ConfigError, ModelError, KeptFileError, WorkerError, BrokenPipeError)
 _ARGUMENTS = "(model_spec, clients, config, seed)"
 _DRIVERS_METRICS = {columns.ROUND, *columns.EVALUATION_METRICS, *columns.PERSONAL_METRICS}
 _DRIVERS_METRICS |= {columns.JOULES, columns.JOULES_TOTAL}
@@ -192,6 +193,15 @@ class CheckedProcess(ForwardingProcess):
         is_right = isinstance(events, Sequence) and all(_is_event(event) for event in events)
         self._expect(is_right, "get_events", "a list of (seconds, client, what happened, model)", _name(events))
         return events
+
+    def keep_in(self, folder: pathlib.Path) -> None:
+        self._call("keep_in", folder)
+
+    def find_kept(self, state: State) -> Any:
+        return self._call("find_kept", state)
+
+    def forget(self, needed: Sequence[Any]) -> None:
+        self._call("forget", needed)
 
     @property
     def map_models(self):

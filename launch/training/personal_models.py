@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from datasets.federated_data import FederatedData
 from launch.runs.checkpoints import Checkpoints
-from launch.runs.columns import CHECKPOINTS, WORKER_LOG
+from launch.runs.columns import CHECKPOINTS, KEPT, WORKER_LOG
 from launch.runs.errors import RunFolderError, RunStopped
 from launch.runtimes.runtime import WorkerError, quiet_tensorflow
 from launch.training.finished_run import FinishedRun
@@ -45,6 +45,7 @@ def _personalize(run: FinishedRun, data: FederatedData, client_names: Sequence[s
     from launch.training.training_run import build_process
 
     process = build_process(run.config, run.build_spec(), data)
+    process.keep_in(run.path / KEPT)
     checkpoints = Checkpoints(run.path / CHECKPOINTS)
     if run.is_best:
         round_num, state = run.rounds, checkpoints.load_best(run.rounds, process.initialize())

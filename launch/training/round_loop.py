@@ -26,6 +26,7 @@ from launch.runs.event_log import EventLog
 from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
 from launch.settings.run_config import RunConfig
+from launch.training.kept_files import KeptFiles
 from tff_algos.protocol import COMMON_METRICS, FederatedProcess, State
 
 if TYPE_CHECKING:
@@ -64,7 +65,9 @@ class RoundLoop:
         last_round = checkpoints.last_round()
         if last_round > config.rounds:
             raise RunFolderError(f"--rounds={config.rounds}: the run has done {last_round}; expected as many or more")
+        process.keep_in(folder.kept)
         self.round_num, self._state = checkpoints.restore(process.initialize())
+        self._kept_files = KeptFiles(process, checkpoints)
         self.metrics = RoundTable(folder.metrics, self.round_num)
         self.timing = RoundTable(folder.timing, self.round_num)
         self._events = EventLog(folder.events, self.round_num)
@@ -102,6 +105,7 @@ class RoundLoop:
         self._checkpoints.save(self._state, self.round_num, format_record(self._config, self._digests))
         if self._best is not None:
             self._best.prune(self.metrics)
+        self._kept_files.prune(self.round_num, self._state)
 
     def _list_digests(self) -> dict[str, str]:
         return {METRICS_FILE: self.metrics.digest(), EVENTS_FILE: self._events.digest()}

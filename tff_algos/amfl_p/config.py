@@ -3,6 +3,7 @@
 import dataclasses
 
 from datasets.federated_data import DeviceProfiles
+from tff_algos.settings.aggregation import AggregationConfig, check_no_privacy
 from tff_algos.settings.config_fields import (
     SMOKE_CLIENTS,
     ConfigError,
@@ -12,6 +13,15 @@ from tff_algos.settings.config_fields import (
     setting,
 )
 from tff_algos.settings.fine_tuning import RESOURCES, STEPS, FineTuningConfig
+from tff_algos.settings.server_step import (
+    ADAGRAD,
+    ADAM,
+    RMSPROP,
+    SGD,
+    YOGI,
+    ServerStepConfig,
+    needs_optimizer,
+)
 from tff_algos.settings.update_privacy import (
     PrivateAlgorithmConfig,
     UpdatePrivacyConfig,
@@ -22,6 +32,7 @@ from tff_algos.simulation.availability import check_cohort_size
 from tff_algos.simulation.resources import MAX_RESOURCE, MIN_RESOURCE
 
 USES_QUALITY, USES_RESOURCE = ("adaptive", "quality"), ("adaptive", "resource")  # of the choices of `weighting`
+MOMENTUM = "momentum"  # what AMFL-P calls sgd with momentum
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,7 +56,40 @@ class AMFLPConfig(PrivateAlgorithmConfig):
     reptile: bool = setting(False, "Reptile: the sum of the inner steps' gradients, in place of the meta-gradient.")
     meta_learning_rate: float = setting(0.01, "Rate of the server's step (paper: beta).", above=0)
     server_optimizer: str = setting(
-        "adam", "The server's step: plain, as printed, with momentum 0.9, or Adam.", choices=("sgd", "momentum", "adam")
+        ADAM,
+        "Optimizer of the server's step: sgd is plain, as printed; momentum is sgd with it.",
+        choices=(SGD, MOMENTUM, ADAM, YOGI, ADAGRAD, RMSPROP),
+    )
+    server_momentum: float = setting(
+        0.9,
+        "Momentum of the server's step.",
+        above=0,
+        below=1,
+        needs=needs_optimizer(MOMENTUM, field="server_optimizer"),
+        of_old_runs=0.9,
+    )
+    server_beta_1: float = setting(
+        0.9,
+        "Decay of the mean of past meta-gradients.",
+        minimum=0,
+        below=1,
+        needs=needs_optimizer(ADAM, YOGI, field="server_optimizer"),
+        of_old_runs=0.9,
+    )
+    server_beta_2: float = setting(
+        0.999,
+        "Decay of the mean of past squares.",
+        minimum=0,
+        below=1,
+        needs=needs_optimizer(ADAM, YOGI, field="server_optimizer"),
+        of_old_runs=0.999,
+    )
+    server_epsilon: float = setting(
+        1e-7,
+        "Added to the root by which the step is divided.",
+        above=0,
+        needs=needs_optimizer(ADAM, YOGI, ADAGRAD, RMSPROP, field="server_optimizer"),
+        of_old_runs=1e-7,
     )
     weighting: str = setting(
         "adaptive",
@@ -81,10 +125,12 @@ class AMFLPConfig(PrivateAlgorithmConfig):
     resource_floor: float = setting(
         0.05, "With dynamic resources, a device below this level sits out the round.", minimum=0, below=1
     )
+    aggregation: AggregationConfig = group(AggregationConfig, flag_prefix="")
     privacy: UpdatePrivacyConfig = group(UpdatePrivacyConfig, flag_prefix="dp_")
 
     def __post_init__(self):
         super().__post_init__()
+        check_no_privacy(self.aggregation, self.privacy)
         if self.reptile and self.first_order:
             raise ConfigError("reptile", True, "either first_order or reptile, not both")
         if self.min_resource > self.max_resource:
@@ -95,6 +141,19 @@ class AMFLPConfig(PrivateAlgorithmConfig):
         if self.privacy.is_active and self.resources != "static":
             expected = f"static with dp_epsilon={self.privacy.epsilon:g}: who took part would be seen by its battery"
             raise ConfigError("resources", self.resources, expected)
+
+    @property
+    def server(self) -> ServerStepConfig:
+        """The server's step in the form that all algorithms share."""
+        has_momentum = self.server_optimizer == MOMENTUM
+        return ServerStepConfig(
+            optimizer=SGD if has_momentum else self.server_optimizer,
+            learning_rate=self.meta_learning_rate,
+            momentum=self.server_momentum if has_momentum else 0.0,
+            beta_1=self.server_beta_1,
+            beta_2=self.server_beta_2,
+            epsilon=self.server_epsilon,
+        )
 
     @property
     def judges_fine_tuned(self) -> bool:

@@ -47,36 +47,24 @@ Deviations from the paper:
 - The clock takes the devices' speeds, as for all algorithms, not R_i.
 """
 
-import dataclasses
-from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
-from datasets.federated_data import ClientShard, FederatedData
+from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
 from models.training_terms import find_training_terms
 from tff_algos.amfl_p.config import AMFLPConfig
-from tff_algos.amfl_p.meta_round import (
-    NOBODY,
-    MetaInput,
-    RoundResult,
-    build_private_round,
-    build_round,
-    build_server_optimizer,
-    step_server,
-)
-from tff_algos.client.cohort import choose_cohort, compute_padded_size, compute_usual_places, pad_cohort
-from tff_algos.client.fine_tuning import FineTune, build_fine_tuning, count_plan_examples, list_plan, summarize_plan
-from tff_algos.protocol import TRAIN_LOSS, ClientWork, RoundOutput, Weights
-from tff_algos.rounds.privacy_accounting import Accounting
-from tff_algos.rounds.private_aggregation import PrivacyState, PrivateProcess, build_private_sum
-from tff_algos.rounds.round_metrics import build_common_metrics
+from tff_algos.amfl_p.meta_round import MetaInput, build_meta_training
+from tff_algos.client.cohort import ClientInput
+from tff_algos.client.fine_tuning import count_plan_examples, list_plan
+from tff_algos.protocol import ClientWork, FederatedProcess, Weights
+from tff_algos.rounds.aggregators import Aggregate
+from tff_algos.rounds.fine_tuned import add_fine_tuning
+from tff_algos.rounds.synchronous import Participant, SynchronousProcess, build_parts
+from tff_algos.rounds.training_phase import PhaseOutcome
 from tff_algos.seeds import derive_generator, derive_seed
 from tff_algos.settings.config_fields import ConfigError
-from tff_algos.settings.fine_tuning import INITIAL
-from tff_algos.simulation.byte_ledger import compute_model_bytes
 from tff_algos.simulation.resources import (
     DeviceState,
     FineTuningPlan,
@@ -85,8 +73,6 @@ from tff_algos.simulation.resources import (
     draw_devices,
     plan_fine_tuning,
 )
-from tff_algos.simulation.virtual_clock import compute_phases_s
-from tff_algos.weights import initialize_weights
 
 
 class ServerState(NamedTuple):
@@ -96,66 +82,36 @@ class ServerState(NamedTuple):
       round_num: rounds done, int32.
       virtual_time_s: since the start, float64.
       model: the global model, the start of all personal ones.
-      optimizer: the leaves of the server optimizer's state.
+      server: the leaves of the server optimizer's state.
       resources: R_i of each device as drawn, new ones last, float64, shape (devices,).
       devices: batteries and loads; they stay as they are if resources are static.
       energy: spent on training so far, in steps of a round's mean batch (see `compute_mean_batch`), float64.
-      privacy: of private updates; empty without.
+      aggregator: of the aggregator.
     """
 
     round_num: np.int32
     virtual_time_s: np.float64
     model: Weights
-    optimizer: tuple[np.ndarray, ...]
+    server: tuple[np.ndarray, ...]
     resources: np.ndarray
     devices: DeviceState
     energy: np.float64
-    privacy: PrivacyState | tuple[()] = ()
+    aggregator: Any = ()
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class AMFLPProcess(PrivateProcess):
-    """AMFL-P; the fields are what stays the same from round to round.
+class AMFLPProcess(SynchronousProcess):
+    """AMFL-P without the personal models, which `add_fine_tuning` makes."""
 
-    Attributes:
-      clients, config, seed: see `build_amfl_p_process`.
-      initial_weights: the global model before the first round.
-      initial_optimizer: the leaves of the server optimizer's first state.
-      optimizer_state: the server optimizer's first state, nested as its own leaves are.
-      run_round: the computation of `build_round`, or of `build_private_round` if updates are private.
-      fine_tune: makes the personal models.
-    """
-
-    is_personal = True
-    takes_new_clients = True
-    released = "the global model of every round"
-
-    clients: FederatedData
-    config: AMFLPConfig
-    seed: int
-    initial_weights: Weights
-    initial_optimizer: tuple[np.ndarray, ...]
-    optimizer_state: Any
-    run_round: Callable
-    fine_tune: FineTune
-
-    @property
-    def fine_tuning_start(self) -> str:
-        return self.config.fine_tuning.start
-
-    @property
-    def curve(self) -> tuple[int, ...]:
-        return self.config.fine_tuning.curve
+    own_blank = MetaInput()
+    map_models = None  # the optimizer's state is always of the model's shapes
 
     def initialize(self) -> ServerState:
         config = self.config
         num_devices, known = len(self.clients.everyone), self.clients.profiles.resources
         resources, devices = draw_devices(num_devices, self.seed, config.min_resource, config.max_resource, known)
-        zero = np.float64(0.0)
-        privacy = self.private_sum.initialize() if self.private_sum else ()
-        return ServerState(
-            np.int32(0), zero, self.initial_weights, self.initial_optimizer, resources, devices, zero, privacy
-        )
+        zero, server = np.float64(0.0), self.server_step.initialize_one()
+        aggregator = self.aggregator.initialize(1)
+        return ServerState(np.int32(0), zero, self.initial_weights, server, resources, devices, zero, aggregator)
 
     def compute_resources(self, state: ServerState) -> np.ndarray:
         """R_i(t) of every device, new ones last."""
@@ -163,76 +119,51 @@ class AMFLPProcess(PrivateProcess):
             return state.resources
         return compute_dynamic_resources(state.resources, state.devices)
 
-    def choose_cohort(self, state: ServerState) -> tuple[float, np.ndarray]:
-        """The devices of the next round, ascending, after the virtual seconds until enough of them are available.
+    def find_able(self, state: ServerState) -> np.ndarray:
+        """With dynamic resources, those below the floor sit out. New devices are not there yet."""
+        if self.config.resources == "static":
+            return self.everyone
+        return np.flatnonzero(self.compute_resources(state)[: len(self.everyone)] >= self.config.resource_floor)
 
-        With dynamic resources, those below the floor sit out. New devices are not there yet.
-        """
-        round_num, current = int(state.round_num) + 1, self.compute_resources(state)[: len(self.clients.clients)]
-        able = np.arange(len(current))
-        if self.config.resources == "dynamic":
-            able = np.flatnonzero(current >= self.config.resource_floor)
-        now_s = float(state.virtual_time_s)
-        return choose_cohort(self.config, self.clients.profiles, able, now_s, self.seed, round_num)
+    def distribute(self, state: ServerState) -> Weights:
+        return state.model
 
-    def step(self, state: ServerState, inputs: list[MetaInput]) -> tuple[ServerState, RoundResult, dict[str, float]]:
-        """Steps 2 to 4: the state with the next model, the round's scalars, and the metrics of privacy."""
-        if self.private_sum is None:
-            model, optimizer, result = self.run_round((state.model, state.optimizer), inputs)
-            spent, privacy = {}, ()
-        else:
-            sums, counts, result = self.run_round(state.model, state.privacy.clip_norms[0], inputs)
-            round_num = int(state.round_num) + 1
-            noisy, privacy = self.private_sum.add_noise(sums, counts, state.privacy, round_num)
-            gradient = tuple(tf.constant(-array[0] / self.private_sum.denominator) for array in noisy)
-            # As tensors, so that all arithmetic is TensorFlow's in float32, as it is inside a computation.
-            start = tuple(map(tf.constant, state.model)), tuple(map(tf.constant, state.optimizer))
-            model, optimizer = step_server(self.config, self.optimizer_state, *start, gradient)
-            spent = self.private_sum.build_metrics(privacy, round_num, counts)
-        model, optimizer = tuple(map(np.asarray, model)), tuple(map(np.asarray, optimizer))
-        return state._replace(model=model, optimizer=optimizer, privacy=privacy), result, spent
+    def count_groups(self, state: ServerState) -> int:
+        return 1
 
-    def next(self, state: ServerState) -> RoundOutput:
-        round_num, config = int(state.round_num) + 1, self.config
-        # Step 1
-        current = self.compute_resources(state)
-        wait_s, cohort = self.choose_cohort(state)
-        plan = self.plan(state)
-        inputs = [
-            MetaInput(
-                self.clients.clients[index].path,
-                derive_seed(self.seed, "meta-training", round_num, index),
-                np.float32(current[index]),
-                np.float32(config.inner_learning_rate),
-                np.int32(plan.num_steps[index]),
-                np.float32(plan.learning_rates[index]),
-            )
-            for index in cohort
-        ]
-        # Steps 2 to 4
-        trained, result, spent = self.step(state, pad_cohort(inputs, self.num_places, NOBODY))
-        # Step 5
-        took_part = np.isin(np.arange(len(current)), cohort)
-        generator = derive_generator(self.seed, "devices", round_num)
-        devices = advance_devices(state.devices, current, took_part, generator)
-        start_s = state.virtual_time_s + wait_s
-        duration_s = compute_phases_s(self.clients.profiles, [self.build_work(cohort)], float(start_s))
-        energy = state.energy + len(cohort) * self.steps_per_round + self.count_quality_steps(plan, cohort)
-        new_state = trained._replace(
-            round_num=np.int32(round_num),
-            virtual_time_s=np.float64(start_s + duration_s),
-            devices=devices if config.resources == "dynamic" else state.devices,
-            energy=np.float64(energy),
+    def invite(self, state: ServerState, cohort: np.ndarray, purpose: str = "meta-training") -> list[Participant]:
+        current, plan, round_num = self.compute_resources(state), self.plan(state), int(state.round_num) + 1
+        group, weight, rate = np.int32(0), np.float32(1), np.float32(self.config.inner_learning_rate)
+        invited = []
+        for index in cohort.tolist():
+            seed, path = derive_seed(self.seed, purpose, round_num, index), self.clients.clients[index].path
+            steps, own_rate = np.int32(plan.num_steps[index]), np.float32(plan.learning_rates[index])
+            own = MetaInput(np.float32(current[index]), steps, own_rate)
+            invited.append(Participant(index, ClientInput(path, seed, group, weight, rate), own))
+        return invited
+
+    def apply(self, state: ServerState, aggregate: Aggregate, outcome: PhaseOutcome) -> ServerState:
+        """Step 4."""
+        update = tuple(array[0] for array in aggregate.update)
+        model, server = self.server_step.step_one(state.model, update, state.server, aggregate.divisor)
+        return state._replace(model=model, server=server)
+
+    def finish(
+        self, state: ServerState, stepped: ServerState, outcome: PhaseOutcome, cohort: np.ndarray
+    ) -> ServerState:
+        """Step 5."""
+        current, generator = (
+            self.compute_resources(state),
+            derive_generator(self.seed, "devices", int(stepped.round_num)),
         )
-        return RoundOutput(new_state, {**self.build_metrics(new_state, result, cohort, current), **spent})
-
-    @property
-    def num_places(self) -> int:
-        """To which every cohort is padded at least."""
-        num_clients, config = len(self.clients.clients), self.config
-        if config.participation == "bernoulli":
-            return compute_usual_places(num_clients, min(config.cohort_size or num_clients, num_clients))
-        return compute_padded_size(config.cohort_size or num_clients)
+        took_part = np.isin(np.arange(len(current)), cohort)
+        devices = advance_devices(state.devices, current, took_part, generator)
+        return stepped._replace(
+            devices=devices if self.config.resources == "dynamic" else state.devices,
+            energy=np.float64(
+                state.energy + len(cohort) * self.steps_per_round + self.count_quality_steps(self.plan(state), cohort)
+            ),
+        )
 
     @property
     def num_query_batches(self) -> int:
@@ -260,31 +191,31 @@ class AMFLPProcess(PrivateProcess):
         examples = count_plan_examples(plan, self.config.fine_tuning.batch_size, self.clients)
         return float(examples[cohort].sum()) / self.compute_mean_batch()
 
-    def build_work(self, cohort: np.ndarray) -> ClientWork:
+    def list_phases(self, state: ServerState, cohort: np.ndarray) -> list[ClientWork]:
         """What takes the time of a round: its examples, and a model each way."""
-        model_bytes = compute_model_bytes(self.initial_weights)
-        return ClientWork(cohort, np.full(len(cohort), self.examples_per_round), model_bytes, model_bytes)
+        model_bytes = self.transport.model_bytes
+        return [ClientWork(cohort, np.full(len(cohort), self.examples_per_round), model_bytes, model_bytes)]
 
-    def list_work(self, state: ServerState, next_state: ServerState) -> list[ClientWork]:
-        """That, and the steps that the cohort takes only to judge its data, which count as energy alone."""
-        del next_state
-        cohort, tuning = self.choose_cohort(state)[1], self.config.fine_tuning
-        examples = count_plan_examples(self.plan(state), tuning.batch_size, self.clients)[cohort]
-        return [self.build_work(cohort), *([ClientWork(cohort, examples)] if self.config.judges_fine_tuned else [])]
+    def list_untimed(self, state: ServerState, cohort: np.ndarray) -> list[ClientWork]:
+        """The steps that the cohort takes only to judge its data, which count as energy alone."""
+        if not self.config.judges_fine_tuned:
+            return []
+        examples = count_plan_examples(self.plan(state), self.config.fine_tuning.batch_size, self.clients)
+        return [ClientWork(cohort, examples[cohort])]
 
-    def build_metrics(
-        self, state: ServerState, result: RoundResult, cohort: np.ndarray, current: np.ndarray
+    def describe(
+        self, state: ServerState, new_state: ServerState, outcome: PhaseOutcome, cohort: np.ndarray
     ) -> dict[str, float]:
-        sent = len(cohort) * compute_model_bytes(self.initial_weights)
-        metrics = build_common_metrics(result.totals, state.virtual_time_s, len(cohort), sent, sent)
-        squared = float(result.squared_weight)
-        metrics["meta_loss"] = metrics[TRAIN_LOSS]
-        metrics["effective_num_clients"] = float(result.weight) ** 2 / squared if squared else 0.0
-        metrics["mean_resource"] = float(current.mean())
-        metrics["mean_fine_tuning_steps"] = float(self.plan(state).num_steps.mean())
-        metrics["energy"] = float(state.energy)
-        metrics["energy_examples"] = float(state.energy) * self.compute_mean_batch()
-        return metrics
+        totals, sums = outcome.totals, outcome.sums
+        num_trained, squared = float(totals.num_trained), float(sums.squared_weight)
+        return {
+            "meta_loss": float(totals.loss_sum) / num_trained if num_trained else float(np.nan),
+            "effective_num_clients": float(sums.weight) ** 2 / squared if squared else 0.0,
+            "mean_resource": float(self.compute_resources(state).mean()),
+            "mean_fine_tuning_steps": float(self.plan(new_state).num_steps.mean()),
+            "energy": float(new_state.energy),
+            "energy_examples": float(new_state.energy) * self.compute_mean_batch(),
+        }
 
     def plan(self, state: ServerState) -> FineTuningPlan:
         """N_i and alpha_i of every device."""
@@ -294,39 +225,21 @@ class AMFLPProcess(PrivateProcess):
     def get_models(self, state: ServerState) -> dict[str, Weights]:
         return {"global": state.model}
 
-    def client_model(self, state: ServerState) -> list[str]:
-        del state
-        return ["global"] * len(self.clients.everyone)
-
-    def personalize(self, state: ServerState, clients: Sequence[ClientShard]) -> Iterator[tuple[ClientShard, Weights]]:
-        return self.personalize_from(state, clients, self.config.fine_tuning.start)
-
-    def personalize_from(
-        self, state: ServerState, clients: Sequence[ClientShard], start: str, most_steps: int | None = None
-    ) -> Iterator[tuple[ClientShard, Weights]]:
-        weights = self.initial_weights if start == INITIAL else state.model
-        return self.fine_tune(weights, clients, self.plan(state), most_steps)
-
     def client_columns(self, state: ServerState) -> dict[str, list]:
         return list_plan(self.compute_resources(state), self.plan(state))
 
     def summarize(self, state: ServerState) -> dict:
-        plan = self.plan(state)
         return {
             "energy_of_training": float(state.energy),
             "energy_of_training_examples": float(state.energy) * self.compute_mean_batch(),
-            "energy_of_fine_tuning": float(plan.num_steps.sum()),
-            **summarize_plan(plan, self.config.fine_tuning.batch_size, self.clients),
+            "energy_of_fine_tuning": float(self.plan(state).num_steps.sum()),
             **super().summarize(state),
         }
 
 
-def _to_array(value: tf.Tensor | float) -> np.ndarray:
-    """A leaf of an optimizer's state; hyperparameters are Python numbers there."""
-    return tf.convert_to_tensor(value).numpy()
-
-
-def build_amfl_p_process(model_spec: ModelSpec, clients: FederatedData, config: AMFLPConfig, seed: int) -> AMFLPProcess:
+def build_amfl_p_process(
+    model_spec: ModelSpec, clients: FederatedData, config: AMFLPConfig, seed: int
+) -> FederatedProcess:
     """AMFL-P as a process; needs a TFF context (see `launch.runtimes.runtime`) when it runs.
 
     Args:
@@ -353,25 +266,7 @@ def build_amfl_p_process(model_spec: ModelSpec, clients: FederatedData, config: 
         raise ConfigError("--precision", model_spec.precision, "float32, since meta-gradients go through float weights")
     if model_spec.augment is not None:
         raise ConfigError("--augment", "crop_flip", "none, since meta-gradients are of the examples as they are")
-    initial_weights = initialize_weights(model_spec, seed)
-    specs = tuple(tf.TensorSpec(array.shape, array.dtype) for array in initial_weights)
-    optimizer_state = tf.nest.map_structure(_to_array, build_server_optimizer(config).initialize(specs))
-    if config.privacy.is_active:
-        num_clients = len(clients.clients)
-        size = min(config.cohort_size or num_clients, num_clients)
-        accounting = Accounting(config.privacy.delta, num_clients, size, config.participation)
-        private_sum = build_private_sum(config.privacy, accounting, seed)
-        run_round = build_private_round(model_spec, config, initial_weights)
-    else:
-        private_sum, run_round = None, build_round(model_spec, config, initial_weights, optimizer_state)
-    return AMFLPProcess(
-        clients=clients,
-        config=config,
-        seed=seed,
-        initial_weights=initial_weights,
-        initial_optimizer=tuple(tf.nest.flatten(optimizer_state)),
-        optimizer_state=optimizer_state,
-        run_round=run_round,
-        fine_tune=build_fine_tuning(model_spec, config.fine_tuning, initial_weights, seed),
-        private_sum=private_sum,
-    )
+    work = build_meta_training(model_spec, config)
+    parts = build_parts(model_spec, clients, config, seed, work, always_by_optimizer=True)
+    process = AMFLPProcess(**parts)
+    return add_fine_tuning(process, model_spec, config.fine_tuning, process.compute_resources)

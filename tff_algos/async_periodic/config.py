@@ -6,6 +6,7 @@ from datasets.federated_data import DeviceProfiles
 from tff_algos.async_periodic.age_weighting import AVERAGED_DEVICES, WEIGHTINGS
 from tff_algos.settings.config_fields import AlgorithmConfig, group, needs_value, setting
 from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.settings.server_step import ServerStepConfig
 from tff_algos.simulation.scheduling import POLICIES
 from tff_algos.simulation.training_times import TrainingTimesConfig
 
@@ -51,6 +52,7 @@ class AsyncPeriodicConfig(AlgorithmConfig):
         "scheduled: only their updates count; all: the others count with the model they started from, Eq. (10).",
         choices=AVERAGED_DEVICES,
     )
+    server: ServerStepConfig = group(ServerStepConfig, flag_prefix="server_")
 
     def check_devices(self, profiles: DeviceProfiles, num_clients: int) -> None:
         self.times.check_devices(profiles)

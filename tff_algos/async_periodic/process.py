@@ -34,6 +34,7 @@ Deviations from the paper:
 - The learning rate is that of the aggregation in which the update is sent.
 - Section IV draws T_k "in every global iteration", and so do we: no device is slow for good. The paper's reasons speak
   of "slower devices", which is `training_times.speed="persistent"`.
+- The server's step can be an optimizer's, or shorter than the whole way to the mean.
 - Mini-batches come from shuffled passes over a device's examples; those of Eq. (4) are drawn at random.
 """
 
@@ -58,6 +59,7 @@ from tff_algos.protocol import ClientWork, FederatedProcess, RoundOutput, Weight
 from tff_algos.rounds.aggregation import RoundTotals
 from tff_algos.rounds.asynchronous_server import build_devices
 from tff_algos.rounds.round_metrics import build_common_metrics
+from tff_algos.rounds.server_step import ServerStep, build_server_step
 from tff_algos.rounds.versioned_round import (
     VersionedInput,
     average_updates,
@@ -103,6 +105,7 @@ class ServerState(NamedTuple):
       num_starts: how often each device has started, int64, shape (clients,).
       counts: c_k, how often each device has been scheduled, int64, shape (clients,).
       log: what happened since the aggregation before.
+      server: of the server's step; empty for a plain one.
     """
 
     round_num: np.int32
@@ -112,12 +115,14 @@ class ServerState(NamedTuple):
     num_starts: np.ndarray
     counts: np.ndarray
     log: PackedLog
+    server: tuple[np.ndarray, ...] = ()
 
 
 class Aggregation(NamedTuple):
-    """The outcome of an aggregation: the new model, the scalars of the training, and who took part, ascending."""
+    """The outcome of an aggregation: new model and server's state, the scalars of the training, who took part."""
 
     model: Weights
+    server: tuple[np.ndarray, ...]
     totals: RoundTotals
     ready: np.ndarray
     scheduled: np.ndarray
@@ -153,6 +158,7 @@ class AsyncPeriodicProcess(FederatedProcess):
       num_places: of a call of `run_round`.
       run_round: the computation of `build_versioned_round`, for a policy that looks at no updates; else None.
       compute_updates: the computation of `build_versioned_updates`, for one that does; else None.
+      server_step: the server's step.
     """
 
     clients: FederatedData
@@ -163,6 +169,7 @@ class AsyncPeriodicProcess(FederatedProcess):
     num_places: int
     run_round: Callable | None
     compute_updates: Callable | None
+    server_step: ServerStep
 
     @property
     def num_clients(self) -> int:
@@ -179,6 +186,7 @@ class AsyncPeriodicProcess(FederatedProcess):
             num_starts=num_starts,
             counts=np.zeros(self.num_clients, np.int64),
             log=pack_log([]),
+            server=self.server_step.initialize_one(),
         )
         return self.start(state, np.arange(self.num_clients))
 
@@ -240,7 +248,7 @@ class AsyncPeriodicProcess(FederatedProcess):
         """Steps 2 and 3."""
         newest = take_model(state.models, -1)
         if not len(ready):
-            return Aggregation(newest, RoundTotals(0.0, 0.0, 0, 0.0, 0.0), ready, ready)
+            return Aggregation(newest, state.server, RoundTotals(0.0, 0.0, 0, 0.0, 0.0), ready, ready)
         config, updates = self.config, self.train_ready(state, ready)
         scheduled = self.choose(state, ready, updates)
         ages = compute_ages(state.start_indices, int(state.round_num) + 1)
@@ -257,10 +265,17 @@ class AsyncPeriodicProcess(FederatedProcess):
         # A device whose update is left out has no weight for its start model either.
         weights = np.where(is_rejected, 0.0, weights)
         if weights.sum() == 0:
-            return Aggregation(newest, result.totals, ready, scheduled)
+            return Aggregation(newest, state.server, result.totals, ready, scheduled)
         by_version = np.bincount(self.find_rows(state), weights, len(state.models[0]))
         mixed = mix_models(state.models, by_version, tuple(result.mean_update), weights[scheduled].sum())
-        return Aggregation(mixed, result.totals, ready, scheduled)
+        return Aggregation(*self.step(newest, mixed, state.server), result.totals, ready, scheduled)
+
+    def step(self, newest: Weights, mixed: Weights, server: tuple) -> tuple[Weights, tuple]:
+        """The server's step from the newest model along the way to the mean one; by default all of it, Eq. (10)."""
+        if self.server_step.is_plain and self.config.server.learning_rate == 1:
+            return mixed, server
+        way = [mean - old for mean, old in zip(mixed, newest, strict=True) if is_float(old)]
+        return self.server_step.step_one(newest, way, server)
 
     def next(self, state: ServerState) -> RoundOutput:
         index = int(state.round_num) + 1
@@ -288,7 +303,9 @@ class AsyncPeriodicProcess(FederatedProcess):
             *log_clients(now_s, done.scheduled, "received", versions),
             *log_clients(now_s, receivers, "start", start_indices),
         ]
-        new_state = ServerState(np.int32(index), clock, models, start_indices, state.num_starts, counts, pack_log(log))
+        new_state = ServerState(
+            np.int32(index), clock, models, start_indices, state.num_starts, counts, pack_log(log), done.server
+        )
         return RoundOutput(self.start(new_state, receivers), metrics)
 
     def build_metrics(self, state: ServerState, clock: ClockState, done: Aggregation) -> dict[str, float]:
@@ -350,4 +367,5 @@ def build_async_periodic_process(
         num_places=num_places,
         run_round=None if needs_updates else build_versioned_round(*computation, num_places),
         compute_updates=build_versioned_updates(*computation) if needs_updates else None,
+        server_step=build_server_step(config.server, initial_weights),
     )

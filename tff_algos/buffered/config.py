@@ -5,6 +5,7 @@ import dataclasses
 from datasets.federated_data import DeviceProfiles
 from tff_algos.settings.config_fields import AlgorithmConfig, group, setting
 from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.settings.server_step import ServerStepConfig
 from tff_algos.simulation.staleness import DECAY_NEEDS, GRACE_NEEDS, STALENESS_FUNCTIONS
 from tff_algos.simulation.training_times import TrainingTimesConfig
 
@@ -21,7 +22,7 @@ class BufferedConfig(AlgorithmConfig):
     training: LocalTrainingConfig = group(build_default_training, flag_prefix="")
     times: TrainingTimesConfig = group(TrainingTimesConfig, flag_prefix="")
     buffer_size: int = setting(3, "Updates that the server waits for before it aggregates (paper: K).", minimum=1)
-    server_learning_rate: float = setting(1.0, "Factor on the mean update (paper: eta_g).", above=0)
+    server: ServerStepConfig = group(ServerStepConfig, flag_prefix="server_")
     staleness: str = setting(
         "polynomial", "How an update's weight falls with staleness.", choices=tuple(STALENESS_FUNCTIONS)
     )

@@ -8,12 +8,12 @@ All devices train all the time. A round:
 | paper | here |
 |---|---|
 | K | `buffer_size` |
-| eta_g, eta_l, Q | `server_learning_rate`, `training.learning_rate`, `training.steps` |
+| eta_g, eta_l, Q | `server.learning_rate`, `training.learning_rate`, `training.steps` |
 | s(tau) = 1 / sqrt(1 + tau) | `staleness` polynomial with `staleness_decay` 0.5 |
 
 Deviations from the paper: every device trains all the time (the paper keeps a number of clients busy); no secure
 aggregation and no privacy; an update that is not finite is left out of the mean; `training.proximal_weight` can add the
-proximal term of the other asynchronous systems to the loss.
+proximal term of the other asynchronous systems to the loss; the server's step can be an optimizer's.
 """
 
 import dataclasses
@@ -33,19 +33,24 @@ from tff_algos.rounds.asynchronous_server import (
     build_devices,
     build_server_metrics,
 )
+from tff_algos.rounds.server_step import ServerStep, build_server_step
 from tff_algos.rounds.versioned_round import VersionedResult, build_versioned_inputs, build_versioned_round
 from tff_algos.simulation.arrivals import collect_arrivals
 from tff_algos.simulation.model_versions import add_versions
 from tff_algos.simulation.staleness import StalenessParameters, compute_mixing_weight
-from tff_algos.weights import add_deltas, initialize_weights
+from tff_algos.weights import initialize_weights
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class BufferedProcess(AsynchronousProcess):
-    """FedBuff; `run_round` is the computation of `build_versioned_round`."""
+    """FedBuff; `run_round` is the computation of `build_versioned_round`, `server_step` the server's step."""
 
     config: BufferedConfig
     run_round: Callable
+    server_step: ServerStep
+
+    def initialize(self) -> ServerState:
+        return super().initialize()._replace(server=self.server_step.initialize_one())
 
     def next(self, state: ServerState) -> RoundOutput:
         config, versions = self.config, state.versions
@@ -68,17 +73,20 @@ class BufferedProcess(AsynchronousProcess):
         )
         result: VersionedResult = self.run_round(inputs)
         # Step 2
-        model = self.step(versions.get(versions.newest), result, weights)
+        model, server = self.step(versions.get(versions.newest), result, weights, state.server)
         new_versions = add_versions(versions, [model], collected.starts.versions)
         metrics = build_server_metrics(result.totals, collected, self.initial_weights)
-        return RoundOutput(advance_server(state, collected, new_versions), metrics)
+        return RoundOutput(advance_server(state, collected, new_versions)._replace(server=server), metrics)
 
-    def step(self, model: Weights, result: VersionedResult, weights: np.ndarray) -> Weights:
-        """Step 2: eta_g / K * sum_i s_i delta_i, over the K updates that are finite."""
+    def step(
+        self, model: Weights, result: VersionedResult, weights: np.ndarray, server: tuple[np.ndarray, ...]
+    ) -> tuple[Weights, tuple[np.ndarray, ...]]:
+        """Step 2: eta_g / K * sum_i s_i delta_i, over the K updates that are finite; nothing if none is."""
         is_finite = np.asarray(result.is_finite)[: len(weights)] > 0
         # The round gives sum_i s_i delta_i / sum_i s_i. Times the mean of the s_i, that is the sum divided by K.
-        rate = self.config.server_learning_rate * (weights[is_finite].mean() if is_finite.any() else 0.0)
-        return add_deltas(model, map(np.asarray, result.mean_update), rate)
+        if not is_finite.any():
+            return model, server
+        return self.server_step.step_one(model, result.mean_update, server, factor=weights[is_finite].mean())
 
 
 def build_buffered_process(
@@ -101,4 +109,5 @@ def build_buffered_process(
         initial_weights=initial_weights,
         devices=build_devices(clients, config.times, config.training, initial_weights, seed),
         run_round=build_versioned_round(model_spec, config.training, initial_weights, places),
+        server_step=build_server_step(config.server, initial_weights),
     )

@@ -115,6 +115,7 @@ def train_locally(
     targets: tf.Tensor | None = None,
     num_steps: tf.Tensor | None = None,
     anchor: tuple[tf.Tensor, ...] | None = None,
+    correction: tuple[tf.Tensor, ...] | None = None,
 ) -> LocalResult:
     """Trains the model from `weights` on a client's examples; call it while a graph is traced.
 
@@ -134,14 +135,16 @@ def train_locally(
       targets: what the loss needs beside the labels, a row an example, shape (examples, ...), e.g. a teacher's logits.
       num_steps: int32 scalar, the steps to take in place of the config's epochs or steps.
       anchor: the weights that the proximal term pulls to, in the order of `model.weights`; None: the start weights.
+      correction: what is added to every gradient, one for each floating-point weight; None for nothing.
     """
     model = model_spec.build()
     trained = model.trainable_variables
-    start_of = _key_by_variable(model, weights)
-    anchor_of = _key_by_variable(model, weights if anchor is None else anchor)
+    start_of = _key_by_variable(model.weights, weights)
+    anchor_of = _key_by_variable(model.weights, weights if anchor is None else anchor)
     pulled_to = tuple(anchor_of[variable.ref()] for variable in trained)
     optimizer = JoinedOptimizer(build_optimizer(config, learning_rate), trained)
     sent = [variable for variable in model.weights if is_float(variable)]
+    correction_of = {} if correction is None else _key_by_variable(sent, correction)
     batch_size = config.batch_size
 
     # `tf.function` turns the Python loops into loops of the graph, and keeps reads and assignments of the Keras
@@ -173,6 +176,8 @@ def train_locally(
                     if config.proximal_weight:  # decided while the graph is made: plain training has no such term
                         loss += compute_proximal_term(seen, config.proximal_weight)
                 gradients = tape.gradient(loss, trained, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+                if correction is not None:  # decided while the graph is made
+                    gradients = [g + correction_of[v.ref()] for g, v in zip(gradients, trained, strict=True)]
                 carried = optimizer.step(carried, decay_weights(gradients, trained, config.weight_decay))
                 # The loss is a mean over the batch, and the last batch may be smaller.
                 size = tf.cast(tf.shape(batch)[0], tf.float32)
@@ -184,9 +189,14 @@ def train_locally(
     return reject_if_not_finite(*train(x, y, targets, num_steps))
 
 
-def _key_by_variable(model, weights) -> dict:
-    """The weights by variable, since `trainable_variables` has not the order of `model.weights`, nor all of them."""
-    return {variable.ref(): weight for variable, weight in zip(model.weights, weights, strict=True)}
+def _key_by_variable(variables, values) -> dict:
+    """Values by variable, since `trainable_variables` has not the order of `model.weights`, nor all of them."""
+    return {variable.ref(): value for variable, value in zip(variables, values, strict=True)}
+
+
+def count_steps(config: LocalTrainingConfig, num_examples: tf.Tensor) -> tf.Tensor:
+    """Steps that a client with so many examples takes in a round, int32, in any graph; none without examples."""
+    return _count_steps(config, num_examples, (num_examples + config.batch_size - 1) // config.batch_size, None)
 
 
 @as_written

@@ -4,6 +4,7 @@ import dataclasses
 from typing import Self
 
 from datasets.federated_data import DeviceProfiles
+from tff_algos.settings.aggregation import AggregationConfig, check_no_privacy
 from tff_algos.settings.compression import CompressionConfig
 from tff_algos.settings.config_fields import (
     ASCENDING,
@@ -17,6 +18,7 @@ from tff_algos.settings.config_fields import (
     setting,
 )
 from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.settings.server_step import ServerStepConfig
 from tff_algos.settings.update_privacy import (
     PrivateAlgorithmConfig,
     UpdatePrivacyConfig,
@@ -89,10 +91,13 @@ class FedCDConfig(PrivateAlgorithmConfig):
         20, "From this round on, a device with two models deletes the lower one if its score is low.", minimum=1
     )
     late_score: float = setting(0.3, "The highest score that counts as low.", minimum=0, maximum=0.5)
+    aggregation: AggregationConfig = group(AggregationConfig, flag_prefix="")
+    server: ServerStepConfig = group(ServerStepConfig, flag_prefix="server_")
     privacy: UpdatePrivacyConfig = group(UpdatePrivacyConfig, flag_prefix="dp_")
 
     def __post_init__(self):
         super().__post_init__()
+        check_no_privacy(self.aggregation, self.privacy)
         check_ascending("milestones", self.milestones)
         if len(self.milestones) > MOST_MILESTONES:
             raise ConfigError(

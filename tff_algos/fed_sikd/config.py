@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from tff_algos.settings.aggregation import AggregationConfig, check_no_privacy
 from tff_algos.settings.config_fields import (
     SMOKE_CLIENTS,
     ConfigError,
@@ -12,12 +13,17 @@ from tff_algos.settings.config_fields import (
     setting,
 )
 from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.settings.server_step import ServerStepConfig
 from tff_algos.settings.update_privacy import PrivateAlgorithmConfig, UpdatePrivacyConfig, check_equal_weights
 
 
 @dataclasses.dataclass(frozen=True)
 class FedSiKDConfig(PrivateAlgorithmConfig):
-    """FedSiKD; the paper prints only the batch size, the number of clients and the rounds; the rest is chosen by us."""
+    """FedSiKD; the paper prints only the batch size, the number of clients and the rounds; the rest is chosen by us.
+
+    `server` is the step of the global student, along the mean over the clusters of the mean updates in each: the only
+    one, since the clusters keep no student of their own. The teachers are averaged plainly.
+    """
 
     student: LocalTrainingConfig = group(LocalTrainingConfig, flag_prefix="student_")
     teacher_training: LocalTrainingConfig = group(lambda: LocalTrainingConfig(epochs=10), flag_prefix="teacher_")
@@ -70,6 +76,8 @@ class FedSiKDConfig(PrivateAlgorithmConfig):
         "Average in a cluster and over clusters: equal (as printed), or by examples.",
         choices=("equal", "examples"),
     )
+    aggregation: AggregationConfig = group(AggregationConfig, flag_prefix="")
+    server: ServerStepConfig = group(ServerStepConfig, flag_prefix="server_")
     privacy_epsilon: float = setting(
         0.0,
         "Epsilon of the Gaussian mechanism on the statistics; 0 shares them as they are.",
@@ -87,6 +95,7 @@ class FedSiKDConfig(PrivateAlgorithmConfig):
 
     def __post_init__(self):
         super().__post_init__()
+        check_no_privacy(self.aggregation, self.privacy)
         if self.num_clusters == 0 and not self.uses_statistics:
             raise ConfigError(
                 "num_clusters", 0, "a number at least 1, since clusters of equal sizes have no indices to choose by"

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from tff_algos.settings.aggregation import AggregationConfig
 from tff_algos.settings.config_fields import (
     SMOKE_CLIENTS,
     AlgorithmConfig,
@@ -11,6 +12,7 @@ from tff_algos.settings.config_fields import (
     setting,
 )
 from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.settings.server_step import ServerStepConfig
 
 NO_MULTIPLE = Needs("distance_multiple", lambda multiple: multiple == 0, "--{flag}=0")
 
@@ -43,6 +45,8 @@ class FLHCConfig(AlgorithmConfig):
         needs=(NO_MULTIPLE, Needs("distance_threshold", lambda distance: distance == 0, "a threshold of 0")),
     )
     client_weighting: str = setting("examples", "Weight of a client in its cluster.", choices=("examples", "equal"))
+    aggregation: AggregationConfig = group(AggregationConfig, flag_prefix="")
+    server: ServerStepConfig = group(ServerStepConfig, flag_prefix="server_")
 
     def check_clients(self, num_clients: int) -> None:
         """Raises ConfigError if the tree is cut into more clusters than there are clients."""

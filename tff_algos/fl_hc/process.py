@@ -23,38 +23,19 @@ Deviations from the paper:
   distance or a number of clusters can be given in its place.
 """
 
-import dataclasses
-import functools
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-import tensorflow as tf
-import tensorflow_federated as tff
 
 from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
-from tff_algos.client.client_data import read_split
-from tff_algos.client.cohort import CLIENT_INPUT_TYPE, ClientInput, build_client_inputs
-from tff_algos.client.local_training import count_examples_trained, train_locally
 from tff_algos.fl_hc.clustering import cluster_updates
 from tff_algos.fl_hc.config import FLHCConfig
-from tff_algos.protocol import (
-    CLUSTER,
-    NUM_REJECTED,
-    TOTAL_DRIFT,
-    WITHIN_CLUSTER_DRIFT,
-    ClientWork,
-    FederatedProcess,
-    RoundOutput,
-    Weights,
-)
+from tff_algos.protocol import CLUSTER, TOTAL_DRIFT, WITHIN_CLUSTER_DRIFT, ClientWork, Weights
 from tff_algos.rounds.cluster_labels import count_clusters
-from tff_algos.rounds.grouped_round import build_grouped_round
-from tff_algos.rounds.round_metrics import build_common_metrics
-from tff_algos.simulation.byte_ledger import compute_model_bytes
-from tff_algos.simulation.virtual_clock import compute_phases_s
-from tff_algos.weights import build_stacked_type, initialize_weights, stack_models, take_model
+from tff_algos.rounds.synchronous import SynchronousProcess, build_parts
+from tff_algos.rounds.training_phase import PhaseOutcome, PlacedInput
+from tff_algos.weights import stack_models, take_model
 
 # A call's result must stay well below the 2 GB that a message of the worker can carry.
 _MAX_RESULT_BYTES = 2**28
@@ -68,118 +49,83 @@ class ServerState(NamedTuple):
       virtual_time_s: since the start, float64.
       models: the cluster models, stacked along axis 0; one before the clustering.
       assignments: the cluster of each client, int32, shape (clients,).
+      aggregator, server: of these parts.
     """
 
     round_num: np.int32
     virtual_time_s: np.float64
     models: Weights
     assignments: np.ndarray
+    aggregator: Any = ()
+    server: Any = ()
 
 
-def build_local_updates(model_spec: ModelSpec, config: FLHCConfig, template_weights: Weights) -> Callable:
-    """The computation (models@SERVER, {ClientInput}@CLIENTS) -> {<flattened update, is_finite>}@CLIENTS."""
-    models_type = build_stacked_type(template_weights, 1)
+class FLHCProcess(SynchronousProcess):
+    """FL+HC."""
 
-    @tff.tensorflow.computation(models_type, CLIENT_INPUT_TYPE)
-    def client_work(models, client):
-        x, y = read_split(client.path, "train", model_spec)
-        start = tuple(model[0] for model in models)
-        result = train_locally(model_spec, config.training, start, x, y, client.seed, client.learning_rate)
-        return tf.concat([tf.reshape(delta, [-1]) for delta in result.weights_delta], axis=0), result.is_finite
-
-    @tff.federated_computation(
-        tff.FederatedType(models_type, tff.SERVER), tff.FederatedType(CLIENT_INPUT_TYPE, tff.CLIENTS)
-    )
-    def compute_updates(models, clients):
-        return tff.federated_map(client_work, (tff.federated_broadcast(models), clients))
-
-    return compute_updates
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class FLHCProcess(FederatedProcess):
-    """FL+HC; the fields are what stays the same from round to round.
-
-    Attributes:
-      model_spec, clients, config, seed: see `build_fl_hc_process`.
-      initial_weights: the global model before the first round.
-      build_round: (number of clusters) -> the computation of `build_grouped_round`, cached.
-    """
-
-    model_spec: ModelSpec
-    clients: FederatedData
-    config: FLHCConfig
-    seed: int
-    initial_weights: Weights
-    build_round: Callable[[int], Callable]
-
-    @property
-    def everyone(self) -> np.ndarray:
-        return np.arange(len(self.clients.clients))
+    takes_new_clients = False
 
     def initialize(self) -> ServerState:
+        parts = self.initialize_parts(1)
+        del parts["kept"]
         assignments = np.zeros(len(self.everyone), np.int32)
-        return ServerState(np.int32(0), np.float64(0.0), stack_models([self.initial_weights]), assignments)
+        return ServerState(np.int32(0), np.float64(0.0), stack_models([self.initial_weights]), assignments, **parts)
 
-    def build_inputs(self, state: ServerState, indices: np.ndarray, purpose: str) -> list[ClientInput]:
-        config, groups, round_num = self.config, state.assignments[indices], int(state.round_num) + 1
-        weighting, training = config.client_weighting, config.training
-        return build_client_inputs(self.clients, indices, groups, weighting, training, self.seed, purpose, round_num)
-
-    def cluster(self, state: ServerState) -> tuple[ServerState, int]:
-        """Step 2: the state with the clients in clusters, and how many updates were rejected.
+    def prepare(self, state: ServerState, cohort: np.ndarray) -> tuple[ServerState, int]:
+        """Step 2, once: the state with the clients in clusters, and how many updates were rejected.
 
         Every cluster gets a copy of the global model. Clients whose update is not finite have no say in the clustering;
         they join the largest cluster.
         """
-        compute_updates = build_local_updates(self.model_spec, self.config, self.initial_weights)
+        if not self.is_clustering(state):
+            return state, 0
+        inputs = [PlacedInput(each.told) for each in self.invite(state, cohort, "clustering")]
         # The distances need every client's update at once, but one message might not hold them all.
-        size = max(_MAX_RESULT_BYTES // compute_model_bytes(self.initial_weights), 1)
-        updates, is_finite = None, np.zeros(len(self.everyone), bool)
-        for start in range(0, len(self.everyone), size):
-            part = self.everyone[start : start + size]
-            results = compute_updates(state.models, self.build_inputs(state, part, "clustering"))
-            for client, (update, finite) in zip(part, results, strict=False):  # padded places come last
-                if updates is None:
-                    updates = np.empty((len(self.everyone), len(update)), np.float32)
-                updates[client], is_finite[client] = update, finite
-        assignments = np.zeros(len(self.everyone), np.int32)
+        size = max(_MAX_RESULT_BYTES // self.transport.model_bytes, 1)
+        parts = [inputs[start : start + size] for start in range(0, len(inputs), size)]
+        results = [each.update.result for part in parts for each in self.phase.collect(state.models, part, ())]
+        is_finite = np.array([bool(result.is_finite) for result in results])
+        assignments = np.zeros(len(cohort), np.int32)
         if is_finite.any():
-            config = self.config
-            cuts = config.distance_threshold, config.num_clusters, config.distance_multiple
+            updates = np.stack([np.concatenate([np.ravel(delta) for delta in each.weights_delta]) for each in results])
+            cuts = self.config.distance_threshold, self.config.num_clusters, self.config.distance_multiple
             found = cluster_updates(updates[is_finite], *cuts)
             assignments[is_finite], assignments[~is_finite] = found, np.bincount(found).argmax()
-        models = stack_models([take_model(state.models, 0)] * count_clusters(assignments))
-        return state._replace(models=models, assignments=assignments), int(np.sum(~is_finite))
+        sources = np.zeros(count_clusters(assignments), int)
+        clustered = state._replace(
+            models=stack_models([take_model(state.models, 0)] * len(sources)),
+            assignments=assignments,
+            aggregator=self.aggregator.copy_groups(state.aggregator, sources),
+            server=self.server_step.copy_rows(state.server, sources),
+        )
+        return clustered, int(np.sum(~is_finite))
 
-    def next(self, state: ServerState) -> RoundOutput:
-        exchanges, num_rejected = self.list_work(state, state), 0
-        # Step 2, once
-        if state.round_num == self.config.clustering_round:
-            state, num_rejected = self.cluster(state)
-        # Step 1 before the clustering, with a single cluster; step 3 after it
-        num_clusters = count_clusters(state.assignments)
-        inputs = self.build_inputs(state, self.everyone, "training")
-        models, totals = self.build_round(num_clusters)(state.models, inputs)
-        duration_s = compute_phases_s(self.clients.profiles, exchanges, float(state.virtual_time_s))
-        virtual_time_s = np.float64(state.virtual_time_s + duration_s)
-        sent = len(exchanges) * len(self.everyone) * compute_model_bytes(self.initial_weights)
-        metrics = build_common_metrics(totals, virtual_time_s, len(self.everyone), sent, sent)
-        metrics[NUM_REJECTED] += num_rejected
-        metrics["num_clusters"] = num_clusters
-        metrics[WITHIN_CLUSTER_DRIFT] = float(totals.within_group_drift)
-        metrics[TOTAL_DRIFT] = float(totals.total_drift)
-        round_num = np.int32(state.round_num + 1)
-        new_state = ServerState(round_num, virtual_time_s, tuple(models), state.assignments)
-        return RoundOutput(new_state, metrics)
+    def is_clustering(self, state: ServerState) -> bool:
+        """Whether the next round begins with step 2."""
+        return state.round_num == self.config.clustering_round
 
-    def list_work(self, state: ServerState, next_state: ServerState) -> list[ClientWork]:
+    def choose_cohort(self, state: ServerState) -> tuple[float, np.ndarray]:
+        return 0.0, self.everyone
+
+    def count_places(self, num_invited: int) -> int:
+        return 1
+
+    def assign_groups(self, state: ServerState, cohort: np.ndarray) -> np.ndarray:
+        return state.assignments[cohort]
+
+    def list_phases(self, state: ServerState, cohort: np.ndarray) -> list[ClientWork]:
         """Every client receives, trains and sends a model, once more where the clusters are found."""
-        del next_state
-        model_bytes = compute_model_bytes(self.initial_weights)
-        num_examples = [count_examples_trained(self.config.training, n) for n in self.clients.num_train]
-        exchange = ClientWork(self.everyone, np.array(num_examples), model_bytes, model_bytes)
-        return [exchange] * (2 if state.round_num == self.config.clustering_round else 1)
+        return [*super().list_phases(state, cohort)] * (2 if self.is_clustering(state) else 1)
+
+    def describe(
+        self, state: ServerState, new_state: ServerState, outcome: PhaseOutcome, cohort: np.ndarray
+    ) -> dict[str, float]:
+        totals = outcome.totals
+        return {
+            "num_clusters": count_clusters(new_state.assignments),
+            WITHIN_CLUSTER_DRIFT: float(totals.within_group_drift),
+            TOTAL_DRIFT: float(totals.total_drift),
+        }
 
     def get_models(self, state: ServerState) -> dict[str, Weights]:
         return {f"cluster_{i}": take_model(state.models, i) for i in range(count_clusters(state.assignments))}
@@ -192,10 +138,7 @@ class FLHCProcess(FederatedProcess):
 
     def summarize(self, state: ServerState) -> dict:
         sizes = np.bincount(state.assignments).tolist()
-        return {"num_clusters": len(sizes), "cluster_sizes": sizes}
-
-    def map_models(self, state: ServerState, function: Callable[[Weights], Weights]) -> ServerState:
-        return state._replace(models=function(state.models))
+        return {"num_clusters": len(sizes), "cluster_sizes": sizes, **super().summarize(state)}
 
 
 def build_fl_hc_process(model_spec: ModelSpec, clients: FederatedData, config: FLHCConfig, seed: int) -> FLHCProcess:
@@ -207,8 +150,4 @@ def build_fl_hc_process(model_spec: ModelSpec, clients: FederatedData, config: F
       config: settings.
       seed: of the first weights and the local training.
     """
-    initial_weights = initialize_weights(model_spec, seed)
-    build_round = functools.cache(
-        lambda num_clusters: build_grouped_round(model_spec, config.training, initial_weights, num_clusters)
-    )
-    return FLHCProcess(model_spec, clients, config, seed, initial_weights, build_round)
+    return FLHCProcess(**build_parts(model_spec, clients, config, seed))

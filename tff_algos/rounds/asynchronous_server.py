@@ -27,12 +27,14 @@ class ServerState(NamedTuple):
       starts: the clock, and which version each device trains.
       versions: the global models in use, the newest among them.
       log: what happened in the last round.
+      server: of the server's optimizer; empty without.
     """
 
     round_num: np.int32
     starts: DeviceStarts
     versions: ModelVersions
     log: PackedLog
+    server: tuple[np.ndarray, ...] = ()
 
 
 def build_devices(

@@ -1,7 +1,8 @@
 """Processes around another one, which changes some of what it says and passes on the rest."""
 
 import operator
-from collections.abc import Callable
+import pathlib
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tff_algos.protocol import FederatedProcess, State
@@ -47,3 +48,10 @@ class ForwardingProcess(FederatedProcess):
     is_spent = _pass_on("is_spent")
     get_notes = _pass_on("get_notes")
     get_events = _pass_on("get_events")
+    find_kept = _pass_on("find_kept")
+
+    def keep_in(self, folder: pathlib.Path) -> None:
+        self.process.keep_in(folder)
+
+    def forget(self, needed: Sequence[Any]) -> None:
+        self.process.forget(needed)

@@ -6,8 +6,9 @@ examples within the first quantized round.
 """
 
 import dataclasses
+import pathlib
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -69,6 +70,14 @@ class QuantizationStart(ForwardingProcess):
         process, inner = self.find_current(state)
         mapped = process.map_models(inner, function)
         return state._replace(inner=self._wrap(mapped) if process is self.float_process else mapped)
+
+    def keep_in(self, folder: pathlib.Path) -> None:
+        for process in (self.float_process, self.quantized_process):
+            process.keep_in(folder)
+
+    def forget(self, needed: Sequence[Any]) -> None:
+        for process in (self.float_process, self.quantized_process):
+            process.forget(needed)
 
     def find_current(self, state: DelayedState) -> tuple[FederatedProcess, State]:
         # The state after the last float round is still float: a later round switches, not the end of this one.

@@ -33,8 +33,10 @@ def build_common_metrics(
 
 def sum_bytes(works: Sequence[ClientWork]) -> tuple[int, int]:
     """(down, up): what all clients together receive and send in these parts of a round."""
-    down, up = (
-        sum(np.broadcast_to(getattr(work, name), work.clients.shape).sum(dtype=np.float64) for work in works)
-        for name in ("bytes_down", "bytes_up")
-    )
+    down = sum(_sum_over_clients(work.bytes_down, work) for work in works)
+    up = sum(_sum_over_clients(work.bytes_up, work) for work in works)
     return round(down), round(up)
+
+
+def _sum_over_clients(num_bytes: np.ndarray | float, work: ClientWork) -> float:
+    return float(np.broadcast_to(num_bytes, work.clients.shape).sum(dtype=np.float64))

@@ -7,6 +7,7 @@ say what differs; `next` is the same for all.
 
 import dataclasses
 import functools
+import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from tff_algos.client.cohort import (
     NOBODY,
     ClientInput,
     choose_cohort,
+    compute_padded_size,
     compute_usual_places,
     tell_clients,
 )
@@ -85,7 +87,6 @@ class SynchronousProcess(FederatedProcess):
       server_step: what the server does with that.
       store: what the clients keep; None if they keep nothing.
       released: what the algorithm gives out, in words, for what a private run says.
-      purpose: what the clients' seeds are derived from.
       own_blank: what `Participant.own` is in an empty place.
     """
 
@@ -99,8 +100,7 @@ class SynchronousProcess(FederatedProcess):
 
     takes_new_clients = True
     released = "the global model of every round"
-    purpose = "training"
-    own_blank: tuple = ()
+    own_blank = ()
 
     @property
     def transport(self) -> Transport:
@@ -138,7 +138,13 @@ class SynchronousProcess(FederatedProcess):
     def choose_cohort(self, state: State) -> tuple[float, np.ndarray]:
         """The cohort of the next round, ascending, after the virtual seconds until enough devices are available."""
         now_s, round_num = float(state.virtual_time_s), int(state.round_num) + 1
-        return choose_cohort(self.config, self.clients.profiles, self.everyone, now_s, self.seed, round_num)
+        able = self.find_able(state)
+        return choose_cohort(self.config, self.clients.profiles, able, now_s, self.seed, round_num)
+
+    def find_able(self, state: State) -> np.ndarray:
+        """Indices of the clients that may be asked, ascending; by default all."""
+        del state
+        return self.everyone
 
     def prepare(self, state: State, cohort: np.ndarray) -> tuple[State, int]:
         """What comes before the clients' work: the state that they work with, and how many updates were rejected."""
@@ -149,11 +155,14 @@ class SynchronousProcess(FederatedProcess):
         """What the server sends, nested arrays; by default the models as they travel."""
         return self.transport.send(state.models, int(state.round_num))
 
-    def invite(self, state: State, cohort: np.ndarray) -> list[Participant]:
-        """What each client of the cohort is told; a client may be asked for several groups."""
+    def invite(self, state: State, cohort: np.ndarray, purpose: str = "training") -> list[Participant]:
+        """What each client of the cohort is told; a client may be asked for several groups.
+
+        The seeds of the clients are derived from `purpose`.
+        """
         groups, round_num = self.assign_groups(state, cohort), int(state.round_num) + 1
         weighting, training = self.config.client_weighting, self.config.training
-        told = tell_clients(self.clients, cohort, groups, weighting, training, self.seed, self.purpose, round_num)
+        told = tell_clients(self.clients, cohort, groups, weighting, training, self.seed, purpose, round_num)
         return [Participant(int(index), each) for index, each in zip(cohort, told, strict=True)]
 
     def assign_groups(self, state: State, cohort: np.ndarray) -> np.ndarray:
@@ -166,15 +175,17 @@ class SynchronousProcess(FederatedProcess):
         return len(state.models[0])
 
     def count_places(self, num_invited: int) -> int:
-        """Places of a round at least, see `cohort.pad_cohort`."""
+        """Places of a round at least, see `cohort.pad_cohort`; the same in every round, or nearly so."""
+        del num_invited
         num_clients = len(self.everyone)
-        if self.config.participation != "bernoulli":
-            return 1
+        size = min(self.config.cohort_size or num_clients, num_clients)
         # Cohorts of every size would each make an executor in the worker.
-        return compute_usual_places(num_clients, min(self.config.cohort_size or num_clients, num_clients))
+        is_by_chance = self.config.participation == "bernoulli"
+        return compute_usual_places(num_clients, size) if is_by_chance else compute_padded_size(size)
 
-    def apply(self, state: State, aggregate: Aggregate) -> State:
-        """The server's step."""
+    def apply(self, state: State, aggregate: Aggregate, outcome: PhaseOutcome) -> State:
+        """The server's step along what became of the clients' updates."""
+        del outcome
         update, has_update, divisor = aggregate.update, aggregate.has_update, aggregate.divisor
         models, server = self.server_step.step(state.models, update, state.server, has_update, divisor)
         return state._replace(models=models, server=server)
@@ -211,7 +222,7 @@ class SynchronousProcess(FederatedProcess):
         prepared, num_rejected = self.prepare(state, cohort)
         invited = self.invite(prepared, cohort)
         outcome = self.train(prepared, invited, round_num)
-        stepped = self.apply(prepared, outcome.aggregate)
+        stepped = self.apply(prepared, outcome.aggregate, outcome)
         start_s = state.virtual_time_s + wait_s
         phases = self.list_phases(state, cohort)
         stepped = stepped._replace(
@@ -261,10 +272,21 @@ class SynchronousProcess(FederatedProcess):
     def get_notes(self, state: State) -> Sequence[str]:
         return self.aggregator.list_notes(state.aggregator, self.released)
 
+    def keep_in(self, folder: pathlib.Path) -> None:
+        if self.store:
+            self.store.keep_in(folder)
+
+    def find_kept(self, state: State) -> Any:
+        return self.store.find_files(state.kept) if self.store else None
+
+    def forget(self, needed: Sequence[Any]) -> None:
+        if self.store:
+            self.store.forget(needed)
+
     @property
     def map_models(self) -> Callable[[State, Callable[[Weights], Weights]], State] | None:
-        """See `FederatedProcess`; None where a part keeps arrays of the model's shapes, which would not fit any more."""
-        is_bound = self.store is not None or self.aggregator.is_bound_to_shapes or not self.server_step.config.is_plain
+        """See `FederatedProcess`; None where a part keeps arrays of the model's shapes, which would fit no more."""
+        is_bound = self.store is not None or self.aggregator.is_bound_to_shapes or not self.server_step.is_plain
         return None if is_bound else self._map_models
 
     def _map_models(self, state: State, function: Callable[[Weights], Weights]) -> State:
@@ -278,7 +300,8 @@ def build_parts(
     seed: int,
     work: LocalWork | None = None,
     aggregator: Aggregator | None = None,
-    kept: tuple[np.ndarray, ...] = (),
+    kept: Callable[[Weights], Weights] | None = None,
+    always_by_optimizer: bool = False,
 ) -> dict[str, Any]:
     """The fields of a `SynchronousProcess`, each part by its settings.
 
@@ -289,7 +312,8 @@ def build_parts(
       seed: of the first weights, the cohorts, the noise and the local training.
       work: what a client does; None: it trains the model of its group.
       aggregator: None: by the settings.
-      kept: what a client keeps before its first round; of nothing there is no store.
+      kept: (first weights) -> what a client keeps before its first round; None: clients keep nothing.
+      always_by_optimizer: see `build_server_step`.
 
     Raises:
       ConfigError: updates are to be private, and the model or the budget does not allow it; or single updates are to be
@@ -306,6 +330,6 @@ def build_parts(
         "seed": seed,
         "initial_weights": weights,
         "phase": TrainingPhase(work, transport, aggregator, shapes),
-        "server_step": build_server_step(config.server, weights),
-        "store": ClientStore(kept, len(clients.clients)) if kept else None,
+        "server_step": build_server_step(config.server, weights, always_by_optimizer),
+        "store": ClientStore(kept(weights), len(clients.clients)) if kept else None,
     }

@@ -24,7 +24,6 @@ from models.model_spec import ModelSpec
 from tff_algos.client.client_data import read_split
 from tff_algos.client.cohort import NOBODY, ClientInput, pad_cohort
 from tff_algos.client.local_training import train_locally
-from tff_algos.protocol import Weights
 from tff_algos.rounds.aggregation import (
     ClientUpdate,
     RoundTotals,
@@ -44,6 +43,9 @@ class PlacedInput(NamedTuple):
     client: ClientInput
     own: tuple = ()
     kept: tuple = ()
+
+
+BLANK = PlacedInput(NOBODY)  # an empty place, where clients keep nothing and are told nothing of the algorithm's own
 
 
 class Told(NamedTuple):
@@ -136,7 +138,7 @@ class TrainingPhase:
         state: Any,
         round_num: int,
         min_places: int = 1,
-        blank: PlacedInput = PlacedInput(NOBODY),
+        blank: PlacedInput = BLANK,
     ) -> PhaseOutcome:
         """Runs the phase.
 
@@ -149,21 +151,34 @@ class TrainingPhase:
           min_places: see `pad_cohort`.
           blank: the input of an empty place.
         """
-        server = (models, self.aggregator.tell(state))
-        placed = pad_cohort(inputs, min_places, blank)
         sizes = np.bincount(np.array([each.client.group for each in inputs], np.int64), minlength=num_groups)
-        types = build_type(server), build_type(blank)
         if self.aggregator.is_sum and not blank.kept:
-            summed = self._computations(_build_summed, *types, num_groups)(server, placed)
+            summed = self._call(_build_summed, models, inputs, state, min_places, blank, num_groups)
             values, weight = tuple(map(np.asarray, summed.values)), np.asarray(summed.weight)
             aggregate = self.aggregator.finish(values, weight, summed.counts, sizes, state, round_num)
             return PhaseOutcome(aggregate, summed.totals, summed.sums, [])
-        sent = self._computations(_build_listed, *types)(server, placed)[: len(inputs)]
+        sent = self.collect(models, inputs, state, min_places, blank)
         updates = [each.update for each in sent]
         totals = sum_on_host(updates, self.shapes, num_groups)
         sums, counts = ([getattr(each, name) for each in sent] for name in ("sums", "counts"))
         aggregate = self.aggregator.aggregate(updates, totals, _add_up(counts), sizes, state, round_num)
         return PhaseOutcome(aggregate, summarize_totals(totals), _add_up(sums), [each.kept for each in sent])
+
+    def collect(
+        self,
+        models: Any,
+        inputs: Sequence[PlacedInput],
+        state: Any,
+        min_places: int = 1,
+        blank: PlacedInput = BLANK,
+    ) -> list["SentOn"]:
+        """What each client sends, in the order of the inputs; the arguments are those of `run`."""
+        return self._call(_build_listed, models, inputs, state, min_places, blank)[: len(inputs)]
+
+    def _call(self, build, models, inputs, state, min_places, blank, *arguments) -> Any:
+        server = (models, self.aggregator.tell(state))
+        computation = self._computations(build, build_type(server), build_type(blank), *arguments)
+        return computation(server, pad_cohort(inputs, min_places, blank))
 
     @functools.cached_property
     def _computations(self) -> Callable:
@@ -205,9 +220,7 @@ def _build_summed(phase: TrainingPhase, server_type: tff.Type, given_type: tff.T
     def summarize(totals, sums, counts):
         return SummedRound(phase.aggregator.reduce(totals), totals.weight, summarize_totals(totals), sums, counts)
 
-    @tff.federated_computation(
-        tff.FederatedType(server_type, tff.SERVER), tff.FederatedType(given_type, tff.CLIENTS)
-    )
+    @tff.federated_computation(tff.FederatedType(server_type, tff.SERVER), tff.FederatedType(given_type, tff.CLIENTS))
     def run_summed(server, clients):
         sent = tff.federated_map(client_work, (tff.federated_broadcast(server), clients))
         parts = sum_by_group(sent.update, num_groups), tff.federated_sum(sent.sums), tff.federated_sum(sent.counts)
@@ -221,9 +234,7 @@ def _build_listed(phase: TrainingPhase, server_type: tff.Type, given_type: tff.T
     def client_work(server, given):
         return phase.do_client_work(server, given)
 
-    @tff.federated_computation(
-        tff.FederatedType(server_type, tff.SERVER), tff.FederatedType(given_type, tff.CLIENTS)
-    )
+    @tff.federated_computation(tff.FederatedType(server_type, tff.SERVER), tff.FederatedType(given_type, tff.CLIENTS))
     def run_listed(server, clients):
         return tff.federated_map(client_work, (tff.federated_broadcast(server), clients))
 

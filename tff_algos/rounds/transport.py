@@ -3,7 +3,6 @@
 import dataclasses
 from collections.abc import Sequence
 
-import numpy as np
 import tensorflow as tf
 
 from models.model_spec import ModelSpec

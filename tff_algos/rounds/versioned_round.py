@@ -26,11 +26,9 @@ from tff_algos.rounds.aggregation import (
     ClientUpdate,
     GroupTotals,
     RoundTotals,
-    add_to_group,
-    build_zero_totals,
     compute_group_means,
-    finish_totals,
     sum_by_group,
+    sum_on_host,
     summarize_totals,
 )
 from tff_algos.seeds import derive_seed
@@ -181,9 +179,6 @@ def average_updates(results: Sequence[LocalResult], weights: np.ndarray) -> Vers
       weights: of each in the mean, shape (updates,).
     """
     shapes = [np.shape(delta) for delta in results[0].weights_delta]
-    totals = build_zero_totals(shapes, 1)
-    for result, weight in zip(results, np.asarray(weights, np.float32), strict=True):
-        # TensorFlow's float32 arithmetic, as in the worker; NumPy could round or sum otherwise.
-        result = tf.nest.map_structure(tf.convert_to_tensor, result)
-        totals = add_to_group(totals, ClientUpdate(result, tf.constant(0), tf.constant(weight)))
-    return _summarize(finish_totals(totals, shapes), tf.constant([float(each.is_finite) for each in results]))
+    pairs = zip(results, np.asarray(weights, np.float32), strict=True)
+    totals = sum_on_host([ClientUpdate(result, np.int32(0), weight) for result, weight in pairs], shapes, 1)
+    return _summarize(totals, tf.constant([float(each.is_finite) for each in results]))

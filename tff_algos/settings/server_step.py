@@ -12,7 +12,7 @@ SGD, ADAM, YOGI, ADAGRAD, RMSPROP = OPTIMIZERS = ("sgd", "adam", "yogi", "adagra
 
 def needs_optimizer(*names: str, field: str = "optimizer") -> Needs:
     """The need that the field, which names an optimizer, has one of these names."""
-    return Needs(field, lambda given: given in names, f"--{{flag}}={'|'.join(names)}")
+    return Needs(field, lambda given: given in names, f"--{{flag}}={' or '.join(names)}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +27,7 @@ class ServerStepConfig:
     )
     learning_rate: float = setting(
         1.0,
-        "Factor on the averaged update (papers: eta, eta_g); 1 is plain averaging. Other optimizers want less.",
+        "Factor on the averaged update; 1 is plain averaging, and adam, yogi and adagrad want about 0.01 (paper: eta).",
         above=0,
         of_old_runs=1.0,
     )

@@ -41,6 +41,9 @@ def planted(tmp_path, monkeypatch):
 def test_the_modules_that_flags_name():
     assert list_modules(OWN) == ["numpy.their", "wave"]
     assert list_modules({"algo": "fedavg", "model": "auto", "dataset": None, "npz": "c:d"}) == []
+    # An aggregator has a flag of its own with each algorithm, a user's own algorithm too.
+    assert list_modules({"algo": "fedavg", "fedavg_aggregator": "median"}) == []
+    assert list_modules({"algo": "fedavg", "my_algorithm_aggregator": "their_sums:F"}) == ["their_sums"]
     assert spell_trust(OWN) == " --trust_module=numpy.their,wave"
     assert spell_trust({"algo": "examples.ditto:ALGORITHM", "model": "perceptron"}) == ""
 

@@ -9,7 +9,7 @@ import pytest
 from launch.runtimes.worker_process import WorkerError
 from launch.settings.flags import FlagError
 from launch.training.checked_process import build_checked_process
-from tff_algos.protocol import COMMON_METRICS, FederatedProcess, RoundOutput
+from tff_algos.protocol import COMMON_METRICS, FederatedProcess, KeptFileError, RoundOutput
 from tff_algos.rounds.forwarding import ForwardingProcess
 from tff_algos.settings.config_fields import ConfigError
 
@@ -237,7 +237,25 @@ def test_optional_methods_are_passed_on_and_their_failures_are_one_line():
         process.list_work({}, {})
 
 
-@pytest.mark.parametrize("error", [WorkerError("gone"), ConfigError("steps", 1, "more"), BrokenPipeError()])
+def test_files_of_what_clients_keep_are_the_algorithms_own(tmp_path):
+    told = []
+    process = check(
+        change(
+            keep_in=lambda self, folder: told.append(folder),
+            find_kept=lambda self, state: state["round_num"],
+            forget=lambda self, needed: told.append(needed),
+        )
+    )
+    process.keep_in(tmp_path)
+    process.forget([process.find_kept({"round_num": 4})])
+    assert told == [tmp_path, [4]]
+    with pytest.raises(FlagError, match="find_kept failed: KeyError"):
+        process.find_kept({})
+
+
+@pytest.mark.parametrize(
+    "error", [KeptFileError("lost"), WorkerError("gone"), ConfigError("steps", 1, "more"), BrokenPipeError()]
+)
 def test_errors_with_a_line_of_their_own_are_passed_on(error):
     def raise_error(self, state):
         raise error

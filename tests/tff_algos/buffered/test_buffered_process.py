@@ -8,12 +8,13 @@ import pytest
 from tff_algos.buffered.config import BufferedConfig
 from tff_algos.buffered.process import build_buffered_process
 from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.settings.server_step import ServerStepConfig
 from tff_algos.simulation.arrivals import collect_arrivals
 from tff_algos.simulation.training_times import SimulatedDevices
 
 RATE = 0.3
 STEP = LocalTrainingConfig(steps=1, batch_size=100, optimizer="sgd", learning_rate=RATE)  # one batch of all examples
-CONFIG = BufferedConfig(training=STEP, buffer_size=2, server_learning_rate=0.5)
+CONFIG = BufferedConfig(training=STEP, buffer_size=2, server=ServerStepConfig(learning_rate=0.5))
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from tff_algos.rounds.grouped_round import build_grouped_round
 
 from datasets.catalog import load_arrays
 from datasets.federate import PartitionSettings, build_federated_data
@@ -12,7 +13,6 @@ from models.catalog import build_model_spec
 from tff_algos.client.cohort import build_client_inputs
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
-from tff_algos.rounds.grouped_round import build_grouped_round
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.weights import initialize_weights, stack_models
 

@@ -4,12 +4,12 @@ import dataclasses
 
 import numpy as np
 import pytest
+from tff_algos.rounds.grouped_round import build_grouped_round
 
 from launch.settings.algorithms import ALGORITHMS
 from models.catalog import build_model_spec
 from models.quantization import build_quantized_spec
 from tff_algos.client.cohort import build_client_inputs
-from tff_algos.rounds.grouped_round import build_grouped_round
 from tff_algos.rounds.quantization_start import QuantizationStart
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.weights import initialize_weights, stack_models, take_model

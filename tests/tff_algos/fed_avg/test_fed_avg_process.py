@@ -8,6 +8,7 @@ from tff_algos.fed_avg.process import build_fed_avg_process
 from tff_algos.protocol import COMMON_METRICS
 from tff_algos.settings.compression import CompressionConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.settings.server_step import ServerStepConfig
 
 SGD = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.1, batch_size=4)
 
@@ -68,7 +69,7 @@ def test_what_travels_is_compressed_and_the_server_keeps_its_precision(
     """
     data = make_federation([12])
     training = LocalTrainingConfig(1, optimizer="sgd", learning_rate=0.5, batch_size=12)
-    config = FedAvgConfig(training, CompressionConfig(bits=3), server_learning_rate=0.5)
+    config = FedAvgConfig(training, CompressionConfig(bits=3), server=ServerStepConfig(learning_rate=0.5))
     process = build_fed_avg_process(linear_spec, data, config, seed=2)
 
     def round_to(array):
@@ -111,7 +112,8 @@ def test_time_and_bytes_of_a_round(tff_runtime, make_federation, linear_spec):
 def test_server_learning_rate_scales_the_update(tff_runtime, make_federation, linear_spec):
     data = make_federation([8, 8])
     full, half = (
-        build_fed_avg_process(linear_spec, data, FedAvgConfig(SGD, server_learning_rate=rate), 1) for rate in (1.0, 0.5)
+        build_fed_avg_process(linear_spec, data, FedAvgConfig(SGD, server=ServerStepConfig(learning_rate=rate)), 1)
+        for rate in (1.0, 0.5)
     )
     start = full.get_models(full.initialize())["global"][0]
     full_step = full.get_models(run(full)[0])["global"][0] - start

@@ -18,6 +18,17 @@ def build(spec, data, **settings):
     return fed_cd.build_fed_cd_process(spec, data, FedCDConfig(SGD, **settings), seed=2)
 
 
+def silence(state):
+    """The same state of a mechanism without noise."""
+    return state._replace(aggregator=state.aggregator._replace(noise_multiplier=np.float64(0)))
+
+
+def train(process, state, cohort):
+    """Steps 1 and 2 with a cohort that is given: (the server's new models, the metrics of privacy)."""
+    outcome = process.train(state, process.invite(state, np.array(cohort, int)), int(state.round_num) + 1)
+    return process.apply(state, outcome.aggregate, outcome).models, outcome.aggregate.metrics
+
+
 def test_a_device_changes_the_sums_of_all_its_models_by_at_most_the_clip_norm(
     tff_runtime, make_federation, linear_spec, monkeypatch
 ):
@@ -27,12 +38,11 @@ def test_a_device_changes_the_sums_of_all_its_models_by_at_most_the_clip_norm(
     for _ in range(2):
         state, _ = process.next(state)
     is_active = np.array([[1, 1, 1, 1], [1, 0, 0, 1], [0, 1, 0, 0], [1, 1, 1, 0]], bool)
-    state = state._replace(is_active=is_active)
-    state = state._replace(privacy=state.privacy._replace(noise_multiplier=np.float64(0)))
+    state = silence(state._replace(is_active=is_active))
 
     def sum_of(cohort):
-        trained, _, metrics = process.train(state, np.array(cohort, int))
-        deltas = [after - before for after, before in zip(trained.models, state.models, strict=True)]
+        models, metrics = train(process, state, cohort)
+        deltas = [after - before for after, before in zip(models, state.models, strict=True)]
         return 4 * np.concatenate([delta.reshape(4, -1) for delta in deltas], axis=1), metrics
 
     everyone, metrics = sum_of([0, 1, 2, 3])
@@ -73,8 +83,7 @@ def test_without_noise_and_clipping_it_is_fed_cd_with_equal_weights(tff_runtime,
     huge = UpdatePrivacyConfig(epsilon=50.0, clip_norm=1e6, rounds=4)
     private = build(linear_spec, data, milestones=(), privacy=huge)
     plain = build(linear_spec, data, milestones=(), privacy=UpdatePrivacyConfig())
-    state, expected = private.initialize(), plain.initialize()
-    state = state._replace(privacy=state.privacy._replace(noise_multiplier=np.float64(0)))
+    state, expected = silence(private.initialize()), plain.initialize()
     for _ in range(3):
         (state, _), (expected, _) = private.next(state), plain.next(expected)
     for array, wanted in zip(state.models, expected.models, strict=True):
@@ -91,13 +100,12 @@ def test_what_would_tell_of_a_devices_data_is_refused():
 def test_the_noise_on_every_model_is_z_clip_norms_over_the_cohort(tff_runtime, make_federation, linear_spec):
     process, noise = build(linear_spec, make_federation([8, 12, 5, 9])), []
     start = process.initialize()
-    silent = start.privacy._replace(noise_multiplier=np.float64(0))
     for round_num in range(2, 42):  # both milestones are over: four models, three of which nobody has
         state = start._replace(round_num=np.int32(round_num))
-        trained = [process.train(each, np.arange(4))[0].models for each in (state, state._replace(privacy=silent))]
+        trained = [train(process, each, np.arange(4))[0] for each in (state, silence(state))]
         differences = [loud - quiet for loud, quiet in zip(*trained, strict=True)]
         noise.append(np.concatenate([difference.reshape(4, -1) for difference in differences], axis=1))
-    expected = float(start.privacy.noise_multiplier) * 0.1 / 4
+    expected = float(start.aggregator.noise_multiplier) * 0.1 / 4
     of_slots = np.swapaxes(noise, 0, 1).reshape(4, -1)
     np.testing.assert_allclose(of_slots.std(axis=1), expected, rtol=4 / (2 * of_slots.shape[1]) ** 0.5)
 

@@ -34,6 +34,7 @@ SMALL = {
 }
 INNER = ("map_models", "list_work")  # of the algorithm, which nothing asks a metered process for
 CHANGED = ("initialize", "next", "client_columns")
+OF_FILES = ("keep_in", "forget")  # which have no state
 
 
 def list_public():
@@ -47,13 +48,21 @@ def test_everything_public_is_passed_on(name):
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in list_public() if callable(getattr(FederatedProcess, name)) and name not in CHANGED]
+    "name",
+    [name for name in list_public() if callable(getattr(FederatedProcess, name)) and name not in (*CHANGED, *OF_FILES)],
 )
 def test_methods_pass_on_all_their_arguments(name):
     further = [object() for _ in list(inspect.signature(getattr(FederatedProcess, name)).parameters)[2:]]
     inner = SimpleNamespace(**{name: lambda *arguments, **named: (arguments, named)})
     asked = getattr(MeteredProcess(inner, RATES), name)
     assert asked(MeteredState("state", np.zeros(2)), *further, by_name=1) == (("state", *further), {"by_name": 1})
+
+
+@pytest.mark.parametrize("name", OF_FILES)
+def test_the_algorithm_knows_of_the_files_of_what_clients_keep(name):
+    told = []
+    getattr(MeteredProcess(SimpleNamespace(**{name: told.append}), RATES), name)("this")
+    assert told == ["this"]
 
 
 def test_two_devices_and_two_rounds_by_hand(tff_runtime, make_federation, linear_spec, tmp_path):

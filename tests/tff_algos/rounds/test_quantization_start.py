@@ -12,7 +12,8 @@ from tff_algos.rounds.quantization_start import DelayedState, QuantizationStart
 
 PUBLIC = [name for name in dir(FederatedProcess) if not name.startswith("_")]
 FACTS = ("is_personal", "fine_tuning_start", "curve", "takes_new_clients")  # attributes, the same in every round
-METHODS = [name for name in PUBLIC if name not in ("initialize", "next", *FACTS)]
+OF_FILES = ("keep_in", "forget")  # methods that both processes are told, and that have no state
+METHODS = [name for name in PUBLIC if name not in ("initialize", "next", *FACTS, *OF_FILES)]
 # The state of a recorder is its one model: a tuple of one number. "Quantized" models are a hundred larger.
 QUANTIZATION = SimpleNamespace(
     strip=lambda weights: (weights[0] - 100,), wrap=lambda weights, template: (weights[0] + template[0],)
@@ -92,6 +93,12 @@ def test_rounds_before_the_start_are_float_and_the_state_is_always_quantized(lat
     assert rows == ["float", "quantized", "quantized"] and state == (3, (103,))
     assert late.float_process.calls == [("next", (0,))]
     assert late.quantized_process.calls == [("next", (101,)), ("next", (102,))]
+
+
+@pytest.mark.parametrize("name", OF_FILES)
+def test_both_processes_know_of_the_files_of_what_clients_keep(late, name):
+    getattr(late, name)("told")
+    assert late.float_process.calls == late.quantized_process.calls == [(name, "told")]
 
 
 @pytest.mark.parametrize("fact", FACTS)

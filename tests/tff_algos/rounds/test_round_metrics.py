@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from tff_algos.protocol import COMMON_METRICS
+from tff_algos.protocol import COMMON_METRICS, ClientWork
 from tff_algos.rounds.aggregation import RoundTotals
-from tff_algos.rounds.round_metrics import build_common_metrics
+from tff_algos.rounds.round_metrics import build_common_metrics, sum_bytes
 
 
 def build_metrics(loss_sum, num_trained):
@@ -24,3 +24,14 @@ def test_the_loss_is_the_mean_over_trained_examples():
 
 def test_without_a_trained_example_the_loss_is_nan():
     assert math.isnan(build_metrics(0, 0)["train_loss"])
+
+
+def test_the_bytes_of_all_parts_are_summed_each_over_its_own_clients():
+    """Two clients get 10 each and send 1 and 2; three get 100, 200 and 300; one sends 7."""
+    works = [
+        ClientWork(np.array([0, 3]), bytes_down=10, bytes_up=np.array([1, 2])),
+        ClientWork(np.arange(3), bytes_down=np.array([100, 200, 300])),
+        ClientWork(np.array([2]), bytes_up=7),
+        ClientWork(np.zeros(0, int), bytes_down=50, bytes_up=np.zeros(0)),
+    ]
+    assert sum_bytes(works) == (620, 10)

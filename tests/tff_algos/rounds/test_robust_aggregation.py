@@ -1,0 +1,177 @@
+"""Robust aggregators: numbers worked by hand, limit cases, ties, and clients that send anything."""
+
+import numpy as np
+import pytest
+
+from tff_algos.rounds import robust_aggregation
+from tff_algos.rounds.robust_aggregation import (
+    CentredClippingAggregator,
+    GeometricMedianAggregator,
+    KrumAggregator,
+    MedianAggregator,
+    TrimmedMeanAggregator,
+    compute_krum_scores,
+    compute_squared_distances,
+)
+
+SHAPES = ((2,), (1, 3))
+
+
+def combine(aggregator, rows, weights=None, state=()):
+    """The update, the next state and the columns for these updates."""
+    updates = np.array(rows, np.float32)
+    updates.flags.writeable = False
+    weights = np.ones(len(updates), np.float32) if weights is None else np.float32(weights)
+    update, state, columns = aggregator.combine(updates, weights, state)
+    assert update.dtype == np.float32 and update.shape == updates.shape[1:]
+    return update, state, columns
+
+
+def list_aggregators() -> dict:
+    return {
+        "median": MedianAggregator(),
+        "trimmed_mean": TrimmedMeanAggregator(0.2),
+        "krum": KrumAggregator(1),
+        "multi_krum": KrumAggregator(1, 0),
+        "geometric_median": GeometricMedianAggregator(20, 1e-6),
+        "centred_clipping": CentredClippingAggregator(3.0, 20),
+    }
+
+
+def begin(aggregator, num_weights):
+    states = aggregator.initialize(((num_weights,),), 1)
+    return states[0] if states else ()
+
+
+@pytest.fixture(params=list_aggregators())
+def aggregator(request):
+    return list_aggregators()[request.param]
+
+
+def test_the_median_is_that_of_each_weight():
+    assert combine(MedianAggregator(), [[1, 9], [5, 7], [3, 8]])[0].tolist() == [3, 8]
+    assert combine(MedianAggregator(), [[1, 9], [5, 7], [3, 8], [100, 0]])[0].tolist() == [4, 7.5]
+
+
+def test_the_trimmed_mean_leaves_out_each_end():
+    rows = [[10, 0], [1, 1], [2, 2], [3, 3], [-50, 9]]
+    update, _, columns = combine(TrimmedMeanAggregator(0.2), rows)
+    assert update.tolist() == [2, 2] and columns == {"num_trimmed": 2}
+    update, _, columns = combine(TrimmedMeanAggregator(0.4), rows)
+    assert update.tolist() == [2, 2] and columns == {"num_trimmed": 4}
+
+
+def test_the_trimmed_mean_of_share_0_is_the_equal_mean():
+    rows = np.random.default_rng(3).normal(size=(7, 40)).astype(np.float32)
+    update, _, columns = combine(TrimmedMeanAggregator(0.0), rows, weights=np.arange(7))
+    np.testing.assert_allclose(update, rows.astype(np.float64).mean(axis=0), rtol=1e-6)
+    assert columns == {"num_trimmed": 0}
+
+
+def test_a_share_is_not_rounded_down_by_the_way_it_is_written():
+    """0.29 * 100 is a little less than 29 in floating point."""
+    assert combine(TrimmedMeanAggregator(0.29), np.zeros((100, 1)))[2] == {"num_trimmed": 58}
+
+
+def test_krum_by_hand():
+    rows = [[0.0], [1.0], [3.0], [10.0], [4.0]]
+    squared = compute_squared_distances(np.float32(rows))
+    assert squared[0].tolist() == [0, 1, 9, 100, 16] and squared[3].tolist() == [100, 81, 49, 0, 36]
+    # 5 clients, f = 1: the two nearest others.
+    assert compute_krum_scores(squared, 1).tolist() == [1 + 9, 1 + 4, 1 + 4, 36 + 49, 1 + 9]
+    update, _, columns = combine(KrumAggregator(1), rows)
+    assert update.tolist() == [1.0]  # of clients 1 and 2 with the same score, the first
+    assert columns == {"krum_chosen": 1, "krum_num_byzantine": 1}
+    assert combine(KrumAggregator(1, 2), rows)[0].tolist() == [2.0]
+    assert combine(KrumAggregator(1, 0), rows)[0].tolist() == [2.0]  # all but one: 0, 1, 3 and 4
+
+
+def test_krum_of_equal_clients_is_their_update():
+    row = np.random.default_rng(4).normal(size=50).astype(np.float32)
+    update, _, columns = combine(KrumAggregator(2), [row] * 7)
+    assert (update == row).all() and columns == {"krum_chosen": 0, "krum_num_byzantine": 2}
+
+
+@pytest.mark.parametrize(("num_clients", "f"), [(7, 2), (6, 1), (5, 1), (4, 0), (3, 0), (2, 0), (1, 0)])
+def test_krum_with_fewer_clients_than_it_needs_takes_the_f_that_they_allow(num_clients, f):
+    update, _, columns = combine(KrumAggregator(2), [[float(client)] for client in range(num_clients)])
+    assert columns["krum_num_byzantine"] == f
+    assert update[0] == columns["krum_chosen"]
+
+
+def test_multi_krum_averages_at_most_the_clients_that_there_are():
+    assert combine(KrumAggregator(0, 9), [[1.0], [2.0], [6.0]])[0].tolist() == [3.0]
+
+
+def test_the_geometric_median_on_a_line_is_the_weighted_median():
+    aggregator = GeometricMedianAggregator(500, 1e-6)
+    update, _, columns = combine(aggregator, [[0.0], [1.0], [100.0]])
+    np.testing.assert_allclose(update, [1.0], atol=0.05)
+    assert 1 <= columns["geometric_median_steps"] <= 500
+    np.testing.assert_allclose(combine(aggregator, [[0.0], [1.0], [100.0]], [5, 1, 1])[0], [0.0], atol=0.05)
+
+
+def test_a_step_of_the_geometric_median_by_hand():
+    """From the mean 2 of 0, 0 and 6 the distances are 2, 2 and 4: (0 / 2 + 0 / 2 + 6 / 4) / (1 / 2 + 1 / 2 + 1 / 4)."""
+    update, _, columns = combine(GeometricMedianAggregator(1, 1e-6), [[0.0], [0.0], [6.0]])
+    np.testing.assert_allclose(update, [1.2], rtol=1e-6)
+    assert columns == {"geometric_median_steps": 1}
+
+
+def test_clients_without_any_weight_count_alike_in_the_geometric_median():
+    aggregator, rows = GeometricMedianAggregator(3, 1e-6), [[0.0, 1.0], [2.0, 5.0], [3.0, -1.0]]
+    assert (combine(aggregator, rows, [0, 0, 0])[0] == combine(aggregator, rows, [1, 1, 1])[0]).all()
+
+
+def test_centred_clipping_by_hand_and_from_round_to_round():
+    """At radius 1 from 0: (3, 4) counts as (0.6, 0.8), (0, 0.5) as it is. From there the state goes on."""
+    aggregator = CentredClippingAggregator(1.0, 1)
+    state = begin(aggregator, 2)
+    update, state, columns = combine(aggregator, [[3, 4], [0, 0.5]], state=state)
+    np.testing.assert_allclose(update, [0.3, 0.65], rtol=1e-6)
+    assert columns == {"clipped_share": 0.5} and (state == update).all() and state.dtype == np.float32
+    update, _, columns = combine(aggregator, [[0.3, 5.65], [0.3, 1.65]], state=state)
+    np.testing.assert_allclose(update, [0.3, 1.65], rtol=1e-6)
+    assert columns["clipped_share"] == 0.5
+
+
+def test_centred_clipping_with_a_large_radius_is_the_equal_mean():
+    rows = np.random.default_rng(5).normal(size=(4, 6)).astype(np.float32)
+    aggregator = CentredClippingAggregator(1e9, 1)
+    update, _, columns = combine(aggregator, rows, [1, 2, 3, 4], begin(aggregator, 6))
+    np.testing.assert_allclose(update, rows.mean(axis=0), atol=1e-6)
+    assert columns == {"clipped_share": 0.0}
+
+
+def test_states_of_groups():
+    states = CentredClippingAggregator(1.0, 1).initialize(SHAPES, 2)
+    assert [state.shape for state in states] == [(5,), (5,)]
+    assert MedianAggregator().initialize(SHAPES, 2) == ()
+
+
+def test_one_client_is_its_own_aggregate(aggregator):
+    update, _, _ = combine(aggregator, [[1.5, -2.0]], state=begin(aggregator, 2))
+    np.testing.assert_allclose(update, [1.5, -2.0], rtol=1e-6)
+
+
+def test_a_client_that_sends_anything_moves_nothing_far(aggregator):
+    honest = np.random.default_rng(6).normal(1.0, 0.1, size=(6, 20)).astype(np.float32)
+    wrong = np.full((1, 20), 1e6, np.float32)
+    update, _, _ = combine(aggregator, np.concatenate([honest[:3], wrong, honest[3:]]), state=begin(aggregator, 20))
+    # Clipped to radius 3, the wrong one moves the centre by at most half of that.
+    assert np.linalg.norm(update - honest.mean(axis=0)) < (1.6 if "Centred" in type(aggregator).__name__ else 1.0)
+
+
+def test_columns_have_the_same_names_every_round(aggregator):
+    rng, state, names = np.random.default_rng(7), begin(aggregator, 4), set()
+    for num_clients in (5, 1, 2, 6):
+        _, state, columns = combine(aggregator, rng.normal(size=(num_clients, 4)), state=state)
+        names.add(tuple(columns))
+    assert len(names) == 1
+
+
+def test_blocks_change_nothing(aggregator, monkeypatch):
+    rows = np.random.default_rng(8).normal(size=(5, 33)).astype(np.float32)
+    whole = combine(aggregator, rows, state=begin(aggregator, 33))[0]
+    monkeypatch.setattr(robust_aggregation, "BLOCK_NUMBERS", 20)
+    np.testing.assert_allclose(combine(aggregator, rows, state=begin(aggregator, 33))[0], whole, rtol=1e-6)

@@ -1,0 +1,1 @@
+"""Ditto: personal models that are pulled to the global one."""

@@ -1,0 +1,13 @@
+"""Settings of Ditto. Imports no TensorFlow."""
+
+import dataclasses
+
+from tff_algos.settings.config_fields import setting
+from tff_algos.settings.synchronous import SynchronousConfig
+
+
+@dataclasses.dataclass(frozen=True)
+class DittoConfig(SynchronousConfig):
+    """Ditto (Li et al. 2021, Algorithm 1)."""
+
+    pull: float = setting(0.1, "Pull of the personal models to the global one (paper: lambda).", minimum=0)

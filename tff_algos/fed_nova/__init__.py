@@ -1,0 +1,1 @@
+"""FedNova: a mean that unequal numbers of local steps do not bend."""

@@ -1,0 +1,24 @@
+"""Settings of FedNova. Imports no TensorFlow."""
+
+import dataclasses
+
+from tff_algos.settings.config_fields import ConfigError, group
+from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.settings.synchronous import SynchronousConfig
+
+
+@dataclasses.dataclass(frozen=True)
+class FedNovaConfig(SynchronousConfig):
+    """FedNova (Wang et al. 2020)."""
+
+    training: LocalTrainingConfig = group(
+        lambda: LocalTrainingConfig(optimizer="sgd", learning_rate=0.05), flag_prefix=""
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.training.optimizer != "sgd":
+            raise ConfigError("optimizer", self.training.optimizer, "sgd: for adam the paper has no weights of steps")
+        if self.training.momentum and self.training.proximal_weight:
+            expected = "0 with a momentum: the paper weighs the steps for one or the other"
+            raise ConfigError("proximal_weight", self.training.proximal_weight, expected)

@@ -1,0 +1,195 @@
+"""Any aggregator of `tff.aggregators` as one that sees single updates, with a computation of its own.
+
+TFF's aggregators are made for a round in which every client counts. Ours has empty places and rejected updates, which
+must not move a clipping quantile. So the updates that count come to the server first, and TFF's aggregation then runs
+over exactly these as its clients. The bytes of a round stay those of whole updates: that an aggregator compresses is
+felt in its values alone. Secure sums are simulated: plain sums with the rounding and the limits of secure ones.
+
+The number of clients may differ from round to round; TFF's worker keeps an executor for each of the numbers used last.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_algos.rounds.list_aggregator import ListAggregator
+from tff_algos.settings.aggregation import (
+    CLIPPING,
+    COMPRESSION,
+    DP_TREE,
+    QUANTIZATION,
+    ROBUST,
+    SECURE,
+    ZEROING,
+    AggregationConfig,
+)
+from tff_algos.settings.config_fields import ConfigError
+
+Shapes = Sequence[tuple[int, ...]]
+Factory = tff.aggregators.WeightedAggregationFactory | tff.aggregators.UnweightedAggregationFactory
+COLUMN_PREFIX = "aggregator"
+
+
+class FactoryAggregator(ListAggregator):
+    """The aggregation of a factory over the model's weights, a tuple of float32 tensors.
+
+    The clients' weights are used if the factory is a `WeightedAggregationFactory`. Its state is a tuple of the leaves
+    of the process's state, texts as their bytes, uint8. Columns are its measurements that are single numbers, as
+    `aggregator_<path>`. Computations need a TFF context when they run (`initialize`, `combine`).
+
+    Args:
+      factory: makes the aggregation.
+      shapes: of the floating-point weights.
+      name: what errors call the aggregator, as the user has given it.
+      needs_one_group: whether a second group must be refused.
+
+    Raises:
+      ConfigError: the factory makes no aggregation for these weights.
+    """
+
+    def __init__(self, factory: Factory, shapes: Shapes, name: str, needs_one_group: bool = False):
+        self.shapes, self.name = [tuple(shape) for shape in shapes], name
+        self.needs_one_group = needs_one_group
+        self.uses_weights = isinstance(factory, tff.aggregators.WeightedAggregationFactory)
+        tensors = [tff.TensorType(np.float32, shape) for shape in self.shapes]
+        value_type = tff.StructWithPythonType(tensors, tuple)
+        types = (value_type, tff.TensorType(np.float32)) if self.uses_weights else (value_type,)
+        simulate = tff.backends.test.replace_secure_intrinsics_with_bodies
+        try:
+            with _without_warnings():
+                process = factory.create(*types)
+                self._initialize, self._next = simulate(process.initialize), simulate(process.next)
+        except (Exception, SystemExit) as error:  # a user's factory may raise anything
+            raise self._complain("makes no aggregation for this model", error) from error
+        # Replaced computations have lost the names of their results, the process has not.
+        self._state_type = process.initialize.type_signature.result.member
+        outcome = dict(tff.structure.iter_elements(process.next.type_signature.result))
+        self._measurements_type = outcome["measurements"].member
+        if outcome["result"].member.compact_representation() != value_type.compact_representation():
+            raise ConfigError("aggregator", name, f"a result of the types {value_type}, got {outcome['result'].member}")
+
+    def initialize(self, shapes: Shapes, num_groups: int) -> tuple:
+        """A state for each group, each begun anew.
+
+        One zero update is aggregated and forgotten, so that what the runtime cannot do fails here, not after a round.
+
+        Raises:
+          ConfigError: the computation fails, the runtime cannot run it, or there are more groups than there may be.
+        """
+        del shapes
+        if self.needs_one_group and num_groups > 1:
+            expected = "another one with an algorithm that trains several models: all would get the same noise"
+            raise ConfigError("aggregator", self.name, expected)
+        num_weights = sum(int(np.prod(shape)) for shape in self.shapes)
+        try:
+            states = tuple(_flatten(self._initialize(), self._state_type) for _ in range(num_groups))
+            self.combine(np.zeros((1, num_weights), np.float32), np.ones(1, np.float32), states[0])
+        except ConfigError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise self._complain("cannot be run in this runtime", error) from error
+        return states
+
+    def combine(self, updates, weights, state):
+        values = [self._cut(update) for update in updates]
+        arguments = [_rebuild(iter(state), self._state_type), values]
+        if self.uses_weights:
+            arguments.append([np.float32(weight) for weight in weights])
+        next_state, result, measurements = tff.structure.from_container(self._next(*arguments))
+        update = np.concatenate([np.ravel(array) for array in tff.structure.from_container(result)])
+        if not np.isfinite(update).all():
+            raise ConfigError("aggregator", self.name, "an aggregate of finite numbers, got one that is not")
+        leaves = _flatten(next_state, self._state_type)
+        return update.astype(np.float32), leaves, _name_columns(measurements, self._measurements_type)
+
+    def _cut(self, update: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The vector as one array a weight."""
+        ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes])
+        parts = np.split(update, ends[:-1])
+        return tuple(part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True))
+
+    def _complain(self, what: str, error: BaseException) -> ConfigError:
+        lines = str(error).strip().splitlines()
+        reason = f"{type(error).__name__}{f': {lines[0][:200]}' if lines else ''}"
+        return ConfigError("aggregator", self.name, f"an aggregator that can be used; this one {what}: {reason}")
+
+
+@contextlib.contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Inside, TensorFlow logs nothing: TFF's simulated secure sums have checks that TensorFlow believes forgotten."""
+    logger = tf.get_logger()
+    level = logger.level
+    logger.setLevel("CRITICAL")
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def _flatten(value: Any, type_spec: tff.Type) -> tuple[np.ndarray, ...]:
+    """The tensors of a value in the order of its type; texts as their bytes, uint8."""
+    if isinstance(type_spec, tff.StructType):
+        parts, types = tff.structure.from_container(value), tff.structure.iter_elements(type_spec)
+        return tuple(leaf for part, (_, spec) in zip(parts, types, strict=True) for leaf in _flatten(part, spec))
+    if type_spec.dtype.type is np.str_:
+        text = value.item() if isinstance(value, np.ndarray) else value
+        return (np.frombuffer(text.encode() if isinstance(text, str) else text, np.uint8),)
+    return (np.asarray(value),)
+
+
+def _rebuild(leaves: Iterator[np.ndarray], type_spec: tff.Type) -> Any:
+    """The inverse of `_flatten`, in TFF's own containers."""
+    if isinstance(type_spec, tff.StructType):
+        parts = [(name, _rebuild(leaves, spec)) for name, spec in tff.structure.iter_elements(type_spec)]
+        return tff.structure.Struct(parts)
+    leaf = next(leaves)
+    return bytes(leaf) if type_spec.dtype.type is np.str_ else np.asarray(leaf, type_spec.dtype)[()]
+
+
+def _name_columns(value: Any, type_spec: tff.Type, path: str = COLUMN_PREFIX) -> dict[str, float]:
+    """The single numbers in measurements, each under its path."""
+    if isinstance(type_spec, tff.StructType):
+        parts, types = tff.structure.from_container(value), tff.structure.iter_elements(type_spec)
+        columns = {}
+        for index, (part, (name, spec)) in enumerate(zip(parts, types, strict=True)):
+            columns.update(_name_columns(part, spec, f"{path}_{index if name is None else name}"))
+        return columns
+    is_number = type_spec.shape == () and np.dtype(type_spec.dtype).kind in "biuf"
+    return {path: np.asarray(value).item()} if is_number else {}
+
+
+def build_factory(config: AggregationConfig, shapes: Shapes, cohort_size: int, seed: int) -> Factory:
+    """The factory that has a name here.
+
+    All are repeatable: rounding is to the nearest level, and DP-FTRL's noise is drawn from the seed.
+
+    Args:
+      config: names it, with its parameters.
+      shapes: of the floating-point weights.
+      cohort_size: expected clients a round, by which DP-FTRL divides its sums.
+      seed: of the noise, at least 0, below 2**31.
+    """
+    aggregators, learning = tff.aggregators, tff.learning
+    builders: dict[str, Callable[[], Factory]] = {
+        ZEROING: lambda: learning.robust_aggregator(zeroing=True, clipping=False),
+        CLIPPING: lambda: learning.robust_aggregator(zeroing=False, clipping=True),
+        ROBUST: learning.robust_aggregator,
+        COMPRESSION: lambda: learning.compression_aggregator(stochastic=False),
+        QUANTIZATION: lambda: aggregators.MeanFactory(
+            aggregators.EncodedSumFactory.quantize_above_threshold(config.aggregator_bits, 0, stochastic=False)
+        ),
+        SECURE: learning.secure_aggregator,
+        # With a fixed clip norm, as in the paper (Kairouz et al. 2021). The noise of adaptive clipping has no seed.
+        DP_TREE: lambda: aggregators.DifferentiallyPrivateFactory.tree_aggregation(
+            noise_multiplier=config.aggregator_noise_multiplier,
+            clients_per_round=float(cohort_size),
+            l2_norm_clip=config.aggregator_clip_norm,
+            record_specs=tuple(tf.TensorSpec(shape, tf.float32) for shape in shapes),
+            noise_seed=seed,
+        ),
+    }
+    return builders[config.aggregator]()

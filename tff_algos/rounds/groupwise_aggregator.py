@@ -1,0 +1,84 @@
+"""An aggregator that sees single updates, at work on every group apart from the others."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tff_algos.rounds.aggregation import ClientUpdate
+from tff_algos.rounds.aggregators import Aggregate, Aggregator
+from tff_algos.rounds.list_aggregator import ListAggregator
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class GroupwiseAggregator(Aggregator):
+    """The aggregator for a round with groups.
+
+    Its state is that of each group, stacked along axis 0. Its columns are the mean over the groups that have an update,
+    NaN without any.
+
+    Attributes:
+      inner: what makes one update of a group's.
+      shapes: of an update.
+      note: what a run says of it.
+    """
+
+    inner: ListAggregator
+    shapes: tuple[tuple[int, ...], ...]
+    note: str
+
+    @property
+    def is_bound_to_shapes(self) -> bool:
+        return True
+
+    def initialize(self, num_groups: int) -> Any:
+        states = self.inner.initialize(self.shapes, num_groups)
+        return tf.nest.map_structure(lambda *leaves: np.stack(leaves), *states) if states else ()
+
+    def copy_groups(self, state: Any, sources: np.ndarray) -> Any:
+        return tf.nest.map_structure(lambda leaf: leaf[sources], state)
+
+    def aggregate(self, updates: Sequence[ClientUpdate], totals, counts, sizes, state, num) -> Aggregate:
+        combined, has_update = np.zeros((len(sizes), self.num_weights), np.float32), np.zeros(len(sizes), bool)
+        states, columns = [_take(state, group) for group in range(len(sizes))], []
+        for group in range(len(sizes)):
+            members = [each for each in updates if int(each.group) == group and bool(each.result.is_finite)]
+            if not members:
+                continue
+            rows = np.stack([np.concatenate([np.ravel(d) for d in each.result.weights_delta]) for each in members])
+            weights = np.array([each.weight for each in members], np.float32)
+            combined[group], states[group], measured = self.inner.combine(rows, weights, states[group])
+            has_update[group] = True
+            columns.append(measured)
+        metrics = {
+            name: float(np.mean([each[name] for each in columns])) for name in self._name_columns(columns, state)
+        }
+        next_state = tf.nest.map_structure(lambda *leaves: np.stack(leaves), *states) if state else ()
+        return Aggregate(self._cut(combined), has_update, 1, next_state, metrics)
+
+    @property
+    def num_weights(self) -> int:
+        return sum(int(np.prod(shape)) for shape in self.shapes)
+
+    def _cut(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Vectors, shape (groups, num_weights), as one array a weight."""
+        parts = np.split(rows, np.cumsum([int(np.prod(shape)) for shape in self.shapes])[:-1], axis=1)
+        return tuple(part.reshape(-1, *shape) for part, shape in zip(parts, self.shapes, strict=True))
+
+    def _name_columns(self, columns: Sequence[dict[str, float]], state: Any) -> Sequence[str]:
+        """The names of the columns, also in a round without an update: those that a trial gives."""
+        if columns:
+            return list(columns[0])
+        trial = np.zeros((1, self.num_weights), np.float32), np.ones(1, np.float32)
+        return list(self.inner.combine(*trial, _take(state, 0))[2])
+
+    def list_notes(self, state: Any, released: str) -> Sequence[str]:
+        del state, released
+        return (self.note,)
+
+
+def _take(state: Any, group: int) -> Any:
+    """The state of a group."""
+    return tf.nest.map_structure(lambda leaf: leaf[group], state)

@@ -1,0 +1,47 @@
+"""What an aggregator that sees single updates is; `groupwise_aggregator` has it work on every group."""
+
+import abc
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+
+class ListAggregator(abc.ABC):
+    """Makes one update of the updates of a group's clients, on the host.
+
+    Empty places of a cohort and updates that are not finite never reach it.
+
+    Attributes:
+      uses_weights: whether the clients' weights count; without, all clients count alike.
+    """
+
+    uses_weights: bool = False
+
+    def initialize(self, shapes: Sequence[tuple[int, ...]], num_groups: int) -> tuple:
+        """The states before the first round.
+
+        Args:
+          shapes: of the floating-point weights, in order.
+          num_groups: groups that are aggregated apart from each other.
+
+        Returns:
+          The state of each group, nested tuples of NumPy arrays of a fixed structure; `()` without a state.
+        """
+        del shapes, num_groups
+        return ()
+
+    @abc.abstractmethod
+    def combine(self, updates: np.ndarray, weights: np.ndarray, state: Any) -> tuple[np.ndarray, Any, dict[str, float]]:
+        """The update of a group; a pure function of its arguments.
+
+        Args:
+          updates: finite, float32, shape (clients, num_weights), at least one client, in ascending order of the
+            clients. All floating-point weights of a model are flattened and joined in order. Not to be changed.
+          weights: the clients', float32, shape (clients,), at least 0.
+          state: of the group, `()` without.
+
+        Returns:
+          (the update, float32, shape (num_weights,); the group's next state; columns of the round, always under the
+          same names).
+        """

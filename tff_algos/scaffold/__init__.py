@@ -1,0 +1,1 @@
+"""SCAFFOLD: control variates against the drift of the clients."""

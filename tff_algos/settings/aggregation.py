@@ -1,0 +1,143 @@
+"""Which aggregator makes one update of the clients' updates, and its parameters. Imports no TensorFlow.
+
+The group stands in an algorithm's config with an empty prefix, `group(AggregationConfig, flag_prefix="")`, since its
+fields have the word `aggregator` in their names already.
+"""
+
+import dataclasses
+
+from tff_algos.settings.config_fields import ConfigError, Needs, check, is_own, setting
+from tff_algos.settings.update_privacy import UpdatePrivacyConfig
+
+MEAN = "mean"
+MEDIAN, TRIMMED_MEAN, KRUM, MULTI_KRUM = "median", "trimmed_mean", "krum", "multi_krum"
+GEOMETRIC_MEDIAN, CENTRED_CLIPPING = "geometric_median", "centred_clipping"
+ROBUST_RULES = (MEDIAN, TRIMMED_MEAN, KRUM, MULTI_KRUM, GEOMETRIC_MEDIAN, CENTRED_CLIPPING)
+ZEROING, CLIPPING, ROBUST, DP_TREE = "zeroing", "clipping", "robust", "dp_tree"
+COMPRESSION, QUANTIZATION, SECURE = "compression", "quantization", "secure"
+TFF_FACTORIES = (ZEROING, CLIPPING, ROBUST, COMPRESSION, QUANTIZATION, DP_TREE, SECURE)
+AGGREGATORS = (MEAN, *ROBUST_RULES, *TFF_FACTORIES)
+OWN_FORM = "my_module:FACTORY"
+
+
+def _needs(*aggregators: str) -> Needs:
+    return Needs("aggregator", lambda given: given in aggregators, f"--{{flag}}={' or '.join(aggregators)}")
+
+
+@dataclasses.dataclass(frozen=True)
+class AggregationConfig:
+    """How the updates of a group's clients become one."""
+
+    aggregator: str = setting(
+        MEAN,
+        "How the clients' updates become one: mean is weighted and the fastest; the others see single updates. See "
+        "docs/algorithms.md.",
+        choices=AGGREGATORS,
+        or_own=OWN_FORM,
+        of_old_runs=MEAN,
+    )
+    aggregator_trimmed_share: float = setting(
+        0.1,
+        "Share of the clients that the trimmed mean leaves out at each end of every weight; 0: the equal mean.",
+        minimum=0,
+        below=0.5,
+        needs=_needs(TRIMMED_MEAN),
+    )
+    aggregator_num_byzantine: int = setting(
+        1,
+        "Clients that may send anything (f); Krum needs cohorts of at least 2 f + 3.",
+        minimum=0,
+        smoke=0,
+        needs=_needs(KRUM, MULTI_KRUM),
+    )
+    aggregator_num_chosen: int = setting(
+        0,
+        "Updates that multi-Krum averages (m); 0: all but aggregator_num_byzantine.",
+        minimum=0,
+        smoke=1,
+        needs=_needs(MULTI_KRUM),
+    )
+    aggregator_iterations: int = setting(
+        5,
+        "Passes over the updates: at most so many steps of the geometric median, exactly so many of centred clipping.",
+        minimum=1,
+        needs=_needs(GEOMETRIC_MEDIAN, CENTRED_CLIPPING),
+    )
+    aggregator_smoothing: float = setting(
+        1e-6,
+        "Least distance that the geometric median divides by (nu).",
+        above=0,
+        needs=_needs(GEOMETRIC_MEDIAN),
+    )
+    aggregator_clip_radius: float = setting(
+        10.0,
+        "Largest distance from the centre at which an update counts whole (tau).",
+        above=0,
+        needs=_needs(CENTRED_CLIPPING),
+    )
+    aggregator_bits: int = setting(
+        8,
+        "Bits of a weight after TFF's quantization.",
+        minimum=1,
+        maximum=16,
+        needs=_needs(QUANTIZATION),
+    )
+    aggregator_clip_norm: float = setting(
+        1.0,
+        "Largest L2 norm of an update before DP-FTRL's noise.",
+        above=0,
+        needs=_needs(DP_TREE),
+    )
+    aggregator_noise_multiplier: float = setting(
+        1.0,
+        "Deviation of DP-FTRL's noise at a node of its tree, in clip norms.",
+        minimum=0,
+        needs=_needs(DP_TREE),
+    )
+
+    def __post_init__(self):
+        check(self)
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether single updates come to the server: with any aggregator but the mean."""
+        return self.aggregator != MEAN
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the aggregator is a user's own, named as "module:NAME"."""
+        return is_own(self.aggregator)
+
+    @property
+    def is_factory(self) -> bool:
+        """Whether it is one of those of `tff.aggregators` that have a name here."""
+        return self.aggregator in TFF_FACTORIES
+
+
+def check_no_privacy(aggregation: AggregationConfig, privacy: UpdatePrivacyConfig) -> None:
+    """Raises ConfigError if updates are to be private and aggregated by something else than a sum.
+
+    The bounds of private updates hold for a noisy sum of clipped updates alone.
+    """
+    if privacy.is_active and aggregation.is_listed:
+        expected = f"{MEAN} with dp_epsilon={privacy.epsilon:g}: private updates are summed and nothing else"
+        raise ConfigError("aggregator", aggregation.aggregator, expected)
+
+
+def check_cohort(aggregation: AggregationConfig, cohort_size: int) -> None:
+    """Raises ConfigError if cohorts of so many clients are too small for the aggregator.
+
+    Krum judges an update by its n - f - 2 nearest neighbours, and its proof needs n >= 2 f + 3 (Blanchard et al. 2017).
+    """
+    if aggregation.aggregator not in (KRUM, MULTI_KRUM):
+        return
+    num_byzantine, num_chosen = aggregation.aggregator_num_byzantine, aggregation.aggregator_num_chosen
+    if cohort_size < 2 * num_byzantine + 3:
+        most = (cohort_size - 3) // 2
+        expected = (
+            f"at most {most} with {cohort_size} clients a round" if most >= 0 else "cohorts of at least 3 clients"
+        )
+        raise ConfigError("aggregator_num_byzantine", num_byzantine, f"{expected}: {aggregation.aggregator} needs "
+                          "2 * aggregator_num_byzantine + 3")  # fmt: skip
+    if aggregation.aggregator == MULTI_KRUM and num_chosen > cohort_size:
+        raise ConfigError("aggregator_num_chosen", num_chosen, f"at most the {cohort_size} clients of a round")
