@@ -58,7 +58,7 @@ from tff_algos.fed_sikd.sharing import (
     take_statistics,
 )
 from tff_algos.fed_sikd.statistics import project_to_plane, standardize
-from tff_algos.fed_sikd.student_round import average_clusters, build_distillation
+from tff_algos.fed_sikd.student_round import ClusterMeanAggregator, average_clusters, build_distillation
 from tff_algos.protocol import (
     CLUSTER,
     PLANE_X,
@@ -202,15 +202,17 @@ class FedSiKDProcess(SynchronousProcess):
     def distribute(self, state: ServerState) -> tuple[Weights, Weights]:
         return state.student, state.teachers
 
-    def invite(self, state: ServerState, cohort: np.ndarray) -> list[Participant]:
-        inputs = self.build_inputs(state, cohort, self.purpose, self.config.student)
+    def invite(self, state: ServerState, cohort: np.ndarray, purpose: str = "training") -> list[Participant]:
+        inputs = self.build_inputs(state, cohort, purpose, self.config.student)
         return [Participant(int(index), each) for index, each in zip(cohort, inputs, strict=True)]
 
-    def apply(self, state: ServerState, aggregate: Aggregate) -> ServerState:
+    def apply(self, state: ServerState, aggregate: Aggregate, outcome: PhaseOutcome) -> ServerState:
         """Step 4 of the round; if no client counts, the student stays."""
+        del outcome
         if not aggregate.has_update.any():
             return state
-        update = average_clusters(aggregate, self.config.weighting)
+        # Of one row where the aggregator has averaged the clusters itself.
+        update = average_clusters(aggregate.update, aggregate.weight, self.config.weighting)
         student, server = self.server_step.step_one(state.student, update, state.server, aggregate.divisor)
         return state._replace(student=student, server=server)
 
@@ -293,7 +295,9 @@ def build_fed_sikd_process(
             "1 (no distillation), since the model has no teacher for these examples; or name one with --teacher_model"
         )
         raise ConfigError("label_weight", config.label_weight, expected)
-    of_students, of_teachers = None, SumAggregator()
+    # Those that see single updates are by the settings.
+    of_students = None if config.aggregation.is_listed else ClusterMeanAggregator(config.weighting)
+    of_teachers = SumAggregator()
     if config.privacy.is_active:
         of_students, of_teachers = build_private_aggregators(model_spec, clients, config, seed)
     parts = build_parts(model_spec, clients, config, seed, build_distillation(model_spec, config), of_students)

@@ -1,7 +1,10 @@
 """The students' half of a FedSiKD round: teachers are distilled into the student, then the clusters are averaged."""
 
+import dataclasses
+from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from models.model_spec import ModelSpec
@@ -10,9 +13,8 @@ from tff_algos.client.joined_optimizer import as_written
 from tff_algos.client.local_training import cross_entropy_loss, predict_logits, train_locally
 from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.fed_sikd.distillation import distillation_loss
-from tff_algos.protocol import Weights
-from tff_algos.rounds.aggregation import ClientUpdate
-from tff_algos.rounds.aggregators import Aggregate
+from tff_algos.rounds.aggregation import ClientUpdate, GroupTotals, compute_group_means
+from tff_algos.rounds.aggregators import Aggregate, SumAggregator
 from tff_algos.rounds.training_phase import LocalWork, Sent, Told
 
 
@@ -69,19 +71,36 @@ def build_distillation(model_spec: ModelSpec, config: FedSiKDConfig) -> LocalWor
     return work
 
 
-def average_clusters(aggregate: Aggregate, weighting: str) -> Weights:
-    """The mean of the clusters' updates, over clusters equally as printed, or by the weights of their clients.
+def average_clusters(
+    updates: Sequence[tf.Tensor | np.ndarray], weight: tf.Tensor | np.ndarray, weighting: str
+) -> tuple[tf.Tensor, ...]:
+    """The mean of the clusters' updates, over clusters equally as printed, or by their weights, in any graph.
 
     A cluster without an update has no say; if none has one, the mean is zero.
 
     Args:
-      aggregate: a row a cluster.
+      updates: float32, stacked by cluster.
+      weight: of each cluster, 0 without an update, float32, shape (clusters,).
       weighting: "equal" or "examples".
-
-    Returns:
-      One array a floating-point weight, float32.
     """
-    # TensorFlow's arithmetic: NumPy's would round otherwise, and runs of earlier versions would not repeat.
-    weight = tf.constant(aggregate.weight if weighting == "examples" else aggregate.has_update.astype("float32"))
+    weight = weight if weighting == "examples" else tf.cast(weight > 0, tf.float32)
     share = tf.math.divide_no_nan(weight, tf.reduce_sum(weight))
-    return tuple(tf.tensordot(share, update, axes=1).numpy() for update in aggregate.update)
+    return tuple(tf.tensordot(share, update, axes=1) for update in updates)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ClusterMeanAggregator(SumAggregator):
+    """The mean of the clusters' means, in one row; made in the graph, so that one model comes back, not one a cluster.
+
+    Attributes:
+      weighting: see `average_clusters`.
+    """
+
+    weighting: str
+
+    def reduce(self, totals: GroupTotals) -> tuple[tf.Tensor, ...]:
+        means = average_clusters(compute_group_means(totals), totals.weight, self.weighting)
+        return tuple(mean[tf.newaxis] for mean in means)
+
+    def finish(self, values, weight, counts, sizes, state, round_num) -> Aggregate:
+        return super().finish(values, weight.sum(keepdims=True), counts, sizes, state, round_num)

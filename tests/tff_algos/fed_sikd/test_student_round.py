@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tff_algos.fed_sikd.student_round import average_clusters
+from tff_algos.fed_sikd.student_round import ClusterMeanAggregator, average_clusters
 from tff_algos.rounds.aggregation import GroupTotals
 from tff_algos.rounds.aggregators import SumAggregator
 
@@ -21,7 +21,16 @@ def average(deltas, weights, weighting):
         num_rejected=tf.constant(0),
     )
     sizes = np.ones(len(weights), np.int64)
-    return average_clusters(SumAggregator().aggregate([], totals, (), sizes, (), 1), weighting)
+    by_cluster, joined = (
+        aggregator.aggregate([], totals, (), sizes, (), 1)
+        for aggregator in (SumAggregator(), ClusterMeanAggregator(weighting))
+    )
+    mean = average_clusters(by_cluster.update, by_cluster.weight, weighting)
+    # Whether the aggregator or the server averages the clusters, which it does with a single row, too.
+    for array, same in zip(mean, average_clusters(joined.update, joined.weight, weighting), strict=True):
+        np.testing.assert_array_equal(array, same)
+    assert joined.has_update.tolist() == [sum(weights) > 0]
+    return mean
 
 
 @pytest.mark.parametrize(("weighting", "expected"), [("equal", 3.0), ("examples", 3.5)])
