@@ -10,10 +10,11 @@ With `--resume`, what the revision before has run is also gone on with for two r
 
 `--keep_reference=<folder>` keeps the runs of the revision before, and takes those that are there already.
 
-Exit codes: 0 the same bytes, 1 a difference, or a run failed, 2 the request is wrong.
+Exit codes: 0 the same bytes, 1 a difference, or a run failed, 2 the request is wrong, 130 stopped by Ctrl-C.
 """
 
 import argparse
+import contextlib
 import itertools
 import json
 import os
@@ -35,6 +36,7 @@ from launch.benchmarks.commands import VARIABLES
 from launch.benchmarks.peer_process import PROJECT_FOLDER
 from launch.benchmarks.revisions import RevisionError, check_out, resolve_revision
 from launch.progress import format_duration, say
+from launch.stop_signals import get_stop_code, stop_on_signals
 
 TABLES = ("metrics.csv", "clients.csv", "events.csv")
 RUN = "seed_0"  # as the sweep calls it
@@ -261,10 +263,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--resume", action="store_true", help="go on with the runs of the revision before as well")
     options = parser.parse_args(argv)
     try:
-        if options.output:
-            return check(options, pathlib.Path(options.output).absolute())
-        with tempfile.TemporaryDirectory(prefix="same_bytes_") as folder:
-            return check(options, pathlib.Path(folder))
+        with stop_on_signals(), contextlib.ExitStack() as stack:
+            temporary = options.output or stack.enter_context(tempfile.TemporaryDirectory(prefix="same_bytes_"))
+            return check(options, pathlib.Path(temporary).absolute())
+    except KeyboardInterrupt as error:
+        return get_stop_code(error)
     except (CheckError, RevisionError) as error:
         print(f"error: {f'--revision={options.revision}: ' * isinstance(error, RevisionError)}{error}", file=sys.stderr)
         return WRONG_REQUEST

@@ -67,10 +67,20 @@ EQUAL = ".client_weighting=equal"
 PRIVATE = (".dp_epsilon=50", EQUAL)
 BERNOULLI = (".cohort_size=3", ".participation=bernoulli")
 PRIVATE_STATISTICS = (".dp_epsilon=80", ".privacy_epsilon=20", ".teacher=cluster")
+NOISY = (".dp_delta=0.001", ".dp_noise_multiplier=0.8", ".dp_clip_norm=0.5")
+ADAPTIVE = (
+    ".dp_clipping=adaptive",
+    ".dp_clip_quantile=0.8",
+    ".dp_clip_learning_rate=0.3",
+    ".dp_clip_count_noise=0.1",
+)
 EIGHT_BITS = (".compression_bits=8",)
 STOCHASTIC = (*EIGHT_BITS, ".compression_rounding=stochastic")
 QAT, LATER = "--quantize=qat", "--qat_start_round=2"
 AGED = (".weighting=age_aware", ".gamma=0.8")
+DECAY = (".learning_rate_decay=0.5", ".weight_decay=0.001", ".proximal_weight=0.05")
+SGD = (".optimizer=sgd", ".momentum=0.9", ".learning_rate=0.03", *DECAY)
+ADAM = (".optimizer=adam", ".learning_rate=0.002", *DECAY)
 
 _FED_AVG = {
     "fedavg": _fed_avg(".epochs=1", steps=0),
@@ -93,6 +103,8 @@ _FED_AVG = {
     "fedavg_private": _fed_avg(*PRIVATE),
     "fedavg_private_bernoulli": _fed_avg(*PRIVATE, *BERNOULLI),
     "fedavg_private_adaptive": _fed_avg(*PRIVATE, *BERNOULLI, ".dp_clipping=adaptive"),
+    "fedavg_private_noisy": _fed_avg(*PRIVATE, *NOISY, *ADAPTIVE),
+    "fedavg_budget_spent": _fed_avg(".dp_epsilon=8", EQUAL, ".dp_noise_multiplier=1"),
     "fedavg_private_nearest": _fed_avg(*PRIVATE, *EIGHT_BITS),
     "fedavg_private_stochastic_worker": _train(
         "fedavg", *DIGITS, *PRIVATE, *BERNOULLI, *STOCHASTIC, ".dp_clipping=adaptive"
@@ -124,6 +136,7 @@ _FED_SIKD = {
     ),
     "fedsikd_probabilities": _fed_sikd(".distillation_inputs=probabilities", ".temperature_squared"),
     "fedsikd_proximal": _fed_sikd(".student_proximal_weight=0.1", ".teacher_proximal_weight=0.1"),
+    "fedsikd_sgd": _fed_sikd(*(f".{part}_{flag[1:]}" for part in ("student", "teacher") for flag in SGD)),
     "fedsikd_private": _fed_sikd(*PRIVATE_STATISTICS),
     "fedsikd_private_adaptive": _fed_sikd(*PRIVATE_STATISTICS, ".dp_clipping=adaptive"),
     "fedsikd_private_labels": _train(
@@ -145,12 +158,17 @@ _FED_SIKD = {
     ),
     "random_cluster": _fed_sikd(algo="random_cluster"),
     "random_cluster_equal": _fed_sikd(".cluster_sizes=equal", ".teacher=cluster", algo="random_cluster"),
+    "random_cluster_examples": _fed_sikd(
+        ".statistics=per_feature", ".weighting=examples", ".leader=speed", ".temperature_squared", algo="random_cluster"
+    ),
 }
 _FL_HC = {
     "fl_hc": _fl_hc(),
     "fl_hc_worker": _train("fl_hc", *DIGITS),
     "fl_hc_equal": _fl_hc(".client_weighting=equal", ".clustering_round=2"),
     "fl_hc_number": _fl_hc(".distance_multiple=0", ".num_clusters=2"),
+    "fl_hc_threshold": _fl_hc(".distance_multiple=0", ".distance_threshold=0.5"),
+    "fl_hc_sgd": _fl_hc(*SGD),
     "fl_hc_qat_later": _fl_hc(QAT, LATER),
     "fl_hc_batch_norm": _fl_hc(*CNN10, ".proximal_weight=0.1"),
 }
@@ -175,6 +193,7 @@ _FED_CD = {
     "fedcd_private_adaptive_stochastic": _fed_cd(
         ".dp_epsilon=80", ".weighting=equal", ".participation=bernoulli", ".dp_clipping=adaptive", *STOCHASTIC
     ),
+    "fedcd_sgd": _fed_cd(*SGD, ".score_rounds=1", ".score_noise=0.1"),
     "fedcd_qat": _fed_cd(QAT),
     "fedcd_qat_later": _fed_cd(QAT, LATER),
     "fedcd_batch_norm": _fed_cd(*CNN10, *EIGHT_BITS),
@@ -190,16 +209,21 @@ _TIMED = {
     "async_periodic_by_label": _timed(
         "async_periodic", ".speed=by_label", ".availability_cycle_s=2", ".availability_share=0.5"
     ),
+    "async_periodic_adam": _timed("async_periodic", *ADAM, ".speed=persistent", ".period_fraction=0.5"),
     "async_periodic_qat_later": _timed("async_periodic", QAT, LATER),
     "async_periodic_batch_norm": _timed("async_periodic", *CNN10),
     "async_periodic_phones": _timed("async_periodic", *PHONES, ".speed=profiles"),
     "fed_async": _timed("fed_async", ".updates_per_round=5"),
     "fed_async_hinge": _timed("fed_async", ".updates_per_round=5", ".staleness=hinge", ".staleness_grace=1"),
+    "fed_async_adam": _timed(
+        "fed_async", ".updates_per_round=5", *ADAM, ".speed=persistent", ".dropout=0.3", ".staleness=constant"
+    ),
     "fed_async_batch_norm": _timed("fed_async", ".updates_per_round=5", *CNN10),
     "fed_async_qat": _timed("fed_async", ".updates_per_round=5", QAT),
     "fed_async_phones": _timed("fed_async", ".updates_per_round=5", *PHONES, ".speed=profiles"),
     "buffered": _timed("buffered"),
     "buffered_server_rate": _timed("buffered", ".server_learning_rate=0.5", ".buffer_size=2", ".staleness=constant"),
+    "buffered_adam": _timed("buffered", *ADAM, ".speed=by_label", ".dropout=0.3", ".staleness=hinge"),
     "buffered_batch_norm": _timed("buffered", *CNN10),
     "buffered_qat_later": _timed("buffered", QAT, LATER),
     "buffered_phones": _timed("buffered", *PHONES, ".speed=profiles"),
@@ -226,6 +250,7 @@ _PERSONAL = {
     "amfl_p_order": _amfl_p(".query_after_support", *BERNOULLI, ".weighting=equal"),
     "amfl_p_private": _amfl_p(".dp_epsilon=80", ".weighting=equal"),
     "amfl_p_private_adaptive": _amfl_p(".dp_epsilon=80", ".weighting=equal", ".dp_clipping=adaptive", *BERNOULLI),
+    "amfl_p_same": _amfl_p(".fine_tuning_rule=same", ".fine_tuning_start=initial", ".min_resource=0.3"),
     "amfl_p_curve": _amfl_p(".fine_tuning_curve=0,2,5"),
     "amfl_p_phones": _amfl_p(*PHONES),
     "fine_tuning": _fine_tuning(),
@@ -234,11 +259,14 @@ _PERSONAL = {
     "fine_tuning_resources": _fine_tuning(".fine_tuning_rule=resources", ".fine_tuning_start=initial"),
     "fine_tuning_curve": _fine_tuning(".fine_tuning_curve=0,2,5", "--new_clients=2"),
     "fine_tuning_private": _fine_tuning(*PRIVATE, *BERNOULLI),
+    "fine_tuning_private_adaptive": _fine_tuning(*PRIVATE, ".dp_clipping=adaptive"),
+    "fine_tuning_sgd": _fine_tuning(*SGD, ".server_learning_rate=0.7"),
     "fine_tuning_stochastic": _fine_tuning(*STOCHASTIC),
     "fine_tuning_qat": _fine_tuning(QAT),
     "local_only": _train("local_only", IN_PROCESS, *BUILDING),
     "local_only_worker": _train("local_only", *BUILDING),
     "local_only_digits": _train("local_only", IN_PROCESS, "--dataset=digits", *DIGITS),
+    "local_only_sgd": _train("local_only", IN_PROCESS, *BUILDING, *SGD),
     "local_only_batch_norm": _train("local_only", IN_PROCESS, "--dataset=digits", *DIGITS, *CNN10),
 }
 SETTINGS = {
