@@ -1,10 +1,11 @@
 """Shows that a change leaves the numbers of every algorithm as they were: `compare_revisions.py --revision=<before>`.
 
 Every setting of `settings.py` is run at that revision, in a temporary `git worktree`, and then by the files that lie
-here, committed or not. Both do it on this machine, one run after another, with `launch.sweep`, which forks each
-`launch.train` from a process that has imported TensorFlow. `metrics.csv`, `clients.csv` and `events.csv` must have the
-same bytes. Of the last checkpoints it is only said whether they hold the same numbers: they have all the digits, and
-their layout may change.
+here, committed or not. Both do it on this machine, one after another, with `launch.sweep`, which forks each
+`launch.train` from a process that has imported TensorFlow; `--jobs=2` runs two settings at a time, each on its cores.
+
+`metrics.csv`, `clients.csv` and `events.csv` must have the same bytes. Of the last checkpoints it is only said whether
+they hold the same numbers: they have all the digits, and their layout may change.
 
 With `--resume`, what the revision before has run is also gone on with for two rounds, once by it and once from here.
 
@@ -46,11 +47,12 @@ MOST_SHOWN = 160  # characters of a line that differs
 
 
 class Place(NamedTuple):
-    """A revision's files, and the folder of its runs."""
+    """A revision's files, the folder of its runs, and how many of them go on at a time, each on its cores."""
 
     name: str
     tree: pathlib.Path
     folder: pathlib.Path
+    jobs: int = 1
 
 
 class CheckError(Exception):
@@ -103,7 +105,7 @@ def sweep(place: Place, flagfiles: pathlib.Path, names: Sequence[str], runs: str
     """
     paths = ",".join(str(flagfiles / f"{name}.flags") for name in names)
     command = ["-m", "launch.sweep", f"--flagfiles={paths}", f"--runs_dir={place.folder / runs}", f"--rounds={rounds}"]
-    own = ["--jobs=1", "--", f"--shard_dir={place.folder / 'shards'}"]
+    own = [f"--jobs={place.jobs}", "--", f"--shard_dir={place.folder / 'shards'}"]
     environment = {name: value for name, value in os.environ.items() if name not in VARIABLES}
     log = place.folder / f"{runs}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -233,13 +235,13 @@ def check(options: argparse.Namespace, folder: pathlib.Path) -> int:
     kinds = [("runs", ROUNDS), ("resumed", MORE_ROUNDS)][: 1 + options.resume]
     if any(find_unfinished(before / runs, names, rounds) for runs, rounds in kinds):
         with check_out(commit) as tree:
-            run_all(Place(commit[:10], tree, before), before, names, options.resume)
+            run_all(Place(commit[:10], tree, before, options.jobs), before, names, options.resume)
     if options.only_reference:
         return 0
     here = folder / "here"
     for runs, _ in kinds:
         shutil.rmtree(here / runs, ignore_errors=True)
-    run_all(Place("here", PROJECT_FOLDER, here), before, names, options.resume)
+    run_all(Place("here", PROJECT_FOLDER, here, options.jobs), before, names, options.resume)
     different = []
     for runs, _ in kinds:
         say(f"{runs}:")
@@ -259,6 +261,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--keep_reference", default="", help="folder of the runs of the revision before, made if need be"
     )
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time, each on its share of the cores")
     parser.add_argument("--only_reference", action="store_true", help="make these, and compare nothing")
     parser.add_argument("--resume", action="store_true", help="go on with the runs of the revision before as well")
     options = parser.parse_args(argv)
