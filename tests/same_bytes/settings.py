@@ -210,7 +210,7 @@ _TIMED = {
         "async_periodic", ".speed=by_label", ".availability_cycle_s=2", ".availability_share=0.5"
     ),
     "async_periodic_adam": _timed("async_periodic", *ADAM, ".speed=persistent", ".period_fraction=0.5"),
-    "async_periodic_qat_later": _timed("async_periodic", QAT, LATER),
+    "async_periodic_qat": _timed("async_periodic", QAT),
     "async_periodic_batch_norm": _timed("async_periodic", *CNN10),
     "async_periodic_phones": _timed("async_periodic", *PHONES, ".speed=profiles"),
     "fed_async": _timed("fed_async", ".updates_per_round=5"),
@@ -225,7 +225,7 @@ _TIMED = {
     "buffered_server_rate": _timed("buffered", ".server_learning_rate=0.5", ".buffer_size=2", ".staleness=constant"),
     "buffered_adam": _timed("buffered", *ADAM, ".speed=by_label", ".dropout=0.3", ".staleness=hinge"),
     "buffered_batch_norm": _timed("buffered", *CNN10),
-    "buffered_qat_later": _timed("buffered", QAT, LATER),
+    "buffered_qat": _timed("buffered", QAT),
     "buffered_phones": _timed("buffered", *PHONES, ".speed=profiles"),
 }
 _PERSONAL = {
