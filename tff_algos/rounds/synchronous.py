@@ -76,8 +76,8 @@ class Participant(NamedTuple):
 class SynchronousProcess(FederatedProcess):
     """FedAvg, and what every synchronous algorithm shares with it.
 
-    The state of an algorithm has at least the fields of `ServerState`, but for `own`, and for `models` if it says itself
-    what the server sends (`distribute`) and what a step changes (`apply`).
+    The state of an algorithm has at least the fields of `ServerState`, but for `own`, and for `models` if it says
+    itself what the server sends (`distribute`) and what a step changes (`apply`).
 
     Attributes:
       clients: the federation.
