@@ -38,7 +38,7 @@ class Metric(NamedTuple):
     Attributes:
       name: in columns, for example "rmse", as in test_rmse.
       title: in plots and tables, for example "RMSE".
-      unit: "%" for a share, which is shown times 100; "" for none; "label" for the unit of the labels.
+      unit: "%" for a share, which is shown times 100; "" for none, or that of the labels.
       larger_is_better: which way is up.
     """
 
@@ -205,8 +205,8 @@ _KINDS = (
         name="regression",
         title="regression",
         metrics=(
-            Metric("rmse", "RMSE", "label", False),
-            Metric("mae", "MAE", "label", False),
+            Metric("rmse", "RMSE", "", False),
+            Metric("mae", "MAE", "", False),
             Metric("r2", "R2", "", True),
         ),
         losses=("squared", "absolute", "huber"),
