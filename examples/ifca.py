@@ -42,7 +42,7 @@ def build_choice(model_spec, config):
         x, y = read_split(client.path, "train", model_spec)
         models = [tuple(stacked[index] for stacked in told.models) for index in range(config.num_models)]
         logits = [predict_logits(model_spec, each, x) for each in models]
-        losses = [tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(y, each)) for each in logits]
+        losses = [model_spec.task.mean_loss(y, each) for each in logits]
         best = tf.argmin(losses, output_type=tf.int32)
         start = tuple(stacked[best] for stacked in told.models)
         result = train_locally(model_spec, config.training, start, x, y, client.seed, client.learning_rate)

@@ -68,7 +68,7 @@ import psutil
 
 from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
-from tff_algos.client.client_evaluation import build_client_evaluation
+from tff_algos.client.client_evaluation import build_client_evaluation, get_sum_dtype
 from tff_algos.client.cohort import ClientInput
 from tff_algos.fed_cd.config import FedCDConfig
 from tff_algos.fed_cd.scores import add_noise, compute_aggregation_weights
@@ -106,9 +106,11 @@ class FedCDProcess(SynchronousProcess):
 
     Attributes:
       evaluate: see `build_client_evaluation`; on the validation splits.
+      history_dtype: of what it returns.
     """
 
     evaluate: Callable = dataclasses.field(kw_only=True)
+    history_dtype: type = dataclasses.field(kw_only=True)
 
     takes_new_clients = False
     released = "all models of every round"
@@ -120,7 +122,7 @@ class FedCDProcess(SynchronousProcess):
 
     def initialize(self) -> ServerState:
         parts = self.initialize_parts(self.config.capacity)
-        return build_first_state(self.initial_weights, len(self.everyone), self.config, parts)
+        return build_first_state(self.initial_weights, len(self.everyone), self.config, parts, self.history_dtype)
 
     def compute_learning_rates(self, state: ServerState) -> np.ndarray:
         """Of each slot's model in the next round, float32, shape (capacity,)."""
@@ -261,4 +263,4 @@ def build_fed_cd_process(model_spec: ModelSpec, clients: FederatedData, config: 
     weights = parts["initial_weights"]
     check_memory(config, weights)
     evaluate = build_client_evaluation(model_spec, weights, config.capacity, "validation")
-    return FedCDProcess(**parts, evaluate=evaluate)
+    return FedCDProcess(**parts, evaluate=evaluate, history_dtype=get_sum_dtype(model_spec))

@@ -58,7 +58,9 @@ class ServerState(NamedTuple):
     kept: Any = ()
 
 
-def build_first_state(weights: Weights, num_clients: int, config: FedCDConfig, parts: dict[str, Any]) -> ServerState:
+def build_first_state(
+    weights: Weights, num_clients: int, config: FedCDConfig, parts: dict[str, Any], history_dtype: type
+) -> ServerState:
     """Before the first round: every client has the model in slot 0, with score 1.
 
     Args:
@@ -66,6 +68,7 @@ def build_first_state(weights: Weights, num_clients: int, config: FedCDConfig, p
       num_clients: of the federation.
       config: settings.
       parts: the fields `aggregator`, `server` and `kept`.
+      history_dtype: of the evaluations.
     """
     capacity = config.capacity
     rows = tuple(np.zeros((capacity, *array.shape), array.dtype) for array in weights)
@@ -78,7 +81,7 @@ def build_first_state(weights: Weights, num_clients: int, config: FedCDConfig, p
         virtual_time_s=np.float64(0.0),
         models=rows,
         scores=is_active.astype(np.float64),
-        history=np.full((*is_active.shape, config.score_rounds), NOT_EVALUATED, np.int64),
+        history=np.full((*is_active.shape, config.score_rounds), NOT_EVALUATED, history_dtype),
         is_active=is_active,
         was_active=is_active.copy(),
         parents=np.full(capacity, -1, np.int32),

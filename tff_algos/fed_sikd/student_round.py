@@ -10,7 +10,7 @@ import tensorflow as tf
 from models.model_spec import ModelSpec
 from tff_algos.client.client_data import read_split
 from tff_algos.client.joined_optimizer import as_written
-from tff_algos.client.local_training import cross_entropy_loss, predict_logits, train_locally
+from tff_algos.client.local_training import predict_logits, train_locally
 from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.fed_sikd.distillation import distillation_loss
 from tff_algos.rounds.aggregation import ClientUpdate, GroupTotals, compute_group_means
@@ -19,7 +19,10 @@ from tff_algos.rounds.training_phase import LocalWork, Sent, Told
 
 
 class TeacherScore(NamedTuple):
-    """How a teacher does on its members' train splits: correct and all examples, float32; summed over clients."""
+    """How a teacher does on its members' train splits: correct and all examples, float32; summed over clients.
+
+    Where an example is not just right or wrong, it counts by its score, see `Task.compute_scores`.
+    """
 
     num_correct: tf.Tensor
     num_examples: tf.Tensor
@@ -29,7 +32,7 @@ def build_distillation(model_spec: ModelSpec, config: FedSiKDConfig) -> LocalWor
     """Steps 2 and 3 of the round, what a client does with `(student, teachers stacked by cluster)`.
 
     Beside its update it sends a `TeacherScore`. With `label_weight` 1 there is no teacher: `teachers` is empty, and the
-    loss is the cross-entropy.
+    loss is the task's.
     """
 
     @as_written
@@ -42,18 +45,18 @@ def build_distillation(model_spec: ModelSpec, config: FedSiKDConfig) -> LocalWor
             temperature=config.temperature,
             temperature_squared=config.temperature_squared,
             distillation_inputs=config.distillation_inputs,
+            task=model_spec.task,
         )
 
     def work(told: Told) -> Sent:
         client, (student, teachers) = told.client, told.models
         x, y = read_split(client.path, "train", model_spec)
-        loss_fn, teacher_logits, num_correct = cross_entropy_loss, None, tf.constant(0.0)
+        loss_fn, teacher_logits, num_correct = None, None, tf.constant(0.0)
         if config.trains_teacher:
             # The teacher's logits are computed once a round: it does not change while the student trains.
             own_teacher = tuple(stacked[client.group] for stacked in teachers)
             loss_fn, teacher_logits = compute_loss, predict_logits(model_spec.teacher, own_teacher, x)
-            predicted = tf.argmax(teacher_logits, axis=1, output_type=tf.int32)
-            num_correct = tf.reduce_sum(tf.cast(tf.equal(predicted, y), tf.float32))
+            num_correct = tf.reduce_sum(tf.cast(model_spec.task.compute_scores(y, teacher_logits), tf.float32))
         result = train_locally(
             model_spec,
             config.student,
