@@ -108,10 +108,7 @@ def test_the_budget_and_the_noise_of_a_run(tff_runtime, make_federation, linear_
     while not process.is_spent(state):
         state, metrics = process.next(state)
         spent.append(metrics["epsilon_spent"])
-    own = [
-        process.aggregator.private_sum.accounting.compute_epsilon(float(state.aggregator.noise_multiplier), n)
-        for n in (1, 2, 3)
-    ]
+    own = [process.aggregator.private_sum.accounting.compute_epsilon(float(state.aggregator.noise_multiplier), n) for n in (1, 2, 3)]
     assert spent == own and 19.99 < spent[-1] <= 20
     assert process.summarize(state)["privacy"]["epsilon_spent"] == spent[-1]
     first, *others = process.get_notes(state)
