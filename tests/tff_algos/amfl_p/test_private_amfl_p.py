@@ -83,5 +83,5 @@ def test_the_noise_on_the_gradient_is_z_clip_norms_over_the_devices(tff_runtime,
 def test_a_drawn_cohort_may_be_empty(tff_runtime, make_federation, linear_spec):
     process = build(linear_spec, make_federation([8, 12, 5, 9]), participation="bernoulli", cohort_size=1)
     state = process.initialize()
-    sizes = [len(process.choose_cohort(state._replace(round_num=np.int32(number)))[1]) for number in range(30)]
+    sizes = [len(process.process.choose_cohort(state._replace(round_num=np.int32(number)))[1]) for number in range(30)]
     assert 0 in sizes and max(sizes) > 1

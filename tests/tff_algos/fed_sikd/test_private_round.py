@@ -31,6 +31,17 @@ def silence(state):
     return state._replace(aggregator=state.aggregator._replace(noise_multiplier=np.float64(0)))
 
 
+def train_students(process, state):
+    """Steps 2 to 4 alone, from the teachers of the state: the next student, and the metrics of privacy."""
+    outcome = process.train(state, process.invite(state, process.everyone), int(state.round_num) + 1)
+    return process.apply(state, outcome.aggregate, outcome).student, outcome.aggregate.metrics
+
+
+def train_teachers(process, state):
+    """Step 1 alone: the next teachers."""
+    return process.prepare(state, process.everyone)[0].teachers
+
+
 def flatten(arrays):
     return np.concatenate([array.ravel() for array in arrays])
 
@@ -52,10 +63,10 @@ def test_one_client_changes_the_students_and_the_teachers_sum_by_at_most_the_cli
     sizes = np.bincount(state.assignments)
 
     def run():
-        students, _, metrics = process.train_students(state)
-        teachers, _ = process.train_teachers(state, process.everyone)
-        teacher_sums = [array * sizes.reshape(-1, *[1] * (array.ndim - 1)) for array in teachers.teachers]
-        return 2 * sizes.min() * flatten(students.student), flatten(teacher_sums), metrics["num_clipped"]
+        student, metrics = train_students(process, state)
+        teachers = train_teachers(process, state)
+        teacher_sums = [array * sizes.reshape(-1, *[1] * (array.ndim - 1)) for array in teachers]
+        return 2 * sizes.min() * flatten(student), flatten(teacher_sums), metrics["num_clipped"]
 
     student, teacher, num_clipped = run()
     break_client(data, client)
@@ -133,8 +144,8 @@ def test_the_noise_of_both_releases_is_z_clip_norms_over_their_denominators(tff_
     for round_num in range(40):
         loud = start._replace(round_num=np.int32(round_num))
         quiet = silence(loud)
-        of_students = [flatten(process.train_students(each)[0].student) for each in (loud, quiet)]
-        of_teachers = [process.train_teachers(each, process.everyone)[0].teachers for each in (loud, quiet)]
+        of_students = [flatten(train_students(process, each)[0]) for each in (loud, quiet)]
+        of_teachers = [train_teachers(process, each) for each in (loud, quiet)]
         students.append(of_students[0] - of_students[1])
         differences = [array - silent for array, silent in zip(*of_teachers, strict=True)]
         teachers.append(np.concatenate([difference.reshape(2, -1) for difference in differences], axis=1))
