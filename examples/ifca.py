@@ -21,9 +21,9 @@ from tff_algos.client.client_data import read_split
 from tff_algos.client.local_training import predict_logits, train_locally
 from tff_algos.rounds.aggregation import ClientUpdate
 from tff_algos.rounds.synchronous import SynchronousProcess, build_parts
+from tff_algos.rounds.synchronous_config import SynchronousConfig
 from tff_algos.rounds.training_phase import Sent
 from tff_algos.settings.config_fields import setting
-from tff_algos.settings.synchronous import SynchronousConfig
 from tff_algos.weights import initialize_weights, stack_models, take_model
 
 

@@ -59,7 +59,6 @@ from tff_algos.amfl_p.meta_round import MetaInput, build_meta_training
 from tff_algos.client.cohort import ClientInput
 from tff_algos.client.fine_tuning import count_plan_examples, list_plan
 from tff_algos.protocol import ClientWork, FederatedProcess, Weights
-from tff_algos.rounds.aggregators import Aggregate
 from tff_algos.rounds.fine_tuned import add_fine_tuning
 from tff_algos.rounds.synchronous import Participant, SynchronousProcess, build_parts
 from tff_algos.rounds.training_phase import PhaseOutcome
@@ -142,10 +141,10 @@ class AMFLPProcess(SynchronousProcess):
             invited.append(Participant(index, ClientInput(path, seed, group, weight, rate), own))
         return invited
 
-    def apply(self, state: ServerState, aggregate: Aggregate, outcome: PhaseOutcome) -> ServerState:
+    def apply(self, state: ServerState, outcome: PhaseOutcome) -> ServerState:
         """Step 4."""
-        update = tuple(array[0] for array in aggregate.update)
-        model, server = self.server_step.step_one(state.model, update, state.server, aggregate.divisor)
+        update = tuple(array[0] for array in outcome.aggregate.update)
+        model, server = self.server_step.step_one(state.model, update, state.server, outcome.aggregate.divisor)
         return state._replace(model=model, server=server)
 
     def finish(

@@ -68,6 +68,14 @@ def compute_proximal_term(batch: Batch, proximal_weight: float) -> tf.Tensor:
     return proximal_weight * tf.add_n([tf.nn.l2_loss(variable - point) for variable, point in pulls])
 
 
+@as_written
+def correct_gradients(gradients: Sequence[tf.Tensor], corrections: Sequence[tf.Tensor]) -> Sequence[tf.Tensor]:
+    """The gradients, each with its correction added; as they are if there are none."""
+    return (
+        [gradient + added for gradient, added in zip(gradients, corrections, strict=True)] if corrections else gradients
+    )
+
+
 def decay_weights(
     gradients: Sequence[tf.Tensor], trained: Sequence[tf.Variable], weight_decay: float
 ) -> Sequence[tf.Tensor]:
@@ -141,11 +149,10 @@ def train_locally(
     model, task = model_spec.build(), model_spec.task
     trained = model.trainable_variables
     start_of = _key_by_variable(model.weights, weights)
-    anchor_of = _key_by_variable(model.weights, weights if anchor is None else anchor)
-    pulled_to = tuple(anchor_of[variable.ref()] for variable in trained)
+    pulled_to = _order_as(trained, model.weights, weights if anchor is None else anchor)
     optimizer = JoinedOptimizer(build_optimizer(config, learning_rate), trained)
     sent = [variable for variable in model.weights if is_float(variable)]
-    correction_of = {} if correction is None else _key_by_variable(sent, correction)
+    corrections = () if correction is None else _order_as(trained, sent, correction)
     batch_size = config.batch_size
 
     # `tf.function` turns the Python loops into loops of the graph, and keeps reads and assignments of the Keras
@@ -178,9 +185,7 @@ def train_locally(
                     if config.proximal_weight:  # decided while the graph is made: plain training has no such term
                         loss += compute_proximal_term(seen, config.proximal_weight)
                 gradients = tape.gradient(loss, trained, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-                gradients = make_dense(gradients)
-                if correction is not None:  # decided while the graph is made
-                    gradients = [g + correction_of[v.ref()] for g, v in zip(gradients, trained, strict=True)]
+                gradients = correct_gradients(make_dense(gradients), corrections)
                 carried = optimizer.step(carried, decay_weights(gradients, trained, config.weight_decay))
                 # The loss is a mean over the batch, and the last batch may be smaller.
                 size = _weigh(task, seen.labels)
@@ -195,6 +200,12 @@ def train_locally(
 def _key_by_variable(variables, values) -> dict:
     """Values by variable, since `trainable_variables` has not the order of `model.weights`, nor all of them."""
     return {variable.ref(): value for variable, value in zip(variables, values, strict=True)}
+
+
+def _order_as(trained, variables, values) -> tuple[tf.Tensor, ...]:
+    """Of the values, one for each of the variables, those of `trained`, in its order."""
+    value_of = _key_by_variable(variables, values)
+    return tuple(value_of[variable.ref()] for variable in trained)
 
 
 def count_steps(config: LocalTrainingConfig, num_examples: tf.Tensor) -> tf.Tensor:

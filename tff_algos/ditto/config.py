@@ -2,8 +2,8 @@
 
 import dataclasses
 
+from tff_algos.rounds.synchronous_config import SynchronousConfig
 from tff_algos.settings.config_fields import setting
-from tff_algos.settings.synchronous import SynchronousConfig
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 import dataclasses
 
+from tff_algos.rounds.synchronous_config import SynchronousConfig
 from tff_algos.settings.config_fields import group
 from tff_algos.settings.fine_tuning import FineTuningConfig
-from tff_algos.settings.synchronous import SynchronousConfig
 
 
 @dataclasses.dataclass(frozen=True)

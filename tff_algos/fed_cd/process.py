@@ -89,7 +89,6 @@ from tff_algos.fed_cd.state import (
     summarize_models,
 )
 from tff_algos.protocol import ClientWork, Weights
-from tff_algos.rounds.aggregators import Aggregate
 from tff_algos.rounds.private_aggregation import SAFETY
 from tff_algos.rounds.synchronous import Participant, SynchronousProcess, build_parts
 from tff_algos.rounds.training_phase import PhaseOutcome
@@ -164,14 +163,15 @@ class FedCDProcess(SynchronousProcess):
         unit = min(self.config.cohort_size, len(self.everyone))
         return max(-(-num_invited // unit), 1) * unit
 
-    def apply(self, state: ServerState, aggregate: Aggregate, outcome: PhaseOutcome) -> ServerState:
+    def apply(self, state: ServerState, outcome: PhaseOutcome) -> ServerState:
         """Step 2."""
+        aggregate = outcome.aggregate
         if self.config.privacy.is_active:
             # Slots that no milestone has filled yet, which everybody knows, have noise but no model to move.
             is_filled = np.arange(self.config.capacity) < self.config.count_slots(int(state.round_num) + 1)
             has_update = aggregate.has_update & is_filled
             aggregate = aggregate._replace(update=keep_slots(aggregate.update, is_filled), has_update=has_update)
-        return super().apply(state, aggregate, outcome)
+        return super().apply(state, outcome._replace(aggregate=aggregate))
 
     def finish(
         self, state: ServerState, stepped: ServerState, outcome: PhaseOutcome, cohort: np.ndarray

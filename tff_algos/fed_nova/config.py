@@ -2,9 +2,9 @@
 
 import dataclasses
 
+from tff_algos.rounds.synchronous_config import SynchronousConfig
 from tff_algos.settings.config_fields import ConfigError, group
 from tff_algos.settings.local_training import LocalTrainingConfig, build_sgd_training
-from tff_algos.settings.synchronous import SynchronousConfig
 
 
 @dataclasses.dataclass(frozen=True)

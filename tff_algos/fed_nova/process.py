@@ -28,7 +28,8 @@ from tff_algos.rounds.training_phase import Sent, Told
 class FedNovaProcess(SynchronousProcess):
     """FedNova; the server's step is along the mean of the divided updates, times tau_eff."""
 
-    def apply(self, state, aggregate, outcome):
+    def apply(self, state, outcome):
+        aggregate = outcome.aggregate
         weighted, weight = map(float, outcome.sums)
         models, server = self.server_step.step(
             *(state.models, aggregate.update, state.server, aggregate.has_update, aggregate.divisor),

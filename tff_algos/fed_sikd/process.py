@@ -68,7 +68,7 @@ from tff_algos.protocol import (
     ClientWork,
     Weights,
 )
-from tff_algos.rounds.aggregators import Aggregate, SumAggregator
+from tff_algos.rounds.aggregators import SumAggregator
 from tff_algos.rounds.cluster_labels import count_clusters
 from tff_algos.rounds.synchronous import Participant, SynchronousProcess, build_parts
 from tff_algos.rounds.training_phase import PhaseOutcome, PlacedInput, TrainingPhase, build_group_training
@@ -206,9 +206,9 @@ class FedSiKDProcess(SynchronousProcess):
         inputs = self.build_inputs(state, cohort, purpose, self.config.student)
         return [Participant(int(index), each) for index, each in zip(cohort, inputs, strict=True)]
 
-    def apply(self, state: ServerState, aggregate: Aggregate, outcome: PhaseOutcome) -> ServerState:
+    def apply(self, state: ServerState, outcome: PhaseOutcome) -> ServerState:
         """Step 4 of the round; if no client counts, the student stays."""
-        del outcome
+        aggregate = outcome.aggregate
         if not aggregate.has_update.any():
             return state
         # Of one row where the aggregator has averaged the clusters itself.

@@ -25,7 +25,7 @@ from tff_algos.client.cohort import (
 )
 from tff_algos.client.local_training import count_examples_trained
 from tff_algos.protocol import NUM_REJECTED, TOTAL_DRIFT, ClientWork, FederatedProcess, RoundOutput, State, Weights
-from tff_algos.rounds.aggregators import Aggregate, Aggregator
+from tff_algos.rounds.aggregators import Aggregator
 from tff_algos.rounds.build_aggregator import build_aggregator
 from tff_algos.rounds.client_store import ClientStore
 from tff_algos.rounds.round_metrics import build_common_metrics, sum_bytes
@@ -189,9 +189,9 @@ class SynchronousProcess(FederatedProcess):
         is_by_chance = self.config.participation == "bernoulli"
         return compute_usual_places(num_clients, size) if is_by_chance else compute_padded_size(size)
 
-    def apply(self, state: State, aggregate: Aggregate, outcome: PhaseOutcome) -> State:
+    def apply(self, state: State, outcome: PhaseOutcome) -> State:
         """The server's step along what became of the clients' updates."""
-        del outcome
+        aggregate = outcome.aggregate
         update, has_update, divisor = aggregate.update, aggregate.has_update, aggregate.divisor
         models, server = self.server_step.step(state.models, update, state.server, has_update, divisor)
         return state._replace(models=models, server=server)
@@ -228,7 +228,7 @@ class SynchronousProcess(FederatedProcess):
         prepared, num_rejected = self.prepare(state, cohort)
         invited = self.invite(prepared, cohort)
         outcome = self.train(prepared, invited, round_num)
-        stepped = self.apply(prepared, outcome.aggregate, outcome)
+        stepped = self.apply(prepared, outcome)
         start_s = state.virtual_time_s + wait_s
         phases = self.list_phases(state, cohort)
         stepped = stepped._replace(

@@ -27,7 +27,7 @@ def silence(state):
 def train(process, state, cohort):
     """Steps 1 and 2 with a cohort that is given: (the server's new models, the metrics of privacy)."""
     outcome = process.train(state, process.invite(state, np.array(cohort, int)), int(state.round_num) + 1)
-    return process.apply(state, outcome.aggregate, outcome).models, outcome.aggregate.metrics
+    return process.apply(state, outcome).models, outcome.aggregate.metrics
 
 
 def test_a_device_changes_the_sums_of_all_its_models_by_at_most_the_clip_norm(

@@ -34,7 +34,7 @@ def silence(state):
 def train_students(process, state):
     """Steps 2 to 4 alone, from the teachers of the state: the next student, and the metrics of privacy."""
     outcome = process.train(state, process.invite(state, process.everyone), int(state.round_num) + 1)
-    return process.apply(state, outcome.aggregate, outcome).student, outcome.aggregate.metrics
+    return process.apply(state, outcome).student, outcome.aggregate.metrics
 
 
 def train_teachers(process, state):
