@@ -180,13 +180,14 @@ def train_locally(
                     with dropout_seed(step_seed):
                         logits = model(model_spec.preprocess_to_train(tf.gather(x, batch), step_seed), training=True)
                     seen = Batch(tf.gather(y, batch), logits, batch_targets, tuple(trained), pulled_to)
-                    loss = task.mean_loss(seen.labels, logits) if loss_fn is None else loss_fn(seen)
-                    loss = add_own_losses(loss, model)
+                    loss = add_own_losses(
+                        task.mean_loss(seen.labels, logits) if loss_fn is None else loss_fn(seen), model
+                    )
                     if config.proximal_weight:  # decided while the graph is made: plain training has no such term
                         loss += compute_proximal_term(seen, config.proximal_weight)
                 gradients = tape.gradient(loss, trained, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-                gradients = correct_gradients(make_dense(gradients), corrections)
-                carried = optimizer.step(carried, decay_weights(gradients, trained, config.weight_decay))
+                corrected = correct_gradients(make_dense(gradients), corrections)
+                carried = optimizer.step(carried, decay_weights(corrected, trained, config.weight_decay))
                 # The loss is a mean over the batch, and the last batch may be smaller.
                 size = _weigh(task, seen.labels)
                 loss_sum += loss * size
