@@ -208,7 +208,7 @@ ROWS = (
         name="ditto",
         title="Ditto",
         color="#E69F00",
-        summary="Ditto (Li et al. 2021): FedAvg, and a personal model for each client that is pulled to the global one.",
+        summary="Ditto (Li et al. 2021): FedAvg, and a personal model for each client, pulled to the global one.",
         config_class=DittoConfig,
         builder="tff_algos.ditto.process:build_ditto_process",
     ),
