@@ -14,6 +14,8 @@ OTHER_NAMES = {
     "proximal_weight": ("mu", "prox", "proximal_mu", "prox_mu", "fedprox_mu"),
     "optimizer": ("opt", "client_optimizer", "local_optimizer"),
     "server_learning_rate": ("server_lr", "global_lr", "eta_g"),
+    "server_optimizer": ("server_opt", "global_optimizer"),
+    "server_epsilon": ("tau", "server_tau"),
     "cohort_size": ("clients_per_round", "cohort", "num_sampled_clients", "frac", "fraction", "participation_rate"),
     "num_clusters": ("clusters", "k", "n_clusters"),
     "dp_epsilon": ("epsilon", "dp"),

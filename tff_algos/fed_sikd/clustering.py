@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tff_algos.fed_sikd.config import FedSiKDConfig
+from tff_algos.fed_sikd.statistics import standardize
 from tff_algos.rounds.cluster_labels import number_by_first_appearance
 
 KMEANS_RESTARTS = 10
@@ -37,6 +39,21 @@ class Clustering(NamedTuple):
     silhouette: float = math.nan
     calinski_harabasz: float = math.nan
     davies_bouldin: float = math.nan
+
+
+def cluster_clients(statistics: np.ndarray | None, num_clients: int, config: FedSiKDConfig, seed: int) -> Clustering:
+    """The clusters of a run, as its settings ask for them.
+
+    Args:
+      statistics: of the clients, finite, shape (clients, columns); None if they share none.
+      num_clients: of the federation.
+      config: settings.
+      seed: the run's.
+    """
+    if statistics is None:
+        return cluster_at_random(num_clients, config.num_clusters, seed)
+    found = cluster_by_statistics(standardize(statistics), config.num_clusters, config.max_clusters, seed)
+    return draw_members(found, seed) if config.clustering == "random" else found
 
 
 def cluster_by_statistics(standardized: np.ndarray, num_clusters: int, max_clusters: int, seed: int) -> Clustering:

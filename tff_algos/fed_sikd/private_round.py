@@ -13,24 +13,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from datasets.federated_data import FederatedData
+from models.model_spec import ModelSpec
 from tff_algos.fed_sikd import privacy
 from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.protocol import Weights
+from tff_algos.rounds.aggregators import Aggregate
 from tff_algos.rounds.privacy_accounting import Accounting
-from tff_algos.rounds.private_aggregation import ClipCounts, PrivacyState, PrivateSum, build_private_sum
-from tff_algos.weights import add_deltas
+from tff_algos.rounds.private_aggregation import PrivateAggregator, build_private_sum, check_private_model
+from tff_algos.settings.update_privacy import check_delta
 
 STUDENTS, TEACHERS = range(2)  # the releases of a round
-
-
-def build_fed_sikd_private_sum(config: FedSiKDConfig, num_clients: int, has_teacher: bool, seed: int) -> PrivateSum:
-    """The server's part of private updates; raises ConfigError if the budget cannot be kept."""
-    statistics_multiplier = None
-    if config.uses_statistics:
-        statistics_multiplier = privacy.calibrate_noise_multiplier(config.privacy_epsilon, config.privacy_delta)
-    releases = 2 if has_teacher else 1
-    accounting = Accounting(config.privacy.delta, num_clients, num_clients, "fixed", releases, statistics_multiplier)
-    return build_private_sum(config.privacy, accounting, seed)
 
 
 def weight_cluster_sums(sums: Sequence[np.ndarray], sizes: np.ndarray) -> Weights:
@@ -44,30 +37,40 @@ def weight_cluster_sums(sums: Sequence[np.ndarray], sizes: np.ndarray) -> Weight
     return tuple(np.tensordot(shares, np.asarray(array), axes=1) for array in sums)
 
 
-def step_student(
-    private_sum: PrivateSum,
-    student: Weights,
-    sums: Sequence[np.ndarray],
-    counts: ClipCounts,
-    sizes: np.ndarray,
-    state: PrivacyState,
-    round_num: int,
-) -> tuple[Weights, PrivacyState]:
-    """The next student, from the clusters' sums without noise, and the mechanism's next state."""
-    noisy, state = private_sum.add_noise(weight_cluster_sums(sums, sizes), counts, state, round_num, STUDENTS)
-    return add_deltas(student, noisy, 1 / (len(sizes) * int(sizes.min()))), state
+class PrivateStudents(PrivateAggregator):
+    """The students' release: one row, which is the mean over all clusters once the server has divided it."""
+
+    def weigh(self, sums: Weights, sizes: np.ndarray) -> tuple[Weights, int]:
+        weighted = tuple(array[np.newaxis] for array in weight_cluster_sums(sums, sizes))
+        return weighted, len(sizes) * int(sizes.min())
 
 
-def step_teachers(
-    private_sum: PrivateSum,
-    teachers: Weights,
-    sums: Sequence[np.ndarray],
-    counts: ClipCounts,
-    sizes: np.ndarray,
-    state: PrivacyState,
-    round_num: int,
-) -> tuple[Weights, PrivacyState]:
-    """The next teachers, each moved by the noisy mean of its cluster, and the mechanism's next state."""
-    noisy, state = private_sum.add_noise(sums, counts, state, round_num, TEACHERS)
-    means = (array / sizes.reshape(-1, *[1] * (array.ndim - 1)).astype(np.float32) for array in noisy)
-    return add_deltas(teachers, means), state
+class PrivateTeachers(PrivateAggregator):
+    """The teachers' release: for each cluster the noisy mean of its members, all of which train."""
+
+    def finish(self, values, weight, counts, sizes, state, round_num) -> Aggregate:
+        noisy = super().finish(values, weight, counts, sizes, state, round_num)
+        divisors = sizes.astype(np.float32)
+        means = tuple(array / divisors.reshape(-1, *[1] * (array.ndim - 1)) for array in noisy.update)
+        return noisy._replace(update=means, divisor=1)
+
+
+def build_private_aggregators(
+    model_spec: ModelSpec, clients: FederatedData, config: FedSiKDConfig, seed: int
+) -> tuple[PrivateStudents, PrivateTeachers]:
+    """The aggregators of the students and of the teachers, which share one state, the students' to keep.
+
+    Raises:
+      ConfigError: a model has weights that are not trained, or the budget cannot be kept.
+    """
+    statistics_multiplier = None
+    if config.uses_statistics:  # which hide examples, and so does the whole run
+        check_delta(config.privacy, int(clients.num_train.sum()), "examples")
+        statistics_multiplier = privacy.calibrate_noise_multiplier(config.privacy_epsilon, config.privacy_delta)
+    check_private_model(model_spec)
+    if config.trains_teacher:
+        check_private_model(model_spec.teacher)
+    releases, num_clients = 2 if config.trains_teacher else 1, len(clients.clients)
+    accounting = Accounting(config.privacy.delta, num_clients, num_clients, "fixed", releases, statistics_multiplier)
+    private_sum = build_private_sum(config.privacy, accounting, seed)
+    return PrivateStudents(private_sum, STUDENTS), PrivateTeachers(private_sum, TEACHERS)

@@ -39,25 +39,18 @@ Deviations from the paper:
 """
 
 import dataclasses
-import functools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
-from tff_algos.client.cohort import ClientInput, build_client_inputs
-from tff_algos.fed_sikd.clustering import choose_leaders, cluster_at_random, cluster_by_statistics, draw_members
+from tff_algos.client.cohort import ClientInput, tell_clients
+from tff_algos.fed_sikd.clustering import choose_leaders, cluster_clients
 from tff_algos.fed_sikd.config import FedSiKDConfig
-from tff_algos.fed_sikd.costs import RoundCosts, compute_round_costs
-from tff_algos.fed_sikd.private_round import (
-    STUDENTS,
-    TEACHERS,
-    build_fed_sikd_private_sum,
-    step_student,
-    step_teachers,
-)
+from tff_algos.fed_sikd.costs import list_round_phases
+from tff_algos.fed_sikd.private_round import build_private_aggregators
 from tff_algos.fed_sikd.sharing import (
     StatisticsSharing,
     build_statistics_sharing,
@@ -65,28 +58,24 @@ from tff_algos.fed_sikd.sharing import (
     take_statistics,
 )
 from tff_algos.fed_sikd.statistics import project_to_plane, standardize
-from tff_algos.fed_sikd.student_round import StudentRoundTotals, build_private_student_sums, build_student_round
+from tff_algos.fed_sikd.student_round import ClusterMeanAggregator, average_clusters, build_distillation
 from tff_algos.protocol import (
     CLUSTER,
-    NUM_REJECTED,
     PLANE_X,
     PLANE_Y,
     TOTAL_DRIFT,
     WITHIN_CLUSTER_DRIFT,
     ClientWork,
-    RoundOutput,
     Weights,
 )
+from tff_algos.rounds.aggregators import Aggregate, SumAggregator
 from tff_algos.rounds.cluster_labels import count_clusters
-from tff_algos.rounds.grouped_round import build_grouped_round
-from tff_algos.rounds.private_aggregation import PrivacyState, PrivateProcess, build_private_sums, check_private_model
-from tff_algos.rounds.round_metrics import build_common_metrics
-from tff_algos.settings.compression import CompressionConfig
+from tff_algos.rounds.synchronous import Participant, SynchronousProcess, build_parts
+from tff_algos.rounds.training_phase import PhaseOutcome, PlacedInput, TrainingPhase, build_group_training
+from tff_algos.rounds.transport import build_transport
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.settings.update_privacy import check_delta
-from tff_algos.simulation.byte_ledger import compute_model_bytes
-from tff_algos.weights import initialize_weights, stack_models, take_model
+from tff_algos.weights import add_deltas, initialize_weights, is_float, stack_models, take_model
 
 INDEX_NAMES = ("silhouette", "calinski_harabasz", "davies_bouldin")
 
@@ -103,7 +92,9 @@ class ServerState(NamedTuple):
       shared: what the clients shared (see `sharing`), float64, shape (clients, columns); no columns if nothing depends
         on it.
       indices: silhouette, Calinski-Harabasz and Davies-Bouldin index of the clustering, float64; NaN if undefined.
-      privacy: of private updates; empty without.
+      aggregator: of the students' aggregator, and of the teachers' if updates are private.
+      server: of the student's server step.
+      kept: nothing.
     """
 
     round_num: np.int32
@@ -113,7 +104,9 @@ class ServerState(NamedTuple):
     assignments: np.ndarray
     shared: np.ndarray
     indices: np.ndarray
-    privacy: PrivacyState | tuple[()] = ()
+    aggregator: Any = ()
+    server: Any = ()
+    kept: Any = ()
 
     @property
     def statistics(self) -> np.ndarray:
@@ -126,52 +119,52 @@ class ServerState(NamedTuple):
         return take_noisy_sizes(self.shared)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class FedSiKDProcess(PrivateProcess):
-    """FedSiKD; the fields are what stays the same from round to round.
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class FedSiKDProcess(SynchronousProcess):
+    """FedSiKD: `phase` is that of the students, with a group for each cluster; the server steps the global student.
 
     Attributes:
-      clients, config, seed: see `build_fed_sikd_process`.
-      initial_student: the global student before the first round.
+      teacher_phase: step 1 of the round; None in a run without teachers.
       initial_teacher: every cluster's teacher before the first round; empty in a run without teachers.
       sharing: how the statistics are collected; None if nothing depends on them.
-      build_student_round: (number of clusters) -> the computation of steps 2 to 4, cached; of 2 and 3 if updates are
-        private.
-      build_teacher_round: (number of clusters) -> the computation of step 1, cached.
     """
 
-    clients: FederatedData
-    config: FedSiKDConfig
-    seed: int
-    initial_student: Weights
+    teacher_phase: TrainingPhase | None
     initial_teacher: Weights
     sharing: StatisticsSharing | None
-    build_student_round: Callable[[int], Callable]
-    build_teacher_round: Callable[[int], Callable]
 
-    @property
-    def everyone(self) -> np.ndarray:
-        return np.arange(len(self.clients.clients))
+    takes_new_clients = False
 
     def initialize(self) -> ServerState:
         """Collects the statistics and clusters the clients; all teachers start alike."""
-        num_clients, config = len(self.everyone), self.config
-        if self.sharing is None:
-            shared = np.zeros((num_clients, 0))
-            clustering = cluster_at_random(num_clients, config.num_clusters, self.seed)
-        else:
-            shared = self.sharing.collect()
-            clustering = cluster_by_statistics(
-                standardize(take_statistics(shared)), config.num_clusters, config.max_clusters, self.seed
-            )
-            if config.clustering == "random":
-                clustering = draw_members(clustering, self.seed)
-        assignments, indices = clustering.assignments, [getattr(clustering, name) for name in INDEX_NAMES]
-        teachers = stack_models([self.initial_teacher] * count_clusters(assignments))
-        indices, privacy = np.asarray(indices, np.float64), self.private_sum.initialize() if self.private_sum else ()
+        num_clients = len(self.everyone)
+        shared = self.sharing.collect() if self.sharing else np.zeros((num_clients, 0))
+        statistics = take_statistics(shared) if self.sharing else None
+        clustering = cluster_clients(statistics, num_clients, self.config, self.seed)
+        num_clusters = count_clusters(clustering.assignments)
         return ServerState(
-            np.int32(0), np.float64(0.0), self.initial_student, teachers, assignments, shared, indices, privacy
+            np.int32(0),
+            np.float64(0.0),
+            self.initial_weights,
+            stack_models([self.initial_teacher] * num_clusters),
+            clustering.assignments,
+            shared,
+            np.asarray([getattr(clustering, name) for name in INDEX_NAMES], np.float64),
+            self.aggregator.initialize(num_clusters),
+            self.server_step.initialize_one(),
         )
+
+    def choose_cohort(self, state: ServerState) -> tuple[float, np.ndarray]:
+        """All clients, at once."""
+        del state
+        return 0.0, self.everyone
+
+    def count_places(self, num_invited: int) -> int:
+        del num_invited
+        return 1
+
+    def count_groups(self, state: ServerState) -> int:
+        return count_clusters(state.assignments)
 
     def choose_trainers(self, state: ServerState) -> np.ndarray:
         """The clients that train a teacher, ascending: the leaders, all clients, or none if there is no teacher."""
@@ -186,91 +179,73 @@ class FedSiKDProcess(PrivateProcess):
     def build_inputs(
         self, state: ServerState, indices: np.ndarray, purpose: str, training: LocalTrainingConfig
     ) -> list[ClientInput]:
+        """What these clients are told, each of its cluster."""
         groups, weighting, round_num = state.assignments[indices], self.config.weighting, int(state.round_num) + 1
-        inputs = build_client_inputs(self.clients, indices, groups, weighting, training, self.seed, purpose, round_num)
+        inputs = tell_clients(self.clients, indices, groups, weighting, training, self.seed, purpose, round_num)
         noisy = state.noisy_sizes
         if weighting == "examples" and noisy is not None:  # exact weights would tell the sizes that the noise hides
-            for place, size in enumerate(noisy[indices]):
-                inputs[place] = inputs[place]._replace(weight=np.float32(size))
+            inputs = [each._replace(weight=np.float32(n)) for each, n in zip(inputs, noisy[indices], strict=True)]
         return inputs
 
-    def train_teachers(self, state: ServerState, trainers: np.ndarray) -> tuple[ServerState, int]:
+    def prepare(self, state: ServerState, cohort: np.ndarray) -> tuple[ServerState, int]:
         """Step 1 of the round: the state with the new teachers, and how many updates were rejected."""
-        if not self.initial_teacher:
+        del cohort
+        if self.teacher_phase is None:
             return state, 0
+        trainers, groups = self.choose_trainers(state), self.count_groups(state)
         inputs = self.build_inputs(state, trainers, "teacher training", self.config.teacher_training)
-        run_round = self.build_teacher_round(count_clusters(state.assignments))
-        if self.private_sum is None:
-            teachers, totals = run_round(state.teachers, inputs)
-            return state._replace(teachers=tuple(teachers)), int(totals.num_rejected)
-        sums, counts, totals = run_round(state.teachers, state.privacy.clip_norms[TEACHERS], inputs)
-        sizes, round_num = np.bincount(state.assignments), int(state.round_num) + 1
-        teachers, privacy = step_teachers(
-            self.private_sum, state.teachers, sums, counts, sizes, state.privacy, round_num
-        )
-        return state._replace(teachers=teachers, privacy=privacy), int(totals.num_rejected)
+        placed, round_num = [PlacedInput(each) for each in inputs], int(state.round_num) + 1
+        outcome = self.teacher_phase.run(state.teachers, placed, groups, state.aggregator, round_num)
+        teachers = add_deltas(state.teachers, outcome.aggregate.update)
+        return state._replace(teachers=teachers, aggregator=outcome.aggregate.state), int(outcome.totals.num_rejected)
 
-    def train_students(self, state: ServerState) -> tuple[ServerState, StudentRoundTotals, dict[str, float]]:
-        """Steps 2 to 4: the state with the new student, the round's scalars, and the metrics of privacy."""
-        inputs = self.build_inputs(state, self.everyone, "training", self.config.student)
-        run_round, models = self.build_student_round(count_clusters(state.assignments)), (state.student, state.teachers)
-        if self.private_sum is None:
-            student, result = run_round(models, inputs)
-            return state._replace(student=tuple(map(np.asarray, student))), result, {}
-        sums, counts, result = run_round(models, state.privacy.clip_norms[STUDENTS], inputs)
-        sizes, round_num = np.bincount(state.assignments), int(state.round_num) + 1
-        student, privacy = step_student(self.private_sum, state.student, sums, counts, sizes, state.privacy, round_num)
-        metrics = self.private_sum.build_metrics(privacy, round_num, counts)
-        return state._replace(student=student, privacy=privacy), result, metrics
+    def distribute(self, state: ServerState) -> tuple[Weights, Weights]:
+        return state.student, state.teachers
 
-    def next(self, state: ServerState) -> RoundOutput:
-        num_clusters = count_clusters(state.assignments)
-        # Step 1
+    def invite(self, state: ServerState, cohort: np.ndarray, purpose: str = "training") -> list[Participant]:
+        inputs = self.build_inputs(state, cohort, purpose, self.config.student)
+        return [Participant(int(index), each) for index, each in zip(cohort, inputs, strict=True)]
+
+    def apply(self, state: ServerState, aggregate: Aggregate, outcome: PhaseOutcome) -> ServerState:
+        """Step 4 of the round; if no client counts, the student stays."""
+        del outcome
+        if not aggregate.has_update.any():
+            return state
+        # Of one row where the aggregator has averaged the clusters itself.
+        update = average_clusters(aggregate.update, aggregate.weight, self.config.weighting)
+        student, server = self.server_step.step_one(state.student, update, state.server, aggregate.divisor)
+        return state._replace(student=student, server=server)
+
+    def list_phases(self, state: ServerState, cohort: np.ndarray) -> list[ClientWork]:
+        del cohort
+        teacher_bytes = self.teacher_phase.transport.model_bytes if self.teacher_phase else 0
         trainers = self.choose_trainers(state)
-        trained, num_rejected_teachers = self.train_teachers(state, trainers)
-        # Steps 2 to 4
-        trained, result, spent = self.train_students(trained)
-        costs, shared_bytes = self.compute_costs(state, trainers), self.count_shared_bytes(state)
-        virtual_time_s = state.virtual_time_s + costs.seconds
-        metrics = build_common_metrics(
-            result.totals, virtual_time_s, len(self.everyone), costs.bytes_down, costs.bytes_up + shared_bytes
-        )
-        metrics[NUM_REJECTED] += num_rejected_teachers
-        metrics["num_clusters"] = num_clusters
-        metrics.update(zip(INDEX_NAMES, state.indices.tolist(), strict=True))
-        metrics["teacher_accuracy"] = float(result.teacher_accuracy) if self.initial_teacher else float("nan")
-        metrics[WITHIN_CLUSTER_DRIFT] = float(result.totals.within_group_drift)
-        metrics[TOTAL_DRIFT] = float(result.totals.total_drift)
-        new_state = trained._replace(round_num=np.int32(state.round_num + 1), virtual_time_s=np.float64(virtual_time_s))
-        return RoundOutput(new_state, {**metrics, **spent})
+        return list_round_phases(self.clients, self.config, trainers, self.transport.model_bytes, teacher_bytes)
 
-    def count_shared_bytes(self, state: ServerState) -> int:
-        """Of the statistics that all clients together send, before the first round."""
-        return self.sharing.bytes_up if self.sharing and state.round_num == 0 else 0
+    def list_untimed(self, state: ServerState, cohort: np.ndarray) -> list[ClientWork]:
+        """The statistics that all clients send before the first round."""
+        shared_bytes = self.sharing.bytes_up if self.sharing and state.round_num == 0 else 0
+        return [ClientWork(cohort, bytes_up=shared_bytes / len(cohort))]
 
-    def list_work(self, state: ServerState, next_state: ServerState) -> list[ClientWork]:
-        del next_state
-        shared = ClientWork(self.everyone, bytes_up=self.count_shared_bytes(state) / len(self.everyone))
-        return [*self.compute_costs(state, self.choose_trainers(state)).phases, shared]
-
-    def compute_costs(self, state: ServerState, trainers: np.ndarray) -> RoundCosts:
-        student_bytes, teacher_bytes = (
-            compute_model_bytes(self.initial_student),
-            compute_model_bytes(self.initial_teacher),
-        )
-        now_s = float(state.virtual_time_s)
-        return compute_round_costs(self.clients, self.config, trainers, student_bytes, teacher_bytes, now_s)
+    def describe(
+        self, state: ServerState, new_state: ServerState, outcome: PhaseOutcome, cohort: np.ndarray
+    ) -> dict[str, float]:
+        del new_state, cohort
+        score = outcome.sums
+        return {
+            "num_clusters": self.count_groups(state),
+            **dict(zip(INDEX_NAMES, state.indices.tolist(), strict=True)),
+            "teacher_accuracy": float(score.num_correct / score.num_examples) if self.initial_teacher else np.nan,
+            WITHIN_CLUSTER_DRIFT: float(outcome.totals.within_group_drift),
+            TOTAL_DRIFT: float(outcome.totals.total_drift),
+        }
 
     def get_models(self, state: ServerState) -> dict[str, Weights]:
         return {"global": state.student}
 
     def get_teachers(self, state: ServerState) -> dict[str, Weights]:
-        num_teachers = count_clusters(state.assignments) if self.initial_teacher else 0
+        num_teachers = self.count_groups(state) if self.initial_teacher else 0
         return {f"teacher_{cluster}": take_model(state.teachers, cluster) for cluster in range(num_teachers)}
-
-    def client_model(self, state: ServerState) -> list[str]:
-        del state
-        return ["global"] * len(self.everyone)
 
     def client_columns(self, state: ServerState) -> dict[str, list]:
         columns = {CLUSTER: state.assignments.tolist()}
@@ -279,7 +254,7 @@ class FedSiKDProcess(PrivateProcess):
             columns |= {PLANE_X: plane[:, 0].tolist(), PLANE_Y: plane[:, 1].tolist()}
         return columns
 
-    def summarize(self, state: ServerState) -> dict:
+    def summarize(self, state: ServerState) -> dict[str, Any]:
         sizes = np.bincount(state.assignments).tolist()
         summary = {"num_clusters": len(sizes), "cluster_sizes": sizes}
         if self.sharing is not None:
@@ -296,7 +271,7 @@ class FedSiKDProcess(PrivateProcess):
             released += f", the noisy statistics (epsilon {config.privacy_epsilon:g} of it at {config.privacy_delta:g})"
         return released
 
-    def map_models(self, state: ServerState, function: Callable[[Weights], Weights]) -> ServerState:
+    def _map_models(self, state: ServerState, function: Callable[[Weights], Weights]) -> ServerState:
         return state._replace(student=function(state.student))
 
 
@@ -315,37 +290,29 @@ def build_fed_sikd_process(
       ConfigError: distillation is asked for and the model has no teacher; privacy, and the data set has no known
         feature range, a model has weights that are not trained, or the budget is too small.
     """
-    teacher_spec = model_spec.teacher if config.trains_teacher else None
-    if teacher_spec is None and config.trains_teacher:
-        mend = (
+    if model_spec.teacher is None and config.trains_teacher:
+        expected = (
             "1 (no distillation), since the model has no teacher for these examples; or name one with --teacher_model"
         )
-        raise ConfigError("label_weight", config.label_weight, mend)
-    student = initialize_weights(model_spec, seed)
-    teacher = initialize_weights(teacher_spec, seed, "teacher weights") if teacher_spec else ()
-    private_sum, build_students, build_teachers = None, build_student_round, build_grouped_round
+        raise ConfigError("label_weight", config.label_weight, expected)
+    # Those that see single updates are by the settings.
+    of_students = None if config.aggregation.is_listed else ClusterMeanAggregator(config.weighting)
+    of_teachers = SumAggregator()
     if config.privacy.is_active:
-        if config.uses_statistics:  # which hide examples, and so does the whole run
-            check_delta(config.privacy, int(clients.num_train.sum()), "examples")
-        check_private_model(model_spec)
-        if teacher_spec:
-            check_private_model(teacher_spec)
-        private_sum = build_fed_sikd_private_sum(config, len(clients.clients), bool(teacher), seed)
-        build_students = build_private_student_sums
-        build_teachers = functools.partial(build_private_sums, compression=CompressionConfig())
+        of_students, of_teachers = build_private_aggregators(model_spec, clients, config, seed)
+    parts = build_parts(model_spec, clients, config, seed, build_distillation(model_spec, config), of_students)
+    teacher, teacher_phase = (), None
+    if config.trains_teacher:
+        teacher = initialize_weights(model_spec.teacher, seed, "teacher weights")
+        teacher_phase = TrainingPhase(
+            build_group_training(model_spec.teacher, config.teacher_training),
+            build_transport(model_spec.teacher, teacher, seed),
+            of_teachers,
+            tuple(array.shape for array in teacher if is_float(array)),
+        )
     return FedSiKDProcess(
-        clients=clients,
-        config=config,
-        seed=seed,
-        initial_student=student,
+        **parts,
+        teacher_phase=teacher_phase,
         initial_teacher=teacher,
-        # The number of clusters is known only after the statistics are in, and on resume comes from the state.
-        build_student_round=functools.cache(
-            lambda num_clusters: build_students(model_spec, config, student, teacher, num_clusters)
-        ),
-        build_teacher_round=functools.cache(
-            lambda num_clusters: build_teachers(teacher_spec, config.teacher_training, teacher, num_clusters)
-        ),
         sharing=build_statistics_sharing(model_spec, clients, config, seed) if config.uses_statistics else None,
-        private_sum=private_sum,
     )

@@ -21,6 +21,7 @@ class Aggregate(NamedTuple):
     Attributes:
       update: for each floating-point weight, shape (groups, *shape), float32; zeros for a group without an update.
       has_update: which groups have one, bool, shape (groups,).
+      weight: sum of the weights of each group's clients that count, float32, shape (groups,).
       divisor: by which the server divides the update; more than 1 where it is a sum.
       state: the aggregator's next state.
       metrics: columns of the round.
@@ -28,6 +29,7 @@ class Aggregate(NamedTuple):
 
     update: Weights
     has_update: np.ndarray
+    weight: np.ndarray
     divisor: int
     state: Any
     metrics: dict[str, float]
@@ -118,7 +120,7 @@ class SumAggregator(Aggregator):
           counts, sizes, state, round_num: as in `aggregate`.
         """
         del counts, sizes, round_num
-        return Aggregate(values, weight > 0, 1, state, {})
+        return Aggregate(values, weight > 0, weight, 1, state, {})
 
     def aggregate(self, updates, totals, counts, sizes, state, num):
         del updates

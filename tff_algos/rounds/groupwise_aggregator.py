@@ -55,7 +55,7 @@ class GroupwiseAggregator(Aggregator):
         names = self._name_columns(columns, state)
         metrics = {name: float(np.mean([each[name] for each in columns])) if columns else np.nan for name in names}
         next_state = tf.nest.map_structure(lambda *leaves: np.stack(leaves), *states) if state else ()
-        return Aggregate(self._cut(combined), has_update, 1, next_state, metrics)
+        return Aggregate(self._cut(combined), has_update, np.asarray(totals.weight), 1, next_state, metrics)
 
     @property
     def num_weights(self) -> int:

@@ -280,8 +280,9 @@ class PrivateAggregator(SumAggregator):
         weighed, divisor = self.weigh(values, sizes)
         noisy, state = self.private_sum.add_noise(weighed, counts, state, round_num, self.release)
         metrics = self.private_sum.build_metrics(state, round_num, counts)
-        # A group has its noise whoever came.
-        return Aggregate(noisy, np.ones(len(weight), bool), divisor, state, metrics)
+        # A row has its noise whoever came; rows are those of what was weighed, and count equally.
+        num_rows = len(noisy[0])
+        return Aggregate(noisy, np.ones(num_rows, bool), np.ones(num_rows, np.float32), divisor, state, metrics)
 
     def is_spent(self, state: PrivacyState, rounds: int) -> bool:
         return self.private_sum.is_spent(state, rounds)

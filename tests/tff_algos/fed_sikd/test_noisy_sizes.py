@@ -25,7 +25,7 @@ def private_state(make_federation, linear_spec):
         process = build_fed_sikd_process(linear_spec, make_federation(SIZES), config, seed=5)
         teachers = stack_models([process.initial_teacher] * 2)
         shared = np.column_stack([[20.5, 8, 1, 30.25, 4], np.zeros((5, 3))])
-        start = np.int32(0), np.float64(0), process.initial_student
+        start = np.int32(0), np.float64(0), process.initial_weights
         return process, ServerState(*start, teachers, ASSIGNMENTS, shared, np.zeros(3))
 
     return build

@@ -28,7 +28,18 @@ def build(spec, data, **settings):
 
 
 def silence(state):
-    return state._replace(privacy=state.privacy._replace(noise_multiplier=np.float64(0)))
+    return state._replace(aggregator=state.aggregator._replace(noise_multiplier=np.float64(0)))
+
+
+def train_students(process, state):
+    """Steps 2 to 4 alone, from the teachers of the state: the next student, and the metrics of privacy."""
+    outcome = process.train(state, process.invite(state, process.everyone), int(state.round_num) + 1)
+    return process.apply(state, outcome.aggregate, outcome).student, outcome.aggregate.metrics
+
+
+def train_teachers(process, state):
+    """Step 1 alone: the next teachers."""
+    return process.prepare(state, process.everyone)[0].teachers
 
 
 def flatten(arrays):
@@ -52,10 +63,10 @@ def test_one_client_changes_the_students_and_the_teachers_sum_by_at_most_the_cli
     sizes = np.bincount(state.assignments)
 
     def run():
-        students, _, metrics = process.train_students(state)
-        teachers, _ = process.train_teachers(state, process.everyone)
-        teacher_sums = [array * sizes.reshape(-1, *[1] * (array.ndim - 1)) for array in teachers.teachers]
-        return 2 * sizes.min() * flatten(students.student), flatten(teacher_sums), metrics["num_clipped"]
+        student, metrics = train_students(process, state)
+        teachers = train_teachers(process, state)
+        teacher_sums = [array * sizes.reshape(-1, *[1] * (array.ndim - 1)) for array in teachers]
+        return 2 * sizes.min() * flatten(student), flatten(teacher_sums), metrics["num_clipped"]
 
     student, teacher, num_clipped = run()
     break_client(data, client)
@@ -81,10 +92,10 @@ def test_both_releases_have_noise_of_their_own_and_a_clip_norm_of_their_own(tff_
     adaptive = UpdatePrivacyConfig(epsilon=200.0, clip_norm=0.05, clipping="adaptive", clip_count_noise=1.0)
     process = build(linear_spec, make_federation(SIZES), privacy=adaptive)
     state = process.initialize()
-    assert state.privacy.clip_norms.shape == (2,)
+    assert state.aggregator.clip_norms.shape == (2,)
     after, metrics = process.next(state)
-    assert after.privacy.clip_norms[STUDENTS] != after.privacy.clip_norms[TEACHERS]
-    assert metrics["clip_norm"] == after.privacy.clip_norms[STUDENTS]
+    assert after.aggregator.clip_norms[STUDENTS] != after.aggregator.clip_norms[TEACHERS]
+    assert metrics["clip_norm"] == after.aggregator.clip_norms[STUDENTS]
 
 
 def test_the_statistics_the_teachers_and_the_students_are_composed(tff_runtime, make_federation, linear_spec):
@@ -96,7 +107,7 @@ def test_the_statistics_the_teachers_and_the_students_are_composed(tff_runtime, 
     state = process.initialize()
     for _ in range(2):
         state, metrics = process.next(state)
-    multiplier = float(state.privacy.noise_multiplier)
+    multiplier = float(state.aggregator.noise_multiplier)
     accountant = rdp.RdpAccountant().compose(dp_accounting.GaussianDpEvent(calibrate_noise_multiplier(2.0, 1e-5)))
     accountant.compose(dp_accounting.GaussianDpEvent(multiplier / 2), 2 * 2)
     assert metrics["epsilon_spent"] == pytest.approx(accountant.get_epsilon(1e-5), rel=1e-6)
@@ -107,8 +118,8 @@ def test_the_statistics_the_teachers_and_the_students_are_composed(tff_runtime, 
 
 def test_without_a_teacher_there_is_one_release(make_federation, linear_spec):
     process = build(linear_spec, make_federation(SIZES), label_weight=1.0, teacher="leader")
-    assert process.private_sum.accounting.releases_per_round == 1
-    assert process.private_sum.accounting.unit == "a client more or less"
+    assert process.aggregator.private_sum.accounting.releases_per_round == 1
+    assert process.aggregator.private_sum.accounting.unit == "a client more or less"
 
 
 @pytest.mark.parametrize(
@@ -133,12 +144,12 @@ def test_the_noise_of_both_releases_is_z_clip_norms_over_their_denominators(tff_
     for round_num in range(40):
         loud = start._replace(round_num=np.int32(round_num))
         quiet = silence(loud)
-        of_students = [flatten(process.train_students(each)[0].student) for each in (loud, quiet)]
-        of_teachers = [process.train_teachers(each, process.everyone)[0].teachers for each in (loud, quiet)]
+        of_students = [flatten(train_students(process, each)[0]) for each in (loud, quiet)]
+        of_teachers = [train_teachers(process, each) for each in (loud, quiet)]
         students.append(of_students[0] - of_students[1])
         differences = [array - silent for array, silent in zip(*of_teachers, strict=True)]
         teachers.append(np.concatenate([difference.reshape(2, -1) for difference in differences], axis=1))
-    deviation = float(start.privacy.noise_multiplier) * 0.1
+    deviation = float(start.aggregator.noise_multiplier) * 0.1
     assert np.std(students) == pytest.approx(deviation / 4, rel=4 / (2 * np.size(students)) ** 0.5)
     by_cluster = np.swapaxes(teachers, 0, 1).reshape(2, -1)
     np.testing.assert_allclose(by_cluster.std(axis=1), deviation / sizes, rtol=4 / (2 * by_cluster.shape[1]) ** 0.5)

@@ -68,7 +68,7 @@ def test_two_rounds_by_hand(tff_runtime, make_scalar_federation, scalar_spec):
     states, _ = run(process, 3)
     first, second = states[1:3]
     assert first.models[0].item() == pytest.approx(-0.150015, abs=2e-6)
-    assert first.control[0].item() == pytest.approx(0.150015, abs=2e-6)
+    assert first.own[0].item() == pytest.approx(0.150015, abs=2e-6)
     assert get_kept(process, first) == pytest.approx([-0.468912, 0.768941], abs=2e-6)
     assert second.models[0].item() == pytest.approx((-0.226452 - 0.326642) / 2, abs=2e-6)
     moves = [0.226452 - 0.150015, 0.326642 - 0.150015]
@@ -77,7 +77,7 @@ def test_two_rounds_by_hand(tff_runtime, make_scalar_federation, scalar_spec):
     )
     for state, (x, c, kept) in zip(states[1:], compute_rounds([(1, 1), (2, 0)], 3), strict=True):
         assert state.models[0].item() == pytest.approx(x, abs=1e-6)
-        assert state.control[0].item() == pytest.approx(c, abs=1e-6)
+        assert state.own[0].item() == pytest.approx(c, abs=1e-6)
         assert get_kept(process, state) == pytest.approx(kept, abs=1e-6)
 
 
@@ -92,7 +92,7 @@ def test_steps_are_counted_by_batches_and_the_servers_rate_leaves_the_variates(
     states, _ = run(process, 2)
     for state, (x, c, kept) in zip(states[1:], compute_rounds([(1, 1), (2, 0)], 2, 4, 0.5), strict=True):
         assert state.models[0].item() == pytest.approx(x, abs=1e-6)
-        assert state.control[0].item() == pytest.approx(c, abs=1e-6)
+        assert state.own[0].item() == pytest.approx(c, abs=1e-6)
         assert get_kept(process, state) == pytest.approx(kept, abs=1e-6)
 
 
@@ -105,7 +105,7 @@ def test_only_who_takes_part_keeps_something_and_c_is_over_all_clients(tff_runti
     assert before.kept.clients.size == 0 and after.kept.clients.tolist() == [client]
     assert after.kept.versions.tolist() == [1]
     rows = process.store.read(after.kept, process.everyone)
-    for position, array in enumerate(after.control):
+    for position, array in enumerate(after.own):
         assert np.abs(array).max() > 1e-3
         np.testing.assert_allclose(array, rows[client][position] / 3, rtol=1e-6)
         assert array.shape == rows[client][position].shape == process.initial_weights[position].shape
@@ -125,16 +125,16 @@ def test_a_broken_client_keeps_its_variate_and_does_not_count(tff_runtime, make_
     )
     assert [array.tobytes() for array in broken] == [array.tobytes() for array in broken_before]
     # The model is that of client 0 alone, and c moved by its difference over both clients.
-    for old, new, c_before, c in zip(own_before, own, first.control, second.control, strict=True):
+    for old, new, c_before, c in zip(own_before, own, first.own, second.own, strict=True):
         assert np.abs(new - old).max() > 1e-4
         np.testing.assert_allclose(c, c_before + (new - old) / 2, atol=1e-6)
-    pairs = zip(first.models, second.models, own_before, own, first.control, strict=True)
+    pairs = zip(first.models, second.models, own_before, own, first.own, strict=True)
     for w, w_next, c_0, new, c in pairs:  # (x - y) / (K eta) = c_i+ - c_i + c, and x+ = y
         np.testing.assert_allclose(w - w_next, (new - c_0 + c)[np.newaxis] * 2 * RATE, atol=1e-6)
     break_client(data, 0)
     third, metrics = process.next(second)
     assert metrics["num_rejected"] == 2 and np.isnan(metrics["train_loss"])
-    for field in ("models", "control"):
+    for field in ("models", "own"):
         for a, b in zip(getattr(third, field), getattr(second, field), strict=True):
             np.testing.assert_array_equal(a, b)
 
@@ -148,17 +148,17 @@ def test_one_client_is_never_corrected(tff_runtime, make_scalar_federation, scal
     for _ in range(4):
         weight += RATE * (1 - sigmoid(weight))
     assert states[2].models[0].item() == pytest.approx(weight, abs=1e-6)
-    assert get_kept(process, states[2]) == pytest.approx([states[2].control[0].item()], abs=1e-6)
+    assert get_kept(process, states[2]) == pytest.approx([states[2].own[0].item()], abs=1e-6)
 
 
 def test_a_client_without_examples_changes_nothing(tff_runtime, make_scalar_federation, scalar_spec):
     data = make_scalar_federation([(1, 1, 4), (2, 0, 0)])
     process = build_scaffold_process(scalar_spec, data, ScaffoldConfig(TWO_STEPS), seed=1)
     states, rows = run(process, 2)
-    assert [row["num_rejected"] for row in rows] == [0, 0] and np.isfinite(states[2].control[0]).all()
+    assert [row["num_rejected"] for row in rows] == [0, 0] and np.isfinite(states[2].own[0]).all()
     # Its difference is zero, so c is half of the other's.
     first, empty = get_kept(process, states[1])
-    assert empty == 0 and states[1].control[0].item() == pytest.approx(first / 2, abs=1e-7)
+    assert empty == 0 and states[1].own[0].item() == pytest.approx(first / 2, abs=1e-7)
 
 
 def test_a_variate_travels_beside_the_model_both_ways(tff_runtime, make_federation, linear_spec):
@@ -172,7 +172,7 @@ def test_a_variate_travels_beside_the_model_both_ways(tff_runtime, make_federati
     assert sum(work.bytes_up * len(work.clients) for work in process.list_work(before, after)) == row["bytes_up"]
     assert [array.shape for array in process.get_models(after)["global"]] == [(4, 3), (3,)]
     again, same_row = process.next(before)
-    assert same_row == row and again.control[0].tobytes() == after.control[0].tobytes()
+    assert same_row == row and again.own[0].tobytes() == after.own[0].tobytes()
 
 
 @pytest.mark.parametrize("training", [{"optimizer": "adam"}, {"optimizer": "sgd", "momentum": 0.9}])
