@@ -83,6 +83,7 @@ def run_training(config: RunConfig) -> dict[str, Any]:
             keeps_memory = has_large_tensors(spec)
         num_shares = find_num_shares(folder, config)
         runtime = stack.enter_context(open_run_runtime(config, str(folder.worker_log), keeps_memory, num_shares))
+        stack.enter_context(prefix_errors(find_algorithm(config.algo).flag_prefix))  # a user's aggregator fails late
         return _run(config, folder, data, spec, runtime.worker_memory_bytes, tracking)
 
 

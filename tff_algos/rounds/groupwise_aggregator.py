@@ -52,9 +52,8 @@ class GroupwiseAggregator(Aggregator):
             combined[group], states[group], measured = self.inner.combine(rows, weights, states[group])
             has_update[group] = True
             columns.append(measured)
-        metrics = {
-            name: float(np.mean([each[name] for each in columns])) for name in self._name_columns(columns, state)
-        }
+        names = self._name_columns(columns, state)
+        metrics = {name: float(np.mean([each[name] for each in columns])) if columns else np.nan for name in names}
         next_state = tf.nest.map_structure(lambda *leaves: np.stack(leaves), *states) if state else ()
         return Aggregate(self._cut(combined), has_update, np.asarray(totals.weight), 1, next_state, metrics)
 

@@ -157,12 +157,14 @@ class TrainingPhase:
             values, weight = tuple(map(np.asarray, summed.values)), np.asarray(summed.weight)
             aggregate = self.aggregator.finish(values, weight, summed.counts, sizes, state, round_num)
             return PhaseOutcome(aggregate, summed.totals, summed.sums, [])
-        sent = self.collect(models, inputs, state, min_places, blank)
+        places = self._call(_build_listed, models, inputs, state, min_places, blank)
+        # As in a sum in the graph, empty places add their zeros: a round of nobody has sums, too.
+        sums, counts = (_add_up([getattr(each, name) for each in places]) for name in ("sums", "counts"))
+        sent = places[: len(inputs)]
         updates = [each.update for each in sent]
         totals = sum_on_host(updates, self.shapes, num_groups)
-        sums, counts = ([getattr(each, name) for each in sent] for name in ("sums", "counts"))
-        aggregate = self.aggregator.aggregate(updates, totals, _add_up(counts), sizes, state, round_num)
-        return PhaseOutcome(aggregate, summarize_totals(totals), _add_up(sums), [each.kept for each in sent])
+        aggregate = self.aggregator.aggregate(updates, totals, counts, sizes, state, round_num)
+        return PhaseOutcome(aggregate, summarize_totals(totals), sums, [each.kept for each in sent])
 
     def collect(
         self,
@@ -206,9 +208,8 @@ class SentOn(NamedTuple):
 
 
 def _add_up(values: Sequence[Any]) -> Any:
-    """The sum of nested arrays, one after another as a federated sum adds them; `()` of none."""
-    add = functools.partial(tf.nest.map_structure, np.add)
-    return functools.reduce(add, values) if values else ()
+    """The sum of nested arrays, at least one, one after another as a federated sum adds them."""
+    return functools.reduce(functools.partial(tf.nest.map_structure, np.add), values)
 
 
 def _build_summed(phase: TrainingPhase, server_type: tff.Type, given_type: tff.Type, num_groups: int) -> Callable:

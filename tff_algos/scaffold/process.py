@@ -63,7 +63,7 @@ def build_controlled_training(model_spec, training):
         correction = tuple(c - c_i for c, c_i in zip(server_control, own_control, strict=True))
         result = train_locally(model_spec, training, start, x, y, client.seed, rate, correction=correction)
         length = tf.cast(count_steps(training, tf.shape(y)[0]), tf.float32) * rate
-        pairs = zip(correction, result.weights_delta, strict=True)
+        pairs = zip(server_control, result.weights_delta, strict=True)
         moves = [
             tf.where(result.is_finite & (length > 0), -c - tf.math.divide_no_nan(d, length), 0.0) for c, d in pairs
         ]

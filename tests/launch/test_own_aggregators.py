@@ -1,0 +1,132 @@
+"""A user's own aggregators, from a folder outside of the project, through the program: run, resumed, and wrong."""
+
+import csv
+import importlib
+import os
+import pathlib
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import launch.train
+
+ROOT = pathlib.Path(__file__).parents[2]
+MODULE = """
+    import numpy as np
+    import tensorflow_federated as tff
+
+    from tff_algos.rounds.list_aggregator import ListAggregator
+
+    FACTORY = tff.learning.robust_aggregator(clipping=False)
+    NUMBER = 5
+
+    def median(updates, weights):
+        return np.median(updates, axis=0)
+
+    def short(updates, weights):
+        return np.median(updates, axis=0)[1:]
+
+    class SlowMedian(ListAggregator):
+        "The mean of all rounds' medians; so a resumed run shows whether the state was kept."
+
+        def initialize(self, shapes, num_groups):
+            zeros = np.zeros(sum(int(np.prod(shape)) for shape in shapes))
+            return ({"rounds": np.int64(0), "sum": zeros},) * num_groups
+
+        def combine(self, updates, weights, state):
+            state = {"rounds": state["rounds"] + 1, "sum": state["sum"] + np.median(updates, axis=0)}
+            return state["sum"] / state["rounds"], state, {"rounds": int(state["rounds"])}
+"""
+ARGUMENTS = ("--algo=fedavg", "--num_clients=3", "--fedavg_epochs=1", "--seed=1")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with the module `outside_sums`."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "outside_sums.py").write_text(textwrap.dedent(MODULE))
+    return tmp_path / "elsewhere"
+
+
+@pytest.fixture
+def train_here(folder, tmp_path, monkeypatch, capsys):
+    """A function (arguments) -> (exit code, output, errors), in this process."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.syspath_prepend(str(folder))
+    importlib.invalidate_caches()
+
+    def run(*arguments):
+        return launch.train.main(arguments), *capsys.readouterr()
+
+    yield run
+    sys.modules.pop("outside_sums", None)
+
+
+def read_column(run_dir, name):
+    with open(run_dir / "metrics.csv", newline="") as file:
+        return [row[name] for row in csv.DictReader(file)]
+
+
+def check_resumed(train, tmp_path, name):
+    """A straight run of three rounds has the bytes of one that was stopped after two."""
+    own = f"--fedavg_aggregator=outside_sums:{name}"
+    straight, broken = tmp_path / "straight", tmp_path / "broken"
+    code, out, err = train(*ARGUMENTS, own, "--rounds=3", f"--run_dir={straight}")
+    assert (code, err) == (0, "") and f"aggregator  outside_sums:{name} sees single updates: 3 a round" in out
+    assert train(*ARGUMENTS, own, "--rounds=2", f"--run_dir={broken}")[0] == 0
+    code, _, err = train("--resume", f"--run_dir={broken}", "--rounds=3", "--trust_module=outside_sums")
+    assert (code, err) == (0, "")
+    assert (broken / "metrics.csv").read_bytes() == (straight / "metrics.csv").read_bytes()
+    return straight
+
+
+def test_a_numpy_median_with_a_state_runs_resumes_and_shows_its_measurement(train_here, tmp_path):
+    straight = check_resumed(train_here, tmp_path, "SlowMedian")
+    assert read_column(straight, "aggregator_rounds") == ["1", "2", "3"]
+
+
+def test_a_stored_aggregator_is_asked_for_before_its_code_runs(train_here, tmp_path):
+    run = "--fedavg_aggregator=outside_sums:median", "--rounds=1", f"--run_dir={tmp_path / 'run'}"
+    assert train_here(*ARGUMENTS, *run)[0] == 0
+    sys.modules.pop("outside_sums")
+    code, out, err = train_here("--resume", f"--run_dir={tmp_path / 'run'}", "--rounds=2")
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert "--trust_module=outside_sums" in err and "outside_sums" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("outside_sums:NUMBER", "got int"),
+        ("outside_sums:missing", "expected missing in outside_sums"),
+        ("outside_sums:short", r"gave an update of shape"),
+        ("nowhere_at_all:F", "no module named nowhere_at_all"),
+    ],
+)
+def test_a_wrong_object_is_one_line_and_leaves_no_run(train_here, tmp_path, name, expected):
+    run_dir = tmp_path / "run"
+    code, _, err = train_here(*ARGUMENTS, f"--fedavg_aggregator={name}", "--rounds=1", f"--run_dir={run_dir}")
+    assert code == 2 and len(err.splitlines()) == 1 and expected in err
+    assert err.startswith(f"error: --fedavg_aggregator={name}: expected ")
+    assert not (run_dir / "metrics.csv").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "column"), [("FACTORY", "aggregator_zeroing_norm"), ("SlowMedian", "aggregator_rounds")]
+)
+def test_as_a_user_would_from_the_folder_of_the_module(folder, tmp_path, name, column):
+    """The program in a process of its own, begun where the module lies."""
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}
+
+    def train(*arguments):
+        command = [sys.executable, "-m", "launch.train", *arguments]
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+        return done.returncode, done.stdout, done.stderr
+
+    values = [float(value) for value in read_column(check_resumed(train, tmp_path, name), column)]
+    assert len(values) == 3 and values[0] > 0 and len(set(values)) > 1
+    code, _, err = train(*ARGUMENTS, "--fedavg_aggregator=outside_sums:NUMBER", f"--run_dir={tmp_path / 'wrong'}")
+    assert code == 2 and len(err.splitlines()) == 1

@@ -1,0 +1,181 @@
+"""SCAFFOLD: two rounds by hand, what clients keep, and who does not count."""
+
+import numpy as np
+import pytest
+
+from tff_algos.protocol import COMMON_METRICS
+from tff_algos.scaffold.config import ScaffoldConfig
+from tff_algos.scaffold.process import build_scaffold_process
+from tff_algos.settings.config_fields import ConfigError
+from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.settings.server_step import ServerStepConfig
+
+RATE = 0.5
+TWO_STEPS = LocalTrainingConfig(epochs=2, optimizer="sgd", learning_rate=RATE, batch_size=8)
+
+
+def run(process, num_rounds=1):
+    states, rows = [process.initialize()], []
+    for _ in range(num_rounds):
+        state, metrics = process.next(states[-1])
+        states.append(state)
+        rows.append(metrics)
+    return states, rows
+
+
+def get_kept(process, state):
+    """What each client keeps of a model of one weight."""
+    return [float(row[0]) for row in process.store.read(state.kept, process.everyone)]
+
+
+def sigmoid(value):
+    return 1 / (1 + np.exp(-value))
+
+
+def compute_rounds(clients, num_rounds, num_steps=2, global_rate=1.0):
+    """Algorithm 1 with option II on one weight, all clients in each round, in NumPy: a row (x, c, [c_i]) a round."""
+    x, c, kept, rows = 0.0, 0.0, [0.0] * len(clients), []
+    for _ in range(num_rounds):
+        moves, differences = [], []
+        for i, (feature, label) in enumerate(clients):
+            y = x
+            for _ in range(num_steps):
+                y -= RATE * ((sigmoid(y * feature) - label) * feature - kept[i] + c)
+            new = kept[i] - c + (x - y) / (num_steps * RATE)
+            moves.append(y - x)
+            differences.append(new - kept[i])
+            kept[i] = new
+        x += global_rate * np.mean(moves)
+        c += np.sum(differences) / len(clients)
+        rows.append((x, c, list(kept)))
+    return rows
+
+
+def test_two_rounds_by_hand(tff_runtime, make_scalar_federation, scalar_spec):
+    """Client 0 has x = 1, y = 1, client 1 x = 2, y = 0; eta = 1/2, K = 2, all start at 0.
+
+    Round 1, no correction yet:
+      client 0: y = 0 + 0.5 * 0.5 = 0.25, then 0.25 + 0.5 * (1 - sigmoid(0.25)) = 0.468912; c_0 = -0.468912
+      client 1: y = 0 - 0.5 * 0.5 * 2 = -0.5, then -0.5 - sigmoid(-1) = -0.768941; c_1 = 0.768941
+      x = (0.468912 - 0.768941) / 2 = -0.150015; c = (-0.468912 + 0.768941) / 2 = 0.150015
+    Round 2, along g_i - c_i + c, where -c_0 + c = 0.618927 and -c_1 + c = -0.618927:
+      client 0: y = -0.150015 - 0.5 * (sigmoid(-0.150015) - 1 + 0.618927) = -0.190761, then likewise -0.226452
+      client 1: y = -0.150015 - 0.5 * (2 sigmoid(-0.300029) - 0.618927) = -0.266102, then likewise -0.326642
+    Then c_i becomes c_i - c + (x - y), as K eta = 1.
+    """
+    data = make_scalar_federation([(1, 1, 4), (2, 0, 4)])
+    process = build_scaffold_process(scalar_spec, data, ScaffoldConfig(TWO_STEPS), seed=1)
+    states, _ = run(process, 3)
+    first, second = states[1:3]
+    assert first.models[0].item() == pytest.approx(-0.150015, abs=2e-6)
+    assert first.own[0].item() == pytest.approx(0.150015, abs=2e-6)
+    assert get_kept(process, first) == pytest.approx([-0.468912, 0.768941], abs=2e-6)
+    assert second.models[0].item() == pytest.approx((-0.226452 - 0.326642) / 2, abs=2e-6)
+    moves = [0.226452 - 0.150015, 0.326642 - 0.150015]
+    assert get_kept(process, second) == pytest.approx(
+        [-0.468912 - 0.150015 + moves[0], 0.768941 - 0.150015 + moves[1]], abs=4e-6
+    )
+    for state, (x, c, kept) in zip(states[1:], compute_rounds([(1, 1), (2, 0)], 3), strict=True):
+        assert state.models[0].item() == pytest.approx(x, abs=1e-6)
+        assert state.own[0].item() == pytest.approx(c, abs=1e-6)
+        assert get_kept(process, state) == pytest.approx(kept, abs=1e-6)
+
+
+def test_steps_are_counted_by_batches_and_the_servers_rate_leaves_the_variates(
+    tff_runtime, make_scalar_federation, scalar_spec
+):
+    """4 alike examples in batches of 2 and 2 epochs are K = 4; the server's rate is eta_g, on the model alone."""
+    data = make_scalar_federation([(1, 1, 4), (2, 0, 4)])
+    training = LocalTrainingConfig(epochs=2, optimizer="sgd", learning_rate=RATE, batch_size=2)
+    config = ScaffoldConfig(training, server=ServerStepConfig(learning_rate=0.5))
+    process = build_scaffold_process(scalar_spec, data, config, seed=1)
+    states, _ = run(process, 2)
+    for state, (x, c, kept) in zip(states[1:], compute_rounds([(1, 1), (2, 0)], 2, 4, 0.5), strict=True):
+        assert state.models[0].item() == pytest.approx(x, abs=1e-6)
+        assert state.own[0].item() == pytest.approx(c, abs=1e-6)
+        assert get_kept(process, state) == pytest.approx(kept, abs=1e-6)
+
+
+def test_only_who_takes_part_keeps_something_and_c_is_over_all_clients(tff_runtime, make_federation, linear_spec):
+    """With one client of three a round, c moves by a third of its difference; the others have zeros and no row."""
+    data = make_federation([5, 8, 3])
+    process = build_scaffold_process(linear_spec, data, ScaffoldConfig(TWO_STEPS, cohort_size=1), seed=1)
+    (before, after), _ = run(process)
+    (client,) = process.choose_cohort(before)[1]
+    assert before.kept.clients.size == 0 and after.kept.clients.tolist() == [client]
+    assert after.kept.versions.tolist() == [1]
+    rows = process.store.read(after.kept, process.everyone)
+    for position, array in enumerate(after.own):
+        assert np.abs(array).max() > 1e-3
+        np.testing.assert_allclose(array, rows[client][position] / 3, rtol=1e-6)
+        assert array.shape == rows[client][position].shape == process.initial_weights[position].shape
+    others = [row for index, row in enumerate(rows) if index != client]
+    assert not any(array.any() for row in others for array in row)
+
+
+def test_a_broken_client_keeps_its_variate_and_does_not_count(tff_runtime, make_federation, linear_spec, break_client):
+    data = make_federation([8, 8])
+    process = build_scaffold_process(linear_spec, data, ScaffoldConfig(TWO_STEPS), seed=1)
+    (_, first), _ = run(process)
+    break_client(data, 1)
+    second, metrics = process.next(first)
+    assert metrics["num_rejected"] == 1
+    (own, broken), (own_before, broken_before) = (
+        process.store.read(state.kept, process.everyone) for state in (second, first)
+    )
+    assert [array.tobytes() for array in broken] == [array.tobytes() for array in broken_before]
+    # The model is that of client 0 alone, and c moved by its difference over both clients.
+    for old, new, c_before, c in zip(own_before, own, first.own, second.own, strict=True):
+        assert np.abs(new - old).max() > 1e-4
+        np.testing.assert_allclose(c, c_before + (new - old) / 2, atol=1e-6)
+    pairs = zip(first.models, second.models, own_before, own, first.own, strict=True)
+    for w, w_next, c_0, new, c in pairs:  # (x - y) / (K eta) = c_i+ - c_i + c, and x+ = y
+        np.testing.assert_allclose(w - w_next, (new - c_0 + c)[np.newaxis] * 2 * RATE, atol=1e-6)
+    break_client(data, 0)
+    third, metrics = process.next(second)
+    assert metrics["num_rejected"] == 2 and np.isnan(metrics["train_loss"])
+    for field in ("models", "own"):
+        for a, b in zip(getattr(third, field), getattr(second, field), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_one_client_is_never_corrected(tff_runtime, make_scalar_federation, scalar_spec):
+    """Alone, c_0 = c after each round, so a step is one of plain SGD."""
+    data = make_scalar_federation([(1, 1, 4)])
+    process = build_scaffold_process(scalar_spec, data, ScaffoldConfig(TWO_STEPS), seed=1)
+    states, _ = run(process, 2)
+    weight = 0.0
+    for _ in range(4):
+        weight += RATE * (1 - sigmoid(weight))
+    assert states[2].models[0].item() == pytest.approx(weight, abs=1e-6)
+    assert get_kept(process, states[2]) == pytest.approx([states[2].own[0].item()], abs=1e-6)
+
+
+def test_a_client_without_examples_changes_nothing(tff_runtime, make_scalar_federation, scalar_spec):
+    data = make_scalar_federation([(1, 1, 4), (2, 0, 0)])
+    process = build_scaffold_process(scalar_spec, data, ScaffoldConfig(TWO_STEPS), seed=1)
+    states, rows = run(process, 2)
+    assert [row["num_rejected"] for row in rows] == [0, 0] and np.isfinite(states[2].own[0]).all()
+    # Its difference is zero, so c is half of the other's.
+    first, empty = get_kept(process, states[1])
+    assert empty == 0 and states[1].own[0].item() == pytest.approx(first / 2, abs=1e-7)
+
+
+def test_a_variate_travels_beside_the_model_both_ways(tff_runtime, make_federation, linear_spec):
+    """15 floats = 60 bytes, twice; client 0 is the slowest: 0.12 s down, 40 examples at 100 a second, 0.24 s up."""
+    data = make_federation([20, 10])
+    process = build_scaffold_process(linear_spec, data, ScaffoldConfig(TWO_STEPS), seed=1)
+    (before, after), (row,) = run(process)
+    assert set(COMMON_METRICS) <= set(row)
+    assert row["bytes_down"] == row["bytes_up"] == 2 * 2 * 60
+    assert row["virtual_time_s"] == pytest.approx(0.12 + 0.4 + 0.24)
+    assert sum(work.bytes_up * len(work.clients) for work in process.list_work(before, after)) == row["bytes_up"]
+    assert [array.shape for array in process.get_models(after)["global"]] == [(4, 3), (3,)]
+    again, same_row = process.next(before)
+    assert same_row == row and again.own[0].tobytes() == after.own[0].tobytes()
+
+
+@pytest.mark.parametrize("training", [{"optimizer": "adam"}, {"optimizer": "sgd", "momentum": 0.9}])
+def test_steps_that_are_no_gradients_are_refused(training):
+    with pytest.raises(ConfigError, match="sgd without momentum"):
+        ScaffoldConfig(LocalTrainingConfig(**training))
