@@ -19,6 +19,7 @@ from models.task_kinds import TASK_KINDS, Metric, TaskKind
 
 CLASSIFICATION = "classification"  # of every run of an earlier version, which says nothing of its task
 TASK = "task"  # in the data section of config.json; in summary.json, but for classification
+PERCENT = "%"  # the unit of shares, which are shown as they are
 KIND = "kind"  # in that section, the name of the kind of task
 
 
@@ -185,8 +186,8 @@ def format_value(value: float) -> str:
 
 
 def name_with_unit(metric: Metric) -> str:
-    """For an axis: "accuracy", or "error (K)"."""
-    return f"{metric.title} ({metric.unit})" if metric.unit else metric.title
+    """For an axis: "accuracy", or "error (K)"; the unit of shares is left out, since they are shown as they are."""
+    return f"{metric.title} ({metric.unit})" if metric.unit.strip(PERCENT) else metric.title
 
 
 def name_test(metric: Metric) -> str:
@@ -217,6 +218,15 @@ def describe_columns(tasks: Iterable[TaskColumns]) -> dict[str, str]:
             **{name_test(metric): f"Test {metric.title}" for metric in task.kind.metrics[1:]},
         }
     return titles
+
+
+def list_objectives() -> dict[str, bool]:
+    """{column: whether larger is better} of what can score settings, of any task: the main metric in validation.
+
+    Those on test examples are not among them: settings chosen by these could not be judged by them.
+    """
+    tasks = [TaskColumns(kind) for kind in TASK_KINDS.values()]
+    return {name: task.metric.larger_is_better for task in tasks for name in (task.validation, task.client_validation)}
 
 
 def find_directions(tasks: Iterable[TaskColumns]) -> dict[str, bool]:
