@@ -34,7 +34,7 @@ def _trace_inference(spec: ModelSpec) -> tf.Graph:
     Keras wraps some layers in functions, for example grouped convolutions. Run eagerly, they are traced in place.
     """
     model = spec.build()
-    x = tf.TensorSpec((1, *spec.input_shape), tf.float32)
+    x = tf.TensorSpec((1, *spec.model_input_shape), spec.model_input_dtype)
     were_eager = tf.config.functions_run_eagerly()
     tf.config.run_functions_eagerly(True)
     try:

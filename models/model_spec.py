@@ -7,6 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
+from models.task import Task, build_task
+
 # Keeps the seed of the augmentation apart from those of the dropout layers, which fold in their small salts.
 _AUGMENTATION = 1_000_003
 
@@ -17,10 +19,10 @@ class ModelSpec:
 
     Attributes:
       name: for reports, for example "image_student".
-      build: takes nothing, returns a built Keras model with logits as output.
+      build: takes nothing, returns a built Keras model with the task's outputs, for example logits.
       input_shape: shape of one stored example, without the batch axis.
-      input_dtype: dtype of a stored example, "uint8" or "float32".
-      num_classes: width of the logits.
+      input_dtype: dtype of a stored example, "uint8", "int32" or "float32".
+      num_classes: width of the outputs, `task.num_outputs`.
       scale: factor of the preprocessing.
       offset: summand of the preprocessing.
       teacher: the larger model that can teach this one, if there is one.
@@ -28,6 +30,10 @@ class ModelSpec:
       precision: what its layers compute in, "float32" or "bfloat16"; weights and logits are float32.
       augment: (stored examples (batch, *input_shape), seed int32 (2,)) -> examples to train on instead; None trains on
         the stored ones.
+      task: labels, loss and metrics; None is classification of `num_classes`.
+      takes_tokens: whether examples are tokens, which the model gets as int32; else it gets float32.
+      has_channel_axis: False if the last axis of a stored example is that of its one channel, and the model does not
+        want it: features stored as (features, 1) reach it as (features,).
     """
 
     name: str
@@ -41,10 +47,34 @@ class ModelSpec:
     quantization: "Quantization | None" = None
     precision: str = "float32"
     augment: Callable[[tf.Tensor, tf.Tensor], tf.Tensor] | None = None
+    task: Task | None = None
+    takes_tokens: bool = False
+    has_channel_axis: bool = True
+
+    def __post_init__(self):
+        if self.task is None:
+            object.__setattr__(self, "task", build_task("classification", self.num_classes))
+
+    @property
+    def model_input_shape(self) -> tuple[int, ...]:
+        """Shape of one example as the model gets it, without the batch axis."""
+        return self.input_shape if self.has_channel_axis else self.input_shape[:-1]
+
+    @property
+    def model_input_dtype(self) -> str:
+        """Dtype in which the model gets examples: "int32" for tokens, else "float32"."""
+        return "int32" if self.takes_tokens else "float32"
 
     @tf.autograph.experimental.do_not_convert  # parsing and rewriting it would take longer than tracing it
     def preprocess(self, x: tf.Tensor) -> tf.Tensor:
-        """Stored examples, shape (batch, *input_shape), to model inputs in float32, in any graph."""
+        """Stored examples, shape (batch, *input_shape), to model inputs, (batch, *model_input_shape), in any graph.
+
+        Tokens become int32, everything else float32, scaled and shifted.
+        """
+        if not self.has_channel_axis:  # decided while the graph is made, like the next
+            x = tf.squeeze(x, axis=-1)
+        if self.takes_tokens:
+            return tf.cast(x, tf.int32)
         return tf.cast(x, tf.float32) * self.scale + self.offset
 
     @tf.autograph.experimental.do_not_convert

@@ -66,6 +66,7 @@ class TaskKind:
       is_labelled_by_class: whether each example has one of a few classes, so that label skew, counts of labels,
         a confusion matrix and a majority class make sense.
       weighs_examples: whether an example counts by its tokens, not as one.
+      activation: what turns a model's outputs into predictions: "softmax" or "sigmoid" of logits, "identity".
       count_sums: outputs -> length of the vector of sums.
       compute_values: the vector of sums -> one value a metric, in their order.
     """
@@ -77,6 +78,7 @@ class TaskKind:
     label_dtype: str
     is_labelled_by_class: bool
     weighs_examples: bool
+    activation: str
     count_sums: Callable[[int], int]
     compute_values: Callable[[np.ndarray], tuple[float, ...]]
 
@@ -173,6 +175,7 @@ _KINDS = (
         label_dtype="int32",
         is_labelled_by_class=True,
         weighs_examples=False,
+        activation="softmax",
         count_sums=lambda num_outputs: 2,
         compute_values=_finish_classification,
     ),
@@ -185,6 +188,7 @@ _KINDS = (
         label_dtype="int32",
         is_labelled_by_class=True,
         weighs_examples=False,
+        activation="sigmoid",
         count_sums=lambda num_outputs: 5 + 2 * NUM_BINS,
         compute_values=_finish_binary,
     ),
@@ -198,6 +202,7 @@ _KINDS = (
         label_dtype="uint8",
         is_labelled_by_class=False,
         weighs_examples=False,
+        activation="sigmoid",
         count_sums=lambda num_outputs: 4 + 2 * NUM_BINS,
         compute_values=_finish_multi_label,
     ),
@@ -213,6 +218,7 @@ _KINDS = (
         label_dtype="float32",
         is_labelled_by_class=False,
         weighs_examples=False,
+        activation="identity",
         count_sums=lambda num_outputs: 2 + 3 * num_outputs,
         compute_values=_finish_regression,
     ),
@@ -228,6 +234,7 @@ _KINDS = (
         label_dtype="int32",
         is_labelled_by_class=False,
         weighs_examples=True,
+        activation="softmax",
         count_sums=lambda num_outputs: 5,
         compute_values=_finish_next_token,
     ),

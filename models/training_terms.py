@@ -43,12 +43,15 @@ def constrain(variables: Sequence[tf.Variable], values: Sequence[tf.Tensor]) -> 
     return [value if variable.constraint is None else variable.constraint(value) for variable, value in pairs]
 
 
-def find_training_terms(model: tf.keras.Model, input_shape: tuple[int, ...]) -> tuple[str, ...]:
+def find_training_terms(
+    model: tf.keras.Model, input_shape: tuple[int, ...], input_dtype: str = "float32"
+) -> tuple[str, ...]:
     """What of these the model has, in words: "losses of its own", "constraints"; usually nothing.
 
     Args:
       model: built.
-      input_shape: of an example, without the batch axis.
+      input_shape: of an example as the model gets it, without the batch axis.
+      input_dtype: of such an example.
     """
     found = []
 
@@ -57,5 +60,5 @@ def find_training_terms(model: tf.keras.Model, input_shape: tuple[int, ...]) -> 
         model(x, training=True)
         found.extend(["losses of its own"] * bool(list_own_losses(model)))
 
-    run.get_concrete_function(tf.TensorSpec((None, *input_shape), tf.float32))
+    run.get_concrete_function(tf.TensorSpec((None, *input_shape), input_dtype))
     return (*found, *["constraints"] * has_constraints(model.trainable_variables))

@@ -26,12 +26,13 @@ FORBIDDEN = {
     "tff_algos": {"launch", "absl"},
     "launch": set(),
 }
-# What `tff_algos` may know of the other packages: their types, and what the training loop has to do with a model: hand
-# dropout its seed, and heed its own losses and constraints.
+# What `tff_algos` may know of the other packages: their types, and what the training loop has to do with a model: take
+# the losses from its task, hand dropout its seed, and heed its own losses and constraints.
 KNOWN_TO_ALGORITHMS = {
     "datasets.federated_data",
     "models.model_spec",
     "models.stateless_dropout",
+    "models.task",
     "models.training_terms",
 }
 # What each room of `tff_algos` may import of the package; the folders of algorithms import any of these.

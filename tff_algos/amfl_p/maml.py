@@ -11,14 +11,17 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from models.model_spec import ModelSpec
+from models.task import Task, build_task
+from tff_algos.client.local_training import make_dense
 from tff_algos.settings.config_fields import ConfigError
 
+CLASSIFICATION = build_task("classification", 2)  # its loss is the same for any number of classes
 WeightTensors = tuple[tf.Tensor, ...]
-Predict = Callable[[WeightTensors, tf.Tensor], tf.Tensor]  # (weights, examples as stored) -> logits
+Predict = Callable[[WeightTensors, tf.Tensor], tf.Tensor]  # (weights, examples as stored) -> outputs
 
 
 class Batch(NamedTuple):
-    """Examples as stored, shape (examples, *input_shape), and labels, int32; possibly none."""
+    """Examples as stored, shape (examples, *input_shape), and labels, (examples, *label_shape); possibly none."""
 
     x: tf.Tensor
     y: tf.Tensor
@@ -44,15 +47,16 @@ def build_predict(model_spec: ModelSpec) -> Predict:
     Raises:
       ConfigError: the model cannot be called so, for example since it has BatchNorm or assigns to its weights.
     """
-    x = tf.TensorSpec((None, *model_spec.input_shape), tf.float32)
-    loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    dtype, task = model_spec.model_input_dtype, model_spec.task
+    x = tf.TensorSpec((None, *model_spec.model_input_shape), dtype)
+    loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)  # TFF asks for one, and nothing calls it
     try:
         order = _find_order_of_creation(model_spec)
-        labels = tf.TensorSpec((None,), tf.int32)
+        labels = tf.TensorSpec((None, *task.label_shape), task.label_dtype)
         functional = tff.learning.models.functional_model_from_keras(model_spec.build, loss, (x, labels))
         with tf.Graph().as_default():  # a trial, since a user's layers may do to a variable what a tensor lacks
             tensors = tuple(tf.zeros(model_spec.weight_shapes[place]) for place in order)
-            functional.predict_on_batch((tensors, ()), tf.zeros((1, *model_spec.input_shape)), training=True)
+            functional.predict_on_batch((tensors, ()), tf.zeros(x.shape[1:], dtype)[tf.newaxis], training=True)
     except Exception as error:  # the user's code may raise anything
         name = type(error).__name__
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -85,13 +89,16 @@ def _find_order_of_creation(model_spec: ModelSpec) -> list[int]:
     return [places[variable.ref()] for variable in created if variable.ref() in places]
 
 
-def compute_loss(predict: Predict, weights: WeightTensors, batch: Batch) -> tf.Tensor:
-    """Mean cross-entropy of a batch; 0 without examples."""
+def compute_loss(predict: Predict, weights: WeightTensors, batch: Batch, task: Task = CLASSIFICATION) -> tf.Tensor:
+    """The task's mean loss of a batch by the examples' weights; 0 without examples."""
     num_examples = tf.shape(batch.y)[0]
     # A convolution may refuse to compute nothing, so an empty batch gets a row of zeros, which does not count.
     padded = [_add_zeros(values, tf.cast(tf.equal(num_examples, 0), tf.int32)) for values in (batch.x, batch.y)]
-    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(padded[1], predict(weights, padded[0]))[:num_examples]
-    return tf.math.divide_no_nan(tf.reduce_sum(losses), tf.cast(num_examples, losses.dtype))
+    losses = task.compute_losses(padded[1], predict(weights, padded[0]))[:num_examples]
+    if not task.kind.weighs_examples:  # decided while the graph is made
+        return tf.math.divide_no_nan(tf.reduce_sum(losses), tf.cast(num_examples, losses.dtype))
+    shares = tf.cast(task.compute_weights(batch.y), losses.dtype)
+    return tf.math.divide_no_nan(tf.reduce_sum(shares * losses), tf.reduce_sum(shares))
 
 
 def _add_zeros(values: tf.Tensor, num_rows: tf.Tensor) -> tf.Tensor:
@@ -106,6 +113,7 @@ def adapt(
     num_steps: int,
     learning_rate: tf.Tensor,
     first_order: bool,
+    task: Task = CLASSIFICATION,
 ) -> WeightTensors:
     """`num_steps` gradient steps on the support batch, one after another.
 
@@ -114,8 +122,8 @@ def adapt(
     for _ in range(num_steps):
         with tf.GradientTape() as tape:
             tape.watch(weights)  # a tape watches variables by itself, but not tensors
-            loss = compute_loss(predict, weights, support)
-        gradients = tape.gradient(loss, weights)
+            loss = compute_loss(predict, weights, support, task)
+        gradients = make_dense(tape.gradient(loss, weights))
         # Without this stop, the outer tape differentiates through the gradients: the second derivatives of MAML.
         if first_order:
             gradients = [tf.stop_gradient(gradient) for gradient in gradients]
@@ -131,6 +139,7 @@ def compute_meta_gradient(
     num_steps: int,
     learning_rate: tf.Tensor,
     first_order: bool,
+    task: Task = CLASSIFICATION,
 ) -> MetaGradient:
     """The gradient of the query loss at the adapted weights with respect to the weights before the inner steps.
 
@@ -138,15 +147,21 @@ def compute_meta_gradient(
     """
     with tf.GradientTape() as tape:
         tape.watch(weights)
-        adapted = adapt(predict, weights, support, num_steps, learning_rate, first_order)
-        query_loss = compute_loss(predict, adapted, query)
-    return MetaGradient(tuple(tape.gradient(query_loss, weights)), adapted, query_loss)
+        adapted = adapt(predict, weights, support, num_steps, learning_rate, first_order, task)
+        query_loss = compute_loss(predict, adapted, query, task)
+    return MetaGradient(tuple(make_dense(tape.gradient(query_loss, weights))), adapted, query_loss)
 
 
 def compute_reptile_gradient(
-    predict: Predict, weights: WeightTensors, support: Batch, query: Batch, num_steps: int, learning_rate: tf.Tensor
+    predict: Predict,
+    weights: WeightTensors,
+    support: Batch,
+    query: Batch,
+    num_steps: int,
+    learning_rate: tf.Tensor,
+    task: Task = CLASSIFICATION,
 ) -> MetaGradient:
     """Reptile (Nichol et al. 2018): (start - adapted) / learning rate takes the place of a gradient."""
-    adapted = adapt(predict, weights, support, num_steps, learning_rate, first_order=True)
+    adapted = adapt(predict, weights, support, num_steps, learning_rate, True, task)
     gradient = tuple((start - end) / learning_rate for start, end in zip(weights, adapted, strict=True))
-    return MetaGradient(gradient, adapted, compute_loss(predict, adapted, query))
+    return MetaGradient(gradient, adapted, compute_loss(predict, adapted, query, task))

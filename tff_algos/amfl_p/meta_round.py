@@ -81,7 +81,7 @@ def build_client_update(model_spec: ModelSpec, config: AMFLPConfig) -> Callable:
 
     Q_i is that of the model after the inner steps or, with `quality_model` = fine_tuned, of theta_i (section 3.3).
     """
-    predict = build_predict(model_spec)
+    predict, task = build_predict(model_spec), model_spec.task
     train = build_fine_tuning_steps(model_spec, config.fine_tuning)
 
     def fine_tune(weights, x, y, client):
@@ -107,14 +107,15 @@ def build_client_update(model_spec: ModelSpec, config: AMFLPConfig) -> Callable:
         support, query = draw_batches(x, y, client.seed)
         arguments = (predict, weights, support, query, config.inner_steps, client.learning_rate)
         if config.reptile:
-            meta = compute_reptile_gradient(*arguments)
+            meta = compute_reptile_gradient(*arguments, task=task)
         else:
-            meta = compute_meta_gradient(*arguments, first_order=config.first_order)
+            meta = compute_meta_gradient(*arguments, first_order=config.first_order, task=task)
         validation = Batch(*read_split(client.path, "validation", model_spec))
         has_validation = tf.shape(validation.y)[0] > 0
         judged = fine_tune(weights, x, y, client) if config.judges_fine_tuned else meta.adapted
-        loss = tf.where(has_validation, compute_loss(predict, judged, validation), meta.query_loss)
-        num_train, num_query = (tf.cast(tf.shape(labels)[0], tf.float32) for labels in (y, query.y))
+        loss = tf.where(has_validation, compute_loss(predict, judged, validation, task), meta.query_loss)
+        num_train = tf.cast(tf.shape(y)[0], tf.float32)
+        num_query = tf.reduce_sum(task.compute_weights(query.y))  # examples, or what the task weighs them by
         weight = compute_unnormalized_weight(config.weighting, loss, client.resource, num_train)
         # Updates point downhill, as in all algorithms; `server_update` turns the sign back for its optimizer.
         result = reject_if_not_finite([-g for g in meta.gradient], meta.query_loss * num_query, num_query)

@@ -1,6 +1,6 @@
 """How well each client's models do on a split of its own: many models and many clients in one computation.
 
-Functional type: (models@SERVER, {EvaluationInput}@CLIENTS) -> {correct examples by model}@CLIENTS
+Functional type: (models@SERVER, {EvaluationInput}@CLIENTS) -> {sums of scores by model}@CLIENTS
 """
 
 from collections.abc import Callable, Sequence
@@ -30,10 +30,11 @@ class EvaluationInput(NamedTuple):
 def build_client_evaluation(
     model_spec: ModelSpec, template_weights: Weights, num_models: int, split: str
 ) -> Callable[[Weights, Sequence[ClientShard], np.ndarray], np.ndarray]:
-    """Returns `evaluate(models, clients, is_asked) -> correct`, for models stacked along axis 0.
+    """Returns `evaluate(models, clients, is_asked) -> scores`, for models stacked along axis 0.
 
     `is_asked`, bool, shape (clients, models), says which client evaluates which model; the other pairs cost nothing.
-    `correct`, int64, of that shape, counts the examples that the model classifies correctly, 0 where it was not asked.
+    `scores`, of that shape, sums `Task.compute_scores` over the examples, 0 where it was not asked. Where examples are
+    right or wrong, it is the number of correct ones, int64; for other tasks it is float64, at most their number.
 
     Args:
       model_spec: the models.
@@ -48,7 +49,7 @@ def build_client_evaluation(
     @tff.tensorflow.computation(models_type, input_type)
     def client_work(models, client):
         x, y = read_split(client.path, split, model_spec)
-        return count_correct(model_spec, models, client.is_asked, x, y)
+        return sum_scores(model_spec, models, client.is_asked, x, y)
 
     @tff.federated_computation(tff.FederatedType(models_type, tff.SERVER), tff.FederatedType(input_type, tff.CLIENTS))
     def run(models, clients):
@@ -57,30 +58,37 @@ def build_client_evaluation(
     def evaluate(models: Weights, clients: Sequence[ClientShard], is_asked: np.ndarray) -> np.ndarray:
         inputs = [EvaluationInput(client.path, asked) for client, asked in zip(clients, is_asked, strict=True)]
         padded = pad_cohort(inputs, padding=EvaluationInput("", np.zeros(num_models, bool)))
-        return np.array(run(models, padded)[: len(inputs)], np.int64)
+        return np.array(run(models, padded)[: len(inputs)], get_sum_dtype(model_spec))
 
     return evaluate
 
 
-def count_correct(
+def get_sum_dtype(model_spec: ModelSpec) -> type:
+    """The dtype in which the host keeps sums of scores: int64 for counts, else float64."""
+    return np.int64 if model_spec.task.score_dtype == "int32" else np.float64
+
+
+def sum_scores(
     model_spec: ModelSpec, models: Sequence[tf.Tensor], is_asked: tf.Tensor, x: tf.Tensor, y: tf.Tensor
 ) -> tf.Tensor:
-    """Number of correctly classified examples by model, int32, shape (models,); call it while a graph is traced.
+    """The sum of the examples' scores by model, shape (models,), in the task's `score_dtype`.
+
+    Call it while a graph is traced.
 
     Args:
       model_spec: the models.
       models: stacked along axis 0, in the order of `keras_model.weights`.
       is_asked: the models to evaluate, bool, shape (models,); 0 for the others.
       x: examples as stored, shape (examples, *input_shape).
-      y: labels, int32, shape (examples,).
+      y: labels, shape (examples, *label_shape), in the task's dtype.
     """
-    model = model_spec.build()
+    model, task = model_spec.build(), model_spec.task
     num_models = is_asked.shape[0]
 
     @tf.function
-    def count(x, y):
+    def add_up(x, y):
         num_examples = tf.shape(y)[0]
-        counts = tf.zeros(num_models, tf.int32)
+        sums = tf.zeros(num_models, task.score_dtype)
         # One Keras model serves all: its variables take the weights of one row after another.
         for index in tf.range(num_models):
             if is_asked[index]:
@@ -88,10 +96,9 @@ def count_correct(
                     variable.assign(stacked[index])
                 for start in tf.range(0, num_examples, _BATCH_SIZE):
                     end = start + _BATCH_SIZE
-                    logits = tf.cast(model(model_spec.preprocess(x[start:end]), training=False), tf.float32)
-                    predicted = tf.argmax(logits, axis=1, output_type=tf.int32)
-                    correct = tf.reduce_sum(tf.cast(tf.equal(predicted, y[start:end]), tf.int32))
-                    counts = tf.tensor_scatter_nd_add(counts, [[index]], [correct])
-        return counts
+                    outputs = tf.cast(model(model_spec.preprocess(x[start:end]), training=False), tf.float32)
+                    scores = tf.reduce_sum(task.compute_scores(y[start:end], outputs))
+                    sums = tf.tensor_scatter_nd_add(sums, [[index]], [scores])
+        return sums
 
-    return count(x, y)
+    return add_up(x, y)

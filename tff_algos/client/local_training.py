@@ -14,6 +14,7 @@ import tensorflow_federated as tff
 
 from models.model_spec import ModelSpec
 from models.stateless_dropout import dropout_seed
+from models.task import Task
 from models.training_terms import add_own_losses
 from tff_algos.client.joined_optimizer import JoinedOptimizer, as_written
 from tff_algos.settings.local_training import LocalTrainingConfig
@@ -24,8 +25,8 @@ class Batch(NamedTuple):
     """What a loss sees in a step.
 
     Attributes:
-      labels: int32, shape (batch,).
-      logits: float32, shape (batch, classes).
+      labels: in the task's dtype, shape (batch, *label_shape); int32, (batch,), in classification.
+      logits: the model's outputs, float32, shape (batch, *output_shape); (batch, classes) in classification.
       targets: the batch's rows of what the loss needs beside the labels, shape (batch, ...); None without such.
       trained: the trainable weights as they are in this step.
       anchor: the weights that a pull goes to, one for each of `trained`.
@@ -47,9 +48,10 @@ class LocalResult(NamedTuple):
     Attributes:
       weights_delta: trained - initial, one tensor for each floating-point weight; zeros if not finite.
       squared_norm: of the whole update, float32; 0 if not finite.
-      loss_sum: loss summed over all trained examples, with the model's own losses and the proximal term, float32; 0
-        if not finite.
-      num_trained: examples that were trained on, each epoch counted, float32.
+      loss_sum: loss summed over all trained examples by their weights, with the model's own losses and the proximal
+        term, float32; 0 if not finite.
+      num_trained: the weight of what was trained on, each epoch counted, float32: the number of examples, or of tokens
+        where the task weighs by these.
       is_finite: whether the squared norm and the loss are finite, and with them every weight, bool.
     """
 
@@ -58,12 +60,6 @@ class LocalResult(NamedTuple):
     loss_sum: tf.Tensor
     num_trained: tf.Tensor
     is_finite: tf.Tensor
-
-
-@as_written
-def cross_entropy_loss(batch: Batch) -> tf.Tensor:
-    """Mean cross-entropy of the logits against the labels; the default loss."""
-    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(batch.labels, batch.logits))
 
 
 def compute_proximal_term(batch: Batch, proximal_weight: float) -> tf.Tensor:
@@ -86,6 +82,11 @@ def decay_weights(
         gradient + weight_decay * variable.read_value() if variable.shape.rank >= 2 else gradient
         for gradient, variable in zip(gradients, trained, strict=True)
     ]
+
+
+def make_dense(gradients: Sequence[tf.Tensor | tf.IndexedSlices]) -> list[tf.Tensor]:
+    """The gradients as tensors; that of an embedding comes as the rows that were looked up."""
+    return [tf.convert_to_tensor(each) if isinstance(each, tf.IndexedSlices) else each for each in gradients]
 
 
 def build_optimizer(config: LocalTrainingConfig, learning_rate: float | tf.Tensor) -> tff.learning.optimizers.Optimizer:
@@ -111,7 +112,7 @@ def train_locally(
     y: tf.Tensor,
     seed: tf.Tensor,
     learning_rate: tf.Tensor,
-    loss_fn: LossFn = cross_entropy_loss,
+    loss_fn: LossFn | None = None,
     targets: tf.Tensor | None = None,
     num_steps: tf.Tensor | None = None,
     anchor: tuple[tf.Tensor, ...] | None = None,
@@ -127,15 +128,15 @@ def train_locally(
       config: epochs or steps, batch size, optimizer, weight decay, proximal weight mu.
       weights: start weights in the order of `model.weights`.
       x: examples as stored, shape (examples, *input_shape).
-      y: labels, int32, shape (examples,).
+      y: labels, shape (examples, *label_shape), in the task's dtype.
       seed: int32, shape (2,); orders, dropout masks and augmentation are derived from it.
       learning_rate: float32 scalar.
-      loss_fn: the loss of a batch.
+      loss_fn: the loss of a batch; None is the task's.
       targets: what the loss needs beside the labels, a row an example, shape (examples, ...), e.g. a teacher's logits.
       num_steps: int32 scalar, the steps to take in place of the config's epochs or steps.
       anchor: the weights that the proximal term pulls to, in the order of `model.weights`; None: the start weights.
     """
-    model = model_spec.build()
+    model, task = model_spec.build(), model_spec.task
     trained = model.trainable_variables
     start_of = _key_by_variable(model, weights)
     anchor_of = _key_by_variable(model, weights if anchor is None else anchor)
@@ -169,13 +170,15 @@ def train_locally(
                     with dropout_seed(step_seed):
                         logits = model(model_spec.preprocess_to_train(tf.gather(x, batch), step_seed), training=True)
                     seen = Batch(tf.gather(y, batch), logits, batch_targets, tuple(trained), pulled_to)
-                    loss = add_own_losses(loss_fn(seen), model)
+                    loss = task.mean_loss(seen.labels, logits) if loss_fn is None else loss_fn(seen)
+                    loss = add_own_losses(loss, model)
                     if config.proximal_weight:  # decided while the graph is made: plain training has no such term
                         loss += compute_proximal_term(seen, config.proximal_weight)
                 gradients = tape.gradient(loss, trained, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-                carried = optimizer.step(carried, decay_weights(gradients, trained, config.weight_decay))
+                gradients = decay_weights(make_dense(gradients), trained, config.weight_decay)
+                carried = optimizer.step(carried, gradients)
                 # The loss is a mean over the batch, and the last batch may be smaller.
-                size = tf.cast(tf.shape(batch)[0], tf.float32)
+                size = _weigh(task, seen.labels)
                 loss_sum += loss * size
                 num_trained += size
         # All float weights, not only the trained ones: BatchNorm's statistics and quantization ranges travel, too.
@@ -197,6 +200,14 @@ def _count_steps(config: LocalTrainingConfig, num_examples, steps_per_epoch, num
     return tf.where(num_examples > 0, num_steps, 0)
 
 
+@as_written
+def _weigh(task: Task, labels: tf.Tensor) -> tf.Tensor:
+    """How much a batch counts: its examples, or what the task weighs them by, float32."""
+    if not task.kind.weighs_examples:  # decided while the graph is made
+        return tf.cast(tf.shape(labels)[0], tf.float32)
+    return tf.reduce_sum(task.compute_weights(labels))
+
+
 def reject_if_not_finite(deltas, loss_sum, num_trained) -> LocalResult:
     """The result with these deltas, or zeros in its place if they are not finite or their squared norm overflows.
 
@@ -211,7 +222,10 @@ def reject_if_not_finite(deltas, loss_sum, num_trained) -> LocalResult:
 
 
 def predict_logits(model_spec: ModelSpec, weights: tuple[tf.Tensor, ...], x: tf.Tensor) -> tf.Tensor:
-    """Logits of stored examples, float32, shape (examples, classes), in any graph; in batches, to bound the memory."""
+    """Outputs for stored examples, float32, shape (examples, *output_shape), in any graph.
+
+    They are computed in batches, to bound the memory.
+    """
     model = model_spec.build()
     batch_size = 500
 
@@ -221,7 +235,7 @@ def predict_logits(model_spec: ModelSpec, weights: tuple[tf.Tensor, ...], x: tf.
             variable.assign(value)
         num_batches = (tf.shape(x)[0] + batch_size - 1) // batch_size
         # Batches differ in size, so the array's elements have no common static shape.
-        shape = (None, model_spec.num_classes)
+        shape = (None, *model_spec.task.output_shape)
         batches = tf.TensorArray(tf.float32, num_batches, infer_shape=False, element_shape=shape)
         for index in tf.range(num_batches):
             batch = x[index * batch_size : (index + 1) * batch_size]
@@ -229,4 +243,4 @@ def predict_logits(model_spec: ModelSpec, weights: tuple[tf.Tensor, ...], x: tf.
         return tf.ensure_shape(batches.concat(), shape)
 
     # `concat` refuses an array of no batches.
-    return tf.cond(tf.shape(x)[0] > 0, lambda: predict(x), lambda: tf.zeros((0, model_spec.num_classes)))
+    return tf.cond(tf.shape(x)[0] > 0, lambda: predict(x), lambda: tf.zeros((0, *model_spec.task.output_shape)))

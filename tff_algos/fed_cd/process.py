@@ -68,7 +68,7 @@ import psutil
 
 from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
-from tff_algos.client.client_evaluation import build_client_evaluation
+from tff_algos.client.client_evaluation import build_client_evaluation, get_sum_dtype
 from tff_algos.client.cohort import ClientInput, choose_cohort, pad_cohort
 from tff_algos.client.compression import compress_models, compute_sent_bytes, find_compressed
 from tff_algos.client.local_training import count_examples_trained
@@ -122,6 +122,7 @@ class FedCDProcess(private_aggregation.PrivateProcess):
       compute_updates: the computation of `build_grouped_updates`, with a group for each slot, or of
         `build_private_sums` if updates are private.
       evaluate: see `build_client_evaluation`; on the validation splits.
+      history_dtype: of what it returns.
     """
 
     released = "all models of every round"
@@ -134,6 +135,7 @@ class FedCDProcess(private_aggregation.PrivateProcess):
     examples_trained: np.ndarray
     compute_updates: Callable
     evaluate: Callable
+    history_dtype: type
 
     @property
     def num_clients(self) -> int:
@@ -162,7 +164,7 @@ class FedCDProcess(private_aggregation.PrivateProcess):
             virtual_time_s=np.float64(0.0),
             models=tuple(rows),
             scores=is_active.astype(np.float64),
-            history=np.full((*is_active.shape, self.config.score_rounds), NOT_EVALUATED, np.int64),
+            history=np.full((*is_active.shape, self.config.score_rounds), NOT_EVALUATED, self.history_dtype),
             is_active=is_active,
             was_active=is_active.copy(),
             parents=np.full(capacity, -1, np.int32),
@@ -385,5 +387,6 @@ def build_fed_cd_process(model_spec: ModelSpec, clients: FederatedData, config: 
             model_spec, config.training, initial_weights, config.capacity, config.compression
         ),
         evaluate=build_client_evaluation(model_spec, initial_weights, config.capacity, "validation"),
+        history_dtype=get_sum_dtype(model_spec),
         private_sum=private_sum,
     )

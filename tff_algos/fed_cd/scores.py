@@ -1,7 +1,8 @@
 """FedCD's scores: what a device thinks of its models, Eqs. (2) and (3). NumPy only.
 
 Evaluations are kept as counts of correct examples, so that models with equal accuracies have equal scores to the last
-bit, whatever the order of their evaluations, and ties are ties.
+bit, whatever the order of their evaluations, and ties are ties. Where an example is not just right or wrong, they are
+sums of the examples' scores, each in [0, 1] (`models.task.Task.compute_scores`), and their mean is the accuracy here.
 """
 
 import numpy as np
@@ -13,9 +14,9 @@ def record_evaluation(history: np.ndarray, num_correct: np.ndarray, is_active: n
     """The history with one more evaluation, the newest last, and without the oldest.
 
     Args:
-      history: correct examples by evaluation, `NOT_EVALUATED` where there was none, int64, shape (clients, capacity,
-        evaluations kept).
-      num_correct: of this evaluation, shape (clients, capacity).
+      history: correct examples by evaluation, `NOT_EVALUATED` where there was none, int64 (or float64, sums of scores),
+        shape (clients, capacity, evaluations kept).
+      num_correct: of this evaluation, in the same dtype, shape (clients, capacity).
       is_active: the models that were evaluated, shape (clients, capacity).
     """
     newest = np.where(is_active, num_correct, NOT_EVALUATED)

@@ -105,7 +105,7 @@ def build_statistics_sharing(
 
 
 def _preprocess(model_spec: ModelSpec, x: tf.Tensor) -> tf.Tensor:
-    return tf.ensure_shape(model_spec.preprocess(x), (None, *model_spec.input_shape))
+    return tf.ensure_shape(model_spec.preprocess(x), (None, *model_spec.model_input_shape))
 
 
 def _build_client_computation(compute: Callable[[tf.Tensor, tf.Tensor], tf.Tensor], model_spec: ModelSpec) -> Callable:

@@ -11,7 +11,7 @@ from models.model_spec import ModelSpec
 from tff_algos.client.client_data import read_split
 from tff_algos.client.cohort import CLIENT_INPUT_TYPE
 from tff_algos.client.joined_optimizer import as_written
-from tff_algos.client.local_training import cross_entropy_loss, predict_logits, train_locally
+from tff_algos.client.local_training import predict_logits, train_locally
 from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.fed_sikd.distillation import distillation_loss
 from tff_algos.protocol import Weights
@@ -28,7 +28,10 @@ from tff_algos.weights import add_deltas, build_model_type, build_stacked_type
 
 
 class TeacherScore(NamedTuple):
-    """How a teacher does on its members' train splits: correct and all examples, float32; summed over clients."""
+    """How a teacher does on its members' train splits: correct and all examples, float32; summed over clients.
+
+    Where an example is not just right or wrong, it counts by its score, see `Task.compute_scores`.
+    """
 
     num_correct: tf.Tensor
     num_examples: tf.Tensor
@@ -70,19 +73,19 @@ def _build_client_work(
             temperature=config.temperature,
             temperature_squared=config.temperature_squared,
             distillation_inputs=config.distillation_inputs,
+            task=model_spec.task,
         )
 
     @tff.tensorflow.computation(models_type, CLIENT_INPUT_TYPE)
     def client_work(models, client):
         start, teachers = models
         x, y = read_split(client.path, "train", model_spec)
-        loss_fn, teacher_logits, num_correct = cross_entropy_loss, None, tf.constant(0.0)
+        loss_fn, teacher_logits, num_correct = None, None, tf.constant(0.0)
         if has_teacher:
             # The teacher's logits are computed once a round: it does not change while the student trains.
             own_teacher = tuple(stacked[client.group] for stacked in teachers)
             loss_fn, teacher_logits = compute_loss, predict_logits(model_spec.teacher, own_teacher, x)
-            predicted = tf.argmax(teacher_logits, axis=1, output_type=tf.int32)
-            num_correct = tf.reduce_sum(tf.cast(tf.equal(predicted, y), tf.float32))
+            num_correct = tf.reduce_sum(tf.cast(model_spec.task.compute_scores(y, teacher_logits), tf.float32))
         result = train_locally(
             model_spec,
             config.student,
@@ -106,7 +109,7 @@ def build_student_round(
     """The computation of steps 2 to 4 of the round.
 
     Functional type: (<student, teachers>@SERVER, {ClientInput}@CLIENTS) -> <student@SERVER, StudentRoundTotals@SERVER>.
-    With `label_weight` 1 there is no teacher: `teacher` is empty, and the loss is the cross-entropy.
+    With `label_weight` 1 there is no teacher: `teacher` is empty, and the loss is the task's.
     """
     models_type = _build_models_type(student, teacher, num_clusters)
     client_work = _build_client_work(model_spec, config, models_type, bool(teacher))
