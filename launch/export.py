@@ -171,7 +171,10 @@ def export_run(
     log_path = str(run.path / WORKER_LOG)
     with open_export_folder(run) as folder, run_converter_process(folder, log_path) as converter:
         report = _write_files(run, exports, request, folder, converter)
-    lines = [*format_summary(report.files), *(f"{row.file}  {row.size_bytes:,}" for row in report.training_files)]
+    lines = [
+        *format_summary(report.files, report.task),
+        *(f"{row.file}  {row.size_bytes:,}" for row in report.training_files),
+    ]
     return lines, report.failed
 
 
