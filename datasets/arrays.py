@@ -8,6 +8,7 @@ import numpy as np
 
 from datasets.errors import DatasetError
 from datasets.federated_data import Preprocessing
+from datasets.label_format import CLASS_LABELS, LabelFormat
 from datasets.names import check_names
 
 
@@ -17,13 +18,16 @@ class ExampleFormat:
 
     Attributes:
       input_shape: of one example, without the batch axis.
-      input_dtype: "uint8" or "float32", as stored.
-      class_names: one name a label.
+      input_dtype: "uint8" or "float32", as stored; tokens also "int32".
+      class_names: one name a label; () where the task has none.
       preprocessing: stored example to model input.
       client_names: the natural clients of the train part, if they are known; else ().
+      labels: the task, and what its labels are.
+      takes_tokens: whether examples are tokens, whole numbers that a model looks up.
 
     Raises:
-      DatasetError: a shape or dtype that no data set has, fewer than two classes, or a name with a control character.
+      DatasetError: a shape or dtype that no data set has, class names that the task does not have, or a name with a
+        control character.
     """
 
     input_shape: tuple[int, ...]
@@ -31,14 +35,16 @@ class ExampleFormat:
     class_names: tuple[str, ...]
     preprocessing: Preprocessing = Preprocessing()
     client_names: tuple[str, ...] = ()
+    labels: LabelFormat = LabelFormat()
+    takes_tokens: bool = False
 
     def __post_init__(self):
-        if self.input_dtype not in ("uint8", "float32"):
-            raise DatasetError(f"input_dtype={self.input_dtype}: expected uint8 or float32")
+        dtypes = ("uint8", "int32") if self.takes_tokens else ("uint8", "float32")
+        if self.input_dtype not in dtypes:
+            raise DatasetError(f"input_dtype={self.input_dtype}: expected {' or '.join(dtypes)}")
         if not self.input_shape or not all(isinstance(size, int) and size >= 1 for size in self.input_shape):
             raise DatasetError(f"input_shape={self.input_shape}: expected whole numbers of at least 1")
-        if len(self.class_names) < 2:
-            raise DatasetError(f"class_names={self.class_names}: expected at least 2 to tell apart")
+        self.labels.check_names(f"class_names={self.class_names}", self.class_names)
         check_names("class_names", "class", self.class_names)
         check_names("client_names", "client", self.client_names)
 
@@ -50,11 +56,11 @@ class ArrayDataset:
     Attributes:
       name: for example "mnist".
       train_x: uint8 or float32, shape (examples, ..., channels): images (H, W, C), sequences (steps, C); or features,
-        float32, shape (examples, features).
-      train_y: int32 labels 0..C-1, shape (examples,).
+        float32, shape (examples, features); or tokens, uint8 or int32, shape (examples, positions).
+      train_y: labels as `labels` says; in a classification int32, 0..C-1, shape (examples,).
       test_x: the global test set, dtype and example shape as `train_x`.
       test_y: its labels.
-      class_names: one name a label.
+      class_names: one name a label; () where the task has none.
       preprocessing: stored example to model input.
       train_clients: int64 position in `client_names` of each train example's natural client; None if there is none.
       client_names: names of the natural clients, or None.
@@ -67,6 +73,10 @@ class ArrayDataset:
       num_clients_left_out: natural clients that are not in `client_names`, since the test part holds all they have.
       reading: how the examples were understood, in words; "" to describe them by shape and preprocessing.
       notes: what may have been meant otherwise, a line each.
+      labels: the task, and what its labels are.
+      takes_tokens: whether examples are tokens, whole numbers that a model looks up.
+      are_features: whether the last axis of the examples is only there for the one channel that features are stored
+        with, (examples, features, 1).
 
     Raises:
       DatasetError: shapes, dtypes or labels do not fit, a value is not finite, a part is empty, or a name holds a
@@ -89,10 +99,12 @@ class ArrayDataset:
     num_clients_left_out: int = 0
     reading: str = ""
     notes: tuple[str, ...] = ()
+    labels: LabelFormat = LabelFormat()
+    takes_tokens: bool = False
+    are_features: bool = False
 
     def __post_init__(self):
-        if len(self.class_names) < 2:
-            raise DatasetError(f"{self.name}: {len(self.class_names)} class, expected at least 2 to tell apart")
+        self.labels.check_names(self.name, self.class_names)
         check_names("name", "data set", [self.name])
         check_names(self.name, "class", self.class_names)
         check_names(self.name, "client", self.client_names or ())
@@ -108,16 +120,16 @@ class ArrayDataset:
 
 def _check_part(dataset: ArrayDataset, part: str, x: np.ndarray, y: np.ndarray) -> None:
     where = f"{dataset.name}, {part} part"
-    if x.dtype not in (np.uint8, np.float32) or x.ndim < (2 if x.dtype == np.float32 else 3):
+    if dataset.takes_tokens:
+        if x.dtype not in (np.uint8, np.int32) or x.ndim < 2 or (x.size and x.min() < 0):
+            raise DatasetError(f"{where}: x is {x.dtype} {x.shape}, expected tokens, uint8 or int32, of at least 0")
+    elif x.dtype not in (np.uint8, np.float32) or x.ndim < (2 if x.dtype == np.float32 else 3):
         raise DatasetError(
             f"{where}: x is {x.dtype} {x.shape}, expected uint8 or float32 with a channel axis, or flat float32"
         )
-    if y.dtype != np.int32 or y.shape != x.shape[:1]:
-        raise DatasetError(f"{where}: y is {y.dtype} {y.shape}, expected int32 ({len(x)},), a label for each example")
-    if not x.size:
+    if not x.size and y.shape[:1] == x.shape[:1]:
         raise DatasetError(f"{where}: empty, shape {x.shape}, expected at least one example of at least one value")
-    if y.min() < 0 or y.max() >= len(dataset.class_names):
-        raise DatasetError(f"{where}: labels {y.min()}..{y.max()}, expected 0..{len(dataset.class_names) - 1}")
+    dataset.labels.check_labels(where, y, len(x), len(dataset.class_names))
     if x.dtype == np.float32:
         finite_rows = np.isfinite(x).reshape(len(x), -1).all(axis=1)
         if not finite_rows.all():
@@ -131,7 +143,7 @@ def _check_clients(dataset: ArrayDataset) -> None:
     clients, names = dataset.train_clients, dataset.client_names
     if clients is None and names is None:
         return
-    if clients is None or names is None or clients.shape != dataset.train_y.shape or clients.dtype.kind not in "iu":
+    if clients is None or names is None or clients.shape != dataset.train_y.shape[:1] or clients.dtype.kind not in "iu":
         raise DatasetError(f"{dataset.name}: expected an integer client for each train example, and the clients' names")
     if not np.array_equal(np.unique(clients), np.arange(len(names))):
         raise DatasetError(f"{dataset.name}: client ids must be 0..{len(names) - 1}, each with at least one example")
@@ -150,8 +162,11 @@ def make_array_dataset(
     num_clients_left_out: int = 0,
     reading: str = "",
     notes: tuple[str, ...] = (),
+    labels: LabelFormat = CLASS_LABELS,
+    takes_tokens: bool = False,
+    are_features: bool = False,
 ) -> ArrayDataset:
-    """An `ArrayDataset` from (x, y) of both parts; labels of any integer type become int32.
+    """An `ArrayDataset` from (x, y) of both parts; labels become what the task stores, classes int32.
 
     The digest covers the decoded arrays, so a data set has one identity whatever file format it came in.
 
@@ -163,6 +178,9 @@ def make_array_dataset(
       num_clients_left_out: see `ArrayDataset`; like the two that follow no part of the digest.
       reading: see `ArrayDataset`.
       notes: see `ArrayDataset`.
+      labels: see `ArrayDataset`; in the digest unless it is classification.
+      takes_tokens: see `ArrayDataset`; like the next no part of the digest.
+      are_features: see `ArrayDataset`.
 
     Raises:
       DatasetError: see `ArrayDataset`.
@@ -174,9 +192,9 @@ def make_array_dataset(
     fields = {
         "name": name,
         "train_x": np.ascontiguousarray(train[0]),
-        "train_y": np.ascontiguousarray(train[1], np.int32),
+        "train_y": np.ascontiguousarray(train[1], labels.dtype),
         "test_x": np.ascontiguousarray(test[0]),
-        "test_y": np.ascontiguousarray(test[1], np.int32),
+        "test_y": np.ascontiguousarray(test[1], labels.dtype),
         "class_names": tuple(class_names),
         "preprocessing": preprocessing,
         "train_clients": train_clients,
@@ -185,12 +203,15 @@ def make_array_dataset(
     # Only if given: a field that is always there would change the digests of all data sets without it.
     if test_clients is not None:
         fields["test_clients"] = np.searchsorted(ids, test_clients)
-        if test_clients.shape != test[1].shape or not set(test_clients.tolist()) <= set(ids.tolist()):
+        if test_clients.shape != test[1].shape[:1] or not set(test_clients.tolist()) <= set(ids.tolist()):
             raise DatasetError(f"{name}: expected a client of the train part for each test example")
     if is_ordered_by_time:
         fields["is_ordered_by_time"] = True
+    if labels != CLASS_LABELS:
+        fields["labels"] = labels
     remarks = {"num_clients_left_out": num_clients_left_out, "reading": reading, "notes": tuple(notes)}
-    return ArrayDataset(**fields, **remarks, source_digest=_compute_digest(fields), num_dropped=num_dropped)
+    remarks |= {"labels": labels, "takes_tokens": takes_tokens, "are_features": are_features}
+    return ArrayDataset(**{**fields, **remarks}, source_digest=_compute_digest(fields), num_dropped=num_dropped)
 
 
 def _compute_digest(fields: dict[str, Any]) -> str:
@@ -209,16 +230,20 @@ def hold_out_test_part(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Stratified split: (train indices, test indices), ascending; of each class `fraction`, rounded, is held out.
 
+    Labels that are no classes, several an example or numbers that are not whole, are taken as of one class.
+
     Halves are rounded up. With `fraction` below 0.5 every class keeps a train example. Where clients are given, those
     that the draw leaves without a train example get one back, and another client gives one of that class in its place.
     If none can, the test part is one smaller, as long as the class has another example in it.
 
     Args:
-      labels: shape (examples,).
+      labels: shape (examples, ...).
       fraction: of each class, 0..1.
       seed: of the draw.
       clients: whose each example is, shape (examples,); or None.
     """
+    if labels.ndim > 1 or (labels.dtype.kind == "f" and not np.array_equal(labels, np.rint(labels))):
+        labels = np.zeros(len(labels), np.int64)
     rng = np.random.default_rng([seed, 3])
     held_out = np.zeros(len(labels), bool)
     for label in np.unique(labels):

@@ -81,7 +81,8 @@ def note_content(arrays: ArrayDataset, scale: str | None) -> tuple[str, ...]:
       scale: what --scale was, since one that was given is not in doubt; None if the flag does nothing here, so that the
         loader is named in its place.
     """
-    return (*_note_numbers(arrays, scale), *_note_labels(arrays))
+    numbers = () if arrays.takes_tokens else _note_numbers(arrays, scale)
+    return (*numbers, *(_note_labels(arrays) if arrays.labels.is_by_class else ()))
 
 
 def _note_numbers(arrays: ArrayDataset, scale: str | None) -> tuple[str, ...]:

@@ -34,6 +34,8 @@ class DatasetOptions:
       npz: path of the user's file, for "npz".
       layout: how its axes are read, one of `datasets.layouts.LAYOUTS`.
       scale: of its numbers, see `datasets.layouts.choose_preprocessing`.
+      task: of its labels, one of `datasets.label_format.TASK_NAMES`; "" is told from their form. See
+        `datasets.npz_labels`.
       building_num_sensors: at least 1.
       building_heterogeneity: one of `BUILDING_HETEROGENEITY`.
       building_csv: where to save the building's readings; None for nowhere.
@@ -48,6 +50,7 @@ class DatasetOptions:
     npz: str | None = None
     layout: str = "auto"
     scale: str = "auto"
+    task: str = ""
     building_num_sensors: int = 100
     building_heterogeneity: str = "medium"
     building_csv: str | None = None

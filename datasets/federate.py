@@ -13,7 +13,7 @@ from datasets.device_profiles import draw_device_profiles
 from datasets.errors import DatasetError
 from datasets.federated_data import SPLITS, Archetypes, ClientShard, FederatedData
 from datasets.layouts import describe_examples
-from datasets.partitioners import PARTITIONS, Partition, PartitionSettings, partition_natural
+from datasets.partitioners import PARTITIONS, Partition, PartitionSettings, check_partition, partition_natural
 from datasets.shards import (
     FORMAT_VERSION,
     ClientSplits,
@@ -49,6 +49,7 @@ def build_federated_data(
       DatasetError: there are only new clients, the partition is impossible for this data set, or `shard_dir` cannot be
         written.
     """
+    check_partition(settings.partition, arrays.labels)
     digest = _compute_digest(arrays, settings)
     entry, index = open_or_write_entry(shard_dir, digest, lambda: _split(arrays, settings))
     everyone = tuple(
@@ -71,7 +72,7 @@ def build_federated_data(
         class_names=arrays.class_names,
         preprocessing=arrays.preprocessing,
         clients=clients,
-        label_counts=_count_labels(clients, len(arrays.class_names)),
+        label_counts=_count_labels(clients, arrays),
         test_x=arrays.test_x,
         test_y=arrays.test_y,
         profiles=draw_device_profiles(len(everyone), settings.seed),
@@ -82,6 +83,9 @@ def build_federated_data(
         num_clients_left_out=arrays.num_clients_left_out if settings.partition == "natural" else 0,
         reading=arrays.reading or describe_examples(arrays.train_x.shape[1:], arrays.preprocessing),
         notes=arrays.notes,
+        labels=arrays.labels,
+        takes_tokens=arrays.takes_tokens,
+        are_features=arrays.are_features,
     )
 
 
@@ -161,6 +165,9 @@ def _name_client(arrays: ArrayDataset, settings: PartitionSettings, client: int)
     return arrays.client_names[client] if is_natural else f"client_{client}"
 
 
-def _count_labels(clients: tuple[ClientShard, ...], num_classes: int) -> np.ndarray:
+def _count_labels(clients: tuple[ClientShard, ...], arrays: ArrayDataset) -> np.ndarray:
+    if not arrays.labels.is_by_class:
+        return np.zeros((len(clients), 0), np.int64)
+    num_classes = len(arrays.class_names)
     rows = [np.bincount(np.fromfile(f"{client.path}.train.y", np.int32), minlength=num_classes) for client in clients]
     return np.stack(rows).astype(np.int64)

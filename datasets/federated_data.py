@@ -2,7 +2,8 @@
 
 An algorithm never sees a client's examples. It hands a `ClientShard` (a path and three counts) to a TFF computation,
 which reads the files in its graph. Shard files are raw little-endian arrays in C order, one for each client, split and
-array: `<path>.<split>.x` with the dtype of `FederatedData.input_dtype`, `<path>.<split>.y` as int32.
+array: `<path>.<split>.x` with the dtype of `FederatedData.input_dtype`, `<path>.<split>.y` with that of the labels,
+int32 where they are classes.
 """
 
 import dataclasses
@@ -10,6 +11,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
+
+from datasets.label_format import LabelFormat
 
 SPLITS = ("train", "validation", "test")
 DAY_S = 86400.0
@@ -120,13 +123,13 @@ class FederatedData:
     Attributes:
       dataset: its name, for example "mnist".
       input_shape: shape of one example, without the batch axis.
-      input_dtype: "uint8" or "float32", as stored in the shards.
-      class_names: one name a label; labels are 0..len-1.
+      input_dtype: "uint8" or "float32", as stored in the shards; tokens may be "int32".
+      class_names: one name a label; labels are 0..len-1. () where the task has none.
       preprocessing: raw reading to model input.
       clients: in ascending order of index.
-      label_counts: int64, shape (clients, classes), over the train splits.
+      label_counts: int64, shape (clients, classes), over the train splits; (clients, 0) where labels are no classes.
       test_x: global test set, shape (examples, *input_shape), dtype `input_dtype`.
-      test_y: its labels, int32, shape (examples,).
+      test_y: its labels, as in the shards, shape (examples, *labels.shape).
       profiles: the simulated devices.
       digest: of the source data, the partition and the splits; names the folder of the shards.
       num_dropped: examples that the loader left out because a reading was missing.
@@ -136,6 +139,9 @@ class FederatedData:
       num_clients_left_out: natural clients that are not here, since they have no example to train on.
       reading: how the examples were understood, in words.
       notes: what may have been meant otherwise, a line each.
+      labels: the task, and what its labels are.
+      takes_tokens: whether examples are tokens, whole numbers that a model looks up.
+      are_features: whether examples of shape (features, 1) have the last axis only for the one channel of features.
     """
 
     dataset: str
@@ -155,6 +161,9 @@ class FederatedData:
     num_clients_left_out: int = 0
     reading: str = ""
     notes: tuple[str, ...] = ()
+    labels: LabelFormat = LabelFormat()
+    takes_tokens: bool = False
+    are_features: bool = False
 
     @property
     def everyone(self) -> tuple[ClientShard, ...]:
@@ -163,8 +172,13 @@ class FederatedData:
 
     @property
     def num_classes(self) -> int:
-        """How many labels there are."""
+        """How many labels there are; 0 where they are no classes and have no names."""
         return len(self.class_names)
+
+    @property
+    def num_outputs(self) -> int:
+        """How many outputs a model has, of one position."""
+        return self.labels.count_outputs(len(self.class_names))
 
     @property
     def num_train(self) -> np.ndarray:
@@ -177,8 +191,8 @@ class FederatedData:
         return x, self.read_labels(client, split)
 
     def read_labels(self, client: ClientShard, split: str) -> np.ndarray:
-        """One client's labels on the host, int32, shape (examples,)."""
-        return np.fromfile(f"{client.path}.{split}.y", np.int32)
+        """One client's labels on the host, in the stored dtype, shape (examples, *labels.shape)."""
+        return np.fromfile(f"{client.path}.{split}.y", self.labels.dtype).reshape(-1, *self.labels.shape)
 
     def read_pooled(self, clients: Iterable[ClientShard], split: str) -> tuple[np.ndarray, np.ndarray]:
         """The same split of several clients, concatenated in the order given."""

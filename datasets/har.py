@@ -128,7 +128,10 @@ def load_har_arrays(data_dir: str | None = None, features: str = "statistics", d
         for part in PARTS
     )
     subjects = np.array(name_subjects(arrays["subject_train"].tolist()))
-    return make_array_dataset("har", train, test, ACTIVITY_NAMES, example_format.preprocessing, subjects)
+    are_features = features == "statistics"
+    return make_array_dataset(
+        "har", train, test, ACTIVITY_NAMES, example_format.preprocessing, subjects, are_features=are_features
+    )
 
 
 def _read_source(source: str, features: str) -> _Arrays:

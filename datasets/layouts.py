@@ -6,6 +6,7 @@ Layouts, by the shape of `x`; all others add or move axes until the last one is 
   sequence_channels_first: (N, channels, steps).
   image: (N, height, width, channels), or grey (N, height, width).
   image_channels_first: (N, channels, height, width), as PyTorch has it.
+  tokens: (N, positions), whole numbers that a model looks up; they stay as they are, and get no channel.
   as_stored: the axes as they are; features, and (N, height, width) in uint8, get one for their one channel.
   auto: by shape and dtype, see `resolve_layout`.
 """
@@ -20,18 +21,20 @@ from datasets.federated_data import Preprocessing
 AUTO, AS_STORED = "auto", "as_stored"
 FEATURES, SEQUENCE, IMAGE = "features", "sequence", "image"
 SEQUENCE_CHANNELS_FIRST, IMAGE_CHANNELS_FIRST = "sequence_channels_first", "image_channels_first"
-LAYOUTS = (AUTO, FEATURES, SEQUENCE, SEQUENCE_CHANNELS_FIRST, IMAGE, IMAGE_CHANNELS_FIRST, AS_STORED)
+TOKENS = "tokens"
+LAYOUTS = (AUTO, FEATURES, SEQUENCE, SEQUENCE_CHANNELS_FIRST, IMAGE, IMAGE_CHANNELS_FIRST, TOKENS, AS_STORED)
 NO_SCALE, BYTES = "none", "bytes"
 SCALE_FORM = f"{AUTO}, {NO_SCALE}, {BYTES}, or a factor above 0 such as 1/255 or 0.01"
 MOST_CHANNELS = 4  # of a picture; where an axis is longer, it is one of pixels
 BYTE_SCALE = 1 / 255
 # The ranks of `x`, with the axis of the examples, that a layout can be of.
-_RANKS = {SEQUENCE: (2, 3), SEQUENCE_CHANNELS_FIRST: (3,), IMAGE: (3, 4), IMAGE_CHANNELS_FIRST: (4,)}
+_RANKS = {SEQUENCE: (2, 3), SEQUENCE_CHANNELS_FIRST: (3,), IMAGE: (3, 4), IMAGE_CHANNELS_FIRST: (4,), TOKENS: (2,)}
 _AXES = {
     SEQUENCE: "(N, steps, channels) or (N, steps)",
     SEQUENCE_CHANNELS_FIRST: "(N, channels, steps)",
     IMAGE: "(N, height, width, channels) or (N, height, width)",
     IMAGE_CHANNELS_FIRST: "(N, channels, height, width)",
+    TOKENS: "(N, positions)",
 }
 
 
@@ -52,7 +55,7 @@ def resolve_layout(layout: str, shape: tuple[int, ...], is_uint8: bool) -> str:
 
 
 def arrange(x: np.ndarray, layout: str, label: str) -> np.ndarray:
-    """The examples with the axis of the channels last, of one channel if they had none.
+    """The examples with the axis of the channels last, of one channel if they had none; tokens have no channels.
 
     Args:
       x: numbers, shape (examples, ...), of at least two axes.
@@ -64,6 +67,8 @@ def arrange(x: np.ndarray, layout: str, label: str) -> np.ndarray:
     """
     if x.ndim not in _RANKS.get(layout, (x.ndim,)):
         raise DatasetError(f"{label} has shape {x.shape}, expected {_AXES[layout]} with --layout={layout}")
+    if layout == TOKENS:
+        return x
     if layout in (SEQUENCE_CHANNELS_FIRST, IMAGE_CHANNELS_FIRST):
         return np.moveaxis(x, 1, -1)
     if layout == FEATURES:
@@ -119,6 +124,8 @@ def describe_examples(shape: tuple[int, ...], preprocessing: Preprocessing, layo
       preprocessing: of the examples.
       layout: how they were read; "auto" if that is not known.
     """
+    if layout == TOKENS:
+        return f"sequences of {_count(shape[0], 'token')}"
     sizes = [f"{size:,}" for size in shape]
     if len(shape) == 1 or (shape[1:] == (1,) and layout in (AUTO, AS_STORED, FEATURES)):
         text = _count(shape[0], "feature")

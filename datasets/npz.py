@@ -3,13 +3,14 @@
 Arrays of the file:
   x: examples, any numeric dtype, shape (examples, ...); `--layout` and `--scale` say how they are read, see
     `datasets.layouts`.
-  y: labels: integers 0..C-1, strings, or one-hot rows; see `datasets.labels`.
+  y: labels: integers 0..C-1, strings, or one-hot rows; see `datasets.labels`. Of other tasks, `datasets.npz_labels`.
   client: optional, who holds each example: integers or strings, shape (N,); the `natural` partition uses it.
   x_test, y_test: optional global test set; without it a stratified fifth of x is held out.
   class_names: optional strings, one for each label; without it integer labels must have no gap.
 """
 
 import contextlib
+import dataclasses
 import os
 from typing import NamedTuple
 
@@ -19,20 +20,26 @@ from datasets.arrays import ArrayDataset, hold_out_test_part, make_array_dataset
 from datasets.data_notes import note_layout
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
-from datasets.labels import is_one_hot_shape, read_labels, read_names
+from datasets.federated_data import Preprocessing
+from datasets.label_format import CLASS_LABELS, LABEL_KINDS, NEXT_TOKEN, REGRESSION, LabelFormat
+from datasets.labels import read_labels, read_names
 from datasets.layouts import (
     AUTO,
+    FEATURES,
+    NO_SCALE,
+    TOKENS,
     arrange,
     choose_preprocessing,
     describe_examples,
     resolve_layout,
 )
 from datasets.npz_file import has_array, read_npz_file
+from datasets.npz_labels import convert_labels, guess_task, read_class_names, read_task_labels, standardise
 
 _REQUIRED_ARRAYS = ("x", "y")
 _OPTIONAL_ARRAYS = ("client", "x_test", "y_test", "class_names")
 _TEST_ARRAYS = ("x_test", "y_test")
-_LABELS = ("y", "y_test")
+TASKS_WITHOUT_CLASSES = tuple(name for name, kind in LABEL_KINDS.items() if not kind.is_by_class)
 _TEXT_MEND, _TIME_MEND = "; give text as numbers, a column for each value", "; give times as numbers, such as seconds"
 _RECORD_MEND = "; give records as columns, by numpy.lib.recfunctions.structured_to_unstructured"
 _MENDS_BY_KIND = {"U": _TEXT_MEND, "S": _TEXT_MEND, "m": _TIME_MEND, "M": _TIME_MEND, "V": _RECORD_MEND}
@@ -43,7 +50,8 @@ class NpzExamples(NamedTuple):
 
     Attributes:
       x: uint8 or float32, shape (examples, *shape of an example).
-      y: their labels as the file has them, int64 or text, shape (examples,).
+      y: their labels as the file has them, int64 or text, shape (examples,); where these are no classes, in the dtype
+        that the task stores, shape (examples, ...).
       class_names: those of the file; None if it names none.
     """
 
@@ -53,23 +61,43 @@ class NpzExamples(NamedTuple):
 
 
 def choose_partition(options: DatasetOptions) -> str:
-    """ "natural" if the file says whose the examples are; else "", which leaves it to the algorithm."""
-    return "natural" if options.npz and has_array(os.path.expanduser(options.npz), "client") else ""
+    """ "natural" if the file says whose the examples are, "iid" if its labels are no classes.
+
+    Else it is "", which leaves it to the algorithm.
+    """
+    if not options.npz:
+        return ""
+    path = os.path.expanduser(options.npz)
+    if has_array(path, "client"):
+        return "natural"
+    return "iid" if (options.task or _guess_task(path)) in TASKS_WITHOUT_CLASSES else ""
+
+
+def _guess_task(path: str) -> str:
+    """What the labels of a file tell; "" if it cannot be read, which is said when it is loaded."""
+    with contextlib.suppress(DatasetError):
+        y = read_npz_file(path, ("y",))["y"]
+        x = read_npz_file(path, ("x",))["x"] if y.ndim == 2 and y.dtype.kind in "iu" else None
+        return guess_task(y, x, has_array(path, "class_names"))[0]
+    return ""
 
 
 def load_npz(options: DatasetOptions) -> ArrayDataset:
     """The catalog's loader; see `load_npz_arrays`. Raises DatasetError also if no file is named."""
     if not options.npz:
         raise DatasetError("dataset npz: name your file with --npz (arrays x and y, see the README)")
-    return load_npz_arrays(os.path.expanduser(options.npz), options.seed, options.layout, options.scale)
+    path = os.path.expanduser(options.npz)
+    return load_npz_arrays(path, options.seed, options.layout, options.scale, options.task)
 
 
-def load_npz_arrays(path: str, seed: int = 0, layout: str = AUTO, scale: str = AUTO) -> ArrayDataset:
+def load_npz_arrays(path: str, seed: int = 0, layout: str = AUTO, scale: str = AUTO, task: str = "") -> ArrayDataset:
     """A user's file (see the module) as checked arrays.
 
     Examples in uint8 stay so, every other dtype becomes float32; both are scaled in the graph, by what `scale` says.
-    Without `x_test` a stratified fifth, drawn from `seed`, is held out; a client keeps an example to train on wherever
-    another client can give one of that class to the test part.
+    Tokens are uint8 or int32, and not scaled. A regression's labels are standardised in the graph, by mean and
+    deviation of the train part. Without `x_test` a stratified fifth, drawn from `seed`, is held out; a client keeps an
+    example to train on wherever another client can give one of that class to the test part. `task` is what `--task`
+    says, "" to guess it.
 
     Raises:
       DatasetError: the file cannot be read or what it holds does not fit together.
@@ -77,31 +105,43 @@ def load_npz_arrays(path: str, seed: int = 0, layout: str = AUTO, scale: str = A
     arrays = read_npz_file(path, _REQUIRED_ARRAYS, _OPTIONAL_ARRAYS, ignore_unknown=False)
     _check_pairs(path, arrays)
     client = read_names(f"{path}: client", arrays["client"]) if "client" in arrays else None
-    class_names, y, y_test = _convert_labels(path, arrays)
+    found = read_task_labels(path, arrays, task)
+    y, y_test, labels = found.y, found.y_test, found.format
     _check_lengths(path, {**arrays, "y": y, "y_test": y_test, "client": client})
     is_uint8, shape = arrays["x"].dtype == np.uint8, arrays["x"].shape[1:]
-    resolved = resolve_layout(layout, shape, is_uint8)
+    resolved = TOKENS if labels.task == NEXT_TOKEN and layout == AUTO else resolve_layout(layout, shape, is_uint8)
+    if resolved == TOKENS and scale not in (AUTO, NO_SCALE):
+        raise DatasetError(f"scale={scale}: tokens are looked up, not scaled; leave it out")
     x = convert_examples(path, "x", arrays["x"], resolved, client)
     num_clients = 0 if client is None else len(np.unique(client))
     if y_test is None:
         kept, held_out = hold_out_test_part(y, 0.2, seed, client)
         if not len(held_out):
-            raise DatasetError(f"{path}: no class has 3 examples, so no fifth can be held out; give x_test and y_test")
+            noun = "no class has" if labels.is_by_class else "it does not have"
+            raise DatasetError(f"{path}: {noun} 3 examples, so no fifth can be held out; give x_test and y_test")
         train, test = (x[kept], y[kept]), (x[held_out], y[held_out])
         client = None if client is None else client[kept]
     else:
         train, test = (x, y), (convert_examples(path, "x_test", arrays["x_test"], resolved), y_test)
-    preprocessing = choose_preprocessing(scale, x.shape[1:], is_uint8)
+    if labels.task == REGRESSION:
+        offset, scales = standardise(train[1])
+        labels = dataclasses.replace(labels, offset=offset, scale=scales)
+    is_tokens = resolved == TOKENS
+    preprocessing = Preprocessing() if is_tokens else choose_preprocessing(scale, x.shape[1:], is_uint8)
+    reading = describe_examples(x.shape[1:], preprocessing, resolved)
     return make_array_dataset(
         "npz",
         train,
         test,
-        class_names,
+        found.class_names,
         preprocessing,
         client,
         num_clients_left_out=num_clients - (0 if client is None else len(np.unique(client))),
-        reading=describe_examples(x.shape[1:], preprocessing, resolved),
-        notes=note_layout(layout, shape, is_uint8),
+        reading="; ".join(filter(None, (reading, found.reading))),
+        notes=() if is_tokens else note_layout(layout, shape, is_uint8),
+        labels=labels,
+        takes_tokens=is_tokens,
+        are_features=resolved == FEATURES,
     )
 
 
@@ -134,7 +174,7 @@ def check_examples(path: str, key: str, x: np.ndarray) -> None:
 
 
 def convert_examples(path: str, key: str, x: np.ndarray, layout: str, client: np.ndarray | None = None) -> np.ndarray:
-    """uint8 or float32 with the channels last, as a model is given them.
+    """uint8 or float32 with the channels last, as a model is given them; tokens in uint8 or int32.
 
     Args:
       path: the file, for errors.
@@ -146,7 +186,8 @@ def convert_examples(path: str, key: str, x: np.ndarray, layout: str, client: np
     Raises:
       DatasetError: the layout is not of this shape; NaN, infinity, or a number that float32 cannot hold.
     """
-    stored = x if x.dtype == np.uint8 else _convert_to_float32(path, key, x, client)
+    convert = _convert_to_tokens if layout == TOKENS else _convert_to_float32
+    stored = x if x.dtype == np.uint8 else convert(path, key, x, client)
     return arrange(stored, layout, f"{path}: {key}")
 
 
@@ -160,6 +201,17 @@ def _convert_to_float32(path: str, key: str, x: np.ndarray, client: np.ndarray |
         raise DatasetError(
             f"{path}: {key}{list(wrong.at)} is {x[wrong.at]}{problem}: {wrong.place}; expected finite numbers, {mend} "
             f"them"
+        )
+    return converted
+
+
+def _convert_to_tokens(path: str, key: str, x: np.ndarray, client: np.ndarray | None = None) -> np.ndarray:
+    with np.errstate(invalid="ignore"):
+        converted = x.astype(np.int32)
+    if wrong := _find_first((converted != x) | (converted < 0), client):
+        raise DatasetError(
+            f"{path}: {key}{list(wrong.at)} is {x[wrong.at]} ({x.dtype}): {wrong.place}; expected tokens, "
+            f"whole numbers from 0 on"
         )
     return converted
 
@@ -195,68 +247,17 @@ def _find_first(is_wrong: np.ndarray, client: np.ndarray | None = None) -> _Plac
     return _Place(at, f"row {row}{column} (counted from 0){whose}; {count}")
 
 
-def _convert_labels(path: str, arrays: dict[str, np.ndarray]) -> tuple[tuple[str, ...], np.ndarray, np.ndarray | None]:
-    """(class names, labels of x, labels of x_test or None), labels as integers 0..C-1."""
-    stored = [arrays[key] for key in _LABELS if key in arrays]
-    labels = [read_labels(f"{path}: {key}", arrays[key]) for key in _LABELS if key in arrays]
-    if len({y.dtype.kind for y in labels}) > 1:
-        kinds = " and ".join(str(y.dtype) for y in stored)
-        raise DatasetError(f"{path}: y and y_test are {kinds}, expected integers in both or strings in both")
-    given_names = _read_class_names(path, arrays)
-    found = np.unique(np.concatenate(labels))
-    if labels[0].dtype.kind == "U":
-        class_names = given_names or tuple(found.tolist())
-        unknown = sorted(set(found.tolist()) - set(class_names))
-        if unknown:
-            raise DatasetError(f"{path}: label {unknown[0]!r} is not among class_names")
-        order = {name: index for index, name in enumerate(class_names)}
-        labels = [np.array([order[name] for name in y.tolist()], np.int64) for y in labels]
-    elif given_names:
-        class_names = given_names
-        if found.size and not 0 <= found[0] <= found[-1] < len(given_names):
-            raise DatasetError(f"{path}: labels {found[0]}..{found[-1]}, but {len(given_names)} class_names")
-    elif is_one_hot_shape(stored[0]):
-        class_names = tuple(map(str, range(max(stored[0].shape[1], found[-1] + 1))))
-    else:
-        _check_no_gap(path, labels, found)
-        class_names = tuple(str(label) for label in found)
-    return class_names, labels[0], labels[1] if len(labels) > 1 else None
-
-
-def _check_no_gap(path: str, labels: list[np.ndarray], found: np.ndarray) -> None:
-    if np.array_equal(found, np.arange(len(found))):
-        return
-    new = np.setdiff1d(labels[-1], labels[0])
-    what = f"; y_test has {_abbreviate(new)}, which y lacks" if len(new) else ""
-    raise DatasetError(
-        f"{path}: labels are {_abbreviate(found)}, expected 0..{len(found) - 1} without a gap{what}; renumber them, "
-        f"save y.astype(str), or name every class in an array class_names"
-    )
-
-
-def _read_class_names(path: str, arrays: dict[str, np.ndarray]) -> tuple[str, ...] | None:
-    names = arrays.get("class_names")
-    if names is None:
-        return None
-    names = read_names(f"{path}: class_names", names) if names.dtype.kind == "S" else names
-    if names.ndim != 1 or names.dtype.kind != "U" or len(np.unique(names)) != len(names):
-        raise DatasetError(f"{path}: class_names is {names.dtype} {names.shape}, expected a list of different strings")
-    return tuple(names.tolist())
-
-
-def _abbreviate(values: np.ndarray) -> str:
-    shown = ", ".join(str(value) for value in values[:12])
-    return shown + (", ..." if len(values) > 12 else "")
-
-
-def read_examples(path: str, shape: tuple[int, ...], dtype: str, layout: str = AUTO) -> NpzExamples:
+def read_examples(
+    path: str, shape: tuple[int, ...], dtype: str, layout: str = AUTO, labels: LabelFormat = CLASS_LABELS
+) -> NpzExamples:
     """A file's test set, or x and y if it has none, in the form of a data set that is there already.
 
     Args:
       path: the file; `x_test` and `y_test` alone will do.
       shape: of an example of the data set.
-      dtype: "uint8" or "float32", as the data set stores it.
+      dtype: "uint8", "int32" or "float32", as the data set stores it.
       layout: that of the data set; examples that have its shape need none.
+      labels: what the labels of the data set are.
 
     Raises:
       DatasetError: the file cannot be read, or its examples or labels are not of that form.
@@ -267,13 +268,21 @@ def read_examples(path: str, shape: tuple[int, ...], dtype: str, layout: str = A
     if missing:
         there = f"it has {', '.join(arrays)}" if arrays else "it has nothing that could be used"
         raise DatasetError(f"{path}: array {missing[0]!r} is missing; {there}; expected x_test and y_test, or x and y")
-    x, y = arrays[keys[0]], read_labels(f"{path}: {keys[1]}", arrays[keys[1]])
+    x, y = arrays[keys[0]], _read_labels_as(f"{path}: {keys[1]}", arrays[keys[1]], labels)
     if not len(x) or len(y) != len(x):
         raise DatasetError(f"{path}: {len(x)} examples and {len(y)} labels, expected one label for each example")
     check_examples(path, keys[0], x)
-    convert = _convert_to_bytes if dtype == "uint8" else _convert_to_float32
+    convert = {"uint8": _convert_to_bytes, "int32": _convert_to_tokens}.get(dtype, _convert_to_float32)
     stored = _arrange_as(path, convert(path, keys[0], x), shape, layout)
-    return NpzExamples(stored, y, _read_class_names(path, arrays))
+    return NpzExamples(stored, y, read_class_names(path, arrays))
+
+
+def _read_labels_as(label: str, values: np.ndarray, labels: LabelFormat) -> np.ndarray:
+    if labels.is_by_class:
+        return read_labels(label, values)
+    y = convert_labels(label, values, labels.task)
+    labels.check_labels(label, y, len(y), 0)
+    return y
 
 
 def _arrange_as(path: str, x: np.ndarray, shape: tuple[int, ...], layout: str) -> np.ndarray:

@@ -14,6 +14,7 @@ import numpy as np
 from datasets.archetypes import ARCHETYPE_PARTITIONS, ArchetypeSettings
 from datasets.catalog import DATASETS
 from datasets.errors import DatasetError
+from datasets.label_format import LabelFormat
 
 Partition = list[np.ndarray]
 
@@ -67,6 +68,15 @@ class PartitionSettings:
         for field, (is_right, expected) in checks.items():
             if not is_right:
                 raise DatasetError(f"{field}={getattr(self, field)}: expected {expected}")
+
+
+def check_partition(partition: str, labels: LabelFormat) -> None:
+    """Raises DatasetError if the partition deals out examples by their class and the task has no classes."""
+    if partition not in WITHOUT_CLASSES and not labels.is_by_class:
+        raise DatasetError(
+            f"partition={partition}: it deals out examples by their class, which {labels.title} does not have; "
+            f"expected {' or '.join(WITHOUT_CLASSES)}"
+        )
 
 
 def _check_enough(labels: np.ndarray, num_clients: int) -> None:
@@ -219,3 +229,4 @@ PARTITIONS: dict[str, Callable[..., Partition]] = {
     "natural": _partition_natural_clients,
 }
 PARTITION_NAMES = (*PARTITIONS, *ARCHETYPE_PARTITIONS)
+WITHOUT_CLASSES = ("iid", "natural")  # partitions of any task

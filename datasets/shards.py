@@ -8,6 +8,7 @@ disturb each other.
 import contextlib
 import fcntl
 import json
+import math
 import os
 import re
 import secrets
@@ -27,7 +28,8 @@ FORMAT_NAME = "federated-suite client shards"
 # Part of each digest: raise it when the files change, or how a seed divides the examples.
 FORMAT_VERSION = 1
 INDEX_FILE = "index.json"
-LABEL_BYTES = 4  # labels are int32
+LABEL_SIZE = "label_bytes"
+LABEL_BYTES = 4  # of a class, int32; an index of other labels says how many theirs have
 _WRITING_PREFIX = ".writing-"
 # Writing takes seconds; a draft as old as this is one of a process that was killed.
 _ABANDONED_AFTER_S = 24 * 3600
@@ -103,7 +105,8 @@ def _read_intact_index(entry: str) -> dict[str, Any] | None:
         is_intact = all(sizes.get(name) == num_bytes for name, num_bytes in index["files"].items())
         for client, counts in enumerate(index["clients"]):
             files = {split: f"{get_client_prefix(client)}.{split}.y" for split in SPLITS}
-            is_intact &= all(index["files"][files[split]] == LABEL_BYTES * counts[split] for split in SPLITS)
+            label_bytes = index.get(LABEL_SIZE, LABEL_BYTES)
+            is_intact &= all(index["files"][files[split]] == label_bytes * counts[split] for split in SPLITS)
     except (KeyError, TypeError, AttributeError):
         return None
     return index if is_intact else None
@@ -133,11 +136,15 @@ def _iterate_files(splits: ClientSplits) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _make_index(splits: ClientSplits) -> dict[str, Any]:
+    label_bytes = {
+        parts[split][1].dtype.itemsize * math.prod(parts[split][1].shape[1:]) for parts in splits for split in SPLITS
+    }
     return {
         "format": FORMAT_NAME,
         "version": FORMAT_VERSION,
         "clients": [{split: len(parts[split][1]) for split in SPLITS} for parts in splits],
         "files": {name: array.nbytes for name, array in _iterate_files(splits)},
+        **({} if label_bytes == {LABEL_BYTES} else {LABEL_SIZE: max(label_bytes)}),
     }
 
 

@@ -5,7 +5,9 @@ import numpy as np
 from datasets.arrays import ArrayDataset, ExampleFormat, make_array_dataset
 from datasets.dataset import Dataset, DatasetOptions
 from datasets.errors import DatasetError
+from datasets.label_format import MULTI_LABEL, REGRESSION
 
+NUM_TOKENS = 2  # where the labels do not say how many there are: any vocabulary has these
 NUM_CLIENTS = 3  # of a data set whose natural clients are not known before it is read
 
 
@@ -29,17 +31,37 @@ def make_random_arrays(row: Dataset, options: DatasetOptions | None = None) -> A
     if row.clients:
         names = example_format.client_names or tuple(f"{row.name}_{client}" for client in range(NUM_CLIENTS))
         clients = np.resize(np.array(names), len(train[1]))
-    return make_array_dataset(row.name, train, test, example_format.class_names, example_format.preprocessing, clients)
+    return make_array_dataset(
+        row.name,
+        train,
+        test,
+        example_format.class_names,
+        example_format.preprocessing,
+        clients,
+        labels=example_format.labels,
+        takes_tokens=example_format.takes_tokens,
+    )
 
 
 def _make_random_part(
     example_format: ExampleFormat, num_examples: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     shape = (num_examples, *example_format.input_shape)
-    y = rng.permutation(np.arange(num_examples) % len(example_format.class_names))
+    y = _draw_labels(example_format, num_examples, rng)
+    if example_format.takes_tokens:
+        return rng.integers(0, example_format.labels.num_outputs or NUM_TOKENS, shape, example_format.input_dtype), y
     if example_format.input_dtype == "float32":
         return rng.uniform(-1, 1, shape).astype(np.float32), y
     # The stored values that preprocessing maps to 0..1: 0..16 of digits, 0..255 of photographs.
     scale = example_format.preprocessing.scale
     largest = 255 if scale <= 1 / 255 else round(1 / scale)
     return rng.integers(0, largest + 1, shape, np.uint8), y
+
+
+def _draw_labels(example_format: ExampleFormat, num_examples: int, rng: np.random.Generator) -> np.ndarray:
+    labels, shape = example_format.labels, (num_examples, *example_format.labels.shape)
+    if labels.is_by_class:
+        return rng.permutation(np.arange(num_examples) % len(example_format.class_names))
+    if labels.task == REGRESSION:
+        return rng.normal(size=shape) * np.array(labels.scale or 1.0) + np.array(labels.offset or 0.0)
+    return rng.integers(0, 2 if labels.task == MULTI_LABEL else labels.num_outputs, shape)

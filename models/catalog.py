@@ -25,6 +25,7 @@ from models.own_model import load_own_model
 from models.perceptron import build_perceptron, build_perceptron_2nn, build_perceptron_teacher
 from models.precision import build_in_precision
 from models.sensor_cnn import build_sensor_student, build_sensor_teacher
+from models.task import Task, build_task
 
 __all__ = ["MODEL_NAMES", "ModelError", "build_model_spec"]
 
@@ -67,17 +68,20 @@ def build_model_spec(
     precision: str = "float32",
     augment: str = "none",
     to_train: bool = True,
+    task: Task | None = None,
+    takes_tokens: bool = False,
+    channel_axis: bool = True,
 ) -> ModelSpec:
     """The specification of a model, with that of the larger model that can teach it as its `teacher`.
 
     Args:
       model: "auto", one of MODEL_NAMES, or "module:function". "auto" goes by the shape of an example: the image student
         for (height, width, channels), the sensor student for (steps, channels), the perceptron for (features,).
-        "module:function" is the user's own: a function of (input_shape, num_classes) that returns a new, built Keras
-        model with logits out.
+        "module:function" is the user's own: a function of (input_shape, num_outputs) that returns a new, built Keras
+        model with the task's outputs, for example logits.
       input_shape: shape of one stored example, without the batch axis.
-      input_dtype: "uint8" or "float32", as stored.
-      num_classes: width of the logits.
+      input_dtype: "uint8", "int32" or "float32", as stored.
+      num_classes: width of the outputs; that of the task, if one is given.
       scale: factor of the preprocessing, `float32(x) * scale + offset`.
       offset: summand of the preprocessing.
       activation: of the convolutions in image_student and image_teacher, "linear" (as printed) or "relu".
@@ -88,27 +92,40 @@ def build_model_spec(
       precision: what model and teacher compute in, "float32" or "bfloat16"; weights and logits are float32.
       augment: "crop_flip" to train model and teacher on images that are shifted and mirrored at random, "none".
       to_train: False for a run that is finished: a user's own model was fit to be trained in its time.
+      task: what the models are trained to do; None is classification of `num_classes`.
+      takes_tokens: whether examples are tokens, which only a user's own model takes; it gets them as int32.
+      channel_axis: False gives a user's own model features that are stored as (features, 1) as (features,); the models
+        of this package take them as they are stored.
 
     Raises:
       ModelError: a model is unknown or does not fit the shape; a user's own cannot be used; a layer cannot be
         quantized; quantization and bfloat16 are asked for together; what is to be shifted and mirrored is no image.
     """
     input_shape = tuple(input_shape)
-    student_name = _resolve(model, input_shape)
-    teacher_name = _resolve_teacher(teacher_model, student_name, input_shape)
+    task = task or build_task("classification", num_classes)
+    num_outputs = task.num_outputs
+    # The models of this package take numbers, and have one row of outputs.
+    must_be_own = takes_tokens or task.output_shape != (num_outputs,)
+    student_name = _resolve(model, input_shape, must_be_own, task)
+    teacher_name = _resolve_teacher(teacher_model, student_name, input_shape, must_be_own)
     _check_activation(activation, (student_name, teacher_name))
     _check_width(width, (student_name, teacher_name))
     _check_arithmetic(quantize, precision)
     change = _find_augmentation(augment, input_shape)
 
     def build_spec(name: str, flag: str) -> ModelSpec:
+        has_channel_axis = channel_axis or not is_own_model(name) or input_shape[1:] != (1,)
         if is_own_model(name):
-            build = load_own_model(name, input_shape, num_classes, flag, precision, to_train)
+            shape = input_shape if has_channel_axis else input_shape[:-1]
+            dtype = "int32" if takes_tokens else "float32"
+            build = load_own_model(name, shape, num_outputs, flag, precision, to_train, task, dtype)
         else:
-            build = _find_builder(name, input_shape, num_classes, activation, width, flag)
+            build = _find_builder(name, input_shape, num_outputs, activation, width, flag)
             build = build if precision == "float32" else functools.partial(build_in_precision, build, precision)
         preprocessing = {"scale": scale, "offset": offset, "augment": change}
-        return ModelSpec(name, build, input_shape, input_dtype, num_classes, precision=precision, **preprocessing)
+        reading = {"takes_tokens": takes_tokens, "has_channel_axis": has_channel_axis}
+        options = {"precision": precision, "task": task, **preprocessing, **reading}
+        return ModelSpec(name, build, input_shape, input_dtype, num_outputs, **options)
 
     student = build_spec(student_name, "model")
     student = dataclasses.replace(student, teacher=build_spec(teacher_name, "teacher_model") if teacher_name else None)
@@ -144,8 +161,11 @@ def _find_augmentation(
     return crop_and_flip
 
 
-def _resolve(model: str, input_shape: tuple[int, ...]) -> str:
+def _resolve(model: str, input_shape: tuple[int, ...], must_be_own: bool, task: Task) -> str:
     check_model_name(model)
+    if must_be_own and not is_own_model(model):
+        what = f"task {task.kind.name}" if task.output_shape != (task.num_outputs,) else "tokens"
+        raise ModelError(f"model={model}: no model of this package is for {what}; give your own as module:function")
     if model != "auto":
         return model
     if len(input_shape) not in _STUDENT_OF_RANK:
@@ -153,8 +173,14 @@ def _resolve(model: str, input_shape: tuple[int, ...]) -> str:
     return _STUDENT_OF_RANK[len(input_shape)]
 
 
-def _resolve_teacher(teacher_model: str, student_name: str, input_shape: tuple[int, ...]) -> str | None:
+def _resolve_teacher(
+    teacher_model: str, student_name: str, input_shape: tuple[int, ...], must_be_own: bool
+) -> str | None:
     check_model_name(teacher_model, "teacher_model")
+    if must_be_own and not is_own_model(teacher_model):
+        if teacher_model != "auto":
+            raise ModelError(f"teacher_model={teacher_model}: expected your own as module:function, like --model")
+        return None
     if teacher_model != "auto":
         return teacher_model
     if is_own_model(student_name):  # Its teacher is that of our model for the same shape.

@@ -58,13 +58,16 @@ def build_training_module(
         the answers for these. None leaves them as loops, whose gradients need the select operators.
 
     Raises:
-      ModelError: a batch size below 1, an unknown part, the head of a model that does not end in dense layers, or a
-        stateful layer.
+      ModelError: a batch size below 1, an unknown part, the head of a model that does not end in dense layers, a
+        stateful layer, a task other than classification, or tokens.
     """
     if batch_size < 1:
         raise ModelError(f"batch_size={batch_size}: expected at least 1")
     if part not in TRAINED_PARTS:
         raise ModelError(f"on_device_training={part}: expected one of {', '.join(TRAINED_PARTS)}")
+    if spec.task.kind.name != "classification" or spec.takes_tokens:
+        what = "tokens" if spec.takes_tokens else spec.task.kind.title
+        raise ModelError(f"on_device_training={part}: expected classification of numbers, got {what}; leave it out")
     if spec.quantization is not None:
         spec, weights = spec.quantization.float_spec, spec.quantization.strip(weights)
     model = spec.build()
@@ -79,7 +82,7 @@ def build_training_module(
     module.weights = model.weights
     module.weight_names = {name: variable.name.removesuffix(":0") for name, variable in changing.items()}
     module.train = _build_train(model, spec, batch_size)
-    module.infer = _build_infer(model, spec.input_shape)
+    module.infer = _build_infer(model, spec.model_input_shape)
     module.get_weights, module.set_weights = _build_get_and_set_weights(changing)
     module.save, module.restore = _build_save_and_restore(changing)
     return module
@@ -114,7 +117,7 @@ def _find_changing_weights(model: tf.keras.Model) -> dict[str, tf.Variable]:
 def _build_train(model: tf.keras.Model, spec: ModelSpec, batch_size: int):
     @tf.function(
         input_signature=[
-            tf.TensorSpec((batch_size, *spec.input_shape), tf.float32),
+            tf.TensorSpec((batch_size, *spec.model_input_shape), tf.float32),
             tf.TensorSpec((batch_size,), tf.int32),
             tf.TensorSpec((), tf.float32),
         ],

@@ -10,28 +10,34 @@ import tensorflow as tf
 from models.model_names import ModelError, check_model_name
 from models.own_model_checks import check_own_model, describe_error
 from models.precision import build_in_precision
+from models.task import Task, build_task
 
 
 def load_own_model(
     model: str,
     input_shape: tuple[int, ...],
-    num_classes: int,
+    num_outputs: int,
     flag: str = "model",
     precision: str = "float32",
     to_train: bool = True,
+    task: Task | None = None,
+    input_dtype: str = "float32",
 ) -> Callable[[], tf.keras.Model]:
     """Imports the function "module:function" and checks the model it returns.
 
-    The function gets (input_shape, num_classes) and returns a new, built Keras model that takes float32 of shape
-    (batch, *input_shape) and returns logits (batch, num_classes).
+    The function gets (input_shape, num_outputs) and returns a new, built Keras model that takes float32, or int32 for
+    tokens, of shape (batch, *input_shape) and returns the task's outputs: logits (batch, classes) of a classification,
+    (batch, positions, vocabulary) of next_token.
 
     Args:
       model: "module:function".
-      input_shape: shape of one example, without the batch axis.
-      num_classes: width of the logits.
+      input_shape: shape of one example as the model gets it, without the batch axis.
+      num_outputs: width of the outputs, for example the number of classes.
       flag: what errors call it, "model" or "teacher_model".
       precision: what its layers are to compute in, "float32" or "bfloat16".
       to_train: False for a run that is finished; see `check_own_model`.
+      task: what it is trained to do; None is classification.
+      input_dtype: "float32", or "int32" for tokens.
 
     Returns:
       A builder without arguments.
@@ -40,10 +46,11 @@ def load_own_model(
       ModelError: if the module or function is missing or fails, or the model is not as said.
     """
     check_model_name(model, flag)
+    task = task or build_task("classification", num_outputs)
     label = f"{flag}={model}"
     function = _import_function(model, label)
-    _check_arguments(label, function, input_shape, num_classes)
-    build = functools.partial(function, input_shape, num_classes)
+    _check_arguments(label, function, input_shape, num_outputs)
+    build = functools.partial(function, input_shape, num_outputs)
     if precision != "float32":
         build = functools.partial(build_in_precision, build, precision)
     first = _build(label, build, input_shape)
@@ -52,7 +59,7 @@ def load_own_model(
         raise ModelError(f"{label}: expected a new model from each call; build it inside the function")
     if [weight.shape for weight in first.weights] != [weight.shape for weight in second.weights]:
         raise ModelError(f"{label}: expected weights of the same shapes from each call")
-    check_own_model(label, second, input_shape, num_classes, to_train)
+    check_own_model(label, second, input_shape, task, to_train, input_dtype)
     # Guarded, since training calls it again and again: a later call that fails must be one line, too.
     return functools.partial(_call, label, build)
 
@@ -73,7 +80,7 @@ def _check_arguments(label: str, function: Callable, *arguments) -> None:
     except ValueError:  # what is written in C need not say what it takes
         return
     except TypeError as error:
-        raise ModelError(f"{label}: expected a function of (input_shape, num_classes): {error}") from error
+        raise ModelError(f"{label}: expected a function of (input_shape, num_outputs): {error}") from error
 
 
 def _import_function(model: str, label: str) -> Callable:

@@ -1,4 +1,4 @@
-"""Checks of a user's model: can it be trained and repeated, and does it give logits? By looking at what it computes.
+"""Checks of a user's model, by what it computes: can it be trained and repeated, and are its outputs the task's?
 
 Names of layers tell little: noise and a softmax can stand in a Lambda, in a nested model or in a subclass. So graphs
 are searched for random operations, and outputs for probabilities.
@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from models.model_names import ModelError
 from models.stateless_dropout import dropout_seed
+from models.task import Task
 from models.training_terms import list_own_losses
 
 # Operations of TensorFlow that draw from a generator beside the graph. Those called Stateless... get their seed as an
@@ -28,7 +29,12 @@ _ADVICE = "take models.stateless_dropout.StatelessDropout, --augment=crop_flip f
 
 
 def check_own_model(
-    label: str, model: tf.keras.Model, input_shape: tuple[int, ...], num_classes: int, to_train: bool = True
+    label: str,
+    model: tf.keras.Model,
+    input_shape: tuple[int, ...],
+    task: Task,
+    to_train: bool = True,
+    input_dtype: str = "float32",
 ) -> None:
     """Raises ModelError, one line that begins with `label`, if the algorithms cannot use the model.
 
@@ -36,12 +42,13 @@ def check_own_model(
       label: names the model.
       model: its weights are changed, so hand over one that is not needed any more.
       input_shape: of an example, without the batch axis.
-      num_classes: width of the logits.
+      task: says what it has to put out.
       to_train: False for a run that is finished, which earlier versions may have trained with a model that is refused
         today; then only weights and the shape of the output are checked.
+      input_dtype: "float32", or "int32" for tokens.
     """
     _check_weights(label, model)
-    batch = tf.TensorSpec((None, *input_shape), tf.float32)
+    batch = tf.TensorSpec((None, *input_shape), input_dtype)
 
     # AutoGraph is on: a user's layer may branch on a tensor.
     @tf.function
@@ -56,7 +63,7 @@ def check_own_model(
 
     try:
         inferred = infer.get_concrete_function(batch)
-        _check_outputs(label, inferred, num_classes)
+        _check_outputs(label, inferred, task)
         if not to_train:
             return
         trained = train.get_concrete_function(batch)
@@ -64,7 +71,7 @@ def check_own_model(
         for function in (trained, inferred):
             _check_operations(label, model, function.graph.as_graph_def())
         _check_repeatable(label, model, trained, input_shape)
-        _check_logits(label, model, inferred, input_shape)
+        _check_logits(label, model, inferred, input_shape, task)
     except ModelError:
         raise
     except (Exception, SystemExit) as error:  # the user's code may raise anything
@@ -110,22 +117,26 @@ def _check_weights(label: str, model: tf.keras.Model) -> None:
         raise ModelError(f"{label}: expected a model with weights to train, it has none")
 
 
-def _check_outputs(label: str, inferred: tf.types.experimental.ConcreteFunction, num_classes: int) -> None:
-    """Refuses all but one tensor of logits."""
-    outputs = inferred.structured_outputs
-    expected = f"expected logits of shape (batch, {num_classes})"
+def _check_outputs(label: str, inferred: tf.types.experimental.ConcreteFunction, task: Task) -> None:
+    """Refuses all but one tensor of outputs."""
+    outputs, noun = inferred.structured_outputs, _name_outputs(task)
+    expected = f"expected {noun} of shape (batch, {', '.join(map(str, task.output_shape))})"
     tensors = tf.nest.flatten(outputs)
     if not all(hasattr(tensor, "shape") and hasattr(tensor, "dtype") for tensor in tensors):
         raise ModelError(f"{label}: {expected}, got {type(outputs).__name__}")
     shapes = ", ".join(str(tensor.shape) for tensor in tensors)
-    if len(tensors) != 1 or tensors[0].shape.rank != 2 or tensors[0].shape[1] != num_classes:
+    if len(tensors) != 1 or tensors[0].shape.rank is None or tuple(tensors[0].shape[1:]) != task.output_shape:
         raise ModelError(f"{label}: {expected}, got {shapes}")
     if tf.nest.is_nested(outputs):
         kind = type(outputs).__name__
         raise ModelError(f"{label}: {expected}, got them in a {kind}; let the model return the tensor itself")
     if outputs.dtype != tf.float32:
         found = outputs.dtype.name
-        raise ModelError(f'{label}: expected logits of dtype float32, got {found}; give the last layer dtype="float32"')
+        raise ModelError(f'{label}: expected {noun} of dtype float32, got {found}; give the last layer dtype="float32"')
+
+
+def _name_outputs(task: Task) -> str:
+    return "outputs" if task.kind.activation == "identity" else "logits"
 
 
 def _check_own_losses(label: str, losses: list) -> None:
@@ -186,25 +197,28 @@ def _check_repeatable(label: str, model: tf.keras.Model, trained, input_shape: t
 
 
 def _list_examples(function, input_shape: tuple[int, ...]) -> list[tf.Tensor]:
-    """Batches that the function takes: zeros, which may be pixels or tokens, and, unless it wants tokens, numbers."""
+    """Batches that the function takes: zeros, which may be pixels or tokens, and others unless it has no such token."""
     rng = np.random.default_rng(0)
-    shape = (_ROWS, *input_shape)
-    taken = [tf.zeros(shape)]
+    shape, dtype = (_ROWS, *input_shape), function.inputs[0].dtype
+    taken = [tf.zeros(shape, dtype)]
     function(taken[0])  # a model that fails on zeros would fail on the clients
     for scale in (1, 100):
-        examples = tf.constant(scale * rng.normal(size=shape), tf.float32)
+        numbers = rng.integers(0, scale + 1, shape) if dtype == tf.int32 else scale * rng.normal(size=shape)
+        examples = tf.constant(numbers, dtype)
         with contextlib.suppress(tf.errors.InvalidArgumentError):  # there is no such token
             function(examples)
             taken.append(examples)
     return taken
 
 
-def _check_logits(label: str, model: tf.keras.Model, inferred, input_shape: tuple[int, ...]) -> None:
+def _check_logits(label: str, model: tf.keras.Model, inferred, input_shape: tuple[int, ...], task: Task) -> None:
     """Refuses probabilities: losses take logits, and such a model would train, but badly, and nobody would know why."""
+    if task.kind.activation == "identity":
+        return
     rows = _sample_outputs(model, inferred, input_shape)
     if not len(rows) or np.ptp(rows) == 0 or rows.min() < 0 or rows.max() > 1 + _PROBABILITY_SUM_TOLERANCE:
         return
-    if np.abs(rows.sum(axis=1) - 1).max() < _PROBABILITY_SUM_TOLERANCE:
+    if rows.shape[1] > 1 and np.abs(rows.sum(axis=1) - 1).max() < _PROBABILITY_SUM_TOLERANCE:
         found = "got probabilities (each row is in [0, 1] and sums to 1); leave the softmax out"
     else:
         found = "got values in [0, 1] whatever weights and examples are; leave the sigmoid out"
@@ -212,7 +226,7 @@ def _check_logits(label: str, model: tf.keras.Model, inferred, input_shape: tupl
 
 
 def _sample_outputs(model: tf.keras.Model, inferred, input_shape: tuple[int, ...]) -> np.ndarray:
-    """Finite outputs, float32 (rows, num_classes), for small and large examples and for weights drawn at random.
+    """Finite outputs, float32 (rows, num_outputs), for small and large examples and for weights drawn at random.
 
     Logits may happen to lie in [0, 1] for the first weights, which can even be zeros; they do not for any weights.
     """
@@ -220,6 +234,7 @@ def _sample_outputs(model: tf.keras.Model, inferred, input_shape: tuple[int, ...
     for scale in (0.3, 3.0):
         for weight in model.trainable_weights:
             weight.assign(rng.normal(0, scale, weight.shape))
-        rows += [inferred(examples).numpy() for examples in batches]
+        outputs = [inferred(examples).numpy() for examples in batches]
+        rows += [each.reshape(-1, each.shape[-1]) for each in outputs]
     rows = np.concatenate(rows)
     return rows[np.isfinite(rows).all(axis=1)]

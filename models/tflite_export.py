@@ -206,7 +206,7 @@ def _build_inference_module(
     model.set_weights(weights)
     _name_in_errors(label, lambda: use_loops(model))
     left = [] if representative is None else write_out_steps(model, representative)
-    x = tf.TensorSpec((1, *spec.input_shape), tf.float32, name="x")
+    x = tf.TensorSpec((1, *spec.model_input_shape), spec.model_input_dtype, name="x")
     module = tf.Module()
     module.weights = model.weights  # not the model itself: Keras would trace every layer of it for the saved model
     module.serving_default = tf.function(lambda x: {"logits": model(x, training=False)}, input_signature=[x])
