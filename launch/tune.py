@@ -27,8 +27,7 @@ from launch.command_line import format_command_help, run_main
 from launch.many_runs.jobs import open_engine
 from launch.progress import say
 from launch.runs.errors import RunStopped
-from launch.runs.run_description import describe_data
-from launch.runs.task_columns import read_task_columns
+from launch.runs.task_columns import find_task_columns
 from launch.settings.flags import FlagError
 from launch.stop_signals import as_stop_after_signal, get_stop_code, leave
 from launch.tuning.adaptive_search import open_study, run_adaptive_search
@@ -93,7 +92,7 @@ def check_validation(request: Request) -> None:
 
     tasks = [build_task(request, 0, {}, request.seeds[0])] if request.is_adaptive else build_tasks(request).values()
     data = load_federated_data(next(iter(tasks)).config)
-    task = read_task_columns(describe_data(data))
+    task = find_task_columns(data.labels.task)
     if request.objective not in (task.validation, task.client_validation):
         raise FlagError(
             f"--objective={request.objective}: the task of {request.experiment} is {task.kind.title}; expected "

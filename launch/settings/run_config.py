@@ -19,7 +19,7 @@ from datasets.catalog import (
 )
 from datasets.layouts import AS_STORED, AUTO, BYTES, LAYOUTS, SCALE_FORM
 from datasets.partitioners import PARTITION_NAMES
-from launch.settings import archetype_flags
+from launch.settings import archetype_flags, task_flags
 from launch.settings.algorithms import ALGORITHMS, Algorithm
 from launch.settings.flag_fields import (
     FlagField,
@@ -83,6 +83,9 @@ class RunConfig:
         needs=needs_value("dataset", "npz"),
         of_old_runs=BYTES,
     )
+    task: str = task_flags.TASK
+    loss: str = task_flags.LOSS
+    huber_delta: float = task_flags.HUBER_DELTA
     har_features: str = setting(
         "statistics",
         "Input of har: the 561 statistics, or the (128, 9) windows.",
@@ -181,6 +184,7 @@ class RunConfig:
         "auto", f"Model: {', '.join(MODEL_NAMES)}, or module:function of your own (auto: by data set)."
     )
     teacher_model: str = setting("auto", "Teacher model, named likewise.")
+    channel_axis: bool = task_flags.CHANNEL_AXIS
     activation: str = setting("linear", "Activation of the convolutions; the paper prints none.", choices=ACTIVATIONS)
     width: float = setting(1.0, f"Factor on the numbers of filters of {', '.join(WIDTH_MODELS)}.", above=0, maximum=8)
     quantize: str = setting(
@@ -217,12 +221,7 @@ class RunConfig:
     evaluated_clients: int = setting(1000, "Clients, drawn by the seed, evaluated in a round; 0: all.", minimum=0)
     rounds_per_checkpoint: int = setting(1, "Rounds between two checkpoints; the last is always kept.", minimum=1)
     target_accuracy: float = setting(0.0, "Stop at this test accuracy; 0 means never.", minimum=0, maximum=1)
-    target_metric: float = setting(
-        0.0,
-        "Stop where the main metric of the task is as good as this on the global test set; 0 means never.",
-        minimum=0,
-        of_old_runs=0.0,
-    )
+    target_metric: float = task_flags.TARGET_METRIC
     keep_best: bool = setting(
         False, "Keep the models of the round with the best client_validation_accuracy, too.", of_old_runs=False
     )
@@ -327,7 +326,9 @@ def build_run_config(values: Mapping[str, Any]) -> RunConfig:
     defaults = dict(algorithm.shared_defaults)
     dataset = values.get("dataset", defaults.get("dataset", RunConfig.dataset))
     check_dataset(dataset)
-    row, options = find_dataset(dataset), DatasetOptions(npz=values.get("npz") or None)
+    task = values.get("task", AUTO)
+    options = DatasetOptions(npz=values.get("npz") or None, task="" if task == AUTO else task)
+    row = find_dataset(dataset)
     if "partition" not in values and (partition := row.find_partition(options)):
         defaults["partition"] = partition
     values = {**defaults, **values}

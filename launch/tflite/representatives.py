@@ -46,8 +46,8 @@ def read_representative_examples(
 
     Every class of every client gives one example, then every one gives a second, and so on, until there are enough; a
     class has its own evenly spaced over the split. If not every class of every client can give one, every class gives
-    one of some client, then one of another. Without classes, all of a client are as of one class. The same clients always
-    give the same examples.
+    one of some client, then one of another. Without classes, all of a client are as of one class. The same clients
+    always give the same examples.
     """
     labels = [
         data.read_labels(client, "train") if has_classes else np.zeros(client.num_train, np.int32) for client in clients

@@ -53,7 +53,7 @@ def announce_data(config: RunConfig, folder: RunFolder, data: FederatedData) -> 
     source = "random numbers of its shape (a smoke run)" if is_random else data.dataset
     say(f"run      {config.algo}, {config.rounds} rounds, seed {config.seed}, in {folder.path}")
     reading = data.reading and f"; {data.reading}"
-    say(f"data     {source}: {sizes.sum():,} train and {len(data.test_y):,} test examples, {data.num_classes} classes"
+    say(f"data     {source}: {sizes.sum():,} train and {len(data.test_y):,} test examples, {describe_outputs(data)}"
         f"{reading}")  # fmt: skip
     for note in data.notes:
         say(f"note     {note}")
@@ -64,6 +64,19 @@ def announce_data(config: RunConfig, folder: RunFolder, data: FederatedData) -> 
     sampled = f"; {config.evaluated_clients:,} are evaluated in rounds, all at the end" if is_sampled else ""
     left_out = describe_clients_left_out(data.num_clients_left_out)
     say(f"clients  {len(data.clients)}{kinds}, {config.partition} partition, {sizes_text}{new}{sampled}{left_out}")
+
+
+def describe_outputs(data: FederatedData) -> str:
+    """What a model tells of an example, for a line."""
+    number = data.num_outputs
+    match data.labels.task:
+        case "multi_label":
+            return f"{number:,} labels, of which each has any"
+        case "regression":
+            return "a number to tell" if number == 1 else f"{number:,} numbers to tell"
+        case "next_token":
+            return f"a vocabulary of {number:,} tokens"
+    return f"{data.num_classes} classes"
 
 
 def describe_clients_left_out(number: int) -> str:
@@ -148,6 +161,8 @@ def advise_on_rejected(config: RunConfig, data: FederatedData) -> str:
 
 def find_largest_input(data: FederatedData) -> float:
     """The largest size of a number that the model gets, over the train examples of the first client that has any."""
+    if data.takes_tokens:
+        return 0.0
     client = next(client for client in data.clients if client.num_train)
     x, _ = data.read_split(client, "train")
     return float(np.abs(x.astype(np.float64) * data.preprocessing.scale + data.preprocessing.offset).max())

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from datasets.federated_data import FederatedData
+from datasets.layouts import AUTO
 from launch.command_line import describe_memory_error, describe_os_error
 from launch.progress import say
 from launch.runs.archetype_metrics import name_archetype_metrics
@@ -18,7 +19,7 @@ from launch.runs.round_table import RoundTable
 from launch.runs.run_description import check_same_data, describe_data, find_num_shares, write_config
 from launch.runs.run_folder import RunFolder, check_run_folder, open_run_folder
 from launch.runs.tables import write_text
-from launch.runs.task_columns import read_task_columns
+from launch.runs.task_columns import find_task_columns, read_task_columns
 from launch.runtimes.runtime import WorkerError, quiet_tensorflow
 from launch.runtimes.worker_process import LARGE_TENSOR_BYTES
 from launch.settings.algorithms import ALGORITHMS
@@ -71,7 +72,7 @@ def run_training(config: RunConfig) -> dict[str, Any]:
         config.algorithm.check_examples(int(data.num_train.min()))
         config.algorithm.check_devices(data.profiles, len(data.clients))
     check_best_can_be_told(config, data)
-    check_target(config, data)
+    check_task(config, data)
     with contextlib.ExitStack() as stack:
         tracking = stack.enter_context(open_tracking(config))  # ends after the folder is let go: so it knows of the end
         folder = stack.enter_context(_open_folder(config))
@@ -96,11 +97,14 @@ def check_best_can_be_told(config: RunConfig, data: FederatedData) -> None:
         )
 
 
-def check_target(config: RunConfig, data: FederatedData) -> None:
-    """Raises ConfigError if --target_accuracy is given for a task whose results are no accuracy."""
-    task = read_task_columns(describe_data(data))
+def check_task(config: RunConfig, data: FederatedData) -> None:
+    """Raises ConfigError if settings are given that the task of the data, which only these tell, does not have."""
+    task = find_task_columns(data.labels.task)
+    if config.loss not in (AUTO, *task.kind.losses):
+        expected = f"{AUTO} or {' or '.join(task.kind.losses)} for the task {task.kind.title}"
+        raise ConfigError("--loss", config.loss, expected)
     if config.target_accuracy > 0 and not task.is_classification:
-        expected = f"0, since this is {task.kind.name}; give --target_metric, a {task.title} on the test set"
+        expected = f"0, since the task is {task.kind.title}; give --target_metric, a {task.title} on the test set"
         raise ConfigError("--target_accuracy", config.target_accuracy, expected)
 
 
@@ -189,7 +193,7 @@ def _run(
     evaluate = evaluation.build_evaluator(spec)
     evaluated = evaluation.choose_evaluated_clients(data, config.evaluated_clients, config.seed)
     evaluate_state = evaluation.build_state_evaluation(process, data, evaluate, evaluated, config.fairness)
-    task = read_task_columns(describe_data(data))
+    task = find_task_columns(data.labels.task)
     spread = task.spread if process.is_personal or config.fairness else ()
     names = (*spread, *name_archetype_metrics(data.archetypes))
     announce_model(config, spec)
