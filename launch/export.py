@@ -19,6 +19,7 @@ from absl import flags as absl_flags
 
 from launch.command_line import format_command_help, parse_flags, run_main, take_run_dir
 from launch.runs.columns import REPORT_PAGE, WEB_PAGE, WORKER_LOG
+from launch.runs.stored_data import TAKES_TOKENS
 from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.flags import FlagError
 from launch.settings.trusted_modules import define_trust_flag, read_trusted
@@ -217,9 +218,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str]) -> int:
     request = parse_request(arguments)
     if request.web_page:
-        check_page_request(request.io)
+        check_page_request(request.io)  # before the run's data and models are looked at
     npz, trusted = os.path.expanduser(request.npz), read_trusted(request.trust_module)
     run = read_finished_run(request.run_dir, request.data_dir, npz, request.round, trusted)
+    if request.web_page:
+        check_page_request(request.io, bool(run.data.get(TAKES_TOKENS)))
     exports = plan_exports(run, request.model, request.formats)
     check_representative_client(run, request.representative_client)
     summary, failed = export_run(run, exports, request)

@@ -46,8 +46,10 @@ def _list_answers(card: Card) -> Iterator[tuple[str, str]]:
     yield "May it be sold?", card["may_be_sold"]
     yield "Must not be used for", " ".join(card["must_not_be_used_for"])
     if card["classes"]:
-        yield "Classes" if read_task(card).kind.is_labelled_by_class else "Outputs", ", ".join(card["classes"])
+        yield "Classes" if read_task(card).kind.is_labelled_by_class else "Labels", ", ".join(card["classes"])
     clients = f"{training['rounds']:,} rounds, {training['clients']:,} clients, {training['examples']:,} train examples"
+    if "outputs" in card:
+        yield "How to read its outputs", card["outputs"]
     yield "Trained", f"{card['title']}; {clients}; {training['how']}."
     yield "Data", f"{data_set['name']}. Source: {data_set['source'] or 'unknown'}."
 
@@ -61,7 +63,10 @@ def _list_results(card: Card) -> Iterator[tuple[str, str]]:
     reached = _span((result["global"] for result in results), task)
     number = f"{results[0]['test_examples']:,} examples of the global test set"
     direction = "" if task.metric.larger_is_better else ", the lower the better"
-    right = f"{reached} right of {number}" if task.metric.name == ACCURACY else f"{task.title} {reached} on {number}"
+    right = f"{task.title} {reached} on {number}"
+    if task.metric.name == ACCURACY:
+        tokens = "of the tokens " if task.kind.weighs_examples else ""
+        right = f"{reached} {tokens}right {'in' if tokens else 'of'} {number}"
     yield "How good is it?", right + direction
     counts = {result["clients"] for result in results}
     if counts == {0}:

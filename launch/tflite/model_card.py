@@ -42,7 +42,6 @@ def build_card(run: FinishedRun, data: FederatedData, files: Sequence[Mapping[st
     terms = find_terms(run.config)
     names = list(data.class_names)
     columns = run.task
-    kind = {} if columns.is_classification else {KIND: columns.kind.name}
     unlike = NOT_FOR_OTHERS if columns.kind.is_labelled_by_class else NOT_FOR_UNLIKE
     licence = f" Licence: {terms.licence}." if terms.licence != UNKNOWN.licence else ""
     sold = f"{MAY_BE_SOLD[terms.commercial_use]}.{licence} {terms.conditions}".strip()
@@ -50,7 +49,7 @@ def build_card(run: FinishedRun, data: FederatedData, files: Sequence[Mapping[st
         "card_version": VERSION,
         "title": describe_run(flag_values(run.config), data.dataset),
         TASK: f"Tells {terms.task or _describe_task(data, columns)}.",
-        **kind,
+        **({} if columns.is_classification else {KIND: columns.kind.name, "outputs": describe_outputs(data)}),
         "classes": names,
         "data_set": {"name": data.dataset, **terms._asdict()},
         "may_be_sold": sold,
@@ -74,10 +73,29 @@ def _describe_task(data: FederatedData, task: TaskColumns) -> str:
         case "multi_label":
             return f"which of {count} labels {example} has"
         case "regression":
-            return f"{' and '.join(data.class_names) or 'the numbers'} of {example}"
+            numbers = "a number" if data.num_outputs == 1 else f"{data.num_outputs} numbers"
+            return f"{' and '.join(data.class_names) or numbers} of {example}"
         case "next_token":
             return f"the next token at each position of {example}"
     return f"which of {count} classes {example} belongs to"
+
+
+def describe_outputs(data: FederatedData) -> str:
+    """How to read the outputs of a model, in a sentence."""
+    labels = data.labels
+    match labels.task:
+        case "binary":
+            return f"A number: above 0 it is {data.class_names[1]}, whose chance is 1 / (1 + exp(-output))."
+        case "multi_label":
+            return "A number a label: above 0 it has the label, whose chance is 1 / (1 + exp(-output))."
+        case "next_token":
+            return "At each position a number a token; the largest is that of the token that follows."
+    if not (labels.offset or labels.scale):
+        return "The numbers themselves."
+    formulas = [
+        f"output * {scale:.6g} + {offset:.6g}" for scale, offset in zip(labels.scale, labels.offset, strict=True)
+    ]
+    return f"Standardised; the numbers are {', '.join(formulas)}."
 
 
 def find_terms(config: RunConfig) -> Terms:

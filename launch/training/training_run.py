@@ -104,7 +104,7 @@ def check_task(config: RunConfig, data: FederatedData) -> None:
         expected = f"{AUTO} or {' or '.join(task.kind.losses)} for the task {task.kind.title}"
         raise ConfigError("--loss", config.loss, expected)
     if config.target_accuracy > 0 and not task.is_classification:
-        expected = f"0, since the task is {task.kind.title}; give --target_metric, a {task.title} on the test set"
+        expected = f"0, since the task is {task.kind.title}; give --target_metric, the {task.title} on the test set"
         raise ConfigError("--target_accuracy", config.target_accuracy, expected)
 
 
