@@ -222,7 +222,7 @@ def _run(arguments: Sequence[str]) -> int:
     npz, trusted = os.path.expanduser(request.npz), read_trusted(request.trust_module)
     run = read_finished_run(request.run_dir, request.data_dir, npz, request.round, trusted)
     if request.web_page:
-        check_page_request(request.io, bool(run.data.get(TAKES_TOKENS)))
+        check_page_request(request.io, takes_tokens=bool(run.data.get(TAKES_TOKENS)))
     exports = plan_exports(run, request.model, request.formats)
     check_representative_client(run, request.representative_client)
     summary, failed = export_run(run, exports, request)

@@ -46,7 +46,9 @@ def check_answers(answers: np.ndarray, expected: np.ndarray, export_format: str)
         raise ModelError(f"its outputs differ from Keras's by {by_format:.2g} of the largest; it is another model")
 
 
-def warn_of_loss(export_format: str, agreement: float | None, lost: float, share: float | None, title: str) -> str:
+def warn_of_loss(
+    export_format: str, agreement: float | None, lost: float, share: float | None, title: str = "accuracy"
+) -> str:
     """What to say of a file that its format makes much worse or much larger, with the way out; "" of a good one.
 
     Args:

@@ -67,7 +67,7 @@ class Runtime(NamedTuple):
     binaries: Mapping[str, bytes]
 
 
-def check_request(io: str, takes_tokens: bool = False, runtime_dir: pathlib.Path | None = None) -> None:
+def check_request(io: str, runtime_dir: pathlib.Path | None = None, takes_tokens: bool = False) -> None:
     """Whether a page can be made, before any work starts.
 
     Raises:

@@ -6,7 +6,7 @@ import { estimatePairs } from "./differences.js";
 import { computeCurve, findMixedFlags, isLowBetter, readColumn, readCurve, readResult, summarizeGroup } from "./groups.js";
 import { formatBytes, formatFlag, formatInterval, formatNumber, formatSeconds } from "./numbers.js";
 import { fillTable, makeElement } from "./table.js";
-import { byId, countSeeds, describeTime, formatDifference, nameColumn } from "./words.js";
+import { byId, countSeeds, describeTime, formatDifference, nameColumn, nameInSentence } from "./words.js";
 
 const MOST_CURVES = 24;
 const BANDS = {
@@ -158,7 +158,7 @@ export function showCurves(view, ranked, styles) {
     band ? `Line: mean over the seeds. Band: ${band.name}; a double click shows all of it.` : "",
     areRuns && content.runs.length > 1 ? "Thick line: mean over the seeds. Thin lines: the runs." : "",
     content.runs.length > 1 ? "The mean is drawn at the rounds that all runs of a group have." : "",
-    axis !== "round" && content.runs.length > 1 ? `At each round, ${nameColumn(content, axis).toLowerCase()} is a mean, too.` : "",
+    axis !== "round" && content.runs.length > 1 ? `At each round, ${nameInSentence(content, axis)} is a mean, too.` : "",
     ranked.length > MOST_CURVES ? `Drawn are the best ${MOST_CURVES} of ${ranked.length} groups; filter to see others.` : "",
     content.thinned ? "Of long runs, only some of the evaluated rounds are in this page." : "",
   ];
