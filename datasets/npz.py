@@ -115,7 +115,8 @@ def load_npz_arrays(path: str, seed: int = 0, layout: str = AUTO, scale: str = A
     x = convert_examples(path, "x", arrays["x"], resolved, client)
     num_clients = 0 if client is None else len(np.unique(client))
     if y_test is None:
-        kept, held_out = hold_out_test_part(y, 0.2, seed, client)
+        classes = y if labels.is_by_class else np.zeros(len(y), np.int64)
+        kept, held_out = hold_out_test_part(classes, 0.2, seed, client)
         if not len(held_out):
             noun = "no class has" if labels.is_by_class else "it does not have"
             raise DatasetError(f"{path}: {noun} 3 examples, so no fifth can be held out; give x_test and y_test")

@@ -80,7 +80,7 @@ def _check_arguments(label: str, function: Callable, *arguments) -> None:
     except ValueError:  # what is written in C need not say what it takes
         return
     except TypeError as error:
-        raise ModelError(f"{label}: expected a function of (input_shape, num_outputs): {error}") from error
+        raise ModelError(f"{label}: expected a function of (input_shape, num_classes): {error}") from error
 
 
 def _import_function(model: str, label: str) -> Callable:

@@ -24,10 +24,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-NUM_BINS = 400  # of the histograms of outputs; those in one bin count as ties
-LARGEST_BINNED_OUTPUT = 50.0  # outputs beyond are in the outermost bins
-# Bins are equally wide in asinh(BIN_SHARPNESS * logit): 0.0035 near 0, where the outputs of a new model lie, and 3.5 %
-# of the logit far from it, where a sure model's lie. Equal bins of probabilities would put rare labels into a few.
+NUM_BINS = 500  # of the histograms of outputs; those in one bin count as ties
+LARGEST_BINNED_OUTPUT = 1000.0  # outputs beyond are in the outermost bins
+# Bins are equally wide in asinh(BIN_SHARPNESS * logit): 0.004 near 0, where the outputs of a new model lie, and 4 % of
+# the logit far from it, where a sure model's lie. Equal bins of probabilities would put rare labels into a few.
 BIN_SHARPNESS = 10.0
 NUM_BEST = 5  # of recall at 5
 

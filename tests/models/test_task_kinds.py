@@ -1,0 +1,91 @@
+"""Metrics from sums, by hand and against scikit-learn; no TensorFlow."""
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.metrics import r2_score
+
+from datasets.label_format import LABEL_KINDS
+from models.task_kinds import NUM_BINS, TASK_KINDS, compute_auc, compute_f1
+
+
+def test_tasks_are_named_alike_where_labels_are_stored_and_where_they_are_learned():
+    assert list(LABEL_KINDS) == list(TASK_KINDS)
+    for name, kind in TASK_KINDS.items():
+        assert LABEL_KINDS[name] == (kind.label_dtype, kind.is_labelled_by_class, kind.title)
+
+
+@pytest.mark.parametrize("kind", TASK_KINDS.values(), ids=TASK_KINDS)
+def test_without_examples_every_metric_is_unknown(kind):
+    values = kind.finish(np.zeros(kind.num_sums(3)))
+    assert list(values) == [metric.name for metric in kind.metrics]
+    assert all(math.isnan(value) for value in values.values())
+
+
+def test_the_main_metric_is_the_first():
+    mains = {name: (kind.main_metric.name, kind.main_metric.larger_is_better) for name, kind in TASK_KINDS.items()}
+    assert mains == {
+        "classification": ("accuracy", True),
+        "binary": ("accuracy", True),
+        "multi_label": ("auc", True),
+        "regression": ("rmse", False),
+        "next_token": ("accuracy", True),
+    }
+    perplexity = TASK_KINDS["next_token"].find_metric("perplexity")
+    assert (perplexity.larger_is_better, perplexity.factor) == (False, 1)
+    assert (
+        TASK_KINDS["regression"].find_metric("accuracy") is None
+        and mains
+        and TASK_KINDS["binary"].metrics[1].factor == 100
+    )
+
+
+def test_accuracy_is_the_share_of_correct_examples():
+    assert TASK_KINDS["classification"].finish(np.array([8.0, 6.0])) == {"accuracy": 0.75}
+
+
+def test_auc_counts_pairs_in_order_and_half_of_those_in_one_bin():
+    """Positives in bins 2, 1; negatives in bins 1, 0: pairs (2,1), (2,0), (1,0) in order, (1,1) tied: 3.5 of 4."""
+    assert compute_auc(np.array([0, 1, 1]), np.array([1, 1, 0])) == 3.5 / 4
+    assert math.isnan(compute_auc(np.array([0, 1, 1]), np.zeros(3)))
+
+
+def test_f1_by_hand():
+    """Precision 2 / 3 and recall 2 / 6: 2 p r / (p + r) = 4 / 9."""
+    assert compute_f1(2, 1, 4) == pytest.approx(4 / 9)
+    assert compute_f1(0, 1, 0) == 0 and math.isnan(compute_f1(0, 0, 0))
+
+
+def test_binary_by_hand():
+    histograms = np.zeros((2, NUM_BINS))
+    histograms[0, [5, 7]], histograms[1, [3, 6]] = 1, 1  # pairs (5,3), (7,3), (7,6) in order, (5,6) not
+    values = TASK_KINDS["binary"].finish(np.concatenate([[4, 3, 1, 0, 1], *histograms]))
+    assert values == {"accuracy": 0.75, "auc": 0.75, "f1": pytest.approx(2 / 3)}
+
+
+def test_regression_by_hand():
+    """Labels 1, 2, 3 less 2 and errors 1, 0, -2: squares 5, the spread of the labels 2."""
+    values = TASK_KINDS["regression"].finish(np.array([3, 3, 0, 2, 5.0]))
+    assert values == {"rmse": pytest.approx(math.sqrt(5 / 3)), "mae": 1.0, "r2": pytest.approx(1 - 5 / 2)}
+
+
+def test_regression_of_several_numbers_agrees_with_scikit_learn():
+    rng = np.random.default_rng(1)
+    labels, errors = rng.normal(5, 2, (20, 3)), rng.normal(size=(20, 3))
+    columns = [labels.sum(axis=0), (labels**2).sum(axis=0), (errors**2).sum(axis=0)]
+    values = TASK_KINDS["regression"].finish(np.concatenate([[20, np.abs(errors).sum()], *columns]))
+    assert values["r2"] == pytest.approx(r2_score(labels, labels - errors))
+    assert values["mae"] == pytest.approx(np.abs(errors).mean())
+
+
+def test_labels_that_are_all_equal_have_no_r2():
+    label = 0.1  # whose square is rounded
+    values = TASK_KINDS["regression"].finish(np.array([3, 0, 3 * label, 3 * label**2, 0.0]))
+    assert math.isnan(values["r2"]) and values["rmse"] == 0
+
+
+def test_next_token_by_hand():
+    values = TASK_KINDS["next_token"].finish(np.array([8, 4, 5, 3, 8 * math.log(3)]))
+    assert values == {"accuracy": 0.5, "accuracy_without_oov": 0.6, "perplexity": pytest.approx(3)}
+    assert TASK_KINDS["next_token"].finish(np.array([1, 0, 1, 0, 1e6]))["perplexity"] == math.inf
