@@ -27,6 +27,7 @@ from launch.plots.style import COLORS
 from launch.runs.columns import (
     CLIENTS_FILE,
     EVENTS_FILE,
+    LOSS,
     METRICS_FILE,
     ROUND,
     RUN_PAGE,
@@ -87,7 +88,7 @@ def build_content(collected: Collected, details: Mapping[int, Details], output: 
         "labels": labels,
         "largerIsBetter": find_directions(tasks),
         "mainResults": [*(name for task in tasks for name in (task.test, task.client_test)), TEST_LOSS],
-        "kinds": {**{task.metric.name: task.heading for task in tasks}, "loss": "Loss"},
+        "kinds": {**{task.metric.name: task.heading for task in tasks}, LOSS: "Loss"},
         "axes": [name for name in AXES if any(name in run.columns for run in runs)],
         "metrics": _list_metrics(runs, labels),
         "seed": SEED,

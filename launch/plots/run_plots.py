@@ -41,6 +41,7 @@ from launch.runs.columns import (
     FINE_TUNING_FILE,
     JOULES_TOTAL,
     METRICS_FILE,
+    NUM_CLIENTS,
     NUM_TRAIN,
     PLANE_X,
     PLANE_Y,
@@ -130,7 +131,7 @@ def _draw_split(
         counts = np.array(data["label_counts"])
         draw_partition(counts, data["class_names"], names[: len(counts)], path, split)
     else:
-        num_members = int(data.get("num_clients", len(names)))
+        num_members = int(data.get(NUM_CLIENTS, len(names)))
         draw_sizes(clients[NUM_TRAIN][:num_members], names[:num_members], path, split)
     return path
 

@@ -97,7 +97,11 @@ def check_data_section(data: Any, path: Any) -> Mapping[str, Any]:
     try:
         read_label_format(data).check_names("class_names", tuple(data["class_names"]))
     except DatasetError as error:
-        raise RunFolderError(f"{path}: damaged, its data's {error}; restore it") from None
+        names = data["class_names"]
+        raise RunFolderError(
+            f"{path}: damaged, its data has class_names={names!r:.60}, expected names that fit its task ({error}); "
+            "restore it"
+        ) from None
     return data
 
 

@@ -94,7 +94,8 @@ function listClients(content, run) {
   });
   const known = rows.map((row) => row[run.ownMetric]).filter((value) => typeof value === "number").sort((one, other) => one - other);
   const [lowest, middle, highest] = [0, 0.5, 1].map((share) => formatNumber(computeQuantile(known, share)));
-  const text = known.length ? `${content.kinds[run.ownMetric]} on their own test splits: lowest ${lowest}, median ${middle}, highest ${highest}.` : "";
+  const title = content.kinds[run.ownMetric];
+  const text = known.length ? `${title} on their own test splits: lowest ${lowest}, median ${middle}, highest ${highest}.` : "";
   return makeBlock(`Clients (${rows.length})`, true, makeNote(text), makeTable(columns, rows));
 }
 
