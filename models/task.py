@@ -225,7 +225,8 @@ class Task:
         return list(self.label_offset or (0.0,) * outputs), list(self.label_scale or (1.0,) * outputs)
 
     def _find_tokens(self, labels: tf.Tensor) -> tf.Tensor:
-        return (labels >= 0) & (labels != self.padding_label)
+        # In the graph of a TFF computation, `!=` would compare the tensor as an object.
+        return (labels >= 0) & tf.not_equal(labels, self.padding_label)
 
     def _classify(self, outputs: tf.Tensor) -> tf.Tensor:
         if self.kind.name == "binary":
@@ -262,7 +263,7 @@ class Task:
 
     def _count_tokens(self, labels: tf.Tensor, outputs: tf.Tensor) -> list[tf.Tensor]:
         is_token = self._find_tokens(labels)
-        is_known = is_token if self.oov_label is None else is_token & (labels != self.oov_label)
+        is_known = is_token if self.oov_label is None else is_token & tf.not_equal(labels, self.oov_label)
         is_correct = tf.equal(tf.argmax(outputs, axis=-1, output_type=tf.int32), labels)
         counted = (is_token, is_token & is_correct, is_known, is_known & is_correct)
         counts = [tf.reduce_sum(tf.cast(each, tf.float64), self._position_axes) for each in counted]

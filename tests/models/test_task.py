@@ -226,3 +226,17 @@ def test_each_mistake_is_one_line(arguments, message):
 def test_each_wrong_option_is_one_line(options, message):
     with pytest.raises(ModelError, match=message):
         build_task("regression", 1, **options)
+
+
+@pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
+def test_a_graph_as_tff_makes_it_computes_the_same(task):
+    """There, operators such as `!=` compare tensors as objects, and nothing says so."""
+    labels, outputs = draw(task, 12)
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        functions = (task.compute_losses, task.compute_weights, task.compute_scores, task.compute_sums, task.mean_loss)
+        constants = tf.constant(labels), tf.constant(outputs)
+        found = session.run([act(*constants[: 1 if act == task.compute_weights else 2]) for act in functions])
+    for act, values in zip(functions, found, strict=True):
+        np.testing.assert_allclose(
+            values, act(*(labels, outputs)[: 1 if act == task.compute_weights else 2]), rtol=1e-6
+        )

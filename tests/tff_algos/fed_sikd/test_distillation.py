@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from models.task import build_task
 from tff_algos.fed_sikd.distillation import compute_divergence, distillation_loss
 
 LOG_2, LOG_3 = math.log(2), math.log(3)
@@ -77,3 +78,51 @@ def test_half_precision_logits_are_computed_in_float32():
         [0], tf.zeros((1, 2), tf.bfloat16), tf.zeros((1, 2), tf.float32), 0.5, 2.0, False, "logits"
     )
     assert loss.dtype == tf.float32 and float(loss) == pytest.approx(0.5 * LOG_2)
+
+
+def compute_task_loss(task, labels, student, teacher, **options):
+    options = {"label_weight": 0.25, "temperature": 2.0, "temperature_squared": True, **options}
+    student, teacher = tf.constant(student, tf.float32), tf.constant(teacher, tf.float32)
+    return float(
+        distillation_loss(tf.constant(labels), student, teacher, distillation_inputs="logits", task=task, **options)
+    )
+
+
+def test_switches_are_distilled_as_coins():
+    """A teacher of 3/4 after softening, a student of 1/2: KL = 3/4 log(3/2) + 1/4 log(1/2), and 0 for the other one.
+
+    The student's own loss is log 2 at each label.
+    """
+    task = build_task("multi_label", 2, (2,))
+    divergence = (0.75 * math.log(1.5) + 0.25 * math.log(0.5)) / 2
+    loss = compute_task_loss(task, np.array([[1, 0]], np.uint8), [[0, 0]], [[2 * LOG_3, 0]])
+    assert loss == pytest.approx(0.25 * math.log(2) + 0.75 * 4 * divergence, rel=1e-5)
+    switch = compute_task_loss(build_task("binary", 1), np.array([1]), [[0]], [[2 * LOG_3]], label_weight=0)
+    assert switch == pytest.approx(4 * 2 * divergence, rel=1e-5)
+
+
+def test_a_switch_is_distilled_as_two_classes_are():
+    """The logits z and 0 of two classes say what one logit z of a switch says."""
+    options = {"label_weight": 0.3, "temperature": 1.5}
+    switch = compute_task_loss(build_task("binary", 1), np.array([1, 0]), [[0.7], [-1]], [[2], [0.1]], **options)
+    student, teacher = [[0, 0.7], [0, -1]], [[0, 2], [0, 0.1]]
+    classes = compute_task_loss(build_task("classification", 2), np.array([1, 0]), student, teacher, **options)
+    assert switch == pytest.approx(classes, rel=1e-5)
+
+
+def test_a_regression_is_drawn_to_the_teachers_outputs_whatever_the_temperature():
+    """Label (6 - 4) / 2 = 1 and teacher 3, student 0: 0.25 * 1 + 0.75 * 9."""
+    task = build_task("regression", 1, label_offset=(4.0,), label_scale=(2.0,))
+    for temperature in (1.0, 2.0):
+        loss = compute_task_loss(task, np.array([6.0], np.float32), [[0]], [[3]], temperature=temperature)
+        assert loss == 0.25 + 0.75 * 9
+
+
+def test_tokens_are_distilled_by_position_and_padding_is_not():
+    """Three tokens in two rows, each with the loss of a classification; the padded position has a mad teacher."""
+    classes, tokens = build_task("classification", 2), build_task("next_token", 2, (2,), padding_label=-1)
+    student, teacher = np.array([[0.3, 0], [1, -1], [0, 2]]), np.array([[2, 0], [0, 1], [1, 1]])
+    expected = compute_task_loss(classes, np.array([1, 0, 1]), student, teacher)
+    pad = lambda values, fill: np.concatenate([values, [[fill, -fill]]]).reshape(2, 2, 2)
+    loss = compute_task_loss(tokens, np.array([[1, 0], [1, -1]]), pad(student, 5.0), pad(teacher, -50.0))
+    assert loss == pytest.approx(expected, rel=1e-5)
