@@ -57,7 +57,7 @@ def define_flags() -> absl_flags.FlagValues:
         "details",
         "",
         "Names of the runs whose plots and events go into the page, * for anything, at most 20; by default those with "
-        "the highest last test accuracy. The others are linked.",
+        "the best last result on the test set. The others are linked.",
         flag_values=values,
     )
     return values

@@ -21,7 +21,9 @@ from launch.command_line import define_old_name, format_command_help, parse_flag
 from launch.runs.columns import BEST, EVALUATION, WORKER_LOG
 from launch.runs.file_names import encode_name
 from launch.runs.shown_text import escape_hidden
+from launch.runs.stored_data import read_label_format
 from launch.runs.tables import format_cell, write_json, write_table
+from launch.runs.task_columns import TaskColumns, format_value
 from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.flags import FlagError
 from launch.settings.trusted_modules import define_trust_flag, read_trusted
@@ -42,12 +44,12 @@ USAGE = "python -m launch.evaluate <run folder> [--round=best] [--npz=<file>] [-
 
 
 class EvaluationRow(NamedTuple):
-    """One model on one test set; its fields are the columns of the table."""
+    """One model on one test set. `reached` is the task's main metric, whose name is the column in the table."""
 
     model: str
     test_set: str
     examples: int
-    accuracy: float
+    reached: float
     loss: float
 
 
@@ -72,15 +74,18 @@ def define_flags() -> absl_flags.FlagValues:
 
 
 def read_npz_examples(path: str, data: Mapping[str, Any], layout: str = AUTO) -> tuple[np.ndarray, np.ndarray]:
-    """A user's examples in the form that the run was trained on: (x, y), with y as integer labels of its classes.
+    """A user's examples in the form that the run was trained on: (x, y), with y as the run's labels are stored.
 
-    Labels are strings, or integers: places in the file's own `class_names` or, if it has none, in the run's.
+    Labels of classes are strings, or integers: places in the file's own `class_names` or, if it has none, in the run's.
 
     Raises:
       DatasetError: the file cannot be read, its examples are not of the run's kind, or it has a class that the run does
         not know.
     """
-    examples = read_examples(path, tuple(data["input_shape"]), data["input_dtype"], layout)
+    labels = read_label_format(data)
+    examples = read_examples(path, tuple(data["input_shape"]), data["input_dtype"], layout, labels)
+    if not labels.is_by_class:
+        return examples.x, examples.y
     return examples.x, _convert_labels(path, examples.y, examples.class_names, list(data["class_names"]))
 
 
@@ -160,15 +165,24 @@ def evaluate_run(run: FinishedRun, names: Sequence[str], npz: str) -> list[Evalu
 
 
 def _make_row(name: str, test_set: str, evaluation: "Evaluation") -> EvaluationRow:
-    return EvaluationRow(name, test_set, len(evaluation.correct), evaluation.accuracy, evaluation.mean_loss)
+    return EvaluationRow(name, test_set, len(evaluation.loss), evaluation.metric, evaluation.mean_loss)
 
 
-def format_table(rows: Sequence[EvaluationRow]) -> Iterator[str]:
+def name_columns(task: TaskColumns) -> list[str]:
+    """The columns of the table of a run with this task."""
+    return [task.of_client if field == "reached" else field for field in EvaluationRow._fields]
+
+
+def format_table(rows: Sequence[EvaluationRow], task: TaskColumns) -> Iterator[str]:
     """The rows as lines of aligned columns."""
     texts = [
-        (escape_hidden(row[0]), escape_hidden(row[1]), f"{row[2]:,}", f"{row[3]:.4f}", f"{row[4]:.4f}") for row in rows
+        (
+            *(escape_hidden(row.model), escape_hidden(row.test_set)),
+            *(f"{row.examples:,}", format_value(row.reached), format_value(row.loss)),
+        )
+        for row in rows
     ]
-    cells = [EvaluationRow._fields, *texts]
+    cells = [name_columns(task), *texts]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for line in cells:
         texts = [f"{text:<{width}}" for text, width in zip(line[:2], widths[:2], strict=True)]
@@ -186,8 +200,9 @@ def write_evaluation(run: FinishedRun, rows: Sequence[EvaluationRow], npz: str, 
     stem += f"_{encode_name(pathlib.Path(npz).stem)}" if npz else ""
     stem += f"_of_{encode_name(model_name)}" if model_name else ""
     path = run.path / f"{stem}.csv"
-    write_table(path, EvaluationRow._fields, [[format_cell(value) for value in row] for row in rows])
-    write_json(run.path / f"{stem}.json", [row._asdict() for row in rows])
+    names = name_columns(run.task)
+    write_table(path, names, [[format_cell(value) for value in row] for row in rows])
+    write_json(run.path / f"{stem}.json", [dict(zip(names, row, strict=True)) for row in rows])
     return path
 
 
@@ -204,7 +219,7 @@ def _run(arguments: Sequence[str]) -> None:
     run = read_finished_run(values.run_dir, values.data_dir, "", values.round, read_trusted(values.trust_module))
     rows = evaluate_run(run, choose_models(run, values.model), npz)
     say_if_unchecked(run)
-    print("\n".join(format_table(rows)))
+    print("\n".join(format_table(rows, run.task)))
     print(f"written to {write_evaluation(run, rows, npz, values.model)}")
 
 

@@ -19,6 +19,7 @@ from absl import flags as absl_flags
 
 from launch.command_line import format_command_help, parse_flags, run_main, take_run_dir
 from launch.runs.columns import REPORT_PAGE, WEB_PAGE, WORKER_LOG
+from launch.runs.stored_data import TAKES_TOKENS
 from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.flags import FlagError
 from launch.settings.trusted_modules import define_trust_flag, read_trusted
@@ -171,7 +172,10 @@ def export_run(
     log_path = str(run.path / WORKER_LOG)
     with open_export_folder(run) as folder, run_converter_process(folder, log_path) as converter:
         report = _write_files(run, exports, request, folder, converter)
-    lines = [*format_summary(report.files), *(f"{row.file}  {row.size_bytes:,}" for row in report.training_files)]
+    lines = [
+        *format_summary(report.files, report.task),
+        *(f"{row.file}  {row.size_bytes:,}" for row in report.training_files),
+    ]
     return lines, report.failed
 
 
@@ -214,9 +218,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str]) -> int:
     request = parse_request(arguments)
     if request.web_page:
-        check_page_request(request.io)
+        check_page_request(request.io)  # before the run's data and models are looked at
     npz, trusted = os.path.expanduser(request.npz), read_trusted(request.trust_module)
     run = read_finished_run(request.run_dir, request.data_dir, npz, request.round, trusted)
+    if request.web_page:
+        check_page_request(request.io, takes_tokens=bool(run.data.get(TAKES_TOKENS)))
     exports = plan_exports(run, request.model, request.formats)
     check_representative_client(run, request.representative_client)
     summary, failed = export_run(run, exports, request)

@@ -4,7 +4,7 @@ import contextlib
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from tqdm import tqdm
 
@@ -51,28 +51,37 @@ def say_while_waiting(what: str, first_s: float = FIRST_WAIT_S) -> Iterator[None
 
 
 class Progress:
-    """Shows the rounds of a run: round, accuracy, seconds for each round, time left.
+    """Shows the rounds of a run: round, what was reached, seconds for each round, time left.
 
     Args:
       rounds: rounds of the whole run.
       done: rounds that were done before, if the run is resumed.
+      title: what the shown metric is called.
+      format_value: how a value of it is written.
     """
 
-    def __init__(self, rounds: int, done: int = 0):
+    def __init__(
+        self,
+        rounds: int,
+        done: int = 0,
+        title: str = "accuracy",
+        format_value: Callable[[float], str] = "{:.4f}".format,
+    ):
         self._rounds, self._start_round = rounds, done
+        self._title, self._format = title, format_value
         self._start_s = time.perf_counter()
         self._bar = None
         if sys.stderr.isatty():
             layout = "{desc} |{bar}| {n_fmt}/{total_fmt}{postfix}"
             self._bar = tqdm(total=rounds, initial=done, desc="round", bar_format=layout, file=sys.stderr)
 
-    def update(self, round_num: int, accuracy: float | None, client_accuracy: float | None = None) -> None:
-        """Shows that `round_num` (1-based) is done; an accuracy that is None is left out."""
+    def update(self, round_num: int, reached: float | None, of_clients: float | None = None) -> None:
+        """Shows that `round_num` (1-based) is done, and the metric's values; one that is None is left out."""
         seconds = (time.perf_counter() - self._start_s) / (round_num - self._start_round)
         left = format_duration(seconds * (self._rounds - round_num))
-        reached = "" if accuracy is None else f"test accuracy {accuracy:.4f}, "
-        reached += "" if client_accuracy is None else f"clients' own {client_accuracy:.4f}, "
-        text = f"{reached}{seconds:.2f} s a round, {left} left"
+        shown = "" if reached is None else f"test {self._title} {self._format(reached)}, "
+        shown += "" if of_clients is None else f"clients' own {self._format(of_clients)}, "
+        text = f"{shown}{seconds:.2f} s a round, {left} left"
         if self._bar is None:
             say(f"round {round_num}/{self._rounds}: {text}")
         else:

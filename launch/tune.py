@@ -27,6 +27,8 @@ from launch.command_line import format_command_help, run_main
 from launch.many_runs.jobs import open_engine
 from launch.progress import say
 from launch.runs.errors import RunStopped
+from launch.runs.task_columns import find_task_columns
+from launch.settings.flags import FlagError
 from launch.stop_signals import as_stop_after_signal, get_stop_code, leave
 from launch.tuning.adaptive_search import open_study, run_adaptive_search
 from launch.tuning.best_flagfile import write_best_flagfile
@@ -89,7 +91,14 @@ def check_validation(request: Request) -> None:
     from launch.training.federation import load_federated_data
 
     tasks = [build_task(request, 0, {}, request.seeds[0])] if request.is_adaptive else build_tasks(request).values()
-    if not any(client.num_validation for client in load_federated_data(next(iter(tasks)).config).everyone):
+    data = load_federated_data(next(iter(tasks)).config)
+    task = find_task_columns(data.labels.task)
+    if request.objective not in (task.validation, task.client_validation):
+        raise FlagError(
+            f"--objective={request.objective}: the task of {request.experiment} is {task.kind.title}; expected "
+            f"{task.validation} or {task.client_validation}"
+        )
+    if not any(client.num_validation for client in data.everyone):
         raise DatasetError(
             f"{request.experiment}: its clients have no validation examples, by which trials are scored; give "
             f"--validation_fraction and clients of at least {MINIMUM_EXAMPLES_TO_SPLIT} examples"
@@ -108,7 +117,7 @@ def search(request: Request, open_engine: OpenEngine = open_engine) -> Searched:
             stack.enter_context(hold_folder(request.folder))
             study = open_study(request)
             outcomes, failures = run_adaptive_search(request, open_engine, study)
-            draw_history(request.folder / HISTORY_PLOT, outcomes, request.objective)
+            draw_history(request.folder / HISTORY_PLOT, outcomes, request.objective, request.sign)
             if importance := study.compute_importance():
                 draw_importance(request.folder / IMPORTANCE_PLOT, importance, request.objective)
         else:

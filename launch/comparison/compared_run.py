@@ -32,6 +32,7 @@ from launch.runs.run_records import (
     read_settings,
 )
 from launch.runs.shown_text import escape_hidden
+from launch.runs.task_columns import CLASSIFICATION, TaskColumns, find_task_columns, read_task_columns
 from launch.settings.errors import FlagError
 from launch.settings.flag_fields import FlagField, complete_stored_flags
 from launch.settings.resuming import PLACES, REQUESTS
@@ -58,6 +59,7 @@ class ComparedRun(NamedTuple):
         `seconds` and `total_bytes` up to the end of each round.
       clients: by column of `clients.csv`, one value a client; empty if there is no such table.
       data: sentences on its data: how the examples were read, who was left out, and what was noted.
+      task: what its results are called, and which way they are better.
     """
 
     name: str
@@ -67,6 +69,7 @@ class ComparedRun(NamedTuple):
     columns: Mapping[str, np.ndarray]
     clients: Mapping[str, Sequence[str | float]]
     data: tuple[str, ...] = ()
+    task: TaskColumns = find_task_columns(CLASSIFICATION)
 
 
 def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
@@ -93,7 +96,14 @@ def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
     experiment = name_experiment(run_dir)
     flags = {**({EXPERIMENT: experiment} if experiment else {}), **flags}
     return ComparedRun(
-        escape_hidden(name), run_dir, flags, _find_title(algo), columns, clients, describe_data_in_words(data)
+        escape_hidden(name),
+        run_dir,
+        flags,
+        _find_title(algo),
+        columns,
+        clients,
+        describe_data_in_words(data),
+        read_task_columns(data),
     )
 
 

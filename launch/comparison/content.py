@@ -25,31 +25,24 @@ from launch.comparison.details import (
 )
 from launch.plots.style import COLORS
 from launch.runs.columns import (
-    CLIENT_TEST_ACCURACY,
-    CLIENT_VALIDATION_ACCURACY,
     CLIENTS_FILE,
-    EVALUATION_METRICS,
     EVENTS_FILE,
+    LOSS,
     METRICS_FILE,
     ROUND,
     RUN_PAGE,
-    TEST_ACCURACY,
     TEST_LOSS,
     TRAIN_LOSS,
-    VALIDATION_ACCURACY,
     VIRTUAL_TIME_S,
 )
 from launch.runs.shown_text import escape_hidden
+from launch.runs.task_columns import TaskColumns, describe_columns, find_directions
 from launch.settings.algorithms import ALGORITHMS
 
 LEVEL = 0.95
 MOST_CELLS = 1_500_000  # of all rounds of all runs; beyond it, only some of the evaluated rounds are kept
 AXES = (ROUND, VIRTUAL_TIME_S, TOTAL_BYTES, SECONDS)
 LABELS = {
-    TEST_ACCURACY: "Test accuracy",
-    CLIENT_TEST_ACCURACY: "Clients' own test accuracy",
-    VALIDATION_ACCURACY: "Validation accuracy",
-    CLIENT_VALIDATION_ACCURACY: "Clients' own validation accuracy",
     TEST_LOSS: "Test loss",
     TRAIN_LOSS: "Training loss",
     ROUND: "Round",
@@ -70,6 +63,8 @@ def build_content(collected: Collected, details: Mapping[int, Details], output: 
     """
     runs = collected.runs
     kept, with_clients = choose_rounds(runs), choose_client_tables(runs)
+    tasks = list_tasks(runs)
+    labels = describe_columns(tasks) | LABELS
     return {
         "runs": [
             {
@@ -78,6 +73,7 @@ def build_content(collected: Collected, details: Mapping[int, Details], output: 
                 "flags": dict(run.flags),
                 "data": list(run.data),
                 "columns": _pack_columns(run.columns, rounds),
+                "ownMetric": run.task.of_client,
                 "clients": {key: to_plain(values) for key, values in run.clients.items()} if fits else None,
                 "links": _link_files(run, output.parent),
                 "plots": _link_plots(run, output.parent),
@@ -89,9 +85,12 @@ def build_content(collected: Collected, details: Mapping[int, Details], output: 
         ],
         "differing": find_differing_flags(runs),
         "leftOut": collected.left_out,
-        "labels": LABELS,
+        "labels": labels,
+        "largerIsBetter": find_directions(tasks),
+        "mainResults": [*(name for task in tasks for name in (task.test, task.client_test)), TEST_LOSS],
+        "kinds": {**{task.metric.name: task.heading for task in tasks}, LOSS: "Loss"},
         "axes": [name for name in AXES if any(name in run.columns for run in runs)],
-        "metrics": _list_metrics(runs),
+        "metrics": _list_metrics(runs, labels),
         "seed": SEED,
         "experiment": EXPERIMENT,
         "level": LEVEL,
@@ -101,6 +100,11 @@ def build_content(collected: Collected, details: Mapping[int, Details], output: 
         "thinned": any(len(rounds) < len(run.columns[ROUND]) for run, rounds in zip(runs, kept, strict=True)),
         "rule": f"{RULE}, and of these plots up to {MOST_PICTURE_BYTES / 1e6:.0f} MB",
     }
+
+
+def list_tasks(runs: Sequence[ComparedRun]) -> list[TaskColumns]:
+    """The tasks of these runs, each once, the first run's first."""
+    return list(dict.fromkeys(run.task for run in runs))
 
 
 def compute_t_quantiles(most: int) -> list[float]:
@@ -134,7 +138,7 @@ def choose_rounds(runs: Sequence[ComparedRun]) -> list[np.ndarray]:
 
 
 def _find_evaluated(run: ComparedRun) -> np.ndarray:
-    measured = [~np.isnan(run.columns[name]) for name in EVALUATION_METRICS if name in run.columns]
+    measured = [~np.isnan(run.columns[name]) for name in run.task.evaluation if name in run.columns]
     found = np.flatnonzero(np.any(measured, axis=0)) if measured else np.array([], int)
     return found if len(found) else np.arange(len(run.columns[ROUND]))
 
@@ -162,10 +166,10 @@ def to_plain(values: Sequence[str | float] | np.ndarray) -> list[Any]:
     ]
 
 
-def _list_metrics(runs: Sequence[ComparedRun]) -> list[str]:
+def _list_metrics(runs: Sequence[ComparedRun], labels: Mapping[str, str]) -> list[str]:
     """What can be compared: the metrics with a name of their own first, then the other columns as they come."""
     there = dict.fromkeys(name for run in runs for name in run.columns)
-    first = [name for name in LABELS if name in there and name not in AXES]
+    first = [name for name in labels if name in there and name not in AXES]
     return first + [name for name in there if name not in first and name not in AXES]
 
 

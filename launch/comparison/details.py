@@ -5,6 +5,7 @@ A page of many runs shows the plots and the events of at most `MOST_DETAILED_RUN
 
 import fnmatch
 import itertools
+import math
 import pathlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from launch.comparison.compared_run import ComparedRun, is_on_disk
-from launch.runs.columns import CLIENT_TEST_ACCURACY, EVENTS_FILE, PLOTS, TEST_ACCURACY
+from launch.runs.columns import EVENTS_FILE, PLOTS
 from launch.runs.tables import iterate_rows
 from launch.settings.errors import FlagError
 
@@ -20,7 +21,7 @@ MOST_DETAILED_RUNS = 20
 MOST_PICTURE_BYTES = 8_000_000
 MOST_EVENTS = 1000  # of a run, the first ones
 MOST_CLIENT_CELLS = 1_000_000  # of all runs
-RULE = f"the {MOST_DETAILED_RUNS} runs with the highest last test accuracy"
+RULE = f"the {MOST_DETAILED_RUNS} runs with the best last result on the test set"
 
 
 class Details(NamedTuple):
@@ -40,7 +41,7 @@ def choose_detailed_runs(runs: Sequence[ComparedRun], pattern: str = "") -> list
 
     Args:
       runs: all.
-      pattern: of their names, with * for anything; empty for those with the highest last test accuracy.
+      pattern: of their names, with * for anything; empty for those with the best last result on the test set.
 
     Raises:
       FlagError: the pattern matches no run.
@@ -52,17 +53,18 @@ def choose_detailed_runs(runs: Sequence[ComparedRun], pattern: str = "") -> list
                 f"--details={pattern}: no run is called so; expected names as {runs[0].name}, with * for more"
             )
         return chosen[:MOST_DETAILED_RUNS]
-    best = sorted(range(len(runs)), key=lambda i: (-_find_last_accuracy(runs[i]), i))
+    best = sorted(range(len(runs)), key=lambda i: (-_rank_last(runs[i]), i))
     return sorted(best[:MOST_DETAILED_RUNS])
 
 
-def _find_last_accuracy(run: ComparedRun) -> float:
-    for name in (TEST_ACCURACY, CLIENT_TEST_ACCURACY):
+def _rank_last(run: ComparedRun) -> float:
+    """The last result of a run, turned so that larger is better; runs without one come last."""
+    for name in (run.task.test, run.task.client_test):
         measured = run.columns.get(name, np.array([np.nan]))
         measured = measured[~np.isnan(measured)]
         if len(measured):
-            return float(measured[-1])
-    return -1.0
+            return float(run.task.sign * measured[-1])
+    return -math.inf
 
 
 def read_details(runs: Sequence[ComparedRun], chosen: Sequence[int]) -> dict[int, Details]:

@@ -3,9 +3,10 @@
 import dataclasses
 import pathlib
 
-from launch.runs.columns import BUDGET_SPENT, CONFIG_FILE, SUMMARY_FILE, TEST_ACCURACY
+from launch.runs.columns import BUDGET_SPENT, CONFIG_FILE, SUMMARY_FILE
 from launch.runs.errors import RunFolderError
 from launch.runs.run_records import RunPath, RunRecordError, list_other_settings, read_json
+from launch.runs.task_columns import read_task_columns
 from launch.settings.run_config import RunConfig
 
 OWN_FLAGS = ("seed", "run_dir", "resume", "overwrite", "rounds")  # which the runs get from their task
@@ -87,8 +88,8 @@ def _has_finished(run_dir: RunPath, config: RunConfig) -> bool:
 
 
 def _has_reached_target(summary: dict, config: RunConfig) -> bool:
-    accuracy = summary.get("final", {}).get(TEST_ACCURACY)
-    return config.target_accuracy > 0 and accuracy is not None and accuracy >= config.target_accuracy
+    task = read_task_columns(summary)
+    return task.has_reached_target(config, summary.get("final", {}).get(task.test))
 
 
 def build_arguments(task: Task) -> list[str]:

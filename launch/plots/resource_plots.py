@@ -6,7 +6,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from launch.plots.style import COLORS, STYLE, new_figure, save_figure
-from launch.runs.columns import ACCURACY, CLIENT_STEPS, RESOURCE
+from launch.runs.columns import CLIENT_STEPS, RESOURCE
+from launch.runs.task_columns import TaskColumns
 
 NUM_BINS = 5
 MOST_LARGE_POINTS = 300
@@ -31,11 +32,12 @@ def compute_bin_means(places: np.ndarray, values: np.ndarray, num_bins: int = NU
     return tuple(np.array([numbers[known][part].mean() for part in bins]) for numbers in (places, values))
 
 
-def draw_personal(clients: Mapping[str, np.ndarray], title: str, path: pathlib.Path) -> pathlib.Path:
-    """Accuracy of a run's personal models by what each device could afford: against its resources and its steps.
+def draw_personal(clients: Mapping[str, np.ndarray], task: TaskColumns, title: str, path: pathlib.Path) -> pathlib.Path:
+    """The main metric of a run's personal models by what each device could afford: against its resources and its steps.
 
     Args:
-      clients: the columns of a `clients.csv`, `accuracy`, `resource` and `fine_tuning_steps` among them.
+      clients: the columns of a `clients.csv`, the task's main one, `resource` and `fine_tuning_steps` among them.
+      task: which metric that is.
       title: the run.
       path: the PNG file.
     """
@@ -48,11 +50,11 @@ def draw_personal(clients: Mapping[str, np.ndarray], title: str, path: pathlib.P
             axes, (RESOURCE, CLIENT_STEPS), ("resources R_i", "fine-tuning steps N_i"), strict=True
         ):
             size = 16 if len(clients[column]) <= MOST_LARGE_POINTS else 2
-            ax.scatter(clients[column], clients[ACCURACY], s=size, color=COLORS[5], label="a client")
-            means = compute_bin_means(clients[column], clients[ACCURACY])
+            ax.scatter(clients[column], clients[task.of_client], s=size, color=COLORS[5], label="a client")
+            means = compute_bin_means(clients[column], clients[task.of_client])
             ax.plot(*means, color=COLORS[0], marker="o", label="mean of a fifth of them")
             ax.set(xlabel=label)
-        axes[0].set(ylabel="accuracy on the client's own test split")
+        axes[0].set(ylabel=f"{task.label} on the client's own test split")
         axes[0].legend()
         figure.suptitle(title)
         return save_figure(figure, path)

@@ -18,7 +18,6 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 
 from launch.runs.columns import (
-    ACCURACY,
     CLIENT,
     CLIENT_STEPS,
     CLIENTS_FILE,
@@ -42,6 +41,7 @@ from launch.runs.columns import (
 from launch.runs.errors import RunFolderError
 from launch.runs.run_records import RunPath, RunRecord, find_run_dirs, read_json
 from launch.runs.tables import format_json, replace_whole
+from launch.runs.task_columns import TASK, read_task_columns
 from launch.settings.resuming import PLACES
 
 ARCHIVE_SUFFIX = ".zip"
@@ -49,13 +49,11 @@ EARLIEST_DATE = (1980, 1, 1, 0, 0, 0)  # the first that a zip can hold
 PERMISSIONS = 0o100644  # a file that its owner may write and all may read
 UNIX = 3
 KEPT_FROM_CONFIG = ("flags", "versions", "git_revision")
-KEPT_FROM_DATA = ("dataset", "archetypes")  # the name of a subset, and who is of which archetype: no flag says so
+# The name of a subset, who is of which archetype, and a task that was guessed: no flag says so.
+KEPT_FROM_DATA = ("dataset", "archetypes", TASK)
 COPIED = (METRICS_FILE, SUMMARY_FILE)
 COPIED_IF_THERE = (FINE_TUNING_FILE, EXPORT_REPORT)
-KEPT_COLUMNS = {
-    TIMING_FILE: (ROUND, ROUND_S, EVALUATION_S),
-    CLIENTS_FILE: (CLIENT, NUM_TRAIN, ACCURACY, CLUSTER, RESOURCE, CLIENT_STEPS),
-}
+KEPT_OF_TIMING = (ROUND, ROUND_S, EVALUATION_S)
 KEPT_OF_EVENTS = (ROUND, CLIENT, WHAT, MODEL)
 
 
@@ -125,7 +123,12 @@ def read_kept_files(run: RunRecord) -> dict[str, bytes]:
     kept["flags"] = {name: value for name, value in config["flags"].items() if name not in PLACES}
     names = (*COPIED, *(name for name in COPIED_IF_THERE if (run.path / name).exists()))
     files = {CONFIG_FILE: format_json(kept).encode(), **{name: (run.path / name).read_bytes() for name in names}}
-    tables = {name: _read_kept_columns(run.path / name, wanted) for name, wanted in KEPT_COLUMNS.items()}
+    reached = read_task_columns(data).of_client
+    kept_columns = {
+        TIMING_FILE: KEPT_OF_TIMING,
+        CLIENTS_FILE: (CLIENT, NUM_TRAIN, reached, CLUSTER, RESOURCE, CLIENT_STEPS),
+    }
+    tables = {name: _read_kept_columns(run.path / name, wanted) for name, wanted in kept_columns.items()}
     if "archetypes" in data:  # the logs of asynchronous runs are long and hold no preferences
         tables[EVENTS_FILE] = _read_kept_events(run.path / EVENTS_FILE)
     return files | {name: table for name, table in tables.items() if table}

@@ -4,11 +4,16 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from datasets.errors import DatasetError
+from datasets.label_format import CLASS_LABELS, LabelFormat
 from launch.runs.columns import NOTES, READING
 from launch.runs.errors import RunFolderError
+from launch.runs.task_columns import KIND, TASK
 
+TAKES_TOKENS, ARE_FEATURES = "takes_tokens", "are_features"  # absent in runs of earlier versions, as is TASK
 NEEDED = ("input_shape", "input_dtype", "scale", "offset", "class_names")
 MAX_VALUES = 10**9  # in one example
+MAX_OUTPUTS = 10**7
 
 
 def _is_count(value: Any) -> bool:
@@ -33,15 +38,38 @@ def _is_shape(value: Any) -> bool:
 
 
 def _are_names(value: Any) -> bool:
-    return isinstance(value, list) and len(value) >= 2 and all(map(_is_text, value)) and len(set(value)) == len(value)
+    return isinstance(value, list) and all(map(_is_text, value)) and len(set(value)) == len(value)
+
+
+def _are_numbers(value: Any) -> bool:
+    return isinstance(value, list) and len(value) <= MAX_OUTPUTS and all(map(_is_number, value))
+
+
+def _is_task(value: Any) -> bool:
+    if not isinstance(value, dict) or set(value) != {KIND, *_LABEL_CHECKS}:
+        return False
+    return isinstance(value[KIND], str) and all(check(value[name]) for name, check in _LABEL_CHECKS.items())
+
+
+# What is said of labels beside the kind of task: the fields of `LabelFormat`.
+_LABEL_CHECKS: dict[str, Callable[[Any], bool]] = {
+    "shape": lambda value: value == [] or _is_shape(value),
+    "num_outputs": lambda value: _is_count(value) and value <= MAX_OUTPUTS,
+    "offset": _are_numbers,
+    "scale": _are_numbers,
+    "padding": lambda value: type(value) is int and abs(value) < 2**31,
+    "oov": lambda value: value is None or (type(value) is int and abs(value) < 2**31),
+}
 
 
 _CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
     **dict.fromkeys(("dataset", "digest", "device_profiles", READING), (_is_text, "text")),
     **dict.fromkeys(("scale", "offset"), (_is_number, "a finite number")),
     "input_shape": (_is_shape, "a list of sizes of at least 1"),
-    "input_dtype": (lambda value: value in ("uint8", "float32"), "uint8 or float32"),
-    "class_names": (_are_names, "a list of at least 2 different names"),
+    "input_dtype": (lambda value: value in ("uint8", "int32", "float32"), "uint8, int32 or float32"),
+    "class_names": (_are_names, "a list of different names"),
+    TASK: (_is_task, "a task and what its labels are"),
+    **dict.fromkeys((TAKES_TOKENS, ARE_FEATURES), (lambda value: isinstance(value, bool), "true or false")),
     "archetypes": (lambda value: isinstance(value, dict), "an object"),
     **dict.fromkeys(("label_counts", NOTES), (lambda value: isinstance(value, list), "a list")),
 }
@@ -66,4 +94,33 @@ def check_data_section(data: Any, path: Any) -> Mapping[str, Any]:
         is_right, expected = _CHECKS.get(name, (_is_count, "a whole number") if name.startswith("num_") else (bool, ""))
         if expected and not is_right(value):
             raise RunFolderError(f"{path}: damaged, its data has {name}={value!r:.60}, expected {expected}; restore it")
+    try:
+        read_label_format(data).check_names("class_names", tuple(data["class_names"]))
+    except DatasetError as error:
+        names = data["class_names"]
+        raise RunFolderError(
+            f"{path}: damaged, its data has class_names={names!r:.60}, expected names that fit its task ({error}); "
+            "restore it"
+        ) from None
     return data
+
+
+def describe_labels(labels: LabelFormat) -> dict[str, Any]:
+    """The task of a run as `config.json` keeps it; `read_label_format` reads it back."""
+    values = {name: getattr(labels, name) for name in _LABEL_CHECKS}
+    return {KIND: labels.task} | {
+        name: list(each) if isinstance(each, tuple) else each for name, each in values.items()
+    }
+
+
+def read_label_format(data: Mapping[str, Any]) -> LabelFormat:
+    """What the labels of a run are, from the data section of its `config.json`; classes where it says nothing.
+
+    Raises:
+      DatasetError: the values do not fit each other.
+    """
+    described = data.get(TASK)
+    if described is None:
+        return CLASS_LABELS
+    values = {name: tuple(each) if isinstance(each, list) else each for name, each in described.items() if name != KIND}
+    return LabelFormat(task=described[KIND], **values)

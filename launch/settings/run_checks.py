@@ -87,6 +87,13 @@ def _check_conflicts(config: Any) -> None:
     if config.target_accuracy > 0 and getattr(privacy, "is_active", False):
         expected = "0 with private updates, whose rounds no accuracy without noise may end"
         raise ConfigError("target_accuracy", config.target_accuracy, expected)
+    if config.target_metric > 0 and getattr(privacy, "is_active", False):
+        expected = "0 with private updates, whose rounds no result without noise may end"
+        raise ConfigError("target_metric", config.target_metric, expected)
+    if config.target_metric > 0 and config.target_accuracy > 0:
+        raise ConfigError(
+            "target_metric", config.target_metric, "either --target_accuracy or --target_metric, not both"
+        )
     if config.keep_best and getattr(privacy, "is_active", False):
         expected = "false with private updates, whose models no accuracy without noise may choose"
         raise ConfigError("keep_best", True, expected)

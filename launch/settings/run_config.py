@@ -9,7 +9,6 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from datasets.archetypes import LAST_OUTCOMES, MERGE, VALIDATION_POOL, ArchetypeSettings
 from datasets.catalog import (
     BUILDING_HETEROGENEITY,
     DATASET_NAMES,
@@ -20,6 +19,7 @@ from datasets.catalog import (
 )
 from datasets.layouts import AS_STORED, AUTO, BYTES, LAYOUTS, SCALE_FORM
 from datasets.partitioners import PARTITION_NAMES
+from launch.settings import archetype_flags, task_flags
 from launch.settings.algorithms import ALGORITHMS, Algorithm
 from launch.settings.flag_fields import (
     FlagField,
@@ -30,13 +30,7 @@ from launch.settings.flag_fields import (
     replace_fields,
 )
 from launch.settings.own_algorithm import load_own_algorithm
-from launch.settings.partition_needs import (
-    BY_ARCHETYPE,
-    HIERARCHICAL,
-    HYPERGEOMETRIC,
-    NOT_BY_ARCHETYPE,
-    needs_no_archetypes,
-)
+from launch.settings.partition_needs import NOT_BY_ARCHETYPE, needs_no_archetypes
 from launch.settings.run_checks import check_dataset, check_run_settings
 from launch.settings.runtimes import CPU, DEVICES, RAY, RAY_SHARES, RUNTIMES, TFF
 from launch.settings.smoke_config import shrink_to_smoke
@@ -89,6 +83,9 @@ class RunConfig:
         needs=needs_value("dataset", "npz"),
         of_old_runs=BYTES,
     )
+    task: str = task_flags.TASK
+    loss: str = task_flags.LOSS
+    huber_delta: float = task_flags.HUBER_DELTA
     har_features: str = setting(
         "statistics",
         "Input of har: the 561 statistics, or the (128, 9) windows.",
@@ -174,59 +171,20 @@ class RunConfig:
         0, "Clients, the last ones, that take no part in training.", minimum=0, smoke=1, needs=NOT_BY_ARCHETYPE
     )
     device_profiles: str = setting("", "CSV of the devices, or phones for the sample; empty: drawn.", of_old_runs="")
-    clients_per_archetype: int = setting(
-        ArchetypeSettings.clients_per_archetype,
-        "Clients of each archetype; 0: 3 of ten (hierarchical), 5 of six (hypergeometric).",
-        minimum=0,
-        needs=BY_ARCHETYPE,
-    )
-    train_per_client: int = setting(
-        ArchetypeSettings.train_per_client,
-        "Examples in a client's train split, by archetype.",
-        minimum=1,
-        smoke=20,
-        needs=BY_ARCHETYPE,
-    )
-    validation_per_client: int = setting(
-        ArchetypeSettings.validation_per_client,
-        "Examples in a client's validation split, by archetype.",
-        minimum=0,
-        smoke=5,
-        needs=BY_ARCHETYPE,
-    )
-    test_per_client: int = setting(
-        ArchetypeSettings.test_per_client, "Examples in its test split.", minimum=0, smoke=5, needs=BY_ARCHETYPE
-    )
-    bias_min: float = setting(
-        ArchetypeSettings.bias_min,
-        "Smallest share of its archetype's label in a hierarchical client.",
-        minimum=0,
-        maximum=1,
-        needs=HIERARCHICAL,
-    )
-    bias_max: float = setting(
-        ArchetypeSettings.bias_max,
-        "Largest share of it; the client's is drawn between the two.",
-        minimum=0,
-        maximum=1,
-        needs=HIERARCHICAL,
-    )
-    hypergeometric_draws: int = setting(
-        ArchetypeSettings.hypergeometric_draws,
-        "Draws n of the hypergeometric partition: one less than the labels, or as many, which is an outcome too many.",
-        minimum=1,
-        needs=HYPERGEOMETRIC,
-    )
-    hypergeometric_last_outcome: str = setting(
-        MERGE, "The outcome too many: merge with the last, or drop.", choices=LAST_OUTCOMES, needs=HYPERGEOMETRIC
-    )
-    validation_pool: float = setting(
-        VALIDATION_POOL, "Share of the train part to validate on.", above=0, maximum=0.5, needs=BY_ARCHETYPE
-    )
+    clients_per_archetype: int = archetype_flags.CLIENTS_PER_ARCHETYPE
+    train_per_client: int = archetype_flags.TRAIN_PER_CLIENT
+    validation_per_client: int = archetype_flags.VALIDATION_PER_CLIENT
+    test_per_client: int = archetype_flags.TEST_PER_CLIENT
+    bias_min: float = archetype_flags.BIAS_MIN
+    bias_max: float = archetype_flags.BIAS_MAX
+    hypergeometric_draws: int = archetype_flags.HYPERGEOMETRIC_DRAWS
+    hypergeometric_last_outcome: str = archetype_flags.HYPERGEOMETRIC_LAST_OUTCOME
+    validation_pool: float = archetype_flags.VALIDATION_POOL_SHARE
     model: str = setting(
         "auto", f"Model: {', '.join(MODEL_NAMES)}, or module:function of your own (auto: by data set)."
     )
     teacher_model: str = setting("auto", "Teacher model, named likewise.")
+    channel_axis: bool = task_flags.CHANNEL_AXIS
     activation: str = setting("linear", "Activation of the convolutions; the paper prints none.", choices=ACTIVATIONS)
     width: float = setting(1.0, f"Factor on the numbers of filters of {', '.join(WIDTH_MODELS)}.", above=0, maximum=8)
     quantize: str = setting(
@@ -263,6 +221,7 @@ class RunConfig:
     evaluated_clients: int = setting(1000, "Clients, drawn by the seed, evaluated in a round; 0: all.", minimum=0)
     rounds_per_checkpoint: int = setting(1, "Rounds between two checkpoints; the last is always kept.", minimum=1)
     target_accuracy: float = setting(0.0, "Stop at this test accuracy; 0 means never.", minimum=0, maximum=1)
+    target_metric: float = task_flags.TARGET_METRIC
     keep_best: bool = setting(
         False, "Keep the models of the round with the best client_validation_accuracy, too.", of_old_runs=False
     )
@@ -367,7 +326,9 @@ def build_run_config(values: Mapping[str, Any]) -> RunConfig:
     defaults = dict(algorithm.shared_defaults)
     dataset = values.get("dataset", defaults.get("dataset", RunConfig.dataset))
     check_dataset(dataset)
-    row, options = find_dataset(dataset), DatasetOptions(npz=values.get("npz") or None)
+    task = values.get("task", AUTO)
+    options = DatasetOptions(npz=values.get("npz") or None, task="" if task == AUTO else task)
+    row = find_dataset(dataset)
     if "partition" not in values and (partition := row.find_partition(options)):
         defaults["partition"] = partition
     values = {**defaults, **values}

@@ -40,6 +40,7 @@ OTHER_NAMES = {
     "test_fraction": ("test_size", "test_split"),
     "validation_fraction": ("val_fraction", "val_size", "validation_split"),
     "target_accuracy": ("target", "early_stopping", "stop_at"),
+    "target_metric": ("target_loss", "target_rmse", "target_score"),
     "workers": ("worker", "num_workers"),
     "track": ("wandb", "mlflow", "tracker"),
     "flagfiles": ("flagfile", "experiments", "config"),

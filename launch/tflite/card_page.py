@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from launch.runs.columns import ACCURACY
 from launch.runs.shown_text import escape_hidden, escape_markdown
+from launch.runs.task_columns import KIND, PERCENT, TASK, TaskColumns, find_task_columns
 from launch.tflite.markdown_table import format_table, join_table
 
 Card = Mapping[str, Any]
@@ -11,8 +13,8 @@ FileFacts = Mapping[str, Any]
 MOST_CLASSES = 12  # in a table; of more classes the worst are named
 UNMEASURED = "not measured in this form"
 EXPLANATION = (
-    "Test accuracy: on the global test set. Clients: each on its own test split, which may be small; the worst tenth: "
-    "their mean. Quantization: points against the Keras model that the file was made from. Bytes: without the "
+    "Test {metric}: on the global test set. Clients: each on its own test split, which may be small; the worst tenth: "
+    "their mean. Quantization: {unit} against the Keras model that the file was made from. Bytes: without the "
     "card that is in the file. Latency: median on one thread of the machine that made this ({machine})."
 )
 
@@ -24,65 +26,86 @@ def card_rows(card: Card) -> list[tuple[str, str]]:
       card: as in a file (`embedded_card.read_card`) or in an export's `card.json`.
     """
     rows = list(_list_answers(card))
+    task = read_task(card)
     for file in card["files"]:
         rows.append(("File", f"{file['file']}: {file['format']} of the model {file['model']}"))
-        rows += _list_file_rows(file, card["classes"], is_alone=len(card["files"]) == 1)
+        rows += _list_file_rows(file, card["classes"], task, is_alone=len(card["files"]) == 1)
     return [(title, escape_hidden(text)) for title, text in rows]
+
+
+def read_task(card: Card) -> TaskColumns:
+    """What the results in a card are called; a card that says nothing of it is of classification."""
+    return find_task_columns(card.get(KIND))
 
 
 def _list_answers(card: Card) -> Iterator[tuple[str, str]]:
     """What a reader asks first; where the files differ, from the worst to the best."""
     training, data_set = card["training"], card["data_set"]
-    yield "What is it?", card["task"]
+    yield "What is it?", card[TASK]
     yield from _list_results(card)
     yield "May it be sold?", card["may_be_sold"]
     yield "Must not be used for", " ".join(card["must_not_be_used_for"])
-    yield "Classes", ", ".join(card["classes"])
+    if card["classes"]:
+        yield "Classes" if read_task(card).kind.is_labelled_by_class else "Labels", ", ".join(card["classes"])
     clients = f"{training['rounds']:,} rounds, {training['clients']:,} clients, {training['examples']:,} train examples"
+    if "outputs" in card:
+        yield "How to read its outputs", card["outputs"]
     yield "Trained", f"{card['title']}; {clients}; {training['how']}."
     yield "Data", f"{data_set['name']}. Source: {data_set['source'] or 'unknown'}."
 
 
 def _list_results(card: Card) -> Iterator[tuple[str, str]]:
-    measured = list_measured(card)
+    measured, task = list_measured(card), read_task(card)
     if not measured:
         yield "How good is it?", UNMEASURED
         return
-    results = [file["accuracy"] for file in measured]
-    right = _span(result["global"] for result in results)
-    yield "How good is it?", f"{right} right of {results[0]['test_examples']:,} examples of the global test set"
+    results = [file[task.metric.name] for file in measured]
+    reached = _span((result["global"] for result in results), task)
+    number = f"{results[0]['test_examples']:,} examples of the global test set"
+    direction = "" if task.metric.larger_is_better else ", the lower the better"
+    right = f"{task.title} {reached} on {number}"
+    if task.metric.name == ACCURACY:
+        tokens = "of the tokens " if task.kind.weighs_examples else ""
+        right = f"{reached} {tokens}right {'in' if tokens else 'of'} {number}"
+    yield "How good is it?", right + direction
     counts = {result["clients"] for result in results}
     if counts == {0}:
         yield "For the worst clients?", "nobody knows: no client uses it, or none has a test split of its own"
     else:
-        worst, mean = (_span(result[f"{name}_of_clients"] for result in results) for name in ("worst_tenth", "mean"))
+        worst, mean = (
+            _span((result[f"{name}_of_clients"] for result in results), task) for name in ("worst_tenth", "mean")
+        )
         number = " to ".join(f"{count:,}" for count in sorted({min(counts), max(counts)}))
         yield "For the worst clients?", f"worst tenth {worst}, mean {mean} of {number} clients on their own test splits"
+    if not task.kind.is_labelled_by_class:
+        return
     worst_classes = [min(zip(file["accuracy_by_class"], card["classes"], strict=True), key=_rank) for file in measured]
     name = " or ".join(dict.fromkeys(name for _, name in worst_classes))
-    yield "For the worst class?", f"class {name}: {_span(each['accuracy'] for each, _ in worst_classes)}"
+    yield "For the worst class?", f"class {name}: {_span((each['accuracy'] for each, _ in worst_classes), task)}"
 
 
 def list_measured(card: Card) -> list[FileFacts]:
     """The files of a card that were measured: all but those for on-device training."""
-    return [file for file in card["files"] if "accuracy" in file]
+    return [file for file in card["files"] if read_task(card).metric.name in file]
 
 
-def _list_file_rows(file: FileFacts, classes: Sequence[str], is_alone: bool) -> Iterator[tuple[str, str]]:
-    if "accuracy" not in file:
-        yield "Accuracy", UNMEASURED
+def _list_file_rows(
+    file: FileFacts, classes: Sequence[str], task: TaskColumns, is_alone: bool
+) -> Iterator[tuple[str, str]]:
+    name = task.metric.name
+    if name not in file:
+        yield task.heading, UNMEASURED
     else:
         if not is_alone:
-            yield "Accuracy", _percent(file["accuracy"]["global"])
-        yield "Worst clients", _name_worst_clients(file)
-        yield "By class", _describe_classes(file, classes)
+            yield task.heading, _format(file[name]["global"], task)
+        yield "Worst clients", _name_worst_clients(file, task)
+        if task.kind.is_labelled_by_class:
+            yield "By class", _describe_classes(file, classes)
         quantization, latency = file["quantization"], file["latency_ms"]
         yield (
             "Quantization",
-            (
-                f"{100 * quantization['difference']:+.2f} points against the Keras model; the same class for "
-                f"{_percent(quantization['agreement'])} of the test set"
-            ),
+            f"{_format_difference(quantization['difference'], task)} against the Keras model; "
+            f"{_compare_outputs(quantization)}",
         )
         if quantization.get("warning"):  # files of earlier versions have none
             yield "Warning", f"It {quantization['warning']}."
@@ -91,9 +114,17 @@ def _list_file_rows(file: FileFacts, classes: Sequence[str], is_alone: bool) -> 
     yield "Size", f"{file['model_bytes']:,} bytes, and this card"
 
 
-def _name_worst_clients(file: FileFacts) -> str:
-    worst = file["accuracy"]["worst_clients"]
-    texts = (f"{each['client']} {_percent(each['accuracy'])} of {each['test_examples']:,}" for each in worst)
+def _compare_outputs(quantization: Mapping[str, Any]) -> str:
+    """How alike a file and its Keras model answer."""
+    if "agreement" in quantization:
+        return f"the same class for {_percent(quantization['agreement'])} of the test set"
+    return f"outputs at most {quantization['largest_output_difference']:.2g} apart on the test set"
+
+
+def _name_worst_clients(file: FileFacts, task: TaskColumns) -> str:
+    name = task.metric.name
+    worst = file[name]["worst_clients"]
+    texts = (f"{each['client']} {_format(each[name], task)} of {each['test_examples']:,}" for each in worst)
     return ", ".join(texts) or "none"
 
 
@@ -110,10 +141,22 @@ def _rank(named: tuple[Mapping[str, Any], str]) -> float:
     return 2 if accuracy is None else accuracy
 
 
-def _span(shares: Iterable[float | None]) -> str:
-    known = [share for share in shares if share is not None]
-    texts = dict.fromkeys(map(_percent, (min(known), max(known)))) if known else [_percent(None)]
-    return " to ".join(texts)
+def _span(values: Iterable[float | None], task: TaskColumns) -> str:
+    """The worst and the best of some values of the main metric."""
+    known = sorted((value for value in values if value is not None), key=lambda value: task.sign * value)
+    return " to ".join(dict.fromkeys(_format(value, task) for value in known[:1] + known[-1:])) or _percent(None)
+
+
+def _format(value: float | None, task: TaskColumns) -> str:
+    """A value of the main metric: shares in percent."""
+    return _percent(value) if task.metric.unit == PERCENT else task.format(value)
+
+
+def _format_difference(difference: float, task: TaskColumns) -> str:
+    """How much a file has more or less than its Keras model."""
+    if task.metric.unit == PERCENT:
+        return f"{100 * difference:+.2f} points"
+    return f"{difference:+.4g} in {task.title}"
 
 
 def _percent(share: float | None) -> str:
@@ -122,7 +165,7 @@ def _percent(share: float | None) -> str:
 
 def format_card_page(card: Card) -> str:
     """The card as Markdown: the questions first, then a table of the files, then what differs between them."""
-    measured = list_measured(card)
+    measured, task = list_measured(card), read_task(card)
     parts = [
         f"# Model card: {escape_markdown(card['title'])}",
         join_table(
@@ -132,40 +175,48 @@ def format_card_page(card: Card) -> str:
             ]
         ),
         "## Files",
-        EXPLANATION.format(machine=escape_markdown(card["measured_on"])),
-        format_table(_tabulate_files(card["files"])),
+        EXPLANATION.format(
+            machine=escape_markdown(card["measured_on"]),
+            metric=task.title,
+            unit="points" if task.metric.unit == PERCENT else "more or less",
+        ),
+        format_table(_tabulate_files(card["files"], task)),
     ]
     warnings = {file["file"]: file["quantization"].get("warning") for file in measured}
     if any(warnings.values()):
         parts += ["## Warnings", _format_grouped({file: f"{text}." for file, text in warnings.items() if text})]
     if measured:
-        worst = {file["file"]: _name_worst_clients(file) for file in measured}
+        worst = {file["file"]: _name_worst_clients(file, task) for file in measured}
         parts += ["## The worst clients", _format_grouped(worst)]
+    if measured and task.kind.is_labelled_by_class:
         parts += ["## Accuracy by class", _format_classes(measured, card["classes"])]
     return "\n\n".join(parts) + "\n"
 
 
-def _tabulate_files(files: Sequence[FileFacts]) -> list[tuple[str, ...]]:
+def _tabulate_files(files: Sequence[FileFacts], task: TaskColumns) -> list[tuple[str, ...]]:
+    unit = " (points)" if task.metric.unit == PERCENT else ""
     heads = (
-        *("file", "test accuracy", "mean of clients", "worst tenth of clients", "clients", "quantization (points)"),
-        *("same class as Keras", "bytes", "latency (ms)"),
+        *("file", f"test {task.title}", "mean of clients", "worst tenth of clients", "clients", f"quantization{unit}"),
+        *("same class as Keras" if task.kind.is_labelled_by_class else "furthest from Keras", "bytes", "latency (ms)"),
     )
-    return [heads, *map(_tabulate_file, files)]
+    return [heads, *(_tabulate_file(file, task) for file in files)]
 
 
-def _tabulate_file(file: FileFacts) -> tuple[str, ...]:
+def _tabulate_file(file: FileFacts, task: TaskColumns) -> tuple[str, ...]:
     size = f"{file['model_bytes']:,}"
-    if "accuracy" not in file:
+    if task.metric.name not in file:
         return (file["file"], UNMEASURED, *[""] * 5, size, "")
-    accuracy, quantization = file["accuracy"], file["quantization"]
+    result, quantization = file[task.metric.name], file["quantization"]
+    difference = quantization["difference"]
+    has_classes = "agreement" in quantization
     return (
         file["file"],
-        _percent(accuracy["global"]),
-        _percent(accuracy["mean_of_clients"]),
-        _percent(accuracy["worst_tenth_of_clients"]),
-        str(accuracy["clients"]),
-        f"{100 * quantization['difference']:+.2f}",
-        _percent(quantization["agreement"]),
+        _format(result["global"], task),
+        _format(result["mean_of_clients"], task),
+        _format(result["worst_tenth_of_clients"], task),
+        str(result["clients"]),
+        f"{100 * difference:+.2f}" if task.metric.unit == PERCENT else f"{difference:+.4g}",
+        _percent(quantization["agreement"]) if has_classes else f"{quantization['largest_output_difference']:.2g}",
         size,
         f"{file['latency_ms']['median']:.3f}",
     )

@@ -1,4 +1,4 @@
-"""What is measured of an exported file: its logits, its accuracy on each client's test split, its latency."""
+"""What is measured of an exported file: its outputs, its main metric on each client's test split, its latency."""
 
 from typing import NamedTuple
 
@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from datasets.federated_data import FederatedData
 from launch.tflite.exported_file import ExportedFile, Latency, TensorForm, count_threads
+from launch.tflite.file_outputs import compute_metric
 from models.model_spec import ModelSpec
 
 
@@ -16,62 +17,59 @@ class Measurement(NamedTuple):
     Attributes:
       input: the form of its input.
       output: the form of its output.
-      logits: float32 (examples, classes).
+      outputs: float32 (examples, *output_shape), logits for example.
       latency: on 1 thread.
       latency_all_threads: on all cores.
     """
 
     input: TensorForm
     output: TensorForm
-    logits: np.ndarray
+    outputs: np.ndarray
     latency: Latency
     latency_all_threads: Latency
 
 
-class ClientAccuracy(NamedTuple):
-    """The result of a file on one client's own test split."""
+class ClientResult(NamedTuple):
+    """The result of a file on one client's own test split: the task's main metric."""
 
     client: str
     examples: int
-    accuracy: float
+    test: float
 
 
-def preprocess(data: FederatedData, x: np.ndarray) -> np.ndarray:
-    """Stored examples to inputs of the model, float32, computed as on a phone."""
-    scale, offset = np.float32(data.preprocessing.scale), np.float32(data.preprocessing.offset)
-    return x.astype(np.float32) * scale + offset
+def preprocess(spec: ModelSpec, x: np.ndarray) -> np.ndarray:
+    """Stored examples to inputs of the model, computed as on a phone: tokens as int32, all else as float32."""
+    shaped = x if spec.has_channel_axis else x[..., 0]
+    if spec.takes_tokens:
+        return shaped.astype(np.int32)
+    return shaped.astype(np.float32) * np.float32(spec.scale) + np.float32(spec.offset)
 
 
-def compute_accuracy(logits: np.ndarray, labels: np.ndarray) -> float:
-    """Share of the examples whose largest logit is that of the label."""
-    return float(np.mean(logits.argmax(axis=1) == labels))
-
-
-def measure_file(content: bytes, data: FederatedData) -> Measurement:
+def measure_file(content: bytes, spec: ModelSpec, data: FederatedData) -> Measurement:
     """Runs a file on the global test set, example by example on 1 thread, and times it on 1 and on all threads."""
-    file, x = ExportedFile(content), preprocess(data, data.test_x)
+    file, x = ExportedFile(content), preprocess(spec, data.test_x)
     on_all_threads = ExportedFile(content, count_threads())
-    logits = file.compute_logits(x)
+    outputs = file.compute_outputs(x)
     return Measurement(
-        file.input, file.output, logits, file.measure_latency(x[0]), on_all_threads.measure_latency(x[0])
+        file.input, file.output, outputs, file.measure_latency(x[0]), on_all_threads.measure_latency(x[0])
     )
 
 
-def measure_clients(content: bytes, data: FederatedData, names: tuple[str, ...]) -> list[ClientAccuracy]:
-    """Runs a file on the own test split of each of these clients that has one."""
+def measure_clients(content: bytes, spec: ModelSpec, data: FederatedData, names: tuple[str, ...]) -> list[ClientResult]:
+    """Runs a file on the own test split of each of these clients that has one, and whose split tells the metric."""
     file, results = ExportedFile(content), []
     for client in data.clients:
         if client.name in names and client.num_test:
             x, y = data.read_split(client, "test")
-            accuracy = compute_accuracy(file.compute_logits(preprocess(data, x)), y)
-            results.append(ClientAccuracy(client.name, client.num_test, accuracy))
-    return results
+            reached = compute_metric(spec.task, y, file.compute_outputs(preprocess(spec, x)))
+            results.append(ClientResult(client.name, client.num_test, reached))
+    return [result for result in results if not np.isnan(result.test)]
 
 
-def compute_keras_logits(
+def compute_keras_outputs(
     spec: ModelSpec, weights: tuple[np.ndarray, ...], x: np.ndarray, batch_size: int = 1000
 ) -> np.ndarray:
-    """The logits of a Keras model for examples as stored, float32 (n, num_classes)."""
+    """The outputs of a Keras model for examples as stored, float32 (n, *output_shape)."""
     model = spec.build()
     model.set_weights(weights)
     infer = tf.function(lambda batch: model(spec.preprocess(batch), training=False))

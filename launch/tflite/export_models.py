@@ -9,18 +9,18 @@ import numpy as np
 
 from launch.plots.confusion_plots import draw_confusions
 from launch.progress import say
-from launch.runs.columns import LABELS_FILE, ROUND, TEST_ACCURACY, TEST_SET_FILE
+from launch.runs.columns import LABELS_FILE, ROUND, TEST_SET_FILE
 from launch.runs.file_names import encode_name
 from launch.runs.shown_text import escape_hidden
 from launch.runs.tables import write_json, write_text
+from launch.runs.task_columns import CLASSIFICATION, TASK
 from launch.settings.run_config import find_algorithm, flag_values
 from launch.settings.run_titles import describe_run
 from launch.tflite.embedded_card import MODEL_SHA256, embed_card
 from launch.tflite.export_job import ExportJob, LoadedModel
 from launch.tflite.export_measurement import (
     Measurement,
-    compute_accuracy,
-    compute_keras_logits,
+    compute_keras_outputs,
     measure_clients,
     measure_file,
 )
@@ -37,13 +37,14 @@ from launch.tflite.export_report import (
 from launch.tflite.exported_file import TIMED_RUNS, count_threads, describe_signatures
 from launch.tflite.file_check import warn_of_loss
 from launch.tflite.file_conversion import convert_file, convert_training_file, load_model, measure_layers, measure_model
+from launch.tflite.file_outputs import compute_agreement, compute_lost, compute_metric, predict
 from launch.tflite.layer_report import LayerError
 from launch.tflite.model_card import build_card, count_confusions, describe_file, format_card, write_cards
 from launch.tflite.training_flag import NONE
 from launch.tflite.web_page import write_web_page
-from launch.training.evaluation import compute_worst_tenth
 from models.model_names import ModelError
 from models.model_spec import ModelSpec
+from models.task import Task
 from models.tflite_export import find_reference
 from models.tflite_operators import list_operators
 
@@ -52,7 +53,7 @@ FORMULA = "float32(x) * scale + offset"
 
 
 class WrittenFile(NamedTuple):
-    """A file that was written, as the report shows it. `predictions` are its classes on the test set, (examples,)."""
+    """A file that was written, as the report shows it. `predictions`, as from `predict`, are of the test set."""
 
     row: FileRow
     clients: list[ClientRow]
@@ -98,14 +99,16 @@ def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportRepor
         training_files=[row for model in models for row in model.training_files],
         layers={file.row.file: file.layers for file in files if file.layers},
         failed=failed,
+        task=job.run.task,
     )
     write_report(report, job.folder)
-    for file in files:
+    for file in files if job.run.task.kind.is_labelled_by_class else ():
         counts = count_confusions(job.data.test_y, file.predictions, job.data.num_classes)
         path = (job.folder / file.row.file).with_suffix(CONFUSIONS_SUFFIX)
         draw_confusions(counts, job.data.class_names, f"{file.row.file}: {report.title}", path)
     write_cards(job.folder, [*(file.row.file for file in files), *(row.file for row in report.training_files)])
-    write_text(job.folder / LABELS_FILE, "".join(f"{escape_hidden(name)}\n" for name in job.data.class_names))
+    if job.data.class_names:
+        write_text(job.folder / LABELS_FILE, "".join(f"{escape_hidden(name)}\n" for name in job.data.class_names))
     predictions = {file.row.file: file.predictions for file in files}
     if job.save_test_set:
         np.savez_compressed(job.folder / TEST_SET_FILE, x=job.data.test_x, y=job.data.test_y, **predictions)
@@ -151,12 +154,12 @@ def _export_model(job: ExportJob, export: ModelExport, spec: ModelSpec) -> Writt
 
 
 def _compute_references(job: ExportJob, export: ModelExport, model: LoadedModel) -> dict[bool, np.ndarray]:
-    """The logits on the test set of the Keras models that files are converted from, by whether it is for qat_int8."""
+    """The outputs on the test set of the Keras models that files are converted from, by whether it is for qat_int8."""
     kinds = {name == "qat_int8": name for name in export.formats}  # all but qat_int8 have the same reference
     if job.on_device_training != NONE:
         kinds.setdefault(False, "float32")
     return {
-        kind: compute_keras_logits(*find_reference(model.spec, model.weights, name), job.data.test_x)
+        kind: compute_keras_outputs(*find_reference(model.spec, model.weights, name), job.data.test_x)
         for kind, name in kinds.items()
     }
 
@@ -167,8 +170,9 @@ def _export_file(
     """Converts a model to one format, measures the file, and writes it with its JSON."""
     converted = convert_file(job, export, model, export_format, reference)
     name = f"{encode_name(export.name)}.{export_format}.tflite"
-    measured = measure_file(converted.content, job.data)
-    results = measure_clients(converted.content, job.data, export.clients)
+    measured = measure_file(converted.content, model.spec, job.data)
+    results = measure_clients(converted.content, model.spec, job.data, export.clients)
+    task = job.run.task
     row = FileRow(
         file=name,
         model=export.name,
@@ -176,24 +180,26 @@ def _export_file(
         input_dtype=measured.input.dtype,
         representative_client=converted.representative["representative_client"] or "",
         representative_clients=converted.representative["representative_clients"] or 0,
-        client_test_accuracy=float(np.mean([result.accuracy for result in results])) if results else None,
+        client_test=float(np.mean([result.test for result in results])) if results else None,
         num_clients=len(results),
         **_describe_cost(model, converted.content),
-        **_compare_logits(measured.logits, reference, job.data.test_y),
+        **_compare_outputs(model.spec.task, measured.outputs, reference, job.data.test_y),
         **_describe_latency(measured),
     )
-    lost = row.keras_test_accuracy - row.test_accuracy
-    row = row._replace(warning=warn_of_loss(export_format, row.top1_agreement, lost, row.share_of_float32))
-    predictions = measured.logits.argmax(axis=1).astype(np.int32)
+    lost = compute_lost(model.spec.task, row.test, row.keras_test)
+    row = row._replace(warning=warn_of_loss(export_format, row.agreement, lost, row.share_of_float32, task.title))
+    predictions = predict(model.spec.task, measured.outputs)
     clients = [ClientRow(name, *result) for result in results]
-    worst_tenth = compute_worst_tenth(np.array([result.accuracy for result in results]))
-    confusions = count_confusions(job.data.test_y, predictions, job.data.num_classes)
+    worst_tenth = task.compute_worst_tenth(np.array([result.test for result in results]))
+    confusions = None
+    if task.kind.is_labelled_by_class:
+        confusions = count_confusions(job.data.test_y, predictions, job.data.num_classes)
     forms = {"input": measured.input._asdict(), "output": measured.output._asdict()}
-    own = {"format": export_format, **forms, **converted.representative}
-    facts = describe_file(row, clients, worst_tenth, confusions)
+    own = {"format": export_format, **forms, **converted.representative, **_describe_labels(model.spec.task)}
+    facts = describe_file(row, clients, worst_tenth, len(job.data.test_y), confusions, task)
     size_bytes = _write_file(job, export, name, converted.content, own, facts)
     row = row._replace(size_bytes=size_bytes, card_bytes=size_bytes - row.size_bytes)
-    say(f"{name}  {row.size_bytes:,} bytes, test accuracy {row.test_accuracy:.4f}")
+    say(f"{name}  {row.size_bytes:,} bytes, test {task.title} {task.format(row.test)}")
     if row.warning:
         say(f"warning  {name} {row.warning}")
     return WrittenFile(row, clients, predictions)
@@ -214,13 +220,29 @@ def _describe_operators(content: bytes) -> str:
     return ", ".join(f"{name} {number}" for name, number in list_operators(content).items())
 
 
-def _compare_logits(logits: np.ndarray, reference: np.ndarray, labels: np.ndarray) -> dict[str, float]:
+def _compare_outputs(
+    task: Task, outputs: np.ndarray, reference: np.ndarray, labels: np.ndarray
+) -> dict[str, float | None]:
+    difference = task.restore(outputs) - np.asarray(task.restore(reference))  # of a regression in the labels' unit
     return {
-        TEST_ACCURACY: compute_accuracy(logits, labels),
-        "keras_test_accuracy": compute_accuracy(reference, labels),
-        "top1_agreement": compute_accuracy(logits, reference.argmax(axis=1)),
-        "largest_logit_difference": float(np.abs(logits - reference).max()),
+        "test": compute_metric(task, labels, outputs),
+        "keras_test": compute_metric(task, labels, reference),
+        "agreement": compute_agreement(task, outputs, reference),
+        "largest_difference": float(np.abs(difference).max()),
     }
+
+
+def _describe_labels(task: Task) -> dict[str, Any]:
+    """How an app reads the outputs, for the file's JSON; nothing of classification, where the largest is the class."""
+    if task.kind.name == CLASSIFICATION:
+        return {}
+    described = {TASK: task.kind.name, "activation": task.kind.activation}
+    if task.label_offset or task.label_scale:
+        ones = [1.0] * task.num_outputs
+        described["label_formula"] = "output * label_scale + label_offset"
+        described["label_scale"] = list(task.label_scale) or ones
+        described["label_offset"] = list(task.label_offset) or [0.0] * task.num_outputs
+    return described
 
 
 def _describe_latency(measured: Measurement) -> dict[str, float]:
@@ -308,12 +330,12 @@ def _set_beside_teachers(job: ExportJob, spec: ModelSpec, students: Sequence[Siz
 
 def _measure_size(job: ExportJob, name: str, model: LoadedModel) -> SizeRow:
     """The row of a model's float32 file."""
-    measured = measure_file(model.float32, job.data)
-    accuracy = compute_accuracy(measured.logits, job.data.test_y)
+    measured = measure_file(model.float32, model.spec, job.data)
+    reached = compute_metric(model.spec.task, job.data.test_y, measured.outputs)
     cost = (model.parameters, model.multiply_accumulates, len(model.float32))
-    return SizeRow(name, "float32", *cost, accuracy, measured.latency.median_ms)
+    return SizeRow(name, "float32", *cost, reached, measured.latency.median_ms)
 
 
 def _take_size(row: FileRow) -> SizeRow:
     cost = (row.parameters, row.multiply_accumulates, row.size_bytes - row.card_bytes)
-    return SizeRow(row.model, row.format, *cost, row.test_accuracy, row.median_ms_1_thread)
+    return SizeRow(row.model, row.format, *cost, row.test, row.median_ms_1_thread)

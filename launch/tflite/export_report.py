@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from launch.runs.columns import REPORT_CLIENTS, REPORT_PAGE, REPORT_TABLE, REPORT_TEACHERS
 from launch.runs.shown_text import escape_markdown
 from launch.runs.tables import format_cell, write_table, write_text
+from launch.runs.task_columns import CLASSIFICATION, TaskColumns, find_task_columns
 from launch.tflite.layer_report import EXPLANATION, NOT_OF_QAT, LayerError, tabulate_worst, write_layers
 from launch.tflite.markdown_table import format_table
 
@@ -17,16 +18,20 @@ LATENCY = (
     "whatever else the machine does; everything else in this report is the same each time."
 )
 LEGEND = (
-    "Accuracy: on the global test set ({examples:,} examples), and as mean over the clients that use the model, each "
-    "on its own test split (`report_clients.csv` has a row a client). Agreement (same class) and logits are compared "
+    "{metric}: on the global test set ({examples:,} examples), and as mean over the clients that use the model, each "
+    "on its own test split (`report_clients.csv` has a row a client). {compared} compared "
     "on the global test set with the Keras model that the file was converted from: the quantization-aware one for "
     "`qat_int8`, the float one for all others. Bytes: of the file, and of them the model card's that is in it "
     "(`card.md` has them all, and `python -m launch.card <file>` shows one); shares of float32 are without cards."
 )
 
 
+COMPARED_CLASSES = "Agreement (same class) and logits are"
+COMPARED_OUTPUTS = "Outputs are"
+
+
 class FileRow(NamedTuple):
-    """One exported file; its fields are the columns of `report.csv`.
+    """One exported file; its fields are the columns of `report.csv`, which are named after the task's main metric.
 
     Attributes:
       file: its name.
@@ -38,12 +43,12 @@ class FileRow(NamedTuple):
       share_of_float32: its size as a share of the float32 file's, both without cards; None if there can be none.
       parameters: weights of the float model.
       multiply_accumulates: of one inference.
-      test_accuracy: on the global test set.
-      client_test_accuracy: mean over its clients, each on its own test split; None without any.
+      test: the main metric on the global test set.
+      client_test: mean over its clients, each on its own test split; None without any.
       num_clients: how many these are.
-      keras_test_accuracy: of the Keras model that it was converted from.
-      top1_agreement: share of the test set on which both choose the same class.
-      largest_logit_difference: largest absolute difference of their logits.
+      keras_test: of the Keras model that it was converted from.
+      agreement: share of the test set on which both choose the same class; None where the labels are no classes.
+      largest_difference: largest absolute difference of their outputs.
       median_ms_1_thread: latency.
       p95_ms_1_thread: latency.
       median_ms_all_threads: latency on all cores.
@@ -63,12 +68,12 @@ class FileRow(NamedTuple):
     share_of_float32: float | None
     parameters: int
     multiply_accumulates: int
-    test_accuracy: float
-    client_test_accuracy: float | None
+    test: float
+    client_test: float | None
     num_clients: int
-    keras_test_accuracy: float
-    top1_agreement: float
-    largest_logit_difference: float
+    keras_test: float
+    agreement: float | None
+    largest_difference: float
     median_ms_1_thread: float
     p95_ms_1_thread: float
     median_ms_all_threads: float
@@ -85,7 +90,7 @@ class ClientRow(NamedTuple):
     file: str
     client: str
     examples: int
-    test_accuracy: float
+    test: float
 
 
 class SizeRow(NamedTuple):
@@ -97,7 +102,7 @@ class SizeRow(NamedTuple):
       parameters: weights of the float model.
       multiply_accumulates: of one inference.
       size_bytes: of the file in that format, without a card.
-      test_accuracy: of that file on the global test set.
+      test: the main metric of that file on the global test set.
       median_ms_1_thread: its latency.
       times_smaller: size of the first teacher's file in float32 divided by this one's.
     """
@@ -107,7 +112,7 @@ class SizeRow(NamedTuple):
     parameters: int
     multiply_accumulates: int
     size_bytes: int
-    test_accuracy: float
+    test: float
     median_ms_1_thread: float
     times_smaller: float = 1.0
 
@@ -154,6 +159,7 @@ class ExportReport(NamedTuple):
       training_files: a row for each file for on-device training.
       layers: {name: layers} of the files whose layers were measured.
       failed: what cannot be made.
+      task: what the results are called.
     """
 
     title: str
@@ -167,16 +173,17 @@ class ExportReport(NamedTuple):
     training_files: Sequence[TrainingRow]
     layers: Mapping[str, Sequence[LayerError]] = {}
     failed: Sequence[FailedFile] = ()
+    task: TaskColumns = find_task_columns(CLASSIFICATION)
 
 
-def format_summary(rows: Sequence[FileRow]) -> Iterator[str]:
+def format_summary(rows: Sequence[FileRow], task: TaskColumns) -> Iterator[str]:
     """The most important columns, aligned for the terminal."""
-    heads = ("file", "bytes", "accuracy", "Keras", "agreement", "ms")
-    cells = [heads]
+    has_classes = task.kind.is_labelled_by_class
+    cells = [("file", "bytes", task.title, "Keras", "agreement" if has_classes else "largest difference", "ms")]
     for row in rows:
-        shares = (row.test_accuracy, row.keras_test_accuracy, row.top1_agreement)
-        times = f"{row.median_ms_1_thread:.3f}"
-        cells.append((row.file, f"{row.size_bytes:,}", *(f"{share:.4f}" for share in shares), times))
+        compared = task.format(row.agreement) if has_classes else f"{row.largest_difference:.2g}"
+        results = task.format(row.test), task.format(row.keras_test), compared
+        cells.append((row.file, f"{row.size_bytes:,}", *results, f"{row.median_ms_1_thread:.3f}"))
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for first, *others in cells:
         aligned = [f"{text:>{width}}" for text, width in zip(others, widths[1:], strict=True)]
@@ -186,24 +193,41 @@ def format_summary(rows: Sequence[FileRow]) -> Iterator[str]:
 def write_report(report: ExportReport, folder: pathlib.Path) -> None:
     """Writes report.md, report.csv, report_clients.csv and, if there are such, report_teachers.csv and layers."""
     write_text(folder / REPORT_PAGE, format_report(report))
-    _write_rows(folder / REPORT_TABLE, FileRow, report.files)
-    _write_rows(folder / REPORT_CLIENTS, ClientRow, report.clients)
+    _write_rows(folder / REPORT_TABLE, FileRow, report.files, report.task)
+    _write_rows(folder / REPORT_CLIENTS, ClientRow, report.clients, report.task)
     if report.sizes:
-        _write_rows(folder / REPORT_TEACHERS, SizeRow, report.sizes)
+        _write_rows(folder / REPORT_TEACHERS, SizeRow, report.sizes, report.task)
     for name, layers in report.layers.items():
         write_layers((folder / name).with_suffix(".layers.csv"), layers)
 
 
-def _write_rows(path: pathlib.Path, row_type: Any, rows: Sequence[Any]) -> None:
-    write_table(path, row_type._fields, [[format_cell(value) for value in row] for row in rows])
+def _write_rows(path: pathlib.Path, row_type: Any, rows: Sequence[Any], task: TaskColumns) -> None:
+    names = _name_columns(task)
+    fields = [field for field in row_type._fields if names.get(field, field)]
+    cells = [[format_cell(getattr(row, field)) for field in fields] for row in rows]
+    write_table(path, [names.get(field, field) for field in fields], cells)
+
+
+def _name_columns(task: TaskColumns) -> dict[str, str]:
+    """{field: column} of the fields whose column depends on the task; "" for no column."""
+    has_classes = task.kind.is_labelled_by_class
+    return {
+        "test": task.test,
+        "client_test": task.client_test,
+        "keras_test": f"keras_{task.test}",
+        "agreement": "top1_agreement" if has_classes else "",
+        "largest_difference": "largest_logit_difference" if has_classes else "largest_output_difference",
+    }
 
 
 def format_report(report: ExportReport) -> str:
     """The report as Markdown."""
+    task = report.task
+    compared = COMPARED_CLASSES if task.kind.is_labelled_by_class else COMPARED_OUTPUTS
     parts = [
         f"# Exported models: {escape_markdown(report.title)}, round {report.rounds}",
-        LEGEND.format(examples=report.num_test),
-        format_table(_tabulate_files(report.files), 2),
+        LEGEND.format(metric=task.heading, compared=compared, examples=report.num_test),
+        format_table(_tabulate_files(report.files, task), 2),
         *_describe_representatives(report.files),
         *_describe_problems(report),
         "## Latency",
@@ -213,7 +237,7 @@ def format_report(report: ExportReport) -> str:
         format_table([("file", "operators"), *((row.file, row.operators) for row in report.files)], 2),
     ]
     if report.sizes:
-        parts += ["## Student and teacher", *_describe_sizes(report.sizes)]
+        parts += ["## Student and teacher", *_describe_sizes(report.sizes, task)]
     if report.layers:
         parts += ["## Quantization, layer by layer", EXPLANATION, format_table(tabulate_worst(report.layers), 3)]
         parts += [NOT_OF_QAT] if any(row.format == "qat_int8" for row in report.files) else []
@@ -222,16 +246,18 @@ def format_report(report: ExportReport) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _tabulate_files(rows: Sequence[FileRow]) -> list[tuple[str, ...]]:
+def _tabulate_files(rows: Sequence[FileRow], task: TaskColumns) -> list[tuple[str, ...]]:
+    has_classes = task.kind.is_labelled_by_class
     heads = (
         *("file", "input", "bytes", "of them card", "share of float32", "parameters", "multiply-accumulates"),
-        *("test accuracy", "clients' test accuracy", "Keras test accuracy", "agreement", "largest logit difference"),
+        *(f"test {task.title}", f"clients' test {task.title}", f"Keras test {task.title}"),
+        *(("agreement", "largest logit difference") if has_classes else ("largest output difference",)),
     )
-    return [heads, *map(_format_file, rows)]
+    return [heads, *(_format_file(row, task) for row in rows)]
 
 
-def _format_file(row: FileRow) -> tuple[str, ...]:
-    own = row.client_test_accuracy
+def _format_file(row: FileRow, task: TaskColumns) -> tuple[str, ...]:
+    own = row.client_test
     return (
         row.file,
         row.input_dtype,
@@ -240,11 +266,11 @@ def _format_file(row: FileRow) -> tuple[str, ...]:
         "" if row.share_of_float32 is None else f"{row.share_of_float32:.2f}",
         f"{row.parameters:,}",
         f"{row.multiply_accumulates:,}",
-        f"{row.test_accuracy:.4f}",
-        "" if own is None else f"{own:.4f} ({row.num_clients})",
-        f"{row.keras_test_accuracy:.4f}",
-        f"{row.top1_agreement:.4f}",
-        f"{row.largest_logit_difference:.2g}",
+        task.format(row.test),
+        "" if own is None else f"{task.format(own)} ({row.num_clients})",
+        task.format(row.keras_test),
+        *(() if row.agreement is None else (f"{row.agreement:.4f}",)),
+        f"{row.largest_difference:.2g}",
     )
 
 
@@ -273,12 +299,12 @@ def _tabulate_latency(report: ExportReport) -> list[tuple[str, ...]]:
     return rows
 
 
-def _describe_sizes(rows: Sequence[SizeRow]) -> list[str]:
-    heads = ("model", "format", "parameters", "multiply-accumulates", "bytes", "times smaller", "test accuracy", "ms")
+def _describe_sizes(rows: Sequence[SizeRow], task: TaskColumns) -> list[str]:
+    heads = ("model", "format", "parameters", "multiply-accumulates", "bytes", "times smaller", f"test {task.title}")
     cells = [
         (
             *(row.model, row.format, f"{row.parameters:,}", f"{row.multiply_accumulates:,}", f"{row.size_bytes:,}"),
-            *(f"{row.times_smaller:.2f}", f"{row.test_accuracy:.4f}", f"{row.median_ms_1_thread:.3f}"),
+            *(f"{row.times_smaller:.2f}", task.format(row.test), f"{row.median_ms_1_thread:.3f}"),
         )
         for row in rows
     ]
@@ -290,7 +316,7 @@ def _describe_sizes(rows: Sequence[SizeRow]) -> list[str]:
         "ms: median on 1 thread. Teachers were converted for this table only; launch.export --model=<teacher> exports "
         "one."
     )
-    return [ratios, format_table([heads, *cells], 2)]
+    return [ratios, format_table([(*heads, "ms"), *cells], 2)]
 
 
 def _describe_training_files(rows: Sequence[TrainingRow]) -> list[str]:

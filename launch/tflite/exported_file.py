@@ -1,4 +1,4 @@
-"""Runs a TFLite file on this machine: its inputs and outputs, its logits, its latency, its signatures."""
+"""Runs a TFLite file on this machine: its inputs and outputs, its outputs, its latency, its signatures."""
 
 import os
 import time
@@ -17,9 +17,9 @@ class TensorForm(NamedTuple):
 
     Attributes:
       shape: with the batch axis, which is 1.
-      dtype: "float32" or "int8".
-      scale: of int8, real value = (stored - zero_point) * scale; None of float32.
-      zero_point: of int8; None of float32.
+      dtype: "float32", "int8", or "int32" of tokens.
+      scale: of int8, real value = (stored - zero_point) * scale; None of others.
+      zero_point: of int8; None of others.
     """
 
     shape: tuple[int, ...]
@@ -40,7 +40,7 @@ class ExportedFile:
 
     Attributes:
       input: the form of its input, a preprocessed example.
-      output: the form of its output, the logits.
+      output: the form of its output, logits for example.
     """
 
     def __init__(self, content: bytes, num_threads: int = 1):
@@ -49,17 +49,17 @@ class ExportedFile:
         [self._input], [self._output] = self._interpreter.get_input_details(), self._interpreter.get_output_details()
         self.input, self.output = _describe_tensor(self._input), _describe_tensor(self._output)
 
-    def compute_logits(self, x: np.ndarray) -> np.ndarray:
-        """Preprocessed examples, float32 (n, *input_shape), to logits, float32 (n, num_classes), one by one."""
-        logits = np.empty((len(x), self.output.shape[1]), np.float32)
-        for row, example in zip(logits, quantize(x, self.input), strict=True):
+    def compute_outputs(self, x: np.ndarray) -> np.ndarray:
+        """Preprocessed examples, (n, *input_shape), to outputs, float32 (n, *output_shape), one by one."""
+        outputs = np.empty((len(x), *self.output.shape[1:]), np.float32)
+        for row, example in zip(outputs, quantize(x, self.input), strict=True):
             self._interpreter.set_tensor(self._input["index"], example[None])
             self._interpreter.invoke()
             row[:] = dequantize(self._interpreter.get_tensor(self._output["index"])[0], self.output)
-        return logits
+        return outputs
 
     def measure_latency(self, example: np.ndarray) -> Latency:
-        """Times one preprocessed example, float32 (*input_shape), after warm-up; it varies from run to run."""
+        """Times one preprocessed example, (*input_shape), after warm-up; it varies from run to run."""
         self._interpreter.set_tensor(self._input["index"], quantize(example[None], self.input))
         seconds, num_runs = [], WARM_UP_RUNS + TIMED_RUNS
         while len(seconds) < num_runs and (len(seconds) < LEAST_RUNS or sum(seconds) < MOST_TIMING_S):
@@ -73,7 +73,7 @@ class ExportedFile:
 
 def _describe_tensor(details: dict) -> TensorForm:
     scale, zero_point = details["quantization"]
-    is_quantized = details["dtype"] != np.float32
+    is_quantized = scale != 0
     shape = tuple(int(size) for size in details["shape"])
     dtype = np.dtype(details["dtype"]).name
     return TensorForm(shape, dtype, float(scale) if is_quantized else None, int(zero_point) if is_quantized else None)
@@ -128,10 +128,10 @@ def compute_in_two_orders(content: bytes, x: np.ndarray) -> np.ndarray:
 
     Args:
       content: a file with one input and one output, or one for on-device training, whose "infer" is run.
-      x: preprocessed examples, float32 (n, *input_shape).
+      x: preprocessed examples, (n, *input_shape).
 
     Returns:
-      float32 (2, n, num_classes), both in the order of `x`.
+      float32 (2, n, *output_shape), both in the order of `x`.
     """
     if "infer" in tf.lite.Interpreter(model_content=content).get_signature_list():
         infer = tf.lite.Interpreter(model_content=content).get_signature_runner("infer")
@@ -139,5 +139,5 @@ def compute_in_two_orders(content: bytes, x: np.ndarray) -> np.ndarray:
         def compute(examples: np.ndarray) -> np.ndarray:
             return np.concatenate([infer(x=example[None])["logits"] for example in examples])
     else:
-        compute = ExportedFile(content).compute_logits
+        compute = ExportedFile(content).compute_outputs
     return np.stack([compute(x), compute(x[::-1])[::-1]])

@@ -25,14 +25,15 @@ def check_answers(answers: np.ndarray, expected: np.ndarray, export_format: str)
     """Refuses a file that keeps something from call to call, and a float file that is another model than Keras's.
 
     Args:
-      answers: logits, float32 (2, n, num_classes), asked for in two orders.
-      expected: Keras's, float32 (n, num_classes).
+      answers: outputs, float32 (2, n, *output_shape), asked for in two orders.
+      expected: Keras's, float32 (n, *output_shape).
       export_format: of EXPORT_FORMATS, or "training".
 
     Raises:
       ModelError: see above; one line.
     """
-    known = np.isfinite(expected).all(axis=1)  # where Keras itself has no answer, none can be wrong
+    # Where Keras itself has no answer, none can be wrong.
+    known = np.isfinite(expected).reshape(len(expected), -1).all(axis=1)
     if not known.any():
         return
     first, second = answers[:, known]
@@ -42,24 +43,29 @@ def check_answers(answers: np.ndarray, expected: np.ndarray, export_format: str)
         raise ModelError("its answers depend on the examples before, or on chance; a layer of the model keeps a state")
     by_format = float(np.abs(first - expected[known]).max()) / largest
     if not by_format <= MOST_BY_FORMAT.get(export_format, np.inf):
-        raise ModelError(f"its logits differ from Keras's by {by_format:.2g} of the largest; it is another model")
+        raise ModelError(f"its outputs differ from Keras's by {by_format:.2g} of the largest; it is another model")
 
 
-def warn_of_loss(export_format: str, agreement: float, lost: float, share: float | None) -> str:
+def warn_of_loss(
+    export_format: str, agreement: float | None, lost: float, share: float | None, title: str = "accuracy"
+) -> str:
     """What to say of a file that its format makes much worse or much larger, with the way out; "" of a good one.
 
     Args:
       export_format: of EXPORT_FORMATS.
-      agreement: share of the test set for which it chooses Keras's class.
-      lost: Keras's accuracy on the test set minus the file's.
+      agreement: share of the test set for which it chooses Keras's class; None where the labels are no classes.
+      lost: how much worse than Keras's the file's main metric is on the test set, as a share.
       share: its size as a share of the float32 file's; None if there is none.
+      title: of the main metric.
     """
     if export_format not in WAYS_OUT:
         return ""
     texts = []
-    if agreement < LEAST_AGREEMENT or lost > MOST_LOST:
-        points = f"{-100 * lost:+.1f} points of accuracy"
-        found = f"chooses Keras's class for {100 * agreement:.1f} % of the test set, {points}"
+    if (agreement is not None and agreement < LEAST_AGREEMENT) or lost > MOST_LOST:
+        found = f"is {100 * lost:.1f} % worse than Keras's model by {title}"
+        if agreement is not None:
+            points = f"{-100 * lost:+.1f} points of {title}"
+            found = f"chooses Keras's class for {100 * agreement:.1f} % of the test set, {points}"
         texts.append(f"{found}; {WAYS_OUT[export_format]}")
     if share is not None and share > MOST_SIZE:  # recurrent layers in int8 are written out step by step
         texts.append(f"is {share:,.0f} times the size of float32; take dynamic")

@@ -62,7 +62,7 @@ def convert_file(
       export: the model.
       model: the same, read.
       export_format: of EXPORT_FORMATS.
-      reference: logits of its Keras model on the test set, float32 (examples, num_classes).
+      reference: outputs of its Keras model on the test set, float32 (examples, *output_shape).
 
     Raises:
       ModelError: the converter cannot make it, or it answers otherwise than Keras; one line.
@@ -70,7 +70,7 @@ def convert_file(
       OSError: what is needed meanwhile cannot be written.
     """
     converted = _convert(job, export, model, export_format)
-    _check_file(job, converted.content, reference, export_format, f"{export_format} of {model.spec.name}")
+    _check_file(job, model.spec, converted.content, reference, export_format, f"{export_format} of {model.spec.name}")
     return converted
 
 
@@ -96,7 +96,9 @@ def _convert(job: ExportJob, export: ModelExport, model: LoadedModel, export_for
 
 def _read_representatives(job: ExportJob, export: ModelExport) -> tuple[list[ClientShard], np.ndarray]:
     clients = find_representative_clients(export, job.data, job.representative_client)
-    return clients, read_representative_examples(job.data, clients, job.representative_examples)
+    return clients, read_representative_examples(
+        job.data, clients, job.representative_examples, job.run.task.kind.is_labelled_by_class
+    )
 
 
 def measure_layers(job: ExportJob, export: ModelExport, model: LoadedModel) -> list[LayerError]:
@@ -112,7 +114,7 @@ def convert_training_file(job: ExportJob, model: LoadedModel, reference: np.ndar
     Args:
       job: the export, which says what of the model is trained.
       model: the model.
-      reference: logits of its float model on the test set, float32 (examples, num_classes).
+      reference: outputs of its float model on the test set, float32 (examples, *output_shape).
 
     Raises:
       ModelError: as for `convert_file`, or the head of a model that does not end in dense layers.
@@ -121,13 +123,15 @@ def convert_training_file(job: ExportJob, model: LoadedModel, reference: np.ndar
     examples = choose_evenly(job.data.test_x, NUM_CHECKED)
     batch_size, part = job.run.config.batch_size, job.on_device_training
     file = convert_training_module(model.spec, model.weights, batch_size, part, examples, _find_converter(job))
-    _check_file(job, file.content, reference, "training", f"on-device training of {model.spec.name}")
+    _check_file(job, model.spec, file.content, reference, "training", f"on-device training of {model.spec.name}")
     return file
 
 
-def _check_file(job: ExportJob, content: bytes, reference: np.ndarray, export_format: str, label: str) -> None:
+def _check_file(
+    job: ExportJob, spec: ModelSpec, content: bytes, reference: np.ndarray, export_format: str, label: str
+) -> None:
     """Runs a file for the first time, in the process of the converter, on some examples of the test set."""
-    x = preprocess(job.data, choose_evenly(job.data.test_x, NUM_CHECKED))
+    x = preprocess(spec, choose_evenly(job.data.test_x, NUM_CHECKED))
     try:
         check_answers(job.converter.run_file(content, x), choose_evenly(reference, NUM_CHECKED), export_format)
     except ModelError as error:

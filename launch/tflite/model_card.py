@@ -15,6 +15,7 @@ from datasets.catalog import find_dataset
 from datasets.federated_data import FederatedData
 from datasets.terms import UNKNOWN, Terms
 from launch.runs.tables import format_json, write_text
+from launch.runs.task_columns import KIND, TASK, TaskColumns
 from launch.settings.run_config import RunConfig, find_algorithm, flag_values
 from launch.settings.run_titles import describe_run
 from launch.tflite.card_page import format_card_page
@@ -25,10 +26,9 @@ from launch.training.finished_run import FinishedRun
 CARD_PAGE = "card.md"
 VERSION = 1
 MOST_WORST_CLIENTS = 5
-NOT_FOR = (
-    "Decisions about a person's health, safety, rights or money.",
-    "Anything that is none of its classes: it names one of them, whatever it is shown.",
-)
+NOT_FOR = "Decisions about a person's health, safety, rights or money."
+NOT_FOR_OTHERS = "Anything that is none of its classes: it names one of them, whatever it is shown."
+NOT_FOR_UNLIKE = "Anything unlike what it was trained on: it answers all the same, whatever it is given."
 MAY_BE_SOLD = {
     "allowed": "Yes, as far as the data's terms go",
     "not allowed": "No, by the data's terms",
@@ -41,17 +41,19 @@ def build_card(run: FinishedRun, data: FederatedData, files: Sequence[Mapping[st
     """The card of some files of a run, each as from `describe_file` or, unmeasured, with fewer keys."""
     terms = find_terms(run.config)
     names = list(data.class_names)
-    task = terms.task or f"which of {len(names)} classes an example of shape {tuple(data.input_shape)} belongs to"
+    columns = run.task
+    unlike = NOT_FOR_OTHERS if columns.kind.is_labelled_by_class else NOT_FOR_UNLIKE
     licence = f" Licence: {terms.licence}." if terms.licence != UNKNOWN.licence else ""
     sold = f"{MAY_BE_SOLD[terms.commercial_use]}.{licence} {terms.conditions}".strip()
     return {
         "card_version": VERSION,
         "title": describe_run(flag_values(run.config), data.dataset),
-        "task": f"Tells {task}.",
+        TASK: f"Tells {terms.task or _describe_task(data, columns)}.",
+        **({} if columns.is_classification else {KIND: columns.kind.name, "outputs": describe_outputs(data)}),
         "classes": names,
         "data_set": {"name": data.dataset, **terms._asdict()},
         "may_be_sold": sold,
-        "must_not_be_used_for": [*terms.not_for, *NOT_FOR],
+        "must_not_be_used_for": [*terms.not_for, NOT_FOR, unlike],
         "training": {
             "algorithm": find_algorithm(run.config.algo).title,
             "rounds": run.rounds,
@@ -62,6 +64,38 @@ def build_card(run: FinishedRun, data: FederatedData, files: Sequence[Mapping[st
         "measured_on": f"{platform.machine()}, not a phone",
         "files": list(files),
     }
+
+
+def _describe_task(data: FederatedData, task: TaskColumns) -> str:
+    """What a model tells of an example, in words."""
+    example, count = f"an example of shape {tuple(data.input_shape)}", len(data.class_names)
+    match task.kind.name:
+        case "multi_label":
+            return f"which of {count} labels {example} has"
+        case "regression":
+            numbers = "a number" if data.num_outputs == 1 else f"{data.num_outputs} numbers"
+            return f"{' and '.join(data.class_names) or numbers} of {example}"
+        case "next_token":
+            return f"the next token at each position of {example}"
+    return f"which of {count} classes {example} belongs to"
+
+
+def describe_outputs(data: FederatedData) -> str:
+    """How to read the outputs of a model, in a sentence."""
+    labels = data.labels
+    match labels.task:
+        case "binary":
+            return f"A number: above 0 it is {data.class_names[1]}, whose chance is 1 / (1 + exp(-output))."
+        case "multi_label":
+            return "A number a label: above 0 it has the label, whose chance is 1 / (1 + exp(-output))."
+        case "next_token":
+            return "At each position a number a token; the largest is that of the token that follows."
+    if not (labels.offset or labels.scale):
+        return "The numbers themselves."
+    formulas = [
+        f"output * {scale:.6g} + {offset:.6g}" for scale, offset in zip(labels.scale, labels.offset, strict=True)
+    ]
+    return f"Standardised; the numbers are {', '.join(formulas)}."
 
 
 def find_terms(config: RunConfig) -> Terms:
@@ -86,44 +120,60 @@ def count_confusions(labels: np.ndarray, predictions: np.ndarray, num_classes: i
 
 
 def describe_file(
-    row: FileRow, clients: Sequence[ClientRow], worst_tenth: float, confusions: np.ndarray
+    row: FileRow,
+    clients: Sequence[ClientRow],
+    worst_tenth: float,
+    num_test: int,
+    confusions: np.ndarray | None,
+    task: TaskColumns,
 ) -> dict[str, Any]:
     """What was measured of a file, for `build_card`.
 
     Args:
       row: its row of the report.
       clients: its result for each client.
-      worst_tenth: mean accuracy of the tenth of the clients with the lowest; NaN without clients.
-      confusions: as from `count_confusions`, on the global test set.
+      worst_tenth: mean of the main metric over the worst tenth of the clients; NaN without clients.
+      num_test: examples of the global test set.
+      confusions: as from `count_confusions`, on the global test set; None where the labels are no classes.
+      task: what the main metric is called, which is a key of what is returned.
     """
-    worst = sorted(clients, key=lambda each: each.test_accuracy)[:MOST_WORST_CLIENTS]
-    counts = confusions.sum(axis=1)
+    name, by_class = task.metric.name, task.kind.is_labelled_by_class
+    worst = sorted(clients, key=lambda each: task.sign * each.test)[:MOST_WORST_CLIENTS]
     return {
-        "accuracy": {
-            "global": row.test_accuracy,
-            "test_examples": int(counts.sum()),
-            "mean_of_clients": row.client_test_accuracy,
+        name: {
+            "global": row.test,
+            "test_examples": num_test,
+            "mean_of_clients": row.client_test,
             "worst_tenth_of_clients": worst_tenth if clients else None,
             "clients": len(clients),
             "worst_clients": [
-                {"client": each.client, "accuracy": each.test_accuracy, "test_examples": each.examples}
-                for each in worst
+                {"client": each.client, name: each.test, "test_examples": each.examples} for each in worst
             ],
         },
-        "accuracy_by_class": [
-            {"accuracy": float(right / number) if number else None, "test_examples": int(number)}
-            for right, number in zip(confusions.diagonal(), counts, strict=True)
-        ],
+        **_describe_classes(confusions),
         "quantization": {
-            "keras_accuracy": row.keras_test_accuracy,
-            "difference": row.test_accuracy - row.keras_test_accuracy,
-            "agreement": row.top1_agreement,
-            "largest_logit_difference": row.largest_logit_difference,
+            f"keras_{name}": row.keras_test,
+            "difference": row.test - row.keras_test,
+            **({"agreement": row.agreement} if row.agreement is not None else {}),
+            "largest_logit_difference" if by_class else "largest_output_difference": row.largest_difference,
             "warning": row.warning,
         },
         "latency_ms": {"median": row.median_ms_1_thread, "p95": row.p95_ms_1_thread, "threads": 1},
         "parameters": row.parameters,
         "multiply_accumulates": row.multiply_accumulates,
+    }
+
+
+def _describe_classes(confusions: np.ndarray | None) -> dict[str, Any]:
+    """The accuracy of each class; nothing where the labels are no classes."""
+    if confusions is None:
+        return {}
+    counts = zip(confusions.diagonal(), confusions.sum(axis=1), strict=True)
+    return {
+        "accuracy_by_class": [
+            {"accuracy": float(right / number) if number else None, "test_examples": int(number)}
+            for right, number in counts
+        ]
     }
 
 

@@ -1,5 +1,7 @@
 """Whose examples set the ranges of int8: those of all clients that use a model, evenly over clients and classes.
 
+Where the labels are no classes, evenly over the clients.
+
 Imports no TensorFlow.
 """
 
@@ -37,14 +39,20 @@ def find_representative_clients(export: ModelExport, data: FederatedData, asked:
     return clients
 
 
-def read_representative_examples(data: FederatedData, clients: Sequence[ClientShard], num_examples: int) -> np.ndarray:
+def read_representative_examples(
+    data: FederatedData, clients: Sequence[ClientShard], num_examples: int, has_classes: bool = True
+) -> np.ndarray:
     """At most `num_examples` of these clients' train splits, as stored, shape (n, *input_shape).
 
     Every class of every client gives one example, then every one gives a second, and so on, until there are enough; a
     class has its own evenly spaced over the split. If not every class of every client can give one, every class gives
-    one of some client, then one of another. The same clients always give the same examples.
+    one of some client, then one of another. Without classes, all of a client are as of one class. The same clients
+    always give the same examples.
     """
-    chosen = choose_examples([data.read_labels(client, "train") for client in clients], num_examples)
+    labels = [
+        data.read_labels(client, "train") if has_classes else np.zeros(client.num_train, np.int32) for client in clients
+    ]
+    chosen = choose_examples(labels, num_examples)
     parts = [data.read_split(clients[place], "train")[0][rows] for place, rows in chosen]
     return np.concatenate(parts)
 

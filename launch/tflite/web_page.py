@@ -17,6 +17,7 @@ import numpy as np
 from datasets.building.readings import FEATURE_NAMES
 from datasets.federated_data import FederatedData
 from datasets.har import CHANNELS
+from datasets.label_format import REGRESSION
 from launch.pages.one_file import (
     compute_digest,
     embed_packed,
@@ -66,12 +67,14 @@ class Runtime(NamedTuple):
     binaries: Mapping[str, bytes]
 
 
-def check_request(io: str, runtime_dir: pathlib.Path | None = None) -> None:
+def check_request(io: str, runtime_dir: pathlib.Path | None = None, takes_tokens: bool = False) -> None:
     """Whether a page can be made, before any work starts.
 
     Raises:
       FlagError: LiteRT.js is not there, or not in the version of the lock, or the files would have integer inputs.
     """
+    if takes_tokens:
+        raise FlagError("--web_page: the page gives models numbers, and this run's model takes tokens; leave it out")
     if io == "int8":
         raise FlagError(
             "--web_page with --io=int8: LiteRT.js takes float inputs only; leave --io=int8 out, int8 computes in "
@@ -115,14 +118,15 @@ def choose_sample(labels: np.ndarray, size: int = SAMPLE_SIZE) -> np.ndarray:
     """Which test examples go into the page: evenly spaced over those ordered by class, so that none is left out.
 
     Args:
-      labels: of the test set, (examples,).
+      labels: of the test set, (examples, ...); those of several values keep their order.
       size: how many at most.
 
     Returns:
       Their indices in ascending order, int64, (min(size, examples),).
     """
     places = np.linspace(0, len(labels) - 1, num=min(size, len(labels))).round().astype(int)
-    return np.sort(np.argsort(labels, kind="stable")[places])
+    order = np.argsort(labels, kind="stable") if labels.ndim == 1 else np.arange(len(labels))
+    return np.sort(order[places])
 
 
 def write_web_page(
@@ -139,7 +143,7 @@ def write_web_page(
       folder: of the export, with a .tflite for each file of the report, its card in it.
       report: what was measured.
       data: the test set and how its examples look.
-      predictions: by the file's name, its classes on the test set, (examples,).
+      predictions: by the file's name, what it says of the test set: classes, (examples,), or numbers, (examples, ...).
       formats: those that go into the page; empty for those of PAGE_FORMATS that were exported.
       runtime_dir: where the package LiteRT.js is; None for where `make web` puts it.
     """
@@ -165,6 +169,30 @@ def write_web_page(
     write_text(folder / WEB_PAGE, assemble_page(title, content, assets, runtime))
 
 
+def describe_task(data: FederatedData, sample: np.ndarray) -> dict[str, Any]:
+    """How the page's scripts read the outputs: as classes, or as numbers that they show as they are.
+
+    Numbers have names, and the truth of each example in words; those of a regression are in the labels' unit.
+    """
+    labels = data.labels
+    if labels.is_by_class:
+        return {"answers": "two_classes" if data.num_outputs == 1 else "classes"}
+    names = list(data.class_names) or [f"output {i + 1}" for i in range(data.num_outputs)]
+    rows = data.test_y[sample].reshape(len(sample), -1)
+    if labels.task == REGRESSION:
+        truths = [", ".join(f"{value:.6g}" for value in row) for row in rows]
+    else:
+        truths = [", ".join(name for name, has in zip(names, row, strict=True) if has) or "none" for row in rows]
+    ones = (1.0,) * data.num_outputs
+    return {
+        "answers": "numbers",
+        "labels": list(map(escape_hidden, names)),
+        "truths": list(map(escape_hidden, truths)),
+        "outputScale": list(labels.scale or ones),
+        "outputOffset": list(labels.offset or (0.0,) * data.num_outputs),
+    }
+
+
 def describe_data(data: FederatedData, sample: np.ndarray) -> dict[str, Any]:
     """What the page's scripts need to know of the examples."""
     return {
@@ -176,6 +204,7 @@ def describe_data(data: FederatedData, sample: np.ndarray) -> dict[str, Any]:
         "image": describe_image(data),
         "features": KNOWN_FEATURES.get((data.dataset, data.input_shape[-1])),
         "sample": {"indices": sample.tolist(), "labels": data.test_y[sample].tolist()},
+        **describe_task(data, sample),
     }
 
 

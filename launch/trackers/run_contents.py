@@ -31,6 +31,7 @@ from launch.runs.columns import (
 )
 from launch.runs.run_folder import LOCK_FILE
 from launch.runs.run_records import RunRecordError, find_flagfile, find_stored_idle, read_json, read_rows
+from launch.runs.task_columns import TASK, read_task_columns
 from launch.settings.flags import FlagError
 from launch.settings.resuming import CHANGEABLE_ON_RESUME, MEANS_OF_COMPUTING, PLACES, REQUESTS
 
@@ -122,6 +123,7 @@ def describe_run(run_dir: pathlib.Path) -> RunDescription:
     tags = {
         "algo": flags["algo"],
         "dataset": data.get("dataset") or flags.get("dataset", ""),
+        "task": read_task_columns(data).kind.name if TASK in data else "",
         SEED: flags.get(SEED, ""),
         "experiment": experiment.stem if experiment else "",
         "run_dir": run_dir.absolute(),

@@ -11,30 +11,24 @@ from datasets.catalog import find_dataset
 from datasets.federated_data import FederatedData
 from launch.progress import format_duration, say
 from launch.runs.columns import (
-    ACCURACY_MEAN,
-    ACCURACY_STD,
-    ACCURACY_WORST_TENTH,
     BEST,
     BUDGET_SPENT,
-    CLIENT_TEST_ACCURACY,
-    CLIENT_VALIDATION_ACCURACY,
     GAIN,
     JOULES,
     KEPT_BEST,
     NEW_CLIENTS,
     NUM_CLIENTS,
     NUM_REJECTED,
-    RANDOM_START_ACCURACY,
     RELATIVE_CHANGE,
     ROUND,
     RUN_PAGE,
     START,
     TEST_ACCURACY,
     TRAIN_LOSS,
-    TRAINED_START_ACCURACY,
 )
 from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
+from launch.runs.task_columns import TaskColumns, read_task_columns
 from launch.settings.flags import PROGRAM
 from launch.settings.run_config import RunConfig, algorithm_fields, find_idle, flag_values
 from launch.settings.trusted_modules import spell_trust
@@ -59,7 +53,7 @@ def announce_data(config: RunConfig, folder: RunFolder, data: FederatedData) -> 
     source = "random numbers of its shape (a smoke run)" if is_random else data.dataset
     say(f"run      {config.algo}, {config.rounds} rounds, seed {config.seed}, in {folder.path}")
     reading = data.reading and f"; {data.reading}"
-    say(f"data     {source}: {sizes.sum():,} train and {len(data.test_y):,} test examples, {data.num_classes} classes"
+    say(f"data     {source}: {sizes.sum():,} train and {len(data.test_y):,} test examples, {describe_outputs(data)}"
         f"{reading}")  # fmt: skip
     for note in data.notes:
         say(f"note     {note}")
@@ -70,6 +64,19 @@ def announce_data(config: RunConfig, folder: RunFolder, data: FederatedData) -> 
     sampled = f"; {config.evaluated_clients:,} are evaluated in rounds, all at the end" if is_sampled else ""
     left_out = describe_clients_left_out(data.num_clients_left_out)
     say(f"clients  {len(data.clients)}{kinds}, {config.partition} partition, {sizes_text}{new}{sampled}{left_out}")
+
+
+def describe_outputs(data: FederatedData) -> str:
+    """What a model tells of an example, for a line."""
+    number = data.num_outputs
+    match data.labels.task:
+        case "multi_label":
+            return f"{number:,} labels, of which each has any"
+        case "regression":
+            return "a number to tell" if number == 1 else f"{number:,} numbers to tell"
+        case "next_token":
+            return f"a vocabulary of {number:,} tokens"
+    return f"{data.num_classes} classes"
 
 
 def describe_clients_left_out(number: int) -> str:
@@ -154,6 +161,8 @@ def advise_on_rejected(config: RunConfig, data: FederatedData) -> str:
 
 def find_largest_input(data: FederatedData) -> float:
     """The largest size of a number that the model gets, over the train examples of the first client that has any."""
+    if data.takes_tokens:
+        return 0.0
     client = next(client for client in data.clients if client.num_train)
     x, _ = data.read_split(client, "train")
     return float(np.abs(x.astype(np.float64) * data.preprocessing.scale + data.preprocessing.offset).max())
@@ -187,21 +196,25 @@ def say_if_nothing_was_learned(metrics: RoundTable, test_y: np.ndarray, has_note
 
 def say_result(config: RunConfig, folder: RunFolder, summary: dict[str, Any]) -> None:
     """Says what came out, and what to type next."""
+    task = read_task_columns(summary)
     final, best = summary["final"], summary[BEST]
     duration = format_duration(summary["train_seconds"])
-    say(f"done     {summary['rounds']} rounds in {duration}: test accuracy {_format(final[TEST_ACCURACY])} "
-        f"(best {_format(best[TEST_ACCURACY])} in round {best[ROUND]}), "
-        f"clients' own test accuracy {_format(final[CLIENT_TEST_ACCURACY])}")  # fmt: skip
-    if (clients := summary["clients"]).get(ACCURACY_MEAN) is not None:
-        say(f"spread   of the clients' own test accuracies: deviation {clients[ACCURACY_STD]:.4f}, "
-            f"worst tenth {clients[ACCURACY_WORST_TENTH]:.4f}")  # fmt: skip
+    say(f"done     {summary['rounds']} rounds in {duration}: test {task.title} "
+        f"{task.format(final[task.test])} (best {task.format(best[task.test])} in round {best[ROUND]}), "
+        f"clients' own test {task.title} {task.format(final[task.client_test])}")  # fmt: skip
+    _say_further(task, final)
+    mean, deviation, _, worst_tenth = (summary["clients"].get(name) for name in task.statistics)
+    if mean is not None:
+        many = "accuracies" if task.is_classification else task.title
+        say(f"spread   of the clients' own test {many}: deviation {task.format(deviation)}, "
+            f"worst tenth {task.format(worst_tenth)}")  # fmt: skip
     if energy := summary.get(JOULES):
         say(f"energy   {energy['total']:,.4g} J of all clients in training, {energy['mean']:,.4g} J of one on average, "
             f"at most {energy['most']:,.4g} J")  # fmt: skip
-    say_start(summary.get(START, {}))
-    say_best(config, folder, summary)
-    if (new_clients := summary.get(NEW_CLIENTS)) and new_clients[ACCURACY_MEAN] is not None:
-        say(f"new      clients that took no part in training: own test accuracy {new_clients[ACCURACY_MEAN]:.4f}")
+    say_start(summary.get(START, {}), task)
+    say_best(config, folder, summary, task)
+    if (new_clients := summary.get(NEW_CLIENTS)) and (of_new := new_clients[task.statistics[0]]) is not None:
+        say(f"new      clients that took no part in training: own test {task.title} {task.format(of_new)}")
     if (folder.path / RUN_PAGE).exists():
         say(f"page     {folder.path / RUN_PAGE}")
     path = shlex.quote(str(folder.path))
@@ -216,17 +229,25 @@ def say_result(config: RunConfig, folder: RunFolder, summary: dict[str, Any]) ->
     say(f"         tensorboard --logdir={shlex.quote(str(folder.tensorboard))}")
 
 
-def say_best(config: RunConfig, folder: RunFolder, summary: Mapping[str, Any]) -> None:
+def _say_further(task: TaskColumns, final: Mapping[str, float | None]) -> None:
+    """Says what the task's other metrics are on the global test set; nothing of a task with one metric."""
+    others = zip(task.kind.metrics[1:], task.further_tests, strict=True)
+    texts = [f"{metric.title} {task.format(final[column])}" for metric, column in others]
+    if texts:
+        say(f"further  on the test set: {', '.join(texts)}")
+
+
+def say_best(config: RunConfig, folder: RunFolder, summary: Mapping[str, Any], task: TaskColumns) -> None:
     """Says which round's models are kept beside the last ones, if any were to be."""
     if kept := summary.get(KEPT_BEST):
-        accuracy = _format(kept[CLIENT_VALIDATION_ACCURACY])
-        say(f"best     models of round {kept[ROUND]}, best by the clients' own validation accuracy ({accuracy}), "
+        reached = task.format(kept[task.client_validation])
+        say(f"best     models of round {kept[ROUND]}, best by the clients' own validation {task.title} ({reached}), "
             f"are in {folder.best_models}: evaluate or export them with --round=best")  # fmt: skip
     elif config.keep_best:
         say("note     --keep_best has kept no models: no round was evaluated on validation examples")
 
 
-def say_start(start: Mapping[str, Any]) -> None:
+def say_start(start: Mapping[str, Any], task: TaskColumns) -> None:
     """Says what the start of fine-tuning was worth, and so if it did not move; nothing of a run without fine-tuning."""
     if not start:
         return
@@ -235,10 +256,7 @@ def say_start(start: Mapping[str, Any]) -> None:
         say(f"note     training moved the model by {change:.2%} of its norm, less than {LEAST_CHANGE:.0%}: clients "
             "start next to random weights; raise the rate, or give more --rounds")  # fmt: skip
     if start[GAIN] is not None:
-        say(f"start    fine-tuned from the trained model {start[TRAINED_START_ACCURACY]:.4f}, from random weights "
-            f"{start[RANDOM_START_ACCURACY]:.4f}: the start gains {100 * start[GAIN]:+.2f} points (it moved by "
-            f"{change:.1%} of its norm)")  # fmt: skip
-
-
-def _format(accuracy: float | None) -> str:
-    return "unknown" if accuracy is None or math.isnan(accuracy) else f"{accuracy:.4f}"
+        trained, random = (task.format(start[name]) for name in task.starts)
+        gain = f"{100 * start[GAIN]:+.2f} points" if task.is_classification else f"{start[GAIN]:+.4g} in {task.title}"
+        say(f"start    fine-tuned from the trained model {trained}, from random weights {random}: the start gains "
+            f"{gain} (it moved by {change:.1%} of its norm)")  # fmt: skip

@@ -5,29 +5,28 @@ model, and `clients.csv` with the model of each client. Which round is best stan
 killed keeps the same one when it is resumed, whatever it had kept since its last checkpoint.
 """
 
-import math
 import pathlib
 
 from datasets.federated_data import FederatedData
 from launch.runs.checkpoints import Checkpoints, find_checkpoints
-from launch.runs.columns import CLIENT, CLIENT_VALIDATION_ACCURACY, CLIENTS_FILE, MODEL
+from launch.runs.columns import CLIENT, CLIENTS_FILE, MODEL
 from launch.runs.file_names import encode_name
 from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
 from launch.runs.tables import format_cell, replace_folder, write_table
+from launch.runs.task_columns import TaskColumns
 from models.model_spec import ModelSpec
 from models.saved_models import save_model
 from tff_algos.protocol import FederatedProcess, State
 
 
-def find_best_validated(metrics: RoundTable, last_round: int | None = None) -> int | None:
-    """The round, up to `last_round`, with the highest `client_validation_accuracy`, the first of equals.
+def find_best_validated(metrics: RoundTable, task: TaskColumns, last_round: int | None = None) -> int | None:
+    """The round, up to `last_round`, with the best `client_validation_accuracy`, or what it is called by the task.
 
-    None if no round was evaluated on validation examples.
+    The first of equals; None if no round was evaluated on validation examples.
     """
-    values = metrics.column(CLIENT_VALIDATION_ACCURACY)[:last_round]
-    known = [(value, -i) for i, value in enumerate(values, 1) if value is not None and not math.isnan(value)]
-    return -max(known)[1] if known else None
+    best = task.find_best(metrics.column(task.client_validation)[:last_round])
+    return None if best is None else best + 1
 
 
 class BestRound:
@@ -40,9 +39,10 @@ class BestRound:
         spec: ModelSpec,
         process: FederatedProcess,
         checkpoints: Checkpoints,
+        task: TaskColumns,
     ):
         self._folder, self._data, self._spec = folder, data, spec
-        self._process, self._checkpoints = process, checkpoints
+        self._process, self._checkpoints, self._task = process, checkpoints, task
 
     def restore(self, metrics: RoundTable, template: State) -> None:
         """Makes `models/best/` anew as it was after the last round of the table, for a run that goes on.
@@ -50,20 +50,20 @@ class BestRound:
         Raises:
           RunFolderError: the state of the best round is gone or damaged.
         """
-        if metrics.rows and (best := find_best_validated(metrics)) is not None:
+        if metrics.rows and (best := find_best_validated(metrics, self._task)) is not None:
             self._write_models(self._checkpoints.load_best(best, template))
 
     def update(self, metrics: RoundTable, state: State) -> None:
         """Keeps the state after the last round of the table, and its models, if that round is the best so far."""
         round_num = len(metrics.rows)
-        if find_best_validated(metrics) == round_num:
+        if find_best_validated(metrics, self._task) == round_num:
             self._checkpoints.save_best(state, round_num)
             self._write_models(state)
 
     def prune(self, metrics: RoundTable) -> None:
         """Removes states that were the best once, but for those that a run needs which goes on from a checkpoint."""
         ends = [None, *find_checkpoints(self._folder.checkpoints)]
-        self._checkpoints.prune_best({find_best_validated(metrics, end) for end in ends})
+        self._checkpoints.prune_best({find_best_validated(metrics, self._task, end) for end in ends})
 
     def _write_models(self, state: State) -> None:
         with replace_folder(self._folder.best_models) as folder:

@@ -16,9 +16,11 @@ from datasets.own_objects import describe_failure
 from launch.runs import columns
 from launch.runs.nested_state import flatten_state
 from launch.runs.tables import format_json
+from launch.runs.task_columns import TaskColumns
 from launch.runtimes.worker_process import WorkerError
 from launch.settings.flags import FlagError
 from models.model_names import ModelError
+from models.task_kinds import TASK_KINDS
 from tff_algos.protocol import COMMON_METRICS, FederatedProcess, KeptFileError, RoundOutput, State, Weights
 from tff_algos.rounds.forwarding import ForwardingProcess
 from tff_algos.settings.config_fields import ConfigError
@@ -29,7 +31,8 @@ if TYPE_CHECKING:
 # What has a line of its own already, or is no fault of the algorithm's.
 _PASSED_ON = (FlagError, ConfigError, ModelError, KeptFileError, WorkerError, BrokenPipeError)
 _ARGUMENTS = "(model_spec, clients, config, seed)"
-_DRIVERS_METRICS = {columns.ROUND, *columns.EVALUATION_METRICS, *columns.PERSONAL_METRICS}
+_TASKS = [TaskColumns(kind) for kind in TASK_KINDS.values()]
+_DRIVERS_METRICS = {columns.ROUND, *(name for task in _TASKS for name in (*task.evaluation, *task.spread))}
 _DRIVERS_METRICS |= {columns.JOULES, columns.JOULES_TOTAL}
 _DRIVERS_CLIENT_COLUMNS = {
     columns.CLIENT,
@@ -42,7 +45,7 @@ _DRIVERS_CLIENT_COLUMNS = {
     columns.AVAILABILITY,
     columns.DEVICE_NAME,
     columns.MODEL,
-    columns.ACCURACY,
+    *(task.of_client for task in _TASKS),
     columns.LOSS,
     columns.TOOK_PART,
     columns.ARCHETYPE,

@@ -1,6 +1,5 @@
-"""Accuracy and loss of an algorithm's models: on the global test set, and on each client's own splits."""
+"""Loss and metrics of an algorithm's models: on the global test set, and on each client's own splits."""
 
-import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -9,107 +8,146 @@ import tensorflow as tf
 
 from datasets.federated_data import ClientShard, FederatedData
 from launch.runs.archetype_metrics import compute_archetype_metrics
-from launch.runs.columns import (
-    CLIENT_ACCURACY_STD,
-    CLIENT_ACCURACY_WORST_TENTH,
-    CLIENT_TEST_ACCURACY,
-    CLIENT_VALIDATION_ACCURACY,
-    TEST_ACCURACY,
-    TEST_LOSS,
-    VALIDATION_ACCURACY,
-)
+from launch.runs.columns import TEST_LOSS
+from launch.runs.task_columns import TaskColumns, name_test
 from models.model_spec import ModelSpec
+from models.task_kinds import TaskKind
 from tff_algos.protocol import FederatedProcess, State, Weights
 from tff_algos.seeds import derive_generator
 
 
 class Evaluation(NamedTuple):
-    """A model's result on each of n examples: `correct`, bool (n,), and `loss`, float32 (n,)."""
+    """A model's result on n examples.
 
-    correct: np.ndarray
+    Attributes:
+      kind: of the task.
+      loss: of each example, float32 (n,).
+      weights: how much each counts in the mean of the loss, float32 (n,); None where all count alike.
+      sums: what the metrics are made of, float64 (num_sums,).
+    """
+
+    kind: TaskKind
     loss: np.ndarray
+    weights: np.ndarray | None
+    sums: np.ndarray
 
     @property
-    def accuracy(self) -> float:
-        """Share of correct examples; NaN without examples."""
-        return _mean(self.correct)
+    def metrics(self) -> dict[str, float]:
+        """The task's metrics by name; NaN where nothing is known of one, as of all without examples."""
+        return self.kind.finish(self.sums)
+
+    @property
+    def metric(self) -> float:
+        """The task's main metric: of classification the share of correct examples."""
+        return self.metrics[self.kind.main_metric.name]
 
     @property
     def mean_loss(self) -> float:
-        """Mean cross-entropy in nats; NaN without examples."""
-        return _mean(self.loss)
-
-    def split(self, sizes: Sequence[int]) -> list["Evaluation"]:
-        """Parts of the given sizes, in order; the sizes sum to n."""
-        ends = list(itertools.accumulate(sizes))
-        return [
-            Evaluation(self.correct[end - size : end], self.loss[end - size : end])
-            for size, end in zip(sizes, ends, strict=True)
-        ]
+        """Mean loss, of classification the cross-entropy in nats; NaN without examples."""
+        if self.weights is None:
+            return _mean(self.loss)
+        total = self.weights.sum(dtype=np.float64)
+        return float(np.dot(self.weights.astype(np.float64), self.loss) / total) if total else float("nan")
 
 
 class ClientResults(NamedTuple):
-    """One value a client, float64 (clients,), NaN for a client without the split: `accuracy` and mean `loss`."""
+    """One value a client, float64 (clients,), NaN where nothing is known: the main `metric`, and the mean `loss`."""
 
-    accuracy: np.ndarray
+    metric: np.ndarray
     loss: np.ndarray
 
 
-Evaluate = Callable[[Weights, np.ndarray, np.ndarray], Evaluation]
 # (state, the state one round before, if that was evaluated, too, whether to evaluate the shared models) -> columns of
 # metrics.csv
 EvaluateState = Callable[[State, State | None, bool], dict[str, float | None]]
 
 
-def build_evaluator(spec: ModelSpec, batch_size: int = 1000) -> Evaluate:
-    """Builds the model once and returns `evaluate(weights, x, y) -> Evaluation`.
+class Evaluate:
+    """Evaluates a model of a specification; it is built once, and the same arguments give the same bits.
 
-    `weights` are in the order of `keras_model.weights`, of a quantization-aware model or of its float model; `x` are
-    stored examples, (n, *spec.input_shape) in `spec.input_dtype`; `y` are integer labels, (n,). The loss is the sparse
-    categorical cross-entropy of the logits. The same arguments give the same bits.
+    Attributes:
+      kind: of its task.
     """
-    evaluate_own = _build_evaluator_of_one(spec, batch_size)
-    if spec.quantization is None:
-        return evaluate_own
-    evaluate_float = _build_evaluator_of_one(spec.quantization.float_spec, batch_size)
 
-    def evaluate(weights: Weights, x: np.ndarray, y: np.ndarray) -> Evaluation:
-        return (evaluate_own if spec.of_weights(weights) is spec else evaluate_float)(weights, x, y)
+    def __init__(self, spec: ModelSpec, batch_size: int):
+        self._model, self._batch_size, self.kind = spec.build(), batch_size, spec.task.kind
+        task, model = spec.task, self._model
 
-    return evaluate
+        @tf.function(
+            input_signature=[
+                tf.TensorSpec((None, *spec.input_shape), spec.input_dtype),
+                tf.TensorSpec((None, *task.label_shape), task.label_dtype),
+                tf.TensorSpec((None,), tf.int32),
+                tf.TensorSpec((), tf.int32),
+            ]
+        )
+        def evaluate_batch(x, y, groups, num_groups):
+            outputs = tf.cast(model(spec.preprocess(x), training=False), tf.float32)
+            sums = task.compute_sums_by_group(y, outputs, groups, num_groups)
+            return task.compute_losses(y, outputs), task.compute_weights(y), sums
 
+        self._label_dtype, self._num_sums = task.label_dtype, task.kind.num_sums(task.num_outputs)
+        # Traced at once: Keras refuses to call a model for the first time after another one was built in the graph of a
+        # TFF computation.
+        self._evaluate_batch = evaluate_batch.get_concrete_function()
 
-def _build_evaluator_of_one(spec: ModelSpec, batch_size: int) -> Evaluate:
-    model = spec.build()
+    def __call__(self, weights: Weights, x: np.ndarray, y: np.ndarray) -> Evaluation:
+        """The result on these examples, pooled.
 
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec((None, *spec.input_shape), spec.input_dtype),
-            tf.TensorSpec((None,), tf.int32),
-        ]
-    )
-    def evaluate_batch(x, y):
-        logits = tf.cast(model(spec.preprocess(x), training=False), tf.float32)
-        correct = tf.equal(tf.argmax(logits, axis=1, output_type=tf.int32), y)
-        return correct, tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits)
+        Args:
+          weights: in the order of `keras_model.weights`.
+          x: stored examples, (n, *spec.input_shape) in `spec.input_dtype`.
+          y: labels as stored, (n, *label_shape).
+        """
+        return self.split(weights, x, y, (len(y),))[0]
 
-    # Traced at once: Keras refuses to call a model for the first time after another one was built in the graph of a TFF
-    # computation.
-    evaluate_traced = evaluate_batch.get_concrete_function()
-
-    def evaluate(weights: Weights, x: np.ndarray, y: np.ndarray) -> Evaluation:
-        for variable, value in zip(model.weights, weights, strict=True):
+    def split(self, weights: Weights, x: np.ndarray, y: np.ndarray, sizes: Sequence[int]) -> list[Evaluation]:
+        """The result on each part of the given sizes, in order; the sizes sum to n. One pass, whatever the parts."""
+        for variable, value in zip(self._model.weights, weights, strict=True):
             variable.assign(value)
-        labels = np.asarray(y, np.int32)
-        starts = range(0, len(labels), batch_size)
-        batches = [
-            evaluate_traced(tf.constant(x[i : i + batch_size]), tf.constant(labels[i : i + batch_size])) for i in starts
+        labels, groups = np.asarray(y, self._label_dtype), np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+        loss, counts = [np.zeros(0, np.float32)], [np.zeros(0, np.float32)]
+        sums = np.zeros((len(sizes), self._num_sums))
+        for start in range(0, len(labels), self._batch_size):
+            rows = slice(start, start + self._batch_size)
+            first, last = int(groups[rows][0]), int(groups[rows][-1])
+            batch = tf.constant(x[rows]), tf.constant(labels[rows]), tf.constant(groups[rows] - first)
+            batch_loss, batch_weights, batch_sums = self._evaluate_batch(*batch, tf.constant(last - first + 1))
+            loss.append(batch_loss.numpy())
+            counts.append(batch_weights.numpy())
+            sums[first : last + 1] += batch_sums.numpy()
+        ends = np.cumsum(sizes)[:-1]
+        parts = np.split(np.concatenate(loss), ends), np.split(np.concatenate(counts), ends), sums
+        is_weighed = self.kind.weighs_examples
+        return [
+            Evaluation(self.kind, each, of_each if is_weighed else None, own)
+            for each, of_each, own in zip(*parts, strict=True)
         ]
-        correct = np.concatenate([np.zeros(0, bool), *(correct.numpy() for correct, _ in batches)])
-        loss = np.concatenate([np.zeros(0, np.float32), *(loss.numpy() for _, loss in batches)])
-        return Evaluation(correct, loss)
 
-    return evaluate
+
+class EvaluateQuantized:
+    """The same for weights of a quantization-aware model or of its float model."""
+
+    def __init__(self, spec: ModelSpec, batch_size: int):
+        self._spec = spec
+        self._own, self._float = Evaluate(spec, batch_size), Evaluate(spec.quantization.float_spec, batch_size)
+        self.kind = self._own.kind
+
+    def _choose(self, weights: Weights) -> Evaluate:
+        return self._own if self._spec.of_weights(weights) is self._spec else self._float
+
+    def __call__(self, weights: Weights, x: np.ndarray, y: np.ndarray) -> Evaluation:
+        """As `Evaluate.__call__`."""
+        return self._choose(weights)(weights, x, y)
+
+    def split(self, weights: Weights, x: np.ndarray, y: np.ndarray, sizes: Sequence[int]) -> list[Evaluation]:
+        """As `Evaluate.split`."""
+        return self._choose(weights).split(weights, x, y, sizes)
+
+
+def build_evaluator(spec: ModelSpec, batch_size: int = 1000) -> Evaluate | EvaluateQuantized:
+    """What evaluates weights of this specification, or of the float model inside it: `evaluate(weights, x, y)`."""
+    return (Evaluate if spec.quantization is None else EvaluateQuantized)(spec, batch_size)
 
 
 def choose_evaluated_clients(data: FederatedData, most: int, seed: int) -> tuple[ClientShard, ...]:
@@ -136,13 +174,16 @@ def evaluate_federation(
 ) -> dict[str, float]:
     """The evaluation columns of metrics.csv.
 
+    The names are those of classification; other tasks have their own, see `launch.runs.task_columns`.
+
     `test_loss` and `test_accuracy` are means over the shared models on the global test set, weighted by the clients
-    that use each. `validation_accuracy` is the same on the validation examples of `clients` (None: all), pooled.
-    `client_test_accuracy` and `client_validation_accuracy` are means over `clients`, each with the weights that
-    `process.personalize` gives it, on its own split; clients without that split are left out. Only the validation
-    accuracies are for tuning: the clients' own for personal models, the pooled one for shared models, since a client's
-    own few classes reward a model that knows nothing else. If the weights are personal, or if asked `with_spread`, the
-    standard deviation and the worst tenth of the clients' test accuracies are added.
+    that use each; a task's further metrics have a column each. `validation_accuracy` is the same on the validation
+    examples of `clients` (None: all), pooled. `client_test_accuracy` and `client_validation_accuracy` are means over
+    `clients`, each with the weights that `process.personalize` gives it, on its own split; clients without that split,
+    or whose split tells nothing, are left out. Only the validation accuracies are for tuning: the clients' own for
+    personal models, the pooled one for shared models, since a client's own few classes reward a model that knows
+    nothing else. If the weights are personal, or if asked `with_spread`, the standard deviation and the worst tenth of
+    the clients' test accuracies are added.
     """
     shared = _measure_shared_models(process, state, data, evaluate, clients)
     return shared | _measure_clients(process, state, data, evaluate, clients, with_spread)[0]
@@ -161,22 +202,22 @@ def build_state_evaluation(
     The change of the clients' accuracies needs those of the previous state. They are kept from the last call if it had
     that very state; if not, as after a resume, the previous state is evaluated again.
     """
-    last_state, last_accuracy = None, None
+    last_state, last_values = None, None
 
     def evaluate_state(state: State, previous: State | None, with_shared: bool = True) -> dict[str, float | None]:
-        nonlocal last_state, last_accuracy
+        nonlocal last_state, last_values
         shared = _measure_shared_models(process, state, data, evaluate, clients) if with_shared else {}
-        own, accuracy = _measure_clients(process, state, data, evaluate, clients, with_spread)
+        own, values = _measure_clients(process, state, data, evaluate, clients, with_spread)
         measured = shared | own
         if data.archetypes is None:
             return measured
         before = None
         if previous is not None:
-            before = last_accuracy
+            before = last_values
             if previous is not last_state:
-                before = evaluate_clients(process, previous, data, evaluate, clients=clients)["test"].accuracy
-        last_state, last_accuracy = state, accuracy
-        return measured | compute_archetype_metrics(data.archetypes, process.client_model(state), accuracy, before)
+                before = evaluate_clients(process, previous, data, evaluate, clients=clients)["test"].metric
+        last_state, last_values = state, values
+        return measured | compute_archetype_metrics(data.archetypes, process.client_model(state), values, before)
 
     return evaluate_state
 
@@ -193,12 +234,17 @@ def _measure_shared_models(
     used = sorted(set(names))
     results = [evaluate(models[name], data.test_x, data.test_y) for name in used]
     validation = data.read_pooled(data.clients if clients is None else clients, "validation")
-    validated = [evaluate(models[name], *validation).accuracy for name in used]
+    validated = [evaluate(models[name], *validation).metric for name in used]
     num_users = [names.count(name) for name in used]
+    task, metrics = TaskColumns(results[0].kind), [result.metrics for result in results]
+    of_tests = {
+        name_test(metric): float(np.average([each[metric.name] for each in metrics], weights=num_users))
+        for metric in task.kind.metrics
+    }
     return {
         TEST_LOSS: float(np.average([result.mean_loss for result in results], weights=num_users)),
-        TEST_ACCURACY: float(np.average([result.accuracy for result in results], weights=num_users)),
-        VALIDATION_ACCURACY: float(np.average(validated, weights=num_users)),
+        **of_tests,
+        task.validation: float(np.average(validated, weights=num_users)),
     }
 
 
@@ -210,19 +256,15 @@ def _measure_clients(
     clients: Sequence[ClientShard] | None,
     with_spread: bool,
 ) -> tuple[dict[str, float], np.ndarray]:
-    """The columns on the clients' own splits, and each client's test accuracy, NaN where it was not evaluated."""
+    """The columns on the clients' own splits, and each client's main metric, NaN where it was not evaluated."""
     by_split = evaluate_clients(process, state, data, evaluate, ("test", "validation"), clients=clients)
-    own = {split: accuracy[~np.isnan(accuracy)] for split, (accuracy, _) in by_split.items()}
-    measured = {CLIENT_TEST_ACCURACY: _mean(own["test"]), CLIENT_VALIDATION_ACCURACY: _mean(own["validation"])}
+    task = TaskColumns(evaluate.kind)
+    own = {split: values[~np.isnan(values)] for split, (values, _) in by_split.items()}
+    measured = {task.client_test: _mean(own["test"]), task.client_validation: _mean(own["validation"])}
     if process.is_personal or with_spread:
-        measured[CLIENT_ACCURACY_STD] = float(own["test"].std()) if own["test"].size else float("nan")
-        measured[CLIENT_ACCURACY_WORST_TENTH] = compute_worst_tenth(own["test"])
-    return measured, by_split["test"].accuracy
-
-
-def compute_worst_tenth(accuracy: np.ndarray) -> float:
-    """Mean of the lowest tenth of the values, rounded up to whole values; NaN without any."""
-    return _mean(np.sort(accuracy)[: -(-len(accuracy) // 10)])
+        measured[task.std] = float(own["test"].std()) if own["test"].size else float("nan")
+        measured[task.worst_tenth] = task.compute_worst_tenth(own["test"])
+    return measured, by_split["test"].metric
 
 
 def evaluate_clients(
@@ -234,7 +276,7 @@ def evaluate_clients(
     with_new: bool = False,
     clients: Sequence[ClientShard] | None = None,
 ) -> dict[str, ClientResults]:
-    """Each client's accuracy and loss on its own splits, with the weights that `process.personalize` gives it.
+    """Each client's main metric and loss on its own splits, with the weights that `process.personalize` gives it.
 
     There is a value for every client, new ones last, but it is NaN for those that are not asked for: new ones, unless
     `with_new`, and those that are not among `clients`, if these are given.
@@ -262,9 +304,9 @@ def evaluate_pairs(
     for clients, weights in _pool_neighbours(pairs):
         for split in splits:
             sizes = [_count_examples(client, split) for client in clients]
-            evaluation = evaluate(weights, *data.read_pooled(clients, split))
-            for client, part in zip(clients, evaluation.split(sizes), strict=True):
-                results[split].accuracy[client.index] = part.accuracy
+            parts = evaluate.split(weights, *data.read_pooled(clients, split), sizes)
+            for client, part in zip(clients, parts, strict=True):
+                results[split].metric[client.index] = part.metric
                 results[split].loss[client.index] = part.mean_loss
     return results
 

@@ -10,12 +10,15 @@ from datasets.data_notes import note_content
 from datasets.device_table import load_device_profiles
 from datasets.federate import PartitionSettings, build_federated_data, default_shard_dir
 from datasets.federated_data import FederatedData
+from datasets.layouts import AUTO
 from datasets.smoke import make_random_arrays
 from launch.progress import say_while_waiting
+from launch.runs.stored_data import ARE_FEATURES, TAKES_TOKENS, read_label_format
 from launch.settings.run_config import RunConfig
 
 if TYPE_CHECKING:
     from models.model_spec import ModelSpec
+    from models.task import Task
 
 
 def load_federated_data(config: RunConfig) -> FederatedData:
@@ -40,7 +43,7 @@ def _load(config: RunConfig) -> FederatedData:
     arrays = make_random_arrays(row, options) if is_random else row.load(options)
     labels_per_client = config.labels_per_client
     if config.smoke:  # Fewer clients share as many shards, so each would hold more labels than there are.
-        labels_per_client = min(labels_per_client, len(arrays.class_names))
+        labels_per_client = max(1, min(labels_per_client, len(arrays.class_names)))
     settings = PartitionSettings(
         partition=config.partition,
         num_clients=config.num_clients,
@@ -65,7 +68,8 @@ def _choose_options(config: RunConfig) -> DatasetOptions:
     """What the loader is told. Each option but `download` has a flag of its name, where "" stands for None."""
     names = {field.name for field in dataclasses.fields(DatasetOptions)} - {"download"}
     values = {name: getattr(config, name) for name in names}
-    return DatasetOptions(**{name: None if value == "" else value for name, value in values.items()})
+    options = DatasetOptions(**{name: None if value == "" else value for name, value in values.items()})
+    return dataclasses.replace(options, task="" if config.task == AUTO else config.task)
 
 
 def build_spec(config: RunConfig, data: Mapping[str, Any], to_train: bool = True) -> "ModelSpec":
@@ -81,11 +85,12 @@ def build_spec(config: RunConfig, data: Mapping[str, Any], to_train: bool = True
     """
     from models.catalog import build_model_spec
 
+    task = build_run_task(config, data)
     return build_model_spec(
         config.model,
         tuple(data["input_shape"]),
         data["input_dtype"],
-        len(data["class_names"]),
+        task.num_outputs,
         data["scale"],
         data["offset"],
         config.activation,
@@ -95,4 +100,25 @@ def build_spec(config: RunConfig, data: Mapping[str, Any], to_train: bool = True
         config.precision,
         config.augment,
         to_train,
+        task,
+        bool(data.get(TAKES_TOKENS)),
+        config.channel_axis or not data.get(ARE_FEATURES),
+    )
+
+
+def build_run_task(config: RunConfig, data: Mapping[str, Any]) -> "Task":
+    """The task of a run, arguments as for `build_spec`. Raises ModelError for a loss that the task does not have."""
+    from models.task import build_task
+
+    labels = read_label_format(data)
+    return build_task(
+        labels.task,
+        labels.count_outputs(len(data["class_names"])),
+        labels.shape,
+        loss="" if config.loss == AUTO else config.loss,
+        huber_delta=config.huber_delta,
+        padding_label=labels.padding,
+        oov_label=labels.oov,
+        label_offset=labels.offset,
+        label_scale=labels.scale,
     )

@@ -26,15 +26,14 @@ from launch.runs.columns import (
     METRICS_FILE,
     MODEL,
     MODELS,
-    PERSONAL_METRICS,
     ROUND,
     SUMMARY_FILE,
-    TEACHERS_TEST_ACCURACY,
 )
 from launch.runs.errors import RunFolderError
 from launch.runs.file_names import decode_names, encode_name
 from launch.runs.stored_data import check_data_section
 from launch.runs.tables import iterate_records, remove_unfinished
+from launch.runs.task_columns import TaskColumns, read_task_columns
 from launch.settings.flags import FlagError, read_stored_flags
 from launch.settings.run_config import RunConfig, build_run_config, find_algorithm
 from launch.training.federation import build_spec, load_federated_data
@@ -67,6 +66,11 @@ class FinishedRun(NamedTuple):
     rounds: int
     is_personal: bool = False
     is_best: bool = False
+
+    @property
+    def task(self) -> TaskColumns:
+        """What its results are called, and which way they are better."""
+        return read_task_columns(self.data)
 
     @property
     def models(self) -> pathlib.Path:
@@ -159,7 +163,8 @@ def read_finished_run(
         data = json.loads((path / CONFIG_FILE).read_text(encoding="utf-8"))["data"]
         summary = json.loads((path / SUMMARY_FILE).read_text(encoding="utf-8"))
         client_models = _read_client_models(path / CLIENTS_FILE)
-        teachers = frozenset(summary[find_algorithm(config.algo).name].get(TEACHERS_TEST_ACCURACY, ()))
+        task = read_task_columns(data)
+        teachers = frozenset(summary[find_algorithm(config.algo).name].get(task.teachers, ()))
         rounds = int(summary["rounds"])
         best = summary.get(KEPT_BEST, {}).get(ROUND)
     except FileNotFoundError:
@@ -168,7 +173,7 @@ def read_finished_run(
         names = f"{CONFIG_FILE}, {SUMMARY_FILE} or {CLIENTS_FILE}"
         raise RunFolderError(f"--run_dir={path}: its {names} is damaged") from None
     check_data_section(data, path / CONFIG_FILE)
-    run = FinishedRun(path, config, data, client_models, teachers, rounds, _is_personal(path, summary))
+    run = FinishedRun(path, config, data, client_models, teachers, rounds, _is_personal(path, summary, task))
     return _take_best(run, best) if of_round == BEST else run
 
 
@@ -204,13 +209,13 @@ def _read_client_models(path: pathlib.Path) -> dict[str, str]:
         return {row[CLIENT]: row[MODEL] for row in iterate_records(file)}
 
 
-def _is_personal(path: pathlib.Path, summary: Mapping[str, Any]) -> bool:
+def _is_personal(path: pathlib.Path, summary: Mapping[str, Any], task: TaskColumns) -> bool:
     """Whether the summary says so or, where it says nothing, `metrics.csv` has columns of runs with personal models."""
     if IS_PERSONAL in summary:
         return bool(summary[IS_PERSONAL])
     metrics = path / METRICS_FILE
     columns = metrics.read_text(encoding="utf-8").partition("\n")[0].split(",") if metrics.is_file() else []
-    return set(PERSONAL_METRICS) <= set(columns)
+    return set(task.spread) <= set(columns)
 
 
 def choose_models(run: FinishedRun, model_name: str) -> list[str]:

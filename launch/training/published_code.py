@@ -116,7 +116,7 @@ def _build_side(spec: ModelSpec, arrays: ArrayDataset, num_epochs: int) -> Side:
 
     def test(weights: Weights) -> Result:
         evaluation = evaluate(weights, arrays.test_x, arrays.test_y)
-        return Result(evaluation.accuracy, evaluation.mean_loss)
+        return Result(evaluation.metric, evaluation.mean_loss)
 
     return Side(spec, train, test)
 

@@ -1,6 +1,5 @@
 """What a finished run leaves behind: the tables, `summary.json` and the saved models."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,11 +7,6 @@ import numpy as np
 from datasets.federated_data import FederatedData
 from launch.runs.checksums import write_checksums
 from launch.runs.columns import (
-    ACCURACY,
-    ACCURACY_MEAN,
-    ACCURACY_P10,
-    ACCURACY_STD,
-    ACCURACY_WORST_TENTH,
     ARCHETYPE,
     ARCHETYPE_NAME,
     AVAILABILITY,
@@ -21,12 +15,9 @@ from launch.runs.columns import (
     BYTES_DOWN,
     BYTES_UP,
     CLIENT,
-    CLIENT_TEST_ACCURACY,
-    CLIENT_VALIDATION_ACCURACY,
     DEVICE_NAME,
     DOWNLINK_BYTES_PER_S,
     EXAMPLES_PER_S,
-    FINE_TUNING_COLUMNS,
     IS_PERSONAL,
     JOULES,
     KEPT_BEST,
@@ -41,8 +32,6 @@ from launch.runs.columns import (
     ROUND,
     ROUND_S,
     START,
-    TEACHERS_TEST_ACCURACY,
-    TEST_ACCURACY,
     TEST_LOSS,
     TOOK_PART,
     UPLINK_BYTES_PER_S,
@@ -51,13 +40,13 @@ from launch.runs.columns import (
 from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
 from launch.runs.tables import format_cell, write_json, write_table
+from launch.runs.task_columns import TASK, TaskColumns
 from launch.settings.run_config import RunConfig, find_algorithm
 from launch.training.best_round import find_best_validated, save_models
 from launch.training.evaluation import (
     ClientResults,
     Evaluate,
     build_evaluator,
-    compute_worst_tenth,
     evaluate_clients,
 )
 from launch.training.starts import measure_curve, measure_start
@@ -75,39 +64,39 @@ def write_results(
     evaluate: Evaluate,
     metrics: RoundTable,
     timing: RoundTable,
+    task: TaskColumns,
 ) -> dict[str, Any]:
     """Writes the clients' table, the models and the summary of a run, and returns the summary."""
     results = evaluate_clients(process, state, data, evaluate, with_new=True)["test"]
-    curve = measure_curve(process, state, data, evaluate)
+    curve = measure_curve(process, state, data, evaluate, task)
     if curve:
-        write_table(
-            folder.fine_tuning_curve, FINE_TUNING_COLUMNS, [[format_cell(cell) for cell in row] for row in curve]
-        )
-    write_clients(folder, data, results, process, state)
+        write_table(folder.fine_tuning_curve, task.fine_tuning, [[format_cell(cell) for cell in row] for row in curve])
+    write_clients(folder, data, results, process, state, task)
     save_models(folder.models, spec, process, state)
     own = dict(process.summarize(state))
     teachers = process.get_teachers(state)
     if teachers:
-        own[TEACHERS_TEST_ACCURACY] = _evaluate_teachers(data, spec, teachers)
-    summary = build_summary(config, metrics, timing)
+        own[task.teachers] = _evaluate_teachers(data, spec, teachers)
+    summary = build_summary(config, metrics, timing, task)
     summary["dataset"] = data.dataset  # a subset has a name of its own
-    num_members, majority = len(data.clients), compute_majority_accuracy(data)
+    num_members = len(data.clients)
     for key, part in (("clients", slice(num_members)), (NEW_CLIENTS, slice(num_members, None))):
         if key != NEW_CLIENTS or data.new_clients:
-            of_majority = compute_client_statistics(majority[part])[ACCURACY_MEAN]
-            summary[key] = {**compute_client_statistics(results.accuracy[part]), MAJORITY_ACCURACY: of_majority}
+            summary[key] = compute_client_statistics(results.metric[part], task)
+            if task.is_classification:
+                summary[key][MAJORITY_ACCURACY] = compute_known_mean(compute_majority_accuracy(data)[part])
     if 0 < config.evaluated_clients < len(data.clients):  # the tables have that of a sample
-        summary["final"][CLIENT_TEST_ACCURACY] = summary["clients"][ACCURACY_MEAN]
+        summary["final"][task.client_test] = summary["clients"][task.statistics[0]]
     if process.is_spent(state):
         summary[BUDGET_SPENT] = True
-    if config.keep_best and (best := find_best_validated(metrics)) is not None:
-        value = metrics.column(CLIENT_VALIDATION_ACCURACY)[best - 1]
-        summary[KEPT_BEST] = {ROUND: best, CLIENT_VALIDATION_ACCURACY: value}
+    if config.keep_best and (best := find_best_validated(metrics, task)) is not None:
+        value = metrics.column(task.client_validation)[best - 1]
+        summary[KEPT_BEST] = {ROUND: best, task.client_validation: value}
     if config.fairness:
         summary[IS_PERSONAL] = process.is_personal
     if JOULES in (columns := process.client_columns(state)):
         summary[JOULES] = compute_energy_statistics(np.array(columns[JOULES])[:num_members])
-    if start := measure_start(process, state, data, evaluate, results.accuracy):
+    if start := measure_start(process, state, data, evaluate, results.metric, task):
         summary[START] = start
     summary[find_algorithm(config.algo).name] = own
     write_json(folder.summary, summary)
@@ -129,19 +118,24 @@ def compute_majority_accuracy(data: FederatedData) -> np.ndarray:
 
 
 def _evaluate_teachers(data: FederatedData, spec: ModelSpec, teachers: dict) -> dict[str, float]:
-    """Each teacher's accuracy on the global test set."""
+    """Each teacher's main metric on the global test set."""
     evaluate = build_evaluator(spec.teacher)
-    return {name: evaluate(weights, data.test_x, data.test_y).accuracy for name, weights in teachers.items()}
+    return {name: evaluate(weights, data.test_x, data.test_y).metric for name, weights in teachers.items()}
 
 
 def write_clients(
-    folder: RunFolder, data: FederatedData, results: ClientResults, process: FederatedProcess, state: State
+    folder: RunFolder,
+    data: FederatedData,
+    results: ClientResults,
+    process: FederatedProcess,
+    state: State,
+    task: TaskColumns,
 ) -> None:
     """Writes `clients.csv`: a row a client, new ones last; the algorithm's own columns last.
 
-    A client without a test split has empty cells for accuracy and loss. There are columns of archetypes only if the
-    partition is by archetype, one of who took part only if there are new clients, and the devices' names only if they
-    come from a file.
+    A client without a test split has empty cells for the main metric and the loss. There are columns of archetypes only
+    if the partition is by archetype, one of who took part only if there are new clients, and the devices' names only if
+    they come from a file.
     """
     columns = {
         CLIENT: [client.name for client in data.everyone],
@@ -154,7 +148,7 @@ def write_clients(
         AVAILABILITY: data.profiles.availability,
         **({DEVICE_NAME: data.profiles.names} if data.profiles.names else {}),
         MODEL: process.client_model(state),
-        ACCURACY: _blank_nan(results.accuracy),
+        task.of_client: _blank_nan(results.metric),
         LOSS: _blank_nan(results.loss),
         **({TOOK_PART: [1] * len(data.clients) + [0] * len(data.new_clients)} if data.new_clients else {}),
         **_list_archetypes(data),
@@ -180,20 +174,22 @@ def _blank_nan(values: np.ndarray) -> list[float | None]:
     return [None if np.isnan(value) else float(value) for value in values]
 
 
-def compute_client_statistics(accuracy: np.ndarray) -> dict[str, float | None]:
-    """Mean, standard deviation, 10th percentile and worst tenth (the mean of the lowest tenth, rounded up).
+def compute_client_statistics(values: np.ndarray, task: TaskColumns) -> dict[str, float | None]:
+    """Of the clients' main metric: mean, deviation, 10th percentile, worst tenth (its mean, rounded up to clients).
 
-    Over the clients that have a test split; the others are NaN.
+    Where lower is better, it is the 90th percentile. Over the clients that have a test split; the others are NaN.
     """
-    known = accuracy[~np.isnan(accuracy)]
+    known = values[~np.isnan(values)]
     if not known.size:
-        return dict.fromkeys((ACCURACY_MEAN, ACCURACY_STD, ACCURACY_P10, ACCURACY_WORST_TENTH))
-    return {
-        ACCURACY_MEAN: known.mean(),
-        ACCURACY_STD: known.std(),
-        ACCURACY_P10: np.percentile(known, 10),
-        ACCURACY_WORST_TENTH: compute_worst_tenth(known),
-    }
+        return dict.fromkeys(task.statistics)
+    measured = (known.mean(), known.std(), task.compute_worst_percentile(known), task.compute_worst_tenth(known))
+    return dict(zip(task.statistics, measured, strict=True))
+
+
+def compute_known_mean(values: np.ndarray) -> float | None:
+    """Mean of the values that are not NaN; None without any."""
+    known = values[~np.isnan(values)]
+    return known.mean() if known.size else None
 
 
 def compute_energy_statistics(joules: np.ndarray) -> dict[str, float]:
@@ -201,20 +197,21 @@ def compute_energy_statistics(joules: np.ndarray) -> dict[str, float]:
     return {"total": joules.sum(), "mean": joules.mean(), "most": joules.max()}
 
 
-def build_summary(config: RunConfig, metrics: RoundTable, timing: RoundTable) -> dict[str, Any]:
+def build_summary(config: RunConfig, metrics: RoundTable, timing: RoundTable, task: TaskColumns) -> dict[str, Any]:
     """The summary of the tables; the clients' statistics and the algorithm's own part are still missing."""
-    accuracy = metrics.column(TEST_ACCURACY)
-    best = find_best(accuracy)
+    reached = metrics.column(task.test)
+    best = task.find_best(reached) or 0
     train_seconds = sum(timing.column(ROUND_S))
     rounds = len(metrics.rows)
-    final = (TEST_ACCURACY, TEST_LOSS, CLIENT_TEST_ACCURACY)
+    final = (task.test, *task.further_tests, TEST_LOSS, task.client_test)
     return {
+        **({} if task.is_classification else {TASK: task.kind.name}),
         "algo": config.algo,
         "dataset": config.dataset,
         "seed": config.seed,
         "rounds": rounds,
         "final": {name: metrics.column(name)[-1] for name in final},
-        BEST: {ROUND: int(metrics.rows[best][0]), TEST_ACCURACY: accuracy[best]},
+        BEST: {ROUND: int(metrics.rows[best][0]), task.test: reached[best]},
         "clients": {},
         BYTES_UP: int(sum(metrics.column(BYTES_UP))),
         BYTES_DOWN: int(sum(metrics.column(BYTES_DOWN))),
@@ -222,8 +219,3 @@ def build_summary(config: RunConfig, metrics: RoundTable, timing: RoundTable) ->
         "train_seconds": train_seconds,
         "seconds_per_round": train_seconds / rounds,
     }
-
-
-def find_best(accuracy: Sequence[float | None]) -> int:
-    """Index of the highest accuracy, the first of equals; what was not evaluated (None) or is NaN does not count."""
-    return int(np.argmax([-1.0 if value is None or np.isnan(value) else value for value in accuracy]))

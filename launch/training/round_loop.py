@@ -10,21 +10,19 @@ from launch.progress import Progress, say
 from launch.runs.checkpoint_record import check_record, format_record
 from launch.runs.checkpoints import Checkpoints
 from launch.runs.columns import (
-    CLIENT_TEST_ACCURACY,
-    EVALUATION_METRICS,
     EVALUATION_S,
     EVENTS_FILE,
     HOST_MEMORY_BYTES,
     METRICS_FILE,
     ROUND,
     ROUND_S,
-    TEST_ACCURACY,
     WORKER_MEMORY_BYTES,
 )
 from launch.runs.errors import RunFolderError
 from launch.runs.event_log import EventLog
 from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
+from launch.runs.task_columns import TaskColumns, format_value
 from launch.settings.run_config import RunConfig
 from launch.training.kept_files import KeptFiles
 from tff_algos.protocol import COMMON_METRICS, FederatedProcess, State
@@ -54,12 +52,14 @@ class RoundLoop:
         checkpoints: Checkpoints,
         evaluate_state: "EvaluateState",
         worker_memory_bytes: Callable[[], int],
+        task: TaskColumns,
         further_metrics: Sequence[str] = (),
         best: "BestRound | None" = None,
     ):
         self._config, self._process, self._checkpoints = config, process, checkpoints
         self._evaluate_state, self._worker_memory_bytes, self._best = evaluate_state, worker_memory_bytes, best
-        self._evaluation_metrics = (*EVALUATION_METRICS, *further_metrics)
+        self._task = task
+        self._evaluation_metrics = (*task.evaluation, *further_metrics)
         # With archetypes or personal models it is the clients' own test splits that count.
         self._shows_clients = bool(further_metrics)
         last_round = checkpoints.last_round()
@@ -81,7 +81,7 @@ class RoundLoop:
         """Runs the rounds that are left, calls `after_round` after each, and returns the last state, which is saved."""
         for line in self._process.get_notes(self._state):
             say(line)
-        progress = Progress(self._config.rounds, self.round_num)
+        progress = Progress(self._config.rounds, self.round_num, self._task.title, format_value)
         try:
             while not self._is_done():
                 # One statement, so that Ctrl-C cannot come between a state and its number: what is saved on the way
@@ -90,8 +90,8 @@ class RoundLoop:
                 if self.round_num % self._config.rounds_per_checkpoint == 0:
                     self._save()
                 after_round()
-                client_accuracy = evaluation.get(CLIENT_TEST_ACCURACY) if self._shows_clients else None
-                progress.update(self.round_num, evaluation.get(TEST_ACCURACY), client_accuracy)
+                of_clients = evaluation.get(self._task.client_test) if self._shows_clients else None
+                progress.update(self.round_num, evaluation.get(self._task.test), of_clients)
         finally:
             progress.close()
             # However the rounds end, those since the last checkpoint are not lost. Before round 1 there are none.
@@ -113,8 +113,8 @@ class RoundLoop:
     def _is_done(self) -> bool:
         if self.round_num >= self._config.rounds or self._process.is_spent(self._state):
             return True
-        accuracy = self.metrics.column(TEST_ACCURACY)[-1] if self.round_num else None
-        return self._config.target_accuracy > 0 and accuracy is not None and accuracy >= self._config.target_accuracy
+        reached = self.metrics.column(self._task.test)[-1] if self.round_num else None
+        return self._task.has_reached_target(self._config, reached)
 
     def _run_round(self) -> tuple[State, int, Mapping[str, float], dict[str, str]]:
         """Runs the next round and records it.
@@ -154,7 +154,7 @@ def build_metrics_row(
     round_num: int,
     metrics: Mapping[str, float],
     evaluation: Mapping[str, float | None],
-    evaluation_metrics: Sequence[str] = EVALUATION_METRICS,
+    evaluation_metrics: Sequence[str],
 ) -> dict[str, Any]:
     """A row of `metrics.csv`: the common columns, those of the evaluation (None without one), the algorithm's own."""
     common = {name: metrics[name] for name in COMMON_METRICS}

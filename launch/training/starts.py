@@ -10,11 +10,10 @@ from launch.runs.columns import (
     GAIN,
     MEMBERS,
     NEW,
-    RANDOM_START_ACCURACY,
     RELATIVE_CHANGE,
-    TRAINED_START_ACCURACY,
 )
-from launch.training.evaluation import Evaluate, compute_worst_tenth, evaluate_pairs
+from launch.runs.task_columns import TaskColumns
+from launch.training.evaluation import Evaluate, evaluate_pairs
 from tff_algos.protocol import FederatedProcess, State, Weights
 from tff_algos.settings.fine_tuning import INITIAL, TRAINED
 
@@ -36,18 +35,25 @@ def compute_relative_change(before: Mapping[str, Weights], after: Mapping[str, W
 
 
 def measure_start(
-    process: FederatedProcess, state: State, data: FederatedData, evaluate: Evaluate, own: np.ndarray
+    process: FederatedProcess,
+    state: State,
+    data: FederatedData,
+    evaluate: Evaluate,
+    own: np.ndarray,
+    task: TaskColumns,
 ) -> dict[str, Any]:
     """What is in summary.json of a process that fine-tunes; empty for others.
 
-    Accuracies are means over the clients' own test splits, after all their steps; None without any test split.
+    The main metric is a mean over the clients' own test splits, after all their steps; None without any test split. The
+    gain is how much better it is from the trained start.
 
     Args:
       process: the algorithm.
       state: its last.
       data: the federation.
       evaluate: of its models.
-      own: the accuracy of every client as the process personalises them, NaN without a test split.
+      own: the main metric of every client as the process personalises them, NaN without a test split.
+      task: which metric that is.
     """
     if not process.fine_tuning_start:
         return {}
@@ -60,14 +66,16 @@ def measure_start(
     known = trained.size > 0
     return {
         RELATIVE_CHANGE: compute_relative_change(process.get_models(process.initialize()), process.get_models(state)),
-        TRAINED_START_ACCURACY: trained.mean() if known else None,
-        RANDOM_START_ACCURACY: random.mean() if known else None,
-        GAIN: trained.mean() - random.mean() if known else None,
+        task.starts[0]: trained.mean() if known else None,
+        task.starts[1]: random.mean() if known else None,
+        GAIN: task.sign * (trained.mean() - random.mean()) if known else None,
     }
 
 
-def measure_curve(process: FederatedProcess, state: State, data: FederatedData, evaluate: Evaluate) -> list[list[Any]]:
-    """The rows of fine_tuning.csv, in the columns FINE_TUNING_COLUMNS; none unless the process has a curve.
+def measure_curve(
+    process: FederatedProcess, state: State, data: FederatedData, evaluate: Evaluate, task: TaskColumns
+) -> list[list[Any]]:
+    """The rows of fine_tuning.csv, in the columns `task.fine_tuning`; none unless the process has a curve.
 
     After k steps each client has taken at most k of its own steps, in the order of its whole training.
     """
@@ -76,7 +84,7 @@ def measure_curve(process: FederatedProcess, state: State, data: FederatedData, 
         for steps in process.curve if clients else ():
             values = [_measure(process, state, data, evaluate, clients, start, steps) for start in (TRAINED, INITIAL)]
             if values[0].size:
-                measured = [number for each in values for number in (each.mean(), compute_worst_tenth(each))]
+                measured = [number for each in values for number in (each.mean(), task.compute_worst_tenth(each))]
                 rows.append([group, steps, *measured])
     return rows
 
@@ -90,8 +98,8 @@ def _measure(
     start: str,
     most_steps: int | None = None,
 ) -> np.ndarray:
-    """Accuracy of those of the clients that have a test split."""
+    """The main metric of those of the clients that have a test split."""
     tested = [client for client in clients if client.num_test]
     pairs = process.personalize_from(state, tested, start, most_steps)
-    accuracy = evaluate_pairs(pairs, data, evaluate, ("test",))["test"].accuracy
-    return accuracy[[client.index for client in tested]]
+    values = evaluate_pairs(pairs, data, evaluate, ("test",))["test"].metric
+    return values[[client.index for client in tested]]

@@ -8,16 +8,18 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from datasets.federated_data import FederatedData
+from datasets.layouts import AUTO
 from launch.command_line import describe_memory_error, describe_os_error
 from launch.progress import say
 from launch.runs.archetype_metrics import name_archetype_metrics
 from launch.runs.checkpoints import Checkpoints
-from launch.runs.columns import PERSONAL_METRICS, RUN_PAGE
+from launch.runs.columns import RUN_PAGE
 from launch.runs.errors import RunStopped
 from launch.runs.round_table import RoundTable
 from launch.runs.run_description import check_same_data, describe_data, find_num_shares, write_config
 from launch.runs.run_folder import RunFolder, check_run_folder, open_run_folder
 from launch.runs.tables import write_text
+from launch.runs.task_columns import find_task_columns, read_task_columns
 from launch.runtimes.runtime import WorkerError, quiet_tensorflow
 from launch.runtimes.worker_process import LARGE_TENSOR_BYTES
 from launch.settings.algorithms import ALGORITHMS
@@ -70,6 +72,7 @@ def run_training(config: RunConfig) -> dict[str, Any]:
         config.algorithm.check_examples(int(data.num_train.min()))
         config.algorithm.check_devices(data.profiles, len(data.clients))
     check_best_can_be_told(config, data)
+    check_task(config, data)
     with contextlib.ExitStack() as stack:
         tracking = stack.enter_context(open_tracking(config))  # ends after the folder is let go: so it knows of the end
         folder = stack.enter_context(_open_folder(config))
@@ -93,6 +96,17 @@ def check_best_can_be_told(config: RunConfig, data: FederatedData) -> None:
         raise ConfigError(
             "--keep_best", True, "clients with validation examples; raise --validation_fraction, or leave it out"
         )
+
+
+def check_task(config: RunConfig, data: FederatedData) -> None:
+    """Raises ConfigError if settings are given that the task of the data, which only these tell, does not have."""
+    task = find_task_columns(data.labels.task)
+    if config.loss not in (AUTO, *task.kind.losses):
+        expected = f"{AUTO} or {' or '.join(task.kind.losses)} for the task {task.kind.title}"
+        raise ConfigError("--loss", config.loss, expected)
+    if config.target_accuracy > 0 and not task.is_classification:
+        expected = f"0, since the task is {task.kind.title}; give --target_metric, the {task.title} on the test set"
+        raise ConfigError("--target_accuracy", config.target_accuracy, expected)
 
 
 def has_large_tensors(spec: "ModelSpec") -> bool:
@@ -180,15 +194,16 @@ def _run(
     evaluate = evaluation.build_evaluator(spec)
     evaluated = evaluation.choose_evaluated_clients(data, config.evaluated_clients, config.seed)
     evaluate_state = evaluation.build_state_evaluation(process, data, evaluate, evaluated, config.fairness)
-    spread = PERSONAL_METRICS if process.is_personal or config.fairness else ()
+    task = find_task_columns(data.labels.task)
+    spread = task.spread if process.is_personal or config.fairness else ()
     names = (*spread, *name_archetype_metrics(data.archetypes))
     announce_model(config, spec)
     # Only here, where the data and the model have turned out to be fine, is the run replaced that --overwrite names.
     if folder.is_new:
         folder.clear()
     checkpoints = Checkpoints(folder.checkpoints)
-    best = BestRound(folder, data, spec, process, checkpoints) if config.keep_best else None
-    loop = RoundLoop(config, folder, process, checkpoints, evaluate_state, worker_memory_bytes, names, best)
+    best = BestRound(folder, data, spec, process, checkpoints, task) if config.keep_best else None
+    loop = RoundLoop(config, folder, process, checkpoints, evaluate_state, worker_memory_bytes, task, names, best)
     write_config(folder, config, data)  # after the loop was built: it refuses a resumed run that has done more rounds
     settings = folder.config.read_text(encoding="utf-8")
     tensorboard = TensorBoardLog(folder.tensorboard, loop.metrics, flag_values(config))
@@ -205,7 +220,9 @@ def _run(
         tensorboard.close()
     if not folder.config.exists():  # somebody moved or cleaned the folder; results are of no use without it
         write_text(folder.config, settings)
-    summary = results.write_results(folder, config, data, spec, process, state, evaluate, loop.metrics, loop.timing)
+    summary = results.write_results(
+        folder, config, data, spec, process, state, evaluate, loop.metrics, loop.timing, task
+    )
     run_plots.draw_run(folder.path)
     write_page(config, folder)
     _say_end(config, folder, data, loop.metrics, summary, has_one_model(process, state))
@@ -229,7 +246,7 @@ def _say_end(
     say_if_updates_were_rejected(config, metrics, data)
     is_all_rejected = was_all_rejected(metrics)
     is_told = config.smoke or is_all_rejected  # a smoke run's data are random numbers
-    if is_one_model and not is_told:
+    if is_one_model and not is_told and read_task_columns(summary).is_classification:
         say_if_nothing_was_learned(metrics, data.test_y, bool(data.notes))
     say_result(config, folder, summary)
     if is_all_rejected:

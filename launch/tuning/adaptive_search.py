@@ -34,7 +34,7 @@ def open_study(request: Request) -> Study:
         "--rounds": str(config.rounds),
         "--pruner": f"{request.pruner} from round {request.first_pruning_round}",
     }
-    return Study(request.folder, request.space, request.seeds, config, search)
+    return Study(request.folder, request.space, request.seeds, config, search, request.sign)
 
 
 def resolve_experiment(request: Request) -> RunConfig:
@@ -137,7 +137,7 @@ class _Search:
         first = max(self._request.first_pruning_round, self._judged.get(task.run_dir, 0) + 1)
         self._judged[task.run_dir] = max(curve, default=0)
         complete = [each.curves[seed] for each in self._outcomes.values() if each.state is State.COMPLETE]
-        behind = find_behind(curve, complete, range(first, task.config.rounds))
+        behind = find_behind(curve, complete, range(first, task.config.rounds), self._request.sign)
         if behind is not None:
             self._behind[number] = seed, behind
 

@@ -39,7 +39,8 @@ def _explain(request: Request, best: Outcome, confirmed_mean: float | None, desc
         f"{name_seeds(request.seeds)}{'' if request.rounds is None else f' for --rounds={request.rounds}'}.",
     ]
     if request.pruner == MEDIAN:
-        sentences.append(f"Runs below the median were stopped, from round {request.first_pruning_round} on.")
+        side = "below" if request.sign > 0 else "above"
+        sentences.append(f"Runs {side} the median were stopped, from round {request.first_pruning_round} on.")
     sentences.append(f"The mean {request.objective} after the last round is {best.mean:.4f}.")
     if confirmed_mean is not None:
         sentences.append(f"It is {confirmed_mean:.4f} on {name_seeds(request.confirm_seeds)}, not searched before.")

@@ -11,14 +11,15 @@ from absl import flags as absl_flags
 
 from launch.command_line import parse_flags
 from launch.many_runs.jobs import define_jobs_flag
-from launch.runs.columns import CLIENT_VALIDATION_ACCURACY, VALIDATION_ACCURACY
+from launch.runs.columns import VALIDATION_ACCURACY
+from launch.runs.task_columns import list_objectives
 from launch.settings.flag_fields import FlagField
 from launch.settings.flags import FlagError, define_flag
 from launch.settings.seeds import read_seeds
 from launch.tuning.search_space import SearchSpace, has_ranges, parse_search
 from tff_algos.settings.config_fields import Setting
 
-OBJECTIVES = (VALIDATION_ACCURACY, CLIENT_VALIDATION_ACCURACY)
+OBJECTIVES = list_objectives()
 GRID, TPE = "grid", "tpe"
 NO_PRUNER, MEDIAN = "none", "median"
 TRIALS, CONFIRM_TRIALS = 8, 3
@@ -69,6 +70,11 @@ class Request(NamedTuple):
         """Whether trials depend on those before, so that Optuna is needed."""
         return self.sampler == TPE
 
+    @property
+    def sign(self) -> int:
+        """1 if a larger objective is better, else -1: what is larger after multiplication by it is better."""
+        return 1 if OBJECTIVES[self.objective] else -1
+
 
 def define_flags() -> absl_flags.FlagValues:
     """The flags of this command."""
@@ -81,12 +87,15 @@ def define_flags() -> absl_flags.FlagValues:
         flag_values=values,
     )
     samplers = f"{GRID} draws points of a grid at random, {TPE} learns from the trials before, by Optuna"
-    pruners = f"{MEDIAN} stops a run after a round where its objective is below the median of the complete trials"
+    pruners = f"{MEDIAN} stops a run after a round where its objective is worse than the median of the complete trials"
     absl_flags.DEFINE_list(
         "seeds", ["100", "101"], "Seeds of every trial, as 0,1 or 0-4; report others.", flag_values=values
     )
     absl_flags.DEFINE_string(
-        "objective", VALIDATION_ACCURACY, f"What scores a run: {' or '.join(OBJECTIVES)}.", flag_values=values
+        "objective",
+        VALIDATION_ACCURACY,
+        f"What scores a run, by its task: {', '.join(OBJECTIVES)}.",
+        flag_values=values,
     )
     absl_flags.DEFINE_list(
         "confirm_seeds", [], "Further seeds, on which the best trials are scored anew.", flag_values=values
@@ -119,8 +128,8 @@ def parse_request(argv: Sequence[str]) -> Request:
     experiment = _find_experiment(values.experiment)
     if values.objective not in OBJECTIVES:
         raise FlagError(
-            f"--objective={values.objective}: expected {' or '.join(OBJECTIVES)}; settings chosen by test examples "
-            "could not be judged by them"
+            f"--objective={values.objective}: expected one of {', '.join(OBJECTIVES)}; settings chosen by test "
+            "examples could not be judged by them"
         )
     if values.output and not values.output.endswith(".csv"):
         raise FlagError(f"--output={values.output}: expected the name of a .csv for the table of trials")
@@ -207,7 +216,7 @@ def _check_output(request: Request) -> None:
             columns = next(csv.reader(file), [])
     except OSError:  # there is none, or the first write will say what is wrong
         return
-    searched = list(itertools.takewhile(lambda column: not column.startswith(OBJECTIVES), columns[1:]))
+    searched = list(itertools.takewhile(lambda column: not column.startswith(tuple(OBJECTIVES)), columns[1:]))
     is_table = columns[:1] == ["trial"]
     scored = [column for column in columns if re.fullmatch(rf"({'|'.join(OBJECTIVES)})_seed_\d+", column)]
     lost = set(scored) - set(name_scores(request.objective, (*request.seeds, *request.confirm_seeds)))

@@ -56,7 +56,7 @@ def confirm_best(
     request: Request, outcomes: Sequence[Outcome], open_engine: OpenEngine, keep: Callable[[ScoresOfTrials], None]
 ) -> list[str]:
     """Scores the best trials on seeds that were not searched, as `score_runs` does."""
-    best = rank(outcomes)[: request.confirm_trials]
+    best = rank(outcomes, request.sign)[: request.confirm_trials]
     if not request.confirm_seeds or not best:
         return []
     tasks = {

@@ -10,8 +10,11 @@ from launch.tuning.trials import Outcome, State
 HISTORY_PLOT, IMPORTANCE_PLOT = "history.png", "importance.png"
 
 
-def draw_history(path: pathlib.Path, outcomes: Sequence[Outcome], objective: str) -> None:
-    """Draws the mean score of each complete trial, the best so far, and where pruned ones were stopped."""
+def draw_history(path: pathlib.Path, outcomes: Sequence[Outcome], objective: str, sign: int = 1) -> None:
+    """Draws the mean score of each complete trial, the best so far, and where pruned ones were stopped.
+
+    `sign` is 1 if a larger score is better, -1 if a lower one is.
+    """
     import matplotlib
     from matplotlib.ticker import MaxNLocator
 
@@ -22,7 +25,7 @@ def draw_history(path: pathlib.Path, outcomes: Sequence[Outcome], objective: str
         ax = figure.subplots()
         if complete:
             numbers, means = zip(*complete, strict=True)
-            best = list(itertools.accumulate(means, max))
+            best = list(itertools.accumulate(means, max if sign > 0 else min))
             end = max(each.number for each in outcomes)
             ax.step([*numbers, end], [*best, best[-1]], where="post", color=COLORS[0], label="best so far")
             ax.plot(numbers, means, MARKERS[0], color=COLORS[0], markersize=6, label="complete trial")

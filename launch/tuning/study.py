@@ -58,6 +58,7 @@ class Study:
       seeds: of every trial.
       config: the settings that the trials start from.
       search: what else they depend on, in words by name. A journal of another search is refused.
+      sign: 1 if a larger score is better, -1 if a lower one is.
 
     Raises:
       RunFolderError: the journal is of another search, or damaged.
@@ -70,6 +71,7 @@ class Study:
         seeds: tuple[str, ...],
         config: RunConfig,
         search: Mapping[str, str],
+        sign: int = 1,
     ):
         import optuna
         from optuna.storages import JournalStorage
@@ -77,6 +79,7 @@ class Study:
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self._space, self._seeds, self._rounds = space, seeds, config.rounds
+        self._direction = "maximize" if sign > 0 else "minimize"
         self._distributions = {name: _describe(searched) for name, searched in space.items()}
         self._start = find_start(space, flag_values(config))
         path = folder / JOURNAL
@@ -84,7 +87,7 @@ class Study:
         try:
             self._storage = JournalStorage(JournalFileBackend(str(path)))
             self.optuna_study = optuna.create_study(
-                storage=self._storage, study_name=folder.name, direction="maximize", load_if_exists=True
+                storage=self._storage, study_name=folder.name, direction=self._direction, load_if_exists=True
             )
             stored = self.optuna_study.user_attrs
         except (ValueError, KeyError, TypeError):
@@ -146,7 +149,7 @@ class Study:
 
         (seed,) = np.random.SeedSequence((SAMPLER_SEED, len(trials))).generate_state(1)
         sampler = optuna.samplers.TPESampler(seed=int(seed))
-        study = optuna.create_study(sampler=sampler, direction="maximize")
+        study = optuna.create_study(sampler=sampler, direction=self._direction)
         study.add_trials(trials)
         return study.ask(self._distributions).params
 

@@ -152,11 +152,14 @@ def name_seeds(seeds: Sequence[str]) -> str:
     return f"the seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds)}"
 
 
-def rank(outcomes: Iterable[Outcome]) -> list[Outcome]:
-    """The complete trials, the highest mean first, of equal ones the first; of equal settings one alone."""
+def rank(outcomes: Iterable[Outcome], sign: int = 1) -> list[Outcome]:
+    """The complete trials, the best mean first, of equal ones the first; of equal settings one alone.
+
+    `sign` is 1 if a larger mean is better, -1 if a lower one is.
+    """
     found: dict[tuple, Outcome] = {}
     for each in sorted(
-        (each for each in outcomes if each.mean is not None), key=lambda each: (-each.mean, each.number)
+        (each for each in outcomes if each.mean is not None), key=lambda each: (-sign * each.mean, each.number)
     ):
         found.setdefault(tuple(each.settings.items()), each)
     return list(found.values())
@@ -165,11 +168,11 @@ def rank(outcomes: Iterable[Outcome]) -> list[Outcome]:
 def find_best(
     request: Request, outcomes: Iterable[Outcome], confirmed: Mapping[int, Scores]
 ) -> tuple[Outcome, float] | None:
-    """The first trial with the highest mean, and that: on the further seeds if there are any, else on those searched.
+    """The first trial with the best mean, and that: on the further seeds if there are any, else on those searched.
 
     None if no trial has all its scores.
     """
-    ranked = rank(outcomes)
+    ranked = rank(outcomes, request.sign)
     if not request.confirm_seeds:
         return (ranked[0], ranked[0].mean) if ranked else None
     means = [
@@ -177,4 +180,4 @@ def find_best(
         for each in ranked
         if len(confirmed.get(each.number, ())) == len(request.confirm_seeds)
     ]
-    return max(means, key=lambda pair: pair[1], default=None)
+    return max(means, key=lambda pair: request.sign * pair[1], default=None)

@@ -158,7 +158,7 @@ def test_report_agrees_with_the_files(exported):
     assert list(rows) == list(EXPORT_FORMATS)
     with np.load(exported / "test_set.npz") as test_set:
         x, y, predictions = test_set["x"], test_set["y"], test_set["global.qat_int8.tflite"]
-    logits = ExportedFile((exported / "global.qat_int8.tflite").read_bytes()).compute_logits(
+    logits = ExportedFile((exported / "global.qat_int8.tflite").read_bytes()).compute_outputs(
         x.astype(np.float32) / np.float32(16)
     )
     np.testing.assert_array_equal(logits.argmax(axis=1), predictions)

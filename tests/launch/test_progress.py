@@ -27,7 +27,7 @@ def test_plain_lines_where_there_is_no_terminal(capsys, clock):
     shown.update(5, 0.5)
     clock[0] += 2
     shown.update(6, None)
-    shown.update(7, 0.25, client_accuracy=0.75)
+    shown.update(7, 0.25, of_clients=0.75)
     shown.close()
     assert capsys.readouterr().out.splitlines() == [
         "round 5/10: test accuracy 0.5000, 6.00 s a round, 30 s left",

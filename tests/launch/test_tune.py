@@ -150,7 +150,7 @@ def test_the_best_are_scored_anew_on_further_seeds_which_decide(tmp_path, opener
     ("more", "message"),
     [
         (["--objective=test_accuracy"], "settings chosen by test examples could not be judged by them"),
-        (["--objective=accuracy"], "expected validation_accuracy or client_validation_accuracy"),
+        (["--objective=accuracy"], "expected one of validation_accuracy, client_validation_accuracy"),
         (["--search="], "--search is missing"),
         (["--search=fedavg_epochs"], "expected a flag and its values"),
         (["--search=fedavg_epochs=2||3"], "expected a flag and its values"),

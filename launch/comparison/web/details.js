@@ -18,7 +18,7 @@ export function showRun(content, index) {
     ...run.data.map(makeNote),
     listResults(content, run),
     listFlags(content, run),
-    listClients(run),
+    listClients(content, run),
     showPlots(content, run, index),
     listEvents(content, run),
   ];
@@ -81,7 +81,7 @@ function listFlags(content, run) {
   return makeBlock(`Flags (${names.length}${differ})`, false, makeTable(columns, rows));
 }
 
-function listClients(run) {
+function listClients(content, run) {
   if (!run.clients) return makeNote("Its clients are left out: those of so many runs would make the page too large. See clients.csv.");
   const names = Object.keys(run.clients);
   if (!names.length) return null;
@@ -92,9 +92,10 @@ function listClients(run) {
     const isText = values.some((value) => typeof value === "string");
     return { title: name, isText, read: (row) => row[name], format: (value) => formatNumber(value, isWhole) };
   });
-  const known = rows.map((row) => row.accuracy).filter((value) => typeof value === "number").sort((one, other) => one - other);
+  const known = rows.map((row) => row[run.ownMetric]).filter((value) => typeof value === "number").sort((one, other) => one - other);
   const [lowest, middle, highest] = [0, 0.5, 1].map((share) => formatNumber(computeQuantile(known, share)));
-  const text = known.length ? `Accuracy on their own test splits: lowest ${lowest}, median ${middle}, highest ${highest}.` : "";
+  const title = content.kinds[run.ownMetric];
+  const text = known.length ? `${title} on their own test splits: lowest ${lowest}, median ${middle}, highest ${highest}.` : "";
   return makeBlock(`Clients (${rows.length})`, true, makeNote(text), makeTable(columns, rows));
 }
 

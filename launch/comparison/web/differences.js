@@ -4,7 +4,7 @@ import { drawDifference } from "./charts.js";
 import { computeCurve, pairGroups } from "./groups.js";
 import { estimateMean, formatFlag, formatInterval, formatNumber } from "./numbers.js";
 import { fillTable, makeElement } from "./table.js";
-import { byId, countSeeds, describeTime, formatDifference, nameColumn } from "./words.js";
+import { byId, countSeeds, describeTime, formatDifference, nameInSentence } from "./words.js";
 
 const PAIRS = "Pairs are runs with the same seed, which share the split and the first weights. Interval: Student's t.";
 const MOST_COMPARED_ROUNDS = 200; // in the chart of differences
@@ -30,7 +30,7 @@ export function showDifference(view, one, other, styles, sort) {
   byId("difference-note").textContent = PAIRS;
   const points = found ? listSharedRounds(view, one, other).map((round) => compareAt(view, one, other, round)).filter(Boolean) : [];
   const color = one ? styles.get(one.key).color : view.content.colors[0];
-  return drawDifference(byId("difference-chart"), points, color, `Difference in ${nameColumn(view.content, view.metric).toLowerCase()}`);
+  return drawDifference(byId("difference-chart"), points, color, `Difference in ${nameInSentence(view.content, view.metric)}`);
 }
 
 function listSharedRounds(view, one, other) {
@@ -52,15 +52,15 @@ function compareAt(view, one, other, round) {
 function describeDifference(view, one, other, found) {
   if (!one || !other || one === other) return ["Choose two different groups."];
   if (!found) return ["The two groups share no seed."];
-  const metric = nameColumn(view.content, view.metric);
+  const metric = nameInSentence(view.content, view.metric);
   const seeds = countSeeds(found.pairs.length);
   const mean = makeElement("strong", {}, formatDifference(found.mean));
   if (found.low === null) {
     const why = found.pairs.length < 2 ? "which takes two seeds" : "since all differences are equal";
-    return [mean, ` in ${metric.toLowerCase()}, ${seeds}: no interval, ${why}.`];
+    return [mean, ` in ${metric}, ${seeds}: no interval, ${why}.`];
   }
   const verdict = found.low > 0 ? "The first is higher." : found.high < 0 ? "The first is lower." : "The interval includes 0: undecided.";
   const interval = `95 % interval ${formatInterval(found, formatDifference)}`;
-  return [mean, ` in ${metric.toLowerCase()} ${describeTime(view)}, ${interval}, ${seeds}. ${verdict}`];
+  return [mean, ` in ${metric} ${describeTime(view)}, ${interval}, ${seeds}. ${verdict}`];
 }
 

@@ -10,8 +10,16 @@ export function readColumn(run, name) {
   return run.columns[name];
 }
 
-// Whether a small value is a good one.
+const largerIsBetter = new Map(); // of the columns that the runs' tasks have
+
+// Learns from the page's content which way the columns of the runs' tasks are better.
+export function learnDirections(content) {
+  for (const [name, isLarger] of Object.entries(content.largerIsBetter)) largerIsBetter.set(name, isLarger);
+}
+
+// Whether a small value is a good one; of a column that no task has, by its name.
 export function isLowBetter(metric) {
+  if (largerIsBetter.has(metric)) return !largerIsBetter.get(metric);
   return /loss|_std$|bytes|_s$|seconds|drift|rejected|rate|epsilon|energy|joule/.test(metric) && !/accuracy$/.test(metric);
 }
 

@@ -1,7 +1,7 @@
 // Unpacks what is in the page, keeps what is chosen, and shows it.
 
 import { fillGrouping, fillSelect, makeFilter } from "./filters.js";
-import { filterRuns, groupRuns } from "./groups.js";
+import { filterRuns, groupRuns, learnDirections } from "./groups.js";
 import { showRun } from "./details.js";
 import { showDifference } from "./differences.js";
 import { rankGroups, showAnswer, showCurves, showGroups, showRuns, styleGroups } from "./sections.js";
@@ -27,6 +27,7 @@ async function start() {
   script.textContent = await unpack("plotly");
   document.head.append(script); // it runs at once and defines Plotly
   content = JSON.parse(await unpack("page-data"));
+  learnDirections(content);
   const isSingle = content.runs.length === 1;
   document.body.classList.toggle("single", isSingle);
   byId("about").textContent = describeRuns();

@@ -6,11 +6,9 @@ import { estimatePairs } from "./differences.js";
 import { computeCurve, findMixedFlags, isLowBetter, readColumn, readCurve, readResult, summarizeGroup } from "./groups.js";
 import { formatBytes, formatFlag, formatInterval, formatNumber, formatSeconds } from "./numbers.js";
 import { fillTable, makeElement } from "./table.js";
-import { byId, countSeeds, describeTime, formatDifference, nameColumn } from "./words.js";
+import { byId, countSeeds, describeTime, formatDifference, nameColumn, nameInSentence } from "./words.js";
 
 const MOST_CURVES = 24;
-const MAIN_RESULTS = ["test_accuracy", "client_test_accuracy", "test_loss"];
-const KINDS = { accuracy: "Accuracy", loss: "Loss" }; // a single run shows all of a kind
 const BANDS = {
   interval: { low: "low", high: "high", name: "the 95 % interval of the mean over the seeds (Student's t)" },
   range: { low: "lowest", high: "highest", name: "from the lowest to the highest seed" },
@@ -73,7 +71,7 @@ export function showRuns(view, sort, showsAll, onRun) {
   const { content, runs } = view;
   const all = [...new Set(runs.flatMap((run) => Object.keys(run.flags)))];
   const flags = showsAll ? all : content.differing.filter((flag) => flag !== content.experiment); // it stands in the name
-  const others = MAIN_RESULTS.filter((name) => name !== view.metric && content.metrics.includes(name));
+  const others = content.mainResults.filter((name) => name !== view.metric && content.metrics.includes(name));
   const last = (name) => (run) => readResult(run, name, "last")?.value ?? null;
   const describe = (name) => ({
     title: nameColumn(content, name),
@@ -142,7 +140,7 @@ export function showGroups(view, ranked, styles, sort) {
   return drawResults(byId("results-chart"), results, nameColumn(view.content, view.metric));
 }
 
-// The curves of the groups; of a single run, those of all accuracies or of all losses.
+// The curves of the groups; of a single run, those of all columns of a kind, as of all accuracies or of all losses.
 export function showCurves(view, ranked, styles) {
   const { content, metric, axis } = view;
   const best = ranked.slice(0, MOST_CURVES).map(({ group }) => group);
@@ -160,23 +158,23 @@ export function showCurves(view, ranked, styles) {
     band ? `Line: mean over the seeds. Band: ${band.name}; a double click shows all of it.` : "",
     areRuns && content.runs.length > 1 ? "Thick line: mean over the seeds. Thin lines: the runs." : "",
     content.runs.length > 1 ? "The mean is drawn at the rounds that all runs of a group have." : "",
-    axis !== "round" && content.runs.length > 1 ? `At each round, ${nameColumn(content, axis).toLowerCase()} is a mean, too.` : "",
+    axis !== "round" && content.runs.length > 1 ? `At each round, ${nameInSentence(content, axis)} is a mean, too.` : "",
     ranked.length > MOST_CURVES ? `Drawn are the best ${MOST_CURVES} of ${ranked.length} groups; filter to see others.` : "",
     content.thinned ? "Of long runs, only some of the evaluated rounds are in this page." : "",
   ];
   byId("curves-note").textContent = notes.filter(Boolean).join(" ");
-  const title = curves.length > 1 && content.runs.length === 1 ? KINDS[findKind(metric)] : nameColumn(content, metric);
+  const title = curves.length > 1 && content.runs.length === 1 ? content.kinds[findKind(content, metric)] : nameColumn(content, metric);
   const legend = content.runs.length > 1 ? view.grouping.join(", ") : "";
   return drawCurves(byId("curves"), curves, band, nameColumn(content, axis), title, axis === "round", legend);
 }
 
-function findKind(metric) {
-  return Object.keys(KINDS).find((kind) => metric.endsWith(kind));
+function findKind(content, metric) {
+  return Object.keys(content.kinds).find((kind) => metric.endsWith(kind));
 }
 
 function listOwnCurves(view) {
   const [run] = view.content.runs;
-  const kind = findKind(view.metric);
+  const kind = findKind(view.content, view.metric);
   const isKin = (name) => name === view.metric || (kind && name in view.content.labels && name.endsWith(kind));
   return view.content.metrics
     .filter((name) => isKin(name) && readColumn(run, name))

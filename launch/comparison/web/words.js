@@ -6,6 +6,12 @@ export function nameColumn(content, name) {
   return content.labels[name] ?? name;
 }
 
+// The same inside a sentence: "test RMSE".
+export function nameInSentence(content, name) {
+  const title = nameColumn(content, name);
+  return title.charAt(0).toLowerCase() + title.slice(1);
+}
+
 export function describeTime(view) {
   if (view.at === "last") return "after the last round";
   return view.at === "best" ? "in the best round of each run" : `after round ${view.at}`;

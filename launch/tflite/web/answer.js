@@ -1,6 +1,6 @@
 // What the models answer: the class, whether the formats agree, a bar for each class, a row for each format.
 
-import { computeQuantile, computeSoftmax, findLargest, formatBytes, formatPercent, formatTime } from "./maths.js";
+import { computeQuantile, computeSoftmax, findLargest, formatBytes, formatNumber, formatPercent, formatTime } from "./maths.js";
 
 const SHOWN_CLASSES = 12;
 
@@ -24,7 +24,11 @@ export function swatch(format) {
 }
 
 // `results` has {file, logits, times} for each format; it is empty where there is nothing to answer.
-export function showAnswer(page, results, labels) {
+export function showAnswer(page, results, { answers: kind, labels }) {
+  if (kind === "numbers" && results.length) {
+    showNumbers(page, results, labels);
+    return;
+  }
   const answers = results.map(({ logits }) => findLargest(logits));
   if (!results.length) {
     page.answer.replaceChildren("—");
@@ -41,6 +45,27 @@ export function showAnswer(page, results, labels) {
   page.agreement.textContent = describeAgreement(results, answers, labels);
   page.agreement.classList.toggle("differs", new Set(answers).size > 1);
   showBars(page.bars, results, labels);
+}
+
+// The outputs of a model that names no class, as they are: of the first format, and the others' beside each.
+function showNumbers(page, results, labels) {
+  const [first, ...others] = results;
+  page.answer.replaceChildren(
+    makeElement("strong", listNumbers(first.logits)),
+    makeElement("span", ` (${first.file.format})`),
+  );
+  page.agreement.textContent = others.map(({ file, logits }) => `${file.format}: ${listNumbers(logits)}`).join("; ");
+  page.agreement.classList.remove("differs");
+  page.bars.setAttribute("aria-label", "Outputs of the model");
+  page.bars.replaceChildren(
+    ...labels.slice(0, SHOWN_CLASSES).map((label, i) => makeElement("li", `${softenName(label)}: ${formatNumber(first.logits[i])}`)),
+  );
+}
+
+// Numbers with commas between them, of many the first.
+export function listNumbers(values) {
+  const shown = Array.from(values).slice(0, SHOWN_CLASSES).map(formatNumber).join(", ");
+  return values.length > SHOWN_CLASSES ? `${shown}, …` : shown;
 }
 
 function describeAgreement(results, answers, labels) {
@@ -81,11 +106,12 @@ function makeClassRow(index, results, shares, labels) {
 }
 
 // A row for each format: size, answer, and the time of a call as median and 95th percentile of the last ones.
-export function showFormats(table, classifiers, results, labels, clockStep) {
+export function showFormats(table, classifiers, results, { answers, labels }, clockStep) {
+  const describe = (logits) => (answers === "numbers" ? listNumbers(logits) : softenName(labels[findLargest(logits)]));
   table.replaceChildren(
     ...classifiers.map((classifier, i) => {
       const { file, times } = classifier;
-      const answer = results[i] ? softenName(labels[findLargest(results[i].logits)]) : "—";
+      const answer = results[i] ? describe(results[i].logits) : "—";
       const quantiles = [0.5, 0.95].map((share) =>
         times.length ? formatTime(computeQuantile(times, share), clockStep) : "—",
       );

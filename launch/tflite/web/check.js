@@ -31,6 +31,23 @@ export function compareWithReport(logits, labels, reported) {
   return { classes, correct: count(labels), agreeing: count(reported), differences };
 }
 
+// Of outputs that are numbers: how far the furthest is from the report's, over all examples.
+export function compareNumbers(outputs, reported) {
+  const differences = outputs.flatMap((values, i) => Array.from(values, (value, j) => Math.abs(value - reported[i][j])));
+  return { furthest: differences.reduce((most, value) => Math.max(most, value), 0) };
+}
+
+export function showNumberCheck(place, checks) {
+  const head = makeElement("tr", ["Format", "Furthest from the report"].map((text) => makeElement("th", text)));
+  for (const cell of head.children) cell.scope = "col";
+  const body = checks.map(({ file, furthest }) => {
+    const name = makeElement("th", [swatch(file.format), softenName(file.format)]);
+    name.scope = "row";
+    return makeElement("tr", [name, makeElement("td", formatNumber(furthest))]);
+  });
+  place.replaceChildren(makeElement("table", [makeElement("thead", head), makeElement("tbody", body)]));
+}
+
 export function showCheck(place, checks, labels, total) {
   const head = makeElement("tr", ["Format", "Correct", "As in the report"].map((text) => makeElement("th", text)));
   for (const cell of head.children) cell.scope = "col";

@@ -2,7 +2,7 @@
 
 import { showAnswer, showFormats, showRows } from "./answer.js";
 import { Board } from "./board.js";
-import { compareWithReport, runExamples, showCheck } from "./check.js";
+import { compareNumbers, compareWithReport, runExamples, showCheck, showNumberCheck } from "./check.js";
 import { splitExamples } from "./examples.js";
 import { formatNumber } from "./maths.js";
 import { Classifier, measureClockStep, startRuntime, unpack } from "./runtime.js";
@@ -12,6 +12,7 @@ const find = (id) => document.getElementById(id);
 const page = Object.fromEntries(Array.from(document.querySelectorAll("[id]"), (element) => [element.id, element]));
 const data = JSON.parse(find("page-data").textContent);
 const total = data.sample.labels.length;
+const areNumbers = data.answers === "numbers"; // no classes: outputs are shown as they are
 const state = {
   model: null,
   classifiers: [],
@@ -42,8 +43,8 @@ async function update() {
       for (const classifier of values ? state.classifiers : []) {
         results.push({ file: classifier.file, logits: await classifier.classify(values, data) });
       }
-      showAnswer(page, results, data.labels);
-      showFormats(page.formats, state.classifiers, results, data.labels, state.clockStep);
+      showAnswer(page, results, data);
+      showFormats(page.formats, state.classifiers, results, data, state.clockStep);
     }
   } finally {
     state.busy = false;
@@ -67,7 +68,8 @@ async function doAlone(work) {
 function showExample(index) {
   state.shown = (index + total) % total;
   page.example.value = state.shown + 1;
-  page.truth.textContent = `In truth: ${data.labels[data.sample.labels[state.shown]]}`;
+  const truth = areNumbers ? data.truths[state.shown] : data.labels[data.sample.labels[state.shown]];
+  page.truth.textContent = `In truth: ${truth}`;
   if (state.board) state.board.show(state.examples[state.shown]);
   else {
     showSignal(page.signal, state.examples[state.shown], data.shape, data.features);
@@ -94,10 +96,14 @@ async function runAll() {
     const { file } = classifier;
     const tell = (done) => (page.progress.textContent = `${file.format}: ${done} of ${total}`);
     const logits = await runExamples(classifier, state.examples, data, tell);
-    checks.push({ file, logits, ...compareWithReport(logits, data.sample.labels, file.predictions) });
+    const compared = areNumbers
+      ? compareNumbers(logits, file.predictions)
+      : compareWithReport(logits, data.sample.labels, file.predictions);
+    checks.push({ file, logits, ...compared });
   }
   page.progress.textContent = "Done.";
-  showCheck(page.check, checks, data.labels, total);
+  if (areNumbers) showNumberCheck(page.check, checks);
+  else showCheck(page.check, checks, data.labels, total);
   globalThis.lastCheck = { model: state.model.name, checks };
 }
 

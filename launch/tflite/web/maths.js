@@ -30,6 +30,14 @@ export function preprocess(stored, scale, offset) {
   return Float32Array.from(stored, (value) => Math.fround(Math.fround(value * factor) + summand));
 }
 
+// A model's outputs as the page reads them: logits of classes, two of a model that has one for two classes, or numbers,
+// each scaled and shifted to the unit of the labels.
+export function readOutputs(outputs, { answers, outputScale, outputOffset }) {
+  if (answers === "two_classes") return [0, outputs[0]];
+  if (answers === "numbers") return Array.from(outputs, (value, i) => value * outputScale[i] + outputOffset[i]);
+  return outputs;
+}
+
 // How far the logit of one class lies above that of another.
 export function measureMargin(logits, first, second) {
   return logits[first] - logits[second];

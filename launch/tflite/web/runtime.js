@@ -1,6 +1,6 @@
 // What is packed into the page, and LiteRT.js, which runs the models. `LiteRT` is its library, a script before this one.
 
-import { preprocess } from "./maths.js";
+import { preprocess, readOutputs } from "./maths.js";
 
 const KEPT_TIMES = 50;
 
@@ -26,7 +26,7 @@ export async function startRuntime() {
   return build;
 }
 
-// One exported file, ready to run: stored values in, logits out. `times` are those of its last calls, in ms.
+// One exported file, ready to run: stored values in, outputs as the page reads them out. `times` are those of its last calls, in ms.
 export class Classifier {
   constructor(file, compiled) {
     this.file = file;
@@ -38,18 +38,19 @@ export class Classifier {
     return new Classifier(file, await LiteRT.loadAndCompile(await unpack(file.asset), { accelerator: "wasm" }));
   }
 
-  // A call is timed from the values to the logits: copying in, computing, copying out.
-  async classify(stored, { shape, scale, offset }) {
+  // A call is timed from the values to the outputs: copying in, computing, copying out.
+  async classify(stored, form) {
+    const { shape, scale, offset } = form;
     const values = preprocess(stored, scale, offset);
     const start = performance.now();
     const input = new LiteRT.Tensor(values, [1, ...shape]);
     const [output] = await this.compiled.run(input);
-    const logits = output.toTypedArray();
+    const outputs = output.toTypedArray();
     this.times.push(performance.now() - start);
     if (this.times.length > KEPT_TIMES) this.times.shift();
     input.delete();
     output.delete();
-    return logits;
+    return readOutputs(outputs, form);
   }
 
   delete() {

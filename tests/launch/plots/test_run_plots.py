@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from launch.plots.run_plots import draw_partition, draw_run
+from launch.plots.partition_plots import draw_partition, draw_sizes
+from launch.plots.run_plots import draw_run
 from launch.runs.run_records import RunRecordError, read_json
 from launch.runs.tables import write_json, write_table
 
@@ -167,3 +168,38 @@ def test_many_clients_are_counted_not_shown_one_by_one(tmp_path, figures, assert
     assert centers == {1: 100, 2: 300}
     assert {round(bar.get_x() + bar.get_width() / 2, 6): bar.get_height() for bar in held.patches} == {1: 300, 2: 100}
     assert [bar.get_width() for bar in labels.patches] == [200, 500]
+
+
+def write_regression(tmp_path, write_run, **data):
+    """A run whose error falls from 60 to 50, of clients with 4 and 9 train examples."""
+    run_dir = write_run(tmp_path, CELL, seed=0, rounds=2)
+    config = read_json(run_dir / "config.json")
+    config["data"] = {"task": {"kind": "regression"}, "class_names": [], "label_counts": [[], []], **data}
+    write_json(run_dir / "config.json", config)
+    names = ["round", "virtual_time_s", "bytes_down", "bytes_up", "train_loss", "test_loss", "test_rmse"]
+    write_table(
+        run_dir / "metrics.csv", names, [["1", "0", "0", "0", "2", "2", "60"], ["2", "1", "9", "9", "1", "1", "50"]]
+    )
+    write_clients(run_dir, num_train=[4, 9], rmse=[55, 45])
+    return run_dir
+
+
+def test_an_error_is_drawn_under_its_own_name(tmp_path, write_run, figures):
+    written = draw_run(write_regression(tmp_path, write_run))
+    assert names(written) == [*PROGRESS, "partition.png"]
+    error, _ = figures["by_round.png"].axes
+    assert (error.get_title(), error.get_ylabel()) == ("RMSE (lower is better)", "RMSE")
+    assert read_lines(error) == {"global test set": ([1, 2], [60, 50])}
+
+
+def test_clients_without_classes_are_drawn_by_their_sizes(tmp_path, write_run, figures):
+    draw_run(write_regression(tmp_path, write_run))
+    [ax] = figures["partition.png"].axes
+    assert [bar.get_height() for bar in ax.patches] == [4, 9]
+    assert "2 clients, 13 train examples" in ax.get_title()
+
+
+def test_many_clients_without_classes_are_counted(tmp_path, figures):
+    draw_sizes(np.repeat([3, 5], 200), [f"client_{i}" for i in range(400)], tmp_path / "partition.png", "npz")
+    [ax] = figures["partition.png"].axes
+    assert sum(bar.get_height() for bar in ax.patches) == 400 and ax.get_ylabel() == "clients"

@@ -4,11 +4,20 @@ import json
 
 import pytest
 
+from datasets.label_format import CLASS_LABELS, LabelFormat
 from launch.runs.errors import RunFolderError
 from launch.runs.run_description import describe_data
-from launch.runs.stored_data import NEEDED, check_data_section
+from launch.runs.stored_data import NEEDED, check_data_section, describe_labels, read_label_format
 
 GOOD = {"input_shape": [8, 8, 1], "input_dtype": "uint8", "scale": 1 / 255, "offset": 0, "class_names": ["a", "b"]}
+
+REGRESSION = describe_labels(LabelFormat("regression", (), 1, (5.0,), (2.0,)))
+WRONG = [
+    *(("shape", value) for value in (None, [0], [1.5], "x", [10**9, 2])),
+    *(("num_outputs", value) for value in (-1, 1.0, None, 10**8)),
+    *(("offset", value) for value in (None, ["x"], [float("inf")], 1.0)),
+    *(("padding", 2.5), ("padding", 2**40), ("oov", "x"), ("oov", True)),
+]
 
 
 def test_what_a_run_writes_is_taken(make_federation):
@@ -30,6 +39,12 @@ def test_what_a_run_writes_is_taken(make_federation):
         ("digest", [None, 3]),
         ("archetypes", [None, []]),
         ("label_counts", [None, 3]),
+        ("takes_tokens", [None, 1, "true"]),
+        (
+            "task",
+            [None, "regression", {}, {"kind": "regression"}, {**REGRESSION, "kind": 3}, {**REGRESSION, "more": 1}],
+        ),
+        ("task", [{**REGRESSION, name: value} for name, value in WRONG]),
     ],
 )
 def test_another_kind_of_value_is_named(name, values):
@@ -48,3 +63,31 @@ def test_no_section_is_said(data):
 def test_what_is_missing_is_named(name):
     with pytest.raises(RunFolderError, match=f"says nothing of {name}"):
         check_data_section({key: value for key, value in GOOD.items() if key != name}, "config.json")
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        CLASS_LABELS,
+        LabelFormat("multi_label", (7,), 7),
+        LabelFormat("regression", (2,), 2, (0.1, -3.0), (1 / 3, 5.0)),
+        LabelFormat("next_token", (12,), 30, padding=-1, oov=1),
+    ],
+)
+def test_labels_are_read_back_as_they_were(labels):
+    names = ["a", "b"] if labels.is_by_class else []
+    stored = json.loads(json.dumps({**GOOD, "class_names": names, "task": describe_labels(labels)}))
+    assert read_label_format(check_data_section(stored, "config.json")) == labels
+
+
+def test_a_run_without_a_task_has_classes():
+    assert read_label_format(GOOD) == CLASS_LABELS
+
+
+@pytest.mark.parametrize(
+    "changes", [{"num_outputs": 3}, {"offset": [1.0, 2.0]}, {"scale": [0.0]}, {"kind": "unheard of"}]
+)
+def test_values_that_do_not_fit_each_other_are_one_line(changes):
+    section = {**GOOD, "class_names": [], "task": {**REGRESSION, **changes}}
+    with pytest.raises(RunFolderError, match=r"run/config\.json: damaged"):
+        check_data_section(section, "run/config.json")

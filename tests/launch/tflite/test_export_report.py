@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from launch.runs.task_columns import find_task_columns
 from launch.tflite.export_report import (
     ClientRow,
     ExportReport,
@@ -20,11 +21,18 @@ from launch.tflite.layer_report import LayerError
 
 ROW = FileRow(
     file="global.int8.tflite", model="global", format="int8", input_dtype="float32", size_bytes=12345, card_bytes=1345,
-    share_of_float32=0.34, parameters=17194, multiply_accumulates=35200, test_accuracy=0.75, client_test_accuracy=0.8,
-    num_clients=4, keras_test_accuracy=0.76, top1_agreement=0.99, largest_logit_difference=0.0123,
+    share_of_float32=0.34, parameters=17194, multiply_accumulates=35200, test=0.75, client_test=0.8,
+    num_clients=4, keras_test=0.76, agreement=0.99, largest_difference=0.0123,
     median_ms_1_thread=0.5, p95_ms_1_thread=0.6, median_ms_all_threads=0.3, p95_ms_all_threads=0.4,
     representative_client="client_2", operators="CONV_2D 2, RESHAPE 1", representative_clients=1,
 )  # fmt: skip
+COLUMNS = [  # of classification, as other tools know them
+    *("file", "model", "format", "input_dtype", "size_bytes", "card_bytes", "share_of_float32", "parameters"),
+    *("multiply_accumulates", "test_accuracy", "client_test_accuracy", "num_clients", "keras_test_accuracy"),
+    *("top1_agreement", "largest_logit_difference", "median_ms_1_thread", "p95_ms_1_thread"),
+    *("median_ms_all_threads", "p95_ms_all_threads", "representative_client", "operators"),
+    *("representative_clients", "warning"),
+]
 LAYER = LayerError("dense", "FULLY_CONNECTED", 0.25, 10, 0.0, 0.1, 0.2, 0.01, 0.4, 3, "dense/MatMul")
 SIZES = [
     SizeRow("teacher_0", "float32", 50000, 70400, 200000, 0.9, 1.0),
@@ -85,7 +93,7 @@ def test_names_are_text_in_the_report(report):
 
 
 def test_what_there_is_not_is_left_out(report):
-    row = ROW._replace(client_test_accuracy=None, representative_clients=0)
+    row = ROW._replace(client_test=None, representative_clients=0)
     text = format_report(report._replace(files=[row], sizes=[], training_files=[]))
     assert "Student and teacher" not in text and "On-device" not in text and "Activation ranges" not in text
     assert "| 0.7500 |  | 0.7600 |" in text
@@ -109,7 +117,7 @@ def test_csv_files_have_the_fields_as_columns(report, tmp_path):
     write_report(report, tmp_path)
     with open(tmp_path / "report.csv", newline="") as file:
         [row] = csv.DictReader(file)
-    assert list(row) == list(FileRow._fields)
+    assert list(row) == COLUMNS
     assert (row["size_bytes"], row["test_accuracy"], row["operators"]) == ("12345", "0.75", "CONV_2D 2, RESHAPE 1")
     assert (tmp_path / "report_clients.csv").read_text().splitlines()[1] == "global.int8.tflite,client_2,10,0.8"
     assert len((tmp_path / "report_teachers.csv").read_text().splitlines()) == 3
@@ -118,7 +126,30 @@ def test_csv_files_have_the_fields_as_columns(report, tmp_path):
 
 
 def test_summary_is_aligned():
-    assert list(format_summary([ROW])) == [
+    assert list(format_summary([ROW], find_task_columns("classification"))) == [
         "file                 bytes  accuracy   Keras  agreement     ms",
         "global.int8.tflite  12,345    0.7500  0.7600     0.9900  0.500",
     ]
+
+
+def test_an_error_has_its_own_columns_and_no_class_to_agree_on(report, tmp_path):
+    row = ROW._replace(test=54.321, client_test=60.0, keras_test=54.0, agreement=None, largest_difference=1.25)
+    report = report._replace(files=[row], task=find_task_columns("regression"))
+    write_report(report, tmp_path)
+    with open(tmp_path / "report.csv", newline="") as file:
+        [cells] = csv.DictReader(file)
+    kept = [
+        name
+        for name in COLUMNS
+        if "accuracy" not in name and name not in ("top1_agreement", "largest_logit_difference")
+    ]
+    own = ["test_rmse", "client_test_rmse", "keras_test_rmse", "largest_output_difference"]
+    assert sorted(cells) == sorted([*kept, *own])
+    assert [cells[name] for name in own] == ["54.321", "60", "54", "1.25"]
+    text = format_report(report)
+    assert text.count("accuracy") == 0 and "| 54.32 | 60.00 (4) | 54.00 | 1.2 |" in text
+    tables = [block.splitlines() for block in text.split("\n\n") if block.startswith("|")]
+    assert all(len({line.count("|") for line in lines}) == 1 for lines in tables)
+    [head, line] = format_summary([row], report.task)
+    assert head.split() == ["file", "bytes", "RMSE", "Keras", "largest", "difference", "ms"]
+    assert line.split() == ["global.int8.tflite", "12,345", "54.32", "54.00", "1.2", "0.500"]

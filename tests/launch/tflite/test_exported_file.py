@@ -35,8 +35,8 @@ def test_logits_of_a_float_file(convert, weights):
     file = ExportedFile(convert("float32"))
     assert file.input == TensorForm((1, 4), "float32", None, None)
     assert file.output == TensorForm((1, 3), "float32", None, None)
-    np.testing.assert_allclose(file.compute_logits(X), X @ weights[0] + weights[1], atol=1e-5)
-    assert file.compute_logits(X[:0]).shape == (0, 3)
+    np.testing.assert_allclose(file.compute_outputs(X), X @ weights[0] + weights[1], atol=1e-5)
+    assert file.compute_outputs(X[:0]).shape == (0, 3)
 
 
 def test_logits_of_an_integer_file_are_real_numbers(convert, weights):
@@ -44,7 +44,7 @@ def test_logits_of_an_integer_file_are_real_numbers(convert, weights):
     assert (file.input.dtype, file.output.dtype) == ("int8", "int8")
     assert file.input.scale == pytest.approx(5 / 255, rel=1e-3)  # the examples lie between -1 and 4
     assert -1.02 <= (-128 - file.input.zero_point) * file.input.scale <= -0.98
-    np.testing.assert_allclose(file.compute_logits(X), X @ weights[0] + weights[1], atol=0.1)
+    np.testing.assert_allclose(file.compute_outputs(X), X @ weights[0] + weights[1], atol=0.1)
 
 
 def test_values_are_rounded_and_cut_off():

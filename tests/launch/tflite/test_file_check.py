@@ -43,7 +43,7 @@ def test_a_float_file_that_is_another_model(export_format, difference, is_refuse
     if not is_refused:
         check_answers(answers(by_format=difference), EXPECTED, export_format)
         return
-    with pytest.raises(ModelError, match=r"its logits differ from Keras's by 0.* of the largest"):
+    with pytest.raises(ModelError, match=r"its outputs differ from Keras's by 0.* of the largest"):
         check_answers(answers(by_format=difference), EXPECTED, export_format)
 
 

@@ -1,5 +1,6 @@
 """What a model card says, against numbers by hand."""
 
+import dataclasses
 import pathlib
 import re
 
@@ -7,19 +8,22 @@ import numpy as np
 import pytest
 
 from datasets.catalog import DATASETS
+from datasets.label_format import LabelFormat
 from datasets.terms import COMMERCIAL_USE
+from launch.runs.task_columns import find_task_columns
 from launch.settings.run_config import build_run_config
 from launch.tflite.card_page import card_rows, format_card_page
 from launch.tflite.export_report import ClientRow, FileRow
 from launch.tflite.model_card import build_card, count_confusions, describe_file
 from launch.training.finished_run import FinishedRun
 
+TASK = find_task_columns("classification")
 LABELS = np.array([0, 0, 0, 1, 1, 3])
 PREDICTIONS = np.array([0, 0, 1, 1, 1, 0])
 ROW = FileRow(
     file="global.int8.tflite", model="global", format="int8", input_dtype="float32", size_bytes=1000, card_bytes=0,
-    share_of_float32=0.3, parameters=10, multiply_accumulates=20, test_accuracy=4 / 6, client_test_accuracy=0.8,
-    num_clients=3, keras_test_accuracy=5 / 6, top1_agreement=0.9, largest_logit_difference=0.5,
+    share_of_float32=0.3, parameters=10, multiply_accumulates=20, test=4 / 6, client_test=0.8,
+    num_clients=3, keras_test=5 / 6, agreement=0.9, largest_difference=0.5,
     median_ms_1_thread=0.25, p95_ms_1_thread=0.5, median_ms_all_threads=0.2, p95_ms_all_threads=0.3,
     representative_client="", operators="",
 )  # fmt: skip
@@ -29,7 +33,7 @@ IDENTITY = {"file": ROW.file, "model": "global", "format": "int8", "model_bytes"
 
 @pytest.fixture
 def facts():
-    return describe_file(ROW, CLIENTS, 0.5, count_confusions(LABELS, PREDICTIONS, 4))
+    return describe_file(ROW, CLIENTS, 0.5, 6, count_confusions(LABELS, PREDICTIONS, 4), TASK)
 
 
 @pytest.fixture
@@ -89,8 +93,8 @@ def test_a_file_that_was_not_measured_claims_nothing(make_card):
 
 
 def test_a_model_without_clients_says_so(make_card):
-    row = ROW._replace(client_test_accuracy=None, num_clients=0)
-    facts = describe_file(row, [], float("nan"), count_confusions(LABELS, PREDICTIONS, 4))
+    row = ROW._replace(client_test=None, num_clients=0)
+    facts = describe_file(row, [], float("nan"), 6, count_confusions(LABELS, PREDICTIONS, 4), TASK)
     rows = dict(card_rows(make_card([{**IDENTITY, **facts}])))
     assert rows["For the worst clients?"].startswith("nobody knows")
     assert rows["Worst clients"] == "none"
@@ -99,7 +103,7 @@ def test_a_model_without_clients_says_so(make_card):
 def test_of_many_classes_the_worst_are_named(make_card):
     confusions = np.diag([20, *range(1, 20)]) + np.eye(20, k=1, dtype=int)
     card = {
-        **make_card([{**IDENTITY, **describe_file(ROW, CLIENTS, 0.5, confusions)}]),
+        **make_card([{**IDENTITY, **describe_file(ROW, CLIENTS, 0.5, 229, confusions, TASK)}]),
         "classes": [f"c{i}" for i in range(20)],
     }
     text = dict(card_rows(card))["By class"]
@@ -169,3 +173,25 @@ def test_no_name_is_more_than_text_in_the_page(make_card, facts, name):
     widths = {len(re.findall(r"(?<!\\)\|", line)) for line in tables}
     assert widths <= {3, 6, 10}  # of the questions, of four classes, of the files
     assert all("\n" not in text and "\u202e" not in text for _, text in card_rows(card))
+
+
+def test_a_card_of_a_regression_speaks_of_its_error_and_how_to_read_outputs(make_federation):
+    """The worst of clients with errors 50, 90 and 60 are those with the largest."""
+    task = find_task_columns("regression")
+    labels = LabelFormat("regression", (), 1, (100.0,), (50.0,))
+    data = dataclasses.replace(make_federation([5, 3, 4]), labels=labels, class_names=())
+    config = build_run_config({"algo": "fedavg", "dataset": "npz", "npz": "my.npz"})
+    run = FinishedRun(pathlib.Path("runs/x"), config, {"task": {"kind": "regression"}}, {}, frozenset(), 3)
+    clients = [ClientRow(ROW.file, f"client_{i}", 10, error) for i, error in enumerate((50.0, 90.0, 60.0))]
+    row = ROW._replace(test=61.0, client_test=66.7, keras_test=60.0, agreement=None, largest_difference=2.5)
+    card = build_card(run, data, [{**IDENTITY, **describe_file(row, clients, 90.0, 30, None, task)}])
+    rows = dict(card_rows(card))
+    assert rows["What is it?"] == "Tells a number of an example of shape (4,)."
+    assert rows["How good is it?"] == "RMSE 61.00 on 30 examples of the global test set, the lower the better"
+    assert rows["For the worst clients?"].startswith("worst tenth 90.00, mean 66.70 of 3 clients")
+    assert rows["How to read its outputs"] == "Standardised; the numbers are output * 50 + 100."
+    assert rows["Worst clients"].startswith("client_1 90.00 of 10, client_2 60.00")
+    assert rows["Quantization"] == "+1 in RMSE against the Keras model; outputs at most 2.5 apart on the test set"
+    assert not {"Classes", "By class", "For the worst class?"} & rows.keys()
+    page = format_card_page(card)
+    assert "Accuracy" not in page and "accuracy" not in page and "class" not in page.replace("classes", "")

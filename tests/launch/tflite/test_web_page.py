@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from datasets.federated_data import Preprocessing
+from datasets.label_format import CLASS_LABELS, LabelFormat
 from launch.runs.tables import write_json
 from launch.settings.flags import FlagError
 from launch.tflite import web_page
@@ -47,17 +48,18 @@ def runtime_dir(tmp_path):
     return folder
 
 
-def make_data(test_x, test_y, names=("a", "b"), dataset="own", preprocessing=None):
+def make_data(test_x, test_y, names=("a", "b"), dataset="own", preprocessing=None, labels=CLASS_LABELS):
     """What the page reads of a FederatedData."""
     return types.SimpleNamespace(
-        dataset=dataset, test_x=test_x, test_y=np.array(test_y, np.int32), class_names=names,
+        dataset=dataset, test_x=test_x, test_y=np.array(test_y, labels.dtype), class_names=names,
         input_shape=test_x.shape[1:], input_dtype=test_x.dtype.name, preprocessing=preprocessing or Preprocessing(),
+        labels=labels, num_outputs=labels.count_outputs(len(names)),
     )  # fmt: skip
 
 
 def make_row(model, export_format):
     values = dict.fromkeys(FileRow._fields, 0) | {"model": model, "format": export_format, "size_bytes": 7}
-    shares = {"test_accuracy": 0.75, "client_test_accuracy": 0.5, "num_clients": 1, "top1_agreement": 1.0}
+    shares = {"test": 0.75, "client_test": 0.5, "num_clients": 1, "agreement": 1.0}
     return FileRow(**values | shares | {"file": f"{model}.{export_format}.tflite", "parameters": 1234})
 
 
@@ -306,3 +308,29 @@ def test_maths_of_the_page(node, name):
     ended = subprocess.run([node, "--test", str(path)], capture_output=True, text=True, timeout=60)
     assert ended.returncode == 0, ended.stdout
     assert re.search(r"^# pass [1-9]", ended.stdout, flags=re.MULTILINE)
+
+
+def test_outputs_without_classes_are_shown_as_numbers_in_the_unit_of_the_labels():
+    labels = LabelFormat("regression", (), 1, (100.0,), (50.0,))
+    data = make_data(np.zeros((3, 4), np.float32), [120.5, 80.0, 99.0], (), labels=labels)
+    sample = web_page.choose_sample(data.test_y)
+    described = web_page.describe_data(data, sample)
+    assert described["answers"] == "numbers" and described["labels"] == ["output 1"]
+    assert described["truths"] == ["120.5", "80", "99"]
+    assert (described["outputScale"], described["outputOffset"]) == ([50.0], [100.0])
+
+
+def test_the_labels_that_an_example_has_are_its_truth():
+    labels = LabelFormat("multi_label", (2,), 2)
+    data = make_data(np.zeros((2, 4), np.float32), [[1, 1], [0, 0]], labels=labels)
+    assert web_page.describe_data(data, web_page.choose_sample(data.test_y))["truths"] == ["a, b", "none"]
+
+
+def test_one_logit_is_read_as_two_classes():
+    data = make_data(np.zeros((2, 4), np.float32), [0, 1], labels=LabelFormat("binary"))
+    assert web_page.describe_data(data, np.arange(2))["answers"] == "two_classes"
+
+
+def test_tokens_have_no_page(runtime_dir):
+    with pytest.raises(FlagError, match="takes tokens"):
+        web_page.check_request("float32", runtime_dir, takes_tokens=True)

@@ -12,6 +12,7 @@ from launch.runs.columns import EVALUATION_METRICS
 from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import RunFolder
 from launch.runs.tables import write_json, write_table
+from launch.runs.task_columns import find_task_columns
 from launch.settings.errors import FlagError
 from launch.settings.flags import parse_config
 from launch.settings.run_config import build_run_config
@@ -23,6 +24,8 @@ from tff_algos.protocol import COMMON_METRICS, FederatedProcess, RoundOutput
 from tff_algos.settings.config_fields import ConfigError
 
 ACCURACIES = (0.3, 0.5, 0.5, 0.4, 0.7, 0.6)  # of the rounds 1 to 6 on validation examples
+
+TASK = find_task_columns("classification")
 
 
 class Killed(BaseException):
@@ -71,8 +74,8 @@ def make_loop(tmp_path, monkeypatch):
         opened.append(RunFolder(tmp_path, is_new=False))
         config = build_run_config({"algo": "fedavg", "rounds": 6, "keep_best": True, **values})
         checkpoints, process = Checkpoints(tmp_path / "checkpoints"), Process()
-        best = BestRound(opened[-1], data, None, process, checkpoints)
-        return RoundLoop(config, opened[-1], process, checkpoints, evaluate, lambda: 7, best=best)
+        best = BestRound(opened[-1], data, None, process, checkpoints, TASK)
+        return RoundLoop(config, opened[-1], process, checkpoints, evaluate, lambda: 7, TASK, best=best)
 
     yield make
     opened[-1].close()
@@ -140,7 +143,7 @@ def test_a_lost_state_is_one_line(make_loop, tmp_path, damage):
 
 def test_only_evaluated_rounds_count_and_of_equals_the_first():
     table = types.SimpleNamespace(column={"client_validation_accuracy": [None, 0.5, float("nan"), 0.5, 0.6]}.get)
-    assert [find_best_validated(table, end) for end in (1, 2, 3, 4, 5, None)] == [None, 2, 2, 2, 5, 5]
+    assert [find_best_validated(table, TASK, end) for end in (1, 2, 3, 4, 5, None)] == [None, 2, 2, 2, 5, 5]
 
 
 def test_without_validation_examples_it_is_refused():

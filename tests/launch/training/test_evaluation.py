@@ -10,11 +10,11 @@ import tensorflow as tf
 
 from datasets.federated_data import Archetypes, ClientShard, DeviceProfiles, FederatedData, Preprocessing
 from launch.runs.archetype_metrics import count_mixed, name_archetype_metrics
+from launch.runs.task_columns import find_task_columns
 from launch.training.evaluation import (
     build_evaluator,
     build_state_evaluation,
     choose_evaluated_clients,
-    compute_worst_tenth,
     evaluate_clients,
     evaluate_federation,
 )
@@ -42,29 +42,31 @@ def evaluate():
 def test_hand_worked(evaluate):
     """Scaled by 0.5, logits are (1, 0), (0, 1), (2, 0) for label 0: losses ln(1 + e^-1), ln(1 + e), ln(1 + e^-2)."""
     result = evaluate(STRAIGHT, X, Y)
-    assert result.correct.tolist() == [True, False, True]
-    assert (result.correct.dtype, result.loss.dtype) == (bool, np.float32)
+    assert (result.loss.dtype, result.sums.dtype) == (np.float32, np.float64)
+    assert result.sums.tolist() == [3, 2], "examples, correct ones"
     losses = [math.log1p(math.exp(-1)), math.log1p(math.e), math.log1p(math.exp(-2))]
     np.testing.assert_allclose(result.loss, losses, rtol=1e-6)
-    assert result.accuracy == pytest.approx(2 / 3)
+    assert result.metric == pytest.approx(2 / 3)
     assert result.mean_loss == pytest.approx(sum(losses) / 3)
 
 
 def test_weights_are_assigned_each_time(evaluate):
-    assert evaluate(SWAPPED, X, Y).correct.tolist() == [False, True, False]
-    assert evaluate(STRAIGHT, X, Y).correct.tolist() == [True, False, True]
+    assert evaluate(SWAPPED, X, Y).metric == pytest.approx(1 / 3)
+    assert evaluate(STRAIGHT, X, Y).metric == pytest.approx(2 / 3)
 
 
 def test_no_examples(evaluate):
     result = evaluate(STRAIGHT, X[:0], Y[:0])
-    assert result.correct.shape == result.loss.shape == (0,)
-    assert math.isnan(result.accuracy)
+    assert result.loss.shape == (0,)
+    assert math.isnan(result.metric)
     assert math.isnan(result.mean_loss)
 
 
 def test_split(evaluate):
-    parts = evaluate(STRAIGHT, X, Y).split([1, 0, 2])
-    assert [part.correct.tolist() for part in parts] == [[True], [], [False, True]]
+    """The second part is empty, and the third lies in two batches."""
+    parts = evaluate.split(STRAIGHT, X, Y, [1, 0, 2])
+    assert [part.sums.tolist() for part in parts] == [[1, 1], [0, 0], [2, 1]]
+    assert [len(part.loss) for part in parts] == [1, 0, 2]
 
 
 def test_same_bits_and_no_dropout():
@@ -126,14 +128,19 @@ class FixedProcess(FederatedProcess):
 @pytest.fixture
 def counted(evaluate):
     """An evaluator that notes the number of examples of each pass in `passes`."""
-    passes = []
 
-    def counting(weights, x, y):
-        passes.append(len(y))
-        return evaluate(weights, x, y)
+    class Counting:
+        kind, passes = evaluate.kind, []
 
-    counting.passes = passes
-    return counting
+        def __call__(self, weights, x, y):
+            self.passes.append(len(y))
+            return evaluate(weights, x, y)
+
+        def split(self, weights, x, y, sizes):
+            self.passes.append(len(y))
+            return evaluate.split(weights, x, y, sizes)
+
+    return Counting()
 
 
 def test_one_shared_model(data, counted, evaluate):
@@ -181,7 +188,7 @@ def test_personalized_weights(data, counted):
         lambda state, clients: ((c, SWAPPED if c.index == 3 else STRAIGHT) for c in clients),
     )
     results = evaluate_clients(process, (), data, counted)["test"]
-    np.testing.assert_allclose(results.accuracy, [1, np.nan, 1 / 2, 3 / 4])
+    np.testing.assert_allclose(results.metric, [1, np.nan, 1 / 2, 3 / 4])
     right, wrong = math.log1p(math.exp(-1)), math.log1p(math.e)
     expected = [right, np.nan, (right + wrong) / 2, (wrong + 3 * right) / 4]
     np.testing.assert_allclose(results.loss, expected, rtol=1e-6)
@@ -196,7 +203,7 @@ def test_equal_but_fresh_weights_are_not_pooled(data, counted):
         lambda state, clients: ((c, tuple(w.copy() for w in (STRAIGHT if c.index else SWAPPED))) for c in clients),
     )
     results = evaluate_clients(process, (), data, counted)["test"]
-    np.testing.assert_allclose(results.accuracy, [0, np.nan, 1 / 2, 1 / 4])
+    np.testing.assert_allclose(results.metric, [0, np.nan, 1 / 2, 1 / 4])
     assert counted.passes == [1, 2, 4]
 
 
@@ -210,7 +217,7 @@ def test_personal_models_show_their_spread(data, evaluate):
 
 @pytest.mark.parametrize(("number", "expected"), [(1, 0), (10, 0), (11, 0.5), (20, 0.5), (21, 1)])
 def test_worst_tenth(number, expected):
-    assert compute_worst_tenth(np.arange(number)[::-1]) == expected
+    assert find_task_columns("classification").compute_worst_tenth(np.arange(number)[::-1]) == expected
 
 
 def test_archetypes_have_columns_and_the_change_from_the_state_before(data, counted):

@@ -11,11 +11,12 @@ from launch.runs.file_names import decode_names, encode_name
 from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
 from launch.runs.tables import write_json
+from launch.runs.task_columns import find_task_columns
 from launch.settings.own_algorithm import SUMMARY_KEYS
 from launch.settings.run_config import build_run_config, flag_values, shared_fields
 from launch.training.evaluation import build_evaluator
 from launch.training.finished_run import read_finished_run
-from launch.training.results import build_summary, compute_client_statistics, find_best, write_results
+from launch.training.results import build_summary, compute_client_statistics, write_results
 from models.saved_models import load_weights
 from tff_algos.protocol import FederatedProcess
 
@@ -25,6 +26,8 @@ ROWS = [
     {"round": 2, "bytes_up": 10, "bytes_down": 20, "virtual_time_s": 3.0, "test_loss": 1.0, "test_accuracy": 0.75},
     {"round": 3, "bytes_up": 10, "bytes_down": 20, "virtual_time_s": 4.5, "test_loss": 1.5, "test_accuracy": 0.5},
 ]
+
+TASK = find_task_columns("classification")
 
 
 @pytest.fixture
@@ -40,7 +43,7 @@ def folder(tmp_path):
 
 def test_summary_of_the_tables(folder):
     config = build_run_config({"algo": "fedavg", "seed": 4})
-    summary = build_summary(config, RoundTable(folder.metrics, 3), RoundTable(folder.timing, 3))
+    summary = build_summary(config, RoundTable(folder.metrics, 3), RoundTable(folder.timing, 3), TASK)
     assert summary == {
         "algo": "fedavg",
         "dataset": "digits",
@@ -60,16 +63,16 @@ def test_summary_of_the_tables(folder):
 
 
 def test_best_is_the_first_highest_that_was_evaluated():
-    assert find_best([None, 0.5, float("nan"), 0.7, 0.7]) == 3
+    assert TASK.find_best([None, 0.5, float("nan"), 0.7, 0.7]) == 3
 
 
 def test_client_statistics_pass_over_clients_without_a_test_split():
     accuracy = np.array([0.0, 0.5, np.nan, 1.0])
     # mean 1.5 / 3; deviation sqrt((0.25 + 0 + 0.25) / 3); percentile 10 of 0, 0.5, 1 lies a fifth of the way to 0.5
-    assert compute_client_statistics(accuracy) == pytest.approx(
+    assert compute_client_statistics(accuracy, TASK) == pytest.approx(
         {"accuracy_mean": 0.5, "accuracy_std": np.sqrt(1 / 6), "accuracy_p10": 0.1, "accuracy_worst_tenth": 0.0}
     )
-    assert set(compute_client_statistics(np.array([np.nan])).values()) == {None}
+    assert set(compute_client_statistics(np.array([np.nan]), TASK).values()) == {None}
 
 
 @dataclasses.dataclass
@@ -107,7 +110,7 @@ def test_results_are_written_with_models_and_teachers(folder, make_federation, l
     config = build_run_config({"algo": "fedsikd", "rounds": 3})
     evaluate = build_evaluator(linear_spec)
     tables = RoundTable(folder.metrics, 3), RoundTable(folder.timing, 3)
-    summary = write_results(folder, config, data, linear_spec, process, weights, evaluate, *tables)
+    summary = write_results(folder, config, data, linear_spec, process, weights, evaluate, *tables, TASK)
     with open(folder.clients, newline="") as file:
         rows = list(csv.DictReader(file))
     assert [(row["client"], row["num_train"], row["model"], row["cluster"]) for row in rows] == [
@@ -117,7 +120,7 @@ def test_results_are_written_with_models_and_teachers(folder, make_federation, l
     assert rows[0]["accuracy"] == ""  # no test split of its own
     stored = json.loads(folder.summary.read_text())
     assert stored["fedsikd"]["k"] == 2 and stored["dataset"] == "blobs"  # the data's own name, and not the flag's
-    expected = build_evaluator(linear_spec.teacher)(teacher_weights, data.test_x, data.test_y).accuracy
+    expected = build_evaluator(linear_spec.teacher)(teacher_weights, data.test_x, data.test_y).metric
     assert stored["fedsikd"]["teachers_test_accuracy"] == {"teacher_0": pytest.approx(expected)}
     assert list(stored) == list(summary)
     for spec, name, wanted in ((linear_spec, "global", weights), (linear_spec.teacher, "teacher_0", teacher_weights)):
@@ -145,7 +148,7 @@ def test_no_name_of_a_model_is_a_path(folder, make_federation, linear_spec, tmp_
     data, evaluate = make_federation([4, 6]), build_evaluator(linear_spec)
     write_json(folder.config, {"flags": flag_values(config), "data": DESCRIBED})
     before = set(tmp_path.parent.rglob("model.keras"))
-    write_results(folder, config, data, linear_spec, process, weights, evaluate, *tables)
+    write_results(folder, config, data, linear_spec, process, weights, evaluate, *tables, TASK)
     saved = [path.parent for path in set(tmp_path.parent.rglob("model.keras")) - before]
     assert {path.parent for path in saved} == {folder.models} and len(saved) == len(names) + 1
     assert decode_names([path.name for path in saved if path.name == encode_name("../teacher")]) == ["../teacher"]
@@ -173,7 +176,7 @@ def test_the_end_is_that_of_all_clients_where_rounds_have_a_sample(
     in_rounds = tables[0].column("client_test_accuracy")[-1]
     config = build_run_config({"algo": "fedsikd", "rounds": 3, "evaluated_clients": evaluated_clients})
     evaluate = build_evaluator(linear_spec)
-    summary = write_results(folder, config, data, linear_spec, process, weights, evaluate, *tables)
+    summary = write_results(folder, config, data, linear_spec, process, weights, evaluate, *tables, TASK)
     assert summary["clients"]["accuracy_mean"] in (0.0, 0.5) and in_rounds not in (0.0, 0.5)
     expected = summary["clients"]["accuracy_mean"] if is_of_all else in_rounds
     assert summary["final"]["client_test_accuracy"] == expected

@@ -8,11 +8,14 @@ import pytest
 from launch.runs.columns import EVALUATION_METRICS
 from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import RunFolder
+from launch.runs.task_columns import find_task_columns
 from launch.settings.run_config import build_run_config
 from launch.training.round_loop import RoundLoop, build_metrics_row
 from tff_algos.protocol import COMMON_METRICS, FederatedProcess, RoundOutput
 
 COLUMNS = ("round", *COMMON_METRICS, *EVALUATION_METRICS, "own")
+
+TASK = find_task_columns("classification")
 
 
 class Killed(BaseException):
@@ -82,7 +85,15 @@ def make_loop(tmp_path):
         folders.append(RunFolder(path, is_new=False))
         config = build_run_config({"algo": "fedavg", "rounds": 6, **values})
         checkpoints = MemoryCheckpoints() if checkpoints is None else checkpoints
-        return RoundLoop(config, folders[-1], process or build_process(), checkpoints, evaluate, lambda: 7)
+        return RoundLoop(
+            config,
+            folders[-1],
+            process or build_process(),
+            checkpoints,
+            evaluate,
+            lambda: 7,
+            TASK,
+        )
 
     yield make
     for folder in folders:
@@ -237,7 +248,7 @@ def test_a_stop_after_any_round_keeps_state_and_number_together(make_loop):
 
 def test_metrics_row_puts_the_common_columns_first():
     metrics = {"own": 1.0} | dict.fromkeys(reversed(COMMON_METRICS), 2.0) | {"later": 3.0}
-    row = build_metrics_row(4, metrics, {"test_loss": 0.5})
+    row = build_metrics_row(4, metrics, {"test_loss": 0.5}, EVALUATION_METRICS)
     assert list(row) == ["round", *COMMON_METRICS, *EVALUATION_METRICS, "own", "later"]
     assert (row["round"], row["test_loss"], row["test_accuracy"]) == (4, 0.5, None)
 

@@ -7,9 +7,10 @@ import pytest
 
 from launch.plots.fine_tuning_plots import draw_fine_tuning
 from launch.runs.columns import FINE_TUNING_COLUMNS
+from launch.runs.task_columns import find_task_columns
 from launch.settings.run_config import build_run_config
 from launch.training.announcements import say_start
-from launch.training.evaluation import build_evaluator, compute_worst_tenth, evaluate_clients
+from launch.training.evaluation import build_evaluator, evaluate_clients
 from launch.training.results import compute_majority_accuracy
 from launch.training.starts import compute_relative_change, measure_curve, measure_start
 from launch.training.training_run import build_process
@@ -20,6 +21,8 @@ from tff_algos.settings.fine_tuning import FineTuningConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 STEPS = 6
+
+TASK = find_task_columns("classification")
 
 
 @pytest.fixture
@@ -65,20 +68,21 @@ def test_relative_change_by_hand():
 def test_the_row_of_all_steps_is_the_run_s_own_result(tuned, federation, linear_spec, rule):
     process, state = tuned(rule)
     evaluate = build_evaluator(linear_spec)
-    accuracy = evaluate_clients(process, state, federation, evaluate, with_new=True)["test"].accuracy
+    accuracy = evaluate_clients(process, state, federation, evaluate, with_new=True)["test"].metric
     rows = [
-        dict(zip(FINE_TUNING_COLUMNS, row, strict=True)) for row in measure_curve(process, state, federation, evaluate)
+        dict(zip(FINE_TUNING_COLUMNS, row, strict=True))
+        for row in measure_curve(process, state, federation, evaluate, TASK)
     ]
     assert [(row["client_group"], row["most_steps"]) for row in rows] == [
         (group, steps) for group in ("members", "new") for steps in (0, 2, STEPS)
     ]
     for row, part in ((rows[2], accuracy[:3]), (rows[5], accuracy[3:])):
         assert row["trained_start_accuracy"] == part.mean()
-        assert row["trained_start_accuracy_worst_tenth"] == compute_worst_tenth(part)
+        assert row["trained_start_accuracy_worst_tenth"] == TASK.compute_worst_tenth(part)
     # Without a step, everyone has the shared model.
     shared, x, y = process.get_models(state)["global"], *federation.read_split(federation.new_clients[0], "train")
-    assert rows[3]["trained_start_accuracy"] == evaluate(shared, x, y).accuracy
-    assert rows[3]["random_start_accuracy"] == evaluate(process.initial_weights, x, y).accuracy
+    assert rows[3]["trained_start_accuracy"] == evaluate(shared, x, y).metric
+    assert rows[3]["random_start_accuracy"] == evaluate(process.initial_weights, x, y).metric
 
 
 def test_the_gain_is_over_random_weights_whichever_start_the_run_has(tuned, federation, linear_spec):
@@ -86,8 +90,8 @@ def test_the_gain_is_over_random_weights_whichever_start_the_run_has(tuned, fede
     measured = []
     for start in ("trained", "initial"):
         process, state = tuned("same", start)
-        own = evaluate_clients(process, state, federation, evaluate, with_new=True)["test"].accuracy
-        measured.append(measure_start(process, state, federation, evaluate, own))
+        own = evaluate_clients(process, state, federation, evaluate, with_new=True)["test"].metric
+        measured.append(measure_start(process, state, federation, evaluate, own, TASK))
         chosen = {"trained": "trained_start_accuracy", "initial": "random_start_accuracy"}[start]
         assert measured[-1][chosen] == own[:3].mean()
     assert measured[0] == measured[1]
@@ -115,11 +119,11 @@ def test_majority_by_hand(make_federation):
 @pytest.mark.parametrize(("change", "is_said"), [(0.0099, True), (0.01, False)])
 def test_a_start_that_did_not_move_is_said(capsys, change, is_said):
     accuracies = {"trained_start_accuracy": 0.75, "random_start_accuracy": 0.7, "gain_over_random_start": 0.05}
-    say_start({"relative_change": change, **accuracies})
+    say_start({"relative_change": change, **accuracies}, TASK)
     printed = capsys.readouterr().out
     assert ("less than 1%" in printed) == is_said
     assert "the start gains +5.00 points" in printed
-    say_start({})
+    say_start({}, TASK)
     assert capsys.readouterr().out == ""
 
 
@@ -129,4 +133,4 @@ def test_the_curve_is_drawn(tmp_path):
         for group in ("members", "new")
         for steps in (0, 5)
     ]
-    assert draw_fine_tuning(rows, "a run", tmp_path / "fine_tuning.png").stat().st_size > 5000
+    assert draw_fine_tuning(rows, TASK, "a run", tmp_path / "fine_tuning.png").stat().st_size > 5000

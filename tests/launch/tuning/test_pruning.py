@@ -34,3 +34,9 @@ def test_the_folder_of_a_pruned_run_says_so(tmp_path):
     marked = json.loads((tmp_path / "pruned.json").read_text())
     assert marked == {"reason": "stopped", "round_num": 2, "value": 0.59, "median": 0.6}
     assert str(behind) == "stopped after round 2: 0.5900 is below the median 0.6000"
+
+
+def test_where_lower_is_better_a_run_above_the_median_ends():
+    behind = find_behind({1: 0.29, 2: 0.61}, COMPLETE, range(1, 9), sign=-1)
+    assert behind == Behind(2, 0.61, 0.6)
+    assert str(behind) == "stopped after round 2: 0.6100 is above the median 0.6000"

@@ -64,3 +64,10 @@ def test_a_curve_has_the_rounds_that_were_evaluated(tmp_path):
     (tmp_path / "metrics.csv").write_text("round,validation_accuracy\n1,\n2,0.5\n3,\n4,0.25\n")
     assert read_curve(tmp_path, "validation_accuracy") == {2: 0.5, 4: 0.25}
     assert read_curve(tmp_path, "client_validation_accuracy") == {}
+
+
+def test_of_an_error_the_lowest_mean_is_the_best(request_of):
+    request = request_of("grid", ("200",))._replace(objective="validation_rmse")
+    assert [each.number for each in rank(OUTCOMES, request.sign)] == [1, 3, 7]
+    assert find_best(request._replace(confirm_seeds=()), OUTCOMES, {})[0].number == 1
+    assert find_best(request, OUTCOMES, {3: {"200": 0.5}, 1: {"200": 0.75}})[0].number == 3

@@ -1,0 +1,239 @@
+"""What a run's results are called by its task, which way they are better, how they are written: their one home.
+
+A task has one main metric, of which plots, tuning, reports and cards speak. Its columns are called after it: those of
+classification are `test_accuracy`, `client_test_accuracy` and so on, those of regression `test_rmse` and so on.
+
+Imports no TensorFlow.
+"""
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from launch.runs import columns
+from launch.settings.run_config import RunConfig
+from models.task_kinds import TASK_KINDS, Metric, TaskKind
+
+CLASSIFICATION = "classification"  # of every run of an earlier version, which says nothing of its task
+TASK = "task"  # in the data section of config.json; in summary.json, but for classification
+PERCENT = "%"  # the unit of shares, which are shown as they are
+KIND = "kind"  # in that section, the name of the kind of task
+
+
+@dataclasses.dataclass(frozen=True)
+class TaskColumns:
+    """The main metric of a kind of task: its columns, its direction, its words.
+
+    Attributes:
+      kind: the kind of task, whose first metric is the main one.
+    """
+
+    kind: TaskKind
+
+    @property
+    def metric(self) -> Metric:
+        """The main metric."""
+        return self.kind.metrics[0]
+
+    @property
+    def is_classification(self) -> bool:
+        """Whether every example has one class of several: only then is there a confusion matrix, or a majority."""
+        return self.kind.name == CLASSIFICATION
+
+    @property
+    def title(self) -> str:
+        """The main metric in words, such as "accuracy" or "RMSE"."""
+        return self.metric.title
+
+    @property
+    def heading(self) -> str:
+        """The same at the start of a heading, such as "Accuracy"."""
+        return capitalize(self.title)
+
+    @property
+    def label(self) -> str:
+        """The same for an axis, with its unit if it has one."""
+        return name_with_unit(self.metric)
+
+    # metrics.csv
+
+    @property
+    def test(self) -> str:
+        """On the global test set."""
+        return name_test(self.metric)
+
+    @property
+    def client_test(self) -> str:
+        """Mean over the clients, each on its own test split."""
+        return f"client_test_{self.metric.name}"
+
+    @property
+    def client_validation(self) -> str:
+        """Mean over the clients, each on its own validation split."""
+        return f"client_validation_{self.metric.name}"
+
+    @property
+    def validation(self) -> str:
+        """On all validation examples."""
+        return f"validation_{self.metric.name}"
+
+    @property
+    def further_tests(self) -> tuple[str, ...]:
+        """The other metrics on the global test set."""
+        return tuple(map(name_test, self.kind.metrics[1:]))
+
+    @property
+    def evaluation(self) -> tuple[str, ...]:
+        """What every evaluation gives, in the order of the columns."""
+        own = (self.client_test, self.client_validation, self.validation)
+        return (columns.TEST_LOSS, self.test, *self.further_tests, *own)
+
+    @property
+    def std(self) -> str:
+        """Standard deviation over the clients' own test splits."""
+        return f"{self.client_test}_std"
+
+    @property
+    def worst_tenth(self) -> str:
+        """Mean of the worst tenth of them."""
+        return f"{self.client_test}_worst_tenth"
+
+    @property
+    def spread(self) -> tuple[str, str]:
+        """The two before, which are there with --fairness, and where each client has a model of its own."""
+        return (self.std, self.worst_tenth)
+
+    # clients.csv, fine_tuning.csv, summary.json
+
+    @property
+    def of_client(self) -> str:
+        """A client's own, in clients.csv."""
+        return self.metric.name
+
+    @property
+    def statistics(self) -> tuple[str, str, str, str]:
+        """Of the clients, in summary.json: mean, deviation, what a tenth is worse than, mean of the worst tenth."""
+        name = self.metric.name
+        percentile = "p10" if self.metric.larger_is_better else "p90"
+        return (f"{name}_mean", f"{name}_std", f"{name}_{percentile}", f"{name}_worst_tenth")
+
+    @property
+    def teachers(self) -> str:
+        """Of each teacher, in the algorithm's part of summary.json."""
+        return f"teachers_{self.test}"
+
+    @property
+    def starts(self) -> tuple[str, str]:
+        """After fine-tuning, from the trained start and from random weights."""
+        return (f"trained_start_{self.metric.name}", f"random_start_{self.metric.name}")
+
+    @property
+    def fine_tuning(self) -> tuple[str, ...]:
+        """The columns of fine_tuning.csv."""
+        starts = (name for start in self.starts for name in (start, f"{start}_worst_tenth"))
+        return (columns.FINE_TUNING_CLIENTS, columns.FINE_TUNING_STEPS, *starts)
+
+    # The direction.
+
+    @property
+    def sign(self) -> int:
+        """1 if larger is better, else -1: what is larger after multiplication by it is better."""
+        return 1 if self.metric.larger_is_better else -1
+
+    def is_better(self, value: float, other: float) -> bool:
+        """Whether `value` is better than `other`; never with a NaN."""
+        return self.sign * value > self.sign * other
+
+    def reaches(self, value: float | None, target: float) -> bool:
+        """Whether a value is as good as the target or better; an unknown one is not."""
+        return value is not None and self.sign * value >= self.sign * target
+
+    def has_reached_target(self, config: RunConfig, reached: float | None) -> bool:
+        """Whether the value on the global test set is what `--target_metric` or `--target_accuracy` asks for."""
+        target = config.target_metric or (config.target_accuracy if self.is_classification else 0)
+        return target > 0 and self.reaches(reached, target)
+
+    def find_best(self, values: Sequence[float | None]) -> int | None:
+        """The place of the best value, the first of equals; None if all are None or NaN."""
+        known = [(self.sign * value, -i) for i, value in enumerate(values) if value is not None and value == value]
+        return -max(known)[1] if known else None
+
+    def compute_worst_tenth(self, values: np.ndarray) -> float:
+        """Mean of the worst tenth of the values, rounded up to whole values; NaN without any."""
+        worst = self.sign * np.sort(self.sign * values)[: -(-len(values) // 10)]
+        return float(worst.mean(dtype=np.float64)) if len(worst) else float("nan")
+
+    def compute_worst_percentile(self, values: np.ndarray) -> float:
+        """What a tenth of the values is worse than: the 10th percentile, or the 90th where lower is better."""
+        return np.percentile(values, 10 if self.metric.larger_is_better else 90)
+
+    def format(self, value: float | None) -> str:
+        """A value for a line: "0.9512", "54.21", or "unknown"."""
+        return "unknown" if value is None or math.isnan(value) else format_value(value)
+
+
+def capitalize(text: str) -> str:
+    """The text with a capital at its start, the others as they are: "recall at 5" becomes "Recall at 5"."""
+    return text[:1].upper() + text[1:]
+
+
+def format_value(value: float) -> str:
+    """A value of any metric: with four digits after the point, or two from ten on."""
+    return f"{value:.4f}" if not abs(value) >= 10 else f"{value:,.2f}"
+
+
+def name_with_unit(metric: Metric) -> str:
+    """For an axis: "accuracy", or "error (K)"; the unit of shares is left out, since they are shown as they are."""
+    return f"{metric.title} ({metric.unit})" if metric.unit.strip(PERCENT) else metric.title
+
+
+def name_test(metric: Metric) -> str:
+    """The column of a metric on the global test set."""
+    return f"test_{metric.name}"
+
+
+def find_task_columns(kind: Any) -> TaskColumns:
+    """Those of a kind of task by its name; those of classification for what is no such name."""
+    return TaskColumns(TASK_KINDS[kind if isinstance(kind, str) and kind in TASK_KINDS else CLASSIFICATION])
+
+
+def read_task_columns(data: Any) -> TaskColumns:
+    """Those of a run, by the data section of its config.json; a run that says nothing of its task classifies."""
+    task = data.get(TASK) if isinstance(data, Mapping) else None
+    return find_task_columns(task.get(KIND) if isinstance(task, Mapping) else task)
+
+
+def describe_columns(tasks: Iterable[TaskColumns]) -> dict[str, str]:
+    """{column: title} of what any of these tasks has in metrics.csv, the main ones of each task first."""
+    titles: dict[str, str] = {}
+    for task in tasks:
+        titles |= {
+            task.test: f"Test {task.title}",
+            task.client_test: f"Clients' own test {task.title}",
+            task.validation: f"Validation {task.title}",
+            task.client_validation: f"Clients' own validation {task.title}",
+            **{name_test(metric): f"Test {metric.title}" for metric in task.kind.metrics[1:]},
+        }
+    return titles
+
+
+def list_objectives() -> dict[str, bool]:
+    """{column: whether larger is better} of what can score settings, of any task: the main metric in validation.
+
+    Those on test examples are not among them: settings chosen by these could not be judged by them.
+    """
+    tasks = [TaskColumns(kind) for kind in TASK_KINDS.values()]
+    return {name: task.metric.larger_is_better for task in tasks for name in (task.validation, task.client_validation)}
+
+
+def find_directions(tasks: Iterable[TaskColumns]) -> dict[str, bool]:
+    """{column: whether larger is better} of what any of these tasks has in metrics.csv."""
+    found = {columns.TRAIN_LOSS: False, columns.TEST_LOSS: False}
+    for task in tasks:
+        found |= {name_test(metric): metric.larger_is_better for metric in task.kind.metrics}
+        own = (task.client_test, task.validation, task.client_validation, task.worst_tenth)
+        found |= {**dict.fromkeys(own, task.metric.larger_is_better), task.std: False}
+    return found

@@ -1,0 +1,58 @@
+"""What a file puts out, compared with the labels and with Keras's model, by the task."""
+
+import numpy as np
+import tensorflow as tf
+
+from launch.runs.task_columns import TaskColumns
+from models.task import Task
+
+GROUP_SIZE = 1000  # examples that are summed at a time
+
+
+def compute_metric(task: Task, labels: np.ndarray, outputs: np.ndarray) -> float:
+    """The task's main metric: of classification the share of the examples whose largest logit is that of the label.
+
+    Args:
+      task: of the model.
+      labels: as stored, (examples, *label_shape).
+      outputs: float32, (examples, *output_shape).
+    """
+    sums = np.zeros(task.kind.num_sums(task.num_outputs))
+    for start in range(0, len(labels), GROUP_SIZE):
+        rows = slice(start, start + GROUP_SIZE)
+        own = labels[rows].astype(task.label_dtype)
+        sums += task.compute_sums(tf.constant(own), tf.constant(outputs[rows], tf.float32)).numpy()
+    return task.kind.finish(sums)[task.kind.main_metric.name]
+
+
+def classify(outputs: np.ndarray) -> np.ndarray:
+    """The class that is chosen, int32 (examples,): the largest of several logits, or whether the only one is above 0.
+
+    Args:
+      outputs: float32, (examples, classes), or (examples, 1) of two classes.
+    """
+    if outputs.shape[1] == 1:
+        return (outputs[:, 0] > 0).astype(np.int32)
+    return outputs.argmax(axis=1).astype(np.int32)
+
+
+def predict(task: Task, outputs: np.ndarray) -> np.ndarray:
+    """What a user of the file reads from its outputs.
+
+    Classes, int32 (examples,), where the labels are classes; the outputs of a regression in the unit of the labels;
+    other outputs as they are.
+    """
+    return classify(outputs) if task.kind.is_labelled_by_class else np.asarray(task.restore(outputs), np.float32)
+
+
+def compute_agreement(task: Task, outputs: np.ndarray, reference: np.ndarray) -> float | None:
+    """Share of the examples for which both choose the same class; None where the labels are no classes."""
+    if not task.kind.is_labelled_by_class:
+        return None
+    return float(np.mean(classify(outputs) == classify(reference)))
+
+
+def compute_lost(task: Task, reached: float, reference: float) -> float:
+    """How much worse a file is than Keras's model: the difference of two shares, or else relative to Keras's value."""
+    worse = TaskColumns(task.kind).sign * (reference - reached)
+    return worse if task.kind.main_metric.unit == "%" or not reference else worse / abs(reference)
