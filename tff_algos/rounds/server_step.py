@@ -151,22 +151,15 @@ class ServerStep:
         if self.is_plain:
             return self._add(model, mean, divisor, factor), state
         # As tensors, so that all arithmetic is TensorFlow's in float32, as it is inside a computation.
-        start, leaves = (tuple(map(tf.constant, arrays)) for arrays in (model, state))
+        nested = tf.nest.pack_sequence_as(self.initial, [tf.constant(leaf) for leaf in state])
+        floats = tuple(tf.constant(array) for array in model if is_float(array))
         gradient = tuple(
             tf.constant(np.asarray(-(array * factor) / divisor, array.dtype)) for array in map(np.asarray, mean)
         )
-        weights, next_leaves = self.step_in_graph(start, gradient, leaves)
-        return tuple(map(np.asarray, weights)), tuple(map(np.asarray, next_leaves))
-
-    def step_in_graph(
-        self, model: Sequence[tf.Tensor], gradient: Sequence[tf.Tensor], leaves: Sequence[tf.Tensor]
-    ) -> tuple[tuple[tf.Tensor, ...], tuple[tf.Tensor, ...]]:
-        """The optimizer's step in any graph: (next model, next leaves), from a gradient for each float weight."""
-        nested = tf.nest.pack_sequence_as(self.initial, list(leaves))
-        next_state, moved = self.optimizer.next(nested, tuple(filter(is_float, model)), tuple(gradient))
+        next_state, moved = self.optimizer.next(nested, floats, gradient)
         remaining = iter(moved)
-        stepped = tuple(next(remaining) if is_float(weight) else weight for weight in model)
-        return stepped, tuple(tf.nest.flatten(next_state))
+        weights = tuple(next(remaining).numpy() if is_float(array) else np.asarray(array) for array in model)
+        return weights, tuple(np.asarray(leaf) for leaf in tf.nest.flatten(next_state))
 
     def copy_rows(self, state: State, sources: Sequence[int] | np.ndarray) -> State:
         """The state of new stacked models, the i-th of which goes on from row `sources[i]` of the old ones."""
