@@ -8,19 +8,22 @@
 # make setup-track   MLflow and W&B in .venv-track, for --track and launch.track; make test-track sends runs to both
 # make test-tune  searches of launch.tune with Optuna, in .venv-tune; a minute or two
 # make test-kotlin   compiles the Kotlin of docs/phones.md, in .venv-kotlin; needs Java
+# make test-same-bytes REVISION=HEAD~1   runs small settings of every algorithm at that revision and here, and compares
+#              the bytes of their tables; 20 to 30 minutes (ARGS="--only=fedcd*" for some)
 # make setup-pfl  pfl-research on PyTorch, a peer of launch.benchmark, in .venv-pfl
 # All of them set up .venv first if need be. PYTHON=<path> names the Python 3.11 to make it with; where there is none,
 # uv gets one.
 
 ARGS =
 PYTHON =
+REVISION = HEAD
 RUN_DIR ?=
 RUN = .venv/bin/python -m
 # A process a core takes a file at a time, so that what a file's tests share is made once. At most 4: each takes 2 GB.
 SIDE_BY_SIDE = -n logical --maxprocesses=4 --dist loadfile
 
-.PHONY: train test test-slow test-litert test-ray test-tune test-kotlin test-track test-web web setup setup-pfl \
-    setup-track lock clean
+.PHONY: train test test-slow test-litert test-ray test-tune test-kotlin test-track test-web test-same-bytes web setup \
+    setup-pfl setup-track lock clean
 
 train: setup
 	@$(RUN) launch.train --algo=fedsikd $(ARGS)
@@ -50,6 +53,9 @@ test-kotlin: setup
 
 test-web: setup web
 	@sh ./tests/web/check.sh "$(RUN_DIR)"
+
+test-same-bytes: setup
+	@.venv/bin/python tests/same_bytes/compare_revisions.py --revision=$(REVISION) $(ARGS)
 
 web:
 	@sh ./launch/tflite/web/set_up.sh

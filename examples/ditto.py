@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 import tensorflow_federated as tff
+from tff_algos.rounds.grouped_round import build_grouped_round
 
 from datasets.federated_data import ClientShard, FederatedData
 from launch.settings.algorithms import Algorithm
@@ -32,7 +33,6 @@ from tff_algos.client.client_data import read_split
 from tff_algos.client.cohort import CLIENT_INPUT_TYPE, build_client_inputs, sample_cohort
 from tff_algos.client.local_training import count_examples_trained, train_locally
 from tff_algos.protocol import FederatedProcess, RoundOutput, Weights
-from tff_algos.rounds.grouped_round import build_grouped_round
 from tff_algos.rounds.round_metrics import build_common_metrics
 from tff_algos.settings.config_fields import AlgorithmConfig, group, setting
 from tff_algos.settings.local_training import LocalTrainingConfig

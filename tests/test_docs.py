@@ -103,11 +103,14 @@ SYMBOL_ROWS = re.findall(
 FOLDERS = {  # of tff_algos, where a paper's names are; the partitions and the shared settings count for all
     "FedSiKD": "fed_sikd",
     "FedAvg": "fed_avg",
+    "FedAdam, FedYogi": "fed_avg",
+    "FedBuff": "buffered",
     "FedProx": "fed_avg",
     "AMFL-P": "amfl_p",
     "asynchronous FL": "async_periodic",
     "FedCD": "fed_cd",
     "FL+HC": "fl_hc",
+    **dict.fromkeys(("Krum", "trimmed mean", "RFA", "centred clipping"), "rounds"),
 }
 
 

@@ -97,7 +97,7 @@ ROWS = (
         summary="FedAdam (Reddi et al. 2021): FedAvg whose server steps with Adam.",
         config_class=FedAvgConfig,
         builder="tff_algos.fed_avg.process:build_fed_avg_process",
-        defaults={"server": ServerStepConfig(optimizer="adam", learning_rate=0.01)},
+        defaults={"server": ServerStepConfig(optimizer="adam", learning_rate=0.03)},
         unused=("fine_tuning",),
     ),
     Algorithm(
@@ -107,7 +107,7 @@ ROWS = (
         summary="FedYogi (Reddi et al. 2021): FedAvg whose server steps with Yogi.",
         config_class=FedAvgConfig,
         builder="tff_algos.fed_avg.process:build_fed_avg_process",
-        defaults={"server": ServerStepConfig(optimizer="yogi", learning_rate=0.01)},
+        defaults={"server": ServerStepConfig(optimizer="yogi", learning_rate=0.03)},
         unused=("fine_tuning",),
     ),
     Algorithm(
@@ -208,7 +208,7 @@ ROWS = (
         name="ditto",
         title="Ditto",
         color="#E69F00",
-        summary="Ditto (Li et al. 2021): FedAvg, and a personal model for each client that is pulled to the global one.",
+        summary="Ditto (Li et al. 2021): FedAvg, and a personal model a client, pulled to the global one.",
         config_class=DittoConfig,
         builder="tff_algos.ditto.process:build_ditto_process",
     ),

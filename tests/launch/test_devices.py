@@ -82,6 +82,22 @@ def test_a_resumed_run_goes_on_counting(tmp_path, train):
     assert code == 2 and "the data changed since the run began (device_profiles)" in error
 
 
+# Does not say what its clients do.
+MUTE_ALGORITHM = """
+import dataclasses
+from launch.settings.algorithms import ALGORITHMS
+from tff_algos.rounds.synchronous import SynchronousProcess, build_parts
+
+class Mute(SynchronousProcess):
+    list_work = None
+
+def build(*arguments):
+    return Mute(**build_parts(*arguments))
+
+ALGORITHM = dataclasses.replace(ALGORITHMS["fedavg"], name="mute", builder="build")
+"""
+
+
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [
@@ -93,11 +109,13 @@ def test_a_resumed_run_goes_on_counting(tmp_path, train):
         (["--device_profiles=phones", "--algo=buffered"], "--buffered_speed=redrawn: expected profiles with"),
         (["--device_profiles=phones", "--algo=amfl_p", "--smoke", "--amfl_p_min_resource=0.2"],
             "--amfl_p_min_resource=0.2: expected its default with --device_profiles, which gives the resources"),
-        (["--device_profiles=phones", "--algo=examples.ditto:ALGORITHM"], "--device_profiles=phones: expected a file "
-            "without joules, since --algo=examples.ditto:ALGORITHM does not say what its clients do"),
+        (["--device_profiles=phones", "--algo=mute:ALGORITHM"], "--device_profiles=phones: expected a file "
+            "without joules, since --algo=mute:ALGORITHM does not say what its clients do"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_one_line(tmp_path, train, flags, expected):
+def test_a_mistake_is_one_line(tmp_path, train, flags, expected, monkeypatch):
+    (tmp_path / "mute.py").write_text(MUTE_ALGORITHM)
+    monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "bad.csv").write_text(TWO_DEVICES.replace(",0.5,", ",-1,"))
     rates = "1,1,1"
     rows = [f"0,a,{rates},1-2", f"1,b,{rates},2-3", f"2,c,{rates},3-4"]

@@ -3,7 +3,7 @@
 import dataclasses
 
 from tff_algos.settings.config_fields import ConfigError, group
-from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.settings.local_training import LocalTrainingConfig, build_sgd_training
 from tff_algos.settings.synchronous import SynchronousConfig
 
 
@@ -11,9 +11,7 @@ from tff_algos.settings.synchronous import SynchronousConfig
 class FedNovaConfig(SynchronousConfig):
     """FedNova (Wang et al. 2020)."""
 
-    training: LocalTrainingConfig = group(
-        lambda: LocalTrainingConfig(optimizer="sgd", learning_rate=0.05), flag_prefix=""
-    )
+    training: LocalTrainingConfig = group(build_sgd_training, flag_prefix="")
 
     def __post_init__(self):
         super().__post_init__()

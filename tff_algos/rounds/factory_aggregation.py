@@ -192,4 +192,5 @@ def build_factory(config: AggregationConfig, shapes: Shapes, cohort_size: int, s
             noise_seed=seed,
         ),
     }
-    return builders[config.aggregator]()
+    with _without_warnings():
+        return builders[config.aggregator]()

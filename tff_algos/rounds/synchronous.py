@@ -52,6 +52,7 @@ class ServerState(NamedTuple):
       aggregator: of the aggregator.
       server: of the server's step.
       kept: what the clients keep, see `ClientStore`.
+      own: what else the algorithm has at the server.
     """
 
     round_num: np.int32
@@ -60,6 +61,7 @@ class ServerState(NamedTuple):
     aggregator: Any = ()
     server: Any = ()
     kept: Any = ()
+    own: Any = ()
 
 
 class Participant(NamedTuple):
@@ -74,8 +76,8 @@ class Participant(NamedTuple):
 class SynchronousProcess(FederatedProcess):
     """FedAvg, and what every synchronous algorithm shares with it.
 
-    The state of an algorithm has at least the fields of `ServerState`, but for `models` if it says itself what the
-    server sends (`distribute`) and what a step changes (`apply`).
+    The state of an algorithm has at least the fields of `ServerState`, but for `own`, and for `models` if it says
+    itself what the server sends (`distribute`) and what a step changes (`apply`).
 
     Attributes:
       clients: the federation.
@@ -153,6 +155,10 @@ class SynchronousProcess(FederatedProcess):
 
     def distribute(self, state: State) -> Any:
         """What the server sends, nested arrays; by default the models as they travel."""
+        return self.send(state)
+
+    def send(self, state: State) -> Weights:
+        """The models, stacked, as the clients have them."""
         return self.transport.send(state.models, int(state.round_num))
 
     def invite(self, state: State, cohort: np.ndarray, purpose: str = "training") -> list[Participant]:
@@ -257,7 +263,7 @@ class SynchronousProcess(FederatedProcess):
         return [*self.list_phases(state, cohort), *self.list_untimed(state, cohort)]
 
     def get_models(self, state: State) -> dict[str, Weights]:
-        return {"global": take_model(self.distribute(state), 0)}
+        return {"global": take_model(self.send(state), 0)}
 
     def client_model(self, state: State) -> list[str]:
         del state

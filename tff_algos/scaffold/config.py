@@ -3,20 +3,18 @@
 import dataclasses
 
 from tff_algos.settings.config_fields import ConfigError, group
-from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.settings.local_training import LocalTrainingConfig, build_sgd_training
 from tff_algos.settings.synchronous import SynchronousConfig
 
 
 @dataclasses.dataclass(frozen=True)
 class ScaffoldConfig(SynchronousConfig):
-    """SCAFFOLD (Karimireddy et al. 2020, Algorithm 1, option II); the control variates are those of plain SGD."""
+    """SCAFFOLD (Karimireddy et al. 2020, Algorithm 1, option II)."""
 
-    training: LocalTrainingConfig = group(
-        lambda: LocalTrainingConfig(optimizer="sgd", learning_rate=0.05), flag_prefix=""
-    )
+    training: LocalTrainingConfig = group(build_sgd_training, flag_prefix="")
 
     def __post_init__(self):
         super().__post_init__()
         if self.training.optimizer != "sgd" or self.training.momentum:
-            value, expected = self.training.optimizer, "sgd without momentum: the steps are read as gradients"
-            raise ConfigError("optimizer", value, expected)
+            expected = "sgd without momentum, since c_i reads the steps as gradients"
+            raise ConfigError("optimizer", self.training.optimizer, expected)

@@ -7,18 +7,14 @@
 
 | paper | here |
 |---|---|
-| x, c | `ServerState.models`, `ServerState.control` |
+| x, c | `ServerState.models`, `ServerState.own` |
 | c_i | what a client keeps, zeros at first |
 | K, eta_l, eta_g | `count_steps`, `training.learning_rate`, `server.learning_rate` |
 
-Limit case: control variates that are held at zero are FedAvg. Deviations from the paper:
-- Clients weigh by their examples by default (the paper: equally). c is always the plain mean.
-- A client whose update is not finite keeps its c_i, and sends none. Weights that are not trained (BatchNorm's
-  statistics) have control variates that nothing reads.
-- A batch may be smaller at the end of an epoch; such a step counts like another.
+Limit case: control variates that are held at zero are FedAvg. Deviations from the paper: clients weigh by their
+examples by default (c is always the plain mean); one whose update is not finite keeps its c_i and sends none; the last
+batch of an epoch may be smaller, and counts like another.
 """
-
-from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -33,39 +29,23 @@ from tff_algos.simulation.byte_ledger import compute_model_bytes
 from tff_algos.weights import is_float
 
 
-class ServerState(NamedTuple):
-    """As `rounds.synchronous.ServerState`, with the server's control variate, an array a floating-point weight."""
-
-    round_num: np.int32
-    virtual_time_s: np.float64
-    models: Weights
-    control: Weights
-    aggregator: Any
-    server: Any
-    kept: Any
-
-
 class ScaffoldProcess(SynchronousProcess):
     """SCAFFOLD."""
 
     def initialize(self):
-        start = super().initialize()
-        return ServerState(*start[:3], self.store.initial, *start[3:])
+        return super().initialize()._replace(own=self.store.initial)
 
     def distribute(self, state):
-        return super().distribute(state), state.control
+        return self.send(state), state.own
 
     def finish(self, state, stepped, outcome, cohort):
-        pairs = zip(state.control, outcome.sums, strict=True)
-        return stepped._replace(control=tuple(c + np.asarray(d) / len(self.everyone) for c, d in pairs))
+        pairs = zip(state.own, outcome.sums, strict=True)
+        return stepped._replace(own=tuple(c + np.asarray(d) / len(self.everyone) for c, d in pairs))
 
     def list_phases(self, state, cohort):
         """A control variate travels beside the model, both ways."""
-        (work,), control_bytes = super().list_phases(state, cohort), compute_model_bytes(state.control)
+        (work,), control_bytes = super().list_phases(state, cohort), compute_model_bytes(state.own)
         return [work._replace(bytes_down=work.bytes_down + control_bytes, bytes_up=work.bytes_up + control_bytes)]
-
-    def get_models(self, state):
-        return {"global": tuple(model[0] for model in super().distribute(state))}
 
 
 def build_controls(weights: Weights) -> Weights:

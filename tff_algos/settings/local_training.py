@@ -71,3 +71,8 @@ class LocalTrainingConfig:
         """The learning rate of round `round_num` (1-based)."""
         decayed = self.learning_rate * self.learning_rate_decay ** ((round_num - 1) // self.learning_rate_decay_rounds)
         return decayed * self.learning_rate_step_factor ** sum(step < round_num for step in self.learning_rate_steps)
+
+
+def build_sgd_training() -> LocalTrainingConfig:
+    """The defaults of algorithms whose maths are those of plain SGD."""
+    return LocalTrainingConfig(optimizer="sgd", learning_rate=0.05)

@@ -27,7 +27,7 @@ class ServerStepConfig:
     )
     learning_rate: float = setting(
         1.0,
-        "Factor on the averaged update; 1 is plain averaging, and adam, yogi and adagrad want about 0.01 (paper: eta).",
+        "Factor on the averaged update; 1 is plain averaging, and adam, yogi and adagrad want about 0.03 (paper: eta).",
         above=0,
         of_old_runs=1.0,
     )
@@ -52,7 +52,7 @@ class ServerStepConfig:
     )
     epsilon: float = setting(
         1e-3,
-        "Added to the root by which the step is divided; smaller is more adaptive (paper: tau).",
+        "Added to the root by which the step is divided, under it for adagrad; smaller is more adaptive (paper: tau).",
         above=0,
         needs=needs_optimizer(ADAM, YOGI, ADAGRAD, RMSPROP),
     )

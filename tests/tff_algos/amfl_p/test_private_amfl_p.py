@@ -18,7 +18,7 @@ def build(spec, data, **settings):
 
 
 def silence(state):
-    return state._replace(privacy=state.privacy._replace(noise_multiplier=np.float64(0)))
+    return state._replace(aggregator=state.aggregator._replace(noise_multiplier=np.float64(0)))
 
 
 def flatten(arrays):
@@ -76,12 +76,12 @@ def test_the_noise_on_the_gradient_is_z_clip_norms_over_the_devices(tff_runtime,
         state = process.initialize()._replace(round_num=np.int32(round_num))
         loud, quiet = process.next(state).state, process.next(silence(state)).state
         noise.append(flatten(loud.model) - flatten(quiet.model))  # the meta-learning rate is 1
-    expected = float(state.privacy.noise_multiplier) * 0.01 / 4
+    expected = float(state.aggregator.noise_multiplier) * 0.01 / 4
     assert np.std(noise) == pytest.approx(expected, rel=4 / (2 * np.size(noise)) ** 0.5)
 
 
 def test_a_drawn_cohort_may_be_empty(tff_runtime, make_federation, linear_spec):
     process = build(linear_spec, make_federation([8, 12, 5, 9]), participation="bernoulli", cohort_size=1)
     state = process.initialize()
-    sizes = [len(process.choose_cohort(state._replace(round_num=np.int32(number)))[1]) for number in range(30)]
+    sizes = [len(process.process.choose_cohort(state._replace(round_num=np.int32(number)))[1]) for number in range(30)]
     assert 0 in sizes and max(sizes) > 1

@@ -50,6 +50,21 @@ def test_a_buffer_is_averaged_with_weights_by_staleness(build, linear_spec, desc
     assert metrics["bytes_up"] == 2 * 4 * 15
 
 
+def test_an_optimizer_of_the_server_that_does_not_adapt_is_plain(build):
+    """Adam with rate 5e7, tau = 1e8 and no memory: theta + 0.5 times the mean update."""
+    adam = ServerStepConfig("adam", learning_rate=5e7, beta_1=0.0, beta_2=0.0, epsilon=1e8)
+    models = []
+    for server in (CONFIG.server, adam):
+        process = build(dataclasses.replace(CONFIG, server=server))
+        state = process.initialize()
+        for _ in range(3):
+            state = process.next(state).state
+        models.append(process.get_models(state)["global"])
+    for a, b in zip(*models, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-6)
+    assert int(state.server[0].size) and len(state.server) > 4
+
+
 def test_updates_that_are_not_finite_are_left_out(build, break_client):
     process = build(dataclasses.replace(CONFIG, buffer_size=3), sizes=(6, 9))
     break_client(build.data, 0)

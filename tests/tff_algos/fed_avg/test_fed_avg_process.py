@@ -121,6 +121,53 @@ def test_server_learning_rate_scales_the_update(tff_runtime, make_federation, li
     np.testing.assert_allclose(half_step, full_step / 2, atol=1e-7)
 
 
+NOT_ADAPTIVE = ServerStepConfig("adam", learning_rate=5e7, beta_1=0.0, beta_2=0.0, epsilon=1e8)
+MOMENTUM = ServerStepConfig(learning_rate=0.5, momentum=0.5)
+
+
+@pytest.mark.parametrize("bits", [32, 8])
+def test_adam_that_does_not_adapt_is_fed_avg(tff_runtime, make_federation, linear_spec, bits):
+    """Rate times tau and no memory: theta + 0.5 Delta."""
+    data = make_federation([8, 12, 8])
+    plain, adam = (
+        run(build_fed_avg_process(linear_spec, data, FedAvgConfig(SGD, CompressionConfig(bits), server=server), 1), 3)
+        for server in (ServerStepConfig(learning_rate=0.5), NOT_ADAPTIVE)
+    )
+    for a, b in zip(plain[0].models, adam[0].models, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-6)
+    assert plain[1].keys() == adam[1].keys()
+    assert plain[1]["bytes_up"] == adam[1]["bytes_up"]
+    assert plain[0].server == () and len(adam[0].server) > 0
+
+
+def test_momentum_goes_on_from_round_to_round(tff_runtime, make_federation, linear_spec):
+    """Both rounds from the plain server's updates, since the client does one full-batch step."""
+    data = make_federation([8])
+    training = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.1, batch_size=8)
+    process = build_fed_avg_process(linear_spec, data, FedAvgConfig(training, server=MOMENTUM), 1)
+    weights = process.get_models(process.initialize())["global"]
+    velocity = [np.zeros_like(array) for array in weights]
+    for _ in range(2):
+        gradients = read_full_batch_gradient(data, 0, weights)
+        velocity = [0.5 * v - 0.1 * g for v, g in zip(velocity, gradients, strict=True)]
+        weights = [w + 0.5 * v for w, v in zip(weights, velocity, strict=True)]
+    for a, b in zip(run(process, 2)[0].models, weights, strict=True):
+        np.testing.assert_allclose(a[0], b, atol=1e-6)
+
+
+def test_momentum_does_not_move_the_model_if_all_updates_are_rejected(
+    tff_runtime, make_federation, linear_spec, break_client
+):
+    data = make_federation([8])
+    process = build_fed_avg_process(linear_spec, data, FedAvgConfig(SGD, server=MOMENTUM), seed=1)
+    state, _ = run(process)
+    break_client(data, 0)
+    after, metrics = process.next(state)
+    assert metrics["num_rejected"] == 1
+    for before, now in zip((*state.models, *state.server), (*after.models, *after.server), strict=True):
+        np.testing.assert_array_equal(before, now)
+
+
 def test_a_broken_client_is_left_out_and_if_all_are_the_model_stays(
     tff_runtime, make_federation, linear_spec, break_client
 ):

@@ -1,12 +1,12 @@
 """FedAvg with private updates, as a process on a TFF worker."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
+from tff_algos.client.cohort import pad_cohort
 from tff_algos.fed_avg import process as fed_avg
 from tff_algos.fed_avg.config import FedAvgConfig
+from tff_algos.rounds import training_phase
 from tff_algos.settings.compression import CompressionConfig
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig
@@ -24,7 +24,7 @@ def build(spec, data, clip_norm=0.1, training=SGD, compression=CompressionConfig
 
 def silence(state):
     """The state of a run without noise."""
-    return state._replace(privacy=state.privacy._replace(noise_multiplier=np.float64(0)))
+    return state._replace(aggregator=state.aggregator._replace(noise_multiplier=np.float64(0)))
 
 
 def sum_of(process, monkeypatch, cohort, state=None):
@@ -33,7 +33,7 @@ def sum_of(process, monkeypatch, cohort, state=None):
     state = silence(process.initialize()) if state is None else state
     moved, _ = process.next(state)
     deltas = [after - before for after, before in zip(moved.models, state.models, strict=True)]
-    return process.private_sum.denominator * np.concatenate([delta.ravel() for delta in deltas])
+    return process.aggregator.private_sum.denominator * np.concatenate([delta.ravel() for delta in deltas])
 
 
 @pytest.mark.parametrize("bits", [32, 4])
@@ -70,7 +70,7 @@ def test_the_round_of_an_empty_cohort_is_noise_alone(tff_runtime, make_federatio
     process = build(linear_spec, make_federation(SIZES))
     assert not sum_of(process, monkeypatch, []).any()
     noise = sum_of(process, monkeypatch, [], process.initialize())
-    expected = process.private_sum.noise_multiplier * 0.1
+    expected = process.aggregator.private_sum.noise_multiplier * 0.1
     assert 0.5 * expected < noise.std() < 1.6 * expected  # of 15 entries
     state, metrics = process.next(process.initialize())
     assert (metrics["num_clients"], metrics["bytes_up"], metrics["num_clipped"]) == (0, 0, 0)
@@ -108,7 +108,10 @@ def test_the_budget_and_the_noise_of_a_run(tff_runtime, make_federation, linear_
     while not process.is_spent(state):
         state, metrics = process.next(state)
         spent.append(metrics["epsilon_spent"])
-    own = [process.private_sum.accounting.compute_epsilon(float(state.privacy.noise_multiplier), n) for n in (1, 2, 3)]
+    own = [
+        process.aggregator.private_sum.accounting.compute_epsilon(float(state.aggregator.noise_multiplier), n)
+        for n in (1, 2, 3)
+    ]
     assert spent == own and 19.99 < spent[-1] <= 20
     assert process.summarize(state)["privacy"]["epsilon_spent"] == spent[-1]
     first, *others = process.get_notes(state)
@@ -126,17 +129,18 @@ def test_what_would_break_the_guarantee_is_refused(make_federation, linear_spec)
     config.check_clients(99)
 
 
-def test_cohorts_of_all_sizes_are_calls_of_one_size(tff_runtime, make_federation, linear_spec):
+def test_cohorts_of_all_sizes_are_calls_of_one_size(tff_runtime, make_federation, linear_spec, monkeypatch):
     process = build(linear_spec, make_federation(SIZES), cohort_size=3)
-    places, num_clients = set(), set()
+    places, num_clients, state = set(), set(), process.initialize()
 
-    def run_round(models, clip_norm, inputs):
-        places.add(len(inputs))
-        return process.run_round(models, clip_norm, inputs)
+    def note_places(inputs, *arguments):
+        padded = pad_cohort(inputs, *arguments)
+        places.add(len(padded))
+        return padded
 
-    watched, state = dataclasses.replace(process, run_round=run_round), process.initialize()
+    monkeypatch.setattr(training_phase, "pad_cohort", note_places)
     for _ in range(3):
-        state, metrics = watched.next(state)
+        state, metrics = process.next(state)
         num_clients.add(metrics["num_clients"])
     assert len(places) == 1 and len(num_clients) > 1
 

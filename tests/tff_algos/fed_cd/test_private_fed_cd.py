@@ -7,6 +7,7 @@ from tff_algos.fed_cd import process as fed_cd
 from tff_algos.fed_cd.config import FedCDConfig
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.settings.server_step import ServerStepConfig
 from tff_algos.settings.update_privacy import UpdatePrivacyConfig
 
 SGD = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.5, batch_size=4)
@@ -68,6 +69,19 @@ def test_the_server_keeps_noises_and_clones_models_that_no_device_has(tff_runtim
     assert list(process.get_models(after)) == ["model_0", "model_1", "model_2", "model_3"]
     assert not after.is_active[:, [1, 3]].any()
     assert after.parents.tolist() == [-1, 0, 0, 1]
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_slots_that_no_milestone_has_filled_stay_empty(tff_runtime, make_federation, linear_spec, momentum):
+    """Noise comes to all four sums; after the first round two slots have a model."""
+    step = ServerStepConfig(momentum=momentum)
+    process = build(linear_spec, make_federation([8, 12, 5, 9]), server=step)
+    start = process.initialize()
+    state, _ = process.next(start)
+    for array in state.models:
+        assert array[:2].all() and not array[2:].any()
+    for before, after in zip(start.server, state.server, strict=True):
+        np.testing.assert_array_equal(after[2:], before[2:])
 
 
 def test_an_empty_cohort_is_a_round(tff_runtime, make_federation, linear_spec, monkeypatch):
