@@ -47,8 +47,9 @@ def add_deltas(weights: Tensors, deltas: Iterable[tf.Tensor | np.ndarray], rate:
 
 def _add(array, delta):
     total = array + delta
-    # Where an array has no axes, NumPy 1 lets a Python float or a float64 rate turn float32 into float64.
-    return total if tf.is_tensor(total) else total.astype(array.dtype)
+    # Where an array has no axes, NumPy 1 lets a Python float or a float64 rate turn float32 into float64, and makes the
+    # sum a number.
+    return total if tf.is_tensor(total) else np.asarray(total, array.dtype)
 
 
 def stack_models(models: Sequence[Weights]) -> Weights:

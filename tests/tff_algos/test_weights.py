@@ -73,7 +73,7 @@ def test_deltas_are_added_at_a_rate_to_float_weights_alone(make):
 def test_deltas_keep_float32_at_a_rate_of_float64():
     """NumPy 1 makes float64 of a float32 scalar times a float64 one."""
     (moved,) = add_deltas((np.array(1.0, np.float32),), (np.array(2.0, np.float32),), np.float64(0.5))
-    assert moved == 2.0 and moved.dtype == np.float32
+    assert moved == 2.0 and moved.dtype == np.float32 and isinstance(moved, np.ndarray)
 
 
 def test_a_stacked_model_is_taken_out_as_it_was_put_in():
