@@ -79,8 +79,14 @@ def _find_by_meaning(name: str, known: Collection[str], prefix: str) -> list[str
     """The flags that mean what other tools call so: the algorithm's own field or, where it has none, its parts'."""
     called = [*(flag for flag, others in OTHER_NAMES.items() if name in others), name]
     exact = [flag for field in called for flag in (field, prefix + field) if flag in known]
-    of_parts = [flag for field in called for flag in known if flag.endswith(f"_{field}")]
+    of_parts = [flag for field in called for flag in known if _is_of_part(flag, field)]
     return list(dict.fromkeys(exact or sorted(of_parts, key=len)))
+
+
+def _is_of_part(flag: str, field: str) -> bool:
+    """Whether the flag is the field of a part, such as the teacher's; the server's fields have names of their own."""
+    longer = (other for other in OTHER_NAMES if other.endswith(f"_{field}"))
+    return flag.endswith(f"_{field}") and not any(flag.endswith(f"_{other}") for other in longer)
 
 
 def _find_alike(name: str, known: Iterable[str], prefix: str) -> list[str]:

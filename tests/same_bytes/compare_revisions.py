@@ -4,8 +4,8 @@ Every setting of `settings.py` is run at that revision, in a temporary `git work
 here, committed or not. Both do it on this machine, one after another, with `launch.sweep`, which forks each
 `launch.train` from a process that has imported TensorFlow; `--jobs=2` runs two settings at a time, each on its cores.
 
-`metrics.csv`, `clients.csv` and `events.csv` must have the same bytes. Of the last checkpoints it is only said whether
-they hold the same numbers: they have all the digits, and their layout may change.
+`metrics.csv`, `clients.csv`, `events.csv` and `fine_tuning.csv` must have the same bytes. Of the last checkpoints it is
+only said whether they hold the same numbers: they have all the digits, and their layout may change.
 
 With `--resume`, what the revision before has run is also gone on with for two rounds, once by it and once from here.
 
@@ -39,7 +39,7 @@ from launch.benchmarks.revisions import RevisionError, check_out, resolve_revisi
 from launch.progress import format_duration, say
 from launch.stop_signals import get_stop_code, stop_on_signals
 
-TABLES = ("metrics.csv", "clients.csv", "events.csv")
+TABLES = ("metrics.csv", "clients.csv", "events.csv", "fine_tuning.csv")
 RUN = "seed_0"  # as the sweep calls it
 SUMMARY = "summary.json"  # the last file of a finished run
 WRONG_REQUEST = 2

@@ -26,6 +26,8 @@ choice of models stay with it. A device with n models clips each update to 1 / s
 together they change the sums of all slots by at most that. The noisy sum of a slot is divided by the expected cohort,
 whoever has the model; the server noises, keeps, clones and gives out all slots, whether or not a device has the model.
 
+What the server's step and the aggregator keep is kept for each model, and a clone goes on with its parent's.
+
 Limit cases: without milestones, noise and compression it is FedAvg with equal weights.
 
 Deviations from the paper, and what it leaves open:
