@@ -86,7 +86,6 @@ def run_training(config: RunConfig) -> dict[str, Any]:
             keeps_memory = has_large_tensors(spec)
         num_shares = find_num_shares(folder, config)
         runtime = stack.enter_context(open_run_runtime(config, str(folder.worker_log), keeps_memory, num_shares))
-        stack.enter_context(prefix_errors(find_algorithm(config.algo).flag_prefix))  # a user's aggregator fails late
         return _run(config, folder, data, spec, runtime.worker_memory_bytes, tracking)
 
 
@@ -203,7 +202,9 @@ def _run(
         folder.clear()
     checkpoints = Checkpoints(folder.checkpoints)
     best = BestRound(folder, data, spec, process, checkpoints, task) if config.keep_best else None
-    loop = RoundLoop(config, folder, process, checkpoints, evaluate_state, worker_memory_bytes, task, names, best)
+    prefix = find_algorithm(config.algo).flag_prefix
+    with prefix_errors(prefix):  # a user's aggregator is called here first
+        loop = RoundLoop(config, folder, process, checkpoints, evaluate_state, worker_memory_bytes, task, names, best)
     write_config(folder, config, data)  # after the loop was built: it refuses a resumed run that has done more rounds
     settings = folder.config.read_text(encoding="utf-8")
     tensorboard = TensorBoardLog(folder.tensorboard, loop.metrics, flag_values(config))
@@ -215,7 +216,8 @@ def _run(
 
     style.import_matplotlib_meanwhile()
     try:
-        state = loop.run(after_round=after_round)
+        with prefix_errors(prefix):
+            state = loop.run(after_round=after_round)
     finally:
         tensorboard.close()
     if not folder.config.exists():  # somebody moved or cleaned the folder; results are of no use without it

@@ -44,12 +44,18 @@ def load_own_aggregator(spelling: str, shapes: Sequence[tuple[int, ...]]) -> Lis
     if isinstance(own, FACTORIES):
         return FactoryAggregator(own, shapes, spelling)
     if isinstance(own, ListAggregator):
-        return CheckedAggregator(own, spelling)
+        return _check(CheckedAggregator(own, spelling), shapes)
     if isinstance(own, type) or not callable(own):
         kind = f"the class {own.__name__}" if isinstance(own, type) else type(own).__name__
         raise make_error(f"{EXPECTED}, got {kind}")
     _check_arguments(own, make_error)
-    return CheckedAggregator(FunctionAggregator(own), spelling)
+    return _check(CheckedAggregator(FunctionAggregator(own), spelling), shapes)
+
+
+def _check(aggregator: "CheckedAggregator", shapes: Sequence[tuple[int, ...]]) -> "CheckedAggregator":
+    """The aggregator, tried before a run touches any folder."""
+    aggregator.initialize(shapes, 1)
+    return aggregator
 
 
 def _check_arguments(function: Callable, make_error: Callable[[str], ConfigError]) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tff_algos.client.local_training import LocalResult
-from tff_algos.rounds.aggregation import ClientUpdate
+from tff_algos.rounds.aggregation import ClientUpdate, sum_on_host
 from tff_algos.rounds.groupwise_aggregator import GroupwiseAggregator
 from tff_algos.rounds.list_aggregator import ListAggregator
 
@@ -41,7 +41,8 @@ def make_update(values, group=0, weight=1.0, is_finite=True):
 
 def aggregate(aggregator, updates, state, num_groups=3):
     sizes = np.bincount([int(each.group) for each in updates], minlength=num_groups)
-    return aggregator.aggregate(updates, None, (), sizes, state, 1)
+    totals = sum_on_host(updates, SHAPES, num_groups)
+    return aggregator.aggregate(updates, totals, (), sizes, state, 1)
 
 
 @pytest.fixture
@@ -65,6 +66,7 @@ def test_each_group_has_its_own_updates_and_state(aggregator):
     assert outcome.update[1].tolist() == [9, 0, 5] and outcome.update[2].tolist() == [[11], [0], [5]]
     assert all(array.dtype == np.float32 for array in outcome.update)
     assert outcome.has_update.tolist() == [True, False, True] and outcome.divisor == 1
+    assert outcome.weight.tolist() == [5, 0, 1]
     # The state of who had no update is untouched, and that from before the round is as it was.
     assert outcome.state["calls"].tolist() == [1, 0, 1] and state["calls"].tolist() == [0, 0, 0]
     assert outcome.state["sum"].tolist() == [[5, 7, 9, 11], [10] * 4, [25] * 4]

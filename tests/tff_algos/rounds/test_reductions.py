@@ -104,7 +104,14 @@ def test_scaffold_with_variates_held_at_zero_is_fed_avg(data, linear_spec, fed_a
     assert max(np.abs(a - b).max() for a, b in zip(free, fed_avg, strict=True)) > 1e-3, "they change nothing"
 
 
-@pytest.mark.parametrize("fields", [{}, {"momentum": 0.5}, {"proximal_weight": 0.3}], ids=["plain", "momentum", "prox"])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({}, id="plain"),
+        pytest.param({"momentum": 0.5}, id="momentum", marks=pytest.mark.slow),
+        pytest.param({"proximal_weight": 0.3}, id="proximal", marks=pytest.mark.slow),
+    ],
+)
 def test_fed_nova_with_equal_steps_is_fed_avg(data, linear_spec, fields):
     """Five steps each, whatever the examples."""
     training = dataclasses.replace(TRAINING, steps=5, epochs=5, **fields)

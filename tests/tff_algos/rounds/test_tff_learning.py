@@ -94,6 +94,7 @@ def test_fed_adam(data, linear_spec, learn):
     assert_same(start, ours, learn(theirs, start))
 
 
+@pytest.mark.slow
 def test_fed_avg_with_momentum_at_the_server(data, linear_spec, learn):
     start, ours = train_ours(linear_spec, data, ServerStepConfig(momentum=0.9))
     theirs = tff.learning.algorithms.build_weighted_fed_avg(
