@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from datasets.arrays import ExampleFormat, hold_out_test_part, make_array_dataset
 from datasets.errors import DatasetError
 from datasets.federated_data import Preprocessing
+from datasets.label_format import LabelFormat
 
 
 def make(x=None, y=None, test_x=None, test_y=None, names=("a", "b"), clients=None):
@@ -116,3 +117,53 @@ def test_clients_keep_an_example_of_those_held_out(examples, seed):
     num_train = np.bincount(clients[train], minlength=13)
     for label in np.unique(labels[np.isin(clients, still_lost)]):  # of which nobody has another example to give
         assert sizes[label] == 1 and num_train[clients[train][labels[train] == label]].max(initial=0) <= 1
+
+
+@pytest.mark.parametrize("labels", [np.linspace(0, 1, 40), np.tile(np.arange(40) % 2, (3, 1)).T])
+def test_labels_that_are_no_classes_are_held_out_at_random(labels):
+    """Stratified by their values, single numbers would all stay; rows have no order to stratify by."""
+    train, test = hold_out_test_part(labels, 0.2, seed=1)
+    assert len(test) == 8 and sorted([*train, *test]) == list(range(40))
+    same, _ = hold_out_test_part(np.zeros(40, int), 0.2, seed=1)
+    np.testing.assert_array_equal(train, same)
+
+
+@pytest.mark.parametrize(
+    ("labels", "y", "class_names", "message"),
+    [
+        (LabelFormat("regression", (), 1), [0.5, np.nan], (), "a label is NaN or infinite"),
+        (LabelFormat("multi_label", (2,), 2), [[0, 1], [1, 2]], (), r"labels 0\.\.2, expected 0\.\.1"),
+        (LabelFormat("multi_label", (2,), 2), [[0, 1], [1, 0]], ("a",), "1 class names, expected 2, one an output, or"),
+        (LabelFormat("next_token", (2,), 3), [[0, 1], [3, 2]], (), r"labels 0\.\.3, expected 0\.\.2"),
+        (LabelFormat("binary"), [0, 1], ("a", "b", "c"), "3 classes, expected 2 for --task=binary"),
+        (
+            LabelFormat("regression", (2,), 2),
+            [0.5, 1],
+            (),
+            r"y is float32 .*, expected float32 \(2, 2\), a label for each",
+        ),
+    ],
+)
+def test_labels_must_be_those_of_the_task(labels, y, class_names, message):
+    part = np.zeros((2, 3), np.float32), np.array(y)
+    with pytest.raises(DatasetError, match=message):
+        make_array_dataset("toy", part, part, class_names, Preprocessing(), labels=labels)
+
+
+@pytest.mark.parametrize(
+    "arguments", [("ranking",), ("multi_label", (), 2), ("classification", (2,)), ("regression", (), 1, (1.0, 2.0))]
+)
+def test_a_format_of_labels_must_fit_its_task(arguments):
+    with pytest.raises(DatasetError, match=r"expected one of|do not fit|expected 1 numbers"):
+        LabelFormat(*arguments)
+
+
+def test_tokens_are_whole_numbers_from_0_on():
+    tokens = np.arange(6, dtype=np.int32).reshape(2, 3)
+    part, names = (tokens, np.arange(2)), ("a", "b")
+    arrays = make_array_dataset("toy", part, part, names, Preprocessing(), takes_tokens=True)
+    assert arrays.train_x.dtype == np.int32
+    with pytest.raises(DatasetError, match=r"x is int32 .*, expected uint8 or float32"):
+        make_array_dataset("toy", part, part, names, Preprocessing())
+    with pytest.raises(DatasetError, match="expected tokens, uint8 or int32, of at least 0"):
+        make_array_dataset("toy", (tokens - 1, part[1]), part, names, Preprocessing(), takes_tokens=True)

@@ -7,6 +7,7 @@ from datasets.arrays import ExampleFormat
 from datasets.catalog import DATASETS, Dataset, DatasetOptions
 from datasets.errors import DatasetError
 from datasets.federated_data import Preprocessing
+from datasets.label_format import LabelFormat
 from datasets.smoke import make_random_arrays
 
 
@@ -50,3 +51,23 @@ def test_a_format_unknown_before_reading_is_refused():
 def test_any_preprocessing_of_bytes_gives_bytes(scale, largest):
     row = Dataset("toy", loader=print, format=ExampleFormat((64, 1), "uint8", ("a", "b"), Preprocessing(scale)))
     assert make_random_arrays(row).train_x.max() == largest
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        LabelFormat("multi_label", (4,), 4),
+        LabelFormat("regression", (), 1, (100.0,), (2.0,)),
+        LabelFormat("regression", (2,), 2),
+        LabelFormat("next_token", (5,), 9),
+    ],
+)
+def test_random_labels_are_of_the_task(labels):
+    is_text = labels.task == "next_token"
+    options = {"labels": labels, "takes_tokens": is_text}
+    example_format = ExampleFormat((5,), "int32" if is_text else "float32", (), **options)
+    arrays = make_random_arrays(Dataset("toy", loader=print, format=example_format, smoke_sizes=(200, 10)))
+    assert arrays.labels == labels and arrays.takes_tokens == is_text
+    assert arrays.train_y.shape == (200, *labels.shape) and arrays.train_y.dtype == labels.dtype
+    if labels.offset:
+        assert arrays.train_y.mean() == pytest.approx(100, abs=1) and arrays.train_y.std() == pytest.approx(2, rel=0.3)

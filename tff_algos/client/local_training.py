@@ -175,8 +175,7 @@ def train_locally(
                     if config.proximal_weight:  # decided while the graph is made: plain training has no such term
                         loss += compute_proximal_term(seen, config.proximal_weight)
                 gradients = tape.gradient(loss, trained, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-                gradients = decay_weights(make_dense(gradients), trained, config.weight_decay)
-                carried = optimizer.step(carried, gradients)
+                carried = optimizer.step(carried, decay_weights(make_dense(gradients), trained, config.weight_decay))
                 # The loss is a mean over the batch, and the last batch may be smaller.
                 size = _weigh(task, seen.labels)
                 loss_sum += loss * size

@@ -94,6 +94,9 @@ class SimulatedDevices:
       bytes_down: of the model on its way to a device; for "profiles".
       bytes_up: of the update on its way back; for "profiles".
       label_counts: examples of each label, shape (clients, classes); for "by_label".
+
+    Raises:
+      ConfigError: the speed is by label, and the labels are no classes.
     """
 
     config: TrainingTimesConfig
@@ -103,6 +106,11 @@ class SimulatedDevices:
     bytes_down: float
     bytes_up: float
     label_counts: np.ndarray | None = None
+
+    def __post_init__(self):
+        if self.config.speed == "by_label" and self.label_counts is not None and not self.label_counts.shape[1]:
+            others = ", ".join(speed for speed in SPEEDS if speed != "by_label")
+            raise ConfigError("speed", self.config.speed, f"one of {others} for a task whose labels are no classes")
 
 
 class StartPlan(NamedTuple):

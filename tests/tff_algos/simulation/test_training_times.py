@@ -53,6 +53,12 @@ def test_windows_are_as_long_as_the_setting_and_the_profile_say_together():
     )
 
 
+def test_without_classes_there_are_no_times_by_label():
+    devices = make_devices(num_clients=4)
+    with pytest.raises(ConfigError, match="by_label: expected one of redrawn, persistent, profiles for a task whose"):
+        dataclasses.replace(devices, config=TrainingTimesConfig(speed="by_label"), label_counts=np.zeros((4, 0), int))
+
+
 def test_by_label_the_times_are_the_persistent_ones_and_go_up_with_the_highest_label():
     devices = make_devices(speed="by_label", num_clients=4)
     counts = np.array([[0, 3, 0, 1], [5, 0, 0, 0], [1, 0, 0, 9], [0, 2, 4, 0]])
