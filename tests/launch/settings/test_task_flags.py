@@ -23,7 +23,10 @@ OWN = ["--algo=fedavg", "--dataset=npz", "--npz=my.npz", "--partition=iid"]
         ([*OWN, "--channel_axis"], "--channel_axis: does nothing with --model=auto"),
         ([*OWN, "--target_metric=-1"], "--target_metric=-1: expected a number at least 0"),
         ([*OWN, "--target_metric=1", "--target_accuracy=0.5"], "either --target_accuracy or --target_metric, not both"),
-        ([*OWN, "--target_metric=9", "--fedavg_dp_epsilon=2"], "0 with private updates, whose rounds no result"),
+        (
+            [*OWN, "--target_metric=9", "--fedavg_dp_epsilon=2", "--fedavg_client_weighting=equal"],
+            "0 with private updates, whose rounds no result",
+        ),
     ],
 )
 def test_a_wrong_request_is_one_line(arguments, message):
