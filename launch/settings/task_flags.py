@@ -28,7 +28,6 @@ HUBER_DELTA = setting(
     "Where the Huber loss turns from squares to lines, in deviations of the labels.",
     above=0,
     needs=needs_value("loss", HUBER),
-    of_old_runs=1.0,
 )
 CHANNEL_AXIS = setting(
     False,
@@ -40,5 +39,4 @@ TARGET_METRIC = setting(
     0.0,
     "Stop where the task's main metric is as good as this on the test set; 0 means never.",
     minimum=0,
-    of_old_runs=0.0,
 )

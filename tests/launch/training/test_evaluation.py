@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from datasets.federated_data import Archetypes, ClientShard, DeviceProfiles, FederatedData, Preprocessing
+from datasets.label_format import LabelFormat
 from launch.runs.archetype_metrics import count_mixed, name_archetype_metrics
 from launch.runs.task_columns import find_task_columns
 from launch.training.evaluation import (
@@ -20,6 +21,7 @@ from launch.training.evaluation import (
 )
 from models.catalog import build_model_spec
 from models.model_spec import ModelSpec
+from models.task import build_task
 from tff_algos.protocol import FederatedProcess
 
 
@@ -293,3 +295,74 @@ def test_the_change_of_a_sample_is_that_of_the_same_clients_after_a_resume(data,
     sample = (data.clients[0], data.clients[2])
     resumed = build_state_evaluation(process, with_kinds, evaluate, sample)("b", "a")
     assert resumed["client_accuracy_change"] == pytest.approx((1 + 0) / 2)
+
+
+NUMBERS = build_task("regression", 1, label_offset=(10.0,), label_scale=(5.0,))
+
+
+@pytest.fixture(scope="module")
+def evaluate_numbers():
+    """A model that puts out half the first value: 0, 2, 4 give 0, 1, 2, which are 10, 15, 20 in the labels' unit."""
+    return build_evaluator(dataclasses.replace(SPEC, build=build_one_output, num_classes=1, task=NUMBERS), batch_size=2)
+
+
+def build_one_output():
+    return tf.keras.Sequential([tf.keras.Input((2,)), tf.keras.layers.Dense(1)])
+
+
+FIRST = (np.array([[1], [0]], np.float32), np.zeros(1, np.float32))
+
+
+def test_a_regression_is_measured_in_the_unit_of_its_labels(evaluate_numbers):
+    """Predicted 15, 10, 20 of 15, 14, 23: errors 0, 4, 3; losses are squares of errors / 5."""
+    result = evaluate_numbers(FIRST, X, np.array([15, 14, 23], np.float32))
+    np.testing.assert_allclose(result.loss, [0, 0.64, 0.36], rtol=1e-5)
+    assert result.mean_loss == pytest.approx(1 / 3)
+    assert result.metrics["rmse"] == result.metric == pytest.approx(math.sqrt(25 / 3))
+    assert result.metrics["mae"] == pytest.approx(7 / 3)
+    parts = evaluate_numbers.split(FIRST, X, np.array([15, 14, 23], np.float32), [2, 1])
+    assert [part.metric for part in parts] == pytest.approx([math.sqrt(8), 3])
+
+
+def test_where_lower_is_better_the_worst_tenth_is_the_largest_error(data, evaluate_numbers, tmp_path):
+    """CLIENT_X is predicted as 15, 10, 10, 10, and all labels are 14: errors 1 and 4.
+
+    Client 0 has 1, client 2 the root of (1 + 16) / 2, client 3 that of (1 + 3 * 16) / 4.
+    """
+    labels = LabelFormat("regression", (), 1, (10.0,), (5.0,))
+    clients = tuple(dataclasses.replace(client, path=str(tmp_path / str(client.index))) for client in data.clients)
+    for client in clients:
+        for split, count in (("test", client.num_test), ("validation", client.num_validation)):
+            CLIENT_X[:count].tofile(f"{client.path}.{split}.x")
+            np.full(count, 14, np.float32).tofile(f"{client.path}.{split}.y")
+    numbers = dataclasses.replace(data, labels=labels, clients=clients, test_y=np.array([15, 14, 23], np.float32))
+    process = FixedProcess({"global": FIRST}, ["global"] * 4, is_personal=True)
+    measured = evaluate_federation(process, (), numbers, evaluate_numbers)
+    errors = [1, math.sqrt(17 / 2), math.sqrt(49 / 4)]
+    assert measured["client_test_rmse"] == pytest.approx(np.mean(errors))
+    assert measured["client_test_rmse_worst_tenth"] == pytest.approx(errors[2])
+    assert measured["client_test_rmse_std"] == pytest.approx(np.std(errors))
+    assert measured["validation_rmse"] == measured["client_validation_rmse"] == pytest.approx(1)
+    task = find_task_columns("regression")
+    assert list(measured) == [
+        *("test_loss", "test_rmse", "test_mae", "test_r2", "validation_rmse"),
+        *("client_test_rmse", "client_validation_rmse", *task.spread),
+    ]
+
+
+def build_next_token():
+    return tf.keras.Sequential([tf.keras.Input((2,)), tf.keras.layers.RepeatVector(2), tf.keras.layers.Dense(2)])
+
+
+def test_tokens_weigh_alike_whatever_sequence_they_are_in():
+    """Logits (1, 0) at both positions of the first, (0, 1) of the second: losses ln(1 + e^-1), ln(1 + e) of token 0.
+
+    The first has one token, the second two, so the mean is over three, of which one is right.
+    """
+    task = build_task("next_token", 2, (2,), padding_label=-1)
+    spec = dataclasses.replace(SPEC, build=build_next_token, task=task)
+    result = build_evaluator(spec)(STRAIGHT, X[:2], np.array([[0, -1], [0, 0]], np.int32))
+    assert result.weights.tolist() == [1, 2]
+    assert result.metric == pytest.approx(1 / 3)
+    assert result.mean_loss == pytest.approx((math.log1p(math.exp(-1)) + 2 * math.log1p(math.e)) / 3)
+    assert result.metrics["perplexity"] == pytest.approx(math.exp(result.mean_loss))

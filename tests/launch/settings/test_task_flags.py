@@ -1,0 +1,76 @@
+"""The flags of the task: where they do something, and what a run of an earlier version did."""
+
+import json
+
+import pytest
+
+from launch.settings.flags import FlagError, parse_config, read_stored_flags
+from launch.settings.run_config import build_run_config, find_idle, flag_values
+from launch.settings.task_flags import HUBER
+from models.task_kinds import LOSSES, TASK_NAMES
+
+OWN = ["--algo=fedavg", "--dataset=npz", "--npz=my.npz", "--partition=iid"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--algo=fedavg", "--dataset=digits", "--task=binary"], "--task: does nothing with --dataset=digits"),
+        (["--algo=fedavg", "--dataset=digits", "--loss=huber"], "--loss: does nothing with --dataset=digits"),
+        ([*OWN, "--task=ranking"], "--task=ranking: expected one of auto, classification, binary"),
+        ([*OWN, "--huber_delta=2"], "--huber_delta: does nothing with --loss=auto; leave it out, or give --loss=huber"),
+        ([*OWN, "--loss=huber", "--huber_delta=0"], "--huber_delta=0: expected a number above 0"),
+        ([*OWN, "--channel_axis"], "--channel_axis: does nothing with --model=auto"),
+        ([*OWN, "--target_metric=-1"], "--target_metric=-1: expected a number at least 0"),
+        ([*OWN, "--target_metric=1", "--target_accuracy=0.5"], "either --target_accuracy or --target_metric, not both"),
+        (
+            [*OWN, "--target_metric=9", "--fedavg_dp_epsilon=2", "--fedavg_client_weighting=equal"],
+            "0 with private updates, whose rounds no result",
+        ),
+    ],
+)
+def test_a_wrong_request_is_one_line(arguments, message):
+    with pytest.raises(FlagError) as error:
+        parse_config(arguments)
+    assert message in str(error.value) and "\n" not in str(error.value)
+
+
+def test_the_choices_are_those_of_the_tasks():
+    for name in TASK_NAMES:
+        assert parse_config([*OWN, f"--task={name}"]).task == name
+    assert HUBER in LOSSES
+    assert parse_config([*OWN, "--loss=huber", "--huber_delta=0.5"]).huber_delta == 0.5
+
+
+@pytest.fixture
+def write_old_run(tmp_path):
+    """(**flags) -> a run folder of an earlier version, which knew neither tasks nor what came with them."""
+
+    def write(**flags):
+        stored = flag_values(build_run_config({"algo": "fedavg", "partition": "iid", **flags}))
+        later = ("task", "loss", "huber_delta", "channel_axis", "target_metric")
+        kept = {name: value for name, value in stored.items() if name not in later}
+        (tmp_path / "config.json").write_text(json.dumps({"flags": kept}))
+        return str(tmp_path)
+
+    return write
+
+
+def test_an_old_run_classified_and_gave_own_models_the_axis_of_the_channel(write_old_run):
+    run_dir = write_old_run(dataset="npz", npz="my.npz", model="models.perceptron:build_perceptron")
+    stored = read_stored_flags(run_dir)
+    assert (stored["task"], stored["loss"], stored["channel_axis"]) == ("classification", "auto", True)
+    resumed = parse_config(["--resume", f"--run_dir={run_dir}", "--rounds=30"])
+    assert (resumed.task, resumed.channel_axis, resumed.target_metric) == ("classification", True, 0)
+    assert parse_config([*OWN, "--model=models.perceptron:build_perceptron"]).channel_axis is False
+
+
+def test_an_old_run_of_ours_is_like_a_new_one(write_old_run):
+    stored = read_stored_flags(write_old_run(dataset="digits"))
+    assert not {"task", "loss", "huber_delta", "channel_axis"} & stored.keys()
+    assert {"task", "loss", "huber_delta", "channel_axis"} <= find_idle(build_run_config(stored)).keys()
+
+
+def test_a_target_may_change_on_resume(write_old_run):
+    run_dir = write_old_run(dataset="digits")
+    assert parse_config(["--resume", f"--run_dir={run_dir}", "--target_metric=0.9"]).target_metric == 0.9
