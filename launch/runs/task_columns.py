@@ -131,7 +131,7 @@ class TaskColumns:
         return (f"trained_start_{self.metric.name}", f"random_start_{self.metric.name}")
 
     @property
-    def fine_tuning(self) -> tuple[str, ...]:
+    def fine_tuning_columns(self) -> tuple[str, ...]:
         """The columns of fine_tuning.csv."""
         starts = (name for start in self.starts for name in (start, f"{start}_worst_tenth"))
         return (columns.FINE_TUNING_CLIENTS, columns.FINE_TUNING_STEPS, *starts)

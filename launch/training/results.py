@@ -70,7 +70,9 @@ def write_results(
     results = evaluate_clients(process, state, data, evaluate, with_new=True)["test"]
     curve = measure_curve(process, state, data, evaluate, task)
     if curve:
-        write_table(folder.fine_tuning_curve, task.fine_tuning, [[format_cell(cell) for cell in row] for row in curve])
+        write_table(
+            folder.fine_tuning_curve, task.fine_tuning_columns, [[format_cell(cell) for cell in row] for row in curve]
+        )
     write_clients(folder, data, results, process, state, task)
     save_models(folder.models, spec, process, state)
     own = dict(process.summarize(state))

@@ -12,6 +12,7 @@ from launch.runs.errors import RunFolderError
 from launch.runs.file_names import encode_name
 from launch.runs.run_folder import RunFolder
 from launch.runs.tables import format_cell, write_json, write_table
+from launch.runs.task_columns import find_task_columns
 
 DATA = {
     "input_shape": [2, 2, 1],
@@ -189,7 +190,7 @@ def test_table_is_aligned():
         evaluate.EvaluationRow("global", "client_10", 1234, 0.5, 0.25),
         evaluate.EvaluationRow("a", "b", 1, 1.0, 2.0),
     ]
-    assert list(evaluate.format_table(rows)) == [
+    assert list(evaluate.format_table(rows, find_task_columns("classification"))) == [
         "model   test_set   examples  accuracy    loss",
         "global  client_10     1,234    0.5000  0.2500",
         "a       b                 1    1.0000  2.0000",

@@ -295,7 +295,7 @@ def test_a_float_file_that_answers_otherwise_is_refused(student_run, exported, m
     monkeypatch.setattr(file_conversion, "convert_model", convert)
     assert export.main([str(student_run), "--formats=float16"]) == 2
     error = capfd.readouterr().err
-    assert "float16.tflite: float16 of perceptron: its logits differ from Keras's" in error and error.count("\n") == 1
+    assert "float16.tflite: float16 of perceptron: its outputs differ from Keras's" in error and error.count("\n") == 1
 
 
 OWN_MODELS = """

@@ -27,7 +27,7 @@ CLASSES, NUMBERS = find_task_columns("classification"), find_task_columns("regre
 def test_classification_has_the_columns_of_earlier_versions():
     assert CLASSES.evaluation == columns.EVALUATION_METRICS
     assert CLASSES.spread == columns.PERSONAL_METRICS
-    assert CLASSES.fine_tuning == columns.FINE_TUNING_COLUMNS
+    assert CLASSES.fine_tuning_columns == columns.FINE_TUNING_COLUMNS
     assert CLASSES.of_client == columns.ACCURACY and CLASSES.teachers == columns.TEACHERS_TEST_ACCURACY
     assert CLASSES.starts == (columns.TRAINED_START_ACCURACY, columns.RANDOM_START_ACCURACY)
     statistics = (columns.ACCURACY_MEAN, columns.ACCURACY_STD, columns.ACCURACY_P10, columns.ACCURACY_WORST_TENTH)

@@ -6,7 +6,6 @@ import json
 import pytest
 
 from launch import export
-from launch.tflite.export_report import FileRow
 
 
 def read_rows(path):
@@ -19,7 +18,7 @@ def test_the_exported_model_is_the_clients_own(resumed_run, capsys):
     arguments = ["--formats=float32", "--on_device_training"]
     assert export.main([f"--run_dir={resumed_run}", f"--model={client['client']}", *arguments]) == 0
     [row] = read_rows(resumed_run / "export" / "report.csv")
-    assert tuple(row) == FileRow._fields
+    assert {"test_accuracy", "keras_test_accuracy", "top1_agreement"} <= row.keys()
     assert float(row["client_test_accuracy"]) == pytest.approx(float(client["accuracy"]), abs=1e-6)
     assert float(row["top1_agreement"]) == 1
     assert (
