@@ -16,8 +16,10 @@ from tff_algos.fed_sikd.process import build_fed_sikd_process
 from tff_algos.fed_sikd.statistics import project_to_plane, standardize
 from tff_algos.protocol import COMMON_METRICS
 from tff_algos.rounds.round_metrics import sum_bytes
+from tff_algos.settings.aggregation import AggregationConfig
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.settings.server_step import ServerStepConfig
 from tff_algos.simulation.virtual_clock import compute_phases_s
 
 SGD = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.1, batch_size=4)
@@ -81,6 +83,51 @@ def test_the_average_is_equal_in_a_cluster_and_then_over_clusters(tff_runtime, m
     assert len({int(n) for n in np.bincount(state.assignments)}) == 2, (
         "clusters of one size would not tell the means apart"
     )
+
+
+@pytest.mark.parametrize(("num_clusters", "weighting"), [(2, "equal"), (5, "examples")])
+def test_aggregates_of_single_updates_are_averaged_over_the_clusters(
+    tff_runtime, make_federation, linear_spec, break_client, num_clusters, weighting
+):
+    """A trimmed mean that leaves out nobody is the equal mean; with a client a cluster that is the mean by examples."""
+    data, processes = make_federation(SIZES), []
+    for aggregation in (AggregationConfig(), AggregationConfig("trimmed_mean", aggregator_trimmed_share=0.0)):
+        config = make_config(label_weight=1.0, num_clusters=num_clusters, weighting=weighting, aggregation=aggregation)
+        processes.append(build_fed_sikd_process(linear_spec, data, config, seed=5))
+    states = [process.initialize() for process in processes]
+    break_client(data, 0)  # whose cluster has no say, where it is alone
+    for _ in range(2):
+        states = [process.next(state).state for process, state in zip(processes, states, strict=True)]
+    for array, same in zip(states[0].student, states[1].student, strict=True):
+        np.testing.assert_allclose(array, same, atol=1e-6)
+
+
+def test_the_servers_step_is_that_of_the_student_and_the_teachers_take_their_mean(
+    tff_runtime, make_federation, linear_spec
+):
+    data, ends = make_federation(SIZES), []
+    for server in (ServerStepConfig(), ServerStepConfig(learning_rate=0.5)):
+        process = build_fed_sikd_process(linear_spec, data, make_config(server=server), seed=5)
+        start = process.initialize()
+        ends.append(process.next(start).state)
+    for first, whole, half in zip(start.student, ends[0].student, ends[1].student, strict=True):
+        np.testing.assert_allclose(half - first, (whole - first) / 2, atol=1e-6)
+    for array, same in zip(ends[0].teachers, ends[1].teachers, strict=True):
+        np.testing.assert_array_equal(array, same)
+
+
+def test_if_no_client_counts_student_and_server_stay(tff_runtime, make_federation, linear_spec, break_client):
+    """Momentum would carry the student on."""
+    data = make_federation([9, 12])
+    config = make_config(label_weight=1.0, server=ServerStepConfig(momentum=0.9))
+    process = build_fed_sikd_process(linear_spec, data, config, seed=5)
+    state, _ = run(process)
+    for client in (0, 1):
+        break_client(data, client)
+    after, metrics = process.next(state)
+    assert metrics["num_rejected"] == 2
+    for array, same in zip([*after.student, *after.server], [*state.student, *state.server], strict=True):
+        np.testing.assert_array_equal(array, same)
 
 
 def find_leaders(assignments):
