@@ -162,7 +162,6 @@ def _finish_next_token(sums: np.ndarray) -> tuple[float, ...]:
     return _divide(num_correct, num_tokens), _divide(num_known_correct, num_known), perplexity
 
 
-_ACCURACY = Metric("accuracy", "accuracy", "%", True)
 _AUC = Metric("auc", "AUC", "%", True)
 _F1 = Metric("f1", "F1", "%", True)
 
@@ -170,7 +169,7 @@ _KINDS = (
     TaskKind(
         name="classification",
         title="classification",
-        metrics=(_ACCURACY,),
+        metrics=(Metric("accuracy", "accuracy", "%", True),),
         losses=("cross_entropy",),
         label_dtype="int32",
         is_labelled_by_class=True,
@@ -183,7 +182,7 @@ _KINDS = (
     TaskKind(
         name="binary",
         title="binary classification",
-        metrics=(_ACCURACY, _AUC, _F1),
+        metrics=(Metric("binary_accuracy", "accuracy", "%", True), _AUC, _F1),
         losses=("cross_entropy",),
         label_dtype="int32",
         is_labelled_by_class=True,
@@ -226,8 +225,8 @@ _KINDS = (
         name="next_token",
         title="next token",
         metrics=(
-            _ACCURACY,
-            Metric("accuracy_without_oov", "accuracy without out-of-vocabulary", "%", True),
+            Metric("token_accuracy", "token accuracy", "%", True),
+            Metric("token_accuracy_without_oov", "token accuracy without out-of-vocabulary", "%", True),
             Metric("perplexity", "perplexity", "", False),
         ),
         losses=("cross_entropy",),

@@ -83,14 +83,14 @@ def test_next_token_leaves_padding_out():
     np.testing.assert_array_equal(weights, [2, 0])
     assert task.mean_loss(tf.constant(labels), tf.constant(outputs, tf.float32)).numpy() == pytest.approx(losses[0])
     values = finish(task, labels, np.array(outputs, np.float32))
-    assert values == {"accuracy": 0, "accuracy_without_oov": 0, "perplexity": pytest.approx(math.sqrt(8))}
+    assert values == {"token_accuracy": 0, "token_accuracy_without_oov": 0, "perplexity": pytest.approx(math.sqrt(8))}
 
 
 def test_the_usual_padding_is_label_0_and_oov_counts_in_accuracy_alone():
     task = build_task("next_token", 4, (4,), oov_label=1)
     outputs = np.eye(4, dtype=np.float32)[[[1, 2, 2, 0]]]  # right at label 1 (oov) and label 2
     values = finish(task, [[1, 2, 3, 0]], outputs)
-    assert (values["accuracy"], values["accuracy_without_oov"]) == (2 / 3, 1 / 2)
+    assert (values["token_accuracy"], values["token_accuracy_without_oov"]) == (2 / 3, 1 / 2)
 
 
 def test_tokens_weigh_alike_whatever_example_they_are_in():
@@ -101,7 +101,7 @@ def test_tokens_weigh_alike_whatever_example_they_are_in():
     cross_entropies = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, outputs).numpy()
     assert task.mean_loss(labels, outputs).numpy() == pytest.approx(cross_entropies[is_token].mean(), rel=1e-6)
     values = finish(task, labels, outputs)
-    assert values["accuracy"] == np.mean((outputs.argmax(-1) == labels)[is_token])
+    assert values["token_accuracy"] == np.mean((outputs.argmax(-1) == labels)[is_token])
     assert values["perplexity"] == pytest.approx(math.exp(cross_entropies[is_token].mean()), rel=1e-6)
 
 
@@ -115,7 +115,8 @@ def test_next_token_of_one_position_is_classification():
         with tf.GradientTape() as tape:
             loss = task.mean_loss(tf.constant(y), logits)
         gradient = tape.gradient(loss, logits).numpy().ravel()
-        results.append((loss.numpy(), gradient, finish(task, y, logits.numpy())["accuracy"]))
+        accuracy = finish(task, y, logits.numpy())[task.kind.main_metric.name]
+        results.append((loss.numpy(), gradient, accuracy))
     np.testing.assert_allclose(results[1][0], results[0][0], rtol=1e-6)
     np.testing.assert_allclose(results[1][1], results[0][1], atol=1e-7)
     assert results[1][2] == results[0][2]
@@ -148,7 +149,7 @@ def test_scores_lie_between_0_and_1_and_grow_with_the_fit(task):
     assert scores.dtype == task.score_dtype and scores.shape == (30,)
     assert scores.min() >= 0 and scores.max() <= 1
     if task.kind.is_labelled_by_class:
-        assert scores.mean() == finish(task, labels, outputs)["accuracy"]
+        assert scores.mean() == finish(task, labels, outputs)[task.kind.main_metric.name]
     else:
         order = np.argsort(compute_losses(task, labels, outputs))
         assert (np.diff(scores[order]) <= 0).all()
@@ -173,7 +174,7 @@ def test_binary_metrics_agree_with_scikit_learn():
     values = finish(TASKS["binary"], labels, outputs)
     assert values["auc"] == pytest.approx(roc_auc_score(labels, outputs[:, 0]), abs=3e-3)
     assert values["f1"] == pytest.approx(f1_score(labels, outputs[:, 0] > 0))
-    assert values["accuracy"] == np.mean((outputs[:, 0] > 0) == labels)
+    assert values["binary_accuracy"] == np.mean((outputs[:, 0] > 0) == labels)
 
 
 def test_outputs_beyond_all_bins_and_those_that_are_no_numbers_are_counted():

@@ -27,10 +27,10 @@ def test_the_main_metric_is_the_first():
     mains = {name: (kind.main_metric.name, kind.main_metric.larger_is_better) for name, kind in TASK_KINDS.items()}
     assert mains == {
         "classification": ("accuracy", True),
-        "binary": ("accuracy", True),
+        "binary": ("binary_accuracy", True),
         "multi_label": ("auc", True),
         "regression": ("rmse", False),
-        "next_token": ("accuracy", True),
+        "next_token": ("token_accuracy", True),
     }
     perplexity = TASK_KINDS["next_token"].find_metric("perplexity")
     assert (perplexity.larger_is_better, perplexity.factor) == (False, 1)
@@ -61,7 +61,7 @@ def test_binary_by_hand():
     histograms = np.zeros((2, NUM_BINS))
     histograms[0, [5, 7]], histograms[1, [3, 6]] = 1, 1  # pairs (5,3), (7,3), (7,6) in order, (5,6) not
     values = TASK_KINDS["binary"].finish(np.concatenate([[4, 3, 1, 0, 1], *histograms]))
-    assert values == {"accuracy": 0.75, "auc": 0.75, "f1": pytest.approx(2 / 3)}
+    assert values == {"binary_accuracy": 0.75, "auc": 0.75, "f1": pytest.approx(2 / 3)}
 
 
 def test_regression_by_hand():
@@ -87,5 +87,5 @@ def test_labels_that_are_all_equal_have_no_r2():
 
 def test_next_token_by_hand():
     values = TASK_KINDS["next_token"].finish(np.array([8, 4, 5, 3, 8 * math.log(3)]))
-    assert values == {"accuracy": 0.5, "accuracy_without_oov": 0.6, "perplexity": pytest.approx(3)}
+    assert values == {"token_accuracy": 0.5, "token_accuracy_without_oov": 0.6, "perplexity": pytest.approx(3)}
     assert TASK_KINDS["next_token"].finish(np.array([1, 0, 1, 0, 1e6]))["perplexity"] == math.inf
