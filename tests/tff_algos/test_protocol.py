@@ -17,8 +17,10 @@ from tff_algos.rounds.quantization_start import QuantizationStart
 from tff_algos.weights import initialize_weights
 
 NUM_ROUNDS = 3  # FL+HC clusters in the second
-# Second-order gradients need weights as tensors; asynchronous devices train models of before and after a switch.
-SWITCHING = [name for name in ALGORITHMS if name not in ("amfl_p", "async_periodic", "fed_async", "buffered")]
+# Second-order gradients need weights as tensors; asynchronous devices train models of before and after a switch; what
+# an optimizer or a client keeps has the shapes of the model before it.
+FIXED = ("amfl_p", "async_periodic", "fed_async", "buffered", "fedadam", "fedyogi", "fedavgm", "ditto", "scaffold")
+SWITCHING = [name for name in ALGORITHMS if name not in FIXED]
 # What fits four clients of a few examples.
 SMALL = {"num_clusters": 2, "support_size": 1, "query_size": 2, "cohort_size": 3, "milestones": (1, 2)}
 

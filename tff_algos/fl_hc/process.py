@@ -49,7 +49,7 @@ class ServerState(NamedTuple):
       virtual_time_s: since the start, float64.
       models: the cluster models, stacked along axis 0; one before the clustering.
       assignments: the cluster of each client, int32, shape (clients,).
-      aggregator, server: of these parts.
+      aggregator, server, kept: of these parts.
     """
 
     round_num: np.int32
@@ -58,6 +58,7 @@ class ServerState(NamedTuple):
     assignments: np.ndarray
     aggregator: Any = ()
     server: Any = ()
+    kept: Any = ()
 
 
 class FLHCProcess(SynchronousProcess):
@@ -66,10 +67,8 @@ class FLHCProcess(SynchronousProcess):
     takes_new_clients = False
 
     def initialize(self) -> ServerState:
-        parts = self.initialize_parts(1)
-        del parts["kept"]
-        assignments = np.zeros(len(self.everyone), np.int32)
-        return ServerState(np.int32(0), np.float64(0.0), stack_models([self.initial_weights]), assignments, **parts)
+        models, assignments = stack_models([self.initial_weights]), np.zeros(len(self.everyone), np.int32)
+        return ServerState(np.int32(0), np.float64(0.0), models, assignments, **self.initialize_parts(1))
 
     def prepare(self, state: ServerState, cohort: np.ndarray) -> tuple[ServerState, int]:
         """Step 2, once: the state with the clients in clusters, and how many updates were rejected.

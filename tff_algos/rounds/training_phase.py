@@ -217,17 +217,26 @@ def _build_summed(phase: TrainingPhase, server_type: tff.Type, given_type: tff.T
     def client_work(server, given):
         return phase.do_client_work(server, given)
 
-    @tff.tensorflow.computation
-    def summarize(totals, sums, counts):
+    # Nothing is summed of what is empty: a graph without an output makes TensorFlow complain.
+    sent_type = client_work.type_signature.result
+    summed = [name for name in ("sums", "counts") if not _is_empty(getattr(sent_type, name))]
+
+    def describe(totals, further=()):
+        sums, counts = (further[summed.index(name)] if name in summed else () for name in ("sums", "counts"))
         return SummedRound(phase.aggregator.reduce(totals), totals.weight, summarize_totals(totals), sums, counts)
 
     @tff.federated_computation(tff.FederatedType(server_type, tff.SERVER), tff.FederatedType(given_type, tff.CLIENTS))
     def run_summed(server, clients):
         sent = tff.federated_map(client_work, (tff.federated_broadcast(server), clients))
-        parts = sum_by_group(sent.update, num_groups), tff.federated_sum(sent.sums), tff.federated_sum(sent.counts)
-        return tff.federated_map(summarize, parts)
+        totals, further = sum_by_group(sent.update, num_groups), [tff.federated_sum(getattr(sent, n)) for n in summed]
+        summarize = tff.tensorflow.computation(describe if summed else lambda totals: describe(totals))
+        return tff.federated_map(summarize, (totals, tuple(further)) if summed else totals)
 
     return run_summed
+
+
+def _is_empty(type_spec: tff.Type) -> bool:
+    return isinstance(type_spec, tff.StructType) and not len(type_spec)
 
 
 def _build_listed(phase: TrainingPhase, server_type: tff.Type, given_type: tff.Type) -> Callable:

@@ -22,11 +22,12 @@ def write_export(run_dir, **formats):
     rows = []
     for name, (accuracy, keras_accuracy, agreement, share) in formats.items():
         values = dict.fromkeys(FileRow._fields, 1.0) | {"file": "f", "model": "global", "format": name}
-        values |= {"test_accuracy": accuracy, "keras_test_accuracy": keras_accuracy, "top1_agreement": agreement}
+        values |= {"test": accuracy, "keras_test": keras_accuracy, "agreement": agreement}
         values |= {"share_of_float32": share, "representative_client": "", "operators": "ADD 1", "input_dtype": "x"}
         rows.append([format_cell(value) for value in values.values()])
         rows.append([*rows[-1][:1], "client_7", *rows[-1][2:]])  # a client's file is not compared
-    write_table(run_dir / "export" / "report.csv", FileRow._fields, rows)
+    columns = {"test": "test_accuracy", "keras_test": "keras_test_accuracy", "agreement": "top1_agreement"}
+    write_table(run_dir / "export" / "report.csv", [columns.get(field, field) for field in FileRow._fields], rows)
 
 
 @pytest.fixture

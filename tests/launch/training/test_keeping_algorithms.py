@@ -11,6 +11,7 @@ from launch.runs.checkpoints import Checkpoints
 from launch.runs.columns import EVALUATION_METRICS
 from launch.runs.nested_state import flatten_state
 from launch.runs.run_folder import RunFolder
+from launch.runs.task_columns import find_task_columns
 from launch.settings.run_config import build_run_config
 from launch.training.round_loop import RoundLoop
 from tff_algos.ditto.config import DittoConfig
@@ -20,6 +21,7 @@ from tff_algos.rounds.client_store import ClientStore
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 ROUNDS, FATAL_ROUND = 5, 3
+TASK = find_task_columns("classification")
 TRAINING = LocalTrainingConfig(epochs=1, batch_size=4, learning_rate=0.01)
 
 
@@ -67,7 +69,7 @@ def make_loop(data, linear_spec, tmp_path, monkeypatch):
                 raise Killed
             return dict.fromkeys(EVALUATION_METRICS, 0.5)
 
-        loop = RoundLoop(config, folder, process, Checkpoints(folder.checkpoints), evaluate, lambda: 7)
+        loop = RoundLoop(config, folder, process, Checkpoints(folder.checkpoints), evaluate, lambda: 7, TASK)
         return process, loop
 
     yield make

@@ -11,6 +11,7 @@ from launch.runs.checkpoints import Checkpoints, find_checkpoints
 from launch.runs.columns import EVALUATION_METRICS
 from launch.runs.nested_state import flatten_state
 from launch.runs.run_folder import RunFolder, check_run_folder
+from launch.runs.task_columns import find_task_columns
 from launch.settings.run_config import build_run_config
 from launch.training import best_round
 from launch.training.best_round import BestRound
@@ -19,6 +20,7 @@ from tff_algos.protocol import COMMON_METRICS, FederatedProcess, KeptFileError, 
 from tff_algos.rounds.client_store import ClientStore, KeptState
 
 ROUNDS, NUM_CLIENTS = 7, 5
+TASK = find_task_columns("classification")
 ACCURACIES = (0.3, 0.5, 0.5, 0.4, 0.3, 0.2, 0.1)  # of the rounds on validation examples: the second is the best
 
 
@@ -85,8 +87,8 @@ def make_loop(tmp_path, monkeypatch):
         opened.append(RunFolder(tmp_path / name, is_new=False))
         config = build_run_config({"algo": "fedavg", "rounds": ROUNDS, "keep_best": True, **values})
         checkpoints, process = Checkpoints(opened[-1].checkpoints), Process(most_bytes)
-        best = BestRound(opened[-1], data, None, process, checkpoints)
-        return RoundLoop(config, opened[-1], process, checkpoints, evaluate, lambda: 7, best=best)
+        best = BestRound(opened[-1], data, None, process, checkpoints, TASK)
+        return RoundLoop(config, opened[-1], process, checkpoints, evaluate, lambda: 7, TASK, best=best)
 
     yield make
     opened[-1].close()

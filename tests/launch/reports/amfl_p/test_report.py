@@ -14,6 +14,7 @@ from launch.reports.judge import decide_further
 from launch.reports.registry import PAPERS
 from launch.runs.run_records import find_flagfile, resolve_flagfile
 from launch.runs.tables import write_json, write_table
+from launch.runs.task_columns import find_task_columns
 from launch.settings.run_config import flag_values
 
 PAPER = PAPERS["amfl_p"]
@@ -225,4 +226,5 @@ def test_figures_are_drawn(runs, tmp_path):
     assert draw_amfl_p_figure(runs, tmp_path).stat().st_size > 10_000
     assert draw_amfl_p_figure([], tmp_path).exists()
     clients = {name: np.linspace(0.1, 1, 20) for name in ("accuracy", "resource", "fine_tuning_steps")}
-    assert draw_personal(clients, "AMFL-P", tmp_path / "personal.png").stat().st_size > 5_000
+    task = find_task_columns("classification")
+    assert draw_personal(clients, task, "AMFL-P", tmp_path / "personal.png").stat().st_size > 5_000
