@@ -221,7 +221,7 @@ def _build_summed(phase: TrainingPhase, server_type: tff.Type, given_type: tff.T
     sent_type = client_work.type_signature.result
     summed = [name for name in ("sums", "counts") if not _is_empty(getattr(sent_type, name))]
 
-    def describe(totals, further=()):
+    def describe(totals, further):
         sums, counts = (further[summed.index(name)] if name in summed else () for name in ("sums", "counts"))
         return SummedRound(phase.aggregator.reduce(totals), totals.weight, summarize_totals(totals), sums, counts)
 
@@ -229,7 +229,7 @@ def _build_summed(phase: TrainingPhase, server_type: tff.Type, given_type: tff.T
     def run_summed(server, clients):
         sent = tff.federated_map(client_work, (tff.federated_broadcast(server), clients))
         totals, further = sum_by_group(sent.update, num_groups), [tff.federated_sum(getattr(sent, n)) for n in summed]
-        summarize = tff.tensorflow.computation(describe if summed else lambda totals: describe(totals))
+        summarize = tff.tensorflow.computation(describe if summed else lambda totals: describe(totals, ()))
         return tff.federated_map(summarize, (totals, tuple(further)) if summed else totals)
 
     return run_summed
