@@ -23,6 +23,8 @@ from absl import flags as absl_flags
 
 from launch.benchmarks.commands import (
     AGAINST,
+    LONG,
+    LONGS,
     START,
     STARTS,
     SWEEP,
@@ -89,7 +91,7 @@ def define_flags() -> absl_flags.FlagValues:
         "repeats", DEFAULT_REPEATS, "Timed rounds of each peer, after one to warm up; or runs.", 1, flag_values=values
     )
     absl_flags.DEFINE_string(
-        AGAINST, "", f"Revision of this repository to time {START} and {SWEEP} in, too.", flag_values=values
+        AGAINST, "", f"Revision of this repository to time {START}, {LONG} and {SWEEP} in, too.", flag_values=values
     )
     most = len(list_sweep_flagfiles())
     for name, default, highest, what in (
@@ -117,9 +119,13 @@ def parse_options(argv: Sequence[str]) -> Options:
     _check_names("workloads", values.workloads, _known_workloads())
     _check_names("peers", values.peers, PEERS)
     _check_output(values.output)
-    expanded = [name for given in values.workloads for name in (STARTS if given == START else [given])]
+    groups = {START: STARTS, LONG: LONGS}
+    expanded = [name for given in values.workloads for name in groups.get(given, [given])]
     chosen = tuple(_choose_workload(name, values) for name in dict.fromkeys(expanded))
-    needs = {AGAINST: (START, SWEEP), **{f"{SWEEP}_{name}": (SWEEP,) for name in ("flagfiles", "seeds", "rounds")}}
+    needs = {
+        AGAINST: (START, LONG, SWEEP),
+        **{f"{SWEEP}_{name}": (SWEEP,) for name in ("flagfiles", "seeds", "rounds")},
+    }
     for flag, kinds in needs.items():
         if values[flag].present and not any(each.name.startswith(kinds) for each in chosen):
             raise FlagError(f"--{flag}: expected with {' or '.join(kinds)} among the --workloads")
@@ -127,7 +133,7 @@ def parse_options(argv: Sequence[str]) -> Options:
 
 
 def _known_workloads() -> list[str]:
-    return [*WORKLOADS, START, *STARTS, SWEEP, LARGE_COHORT.name]
+    return [*WORKLOADS, START, *STARTS, LONG, *LONGS, SWEEP, LARGE_COHORT.name]
 
 
 def _choose_workload(name: str, values: absl_flags.FlagValues) -> AnyWorkload:
@@ -135,7 +141,7 @@ def _choose_workload(name: str, values: absl_flags.FlagValues) -> AnyWorkload:
         return LARGE_COHORT
     if name == SWEEP:
         return build_sweep(values.sweep_flagfiles, values.sweep_seeds, values.sweep_rounds)
-    return STARTS[name] if name in STARTS else _choose_peers(WORKLOADS[name], values.peers)
+    return (STARTS | LONGS).get(name) or _choose_peers(WORKLOADS[name], values.peers)
 
 
 def _resolve(values: absl_flags.FlagValues) -> str:

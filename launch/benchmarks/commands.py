@@ -20,8 +20,9 @@ from launch.benchmarks.workloads import OURS
 from launch.runs.run_records import EXPERIMENTS
 
 AGAINST = "against"
-START = "start"
+START, LONG = "start", "long"
 SWEEP = "sweep"
+PEAK = "peak_bytes"
 FOLDER = "{folder}"  # in the arguments of a command: a folder of its own
 SHARDS = "{shards}"  # likewise: the folder for the clients' shards, which the tree's runs share
 # What changes how a program starts. The user's would not reach both trees alike.
@@ -29,10 +30,11 @@ VARIABLES = (*THREAD_VARIABLES, "PYTHONPATH", "PYTHONSAFEPATH", "PYTHONDONTWRITE
 
 
 class Cost(NamedTuple):
-    """What a command cost: seconds on the clock, and CPU seconds of it and all its descendants."""
+    """What a command cost: seconds on the clock, CPU seconds of it and all its descendants, and its peak of memory."""
 
     wall_s: float
     cpu_s: float
+    peak_bytes: int = 0  # of the command or of a process that it waited for; 0: not measured
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,20 +59,32 @@ class CommandWorkload:
         return f"{self.name}: {self.description}"
 
 
-def _build_start(name: str, *flags: str) -> CommandWorkload:
+def _build_run(name: str, *flags: str) -> CommandWorkload:
     places = (f"--run_dir={FOLDER}/run", f"--shard_dir={SHARDS}")
     description = f"python -m launch.train {' '.join(flags)}"
-    return CommandWorkload(f"{START}_{name}", description, ("-m", "launch.train", *flags, *places))
+    return CommandWorkload(name, description, ("-m", "launch.train", *flags, *places))
 
 
+# Runs whose rounds take most of the time, so that two revisions are compared by them.
+LONGS = {
+    workload.name: workload
+    for workload in (
+        _build_run(f"{LONG}_fedavg", "--algo=fedavg", "--rounds=60", "--rounds_per_evaluation=20"),
+        _build_run(f"{LONG}_fedsikd", "--algo=fedsikd", "--rounds=40", "--rounds_per_evaluation=20"),
+        _build_run(
+            *(f"{LONG}_fedcd", "--algo=fedcd", "--rounds=12", "--rounds_per_evaluation=6"), "--fedcd_milestones=2,5"
+        ),
+        _build_run(f"{LONG}_amfl_p", "--algo=amfl_p", "--rounds=200", "--rounds_per_evaluation=100"),
+    )
+}
 STARTS = {
     workload.name: workload
     for workload in (
-        _build_start("fedavg", "--algo=fedavg", "--rounds=1"),
-        _build_start("fedsikd", "--algo=fedsikd"),
+        _build_run(f"{START}_fedavg", "--algo=fedavg", "--rounds=1"),
+        _build_run(f"{START}_fedsikd", "--algo=fedsikd"),
         # What the defaults were when it was first measured, so that other revisions can be compared.
-        _build_start(
-            "amfl_p",
+        _build_run(
+            f"{START}_amfl_p",
             "--algo=amfl_p",
             "--rounds=30",
             "--rounds_per_evaluation=1",
@@ -157,7 +171,7 @@ def run_command(name: str, tree: pathlib.Path, arguments: Sequence[str], folder:
     if answer is None or answer["exit_code"] != 0:
         ended = "was killed" if answer is None else f"ended with exit code {answer['exit_code']}"
         raise PeerError(f"{name}: python {' '.join(arguments[:2])} {ended}; {describe_log_end(log_path)}")
-    return Cost(answer["wall_s"], answer["cpu_s"])
+    return Cost(answer["wall_s"], answer["cpu_s"], answer["peak_bytes"])
 
 
 def time_process(arguments: Sequence[str], tree: pathlib.Path, log_path: str) -> dict[str, Any] | None:
@@ -199,7 +213,7 @@ def compute_command_results(costs: Mapping[str, Sequence[Cost]]) -> dict[str, An
     Returns:
       `<tree>_s` and `<tree>_cpu_s`, the medians; if there are two trees, `ratio_to_against` and `cpu_ratio_to_against`,
       how many times as long as ours the other took (above 1: ours is faster), and `share_of_against`, ours as a share
-      of the other's seconds; and the values given, as `runs_s` and `runs_cpu_s`.
+      of the other's seconds; `<tree>_peak_bytes`, the median; and the values given, as `runs_s` and `runs_cpu_s`.
     """
     wall = {name: [cost.wall_s for cost in given] for name, given in costs.items()}
     cpu = {name: [cost.cpu_s for cost in given] for name, given in costs.items()}
@@ -211,6 +225,8 @@ def compute_command_results(costs: Mapping[str, Sequence[Cost]]) -> dict[str, An
             results[f"{prefix}ratio_to_{AGAINST}"] = medians[AGAINST] / medians[OURS]
     if AGAINST in costs:
         results[f"share_of_{AGAINST}"] = 1 / results[f"ratio_to_{AGAINST}"]
+    peaks = {name: statistics.median(cost.peak_bytes for cost in given) for name, given in costs.items()}
+    results |= {f"{name}_{PEAK}": peak for name, peak in peaks.items() if peak}
     return {**results, "runs_s": wall, "runs_cpu_s": cpu}
 
 
@@ -225,5 +241,7 @@ def format_command_table(
         seconds = (results[f"{name}_s"], min(wall), max(wall), results[f"{name}_cpu_s"])
         ratio = f"{results[f'ratio_to_{name}']:.2f}" if name == AGAINST else ""
         lines.append(f"{name:<16}{''.join(f'{value:9.2f} s' for value in seconds)}{ratio:>8}  {descriptions[name]}")
+    peaks = [f"{name} {results[key] / 1e6:,.0f} MB" for name in costs if (key := f"{name}_{PEAK}") in results]
+    lines += [f"peak of memory: {', '.join(peaks)}"] if peaks else []
     explained = "seconds a run, from start to end; CPU: of all its processes; ratio: how many times as long as ours"
     return "\n".join([*lines, explained])

@@ -101,7 +101,7 @@ def test_peers_are_chosen_in_the_order_of_the_workload():
         ([f"--output={__file__}/b.json"], "b.json: expected a file in a folder"),
         (["--output=/"], "--output=/: is a folder"),
         (["--workloads=start_nope"], "--workloads=start_nope: expected names"),
-        (["--against=HEAD"], "--against: expected with start or sweep among the --workloads"),
+        (["--against=HEAD"], "--against: expected with start or long or sweep among the --workloads"),
         (["--workloads=start", "--against="], "--against=: expected a revision"),
         (["--workloads=sweep", "--against=no such"], "--against=no such: expected a revision of this repository"),
         (["--workloads=start", "--sweep_seeds=2"], "--sweep_seeds: expected with sweep among the --workloads"),

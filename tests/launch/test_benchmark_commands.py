@@ -46,6 +46,13 @@ def test_results_of_commands_are_medians_and_ratios():
     }
 
 
+def test_peaks_of_memory_are_medians():
+    costs = {"ours": [Cost(1.0, 1.0, 3_000_000), Cost(1.0, 1.0, 1_000_000), Cost(1.0, 1.0, 2_000_000)]}
+    assert commands.compute_command_results(costs)["ours_peak_bytes"] == 2_000_000
+    table = commands.format_command_table(CommandWorkload("start_x", "x", ()), costs, {"ours": "here"})
+    assert "peak of memory: ours 2 MB" in table.splitlines()
+
+
 def test_table_of_commands_has_both_trees_and_the_ratio():
     table = commands.format_command_table(
         CommandWorkload("start_x", "python -m x", ()), COSTS, {"ours": "here", "against": "there"}
@@ -173,15 +180,16 @@ def test_the_sweep_is_one_that_launch_sweep_makes():
     assert "--rounds=7 of amfl_p_building_high, fedavg_building_high, 3 seeds" in workload.describe()
 
 
-@pytest.mark.parametrize("workload", commands.STARTS.values(), ids=lambda workload: workload.name)
+@pytest.mark.parametrize("workload", [*commands.STARTS.values(), *commands.LONGS.values()], ids=lambda each: each.name)
 def test_start_workloads_are_runs_that_launch_train_makes(workload):
     assert workload.arguments[:2] == ("-m", "launch.train")
     config = parse_config(workload.arguments[2:])
-    assert config.algo == workload.name.removeprefix("start_") and config.shard_dir == SHARDS
+    assert workload.name in (f"start_{config.algo}", f"long_{config.algo}") and config.shard_dir == SHARDS
 
 
 def test_start_names_all_of_them():
     assert benchmark.parse_options(["--workloads=start"]).workloads == tuple(commands.STARTS.values())
+    assert benchmark.parse_options(["--workloads=long"]).workloads == tuple(commands.LONGS.values())
     both = benchmark.parse_options(["--workloads=start_amfl_p,start"]).workloads
     assert [each.name for each in both] == ["start_amfl_p", "start_fedavg", "start_fedsikd"]
 
