@@ -126,20 +126,6 @@ def pad_cohort(inputs: Sequence[Any], min_places: int = 1, padding: Any = NOBODY
     return [*inputs, *[padding] * (max(compute_padded_size(len(inputs)), min_places) - len(inputs))]
 
 
-def build_client_inputs(
-    data: FederatedData,
-    clients: np.ndarray,
-    groups: np.ndarray,
-    weighting: str,
-    training: LocalTrainingConfig,
-    seed: int,
-    purpose: str,
-    round_num: int,
-) -> list[ClientInput]:
-    """What each client of a cohort is told; the arguments are those of `tell_clients`. Padded, see `pad_cohort`."""
-    return pad_cohort(tell_clients(data, clients, groups, weighting, training, seed, purpose, round_num))
-
-
 def tell_clients(
     data: FederatedData,
     clients: np.ndarray,
@@ -150,7 +136,7 @@ def tell_clients(
     purpose: str,
     round_num: int,
 ) -> list[ClientInput]:
-    """What each client of a cohort is told.
+    """What each client of a cohort is told, without empty places (see `pad_cohort`).
 
     Args:
       data: the federation.

@@ -17,7 +17,7 @@ import tensorflow_federated as tff
 from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
 from tff_algos.client.client_data import read_split
-from tff_algos.client.cohort import CLIENT_INPUT_TYPE, build_client_inputs
+from tff_algos.client.cohort import CLIENT_INPUT_TYPE, pad_cohort, tell_clients
 from tff_algos.client.local_training import count_examples_trained, train_locally
 from tff_algos.local_only.config import LocalOnlyConfig
 from tff_algos.protocol import ClientWork, FederatedProcess, RoundOutput, Weights
@@ -105,7 +105,8 @@ class LocalOnlyProcess(FederatedProcess):
         """Step 1 for the clients of one call: what `run_round` gives for each of them."""
         round_num, groups = int(state.round_num) + 1, np.zeros_like(part)
         training = self.config.training
-        inputs = build_client_inputs(self.clients, part, groups, "equal", training, self.seed, "training", round_num)
+        told = tell_clients(self.clients, part, groups, "equal", training, self.seed, "training", round_num)
+        inputs = pad_cohort(told)
         models = [take_model(state.models, index) for index in part]
         models += [self.initial_weights] * (len(inputs) - len(models))  # empty places train nothing, but need a model
         return self.run_round(list(zip(models, inputs, strict=True)))[: len(part)]

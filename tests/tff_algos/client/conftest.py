@@ -18,7 +18,7 @@ def build_mean_round(tff_runtime):
         phase = TrainingPhase(work, transport, SumAggregator(), shapes)
 
         def run_round(models, inputs):
-            placed = [PlacedInput(each) for each in inputs if each.path]
+            placed = [PlacedInput(each) for each in inputs]
             return add_deltas(models, phase.run(models, placed, 1, (), 1).aggregate.update)
 
         return run_round

@@ -9,7 +9,7 @@ from datasets.catalog import load_arrays
 from datasets.federate import PartitionSettings, build_federated_data
 from launch.training.evaluation import build_evaluator, evaluate_federation
 from models.catalog import build_model_spec
-from tff_algos.client.cohort import build_client_inputs
+from tff_algos.client.cohort import tell_clients
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
 from tff_algos.settings.local_training import LocalTrainingConfig
@@ -40,9 +40,9 @@ def test_the_servers_statistics_are_the_weighted_mean_of_the_clients(build_mean_
     spec = build_model_spec("image_cnn10", SHAPE, "float32", 3, width=0.125)
     initial = initialize_weights(spec, 0)
     run_round = build_mean_round(spec, training, initial)
-    inputs = build_client_inputs(images, np.arange(2), np.zeros(2, int), "examples", training, 0, "training", 1)
+    inputs = tell_clients(images, np.arange(2), np.zeros(2, int), "examples", training, 0, "training", 1)
     models = stack_models([initial])
-    together, alone = run_round(models, inputs), [run_round(models, [each]) for each in inputs if each.path]
+    together, alone = run_round(models, inputs), [run_round(models, [each]) for each in inputs]
     statistics = find_statistics(spec)
     assert len(statistics) == 18
     for i, first in enumerate(initial):
@@ -57,7 +57,7 @@ def test_the_statistics_follow_every_step_by_hand(build_mean_round, images):
     training = LocalTrainingConfig(epochs=9, batch_size=40, optimizer="sgd", learning_rate=1e-30)
     spec = build_model_spec("image_cnn10", SHAPE, "float32", 3, width=0.125)
     initial = initialize_weights(spec, 0)
-    inputs = build_client_inputs(images, np.array([1]), np.zeros(1, int), "examples", training, 0, "training", 1)
+    inputs = tell_clients(images, np.array([1]), np.zeros(1, int), "examples", training, 0, "training", 1)
     trained = build_mean_round(spec, training, initial)(stack_models([initial]), inputs)
     model = spec.build()
     model.set_weights(initial)

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from tff_algos.client.cohort import (
-    build_client_inputs,
     compute_padded_size,
     compute_usual_places,
     pad_cohort,
     sample_cohort,
+    tell_clients,
 )
 from tff_algos.seeds import derive_seed
 from tff_algos.settings.local_training import LocalTrainingConfig
@@ -58,7 +58,7 @@ def test_padding_to_the_usual_places_comes_on_top(size, places):
 def build_inputs(data, weighting="examples", purpose="training", round_num=3):
     """Clients 0 and 2, in rows 1 and 0, at a rate that halves after every round."""
     training = LocalTrainingConfig(learning_rate=0.4, learning_rate_decay=0.5)
-    return build_client_inputs(
+    return tell_clients(
         data, np.array([0, 2]), np.array([1, 0]), weighting, training, seed=7, purpose=purpose, round_num=round_num
     )
 
@@ -85,7 +85,7 @@ def test_seeds_are_those_of_client_purpose_and_round(make_federation):
 def test_a_cohort_of_nine_is_padded_to_ten(make_federation):
     data = make_federation([1] * 9)
     everyone = np.arange(9)
-    inputs = build_client_inputs(data, everyone, everyone, "equal", LocalTrainingConfig(), 7, "training", 1)
+    inputs = pad_cohort(tell_clients(data, everyone, everyone, "equal", LocalTrainingConfig(), 7, "training", 1))
     assert [i.path for i in inputs] == [*(client.path for client in data.clients), ""]
     assert [float(i.weight) for i in inputs] == [1.0] * 9 + [0.0]
 

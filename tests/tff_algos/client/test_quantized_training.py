@@ -8,7 +8,7 @@ import pytest
 from launch.settings.algorithms import ALGORITHMS
 from models.catalog import build_model_spec
 from models.quantization import build_quantized_spec
-from tff_algos.client.cohort import build_client_inputs
+from tff_algos.client.cohort import tell_clients
 from tff_algos.rounds.quantization_start import QuantizationStart
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.weights import initialize_weights, stack_models, take_model
@@ -44,9 +44,9 @@ def test_the_servers_ranges_are_the_mean_of_the_clients(build_mean_round, make_i
     spec = build_model_spec(model, SHAPES[model], "float32", 3, quantize="qat")
     initial = initialize_weights(spec, 0)
     run_round = build_mean_round(spec, TRAINING, initial)
-    inputs = build_client_inputs(data, np.arange(2), np.zeros(2, int), "examples", TRAINING, 0, "training", 1)
+    inputs = tell_clients(data, np.arange(2), np.zeros(2, int), "examples", TRAINING, 0, "training", 1)
     models = stack_models([initial])
-    together, alone = run_round(models, inputs), [run_round(models, [each]) for each in inputs if each.path]
+    together, alone = run_round(models, inputs), [run_round(models, [each]) for each in inputs]
     ranges = find_ranges(spec)
     assert ranges
     for i, first in enumerate(initial):
