@@ -125,7 +125,7 @@ def test_one_computation_serves_all_rounds(build, participation):
     for _ in range(4):
         state, metrics = process.next(state)
         sizes.add(metrics["num_clients"])
-    assert process.phase._computations.cache_info().misses == 1
+    assert len(process.phase._computations) == 1
     assert (len(sizes) > 1) == (participation == "bernoulli")
     usual = {process.count_places(number) for number in sizes}
     assert len(usual) == 1 and usual.pop() >= max(sizes)

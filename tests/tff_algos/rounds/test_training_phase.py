@@ -164,9 +164,9 @@ def test_a_computation_serves_all_rounds_of_its_size(tff_runtime, is_listed):
     for round_num in (2, 3):
         models = tuple(array + np.float32(round_num) for array in MODELS)
         phase.run(models, draw_inputs(4, 1), 1, (), round_num, blank=BLANK)
-    assert phase.work.num_traced == first and phase._computations.cache_info().misses == 1
+    assert phase.work.num_traced == first and len(phase._computations) == 1
     phase.run(tuple(np.repeat(array, 2, axis=0) for array in MODELS), draw_inputs(3, 2), 2, (), 4, blank=BLANK)
-    assert phase._computations.cache_info().misses == 2
+    assert len(phase._computations) == 2
 
 
 def test_single_updates_can_be_had_without_an_aggregate(tff_runtime):
