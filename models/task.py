@@ -306,3 +306,6 @@ def _count_in_bins(is_positive: tf.Tensor, outputs: tf.Tensor, groups: tf.Tensor
         values, size = tf.reshape(tf.cast(is_counted, tf.float64), [-1]), num_groups * NUM_BINS
         counts.append(tf.math.unsorted_segment_sum(values, tf.reshape(cells, [-1]), size))
     return [tf.reshape(each, (num_groups, NUM_BINS)) for each in counts]
+
+
+CLASSIFICATION = build_task("classification", 2)  # for losses alone, which are the same for any number of classes

@@ -11,11 +11,10 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from models.model_spec import ModelSpec
-from models.task import Task, build_task
+from models.task import CLASSIFICATION, Task
 from tff_algos.client.local_training import make_dense
 from tff_algos.settings.config_fields import ConfigError
 
-CLASSIFICATION = build_task("classification", 2)  # its loss is the same for any number of classes
 WeightTensors = tuple[tf.Tensor, ...]
 Predict = Callable[[WeightTensors, tf.Tensor], tf.Tensor]  # (weights, examples as stored) -> outputs
 

@@ -33,6 +33,7 @@ from tff_algos.fl_hc.clustering import cluster_updates
 from tff_algos.fl_hc.config import FLHCConfig
 from tff_algos.protocol import CLUSTER, TOTAL_DRIFT, WITHIN_CLUSTER_DRIFT, ClientWork, Weights
 from tff_algos.rounds.cluster_labels import count_clusters
+from tff_algos.rounds.list_aggregator import join_update
 from tff_algos.rounds.synchronous import SynchronousProcess, build_parts
 from tff_algos.rounds.training_phase import PhaseOutcome, PlacedInput
 from tff_algos.weights import stack_models, take_model
@@ -86,7 +87,7 @@ class FLHCProcess(SynchronousProcess):
         is_finite = np.array([bool(result.is_finite) for result in results])
         assignments = np.zeros(len(cohort), np.int32)
         if is_finite.any():
-            updates = np.stack([np.concatenate([np.ravel(delta) for delta in each.weights_delta]) for each in results])
+            updates = np.stack([join_update(each.weights_delta) for each in results])
             cuts = self.config.distance_threshold, self.config.num_clusters, self.config.distance_multiple
             found = cluster_updates(updates[is_finite], *cuts)
             assignments[is_finite], assignments[~is_finite] = found, np.bincount(found).argmax()

@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_algos.rounds.list_aggregator import ListAggregator
+from tff_algos.rounds.list_aggregator import ListAggregator, cut_updates, join_update
 from tff_algos.settings.aggregation import (
     CLIPPING,
     COMPRESSION,
@@ -95,22 +95,16 @@ class FactoryAggregator(ListAggregator):
         return states
 
     def combine(self, updates, weights, state):
-        values = [self._cut(update) for update in updates]
+        values = [cut_updates(update, self.shapes) for update in updates]
         arguments = [_rebuild(iter(state), self._state_type), values]
         if self.uses_weights:
             arguments.append([np.float32(weight) for weight in weights])
         next_state, result, measurements = tff.structure.from_container(self._next(*arguments))
-        update = np.concatenate([np.ravel(array) for array in tff.structure.from_container(result)])
+        update = join_update(list(tff.structure.from_container(result)))
         if not np.isfinite(update).all():
             raise ConfigError("aggregator", self.name, "an aggregate of finite numbers, got one that is not")
         leaves = _flatten(next_state, self._state_type)
         return update.astype(np.float32), leaves, _name_columns(measurements, self._measurements_type)
-
-    def _cut(self, update: np.ndarray) -> tuple[np.ndarray, ...]:
-        """The vector as one array a weight."""
-        ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes])
-        parts = np.split(update, ends[:-1])
-        return tuple(part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True))
 
     def _complain(self, what: str, error: BaseException) -> ConfigError:
         lines = str(error).strip().splitlines()

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tff_algos.rounds.aggregation import ClientUpdate
 from tff_algos.rounds.aggregators import Aggregate, Aggregator
-from tff_algos.rounds.list_aggregator import ListAggregator
+from tff_algos.rounds.list_aggregator import ListAggregator, cut_updates, join_update
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class GroupwiseAggregator(Aggregator):
             members = [each for each in updates if int(each.group) == group and bool(each.result.is_finite)]
             if not members:
                 continue
-            rows = np.stack([np.concatenate([np.ravel(d) for d in each.result.weights_delta]) for each in members])
+            rows = np.stack([join_update(each.result.weights_delta) for each in members])
             weights = np.array([each.weight for each in members], np.float32)
             combined[group], states[group], measured = self.inner.combine(rows, weights, states[group])
             has_update[group] = True
@@ -55,16 +55,13 @@ class GroupwiseAggregator(Aggregator):
         names = self._name_columns(columns, state)
         metrics = {name: float(np.mean([each[name] for each in columns])) if columns else np.nan for name in names}
         next_state = tf.nest.map_structure(lambda *leaves: np.stack(leaves), *states) if state else ()
-        return Aggregate(self._cut(combined), has_update, np.asarray(totals.weight), 1, next_state, metrics)
+        return Aggregate(
+            cut_updates(combined, self.shapes), has_update, np.asarray(totals.weight), 1, next_state, metrics
+        )
 
     @property
     def num_weights(self) -> int:
         return sum(int(np.prod(shape)) for shape in self.shapes)
-
-    def _cut(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Vectors, shape (groups, num_weights), as one array a weight."""
-        parts = np.split(rows, np.cumsum([int(np.prod(shape)) for shape in self.shapes])[:-1], axis=1)
-        return tuple(part.reshape(-1, *shape) for part, shape in zip(parts, self.shapes, strict=True))
 
     def _name_columns(self, columns: Sequence[dict[str, float]], state: Any) -> Sequence[str]:
         """The names of the columns, also in a round without an update: those that a trial gives."""

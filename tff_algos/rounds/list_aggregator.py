@@ -1,10 +1,22 @@
 """What an aggregator that sees single updates is; `groupwise_aggregator` has it work on every group."""
 
 import abc
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
+
+def join_update(deltas: Sequence[np.ndarray]) -> np.ndarray:
+    """An update as one vector, its arrays flattened and joined in order."""
+    return np.concatenate([np.ravel(delta) for delta in deltas])
+
+
+def cut_updates(vectors: np.ndarray, shapes: Sequence[tuple[int, ...]]) -> tuple[np.ndarray, ...]:
+    """The inverse for vectors of any leading axes: one array a shape, (..., num_weights) to (..., *shape)."""
+    parts = np.split(vectors, np.cumsum([math.prod(shape) for shape in shapes])[:-1], axis=-1)
+    return tuple(part.reshape((*vectors.shape[:-1], *shape)) for part, shape in zip(parts, shapes, strict=True))
 
 
 class ListAggregator(abc.ABC):
