@@ -86,6 +86,8 @@ def build_federated_data(
         labels=arrays.labels,
         takes_tokens=arrays.takes_tokens,
         are_features=arrays.are_features,
+        feature_names=arrays.feature_names,
+        feature_units=arrays.feature_units,
     )
 
 

@@ -142,6 +142,8 @@ class FederatedData:
       labels: the task, and what its labels are.
       takes_tokens: whether examples are tokens, whole numbers that a model looks up.
       are_features: whether examples of shape (features, 1) have the last axis only for the one channel of features.
+      feature_names: of each feature, or of each channel of (steps, channels); () if they have none.
+      feature_units: of these, such as "°C", "" for none; () if none is known.
     """
 
     dataset: str
@@ -164,6 +166,8 @@ class FederatedData:
     labels: LabelFormat = LabelFormat()
     takes_tokens: bool = False
     are_features: bool = False
+    feature_names: tuple[str, ...] = ()
+    feature_units: tuple[str, ...] = ()
 
     @property
     def everyone(self) -> tuple[ClientShard, ...]:

@@ -13,7 +13,7 @@ from datasets.federated_data import FederatedData
 from launch.runs.columns import CHECKSUMS_FILE, NOTES, NUM_CLIENTS_LEFT_OUT, READING
 from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import RunFolder
-from launch.runs.stored_data import ARE_FEATURES, TAKES_TOKENS, describe_labels
+from launch.runs.stored_data import ARE_FEATURES, FEATURE_NAMES, FEATURE_UNITS, TAKES_TOKENS, describe_labels
 from launch.runs.tables import write_json
 from launch.runs.task_columns import TASK
 from launch.settings.run_config import RunConfig, flag_values
@@ -50,6 +50,8 @@ def describe_data(data: FederatedData) -> dict[str, Any]:
         TASK: describe_labels(data.labels),
         TAKES_TOKENS: data.takes_tokens,
         ARE_FEATURES: data.are_features,
+        FEATURE_NAMES: list(data.feature_names),
+        FEATURE_UNITS: list(data.feature_units),
         **archetypes,
         **devices,
     }

@@ -10,7 +10,9 @@ from launch.runs.columns import NOTES, READING
 from launch.runs.errors import RunFolderError
 from launch.runs.task_columns import KIND, TASK
 
-TAKES_TOKENS, ARE_FEATURES = "takes_tokens", "are_features"  # absent in runs of earlier versions, as is TASK
+# Absent in runs of earlier versions, as is TASK.
+TAKES_TOKENS, ARE_FEATURES = "takes_tokens", "are_features"
+FEATURE_NAMES, FEATURE_UNITS = "feature_names", "feature_units"
 NEEDED = ("input_shape", "input_dtype", "scale", "offset", "class_names")
 MAX_VALUES = 10**9  # in one example
 MAX_OUTPUTS = 10**7
@@ -39,6 +41,10 @@ def _is_shape(value: Any) -> bool:
 
 def _are_names(value: Any) -> bool:
     return isinstance(value, list) and all(map(_is_text, value)) and len(set(value)) == len(value)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and len(value) <= MAX_VALUES and all(map(_is_text, value))
 
 
 def _are_numbers(value: Any) -> bool:
@@ -70,6 +76,7 @@ _CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "class_names": (_are_names, "a list of different names"),
     TASK: (_is_task, "a task and what its labels are"),
     **dict.fromkeys((TAKES_TOKENS, ARE_FEATURES), (lambda value: isinstance(value, bool), "true or false")),
+    **dict.fromkeys((FEATURE_NAMES, FEATURE_UNITS), (_are_texts, "a list of texts")),
     "archetypes": (lambda value: isinstance(value, dict), "an object"),
     **dict.fromkeys(("label_counts", NOTES), (lambda value: isinstance(value, list), "a list")),
 }
