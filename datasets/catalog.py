@@ -87,6 +87,12 @@ _ROWS = (
         terms=terms.OCCUPANCY,
     ),
     Dataset(
+        "files",
+        loader="datasets.files.formats:open_data",
+        partition="datasets.files.formats:choose_partition",
+        origin="your own file or folder, named by --data",
+    ),
+    Dataset(
         "npz",
         loader="datasets.npz:load_npz",
         partition="datasets.npz:choose_partition",
@@ -128,7 +134,7 @@ def find_dataset(dataset: str) -> Dataset:
 
 def is_users_own(dataset: str) -> bool:
     """Whether the data are a user's: a file of theirs, or what a loader of theirs gives."""
-    return dataset == "npz" or dataset not in DATASETS
+    return dataset in ("files", "npz") or dataset not in DATASETS
 
 
 def get_title(name: str) -> str:

@@ -75,6 +75,8 @@ def _suggest_dataset(dataset: str) -> str:
 
 
 def _check_conflicts(config: Any) -> None:
+    if bool(config.data) != (config.dataset == "files"):
+        raise ConfigError("data", config.data, "a file or folder of yours, and no other --dataset beside it")
     if bool(config.npz) != (config.dataset == "npz"):
         raise ConfigError("npz", config.npz, "a file together with --dataset=npz, and only then")
     if config.bias_min > config.bias_max:
