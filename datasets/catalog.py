@@ -87,6 +87,16 @@ _ROWS = (
         terms=terms.OCCUPANCY,
     ),
     Dataset(
+        "emnist",
+        title="EMNIST",
+        loader="datasets.emnist:load_emnist",
+        format="datasets.emnist:choose_emnist_format",
+        clients="writers",
+        partition="natural",
+        locate="datasets.emnist:locate_emnist",
+        terms=terms.EMNIST,
+    ),
+    Dataset(
         "shakespeare",
         title="Shakespeare",
         loader="datasets.shakespeare:load_shakespeare",

@@ -95,3 +95,12 @@ SHAKESPEARE = Terms(
     conditions="Name the source.",
     not_for=("Writing today's English: these are plays of about 1600.",),
 )
+EMNIST = Terms(
+    task="which character was written by hand, from a grey image of 28x28",
+    source="Cohen, Afshar, Tapson and van Schaik, EMNIST: an extension of MNIST to handwritten letters, 2017, by writer "
+    "as LEAF cut it (Caldas et al., 2018)",
+    licence="none named by its authors; it derives from NIST Special Database 19, a work of the US government",
+    commercial_use="unclear",
+    conditions="Cite its authors.",
+    not_for=("Reading amounts, addresses or forms where a wrong character does harm.",),
+)

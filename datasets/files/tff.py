@@ -30,7 +30,14 @@ class Schema(NamedTuple):
     open: str
 
 
-_SCHEMATA = (Schema(frozenset({"snippets"}), "datasets.files.tff_text:open_snippets"),)
+_SCHEMATA = (
+    Schema(frozenset({"snippets"}), "datasets.files.tff_text:open_snippets"),
+    Schema(frozenset({"pixels", "label"}), "datasets.emnist:open_emnist"),
+    Schema(frozenset({"coarse_label", "image", "label"}), "datasets.cifar100:open_cifar100"),
+    Schema(frozenset({"tokens", "title", "tags"}), "datasets.stackoverflow:open_stackoverflow"),
+)
+# TFF's file of EMNIST holds two data sets.
+_EMNIST_PREFIXES = {"digits": "digits_only_", "all": "all_"}
 
 
 def is_tff(path: str) -> bool:
@@ -67,6 +74,13 @@ def find_parts(database: TffDatabase, options: DatasetOptions) -> Mapping[str, s
       DatasetError: the file has no split to train on, or one that cannot be told.
     """
     splits = database.count_examples()
+    if any(split.startswith(tuple(_EMNIST_PREFIXES.values())) for split in splits):
+        prefix = _EMNIST_PREFIXES[options.emnist_labels]
+        splits = [split for split in splits if split.startswith(prefix)]
+        found = {split: PART_OF_SPLIT.get(split.removeprefix(prefix), "") for split in splits}
+        if TRAIN not in found.values() or "" in found.values():
+            raise DatasetError(f"{database.source}: splits {', '.join(sorted(splits))}, expected {prefix}train")
+        return found
     if len(splits) == 1:  # TFF's own writer calls it "default_split"
         return dict.fromkeys(splits, TRAIN)
     if unknown := sorted(set(splits) - set(PART_OF_SPLIT)):
