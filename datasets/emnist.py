@@ -47,16 +47,12 @@ def load_emnist(options: DatasetOptions) -> ClientSource:
     Raises:
       DatasetError: the file is missing and cannot be downloaded, or is damaged or of another form.
     """
-    example_format = choose_emnist_format(options)
     path = find_emnist(options.data_dir)
     if path is None:
         if not options.download:
             raise DatasetError(f"emnist: {describe_missing('emnist', REMOTE_FILE.name, options.data_dir)}")
         path = fetch_file(REMOTE_FILE, search_dirs(options.data_dir, "emnist")[0])
-    source = open_tff(path, options, "emnist")
-    if source.format != example_format:
-        raise DatasetError(f"{path}: its examples are others than EMNIST's, expected pixels and a label")
-    return source
+    return open_tff(path, options, "emnist", form="emnist")
 
 
 def locate_emnist(data_dir: str | None) -> DatasetLocation:

@@ -102,7 +102,7 @@ def test_counts_that_contradict_the_examples_are_refused(tmp_path, write_tff_fil
 
 def test_another_file_in_its_place_is_refused(tmp_path, write_tff_file):
     write_tff_file(tmp_path / "emnist_all.sqlite", {"train": {"a": [{"snippets": b"Hark!"}]}})
-    with pytest.raises(DatasetError, match="its examples are others than EMNIST's"):
+    with pytest.raises(DatasetError, match="features snippets, expected those of emnist"):
         load_arrays("emnist", DatasetOptions(str(tmp_path), download=False))
 
 
