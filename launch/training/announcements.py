@@ -61,9 +61,11 @@ def announce_data(config: RunConfig, folder: RunFolder, data: FederatedData) -> 
     sizes_text = f"{sizes.min():,} to {sizes.max():,} examples each"
     new = f", and {len(data.new_clients)} new when training is over" if data.new_clients else ""
     is_sampled = 0 < config.evaluated_clients < len(data.clients)
-    sampled = f"; {config.evaluated_clients:,} are evaluated in rounds, all at the end" if is_sampled else ""
+    finally_evaluated = config.finally_evaluated_clients
+    in_the_end = f"{finally_evaluated:,}" if 0 < finally_evaluated < len(data.clients) else "all"
+    sampled = f"; {config.evaluated_clients:,} are evaluated in rounds, {in_the_end} at the end" if is_sampled else ""
     left_out = describe_clients_left_out(data.num_clients_left_out)
-    say(f"clients  {len(data.clients)}{kinds}, {config.partition} partition, {sizes_text}{new}{sampled}{left_out}")
+    say(f"clients  {len(data.clients):,}{kinds}, {config.partition} partition, {sizes_text}{new}{sampled}{left_out}")
 
 
 def describe_outputs(data: FederatedData) -> str:
