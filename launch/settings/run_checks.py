@@ -24,7 +24,6 @@ ELSEWHERE = {
     "cifar100": "CIFAR-100",
     "svhn": "SVHN",
     "celeba": "CelebA",
-    "shakespeare": "Shakespeare",
     "stackoverflow": "Stack Overflow",
     "imagenet": "ImageNet",
     "tinyimagenet": "Tiny ImageNet",
