@@ -32,6 +32,7 @@ from launch.runs.task_columns import TaskColumns, read_task_columns
 from launch.settings.flags import PROGRAM
 from launch.settings.run_config import RunConfig, algorithm_fields, find_idle, flag_values
 from launch.settings.trusted_modules import spell_trust
+from launch.training.text_baselines import say_text_baselines
 from models.model_names import is_own_model
 
 LARGE_INPUT = 100  # of a number that a model gets; those of images are at most 1, standardised ones a few
@@ -205,6 +206,7 @@ def say_result(config: RunConfig, folder: RunFolder, summary: dict[str, Any]) ->
         f"{task.format(final[task.test])} (best {task.format(best[task.test])} in round {best[ROUND]}), "
         f"clients' own test {task.title} {task.format(final[task.client_test])}")  # fmt: skip
     _say_further(task, final)
+    say_text_baselines(summary)
     mean, deviation, _, worst_tenth = (summary["clients"].get(name) for name in task.statistics)
     if mean is not None:
         many = "accuracies" if task.is_classification else task.title

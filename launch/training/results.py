@@ -34,6 +34,7 @@ from launch.runs.columns import (
     ROUND_S,
     START,
     TEST_LOSS,
+    TOKEN_BASELINES,
     TOOK_PART,
     UPLINK_BYTES_PER_S,
     VIRTUAL_TIME_S,
@@ -48,12 +49,16 @@ from launch.training.evaluation import (
     ClientResults,
     Evaluate,
     build_evaluator,
+    choose_evaluated_clients,
     choose_finally_evaluated,
     evaluate_clients,
 )
 from launch.training.starts import measure_curve, measure_start
+from launch.training.text_baselines import measure_text_baselines
 from models.model_spec import ModelSpec
 from tff_algos.protocol import FederatedProcess, State
+
+MOST_READ_CLIENTS = 1000  # whose text the baselines are counted from
 
 
 def write_results(
@@ -93,6 +98,8 @@ def write_results(
                 summary[key][MAJORITY_ACCURACY] = compute_known_mean(compute_majority_accuracy(data, asked)[part])
     if 0 < config.evaluated_clients < len(data.clients):  # the tables have that of a sample
         summary["final"][task.client_test] = summary["clients"][task.statistics[0]]
+    if baselines := measure_text_baselines(data, choose_evaluated_clients(data, MOST_READ_CLIENTS, config.seed)):
+        summary[TOKEN_BASELINES] = baselines
     if process.is_spent(state):
         summary[BUDGET_SPENT] = True
     if config.keep_best and (best := find_best_validated(metrics, task)) is not None:
