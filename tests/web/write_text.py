@@ -7,7 +7,12 @@ import sys
 
 import numpy as np
 
-LINES = ("one two buckle my shoe", "three four shut the door", "five six pick up sticks", "seven eight lay them straight")
+LINES = (
+    "one two buckle my shoe",
+    "three four shut the door",
+    "five six pick up sticks",
+    "seven eight lay them straight",
+)
 POSITIONS, NUM_TEST, STEP = 24, 40, 3
 
 
