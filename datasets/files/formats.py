@@ -56,9 +56,9 @@ _ROWS = (
     FileFormat(
         "csv",
         "a table, CSV or TSV",
-        "datasets.files.csv:is_csv",
-        "datasets.files.csv:open_csv",
-        "datasets.files.csv:choose_csv_partition",
+        "datasets.files.csv_tables:is_csv",
+        "datasets.files.csv_tables:open_csv",
+        "datasets.files.csv_tables:choose_csv_partition",
     ),
     FileFormat(
         "client_files",
