@@ -65,6 +65,7 @@ _ROWS = (
         "a folder with a file a client",
         "datasets.files.client_files:is_client_files",
         "datasets.files.client_files:open_client_files",
+        "datasets.files.client_files:choose_client_files_partition",
     ),
     FileFormat(
         "images",

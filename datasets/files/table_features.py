@@ -136,9 +136,9 @@ def note_features(roles: Roles, scan: TableScan, features: tuple[Feature, ...]) 
         elif not feature.categories and column.is_row_number and scan.num_rows > 2:
             notes.append(f"column {feature.column} counts the rows, which tells nothing of new ones; {_LEAVE_OUT}")
     notes += [
-        f"column {name} has no name and is read as the number of the row, which is no feature"
-        if not name
-        else f"column {name} is not used"
+        f"column {name} is not used"
+        if roles.block
+        else f"the first column, {name or 'which has no name'}, is the index that pandas writes, and is left out"
         for name in roles.left_out
     ]
     return tuple(notes)

@@ -161,7 +161,8 @@ def _choose_classes(table: Table, name: str, column: ColumnScan, task: str, read
         if not column.is_whole or numbers[0] < 0 or numbers[-1] >= len(given):
             raise DatasetError(
                 f"{table.path}: label column {name!r} holds {numbers[0]:g}..{numbers[-1]:g}, expected "
-                f"0..{len(given) - 1} for its {len(given)} names; -1 stands for examples without a label, which cannot be learned from"
+                f"0..{len(given) - 1} for its {len(given)} names; -1 stands for examples without a label, "
+                f"which cannot be learned from"
             )
         places = tuple(map(float, range(len(given))))
         return _finish_classes(

@@ -1,6 +1,7 @@
 """A table becomes a source of clients: looked through once, then written into a store, from which clients are read."""
 
 import dataclasses
+import itertools
 import os
 from collections.abc import Iterator
 
@@ -61,7 +62,7 @@ def choose_table_partition(table: Table, options: DatasetOptions) -> str:
 
 
 def _take_first(pieces: Iterator[Piece]) -> Iterator[Piece]:
-    yield next(pieces)
+    yield from itertools.islice(pieces, 1)
 
 
 def _check_options(table: Table, roles: Roles, options: DatasetOptions) -> None:
