@@ -111,7 +111,7 @@ def _read_header(path: str, form: CsvForm) -> list[str]:
     if twice:
         places = [str(place + 1) for place, name in enumerate(names) if name == twice[0]]
         raise DatasetError(
-            f"{line}: columns {' and '.join(places)} are both called {twice[0]!r}, expected different names"
+            f"{line}: columns {' and '.join(places)} are all called {twice[0]!r}, expected different names"
         )
     empty = [place for place, name in enumerate(names) if not name and place]
     if empty:

@@ -56,7 +56,7 @@ def is_image_tree(path: str) -> bool:
     if not os.path.isdir(path):
         return False
     count = 0
-    for folder, subfolders, names in os.walk(path):
+    for _, subfolders, names in os.walk(path):
         subfolders[:] = [name for name in subfolders if not name.startswith(".")]
         if any(_is_image_name(name) for name in names):
             return True
@@ -157,8 +157,8 @@ def find_images(path: str) -> ImageTree:
             first = os.path.join(*found[0])
             beside = f", {first} lies elsewhere" if parts != found[0] else ""
             raise DatasetError(
-                f"{os.path.join(path, *parts)}: in {len(parts) - 1} folders{beside}; expected <client>/<class>/<image> or "
-                f"<class>/<image> for all, below train/ and test/ or not"
+                f"{os.path.join(path, *parts)}: in {len(parts) - 1} folders{beside}; expected <client>/<class>/<image> "
+                f"or <class>/<image> for all, below train/ and test/ or not"
             )
     splits = [SPLIT_ORDER.index(SPLIT_NAMES[parts[0].lower()]) if has_splits else 0 for parts in found]
     client_of = [parts[-3] if depth == 3 else "" for parts in found]

@@ -105,7 +105,8 @@ def _write(path: str, files: list[ClientFile], options: DatasetOptions, writer: 
             )
         if y.shape[1:] != (labels[0].shape[1:] if labels else y.shape[1:]):
             raise DatasetError(
-                f"{file.path}: {y_key} has labels of shape {y.shape[1:]}, expected {labels[0].shape[1:]} as {form[1]} has"
+                f"{file.path}: {y_key} has labels of shape {y.shape[1:]}, expected {labels[0].shape[1:]} as "
+                f"{form[1]} has"
             )
         labels.append(y)
         lengths.append(len(y))

@@ -72,7 +72,7 @@ def _choose_feature(table: Table, name: str, column: ColumnScan, categories: str
     if column.form == DATE or column.num_dates > 0.5 * max(1, column.num_texts):
         where = f"{where or column.first_number[1]}: " if where or column.first_number[1] else f"{table.path}: "
         raise DatasetError(
-            f"{where}column {name!r} holds dates ({text or column.first_number[0]}), which are no feature; give "
+            f"{where}column {name!r} holds dates ({text or column.first_number[0]!r}), which are no feature; give "
             f"--time_column={name} to order a client's rows by it, or {_LEAVE_OUT}"
         )
     if column.first_endless[1]:

@@ -8,6 +8,7 @@ import dataclasses
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.files.table import Table, find_column, list_names, simplify, split_names
+from datasets.names import check_names
 
 _KINDS_OF_CLIENTS = (
     *("client", "user", "subject", "participant", "person", "patient", "device", "owner", "writer", "speaker"),
@@ -57,6 +58,7 @@ def choose_roles(table: Table, options: DatasetOptions) -> Roles:
     Raises:
       DatasetError: a column that is named is not there, has two uses, or none can be told for the label.
     """
+    check_names(table.path, "column", table.columns)
     given_labels = tuple(find_column(table, name, "label_column") for name in split_names(options.label_column or ""))
     given = {
         role: find_column(table, getattr(options, f"{role}_column"), f"{role}_column")

@@ -14,6 +14,7 @@ from datasets.files.table_roles import Roles
 
 MOST_DIFFERENT = 10_000  # values of a column that are kept; of a label, the most classes
 LARGEST = float(np.finfo(np.float32).max)
+_MOST_SHOWN = 60  # characters of a value, in errors
 _TEST_WORDS = {"true": TEST, "1": TEST, "yes": TEST, "false": TRAIN, "0": TRAIN, "no": TRAIN, **SPLIT_NAMES}
 _Locate = Callable[[int], str]
 
@@ -93,7 +94,7 @@ class ColumnScan:
     def _note_first(self, field: str, is_it: np.ndarray, cells: Cells, locate: _Locate) -> None:
         if not getattr(self, field)[1] and is_it.any():
             row = int(np.argmax(is_it))
-            setattr(self, field, (str(cells.text[row]), locate(row)))
+            setattr(self, field, (str(cells.text[row])[:_MOST_SHOWN], locate(row)))
 
     def _add_numbers(self, numbers: np.ndarray, num_rows: int) -> None:
         if self.is_row_number:
@@ -204,7 +205,7 @@ def read_splits(piece: Piece, roles: Roles) -> list[str]:
     splits = [_TEST_WORDS.get(text.lower()) for text in cells.text]
     if None in splits:
         row = splits.index(None)
-        said = f"{cells.text[row]!r}" if cells.text[row] else "nothing"
+        said = f"{cells.text[row][:_MOST_SHOWN]!r}" if cells.text[row] else "nothing"
         raise DatasetError(
             f"{piece.locate(row)}: column {roles.test!r} says {said}, expected true, 1 or test for the rows of the "
             f"test, false, 0 or train for others, or validation; another column is named by --test_column"
@@ -224,7 +225,7 @@ def read_row_times(piece: Piece, roles: Roles) -> np.ndarray:
     if is_wrong.any():
         row = int(np.argmax(is_wrong))
         raise DatasetError(
-            f"{piece.locate(row)}: column {roles.time!r} has {cells.text[row]!r}, expected numbers, dates as in "
+            f"{piece.locate(row)}: column {roles.time!r} has {cells.text[row][:_MOST_SHOWN]!r}, expected numbers, dates as in "
             f"2024-12-31 23:59:59, or 31.12.2024; another column is named by --time_column"
         )
     return times

@@ -109,7 +109,8 @@ def _make_source(table: Table, roles: Roles, options: DatasetOptions, store: Exa
         preprocessing,
         labels=labels,
         takes_tokens=layout == TOKENS,
-        feature_names=tuple(facts["feature_names"]),
+        # Of one channel a name would be taken for that of one of so many features.
+        feature_names=() if windows and shape[-1] == 1 else tuple(facts["feature_names"]),
     )
     described = describe_examples(shape, preprocessing, FEATURES if are_features else layout or AUTO)
     reading = [described, _describe_columns(table, roles), *facts["reading"], _describe_windows(options, windows)]

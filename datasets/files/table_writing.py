@@ -15,6 +15,7 @@ from datasets.files.table_labels import choose_labels
 from datasets.files.table_roles import Roles
 from datasets.files.table_scan import ColumnScan, TableScan, read_row_times, read_splits, scan_table
 from datasets.layouts import resolve_layout
+from datasets.names import check_names
 from datasets.npz import convert_examples
 
 MOST_MEDIAN_VALUES = 2**22  # that a median is taken of; of more, evenly spaced ones
@@ -50,6 +51,7 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
         clients = piece.cells[roles.client].text if roles.client else np.full(piece.num_rows, piece.client, object)
         kept = np.arange(piece.num_rows) if options.window else np.flatnonzero(~is_dropped)
         times = np.nan_to_num(read_row_times(piece, roles))[kept] if roles.time else None
+        check_names(table.path, "client", set(clients.tolist()))
         writer.append(x[kept], y[kept], clients[kept].tolist(), splits[kept].tolist(), times)
     return {
         **form,
