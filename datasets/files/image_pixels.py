@@ -81,7 +81,9 @@ def look_at_image(path: str, form: ImageForm) -> tuple[int, int, int]:
             warnings.simplefilter("error", PIL.Image.DecompressionBombWarning)
             with PIL.Image.open(path) as opened:
                 mode, (width, height) = opened.mode, opened.size
-                is_rotated = opened.getexif().get(_ORIENTATION) in _ROTATED
+                # Of a PNG, Pillow would read all pixels to look for what may stand behind them.
+                has_exif = opened.format != "PNG" or "exif" in opened.info
+                is_rotated = has_exif and opened.getexif().get(_ORIENTATION) in _ROTATED
     except Exception as error:
         raise DatasetError(f"{path}: {_explain(error)}") from None
     channels = CHANNELS[_find_colour(mode, path, form)]

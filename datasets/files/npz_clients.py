@@ -108,6 +108,10 @@ def _write(path: str, files: list[ClientFile], options: DatasetOptions, writer: 
                 f"{file.path}: {y_key} has labels of shape {y.shape[1:]}, expected {labels[0].shape[1:]} as "
                 f"{form[1]} has"
             )
+        if labels and (y.dtype.kind in "US") != (labels[0].dtype.kind in "US"):
+            raise DatasetError(
+                f"{file.path}: {y_key} is {y.dtype}, expected labels as {labels[0].dtype} in {form[1]}: text or numbers"
+            )
         labels.append(y)
         lengths.append(len(y))
         largest_token = max(largest_token, int(x.max())) if x.dtype.kind in "iu" else largest_token

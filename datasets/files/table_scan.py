@@ -225,8 +225,8 @@ def read_row_times(piece: Piece, roles: Roles) -> np.ndarray:
     if is_wrong.any():
         row = int(np.argmax(is_wrong))
         raise DatasetError(
-            f"{piece.locate(row)}: column {roles.time!r} has {cells.text[row][:_MOST_SHOWN]!r}, expected numbers, dates as in "
-            f"2024-12-31 23:59:59, or 31.12.2024; another column is named by --time_column"
+            f"{piece.locate(row)}: column {roles.time!r} has {cells.text[row][:_MOST_SHOWN]!r}, expected numbers, "
+            f"dates as in 2024-12-31 23:59:59, or 31.12.2024; another column is named by --time_column"
         )
     return times
 
