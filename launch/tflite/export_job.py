@@ -50,9 +50,10 @@ class ExportJob(NamedTuple):
 
 
 class LoadedModel(NamedTuple):
-    """A saved model.
+    """A saved model, or a client's personal one.
 
     Attributes:
+      name: its own, whatever its files are called after.
       spec: its specification.
       weights: in the order of `spec.build().weights`.
       parameters: as in `FileRow`.
@@ -61,6 +62,7 @@ class LoadedModel(NamedTuple):
       reason: why it cannot be made.
     """
 
+    name: str
     spec: "ModelSpec"
     weights: tuple[np.ndarray, ...]
     parameters: int

@@ -11,11 +11,11 @@ from launch.plots.confusion_plots import draw_confusions
 from launch.progress import say
 from launch.runs.columns import LABELS_FILE, ROUND, TEST_SET_FILE
 from launch.runs.file_names import encode_name
-from launch.runs.shown_text import escape_hidden
 from launch.runs.tables import write_json, write_text
 from launch.runs.task_columns import CLASSIFICATION, TASK
 from launch.settings.run_config import find_algorithm, flag_values
 from launch.settings.run_titles import describe_run
+from launch.tflite.card_page import FEATURES
 from launch.tflite.embedded_card import MODEL_SHA256, embed_card
 from launch.tflite.export_job import ExportJob, LoadedModel
 from launch.tflite.export_measurement import (
@@ -37,6 +37,7 @@ from launch.tflite.export_report import (
 from launch.tflite.exported_file import TIMED_RUNS, count_threads, describe_signatures
 from launch.tflite.file_check import warn_of_loss
 from launch.tflite.file_conversion import convert_file, convert_training_file, load_model, measure_layers, measure_model
+from launch.tflite.file_notes import format_names, list_associated
 from launch.tflite.file_outputs import compute_agreement, compute_lost, compute_metric, predict
 from launch.tflite.layer_report import LayerError
 from launch.tflite.model_card import build_card, count_confusions, describe_file, format_card, write_cards
@@ -108,18 +109,18 @@ def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportRepor
         draw_confusions(counts, job.data.class_names, f"{file.row.file}: {report.title}", path)
     write_cards(job.folder, [*(file.row.file for file in files), *(row.file for row in report.training_files)])
     if job.data.class_names:
-        write_text(job.folder / LABELS_FILE, "".join(f"{escape_hidden(name)}\n" for name in job.data.class_names))
+        write_text(job.folder / LABELS_FILE, format_names(job.data.class_names))
     predictions = {file.row.file: file.predictions for file in files}
     if job.save_test_set:
         np.savez_compressed(job.folder / TEST_SET_FILE, x=job.data.test_x, y=job.data.test_y, **predictions)
     if job.web_page:
-        write_web_page(job.folder, report, job.data, predictions, job.page_formats)
+        write_web_page(job.folder, report, job.data, predictions, job.page_formats, section=job.run.data)
     return report
 
 
 def _export_model(job: ExportJob, export: ModelExport, spec: ModelSpec) -> WrittenModel:
     if export.is_personal:
-        model = measure_model(job, spec, job.personal_weights[export.name])
+        model = measure_model(job, export.name, spec, job.personal_weights[export.name])
     else:
         model = load_model(job, export.source, spec)
     references, failed = _compute_references(job, export, model), []
@@ -249,9 +250,11 @@ def _describe_latency(measured: Measurement) -> dict[str, float]:
     one, all_threads = measured.latency, measured.latency_all_threads
     return {
         "median_ms_1_thread": one.median_ms,
-        "p95_ms_1_thread": one.p95_ms,
+        "lower_quartile_ms_1_thread": one.lower_quartile_ms,
+        "upper_quartile_ms_1_thread": one.upper_quartile_ms,
         "median_ms_all_threads": all_threads.median_ms,
-        "p95_ms_all_threads": all_threads.p95_ms,
+        "lower_quartile_ms_all_threads": all_threads.lower_quartile_ms,
+        "upper_quartile_ms_all_threads": all_threads.upper_quartile_ms,
     }
 
 
@@ -295,7 +298,8 @@ def _write_file(
     """
     identity = {"file": name, "model": export.name, "source_model": export.source, "format": own["format"]}
     digests = {"model_bytes": len(model), MODEL_SHA256: hashlib.sha256(model).hexdigest()}
-    content = embed_card(model, format_card(build_card(job.run, job.data, [{**identity, **digests, **(facts or {})}])))
+    card = build_card(job.run, job.data, [{**identity, **digests, **(facts or {})}])
+    content = embed_card(model, format_card(card), list_associated(job.data, job.run.data))
     (job.folder / name).write_bytes(content)
     preprocessing = job.data.preprocessing
     common = {
@@ -313,6 +317,7 @@ def _write_file(
             "stored_dtype": job.data.input_dtype,
         },
         "labels": list(job.data.class_names),
+        FEATURES: card.get(FEATURES, []),
     }
     write_json((job.folder / name).with_suffix(".json"), {"file": name, **own, **common})
     return len(content)
