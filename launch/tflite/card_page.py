@@ -18,7 +18,8 @@ UNMEASURED = "not measured in this form"
 EXPLANATION = (
     "Test {metric}: on the global test set. Clients: each on its own test split, which may be small; the worst tenth: "
     "their mean. Quantization: {unit} against the Keras model that the file was made from. Bytes: without the "
-    "card that is in the file. Latency: median and quartiles on one thread of the machine that made this ({machine})."
+    "card and the metadata in the file. Latency: median and quartiles on one thread of the machine that made this "
+    "({machine})."
 )
 
 
@@ -125,7 +126,7 @@ def _list_file_rows(
             yield "Warning", f"It {quantization['warning']}."
         times = f"median {latency['median']:.3f} ms{_format_spread(latency)} on {latency['threads']} thread"
         yield "Latency", f"{times} of the machine that made it, not of a phone"
-    yield "Size", f"{file['model_bytes']:,} bytes, and this card"
+    yield "Size", f"{file['model_bytes']:,} bytes, and this card with its metadata"
 
 
 def _format_spread(latency: Mapping[str, Any]) -> str:

@@ -50,10 +50,9 @@ class ExportJob(NamedTuple):
 
 
 class LoadedModel(NamedTuple):
-    """A saved model, or a client's personal one.
+    """A saved model.
 
     Attributes:
-      name: its own, whatever its files are called after.
       spec: its specification.
       weights: in the order of `spec.build().weights`.
       parameters: as in `FileRow`.
@@ -62,7 +61,6 @@ class LoadedModel(NamedTuple):
       reason: why it cannot be made.
     """
 
-    name: str
     spec: "ModelSpec"
     weights: tuple[np.ndarray, ...]
     parameters: int

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from datasets.federated_data import FederatedData
 from launch.plots.confusion_plots import draw_confusions
 from launch.progress import say
 from launch.runs.columns import LABELS_FILE, ROUND, TEST_SET_FILE
@@ -37,10 +38,11 @@ from launch.tflite.export_report import (
 from launch.tflite.exported_file import TIMED_RUNS, count_threads, describe_signatures
 from launch.tflite.file_check import warn_of_loss
 from launch.tflite.file_conversion import convert_file, convert_training_file, load_model, measure_layers, measure_model
-from launch.tflite.file_notes import format_names, list_associated
+from launch.tflite.file_notes import describe_model, describe_training_model, format_names, list_associated
 from launch.tflite.file_outputs import compute_agreement, compute_lost, compute_metric, predict
 from launch.tflite.layer_report import LayerError
 from launch.tflite.model_card import build_card, count_confusions, describe_file, format_card, write_cards
+from launch.tflite.standard_metadata import add_metadata
 from launch.tflite.training_flag import NONE
 from launch.tflite.web_page import write_web_page
 from models.model_names import ModelError
@@ -120,7 +122,7 @@ def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportRepor
 
 def _export_model(job: ExportJob, export: ModelExport, spec: ModelSpec) -> WrittenModel:
     if export.is_personal:
-        model = measure_model(job, export.name, spec, job.personal_weights[export.name])
+        model = measure_model(job, spec, job.personal_weights[export.name])
     else:
         model = load_model(job, export.source, spec)
     references, failed = _compute_references(job, export, model), []
@@ -171,8 +173,10 @@ def _export_file(
     """Converts a model to one format, measures the file, and writes it with its JSON."""
     converted = convert_file(job, export, model, export_format, reference)
     name = f"{encode_name(export.name)}.{export_format}.tflite"
-    measured = measure_file(converted.content, model.spec, job.data)
-    results = measure_clients(converted.content, model.spec, job.data, export.clients)
+    note = describe_model(*_introduce(job, export), job.run.data, model.spec.has_channel_axis)
+    content = add_metadata(converted.content, note)  # before it is measured: as it is written
+    measured = measure_file(content, model.spec, job.data)
+    results = measure_clients(content, model.spec, job.data, export.clients)
     task = job.run.task
     row = FileRow(
         file=name,
@@ -198,12 +202,17 @@ def _export_file(
     forms = {"input": measured.input._asdict(), "output": measured.output._asdict()}
     own = {"format": export_format, **forms, **converted.representative, **_describe_labels(model.spec.task)}
     facts = describe_file(row, clients, worst_tenth, len(job.data.test_y), confusions, task)
-    size_bytes = _write_file(job, export, name, converted.content, own, facts)
+    size_bytes = _write_file(job, export, name, content, row.size_bytes, own, facts)
     row = row._replace(size_bytes=size_bytes, card_bytes=size_bytes - row.size_bytes)
     say(f"{name}  {row.size_bytes:,} bytes, test {task.title} {task.format(row.test)}")
     if row.warning:
         say(f"warning  {name} {row.warning}")
     return WrittenFile(row, clients, predictions)
+
+
+def _introduce(job: ExportJob, export: ModelExport) -> tuple[dict[str, Any], str, FederatedData]:
+    """What a file's metadata are about: the run, as its card has it; the model's own name; the examples."""
+    return build_card(job.run, job.data, []), export.name if export.is_personal else export.source, job.data
 
 
 def _describe_cost(model: LoadedModel, content: bytes) -> dict[str, Any]:
@@ -270,7 +279,8 @@ def _write_training_file(job: ExportJob, export: ModelExport, model: LoadedModel
         "select_operators": file.select_operators,
         "signatures": describe_signatures(file.content),
     }
-    size_bytes = _write_file(job, export, name, file.content, own)
+    content = add_metadata(file.content, describe_training_model(*_introduce(job, export)))
+    size_bytes = _write_file(job, export, name, content, len(file.content), own)
     say(f"{name}  {size_bytes:,} bytes")
     lacking = ", ".join(file.select_operators)
     if lacking:
@@ -283,6 +293,7 @@ def _write_file(
     export: ModelExport,
     name: str,
     model: bytes,
+    model_bytes: int,
     own: Mapping[str, Any],
     facts: Mapping[str, Any] | None = None,
 ) -> int:
@@ -292,19 +303,20 @@ def _write_file(
       job: the export.
       export: the model.
       name: of the file.
-      model: as converted.
+      model: with its metadata.
+      model_bytes: its size without these.
       own: what the JSON says of this file alone, among it its format.
       facts: what was measured, for the card.
     """
     identity = {"file": name, "model": export.name, "source_model": export.source, "format": own["format"]}
-    digests = {"model_bytes": len(model), MODEL_SHA256: hashlib.sha256(model).hexdigest()}
+    digests = {"model_bytes": model_bytes, MODEL_SHA256: hashlib.sha256(model).hexdigest()}
     card = build_card(job.run, job.data, [{**identity, **digests, **(facts or {})}])
     content = embed_card(model, format_card(card), list_associated(job.data, job.run.data))
     (job.folder / name).write_bytes(content)
     preprocessing = job.data.preprocessing
     common = {
         "size_bytes": len(content),
-        "card_bytes": len(content) - len(model),
+        "card_bytes": len(content) - model_bytes,
         "sha256": hashlib.sha256(content).hexdigest(),
         "dataset": job.data.dataset,
         "algorithm": find_algorithm(job.run.config.algo).name,

@@ -22,8 +22,9 @@ LEGEND = (
     "{metric}: on the global test set ({examples:,} examples), and as mean over the clients that use the model, each "
     "on its own test split (`report_clients.csv` has a row a client). {compared} compared "
     "on the global test set with the Keras model that the file was converted from: the quantization-aware one for "
-    "`qat_int8`, the float one for all others. Bytes: of the file, and of them the model card's that is in it "
-    "(`card.md` has them all, and `python -m launch.card <file>` shows one); shares of float32 are without cards."
+    "`qat_int8`, the float one for all others. Bytes: of the file, and of them those of the model card, names "
+    "and metadata in it (`card.md` has all cards, and `python -m launch.card <file>` shows one); shares of float32 are "
+    "without these."
 )
 
 
@@ -40,8 +41,8 @@ class FileRow(NamedTuple):
       format: of EXPORT_FORMATS.
       input_dtype: "float32" or "int8"; the output's is the same.
       size_bytes: its size, with the model card in it.
-      card_bytes: how many of these are the card's.
-      share_of_float32: its size as a share of the float32 file's, both without cards; None if there can be none.
+      card_bytes: how many of these are the card's, those of the names beside it, and of the metadata.
+      share_of_float32: its size as a share of the float32 file's, both without these; None if there can be none.
       parameters: weights of the float model.
       multiply_accumulates: of one inference.
       test: the main metric on the global test set.

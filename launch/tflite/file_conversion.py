@@ -9,11 +9,8 @@ from launch.tflite.export_job import ExportJob, LoadedModel
 from launch.tflite.export_measurement import preprocess
 from launch.tflite.export_plan import INTEGER_FORMATS, ModelExport
 from launch.tflite.file_check import NUM_CHECKED, check_answers
-from launch.tflite.file_notes import describe_model, describe_training_model
 from launch.tflite.layer_report import LayerError, read_layers
-from launch.tflite.model_card import build_card
 from launch.tflite.representatives import choose_evenly, find_representative_clients, read_representative_examples
-from launch.tflite.standard_metadata import add_metadata
 from models.model_cost import count_multiply_accumulates, count_parameters
 from models.model_names import ModelError
 from models.model_spec import ModelSpec
@@ -37,23 +34,18 @@ class ConvertedModel(NamedTuple):
 
 def load_model(job: ExportJob, source: str, spec: ModelSpec) -> LoadedModel:
     """A saved model of the run. Raises ModelError if it cannot be read."""
-    return measure_model(job, source, spec, load_weights(spec, job.run.find_model_folders()[source]))
+    return measure_model(job, spec, load_weights(spec, job.run.find_model_folders()[source]))
 
 
-def measure_model(job: ExportJob, name: str, spec: ModelSpec, weights: Weights) -> LoadedModel:
+def measure_model(job: ExportJob, spec: ModelSpec, weights: Weights) -> LoadedModel:
     """A model with its cost, and its float32 file if that can be made."""
-    model = LoadedModel(name, spec, weights, count_parameters(spec), count_multiply_accumulates(spec), b"")
+    cost = count_parameters(spec), count_multiply_accumulates(spec)
     try:
-        content = convert_model(spec, weights, "float32", converter=_find_converter(job))
-        return model._replace(float32=_add_metadata(job, model, content))
+        return LoadedModel(
+            spec, weights, *cost, convert_model(spec, weights, "float32", converter=_find_converter(job))
+        )
     except ModelError as error:
-        return model._replace(reason=str(error))
-
-
-def _add_metadata(job: ExportJob, model: LoadedModel, content: bytes) -> bytes:
-    """A file that was converted, with what TFLite Metadata say of it; so it is measured, and so it is written."""
-    card = build_card(job.run, job.data, [])
-    return add_metadata(content, describe_model(card, model.name, job.data, job.run.data, model.spec.has_channel_axis))
+        return LoadedModel(spec, weights, *cost, b"", str(error))
 
 
 def _find_converter(job: ExportJob) -> Converter:
@@ -91,8 +83,7 @@ def _convert(job: ExportJob, export: ModelExport, model: LoadedModel, export_for
     io = job.io if export_format in INTEGER_FORMATS else "float32"
     converter = _find_converter(job)
     if export_format != "int8":
-        content = convert_model(model.spec, model.weights, export_format, io, None, converter)
-        return ConvertedModel(_add_metadata(job, model, content), unused)
+        return ConvertedModel(convert_model(model.spec, model.weights, export_format, io, None, converter), unused)
     clients, examples = _read_representatives(job, export)
     content = convert_model(model.spec, model.weights, export_format, io, examples, converter)
     used = {
@@ -100,7 +91,7 @@ def _convert(job: ExportJob, export: ModelExport, model: LoadedModel, export_for
         "representative_clients": len(clients),
         "representative_examples": len(examples),
     }
-    return ConvertedModel(_add_metadata(job, model, content), used)
+    return ConvertedModel(content, used)
 
 
 def _read_representatives(job: ExportJob, export: ModelExport) -> tuple[list[ClientShard], np.ndarray]:
@@ -132,8 +123,6 @@ def convert_training_file(job: ExportJob, model: LoadedModel, reference: np.ndar
     examples = choose_evenly(job.data.test_x, NUM_CHECKED)
     batch_size, part = job.run.config.batch_size, job.on_device_training
     file = convert_training_module(model.spec, model.weights, batch_size, part, examples, _find_converter(job))
-    note = describe_training_model(build_card(job.run, job.data, []), model.name, job.data)
-    file = file._replace(content=add_metadata(file.content, note))
     _check_file(job, model.spec, file.content, reference, "training", f"on-device training of {model.spec.name}")
     return file
 

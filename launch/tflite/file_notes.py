@@ -82,7 +82,7 @@ def _describe_input(data: FederatedData, features: Sequence[Feature], has_channe
     formula = f"What it gets is number * {scale:.6g} + {offset:.6g}, in float32."
     if (scale, offset) == (1.0, 0.0):
         formula = "The numbers as they are, in float32."
-    normalization = {"mean": -offset / scale, "deviation": 1 / scale}
+    normalization = {"mean": 0.0 - offset / scale, "deviation": 1 / scale}
     if not features:
         return _describe_picture(data)._replace(description=formula, **normalization)
     names = ("feature",) if len(data.input_shape) == 1 or not has_channel_axis else ("feature", "channel")
