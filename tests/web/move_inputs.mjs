@@ -26,7 +26,7 @@ async function moveSliders(page, problems, readAnswer, features) {
     }
     await page.waitForTimeout(100);
     moved += (await readAnswer(page)).bars !== before;
-    const text = await page.locator("#signal .slider").nth(i).textContent();
+    const text = (await page.locator("#signal .slider").nth(i).textContent()).replaceAll("\u200b", "");
     if (!text.includes(features[i].name) || !text.includes(features[i].unit)) problems.push(`a slider without its name: ${text}`);
   }
   if (!moved) problems.push("no slider changes the answer");

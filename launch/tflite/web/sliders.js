@@ -1,6 +1,6 @@
 // Examples that are features: a slider and a number for each, with its name, unit and range.
 
-import { makeElement } from "./answer.js";
+import { makeElement, softenName } from "./answer.js";
 import { formatNumber } from "./maths.js";
 import { nameFeature } from "./signal.js";
 
@@ -44,7 +44,7 @@ export class Sliders {
     slider.id = `feature-${i}`;
     number.setAttribute("aria-label", `${name}, exactly`);
     slider.disabled = feature.lowest === feature.highest;
-    const label = makeElement("label", name);
+    const label = makeElement("label", softenName(name));
     label.htmlFor = slider.id;
     const range = makeElement("span", describeRange(feature), "note");
     const row = { element: makeElement("div", [label, number, slider, range], "slider"), slider, number };
