@@ -87,6 +87,23 @@ _ROWS = (
         terms=terms.OCCUPANCY,
     ),
     Dataset(
+        "shakespeare",
+        title="Shakespeare",
+        loader="datasets.shakespeare:load_shakespeare",
+        format="datasets.character_text:choose_character_format",
+        clients="speaking roles",
+        partition="natural",
+        locate="datasets.shakespeare:locate_shakespeare",
+        smoke_sizes=(60, 20),
+        terms=terms.SHAKESPEARE,
+    ),
+    Dataset(
+        "files",
+        loader="datasets.files.formats:open_data",
+        partition="datasets.files.formats:choose_partition",
+        origin="your own file or folder, named by --data",
+    ),
+    Dataset(
         "npz",
         loader="datasets.npz:load_npz",
         partition="datasets.npz:choose_partition",
@@ -128,7 +145,7 @@ def find_dataset(dataset: str) -> Dataset:
 
 def is_users_own(dataset: str) -> bool:
     """Whether the data are a user's: a file of theirs, or what a loader of theirs gives."""
-    return dataset == "npz" or dataset not in DATASETS
+    return dataset in ("files", "npz") or dataset not in DATASETS
 
 
 def get_title(name: str) -> str:

@@ -46,7 +46,8 @@ def describe_data(data: FederatedData) -> dict[str, Any]:
         NUM_CLIENTS_LEFT_OUT: data.num_clients_left_out,
         READING: data.reading,
         NOTES: list(data.notes),
-        "label_counts": data.label_counts.tolist(),
+        # Of data that are read client by client, and not counted by class, there is nothing to list.
+        "label_counts": [] if data.reader and not data.label_counts.size else data.label_counts.tolist(),
         TASK: describe_labels(data.labels),
         TAKES_TOKENS: data.takes_tokens,
         ARE_FEATURES: data.are_features,
@@ -94,7 +95,7 @@ def find_num_shares(folder: RunFolder, config: RunConfig) -> int:
 
 def write_config(folder: RunFolder, config: RunConfig, data: FederatedData) -> None:
     """Writes `config.json`: every flag's value, places of data in full, data sizes, versions, git revision."""
-    places = {name: _name_in_full(getattr(config, name)) for name in ("data_dir", "shard_dir", "npz")}
+    places = {name: _name_in_full(getattr(config, name)) for name in ("data_dir", "shard_dir", "npz", "data")}
     requests = {
         "resume": False,
         "overwrite": False,

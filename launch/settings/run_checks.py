@@ -24,13 +24,24 @@ ELSEWHERE = {
     "cifar100": "CIFAR-100",
     "svhn": "SVHN",
     "celeba": "CelebA",
-    "shakespeare": "Shakespeare",
     "stackoverflow": "Stack Overflow",
     "imagenet": "ImageNet",
     "tinyimagenet": "Tiny ImageNet",
     "adult": "Adult",
 }
-MODELS_ELSEWHERE = {"mlp": "perceptron", "dnn": "perceptron", "cnn": "image_student", "2nn": "perceptron_2nn"}
+MODELS_ELSEWHERE = {
+    "mlp": "perceptron",
+    "dnn": "perceptron",
+    "cnn": "image_student",
+    "2nn": "perceptron_2nn",
+    "resnet": "resnet18_gn",
+    "resnet18": "resnet18_gn",
+    "mobilenet": "mobilenet_v2",
+    "lstm": "char_lstm",
+    "gru": "char_gru",
+    "transformer": "char_transformer",
+    "logistic": "logistic_regression",
+}
 
 
 def check_run_settings(config: Any) -> None:
@@ -75,6 +86,8 @@ def _suggest_dataset(dataset: str) -> str:
 
 
 def _check_conflicts(config: Any) -> None:
+    if bool(config.data) != (config.dataset == "files"):
+        raise ConfigError("data", config.data, "a file or folder of yours, and no other --dataset beside it")
     if bool(config.npz) != (config.dataset == "npz"):
         raise ConfigError("npz", config.npz, "a file together with --dataset=npz, and only then")
     if config.bias_min > config.bias_max:
@@ -98,7 +111,7 @@ def _check_conflicts(config: Any) -> None:
         expected = "false with private updates, whose models no accuracy without noise may choose"
         raise ConfigError("keep_best", True, expected)
     if config.width != 1 and not {config.model, config.teacher_model} & set(WIDTH_MODELS):
-        raise ConfigError("width", config.width, f"1, or --model={WIDTH_MODELS[0]} beside it")
+        raise ConfigError("width", config.width, f"1, or --model={' or '.join(WIDTH_MODELS)} beside it")
 
 
 def _check_scale(scale: str) -> None:

@@ -12,6 +12,8 @@ from launch.tflite.markdown_table import format_table, join_table
 Card = Mapping[str, Any]
 FileFacts = Mapping[str, Any]
 FEATURES = "features"
+VOCABULARY = "vocabulary"  # of a model of tokens: the text of each by its number
+MOST_TOKENS = 100  # of which are named
 MOST_CLASSES = 12  # in a table; of more classes the worst are named
 MOST_FEATURES = 16  # of more the first
 UNMEASURED = "not measured in this form"
@@ -51,6 +53,8 @@ def _list_answers(card: Card) -> Iterator[tuple[str, str]]:
     yield "Must not be used for", " ".join(card["must_not_be_used_for"])
     if card["classes"]:
         yield "Classes" if read_task(card).kind.is_labelled_by_class else "Labels", ", ".join(card["classes"])
+    if VOCABULARY in card:
+        yield "Vocabulary", _list_tokens(card[VOCABULARY])
     clients = f"{training['rounds']:,} rounds, {training['clients']:,} clients, {training['examples']:,} train examples"
     if FEATURES in card:  # files of earlier versions, pictures and tokens have none
         yield "Features", _list_features(card)
@@ -67,6 +71,12 @@ def _list_features(card: Card) -> str:
     more = [f"and {len(facts) - MOST_FEATURES:,} more"] if len(facts) > MOST_FEATURES else []
     scaled = ". The model itself subtracts the mean of each and divides by its deviation" if "mean" in facts[0] else ""
     return f"{'; '.join([*texts, *more])}{scaled}."
+
+
+def _list_tokens(names: Sequence[str]) -> str:
+    more = f", and {len(names) - MOST_TOKENS:,} more" if len(names) > MOST_TOKENS else ""
+    shown = " ".join("␣" if name == " " else name for name in names[:MOST_TOKENS])
+    return f"{len(names):,} tokens: {shown}{more}"
 
 
 def _list_results(card: Card) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ from launch.runs.shown_text import escape_hidden
 from launch.runs.task_columns import TASK
 from launch.tflite.embedded_card import CARD_NAME
 from launch.tflite.features import SERIES, TABLE, Feature, describe_features, describe_in_words, list_facts, name_form
-from launch.tflite.standard_metadata import AssociatedFile, ModelNote, TensorNote
+from launch.tflite.standard_metadata import LABELS, VOCABULARY, AssociatedFile, ModelNote, TensorNote
 
 FEATURES_FILE = "features.txt"
 CARD_FILE = AssociatedFile(CARD_NAME, "The model card: how good it is and for whom, features, terms of the data. JSON.")
@@ -33,7 +33,7 @@ def describe_model(
     """
     features = describe_features(data, section)
     is_labelled = _are_labels_of_outputs(data)
-    labels = AssociatedFile(LABELS_FILE, "The name of each output, a line each.", has_labels=True)
+    labels = AssociatedFile(LABELS_FILE, "The name of each output, a line each.", type=LABELS)
     output = TensorNote(
         "numbers" if data.labels.task == "regression" else "logits",
         describe_outputs(card),
@@ -78,7 +78,10 @@ def _describe_input(data: FederatedData, features: Sequence[Feature], has_channe
     form, scale, offset = name_form(data), data.preprocessing.scale, data.preprocessing.offset
     if data.takes_tokens:
         axes = ("position", *(f"axis_{i}" for i in range(1, len(data.input_shape))))
-        return TensorNote("tokens", "Whole numbers that stand for tokens, as int32.", ("batch", *axes))
+        words = AssociatedFile(LABELS_FILE, "The text of each token, a line each; \\u000a is a new line.", VOCABULARY)
+        has_words = data.labels.task == "next_token" and bool(data.class_names)  # outputs are of the same tokens
+        files = (words,) if has_words else ()
+        return TensorNote("tokens", "Whole numbers that stand for tokens, as int32.", ("batch", *axes), files=files)
     formula = f"What it gets is number * {scale:.6g} + {offset:.6g}, in float32."
     if (scale, offset) == (1.0, 0.0):
         formula = "The numbers as they are, in float32."
@@ -93,7 +96,7 @@ def _describe_input(data: FederatedData, features: Sequence[Feature], has_channe
         else ""
     )
     kind = "Features" if form == TABLE else "Channels of each step"
-    file = AssociatedFile(FEATURES_FILE, f"{kind}, a name a line.", has_labels=True)
+    file = AssociatedFile(FEATURES_FILE, f"{kind}, a name a line.", type=LABELS)
     return TensorNote(
         "window" if form == SERIES else "features",
         f"{formula}{standardised} {kind}: {'; '.join(texts)}.",

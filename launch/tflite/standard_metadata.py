@@ -12,19 +12,19 @@ from launch.tflite.flat_tables import Byte, Table, Uint, add_to_model, write_tab
 
 ENTRY = "TFLITE_METADATA"
 IDENTIFIER = b"M001"
-LEAST_PARSER = "1.0.0"  # the version of the schema that has all that is written here
-LABELS, NO_TYPE = 2, 0  # of an associated file: TENSOR_AXIS_LABELS, UNKNOWN
+LEAST_PARSER = "1.0.1"  # the version of the schema that has all that is written here
+NO_TYPE, LABELS, VOCABULARY = 0, 2, 5  # of an associated file: UNKNOWN, TENSOR_AXIS_LABELS, VOCABULARY
 COLOR_SPACES = {3: 1, 1: 2}  # by the number of channels: RGB, GRAYSCALE
 FEATURE, IMAGE = 1, 2  # of the union ContentProperties
 NORMALIZATION = 1  # of the union ProcessUnitOptions
 
 
 class AssociatedFile(NamedTuple):
-    """A file in the archive after the model, and whether it has a label a line of the last axis of a tensor."""
+    """A file in the archive after the model: its type is one of NO_TYPE, LABELS of a tensor's last axis, VOCABULARY."""
 
     name: str
     description: str
-    has_labels: bool = False
+    type: int = NO_TYPE
 
 
 class TensorNote(NamedTuple):
@@ -100,7 +100,7 @@ def _tabulate_content(note: TensorNote) -> Table:
 
 
 def _tabulate_file(file: AssociatedFile) -> Table:
-    return {0: file.name, 1: file.description, 2: Byte(LABELS if file.has_labels else NO_TYPE)}
+    return {0: file.name, 1: file.description, 2: Byte(file.type)}
 
 
 def _drop_empty(table: dict[int, Any]) -> Table:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from datasets.archetypes import ArchetypeSettings
+from datasets.arrays import ArrayDataset
 from datasets.catalog import DATASETS, DatasetOptions, find_dataset, is_users_own
 from datasets.data_notes import note_content
 from datasets.device_table import load_device_profiles
@@ -43,7 +44,8 @@ def _load(config: RunConfig) -> FederatedData:
     arrays = make_random_arrays(row, options) if is_random else row.load(options)
     labels_per_client = config.labels_per_client
     if config.smoke:  # Fewer clients share as many shards, so each would hold more labels than there are.
-        labels_per_client = max(1, min(labels_per_client, len(arrays.class_names)))
+        class_names = (arrays if isinstance(arrays, ArrayDataset) else arrays.format).class_names
+        labels_per_client = max(1, min(labels_per_client, len(class_names)))
     settings = PartitionSettings(
         partition=config.partition,
         num_clients=config.num_clients,
@@ -57,8 +59,9 @@ def _load(config: RunConfig) -> FederatedData:
             **{field.name: getattr(config, field.name) for field in dataclasses.fields(ArchetypeSettings)}
         ),
     )
-    data = build_federated_data(arrays, settings, config.shard_dir or default_shard_dir(), config.new_clients)
-    if is_users_own(config.dataset) and not is_random:
+    shard_dir = config.shard_dir or default_shard_dir()
+    data = build_federated_data(arrays, settings, shard_dir, config.new_clients, config.most_test_examples)
+    if is_users_own(config.dataset) and not is_random and isinstance(arrays, ArrayDataset):
         notes = (*arrays.notes, *note_content(arrays, config.scale if config.dataset in DATASETS else None))
         data = dataclasses.replace(data, notes=notes)
     return data

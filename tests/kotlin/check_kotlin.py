@@ -1,9 +1,9 @@
 """Compiles Kotlin: `check_kotlin.py docs/phones.md examples/android`, with the Python that has kotlin-jupyter-kernel.
 
 Every ```kotlin block of a page is a file of an app, unless it begins as Gradle's build scripts do; of a folder, every
-.kt file is one. All of them are compiled together, as one app, against stubs of the Android and LiteRT classes, which lie beside this script. Then the
-same with an error planted in each of them and with `planted.kt`, in which every line of a function is wrong: a compiler
-or a stub that lets one of these pass has checked nothing.
+.kt file is one. All of them are compiled together, as one app, against stubs of the Android and LiteRT classes, which
+lie beside this script. Then the same with an error planted in each of them and with `planted.kt`, in which every line
+of a function is wrong: a compiler or a stub that lets one of these pass has checked nothing.
 
 Exit codes: 0 the Kotlin compiles and every planted error is found, 1 it does not, 2 it cannot be checked.
 """

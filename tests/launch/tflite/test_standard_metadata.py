@@ -17,8 +17,8 @@ from launch.tflite.model_card import build_card
 from launch.tflite.standard_metadata import write_metadata
 from launch.training.finished_run import FinishedRun
 
-# The fields of each table of metadata_schema.fbs 1.0 in their order; "s" text, "b" a byte, "u" a number of four bytes,
-# "f" floats, a table's name, or a list of one of these.
+# The fields of each table of metadata_schema.fbs 1.0.1 in their order; "s" text, "b" a byte, "u" a number of four
+# bytes, "f" floats, a table's name, or a list of one of these.
 SCHEMA = {
     "ModelMetadata": {
         **dict.fromkeys(("name", "description", "version"), "s"), "subgraph_metadata": ["SubGraphMetadata"],
@@ -91,7 +91,7 @@ def test_a_model_of_features(describe):
         test_x=x, test_y=np.zeros(5, np.int32), preprocessing=Preprocessing(0.5, -1.0),
         feature_names=("a", "b", "c\n", "d"), feature_units=("°C", "", "", "%"),
     )  # fmt: skip
-    assert read["name"].endswith(": global") and read["version"] == "round 3" and read["min_parser_version"] == "1.0.0"
+    assert read["name"].endswith(": global") and read["version"] == "round 3" and read["min_parser_version"] == "1.0.1"
     assert "3 rounds with 3 clients" in read["description"]
     [graph] = read["subgraph_metadata"]
     [taken], [given] = graph["input_tensor_metadata"], graph["output_tensor_metadata"]
@@ -150,6 +150,17 @@ def test_tokens_have_no_scaling_and_their_outputs_three_axes(describe):
     assert (taken["name"], taken["dimension_names"]) == ("tokens", ["batch", "position"])
     assert "process_units" not in taken and "stats" not in taken
     assert given["dimension_names"] == ["batch", "position", "token"] and "associated_files" not in given
+
+
+def test_the_text_of_tokens_is_a_vocabulary(describe):
+    tokens = {"input_shape": (5,), "input_dtype": "int32", "takes_tokens": True, "class_names": ("a", "\n", " ")}
+    x = np.zeros((4, 5), np.int32)
+    data, read = describe(labels=LabelFormat("next_token", (5,), 3), test_x=x, test_y=x, **tokens)
+    [graph] = read["subgraph_metadata"]
+    [taken], [given] = graph["input_tensor_metadata"], graph["output_tensor_metadata"]
+    assert [(file["name"], file["type"]) for file in taken["associated_files"]] == [("labels.txt", 5)]
+    assert [(file["name"], file["type"]) for file in given["associated_files"]] == [("labels.txt", 2)]
+    assert list_associated(data, {})["labels.txt"] == b"a\n\\u000a\n \n"
 
 
 def test_two_names_of_one_output_are_no_labels_of_its_axis(describe):
