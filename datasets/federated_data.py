@@ -144,6 +144,8 @@ class FederatedData:
       are_features: whether examples of shape (features, 1) have the last axis only for the one channel of features.
       feature_names: of each feature, or of each channel of (steps, channels); () if they have none.
       feature_units: of these, such as "°C", "" for none; () if none is known.
+      feature_means: of each feature or channel, after the preprocessing, that a model takes from them; () for none.
+      feature_deviations: that it divides them by then, as many.
     """
 
     dataset: str
@@ -168,6 +170,8 @@ class FederatedData:
     are_features: bool = False
     feature_names: tuple[str, ...] = ()
     feature_units: tuple[str, ...] = ()
+    feature_means: tuple[float, ...] = ()
+    feature_deviations: tuple[float, ...] = ()
 
     @property
     def everyone(self) -> tuple[ClientShard, ...]:

@@ -88,6 +88,7 @@ class RunConfig:
     emnist_labels: str = data_flags.EMNIST_LABEL_SET
     stackoverflow_task: str = data_flags.STACKOVERFLOW_TASK
     most_test_examples: int = data_flags.MOST_TEST_EXAMPLES
+    standardize: str = data_flags.STANDARDIZE
     npz: str = setting("", "Your own file for --dataset=npz: x, y, and optionally client, x_test, y_test.")
     layout: str = setting(
         AUTO,

@@ -48,6 +48,8 @@ def _list_answers(card: Card) -> Iterator[tuple[str, str]]:
     if card["classes"]:
         yield "Classes" if read_task(card).kind.is_labelled_by_class else "Labels", ", ".join(card["classes"])
     clients = f"{training['rounds']:,} rounds, {training['clients']:,} clients, {training['examples']:,} train examples"
+    if "input" in card:
+        yield "What goes in", card["input"]
     if "outputs" in card:
         yield "How to read its outputs", card["outputs"]
     yield "Trained", f"{card['title']}; {clients}; {training['how']}."

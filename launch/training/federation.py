@@ -12,8 +12,10 @@ from datasets.federate import PartitionSettings, build_federated_data, default_s
 from datasets.federated_data import FederatedData
 from datasets.layouts import AUTO
 from datasets.smoke import make_random_arrays
+from datasets.standardized_clients import standardize_clients
 from launch.progress import say_while_waiting
-from launch.runs.stored_data import ARE_FEATURES, TAKES_TOKENS, read_label_format
+from launch.runs.stored_data import ARE_FEATURES, FEATURE_DEVIATIONS, FEATURE_MEANS, TAKES_TOKENS, read_label_format
+from launch.settings.data_flags import CLIENT, NONE
 from launch.settings.run_config import RunConfig
 
 if TYPE_CHECKING:
@@ -44,6 +46,8 @@ def _load(config: RunConfig) -> FederatedData:
     labels_per_client = config.labels_per_client
     if config.smoke:  # Fewer clients share as many shards, so each would hold more labels than there are.
         labels_per_client = max(1, min(labels_per_client, len(arrays.class_names)))
+    if config.standardize == CLIENT:
+        arrays = standardize_clients(arrays)
     settings = PartitionSettings(
         partition=config.partition,
         num_clients=config.num_clients,
@@ -59,7 +63,8 @@ def _load(config: RunConfig) -> FederatedData:
     )
     data = build_federated_data(arrays, settings, config.shard_dir or default_shard_dir(), config.new_clients)
     if is_users_own(config.dataset) and not is_random:
-        notes = (*arrays.notes, *note_content(arrays, config.scale if config.dataset in DATASETS else None))
+        scale = config.scale if config.dataset in DATASETS else None
+        notes = (*arrays.notes, *note_content(arrays, scale, config.standardize != NONE))
         data = dataclasses.replace(data, notes=notes)
     return data
 
@@ -84,9 +89,10 @@ def build_spec(config: RunConfig, data: Mapping[str, Any], to_train: bool = True
       ModelError: the model does not exist, cannot be built, or does not fit the data.
     """
     from models.catalog import build_model_spec
+    from models.standardization import Standardization
 
     task = build_run_task(config, data)
-    return build_model_spec(
+    spec = build_model_spec(
         config.model,
         tuple(data["input_shape"]),
         data["input_dtype"],
@@ -104,6 +110,8 @@ def build_spec(config: RunConfig, data: Mapping[str, Any], to_train: bool = True
         bool(data.get(TAKES_TOKENS)),
         config.channel_axis or not data.get(ARE_FEATURES),
     )
+    means = tuple(data.get(FEATURE_MEANS, ()))
+    return spec.with_standardization(Standardization(means, tuple(data[FEATURE_DEVIATIONS]))) if means else spec
 
 
 def build_run_task(config: RunConfig, data: Mapping[str, Any]) -> "Task":
