@@ -87,6 +87,17 @@ _ROWS = (
         terms=terms.OCCUPANCY,
     ),
     Dataset(
+        "shakespeare",
+        title="Shakespeare",
+        loader="datasets.shakespeare:load_shakespeare",
+        format="datasets.character_text:choose_character_format",
+        clients="speaking roles",
+        partition="natural",
+        locate="datasets.shakespeare:locate_shakespeare",
+        smoke_sizes=(60, 20),
+        terms=terms.SHAKESPEARE,
+    ),
+    Dataset(
         "files",
         loader="datasets.files.formats:open_data",
         partition="datasets.files.formats:choose_partition",

@@ -86,3 +86,12 @@ OCCUPANCY = Terms(
         "Other rooms without new data: these are readings of one office.",
     ),
 )
+SHAKESPEARE = Terms(
+    task="which character comes next in the speeches of Shakespeare's plays",
+    source="The Complete Works of William Shakespeare, by speaking role as LEAF cut them (Caldas et al., LEAF: A "
+    "Benchmark for Federated Settings, 2018)",
+    licence="the plays are in the public domain; LEAF's code has a BSD licence, TFF names none for its file",
+    commercial_use="allowed",
+    conditions="Name the source.",
+    not_for=("Writing today's English: these are plays of about 1600.",),
+)

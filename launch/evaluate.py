@@ -143,7 +143,7 @@ def evaluate_run(run: FinishedRun, names: Sequence[str], npz: str) -> list[Evalu
     examples = read_npz_examples(npz, run.data, run.config.layout) if npz else None
     federation = None if npz else run.load_data()
     with quiet_tensorflow(str(run.path / WORKER_LOG)):
-        from launch.training.evaluation import build_evaluator
+        from launch.training.evaluation import build_evaluator, choose_finally_evaluated
         from models.saved_models import load_weights
 
         settle_device_again(run.config)
@@ -156,7 +156,8 @@ def evaluate_run(run: FinishedRun, names: Sequence[str], npz: str) -> list[Evalu
             rows.append(_make_row(name, pathlib.Path(npz).name, evaluate(weights, *examples)))
             continue
         rows.append(_make_row(name, "global", evaluate(weights, federation.test_x, federation.test_y)))
-        users = [client for client in federation.everyone if run.client_models.get(client.name) == name]
+        asked = choose_finally_evaluated(federation, run.config.finally_evaluated_clients, run.config.seed)
+        users = [client for client in asked if run.client_models.get(client.name) == name]
         rows += [
             _make_row(name, client.name, evaluate(weights, *federation.read_split(client, "test")))
             for client in users

@@ -56,7 +56,8 @@ def describe_data(data: FederatedData) -> dict[str, Any]:
         NUM_CLIENTS_LEFT_OUT: data.num_clients_left_out,
         READING: data.reading,
         NOTES: list(data.notes),
-        "label_counts": data.label_counts.tolist(),
+        # Of data that are read client by client, and not counted by class, there is nothing to list.
+        "label_counts": [] if data.reader and not data.label_counts.size else data.label_counts.tolist(),
         TASK: describe_labels(data.labels),
         TAKES_TOKENS: data.takes_tokens,
         ARE_FEATURES: data.are_features,

@@ -25,13 +25,24 @@ ELSEWHERE = {
     "cifar100": "CIFAR-100",
     "svhn": "SVHN",
     "celeba": "CelebA",
-    "shakespeare": "Shakespeare",
     "stackoverflow": "Stack Overflow",
     "imagenet": "ImageNet",
     "tinyimagenet": "Tiny ImageNet",
     "adult": "Adult",
 }
-MODELS_ELSEWHERE = {"mlp": "perceptron", "dnn": "perceptron", "cnn": "image_student", "2nn": "perceptron_2nn"}
+MODELS_ELSEWHERE = {
+    "mlp": "perceptron",
+    "dnn": "perceptron",
+    "cnn": "image_student",
+    "2nn": "perceptron_2nn",
+    "resnet": "resnet18_gn",
+    "resnet18": "resnet18_gn",
+    "mobilenet": "mobilenet_v2",
+    "lstm": "char_lstm",
+    "gru": "char_gru",
+    "transformer": "char_transformer",
+    "logistic": "logistic_regression",
+}
 
 
 def check_run_settings(config: Any) -> None:
@@ -102,7 +113,7 @@ def _check_conflicts(config: Any) -> None:
         expected = "false with private updates, whose models no accuracy without noise may choose"
         raise ConfigError("keep_best", True, expected)
     if config.width != 1 and not {config.model, config.teacher_model} & set(WIDTH_MODELS):
-        raise ConfigError("width", config.width, f"1, or --model={WIDTH_MODELS[0]} beside it")
+        raise ConfigError("width", config.width, f"1, or --model={' or '.join(WIDTH_MODELS)} beside it")
 
 
 def _check_standardization(config: Any) -> None:

@@ -10,6 +10,8 @@ from launch.tflite.markdown_table import format_table, join_table
 
 Card = Mapping[str, Any]
 FileFacts = Mapping[str, Any]
+VOCABULARY = "vocabulary"  # of a model of tokens: the text of each by its number
+MOST_TOKENS = 100  # of which are named
 MOST_CLASSES = 12  # in a table; of more classes the worst are named
 UNMEASURED = "not measured in this form"
 EXPLANATION = (
@@ -47,6 +49,8 @@ def _list_answers(card: Card) -> Iterator[tuple[str, str]]:
     yield "Must not be used for", " ".join(card["must_not_be_used_for"])
     if card["classes"]:
         yield "Classes" if read_task(card).kind.is_labelled_by_class else "Labels", ", ".join(card["classes"])
+    if VOCABULARY in card:
+        yield "Vocabulary", _list_tokens(card[VOCABULARY])
     clients = f"{training['rounds']:,} rounds, {training['clients']:,} clients, {training['examples']:,} train examples"
     if "input" in card:
         yield "What goes in", card["input"]
@@ -54,6 +58,12 @@ def _list_answers(card: Card) -> Iterator[tuple[str, str]]:
         yield "How to read its outputs", card["outputs"]
     yield "Trained", f"{card['title']}; {clients}; {training['how']}."
     yield "Data", f"{data_set['name']}. Source: {data_set['source'] or 'unknown'}."
+
+
+def _list_tokens(names: Sequence[str]) -> str:
+    more = f", and {len(names) - MOST_TOKENS:,} more" if len(names) > MOST_TOKENS else ""
+    shown = " ".join("␣" if name == " " else name for name in names[:MOST_TOKENS])
+    return f"{len(names):,} tokens: {shown}{more}"
 
 
 def _list_results(card: Card) -> Iterator[tuple[str, str]]:

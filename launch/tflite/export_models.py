@@ -40,6 +40,7 @@ from launch.tflite.file_conversion import convert_file, convert_training_file, l
 from launch.tflite.file_outputs import compute_agreement, compute_lost, compute_metric, predict
 from launch.tflite.layer_report import LayerError
 from launch.tflite.model_card import build_card, count_confusions, describe_file, format_card, write_cards
+from launch.tflite.text_page import has_text_page, write_text_page
 from launch.tflite.training_flag import NONE
 from launch.tflite.web_page import write_web_page
 from models.model_names import ModelError
@@ -113,7 +114,8 @@ def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportRepor
     if job.save_test_set:
         np.savez_compressed(job.folder / TEST_SET_FILE, x=job.data.test_x, y=job.data.test_y, **predictions)
     if job.web_page:
-        write_web_page(job.folder, report, job.data, predictions, job.page_formats)
+        write_page = write_text_page if has_text_page(job.data) else write_web_page
+        write_page(job.folder, report, job.data, predictions, job.page_formats)
     return report
 
 

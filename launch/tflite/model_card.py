@@ -13,13 +13,14 @@ import numpy as np
 
 from datasets.catalog import find_dataset
 from datasets.federated_data import FederatedData
+from datasets.label_format import NEXT_TOKEN
 from datasets.terms import UNKNOWN, Terms
 from launch.runs.tables import format_json, write_text
 from launch.runs.task_columns import KIND, TASK, TaskColumns
 from launch.settings.data_flags import CLIENT, FEDERATED
 from launch.settings.run_config import RunConfig, find_algorithm, flag_values
 from launch.settings.run_titles import describe_run
-from launch.tflite.card_page import format_card_page
+from launch.tflite.card_page import VOCABULARY, format_card_page
 from launch.tflite.embedded_card import CARD_NAME, read_card
 from launch.tflite.export_report import ClientRow, FileRow
 from launch.training.finished_run import FinishedRun
@@ -46,8 +47,9 @@ MAY_BE_SOLD = {
 def build_card(run: FinishedRun, data: FederatedData, files: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The card of some files of a run, each as from `describe_file` or, unmeasured, with fewer keys."""
     terms = find_terms(run.config)
-    names = list(data.class_names)
     columns = run.task
+    has_tokens = data.labels.task == NEXT_TOKEN
+    names = [] if has_tokens else list(data.class_names)
     unlike = NOT_FOR_OTHERS if columns.kind.is_labelled_by_class else NOT_FOR_UNLIKE
     licence = f" Licence: {terms.licence}." if terms.licence != UNKNOWN.licence else ""
     sold = f"{MAY_BE_SOLD[terms.commercial_use]}.{licence} {terms.conditions}".strip()
@@ -57,6 +59,7 @@ def build_card(run: FinishedRun, data: FederatedData, files: Sequence[Mapping[st
         TASK: f"Tells {terms.task or _describe_task(data, columns)}.",
         **({} if columns.is_classification else {KIND: columns.kind.name, "outputs": describe_outputs(data)}),
         "classes": names,
+        **({VOCABULARY: list(data.class_names)} if has_tokens and data.class_names else {}),
         "data_set": {"name": data.dataset, **terms._asdict()},
         **_describe_scaling(run.config),
         "may_be_sold": sold,

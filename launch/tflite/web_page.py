@@ -9,7 +9,7 @@ import html
 import json
 import pathlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +32,7 @@ from launch.runs.shown_text import escape_hidden
 from launch.runs.tables import write_text
 from launch.settings.flags import FlagError
 from launch.tflite.card_page import card_rows
-from launch.tflite.export_report import ExportReport
+from launch.tflite.export_report import ExportReport, FileRow
 from launch.tflite.model_card import join_cards
 
 SOURCES = pathlib.Path(__file__).with_name("web")
@@ -67,14 +67,15 @@ class Runtime(NamedTuple):
     binaries: Mapping[str, bytes]
 
 
-def check_request(io: str, runtime_dir: pathlib.Path | None = None, takes_tokens: bool = False) -> None:
+def check_request(io: str, runtime_dir: pathlib.Path | None = None, classifies_tokens: bool = False) -> None:
     """Whether a page can be made, before any work starts.
 
     Raises:
-      FlagError: LiteRT.js is not there, or not in the version of the lock, or the files would have integer inputs.
+      FlagError: LiteRT.js is not there, or not in the version of the lock, the files would have integer inputs, or the
+        model takes tokens without saying which come next.
     """
-    if takes_tokens:
-        raise FlagError("--web_page: the page gives models numbers, and this run's model takes tokens; leave it out")
+    if classifies_tokens:
+        raise FlagError("--web_page: the page gives tokens to models that say which come next; leave it out")
     if io == "int8":
         raise FlagError(
             "--web_page with --io=int8: LiteRT.js takes float inputs only; leave --io=int8 out, int8 computes in "
@@ -95,8 +96,9 @@ def read_version(folder: pathlib.Path) -> str:
         return ""
 
 
-def read_runtime(folder: pathlib.Path) -> Runtime:
-    """LiteRT.js from its npm package."""
+def read_runtime(folder: pathlib.Path | None = None) -> Runtime:
+    """LiteRT.js from its npm package; None for where `make web` puts it."""
+    folder = folder or RUNTIME
     builds = {name: folder / "wasm" / stem for name, stem in BUILDS.items()}
     return Runtime(
         version=read_version(folder),
@@ -147,26 +149,45 @@ def write_web_page(
       formats: those that go into the page; empty for those of PAGE_FORMATS that were exported.
       runtime_dir: where the package LiteRT.js is; None for where `make web` puts it.
     """
-    rows = [row for row in report.files if row.format in (formats or PAGE_FORMATS)] or list(report.files)
-    runtime = read_runtime(runtime_dir or RUNTIME)
+    runtime = read_runtime(runtime_dir)
     sample = choose_sample(data.test_y)
-    assets = {"examples": np.ascontiguousarray(data.test_x[sample]).tobytes()}
+    assets = {"examples": np.ascontiguousarray(data.test_x[sample]).tobytes(), **pack_runtime(runtime)}
+    models = list_models(folder, choose_rows(report, formats), assets, lambda file: predictions[file][sample].tolist())
+    content = describe_data(data, sample) | {"models": models}
+    title = f"{report.title}, round {report.rounds}"
+    write_text(folder / WEB_PAGE, assemble_page(title, content, assets, runtime))
+
+
+def choose_rows(report: ExportReport, formats: Sequence[str]) -> list[FileRow]:
+    """The files that go into a page: those of these formats or of PAGE_FORMATS, or all if there are none of them."""
+    return [row for row in report.files if row.format in (formats or PAGE_FORMATS)] or list(report.files)
+
+
+def pack_runtime(runtime: Runtime) -> dict[str, bytes]:
+    """By name, what a page's scripts unpack to start LiteRT.js."""
+    packed = {}
     for name in BUILDS:
-        assets[f"runtime-{name}-script"] = runtime.scripts[name].encode()
-        assets[f"runtime-{name}-wasm"] = runtime.binaries[name]
-    content = describe_data(data, sample) | {"models": []}
+        packed[f"runtime-{name}-script"] = runtime.scripts[name].encode()
+        packed[f"runtime-{name}-wasm"] = runtime.binaries[name]
+    return packed
+
+
+def list_models(
+    folder: pathlib.Path, rows: Sequence[FileRow], assets: dict[str, bytes], predict: Callable[[str], list]
+) -> list[dict[str, Any]]:
+    """What a page's scripts need to know of each model and its files, which are added to the page's `assets`."""
+    models = []
     for name in dict.fromkeys(row.model for row in rows):
         own = [row for row in rows if row.model == name]
         files = []
         for row in own:
             asset = f"file-{len(assets)}"
             assets[asset] = (folder / row.file).read_bytes()
-            classes = predictions[row.file][sample].tolist()
-            files.append({"format": row.format, "size": row.size_bytes, "asset": asset, "predictions": classes})
+            size, predicted = row.size_bytes, predict(row.file)
+            files.append({"format": row.format, "size": size, "asset": asset, "predictions": predicted})
         about = card_rows(join_cards(folder, [row.file for row in own]))
-        content["models"].append({"name": escape_hidden(name), "files": files, "about": about})
-    title = f"{report.title}, round {report.rounds}"
-    write_text(folder / WEB_PAGE, assemble_page(title, content, assets, runtime))
+        models.append({"name": escape_hidden(name), "files": files, "about": about})
+    return models
 
 
 def describe_task(data: FederatedData, sample: np.ndarray) -> dict[str, Any]:
@@ -241,7 +262,14 @@ def _find_range(data: FederatedData) -> tuple[float, float]:
     return (known[0] - offset) / scale, (known[1] - offset) / scale
 
 
-def assemble_page(title: str, content: Mapping[str, Any], assets: Mapping[str, bytes], runtime: Runtime) -> str:
+def assemble_page(
+    title: str,
+    content: Mapping[str, Any],
+    assets: Mapping[str, bytes],
+    runtime: Runtime,
+    scripts: Sequence[str] = SCRIPTS,
+    template: str = "page.html",
+) -> str:
     """The page's HTML.
 
     Its policy lets a browser run the scripts in it, known by their digests, and nothing else: neither a script that a
@@ -252,13 +280,15 @@ def assemble_page(title: str, content: Mapping[str, Any], assets: Mapping[str, b
       content: what its scripts read; JSON.
       assets: by name, what they unpack.
       runtime: LiteRT.js.
+      scripts: the names of the page's own, in an order in which each knows those it uses.
+      template: the name of its HTML.
     """
     style = f"\n{(SOURCES / 'page.css').read_text(encoding='utf-8')}"
-    library, script = (f"\n{protect_script(text)}\n" for text in (runtime.library, join_scripts(SOURCES, SCRIPTS)))
-    scripts = [library, script, *runtime.scripts.values()]
+    library, script = (f"\n{protect_script(text)}\n" for text in (runtime.library, join_scripts(SOURCES, scripts)))
+    run = [library, script, *runtime.scripts.values()]
     parts = {
         "TITLE": html.escape(escape_hidden(title)),
-        "POLICY": format_policy(scripts, compute_digest(style), "'wasm-unsafe-eval'"),
+        "POLICY": format_policy(run, compute_digest(style), "'wasm-unsafe-eval'"),
         "STYLE": style,
         "VERSION": html.escape(runtime.version),
         "LICENCE": html.escape((SOURCES / "apache-2.0.txt").read_text(encoding="utf-8")),
@@ -267,4 +297,4 @@ def assemble_page(title: str, content: Mapping[str, Any], assets: Mapping[str, b
         "LITERT": library,
         "SCRIPT": script,
     }
-    return fill_template((SOURCES / "page.html").read_text(encoding="utf-8"), parts)
+    return fill_template((SOURCES / template).read_text(encoding="utf-8"), parts)

@@ -7,47 +7,14 @@
 // $CHROMIUM is the browser.
 
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
-import { SIZES, chromium, findOverflow, openPage } from "./open_page.mjs";
+import { SIZES, WAIT, chromium, findOverflow, serve, startPage } from "./open_page.mjs";
 import { findProblems, trainFiles } from "./train_in_page.mjs";
 
 const [, , pagePath, answersPath, shots] = process.argv;
-const WAIT = { timeout: 240_000 }; // a busy machine takes long to compile 9 MB of WebAssembly
 const CIRCLE = Array.from({ length: 25 }, (_, i) => [0.5 + 0.22 * Math.sin(i / 3.8), 0.5 - 0.33 * Math.cos(i / 3.8)]);
 const LINE = Array.from({ length: 9 }, (_, i) => [0.5, 0.15 + 0.0875 * i]);
-
-// The same page on a server of this machine alone.
-async function serve(run) {
-  const server = createServer((request, response) => {
-    const isPage = request.url === "/page.html";
-    response.writeHead(isPage ? 200 : 404, { "Content-Type": "text/html; charset=utf-8" });
-    response.end(isPage ? readFileSync(pagePath) : "");
-  });
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  try {
-    return await run(`http://127.0.0.1:${server.address().port}/page.html`);
-  } finally {
-    server.close();
-  }
-}
-
-// Opens the page and waits until it is ready.
-async function open(browser, url, options, isCompat) {
-  const { context, page, problems } = await openPage(browser, url, options);
-  if (isCompat) await page.addInitScript(refuseRelaxedSimd);
-  await page.goto(url);
-  await page.waitForSelector("html[data-ready], #status.failed", WAIT);
-  return { context, page, problems };
-}
-
-// Runs in the page: the few bytes with which LiteRT.js asks for relaxed SIMD are refused, as an older browser does.
-function refuseRelaxedSimd() {
-  const instantiate = WebAssembly.instantiate;
-  WebAssembly.instantiate = (source, ...others) =>
-    source.byteLength < 100 ? Promise.reject(new Error("no relaxed SIMD")) : instantiate(source, ...others);
-}
 
 // {model: {format: {classes, logits}}} of all test examples, for all models or the first alone.
 async function runAll(page, isFirstOnly) {
@@ -132,7 +99,7 @@ async function drawStrokes(page, problems, isPhone) {
 async function visit(browser, name, url, { isPhone = false, isCompat = false, colorScheme = "light" } = {}) {
   const size = isPhone ? SIZES.phone : SIZES.desktop;
   const options = { viewport: size, colorScheme, hasTouch: isPhone, isMobile: isPhone };
-  const { context, page, problems } = await open(browser, url, options, isCompat);
+  const { context, page, problems } = await startPage(browser, url, options, isCompat);
   const build = await page.evaluate(() => document.documentElement.dataset.ready ?? "");
   if (!build) problems.push(`it does not start: ${await page.textContent("#status")}`);
   if (build && build !== (isCompat ? "compat" : "default")) problems.push(`it runs the build ${build}`);
@@ -155,7 +122,7 @@ const browser = await chromium.launch({ executablePath: process.env.CHROMIUM });
 const file = pathToFileURL(path.resolve(pagePath)).href;
 const visits = [
   await visit(browser, "file, desktop", file),
-  await serve((url) => visit(browser, "server, phone", url, { isPhone: true, colorScheme: "dark" })),
+  await serve(pagePath, (url) => visit(browser, "server, phone", url, { isPhone: true, colorScheme: "dark" })),
   await visit(browser, "file, no relaxed SIMD", file, { isCompat: true }),
 ];
 await browser.close();
