@@ -89,6 +89,7 @@ class RunConfig:
     cifar100_form: str = data_flags.CIFAR100_FORM
     stackoverflow_task: str = data_flags.STACKOVERFLOW_TASK
     most_test_examples: int = data_flags.MOST_TEST_EXAMPLES
+    standardize: str = data_flags.STANDARDIZE
     npz: str = setting("", "Your own file for --dataset=npz: x, y, and optionally client, x_test, y_test.")
     layout: str = setting(
         AUTO,
