@@ -9,8 +9,10 @@ import numpy as np
 
 from datasets.archetypes import ARCHETYPE_PARTITIONS, describe_archetypes, draw_clients
 from datasets.arrays import ArrayDataset
+from datasets.client_source import ClientSource
 from datasets.device_profiles import draw_device_profiles
 from datasets.errors import DatasetError
+from datasets.federate_source import build_source_federation
 from datasets.federated_data import SPLITS, Archetypes, ClientShard, FederatedData
 from datasets.layouts import describe_examples
 from datasets.partitioners import PARTITIONS, Partition, PartitionSettings, check_partition, partition_natural
@@ -22,15 +24,17 @@ from datasets.shards import (
     get_client_prefix,
     open_or_write_entry,
 )
+from datasets.splits import split_client
 
 __all__ = ["PartitionSettings", "build_federated_data", "clean_shard_dir", "default_shard_dir", "partition_clients"]
 
-# A client with fewer examples keeps them all for training: a split of one example says nothing.
-MINIMUM_EXAMPLES_TO_SPLIT = 12
-
 
 def build_federated_data(
-    arrays: ArrayDataset, settings: PartitionSettings, shard_dir: str, num_new_clients: int = 0
+    arrays: ArrayDataset | ClientSource,
+    settings: PartitionSettings,
+    shard_dir: str,
+    num_new_clients: int = 0,
+    most_test_examples: int = 0,
 ) -> FederatedData:
     """Partitions a data set over clients, writes their shards unless the cache has them, and describes the result.
 
@@ -39,24 +43,32 @@ def build_federated_data(
     partition each split is drawn from its own pool (see `datasets.archetypes`). The data set's test part is the global
     test set. Devices are drawn from `settings.seed` with the default distributions.
 
+    The clients of a source, where they stay as they are, are not read here: see `datasets.federate_source`. Other
+    partitions take all its examples into memory.
+
     Args:
       arrays: the data set.
       settings: partition, splits and seed.
       shard_dir: the cache folder; the same path on every machine that runs a worker.
       num_new_clients: so many, the last ones, take no part in training; not with an archetype partition.
+      most_test_examples: in the global test set of a source; 0: all.
 
     Raises:
       DatasetError: there are only new clients, the partition is impossible for this data set, or `shard_dir` cannot be
         written.
     """
-    check_partition(settings.partition, arrays.labels)
+    is_source = isinstance(arrays, ClientSource)
+    check_partition(settings.partition, arrays.format.labels if is_source else arrays.labels)
+    if is_source and settings.partition == "natural":
+        return build_source_federation(arrays, settings, shard_dir, num_new_clients, most_test_examples)
+    arrays = arrays.pool(settings.seed) if is_source else arrays
     digest = _compute_digest(arrays, settings)
     entry, index = open_or_write_entry(shard_dir, digest, lambda: _split(arrays, settings))
     everyone = tuple(
         ClientShard(
             index=client,
             name=_name_client(arrays, settings, client),
-            path=os.path.join(entry, get_client_prefix(client)),
+            place=os.path.join(entry, get_client_prefix(client)),
             **{f"num_{split}": counts[split] for split in SPLITS},
         )
         for client, counts in enumerate(index["clients"])
@@ -98,27 +110,6 @@ def partition_clients(arrays: ArrayDataset, settings: PartitionSettings) -> Part
     """
     rng = np.random.default_rng([settings.seed, 1])
     return PARTITIONS[settings.partition](arrays.train_y, arrays.train_clients, settings, rng)
-
-
-def split_client(
-    indices: np.ndarray, client: int, settings: PartitionSettings, is_ordered: bool = False
-) -> dict[str, np.ndarray]:
-    """Divides one client's examples: split -> ascending indices; counts are rounded, halves up.
-
-    The division is random, unless the examples are ordered: then the test split comes last and validation before it.
-    With `most_train_examples` the rest of the train split is left out.
-    """
-    num_validation = num_test = 0
-    if len(indices) >= MINIMUM_EXAMPLES_TO_SPLIT:
-        num_validation = int(len(indices) * settings.validation_fraction + 0.5)
-        num_test = int(len(indices) * settings.test_fraction + 0.5)
-    most = settings.most_train_examples or len(indices)
-    if is_ordered:
-        train, validation, test = np.split(indices, [len(indices) - num_validation - num_test, len(indices) - num_test])
-        return {"train": train[:most], "validation": validation, "test": test}
-    shuffled = np.random.default_rng([settings.seed, 2, client]).permutation(indices)
-    validation, test, train = np.split(shuffled, [num_validation, num_validation + num_test])
-    return {"train": np.sort(train[:most]), "validation": np.sort(validation), "test": np.sort(test)}
 
 
 def _split(arrays: ArrayDataset, settings: PartitionSettings) -> ClientSplits:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from absl import flags as absl_flags
 
+from datasets.label_format import NEXT_TOKEN
 from launch.command_line import format_command_help, parse_flags, run_main, take_run_dir
 from launch.runs.columns import REPORT_PAGE, WEB_PAGE, WORKER_LOG
 from launch.runs.stored_data import TAKES_TOKENS
@@ -222,7 +223,8 @@ def _run(arguments: Sequence[str]) -> int:
     npz, trusted = os.path.expanduser(request.npz), read_trusted(request.trust_module)
     run = read_finished_run(request.run_dir, request.data_dir, npz, request.round, trusted)
     if request.web_page:
-        check_page_request(request.io, takes_tokens=bool(run.data.get(TAKES_TOKENS)))
+        has_tokens = bool(run.data.get(TAKES_TOKENS))
+        check_page_request(request.io, classifies_tokens=has_tokens and run.task.kind.name != NEXT_TOKEN)
     exports = plan_exports(run, request.model, request.formats)
     check_representative_client(run, request.representative_client)
     summary, failed = export_run(run, exports, request)

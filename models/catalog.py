@@ -3,18 +3,24 @@
 import dataclasses
 import functools
 from collections.abc import Callable
+from typing import NamedTuple
 
 import tensorflow as tf
 
 from models.augmentation import crop_and_flip
+from models.emnist_cnn import SMALLEST_EMNIST_SIDE, build_emnist_cnn, build_fedavg_cnn
 from models.image_cnn import build_image_student, build_image_teacher
 from models.image_cnn10 import build_image_cnn10
+from models.logistic_regression import build_logistic_regression
+from models.mobilenet import build_mobilenet_v2
 from models.model_names import (
     ACTIVATIONS,
     AUGMENTATIONS,
     MODEL_NAMES,
     PRECISIONS,
     QUANTIZATIONS,
+    TOKEN_MODELS,
+    UNQUANTIZED,
     WIDTH_MODELS,
     ModelError,
     check_model_name,
@@ -24,20 +30,24 @@ from models.model_spec import ModelSpec
 from models.own_model import load_own_model
 from models.perceptron import build_perceptron, build_perceptron_2nn, build_perceptron_teacher
 from models.precision import build_in_precision
+from models.resnet import build_resnet18_gn
 from models.sensor_cnn import build_sensor_student, build_sensor_teacher
 from models.task import Task, build_task
+from models.text_recurrent import build_char_gru, build_char_lstm, build_word_lstm
+from models.text_transformer import build_char_transformer
 
 __all__ = ["MODEL_NAMES", "ModelError", "build_model_spec"]
 
 
 @dataclasses.dataclass(frozen=True)
 class _Architecture:
-    """A builder, the rank of the examples it takes (None: any), and the name of its teacher."""
+    """A builder, the rank of the examples it takes (None: any), the name of its teacher, the least side of images."""
 
     build: Callable[..., tf.keras.Model]
     rank: int | None
     teacher: str
     has_activation: bool = False
+    smallest_side: int = 1
 
 
 _ARCHITECTURES = {
@@ -49,8 +59,17 @@ _ARCHITECTURES = {
     "perceptron": _Architecture(build_perceptron, None, "perceptron_teacher"),
     "perceptron_teacher": _Architecture(build_perceptron_teacher, None, "perceptron_teacher"),
     "perceptron_2nn": _Architecture(build_perceptron_2nn, None, "perceptron_teacher"),
+    "logistic_regression": _Architecture(build_logistic_regression, None, "perceptron_teacher"),
+    "emnist_cnn": _Architecture(build_emnist_cnn, 3, "emnist_cnn", smallest_side=SMALLEST_EMNIST_SIDE),
+    "fedavg_cnn": _Architecture(build_fedavg_cnn, 3, "fedavg_cnn"),
+    "resnet18_gn": _Architecture(build_resnet18_gn, 3, "resnet18_gn"),
+    "mobilenet_v2": _Architecture(build_mobilenet_v2, 3, "resnet18_gn"),
+    "char_lstm": _Architecture(build_char_lstm, 1, "char_lstm"),
+    "char_gru": _Architecture(build_char_gru, 1, "char_lstm"),
+    "char_transformer": _Architecture(build_char_transformer, 1, "char_lstm"),
+    "word_lstm": _Architecture(build_word_lstm, 1, "word_lstm"),
 }
-_SHAPES = {3: "(height, width, channels)", 2: "(steps, channels)"}
+_SHAPES = {3: "(height, width, channels)", 2: "(steps, channels)", 1: "(positions,)"}
 _STUDENT_OF_RANK = {3: "image_student", 2: "sensor_student", 1: "perceptron"}
 
 
@@ -76,9 +95,9 @@ def build_model_spec(
 
     Args:
       model: "auto", one of MODEL_NAMES, or "module:function". "auto" goes by the shape of an example: the image student
-        for (height, width, channels), the sensor student for (steps, channels), the perceptron for (features,).
-        "module:function" is the user's own: a function of (input_shape, num_outputs) that returns a new, built Keras
-        model with the task's outputs, for example logits.
+        for (height, width, channels), the sensor student for (steps, channels), the perceptron for (features,), and
+        char_lstm for tokens whose next ones are the labels. "module:function" is the user's own: a function of
+        (input_shape, num_outputs) that returns a new, built Keras model with the task's outputs, for example logits.
       input_shape: shape of one stored example, without the batch axis.
       input_dtype: "uint8", "int32" or "float32", as stored.
       num_classes: width of the outputs; that of the task, if one is given.
@@ -88,12 +107,13 @@ def build_model_spec(
       teacher_model: like `model`; "auto" is the larger model of the same kind. For a user's own model it is the one
         that fits the shape, or None if there is none.
       quantize: "qat" to train the model for 8-bit integers, "none"; its teacher is always a float model.
-      width: factor on the numbers of filters of image_cnn10, above 0.
+      width: factor on the numbers of filters of WIDTH_MODELS, above 0.
       precision: what model and teacher compute in, "float32" or "bfloat16"; weights and logits are float32.
       augment: "crop_flip" to train model and teacher on images that are shifted and mirrored at random, "none".
       to_train: False for a run that is finished: a user's own model was fit to be trained in its time.
       task: what the models are trained to do; None is classification of `num_classes`.
-      takes_tokens: whether examples are tokens, which only a user's own model takes; it gets them as int32.
+      takes_tokens: whether examples are tokens, which TOKEN_MODELS and a user's own model get as int32. The former are
+        for next_token alone, since how many tokens there are is known from its labels only.
       channel_axis: False gives a user's own model features that are stored as (features, 1) as (features,); the models
         of this package take them as they are stored.
 
@@ -104,13 +124,12 @@ def build_model_spec(
     input_shape = tuple(input_shape)
     task = task or build_task("classification", num_classes)
     num_outputs = task.num_outputs
-    # The models of this package take numbers, and have one row of outputs.
-    must_be_own = takes_tokens or task.output_shape != (num_outputs,)
-    student_name = _resolve(model, input_shape, must_be_own, task)
-    teacher_name = _resolve_teacher(teacher_model, student_name, input_shape, must_be_own)
+    data = _Data(input_shape, takes_tokens, task)
+    student_name = _resolve(model, data)
+    teacher_name = _resolve_teacher(teacher_model, student_name, data)
     _check_activation(activation, (student_name, teacher_name))
     _check_width(width, (student_name, teacher_name))
-    _check_arithmetic(quantize, precision)
+    _check_arithmetic(quantize, precision, student_name)
     change = _find_augmentation(augment, input_shape)
 
     def build_spec(name: str, flag: str) -> ModelSpec:
@@ -138,7 +157,7 @@ def _quantize(spec: ModelSpec) -> ModelSpec:
     return build_quantized_spec(spec)
 
 
-def _check_arithmetic(quantize: str, precision: str) -> None:
+def _check_arithmetic(quantize: str, precision: str, model: str) -> None:
     if quantize not in QUANTIZATIONS:
         raise ModelError(f"quantize={quantize}: expected one of {', '.join(QUANTIZATIONS)}")
     if precision not in PRECISIONS:
@@ -147,6 +166,9 @@ def _check_arithmetic(quantize: str, precision: str) -> None:
         raise ModelError(
             f"precision={precision}: expected float32 with quantize={quantize}, whose rounding computes in it"
         )
+    if quantize == "qat" and model in UNQUANTIZED:
+        reason = f"TF-MOT cannot quantize the {UNQUANTIZED[model]} of {model} while it is trained"
+        raise ModelError(f"quantize=qat: {reason}; leave it out, and export int8, which is quantized after training")
 
 
 def _find_augmentation(
@@ -161,30 +183,62 @@ def _find_augmentation(
     return crop_and_flip
 
 
-def _resolve(model: str, input_shape: tuple[int, ...], must_be_own: bool, task: Task) -> str:
+class _Data(NamedTuple):
+    """What a model has to suit: the shape of an example, whether it is of tokens, and the task."""
+
+    input_shape: tuple[int, ...]
+    takes_tokens: bool
+    task: Task
+
+    @property
+    def have_next_tokens(self) -> bool:
+        """Whether examples are sequences of tokens, and labels the tokens that come next: what TOKEN_MODELS are for."""
+        return self.takes_tokens and self.task.output_shape == (*self.input_shape, self.task.num_outputs)
+
+    @property
+    def must_be_own(self) -> bool:
+        """Whether no model of this package is for it: they take numbers and have one row of outputs, or next tokens."""
+        return not self.have_next_tokens and (self.takes_tokens or self.task.output_shape != (self.task.num_outputs,))
+
+
+def _resolve(model: str, data: _Data) -> str:
     check_model_name(model)
-    if must_be_own and not is_own_model(model):
-        what = f"task {task.kind.name}" if task.output_shape != (task.num_outputs,) else "tokens"
-        raise ModelError(f"model={model}: no model of this package is for {what}; give your own as module:function")
+    if model == "auto" and data.have_next_tokens:
+        return TOKEN_MODELS[0]
+    _check_kind(model, data, "model")
     if model != "auto":
         return model
-    if len(input_shape) not in _STUDENT_OF_RANK:
-        raise ModelError(f"model=auto: no model for examples of shape {input_shape}; give your own as module:function")
-    return _STUDENT_OF_RANK[len(input_shape)]
+    rank = len(data.input_shape)
+    if rank not in _STUDENT_OF_RANK:
+        shape = data.input_shape
+        raise ModelError(f"model=auto: no model for examples of shape {shape}; give your own as module:function")
+    return _STUDENT_OF_RANK[rank]
 
 
-def _resolve_teacher(
-    teacher_model: str, student_name: str, input_shape: tuple[int, ...], must_be_own: bool
-) -> str | None:
+def _check_kind(model: str, data: _Data, flag: str) -> None:
+    """Refuses models of this package that take other data or put out something else."""
+    if is_own_model(model):
+        return
+    if data.must_be_own:
+        has_rows = data.task.output_shape != (data.task.num_outputs,)
+        what = f"task {data.task.kind.name} of such examples" if has_rows else f"tokens with task {data.task.kind.name}"
+        raise ModelError(f"{flag}={model}: no model of this package is for {what}; give your own as module:function")
+    if data.have_next_tokens and model != "auto" and model not in TOKEN_MODELS:
+        expected = ", ".join(TOKEN_MODELS)
+        raise ModelError(f"{flag}={model}: expected one that takes tokens, {expected}, or your own as module:function")
+    if not data.have_next_tokens and model in TOKEN_MODELS:
+        raise ModelError(f"{flag}={model}: expected examples of tokens with task next_token, these are numbers")
+
+
+def _resolve_teacher(teacher_model: str, student_name: str, data: _Data) -> str | None:
     check_model_name(teacher_model, "teacher_model")
-    if must_be_own and not is_own_model(teacher_model):
-        if teacher_model != "auto":
-            raise ModelError(f"teacher_model={teacher_model}: expected your own as module:function, like --model")
-        return None
     if teacher_model != "auto":
+        _check_kind(teacher_model, data, "teacher_model")
         return teacher_model
     if is_own_model(student_name):  # Its teacher is that of our model for the same shape.
-        student_name = _STUDENT_OF_RANK.get(len(input_shape))
+        if data.must_be_own or data.have_next_tokens:
+            return None
+        student_name = _STUDENT_OF_RANK.get(len(data.input_shape))
     return _ARCHITECTURES[student_name].teacher if student_name else None
 
 
@@ -201,7 +255,8 @@ def _check_width(width: float, names: tuple[str | None, ...]) -> None:
     if width <= 0:
         raise ModelError(f"width={width}: expected a number above 0")
     if width != 1 and not set(WIDTH_MODELS) & set(names):
-        raise ModelError(f"width={width}: only {', '.join(WIDTH_MODELS)} has this choice, not {names[0]}; leave it out")
+        reason = f"only {' and '.join(WIDTH_MODELS)} have this choice, not {names[0]}"
+        raise ModelError(f"width={width}: {reason}; leave it out")
 
 
 def _find_builder(
@@ -210,6 +265,9 @@ def _find_builder(
     architecture = _ARCHITECTURES[name]
     if architecture.rank not in (None, len(input_shape)):
         raise ModelError(f"{flag}={name}: expected examples of shape {_SHAPES[architecture.rank]}, got {input_shape}")
+    side = architecture.smallest_side
+    if side > 1 and min(input_shape[:2]) < side:
+        raise ModelError(f"{flag}={name}: expected images of at least {side} pixels a side, got {input_shape}")
     options = {"activation": activation} if architecture.has_activation else {}
     options |= {"width": width} if name in WIDTH_MODELS else {}
     return functools.partial(architecture.build, input_shape, num_classes, **options)

@@ -9,8 +9,27 @@ MODEL_NAMES = (
     "perceptron",
     "perceptron_teacher",
     "perceptron_2nn",
+    "logistic_regression",
+    "emnist_cnn",
+    "fedavg_cnn",
+    "resnet18_gn",
+    "mobilenet_v2",
+    "char_lstm",
+    "char_gru",
+    "char_transformer",
+    "word_lstm",
 )
-WIDTH_MODELS = ("image_cnn10",)  # models whose numbers of filters can be scaled
+WIDTH_MODELS = ("image_cnn10", "mobilenet_v2")  # models whose numbers of filters can be scaled
+TOKEN_MODELS = ("char_lstm", "char_gru", "char_transformer", "word_lstm")  # say after each token what comes next
+# Why TF-MOT cannot quantize a model while it is trained.
+UNQUANTIZED = {
+    "resnet18_gn": "GroupNorm",
+    "mobilenet_v2": "GroupNorm",
+    "char_lstm": "LSTM",
+    "char_gru": "GRU",
+    "char_transformer": "attention",
+    "word_lstm": "LSTM",
+}
 ACTIVATIONS = ("linear", "relu")
 QUANTIZATIONS = ("none", "qat")
 PRECISIONS = ("float32", "bfloat16")

@@ -12,6 +12,7 @@ from launch.runs.errors import RunFolderError
 from launch.settings.flag_fields import FlagField
 from launch.settings.flags import define_flag
 from launch.settings.run_config import RunConfig
+from models.model_names import WIDTH_MODELS
 from tff_algos.settings.config_fields import Setting
 
 MAX_JOBS = 1000
@@ -27,6 +28,13 @@ NUM_WEIGHTS = {
     "perceptron": 100_000,
     "perceptron_teacher": 200_000,
     "perceptron_2nn": 500_000,
+    "fedavg_cnn": 3_500_000,
+    "emnist_cnn": 3_000_000,
+    "mobilenet_v2": 14_000_000,
+    "resnet18_gn": 23_000_000,
+    "char_lstm": 2_000_000,
+    "char_gru": 2_000_000,
+    "char_transformer": 2_000_000,
 }
 STUDENTS = {"mnist": "image_student", "digits": "image_student", "cifar10": "image_student", "building": "perceptron"}
 LARGEST = 10_000_000
@@ -100,7 +108,7 @@ def share_cores(cores: Sequence[int], jobs: int) -> list[list[int]]:
 def estimate_memory_bytes(config: RunConfig, num_cores: int) -> float:
     """What a run on so many cores and its worker may take, roughly and rather too much than too little."""
     model = STUDENTS.get(config.dataset, "") if config.model == "auto" else config.model
-    width = config.width**2 if model == "image_cnn10" else 1
+    width = config.width**2 if model in WIDTH_MODELS else 1
     weights_bytes = 4 * NUM_WEIGHTS.get(model, LARGEST) * width
     num_models = getattr(config.algorithm, "capacity", 1)  # FedCD's slots
     copies = COPIES_TRAINING * 2 * num_cores + COPIES_SERVER * num_models + COPIES_CLIENT * config.num_clients

@@ -12,6 +12,8 @@ from datasets.dataset import (
 from datasets.files.formats import AUTO, FORMAT_NAMES
 from tff_algos.settings.config_fields import Needs, Setting, setting
 
+NONE, FEDERATED, CLIENT = "none", "federated", "client"
+STANDARDIZATIONS = (NONE, FEDERATED, CLIENT)
 OF_FILES = Needs("data", bool, "--data=<your file or folder>")
 TEXT_DATASETS = ("shakespeare", "stackoverflow")
 
@@ -103,4 +105,10 @@ MOST_TEST_EXAMPLES = setting(
     "Most examples in the global test set of data that are read client by client, drawn by the seed; 0: all.",
     minimum=0,
     of_old_runs=100_000,
+)
+STANDARDIZE = setting(
+    NONE,
+    "Scale features: federated: by means and deviations over all clients, in the model; client: each by its own.",
+    choices=STANDARDIZATIONS,
+    of_old_runs=NONE,
 )

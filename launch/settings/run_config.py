@@ -89,6 +89,7 @@ class RunConfig:
     cifar100_form: str = data_flags.CIFAR100_FORM
     stackoverflow_task: str = data_flags.STACKOVERFLOW_TASK
     most_test_examples: int = data_flags.MOST_TEST_EXAMPLES
+    standardize: str = data_flags.STANDARDIZE
     npz: str = setting("", "Your own file for --dataset=npz: x, y, and optionally client, x_test, y_test.")
     layout: str = setting(
         AUTO,
@@ -239,6 +240,12 @@ class RunConfig:
         1, "Rounds between two evaluations of the shared models on all test and validation examples.", minimum=1
     )
     evaluated_clients: int = setting(1000, "Clients, drawn by the seed, evaluated in a round; 0: all.", minimum=0)
+    finally_evaluated_clients: int = setting(
+        10_000,
+        "Clients, drawn by the seed, evaluated when the run is over, beside all new ones; 0: all.",
+        minimum=0,
+        of_old_runs=0,
+    )
     rounds_per_checkpoint: int = setting(1, "Rounds between two checkpoints; the last is always kept.", minimum=1)
     target_accuracy: float = setting(0.0, "Stop at this test accuracy; 0 means never.", minimum=0, maximum=1)
     target_metric: float = task_flags.TARGET_METRIC

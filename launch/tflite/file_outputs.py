@@ -39,9 +39,11 @@ def classify(outputs: np.ndarray) -> np.ndarray:
 def predict(task: Task, outputs: np.ndarray) -> np.ndarray:
     """What a user of the file reads from its outputs.
 
-    Classes, int32 (examples,), where the labels are classes; the outputs of a regression in the unit of the labels;
-    other outputs as they are.
+    Classes, int32 (examples,), where the labels are classes; the tokens that follow, int32 (examples, positions), of
+    next_token; the outputs of a regression in the unit of the labels; other outputs as they are.
     """
+    if task.kind.name == "next_token":
+        return outputs.argmax(axis=-1).astype(np.int32)
     return classify(outputs) if task.kind.is_labelled_by_class else np.asarray(task.restore(outputs), np.float32)
 
 

@@ -9,14 +9,12 @@ import html
 import json
 import pathlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from datasets.building.readings import FEATURE_NAMES
 from datasets.federated_data import FederatedData
-from datasets.har import CHANNELS
 from datasets.label_format import REGRESSION
 from launch.pages.one_file import (
     compute_digest,
@@ -32,7 +30,9 @@ from launch.runs.shown_text import escape_hidden
 from launch.runs.tables import write_text
 from launch.settings.flags import FlagError
 from launch.tflite.card_page import card_rows
-from launch.tflite.export_report import ExportReport
+from launch.tflite.export_report import ExportReport, FileRow
+from launch.tflite.features import choose_sample, describe_features, list_facts, name_form
+from launch.tflite.file_notes import find_range
 from launch.tflite.model_card import join_cards
 
 SOURCES = pathlib.Path(__file__).with_name("web")
@@ -40,15 +40,13 @@ RUNTIME = pathlib.Path(__file__).parents[2] / ".web" / "node_modules" / "@litert
 # Each may use those before it.
 SCRIPTS = (
     *("maths.js", "strokes.js", "examples.js", "runtime.js", "signal.js"),
-    *("board.js", "answer.js", "check.js", "main.js"),
+    *("board.js", "answer.js", "sliders.js", "steps.js", "check.js", "main.js"),
 )
 BUILDS = {"default": "litert_wasm_internal", "compat": "litert_wasm_compat_internal"}
 LIBRARY = "dist/index.js"
 # What the page uses of the library; `setGlobalLiteRt` is not exported by it, hence the name in the same scope.
 USED_NAMES = ("Environment", "LiteRt", "Tensor", "loadAndCompile", "setGlobalLiteRt", "supportsFeature")
 PAGE_FORMATS = ("float32", "int8", "qat_int8")
-SAMPLE_SIZE = 100
-KNOWN_FEATURES = {("har", len(CHANNELS)): CHANNELS, ("building", len(FEATURE_NAMES)): FEATURE_NAMES}
 
 
 class Runtime(NamedTuple):
@@ -67,14 +65,15 @@ class Runtime(NamedTuple):
     binaries: Mapping[str, bytes]
 
 
-def check_request(io: str, runtime_dir: pathlib.Path | None = None, takes_tokens: bool = False) -> None:
+def check_request(io: str, runtime_dir: pathlib.Path | None = None, classifies_tokens: bool = False) -> None:
     """Whether a page can be made, before any work starts.
 
     Raises:
-      FlagError: LiteRT.js is not there, or not in the version of the lock, or the files would have integer inputs.
+      FlagError: LiteRT.js is not there, or not in the version of the lock, the files would have integer inputs, or the
+        model takes tokens without saying which come next.
     """
-    if takes_tokens:
-        raise FlagError("--web_page: the page gives models numbers, and this run's model takes tokens; leave it out")
+    if classifies_tokens:
+        raise FlagError("--web_page: the page gives tokens to models that say which come next; leave it out")
     if io == "int8":
         raise FlagError(
             "--web_page with --io=int8: LiteRT.js takes float inputs only; leave --io=int8 out, int8 computes in "
@@ -95,8 +94,9 @@ def read_version(folder: pathlib.Path) -> str:
         return ""
 
 
-def read_runtime(folder: pathlib.Path) -> Runtime:
-    """LiteRT.js from its npm package."""
+def read_runtime(folder: pathlib.Path | None = None) -> Runtime:
+    """LiteRT.js from its npm package; None for where `make web` puts it."""
+    folder = folder or RUNTIME
     builds = {name: folder / "wasm" / stem for name, stem in BUILDS.items()}
     return Runtime(
         version=read_version(folder),
@@ -114,21 +114,6 @@ def wrap_library(module: str) -> str:
     return f"const LiteRT = (() => {{\n{body}\nreturn {{ {', '.join(USED_NAMES)} }};\n}})();"
 
 
-def choose_sample(labels: np.ndarray, size: int = SAMPLE_SIZE) -> np.ndarray:
-    """Which test examples go into the page: evenly spaced over those ordered by class, so that none is left out.
-
-    Args:
-      labels: of the test set, (examples, ...); those of several values keep their order.
-      size: how many at most.
-
-    Returns:
-      Their indices in ascending order, int64, (min(size, examples),).
-    """
-    places = np.linspace(0, len(labels) - 1, num=min(size, len(labels))).round().astype(int)
-    order = np.argsort(labels, kind="stable") if labels.ndim == 1 else np.arange(len(labels))
-    return np.sort(order[places])
-
-
 def write_web_page(
     folder: pathlib.Path,
     report: ExportReport,
@@ -136,6 +121,7 @@ def write_web_page(
     predictions: Mapping[str, np.ndarray],
     formats: Sequence[str] = (),
     runtime_dir: pathlib.Path | None = None,
+    section: Mapping[str, Any] | None = None,
 ) -> None:
     """Writes the page beside the files that are in it.
 
@@ -146,27 +132,47 @@ def write_web_page(
       predictions: by the file's name, what it says of the test set: classes, (examples,), or numbers, (examples, ...).
       formats: those that go into the page; empty for those of PAGE_FORMATS that were exported.
       runtime_dir: where the package LiteRT.js is; None for where `make web` puts it.
+      section: the data section of the run's `config.json`.
     """
-    rows = [row for row in report.files if row.format in (formats or PAGE_FORMATS)] or list(report.files)
-    runtime = read_runtime(runtime_dir or RUNTIME)
+    runtime = read_runtime(runtime_dir)
     sample = choose_sample(data.test_y)
-    assets = {"examples": np.ascontiguousarray(data.test_x[sample]).tobytes()}
+    assets = {"examples": np.ascontiguousarray(data.test_x[sample]).tobytes(), **pack_runtime(runtime)}
+    models = list_models(folder, choose_rows(report, formats), assets, lambda file: predictions[file][sample].tolist())
+    content = describe_data(data, sample, section or {}) | {"models": models}
+    title = f"{report.title}, round {report.rounds}"
+    write_text(folder / WEB_PAGE, assemble_page(title, content, assets, runtime))
+
+
+def choose_rows(report: ExportReport, formats: Sequence[str]) -> list[FileRow]:
+    """The files that go into a page: those of these formats or of PAGE_FORMATS, or all if there are none of them."""
+    return [row for row in report.files if row.format in (formats or PAGE_FORMATS)] or list(report.files)
+
+
+def pack_runtime(runtime: Runtime) -> dict[str, bytes]:
+    """By name, what a page's scripts unpack to start LiteRT.js."""
+    packed = {}
     for name in BUILDS:
-        assets[f"runtime-{name}-script"] = runtime.scripts[name].encode()
-        assets[f"runtime-{name}-wasm"] = runtime.binaries[name]
-    content = describe_data(data, sample) | {"models": []}
+        packed[f"runtime-{name}-script"] = runtime.scripts[name].encode()
+        packed[f"runtime-{name}-wasm"] = runtime.binaries[name]
+    return packed
+
+
+def list_models(
+    folder: pathlib.Path, rows: Sequence[FileRow], assets: dict[str, bytes], predict: Callable[[str], list]
+) -> list[dict[str, Any]]:
+    """What a page's scripts need to know of each model and its files, which are added to the page's `assets`."""
+    models = []
     for name in dict.fromkeys(row.model for row in rows):
         own = [row for row in rows if row.model == name]
         files = []
         for row in own:
             asset = f"file-{len(assets)}"
             assets[asset] = (folder / row.file).read_bytes()
-            classes = predictions[row.file][sample].tolist()
-            files.append({"format": row.format, "size": row.size_bytes, "asset": asset, "predictions": classes})
+            size, predicted = row.size_bytes, predict(row.file)
+            files.append({"format": row.format, "size": size, "asset": asset, "predictions": predicted})
         about = card_rows(join_cards(folder, [row.file for row in own]))
-        content["models"].append({"name": escape_hidden(name), "files": files, "about": about})
-    title = f"{report.title}, round {report.rounds}"
-    write_text(folder / WEB_PAGE, assemble_page(title, content, assets, runtime))
+        models.append({"name": escape_hidden(name), "files": files, "about": about})
+    return models
 
 
 def describe_task(data: FederatedData, sample: np.ndarray) -> dict[str, Any]:
@@ -193,8 +199,13 @@ def describe_task(data: FederatedData, sample: np.ndarray) -> dict[str, Any]:
     }
 
 
-def describe_data(data: FederatedData, sample: np.ndarray) -> dict[str, Any]:
+def describe_data(data: FederatedData, sample: np.ndarray, section: Mapping[str, Any]) -> dict[str, Any]:
     """What the page's scripts need to know of the examples."""
+    texts = ("name", "unit")
+    features = [
+        {key: escape_hidden(value) if key in texts else value for key, value in fact.items()}
+        for fact in list_facts(describe_features(data, section))
+    ]
     return {
         "shape": list(data.input_shape),
         "dtype": data.input_dtype,
@@ -202,7 +213,8 @@ def describe_data(data: FederatedData, sample: np.ndarray) -> dict[str, Any]:
         "offset": data.preprocessing.offset,
         "labels": list(map(escape_hidden, data.class_names)),
         "image": describe_image(data),
-        "features": KNOWN_FEATURES.get((data.dataset, data.input_shape[-1])),
+        "form": name_form(data),
+        "features": features,
         "sample": {"indices": sample.tolist(), "labels": data.test_y[sample].tolist()},
         **describe_task(data, sample),
     }
@@ -217,7 +229,7 @@ def describe_image(data: FederatedData) -> dict[str, Any] | None:
     if len(data.input_shape) != 3 or data.input_shape[2] not in (1, 3):
         return None
     height, width, channels = data.input_shape
-    low, high = _find_range(data)
+    low, high = find_range(data)
     edge = np.concatenate([data.test_x[:, 0].ravel(), data.test_x[:, -1].ravel()]).mean()
     is_white = channels == 1 and edge > (low + high) / 2
     return {
@@ -233,15 +245,14 @@ def describe_image(data: FederatedData) -> dict[str, Any] | None:
     }
 
 
-def _find_range(data: FederatedData) -> tuple[float, float]:
-    """The lowest and the highest stored value, by the data set's word or else by its examples."""
-    known, scale, offset = data.preprocessing.feature_range, data.preprocessing.scale, data.preprocessing.offset
-    if known is None:
-        return float(data.test_x.min()), float(data.test_x.max())
-    return (known[0] - offset) / scale, (known[1] - offset) / scale
-
-
-def assemble_page(title: str, content: Mapping[str, Any], assets: Mapping[str, bytes], runtime: Runtime) -> str:
+def assemble_page(
+    title: str,
+    content: Mapping[str, Any],
+    assets: Mapping[str, bytes],
+    runtime: Runtime,
+    scripts: Sequence[str] = SCRIPTS,
+    template: str = "page.html",
+) -> str:
     """The page's HTML.
 
     Its policy lets a browser run the scripts in it, known by their digests, and nothing else: neither a script that a
@@ -252,13 +263,15 @@ def assemble_page(title: str, content: Mapping[str, Any], assets: Mapping[str, b
       content: what its scripts read; JSON.
       assets: by name, what they unpack.
       runtime: LiteRT.js.
+      scripts: the names of the page's own, in an order in which each knows those it uses.
+      template: the name of its HTML.
     """
     style = f"\n{(SOURCES / 'page.css').read_text(encoding='utf-8')}"
-    library, script = (f"\n{protect_script(text)}\n" for text in (runtime.library, join_scripts(SOURCES, SCRIPTS)))
-    scripts = [library, script, *runtime.scripts.values()]
+    library, script = (f"\n{protect_script(text)}\n" for text in (runtime.library, join_scripts(SOURCES, scripts)))
+    run = [library, script, *runtime.scripts.values()]
     parts = {
         "TITLE": html.escape(escape_hidden(title)),
-        "POLICY": format_policy(scripts, compute_digest(style), "'wasm-unsafe-eval'"),
+        "POLICY": format_policy(run, compute_digest(style), "'wasm-unsafe-eval'"),
         "STYLE": style,
         "VERSION": html.escape(runtime.version),
         "LICENCE": html.escape((SOURCES / "apache-2.0.txt").read_text(encoding="utf-8")),
@@ -267,4 +280,4 @@ def assemble_page(title: str, content: Mapping[str, Any], assets: Mapping[str, b
         "LITERT": library,
         "SCRIPT": script,
     }
-    return fill_template((SOURCES / "page.html").read_text(encoding="utf-8"), parts)
+    return fill_template((SOURCES / template).read_text(encoding="utf-8"), parts)

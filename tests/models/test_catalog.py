@@ -6,7 +6,10 @@ import tensorflow as tf
 
 from models.augmentation import crop_and_flip
 from models.catalog import MODEL_NAMES, ModelError, build_model_spec
+from models.model_names import TOKEN_MODELS, UNQUANTIZED
+from models.task import build_task
 
+TEXT = build_task("next_token", 4, (5,))
 OWN_MODEL = "models.image_cnn:build_image_teacher"  # any function of (input_shape, num_classes)
 
 
@@ -28,9 +31,40 @@ def test_auto_goes_by_shape(input_shape, student, teacher):
 
 @pytest.mark.parametrize("name", MODEL_NAMES)
 def test_every_name_builds(name):
-    shape = {"image": (8, 8, 1), "sensor": (15, 3), "perceptron": (20,)}[name.split("_")[0]]
-    spec = build_model_spec(name, shape, "float32", 4)
-    assert (spec.name, spec.build().output_shape) == (name, (None, 4))
+    if name in TOKEN_MODELS:
+        spec = build_model_spec(name, (5,), "int32", 4, task=TEXT, takes_tokens=True)
+        assert spec.build().input.dtype == tf.int32
+    else:
+        flat = {"sensor": (15, 3), "perceptron": (20,), "logistic": (20,)}
+        spec = build_model_spec(name, flat.get(name.split("_")[0], (8, 8, 1)), "float32", 4)
+    assert (spec.name, spec.build().output_shape) == (name, (None, *spec.task.output_shape))
+
+
+def test_tokens_whose_next_ones_are_the_labels_have_models():
+    spec = build_model_spec("auto", (5,), "uint8", 4, task=TEXT, takes_tokens=True)
+    assert (spec.name, spec.teacher.name) == ("char_lstm", "char_lstm")
+    assert spec.teacher.build().output_shape == (None, 5, 4)
+    spec = build_model_spec(
+        "char_transformer", (5,), "uint8", 4, task=TEXT, takes_tokens=True, teacher_model="word_lstm"
+    )
+    assert (spec.name, spec.teacher.name) == ("char_transformer", "word_lstm")
+
+
+@pytest.mark.parametrize("name", UNQUANTIZED)
+def test_what_cannot_be_quantized_is_said_at_once(name):
+    data = ((5,), "int32", 4) if name in TOKEN_MODELS else ((32, 32, 3), "uint8", 4)
+    text = {"task": TEXT, "takes_tokens": True} if name in TOKEN_MODELS else {}
+    with pytest.raises(
+        ModelError, match=f"^quantize=qat: TF-MOT cannot quantize the .* of {name}.* export int8"
+    ) as error:
+        build_model_spec(name, *data, quantize="qat", **text)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["emnist_cnn", "fedavg_cnn", "logistic_regression"])
+def test_the_others_of_the_literature_are_quantized(name):
+    spec = build_model_spec(name, (8, 8, 1), "uint8", 4, quantize="qat")
+    assert spec.quantization.float_spec.build().count_params() < spec.build().count_params()
 
 
 def test_preprocessing_is_shared_with_the_teacher():
@@ -103,7 +137,18 @@ def test_builds_inside_graphs_again_and_again():
         ({"teacher_model": "no_such_module:f"}, "^teacher_model=no_such_module:f: no module named no_such_module"),
         ({"activation": "tanh"}, "activation=tanh: expected one of linear, relu"),
         ({"model": "perceptron", "activation": "relu"}, "only the image models have this choice, not perceptron"),
-        ({"width": 0.5}, "width=0.5: only image_cnn10 has this choice, not image_student"),
+        ({"width": 0.5}, "width=0.5: only image_cnn10 and mobilenet_v2 have this choice, not image_student"),
+        ({"model": "emnist_cnn", "input_shape": (5, 8, 1)}, "^model=emnist_cnn: expected images of at least 6 pixels"),
+        ({"model": "char_gru"}, "^model=char_gru: expected examples of tokens with task next_token, these are numbers"),
+        ({"teacher_model": "word_lstm"}, "^teacher_model=word_lstm: expected examples of tokens"),
+        (
+            {"model": "perceptron", "input_shape": (5,), "task": TEXT, "takes_tokens": True},
+            "^model=perceptron: expected one that takes tokens, char_lstm, char_gru",
+        ),
+        (
+            {"model": "char_lstm", "input_shape": (5,), "takes_tokens": True},
+            "^model=char_lstm: no model of this package is for tokens with task classification; give your own",
+        ),
         ({"augment": "rotate"}, "augment=rotate: expected one of none, crop_flip"),
         ({"input_shape": (15, 3), "augment": "crop_flip"}, r"augment=crop_flip: expected images .*got \(15, 3\)"),
         ({"model": "image_cnn10", "width": 0.0}, "width=0.0: expected a number above 0"),

@@ -120,14 +120,17 @@ def test_models_of_the_package_keep_the_channel_and_learn_numbers_and_switches()
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"model": "auto", "task": TEXT}, "model=auto: no model of this package is for task next_token; give your own"),
+        (
+            {"model": "auto", "task": TEXT},
+            "model=auto: no model of this package is for task next_token",
+        ),
         ({"model": "perceptron", "takes_tokens": True}, "model=perceptron: no model of this package is for tokens"),
         (
             {"model": "own_tasks:embed", "task": TEXT, "takes_tokens": True, "teacher_model": "perceptron"},
-            "teacher_model=perceptron: expected your own as module:function",
+            "teacher_model=perceptron: expected one that takes tokens, char_lstm",
         ),
     ],
 )
-def test_models_of_the_package_take_no_tokens(options, message):
+def test_models_of_the_package_suit_the_data(options, message):
     with pytest.raises(ModelError, match=message):
         build_spec(dtype="int32", **options)

@@ -1,53 +1,21 @@
 // Drives a page of launch.export in Chromium: `node drive_page.mjs page.html answers.json [folder for screenshots]`.
 //
 // It is opened three times: from its file on a desktop, from a server on 127.0.0.1 on a phone, and from its file where
-// relaxed SIMD is missing. Every time all of its test examples are run, and strokes are drawn if it has a board. What
-// it answered is written as JSON, with all that went wrong: console errors, requests, a stroke without effect. Training
+// relaxed SIMD is missing. Every time all of its test examples are run, and strokes are drawn if it has a board, or its
+// sliders are moved. What it answered is written as JSON, with all that went wrong: console errors, requests, a stroke without effect. Training
 // files beside the page are trained in it.
 // $CHROMIUM is the browser.
 
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
-import { SIZES, chromium, findOverflow, openPage } from "./open_page.mjs";
+import { moveInputs } from "./move_inputs.mjs";
+import { SIZES, WAIT, chromium, findOverflow, serve, startPage } from "./open_page.mjs";
 import { findProblems, trainFiles } from "./train_in_page.mjs";
 
 const [, , pagePath, answersPath, shots] = process.argv;
-const WAIT = { timeout: 240_000 }; // a busy machine takes long to compile 9 MB of WebAssembly
 const CIRCLE = Array.from({ length: 25 }, (_, i) => [0.5 + 0.22 * Math.sin(i / 3.8), 0.5 - 0.33 * Math.cos(i / 3.8)]);
 const LINE = Array.from({ length: 9 }, (_, i) => [0.5, 0.15 + 0.0875 * i]);
-
-// The same page on a server of this machine alone.
-async function serve(run) {
-  const server = createServer((request, response) => {
-    const isPage = request.url === "/page.html";
-    response.writeHead(isPage ? 200 : 404, { "Content-Type": "text/html; charset=utf-8" });
-    response.end(isPage ? readFileSync(pagePath) : "");
-  });
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  try {
-    return await run(`http://127.0.0.1:${server.address().port}/page.html`);
-  } finally {
-    server.close();
-  }
-}
-
-// Opens the page and waits until it is ready.
-async function open(browser, url, options, isCompat) {
-  const { context, page, problems } = await openPage(browser, url, options);
-  if (isCompat) await page.addInitScript(refuseRelaxedSimd);
-  await page.goto(url);
-  await page.waitForSelector("html[data-ready], #status.failed", WAIT);
-  return { context, page, problems };
-}
-
-// Runs in the page: the few bytes with which LiteRT.js asks for relaxed SIMD are refused, as an older browser does.
-function refuseRelaxedSimd() {
-  const instantiate = WebAssembly.instantiate;
-  WebAssembly.instantiate = (source, ...others) =>
-    source.byteLength < 100 ? Promise.reject(new Error("no relaxed SIMD")) : instantiate(source, ...others);
-}
 
 // {model: {format: {classes, logits}}} of all test examples, for all models or the first alone.
 async function runAll(page, isFirstOnly) {
@@ -132,13 +100,14 @@ async function drawStrokes(page, problems, isPhone) {
 async function visit(browser, name, url, { isPhone = false, isCompat = false, colorScheme = "light" } = {}) {
   const size = isPhone ? SIZES.phone : SIZES.desktop;
   const options = { viewport: size, colorScheme, hasTouch: isPhone, isMobile: isPhone };
-  const { context, page, problems } = await open(browser, url, options, isCompat);
+  const { context, page, problems } = await startPage(browser, url, options, isCompat);
   const build = await page.evaluate(() => document.documentElement.dataset.ready ?? "");
   if (!build) problems.push(`it does not start: ${await page.textContent("#status")}`);
   if (build && build !== (isCompat ? "compat" : "default")) problems.push(`it runs the build ${build}`);
   if (await page.evaluate(() => globalThis.crossOriginIsolated)) problems.push("it has threads, which it should not need");
   problems.push(...(await findOverflow(page, size)));
   const strokes = build ? await drawStrokes(page, problems, isPhone) : [];
+  const moved = build ? await moveInputs(page, problems, readAnswer) : {};
   const answers = build ? await runAll(page, isPhone || isCompat) : {};
   const trainings = build ? await trainFiles(page, path.dirname(pagePath)) : [];
   problems.push(...trainings.flatMap(findProblems));
@@ -148,14 +117,14 @@ async function visit(browser, name, url, { isPhone = false, isCompat = false, co
   }
   const sample = await page.evaluate(() => JSON.parse(document.querySelector("#page-data").textContent).sample);
   await context.close();
-  return { name, build, sample, answers, strokes, trainings, problems };
+  return { name, build, sample, answers, strokes, moved, trainings, problems };
 }
 
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM });
 const file = pathToFileURL(path.resolve(pagePath)).href;
 const visits = [
   await visit(browser, "file, desktop", file),
-  await serve((url) => visit(browser, "server, phone", url, { isPhone: true, colorScheme: "dark" })),
+  await serve(pagePath, (url) => visit(browser, "server, phone", url, { isPhone: true, colorScheme: "dark" })),
   await visit(browser, "file, no relaxed SIMD", file, { isCompat: true }),
 ];
 await browser.close();

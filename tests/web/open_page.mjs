@@ -1,10 +1,13 @@
 // Opens pages in Chromium for the scripts that drive them, and notes whatever a page should not do. $CHROMIUM is the
 // browser.
 
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import path from "node:path";
 
 export const { chromium } = createRequire(path.resolve(".web-test/package.json"))("playwright-core");
+export const WAIT = { timeout: 240_000 }; // a busy machine takes long to compile 9 MB of WebAssembly
 export const SIZES = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } };
 
 // {context, page, problems}: `problems` grows by every error on the console, every request for something else, and every
@@ -43,4 +46,35 @@ export async function pressButtons(page) {
 export async function findOverflow(page, size) {
   const width = await page.evaluate(() => document.documentElement.scrollWidth);
   return width > size.width ? [`it is ${width} pixels wide on a screen of ${size.width}`] : [];
+}
+
+// Runs something with the address of a page on a server of this machine alone.
+export async function serve(pagePath, run) {
+  const server = createServer((request, response) => {
+    const isPage = request.url === "/page.html";
+    response.writeHead(isPage ? 200 : 404, { "Content-Type": "text/html; charset=utf-8" });
+    response.end(isPage ? readFileSync(pagePath) : "");
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  try {
+    return await run(`http://127.0.0.1:${server.address().port}/page.html`);
+  } finally {
+    server.close();
+  }
+}
+
+// Opens a page of launch.export and waits until it is ready.
+export async function startPage(browser, url, options, isCompat) {
+  const { context, page, problems } = await openPage(browser, url, options);
+  if (isCompat) await page.addInitScript(refuseRelaxedSimd);
+  await page.goto(url);
+  await page.waitForSelector("html[data-ready], #status.failed", WAIT);
+  return { context, page, problems };
+}
+
+// Runs in the page: the few bytes with which LiteRT.js asks for relaxed SIMD are refused, as an older browser does.
+function refuseRelaxedSimd() {
+  const instantiate = WebAssembly.instantiate;
+  WebAssembly.instantiate = (source, ...others) =>
+    source.byteLength < 100 ? Promise.reject(new Error("no relaxed SIMD")) : instantiate(source, ...others);
 }

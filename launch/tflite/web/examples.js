@@ -1,6 +1,6 @@
 // The test examples inside the page, as the data set stores them.
 
-const ARRAYS = { uint8: Uint8Array, float32: Float32Array };
+const ARRAYS = { uint8: Uint8Array, int32: Int32Array, float32: Float32Array };
 
 // Bytes in the order of the report's machine (little-endian, as every phone's) to one array of values per example.
 export function splitExamples(bytes, dtype, number) {
