@@ -58,6 +58,8 @@ def _list_answers(card: Card) -> Iterator[tuple[str, str]]:
     clients = f"{training['rounds']:,} rounds, {training['clients']:,} clients, {training['examples']:,} train examples"
     if FEATURES in card:  # files of earlier versions, pictures and tokens have none
         yield "Features", _list_features(card)
+    if "input" in card:
+        yield "What goes in", card["input"]
     if "outputs" in card:
         yield "How to read its outputs", card["outputs"]
     yield "Trained", f"{card['title']}; {clients}; {training['how']}."

@@ -17,6 +17,7 @@ from datasets.label_format import NEXT_TOKEN
 from datasets.terms import UNKNOWN, Terms
 from launch.runs.tables import format_json, write_text
 from launch.runs.task_columns import KIND, TASK, TaskColumns
+from launch.settings.data_flags import CLIENT, FEDERATED
 from launch.settings.run_config import RunConfig, find_algorithm, flag_values
 from launch.settings.run_titles import describe_run
 from launch.tflite.card_page import FEATURES, VOCABULARY, format_card_page
@@ -31,6 +32,11 @@ MOST_WORST_CLIENTS = 5
 NOT_FOR = "Decisions about a person's health, safety, rights or money."
 NOT_FOR_OTHERS = "Anything that is none of its classes: it names one of them, whatever it is shown."
 NOT_FOR_UNLIKE = "Anything unlike what it was trained on: it answers all the same, whatever it is given."
+SCALED_BY_FILE = "Features as they are: the file scales them by the means and deviations of the federation."
+SCALED_BY_PHONE = (
+    "Features that the phone has scaled itself, (x - mean) / deviation, by the means and deviations of its own "
+    "examples: the file does not scale them."
+)
 MAY_BE_SOLD = {
     "allowed": "Yes, as far as the data's terms go",
     "not allowed": "No, by the data's terms",
@@ -58,6 +64,7 @@ def build_card(run: FinishedRun, data: FederatedData, files: Sequence[Mapping[st
         **({FEATURES: features} if features else {}),
         **({VOCABULARY: list(data.class_names)} if has_tokens and data.class_names else {}),
         "data_set": {"name": data.dataset, **terms._asdict()},
+        **_describe_scaling(run.config),
         "may_be_sold": sold,
         "must_not_be_used_for": [*terms.not_for, NOT_FOR, unlike],
         "training": {
@@ -70,6 +77,12 @@ def build_card(run: FinishedRun, data: FederatedData, files: Sequence[Mapping[st
         "measured_on": f"{platform.machine()}, not a phone",
         "files": list(files),
     }
+
+
+def _describe_scaling(config: RunConfig) -> dict[str, str]:
+    """Who scales the features, if anybody."""
+    by_whom = {FEDERATED: SCALED_BY_FILE, CLIENT: SCALED_BY_PHONE}.get(config.standardize)
+    return {} if by_whom is None else {"input": by_whom}
 
 
 def _describe_task(data: FederatedData, task: TaskColumns) -> str:

@@ -17,7 +17,7 @@ from datasets.federated_data import Preprocessing
 from datasets.label_format import CLASS_LABELS, LabelFormat
 from launch.runs.tables import write_json
 from launch.settings.flags import FlagError
-from launch.tflite import web_page
+from launch.tflite import text_page, web_page
 from launch.tflite.embedded_card import embed_card
 from launch.tflite.export_report import ExportReport, FileRow
 from launch.tflite.features import choose_sample
@@ -243,12 +243,17 @@ def test_integer_inputs_are_refused_in_one_line(runtime_dir):
         web_page.check_request("int8", runtime_dir)
 
 
-def test_modules_are_joined_in_an_order_in_which_each_knows_those_it_uses():
-    assert sorted(web_page.SCRIPTS) == sorted(path.name for path in web_page.SOURCES.glob("*.js"))
-    for place, name in enumerate(web_page.SCRIPTS):
+def test_every_script_is_in_a_page():
+    used = {*web_page.SCRIPTS, *text_page.TEXT_SCRIPTS}
+    assert used == {path.name for path in web_page.SOURCES.glob("*.js")}
+
+
+@pytest.mark.parametrize("scripts", [web_page.SCRIPTS, text_page.TEXT_SCRIPTS], ids=["page", "text_page"])
+def test_modules_are_joined_in_an_order_in_which_each_knows_those_it_uses(scripts):
+    for place, name in enumerate(scripts):
         used = re.findall(r'from "\./(\w+\.js)"', (web_page.SOURCES / name).read_text())
-        assert set(used) <= set(web_page.SCRIPTS[:place]), name
-    joined = web_page.join_scripts(web_page.SOURCES, web_page.SCRIPTS)
+        assert set(used) <= set(scripts[:place]), name
+    joined = web_page.join_scripts(web_page.SOURCES, scripts)
     assert not re.search(r"^(import|export)\b", joined, flags=re.MULTILINE)
     declared = re.findall(r"^(?:async )?(?:function|class|const|let) (\w+)", joined, flags=re.MULTILINE)
     assert len(declared) == len(set(declared))
@@ -286,14 +291,15 @@ def node():
     return found
 
 
-def test_joined_scripts_are_javascript(node, tmp_path):
+@pytest.mark.parametrize("scripts", [web_page.SCRIPTS, text_page.TEXT_SCRIPTS], ids=["page", "text_page"])
+def test_joined_scripts_are_javascript(node, tmp_path, scripts):
     path = tmp_path / "page.mjs"
-    path.write_text(f"const LiteRT = {{}};\n{web_page.join_scripts(web_page.SOURCES, web_page.SCRIPTS)}")
+    path.write_text(f"const LiteRT = {{}};\n{web_page.join_scripts(web_page.SOURCES, scripts)}")
     checked = subprocess.run([node, "--check", str(path)], capture_output=True, text=True, timeout=60)
     assert checked.returncode == 0, checked.stderr
 
 
-@pytest.mark.parametrize("name", ["maths", "strokes", "sliders"])
+@pytest.mark.parametrize("name", ["maths", "strokes", "text", "sliders"])
 def test_maths_of_the_page(node, name):
     path = web_page.SOURCES.parents[2] / "tests" / "launch" / "tflite" / "web" / f"{name}.test.mjs"
     ended = subprocess.run([node, "--test", str(path)], capture_output=True, text=True, timeout=60)
@@ -339,6 +345,6 @@ def test_a_feature_has_its_name_unit_and_scaling():
     assert (second["lowest"], second["highest"], second["is_whole"]) == (3, 3, True)
 
 
-def test_tokens_have_no_page(runtime_dir):
-    with pytest.raises(FlagError, match="takes tokens"):
-        web_page.check_request("float32", runtime_dir, takes_tokens=True)
+def test_a_model_that_classifies_tokens_has_no_page(runtime_dir):
+    with pytest.raises(FlagError, match="tokens to models that say which come next"):
+        web_page.check_request("float32", runtime_dir, classifies_tokens=True)
