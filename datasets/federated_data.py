@@ -155,6 +155,8 @@ class FederatedData:
       are_features: whether examples of shape (features, 1) have the last axis only for the one channel of features.
       feature_names: of each feature, or of each channel of (steps, channels); () if they have none.
       feature_units: of these, such as "°C", "" for none; () if none is known.
+      feature_means: of each feature or channel, after the preprocessing, that a model takes from them; () for none.
+      feature_deviations: that it divides them by then, as many.
       reader: (client, split) -> (x, y) as stored, of data whose shards are written when they are needed; None reads the
         shards.
     """
@@ -181,6 +183,8 @@ class FederatedData:
     are_features: bool = False
     feature_names: tuple[str, ...] = ()
     feature_units: tuple[str, ...] = ()
+    feature_means: tuple[float, ...] = ()
+    feature_deviations: tuple[float, ...] = ()
     reader: Callable[[ClientShard, str], tuple[np.ndarray, np.ndarray]] | None = None
 
     @functools.cached_property

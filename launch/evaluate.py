@@ -25,6 +25,7 @@ from launch.runs.stored_data import read_label_format
 from launch.runs.tables import format_cell, write_json, write_table
 from launch.runs.task_columns import TaskColumns, format_value
 from launch.runtimes.runtime import quiet_tensorflow
+from launch.settings.data_flags import CLIENT
 from launch.settings.flags import FlagError
 from launch.settings.trusted_modules import define_trust_flag, read_trusted
 from launch.stop_signals import leave
@@ -218,6 +219,10 @@ def _run(arguments: Sequence[str]) -> None:
         raise FlagError("--run_dir is missing: expected the folder of a finished run, such as runs/fedavg_digits_001")
     npz = os.path.expanduser(values.npz)
     run = read_finished_run(values.run_dir, values.data_dir, "", values.round, read_trusted(values.trust_module))
+    if npz and run.config.standardize == CLIENT:
+        raise FlagError(
+            f"--npz={npz}: expected none, since each client of the run scales its features by its own numbers"
+        )
     rows = evaluate_run(run, choose_models(run, values.model), npz)
     say_if_unchecked(run)
     print("\n".join(format_table(rows, run.task)))

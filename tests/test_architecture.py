@@ -27,12 +27,13 @@ FORBIDDEN = {
     "launch": set(),
 }
 # What `tff_algos` may know of the other packages: their types, and what the training loop has to do with a model: take
-# the losses from its task, hand dropout its seed, and heed its own losses and constraints; and how what a user names is
-# imported.
+# the losses from its task, measure what its inputs are scaled by, hand dropout its seed, and heed its own losses and
+# constraints; and how what a user names is imported.
 KNOWN_TO_ALGORITHMS = {
     "datasets.federated_data",
     "datasets.own_objects",
     "models.model_spec",
+    "models.standardization",
     "models.stateless_dropout",
     "models.task",
     "models.training_terms",

@@ -13,7 +13,15 @@ from datasets.federated_data import FederatedData
 from launch.runs.columns import CHECKSUMS_FILE, NOTES, NUM_CLIENTS_LEFT_OUT, READING
 from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import RunFolder
-from launch.runs.stored_data import ARE_FEATURES, FEATURE_NAMES, FEATURE_UNITS, TAKES_TOKENS, describe_labels
+from launch.runs.stored_data import (
+    ARE_FEATURES,
+    FEATURE_DEVIATIONS,
+    FEATURE_MEANS,
+    FEATURE_NAMES,
+    FEATURE_UNITS,
+    TAKES_TOKENS,
+    describe_labels,
+)
 from launch.runs.tables import write_json
 from launch.runs.task_columns import TASK
 from launch.settings.run_config import RunConfig, flag_values
@@ -29,6 +37,8 @@ def describe_data(data: FederatedData) -> dict[str, Any]:
     kinds = dataclasses.asdict(data.archetypes) if data.archetypes else {}
     archetypes = {"archetypes": {name: list(values) for name, values in kinds.items()}} if kinds else {}
     devices = {"device_profiles": data.profiles.digest} if data.profiles.digest else {}
+    scaling = {FEATURE_MEANS: list(data.feature_means), FEATURE_DEVIATIONS: list(data.feature_deviations)}
+    scaling = scaling if data.feature_means else {}
     return {
         "dataset": data.dataset,
         "digest": data.digest,
@@ -53,6 +63,7 @@ def describe_data(data: FederatedData) -> dict[str, Any]:
         ARE_FEATURES: data.are_features,
         FEATURE_NAMES: list(data.feature_names),
         FEATURE_UNITS: list(data.feature_units),
+        **scaling,
         **archetypes,
         **devices,
     }

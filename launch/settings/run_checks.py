@@ -7,6 +7,7 @@ from typing import Any
 from datasets.catalog import DATASET_NAMES, check_dataset_name
 from datasets.errors import DatasetError
 from datasets.layouts import AUTO, BYTES, NO_SCALE, SCALE_FORM, parse_factor
+from launch.settings.data_flags import CLIENT, FEDERATED
 from launch.settings.runtimes import CPU, CPU_ONLY, IN_PROCESS, RAY_CLIENT, RAY_PLACES
 from launch.settings.suggestions import suggest_value
 from launch.settings.worker_addresses import check_address, check_port_address
@@ -17,14 +18,7 @@ RUN_TO_RESUME = "--run_dir=<folder of the run to go on with> beside it"
 OWN_FILE = "--dataset=npz --npz=<file>"
 # Data sets and models that other tools bring, by their names in small letters and digits.
 ELSEWHERE = {
-    "femnist": "FEMNIST",
-    "emnist": "EMNIST",
-    "fashionmnist": "Fashion-MNIST",
-    "fmnist": "Fashion-MNIST",
-    "cifar100": "CIFAR-100",
     "svhn": "SVHN",
-    "celeba": "CelebA",
-    "stackoverflow": "Stack Overflow",
     "imagenet": "ImageNet",
     "tinyimagenet": "Tiny ImageNet",
     "adult": "Adult",
@@ -49,6 +43,7 @@ def check_run_settings(config: Any) -> None:
     _check_folder(config)
     check_dataset(config.dataset)
     _check_conflicts(config)
+    _check_standardization(config)
     _check_scale(config.scale)
     for field in ("model", "teacher_model"):
         _check_model(field, getattr(config, field))
@@ -112,6 +107,17 @@ def _check_conflicts(config: Any) -> None:
         raise ConfigError("keep_best", True, expected)
     if config.width != 1 and not {config.model, config.teacher_model} & set(WIDTH_MODELS):
         raise ConfigError("width", config.width, f"1, or --model={' or '.join(WIDTH_MODELS)} beside it")
+
+
+def _check_standardization(config: Any) -> None:
+    is_private = getattr(getattr(config.algorithm, "privacy", None), "is_active", False)
+    is_private = is_private or getattr(config.algorithm, "privacy_epsilon", 0) > 0
+    if config.standardize == FEDERATED and is_private:
+        # To add noise, values must be clipped to a range that is known beforehand; a table's is not.
+        expected = f"none or {CLIENT} with privacy, since its sums carry no noise and are in no budget"
+        raise ConfigError("standardize", FEDERATED, expected)
+    if config.standardize == CLIENT and config.partition != "natural":
+        raise ConfigError("standardize", CLIENT, "--partition=natural, whose clients have examples of their own")
 
 
 def _check_scale(scale: str) -> None:

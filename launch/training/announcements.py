@@ -155,7 +155,7 @@ def advise_on_rejected(config: RunConfig, data: FederatedData) -> str:
     """What to do where updates are not finite: about the examples if their numbers are large, else about the rates."""
     largest = find_largest_input(data)
     if largest > LARGE_INPUT:
-        return f"the examples have numbers up to {largest:.3g}: standardise them"
+        return f"the examples have numbers up to {largest:.3g}: give --standardize=federated"
     given, idle = flag_values(config), find_idle(config)
     names = [each.name for each in algorithm_fields(config.algo) if each.name.endswith("learning_rate")]
     rates = [f"--{name}={given[name]:g}" for name in names if name not in idle]
