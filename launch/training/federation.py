@@ -15,8 +15,10 @@ from datasets.device_table import load_device_profiles
 from datasets.federate import PartitionSettings, build_federated_data, default_shard_dir
 from datasets.federated_data import FederatedData
 from datasets.layouts import AUTO
+from datasets.pachinko import PachinkoSettings
 from datasets.smoke import make_random_arrays
 from datasets.standardized_clients import standardize_clients
+from datasets.variants import VariantSettings
 from launch.progress import say_while_waiting
 from launch.runs.stored_data import ARE_FEATURES, FEATURE_DEVIATIONS, FEATURE_MEANS, TAKES_TOKENS, read_label_format
 from launch.settings.data_flags import CLIENT, NONE
@@ -67,6 +69,8 @@ def _load(config: RunConfig) -> FederatedData:
         archetypes=ArchetypeSettings(
             **{field.name: getattr(config, field.name) for field in dataclasses.fields(ArchetypeSettings)}
         ),
+        pachinko=PachinkoSettings(config.pachinko_alpha, config.pachinko_beta),
+        variant=VariantSettings(config.variant, config.variant_groups),
     )
     shard_dir = config.shard_dir or default_shard_dir()
     data = build_federated_data(arrays, settings, shard_dir, config.new_clients, config.most_test_examples)
