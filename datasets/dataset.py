@@ -25,6 +25,7 @@ MISSING = ("refuse", "median", "drop")
 CATEGORIES = ("one_hot", "index")
 IMAGE_COLOURS = ("auto", "grey", "colour")
 EMNIST_LABELS = ("digits", "all")
+CIFAR100_FORMS = ("whole", "cropped")
 STACKOVERFLOW_TASKS = ("next_word", "tags")
 
 
@@ -54,6 +55,7 @@ class DatasetOptions:
       sequence_length: tokens in an example of text; 0: as the format's own protocol has it.
       vocabulary_size: most frequent words or tags that are kept; 0: as the format's own protocol has it.
       emnist_labels: one of `EMNIST_LABELS`.
+      cifar100_form: one of `CIFAR100_FORMS`.
       stackoverflow_task: one of `STACKOVERFLOW_TASKS`.
       layout: how its axes are read, one of `datasets.layouts.LAYOUTS`.
       scale: of its numbers, see `datasets.layouts.choose_preprocessing`.
@@ -87,6 +89,7 @@ class DatasetOptions:
     sequence_length: int = 0
     vocabulary_size: int = 0
     emnist_labels: str = "digits"
+    cifar100_form: str = "whole"
     stackoverflow_task: str = "next_word"
     layout: str = "auto"
     scale: str = "auto"

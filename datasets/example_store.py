@@ -21,7 +21,9 @@ from datasets.errors import DatasetError
 
 FORMAT_NAME, FORMAT_VERSION = "federated-suite example store", 1
 INDEX_FILE = "store.json"
-SPLIT_ORDER = (TRAIN, VALIDATION, TEST)
+LEFT_OUT = "left_out"  # rows that are nobody's example, but keep their place between others
+SPLIT_ORDER = (TRAIN, VALIDATION, TEST, LEFT_OUT)
+_CODES = {name: code for code, name in enumerate(SPLIT_ORDER)}
 _WRITING_PREFIX = ".writing-"
 
 
@@ -39,20 +41,30 @@ class StoreWriter:
 
     def __init__(self, folder: str):
         self._files: dict[str, BinaryIO] = {}
-        for kind in ("x", "y", "client", "split"):
+        for kind in ("x", "y", "client", "split", "time"):
             self._files[kind] = open(os.path.join(folder, f"{kind}.raw"), "wb")  # noqa: SIM115 - closed by `close`
         self._clients: dict[str, int] = {}
         self._forms: dict[str, tuple[str, tuple[int, ...]]] = {}
+        self._has_times: bool | None = None
         self.num_rows = 0
 
-    def append(self, x: np.ndarray, y: np.ndarray, clients: Iterable[str] | str, split: str = TRAIN) -> None:
+    def append(
+        self,
+        x: np.ndarray,
+        y: np.ndarray,
+        clients: Iterable[str] | str,
+        split: Iterable[str] | str = TRAIN,
+        times: np.ndarray | None = None,
+    ) -> None:
         """Adds examples.
 
         Args:
           x: of one shape and dtype at every call, shape (examples, ...).
           y: likewise.
           clients: whose each example is, a name for each, or one name for all.
-          split: of all of them.
+          split: one of `SPLIT_ORDER` for all of them, or one for each.
+          times: of each, by which a client's examples are in order; None for the order of the calls. Float64, shape
+            (examples,); given at every call or at none.
         """
         if isinstance(clients, str):
             indices = np.full(len(x), self._clients.setdefault(clients, len(self._clients)), np.int32)
@@ -65,8 +77,14 @@ class StoreWriter:
             form = (values.dtype.name, values.shape[1:])
             if self._forms.setdefault(kind, form) != form:
                 raise ValueError(f"{kind} is {form}, before it was {self._forms[kind]}")
-        splits = np.full(len(x), SPLIT_ORDER.index(split), np.uint8)
-        for kind, values in {"x": x, "y": y, "client": indices, "split": splits}.items():
+        codes = [_CODES[split]] * len(x) if isinstance(split, str) else [_CODES[each] for each in split]
+        if self._has_times not in (None, times is not None) or not len(codes) == len(x):
+            raise ValueError(f"{len(x)} examples, {len(codes)} splits; times at every call, or at none")
+        self._has_times = times is not None
+        columns = {"x": x, "y": y, "client": indices, "split": np.array(codes, np.uint8)}
+        if times is not None:
+            columns["time"] = times.astype(np.float64)
+        for kind, values in columns.items():
             self._files[kind].write(np.ascontiguousarray(values).data if values.size else b"")
         self.num_rows += len(x)
 
@@ -75,7 +93,8 @@ class StoreWriter:
         for file in self._files.values():
             file.close()
         forms = {kind: [dtype, list(shape)] for kind, (dtype, shape) in self._forms.items()}
-        return {"clients": list(self._clients), "num_rows": self.num_rows, **forms}
+        content = {"clients": list(self._clients), "num_rows": self.num_rows, "has_times": bool(self._has_times)}
+        return {**content, **forms}
 
 
 class ExampleStore:
@@ -85,6 +104,11 @@ class ExampleStore:
       facts: what the writer said of the data, from JSON.
       client_names: see `ClientSource`.
       num_examples: see there; splits that nobody has are not in it, but train always is.
+      x: of all rows in the order of the file, from disk, shape (rows, ...).
+      y: likewise.
+      clients: whose each row is, index into `client_names`, int64 (rows,).
+      splits: index into `SPLIT_ORDER` of each, uint8 (rows,).
+      times: of each, float64 (rows,), or None.
     """
 
     def __init__(self, folder: str, index: Mapping[str, Any]):
@@ -98,35 +122,50 @@ class ExampleStore:
                 return np.zeros((num_rows, *shape), dtype)
             return np.memmap(path, dtype, "r", shape=(num_rows, *shape))
 
-        self._x, self._y = open_rows("x"), open_rows("y")
+        self.x, self.y = open_rows("x"), open_rows("y")
         names = index["clients"]
         order = sorted(range(len(names)), key=lambda place: sort_key(names[place]))
         rank = np.empty(len(names), np.int64)
         rank[order] = np.arange(len(names))
         self.client_names = tuple(names[place] for place in order)
-        client = rank[np.fromfile(os.path.join(folder, "client.raw"), np.int32)]
-        split = np.fromfile(os.path.join(folder, "split.raw"), np.uint8)
-        groups = client * len(SPLIT_ORDER) + split
-        self._order = np.argsort(groups, kind="stable")
+        self.clients = rank[np.fromfile(os.path.join(folder, "client.raw"), np.int32)]
+        self.splits = np.fromfile(os.path.join(folder, "split.raw"), np.uint8)
+        has_times = index.get("has_times", False)
+        self.times = np.fromfile(os.path.join(folder, "time.raw"), np.float64) if has_times else None
+        groups = self.clients * len(SPLIT_ORDER) + self.splits
+        self._order = np.argsort(groups, kind="stable") if self.times is None else np.lexsort((self.times, groups))
         counts = np.bincount(groups, minlength=len(names) * len(SPLIT_ORDER))
         self._ends = np.cumsum(counts)
-        by_client = counts.reshape(len(names), len(SPLIT_ORDER))
-        found = dict(zip(SPLIT_ORDER, by_client.T.astype(np.int64), strict=True))
-        self.num_examples = {name: each for name, each in found.items() if name == TRAIN or each.any()}
+        self.num_examples = select_splits(counts.reshape(len(names), len(SPLIT_ORDER)))
 
     def read(self, client: int, split: str) -> tuple[np.ndarray, np.ndarray]:
-        """One client's examples of a split, in the order of the file."""
+        """One client's examples of a split, in the order of time, or else of the file."""
         group = client * len(SPLIT_ORDER) + SPLIT_ORDER.index(split)
         start = self._ends[group - 1] if group else 0
         rows = self._order[start : self._ends[group]]
-        return np.array(self._x[rows]), np.array(self._y[rows])
+        return np.array(self.x[rows]), np.array(self.y[rows])
 
     def count_labels(self, num_classes: int) -> np.ndarray:
         """How many train examples of each class each client has, int64 (clients, classes); labels are 0.. ."""
-        counts = np.zeros((len(self.client_names), num_classes), np.int64)
-        for client in range(len(self.client_names)):
-            counts[client] = np.bincount(self.read(client, TRAIN)[1], minlength=num_classes)
-        return counts
+        is_train = self.splits == SPLIT_ORDER.index(TRAIN)
+        return count_by_client(self.clients[is_train], self.y[is_train], len(self.client_names), num_classes)
+
+
+def select_splits(counts: np.ndarray) -> dict[str, np.ndarray]:
+    """`ClientSource.num_examples` from counts, shape (clients, `SPLIT_ORDER`), without splits that nobody has."""
+    found = dict(zip(SPLIT_ORDER, counts.T.astype(np.int64), strict=True))
+    return {name: each for name, each in found.items() if name != LEFT_OUT and (name == TRAIN or each.any())}
+
+
+def count_by_client(clients: np.ndarray, labels: np.ndarray, num_clients: int, num_classes: int) -> np.ndarray:
+    """Int64 (clients, classes): how often each client has each label.
+
+    Args:
+      clients: of each example, 0..num_clients-1.
+      labels: of each, 0..num_classes-1.
+    """
+    cells = np.bincount(clients * num_classes + labels, minlength=num_clients * num_classes)
+    return cells.reshape(num_clients, num_classes).astype(np.int64)
 
 
 def sort_key(name: str) -> tuple[int, int, str]:

@@ -36,6 +36,8 @@ def _digest_whole(path: str) -> bytes:
 def _digest_blocks(path: str) -> bytes:
     status = os.stat(path)
     digest = hashlib.sha256(f"{status.st_size} {status.st_mtime_ns}".encode())
+    if status.st_size <= _NUM_BLOCKS * _BLOCK_BYTES:  # a small one beside giants; its time may change with a copy
+        return _digest_whole(path)
     with open(path, "rb") as file:
         for block in range(_NUM_BLOCKS):
             file.seek(block * max(0, status.st_size - _BLOCK_BYTES) // (_NUM_BLOCKS - 1))

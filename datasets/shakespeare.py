@@ -8,7 +8,6 @@ TFF's form with snippets of text, in its place, is read alike.
 import os
 
 from datasets.cache_folder import describe_missing, search_dirs
-from datasets.character_text import choose_character_format
 from datasets.client_source import ClientSource
 from datasets.dataset import DatasetLocation, DatasetOptions
 from datasets.download import RemoteFile, fetch_file
@@ -32,10 +31,7 @@ def load_shakespeare(options: DatasetOptions) -> ClientSource:
         if not options.download:
             raise DatasetError(f"shakespeare: {describe_missing('shakespeare', REMOTE_FILE.name, options.data_dir)}")
         path = fetch_file(REMOTE_FILE, search_dirs(options.data_dir, "shakespeare")[0])
-    source = open_tff(path, options, "shakespeare")
-    if source.format != choose_character_format(options):
-        raise DatasetError(f"{path}: its examples are no text, expected TFF's shakespeare, with snippets")
-    return source
+    return open_tff(path, options, "shakespeare", form="shakespeare")
 
 
 def locate_shakespeare(data_dir: str | None) -> DatasetLocation:

@@ -266,9 +266,9 @@ def parse_request(argv: Sequence[str]) -> absl_flags.FlagValues:
 def print_finding(finding: Finding) -> bool:
     """Prints a finding and what mends it; returns whether all is well."""
     mark = "MEND" if finding.mend else "--" if finding.is_missing else "ok"
-    print(f"{mark:5}{finding.topic:17}{finding.text}", flush=True)
+    print(f"{mark:5}{finding.topic:21}{finding.text}", flush=True)
     if finding.mend:
-        print(f"{'':19}-> {finding.mend}", flush=True)
+        print(f"{'':23}-> {finding.mend}", flush=True)
     return not finding.mend
 
 

@@ -56,15 +56,16 @@ _ROWS = (
     FileFormat(
         "csv",
         "a table, CSV or TSV",
-        "datasets.files.csv:is_csv",
-        "datasets.files.csv:open_csv",
-        "datasets.files.csv:choose_csv_partition",
+        "datasets.files.csv_tables:is_csv",
+        "datasets.files.csv_tables:open_csv",
+        "datasets.files.csv_tables:choose_csv_partition",
     ),
     FileFormat(
         "client_files",
         "a folder with a file a client",
         "datasets.files.client_files:is_client_files",
         "datasets.files.client_files:open_client_files",
+        "datasets.files.client_files:choose_client_files_partition",
     ),
     FileFormat(
         "images",

@@ -30,7 +30,15 @@ class Schema(NamedTuple):
     open: str
 
 
-_SCHEMATA = (Schema(frozenset({"snippets"}), "datasets.files.tff_text:open_snippets"),)
+# By the data set that is known by them; the first that fits is it.
+_SCHEMATA = {
+    "shakespeare": Schema(frozenset({"snippets"}), "datasets.files.tff_text:open_snippets"),
+    "emnist": Schema(frozenset({"pixels", "label"}), "datasets.emnist:open_emnist"),
+    "cifar100": Schema(frozenset({"coarse_label", "image", "label"}), "datasets.cifar100:open_cifar100"),
+    "stackoverflow": Schema(frozenset({"tokens", "title", "tags"}), "datasets.stackoverflow:open_stackoverflow"),
+}
+# TFF's file of EMNIST holds two data sets.
+_EMNIST_PREFIXES = {"digits": "digits_only_", "all": "all_"}
 
 
 def is_tff(path: str) -> bool:
@@ -38,26 +46,26 @@ def is_tff(path: str) -> bool:
     return os.path.isfile(path) and starts_as_sqlite(path)
 
 
-def open_tff(path: str, options: DatasetOptions, name: str = "") -> ClientSource:
+def open_tff(path: str, options: DatasetOptions, name: str = "", form: str = "") -> ClientSource:
     """The clients of a file; see `ClientSource`.
 
     Args:
       path: of the .sqlite or .sqlite.lzma file.
       options: how it is read.
       name: of the data set; "" is the file's.
+      form: of its examples, a name of `_SCHEMATA`; "" for any.
 
     Raises:
-      DatasetError: it is damaged, has not TFF's tables, or its examples are of no form that is known.
+      DatasetError: it is damaged, has not TFF's tables, or its examples are of no form that is known or of another.
     """
     database = TffDatabase(path)
     parts = find_parts(database, options)
     names = find_features(database, next(split for split, part in parts.items() if part == TRAIN))
-    schema = next((schema for schema in _SCHEMATA if schema.features <= names), None)
-    if schema is None:
-        raise DatasetError(
-            f"{path}: its examples have the features {', '.join(sorted(names))}, of no form that is known"
-        )
-    return resolve_reference(schema.open)(database, parts, options, name or name_data(path))
+    found = next((each for each, schema in _SCHEMATA.items() if schema.features <= names), None)
+    if found is None or form not in ("", found):
+        expected = f"expected those of {form}" if form else "of no form that is known"
+        raise DatasetError(f"{path}: its examples have the features {', '.join(sorted(names))}, {expected}")
+    return resolve_reference(_SCHEMATA[found].open)(database, parts, options, name or name_data(path))
 
 
 def find_parts(database: TffDatabase, options: DatasetOptions) -> Mapping[str, str]:
@@ -67,6 +75,13 @@ def find_parts(database: TffDatabase, options: DatasetOptions) -> Mapping[str, s
       DatasetError: the file has no split to train on, or one that cannot be told.
     """
     splits = database.count_examples()
+    if any(split.startswith(tuple(_EMNIST_PREFIXES.values())) for split in splits):
+        prefix = _EMNIST_PREFIXES[options.emnist_labels]
+        splits = [split for split in splits if split.startswith(prefix)]
+        found = {split: PART_OF_SPLIT.get(split.removeprefix(prefix), "") for split in splits}
+        if TRAIN not in found.values() or "" in found.values():
+            raise DatasetError(f"{database.source}: splits {', '.join(sorted(splits))}, expected {prefix}train")
+        return found
     if len(splits) == 1:  # TFF's own writer calls it "default_split"
         return dict.fromkeys(splits, TRAIN)
     if unknown := sorted(set(splits) - set(PART_OF_SPLIT)):

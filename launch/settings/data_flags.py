@@ -1,13 +1,28 @@
 """The flags of users' own files and of how data are read, as `RunConfig` declares them. Imports no TensorFlow."""
 
-from datasets.dataset import CATEGORIES, EMNIST_LABELS, IMAGE_COLOURS, MISSING, STACKOVERFLOW_TASKS, DatasetOptions
+from datasets.dataset import (
+    CATEGORIES,
+    CIFAR100_FORMS,
+    EMNIST_LABELS,
+    IMAGE_COLOURS,
+    MISSING,
+    STACKOVERFLOW_TASKS,
+    DatasetOptions,
+)
 from datasets.files.formats import AUTO, FORMAT_NAMES
-from tff_algos.settings.config_fields import Needs, Setting, needs_value, setting
+from tff_algos.settings.config_fields import Needs, Setting, setting
 
 NONE, FEDERATED, CLIENT = "none", "federated", "client"
 STANDARDIZATIONS = (NONE, FEDERATED, CLIENT)
 OF_FILES = Needs("data", bool, "--data=<your file or folder>")
 TEXT_DATASETS = ("shakespeare", "stackoverflow")
+
+
+def _of_files_or(dataset: str) -> Needs:
+    """For what concerns a data set that may also come as a file of one's own."""
+    return Needs("dataset", lambda name: name in ("files", dataset), f"--dataset={dataset}")
+
+
 OF_FILES_OR_TEXT = Needs(
     "dataset", lambda name: name in ("files", *TEXT_DATASETS), "--data=<your file>, or --dataset=shakespeare"
 )
@@ -49,21 +64,28 @@ VOCABULARY_SIZE = setting(
     DatasetOptions.vocabulary_size,
     "Words that a model of text knows; 0: as the data set's own protocol has it.",
     minimum=0,
-    needs=OF_FILES_OR_TEXT,
+    needs=_of_files_or("stackoverflow"),
     of_old_runs=0,
 )
 EMNIST_LABEL_SET = setting(
     "digits",
     "Classes of emnist: the 10 digits, or all 62.",
     choices=EMNIST_LABELS,
-    needs=needs_value("dataset", "emnist"),
+    needs=_of_files_or("emnist"),
     of_old_runs="digits",
+)
+CIFAR100_FORM = setting(
+    "whole",
+    "Images of cifar100: as they are, or the middle 24 x 24 pixels, standardised image by image, as TFF's baseline.",
+    choices=CIFAR100_FORMS,
+    needs=_of_files_or("cifar100"),
+    of_old_runs="whole",
 )
 STACKOVERFLOW_TASK = setting(
     "next_word",
     "What is predicted from stackoverflow.",
     choices=STACKOVERFLOW_TASKS,
-    needs=needs_value("dataset", "stackoverflow"),
+    needs=_of_files_or("stackoverflow"),
     of_old_runs="next_word",
 )
 MOST_TEST_EXAMPLES = setting(

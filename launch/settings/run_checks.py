@@ -18,14 +18,7 @@ RUN_TO_RESUME = "--run_dir=<folder of the run to go on with> beside it"
 OWN_FILE = "--dataset=npz --npz=<file>"
 # Data sets and models that other tools bring, by their names in small letters and digits.
 ELSEWHERE = {
-    "femnist": "FEMNIST",
-    "emnist": "EMNIST",
-    "fashionmnist": "Fashion-MNIST",
-    "fmnist": "Fashion-MNIST",
-    "cifar100": "CIFAR-100",
     "svhn": "SVHN",
-    "celeba": "CelebA",
-    "stackoverflow": "Stack Overflow",
     "imagenet": "ImageNet",
     "tinyimagenet": "Tiny ImageNet",
     "adult": "Adult",

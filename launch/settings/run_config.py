@@ -86,6 +86,7 @@ class RunConfig:
     sequence_length: int = data_flags.SEQUENCE_LENGTH
     vocabulary_size: int = data_flags.VOCABULARY_SIZE
     emnist_labels: str = data_flags.EMNIST_LABEL_SET
+    cifar100_form: str = data_flags.CIFAR100_FORM
     stackoverflow_task: str = data_flags.STACKOVERFLOW_TASK
     most_test_examples: int = data_flags.MOST_TEST_EXAMPLES
     standardize: str = data_flags.STANDARDIZE

@@ -20,9 +20,10 @@ from launch.runs.task_columns import KIND, TASK, TaskColumns
 from launch.settings.data_flags import CLIENT, FEDERATED
 from launch.settings.run_config import RunConfig, find_algorithm, flag_values
 from launch.settings.run_titles import describe_run
-from launch.tflite.card_page import VOCABULARY, format_card_page
+from launch.tflite.card_page import FEATURES, VOCABULARY, format_card_page
 from launch.tflite.embedded_card import CARD_NAME, read_card
 from launch.tflite.export_report import ClientRow, FileRow
+from launch.tflite.features import describe_features, list_facts
 from launch.training.finished_run import FinishedRun
 
 CARD_PAGE = "card.md"
@@ -51,6 +52,7 @@ def build_card(run: FinishedRun, data: FederatedData, files: Sequence[Mapping[st
     has_tokens = data.labels.task == NEXT_TOKEN
     names = [] if has_tokens else list(data.class_names)
     unlike = NOT_FOR_OTHERS if columns.kind.is_labelled_by_class else NOT_FOR_UNLIKE
+    features = list_facts(describe_features(data, run.data))
     licence = f" Licence: {terms.licence}." if terms.licence != UNKNOWN.licence else ""
     sold = f"{MAY_BE_SOLD[terms.commercial_use]}.{licence} {terms.conditions}".strip()
     return {
@@ -59,6 +61,7 @@ def build_card(run: FinishedRun, data: FederatedData, files: Sequence[Mapping[st
         TASK: f"Tells {terms.task or _describe_task(data, columns)}.",
         **({} if columns.is_classification else {KIND: columns.kind.name, "outputs": describe_outputs(data)}),
         "classes": names,
+        **({FEATURES: features} if features else {}),
         **({VOCABULARY: list(data.class_names)} if has_tokens and data.class_names else {}),
         "data_set": {"name": data.dataset, **terms._asdict()},
         **_describe_scaling(run.config),
@@ -174,7 +177,12 @@ def describe_file(
             "largest_logit_difference" if by_class else "largest_output_difference": row.largest_difference,
             "warning": row.warning,
         },
-        "latency_ms": {"median": row.median_ms_1_thread, "p95": row.p95_ms_1_thread, "threads": 1},
+        "latency_ms": {
+            "median": row.median_ms_1_thread,
+            "lower_quartile": row.lower_quartile_ms_1_thread,
+            "upper_quartile": row.upper_quartile_ms_1_thread,
+            "threads": 1,
+        },
         "parameters": row.parameters,
         "multiply_accumulates": row.multiply_accumulates,
     }

@@ -3,8 +3,9 @@
 # says, training files must train, nothing may leave the pages, and their console must stay empty. Likewise the pages of
 # `launch.compare`: that of kept runs, whose intervals must be those of the reports, and that of the run. `make test-web`
 # calls it after `make web`; what it drives the browser with is installed into .web-test. The argument is a finished run;
-# without it four are trained, one for each kind of model: on digits, HAR, CIFAR-10 and the building. Without
-# FL_DATA_DIR, HAR and CIFAR-10 are drawn at random. CHROMIUM=<path> names the browser, SHOTS=<folder> keeps screenshots.
+# without it five are trained, one for each kind of model: on digits, HAR, CIFAR-10, the building and a rhyme. Without
+# FL_DATA_DIR, HAR and CIFAR-10 are drawn at random. CHROMIUM=<path> names the browser, SHOTS=<folder> keeps screenshots,
+# TEXT=<text> is what the page of a text model completes.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 
@@ -41,6 +42,13 @@ check_run() {
         .venv/bin/python tests/web/check_page.py "$run/export" "$folder/answers.json" || failed=yes
 }
 
+# The same of the run $1 of a text model, whose page completes the line $2.
+check_text() {
+    .venv/bin/python -m launch.export --run_dir="$1" --web_page --save_test_set || exit
+    node tests/web/drive_text.mjs "$1/export/page.html" "$folder/answers.json" "$2" ${SHOTS:+"$SHOTS/$(basename "$1")"} &&
+        .venv/bin/python tests/web/check_text.py "$1/export" "$folder/answers.json" || failed=yes
+}
+
 # Checks the page of launch.compare of what the flags name, under the name $1.
 check_comparison() {
     name=$1
@@ -56,7 +64,7 @@ train() {
 
 check_comparison compare --archive=docs/results/fedsikd.zip
 if [ -n "${1:-}" ]; then
-    check_run "$1"
+    if grep -q '"takes_tokens": true' "$1/config.json"; then check_text "$1" "${TEXT:-the }"; else check_run "$1"; fi
     check_comparison compare_one --runs="$1"
 else
     drawn=
@@ -74,6 +82,11 @@ else
     train --algo=amfl_p --dataset=building --building_num_sensors=5 --rounds=2 --run_dir="$folder/building"
     clients=$(sed -n '2,3s/,.*//p' "$folder/building/clients.csv" | paste -sd, -)
     check_run "$folder/building" --formats=$floats,int8 --model="global,$clients" --on_device_training=head
+    .venv/bin/python tests/web/write_text.py "$folder/rhyme.npz" || exit
+    train --algo=fedavg --dataset=npz --npz="$folder/rhyme.npz" --task=next_token --partition=iid --num_clients=2 \
+        --model=char_gru --rounds=2 --fedavg_epochs=3 --fedavg_optimizer=adam --fedavg_learning_rate=0.005 \
+        --run_dir="$folder/rhyme"
+    check_text "$folder/rhyme" "one two b"
 fi
 [ -z "$failed" ] || fail "a page differs from its report, or misbehaves"
 echo "all pages answer as their reports"

@@ -4,7 +4,7 @@ import { findLargest } from "./maths.js";
 import { unpack } from "./runtime.js";
 import { countTokens, takePosition } from "./text.js";
 
-const KEPT_TIMES = 50;
+const KEPT_CALLS = 50;
 const PAUSE_EVERY_MS = 30; // so that the browser can draw
 
 export class TokenFile {
@@ -25,7 +25,7 @@ export class TokenFile {
     const [output] = await this.compiled.run(input);
     const logits = output.toTypedArray();
     this.times.push(performance.now() - start);
-    if (this.times.length > KEPT_TIMES) this.times.shift();
+    if (this.times.length > KEPT_CALLS) this.times.shift();
     input.delete();
     output.delete();
     return logits;

@@ -17,9 +17,10 @@ from datasets.federated_data import Preprocessing
 from datasets.label_format import CLASS_LABELS, LabelFormat
 from launch.runs.tables import write_json
 from launch.settings.flags import FlagError
-from launch.tflite import web_page
+from launch.tflite import text_page, web_page
 from launch.tflite.embedded_card import embed_card
 from launch.tflite.export_report import ExportReport, FileRow
+from launch.tflite.features import choose_sample
 
 HOSTILE = "</script><script>alert(1)</script><!--"
 LIBRARY = """import { createWasmLib } from "@litertjs/wasm-utils";
@@ -53,7 +54,8 @@ def make_data(test_x, test_y, names=("a", "b"), dataset="own", preprocessing=Non
     return types.SimpleNamespace(
         dataset=dataset, test_x=test_x, test_y=np.array(test_y, labels.dtype), class_names=names,
         input_shape=test_x.shape[1:], input_dtype=test_x.dtype.name, preprocessing=preprocessing or Preprocessing(),
-        labels=labels, num_outputs=labels.count_outputs(len(names)),
+        labels=labels, num_outputs=labels.count_outputs(len(names)), takes_tokens=False, are_features=False,
+        feature_names=(), feature_units=(),
     )  # fmt: skip
 
 
@@ -144,6 +146,9 @@ def test_page_holds_the_files_the_runtime_and_the_examples(write_page, two_model
     np.testing.assert_array_equal(examples, np.arange(24))
     assert content["sample"] == {"indices": [0, 1, 2, 3], "labels": [0, 1, 0, 1]}
     assert (content["shape"], content["dtype"], content["image"]) == ([6], "float32", None)
+    assert content["form"] == "table"
+    last = {"name": "feature 6", "unit": "", "lowest": 5.0, "highest": 23.0, "is_whole": True}
+    assert len(content["features"]) == 6 and content["features"][5] == last
     assert read_asset(page, "runtime-compat-wasm") == b"binary of litert_wasm_compat_internal"
     assert read_asset(page, "runtime-default-script") == b"var ModuleFactory = 'litert_wasm_internal';"
 
@@ -205,20 +210,6 @@ def test_a_page_has_the_card_of_each_model(write_page, two_models):
     assert first["File"].startswith("global.int8.tflite") and second["File"].startswith("client_1.float32.tflite")
 
 
-def test_sample_by_hand():
-    # By class the examples are 1 3 5, 0 2 4; three places evenly spaced over these are 0, 2 (2.5, to even) and 5.
-    assert web_page.choose_sample(np.array([1, 0, 1, 0, 1, 0]), 3).tolist() == [1, 4, 5]
-    assert web_page.choose_sample(np.array([1, 0]), 5).tolist() == [0, 1]
-
-
-def test_sample_has_every_class_and_no_example_twice():
-    labels = np.random.default_rng(0).permutation(np.repeat(np.arange(10), [2, *[500] * 9]))
-    chosen = web_page.choose_sample(labels)
-    assert len(set(chosen.tolist())) == 100
-    assert (np.bincount(labels[chosen], minlength=10) >= [1, *[10] * 9]).all()
-    np.testing.assert_array_equal(chosen, np.sort(chosen))
-
-
 def test_pictures_say_how_they_are_drawn():
     digits = make_data(np.zeros((2, 8, 8, 1), np.uint8), [0, 1], (), "digits", Preprocessing(1 / 16, 0.0, (0.0, 1.0)))
     described = web_page.describe_image(digits)
@@ -252,12 +243,17 @@ def test_integer_inputs_are_refused_in_one_line(runtime_dir):
         web_page.check_request("int8", runtime_dir)
 
 
-def test_modules_are_joined_in_an_order_in_which_each_knows_those_it_uses():
-    assert sorted(web_page.SCRIPTS) == sorted(path.name for path in web_page.SOURCES.glob("*.js"))
-    for place, name in enumerate(web_page.SCRIPTS):
+def test_every_script_is_in_a_page():
+    used = {*web_page.SCRIPTS, *text_page.TEXT_SCRIPTS}
+    assert used == {path.name for path in web_page.SOURCES.glob("*.js")}
+
+
+@pytest.mark.parametrize("scripts", [web_page.SCRIPTS, text_page.TEXT_SCRIPTS], ids=["page", "text_page"])
+def test_modules_are_joined_in_an_order_in_which_each_knows_those_it_uses(scripts):
+    for place, name in enumerate(scripts):
         used = re.findall(r'from "\./(\w+\.js)"', (web_page.SOURCES / name).read_text())
-        assert set(used) <= set(web_page.SCRIPTS[:place]), name
-    joined = web_page.join_scripts(web_page.SOURCES, web_page.SCRIPTS)
+        assert set(used) <= set(scripts[:place]), name
+    joined = web_page.join_scripts(web_page.SOURCES, scripts)
     assert not re.search(r"^(import|export)\b", joined, flags=re.MULTILINE)
     declared = re.findall(r"^(?:async )?(?:function|class|const|let) (\w+)", joined, flags=re.MULTILINE)
     assert len(declared) == len(set(declared))
@@ -295,14 +291,15 @@ def node():
     return found
 
 
-def test_joined_scripts_are_javascript(node, tmp_path):
+@pytest.mark.parametrize("scripts", [web_page.SCRIPTS, text_page.TEXT_SCRIPTS], ids=["page", "text_page"])
+def test_joined_scripts_are_javascript(node, tmp_path, scripts):
     path = tmp_path / "page.mjs"
-    path.write_text(f"const LiteRT = {{}};\n{web_page.join_scripts(web_page.SOURCES, web_page.SCRIPTS)}")
+    path.write_text(f"const LiteRT = {{}};\n{web_page.join_scripts(web_page.SOURCES, scripts)}")
     checked = subprocess.run([node, "--check", str(path)], capture_output=True, text=True, timeout=60)
     assert checked.returncode == 0, checked.stderr
 
 
-@pytest.mark.parametrize("name", ["maths", "strokes"])
+@pytest.mark.parametrize("name", ["maths", "strokes", "text", "sliders"])
 def test_maths_of_the_page(node, name):
     path = web_page.SOURCES.parents[2] / "tests" / "launch" / "tflite" / "web" / f"{name}.test.mjs"
     ended = subprocess.run([node, "--test", str(path)], capture_output=True, text=True, timeout=60)
@@ -313,8 +310,8 @@ def test_maths_of_the_page(node, name):
 def test_outputs_without_classes_are_shown_as_numbers_in_the_unit_of_the_labels():
     labels = LabelFormat("regression", (), 1, (100.0,), (50.0,))
     data = make_data(np.zeros((3, 4), np.float32), [120.5, 80.0, 99.0], (), labels=labels)
-    sample = web_page.choose_sample(data.test_y)
-    described = web_page.describe_data(data, sample)
+    sample = choose_sample(data.test_y)
+    described = web_page.describe_data(data, sample, {})
     assert described["answers"] == "numbers" and described["labels"] == ["output 1"]
     assert described["truths"] == ["120.5", "80", "99"]
     assert (described["outputScale"], described["outputOffset"]) == ([50.0], [100.0])
@@ -323,14 +320,31 @@ def test_outputs_without_classes_are_shown_as_numbers_in_the_unit_of_the_labels(
 def test_the_labels_that_an_example_has_are_its_truth():
     labels = LabelFormat("multi_label", (2,), 2)
     data = make_data(np.zeros((2, 4), np.float32), [[1, 1], [0, 0]], labels=labels)
-    assert web_page.describe_data(data, web_page.choose_sample(data.test_y))["truths"] == ["a, b", "none"]
+    assert web_page.describe_data(data, choose_sample(data.test_y), {})["truths"] == ["a, b", "none"]
 
 
 def test_one_logit_is_read_as_two_classes():
     data = make_data(np.zeros((2, 4), np.float32), [0, 1], labels=LabelFormat("binary"))
-    assert web_page.describe_data(data, np.arange(2))["answers"] == "two_classes"
+    assert web_page.describe_data(data, np.arange(2), {})["answers"] == "two_classes"
 
 
-def test_tokens_have_no_page(runtime_dir):
-    with pytest.raises(FlagError, match="takes tokens"):
-        web_page.check_request("float32", runtime_dir, takes_tokens=True)
+def test_a_feature_has_its_name_unit_and_scaling():
+    data = make_data(np.array([[0.5, 3], [2.5, 3]], np.float32), [0, 1])
+    data.feature_names, data.feature_units = ("tempera\u202eture", "people"), ("°C", "")
+    section = {"feature_means": [1.5, 3], "feature_deviations": [1.0, 1]}
+    first, second = web_page.describe_data(data, np.arange(2), section)["features"]
+    assert first == {
+        "name": "tempera\\u202eture",
+        "unit": "°C",
+        "lowest": 0.5,
+        "highest": 2.5,
+        "is_whole": False,
+        "mean": 1.5,
+        "deviation": 1.0,
+    }
+    assert (second["lowest"], second["highest"], second["is_whole"]) == (3, 3, True)
+
+
+def test_a_model_that_classifies_tokens_has_no_page(runtime_dir):
+    with pytest.raises(FlagError, match="tokens to models that say which come next"):
+        web_page.check_request("float32", runtime_dir, classifies_tokens=True)
