@@ -1,6 +1,6 @@
 """What of data looks as if it was not meant: a line each, with what to do. Nothing here changes the data."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -17,7 +17,7 @@ CORRELATED = 0.9999
 
 
 def find_suspicions(
-    sample: Sample, measures: Measures, scale: str | None = "auto", is_scaled: bool = False
+    sample: Sample, measures: Measures, scale: str | None = "auto", is_scaled: bool = False, notes: Sequence[str] = ()
 ) -> list[str]:
     """All that looks odd.
 
@@ -26,11 +26,14 @@ def find_suspicions(
       measures: of them.
       scale: see `datasets.data_notes.note_content`.
       is_scaled: whether features are to be standardized, so that their size is not in doubt.
+      notes: of the reader, on columns of which nothing more is said then.
     """
     lines = [*_look_at_classes(sample, measures), *_look_at_clients(sample, measures)]
     if not sample.format.takes_tokens:
-        lines += () if is_scaled else note_numbers(sample.x, sample.format.preprocessing, scale)
-        lines += _look_at_features(sample, measures)
+        lines += (
+            () if is_scaled else note_numbers(sample.x, sample.format.preprocessing, scale, sample.format.feature_names)
+        )
+        lines += _look_at_features(sample, measures, notes)
     return [*lines, *_look_at_examples(sample, measures)]
 
 
@@ -88,13 +91,14 @@ def _look_at_clients(sample: Sample, measures: Measures) -> Iterator[str]:
         yield f"clients whose test examples are among their own train examples, at least half: {_name_some(shared)}"
 
 
-def _look_at_features(sample: Sample, measures: Measures) -> Iterator[str]:
-    constant = [each.name for each in measures.features if each.is_constant]
+def _look_at_features(sample: Sample, measures: Measures, notes: Sequence[str]) -> Iterator[str]:
+    noted = {name for name in name_features(sample) for note in notes if note.startswith(f"column {name} ")}
+    constant = [each.name for each in measures.features if each.is_constant and each.name not in noted]
     if constant and len(sample.x) > 1:
         yield f"the same in every example: {_name_some(constant)}"
     if not sample.is_flat or len(sample.x) < LEAST_EXAMPLES:
         return
-    columns = {name: sample.take_column(place) for place, name in enumerate(name_features(sample))}
+    columns = {name: sample.take_column(i) for i, name in enumerate(name_features(sample)) if name not in noted}
     leaks = [name for name, values in columns.items() if tells_label(values, sample)]
     if leaks:
         yield f"tells the label by itself: {_name_some(leaks)}; leave it out if it is the label in other words"

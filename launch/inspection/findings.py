@@ -65,7 +65,8 @@ def inspect_data(
     """
     sample = draw_sample(data, seed)
     measures = measure(sample)
-    suspicions = tuple(find_suspicions(sample, measures, scale, given.get("standardize", "none") != "none"))
+    is_scaled = given.get("standardize", "none") != "none"
+    suspicions = tuple(find_suspicions(sample, measures, scale, is_scaled, data.notes))
     if isinstance(data, ArrayDataset):
         numbers = {TRAIN: len(data.train_y), VALIDATION: 0, TEST: len(data.test_y)}
         example_format = sample.format
