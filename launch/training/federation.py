@@ -88,7 +88,7 @@ def _note_content(config: RunConfig, data: ArrayDataset | ClientSource) -> tuple
         return ()
     few = np.flatnonzero(data.num_examples[TRAIN])[:MOST_NOTED_CLIENTS]
     x = np.concatenate([data.read(int(client), TRAIN)[0] for client in few])
-    return note_numbers(x, data.format.preprocessing, scale)
+    return note_numbers(x, data.format.preprocessing, scale, data.format.feature_names)
 
 
 def find_scale(config: RunConfig) -> str | None:
