@@ -115,6 +115,17 @@ _ROWS = (
         terms=terms.EMNIST,
     ),
     Dataset(
+        "celeba",
+        title="CelebA",
+        loader="datasets.celeba:load_celeba",
+        format="datasets.celeba:choose_celeba_format",
+        clients="celebrities",
+        partition="natural",
+        locate="datasets.celeba:locate_celeba",
+        smoke_sizes=(60, 20),
+        terms=terms.CELEBA,
+    ),
+    Dataset(
         "shakespeare",
         title="Shakespeare",
         loader="datasets.shakespeare:load_shakespeare",

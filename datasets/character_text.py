@@ -38,6 +38,12 @@ def choose_character_format(options: DatasetOptions) -> ExampleFormat:
     return ExampleFormat((length,), "int32", TOKEN_NAMES, labels=labels, takes_tokens=True)
 
 
+def encode_characters(text: str) -> np.ndarray:
+    """The token of each character, int32, shape (characters,)."""
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    return _TOKENS_OF_BYTES[np.minimum(codes, 255)]
+
+
 def cut_into_sequences(snippet: bytes, length: int) -> np.ndarray:
     """The tokens of a snippet, int32, shape (sequences, length + 1); x is all but the last, y all but the first."""
     tokens = _TOKENS_OF_BYTES[np.frombuffer(snippet, np.uint8)]

@@ -2,7 +2,8 @@
 
 Source: the file that TFF publishes, which LEAF (Caldas et al., LEAF: A Benchmark for Federated Settings, 2018) cut from
 The Complete Works of William Shakespeare: 715 roles, 16,068 speeches to train on and 2,356 to test on. Any file of
-TFF's form with snippets of text, in its place, is read alike.
+TFF's form with snippets of text, in its place, is read alike. LEAF's own JSON has, of the same text, 80 characters and
+the one after them an example: there only that one is predicted.
 """
 
 import os
@@ -12,6 +13,9 @@ from datasets.client_source import ClientSource
 from datasets.dataset import DatasetLocation, DatasetOptions
 from datasets.download import RemoteFile, fetch_file
 from datasets.errors import DatasetError
+from datasets.files.leaf import open_leaf
+from datasets.files.leaf_examples import CHARACTERS
+from datasets.files.leaf_files import find_leaf_files
 from datasets.files.tff import open_tff
 
 REMOTE_FILE = RemoteFile(
@@ -31,6 +35,8 @@ def load_shakespeare(options: DatasetOptions) -> ClientSource:
         if not options.download:
             raise DatasetError(f"shakespeare: {describe_missing('shakespeare', REMOTE_FILE.name, options.data_dir)}")
         path = fetch_file(REMOTE_FILE, search_dirs(options.data_dir, "shakespeare")[0])
+    if os.path.isdir(path):
+        return open_leaf(path, options, "shakespeare", form=CHARACTERS)
     return open_tff(path, options, "shakespeare", form="shakespeare")
 
 
@@ -42,6 +48,11 @@ def locate_shakespeare(data_dir: str | None) -> DatasetLocation:
 
 
 def find_shakespeare(data_dir: str | None) -> str | None:
-    """Path of the file, from the first folder that has it; None if none has."""
-    paths = (os.path.join(folder, name) for folder in search_dirs(data_dir, "shakespeare") for name in FILES)
-    return next(filter(os.path.isfile, paths), None)
+    """Path of TFF's file, or of a folder `shakespeare` with LEAF's, whichever is found first; None if there is none."""
+    for folder in search_dirs(data_dir, "shakespeare"):
+        path = next(filter(os.path.isfile, (os.path.join(folder, name) for name in FILES)), None)
+        if path is None and os.path.basename(folder) == "shakespeare" and find_leaf_files(folder):
+            path = folder
+        if path is not None:
+            return path
+    return None

@@ -122,3 +122,14 @@ STACKOVERFLOW = Terms(
     conditions="Name the source, and share alike what is derived from the texts.",
     not_for=("Finding out who wrote something: the texts are of people.",),
 )
+CELEBA = Terms(
+    task="whether a celebrity smiles in a photograph",
+    source="Liu, Luo, Wang and Tang, Deep Learning Face Attributes in the Wild, 2015, by person as LEAF cut it",
+    licence="its authors' agreement: for research that is not commercial",
+    commercial_use="not allowed",
+    conditions="Cite its authors; do not publish or pass on the images.",
+    not_for=(
+        "Recognising people, or judging their feelings, character or group.",
+        "Faces of people in general: these are photographs of celebrities, labelled by what raters saw.",
+    ),
+)

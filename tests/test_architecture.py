@@ -60,6 +60,7 @@ LAUNCH_ROOMS = {
     "plots": {"progress", "settings", "runs"},
     "pages": set(),
     "comparison": {"pages", "progress", "settings", "runs", "plots"},
+    "inspection": {"settings", "runs"},
     "reports": {"progress", "settings", "runs", "plots"},
     "trackers": {"progress", "settings", "runs"},
     "training": {
@@ -245,7 +246,7 @@ def test_flags_that_texts_name_exist(name):
         node.value for node in ast.walk(ast.parse((ROOT / name).read_text())) if isinstance(node, ast.Constant)
     ]
     texts = [constant for constant in constants if isinstance(constant, str)]
-    named = {flag for text in texts for flag in re.findall(r"--[a-z_]+", text)}
+    named = {flag for text in texts for flag in re.findall(r"--[a-z][a-z0-9_]*", text)}
     assert named <= {*HELP_FLAGS, *(f"--{flag}" for flag in define_flags())}
 
 

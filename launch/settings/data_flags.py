@@ -52,8 +52,20 @@ WINDOW_STEP = setting(
     needs=Needs("window", bool, "--window=<rows>"),
     of_old_runs=0,
 )
-IMAGE_SIZE = _of_files(0, "Side in pixels that a folder's images are resized to; 0: as they are.", minimum=0)
-IMAGE_COLOUR = _of_files("auto", "Whether a folder's images are read in grey or in colour.", choices=IMAGE_COLOURS)
+IMAGE_SIZE = setting(
+    0,
+    "Side in pixels that images of files are resized to; 0: as they are, 84 for celeba.",
+    minimum=0,
+    needs=_of_files_or("celeba"),
+    of_old_runs=0,
+)
+IMAGE_COLOUR = setting(
+    "auto",
+    "Whether images of files are read in grey or in colour.",
+    choices=IMAGE_COLOURS,
+    needs=_of_files_or("celeba"),
+    of_old_runs="auto",
+)
 SEQUENCE_LENGTH = setting(
     DatasetOptions.sequence_length,
     "Tokens in an example of text; 0: as the data set's own protocol has it.",
