@@ -55,6 +55,7 @@ setup(
     extras_require={
         "dev": ["hypothesis", "pytest", "pytest-xdist", "ruff"],
         "gpu": GPU_LIBRARIES,
+        "parquet": ["pyarrow==21.0.0"],
         "ray": ["ray==2.52.1"],
         "tune": ["optuna==5.0.0"],
     },

@@ -85,17 +85,21 @@ def note_content(arrays: ArrayDataset, scale: str | None, is_standardized: bool 
       is_standardized: whether features are scaled in any case, so that their size is not in doubt.
     """
     is_in_doubt = not (arrays.takes_tokens or is_standardized)
-    numbers = note_numbers(arrays.train_x, arrays.preprocessing, scale) if is_in_doubt else ()
+    given = arrays.train_x, arrays.preprocessing, scale, arrays.feature_names
+    numbers = note_numbers(*given) if is_in_doubt else ()
     return (*numbers, *(_note_labels(arrays) if arrays.labels.is_by_class else ()))
 
 
-def note_numbers(x: np.ndarray, preprocessing: Preprocessing, scale: str | None) -> tuple[str, ...]:
+def note_numbers(
+    x: np.ndarray, preprocessing: Preprocessing, scale: str | None, names: tuple[str, ...] = ()
+) -> tuple[str, ...]:
     """A line if the numbers are of a size that training does not cope with.
 
     Args:
       x: examples as stored, no tokens; some of them are enough.
       preprocessing: of these.
       scale: see `note_content`.
+      names: of the features or channels, if they have any.
     """
     factor = preprocessing.scale
     lowest, highest = float(x.min()), float(x.max())
@@ -116,7 +120,7 @@ def note_numbers(x: np.ndarray, preprocessing: Preprocessing, scale: str | None)
         end = "scales them" if scale == "" else "brings them to 0..1"
         mend = where.format("1/255")
         return (f"the values go from {lowest:g} to {highest:g}, and are used as they are; {mend} {end}",)
-    return _note_scales(columns, x, factor)
+    return _note_scales(columns, x, factor, names)
 
 
 def _take_columns(x: np.ndarray) -> np.ndarray:
@@ -133,7 +137,7 @@ def _look_like_bytes(columns: np.ndarray, lowest: float, highest: float, rank: i
     return is_whole and float((columns.max(axis=0) >= LEAST_OF_BYTES).mean()) >= 0.25
 
 
-def _note_scales(columns: np.ndarray, x: np.ndarray, factor: float) -> tuple[str, ...]:
+def _note_scales(columns: np.ndarray, x: np.ndarray, factor: float, names: tuple[str, ...]) -> tuple[str, ...]:
     sizes = np.sqrt(np.mean(columns**2, axis=0)) * abs(factor)
     largest, median = float(sizes.max()), float(np.median(sizes))
     is_wild = len(sizes) > 1 and median > 0 and largest > WILD_RATIO * median
@@ -142,7 +146,8 @@ def _note_scales(columns: np.ndarray, x: np.ndarray, factor: float) -> tuple[str
     at = int(np.argmax(sizes))
     noun = "feature" if x.ndim == 2 or (x.ndim == 3 and x.shape[2] == 1) else "channel"
     mean, deviation = float(columns[:, at].mean()), float(columns[:, at].std())
-    text = f"{noun} {at} (counted from 0) has a mean of {mean:.3g} and a deviation of {deviation:.3g}"
+    which = f"{noun} {names[at]}" if names else f"{noun} {at} (counted from 0)"
+    text = f"{which} has a mean of {mean:.3g} and a deviation of {deviation:.3g}"
     if len(sizes) > 1:
         text += f", the median deviation of the {len(sizes):,} {noun}s is {np.median(columns.std(axis=0)):.3g}"
     return (f"{text}; training expects about 1: give {STANDARDIZE}",)

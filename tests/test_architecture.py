@@ -60,6 +60,7 @@ LAUNCH_ROOMS = {
     "plots": {"progress", "settings", "runs"},
     "pages": set(),
     "comparison": {"pages", "progress", "settings", "runs", "plots"},
+    "inspection": {"settings", "runs"},
     "reports": {"progress", "settings", "runs", "plots"},
     "trackers": {"progress", "settings", "runs"},
     "training": {

@@ -33,6 +33,7 @@ PARSERS = {
     "launch.compare": "parse_request",
     "launch.export": "parse_request",
     "launch.card": "parse_request",
+    "launch.inspect": "parse_request",
     "launch.benchmark": "parse_options",
     "launch.doctor": "parse_request",
     "launch.worker": "parse_request",

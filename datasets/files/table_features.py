@@ -138,7 +138,7 @@ def note_features(roles: Roles, scan: TableScan, features: tuple[Feature, ...]) 
     notes += [
         f"column {name} is not used"
         if roles.block
-        else f"the first column, {name or 'which has no name'}, is the index that pandas writes, and is left out"
+        else f"column {name or 'without a name'} is the index that pandas writes, and is left out"
         for name in roles.left_out
     ]
     return tuple(notes)

@@ -18,7 +18,8 @@ CLIENT_NAMES = frozenset(name for kind in _KINDS_OF_CLIENTS for name in (kind, f
 LABEL_NAMES = frozenset({"label", "labels", "target", "targets", "y", "class", "classlabel", "outcome", "labelid"})
 TIME_NAMES = frozenset({"time", "timestamp", "datetime", "date", "ts", "unixtime", "epochtime"})
 TEST_NAMES = frozenset({"istest", "test", "split", "subset"})
-ROW_NUMBER_NAMES = frozenset({"", "unnamed0", "indexlevel0"})  # what pandas writes an index as
+# What pandas writes an index as: the first column of a text file, one of this name in parquet.
+FIRST_INDEX_NAMES, INDEX_NAME = frozenset({"", "unnamed0"}), "__index_level_0__"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,8 +122,9 @@ def _choose_features(
                 f"predict from; name it by --feature_columns"
             )
         return (blocks[0],), blocks[0], tuple(name for name in rest if name != blocks[0])
-    numbers = () if given else tuple(name for name in table.columns[:1] if simplify(name) in ROW_NUMBER_NAMES)
+    indices = {INDEX_NAME, *(name for name in table.columns[:1] if simplify(name) in FIRST_INDEX_NAMES)}
+    numbers = () if given else tuple(name for name in rest if name in indices)
     features = tuple(name for name in rest if name not in numbers)
     if not features:
         raise DatasetError(f"{table.path}: no column is left to predict from; it has {list_names(table.columns)}")
-    return features, "", tuple(name for name in numbers if name in rest)
+    return features, "", numbers

@@ -93,15 +93,15 @@ class RunConfig:
     npz: str = setting("", "Your own file for --dataset=npz: x, y, and optionally client, x_test, y_test.")
     layout: str = setting(
         AUTO,
-        "How the axes of --npz are read: features, steps and channels, pixels and channels; auto: by shape and dtype.",
+        "How the axes of your own arrays are read: features, steps and channels, pixels; auto: by shape and dtype.",
         choices=LAYOUTS,
-        needs=needs_value("dataset", "npz"),
+        needs=data_flags.OF_ARRAYS,
         of_old_runs=AS_STORED,
     )
     scale: str = setting(
         AUTO,
-        f"Factor on the numbers of --npz: {SCALE_FORM}; auto: 1/255 for images in uint8, bytes: for all in uint8.",
-        needs=needs_value("dataset", "npz"),
+        f"Factor on your own numbers: {SCALE_FORM}; auto: 1/255 for images in uint8, bytes: for all in uint8.",
+        needs=data_flags.OF_ARRAYS,
         of_old_runs=BYTES,
     )
     task: str = task_flags.TASK

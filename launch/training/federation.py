@@ -22,7 +22,7 @@ from datasets.variants import VariantSettings
 from launch.progress import say_while_waiting
 from launch.runs.stored_data import ARE_FEATURES, FEATURE_DEVIATIONS, FEATURE_MEANS, TAKES_TOKENS, read_label_format
 from launch.settings.data_flags import CLIENT, NONE
-from launch.settings.run_config import RunConfig
+from launch.settings.run_config import FILES, RunConfig
 
 MOST_NOTED_CLIENTS = 20
 
@@ -88,7 +88,7 @@ def _note_content(config: RunConfig, data: ArrayDataset | ClientSource) -> tuple
         return ()
     few = np.flatnonzero(data.num_examples[TRAIN])[:MOST_NOTED_CLIENTS]
     x = np.concatenate([data.read(int(client), TRAIN)[0] for client in few])
-    return note_numbers(x, data.format.preprocessing, scale)
+    return note_numbers(x, data.format.preprocessing, scale, data.format.feature_names)
 
 
 def find_scale(config: RunConfig) -> str | None:
@@ -122,7 +122,7 @@ def build_spec(config: RunConfig, data: Mapping[str, Any], to_train: bool = True
 
     task = build_run_task(config, data)
     spec = build_model_spec(
-        config.model,
+        _choose_model(config, data),
         tuple(data["input_shape"]),
         data["input_dtype"],
         task.num_outputs,
@@ -141,6 +141,15 @@ def build_spec(config: RunConfig, data: Mapping[str, Any], to_train: bool = True
     )
     means = tuple(data.get(FEATURE_MEANS, ()))
     return spec.with_standardization(Standardization(means, tuple(data[FEATURE_DEVIATIONS]))) if means else spec
+
+
+def _choose_model(config: RunConfig, data: Mapping[str, Any]) -> str:
+    """`--model`; "auto" for a table is the perceptron, since neighbouring columns are not alike as steps in time are.
+
+    Other features keep the convolutions over them that earlier versions chose.
+    """
+    is_table = config.dataset == FILES and data.get(ARE_FEATURES)
+    return "perceptron" if config.model == AUTO and is_table else config.model
 
 
 def build_run_task(config: RunConfig, data: Mapping[str, Any]) -> "Task":
