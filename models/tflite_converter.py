@@ -15,8 +15,8 @@ import tensorflow as tf
 
 from models.model_names import ModelError
 
-# What GroupNorm, LayerNorm and the weights of attention are made of. In integers, sums of squares lose what tells groups
-# apart, and the -1e9 that hides a position leaves one value for all scores.
+# What GroupNorm, LayerNorm and the weights of attention are made of. In integers, sums of squares lose what tells
+# groups apart, and the -1e9 that hides a position leaves one value for all scores.
 NORMALIZING = (
     *("SUM", "MEAN", "SQUARE", "SQUARED_DIFFERENCE", "DIV", "RSQRT", "SOFTMAX"),
     *("ADD", "SUB", "MUL", "BROADCAST_TO", "RESHAPE"),
