@@ -124,7 +124,7 @@ def block_cells(block: np.ndarray) -> Cells:
 
 def looks_like_date(value: str) -> bool:
     """Whether a text is written as a date or a time of day is."""
-    return _DATE.fullmatch(value) is not None
+    return value[:1].isdigit() and _DATE.fullmatch(value) is not None
 
 
 def read_times(cells: Cells) -> np.ndarray:

@@ -88,7 +88,7 @@ def make_csv_table(path: str, files: list[tuple[str, str, str]], has_clients: bo
                 raise DatasetError(
                     f"{file}: column {missing[0]!r} is missing, which {first} has; it has {list_names(found)}"
                 )
-            yield from _read_pieces(file, own_form, found, client, split)
+            yield from _read_pieces(file, own_form, found, names, client, split)
 
     return Table(
         path, tuple(file for file, _, _ in files), tuple(columns), read, form.describe(), has_clients=has_clients
@@ -129,14 +129,16 @@ def _are_values(names: list[str], form: CsvForm) -> bool:
     return not (counted and numbers[0] in (0, 1) and len(numbers) > 2)
 
 
-def _read_pieces(path: str, form: CsvForm, columns: list[str], client: str, split: str) -> Iterator[Piece]:
+def _read_pieces(
+    path: str, form: CsvForm, columns: list[str], names: tuple[str, ...], client: str, split: str
+) -> Iterator[Piece]:
     csv.field_size_limit(_MOST_FIELD)
     num_rows = max(1, PIECE_CELLS // len(columns))
     total = 0
     for rows in _read_rows(path, form, num_rows):
         _check_width(path, form, columns, rows, total)
         values = dict(zip(columns, zip(*rows, strict=True), strict=True))
-        cells = {name: parse_text(list(each), form.has_decimal_comma) for name, each in values.items()}
+        cells = {name: parse_text(list(values[name]), form.has_decimal_comma) for name in names}
         yield Piece(cells, client, split, _Locator(path, form, total))
         total += len(rows)
     if not total:

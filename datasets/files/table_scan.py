@@ -76,20 +76,24 @@ class ColumnScan:
         if self.form not in ("", cells.form):
             raise DatasetError(f"{locate(0)}: {cells.form}, before it was {self.form}; expected one kind of values")
         self.form = cells.form
+        self.add_missing(cells, locate)
         is_number, is_missing = cells.is_number, cells.is_missing
         is_text = ~(is_number | is_missing | cells.is_boolean)
-        if not self.first_missing and is_missing.any():
-            self.first_missing = locate(int(np.argmax(is_missing)))
         self._note_first("first_text", is_text, cells, locate)
         self._note_first("first_number", is_number, cells, locate)
         with np.errstate(invalid="ignore"):
             self._note_first("first_endless", is_number & (np.abs(cells.numbers) > LARGEST), cells, locate)
         self._add_numbers(cells.numbers[is_number], len(is_missing))
         self._add_texts(cells, is_text, is_test)
-        self.num_missing += int(is_missing.sum())
         self.num_numbers += int(is_number.sum())
         self.num_booleans += int(cells.is_boolean.sum())
-        self.num_rows += len(is_missing)
+
+    def add_missing(self, cells: Cells, locate: _Locate) -> None:
+        """Looks at which of the next values are missing, and at nothing else."""
+        if not self.first_missing and cells.is_missing.any():
+            self.first_missing = locate(int(np.argmax(cells.is_missing)))
+        self.num_missing += int(cells.is_missing.sum())
+        self.num_rows += len(cells.is_missing)
 
     def _note_first(self, field: str, is_it: np.ndarray, cells: Cells, locate: _Locate) -> None:
         if not getattr(self, field)[1] and is_it.any():
@@ -98,7 +102,8 @@ class ColumnScan:
 
     def _add_numbers(self, numbers: np.ndarray, num_rows: int) -> None:
         if self.is_row_number:
-            first = self.num_rows + (self.lowest if np.isfinite(self.lowest) else numbers[0] if len(numbers) else 0)
+            lowest = self.lowest if np.isfinite(self.lowest) else numbers[0] if len(numbers) else 0
+            first = self.num_rows - num_rows + lowest
             self.is_row_number = len(numbers) == num_rows and bool((numbers == first + np.arange(num_rows)).all())
         if not len(numbers):
             return
@@ -151,12 +156,16 @@ def scan_table(table: Table, roles: Roles) -> TableScan:
       DatasetError: it has no row, a row has no client, time or test mark that can be read, or reading fails.
     """
     scan = TableScan({name: ColumnScan() for name in roles.used})
+    values = {*roles.labels, *roles.features}  # of others it only matters whether they are there
     for piece in table.read(roles.used):
         scan.num_rows += piece.num_rows
         is_test = np.array(read_splits(piece, roles)) == TEST
         is_incomplete = np.zeros(piece.num_rows, bool)
         for name, column in scan.columns.items():
-            column.add(piece.cells[name], is_test, piece.locate)
+            if name in values:
+                column.add(piece.cells[name], is_test, piece.locate)
+            else:
+                column.add_missing(piece.cells[name], piece.locate)
             is_incomplete |= piece.cells[name].is_missing
         scan.num_incomplete += int(is_incomplete.sum())
         if roles.time:

@@ -15,6 +15,7 @@ from tff_algos.settings.config_fields import Needs, Setting, setting
 NONE, FEDERATED, CLIENT = "none", "federated", "client"
 STANDARDIZATIONS = (NONE, FEDERATED, CLIENT)
 OF_FILES = Needs("data", bool, "--data=<your file or folder>")
+OF_ARRAYS = Needs("dataset", lambda name: name in ("files", "npz"), "--data=<your file or folder>")
 TEXT_DATASETS = ("shakespeare", "stackoverflow")
 
 

@@ -15,7 +15,8 @@ from models.model_names import MODEL_NAMES, WIDTH_MODELS, ModelError, check_mode
 from tff_algos.settings.config_fields import ConfigError
 
 RUN_TO_RESUME = "--run_dir=<folder of the run to go on with> beside it"
-OWN_FILE = "--dataset=npz --npz=<file>"
+OWN_FILE = "--data=<your file or folder>"
+OWN_SUFFIXES = (".csv", ".tsv", ".gz", ".npz", ".npy", ".pt", ".parquet", ".arrow", ".json", ".sqlite", ".lzma", ".zip")
 # Data sets and models that other tools bring, by their names in small letters and digits.
 ELSEWHERE = {
     "svhn": "SVHN",
@@ -72,11 +73,9 @@ def _suggest_dataset(dataset: str) -> str:
     """What was probably meant by a data set that there is none of."""
     plain = re.sub(r"[\W_]+", "", dataset.lower())
     if plain in ELSEWHERE:
-        return f"; {ELSEWHERE[plain]} is not among them: save its arrays with numpy.savez, for {OWN_FILE}"
-    if dataset.endswith(".npz"):
-        return f"; did you mean --dataset=npz --npz={dataset}?"
-    if "/" in dataset or pathlib.PurePath(dataset).suffix in (".csv", ".npy", ".pt", ".parquet", ".tsv", ".json"):
-        return f"; your own file is an .npz, for {OWN_FILE}"
+        return f"; {ELSEWHERE[plain]} is not among them; if you have its files, give {OWN_FILE}"
+    if "/" in dataset or pathlib.PurePath(dataset).suffix in OWN_SUFFIXES:
+        return f"; did you mean --data={dataset}?"
     return suggest_value(dataset, DATASET_NAMES, "module:OBJECT")
 
 

@@ -19,7 +19,7 @@ from datasets.catalog import (
 )
 from datasets.layouts import AS_STORED, AUTO, BYTES, LAYOUTS, SCALE_FORM
 from datasets.partitioners import PARTITION_NAMES
-from launch.settings import archetype_flags, data_flags, task_flags
+from launch.settings import archetype_flags, data_flags, group_flags, task_flags
 from launch.settings.algorithms import ALGORITHMS, Algorithm
 from launch.settings.flag_fields import (
     FlagField,
@@ -93,15 +93,15 @@ class RunConfig:
     npz: str = setting("", "Your own file for --dataset=npz: x, y, and optionally client, x_test, y_test.")
     layout: str = setting(
         AUTO,
-        "How the axes of --npz are read: features, steps and channels, pixels and channels; auto: by shape and dtype.",
+        "How the axes of your own arrays are read: features, steps and channels, pixels; auto: by shape and dtype.",
         choices=LAYOUTS,
-        needs=needs_value("dataset", "npz"),
+        needs=data_flags.OF_ARRAYS,
         of_old_runs=AS_STORED,
     )
     scale: str = setting(
         AUTO,
-        f"Factor on the numbers of --npz: {SCALE_FORM}; auto: 1/255 for images in uint8, bytes: for all in uint8.",
-        needs=needs_value("dataset", "npz"),
+        f"Factor on your own numbers: {SCALE_FORM}; auto: 1/255 for images in uint8, bytes: for all in uint8.",
+        needs=data_flags.OF_ARRAYS,
         of_old_runs=BYTES,
     )
     task: str = task_flags.TASK
@@ -167,6 +167,10 @@ class RunConfig:
     labels_per_client: int = setting(
         2, "Most labels that a client has in the shards partition.", minimum=1, needs=needs_value("partition", "shards")
     )
+    pachinko_alpha: float = group_flags.PACHINKO_ALPHA
+    pachinko_beta: float = group_flags.PACHINKO_BETA
+    variant: str = group_flags.VARIANT
+    variant_groups: int = group_flags.VARIANT_GROUPS
     validation_fraction: float = setting(
         1 / 12,
         "Share of a client's examples in its own validation split.",

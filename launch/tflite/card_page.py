@@ -71,8 +71,7 @@ def _list_features(card: Card) -> str:
     facts = card[FEATURES]
     texts = list(describe_in_words(facts[:MOST_FEATURES]))
     more = [f"and {len(facts) - MOST_FEATURES:,} more"] if len(facts) > MOST_FEATURES else []
-    scaled = ". The model itself subtracts the mean of each and divides by its deviation" if "mean" in facts[0] else ""
-    return f"{'; '.join([*texts, *more])}{scaled}."
+    return f"{'; '.join([*texts, *more])}."
 
 
 def _list_tokens(names: Sequence[str]) -> str:

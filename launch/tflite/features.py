@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from datasets.federated_data import FederatedData
+from datasets.federated_data import FederatedData, Preprocessing
 from launch.runs.shown_text import escape_hidden
+from launch.runs.stored_data import FEATURE_DEVIATIONS, FEATURE_MEANS
 
-# In the data section of `config.json`, of runs whose models standardise their inputs; absent in others.
-FEATURE_MEANS, FEATURE_DEVIATIONS = "feature_means", "feature_deviations"
 TABLE, SERIES, NEITHER = "table", "series", ""
 SAMPLE_SIZE = 100
 
@@ -27,8 +26,8 @@ class Feature(NamedTuple):
       lowest: of the sample.
       highest: of the sample.
       is_whole: whether the sample has whole numbers only.
-      mean: the model subtracts it first of all; None if it does not standardise.
-      deviation: what it then divides by; None likewise.
+      mean: what the model subtracts, as if from the stored number; None if it does not standardise.
+      deviation: what it then divides by, likewise.
     """
 
     name: str
@@ -81,19 +80,26 @@ def describe_features(data: FederatedData, section: Mapping[str, Any]) -> list[F
     units = data.feature_units or [""] * number
     ranges = zip(columns.min(axis=0), columns.max(axis=0), strict=True)
     are_whole = (columns == np.rint(columns)).all(axis=0)
-    scaling = zip(*_read_scaling(section, number), strict=True)
+    scaling = zip(*_read_scaling(section, number, data.preprocessing), strict=True)
     return [
         Feature(name, unit, float(low), float(high), bool(is_whole), *scaled)
         for name, unit, (low, high), is_whole, scaled in zip(names, units, ranges, are_whole, scaling, strict=True)
     ]
 
 
-def _read_scaling(section: Mapping[str, Any], number: int) -> tuple[Sequence[float | None], Sequence[float | None]]:
-    """Means and deviations; None for each if the run has none, or has written something else."""
-    found = section.get(FEATURE_MEANS), section.get(FEATURE_DEVIATIONS)
-    if all(isinstance(values, list) and len(values) == number and all(map(_is_number, values)) for values in found):
-        return found
-    return [None] * number, [None] * number
+def _read_scaling(
+    section: Mapping[str, Any], number: int, preprocessing: Preprocessing
+) -> tuple[Sequence[float | None], Sequence[float | None]]:
+    """Means and deviations of the stored numbers; None for each if the run has none, or has written something else.
+
+    The run has those of the numbers after the preprocessing, x * scale + offset, which the model gets.
+    """
+    means, deviations = (section.get(name) for name in (FEATURE_MEANS, FEATURE_DEVIATIONS))
+    for values in (means, deviations):
+        if not isinstance(values, list) or len(values) != number or not all(map(_is_number, values)):
+            return [None] * number, [None] * number
+    scale, offset = preprocessing.scale, preprocessing.offset
+    return [(mean - offset) / scale for mean in means], [deviation / scale for deviation in deviations]
 
 
 def _is_number(value: Any) -> bool:

@@ -15,12 +15,14 @@ from datasets.device_table import load_device_profiles
 from datasets.federate import PartitionSettings, build_federated_data, default_shard_dir
 from datasets.federated_data import FederatedData
 from datasets.layouts import AUTO
+from datasets.pachinko import PachinkoSettings
 from datasets.smoke import make_random_arrays
 from datasets.standardized_clients import standardize_clients
+from datasets.variants import VariantSettings
 from launch.progress import say_while_waiting
 from launch.runs.stored_data import ARE_FEATURES, FEATURE_DEVIATIONS, FEATURE_MEANS, TAKES_TOKENS, read_label_format
 from launch.settings.data_flags import CLIENT, NONE
-from launch.settings.run_config import RunConfig
+from launch.settings.run_config import FILES, RunConfig
 
 MOST_NOTED_CLIENTS = 20
 
@@ -67,6 +69,8 @@ def _load(config: RunConfig) -> FederatedData:
         archetypes=ArchetypeSettings(
             **{field.name: getattr(config, field.name) for field in dataclasses.fields(ArchetypeSettings)}
         ),
+        pachinko=PachinkoSettings(config.pachinko_alpha, config.pachinko_beta),
+        variant=VariantSettings(config.variant, config.variant_groups),
     )
     shard_dir = config.shard_dir or default_shard_dir()
     data = build_federated_data(arrays, settings, shard_dir, config.new_clients, config.most_test_examples)
@@ -118,7 +122,7 @@ def build_spec(config: RunConfig, data: Mapping[str, Any], to_train: bool = True
 
     task = build_run_task(config, data)
     spec = build_model_spec(
-        config.model,
+        _choose_model(config, data),
         tuple(data["input_shape"]),
         data["input_dtype"],
         task.num_outputs,
@@ -137,6 +141,15 @@ def build_spec(config: RunConfig, data: Mapping[str, Any], to_train: bool = True
     )
     means = tuple(data.get(FEATURE_MEANS, ()))
     return spec.with_standardization(Standardization(means, tuple(data[FEATURE_DEVIATIONS]))) if means else spec
+
+
+def _choose_model(config: RunConfig, data: Mapping[str, Any]) -> str:
+    """`--model`; "auto" for a table is the perceptron, since neighbouring columns are not alike as steps in time are.
+
+    Other features keep the convolutions over them that earlier versions chose.
+    """
+    is_table = config.dataset == FILES and data.get(ARE_FEATURES)
+    return "perceptron" if config.model == AUTO and is_table else config.model
 
 
 def build_run_task(config: RunConfig, data: Mapping[str, Any]) -> "Task":

@@ -5,6 +5,7 @@ import types
 import numpy as np
 import pytest
 
+from datasets.federated_data import Preprocessing
 from launch.tflite.features import (
     NEITHER,
     SERIES,
@@ -18,12 +19,13 @@ from launch.tflite.features import (
 )
 
 
-def make_data(test_x, names=(), units=(), takes_tokens=False, are_features=False):
+def make_data(test_x, names=(), units=(), takes_tokens=False, are_features=False, preprocessing=None):
     """What is read of a FederatedData."""
     x = np.array(test_x, np.float32)
     return types.SimpleNamespace(
         test_x=x, test_y=np.zeros(len(x), np.int32), input_shape=x.shape[1:], takes_tokens=takes_tokens,
         are_features=are_features, feature_names=names, feature_units=units,
+        preprocessing=preprocessing or Preprocessing(),
     )  # fmt: skip
 
 
@@ -67,6 +69,13 @@ def test_a_standardisation_is_told_and_one_that_does_not_fit_is_left_out():
     for wrong in ([1.0], [1.0, None], [1.0, float("nan")], "ab", None, [True, 1]):
         assert "mean" not in list_facts(describe_features(data, {**section, "feature_means": wrong}))[0]
     assert "mean" not in list_facts(describe_features(data, {"feature_means": [1.0, 2.0]}))[0]
+
+
+def test_a_standardisation_is_told_in_stored_numbers():
+    """The model gets x / 2 + 1, of which it takes the mean 4 and the deviation 3: (x / 2 + 1 - 4) / 3 = (x - 6) / 6."""
+    data = make_data([[0.0], [2.0]], preprocessing=Preprocessing(0.5, 1.0))
+    [feature] = describe_features(data, {"feature_means": [4.0], "feature_deviations": [3.0]})
+    assert (feature.mean, feature.deviation) == (6.0, 6.0)
 
 
 def test_words_have_the_unit_and_hide_nothing():
