@@ -199,7 +199,7 @@ def test_a_command_is_understood(command, checkout, capsys):
     assert module.main([*algo, "--help"]) == 0
     help_text = capsys.readouterr().out
     for argument in arguments[: arguments.index("--")] if "--" in arguments else arguments:
-        if module_name == "launch.card" and not argument.startswith("-"):
+        if module_name in ("launch.card", "launch.inspect") and not argument.startswith("-"):
             continue  # the file, which its parser wants
         name = argument.split("=")[0]
         assert name in ("--help", "--flagfile") or f"{name}\n" in help_text or f"{name} [" in help_text

@@ -68,6 +68,7 @@ class TffDatabase:
         """
         self.source = path
         self._local = threading.local()
+        self._counts: dict[str, dict[str, int]] | None = None
         try:
             self.digest = compute_source_digest([path])
             with open(path, "rb") as file:
@@ -97,6 +98,11 @@ class TffDatabase:
 
     def count_examples(self) -> dict[str, dict[str, int]]:
         """Split -> client -> number of examples, as the file's own table says, or counted where that is empty."""
+        if self._counts is None:  # it takes seconds where there are many clients
+            self._counts = self._count_examples()
+        return self._counts
+
+    def _count_examples(self) -> dict[str, dict[str, int]]:
         query = "SELECT split_name, client_id, {count} FROM {table} GROUP BY split_name, client_id"
         counts: dict[str, dict[str, int]] = {}
         rows = list(self._query(query.format(count="SUM(num_examples)", table="client_metadata")))
@@ -155,7 +161,7 @@ class TffDatabase:
         return target
 
     def __getstate__(self):
-        return {name: value for name, value in self.__dict__.items() if name != "_local"}
+        return {**self.__dict__, "_local": None, "_counts": None}
 
     def __setstate__(self, state):
         self.__dict__.update(state)
