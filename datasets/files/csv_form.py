@@ -5,6 +5,7 @@ import contextlib
 import csv
 import gzip
 import io
+import os
 import re
 import zlib
 from collections import Counter
@@ -70,6 +71,9 @@ def find_form(path: str) -> CsvForm:
     Raises:
       DatasetError: it is empty, no text, or of one column.
     """
+    if os.path.exists(path) and not os.path.isfile(path):  # Python would wait at a pipe without end
+        kind = "a folder" if os.path.isdir(path) else "no regular file"
+        raise DatasetError(f"{path}: {kind}, expected a table of text, CSV or TSV")
     with guard_reading(path):
         with open(path, "rb") as file:
             start = file.read(16)

@@ -9,12 +9,15 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 
+import numpy as np
+
 from datasets.client_source import TRAIN, ClientSource
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.files.cells import parse_text
 from datasets.files.csv_form import HEAD_BYTES, SEPARATORS, CsvForm, find_form, guard_reading, open_bytes, open_text
-from datasets.files.table import Piece, Table, list_names
+from datasets.files.table import Piece, Table, list_names, simplify
+from datasets.files.table_roles import LABEL_NAMES
 from datasets.files.table_source import choose_table_partition, open_table
 
 PIECE_CELLS = 2_000_000  # of a piece, in all its columns
@@ -98,13 +101,14 @@ def make_csv_table(path: str, files: list[tuple[str, str, str]], has_clients: bo
 def _read_header(path: str, form: CsvForm) -> list[str]:
     with guard_reading(path), open_text(path, form) as stream:
         try:
-            header = next(csv.reader(stream, delimiter=form.separator, strict=True), [])
+            reader = csv.reader(stream, delimiter=form.separator, strict=True)
+            header, first = next(reader, []), next(filter(None, reader), [])
         except csv.Error as error:
             raise DatasetError(f"{path}, line {1 + form.num_skipped}: {_explain(error)}") from None
     names = [name.strip() for name in header]
     twice = [name for name, count in Counter(names).items() if count > 1 and name]
     line = f"{path}, line {1 + form.num_skipped}"
-    if _are_values(names, form):
+    if _are_values(names, first, form):
         raise DatasetError(
             f"{line}: {list_names(names)} are values, expected the names of the columns; write a line with names above"
         )
@@ -119,14 +123,17 @@ def _read_header(path: str, form: CsvForm) -> list[str]:
     return names
 
 
-def _are_values(names: list[str], form: CsvForm) -> bool:
-    """Whether a header is none: a name is a number, unless the names count from 0 or 1 on, as those of arrays do."""
-    cells = parse_text(names, form.has_decimal_comma)
+def _are_values(names: list[str], first: list[str], form: CsvForm) -> bool:
+    """Whether a header is none: it holds numbers, and texts and numbers where the row below has them.
+
+    Names that count, as those of arrays and years do, are names, and so is a line that names a label.
+    """
+    cells, below = parse_text(names, form.has_decimal_comma), parse_text(first, form.has_decimal_comma)
     numbers = cells.numbers[cells.is_number]
-    if not len(numbers):
+    is_counted = len(numbers) > 1 and bool((np.diff(numbers) == 1).all())
+    if not len(numbers) or is_counted or LABEL_NAMES & set(map(simplify, names)):
         return False
-    counted = [number - numbers[0] for number in numbers] == list(range(len(numbers)))
-    return not (counted and numbers[0] in (0, 1) and len(numbers) > 2)
+    return len(names) != len(first) or bool((cells.is_number == below.is_number).all())
 
 
 def _read_pieces(

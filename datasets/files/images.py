@@ -134,7 +134,8 @@ def _walk(path: str) -> Iterator[tuple[str, ...]]:
         subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
         relative = os.path.relpath(folder, path)
         parts = () if relative == "." else tuple(relative.split(os.sep))
-        images = sorted(name for name in names if _is_image_name(name))
+        # A pipe of such a name would be waited at without end.
+        images = sorted(each for each in names if _is_image_name(each) and os.path.isfile(os.path.join(folder, each)))
         if not images and not subfolders and parts:
             raise DatasetError(f"{folder}: no image in it, expected *.png or *.jpg; take a folder without images out")
         yield from ((*parts, name) for name in images)

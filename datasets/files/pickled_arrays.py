@@ -82,7 +82,8 @@ def _from_buffer(content: Any, kind: Any, shape: Any, order: Any) -> _Array:
     return array
 
 
-class _Reader(pickle.Unpickler):
+# The reader in Python: the one in C makes room for whatever number of memos a pickle claims to have.
+class _Reader(pickle._Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         """The stand-in for what a pickle names; nothing else is known."""
         stand_ins = {"ndarray": _Array, "dtype": _Type, "_reconstruct": _reconstruct, "scalar": _Scalar}

@@ -82,7 +82,7 @@ def _choose_feature(table: Table, name: str, column: ColumnScan, categories: str
         )
     if not column.num_texts and column.form != "string":
         return Feature(name)
-    if not is_text_column(column):
+    if not is_text_column(column) or (column.texts is None and column.num_numbers > column.num_texts):
         if text == name:
             raise DatasetError(
                 f"{where}: the names of the columns stand here again, expected values; take the line out"
@@ -96,13 +96,11 @@ def _choose_feature(table: Table, name: str, column: ColumnScan, categories: str
 
 def _choose_categories(table: Table, name: str, column: ColumnScan, categories: str) -> Feature:
     most = MOST_CATEGORIES[categories]
-    count = None if column.texts is None else len(column.texts)
-    if count is None or count > most:
-        said = f"{count:,}" if count else "more than 10,000"
-        way = f"give --categories={INDEX}, or " if categories == ONE_HOT and count else ""
+    if column.texts is None:
+        way = f"give --categories={INDEX} for up to {MOST_CATEGORIES[INDEX]:,}, or " if categories == ONE_HOT else ""
         raise DatasetError(
-            f"{table.path}: column {name!r} has {said} different texts such as {column.first_text[0]!r}, expected at "
-            f"most {most:,} categories; {way}{_LEAVE_OUT}"
+            f"{table.path}: column {name!r} has more than {most:,} different texts, such as {column.first_text[0]!r}, "
+            f"expected fewer categories; {way}{_LEAVE_OUT}"
         )
     texts = tuple(sorted(column.texts, key=sort_key))
     # The first by name where several are as frequent, so that the order of the file does not matter.

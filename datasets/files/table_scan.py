@@ -13,6 +13,7 @@ from datasets.files.table import SPLIT_NAMES, Piece, Table
 from datasets.files.table_roles import Roles
 
 MOST_DIFFERENT = 10_000  # values of a column that are kept; of a label, the most classes
+MOST_NUMBERS = 1000  # of them, as long as all are numbers
 LARGEST = float(np.finfo(np.float32).max)
 _MOST_SHOWN = 60  # characters of a value, in errors
 _TEST_WORDS = {"true": TEST, "1": TEST, "yes": TEST, "false": TRAIN, "0": TRAIN, "no": TRAIN, **SPLIT_NAMES}
@@ -38,11 +39,13 @@ class ColumnScan:
       is_row_number: whether the numbers count the rows.
       lowest: number.
       highest: number.
-      numbers: the different ones; None if they are more than `MOST_DIFFERENT`.
+      numbers: the different ones; None if they are more than `most_different`, or not kept.
       texts: the different values as they are written, where they are text or may be, and how often each stands in a row
         that is not for the test; None if they are more.
+      most_different: values that are kept.
     """
 
+    most_different: int = MOST_DIFFERENT
     form: str = ""
     num_rows: int = 0
     num_missing: int = 0
@@ -111,7 +114,7 @@ class ColumnScan:
         self.is_whole = self.is_whole and bool((numbers == np.rint(numbers)).all())
         if self.numbers is not None:
             self.numbers.update(np.unique(numbers).tolist())
-            self.numbers = None if len(self.numbers) > MOST_DIFFERENT else self.numbers
+            self.numbers = None if len(self.numbers) > self.most_different else self.numbers
 
     def _add_texts(self, cells: Cells, is_text: np.ndarray, is_test: np.ndarray) -> None:
         if self.form == DATE:
@@ -123,7 +126,9 @@ class ColumnScan:
             is_there = ~cells.is_missing
             self.texts.update(cells.text[is_there & ~is_test].tolist())
             self.texts.update(dict.fromkeys(cells.text[is_there & is_test].tolist(), 0))
-            self.texts = None if len(self.texts) > MOST_DIFFERENT else self.texts
+            # Numbers are no categories, and a table can have very many columns of them.
+            most = self.most_different if self.first_text[1] else min(self.most_different, MOST_NUMBERS)
+            self.texts = None if len(self.texts) > most else self.texts
 
 
 @dataclasses.dataclass
@@ -149,13 +154,19 @@ class TableScan:
     fewest_ones: int = 2**31
 
 
-def scan_table(table: Table, roles: Roles) -> TableScan:
+def scan_table(table: Table, roles: Roles, most_categories: int = MOST_DIFFERENT) -> TableScan:
     """Reads a table once.
+
+    Args:
+      table: to be read.
+      roles: of its columns.
+      most_categories: different texts of a feature that are kept.
 
     Raises:
       DatasetError: it has no row, a row has no client, time or test mark that can be read, or reading fails.
     """
-    scan = TableScan({name: ColumnScan() for name in roles.used})
+    columns = {name: ColumnScan(most_categories, numbers=None) for name in roles.used}
+    scan = TableScan(columns | {name: ColumnScan() for name in roles.labels})
     values = {*roles.labels, *roles.features}  # of others it only matters whether they are there
     for piece in table.read(roles.used):
         scan.num_rows += piece.num_rows

@@ -34,7 +34,9 @@ def open_table(table: Table, options: DatasetOptions) -> ClientSource:
     """
     roles = choose_roles(table, options)
     _check_options(table, roles, options)
-    names = [os.path.relpath(path, table.path) for path in table.paths] if len(table.paths) > 1 else []
+    names = (
+        [os.path.relpath(path, table.path) for path in table.paths] if len(table.paths) > 1 or table.has_clients else []
+    )
     told = [options.missing, options.categories, options.layout, options.task or "", options.image_size]
     told += [options.image_colour, bool(options.window)]
     class_names = sorted(table.class_names.items())
@@ -126,7 +128,7 @@ def _make_source(table: Table, roles: Roles, options: DatasetOptions, store: Exa
         is_ordered_by_time=bool(roles.time or windows),
         num_dropped=facts["num_dropped"],
         reading="; ".join(filter(None, reading)),
-        notes=tuple(facts["notes"]),
+        notes=(*facts["notes"], *_note_windows(options, windows)),
         are_features=are_features,
         count_labels=(lambda: examples.count_labels(len(class_names))) if labels.is_by_class else None,
     )
@@ -148,6 +150,15 @@ def _describe_columns(table: Table, roles: Roles) -> str:
     if roles.test:
         parts.append(f"test rows by {name('test', roles.test)}")
     return ", ".join(parts)
+
+
+def _note_windows(options: DatasetOptions, windows: Windows | None) -> tuple[str, ...]:
+    if windows is None or not 0 < options.window_step < options.window:
+        return ()
+    return (
+        f"windows overlap, so that the first of a client's test part share rows with the last before it; "
+        f"--window_step={options.window} makes them apart",
+    )
 
 
 def _describe_windows(options: DatasetOptions, windows: Windows | None) -> str:

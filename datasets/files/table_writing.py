@@ -10,7 +10,7 @@ from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.example_store import LEFT_OUT, StoreWriter
 from datasets.files.table import Piece, Table, list_names
-from datasets.files.table_features import Feature, choose_features, describe_features, note_features
+from datasets.files.table_features import MOST_CATEGORIES, Feature, choose_features, describe_features, note_features
 from datasets.files.table_labels import choose_labels
 from datasets.files.table_roles import Roles
 from datasets.files.table_scan import ColumnScan, TableScan, read_row_times, read_splits, scan_table
@@ -31,7 +31,7 @@ def write_table(table: Table, roles: Roles, options: DatasetOptions, writer: Sto
     Raises:
       DatasetError: a value is of no use; it names the file and the place.
     """
-    scan = scan_table(table, roles)
+    scan = scan_table(table, roles, MOST_CATEGORIES[options.categories])
     _check_missing(table, roles, scan, options.missing)
     labels = choose_labels(table, roles, scan, options.task)
     features = () if roles.block else choose_features(table, roles, scan, options.categories)

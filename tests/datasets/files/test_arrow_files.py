@@ -58,5 +58,8 @@ def test_without_pyarrow_the_command_to_type_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     path = os.path.join(make(tmp_path, "a.parquet"), "a.parquet")
     assert is_parquet(path)
-    with pytest.raises(DatasetError, match=r"read by pyarrow, which is not installed .*; pip install \"pyarrow=="):
+    with pytest.raises(
+        DatasetError,
+        match=r"read by pyarrow, which is not installed .*; .venv/bin/python -m pip install -r requirements-parquet",
+    ):
         open_parquet(path, DatasetOptions())

@@ -2,6 +2,7 @@
 
 import dataclasses
 import gzip
+import os
 
 import numpy as np
 import pandas
@@ -10,6 +11,8 @@ import pytest
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
 from datasets.files.csv_tables import choose_csv_partition, is_csv, make_csv_table, open_csv
+from datasets.files.table_roles import choose_roles
+from datasets.files.table_scan import scan_table
 
 OPTIONS = DatasetOptions()
 FRAME = pandas.DataFrame(
@@ -299,7 +302,11 @@ WRONG = {
     "no test mark": (GOOD, {"test_column": "b"}, "line 2: column 'b' says '0.0', expected true, 1 or test"),
     "an endless number": (GOOD + "u1,inf,2,x\n", {}, "line 22: column 'a' has inf, expected a finite number"),
     "too large": (GOOD + "u1,1e39,2,x\n", {}, "line 22: column 'a' has 1e39, expected a finite number"),
-    "ids": ("a,y\n" + "".join(f"id{n},{n % 2}\n" for n in range(150)), {}, "150 different texts such as 'id0'"),
+    "ids": (
+        "a,y\n" + "".join(f"id{n},{n % 2}\n" for n in range(150)),
+        {},
+        "more than 100 different texts, such as 'id0'",
+    ),
     "one class": ("a,y\n1,0\n2,0\n", {}, "label column 'y': 1 class, expected at least 2"),
     "three classes of two": ("a,y\n1,0\n2,1\n3,2\n", {"task": "binary"}, "3 classes, expected 2 for --task=binary"),
     "text for a number": (GOOD, {"task": "regression"}, "label column 'label' has 'x', expected a number"),
@@ -307,6 +314,11 @@ WRONG = {
     "several for one": (GOOD, {"task": "multi_label", "label_column": "a"}, "needs several columns of 0 and 1"),
     "a layout": (GOOD, {"layout": "image"}, "layout=image: the columns of a table are features"),
     "no value": ("a,b,y\n,1,0\n,2,1\n", {"missing": "median"}, "column 'a' has no value in any row"),
+    "words for nothing": (
+        "a,y\n" + "".join(f"{n if n % 3 else 'unknown'},{n % 2}\n" for n in range(600)),
+        {},
+        "line 2: column 'a' has 'unknown', expected a number",
+    ),
     "no whole row": ("a,b,y\n,1,0\n1,,1\n", {"missing": "drop"}, "each of the 2 rows lacks a value"),
     "a control character": ("user,a,y\nu\x1b[2J,1,0\nv,2,1\n", {}, "holds the control character"),
 }
@@ -336,3 +348,30 @@ def test_files_of_one_table_have_the_same_columns(tmp_path):
     table = make_csv_table(str(tmp_path), [(first, "u", "train"), (second, "v", "train")], True)
     with pytest.raises(DatasetError, match=r"2\.csv: column 'y' is missing"):
         list(table.read(("a", "y")))
+
+
+@pytest.mark.parametrize(
+    "header", ["land,1999,2000,label", "a,2,b,label", "0,1,2,3", "1,2,3,4", "4,b,5,y", "-1,0,1,target"]
+)
+def test_names_of_columns_can_be_numbers(tmp_path, header):
+    path = write(tmp_path, header + "\n" + "1,2,3,0\n4,5,6,1\n")
+    _, source = read(path, label_column=header.split(",")[3])
+    assert source.format.feature_names == tuple(header.split(",")[:3])
+
+
+def test_a_pipe_is_not_waited_at(tmp_path):
+    os.mkfifo(tmp_path / "pipe.csv")
+    assert not is_csv(str(tmp_path / "pipe.csv"))
+    with pytest.raises(DatasetError, match="no regular file"):
+        read(str(tmp_path / "pipe.csv"))
+    with pytest.raises(DatasetError, match="a folder, expected a table of text"):
+        read(str(tmp_path))
+
+
+def test_a_wide_table_of_numbers_keeps_few_values(tmp_path):
+    table = make_csv_table(
+        "wide", [(write(tmp_path, "a,y\n" + "".join(f"{n},0.5\n" for n in range(2000))), "", "train")]
+    )
+    scan = scan_table(table, choose_roles(table, OPTIONS))
+    assert scan.columns["a"].texts is None and scan.columns["a"].numbers is None
+    assert scan.columns["y"].numbers == {0.5}

@@ -145,6 +145,13 @@ def test_an_image_that_is_cut_is_named_when_it_is_read(folder):
         source.read(0, "train")
 
 
+def test_a_pipe_is_no_image(folder):
+    draw(folder / "cat/1.png")
+    draw(folder / "dog/1.png")
+    os.mkfifo(folder / "dog/2.png")
+    assert open_folder(folder).num_examples["train"].tolist() == [2]
+
+
 def test_one_class_and_no_image_are_one_line(folder):
     with pytest.raises(DatasetError, match="no image in this folder"):
         open_folder(folder)

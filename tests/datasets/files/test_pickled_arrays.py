@@ -94,8 +94,9 @@ def test_functions_of_a_pickle_are_not_called(tmp_path, monkeypatch, value):
         b"\x80\x03cnumpy.core.multiarray\n_reconstruct\n)R.",
         b"\x80\x03}(X\x01\x00\x00\x00xcnumpy\nndarray\n)Ru.",
         b"\x80\x03P1\n.",
+        b"\x80\x03Nr\xff\xff\xff\x7f.",  # a memo whose number would be room for 2**31 others
     ],
-    ids=range(13),
+    ids=range(14),
 )
 def test_everything_else_is_refused_in_one_line(content):
     with pytest.raises(DatasetError) as caught:
