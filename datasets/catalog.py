@@ -75,6 +75,7 @@ _ROWS = (
         partition="datasets.cifar100:choose_cifar100_partition",
         model="resnet18_gn",
         locate="datasets.cifar100:locate_cifar100",
+        smoke_sizes=(150, 30),  # fewer, since its model has millions of parameters
         terms=terms.CIFAR100,
     ),
     Dataset(
