@@ -32,6 +32,7 @@ if typing.TYPE_CHECKING:
     import pyarrow
 
 BATCH_ROWS, BATCH_BLOCKS = 8192, 256  # rows at a time, of numbers and text, and of arrays and images
+MOST_LOOKED_AT = 100_000  # entries of folders, to tell whether there is such a file
 INSTALL = ".venv/bin/python -m pip install -r requirements-parquet.lock"
 
 
@@ -41,7 +42,7 @@ def is_parquet(path: str) -> bool:
         return is_arrow_file(path)
     if any(os.path.exists(os.path.join(path, name)) for name in (STATE_FILE, DICT_FILE)):
         return True
-    return next(walk_files(path), None) is not None
+    return next(walk_files(path, MOST_LOOKED_AT), None) is not None
 
 
 def open_parquet(path: str, options: DatasetOptions) -> ClientSource:
