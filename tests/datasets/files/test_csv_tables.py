@@ -421,3 +421,12 @@ def test_what_pandas_writes_comes_back(tmp_path, rows, separator):
         np.testing.assert_array_equal(y, own.y)
         kinds = [source.format.feature_names[1 + place] for place in np.argmax(x[:, 1:], axis=1)]
         assert kinds == [f"kind={kind}" for kind in own.kind]
+
+
+def test_a_column_whose_name_means_something_else_can_be_a_feature(tmp_path):
+    path = write(tmp_path, "device,time,a,y\n1,soon,5,0\n2,late,6,1\n")
+    with pytest.raises(DatasetError, match="--time_column names another column, or is none"):
+        read(path)
+    _, source = read(path, time_column="none", client_column="none")
+    assert source.format.feature_names == ("device", "time=late", "time=soon", "a")
+    assert not source.has_clients and not source.is_ordered_by_time
