@@ -8,7 +8,7 @@
 # make setup-track   MLflow and W&B in .venv-track, for --track and launch.track; make test-track sends runs to both
 # make test-tune  searches of launch.tune with Optuna, in .venv-tune; a minute or two
 # make test-parquet  reads parquet and Arrow with pyarrow, in .venv-parquet; a few seconds
-# make test-kotlin   compiles the Kotlin of docs/phones.md, in .venv-kotlin; needs Java
+# make test-kotlin   compiles the Kotlin of docs/phones.md and examples/android, in .venv-kotlin; needs Java
 # make test-same-bytes REVISION=HEAD~1   runs small settings of every algorithm at that revision and here, and compares
 #              the bytes of their tables; 20 to 30 minutes (ARGS="--only=fedcd*" for some)
 # make setup-pfl  pfl-research on PyTorch, a peer of launch.benchmark, in .venv-pfl

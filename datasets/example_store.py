@@ -240,3 +240,31 @@ def _read_index(folder: str) -> dict[str, Any] | None:
     except (OSError, ValueError, KeyError, AttributeError, RecursionError):
         return None
     return index if sizes == index["files"] else None
+
+
+def clean_store_dir(store_dir: str | None = None) -> int:
+    """Deletes the stores, finished or abandoned, and nothing else. Returns the bytes freed.
+
+    Don't call it while a run uses them.
+
+    Raises:
+      DatasetError: one cannot be deleted.
+    """
+    store_dir, freed_bytes = store_dir or default_store_dir(), 0
+    try:
+        for item in os.scandir(store_dir) if os.path.isdir(store_dir) else ():
+            if item.is_dir(follow_symlinks=False) and _is_ours(item.path):
+                num_bytes = sum(file.stat(follow_symlinks=False).st_size for file in os.scandir(item.path))
+                shutil.rmtree(item.path)
+                freed_bytes += num_bytes
+    except OSError as error:
+        raise DatasetError(f"cannot delete {error.filename}: {error.strerror or error}") from None
+    return freed_bytes
+
+
+def _is_ours(folder: str) -> bool:
+    try:
+        with open(os.path.join(folder, INDEX_FILE), encoding="utf-8") as file:
+            return json.load(file)["format"] == FORMAT_NAME
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return False

@@ -70,7 +70,8 @@ def _convolve(x, filters: int, size: int, name: str, stride: int = 1):
 
 
 def _normalize(x, name: str):
-    return tf.keras.layers.GroupNormalization(_MULTIPLE, name=f"{name}_normalization")(x)
+    # In float32 under any policy: sums over a group of bfloat16 have two digits.
+    return tf.keras.layers.GroupNormalization(_MULTIPLE, dtype="float32", name=f"{name}_normalization")(x)
 
 
 def _round_filters(number: float) -> int:

@@ -49,7 +49,7 @@ def _add_block(x, filters: int, name: str, is_first: bool):
     inner = _convolve(_normalize(inner, f"{name}_2"), filters, 3, f"{name}_2")
     if x.shape[-1] != filters:
         x = _convolve(x, filters, 1, f"{name}_shortcut")
-        x = tf.keras.layers.GroupNormalization(name=f"{name}_shortcut_normalization")(x)
+        x = tf.keras.layers.GroupNormalization(dtype="float32", name=f"{name}_shortcut_normalization")(x)
     return tf.keras.layers.Add(name=f"{name}_sum")([x, inner])
 
 
@@ -68,5 +68,6 @@ def _convolve(x, filters: int, size: int, name: str, stride: int = 1):
 
 
 def _normalize(x, name: str):
-    x = tf.keras.layers.GroupNormalization(name=f"{name}_normalization")(x)
+    # In float32 under any policy: sums over a group of bfloat16 have two digits.
+    x = tf.keras.layers.GroupNormalization(dtype="float32", name=f"{name}_normalization")(x)
     return tf.keras.layers.ReLU(name=f"{name}_relu")(x)

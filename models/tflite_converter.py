@@ -15,6 +15,12 @@ import tensorflow as tf
 
 from models.model_names import ModelError
 
+# What GroupNorm, LayerNorm and the weights of attention are made of. In integers, sums of squares lose what tells
+# groups apart, and the -1e9 that hides a position leaves one value for all scores.
+NORMALIZING = (
+    *("SUM", "MEAN", "SQUARE", "SQUARED_DIFFERENCE", "DIV", "RSQRT", "SOFTMAX"),
+    *("ADD", "SUB", "MUL", "BROADCAST_TO", "RESHAPE"),
+)
 TRAINING, TRAINING_WITH_SELECT, LAYERS = "training", "training_with_select", "int8_layers"
 SAVED_MODEL, RESULT = "saved_model", "result"
 REPRESENTATIVE, COMPARED = "representative.npy", "compared.npy"
@@ -33,12 +39,14 @@ class ConverterJob(NamedTuple):
       export_format: of EXPORT_FORMATS, or TRAINING or TRAINING_WITH_SELECT for a file that trains; LAYERS for the
         table of the quantization debugger, as CSV, in place of a file.
       io: of EXPORT_IO.
+      float_operators: TFLite's operators that stay in floats in an int8 file, by name; only with float inputs.
     """
 
     folder: str
     signatures: tuple[str, ...]
     export_format: str
     io: str = "float32"
+    float_operators: tuple[str, ...] = ()
 
 
 def run_converter(job: ConverterJob) -> None:
@@ -52,10 +60,19 @@ def run_converter(job: ConverterJob) -> None:
     converter = tf.lite.TFLiteConverter.from_saved_model(str(folder / SAVED_MODEL), signature_keys=list(job.signatures))
     _configure(converter, job)
     try:
-        result = _measure_layers(converter, folder) if job.export_format == LAYERS else converter.convert()
+        result = _convert(converter, job, folder)
     except Exception as error:  # ConverterError, which has no public name, ValueError, RuntimeError
         raise ModelError(describe_refusal(str(error).strip() or type(error).__name__)) from error
     (folder / RESULT).write_bytes(result)
+
+
+def _convert(converter: tf.lite.TFLiteConverter, job: ConverterJob, folder: pathlib.Path) -> bytes:
+    if job.export_format == LAYERS:
+        return _measure_layers(converter, folder, job.float_operators)
+    if not job.float_operators:
+        return converter.convert()
+    # The debugger is TensorFlow's way to leave operators out of quantization.
+    return _build_debugger(converter, folder / REPRESENTATIVE, job.float_operators).get_nondebug_quantized_model()
 
 
 def _configure(converter: tf.lite.TFLiteConverter, job: ConverterJob) -> None:
@@ -72,21 +89,30 @@ def _configure(converter: tf.lite.TFLiteConverter, job: ConverterJob) -> None:
     if job.export_format in ("int8", LAYERS):
         inputs = np.load(pathlib.Path(job.folder) / REPRESENTATIVE)
         converter.representative_dataset = lambda: ([x[None]] for x in inputs)
-    if job.export_format == "int8":
+    if job.export_format == "int8" and not job.float_operators:
         converter.target_spec.supported_ops = [operators.TFLITE_BUILTINS_INT8]
     if job.io == "int8":
         converter.inference_input_type = converter.inference_output_type = tf.int8
 
 
-def _measure_layers(converter: tf.lite.TFLiteConverter, folder: pathlib.Path) -> bytes:
-    compared = np.load(folder / COMPARED)
-    debugger = tf.lite.experimental.QuantizationDebugger(
-        converter=converter, debug_dataset=lambda: ([x[None]] for x in compared)
-    )
+def _measure_layers(
+    converter: tf.lite.TFLiteConverter, folder: pathlib.Path, float_operators: tuple[str, ...]
+) -> bytes:
+    debugger = _build_debugger(converter, folder / COMPARED, float_operators)
     debugger.run()
     table = io.StringIO()
     debugger.layer_statistics_dump(table)
     return table.getvalue().encode()
+
+
+def _build_debugger(
+    converter: tf.lite.TFLiteConverter, compared: pathlib.Path, float_operators: tuple[str, ...]
+) -> tf.lite.experimental.QuantizationDebugger:
+    examples = np.load(compared)
+    options = tf.lite.experimental.QuantizationDebugOptions(denylisted_ops=list(float_operators))
+    return tf.lite.experimental.QuantizationDebugger(
+        converter=converter, debug_dataset=lambda: ([x[None]] for x in examples), debug_options=options
+    )
 
 
 def read_measured_layers(result: bytes) -> list[dict[str, str]]:

@@ -3,7 +3,8 @@
     float32   as it is
     float16   weights in float16, computation in float32
     dynamic   weights in int8, activations rounded while it runs ("dynamic range"); arrays below 1,024 values stay float
-    int8      weights and activations in int8, the activations' ranges taken from representative examples
+    int8      weights and activations in int8, the activations' ranges taken from representative examples; in models
+              with GroupNorm or attention, what normalizes stays in floats
     qat_int8  the same with the weights and ranges of quantization-aware training
 
 All but qat_int8 start from the float model, if need be the one inside a quantization-aware model. A file takes one
@@ -28,6 +29,7 @@ from models.recurrent_layers import find_loops, use_loops, write_out_steps
 from models.tflite_converter import (
     COMPARED,
     LAYERS,
+    NORMALIZING,
     REPRESENTATIVE,
     RESULT,
     SAVED_MODEL,
@@ -41,6 +43,7 @@ from models.tflite_operators import find_select_operators
 from models.tflite_standardization import put_standardization_first
 
 _INTEGER_FORMATS = ("int8", "qat_int8")
+_NORMALIZING_LAYERS = (tf.keras.layers.GroupNormalization, tf.keras.layers.MultiHeadAttention)
 
 
 class Converter(NamedTuple):
@@ -97,6 +100,9 @@ def convert_model(
     label = f"{export_format} of {source.name}"
     arrays = {REPRESENTATIVE: source.preprocess(representative).numpy()} if export_format == "int8" else {}
     module = _build_inference_module(source, source_weights, label, arrays.get(REPRESENTATIVE))
+    if io == "int8" and module.float_operators:
+        problem = "what normalizes stays in floats, and so do inputs and outputs"
+        raise ModelError(f"{label}: {problem}; leave io=int8 out")
     content = _convert(module, ("serving_default",), export_format, label, converter, arrays, io)
     if source.standardization is None:
         return content
@@ -219,6 +225,8 @@ def _build_inference_module(
     x = tf.TensorSpec((1, *spec.model_input_shape), spec.model_input_dtype, name="x")
     module = tf.Module()
     module.weights = model.weights  # not the model itself: Keras would trace every layer of it for the saved model
+    normalizes = any(isinstance(part, _NORMALIZING_LAYERS) for part in model.submodules)
+    module.float_operators = NORMALIZING if normalizes and representative is not None else ()
     module.serving_default = tf.function(lambda x: {"logits": model(x, training=False)}, input_signature=[x])
     loops = [] if representative is None else find_loops(module.serving_default.get_concrete_function())
     if loops:
@@ -248,7 +256,9 @@ def _convert(
         _save(module, signatures, folder / SAVED_MODEL)
         for file, array in arrays.items():
             np.save(folder / file, array)
-        _name_in_errors(label, lambda: converter.run(ConverterJob(name, tuple(signatures), export_format, io)))
+        floats = tuple(getattr(module, "float_operators", ()))
+        job = ConverterJob(name, tuple(signatures), export_format, io, floats)
+        _name_in_errors(label, lambda: converter.run(job))
         return (folder / RESULT).read_bytes()
 
 

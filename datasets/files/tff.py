@@ -10,6 +10,7 @@ from datasets.errors import DatasetError
 from datasets.files.formats import name_data
 from datasets.files.tff_database import TffDatabase, starts_as_sqlite
 from datasets.files.tff_example import decode_example
+from datasets.files.tff_generic import open_labelled
 
 # How splits are called in files of TFF and of others.
 _PARTS = {
@@ -62,9 +63,14 @@ def open_tff(path: str, options: DatasetOptions, name: str = "", form: str = "")
     parts = find_parts(database, options)
     names = find_features(database, next(split for split, part in parts.items() if part == TRAIN))
     found = next((each for each, schema in _SCHEMATA.items() if schema.features <= names), None)
-    if found is None or form not in ("", found):
-        expected = f"expected those of {form}" if form else "of no form that is known"
-        raise DatasetError(f"{path}: its examples have the features {', '.join(sorted(names))}, {expected}")
+    if options.label_column or options.feature_columns:
+        found = None  # who names features means them, whatever the data set
+    if form not in ("", found):
+        raise DatasetError(
+            f"{path}: its examples have the features {', '.join(sorted(names))}, expected those of {form}"
+        )
+    if found is None:
+        return open_labelled(database, parts, options, name or name_data(path))
     return resolve_reference(_SCHEMATA[found].open)(database, parts, options, name or name_data(path))
 
 

@@ -8,6 +8,7 @@ split_name, num_examples). A packed file (.sqlite.lzma) is unpacked once, into t
 import contextlib
 import lzma
 import os
+import re
 import secrets
 import shutil
 import sqlite3
@@ -32,6 +33,8 @@ _COLUMNS = {
     "client_metadata": {"client_id", "split_name", "num_examples"},
 }
 _OF_CLIENT = "SELECT serialized_example_proto FROM examples WHERE split_name = ? AND client_id = ? ORDER BY rowid"
+_CACHE = "tff"  # its folder among the caches
+_COPY = re.compile(r"[0-9a-f]{64}(\.indexed)?\.sqlite(\.[0-9a-f]{16}\.part)?")
 _CHUNK_BYTES, _PROGRESS_EVERY_S = 1 << 22, 10.0
 
 
@@ -65,6 +68,7 @@ class TffDatabase:
         """
         self.source = path
         self._local = threading.local()
+        self._counts: dict[str, dict[str, int]] | None = None
         try:
             self.digest = compute_source_digest([path])
             with open(path, "rb") as file:
@@ -94,6 +98,11 @@ class TffDatabase:
 
     def count_examples(self) -> dict[str, dict[str, int]]:
         """Split -> client -> number of examples, as the file's own table says, or counted where that is empty."""
+        if self._counts is None:  # it takes seconds where there are many clients
+            self._counts = self._count_examples()
+        return self._counts
+
+    def _count_examples(self) -> dict[str, dict[str, int]]:
         query = "SELECT split_name, client_id, {count} FROM {table} GROUP BY split_name, client_id"
         counts: dict[str, dict[str, int]] = {}
         rows = list(self._query(query.format(count="SUM(num_examples)", table="client_metadata")))
@@ -141,7 +150,7 @@ class TffDatabase:
         return next(self._query("SELECT COUNT(*) FROM (SELECT 1 FROM examples LIMIT 2000)"))[0] == 2000
 
     def _copy_with_index(self) -> str:
-        target = os.path.join(default_cache_dir("tff"), f"{self.digest}.indexed.sqlite")
+        target = os.path.join(default_cache_dir(_CACHE), f"{self.digest}.indexed.sqlite")
         if os.path.exists(target):
             return target
         _say(f"{self.source} has no index by client: a copy with one goes into {os.path.dirname(target)}")
@@ -152,7 +161,7 @@ class TffDatabase:
         return target
 
     def __getstate__(self):
-        return {name: value for name, value in self.__dict__.items() if name != "_local"}
+        return {**self.__dict__, "_local": None, "_counts": None}
 
     def __setstate__(self, state):
         self.__dict__.update(state)
@@ -170,7 +179,7 @@ def arrange_counts(counts: dict[str, dict[str, int]]) -> tuple[tuple[str, ...], 
 
 def _unpack(path: str, digest: str) -> str:
     """The path of the unpacked file in the cache folder, where it is put unless it is there."""
-    target = os.path.join(default_cache_dir("tff"), f"{digest}.sqlite")
+    target = os.path.join(default_cache_dir(_CACHE), f"{digest}.sqlite")
     if os.path.exists(target):
         return target
     total, said = os.path.getsize(path), time.monotonic()
@@ -211,3 +220,21 @@ def _new(path: str) -> BinaryIO:
 
 def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
+
+
+def clean_unpacked() -> int:
+    """Deletes the unpacked and indexed copies in the cache folder, and nothing else. Returns the bytes freed.
+
+    Raises:
+      DatasetError: one cannot be deleted.
+    """
+    folder, freed_bytes = default_cache_dir(_CACHE), 0
+    try:
+        for item in os.scandir(folder) if os.path.isdir(folder) else ():
+            if _COPY.fullmatch(item.name):
+                num_bytes = item.stat(follow_symlinks=False).st_size
+                os.remove(item.path)
+                freed_bytes += num_bytes
+    except OSError as error:
+        raise DatasetError(f"cannot delete {error.filename}: {error.strerror or error}") from None
+    return freed_bytes

@@ -29,6 +29,7 @@ from launch.runs.columns import (
 from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
 from launch.runs.task_columns import TaskColumns, read_task_columns
+from launch.settings.data_flags import NONE
 from launch.settings.flags import PROGRAM
 from launch.settings.run_config import RunConfig, algorithm_fields, find_idle, flag_values
 from launch.settings.trusted_modules import spell_trust
@@ -154,7 +155,7 @@ def say_if_updates_were_rejected(config: RunConfig, metrics: RoundTable, data: F
 def advise_on_rejected(config: RunConfig, data: FederatedData) -> str:
     """What to do where updates are not finite: about the examples if their numbers are large, else about the rates."""
     largest = find_largest_input(data)
-    if largest > LARGE_INPUT:
+    if largest > LARGE_INPUT and config.standardize == NONE:
         return f"the examples have numbers up to {largest:.3g}: give --standardize=federated"
     given, idle = flag_values(config), find_idle(config)
     names = [each.name for each in algorithm_fields(config.algo) if each.name.endswith("learning_rate")]

@@ -12,7 +12,7 @@ def _own_cache(monkeypatch, tmp_path_factory):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
 
 
-def encode_record(features):
+def _encode_record(features):
     """A serialized tf.train.Example, by TensorFlow: bytes, floats or integers by name, one value or several."""
     import tensorflow as tf
 
@@ -30,6 +30,12 @@ def encode_record(features):
 
 
 @pytest.fixture(scope="session")
+def encode_record():
+    """A function (features) -> a serialized tf.train.Example, by TensorFlow."""
+    return _encode_record
+
+
+@pytest.fixture(scope="session")
 def write_tff_file():
     """A function (path, {split: {client: [features]}}, has_index) that writes a file as TFF's are."""
 
@@ -40,7 +46,7 @@ def write_tff_file():
             connection.execute("CREATE TABLE client_metadata (client_id TEXT, split_name TEXT, num_examples INTEGER)")
             for split, clients in splits.items():
                 for client, examples in clients.items():
-                    records = [(split, client, encode_record(each)) for each in examples]
+                    records = [(split, client, _encode_record(each)) for each in examples]
                     connection.executemany("INSERT INTO examples VALUES (?, ?, ?)", records)
                     connection.execute("INSERT INTO client_metadata VALUES (?, ?, ?)", (client, split, len(examples)))
             if metadata is not None:

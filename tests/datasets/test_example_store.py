@@ -13,6 +13,7 @@ from datasets.example_store import (
     LEFT_OUT,
     ExampleStore,
     StoreWriter,
+    clean_store_dir,
     count_by_client,
     default_store_dir,
     open_or_write_store,
@@ -139,6 +140,16 @@ def test_the_cache_of_the_user_is_the_default(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     open_or_write_store(DIGEST, lambda writer: write_rows(writer, ["a"]))
     assert os.listdir(default_store_dir()) == [DIGEST] and default_store_dir().startswith(str(tmp_path))
+
+
+def test_cleaning_takes_the_stores_and_nothing_else(tmp_path):
+    other = tmp_path / ("b" * 64)
+    other.mkdir()
+    (other / "store.json").write_text("[]")
+    open_rows(tmp_path, ["a"])
+    assert clean_store_dir(str(tmp_path)) > 0
+    assert sorted(os.listdir(tmp_path)) == [other.name]
+    assert clean_store_dir(str(tmp_path / "missing")) == 0
 
 
 def test_names_that_are_numbers_come_first_in_their_order():

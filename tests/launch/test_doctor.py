@@ -98,7 +98,8 @@ def test_a_missing_library_must_be_mended(monkeypatch):
     assert finding.mend == "wrong or missing: numpy, tensorflow; run make setup"
 
 
-def test_clean_empties_the_shard_cache_and_nothing_else(capsys, tmp_path):
+def test_clean_empties_the_shard_cache_and_nothing_else(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     arrays = np.zeros((100_000, 2), np.float32), np.zeros(100_000, np.int32)
     splits = {"train": arrays, "validation": arrays, "test": arrays}
     entry, _ = open_or_write_entry(str(tmp_path), "0" * 64, lambda: [splits])

@@ -69,7 +69,7 @@ export class Sliders {
 
 // Such as "-3.5 to 31"; of a model that standardises, also by what.
 export function describeRange({ lowest, highest, mean, deviation }) {
-  const range = `${formatNumber(lowest)} to ${formatNumber(highest)}`;
+  const range = `${Number(lowest.toPrecision(6))} to ${Number(highest.toPrecision(6))}`;
   return mean === undefined ? range : `${range}; mean ${formatNumber(mean)}, deviation ${formatNumber(deviation)}`;
 }
 

@@ -158,3 +158,5 @@ def test_the_advice_on_rejected_updates_fits_the_numbers(make_federation):
     assert advise_on_rejected(config, dataclasses.replace(data, preprocessing=far)).startswith(
         "the examples have numbers up to 1e+06: give --standardize=federated"
     )
+    scaled = build_run_config({"algo": "fedavg", "standardize": "federated"})
+    assert advise_on_rejected(scaled, dataclasses.replace(data, preprocessing=far)).startswith("lower the learning")

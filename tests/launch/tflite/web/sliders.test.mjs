@@ -22,6 +22,6 @@ test("a name comes with its unit, a range with the scaling that the model has", 
   assert.equal(nameFeature({ name: "temperature", unit: "°C" }), "temperature [°C]");
   assert.equal(nameFeature({ name: "people", unit: "" }), "people");
   assert.equal(nameFeature(undefined), "");
-  assert.equal(describeRange({ lowest: -3.5, highest: 31.25 }), "-3.5 to 31.3");
+  assert.equal(describeRange({ lowest: -3.5, highest: 31.25 }), "-3.5 to 31.25");
   assert.equal(describeRange({ lowest: 0, highest: 1, mean: 0.25, deviation: 2 }), "0 to 1; mean 0.25, deviation 2");
 });

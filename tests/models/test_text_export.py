@@ -1,0 +1,111 @@
+"""Models that read tokens, and those that normalize, in TFLite: every format answers as Keras does, in any order."""
+
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from models.catalog import build_model_spec
+from models.model_names import ModelError
+from models.model_spec import ModelSpec
+from models.task import build_task
+from models.tflite_export import convert_model
+from models.tflite_operators import find_select_operators, list_operators
+
+POSITIONS, VOCABULARY = 6, 12
+LAYERS = tf.keras.layers
+SHARES = {"float32": 1e-4, "float16": 0.02, "dynamic": 0.1, "int8": 0.15}  # of the largest output
+
+
+@functools.cache
+def make_text(name):
+    """(spec, weights, tokens) of an untrained model with embeddings and attention as marked as in a trained one."""
+    task = build_task("next_token", VOCABULARY, (POSITIONS,))
+    spec = build_model_spec(name, (POSITIONS,), "int32", VOCABULARY, task=task, takes_tokens=True)
+    tf.keras.utils.set_random_seed(0)
+    model = spec.build()
+    factors = {"embedding": 20, "query": 8, "value": 4}
+    weights = [
+        w.numpy() * next((factor for part, factor in factors.items() if part in w.name), 1) for w in model.weights
+    ]
+    return spec, tuple(weights), np.random.default_rng(0).integers(0, VOCABULARY, (24, POSITIONS)).astype(np.int32)
+
+
+def build_normalizing(shape=(8, 8, 4)):
+    inputs = tf.keras.Input(shape)
+    x = LAYERS.Conv2D(16, 3, padding="same", name="convolution")(inputs)
+    x = LAYERS.ReLU()(LAYERS.GroupNormalization(4, name="normalization")(x))
+    return tf.keras.Model(inputs, LAYERS.Dense(3, name="logits")(LAYERS.GlobalAveragePooling2D()(x)))
+
+
+@functools.cache
+def make_normalizing():
+    """(spec, weights, examples) of a model whose groups have very different ranges."""
+    spec = ModelSpec("own", build_normalizing, (8, 8, 4), "float32", 3)
+    tf.keras.utils.set_random_seed(0)
+    weights = spec.build().get_weights()
+    weights[0] *= np.repeat([0.5, 1.0, 2.0, 4.0], 4).astype(np.float32)
+    return spec, tuple(weights), np.random.default_rng(0).normal(size=(40, 8, 8, 4)).astype(np.float32)
+
+
+def answer(content, x):
+    """As an app does it: one interpreter, example after example, in two orders; (2, n, *outputs)."""
+    run = tf.lite.Interpreter(model_content=content).get_signature_runner()
+    there = [run(x=example[None])["logits"][0] for example in x]
+    back = [run(x=example[None])["logits"][0] for example in x[::-1]]
+    return np.stack([there, back[::-1]])
+
+
+def check_answers(content, spec, weights, x, share):
+    model = spec.build()
+    model.set_weights(weights)
+    expected = model(x, training=False).numpy()
+    there, back = answer(content, x)
+    np.testing.assert_array_equal(there, back)
+    np.testing.assert_allclose(there, expected, atol=share * np.abs(expected).max())
+    assert find_select_operators(content) == ()
+
+
+@pytest.mark.parametrize("export_format", SHARES)
+@pytest.mark.parametrize("name", ["char_lstm", "char_gru", "char_transformer"])
+def test_a_file_that_reads_tokens_answers_as_keras(name, export_format):
+    spec, weights, x = make_text(name)
+    content = convert_model(spec, weights, export_format, representative=x)
+    check_answers(content, spec, weights, x, SHARES[export_format])
+    [details] = tf.lite.Interpreter(model_content=content).get_input_details()
+    assert (details["dtype"], details["shape"].tolist()) == (np.int32, [1, POSITIONS])
+
+
+def test_what_comes_later_reaches_no_answer_of_a_file():
+    spec, weights, x = make_text("char_transformer")
+    changed = x.copy()
+    changed[:, 4:] = 0
+    for export_format in ("float32", "int8"):
+        content = convert_model(spec, weights, export_format, representative=x)
+        before, after = answer(content, x)[0], answer(content, changed)[0]
+        np.testing.assert_array_equal(before[:, :4], after[:, :4])
+        assert np.abs(before[:, 4:] - after[:, 4:]).max() > 0
+
+
+@pytest.mark.parametrize("export_format", SHARES)
+def test_group_norm_answers_as_keras(export_format):
+    spec, weights, x = make_normalizing()
+    content = convert_model(spec, weights, export_format, representative=x)
+    check_answers(content, spec, weights, x, SHARES[export_format])
+
+
+def test_group_norm_leaves_the_convolution_in_integers():
+    spec, weights, x = make_normalizing()
+    content = convert_model(spec, weights, "int8", representative=x)
+    assert {"CONV_2D", "QUANTIZE", "DEQUANTIZE"} <= list_operators(content).keys()
+    tensors = tf.lite.Interpreter(model_content=content, experimental_preserve_all_tensors=True).get_tensor_details()
+    kernels = [tensor for tensor in tensors if tensor["shape"].tolist() == [16, 3, 3, 4]]
+    assert [kernel["dtype"] for kernel in kernels] == [np.int8]
+
+
+@pytest.mark.parametrize("make", [make_normalizing, functools.partial(make_text, "char_transformer")])
+def test_integer_inputs_of_what_normalizes_are_refused(make):
+    spec, weights, x = make()
+    with pytest.raises(ModelError, match=r"^int8 of .*: what normalizes stays in floats.*; leave io=int8 out$"):
+        convert_model(spec, weights, "int8", "int8", x)
