@@ -18,6 +18,7 @@ sys.modules.setdefault("sounddevice", types.ModuleType("sounddevice"))  # of its
 from tflite_support import metadata  # noqa: E402
 
 TOLERANCE = 1e-5  # of float32
+MOST_DESCRIBED = 16  # features in words
 
 
 def find_differences(path: pathlib.Path, description: Mapping[str, Any]) -> Iterator[str]:
@@ -64,7 +65,7 @@ def find_differences_of_input(taken: Mapping[str, Any], description: Mapping[str
     features = description["features"]
     for place, feature in enumerate(features):
         unit = f" [{feature['unit']}]" if feature["unit"] else ""
-        if f"{feature['name']}{unit} " not in taken["description"]:
+        if place < MOST_DESCRIBED and f"{feature['name']}{unit} " not in taken["description"]:
             yield f"it does not describe {feature['name']}"
         lowest, highest = (taken["stats"][end][place] for end in ("min", "max"))
         expected = [feature[end] * scale + offset for end in ("lowest", "highest")]
