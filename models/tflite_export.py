@@ -102,7 +102,7 @@ def convert_model(
     module = _build_inference_module(source, source_weights, label, arrays.get(REPRESENTATIVE))
     if io == "int8" and module.float_operators:
         problem = "what normalizes stays in floats, and so do inputs and outputs"
-        raise ModelError(f"{label}: {problem}; leave --io=int8 out")
+        raise ModelError(f"{label}: {problem}; leave io=int8 out")
     content = _convert(module, ("serving_default",), export_format, label, converter, arrays, io)
     if source.standardization is None:
         return content

@@ -168,10 +168,14 @@ def test_the_own_data_set_loads(checkout):
 
     arrays = load_arrays("my_data:DATASET")
     assert arrays.train_x.shape[1:] == (64, 1) and len(arrays.client_names) == 6
+    source = load_arrays("my_source:DATASET")
+    assert len(source.client_names) == 100_000
+    x, y = source.read(7, "train")
+    assert x.shape == (len(y), 8) and len(y) == source.num_examples["train"][7]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("own", ["my_algorithms:", "my_data:"])
+@pytest.mark.parametrize("own", ["my_algorithms:", "my_data:", "my_source:"])
 def test_own_modules_train(own, checkout):
     (arguments,) = [
         shlex.split(line)[3:] for line in COMMANDS if line.startswith(TRAIN) and own in line and "--help" not in line
@@ -182,7 +186,12 @@ def test_own_modules_train(own, checkout):
 
 def test_every_python_block_is_tried():
     tried = {find_python_block("np.savez"), *OWN_MODULES.values()}
-    assert set(PYTHON_BLOCKS) == tried and set(OWN_MODULES) == {"my_models.py", "my_algorithms.py", "my_data.py"}
+    assert set(PYTHON_BLOCKS) == tried and set(OWN_MODULES) == {
+        "my_models.py",
+        "my_algorithms.py",
+        "my_data.py",
+        "my_source.py",
+    }
 
 
 def test_every_command_is_shown():

@@ -32,7 +32,7 @@ if typing.TYPE_CHECKING:
     import pyarrow
 
 BATCH_ROWS, BATCH_BLOCKS = 8192, 256  # rows at a time, of numbers and text, and of arrays and images
-INSTALL = ".venv/bin/python -m pip install --no-deps --require-hashes -r requirements-parquet.lock"
+INSTALL = ".venv/bin/python -m pip install -r requirements-parquet.lock"
 
 
 def is_parquet(path: str) -> bool:

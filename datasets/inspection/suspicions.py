@@ -66,7 +66,7 @@ def _look_at_classes(sample: Sample, measures: Measures) -> Iterator[str]:
         yield f"{100 * share:.1f} % of the train examples are of class {largest}: so much one answer for all reaches"
     unseen = int(test[train == 0].sum())
     if unseen and sample.is_whole:
-        yield f"{unseen:,} test examples are of classes that no train example has: no model can be right on these"
+        yield f"test examples of classes that no train example has, {unseen:,}: no model can be right on these"
 
 
 def _look_at_clients(sample: Sample, measures: Measures) -> Iterator[str]:
@@ -76,7 +76,7 @@ def _look_at_clients(sample: Sample, measures: Measures) -> Iterator[str]:
     totals, names = sum(sample.num_examples.values()), sample.client_names
     idle = np.flatnonzero(train == 0)
     if len(idle):
-        yield f"{len(idle):,} clients have no train example and are left out: {_name_some([names[i] for i in idle])}"
+        yield f"left out, since they have no train example, {len(idle):,}: {_name_some([names[i] for i in idle])}"
     tiny = int(np.count_nonzero((totals < MINIMUM_EXAMPLES_TO_SPLIT) & (train > 0)))
     if tiny and not sample.num_examples.get(TEST, np.zeros(1)).any():
         yield (
@@ -153,10 +153,10 @@ def names_client(values: np.ndarray, clients: np.ndarray) -> bool:
 def _look_at_examples(sample: Sample, measures: Measures) -> Iterator[str]:
     repeats = measures.repeats
     if repeats.with_other_labels:
-        yield f"{repeats.with_other_labels:,} train examples are like an earlier one but have another label"
+        yield f"train examples that are like an earlier one but have another label: {repeats.with_other_labels:,}"
     if measures.num_uniform and not sample.is_flat and not sample.format.takes_tokens:
         noun = "images" if len(sample.format.input_shape) == 3 else "sequences"
-        yield f"{measures.num_uniform:,} {noun} have the same number everywhere, such as all black"
+        yield f"{noun} of one number everywhere, such as all black: {measures.num_uniform:,}"
     num_test = int(sample.choose(TEST).sum())
     if repeats.in_both and 2 * repeats.in_both >= num_test:
         yield f"{repeats.in_both:,} of {num_test:,} test examples are train examples, too: the test tells little"

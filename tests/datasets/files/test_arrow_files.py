@@ -60,6 +60,6 @@ def test_without_pyarrow_the_command_to_type_is_named(tmp_path, monkeypatch):
     assert is_parquet(path)
     with pytest.raises(
         DatasetError,
-        match=r"read by pyarrow, which is not installed .*; .venv/bin/python -m pip install .* -r requirements-parquet",
+        match=r"read by pyarrow, which is not installed .*; .venv/bin/python -m pip install -r requirements-parquet",
     ):
         open_parquet(path, DatasetOptions())
