@@ -122,6 +122,7 @@ class Dataset:
       clients: what its natural clients are, for example "people"; "" if it does not say who holds which example.
       partition: the default of `--partition` for this data set, or (DatasetOptions) -> that, where it depends on the
         options; "" leaves it to the algorithm.
+      model: what `--model=auto` means here, or (DatasetOptions) -> that; "" leaves it to the form of an example.
       locate: (data folder or None) -> DatasetLocation; None for a data set without files of its own.
       origin: for a data set without files of its own, where it comes from, in the words of `launch.doctor`.
       smoke_sizes: numbers of train and test examples of the random arrays.
@@ -137,6 +138,7 @@ class Dataset:
     format: "str | ExampleFormat | Callable[[DatasetOptions], ExampleFormat] | None" = None
     clients: str = ""
     partition: str | Callable[[DatasetOptions], str] = ""
+    model: str | Callable[[DatasetOptions], str] = ""
     locate: str | Callable[[str | None], DatasetLocation] | None = None
     origin: str = ""
     smoke_sizes: tuple[int, int] = (600, 120)
@@ -181,6 +183,11 @@ class Dataset:
     def find_partition(self, options: DatasetOptions) -> str:
         """The default of `--partition`; "" leaves it to the algorithm."""
         found = resolve_reference(self.partition) if _is_reference(self.partition) else self.partition
+        return found(options) if callable(found) else found
+
+    def find_model(self, options: DatasetOptions) -> str:
+        """What `--model=auto` means; "" goes by the form of an example."""
+        found = resolve_reference(self.model) if _is_reference(self.model) else self.model
         return found(options) if callable(found) else found
 
     def find(self, data_dir: str | None) -> DatasetLocation:

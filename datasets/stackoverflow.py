@@ -100,6 +100,11 @@ def choose_stackoverflow_format(options: DatasetOptions) -> ExampleFormat:
     return make_word_format(tuple(f"word_{number}" for number in range(num_words)), options.sequence_length)
 
 
+def choose_stackoverflow_model(options: DatasetOptions) -> str:
+    """The model of TFF's baseline for the task."""
+    return "logistic_regression" if options.stackoverflow_task == "tags" else "word_lstm"
+
+
 def _check_task(options: DatasetOptions) -> None:
     if options.stackoverflow_task not in STACKOVERFLOW_TASKS:
         expected = ", ".join(STACKOVERFLOW_TASKS)

@@ -144,12 +144,17 @@ def build_spec(config: RunConfig, data: Mapping[str, Any], to_train: bool = True
 
 
 def _choose_model(config: RunConfig, data: Mapping[str, Any]) -> str:
-    """`--model`; "auto" for a table is the perceptron, since neighbouring columns are not alike as steps in time are.
+    """`--model`; "auto" is the data set's own, if it has one, and for a table the perceptron.
 
-    Other features keep the convolutions over them that earlier versions chose.
+    Neighbouring columns of a table are not alike as steps in time are. Other features keep the convolutions over them
+    that earlier versions chose.
     """
-    is_table = config.dataset == FILES and data.get(ARE_FEATURES)
-    return "perceptron" if config.model == AUTO and is_table else config.model
+    if config.model != AUTO:
+        return config.model
+    if config.dataset == FILES and data.get(ARE_FEATURES):
+        return "perceptron"
+    own = DATASETS[config.dataset].find_model(choose_options(config)) if config.dataset in DATASETS else ""
+    return own or AUTO
 
 
 def build_run_task(config: RunConfig, data: Mapping[str, Any]) -> "Task":

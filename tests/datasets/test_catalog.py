@@ -122,3 +122,17 @@ def test_locate_says_what_is_where(tmp_path):
     assert catalog.locate("mnist", str(tmp_path)).description == f"{tmp_path} (mnist.npz)"
     with pytest.raises(DatasetError, match="imagenet"):
         catalog.locate("imagenet")
+
+
+@pytest.mark.parametrize(
+    ("dataset", "options", "model"),
+    [
+        ("shakespeare", {}, "char_lstm"),
+        ("stackoverflow", {}, "word_lstm"),
+        ("stackoverflow", {"stackoverflow_task": "tags"}, "logistic_regression"),
+        ("emnist", {}, "emnist_cnn"),
+        ("mnist", {}, ""),
+    ],
+)
+def test_a_data_set_may_have_a_model_of_its_own(dataset, options, model):
+    assert DATASETS[dataset].find_model(DatasetOptions(**options)) == model
