@@ -7,7 +7,8 @@
 # make test-ray   --runtime=ray on clusters of this machine, in .venv-ray; 10 to 30 minutes
 # make setup-track   MLflow and W&B in .venv-track, for --track and launch.track; make test-track sends runs to both
 # make test-tune  searches of launch.tune with Optuna, in .venv-tune; a minute or two
-# make test-kotlin   compiles the Kotlin of docs/phones.md, in .venv-kotlin; needs Java
+# make test-parquet  reads parquet and Arrow with pyarrow, in .venv-parquet; a few seconds
+# make test-kotlin   compiles the Kotlin of docs/phones.md and examples/android, in .venv-kotlin; needs Java
 # make test-same-bytes REVISION=HEAD~1   runs small settings of every algorithm at that revision and here, and compares
 #              the bytes of their tables; 20 to 30 minutes (ARGS="--only=fedcd*" for some)
 # make setup-pfl  pfl-research on PyTorch, a peer of launch.benchmark, in .venv-pfl
@@ -22,8 +23,8 @@ RUN = .venv/bin/python -m
 # A process a core takes a file at a time, so that what a file's tests share is made once. At most 4: each takes 2 GB.
 SIDE_BY_SIDE = -n logical --maxprocesses=4 --dist loadfile
 
-.PHONY: train test test-slow test-litert test-ray test-tune test-kotlin test-track test-web test-same-bytes web setup \
-    setup-pfl setup-track lock clean
+.PHONY: train test test-slow test-litert test-ray test-tune test-parquet test-kotlin test-track test-web test-same-bytes \
+    web setup setup-pfl setup-track lock clean
 
 train: setup
 	@$(RUN) launch.train --algo=fedsikd $(ARGS)
@@ -48,6 +49,9 @@ test-track: setup setup-track
 test-tune: setup
 	@sh ./tests/tune/check.sh $(ARGS)
 
+test-parquet: setup
+	@sh ./tests/parquet/check.sh $(ARGS)
+
 test-kotlin: setup
 	@sh ./tests/kotlin/check.sh
 
@@ -70,7 +74,7 @@ setup:
 	@PYTHON="$(PYTHON)" sh ./setup.sh
 
 # Resolves setup.py anew into requirements.lock, the same with CUDA into requirements-gpu.lock, and likewise the runtime
-# of test-litert, the compiler of test-kotlin, Ray and Optuna, each on top of requirements.lock, the peer of setup-pfl, the
+# of test-litert, the compiler of test-kotlin, pyarrow, Ray and Optuna, each on top of requirements.lock, the peer of setup-pfl, the
 # trackers of setup-track and the uv of set-up. Needs a network.
 lock:
 	@set -e; tools=$$(mktemp -d); trap 'rm -rf "$$tools"' EXIT; \
@@ -81,7 +85,7 @@ lock:
 	$$compile --override overrides.txt --extra dev --output-file requirements.lock setup.py; \
 	$$compile --override overrides.txt --constraint requirements.lock --extra dev --extra gpu \
 	    --output-file requirements-gpu.lock setup.py; \
-	for name in litert pfl ray track tune uv; do $$compile --output-file requirements-$$name.lock requirements-$$name.in; done; \
+	for name in litert parquet pfl ray track tune uv; do $$compile --output-file requirements-$$name.lock requirements-$$name.in; done; \
 	$$compile --no-deps --output-file requirements-kotlin.lock requirements-kotlin.in
 
 # What can be made again in seconds; .venv and those beside it and runs/ stay.

@@ -24,6 +24,9 @@ class ExampleFormat:
       client_names: the natural clients of the train part, if they are known; else ().
       labels: the task, and what its labels are.
       takes_tokens: whether examples are tokens, whole numbers that a model looks up.
+      feature_names: one a feature of (features,) or (features, 1), or one a channel of (steps, channels); () if they
+        have none.
+      feature_units: of these, such as "°C", "" for none; () if none is known.
 
     Raises:
       DatasetError: a shape or dtype that no data set has, class names that the task does not have, or a name with a
@@ -37,6 +40,8 @@ class ExampleFormat:
     client_names: tuple[str, ...] = ()
     labels: LabelFormat = LabelFormat()
     takes_tokens: bool = False
+    feature_names: tuple[str, ...] = ()
+    feature_units: tuple[str, ...] = ()
 
     def __post_init__(self):
         dtypes = ("uint8", "int32") if self.takes_tokens else ("uint8", "float32")
@@ -47,6 +52,7 @@ class ExampleFormat:
         self.labels.check_names(f"class_names={self.class_names}", self.class_names)
         check_names("class_names", "class", self.class_names)
         check_names("client_names", "client", self.client_names)
+        check_features("feature_names", self.feature_names, self.feature_units, self.input_shape)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -77,6 +83,8 @@ class ArrayDataset:
       takes_tokens: whether examples are tokens, whole numbers that a model looks up.
       are_features: whether the last axis of the examples is only there for the one channel that features are stored
         with, (examples, features, 1).
+      feature_names: see `ExampleFormat`, like the next.
+      feature_units: see there.
 
     Raises:
       DatasetError: shapes, dtypes or labels do not fit, a value is not finite, a part is empty, or a name holds a
@@ -102,6 +110,8 @@ class ArrayDataset:
     labels: LabelFormat = LabelFormat()
     takes_tokens: bool = False
     are_features: bool = False
+    feature_names: tuple[str, ...] = ()
+    feature_units: tuple[str, ...] = ()
 
     def __post_init__(self):
         self.labels.check_names(self.name, self.class_names)
@@ -115,7 +125,19 @@ class ArrayDataset:
                 f"{self.name}: train examples are {self.train_x.dtype} {self.train_x.shape[1:]}, "
                 f"test examples are {self.test_x.dtype} {self.test_x.shape[1:]}; expected the same"
             )
+        check_features(self.name, self.feature_names, self.feature_units, self.train_x.shape[1:])
         _check_clients(self)
+
+
+def check_features(where: str, names: tuple[str, ...], units: tuple[str, ...], input_shape: tuple[int, ...]) -> None:
+    """Raises DatasetError, beginning with `where`, unless there are as many names and units as features, or none."""
+    is_flat = len(input_shape) == 1 or (len(input_shape) == 2 and input_shape[1] == 1)
+    number = input_shape[0] if is_flat else input_shape[-1]
+    for kind, values in (("names", names), ("units", units)):
+        if len(values) not in (0, number):
+            noun = "features" if is_flat else "channels"
+            raise DatasetError(f"{where}: {len(values)} {kind} of {number} {noun}, expected one for each, or none")
+        check_names(where, f"feature's {kind[:-1]}", values)
 
 
 def _check_part(dataset: ArrayDataset, part: str, x: np.ndarray, y: np.ndarray) -> None:
@@ -165,6 +187,8 @@ def make_array_dataset(
     labels: LabelFormat = CLASS_LABELS,
     takes_tokens: bool = False,
     are_features: bool = False,
+    feature_names: tuple[str, ...] = (),
+    feature_units: tuple[str, ...] = (),
 ) -> ArrayDataset:
     """An `ArrayDataset` from (x, y) of both parts; labels become what the task stores, classes int32.
 
@@ -180,7 +204,9 @@ def make_array_dataset(
       notes: see `ArrayDataset`.
       labels: see `ArrayDataset`; in the digest unless it is classification.
       takes_tokens: see `ArrayDataset`; like the next no part of the digest.
-      are_features: see `ArrayDataset`.
+      are_features: see `ArrayDataset`, like the next two no part of the digest.
+      feature_names: see `ExampleFormat`.
+      feature_units: see there.
 
     Raises:
       DatasetError: see `ArrayDataset`.
@@ -211,6 +237,7 @@ def make_array_dataset(
         fields["labels"] = labels
     remarks = {"num_clients_left_out": num_clients_left_out, "reading": reading, "notes": tuple(notes)}
     remarks |= {"labels": labels, "takes_tokens": takes_tokens, "are_features": are_features}
+    remarks |= {"feature_names": tuple(feature_names), "feature_units": tuple(feature_units)}
     return ArrayDataset(**{**fields, **remarks}, source_digest=_compute_digest(fields), num_dropped=num_dropped)
 
 

@@ -51,12 +51,30 @@ _ROWS = (
         terms=terms.MNIST,
     ),
     Dataset(
+        "fashion_mnist",
+        title="Fashion-MNIST",
+        loader="datasets.fashion_mnist:load_fashion_mnist",
+        format="datasets.fashion_mnist:FASHION_MNIST_FORMAT",
+        locate="datasets.fashion_mnist:locate_fashion_mnist",
+        terms=terms.FASHION_MNIST,
+    ),
+    Dataset(
         "cifar10",
         title="CIFAR-10",
         loader="datasets.cifar10:load_cifar10",
         format="datasets.cifar10:CIFAR10_FORMAT",
         locate="datasets.cifar10:locate_cifar10",
         terms=terms.CIFAR10,
+    ),
+    Dataset(
+        "cifar100",
+        title="CIFAR-100",
+        loader="datasets.cifar100:load_cifar100",
+        format="datasets.cifar100:choose_cifar100_format",
+        clients="500 parts by Pachinko Allocation, in TFF's file",
+        partition="datasets.cifar100:choose_cifar100_partition",
+        locate="datasets.cifar100:locate_cifar100",
+        terms=terms.CIFAR100,
     ),
     Dataset(
         "har",
@@ -85,6 +103,55 @@ _ROWS = (
         partition="natural",
         locate="datasets.occupancy:locate_occupancy",
         terms=terms.OCCUPANCY,
+    ),
+    Dataset(
+        "emnist",
+        title="EMNIST",
+        loader="datasets.emnist:load_emnist",
+        format="datasets.emnist:choose_emnist_format",
+        clients="writers",
+        partition="natural",
+        locate="datasets.emnist:locate_emnist",
+        terms=terms.EMNIST,
+    ),
+    Dataset(
+        "celeba",
+        title="CelebA",
+        loader="datasets.celeba:load_celeba",
+        format="datasets.celeba:choose_celeba_format",
+        clients="celebrities",
+        partition="natural",
+        locate="datasets.celeba:locate_celeba",
+        smoke_sizes=(60, 20),
+        terms=terms.CELEBA,
+    ),
+    Dataset(
+        "shakespeare",
+        title="Shakespeare",
+        loader="datasets.shakespeare:load_shakespeare",
+        format="datasets.character_text:choose_character_format",
+        clients="speaking roles",
+        partition="natural",
+        locate="datasets.shakespeare:locate_shakespeare",
+        smoke_sizes=(60, 20),
+        terms=terms.SHAKESPEARE,
+    ),
+    Dataset(
+        "stackoverflow",
+        title="Stack Overflow",
+        loader="datasets.stackoverflow:load_stackoverflow",
+        format="datasets.stackoverflow:choose_stackoverflow_format",
+        clients="users",
+        partition="natural",
+        locate="datasets.stackoverflow:locate_stackoverflow",
+        smoke_sizes=(60, 20),
+        terms=terms.STACKOVERFLOW,
+    ),
+    Dataset(
+        "files",
+        loader="datasets.files.formats:open_data",
+        partition="datasets.files.formats:choose_partition",
+        origin="your own file or folder, named by --data",
     ),
     Dataset(
         "npz",
@@ -128,7 +195,7 @@ def find_dataset(dataset: str) -> Dataset:
 
 def is_users_own(dataset: str) -> bool:
     """Whether the data are a user's: a file of theirs, or what a loader of theirs gives."""
-    return dataset == "npz" or dataset not in DATASETS
+    return dataset in ("files", "npz") or dataset not in DATASETS
 
 
 def get_title(name: str) -> str:

@@ -3,23 +3,18 @@
 Source: Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009. 50,000 train and 10,000 test images of
 32x32 pixels in colour, 5,000 and 1,000 of each of ten classes.
 
-A batch file is a pickled dictionary: `data`, uint8 (images, 3072), a row the red, then the green, then the blue values
-of an image, row by row; `labels`, a list. It is read by an unpickler that makes arrays and nothing else. An npz file
-has `x_train`, `x_test`, uint8 (images, 32, 32, 3), and `y_train`, `y_test`. A source with fewer images is taken as a
-subset, and the data set's name then says so wherever it is reported.
+The batches are read by `datasets.cifar_files`. An npz file has `x_train`, `x_test`, uint8 (images, 32, 32, 3), and
+`y_train`, `y_test`. A source with fewer images is taken as a subset, and the data set's name then says so wherever it
+is reported.
 """
 
-import io
 import os
-import pickle
-import tarfile
-import zlib
-from collections.abc import Iterable
 
 import numpy as np
 
 from datasets.arrays import ArrayDataset, ExampleFormat, make_array_dataset
 from datasets.cache_folder import describe_missing, search_dirs
+from datasets.cifar_files import read_batch, read_batch_files
 from datasets.dataset import DatasetLocation, DatasetOptions
 from datasets.download import RemoteFile, fetch_file
 from datasets.errors import DatasetError
@@ -43,15 +38,6 @@ REMOTE_FILE = RemoteFile(
 _WANTED = f"{REMOTE_FILE.name} or {NPZ_FILES[0]}"
 PARTS = ("train", "test")
 IMAGES_PER_CLASS = {"train": 5000, "test": 1000}
-_VALUES_PER_IMAGE = 3 * 32 * 32
-# What a pickled array consists of: the names are those of old and new NumPy, and of bytes from Python 2.
-_ARRAY_PARTS = {
-    ("numpy.core.multiarray", "_reconstruct"): np.core.multiarray._reconstruct,
-    ("numpy._core.multiarray", "_reconstruct"): np.core.multiarray._reconstruct,
-    ("numpy", "ndarray"): np.ndarray,
-    ("numpy", "dtype"): np.dtype,
-    ("_codecs", "encode"): lambda text, encoding: text.encode(encoding),
-}
 
 
 def load_cifar10(options: DatasetOptions) -> ArrayDataset:
@@ -115,80 +101,12 @@ def _read_source(source: str) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     if source.endswith(".npz"):
         arrays = read_npz_file(source, [f"{kind}_{part}" for kind in "xy" for part in PARTS])
         return {part: (arrays[f"x_{part}"], arrays[f"y_{part}"]) for part in PARTS}
-    contents = _read_folder(source) if os.path.isdir(source) else _read_archive(source)
+    contents = read_batch_files(source, FOLDER_NAME, (*BATCHES["train"], *BATCHES["test"]))
     parts = {}
     for part in PARTS:
         batches = [read_batch(f"{source}: {name}", contents[name]) for name in BATCHES[part]]
         parts[part] = tuple(np.concatenate(arrays) for arrays in zip(*batches, strict=True))
     return parts
-
-
-def _read_folder(source: str) -> dict[str, bytes]:
-    contents = {}
-    for name in (*BATCHES["train"], *BATCHES["test"]):
-        try:
-            with open(os.path.join(source, name), "rb") as file:
-                contents[name] = file.read()
-        except OSError as error:
-            raise DatasetError(f"{source}: {name} cannot be read ({error.strerror}); unpack the archive anew") from None
-    return contents
-
-
-def _read_archive(source: str) -> dict[str, bytes]:
-    """The batch files of the official archive, in one pass: to go back in it would mean to decompress it again."""
-    wanted = {f"{FOLDER_NAME}/{name}": name for names in BATCHES.values() for name in names}
-    contents = {}
-    try:
-        with tarfile.open(source, "r:gz") as archive:
-            for member in archive:
-                if member.name in wanted and member.isfile():
-                    contents[wanted[member.name]] = archive.extractfile(member).read()
-    except (tarfile.TarError, zlib.error, EOFError, OSError) as error:
-        raise DatasetError(
-            f"{source}: damaged or truncated archive ({error}); delete it to have it downloaded"
-        ) from None
-    _check_complete(source, contents, wanted.values())
-    return contents
-
-
-def _check_complete(source: str, contents: dict[str, bytes], names: Iterable[str]) -> None:
-    missing = [name for name in names if name not in contents]
-    if missing:
-        raise DatasetError(f"{source}: {missing[0]} is missing; expected the official archive, download it anew")
-
-
-class _ArrayUnpickler(pickle.Unpickler):
-    """Makes dictionaries, lists, numbers, strings and arrays; a file that asks for anything else is refused."""
-
-    def find_class(self, module: str, name: str):
-        try:
-            return _ARRAY_PARTS[module, name]
-        except KeyError:
-            raise pickle.UnpicklingError(f"it holds a {module}.{name}") from None
-
-
-def read_batch(where: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
-    """The images, uint8 (n, 32, 32, 3), and labels, int64 (n,), of an official batch file.
-
-    Args:
-      where: what errors call the file.
-      content: its bytes.
-
-    Raises:
-      DatasetError: damaged, truncated or not a batch of CIFAR-10.
-    """
-    try:
-        batch = _ArrayUnpickler(io.BytesIO(content), encoding="bytes").load()
-        data, labels = batch[b"data"], np.array(batch[b"labels"])
-    except Exception as error:  # a damaged pickle can raise almost anything
-        reason = f"no {error} in it" if isinstance(error, KeyError) else error
-        raise DatasetError(f"{where}: damaged, truncated or not a batch of CIFAR-10 ({reason})") from None
-    if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.shape != (len(data), _VALUES_PER_IMAGE):
-        found = f"{data.dtype} {data.shape}" if isinstance(data, np.ndarray) else type(data).__name__
-        raise DatasetError(f"{where}: data is {found}, expected uint8 (images, {_VALUES_PER_IMAGE})")
-    if labels.shape != data.shape[:1] or labels.dtype.kind not in "iu":
-        raise DatasetError(f"{where}: labels are {labels.dtype} {labels.shape}, expected {len(data)} integers")
-    return data.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), labels
 
 
 def _check_part(source: str, part: str, x: np.ndarray, y: np.ndarray) -> None:

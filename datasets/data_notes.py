@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from datasets.arrays import ArrayDataset
+from datasets.federated_data import Preprocessing
 from datasets.layouts import (
     AUTO,
     BYTE_SCALE,
@@ -23,10 +24,11 @@ from datasets.layouts import (
 MOST_VALUES = 4_000_000  # that deviations are computed from; of more examples, evenly spaced ones are taken
 LEAST_SIDE = 8  # of what may be a picture
 LARGE, SMALL = 100.0, 0.01  # root mean squares that a usual rate does not go with; about 1 is expected
-WILD_RATIO, ALIKE_RATIO = 1000.0, 10.0  # of the largest root mean square to the median one
+WILD_RATIO = 1000.0  # of the largest root mean square to the median one
 LEAST_OF_BYTES, MOST_OF_BYTES = 128, 255  # the largest value, where numbers look like the bytes of pictures
 SMALL_BYTE = 16  # the largest value of a picture in uint8 that is too dark to be scaled by 1/255
 MOST_NAMED = 8
+STANDARDIZE = "--standardize=federated"
 
 
 def note_layout(layout: str, shape: tuple[int, ...], is_uint8: bool) -> tuple[str, ...]:
@@ -73,23 +75,36 @@ def _count_channels(number: int) -> str:
     return f"{number} channel" + ("" if number == 1 else "s")
 
 
-def note_content(arrays: ArrayDataset, scale: str | None) -> tuple[str, ...]:
+def note_content(arrays: ArrayDataset, scale: str | None, is_standardized: bool = False) -> tuple[str, ...]:
     """A line each if the numbers are of a size that training does not cope with, and if the test part has new labels.
 
     Args:
       arrays: the data.
       scale: what --scale was, since one that was given is not in doubt; None if the flag does nothing here, so that the
-        loader is named in its place.
+        loader is named in its place; "" if there is no loader either.
+      is_standardized: whether features are scaled in any case, so that their size is not in doubt.
     """
-    numbers = () if arrays.takes_tokens else _note_numbers(arrays, scale)
+    is_in_doubt = not (arrays.takes_tokens or is_standardized)
+    given = arrays.train_x, arrays.preprocessing, scale, arrays.feature_names
+    numbers = note_numbers(*given) if is_in_doubt else ()
     return (*numbers, *(_note_labels(arrays) if arrays.labels.is_by_class else ()))
 
 
-def _note_numbers(arrays: ArrayDataset, scale: str | None) -> tuple[str, ...]:
-    x, factor = arrays.train_x, arrays.preprocessing.scale
+def note_numbers(
+    x: np.ndarray, preprocessing: Preprocessing, scale: str | None, names: tuple[str, ...] = ()
+) -> tuple[str, ...]:
+    """A line if the numbers are of a size that training does not cope with.
+
+    Args:
+      x: examples as stored, no tokens; some of them are enough.
+      preprocessing: of these.
+      scale: see `note_content`.
+      names: of the features or channels, if they have any.
+    """
+    factor = preprocessing.scale
     lowest, highest = float(x.min()), float(x.max())
-    where = "a scale of {} in its loader's Preprocessing" if scale is None else "--scale={}"
-    is_in_doubt = scale in (None, AUTO)
+    where = {None: "a scale of {} in its loader's Preprocessing", "": STANDARDIZE}.get(scale, "--scale={}")
+    is_in_doubt = scale in (None, "", AUTO)
     if x.dtype == np.uint8 and factor == BYTE_SCALE:
         if not (is_in_doubt and 0 < highest <= SMALL_BYTE):
             return ()
@@ -102,9 +117,10 @@ def _note_numbers(arrays: ArrayDataset, scale: str | None) -> tuple[str, ...]:
     if factor == 1 and _look_like_bytes(columns, lowest, highest, x.ndim):
         if not is_in_doubt:
             return ()
+        end = "scales them" if scale == "" else "brings them to 0..1"
         mend = where.format("1/255")
-        return (f"the values go from {lowest:g} to {highest:g}, and are used as they are; {mend} brings them to 0..1",)
-    return _note_scales(columns, arrays, "" if scale is None else where)
+        return (f"the values go from {lowest:g} to {highest:g}, and are used as they are; {mend} {end}",)
+    return _note_scales(columns, x, factor, names)
 
 
 def _take_columns(x: np.ndarray) -> np.ndarray:
@@ -121,29 +137,20 @@ def _look_like_bytes(columns: np.ndarray, lowest: float, highest: float, rank: i
     return is_whole and float((columns.max(axis=0) >= LEAST_OF_BYTES).mean()) >= 0.25
 
 
-def _note_scales(columns: np.ndarray, arrays: ArrayDataset, where: str) -> tuple[str, ...]:
-    """`where` is how a factor is given; "" if there is no flag for it."""
-    sizes = np.sqrt(np.mean(columns**2, axis=0)) * abs(arrays.preprocessing.scale)
+def _note_scales(columns: np.ndarray, x: np.ndarray, factor: float, names: tuple[str, ...]) -> tuple[str, ...]:
+    sizes = np.sqrt(np.mean(columns**2, axis=0)) * abs(factor)
     largest, median = float(sizes.max()), float(np.median(sizes))
     is_wild = len(sizes) > 1 and median > 0 and largest > WILD_RATIO * median
     if not (is_wild or largest > LARGE or 0 < largest < SMALL):
         return ()
     at = int(np.argmax(sizes))
-    rank = arrays.train_x.ndim
-    noun = "feature" if rank == 2 or (rank == 3 and arrays.train_x.shape[2] == 1) else "channel"
+    noun = "feature" if x.ndim == 2 or (x.ndim == 3 and x.shape[2] == 1) else "channel"
     mean, deviation = float(columns[:, at].mean()), float(columns[:, at].std())
-    text = f"{noun} {at} (counted from 0) has a mean of {mean:.3g} and a deviation of {deviation:.3g}"
+    which = f"{noun} {names[at]}" if names else f"{noun} {at} (counted from 0)"
+    text = f"{which} has a mean of {mean:.3g} and a deviation of {deviation:.3g}"
     if len(sizes) > 1:
         text += f", the median deviation of the {len(sizes):,} {noun}s is {np.median(columns.std(axis=0)):.3g}"
-    return (f"{text}; training expects about 1: {_say_how_to_scale(sizes, noun, rank, where)}",)
-
-
-def _say_how_to_scale(sizes: np.ndarray, noun: str, rank: int, where: str) -> str:
-    if where and sizes.max() <= ALIKE_RATIO * sizes.min():
-        return f"give {where.format(format(float(f'{1 / sizes.max():.0e}'), 'g'))}"
-    axes = "0" if noun == "feature" else ", ".join(map(str, range(rank - 1))).join("()")
-    place = "before you save the file" if where else "in its loader"
-    return f"standardise {place}, x = (x - x.mean({axes})) / x.std({axes}), test examples by the numbers of x, too"
+    return (f"{text}; training expects about 1: give {STANDARDIZE}",)
 
 
 def _note_labels(arrays: ArrayDataset) -> tuple[str, ...]:

@@ -16,10 +16,17 @@ from datasets.terms import COMMERCIAL_USE, UNKNOWN, Terms
 
 if typing.TYPE_CHECKING:
     from datasets.arrays import ArrayDataset, ExampleFormat
+    from datasets.client_source import ClientSource
 
 HAR_FEATURES = ("statistics", "inertial")
 BUILDING_HETEROGENEITY = ("low", "medium", "high", "structured")
 OCCUPANCY_FEATURES = ("temperature_humidity", "all")
+MISSING = ("refuse", "median", "drop")
+CATEGORIES = ("one_hot", "index")
+IMAGE_COLOURS = ("auto", "grey", "colour")
+EMNIST_LABELS = ("digits", "all")
+CIFAR100_FORMS = ("whole", "cropped")
+STACKOVERFLOW_TASKS = ("next_word", "tags")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,6 +39,24 @@ class DatasetOptions:
       seed: draws the held-out test part of a data set that comes without one (digits, npz), and the building.
       har_features: one of `HAR_FEATURES`.
       npz: path of the user's file, for "npz".
+      data: the user's file or folder, for "files".
+      data_format: a name of `datasets.files.formats.FORMAT_NAMES`, or "auto" to look.
+      client_column: of a table, whose a row is; "" to guess.
+      label_column: of a table, one or several with commas between them; "" to guess.
+      feature_columns: of a table, with commas between them; "" for all that are nothing else.
+      time_column: of a table, by which a client's rows are in order; "" for none.
+      test_column: of a table, which says whether a row is for the test; "" for none.
+      missing: what is done with missing values, one of `MISSING`.
+      categories: what text in features becomes, one of `CATEGORIES`.
+      window: rows of a time series that make one example; 0: each row is one.
+      window_step: rows from the start of a window to that of the next; 0: as long as a window.
+      image_size: side in pixels that images are resized to; 0: as they are, all alike.
+      image_colour: one of `IMAGE_COLOURS`; "auto" as the files are.
+      sequence_length: tokens in an example of text; 0: as the format's own protocol has it.
+      vocabulary_size: most frequent words or tags that are kept; 0: as the format's own protocol has it.
+      emnist_labels: one of `EMNIST_LABELS`.
+      cifar100_form: one of `CIFAR100_FORMS`.
+      stackoverflow_task: one of `STACKOVERFLOW_TASKS`.
       layout: how its axes are read, one of `datasets.layouts.LAYOUTS`.
       scale: of its numbers, see `datasets.layouts.choose_preprocessing`.
       task: of its labels, one of `datasets.label_format.TASK_NAMES`; "" is told from their form. See
@@ -48,6 +73,24 @@ class DatasetOptions:
     seed: int = 0
     har_features: str = "statistics"
     npz: str | None = None
+    data: str | None = None
+    data_format: str = "auto"
+    client_column: str = ""
+    label_column: str = ""
+    feature_columns: str = ""
+    time_column: str = ""
+    test_column: str = ""
+    missing: str = "refuse"
+    categories: str = "one_hot"
+    window: int = 0
+    window_step: int = 0
+    image_size: int = 0
+    image_colour: str = "auto"
+    sequence_length: int = 0
+    vocabulary_size: int = 0
+    emnist_labels: str = "digits"
+    cifar100_form: str = "whole"
+    stackoverflow_task: str = "next_word"
     layout: str = "auto"
     scale: str = "auto"
     task: str = ""
@@ -71,7 +114,7 @@ class Dataset:
 
     Attributes:
       name: the spelling of `--dataset`; lower-case letters, digits and underscores.
-      loader: (DatasetOptions) -> ArrayDataset.
+      loader: (DatasetOptions) -> ArrayDataset, or ClientSource where clients are read one by one.
       title: its name in titles of plots and tables; "" is `name`. A row outside of the catalog is shown by the name
         that its arrays have.
       format: an ExampleFormat, or (DatasetOptions) -> ExampleFormat where it depends on the options. A smoke run draws
@@ -89,7 +132,7 @@ class Dataset:
     """
 
     name: str
-    loader: "str | Callable[[DatasetOptions], ArrayDataset]"
+    loader: "str | Callable[[DatasetOptions], ArrayDataset | ClientSource]"
     title: str = ""
     format: "str | ExampleFormat | Callable[[DatasetOptions], ExampleFormat] | None" = None
     clients: str = ""
@@ -116,7 +159,7 @@ class Dataset:
         """Whether a smoke run gets random arrays in place of the data."""
         return self.format is not None
 
-    def load(self, options: DatasetOptions) -> "ArrayDataset":
+    def load(self, options: DatasetOptions) -> "ArrayDataset | ClientSource":
         """The data.
 
         Raises:

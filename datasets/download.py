@@ -1,7 +1,7 @@
 """Fetches one file over HTTP: resumable, digest-checked, put in place atomically.
 
 The bytes go to `<file>.part`, which a later attempt continues with a Range request. It gets its final name only when
-its digest is right, so a file under its final name is complete.
+its digest is right, so a file under its final name is complete. Where no digest is known, it has its length.
 """
 
 import contextlib
@@ -33,12 +33,13 @@ class RemoteFile:
     Attributes:
       name: its name on disk.
       addresses: where it can be had, tried in this order.
-      sha256: hex digest of the right content.
+      sha256: hex digest of the right content; "" where nobody has published one. Then only the length is checked, and
+        that is said.
     """
 
     name: str
     addresses: tuple[str, ...]
-    sha256: str
+    sha256: str = ""
 
 
 def fetch_file(remote: RemoteFile, folder: str, timeout_s: float = 30.0) -> str:
@@ -66,7 +67,8 @@ def fetch_file(remote: RemoteFile, folder: str, timeout_s: float = 30.0) -> str:
         with open(part_path, "ab") as part:
             fcntl.flock(part, fcntl.LOCK_EX)
             if not os.path.exists(path):
-                print(f"downloading {remote.name} to {folder}", file=sys.stderr, flush=True)
+                unchecked = "" if remote.sha256 else " (no digest of it is published: only its length is checked)"
+                print(f"downloading {remote.name} to {folder}{unchecked}", file=sys.stderr, flush=True)
                 _fetch_from_any(remote, part, folder, timeout_s)
                 os.replace(part_path, path)
             else:
@@ -105,7 +107,7 @@ def _fetch_from_address(address: str, sha256: str, part, timeout_s: float) -> st
         except (http.client.HTTPException, ssl.SSLError, TimeoutError, ConnectionError) as error:
             problem = f"the connection broke: {str(error) or type(error).__name__}"
             continue
-        if compute_file_digest(part.name) == sha256:
+        if not sha256 or compute_file_digest(part.name) == sha256:
             return None
         part.truncate(0)
         problem = "wrong digest: the server gave another or a damaged file"

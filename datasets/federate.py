@@ -9,11 +9,20 @@ import numpy as np
 
 from datasets.archetypes import ARCHETYPE_PARTITIONS, describe_archetypes, draw_clients
 from datasets.arrays import ArrayDataset
+from datasets.client_source import ClientSource
 from datasets.device_profiles import draw_device_profiles
 from datasets.errors import DatasetError
+from datasets.federate_source import build_source_federation
 from datasets.federated_data import SPLITS, Archetypes, ClientShard, FederatedData
 from datasets.layouts import describe_examples
-from datasets.partitioners import PARTITIONS, Partition, PartitionSettings, check_partition, partition_natural
+from datasets.partitioners import (
+    PACHINKO,
+    PARTITIONS,
+    Partition,
+    PartitionSettings,
+    check_partition,
+    partition_natural,
+)
 from datasets.shards import (
     FORMAT_VERSION,
     ClientSplits,
@@ -22,15 +31,27 @@ from datasets.shards import (
     get_client_prefix,
     open_or_write_entry,
 )
+from datasets.splits import split_client
+from datasets.variants import (
+    assign_dealt,
+    assign_natural,
+    deal_tests,
+    describe_groups,
+    make_transforms,
+    transform_clients,
+    transform_test,
+    vary_source,
+)
 
 __all__ = ["PartitionSettings", "build_federated_data", "clean_shard_dir", "default_shard_dir", "partition_clients"]
 
-# A client with fewer examples keeps them all for training: a split of one example says nothing.
-MINIMUM_EXAMPLES_TO_SPLIT = 12
-
 
 def build_federated_data(
-    arrays: ArrayDataset, settings: PartitionSettings, shard_dir: str, num_new_clients: int = 0
+    arrays: ArrayDataset | ClientSource,
+    settings: PartitionSettings,
+    shard_dir: str,
+    num_new_clients: int = 0,
+    most_test_examples: int = 0,
 ) -> FederatedData:
     """Partitions a data set over clients, writes their shards unless the cache has them, and describes the result.
 
@@ -39,24 +60,33 @@ def build_federated_data(
     partition each split is drawn from its own pool (see `datasets.archetypes`). The data set's test part is the global
     test set. Devices are drawn from `settings.seed` with the default distributions.
 
+    The clients of a source, where they stay as they are, are not read here: see `datasets.federate_source`. Other
+    partitions take all its examples into memory.
+
     Args:
       arrays: the data set.
       settings: partition, splits and seed.
       shard_dir: the cache folder; the same path on every machine that runs a worker.
       num_new_clients: so many, the last ones, take no part in training; not with an archetype partition.
+      most_test_examples: in the global test set of a source; 0: all.
 
     Raises:
       DatasetError: there are only new clients, the partition is impossible for this data set, or `shard_dir` cannot be
         written.
     """
-    check_partition(settings.partition, arrays.labels)
+    is_source = isinstance(arrays, ClientSource)
+    check_partition(settings.partition, arrays.format.labels if is_source else arrays.labels)
+    if is_source and settings.partition == "natural":
+        return _federate_source(arrays, settings, shard_dir, num_new_clients, most_test_examples)
+    arrays = arrays.pool(settings.seed) if is_source else arrays
+    test_x, test_y = _make_test_set(arrays, settings)
     digest = _compute_digest(arrays, settings)
     entry, index = open_or_write_entry(shard_dir, digest, lambda: _split(arrays, settings))
     everyone = tuple(
         ClientShard(
             index=client,
             name=_name_client(arrays, settings, client),
-            path=os.path.join(entry, get_client_prefix(client)),
+            place=os.path.join(entry, get_client_prefix(client)),
             **{f"num_{split}": counts[split] for split in SPLITS},
         )
         for client, counts in enumerate(index["clients"])
@@ -73,12 +103,12 @@ def build_federated_data(
         preprocessing=arrays.preprocessing,
         clients=clients,
         label_counts=_count_labels(clients, arrays),
-        test_x=arrays.test_x,
-        test_y=arrays.test_y,
+        test_x=test_x,
+        test_y=test_y,
         profiles=draw_device_profiles(len(everyone), settings.seed),
         digest=digest,
         num_dropped=arrays.num_dropped,
-        archetypes=_describe_archetypes(arrays, settings),
+        archetypes=_describe_archetypes(arrays, settings, num_clients),
         new_clients=everyone[num_clients:],
         num_clients_left_out=arrays.num_clients_left_out if settings.partition == "natural" else 0,
         reading=arrays.reading or describe_examples(arrays.train_x.shape[1:], arrays.preprocessing),
@@ -86,42 +116,43 @@ def build_federated_data(
         labels=arrays.labels,
         takes_tokens=arrays.takes_tokens,
         are_features=arrays.are_features,
+        feature_names=arrays.feature_names,
+        feature_units=arrays.feature_units,
     )
 
 
-def partition_clients(arrays: ArrayDataset, settings: PartitionSettings) -> Partition:
+def _federate_source(
+    source: ClientSource, settings: PartitionSettings, shard_dir: str, num_new_clients: int, most_test_examples: int
+) -> FederatedData:
+    """The source's own clients, in groups if a variant asks for them."""
+    if not settings.variant.is_active:
+        return build_source_federation(source, settings, shard_dir, num_new_clients, most_test_examples)
+    varied = vary_source(source, settings.variant, settings.seed)
+    data = build_source_federation(varied, settings, shard_dir, num_new_clients, most_test_examples)
+    groups = assign_natural(len(data.clients), settings.variant)
+    return dataclasses.replace(data, archetypes=describe_groups(settings.variant, groups))
+
+
+def partition_clients(arrays: ArrayDataset, settings: PartitionSettings, group: int | None = None) -> Partition:
     """Indices of each client's train examples, before its own validation and test split are taken out.
 
-    Only for `PARTITIONS`; for archetypes there is `datasets.archetypes.draw_clients`.
+    Only for `PARTITIONS`; for archetypes there is `datasets.archetypes.draw_clients`. A group of clients, of those that
+    each divide all examples, has a draw of its own.
     """
-    rng = np.random.default_rng([settings.seed, 1])
-    return PARTITIONS[settings.partition](arrays.train_y, arrays.train_clients, settings, rng)
-
-
-def split_client(
-    indices: np.ndarray, client: int, settings: PartitionSettings, is_ordered: bool = False
-) -> dict[str, np.ndarray]:
-    """Divides one client's examples: split -> ascending indices; counts are rounded, halves up.
-
-    The division is random, unless the examples are ordered: then the test split comes last and validation before it.
-    With `most_train_examples` the rest of the train split is left out.
-    """
-    num_validation = num_test = 0
-    if len(indices) >= MINIMUM_EXAMPLES_TO_SPLIT:
-        num_validation = int(len(indices) * settings.validation_fraction + 0.5)
-        num_test = int(len(indices) * settings.test_fraction + 0.5)
-    most = settings.most_train_examples or len(indices)
-    if is_ordered:
-        train, validation, test = np.split(indices, [len(indices) - num_validation - num_test, len(indices) - num_test])
-        return {"train": train[:most], "validation": validation, "test": test}
-    shuffled = np.random.default_rng([settings.seed, 2, client]).permutation(indices)
-    validation, test, train = np.split(shuffled, [num_validation, num_validation + num_test])
-    return {"train": np.sort(train[:most]), "validation": np.sort(validation), "test": np.sort(test)}
+    rng = np.random.default_rng([settings.seed, 1] if group is None else [settings.seed, 1, group])
+    partition = PARTITIONS[settings.partition]
+    return partition(arrays.train_y, arrays.train_clients, settings, rng, arrays.class_names)
 
 
 def _split(arrays: ArrayDataset, settings: PartitionSettings) -> ClientSplits:
     if settings.partition in ARCHETYPE_PARTITIONS:
         return _split_by_archetype(arrays, settings)
+    if settings.variant.is_active:
+        return _split_by_variant(arrays, settings)
+    return _split_plainly(arrays, settings)
+
+
+def _split_plainly(arrays: ArrayDataset, settings: PartitionSettings) -> ClientSplits:
     has_own_tests = settings.partition == "natural" and arrays.test_clients is not None
     drawn = dataclasses.replace(settings, test_fraction=0.0) if has_own_tests else settings
     is_ordered = settings.partition == "natural" and arrays.is_ordered_by_time
@@ -142,7 +173,45 @@ def _split_by_archetype(arrays: ArrayDataset, settings: PartitionSettings) -> Cl
     return [{split: (sources[split][0][i], sources[split][1][i]) for split, i in part.items()} for part in clients]
 
 
-def _describe_archetypes(arrays: ArrayDataset, settings: PartitionSettings) -> Archetypes | None:
+def _split_by_variant(arrays: ArrayDataset, settings: PartitionSettings) -> ClientSplits:
+    variant = settings.variant
+    transforms = make_transforms(variant, arrays.train_x.shape[1:], settings.seed)
+    if settings.partition == "natural":
+        clients = _split_plainly(arrays, settings)
+        return transform_clients(clients, assign_natural(len(clients), variant), transforms)
+    groups = assign_dealt(settings.num_clients, variant)
+    of_group = dataclasses.replace(settings, num_clients=settings.num_clients // variant.groups, test_fraction=0.0)
+    parts = [part for group in range(variant.groups) for part in partition_clients(arrays, of_group, group)]
+    tests = deal_tests(arrays, settings.num_clients, variant, settings.seed)
+    clients = []
+    for client, (part, test) in enumerate(zip(parts, tests, strict=True)):
+        own = split_client(part, client, of_group)
+        clients.append({split: (arrays.train_x[own[split]], arrays.train_y[own[split]]) for split in SPLITS})
+        clients[-1]["test"] = arrays.test_x[test], arrays.test_y[test]
+    return transform_clients(clients, groups, transforms)
+
+
+def _make_test_set(arrays: ArrayDataset, settings: PartitionSettings) -> tuple[np.ndarray, np.ndarray]:
+    """The global test set; with a variant as the groups see it."""
+    if not settings.variant.is_active:
+        return arrays.test_x, arrays.test_y
+    transforms = make_transforms(settings.variant, arrays.train_x.shape[1:], settings.seed)
+    owners = None
+    if settings.partition == "natural" and arrays.test_clients is not None:
+        owners = assign_natural(len(arrays.client_names), settings.variant)[arrays.test_clients]
+    return transform_test(arrays, transforms, owners)
+
+
+def _describe_archetypes(arrays: ArrayDataset, settings: PartitionSettings, num_clients: int) -> Archetypes | None:
+    """The kinds of the first clients, which are those that train."""
+    if settings.variant.is_active:
+        is_natural = settings.partition == "natural"
+        groups = (
+            assign_natural(num_clients, settings.variant)
+            if is_natural
+            else assign_dealt(settings.num_clients, settings.variant)[:num_clients]
+        )
+        return describe_groups(settings.variant, groups)
     if settings.partition not in ARCHETYPE_PARTITIONS:
         return None
     return describe_archetypes(settings.partition, arrays.class_names, settings.archetypes)
@@ -154,6 +223,10 @@ def _compute_digest(arrays: ArrayDataset, settings: PartitionSettings) -> str:
     values["archetypes"] = settings.archetypes.identify()
     if settings.partition not in ARCHETYPE_PARTITIONS:
         del values["archetypes"]
+    if settings.partition != PACHINKO:
+        del values["pachinko"]
+    if not settings.variant.is_active:
+        del values["variant"]
     if not settings.most_train_examples:  # as before there was this setting
         del values["most_train_examples"]
     identity = [FORMAT_VERSION, arrays.source_digest, values]

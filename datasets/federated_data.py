@@ -7,7 +7,8 @@ int32 where they are classes.
 """
 
 import dataclasses
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -95,25 +96,34 @@ class Archetypes:
     of_clients: tuple[int, ...]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class ClientShard:
     """One client: its place in the federation and where its examples lie.
 
     Attributes:
       index: position in `FederatedData.clients`, 0-based.
       name: how reports call it, for example "client_7".
-      path: absolute path prefix of its shard files.
+      place: absolute path prefix of its shard files, whether they are there or not.
       num_train: examples in the train split, at least 1.
       num_validation: examples in its own validation split, possibly 0.
       num_test: examples in its own test split, possibly 0.
+      write: writes the shard files unless they are there; None: they are.
     """
 
     index: int
     name: str
-    path: str
+    place: str
     num_train: int
     num_validation: int
     num_test: int
+    write: Callable[[], None] | None = dataclasses.field(default=None, repr=False, compare=False)
+
+    @property
+    def path(self) -> str:
+        """The path prefix of the shard files, which are there from now on. Raises DatasetError: if they cannot be."""
+        if self.write is not None:
+            self.write()
+        return self.place
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -127,7 +137,8 @@ class FederatedData:
       class_names: one name a label; labels are 0..len-1. () where the task has none.
       preprocessing: raw reading to model input.
       clients: in ascending order of index.
-      label_counts: int64, shape (clients, classes), over the train splits; (clients, 0) where labels are no classes.
+      label_counts: int64, shape (clients, classes), over the train splits; (clients, 0) where labels are no classes, or
+        where clients are too many to read them all.
       test_x: global test set, shape (examples, *input_shape), dtype `input_dtype`.
       test_y: its labels, as in the shards, shape (examples, *labels.shape).
       profiles: the simulated devices.
@@ -142,6 +153,12 @@ class FederatedData:
       labels: the task, and what its labels are.
       takes_tokens: whether examples are tokens, whole numbers that a model looks up.
       are_features: whether examples of shape (features, 1) have the last axis only for the one channel of features.
+      feature_names: of each feature, or of each channel of (steps, channels); () if they have none.
+      feature_units: of these, such as "°C", "" for none; () if none is known.
+      feature_means: of each feature or channel, after the preprocessing, that a model takes from them; () for none.
+      feature_deviations: that it divides them by then, as many.
+      reader: (client, split) -> (x, y) as stored, of data whose shards are written when they are needed; None reads the
+        shards.
     """
 
     dataset: str
@@ -164,8 +181,13 @@ class FederatedData:
     labels: LabelFormat = LabelFormat()
     takes_tokens: bool = False
     are_features: bool = False
+    feature_names: tuple[str, ...] = ()
+    feature_units: tuple[str, ...] = ()
+    feature_means: tuple[float, ...] = ()
+    feature_deviations: tuple[float, ...] = ()
+    reader: Callable[[ClientShard, str], tuple[np.ndarray, np.ndarray]] | None = None
 
-    @property
+    @functools.cached_property
     def everyone(self) -> tuple[ClientShard, ...]:
         """The clients and, after them, the new ones."""
         return self.clients + self.new_clients
@@ -180,18 +202,22 @@ class FederatedData:
         """How many outputs a model has, of one position."""
         return self.labels.count_outputs(len(self.class_names))
 
-    @property
+    @functools.cached_property
     def num_train(self) -> np.ndarray:
         """Train examples of each client, int64, shape (clients,)."""
         return np.array([client.num_train for client in self.clients], np.int64)
 
     def read_split(self, client: ClientShard, split: str) -> tuple[np.ndarray, np.ndarray]:
         """One client's examples on the host, for evaluation and plots: (x, y) as stored."""
+        if self.reader is not None:
+            return self.reader(client, split)
         x = np.fromfile(f"{client.path}.{split}.x", self.input_dtype).reshape((-1, *self.input_shape))
         return x, self.read_labels(client, split)
 
     def read_labels(self, client: ClientShard, split: str) -> np.ndarray:
         """One client's labels on the host, in the stored dtype, shape (examples, *labels.shape)."""
+        if self.reader is not None:
+            return self.reader(client, split)[1]
         return np.fromfile(f"{client.path}.{split}.y", self.labels.dtype).reshape(-1, *self.labels.shape)
 
     def read_pooled(self, clients: Iterable[ClientShard], split: str) -> tuple[np.ndarray, np.ndarray]:

@@ -34,12 +34,17 @@ def name_subjects(subjects: Iterable[int]) -> tuple[str, ...]:
     return tuple(f"subject_{subject:02}" for subject in subjects)
 
 
+CHANNELS = tuple(f"{signal}_{axis}" for signal in ("body_acc", "body_gyro", "total_acc") for axis in "xyz")
+CHANNEL_UNITS = (*("g",) * 3, *("rad/s",) * 3, *("g",) * 3)
 HAR_FORMATS = {
     "statistics": ExampleFormat(
         (561, 1), "float32", ACTIVITY_NAMES, Preprocessing(feature_range=(-1.0, 1.0)), name_subjects(TRAIN_SUBJECTS)
     ),
-    "inertial": ExampleFormat((128, 9), "float32", ACTIVITY_NAMES, Preprocessing(), name_subjects(TRAIN_SUBJECTS)),
-}
+    "inertial": ExampleFormat(
+        (128, 9), "float32", ACTIVITY_NAMES, Preprocessing(), name_subjects(TRAIN_SUBJECTS),
+        feature_names=CHANNELS, feature_units=CHANNEL_UNITS,
+    ),
+}  # fmt: skip
 FOLDER_NAME = "UCI HAR Dataset"
 NPZ_FILES = {"statistics": "har.npz", "inertial": "har_inertial.npz"}
 REMOTE_FILE = RemoteFile(
@@ -49,7 +54,6 @@ REMOTE_FILE = RemoteFile(
 )
 ZIP_FILES = (f"{FOLDER_NAME}.zip", REMOTE_FILE.name)
 PARTS = ("train", "test")
-CHANNELS = tuple(f"{signal}_{axis}" for signal in ("body_acc", "body_gyro", "total_acc") for axis in "xyz")
 CLASS_COUNTS = {"train": (1226, 1073, 986, 1286, 1374, 1407), "test": (496, 471, 420, 491, 532, 537)}
 
 # The arrays of a source: keys x_train, y_train, subject_train and the same for test; labels 1..6, subjects 1..30.
@@ -130,8 +134,9 @@ def load_har_arrays(data_dir: str | None = None, features: str = "statistics", d
     subjects = np.array(name_subjects(arrays["subject_train"].tolist()))
     are_features = features == "statistics"
     return make_array_dataset(
-        "har", train, test, ACTIVITY_NAMES, example_format.preprocessing, subjects, are_features=are_features
-    )
+        "har", train, test, ACTIVITY_NAMES, example_format.preprocessing, subjects, are_features=are_features,
+        feature_names=example_format.feature_names, feature_units=example_format.feature_units,
+    )  # fmt: skip
 
 
 def _read_source(source: str, features: str) -> _Arrays:

@@ -73,12 +73,17 @@ def find_mnist_files(data_dir: str | None) -> list[str]:
     Looked for in `<data_dir>/mnist`, `<data_dir>` and the cache folder.
     """
     for folder in search_dirs(data_dir, "mnist"):
-        idx_paths = [_find_idx_file(folder, name) for name in IDX_FILES.values()]
-        if all(idx_paths):
+        if idx_paths := find_idx_files(folder):
             return idx_paths
         if os.path.isfile(os.path.join(folder, KERAS_FILE)):
             return [os.path.join(folder, KERAS_FILE)]
     return []
+
+
+def find_idx_files(folder: str) -> list[str]:
+    """Paths of the four files of a folder, in the order of `IDX_FILES`; [] unless all are there."""
+    paths = [_find_idx_file(folder, name) for name in IDX_FILES.values()]
+    return paths if all(paths) else []
 
 
 def _find_idx_file(folder: str, name: str) -> str | None:

@@ -24,20 +24,23 @@ DAMAGES = (
     RuntimeError,
     OverflowError,
 )
+_BY_DATA = "launch.train reads such a file by --data=PATH"
+_IMAGES_BY_DATA = "launch.train reads a folder of images by --data=PATH"
+_FOLDER_BY_DATA = "launch.train reads a folder by --data=PATH"
 # (where, bytes there, what such a file is, what to do with it) of files that are given in place of an npz file.
 _OTHER_KINDS = (
     (0, b"\x89HDF\r\n\x1a\n", "an HDF5 file", "read it with h5py"),
     (0, b"MATLAB 7", "a MATLAB file", "read it with h5py"),
     (0, b"MATLAB 5", "a MATLAB file", "read it with scipy.io.loadmat"),
-    (0, b"PAR1", "a Parquet file", "read it with pandas.read_parquet"),
-    (0, b"ARROW1", "an Arrow file", "read it with pandas.read_feather"),
-    (0, b"\x1f\x8b", "a gzip file", "unpack it first"),
+    (0, b"PAR1", "a Parquet file", _BY_DATA),
+    (0, b"ARROW1", "an Arrow file", _BY_DATA),
+    (0, b"\x1f\x8b", "a gzip file", "launch.train reads a table in it by --data=PATH; others are unpacked first"),
     (0, b"BZh", "a bzip2 file", "unpack it first"),
     (0, b"\xfd7zXZ", "an xz file", "unpack it first"),
     (257, b"ustar", "a tar archive", "unpack it first"),
     (0, b"\x80", "a pickle", "load it where you trust it"),
-    (0, b"\xff\xd8\xff", "a JPEG image", "for folders of images see examples/image_folders.py"),
-    (0, b"\x89PNG", "a PNG image", "for folders of images see examples/image_folders.py"),
+    (0, b"\xff\xd8\xff", "a JPEG image", _IMAGES_BY_DATA),
+    (0, b"\x89PNG", "a PNG image", _IMAGES_BY_DATA),
     (0, b"\x93NUMPY", "a single array (npy)", "load it with numpy.load"),
 )
 _SAVE = "save its arrays with numpy.savez"
@@ -106,10 +109,9 @@ def _check_place(path: str, expected: str) -> None:
         found = (name for _, _, names in os.walk(path) for name in names)
         if any(name.lower().endswith(_IMAGE_SUFFIXES) for name in itertools.islice(found, _MOST_LISTED)):
             kind = "a folder of images"
-            mend = "; for these see examples/image_folders.py: --dataset=examples.image_folders:DATASET --data_dir=..."
         else:
-            kind, mend = "a folder", ""
-        raise DatasetError(f"{path}: {kind}, expected an npz file with {expected}{mend}")
+            kind = "a folder"
+        raise DatasetError(f"{path}: {kind}, expected an npz file with {expected}; {_FOLDER_BY_DATA}")
     if os.path.exists(path) and not os.path.isfile(path):
         raise DatasetError(f"{path}: no regular file, expected an npz file with {expected}")
 
@@ -125,9 +127,10 @@ def _explain(path: str, expected: str, error: Exception) -> str:
         return f"empty, 0 bytes; expected an npz file with {expected}"
     for offset, signature, kind, mend in _OTHER_KINDS:
         if start.startswith(signature, offset):
-            return f"{kind}, expected an npz file with {expected}; {mend} and {_SAVE}"
+            save = "" if "--data=" in mend else f" and {_SAVE}"
+            return f"{kind}, expected an npz file with {expected}; {mend}{save}"
     if all(byte >= 32 or byte in b"\t\n\r\f" for byte in start):
-        return f"a text file, such as CSV, expected an npz file with {expected}; read it with pandas and {_SAVE}"
+        return f"a text file, such as CSV, expected an npz file with {expected}; {_BY_DATA}"
     reason = "another format" if "pickle" in str(error) else error
     return f"damaged, truncated or not an npz file ({reason})"
 

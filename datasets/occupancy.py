@@ -28,17 +28,24 @@ from datasets.cache_folder import describe_missing, search_dirs
 from datasets.dataset import DatasetLocation, DatasetOptions
 from datasets.errors import DatasetError
 
-OCCUPANCY_FORMATS = {
-    "temperature_humidity": ExampleFormat((2,), "float32", ("empty", "occupied")),
-    "all": ExampleFormat((5,), "float32", ("empty", "occupied")),
-}
-
 TRAIN_FILE = "datatraining.txt"
 TEST_FILES = ("datatest.txt", "datatest2.txt")
 COLUMNS = ("date", "Temperature", "Humidity", "Light", "CO2", "HumidityRatio", "Occupancy")
 NUMBERS = COLUMNS[1:]
 OFFSETS = np.array([21.0, 26.0, 120.0, 600.0, 0.004])
 UNITS = np.array([1.0, 5.0, 200.0, 300.0, 0.001])
+FEATURE_NAMES = ("temperature", "humidity", "light", "CO2", "humidity ratio")
+FEATURE_UNITS = (  # of the standardised numbers
+    *("(°C - 21) / 1", "(% - 26) / 5", "(lux - 120) / 200", "(ppm - 600) / 300"),
+    "(kg water vapour per kg dry air - 0.004) / 0.001",
+)
+OCCUPANCY_FORMATS = {
+    features: ExampleFormat(
+        (number,), "float32", ("empty", "occupied"),
+        feature_names=FEATURE_NAMES[:number], feature_units=FEATURE_UNITS[:number],
+    )
+    for features, number in (("temperature_humidity", 2), ("all", 5))
+}  # fmt: skip
 _WANTED = ", ".join((TRAIN_FILE, *TEST_FILES))
 MISSING = frozenset({"", "na", "nan"})
 
@@ -107,6 +114,8 @@ def load_occupancy_arrays(
         name_blocks(train.hours, client_hours),
         num_dropped=sum(rows.num_dropped for rows in (train, *tests)),
         is_ordered_by_time=True,
+        feature_names=example_format.feature_names,
+        feature_units=example_format.feature_units,
     )
 
 

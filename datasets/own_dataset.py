@@ -14,6 +14,7 @@ from datasets.own_objects import describe_failure, import_object
 
 if typing.TYPE_CHECKING:
     from datasets.arrays import ArrayDataset, ExampleFormat
+    from datasets.client_source import ClientSource
 
 
 def is_own_dataset(dataset: str) -> bool:
@@ -40,16 +41,19 @@ def load_own_row(dataset: str) -> Dataset:
     )
 
 
-def _load(label: str, row: Dataset, options: DatasetOptions) -> "ArrayDataset":
+def _load(label: str, row: Dataset, options: DatasetOptions) -> "ArrayDataset | ClientSource":
     from datasets.arrays import ArrayDataset
+    from datasets.client_source import ClientSource
 
-    arrays = _call(label, row.load, options)
-    if not isinstance(arrays, ArrayDataset):
+    data = _call(label, row.load, options)
+    if isinstance(data, ClientSource):
+        return dataclasses.replace(data, read=functools.partial(_read, label, data.read))
+    if not isinstance(data, ArrayDataset):
         raise DatasetError(
-            f"{label}: expected its loader to return an ArrayDataset (see datasets.arrays.make_array_dataset), "
-            f"got {type(arrays).__name__}"
+            f"{label}: expected its loader to return an ArrayDataset (see datasets.arrays.make_array_dataset) or a "
+            f"datasets.client_source.ClientSource, got {type(data).__name__}"
         )
-    return arrays
+    return data
 
 
 def _find_format(label: str, row: Dataset, options: DatasetOptions) -> "ExampleFormat":
@@ -61,10 +65,14 @@ def _find_format(label: str, row: Dataset, options: DatasetOptions) -> "ExampleF
     return found
 
 
-def _call(label: str, function: Callable, options: DatasetOptions) -> typing.Any:
-    """`function(options)`; the user's code may raise anything, so anything becomes a DatasetError."""
+def _read(label: str, read: Callable, client: int, split: str) -> typing.Any:
+    return _call(label, read, client, split)
+
+
+def _call(label: str, function: Callable, *arguments) -> typing.Any:
+    """`function(*arguments)`; the user's code may raise anything, so anything becomes a DatasetError."""
     try:
-        return function(options)
+        return function(*arguments)
     except DatasetError as error:
         raise DatasetError(f"{label}: {' '.join(str(error).split())}") from error
     except (Exception, SystemExit) as error:

@@ -15,8 +15,11 @@ from datasets.archetypes import ARCHETYPE_PARTITIONS, ArchetypeSettings
 from datasets.catalog import DATASETS
 from datasets.errors import DatasetError
 from datasets.label_format import LabelFormat
+from datasets.pachinko import PachinkoSettings, find_kinds, partition_pachinko
+from datasets.variants import VariantSettings
 
 Partition = list[np.ndarray]
+PACHINKO = "pachinko"
 
 # Below the first, NumPy's draw takes time in proportion to 1/alpha; above the second, the sum of its draws overflows.
 LEAST_DRAWN_ALPHA, LARGEST_DRAWN_ALPHA = 1e-6, 1e100
@@ -38,6 +41,8 @@ class PartitionSettings:
         afterwards. Of others, they are drawn. The other splits stay as they are.
       seed: a non-negative integer; draws the partition and the splits.
       archetypes: number and sizes of the clients of the archetype partitions.
+      pachinko: of the partition of that name.
+      variant: whether groups of clients see their images in ways of their own; not with an archetype partition.
 
     Raises:
       DatasetError: a value out of its range.
@@ -52,6 +57,8 @@ class PartitionSettings:
     most_train_examples: int = 0
     seed: int = 0
     archetypes: ArchetypeSettings = ArchetypeSettings()
+    pachinko: PachinkoSettings = PachinkoSettings()
+    variant: VariantSettings = VariantSettings()
 
     def __post_init__(self):
         fractions = (self.validation_fraction, self.test_fraction)
@@ -68,6 +75,8 @@ class PartitionSettings:
         for field, (is_right, expected) in checks.items():
             if not is_right:
                 raise DatasetError(f"{field}={getattr(self, field)}: expected {expected}")
+        if self.variant.is_active and self.partition in ARCHETYPE_PARTITIONS:
+            raise DatasetError(f"variant={self.variant.kind}: expected none with partition={self.partition}")
 
 
 def check_partition(partition: str, labels: LabelFormat) -> None:
@@ -207,7 +216,7 @@ def partition_natural(clients: np.ndarray, num_clients: int) -> Partition:
     return _group_by_owner(np.asarray(clients, np.int64), num_clients)
 
 
-def _partition_natural_clients(labels, clients, settings, rng) -> Partition:
+def _partition_natural_clients(labels, clients, settings, rng, class_names) -> Partition:
     if clients is None:
         natural = ", ".join(name for name, row in DATASETS.items() if row.clients)
         raise DatasetError(
@@ -217,15 +226,21 @@ def _partition_natural_clients(labels, clients, settings, rng) -> Partition:
     return partition_natural(clients, int(clients.max()) + 1)
 
 
-# Name -> (labels, natural clients or None, settings, rng) -> partition.
+def _partition_by_kinds(labels, clients, settings, rng, class_names) -> Partition:
+    kinds = find_kinds(class_names)
+    return partition_pachinko(labels, kinds, settings.num_clients, settings.pachinko, draw_shares, rng)
+
+
+# Name -> (labels, natural clients or None, settings, rng, names of the classes) -> partition.
 PARTITIONS: dict[str, Callable[..., Partition]] = {
-    "iid": lambda labels, clients, settings, rng: partition_iid(labels, settings.num_clients, rng),
-    "dirichlet": lambda labels, clients, settings, rng: partition_dirichlet(
+    "iid": lambda labels, clients, settings, rng, class_names: partition_iid(labels, settings.num_clients, rng),
+    "dirichlet": lambda labels, clients, settings, rng, class_names: partition_dirichlet(
         labels, settings.num_clients, settings.dirichlet_alpha, rng
     ),
-    "shards": lambda labels, clients, settings, rng: partition_shards(
+    "shards": lambda labels, clients, settings, rng, class_names: partition_shards(
         labels, settings.num_clients, settings.labels_per_client, rng
     ),
+    PACHINKO: _partition_by_kinds,
     "natural": _partition_natural_clients,
 }
 PARTITION_NAMES = (*PARTITIONS, *ARCHETYPE_PARTITIONS)

@@ -5,15 +5,13 @@ if every file has the size that the machine with the original gives, and each fi
 no lock is needed.
 """
 
-import json
 import os
 import re
-import tempfile
 from collections.abc import Mapping
 
 from datasets.cache_folder import default_cache_dir
 from datasets.federated_data import SPLITS
-from datasets.shards import FORMAT_NAME, FORMAT_VERSION, INDEX_FILE
+from datasets.shards import write_open_entry, write_whole
 
 _SHARD_PATH = re.compile(r".*/(?P<digest>[0-9a-f]{64})/(?P<client>client_\d+)", re.DOTALL)
 _SUFFIXES = tuple(f".{split}.{kind}" for split in SPLITS for kind in "xy")
@@ -63,27 +61,12 @@ def find_shard(path: str, sizes: Mapping[str, int], copies_dir: str) -> str | No
 def write_copy(path: str, contents: Mapping[str, bytes], copies_dir: str) -> str:
     """Writes what `read_shard(path)` gave on another machine. Returns the copy's path; raises OSError."""
     copy = _name_copy(path, copies_dir)
-    entry = os.path.dirname(copy)
-    os.makedirs(entry, exist_ok=True)
-    # By its index `datasets.shards.clean_shard_dir` knows an entry; it names no files, since clients come one by one.
-    index = {"format": FORMAT_NAME, "version": FORMAT_VERSION, "clients": [], "files": {}}
-    _write_whole(os.path.join(entry, INDEX_FILE), json.dumps(index).encode())
+    write_open_entry(os.path.dirname(copy))
     for suffix, content in contents.items():
-        _write_whole(copy + suffix, content)
+        write_whole(copy + suffix, content)
     return copy
 
 
 def _name_copy(path: str, copies_dir: str) -> str:
     named = _SHARD_PATH.fullmatch(path)
     return os.path.join(copies_dir, named["digest"], named["client"])
-
-
-def _write_whole(path: str, content: bytes) -> None:
-    descriptor, draft = tempfile.mkstemp(prefix=".writing-", dir=os.path.dirname(path))
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(content)
-        os.replace(draft, path)
-    except BaseException:
-        os.unlink(draft)
-        raise

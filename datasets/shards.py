@@ -13,6 +13,7 @@ import os
 import re
 import secrets
 import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -126,6 +127,31 @@ def _write_entry(shard_dir: str, digest: str, splits: ClientSplits) -> dict[str,
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return index
+
+
+def write_open_entry(entry: str) -> None:
+    """Makes the folder of an entry whose clients come one by one, unless it is there. Raises OSError.
+
+    By its index `clean_shard_dir` knows it as an entry; it names no files.
+    """
+    path = os.path.join(entry, INDEX_FILE)
+    if os.path.exists(path):
+        return
+    os.makedirs(entry, exist_ok=True)
+    index = {"format": FORMAT_NAME, "version": FORMAT_VERSION, "clients": [], "files": {}}
+    write_whole(path, json.dumps(index).encode())
+
+
+def write_whole(path: str, content: bytes) -> None:
+    """Writes a file that gets its name when it is complete. Raises OSError."""
+    descriptor, draft = tempfile.mkstemp(prefix=_WRITING_PREFIX, dir=os.path.dirname(path))
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(content)
+        os.replace(draft, path)
+    except BaseException:
+        os.unlink(draft)
+        raise
 
 
 def _iterate_files(splits: ClientSplits) -> Iterator[tuple[str, np.ndarray]]:

@@ -40,6 +40,8 @@ def make_random_arrays(row: Dataset, options: DatasetOptions | None = None) -> A
         clients,
         labels=example_format.labels,
         takes_tokens=example_format.takes_tokens,
+        feature_names=example_format.feature_names,
+        feature_units=example_format.feature_units,
     )
 
 

@@ -46,6 +46,15 @@ MNIST = Terms(
     conditions="CC BY-SA allows commercial use if the source is named and what is derived is shared alike.",
     not_for=("Reading amounts, addresses or forms where a wrong digit does harm.",),
 )
+FASHION_MNIST = Terms(
+    task="which of ten kinds of clothes a grey image of 28x28 shows",
+    source="Xiao, Rasul and Vollgraf, Fashion-MNIST: a Novel Image Dataset for Benchmarking Machine Learning "
+    "Algorithms, 2017",
+    licence="MIT, in its authors' repository",
+    commercial_use="allowed",
+    conditions="Keep the licence's notice.",
+    not_for=("Photographs as people take them: these are small, grey, centred images of one shop's goods.",),
+)
 CIFAR10 = Terms(
     task="which of ten things (animals and vehicles) a colour image of 32x32 shows",
     source="Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009",
@@ -54,6 +63,7 @@ CIFAR10 = Terms(
     conditions="Cite its author. Tiny Images, which it was taken from, was withdrawn by its makers in 2020.",
     not_for=("Surveillance, driving, or anything else where mistaking what is seen does harm.",),
 )
+CIFAR100 = CIFAR10._replace(task="which of a hundred things a colour image of 32x32 shows")
 HAR = Terms(
     task="which of six activities a person does, from the motion sensors of a phone at the waist",
     source="Anguita, Ghio, Oneto, Parra and Reyes-Ortiz, A Public Domain Dataset for Human Activity Recognition Using "
@@ -84,5 +94,42 @@ OCCUPANCY = Terms(
     not_for=(
         "Watching employees, or anything that safety depends on.",
         "Other rooms without new data: these are readings of one office.",
+    ),
+)
+SHAKESPEARE = Terms(
+    task="which character comes next in the speeches of Shakespeare's plays",
+    source="The Complete Works of William Shakespeare, by speaking role as LEAF cut them (Caldas et al., LEAF: A "
+    "Benchmark for Federated Settings, 2018)",
+    licence="the plays are in the public domain; LEAF's code has a BSD licence, TFF names none for its file",
+    commercial_use="allowed",
+    conditions="Name the source.",
+    not_for=("Writing today's English: these are plays of about 1600.",),
+)
+EMNIST = Terms(
+    task="which character was written by hand, from a grey image of 28x28",
+    source="Cohen, Afshar, Tapson and van Schaik, EMNIST: an extension of MNIST to handwritten letters, 2017, by "
+    "writer as LEAF cut it (Caldas et al., 2018)",
+    licence="none named by its authors; it derives from NIST Special Database 19, a work of the US government",
+    commercial_use="unclear",
+    conditions="Cite its authors.",
+    not_for=("Reading amounts, addresses or forms where a wrong character does harm.",),
+)
+STACKOVERFLOW = Terms(
+    task="which word comes next in a question or an answer of Stack Overflow, or which tags its question has",
+    source="Stack Overflow, by user as the authors of TensorFlow Federated cut it, 2019",
+    licence="CC BY-SA 3.0, according to TensorFlow Federated's documentation",
+    commercial_use="allowed",
+    conditions="Name the source, and share alike what is derived from the texts.",
+    not_for=("Finding out who wrote something: the texts are of people.",),
+)
+CELEBA = Terms(
+    task="whether a celebrity smiles in a photograph",
+    source="Liu, Luo, Wang and Tang, Deep Learning Face Attributes in the Wild, 2015, by person as LEAF cut it",
+    licence="its authors' agreement: for research that is not commercial",
+    commercial_use="not allowed",
+    conditions="Cite its authors; do not publish or pass on the images.",
+    not_for=(
+        "Recognising people, or judging their feelings, character or group.",
+        "Faces of people in general: these are photographs of celebrities, labelled by what raters saw.",
     ),
 )

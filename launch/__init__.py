@@ -1,7 +1,7 @@
 """What a person runs, each command a module: train, evaluate, export, card, sweep, compare, tune, report and more.
 
-Another Python than the project's answers in one line; this is why the package imports something from the standard
-library.
+Another Python than the project's answers in one line, and so does one that finds other packages by the names of ours;
+this is why the package imports something from the standard library.
 """
 
 import contextlib
@@ -19,6 +19,25 @@ def end_at_once(number: int, frame: FrameType | None) -> None:
     os._exit(128 + number)
 
 
+def find_stranger() -> str:
+    """What is wrong if `datasets` or another package of ours is somebody else's, in a line with the fix; or ""."""
+    ours = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+    for name in ("datasets", "models", "tff_algos"):
+        spec = importlib.util.find_spec(name)
+        found = list(spec.submodule_search_locations or [spec.origin]) if spec else []
+        folder = os.path.join(ours, name)
+        if folder not in map(os.path.realpath, found):
+            place = f"is at {found[0]}" if found else "is missing"
+            return (
+                f"the package {name} {place}, expected it at {folder}; start Python from another folder or environment"
+            )
+    folder = os.path.join(ours, "datasets")
+    if os.path.exists(os.path.join(folder, "arrow_dataset.py")):  # of theirs alone
+        fix = "install the suite into an environment of its own"
+        return f"{folder} holds Hugging Face's package datasets as well as the suite's; {fix}"
+    return ""
+
+
 # While `python -m launch.<command>` looks for its module, argv begins with "-m": a command starts, nobody else imports.
 # Until `launch.stop_signals` takes over, Python would answer Ctrl-C with a traceback of whatever is being imported.
 if sys.argv[:1] == ["-m"] and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -26,4 +45,10 @@ if sys.argv[:1] == ["-m"] and signal.getsignal(signal.SIGINT) is signal.default_
 
 if any(importlib.util.find_spec(name) is None for name in ("absl", "numpy", "psutil", "tensorflow_federated")):
     print("error: not the project's environment; run: make setup && . .venv/bin/activate", file=sys.stderr)
+    sys.exit(2)
+
+if stranger := find_stranger():
+    if sys.argv[:1] != ["-m"]:
+        raise ImportError(stranger)
+    print(f"error: {stranger}", file=sys.stderr)
     sys.exit(2)

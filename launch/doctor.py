@@ -2,8 +2,9 @@
 
 It prints versions, cores, memory, disk, whether a worker starts and answers, and where the data sets lie; one that lies
 nowhere yet is marked with --, not ok.
-`--clean` empties the cache of client shards instead. As every command, it removes what killed ones left in the
-temporary folder. Exit codes: 0 all is well, 1 something must be fixed, 2 the request was wrong, 130 stopped by Ctrl-C.
+`--clean` empties the caches of client shards and of users' files instead. As every command, it removes what killed ones
+left in the temporary folder. Exit codes: 0 all is well, 1 something must be fixed, 2 the request was wrong, 130 stopped
+by Ctrl-C.
 """
 
 import importlib.metadata
@@ -21,6 +22,8 @@ from absl import flags as absl_flags
 from packaging.requirements import Requirement
 
 from datasets.catalog import DATASET_NAMES, locate
+from datasets.example_store import clean_store_dir
+from datasets.files.tff_database import clean_unpacked
 from datasets.shards import clean_shard_dir, default_shard_dir
 from launch.command_line import format_command_help, parse_flags, run_main
 from launch.runs.columns import WORKER_LOG
@@ -243,7 +246,12 @@ def define_flags() -> absl_flags.FlagValues:
     absl_flags.DEFINE_enum("runtime", TFF, list(RUNTIMES), "Runtime to try, as in training.", flag_values=values)
     absl_flags.DEFINE_enum("device", CPU, list(DEVICES), "What it computes on.", flag_values=values)
     absl_flags.DEFINE_list("workers", [], "Workers to ask, each host:port or unix:/path.", flag_values=values)
-    absl_flags.DEFINE_bool("clean", False, "Empty the cache of client shards, and do nothing else.", flag_values=values)
+    absl_flags.DEFINE_bool(
+        "clean",
+        False,
+        "Empty the caches of client shards and of examples of files, and do nothing else.",
+        flag_values=values,
+    )
     return values
 
 
@@ -266,9 +274,9 @@ def parse_request(argv: Sequence[str]) -> absl_flags.FlagValues:
 def print_finding(finding: Finding) -> bool:
     """Prints a finding and what mends it; returns whether all is well."""
     mark = "MEND" if finding.mend else "--" if finding.is_missing else "ok"
-    print(f"{mark:5}{finding.topic:17}{finding.text}", flush=True)
+    print(f"{mark:5}{finding.topic:21}{finding.text}", flush=True)
     if finding.mend:
-        print(f"{'':19}-> {finding.mend}", flush=True)
+        print(f"{'':23}-> {finding.mend}", flush=True)
     return not finding.mend
 
 
@@ -284,6 +292,8 @@ def _run(arguments: Sequence[str]) -> int:
         if os.path.exists(shard_dir) and not os.path.isdir(shard_dir):
             raise FlagError(f"--shard_dir={values.shard_dir}: expected a folder, found a file")
         print(f"freed {clean_shard_dir(shard_dir) / 1e6:.1f} MB in {shard_dir}")
+        if freed_bytes := clean_store_dir() + clean_unpacked():
+            print(f"freed {freed_bytes / 1e6:.1f} MB of the examples of files, in the cache folder")
         return 0
     findings = diagnose(values.data_dir or None, shard_dir, values.workers, values.runtime, values.device)
     all_well = [print_finding(finding) for finding in findings]

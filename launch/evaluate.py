@@ -25,6 +25,7 @@ from launch.runs.stored_data import read_label_format
 from launch.runs.tables import format_cell, write_json, write_table
 from launch.runs.task_columns import TaskColumns, format_value
 from launch.runtimes.runtime import quiet_tensorflow
+from launch.settings.data_flags import CLIENT
 from launch.settings.flags import FlagError
 from launch.settings.trusted_modules import define_trust_flag, read_trusted
 from launch.stop_signals import leave
@@ -142,7 +143,7 @@ def evaluate_run(run: FinishedRun, names: Sequence[str], npz: str) -> list[Evalu
     examples = read_npz_examples(npz, run.data, run.config.layout) if npz else None
     federation = None if npz else run.load_data()
     with quiet_tensorflow(str(run.path / WORKER_LOG)):
-        from launch.training.evaluation import build_evaluator
+        from launch.training.evaluation import build_evaluator, choose_finally_evaluated
         from models.saved_models import load_weights
 
         settle_device_again(run.config)
@@ -155,7 +156,8 @@ def evaluate_run(run: FinishedRun, names: Sequence[str], npz: str) -> list[Evalu
             rows.append(_make_row(name, pathlib.Path(npz).name, evaluate(weights, *examples)))
             continue
         rows.append(_make_row(name, "global", evaluate(weights, federation.test_x, federation.test_y)))
-        users = [client for client in federation.everyone if run.client_models.get(client.name) == name]
+        asked = choose_finally_evaluated(federation, run.config.finally_evaluated_clients, run.config.seed)
+        users = [client for client in asked if run.client_models.get(client.name) == name]
         rows += [
             _make_row(name, client.name, evaluate(weights, *federation.read_split(client, "test")))
             for client in users
@@ -217,6 +219,10 @@ def _run(arguments: Sequence[str]) -> None:
         raise FlagError("--run_dir is missing: expected the folder of a finished run, such as runs/fedavg_digits_001")
     npz = os.path.expanduser(values.npz)
     run = read_finished_run(values.run_dir, values.data_dir, "", values.round, read_trusted(values.trust_module))
+    if npz and run.config.standardize == CLIENT:
+        raise FlagError(
+            f"--npz={npz}: expected none, since each client of the run scales its features by its own numbers"
+        )
     rows = evaluate_run(run, choose_models(run, values.model), npz)
     say_if_unchecked(run)
     print("\n".join(format_table(rows, run.task)))

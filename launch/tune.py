@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from datasets.errors import DatasetError
-from datasets.federate import MINIMUM_EXAMPLES_TO_SPLIT
+from datasets.splits import MINIMUM_EXAMPLES_TO_SPLIT
 from launch.command_line import format_command_help, run_main
 from launch.many_runs.jobs import open_engine
 from launch.progress import say

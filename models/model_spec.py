@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
+from models.standardization import Standardization, put_before
 from models.task import Task, build_task
 
 # Keeps the seed of the augmentation apart from those of the dropout layers, which fold in their small salts.
@@ -34,6 +35,7 @@ class ModelSpec:
       takes_tokens: whether examples are tokens, which the model gets as int32; else it gets float32.
       has_channel_axis: False if the last axis of a stored example is that of its one channel, and the model does not
         want it: features stored as (features, 1) reach it as (features,).
+      standardization: by which numbers its inputs are scaled; None leaves them as they are.
     """
 
     name: str
@@ -50,6 +52,7 @@ class ModelSpec:
     task: Task | None = None
     takes_tokens: bool = False
     has_channel_axis: bool = True
+    standardization: Standardization | None = None
 
     def __post_init__(self):
         if self.task is None:
@@ -67,15 +70,20 @@ class ModelSpec:
 
     @tf.autograph.experimental.do_not_convert  # parsing and rewriting it would take longer than tracing it
     def preprocess(self, x: tf.Tensor) -> tf.Tensor:
-        """Stored examples, shape (batch, *input_shape), to model inputs, (batch, *model_input_shape), in any graph.
+        """Stored examples, shape (batch, *input_shape), to what `build`'s model gets, (batch, *model_input_shape).
 
-        Tokens become int32, everything else float32, scaled and shifted.
+        Tokens become int32, everything else float32, scaled, shifted and standardized; in any graph.
         """
         if not self.has_channel_axis:  # decided while the graph is made, like the next
             x = tf.squeeze(x, axis=-1)
         if self.takes_tokens:
             return tf.cast(x, tf.int32)
-        return tf.cast(x, tf.float32) * self.scale + self.offset
+        return self.standardize(tf.cast(x, tf.float32) * self.scale + self.offset)
+
+    @tf.autograph.experimental.do_not_convert
+    def standardize(self, x: tf.Tensor) -> tf.Tensor:
+        """What a saved model does first with its input, (batch, *model_input_shape), in any graph."""
+        return x if self.standardization is None else self.standardization.apply(x, self.model_input_shape)
 
     @tf.autograph.experimental.do_not_convert
     def preprocess_to_train(self, x: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
@@ -88,6 +96,25 @@ class ModelSpec:
     def weight_shapes(self) -> tuple[tuple[int, ...], ...]:
         """The shapes of all weights, in the order of `keras_model.weights`; the model is built once to know them."""
         return tuple(tuple(weight.shape) for weight in self.build().weights)
+
+    def with_standardization(self, standardization: Standardization | None) -> "ModelSpec":
+        """The same, with this scaling of its inputs, its teacher's and those of the float model inside it."""
+        if standardization is not None:
+            standardization.arrange(self.model_input_shape)  # whether it fits
+        changed = {"standardization": standardization}
+        if self.teacher is not None:
+            changed["teacher"] = self.teacher.with_standardization(standardization)
+        if self.quantization is not None:
+            float_spec = self.quantization.float_spec.with_standardization(standardization)
+            changed["quantization"] = dataclasses.replace(self.quantization, float_spec=float_spec)
+        return dataclasses.replace(self, **changed)
+
+    def build_whole(self) -> tuple[tf.keras.Model, tf.keras.Model]:
+        """(the model of unscaled inputs, the one of `build` inside it), with the same weights; one without scaling."""
+        model = self.build()
+        if self.standardization is None:
+            return model, model
+        return put_before(self.standardization, model, self.model_input_shape), model
 
     def of_weights(self, weights: tuple[np.ndarray, ...]) -> "ModelSpec":
         """The specification that these weights belong to: this one, or that of the float model inside it."""

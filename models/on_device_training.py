@@ -82,7 +82,7 @@ def build_training_module(
     module.weights = model.weights
     module.weight_names = {name: variable.name.removesuffix(":0") for name, variable in changing.items()}
     module.train = _build_train(model, spec, batch_size)
-    module.infer = _build_infer(model, spec.model_input_shape)
+    module.infer = _build_infer(model, spec)
     module.get_weights, module.set_weights = _build_get_and_set_weights(changing)
     module.save, module.restore = _build_save_and_restore(changing)
     return module
@@ -125,7 +125,7 @@ def _build_train(model: tf.keras.Model, spec: ModelSpec, batch_size: int):
     )
     def train(x, y, learning_rate):
         with use_builtin_gradients(), use_plain_batch_normalization(model):
-            logits = model(x, training=True)
+            logits = model(spec.standardize(x), training=True)
             loss = _compute_loss(y, logits, spec.num_classes)
             total = add_own_losses(loss, model)
         variables = model.trainable_variables
@@ -145,10 +145,10 @@ def _compute_loss(y: tf.Tensor, logits: tf.Tensor, num_classes: int) -> tf.Tenso
     return -tf.reduce_sum(of_classes * tf.nn.log_softmax(logits)) / tf.maximum(tf.reduce_sum(of_classes), 1.0)
 
 
-def _build_infer(model: tf.keras.Model, input_shape: tuple[int, ...]):
-    @tf.function(input_signature=[tf.TensorSpec((1, *input_shape), tf.float32)], autograph=False)
+def _build_infer(model: tf.keras.Model, spec: ModelSpec):
+    @tf.function(input_signature=[tf.TensorSpec((1, *spec.model_input_shape), tf.float32)], autograph=False)
     def infer(x):
-        return {"logits": model(x, training=False)}
+        return {"logits": model(spec.standardize(x), training=False)}
 
     return infer
 

@@ -35,12 +35,12 @@ def save_model(spec: ModelSpec, weights: tuple[np.ndarray, ...], folder: str | o
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    model = spec.build()
+    whole, model = spec.build_whole()
     model.set_weights(weights)
     temporary = folder / f".{os.getpid()}.{_FILE_NAME}"  # Keras chooses the format by the suffix
     try:
         with _open_elsewhere(spec)(model):
-            model.save(temporary)
+            whole.save(temporary)
         _rewrite_config(temporary)
         os.replace(temporary, folder / _FILE_NAME)
     except OSError as error:
@@ -78,9 +78,9 @@ def load_weights(spec: ModelSpec, folder: str | os.PathLike) -> tuple[np.ndarray
 
 
 def _read_weights(spec: ModelSpec, path: Path, listed: Callable[..., Any]) -> tuple[np.ndarray, ...]:
-    model = spec.build()
+    whole, model = spec.build_whole()
     with listed(model):
-        model.load_weights(path)
+        whole.load_weights(path)
     return tuple(model.get_weights())
 
 

@@ -9,7 +9,9 @@
 
 All but qat_int8 start from the float model, if need be the one inside a quantization-aware model. A file takes one
 preprocessed example, shape (1, *input_shape), as "x" and gives "logits", shape (1, num_classes). The batch size is
-fixed because reshaping layers would otherwise add operations that look it up.
+fixed because reshaping layers would otherwise add operations that look it up. Where a model's inputs are standardized,
+the file does that first, in float32 in every format: rounded to 16 or 8 bits, means and inputs of features with unlike
+scales would lose all that tells examples apart.
 """
 
 import pathlib
@@ -38,6 +40,7 @@ from models.tflite_converter import (
     run_converter,
 )
 from models.tflite_operators import find_select_operators
+from models.tflite_standardization import put_standardization_first
 
 _INTEGER_FORMATS = ("int8", "qat_int8")
 _NORMALIZING_LAYERS = (tf.keras.layers.GroupNormalization, tf.keras.layers.MultiHeadAttention)
@@ -77,9 +80,9 @@ def convert_model(
       converter: does the conversion.
 
     Raises:
-      ModelError: qat_int8 of a float model, int8 inputs of another format than int8 and qat_int8, int8 without
-        representative examples, weights that are not finite, a model with a stateful layer, int8 of one that computes
-        in loops, or a model that the converter cannot convert.
+      ModelError: qat_int8 of a float model, int8 inputs of another format than int8 and qat_int8 or of standardized
+        features, int8 without representative examples, weights that are not finite, a model with a stateful layer, int8
+        of one that computes in loops, or a model that the converter cannot convert.
       OSError: the files of the conversion cannot be written.
     """
     source, source_weights = find_reference(spec, weights, export_format)
@@ -87,6 +90,10 @@ def convert_model(
         raise ModelError(f"io={io}: expected one of {', '.join(EXPORT_IO)}")
     if io == "int8" and export_format not in _INTEGER_FORMATS:
         raise ModelError(f"io=int8 with {export_format}: only {' and '.join(_INTEGER_FORMATS)} compute in integers")
+    if io == "int8" and source.standardization is not None:
+        raise ModelError(
+            f"io=int8 with {export_format}: one scale of 8 bits for features that are standardized; expected io=float32"
+        )
     if export_format == "int8" and (representative is None or len(representative) == 0):
         raise ModelError("int8: expected representative examples, got none; take some of a client's training examples")
 
@@ -95,8 +102,11 @@ def convert_model(
     module = _build_inference_module(source, source_weights, label, arrays.get(REPRESENTATIVE))
     if io == "int8" and module.float_operators:
         problem = "what normalizes stays in floats, and so do inputs and outputs"
-        raise ModelError(f"{label}: {problem}; leave --io=int8 out")
-    return _convert(module, ("serving_default",), export_format, label, converter, arrays, io)
+        raise ModelError(f"{label}: {problem}; leave io=int8 out")
+    content = _convert(module, ("serving_default",), export_format, label, converter, arrays, io)
+    if source.standardization is None:
+        return content
+    return put_standardization_first(content, *source.standardization.arrange(source.model_input_shape))
 
 
 def debug_quantization(

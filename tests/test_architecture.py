@@ -27,12 +27,13 @@ FORBIDDEN = {
     "launch": set(),
 }
 # What `tff_algos` may know of the other packages: their types, and what the training loop has to do with a model: take
-# the losses from its task, hand dropout its seed, and heed its own losses and constraints; and how what a user names is
-# imported.
+# the losses from its task, measure what its inputs are scaled by, hand dropout its seed, and heed its own losses and
+# constraints; and how what a user names is imported.
 KNOWN_TO_ALGORITHMS = {
     "datasets.federated_data",
     "datasets.own_objects",
     "models.model_spec",
+    "models.standardization",
     "models.stateless_dropout",
     "models.task",
     "models.training_terms",
@@ -59,6 +60,7 @@ LAUNCH_ROOMS = {
     "plots": {"progress", "settings", "runs"},
     "pages": set(),
     "comparison": {"pages", "progress", "settings", "runs", "plots"},
+    "inspection": {"settings", "runs"},
     "reports": {"progress", "settings", "runs", "plots"},
     "trackers": {"progress", "settings", "runs"},
     "training": {
@@ -73,6 +75,7 @@ AT_MOST_ONE_MODULE = {"tensorflow_model_optimization": "models"}
 MAX_LINES = 400
 MAX_FILES = 150
 MAX_STATEMENTS = 40
+PIP_FLAGS = {"--no", "--require"}  # as the pattern below finds --no-deps and --require-hashes
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
 LIGHT = ("command_line", "settings/flags", "settings/algorithms", "runtimes/runtime")
 COMMANDS = sorted(path.stem for path in (ROOT / "launch").glob("*.py") if '"__main__"' in path.read_text())
@@ -239,13 +242,13 @@ def test_functions_are_short(name):
 
 @pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith("launch/")])
 def test_flags_that_texts_name_exist(name):
-    """What an error or a docstring tells the user to type must be a flag of the training command."""
+    """What an error or a docstring tells the user to type must be a flag of the training command, or of pip."""
     constants = [
         node.value for node in ast.walk(ast.parse((ROOT / name).read_text())) if isinstance(node, ast.Constant)
     ]
     texts = [constant for constant in constants if isinstance(constant, str)]
-    named = {flag for text in texts for flag in re.findall(r"--[a-z_]+", text)}
-    assert named <= {*HELP_FLAGS, *(f"--{flag}" for flag in define_flags())}
+    named = {flag for text in texts for flag in re.findall(r"--[a-z][a-z0-9_]*", text)}
+    assert named <= {*HELP_FLAGS, *PIP_FLAGS, *(f"--{flag}" for flag in define_flags())}
 
 
 def test_names_say_what_is_inside():

@@ -33,6 +33,7 @@ PARSERS = {
     "launch.compare": "parse_request",
     "launch.export": "parse_request",
     "launch.card": "parse_request",
+    "launch.inspect": "parse_request",
     "launch.benchmark": "parse_options",
     "launch.doctor": "parse_request",
     "launch.worker": "parse_request",
@@ -167,10 +168,14 @@ def test_the_own_data_set_loads(checkout):
 
     arrays = load_arrays("my_data:DATASET")
     assert arrays.train_x.shape[1:] == (64, 1) and len(arrays.client_names) == 6
+    source = load_arrays("my_source:DATASET")
+    assert len(source.client_names) == 100_000
+    x, y = source.read(7, "train")
+    assert x.shape == (len(y), 8) and len(y) == source.num_examples["train"][7]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("own", ["my_algorithms:", "my_data:"])
+@pytest.mark.parametrize("own", ["my_algorithms:", "my_data:", "my_source:"])
 def test_own_modules_train(own, checkout):
     (arguments,) = [
         shlex.split(line)[3:] for line in COMMANDS if line.startswith(TRAIN) and own in line and "--help" not in line
@@ -181,7 +186,12 @@ def test_own_modules_train(own, checkout):
 
 def test_every_python_block_is_tried():
     tried = {find_python_block("np.savez"), *OWN_MODULES.values()}
-    assert set(PYTHON_BLOCKS) == tried and set(OWN_MODULES) == {"my_models.py", "my_algorithms.py", "my_data.py"}
+    assert set(PYTHON_BLOCKS) == tried and set(OWN_MODULES) == {
+        "my_models.py",
+        "my_algorithms.py",
+        "my_data.py",
+        "my_source.py",
+    }
 
 
 def test_every_command_is_shown():
@@ -198,7 +208,7 @@ def test_a_command_is_understood(command, checkout, capsys):
     assert module.main([*algo, "--help"]) == 0
     help_text = capsys.readouterr().out
     for argument in arguments[: arguments.index("--")] if "--" in arguments else arguments:
-        if module_name == "launch.card" and not argument.startswith("-"):
+        if module_name in ("launch.card", "launch.inspect") and not argument.startswith("-"):
             continue  # the file, which its parser wants
         name = argument.split("=")[0]
         assert name in ("--help", "--flagfile") or f"{name}\n" in help_text or f"{name} [" in help_text

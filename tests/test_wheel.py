@@ -1,5 +1,6 @@
-"""A wheel built from the tree holds what the code reads at run time."""
+"""A wheel built from the tree holds what the code reads at run time, and works beside another package `datasets`."""
 
+import os
 import pathlib
 import shutil
 import subprocess
@@ -13,17 +14,24 @@ PACKAGES = ("datasets", "models", "tff_algos", "launch")
 READ_AT_RUN_TIME = ("datasets/*.csv", "launch/experiments/*/*.flags", "launch/reports/*/*.csv", "launch/tflite/web/*")
 
 
-@pytest.mark.slow
-def test_a_wheel_holds_the_modules_the_flagfiles_and_the_printed_tables(tmp_path):
-    source = tmp_path / "source"  # a copy, since a build leaves its folders behind
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The path of a wheel."""
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"  # a copy, since a build leaves its folders behind
     for name in PACKAGES:
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     pip = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index"]
-    build = subprocess.run([*pip, f"--wheel-dir={tmp_path}", str(source)], capture_output=True, text=True)
+    build = subprocess.run([*pip, f"--wheel-dir={folder}", str(source)], capture_output=True, text=True)
     assert build.returncode == 0, build.stderr[-2000:]
-    (wheel,) = tmp_path.glob("*.whl")
+    [path] = folder.glob("*.whl")
+    return path
+
+
+@pytest.mark.slow
+def test_a_wheel_holds_the_modules_the_flagfiles_and_the_printed_tables(wheel):
     with zipfile.ZipFile(wheel) as archive:
         held = set(archive.namelist())
     modules = {str(path.relative_to(ROOT)) for name in PACKAGES for path in (ROOT / name).rglob("*.py")}
@@ -31,3 +39,25 @@ def test_a_wheel_holds_the_modules_the_flagfiles_and_the_printed_tables(tmp_path
     assert modules | data <= held
     tables = {"amfl_p/table_1.csv", "amfl_p/pooled_reference.csv", "fedcd/table_1.csv", "fedsikd/table_v.csv"}
     assert {f"launch/reports/{name}" for name in tables} <= data
+
+
+@pytest.mark.slow
+def test_an_installed_wheel_is_not_disturbed_by_another_package_datasets(wheel, tmp_path):
+    """Elsewhere on the path it is not seen; in the same folder, installed before or after, a line says what to do."""
+    theirs, ours, mixed = (tmp_path / name for name in ("theirs", "ours", "mixed"))
+    (theirs / "datasets").mkdir(parents=True)
+    for name in ("__init__.py", "arrow_dataset.py"):
+        (theirs / "datasets" / name).write_text("THEIRS = True\n")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(ours)
+    shutil.copytree(ours, mixed)
+    shutil.copytree(theirs, mixed, dirs_exist_ok=True)
+
+    def run(*path):
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path))}
+        command = [sys.executable, "-m", "launch.train", "--help"]
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+
+    assert (run(ours, theirs).returncode, run(ours, theirs).stderr) == (0, "")
+    for ended, words in ((run(theirs, ours), f"is at {theirs}"), (run(mixed), "an environment of its own")):
+        assert ended.returncode == 2 and ended.stderr.count("\n") == 1 and words in ended.stderr

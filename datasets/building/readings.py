@@ -64,7 +64,15 @@ FEATURE_NAMES = (
     "hour_sin",
     "hour_cos",
 )
-BUILDING_FORMAT = ExampleFormat((len(FEATURE_NAMES),), "float32", ("empty", "low", "medium", "high"))
+FEATURE_UNITS = (  # of the standardised numbers
+    *("(°C - 21) / 2", "(% - 40) / 10"),
+    *("K / 0.5", "% / 3", "K / 0.5", "% / 3"),
+    *("", ""),
+)
+BUILDING_FORMAT = ExampleFormat(
+    (len(FEATURE_NAMES),), "float32", ("empty", "low", "medium", "high"),
+    feature_names=FEATURE_NAMES, feature_units=FEATURE_UNITS,
+)  # fmt: skip
 FIRST_DAY = np.datetime64("2024-01-08", "D")  # a Monday
 CSV_COLUMNS = ("sensor", "room", "date", "temperature", "humidity", "people", "level")
 
@@ -193,6 +201,8 @@ def load_building_arrays(
         num_dropped=int(np.count_nonzero(~is_whole)),
         test_clients=sensors[NUM_TRAIN_DAYS:][test],
         is_ordered_by_time=True,
+        feature_names=BUILDING_FORMAT.feature_names,
+        feature_units=BUILDING_FORMAT.feature_units,
     )
 
 

@@ -51,9 +51,10 @@ def open_rounds(workload: Workload, folder: str, max_concurrent_calls: int = 0) 
 
 
 def build_client_dataset(workload: Workload, data: FederatedData, client: ClientShard) -> tf.data.Dataset:
-    """A client's epochs as batches {"x": float32 (batch, *input_shape), "y": int32 (batch,)}."""
+    """A client's epochs as batches {"x": (batch, *input_shape), float32 or of tokens int32, "y": int32}."""
     x, y = data.read_split(client, "train")
-    pixels = x.astype(np.float32) * np.float32(data.preprocessing.scale) + np.float32(data.preprocessing.offset)
+    scale, offset = np.float32(data.preprocessing.scale), np.float32(data.preprocessing.offset)
+    pixels = x if data.takes_tokens else x.astype(np.float32) * scale + offset
     examples = tf.data.Dataset.from_tensor_slices(collections.OrderedDict(pixels=pixels, label=y))
     batches = examples.repeat(workload.epochs).shuffle(len(y), seed=workload.seed).batch(workload.batch_size)
     named = batches.map(lambda batch: collections.OrderedDict(x=batch["pixels"], y=batch["label"]))

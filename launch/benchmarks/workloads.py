@@ -12,13 +12,16 @@ from typing import Any
 import numpy as np
 
 from datasets.arrays import make_array_dataset
+from datasets.character_text import choose_character_format
 from datasets.cifar10 import CIFAR10_FORMAT
+from datasets.dataset import DatasetOptions
 from datasets.federate import PartitionSettings, build_federated_data
 from datasets.federated_data import FederatedData
 from datasets.mnist import MNIST_FORMAT
 from launch.runtimes.worker_process import default_threads
 
-FORMATS = {"mnist": MNIST_FORMAT, "cifar10": CIFAR10_FORMAT}
+TEXT = "shakespeare"
+FORMATS = {"mnist": MNIST_FORMAT, "cifar10": CIFAR10_FORMAT, TEXT: choose_character_format(DatasetOptions())}
 OURS = "ours"
 OURS_QAT = "ours_qat"
 OURS_TEN_TIMES = "ours_ten_times"
@@ -120,7 +123,7 @@ PEERS = {
 
 @dataclasses.dataclass(frozen=True)
 class Workload:
-    """Federated rounds on random images; all clients take part, and train on all their examples.
+    """Federated rounds on random images or random text; all clients take part, and train on all their examples.
 
     In an asynchronous workload, `settings` say who takes part.
 
@@ -241,6 +244,17 @@ WORKLOADS = {
             optimizer="sgd",
             peers=(OURS, IN_PROCESS, RAW_LOOP),
         ),
+        Workload(  # a cohort of Shakespeare's roles, who have 46 sequences of 80 characters on average
+            "fed_avg_shakespeare_char_lstm",
+            "fedavg",
+            "char_lstm",
+            num_clients=10,
+            num_examples=46,
+            batch_size=16,
+            learning_rate=0.003,
+            images=TEXT,
+            peers=(OURS, IN_PROCESS, "stock_tff_tuned", "stock_tff"),
+        ),
         Workload(  # ours: one active model on every device, of the same capacity of 8; the milestones are never reached
             "fed_cd_mnist_student_active_models",
             "fedcd",
@@ -263,10 +277,21 @@ def build_data(workload: Workload, folder: str) -> FederatedData:
     generator, image_format = np.random.default_rng(workload.seed), FORMATS[workload.images]
     by_client = workload.num_examples + workload.num_validation
     num_examples = workload.num_clients * by_client
-    x = generator.integers(0, 256, (num_examples, *image_format.input_shape), np.uint8)
-    y = generator.integers(0, len(image_format.class_names), num_examples, np.int32)
+    if image_format.takes_tokens:
+        length, num_tokens = image_format.input_shape[0], image_format.labels.num_outputs
+        text = generator.integers(1, num_tokens, (num_examples, length + 1), np.int32)  # 0 is padding
+        x, y = text[:, :-1], text[:, 1:]
+    else:
+        x = generator.integers(0, 256, (num_examples, *image_format.input_shape), np.uint8)
+        y = generator.integers(0, len(image_format.class_names), num_examples, np.int32)
     arrays = make_array_dataset(
-        workload.name, (x, y), (x[:1], y[:1]), image_format.class_names, image_format.preprocessing
+        workload.name,
+        (x, y),
+        (x[:1], y[:1]),
+        image_format.class_names,
+        image_format.preprocessing,
+        labels=image_format.labels,
+        takes_tokens=image_format.takes_tokens,
     )
     fraction = workload.num_validation / by_client
     settings = PartitionSettings(

@@ -81,7 +81,7 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
     Always the task's main metric and the loss by round, by virtual time and by bytes. With the columns `joules_total`
     in `metrics.csv`, by joules, too; with `within_cluster_drift` and `total_drift`, the drift of the updates; with
     `epsilon_spent`, the metric against epsilon; with `cluster`, `plane_x` and `plane_y` in `clients.csv`, the clusters;
-    with `label_counts` and `class_names` in `config.json`, the partition, without classes the sizes of the clients;
+    with `label_counts` and `class_names` in `config.json`, the partition, without counts the sizes of the clients;
     with `archetypes` there, accuracy by archetype and what became of FedCD's models; and what `events.csv` and
     `fine_tuning.csv` hold.
 
@@ -126,9 +126,9 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
 def _draw_split(
     data: Mapping[str, Any], clients: Mapping[str, np.ndarray], names: Sequence[str], split: str, path: pathlib.Path
 ) -> pathlib.Path:
-    """The partition: how many examples of each class each client has or, without classes, how many in all."""
-    if read_task_columns(data).kind.is_labelled_by_class:
-        counts = np.array(data["label_counts"])
+    """The partition: how many examples of each class each client has, or how many in all where that is not counted."""
+    counts = np.array(data["label_counts"])
+    if counts.size and read_task_columns(data).kind.is_labelled_by_class:
         draw_partition(counts, data["class_names"], names[: len(counts)], path, split)
     else:
         num_members = int(data.get(NUM_CLIENTS, len(names)))

@@ -13,7 +13,15 @@ from datasets.federated_data import FederatedData
 from launch.runs.columns import CHECKSUMS_FILE, NOTES, NUM_CLIENTS_LEFT_OUT, READING
 from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import RunFolder
-from launch.runs.stored_data import ARE_FEATURES, TAKES_TOKENS, describe_labels
+from launch.runs.stored_data import (
+    ARE_FEATURES,
+    FEATURE_DEVIATIONS,
+    FEATURE_MEANS,
+    FEATURE_NAMES,
+    FEATURE_UNITS,
+    TAKES_TOKENS,
+    describe_labels,
+)
 from launch.runs.tables import write_json
 from launch.runs.task_columns import TASK
 from launch.settings.run_config import RunConfig, flag_values
@@ -29,6 +37,8 @@ def describe_data(data: FederatedData) -> dict[str, Any]:
     kinds = dataclasses.asdict(data.archetypes) if data.archetypes else {}
     archetypes = {"archetypes": {name: list(values) for name, values in kinds.items()}} if kinds else {}
     devices = {"device_profiles": data.profiles.digest} if data.profiles.digest else {}
+    scaling = {FEATURE_MEANS: list(data.feature_means), FEATURE_DEVIATIONS: list(data.feature_deviations)}
+    scaling = scaling if data.feature_means else {}
     return {
         "dataset": data.dataset,
         "digest": data.digest,
@@ -46,10 +56,14 @@ def describe_data(data: FederatedData) -> dict[str, Any]:
         NUM_CLIENTS_LEFT_OUT: data.num_clients_left_out,
         READING: data.reading,
         NOTES: list(data.notes),
-        "label_counts": data.label_counts.tolist(),
+        # Of data that are read client by client, and not counted by class, there is nothing to list.
+        "label_counts": [] if data.reader and not data.label_counts.size else data.label_counts.tolist(),
         TASK: describe_labels(data.labels),
         TAKES_TOKENS: data.takes_tokens,
         ARE_FEATURES: data.are_features,
+        FEATURE_NAMES: list(data.feature_names),
+        FEATURE_UNITS: list(data.feature_units),
+        **scaling,
         **archetypes,
         **devices,
     }
@@ -92,7 +106,7 @@ def find_num_shares(folder: RunFolder, config: RunConfig) -> int:
 
 def write_config(folder: RunFolder, config: RunConfig, data: FederatedData) -> None:
     """Writes `config.json`: every flag's value, places of data in full, data sizes, versions, git revision."""
-    places = {name: _name_in_full(getattr(config, name)) for name in ("data_dir", "shard_dir", "npz")}
+    places = {name: _name_in_full(getattr(config, name)) for name in ("data_dir", "shard_dir", "npz", "data")}
     requests = {
         "resume": False,
         "overwrite": False,

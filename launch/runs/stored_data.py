@@ -10,7 +10,11 @@ from launch.runs.columns import NOTES, READING
 from launch.runs.errors import RunFolderError
 from launch.runs.task_columns import KIND, TASK
 
-TAKES_TOKENS, ARE_FEATURES = "takes_tokens", "are_features"  # absent in runs of earlier versions, as is TASK
+# Absent in runs of earlier versions, as is TASK.
+TAKES_TOKENS, ARE_FEATURES = "takes_tokens", "are_features"
+FEATURE_NAMES, FEATURE_UNITS = "feature_names", "feature_units"
+# Only where a model scales its features.
+FEATURE_MEANS, FEATURE_DEVIATIONS = "feature_means", "feature_deviations"
 NEEDED = ("input_shape", "input_dtype", "scale", "offset", "class_names")
 MAX_VALUES = 10**9  # in one example
 MAX_OUTPUTS = 10**7
@@ -41,8 +45,16 @@ def _are_names(value: Any) -> bool:
     return isinstance(value, list) and all(map(_is_text, value)) and len(set(value)) == len(value)
 
 
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and len(value) <= MAX_VALUES and all(map(_is_text, value))
+
+
 def _are_numbers(value: Any) -> bool:
     return isinstance(value, list) and len(value) <= MAX_OUTPUTS and all(map(_is_number, value))
+
+
+def _are_deviations(value: Any) -> bool:
+    return _are_numbers(value) and all(number > 0 for number in value)
 
 
 def _is_task(value: Any) -> bool:
@@ -70,6 +82,9 @@ _CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "class_names": (_are_names, "a list of different names"),
     TASK: (_is_task, "a task and what its labels are"),
     **dict.fromkeys((TAKES_TOKENS, ARE_FEATURES), (lambda value: isinstance(value, bool), "true or false")),
+    **dict.fromkeys((FEATURE_NAMES, FEATURE_UNITS), (_are_texts, "a list of texts")),
+    FEATURE_MEANS: (_are_numbers, "a list of finite numbers"),
+    FEATURE_DEVIATIONS: (_are_deviations, "a list of numbers above 0"),
     "archetypes": (lambda value: isinstance(value, dict), "an object"),
     **dict.fromkeys(("label_counts", NOTES), (lambda value: isinstance(value, list), "a list")),
 }
@@ -94,6 +109,10 @@ def check_data_section(data: Any, path: Any) -> Mapping[str, Any]:
         is_right, expected = _CHECKS.get(name, (_is_count, "a whole number") if name.startswith("num_") else (bool, ""))
         if expected and not is_right(value):
             raise RunFolderError(f"{path}: damaged, its data has {name}={value!r:.60}, expected {expected}; restore it")
+    if len(data.get(FEATURE_MEANS, ())) != len(data.get(FEATURE_DEVIATIONS, ())):
+        raise RunFolderError(
+            f"{path}: damaged, its data has another number of {FEATURE_MEANS} than deviations; restore it"
+        )
     try:
         read_label_format(data).check_names("class_names", tuple(data["class_names"]))
     except DatasetError as error:

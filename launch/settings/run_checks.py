@@ -7,6 +7,7 @@ from typing import Any
 from datasets.catalog import DATASET_NAMES, check_dataset_name
 from datasets.errors import DatasetError
 from datasets.layouts import AUTO, BYTES, NO_SCALE, SCALE_FORM, parse_factor
+from launch.settings.data_flags import CLIENT, FEDERATED
 from launch.settings.runtimes import CPU, CPU_ONLY, IN_PROCESS, RAY_CLIENT, RAY_PLACES
 from launch.settings.suggestions import suggest_value
 from launch.settings.worker_addresses import check_address, check_port_address
@@ -14,18 +15,11 @@ from models.model_names import MODEL_NAMES, WIDTH_MODELS, ModelError, check_mode
 from tff_algos.settings.config_fields import ConfigError
 
 RUN_TO_RESUME = "--run_dir=<folder of the run to go on with> beside it"
-OWN_FILE = "--dataset=npz --npz=<file>"
+OWN_FILE = "--data=<your file or folder>"
+OWN_SUFFIXES = (".csv", ".tsv", ".gz", ".npz", ".npy", ".pt", ".parquet", ".arrow", ".json", ".sqlite", ".lzma", ".zip")
 # Data sets and models that other tools bring, by their names in small letters and digits.
 ELSEWHERE = {
-    "femnist": "FEMNIST",
-    "emnist": "EMNIST",
-    "fashionmnist": "Fashion-MNIST",
-    "fmnist": "Fashion-MNIST",
-    "cifar100": "CIFAR-100",
     "svhn": "SVHN",
-    "celeba": "CelebA",
-    "shakespeare": "Shakespeare",
-    "stackoverflow": "Stack Overflow",
     "imagenet": "ImageNet",
     "tinyimagenet": "Tiny ImageNet",
     "adult": "Adult",
@@ -50,6 +44,7 @@ def check_run_settings(config: Any) -> None:
     _check_folder(config)
     check_dataset(config.dataset)
     _check_conflicts(config)
+    _check_standardization(config)
     _check_scale(config.scale)
     for field in ("model", "teacher_model"):
         _check_model(field, getattr(config, field))
@@ -78,15 +73,15 @@ def _suggest_dataset(dataset: str) -> str:
     """What was probably meant by a data set that there is none of."""
     plain = re.sub(r"[\W_]+", "", dataset.lower())
     if plain in ELSEWHERE:
-        return f"; {ELSEWHERE[plain]} is not among them: save its arrays with numpy.savez, for {OWN_FILE}"
-    if dataset.endswith(".npz"):
-        return f"; did you mean --dataset=npz --npz={dataset}?"
-    if "/" in dataset or pathlib.PurePath(dataset).suffix in (".csv", ".npy", ".pt", ".parquet", ".tsv", ".json"):
-        return f"; your own file is an .npz, for {OWN_FILE}"
+        return f"; {ELSEWHERE[plain]} is not among them; if you have its files, give {OWN_FILE}"
+    if "/" in dataset or pathlib.PurePath(dataset).suffix in OWN_SUFFIXES:
+        return f"; did you mean --data={dataset}?"
     return suggest_value(dataset, DATASET_NAMES, "module:OBJECT")
 
 
 def _check_conflicts(config: Any) -> None:
+    if bool(config.data) != (config.dataset == "files"):
+        raise ConfigError("data", config.data, "a file or folder of yours, and no other --dataset beside it")
     if bool(config.npz) != (config.dataset == "npz"):
         raise ConfigError("npz", config.npz, "a file together with --dataset=npz, and only then")
     if config.bias_min > config.bias_max:
@@ -111,6 +106,17 @@ def _check_conflicts(config: Any) -> None:
         raise ConfigError("keep_best", True, expected)
     if config.width != 1 and not {config.model, config.teacher_model} & set(WIDTH_MODELS):
         raise ConfigError("width", config.width, f"1, or --model={' or '.join(WIDTH_MODELS)} beside it")
+
+
+def _check_standardization(config: Any) -> None:
+    is_private = getattr(getattr(config.algorithm, "privacy", None), "is_active", False)
+    is_private = is_private or getattr(config.algorithm, "privacy_epsilon", 0) > 0
+    if config.standardize == FEDERATED and is_private:
+        # To add noise, values must be clipped to a range that is known beforehand; a table's is not.
+        expected = f"none or {CLIENT} with privacy, since its sums carry no noise and are in no budget"
+        raise ConfigError("standardize", FEDERATED, expected)
+    if config.standardize == CLIENT and config.partition != "natural":
+        raise ConfigError("standardize", CLIENT, "--partition=natural, whose clients have examples of their own")
 
 
 def _check_scale(scale: str) -> None:

@@ -19,7 +19,7 @@ from datasets.catalog import (
 )
 from datasets.layouts import AS_STORED, AUTO, BYTES, LAYOUTS, SCALE_FORM
 from datasets.partitioners import PARTITION_NAMES
-from launch.settings import archetype_flags, task_flags
+from launch.settings import archetype_flags, data_flags, group_flags, task_flags
 from launch.settings.algorithms import ALGORITHMS, Algorithm
 from launch.settings.flag_fields import (
     FlagField,
@@ -51,6 +51,7 @@ from tff_algos.settings.local_training import LocalTrainingConfig
 OWN_FORM = "module:ALGORITHM"
 CONFIG_FILE = "config.json"  # what a run folder keeps of its config
 SMOKE_ROUNDS = 2
+FILES = "files"  # the data set of --data
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,18 +70,38 @@ class RunConfig:
         metadata={"setting": Setting("Folder of the data sets' files; by default the variable FL_DATA_DIR.")},
     )
     shard_dir: str = setting("", "Folder of the clients' shards, the same path on every worker; empty: a cache folder.")
+    data: str = data_flags.DATA
+    data_format: str = data_flags.DATA_FORMAT
+    client_column: str = data_flags.CLIENT_COLUMN
+    label_column: str = data_flags.LABEL_COLUMN
+    feature_columns: str = data_flags.FEATURE_COLUMNS
+    time_column: str = data_flags.TIME_COLUMN
+    test_column: str = data_flags.TEST_COLUMN
+    missing: str = data_flags.MISSING_VALUES
+    categories: str = data_flags.CATEGORY_FORM
+    window: int = data_flags.WINDOW
+    window_step: int = data_flags.WINDOW_STEP
+    image_size: int = data_flags.IMAGE_SIZE
+    image_colour: str = data_flags.IMAGE_COLOUR
+    sequence_length: int = data_flags.SEQUENCE_LENGTH
+    vocabulary_size: int = data_flags.VOCABULARY_SIZE
+    emnist_labels: str = data_flags.EMNIST_LABEL_SET
+    cifar100_form: str = data_flags.CIFAR100_FORM
+    stackoverflow_task: str = data_flags.STACKOVERFLOW_TASK
+    most_test_examples: int = data_flags.MOST_TEST_EXAMPLES
+    standardize: str = data_flags.STANDARDIZE
     npz: str = setting("", "Your own file for --dataset=npz: x, y, and optionally client, x_test, y_test.")
     layout: str = setting(
         AUTO,
-        "How the axes of --npz are read: features, steps and channels, pixels and channels; auto: by shape and dtype.",
+        "How the axes of your own arrays are read: features, steps and channels, pixels; auto: by shape and dtype.",
         choices=LAYOUTS,
-        needs=needs_value("dataset", "npz"),
+        needs=data_flags.OF_ARRAYS,
         of_old_runs=AS_STORED,
     )
     scale: str = setting(
         AUTO,
-        f"Factor on the numbers of --npz: {SCALE_FORM}; auto: 1/255 for images in uint8, bytes: for all in uint8.",
-        needs=needs_value("dataset", "npz"),
+        f"Factor on your own numbers: {SCALE_FORM}; auto: 1/255 for images in uint8, bytes: for all in uint8.",
+        needs=data_flags.OF_ARRAYS,
         of_old_runs=BYTES,
     )
     task: str = task_flags.TASK
@@ -146,6 +167,10 @@ class RunConfig:
     labels_per_client: int = setting(
         2, "Most labels that a client has in the shards partition.", minimum=1, needs=needs_value("partition", "shards")
     )
+    pachinko_alpha: float = group_flags.PACHINKO_ALPHA
+    pachinko_beta: float = group_flags.PACHINKO_BETA
+    variant: str = group_flags.VARIANT
+    variant_groups: int = group_flags.VARIANT_GROUPS
     validation_fraction: float = setting(
         1 / 12,
         "Share of a client's examples in its own validation split.",
@@ -219,6 +244,12 @@ class RunConfig:
         1, "Rounds between two evaluations of the shared models on all test and validation examples.", minimum=1
     )
     evaluated_clients: int = setting(1000, "Clients, drawn by the seed, evaluated in a round; 0: all.", minimum=0)
+    finally_evaluated_clients: int = setting(
+        10_000,
+        "Clients, drawn by the seed, evaluated when the run is over, beside all new ones; 0: all.",
+        minimum=0,
+        of_old_runs=0,
+    )
     rounds_per_checkpoint: int = setting(1, "Rounds between two checkpoints; the last is always kept.", minimum=1)
     target_accuracy: float = setting(0.0, "Stop at this test accuracy; 0 means never.", minimum=0, maximum=1)
     target_metric: float = task_flags.TARGET_METRIC
@@ -324,10 +355,13 @@ def build_run_config(values: Mapping[str, Any]) -> RunConfig:
     """
     algorithm = find_algorithm(values.get("algo"))
     defaults = dict(algorithm.shared_defaults)
+    if values.get("data"):
+        defaults["dataset"] = FILES
     dataset = values.get("dataset", defaults.get("dataset", RunConfig.dataset))
     check_dataset(dataset)
     task = values.get("task", AUTO)
-    options = DatasetOptions(npz=values.get("npz") or None, task="" if task == AUTO else task)
+    known = {field.name for field in dataclasses.fields(DatasetOptions)} & set(values)
+    options = DatasetOptions(**{**{name: values[name] for name in known}, "task": "" if task == AUTO else task})
     row = find_dataset(dataset)
     if "partition" not in values and (partition := row.find_partition(options)):
         defaults["partition"] = partition

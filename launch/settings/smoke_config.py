@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any
 
 from datasets.archetypes import VALIDATION_POOL
+from datasets.variants import NO_VARIANT
 from tff_algos.settings.config_fields import shrink
 
 
@@ -13,8 +14,11 @@ def shrink_to_smoke(config: Any) -> Any:
     labels_per_client = config.labels_per_client
     if config.partition == "shards":  # as many shards among fewer clients, so that no label is without one
         labels_per_client = -(-config.num_clients * labels_per_client // shrunk.num_clients)
+    # One client a group of a variant, as one an archetype.
+    num_clients = shrunk.num_clients if config.variant == NO_VARIANT else config.variant_groups
     return dataclasses.replace(
         shrunk,
+        num_clients=num_clients,
         labels_per_client=labels_per_client,
         clients_per_archetype=1,
         algorithm=config.algorithm.shrink_to_smoke(),

@@ -7,7 +7,7 @@ from models.task_kinds import LOSSES, TASK_NAMES
 from tff_algos.settings.config_fields import Needs, needs_value, setting
 
 HUBER = "huber"
-OF_OWN_DATA = Needs("dataset", is_users_own, "--dataset=npz")
+OF_OWN_DATA = Needs("dataset", is_users_own, "--data=<your file>")
 
 TASK = setting(
     AUTO,

@@ -6,18 +6,22 @@ from typing import Any
 from launch.runs.columns import ACCURACY
 from launch.runs.shown_text import escape_hidden, escape_markdown
 from launch.runs.task_columns import KIND, PERCENT, TASK, TaskColumns, find_task_columns
+from launch.tflite.features import describe_in_words
 from launch.tflite.markdown_table import format_table, join_table
 
 Card = Mapping[str, Any]
 FileFacts = Mapping[str, Any]
+FEATURES = "features"
 VOCABULARY = "vocabulary"  # of a model of tokens: the text of each by its number
 MOST_TOKENS = 100  # of which are named
 MOST_CLASSES = 12  # in a table; of more classes the worst are named
+MOST_FEATURES = 16  # of more the first
 UNMEASURED = "not measured in this form"
 EXPLANATION = (
     "Test {metric}: on the global test set. Clients: each on its own test split, which may be small; the worst tenth: "
     "their mean. Quantization: {unit} against the Keras model that the file was made from. Bytes: without the "
-    "card that is in the file. Latency: median on one thread of the machine that made this ({machine})."
+    "card and the metadata in the file. Latency: median and quartiles on one thread of the machine that made this "
+    "({machine})."
 )
 
 
@@ -52,10 +56,22 @@ def _list_answers(card: Card) -> Iterator[tuple[str, str]]:
     if VOCABULARY in card:
         yield "Vocabulary", _list_tokens(card[VOCABULARY])
     clients = f"{training['rounds']:,} rounds, {training['clients']:,} clients, {training['examples']:,} train examples"
+    if FEATURES in card:  # files of earlier versions, pictures and tokens have none
+        yield "Features", _list_features(card)
+    if "input" in card:
+        yield "What goes in", card["input"]
     if "outputs" in card:
         yield "How to read its outputs", card["outputs"]
     yield "Trained", f"{card['title']}; {clients}; {training['how']}."
     yield "Data", f"{data_set['name']}. Source: {data_set['source'] or 'unknown'}."
+
+
+def _list_features(card: Card) -> str:
+    """Names, units and ranges before the preprocessing, and what the model scales them by."""
+    facts = card[FEATURES]
+    texts = list(describe_in_words(facts[:MOST_FEATURES]))
+    more = [f"and {len(facts) - MOST_FEATURES:,} more"] if len(facts) > MOST_FEATURES else []
+    return f"{'; '.join([*texts, *more])}."
 
 
 def _list_tokens(names: Sequence[str]) -> str:
@@ -119,9 +135,16 @@ def _list_file_rows(
         )
         if quantization.get("warning"):  # files of earlier versions have none
             yield "Warning", f"It {quantization['warning']}."
-        times = f"median {latency['median']:.3f} ms, p95 {latency['p95']:.3f} ms on {latency['threads']} thread"
+        times = f"median {latency['median']:.3f} ms{_format_spread(latency)} on {latency['threads']} thread"
         yield "Latency", f"{times} of the machine that made it, not of a phone"
-    yield "Size", f"{file['model_bytes']:,} bytes, and this card"
+    yield "Size", f"{file['model_bytes']:,} bytes, and this card with its metadata"
+
+
+def _format_spread(latency: Mapping[str, Any]) -> str:
+    """The middle half of the times; files of earlier versions do not have it."""
+    if "lower_quartile" not in latency:
+        return ""
+    return f", half of the runs {latency['lower_quartile']:.3f} to {latency['upper_quartile']:.3f} ms"
 
 
 def _compare_outputs(quantization: Mapping[str, Any]) -> str:
@@ -228,8 +251,14 @@ def _tabulate_file(file: FileFacts, task: TaskColumns) -> tuple[str, ...]:
         f"{100 * difference:+.2f}" if task.metric.unit == PERCENT else f"{difference:+.4g}",
         _percent(quantization["agreement"]) if has_classes else f"{quantization['largest_output_difference']:.2g}",
         size,
-        f"{file['latency_ms']['median']:.3f}",
+        f"{file['latency_ms']['median']:.3f}{_format_range(file['latency_ms'])}",
     )
+
+
+def _format_range(latency: Mapping[str, Any]) -> str:
+    if "lower_quartile" not in latency:
+        return ""
+    return f" ({latency['lower_quartile']:.3f} to {latency['upper_quartile']:.3f})"
 
 
 def _format_grouped(texts: Mapping[str, str]) -> str:

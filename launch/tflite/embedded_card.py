@@ -1,6 +1,7 @@
 """A model card inside a `.tflite` file: a zip archive after the model's bytes, as TFLite Metadata has it.
 
 A FlatBuffer is read from its start and a zip archive from its end, so runtimes see the model and unzip sees the card.
+Beside it are the files that the model's own metadata name (see `standard_metadata`).
 Imports no TensorFlow.
 """
 
@@ -9,6 +10,7 @@ import io
 import json
 import zipfile
 import zlib
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from models.model_names import ModelError
@@ -21,19 +23,26 @@ _HEADER = b"PK\x03\x04"
 
 
 class CardedFile(NamedTuple):
-    """A file in its two parts: the model, as the converter made it, and the card's bytes."""
+    """A file in its two parts: the model, with its metadata, and the card's bytes."""
 
     model: bytes
     card: bytes
 
 
-def embed_card(model: bytes, card: bytes) -> bytes:
-    """The file that holds both: the model's bytes unchanged, and after them a zip archive with the card."""
+def embed_card(model: bytes, card: bytes, associated: Mapping[str, bytes] | None = None) -> bytes:
+    """The file that holds both: the model's bytes unchanged, and after them a zip archive with the card.
+
+    Args:
+      model: a TFLite file.
+      card: the card's bytes.
+      associated: further files of the archive, by their names.
+    """
     file = io.BytesIO(model)
     file.seek(0, io.SEEK_END)
     # Mode "w" begins at the file's position; "a" would look for an archive in the model's last bytes.
     with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr(zipfile.ZipInfo(CARD_NAME, _EARLIEST), card, zipfile.ZIP_DEFLATED, compresslevel=9)
+        for name, content in {CARD_NAME: card, **(associated or {})}.items():
+            archive.writestr(zipfile.ZipInfo(name, _EARLIEST), content, zipfile.ZIP_DEFLATED, compresslevel=9)
     return file.getvalue()
 
 
@@ -49,6 +58,7 @@ def split_file(content: bytes) -> CardedFile:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             info = archive.getinfo(CARD_NAME)
             card = archive.read(info)
+            start = min(each.header_offset for each in archive.infolist())
     except (zipfile.BadZipFile, zlib.error, KeyError, OSError, EOFError, ValueError, NotImplementedError, RuntimeError):
         # zipfile has no error of its own for every way in which bytes can be wrong.
         is_cut = _HEADER in content and CARD_NAME.encode() in content
@@ -57,7 +67,7 @@ def split_file(content: bytes) -> CardedFile:
             if is_cut
             else "there is no card in it; files of launch.export have one, others and older ones have none"
         ) from None
-    return CardedFile(content[: info.header_offset], card)
+    return CardedFile(content[:start], card)
 
 
 def read_card(content: bytes) -> dict[str, Any]:

@@ -7,15 +7,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from datasets.federated_data import FederatedData
 from launch.plots.confusion_plots import draw_confusions
 from launch.progress import say
 from launch.runs.columns import LABELS_FILE, ROUND, TEST_SET_FILE
 from launch.runs.file_names import encode_name
-from launch.runs.shown_text import escape_hidden
 from launch.runs.tables import write_json, write_text
 from launch.runs.task_columns import CLASSIFICATION, TASK
 from launch.settings.run_config import find_algorithm, flag_values
 from launch.settings.run_titles import describe_run
+from launch.tflite.card_page import FEATURES
 from launch.tflite.embedded_card import MODEL_SHA256, embed_card
 from launch.tflite.export_job import ExportJob, LoadedModel
 from launch.tflite.export_measurement import (
@@ -37,9 +38,11 @@ from launch.tflite.export_report import (
 from launch.tflite.exported_file import TIMED_RUNS, count_threads, describe_signatures
 from launch.tflite.file_check import warn_of_loss
 from launch.tflite.file_conversion import convert_file, convert_training_file, load_model, measure_layers, measure_model
+from launch.tflite.file_notes import describe_model, describe_training_model, format_names, list_associated
 from launch.tflite.file_outputs import compute_agreement, compute_lost, compute_metric, predict
 from launch.tflite.layer_report import LayerError
 from launch.tflite.model_card import build_card, count_confusions, describe_file, format_card, write_cards
+from launch.tflite.standard_metadata import add_metadata
 from launch.tflite.text_page import has_text_page, write_text_page
 from launch.tflite.training_flag import NONE
 from launch.tflite.web_page import write_web_page
@@ -109,13 +112,15 @@ def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportRepor
         draw_confusions(counts, job.data.class_names, f"{file.row.file}: {report.title}", path)
     write_cards(job.folder, [*(file.row.file for file in files), *(row.file for row in report.training_files)])
     if job.data.class_names:
-        write_text(job.folder / LABELS_FILE, "".join(f"{escape_hidden(name)}\n" for name in job.data.class_names))
+        write_text(job.folder / LABELS_FILE, format_names(job.data.class_names))
     predictions = {file.row.file: file.predictions for file in files}
     if job.save_test_set:
         np.savez_compressed(job.folder / TEST_SET_FILE, x=job.data.test_x, y=job.data.test_y, **predictions)
     if job.web_page:
-        write_page = write_text_page if has_text_page(job.data) else write_web_page
-        write_page(job.folder, report, job.data, predictions, job.page_formats)
+        if has_text_page(job.data):
+            write_text_page(job.folder, report, job.data, predictions, job.page_formats)
+        else:
+            write_web_page(job.folder, report, job.data, predictions, job.page_formats, section=job.run.data)
     return report
 
 
@@ -172,8 +177,10 @@ def _export_file(
     """Converts a model to one format, measures the file, and writes it with its JSON."""
     converted = convert_file(job, export, model, export_format, reference)
     name = f"{encode_name(export.name)}.{export_format}.tflite"
-    measured = measure_file(converted.content, model.spec, job.data)
-    results = measure_clients(converted.content, model.spec, job.data, export.clients)
+    note = describe_model(*_introduce(job, export), job.run.data, model.spec.has_channel_axis)
+    content = add_metadata(converted.content, note)  # before it is measured: as it is written
+    measured = measure_file(content, model.spec, job.data)
+    results = measure_clients(content, model.spec, job.data, export.clients)
     task = job.run.task
     row = FileRow(
         file=name,
@@ -199,12 +206,17 @@ def _export_file(
     forms = {"input": measured.input._asdict(), "output": measured.output._asdict()}
     own = {"format": export_format, **forms, **converted.representative, **_describe_labels(model.spec.task)}
     facts = describe_file(row, clients, worst_tenth, len(job.data.test_y), confusions, task)
-    size_bytes = _write_file(job, export, name, converted.content, own, facts)
+    size_bytes = _write_file(job, export, name, content, row.size_bytes, own, facts)
     row = row._replace(size_bytes=size_bytes, card_bytes=size_bytes - row.size_bytes)
     say(f"{name}  {row.size_bytes:,} bytes, test {task.title} {task.format(row.test)}")
     if row.warning:
         say(f"warning  {name} {row.warning}")
     return WrittenFile(row, clients, predictions)
+
+
+def _introduce(job: ExportJob, export: ModelExport) -> tuple[dict[str, Any], str, FederatedData]:
+    """What a file's metadata are about: the run, as its card has it; the model's own name; the examples."""
+    return build_card(job.run, job.data, []), export.name if export.is_personal else export.source, job.data
 
 
 def _describe_cost(model: LoadedModel, content: bytes) -> dict[str, Any]:
@@ -251,9 +263,11 @@ def _describe_latency(measured: Measurement) -> dict[str, float]:
     one, all_threads = measured.latency, measured.latency_all_threads
     return {
         "median_ms_1_thread": one.median_ms,
-        "p95_ms_1_thread": one.p95_ms,
+        "lower_quartile_ms_1_thread": one.lower_quartile_ms,
+        "upper_quartile_ms_1_thread": one.upper_quartile_ms,
         "median_ms_all_threads": all_threads.median_ms,
-        "p95_ms_all_threads": all_threads.p95_ms,
+        "lower_quartile_ms_all_threads": all_threads.lower_quartile_ms,
+        "upper_quartile_ms_all_threads": all_threads.upper_quartile_ms,
     }
 
 
@@ -269,7 +283,8 @@ def _write_training_file(job: ExportJob, export: ModelExport, model: LoadedModel
         "select_operators": file.select_operators,
         "signatures": describe_signatures(file.content),
     }
-    size_bytes = _write_file(job, export, name, file.content, own)
+    content = add_metadata(file.content, describe_training_model(*_introduce(job, export)))
+    size_bytes = _write_file(job, export, name, content, len(file.content), own)
     say(f"{name}  {size_bytes:,} bytes")
     lacking = ", ".join(file.select_operators)
     if lacking:
@@ -282,6 +297,7 @@ def _write_file(
     export: ModelExport,
     name: str,
     model: bytes,
+    model_bytes: int,
     own: Mapping[str, Any],
     facts: Mapping[str, Any] | None = None,
 ) -> int:
@@ -291,18 +307,20 @@ def _write_file(
       job: the export.
       export: the model.
       name: of the file.
-      model: as converted.
+      model: with its metadata.
+      model_bytes: its size without these.
       own: what the JSON says of this file alone, among it its format.
       facts: what was measured, for the card.
     """
     identity = {"file": name, "model": export.name, "source_model": export.source, "format": own["format"]}
-    digests = {"model_bytes": len(model), MODEL_SHA256: hashlib.sha256(model).hexdigest()}
-    content = embed_card(model, format_card(build_card(job.run, job.data, [{**identity, **digests, **(facts or {})}])))
+    digests = {"model_bytes": model_bytes, MODEL_SHA256: hashlib.sha256(model).hexdigest()}
+    card = build_card(job.run, job.data, [{**identity, **digests, **(facts or {})}])
+    content = embed_card(model, format_card(card), list_associated(job.data, job.run.data))
     (job.folder / name).write_bytes(content)
     preprocessing = job.data.preprocessing
     common = {
         "size_bytes": len(content),
-        "card_bytes": len(content) - len(model),
+        "card_bytes": len(content) - model_bytes,
         "sha256": hashlib.sha256(content).hexdigest(),
         "dataset": job.data.dataset,
         "algorithm": find_algorithm(job.run.config.algo).name,
@@ -315,6 +333,7 @@ def _write_file(
             "stored_dtype": job.data.input_dtype,
         },
         "labels": list(job.data.class_names),
+        FEATURES: card.get(FEATURES, []),
     }
     write_json((job.folder / name).with_suffix(".json"), {"file": name, **own, **common})
     return len(content)

@@ -13,16 +13,18 @@ from launch.tflite.layer_report import EXPLANATION, NOT_OF_QAT, LayerError, tabu
 from launch.tflite.markdown_table import format_table
 
 LATENCY = (
-    "Latency is the time of one inference of one example after a warm-up, median and 95th percentile (p95) of up to "
-    "{runs} runs, on this machine ({machine}, {threads} cores) and not on a phone. It varies from run to run and with "
-    "whatever else the machine does; everything else in this report is the same each time."
+    "Latency is the time of one inference of one example after a warm-up, on this machine ({machine}, {threads} "
+    "cores) and not on a phone: the median of up to {runs} runs, and the quartiles, between which half of them lie. "
+    "How long a single run was disturbed changes none of these. It varies from run to run and with whatever else the "
+    "machine does; everything else in this report is the same each time."
 )
 LEGEND = (
     "{metric}: on the global test set ({examples:,} examples), and as mean over the clients that use the model, each "
     "on its own test split (`report_clients.csv` has a row a client). {compared} compared "
     "on the global test set with the Keras model that the file was converted from: the quantization-aware one for "
-    "`qat_int8`, the float one for all others. Bytes: of the file, and of them the model card's that is in it "
-    "(`card.md` has them all, and `python -m launch.card <file>` shows one); shares of float32 are without cards."
+    "`qat_int8`, the float one for all others. Bytes: of the file, and of them those of the model card, names "
+    "and metadata in it (`card.md` has all cards, and `python -m launch.card <file>` shows one); shares of float32 are "
+    "without these."
 )
 
 
@@ -39,8 +41,8 @@ class FileRow(NamedTuple):
       format: of EXPORT_FORMATS.
       input_dtype: "float32" or "int8"; the output's is the same.
       size_bytes: its size, with the model card in it.
-      card_bytes: how many of these are the card's.
-      share_of_float32: its size as a share of the float32 file's, both without cards; None if there can be none.
+      card_bytes: how many of these are the card's, those of the names beside it, and of the metadata.
+      share_of_float32: its size as a share of the float32 file's, both without these; None if there can be none.
       parameters: weights of the float model.
       multiply_accumulates: of one inference.
       test: the main metric on the global test set.
@@ -50,9 +52,11 @@ class FileRow(NamedTuple):
       agreement: share of the test set on which both choose the same class; None where the labels are no classes.
       largest_difference: largest absolute difference of their outputs.
       median_ms_1_thread: latency.
-      p95_ms_1_thread: latency.
-      median_ms_all_threads: latency on all cores.
-      p95_ms_all_threads: latency on all cores.
+      lower_quartile_ms_1_thread: a quarter of the runs took less.
+      upper_quartile_ms_1_thread: a quarter of the runs took more.
+      median_ms_all_threads: latency on all cores, like the next two.
+      lower_quartile_ms_all_threads: see above.
+      upper_quartile_ms_all_threads: see above.
       representative_client: whose examples set the ranges of int8, if it is one client; "" for others.
       operators: such as "CONV_2D 2, RESHAPE 1".
       representative_clients: how many clients' examples set the ranges of int8; 0 for others.
@@ -75,9 +79,11 @@ class FileRow(NamedTuple):
     agreement: float | None
     largest_difference: float
     median_ms_1_thread: float
-    p95_ms_1_thread: float
+    lower_quartile_ms_1_thread: float
+    upper_quartile_ms_1_thread: float
     median_ms_all_threads: float
-    p95_ms_all_threads: float
+    lower_quartile_ms_all_threads: float
+    upper_quartile_ms_all_threads: float
     representative_client: str
     operators: str
     representative_clients: int = 0
@@ -292,10 +298,12 @@ def _describe_problems(report: ExportReport) -> list[str]:
 
 
 def _tabulate_latency(report: ExportReport) -> list[tuple[str, ...]]:
-    rows = [("file", "median, 1 thread (ms)", "p95", f"median, {report.threads} threads (ms)", "p95")]
+    rows = [("file", "median, 1 thread (ms)", "quartiles", f"median, {report.threads} threads (ms)", "quartiles")]
     for row in report.files:
-        times = row.median_ms_1_thread, row.p95_ms_1_thread, row.median_ms_all_threads, row.p95_ms_all_threads
-        rows.append((row.file, *(f"{milliseconds:.3f}" for milliseconds in times)))
+        one, every = row.median_ms_1_thread, row.median_ms_all_threads
+        spread = f"{row.lower_quartile_ms_1_thread:.3f} to {row.upper_quartile_ms_1_thread:.3f}"
+        spread_of_all = f"{row.lower_quartile_ms_all_threads:.3f} to {row.upper_quartile_ms_all_threads:.3f}"
+        rows.append((row.file, f"{one:.3f}", spread, f"{every:.3f}", spread_of_all))
     return rows
 
 

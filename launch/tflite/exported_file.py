@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -29,10 +30,11 @@ class TensorForm(NamedTuple):
 
 
 class Latency(NamedTuple):
-    """How long one example takes, in milliseconds: the median and the 95th percentile over at most `TIMED_RUNS`."""
+    """How long one example takes, in milliseconds: the median and the quartiles over at most `TIMED_RUNS`."""
 
     median_ms: float
-    p95_ms: float
+    lower_quartile_ms: float
+    upper_quartile_ms: float
 
 
 class ExportedFile:
@@ -67,8 +69,13 @@ class ExportedFile:
             self._interpreter.invoke()
             seconds.append(time.perf_counter() - start_s)
         warm_up = len(seconds) * WARM_UP_RUNS // num_runs
-        median_s, p95_s = np.percentile(seconds[warm_up:], [50, 95])
-        return Latency(1000 * median_s, 1000 * p95_s)
+        return summarize_times(seconds[warm_up:])
+
+
+def summarize_times(seconds: Sequence[float]) -> Latency:
+    """The latency of at least five runs; how long the longest of them takes changes nothing."""
+    lower, median, upper = np.percentile(seconds, [25, 50, 75])
+    return Latency(1000 * median, 1000 * lower, 1000 * upper)
 
 
 def _describe_tensor(details: dict) -> TensorForm:

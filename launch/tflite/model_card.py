@@ -17,11 +17,13 @@ from datasets.label_format import NEXT_TOKEN
 from datasets.terms import UNKNOWN, Terms
 from launch.runs.tables import format_json, write_text
 from launch.runs.task_columns import KIND, TASK, TaskColumns
+from launch.settings.data_flags import CLIENT, FEDERATED
 from launch.settings.run_config import RunConfig, find_algorithm, flag_values
 from launch.settings.run_titles import describe_run
-from launch.tflite.card_page import VOCABULARY, format_card_page
+from launch.tflite.card_page import FEATURES, VOCABULARY, format_card_page
 from launch.tflite.embedded_card import CARD_NAME, read_card
 from launch.tflite.export_report import ClientRow, FileRow
+from launch.tflite.features import describe_features, list_facts
 from launch.training.finished_run import FinishedRun
 
 CARD_PAGE = "card.md"
@@ -30,6 +32,11 @@ MOST_WORST_CLIENTS = 5
 NOT_FOR = "Decisions about a person's health, safety, rights or money."
 NOT_FOR_OTHERS = "Anything that is none of its classes: it names one of them, whatever it is shown."
 NOT_FOR_UNLIKE = "Anything unlike what it was trained on: it answers all the same, whatever it is given."
+SCALED_BY_FILE = "Features as they are: the file scales them by the means and deviations of the federation."
+SCALED_BY_PHONE = (
+    "Features that the phone has scaled itself, (x - mean) / deviation, by the means and deviations of its own "
+    "examples: the file does not scale them."
+)
 MAY_BE_SOLD = {
     "allowed": "Yes, as far as the data's terms go",
     "not allowed": "No, by the data's terms",
@@ -45,6 +52,7 @@ def build_card(run: FinishedRun, data: FederatedData, files: Sequence[Mapping[st
     has_tokens = data.labels.task == NEXT_TOKEN
     names = [] if has_tokens else list(data.class_names)
     unlike = NOT_FOR_OTHERS if columns.kind.is_labelled_by_class else NOT_FOR_UNLIKE
+    features = list_facts(describe_features(data, run.data))
     licence = f" Licence: {terms.licence}." if terms.licence != UNKNOWN.licence else ""
     sold = f"{MAY_BE_SOLD[terms.commercial_use]}.{licence} {terms.conditions}".strip()
     return {
@@ -53,8 +61,10 @@ def build_card(run: FinishedRun, data: FederatedData, files: Sequence[Mapping[st
         TASK: f"Tells {terms.task or _describe_task(data, columns)}.",
         **({} if columns.is_classification else {KIND: columns.kind.name, "outputs": describe_outputs(data)}),
         "classes": names,
+        **({FEATURES: features} if features else {}),
         **({VOCABULARY: list(data.class_names)} if has_tokens and data.class_names else {}),
         "data_set": {"name": data.dataset, **terms._asdict()},
+        **_describe_scaling(run.config),
         "may_be_sold": sold,
         "must_not_be_used_for": [*terms.not_for, NOT_FOR, unlike],
         "training": {
@@ -67,6 +77,12 @@ def build_card(run: FinishedRun, data: FederatedData, files: Sequence[Mapping[st
         "measured_on": f"{platform.machine()}, not a phone",
         "files": list(files),
     }
+
+
+def _describe_scaling(config: RunConfig) -> dict[str, str]:
+    """Who scales the features, if anybody."""
+    by_whom = {FEDERATED: SCALED_BY_FILE, CLIENT: SCALED_BY_PHONE}.get(config.standardize)
+    return {} if by_whom is None else {"input": by_whom}
 
 
 def _describe_task(data: FederatedData, task: TaskColumns) -> str:
@@ -161,7 +177,12 @@ def describe_file(
             "largest_logit_difference" if by_class else "largest_output_difference": row.largest_difference,
             "warning": row.warning,
         },
-        "latency_ms": {"median": row.median_ms_1_thread, "p95": row.p95_ms_1_thread, "threads": 1},
+        "latency_ms": {
+            "median": row.median_ms_1_thread,
+            "lower_quartile": row.lower_quartile_ms_1_thread,
+            "upper_quartile": row.upper_quartile_ms_1_thread,
+            "threads": 1,
+        },
         "parameters": row.parameters,
         "multiply_accumulates": row.multiply_accumulates,
     }

@@ -19,7 +19,8 @@ from launch.runs.columns import WEB_PAGE
 from launch.runs.shown_text import escape_hidden
 from launch.runs.tables import write_text
 from launch.tflite.export_report import ExportReport
-from launch.tflite.web_page import assemble_page, choose_rows, choose_sample, list_models, pack_runtime, read_runtime
+from launch.tflite.features import choose_sample
+from launch.tflite.web_page import assemble_page, choose_rows, list_models, pack_runtime, read_runtime
 
 # Each may use those before it.
 TEXT_SCRIPTS = (

@@ -14,9 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from datasets.building.readings import FEATURE_NAMES
 from datasets.federated_data import FederatedData
-from datasets.har import CHANNELS
 from datasets.label_format import REGRESSION
 from launch.pages.one_file import (
     compute_digest,
@@ -33,6 +31,8 @@ from launch.runs.tables import write_text
 from launch.settings.flags import FlagError
 from launch.tflite.card_page import card_rows
 from launch.tflite.export_report import ExportReport, FileRow
+from launch.tflite.features import choose_sample, describe_features, list_facts, name_form
+from launch.tflite.file_notes import find_range
 from launch.tflite.model_card import join_cards
 
 SOURCES = pathlib.Path(__file__).with_name("web")
@@ -40,15 +40,13 @@ RUNTIME = pathlib.Path(__file__).parents[2] / ".web" / "node_modules" / "@litert
 # Each may use those before it.
 SCRIPTS = (
     *("maths.js", "strokes.js", "examples.js", "runtime.js", "signal.js"),
-    *("board.js", "answer.js", "check.js", "main.js"),
+    *("board.js", "answer.js", "sliders.js", "steps.js", "check.js", "main.js"),
 )
 BUILDS = {"default": "litert_wasm_internal", "compat": "litert_wasm_compat_internal"}
 LIBRARY = "dist/index.js"
 # What the page uses of the library; `setGlobalLiteRt` is not exported by it, hence the name in the same scope.
 USED_NAMES = ("Environment", "LiteRt", "Tensor", "loadAndCompile", "setGlobalLiteRt", "supportsFeature")
 PAGE_FORMATS = ("float32", "int8", "qat_int8")
-SAMPLE_SIZE = 100
-KNOWN_FEATURES = {("har", len(CHANNELS)): CHANNELS, ("building", len(FEATURE_NAMES)): FEATURE_NAMES}
 
 
 class Runtime(NamedTuple):
@@ -116,21 +114,6 @@ def wrap_library(module: str) -> str:
     return f"const LiteRT = (() => {{\n{body}\nreturn {{ {', '.join(USED_NAMES)} }};\n}})();"
 
 
-def choose_sample(labels: np.ndarray, size: int = SAMPLE_SIZE) -> np.ndarray:
-    """Which test examples go into the page: evenly spaced over those ordered by class, so that none is left out.
-
-    Args:
-      labels: of the test set, (examples, ...); those of several values keep their order.
-      size: how many at most.
-
-    Returns:
-      Their indices in ascending order, int64, (min(size, examples),).
-    """
-    places = np.linspace(0, len(labels) - 1, num=min(size, len(labels))).round().astype(int)
-    order = np.argsort(labels, kind="stable") if labels.ndim == 1 else np.arange(len(labels))
-    return np.sort(order[places])
-
-
 def write_web_page(
     folder: pathlib.Path,
     report: ExportReport,
@@ -138,6 +121,7 @@ def write_web_page(
     predictions: Mapping[str, np.ndarray],
     formats: Sequence[str] = (),
     runtime_dir: pathlib.Path | None = None,
+    section: Mapping[str, Any] | None = None,
 ) -> None:
     """Writes the page beside the files that are in it.
 
@@ -148,12 +132,13 @@ def write_web_page(
       predictions: by the file's name, what it says of the test set: classes, (examples,), or numbers, (examples, ...).
       formats: those that go into the page; empty for those of PAGE_FORMATS that were exported.
       runtime_dir: where the package LiteRT.js is; None for where `make web` puts it.
+      section: the data section of the run's `config.json`.
     """
     runtime = read_runtime(runtime_dir)
     sample = choose_sample(data.test_y)
     assets = {"examples": np.ascontiguousarray(data.test_x[sample]).tobytes(), **pack_runtime(runtime)}
     models = list_models(folder, choose_rows(report, formats), assets, lambda file: predictions[file][sample].tolist())
-    content = describe_data(data, sample) | {"models": models}
+    content = describe_data(data, sample, section or {}) | {"models": models}
     title = f"{report.title}, round {report.rounds}"
     write_text(folder / WEB_PAGE, assemble_page(title, content, assets, runtime))
 
@@ -214,8 +199,13 @@ def describe_task(data: FederatedData, sample: np.ndarray) -> dict[str, Any]:
     }
 
 
-def describe_data(data: FederatedData, sample: np.ndarray) -> dict[str, Any]:
+def describe_data(data: FederatedData, sample: np.ndarray, section: Mapping[str, Any]) -> dict[str, Any]:
     """What the page's scripts need to know of the examples."""
+    texts = ("name", "unit")
+    features = [
+        {key: escape_hidden(value) if key in texts else value for key, value in fact.items()}
+        for fact in list_facts(describe_features(data, section))
+    ]
     return {
         "shape": list(data.input_shape),
         "dtype": data.input_dtype,
@@ -223,7 +213,8 @@ def describe_data(data: FederatedData, sample: np.ndarray) -> dict[str, Any]:
         "offset": data.preprocessing.offset,
         "labels": list(map(escape_hidden, data.class_names)),
         "image": describe_image(data),
-        "features": KNOWN_FEATURES.get((data.dataset, data.input_shape[-1])),
+        "form": name_form(data),
+        "features": features,
         "sample": {"indices": sample.tolist(), "labels": data.test_y[sample].tolist()},
         **describe_task(data, sample),
     }
@@ -238,7 +229,7 @@ def describe_image(data: FederatedData) -> dict[str, Any] | None:
     if len(data.input_shape) != 3 or data.input_shape[2] not in (1, 3):
         return None
     height, width, channels = data.input_shape
-    low, high = _find_range(data)
+    low, high = find_range(data)
     edge = np.concatenate([data.test_x[:, 0].ravel(), data.test_x[:, -1].ravel()]).mean()
     is_white = channels == 1 and edge > (low + high) / 2
     return {
@@ -252,14 +243,6 @@ def describe_image(data: FederatedData) -> dict[str, Any] | None:
         "ink": [low if is_white else high] * channels,
         "isWhole": data.input_dtype == "uint8",
     }
-
-
-def _find_range(data: FederatedData) -> tuple[float, float]:
-    """The lowest and the highest stored value, by the data set's word or else by its examples."""
-    known, scale, offset = data.preprocessing.feature_range, data.preprocessing.scale, data.preprocessing.offset
-    if known is None:
-        return float(data.test_x.min()), float(data.test_x.max())
-    return (known[0] - offset) / scale, (known[1] - offset) / scale
 
 
 def assemble_page(

@@ -29,9 +29,11 @@ from launch.runs.columns import (
 from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
 from launch.runs.task_columns import TaskColumns, read_task_columns
+from launch.settings.data_flags import NONE
 from launch.settings.flags import PROGRAM
 from launch.settings.run_config import RunConfig, algorithm_fields, find_idle, flag_values
 from launch.settings.trusted_modules import spell_trust
+from launch.training.text_baselines import say_text_baselines
 from models.model_names import is_own_model
 
 LARGE_INPUT = 100  # of a number that a model gets; those of images are at most 1, standardised ones a few
@@ -61,9 +63,11 @@ def announce_data(config: RunConfig, folder: RunFolder, data: FederatedData) -> 
     sizes_text = f"{sizes.min():,} to {sizes.max():,} examples each"
     new = f", and {len(data.new_clients)} new when training is over" if data.new_clients else ""
     is_sampled = 0 < config.evaluated_clients < len(data.clients)
-    sampled = f"; {config.evaluated_clients:,} are evaluated in rounds, all at the end" if is_sampled else ""
+    finally_evaluated = config.finally_evaluated_clients
+    in_the_end = f"{finally_evaluated:,}" if 0 < finally_evaluated < len(data.clients) else "all"
+    sampled = f"; {config.evaluated_clients:,} are evaluated in rounds, {in_the_end} at the end" if is_sampled else ""
     left_out = describe_clients_left_out(data.num_clients_left_out)
-    say(f"clients  {len(data.clients)}{kinds}, {config.partition} partition, {sizes_text}{new}{sampled}{left_out}")
+    say(f"clients  {len(data.clients):,}{kinds}, {config.partition} partition, {sizes_text}{new}{sampled}{left_out}")
 
 
 def describe_outputs(data: FederatedData) -> str:
@@ -151,8 +155,8 @@ def say_if_updates_were_rejected(config: RunConfig, metrics: RoundTable, data: F
 def advise_on_rejected(config: RunConfig, data: FederatedData) -> str:
     """What to do where updates are not finite: about the examples if their numbers are large, else about the rates."""
     largest = find_largest_input(data)
-    if largest > LARGE_INPUT:
-        return f"the examples have numbers up to {largest:.3g}: standardise them"
+    if largest > LARGE_INPUT and config.standardize == NONE:
+        return f"the examples have numbers up to {largest:.3g}: give --standardize=federated"
     given, idle = flag_values(config), find_idle(config)
     names = [each.name for each in algorithm_fields(config.algo) if each.name.endswith("learning_rate")]
     rates = [f"--{name}={given[name]:g}" for name in names if name not in idle]
@@ -203,6 +207,7 @@ def say_result(config: RunConfig, folder: RunFolder, summary: dict[str, Any]) ->
         f"{task.format(final[task.test])} (best {task.format(best[task.test])} in round {best[ROUND]}), "
         f"clients' own test {task.title} {task.format(final[task.client_test])}")  # fmt: skip
     _say_further(task, final)
+    say_text_baselines(summary)
     mean, deviation, _, worst_tenth = (summary["clients"].get(name) for name in task.statistics)
     if mean is not None:
         many = "accuracies" if task.is_classification else task.title

@@ -15,6 +15,8 @@ from models.task_kinds import TaskKind
 from tff_algos.protocol import FederatedProcess, State, Weights
 from tff_algos.seeds import derive_generator
 
+MOST_POOLED_CLIENTS = 5000  # whose examples are in memory at once
+
 
 class Evaluation(NamedTuple):
     """A model's result on n examples.
@@ -164,6 +166,11 @@ def choose_evaluated_clients(data: FederatedData, most: int, seed: int) -> tuple
     return tuple(data.clients[place] for place in sorted(drawn.tolist()))
 
 
+def choose_finally_evaluated(data: FederatedData, most: int, seed: int) -> tuple[ClientShard, ...]:
+    """The clients that are evaluated when a run is over: all new ones, and as many members as `most`, 0 for all."""
+    return (*choose_evaluated_clients(data, most, seed), *data.new_clients)
+
+
 def evaluate_federation(
     process: FederatedProcess,
     state: State,
@@ -273,16 +280,15 @@ def evaluate_clients(
     data: FederatedData,
     evaluate: Evaluate,
     splits: Sequence[str] = ("test",),
-    with_new: bool = False,
     clients: Sequence[ClientShard] | None = None,
 ) -> dict[str, ClientResults]:
     """Each client's main metric and loss on its own splits, with the weights that `process.personalize` gives it.
 
-    There is a value for every client, new ones last, but it is NaN for those that are not asked for: new ones, unless
-    `with_new`, and those that are not among `clients`, if these are given.
+    There is a value for every client, new ones last, but it is NaN for those that are not among `clients`; None is all
+    but the new ones.
     """
     names = process.client_model(state)
-    asked = clients if clients is not None else data.everyone if with_new else data.clients
+    asked = data.clients if clients is None else clients
     clients = [client for client in asked if any(_count_examples(client, split) for split in splits)]
     clients.sort(key=lambda client: names[client.index])  # those of one model side by side, to be pooled
     return evaluate_pairs(process.personalize(state, clients), data, evaluate, splits)
@@ -315,7 +321,7 @@ def _pool_neighbours(pairs):
     """(client, weights) pairs to (clients, weights). Holds one set of weights at a time: personal models are many."""
     pooled, pooled_weights = [], None
     for client, weights in pairs:
-        if pooled and weights is not pooled_weights:
+        if pooled and (weights is not pooled_weights or len(pooled) == MOST_POOLED_CLIENTS):
             yield pooled, pooled_weights
             pooled = []
         pooled.append(client)

@@ -4,17 +4,27 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from datasets.archetypes import ArchetypeSettings
+from datasets.arrays import ArrayDataset
 from datasets.catalog import DATASETS, DatasetOptions, find_dataset, is_users_own
-from datasets.data_notes import note_content
+from datasets.client_source import TRAIN, ClientSource
+from datasets.data_notes import note_content, note_numbers
 from datasets.device_table import load_device_profiles
 from datasets.federate import PartitionSettings, build_federated_data, default_shard_dir
 from datasets.federated_data import FederatedData
 from datasets.layouts import AUTO
+from datasets.pachinko import PachinkoSettings
 from datasets.smoke import make_random_arrays
+from datasets.standardized_clients import standardize_clients
+from datasets.variants import VariantSettings
 from launch.progress import say_while_waiting
-from launch.runs.stored_data import ARE_FEATURES, TAKES_TOKENS, read_label_format
-from launch.settings.run_config import RunConfig
+from launch.runs.stored_data import ARE_FEATURES, FEATURE_DEVIATIONS, FEATURE_MEANS, TAKES_TOKENS, read_label_format
+from launch.settings.data_flags import CLIENT, NONE
+from launch.settings.run_config import FILES, RunConfig
+
+MOST_NOTED_CLIENTS = 20
 
 if TYPE_CHECKING:
     from models.model_spec import ModelSpec
@@ -38,12 +48,15 @@ def load_federated_data(config: RunConfig) -> FederatedData:
 
 
 def _load(config: RunConfig) -> FederatedData:
-    row, options = find_dataset(config.dataset), _choose_options(config)
+    row, options = find_dataset(config.dataset), choose_options(config)
     is_random = config.smoke and row.is_drawn_for_smoke
     arrays = make_random_arrays(row, options) if is_random else row.load(options)
     labels_per_client = config.labels_per_client
     if config.smoke:  # Fewer clients share as many shards, so each would hold more labels than there are.
-        labels_per_client = max(1, min(labels_per_client, len(arrays.class_names)))
+        class_names = (arrays if isinstance(arrays, ArrayDataset) else arrays.format).class_names
+        labels_per_client = max(1, min(labels_per_client, len(class_names)))
+    if config.standardize == CLIENT:
+        arrays = standardize_clients(arrays)
     settings = PartitionSettings(
         partition=config.partition,
         num_clients=config.num_clients,
@@ -56,15 +69,36 @@ def _load(config: RunConfig) -> FederatedData:
         archetypes=ArchetypeSettings(
             **{field.name: getattr(config, field.name) for field in dataclasses.fields(ArchetypeSettings)}
         ),
+        pachinko=PachinkoSettings(config.pachinko_alpha, config.pachinko_beta),
+        variant=VariantSettings(config.variant, config.variant_groups),
     )
-    data = build_federated_data(arrays, settings, config.shard_dir or default_shard_dir(), config.new_clients)
+    shard_dir = config.shard_dir or default_shard_dir()
+    data = build_federated_data(arrays, settings, shard_dir, config.new_clients, config.most_test_examples)
     if is_users_own(config.dataset) and not is_random:
-        notes = (*arrays.notes, *note_content(arrays, config.scale if config.dataset in DATASETS else None))
-        data = dataclasses.replace(data, notes=notes)
+        data = dataclasses.replace(data, notes=(*arrays.notes, *_note_content(config, arrays)))
     return data
 
 
-def _choose_options(config: RunConfig) -> DatasetOptions:
+def _note_content(config: RunConfig, data: ArrayDataset | ClientSource) -> tuple[str, ...]:
+    """What looks odd in a user's own data; of clients that are read one by one, in a few of them."""
+    is_scaled, scale = config.standardize != NONE, find_scale(config)
+    if isinstance(data, ArrayDataset):
+        return note_content(data, scale, is_scaled)
+    if is_scaled or data.format.takes_tokens:
+        return ()
+    few = np.flatnonzero(data.num_examples[TRAIN])[:MOST_NOTED_CLIENTS]
+    x = np.concatenate([data.read(int(client), TRAIN)[0] for client in few])
+    return note_numbers(x, data.format.preprocessing, scale, data.format.feature_names)
+
+
+def find_scale(config: RunConfig) -> str | None:
+    """How a user's own numbers are scaled: --scale, "" where there is nothing for it, None where the loader does it."""
+    if config.dataset not in DATASETS:
+        return None
+    return config.scale if config.dataset == "npz" else ""
+
+
+def choose_options(config: RunConfig) -> DatasetOptions:
     """What the loader is told. Each option but `download` has a flag of its name, where "" stands for None."""
     names = {field.name for field in dataclasses.fields(DatasetOptions)} - {"download"}
     values = {name: getattr(config, name) for name in names}
@@ -84,10 +118,11 @@ def build_spec(config: RunConfig, data: Mapping[str, Any], to_train: bool = True
       ModelError: the model does not exist, cannot be built, or does not fit the data.
     """
     from models.catalog import build_model_spec
+    from models.standardization import Standardization
 
     task = build_run_task(config, data)
-    return build_model_spec(
-        config.model,
+    spec = build_model_spec(
+        _choose_model(config, data),
         tuple(data["input_shape"]),
         data["input_dtype"],
         task.num_outputs,
@@ -104,6 +139,17 @@ def build_spec(config: RunConfig, data: Mapping[str, Any], to_train: bool = True
         bool(data.get(TAKES_TOKENS)),
         config.channel_axis or not data.get(ARE_FEATURES),
     )
+    means = tuple(data.get(FEATURE_MEANS, ()))
+    return spec.with_standardization(Standardization(means, tuple(data[FEATURE_DEVIATIONS]))) if means else spec
+
+
+def _choose_model(config: RunConfig, data: Mapping[str, Any]) -> str:
+    """`--model`; "auto" for a table is the perceptron, since neighbouring columns are not alike as steps in time are.
+
+    Other features keep the convolutions over them that earlier versions chose.
+    """
+    is_table = config.dataset == FILES and data.get(ARE_FEATURES)
+    return "perceptron" if config.model == AUTO and is_table else config.model
 
 
 def build_run_task(config: RunConfig, data: Mapping[str, Any]) -> "Task":

@@ -35,7 +35,7 @@ from launch.runs.stored_data import check_data_section
 from launch.runs.tables import iterate_records, remove_unfinished
 from launch.runs.task_columns import TaskColumns, read_task_columns
 from launch.settings.flags import FlagError, read_stored_flags
-from launch.settings.run_config import RunConfig, build_run_config, find_algorithm
+from launch.settings.run_config import FILES, RunConfig, build_run_config, find_algorithm
 from launch.training.federation import build_spec, load_federated_data
 
 if TYPE_CHECKING:
@@ -107,19 +107,19 @@ class FinishedRun(NamedTuple):
         Raises:
           DatasetError: the data cannot be read, or are not those of the run.
         """
-        is_npz = self.config.dataset == "npz"
-        if is_npz and not os.path.exists(os.path.expanduser(self.config.npz)):
+        own = {"npz": self.config.npz, FILES: self.config.data}.get(self.config.dataset)
+        if own and not os.path.exists(os.path.expanduser(own)):
             raise DatasetError(
-                f"{self.config.npz}: no such file, but {self.path} was trained on it; put it back, or name "
+                f"{own}: no such file, but {self.path} was trained on it; put it back, or name "
                 "the folder where it is now with --data_dir"
             )
         data = load_federated_data(self.config)
         if self.data.get("digest", data.digest) != data.digest:
-            npz = self.config.npz
+            on_new = f"; on the new one: python -m launch.evaluate --run_dir={self.path} --npz={own}"
             raise DatasetError(
-                f"{npz}: has changed since {self.path} was trained on it; put the former file back, or name its folder "
-                f"with --data_dir; on the new one: python -m launch.evaluate --run_dir={self.path} --npz={npz}"
-                if is_npz
+                f"{own}: has changed since {self.path} was trained on it; put the former file back, or name its folder "
+                f"with --data_dir{on_new if own == self.config.npz else ''}"
+                if own
                 else f"{self.path}: the data are not those that the run was trained on; name them with --data_dir"
             )
         return data
@@ -187,8 +187,9 @@ def _move_data(stored: Mapping[str, Any], data_dir: str) -> dict[str, str]:
     """The flags of where the data are, if they lie in another folder than when the run was made."""
     if not data_dir:
         return {}
-    npz = stored.get("npz")
-    return {"data_dir": data_dir} | ({"npz": os.path.join(data_dir, os.path.basename(npz))} if npz else {})
+    own = {name: stored[name] for name in ("npz", "data") if stored.get(name)}
+    moved = {name: os.path.join(data_dir, os.path.basename(os.path.normpath(path))) for name, path in own.items()}
+    return {"data_dir": data_dir, **moved}
 
 
 def _take_best(run: FinishedRun, best: int | None) -> FinishedRun:

@@ -1,10 +1,11 @@
 """What a finished run leaves behind: the tables, `summary.json` and the saved models."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from datasets.federated_data import FederatedData
+from datasets.federated_data import ClientShard, FederatedData
 from launch.runs.checksums import write_checksums
 from launch.runs.columns import (
     ARCHETYPE,
@@ -33,6 +34,7 @@ from launch.runs.columns import (
     ROUND_S,
     START,
     TEST_LOSS,
+    TOKEN_BASELINES,
     TOOK_PART,
     UPLINK_BYTES_PER_S,
     VIRTUAL_TIME_S,
@@ -47,11 +49,16 @@ from launch.training.evaluation import (
     ClientResults,
     Evaluate,
     build_evaluator,
+    choose_evaluated_clients,
+    choose_finally_evaluated,
     evaluate_clients,
 )
 from launch.training.starts import measure_curve, measure_start
+from launch.training.text_baselines import measure_text_baselines
 from models.model_spec import ModelSpec
 from tff_algos.protocol import FederatedProcess, State
+
+MOST_READ_CLIENTS = 1000  # whose text the baselines are counted from
 
 
 def write_results(
@@ -67,8 +74,10 @@ def write_results(
     task: TaskColumns,
 ) -> dict[str, Any]:
     """Writes the clients' table, the models and the summary of a run, and returns the summary."""
-    results = evaluate_clients(process, state, data, evaluate, with_new=True)["test"]
-    curve = measure_curve(process, state, data, evaluate, task)
+    asked = choose_finally_evaluated(data, config.finally_evaluated_clients, config.seed)
+    members = asked[: len(asked) - len(data.new_clients)]
+    results = evaluate_clients(process, state, data, evaluate, clients=asked)["test"]
+    curve = measure_curve(process, state, data, members, evaluate, task)
     if curve:
         write_table(
             folder.fine_tuning_curve, task.fine_tuning_columns, [[format_cell(cell) for cell in row] for row in curve]
@@ -86,9 +95,11 @@ def write_results(
         if key != NEW_CLIENTS or data.new_clients:
             summary[key] = compute_client_statistics(results.metric[part], task)
             if task.is_classification:
-                summary[key][MAJORITY_ACCURACY] = compute_known_mean(compute_majority_accuracy(data)[part])
+                summary[key][MAJORITY_ACCURACY] = compute_known_mean(compute_majority_accuracy(data, asked)[part])
     if 0 < config.evaluated_clients < len(data.clients):  # the tables have that of a sample
         summary["final"][task.client_test] = summary["clients"][task.statistics[0]]
+    if baselines := measure_text_baselines(data, choose_evaluated_clients(data, MOST_READ_CLIENTS, config.seed)):
+        summary[TOKEN_BASELINES] = baselines
     if process.is_spent(state):
         summary[BUDGET_SPENT] = True
     if config.keep_best and (best := find_best_validated(metrics, task)) is not None:
@@ -98,7 +109,7 @@ def write_results(
         summary[IS_PERSONAL] = process.is_personal
     if JOULES in (columns := process.client_columns(state)):
         summary[JOULES] = compute_energy_statistics(np.array(columns[JOULES])[:num_members])
-    if start := measure_start(process, state, data, evaluate, results.metric, task):
+    if start := measure_start(process, state, data, members, evaluate, results.metric, task):
         summary[START] = start
     summary[find_algorithm(config.algo).name] = own
     write_json(folder.summary, summary)
@@ -106,13 +117,14 @@ def write_results(
     return summary
 
 
-def compute_majority_accuracy(data: FederatedData) -> np.ndarray:
+def compute_majority_accuracy(data: FederatedData, clients: Sequence[ClientShard] | None = None) -> np.ndarray:
     """Of each client, new ones last: the share of its test split that has the most frequent label of its train split.
 
-    What a model must exceed to have learned anything; float64, shape (clients,), NaN without a test split.
+    What a model must exceed to have learned anything; float64, shape (clients,), NaN without a test split and for those
+    that are not among `clients`; None is everyone.
     """
     accuracy = np.full(len(data.everyone), np.nan)
-    for client in data.everyone:
+    for client in data.everyone if clients is None else clients:
         if client.num_test:
             majority = np.bincount(data.read_labels(client, "train")).argmax()
             accuracy[client.index] = np.mean(data.read_labels(client, "test") == majority)

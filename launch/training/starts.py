@@ -38,6 +38,7 @@ def measure_start(
     process: FederatedProcess,
     state: State,
     data: FederatedData,
+    members: Sequence[ClientShard],
     evaluate: Evaluate,
     own: np.ndarray,
     task: TaskColumns,
@@ -51,6 +52,7 @@ def measure_start(
       process: the algorithm.
       state: its last.
       data: the federation.
+      members: its clients that are evaluated, new ones not among them.
       evaluate: of its models.
       own: the main metric of every client as the process personalises them, NaN without a test split.
       task: which metric that is.
@@ -60,7 +62,7 @@ def measure_start(
     tested = own[: len(data.clients)]
     tested = tested[~np.isnan(tested)]
     trained, random = (
-        tested if start == process.fine_tuning_start else _measure(process, state, data, evaluate, data.clients, start)
+        tested if start == process.fine_tuning_start else _measure(process, state, data, evaluate, members, start)
         for start in (TRAINED, INITIAL)
     )
     known = trained.size > 0
@@ -73,14 +75,19 @@ def measure_start(
 
 
 def measure_curve(
-    process: FederatedProcess, state: State, data: FederatedData, evaluate: Evaluate, task: TaskColumns
+    process: FederatedProcess,
+    state: State,
+    data: FederatedData,
+    members: Sequence[ClientShard],
+    evaluate: Evaluate,
+    task: TaskColumns,
 ) -> list[list[Any]]:
     """The rows of fine_tuning.csv, in the columns `task.fine_tuning_columns`; none unless the process has a curve.
 
     After k steps each client has taken at most k of its own steps, in the order of its whole training.
     """
     rows = []
-    for group, clients in ((MEMBERS, data.clients), (NEW, data.new_clients)):
+    for group, clients in ((MEMBERS, members), (NEW, data.new_clients)):
         for steps in process.curve if clients else ():
             values = [_measure(process, state, data, evaluate, clients, start, steps) for start in (TRAINED, INITIAL)]
             if values[0].size:

@@ -40,6 +40,7 @@ from launch.training.announcements import (
     was_all_rejected,
 )
 from launch.training.checked_process import build_checked_process
+from launch.training.feature_scaling import check_can_be_scaled, scale_features
 from launch.training.federation import build_spec, load_federated_data
 from launch.training.round_loop import RoundLoop
 from launch.training.run_runtime import check_installed, open_run_runtime, settle_device
@@ -73,6 +74,7 @@ def run_training(config: RunConfig) -> dict[str, Any]:
         config.algorithm.check_devices(data.profiles, len(data.clients))
     check_best_can_be_told(config, data)
     check_task(config, data)
+    check_can_be_scaled(config, data)
     with contextlib.ExitStack() as stack:
         tracking = stack.enter_context(open_tracking(config))  # ends after the folder is let go: so it knows of the end
         folder = stack.enter_context(_open_folder(config))
@@ -86,6 +88,7 @@ def run_training(config: RunConfig) -> dict[str, Any]:
             keeps_memory = has_large_tensors(spec)
         num_shares = find_num_shares(folder, config)
         runtime = stack.enter_context(open_run_runtime(config, str(folder.worker_log), keeps_memory, num_shares))
+        data, spec = scale_features(config, folder, data, spec)
         return _run(config, folder, data, spec, runtime.worker_memory_bytes, tracking)
 
 

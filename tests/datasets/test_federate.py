@@ -177,7 +177,9 @@ def test_data_and_each_setting_have_their_own_shards(tmp_path):
         "most_train_examples": 9,
         "seed": 1,
     }
-    assert {*changes, "archetypes"} == {field.name for field in dataclasses.fields(PartitionSettings)}
+    assert {*changes, "archetypes", "pachinko", "variant"} == {
+        field.name for field in dataclasses.fields(PartitionSettings)
+    }
     variants = [SETTINGS, *(dataclasses.replace(SETTINGS, **{key: value}) for key, value in changes.items())]
     paths = {build_federated_data(make_numbered(), settings, str(tmp_path)).clients[0].path for settings in variants}
     paths.add(build_federated_data(make_numbered(243), SETTINGS, str(tmp_path)).clients[0].path)

@@ -168,11 +168,11 @@ BYTES = RNG.integers(0, 256, (60, 8, 8))
 @pytest.mark.parametrize(
     ("x", "scale", "said"),
     [
-        (NORMAL * [1, 1, 1e6, 1, 1], "auto", "feature 2 .* standardise before you save the file"),
+        (NORMAL * [1, 1, 1e6, 1, 1], "auto", "feature 2 .* --standardize=federated$"),
         (NORMAL + 2000 * np.eye(5)[1], "auto", "feature 1 .counted from 0. has a mean of 2e.03"),
-        (NORMAL * 3e5, "auto", "--scale=3e-06$"),
-        (NORMAL * 1e-5, "auto", "--scale=80000$"),
-        (NORMAL[:, None] * [1, 1e5, 1, 1, 1], "auto", r"channel 1 .* x.mean\(\(0, 1\)\)"),
+        (NORMAL * 3e5, "auto", "--standardize=federated$"),
+        (NORMAL * 1e-5, "auto", "--standardize=federated$"),
+        (NORMAL[:, None] * [1, 1e5, 1, 1, 1], "auto", "channel 1 .* --standardize=federated$"),
         (BYTES * 1.0, "auto", "from 0 to 255, .*--scale=1/255"),
         (BYTES[..., None] * 1.0, "auto", "from 0 to 255, .*--scale=1/255"),
         (BYTES.reshape(60, 64) * 1.0, "auto", "from 0 to 255, .*--scale=1/255"),
@@ -194,6 +194,11 @@ def test_numbers_of_a_size_that_training_does_not_take_are_noted(tmp_path, x, sc
     notes = note(tmp_path, x, scale)
     assert len(notes) == bool(said)
     assert all(re.search(said, each) for each in notes), notes
+
+
+def test_no_size_is_noted_where_features_are_standardized(tmp_path):
+    np.savez(tmp_path / "mine.npz", x=NORMAL * 3e5, y=Y)
+    assert not note_content(load_npz_arrays(str(tmp_path / "mine.npz")), "auto", is_standardized=True)
 
 
 def test_test_labels_that_training_never_saw_are_noted(tmp_path):

@@ -155,15 +155,18 @@ def test_files_of_another_kind_are_named(tmp_path):
     ("content", "message"),
     [
         (b"", "empty, 0 bytes"),
-        (b"x,y\n1,2\n", "a text file, such as CSV"),
+        (b"x,y\n1,2\n", "a text file, such as CSV.*by --data=PATH"),
         ("x;größe\n1;2\n".encode("latin-1"), "a text file, such as CSV"),
         (pickle.dumps({"x": [1]}), "a pickle"),
-        (gzip.compress(b"x"), "a gzip file, expected an npz file with x, y; unpack it first"),
+        (
+            gzip.compress(b"x"),
+            "a gzip file, expected an npz file with x, y; launch.train reads a table in it by --data=PATH",
+        ),
         (b"\x89HDF\r\n\x1a\n\0\0", "an HDF5 file"),
         (b"MATLAB 5.0 MAT-file, \0\1", "scipy.io.loadmat"),
         (b"a" * 257 + b"ustar\0", "a tar archive"),
-        (b"PAR1\x15\0", "pandas.read_parquet"),
-        (b"\xff\xd8\xff\xe0\0", "a JPEG image.*examples/image_folders.py"),
+        (b"PAR1\x15\0", "a Parquet file.*reads such a file by --data=PATH"),
+        (b"\xff\xd8\xff\xe0\0", "a JPEG image.*reads a folder of images by --data=PATH"),
         (b"PK\x03\x04 broken\0", "damaged"),
         (b"\1\2\3\0", "damaged, truncated or not an npz file"),
     ],
@@ -181,7 +184,7 @@ def test_what_is_no_file_is_refused_before_it_is_opened(tmp_path):
         load_npz_arrays(str(tmp_path))
     (tmp_path / "ann" / "dog").mkdir(parents=True)
     (tmp_path / "ann" / "dog" / "1.JPG").write_bytes(b"")
-    with pytest.raises(DatasetError, match=r"a folder of images.*--dataset=examples.image_folders:DATASET"):
+    with pytest.raises(DatasetError, match=r"a folder of images.*reads a folder by --data=PATH"):
         load_npz_arrays(str(tmp_path))
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(DatasetError, match="no regular file"):

@@ -36,7 +36,7 @@ def labels_and_settings(draw):
 
 def run(labels, settings):
     clients = np.arange(len(labels)) % settings.num_clients
-    return PARTITIONS[settings.partition](labels, clients, settings, np.random.default_rng(settings.seed))
+    return PARTITIONS[settings.partition](labels, clients, settings, np.random.default_rng(settings.seed), ())
 
 
 @hypothesis_settings(deadline=None)
@@ -128,7 +128,7 @@ def test_natural_keeps_examples_with_their_maker():
     parts = partition_natural(np.array([1, 0, 1, 2]), 3)
     assert [part.tolist() for part in parts] == [[1], [0, 2], [3]]
     with pytest.raises(DatasetError, match="does not say who"):
-        PARTITIONS["natural"](np.zeros(4, int), None, PartitionSettings("natural"), np.random.default_rng(0))
+        PARTITIONS["natural"](np.zeros(4, int), None, PartitionSettings("natural"), np.random.default_rng(0), ())
 
 
 @pytest.mark.parametrize(

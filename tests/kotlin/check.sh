@@ -1,6 +1,7 @@
 #!/bin/sh
-# Compiles the Kotlin of docs/phones.md with the compiler inside kotlin-jupyter-kernel, in an environment of its own,
-# .venv-kotlin. `make test-kotlin` calls it after the set-up of .venv. Without Java it says so and checks nothing.
+# Compiles the Kotlin of docs/phones.md and examples/android with the compiler inside kotlin-jupyter-kernel, in an
+# environment of its own, .venv-kotlin. `make test-kotlin` calls it after the set-up of .venv. Without Java it says so
+# and checks nothing.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 
@@ -15,4 +16,4 @@ if ! java -version >/dev/null 2>&1; then
     exit 0
 fi
 set_up
-"$python" tests/kotlin/check_kotlin.py docs/phones.md
+"$python" tests/kotlin/check_kotlin.py docs/phones.md examples/android

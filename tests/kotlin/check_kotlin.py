@@ -1,9 +1,9 @@
-"""Compiles the Kotlin of the pages: `check_kotlin.py docs/phones.md`, with the Python that has kotlin-jupyter-kernel.
+"""Compiles Kotlin: `check_kotlin.py docs/phones.md examples/android`, with the Python that has kotlin-jupyter-kernel.
 
-Every ```kotlin block is a file of an app, unless it begins as Gradle's build scripts do. All of them are compiled
-together, as one app, against stubs of the Android and LiteRT classes, which lie beside this script. Then the
-same with an error planted in each of them and with `planted.kt`, in which every line of a function is wrong: a compiler
-or a stub that lets one of these pass has checked nothing.
+Every ```kotlin block of a page is a file of an app, unless it begins as Gradle's build scripts do; of a folder, every
+.kt file is one. All of them are compiled together, as one app, against stubs of the Android and LiteRT classes, which
+lie beside this script. Then the same with an error planted in each of them and with `planted.kt`, in which every line
+of a function is wrong: a compiler or a stub that lets one of these pass has checked nothing.
 
 Exit codes: 0 the Kotlin compiles and every planted error is found, 1 it does not, 2 it cannot be checked.
 """
@@ -53,6 +53,14 @@ def list_blocks(page: str, text: str) -> list[Block]:
     return [Block(page, text.count("\n", 0, found.start(1)) + 1, found[1]) for found in FENCE.finditer(text)]
 
 
+def read_blocks(name: str) -> list[Block]:
+    """The Kotlin of a page, or of the .kt files in a folder. Raises OSError."""
+    path = pathlib.Path(name)
+    if not path.is_dir():
+        return list_blocks(name, path.read_text(encoding="utf-8"))
+    return [Block(str(each), 1, each.read_text(encoding="utf-8")) for each in sorted(path.rglob("*.kt"))]
+
+
 def write_block(folder: pathlib.Path, block: Block, planted: str = "") -> str:
     """Writes a block as a file in which its lines have the numbers that they have on the page; returns its name."""
     name = f"{pathlib.Path(block.page).stem}_{block.line}.kt"
@@ -94,7 +102,7 @@ def list_wrong_lines(code: str) -> set[int]:
 
 def check_pages(pages: Sequence[str]) -> list[str]:
     """Says which blocks are compiled; returns a line for each thing that is wrong."""
-    blocks = [block for page in pages for block in list_blocks(page, pathlib.Path(page).read_text(encoding="utf-8"))]
+    blocks = [block for page in pages for block in read_blocks(page)]
     whole = [block for block in blocks if not block.is_gradle]
     for block in blocks:
         print(f"{block.page}:{block.line}: {'of Gradle, left out' if block.is_gradle else 'a file'}")
@@ -126,7 +134,7 @@ def check_pages(pages: Sequence[str]) -> list[str]:
 def main(pages: list[str]) -> int:
     """Checks the pages that the arguments name and returns the exit code."""
     if not pages:
-        print("error: expected a page in Markdown, such as docs/phones.md", file=sys.stderr)
+        print("error: expected pages in Markdown, or folders, such as docs/phones.md", file=sys.stderr)
         return 2
     try:
         wrong = check_pages(pages)

@@ -228,7 +228,9 @@ def test_the_raw_loop_trains_as_the_authors_of_fedcd_do(augment):
         preprocessing=CIFAR10_FORMAT.preprocessing,
         input_shape=CIFAR10_FORMAT.input_shape,
         input_dtype="uint8",
-        num_classes=10,
+        num_outputs=10,
+        labels=CIFAR10_FORMAT.labels,
+        takes_tokens=False,
     )
     assert (build_model_spec(workload, spec).augment is None) == (augment == "none")
     x = np.random.default_rng(0).integers(0, 256, (8, *CIFAR10_FORMAT.input_shape), np.uint8)

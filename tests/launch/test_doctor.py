@@ -9,6 +9,7 @@ import socket
 import numpy as np
 import pytest
 
+from datasets.catalog import DATASET_NAMES
 from datasets.shards import open_or_write_entry
 from launch import doctor
 from launch.runtimes.runtime import WorkerError
@@ -25,18 +26,13 @@ def test_this_machine_is_well(capsys, tmp_path, monkeypatch):
         "machine",
         "disk",
         "data folder",
-        "data: digits",
-        "data: mnist",
-        "data: cifar10",
-        "data: har",
-        "data: building",
-        "data: occupancy",
-        "data: npz",
+        *(f"data: {name}" for name in DATASET_NAMES),
         "worker",
     ]
-    assert [line[5:22].rstrip() for line in lines] == topics
-    missing = {"data: mnist", "data: cifar10", "data: har", "data: occupancy"}
-    marks = {line[5:22].rstrip(): line[:5].rstrip() for line in lines}
+    assert [line[5:26].rstrip() for line in lines] == topics
+    needs_no_file = {"digits", "building", "files", "npz"}
+    missing = {f"data: {name}" for name in DATASET_NAMES if name not in needs_no_file}
+    marks = {line[5:26].rstrip(): line[:5].rstrip() for line in lines}
     assert marks == {topic: "--" if topic in missing else "ok" for topic in topics}
     assert "tensorflow-federated 0.87.0" in lines[1]
     assert "starts and answers in" in lines[-1]
@@ -102,7 +98,8 @@ def test_a_missing_library_must_be_mended(monkeypatch):
     assert finding.mend == "wrong or missing: numpy, tensorflow; run make setup"
 
 
-def test_clean_empties_the_shard_cache_and_nothing_else(capsys, tmp_path):
+def test_clean_empties_the_shard_cache_and_nothing_else(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     arrays = np.zeros((100_000, 2), np.float32), np.zeros(100_000, np.int32)
     splits = {"train": arrays, "validation": arrays, "test": arrays}
     entry, _ = open_or_write_entry(str(tmp_path), "0" * 64, lambda: [splits])

@@ -146,11 +146,21 @@ def test_the_page_has_one_block_of_gradle_and_files(check):
     assert [block.is_gradle for block in blocks].count(True) == 1 and len(blocks) >= 4
 
 
+def test_a_folder_has_a_block_for_each_file(check, tmp_path):
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app" / "Second.kt").write_text("val x = 1\n")
+    (tmp_path / "app" / "First.kt").write_text("val y = 1\n")
+    (tmp_path / "build.gradle.kts").write_text("plugins { }\n")
+    blocks = check.read_blocks(str(tmp_path))
+    assert [(pathlib.Path(block.page).name, block.line) for block in blocks] == [("First.kt", 1), ("Second.kt", 1)]
+    assert len(check.read_blocks(str(ROOT / "examples" / "android"))) == 3
+
+
 @pytest.mark.slow
 def test_the_kotlin_of_the_pages_compiles():
     python = ROOT / ".venv-kotlin" / "bin" / "python"
     if not python.exists() or not shutil.which("java"):
         pytest.skip("needs Java, and the compiler that make test-kotlin sets up")
-    command = [str(python), "tests/kotlin/check_kotlin.py", "docs/phones.md"]
+    command = [str(python), "tests/kotlin/check_kotlin.py", "docs/phones.md", "examples/android"]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -107,5 +107,5 @@ def test_group_norm_leaves_the_convolution_in_integers():
 @pytest.mark.parametrize("make", [make_normalizing, functools.partial(make_text, "char_transformer")])
 def test_integer_inputs_of_what_normalizes_are_refused(make):
     spec, weights, x = make()
-    with pytest.raises(ModelError, match=r"^int8 of .*: what normalizes stays in floats.*; leave --io=int8 out$"):
+    with pytest.raises(ModelError, match=r"^int8 of .*: what normalizes stays in floats.*; leave io=int8 out$"):
         convert_model(spec, weights, "int8", "int8", x)

@@ -1,14 +1,15 @@
 // Drives a page of launch.export in Chromium: `node drive_page.mjs page.html answers.json [folder for screenshots]`.
 //
 // It is opened three times: from its file on a desktop, from a server on 127.0.0.1 on a phone, and from its file where
-// relaxed SIMD is missing. Every time all of its test examples are run, and strokes are drawn if it has a board. What
-// it answered is written as JSON, with all that went wrong: console errors, requests, a stroke without effect. Training
+// relaxed SIMD is missing. Every time all of its test examples are run, and strokes are drawn if it has a board, or its
+// sliders are moved. What it answered is written as JSON, with all that went wrong: console errors, requests, a stroke without effect. Training
 // files beside the page are trained in it.
 // $CHROMIUM is the browser.
 
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
+import { moveInputs } from "./move_inputs.mjs";
 import { SIZES, WAIT, chromium, findOverflow, serve, startPage } from "./open_page.mjs";
 import { findProblems, trainFiles } from "./train_in_page.mjs";
 
@@ -106,6 +107,7 @@ async function visit(browser, name, url, { isPhone = false, isCompat = false, co
   if (await page.evaluate(() => globalThis.crossOriginIsolated)) problems.push("it has threads, which it should not need");
   problems.push(...(await findOverflow(page, size)));
   const strokes = build ? await drawStrokes(page, problems, isPhone) : [];
+  const moved = build ? await moveInputs(page, problems, readAnswer) : {};
   const answers = build ? await runAll(page, isPhone || isCompat) : {};
   const trainings = build ? await trainFiles(page, path.dirname(pagePath)) : [];
   problems.push(...trainings.flatMap(findProblems));
@@ -115,7 +117,7 @@ async function visit(browser, name, url, { isPhone = false, isCompat = false, co
   }
   const sample = await page.evaluate(() => JSON.parse(document.querySelector("#page-data").textContent).sample);
   await context.close();
-  return { name, build, sample, answers, strokes, trainings, problems };
+  return { name, build, sample, answers, strokes, moved, trainings, problems };
 }
 
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM });

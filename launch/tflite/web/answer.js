@@ -105,21 +105,26 @@ function makeClassRow(index, results, shares, labels) {
   return row;
 }
 
-// A row for each format: size, answer, and the time of a call as median and 95th percentile of the last ones.
+// A row for each format: size, answer, and the time of a call as median and quartiles of the last ones.
 export function showFormats(table, classifiers, results, { answers, labels }, clockStep) {
   const describe = (logits) => (answers === "numbers" ? listNumbers(logits) : softenName(labels[findLargest(logits)]));
   table.replaceChildren(
     ...classifiers.map((classifier, i) => {
-      const { file, times } = classifier;
+      const { file } = classifier;
       const answer = results[i] ? describe(results[i].logits) : "—";
-      const quantiles = [0.5, 0.95].map((share) =>
-        times.length ? formatTime(computeQuantile(times, share), clockStep) : "—",
-      );
+      const times = describeTimes(classifier.times, clockStep);
       const name = makeElement("th", [swatch(file.format), softenName(file.format)]);
       name.scope = "row";
-      return makeElement("tr", [name, ...[formatBytes(file.size), answer, ...quantiles].map((text) => makeElement("td", text))]);
+      return makeElement("tr", [name, ...[formatBytes(file.size), answer, ...times].map((text) => makeElement("td", text))]);
     }),
   );
+}
+
+// The median of some times and the middle half of them, which one call that took long does not change.
+function describeTimes(times, clockStep) {
+  if (!times.length) return ["—", "—"];
+  const [lower, median, upper] = [0.25, 0.5, 0.75].map((share) => formatTime(computeQuantile(times, share), clockStep));
+  return [median, lower === upper ? lower : `${lower} to ${upper}`];
 }
 
 // The model card's rows of a title and a text. What follows the name of a file is of this file.

@@ -7,6 +7,8 @@ import { splitExamples } from "./examples.js";
 import { formatNumber } from "./maths.js";
 import { Classifier, measureClockStep, startRuntime, unpack } from "./runtime.js";
 import { showSignal } from "./signal.js";
+import { Sliders } from "./sliders.js";
+import { Steps } from "./steps.js";
 
 const find = (id) => document.getElementById(id);
 const page = Object.fromEntries(Array.from(document.querySelectorAll("[id]"), (element) => [element.id, element]));
@@ -17,6 +19,8 @@ const state = {
   model: null,
   classifiers: [],
   board: null,
+  sliders: null, // of examples that are features
+  steps: null, // of those that are series
   examples: [],
   shown: null, // the place of the test example
   clockStep: 1,
@@ -25,9 +29,9 @@ const state = {
   locked: false, // the models are being loaded or checked
 };
 
-// What is to be classified now: the drawing, or the test example; null for an empty drawing.
+// What is to be classified now: the drawing, the sliders, or the test example; null for an empty drawing.
 function readInput() {
-  return state.board ? state.board.read() : state.examples[state.shown];
+  return (state.board ?? state.sliders)?.read() ?? (state.board ? null : state.examples[state.shown]);
 }
 
 // Classifies what is shown. While that runs, further changes wait together for one more run.
@@ -70,11 +74,14 @@ function showExample(index) {
   page.example.value = state.shown + 1;
   const truth = areNumbers ? data.truths[state.shown] : data.labels[data.sample.labels[state.shown]];
   page.truth.textContent = `In truth: ${truth}`;
-  if (state.board) state.board.show(state.examples[state.shown]);
-  else {
-    showSignal(page.signal, state.examples[state.shown], data.shape, data.features);
-    run(update);
+  const shown = state.board ?? state.sliders;
+  if (shown) {
+    shown.show(state.examples[state.shown]);
+    return;
   }
+  if (state.steps) state.steps.show(state.examples[state.shown]);
+  else showSignal(page.signal, state.examples[state.shown], data.shape, data.features);
+  run(update);
 }
 
 async function chooseModel(model) {
@@ -122,6 +129,15 @@ function setUpBoard() {
   page.ink.addEventListener("input", () => readInk());
   if (isColor) readInk();
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => state.board.draw());
+}
+
+// Features are moved from where a test example has them; then there is no truth any more.
+function setUpSliders() {
+  page["input-title"].textContent = "Numbers, or a test example";
+  state.sliders = new Sliders(page.signal, data.features, (moved) => {
+    if (moved !== undefined) page.truth.textContent = page.example.value = "";
+    run(update);
+  });
 }
 
 // The chosen colour as stored values of the three channels.
@@ -177,9 +193,11 @@ async function start() {
   page.build.textContent = build === "compat" ? ", the build for browsers without relaxed SIMD" : "";
   state.clockStep = measureClockStep();
   page.clock.textContent =
-    "Time of a call on one thread, copying in and out included: median and 95th percentile of the last 50. " +
+    "Time of a call on one thread, copying in and out included: median of the last 50, and between what half of them lie. " +
     `This browser's clock steps by ${formatNumber(state.clockStep)} ms.`;
   if (data.image) setUpBoard();
+  else if (data.form === "table") setUpSliders();
+  else if (data.form === "series") state.steps = new Steps(page.signal, data.shape, data.features);
   await doAlone(() => chooseModel(data.models[0]));
   // Grey pictures are drawn first; everything else needs an example to begin with.
   if (!data.image || data.image.channels > 1) showExample(0);

@@ -40,10 +40,12 @@ export class Classifier {
 
   // A call is timed from the values to the outputs: copying in, computing, copying out.
   async classify(stored, form) {
-    const { shape, scale, offset } = form;
+    const { scale, offset } = form;
     const values = preprocess(stored, scale, offset);
     const start = performance.now();
-    const input = new LiteRT.Tensor(values, [1, ...shape]);
+    // As the file has it: features are stored with an axis for their one channel, which a model may not want.
+    const [{ shape }] = this.compiled.getInputDetails();
+    const input = new LiteRT.Tensor(values, [...shape]);
     const [output] = await this.compiled.run(input);
     const outputs = output.toTypedArray();
     this.times.push(performance.now() - start);

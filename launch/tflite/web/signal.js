@@ -1,4 +1,4 @@
-// An example that is no picture, drawn as lines: one for each channel.
+// An example that is a series, drawn as lines: one for each channel.
 
 import { splitChannels } from "./examples.js";
 import { formatNumber } from "./maths.js";
@@ -6,19 +6,19 @@ import { findRange } from "./strokes.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const WIDTH = 600;
-const LISTED = 16; // so few numbers are also written out
 
 export function showSignal(place, values, shape, features) {
   const channels = splitChannels(values, shape);
   const height = channels.length > 1 ? 56 : 180;
   place.replaceChildren(
-    ...channels.map((channel, i) => drawLine(channel, channels.length > 1 ? nameChannel(features, i) : "", height)),
+    ...channels.map((channel, i) => drawLine(channel, nameFeature(features[i]), height)),
   );
-  if (values.length <= LISTED) place.append(listValues(values, features));
 }
 
-function nameChannel(features, i) {
-  return features ? features[i] : `channel ${i + 1}`;
+// The name of a feature or channel with its unit; "" of none.
+export function nameFeature(feature) {
+  if (!feature) return "";
+  return feature.unit ? `${feature.name} [${feature.unit}]` : feature.name;
 }
 
 function drawLine(values, name, height) {
@@ -44,16 +44,4 @@ function make(name, attributes) {
   const element = document.createElementNS(SVG, name);
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
   return element;
-}
-
-function listValues(values, features) {
-  const list = document.createElement("dl");
-  list.className = "rows";
-  values.forEach((value, i) => {
-    const [term, number] = [document.createElement("dt"), document.createElement("dd")];
-    term.textContent = features ? features[i].replaceAll("_", " ") : `value ${i + 1}`;
-    number.textContent = formatNumber(value);
-    list.append(term, number);
-  });
-  return list;
 }

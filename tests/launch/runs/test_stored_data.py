@@ -1,5 +1,6 @@
 """A data section of `config.json` is used only if each value is of its kind."""
 
+import dataclasses
 import json
 
 import pytest
@@ -40,6 +41,8 @@ def test_what_a_run_writes_is_taken(make_federation):
         ("archetypes", [None, []]),
         ("label_counts", [None, 3]),
         ("takes_tokens", [None, 1, "true"]),
+        ("feature_means", [None, 1.0, ["x"], [float("nan")]]),
+        ("feature_deviations", [None, [0.0], [-1.0], [float("inf")], [None]]),
         (
             "task",
             [None, "regression", {}, {"kind": "regression"}, {**REGRESSION, "kind": 3}, {**REGRESSION, "more": 1}],
@@ -51,6 +54,17 @@ def test_another_kind_of_value_is_named(name, values):
     for value in values:
         with pytest.raises(RunFolderError, match=f"run/config.json: damaged, its data has {name}=.*, expected"):
             check_data_section({**GOOD, name: value}, "run/config.json")
+
+
+def test_what_features_are_scaled_by_is_kept_where_they_are(make_federation):
+    data = make_federation([3, 2])
+    assert "feature_means" not in describe_data(data)
+    scaled = dataclasses.replace(data, feature_means=(0.1, 1e6), feature_deviations=(1 / 3, 2.0))
+    written = json.loads(json.dumps(describe_data(scaled)))
+    assert check_data_section(written, "config.json")["feature_means"] == [0.1, 1e6]
+    assert written["feature_deviations"] == [1 / 3, 2.0]
+    with pytest.raises(RunFolderError, match="another number of feature_means than deviations"):
+        check_data_section({**written, "feature_means": [1.0]}, "config.json")
 
 
 @pytest.mark.parametrize("data", [None, [], "x", 3])

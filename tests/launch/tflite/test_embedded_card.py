@@ -38,6 +38,14 @@ def test_other_programs_unzip_it():
         assert archive.namelist() == [CARD_NAME] and archive.testzip() is None
 
 
+def test_further_files_lie_beside_the_card():
+    file = embed_card(HEAD, b"{}", {"labels.txt": b"a\nb\n", "features.txt": b"c\n"})
+    assert split_file(file) == CardedFile(HEAD, b"{}")
+    with zipfile.ZipFile(io.BytesIO(file)) as archive:
+        assert archive.namelist() == [CARD_NAME, "labels.txt", "features.txt"]
+        assert archive.read("labels.txt") == b"a\nb\n"
+
+
 @settings(deadline=None)
 @given(st.binary(max_size=200), st.data())
 def test_a_file_that_is_cut_short_is_one_line(card, data):

@@ -23,15 +23,17 @@ ROW = FileRow(
     file="global.int8.tflite", model="global", format="int8", input_dtype="float32", size_bytes=12345, card_bytes=1345,
     share_of_float32=0.34, parameters=17194, multiply_accumulates=35200, test=0.75, client_test=0.8,
     num_clients=4, keras_test=0.76, agreement=0.99, largest_difference=0.0123,
-    median_ms_1_thread=0.5, p95_ms_1_thread=0.6, median_ms_all_threads=0.3, p95_ms_all_threads=0.4,
+    median_ms_1_thread=0.5, lower_quartile_ms_1_thread=0.4, upper_quartile_ms_1_thread=0.6,
+    median_ms_all_threads=0.3, lower_quartile_ms_all_threads=0.2, upper_quartile_ms_all_threads=0.4,
     representative_client="client_2", operators="CONV_2D 2, RESHAPE 1", representative_clients=1,
 )  # fmt: skip
 COLUMNS = [  # of classification, as other tools know them
     *("file", "model", "format", "input_dtype", "size_bytes", "card_bytes", "share_of_float32", "parameters"),
     *("multiply_accumulates", "test_accuracy", "client_test_accuracy", "num_clients", "keras_test_accuracy"),
-    *("top1_agreement", "largest_logit_difference", "median_ms_1_thread", "p95_ms_1_thread"),
-    *("median_ms_all_threads", "p95_ms_all_threads", "representative_client", "operators"),
-    *("representative_clients", "warning"),
+    *("top1_agreement", "largest_logit_difference"),
+    *("median_ms_1_thread", "lower_quartile_ms_1_thread", "upper_quartile_ms_1_thread"),
+    *("median_ms_all_threads", "lower_quartile_ms_all_threads", "upper_quartile_ms_all_threads"),
+    *("representative_client", "operators", "representative_clients", "warning"),
 ]
 LAYER = LayerError("dense", "FULLY_CONNECTED", 0.25, 10, 0.0, 0.1, 0.2, 0.01, 0.4, 3, "dense/MatMul")
 SIZES = [
@@ -52,7 +54,7 @@ def test_report_says_what_was_measured(report):
     assert text.startswith("# Exported models: FedSiKD on digits, round 3\n")
     cells = "float32 | 12,345 | 1,345 | 0.34 | 17,194 | 35,200 | 0.7500 | 0.8000 (4) | 0.7600 | 0.9900 | 0.012"
     assert f"| global.int8.tflite | {cells} |" in text
-    assert "| global.int8.tflite | 0.500 | 0.600 | 0.300 | 0.400 |" in text
+    assert "| global.int8.tflite | 0.500 | 0.400 to 0.600 | 0.300 | 0.200 to 0.400 |" in text
     assert "| global.int8.tflite | CONV_2D 2, RESHAPE 1 |" in text
     assert "from the train splits of client_2 (global.int8.tflite)" in text
     assert "It varies from run to run" in text

@@ -4,6 +4,8 @@ import dataclasses
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from launch.tflite.exported_file import (
     ExportedFile,
@@ -12,6 +14,7 @@ from launch.tflite.exported_file import (
     dequantize,
     describe_signatures,
     quantize,
+    summarize_times,
 )
 from models.tflite_export import convert_model, convert_training_module
 
@@ -57,7 +60,17 @@ def test_values_are_rounded_and_cut_off():
 
 def test_latency_is_a_time(convert):
     latency = ExportedFile(convert("float32"), count_threads()).measure_latency(X[1])
-    assert 0 < latency.median_ms <= latency.p95_ms < 1000
+    assert 0 < latency.lower_quartile_ms <= latency.median_ms <= latency.upper_quartile_ms < 1000
+
+
+def test_latency_by_hand():
+    """1 to 5 ms: the quartiles are the second and the fourth."""
+    assert summarize_times([0.001, 0.002, 0.003, 0.004, 0.005]) == pytest.approx((3, 2, 4))
+
+
+@given(st.lists(st.floats(1e-6, 1e-2), min_size=4, max_size=50), st.floats(1, 1e6), st.floats(1, 1e6))
+def test_how_long_an_outlier_takes_changes_no_latency(seconds, outlier, longer):
+    assert summarize_times([*seconds, outlier]) == summarize_times([*seconds, longer])
 
 
 def test_signatures_of_a_training_file(linear_spec, weights):

@@ -24,7 +24,8 @@ ROW = FileRow(
     file="global.int8.tflite", model="global", format="int8", input_dtype="float32", size_bytes=1000, card_bytes=0,
     share_of_float32=0.3, parameters=10, multiply_accumulates=20, test=4 / 6, client_test=0.8,
     num_clients=3, keras_test=5 / 6, agreement=0.9, largest_difference=0.5,
-    median_ms_1_thread=0.25, p95_ms_1_thread=0.5, median_ms_all_threads=0.2, p95_ms_all_threads=0.3,
+    median_ms_1_thread=0.25, lower_quartile_ms_1_thread=0.2, upper_quartile_ms_1_thread=0.5,
+    median_ms_all_threads=0.2, lower_quartile_ms_all_threads=0.1, upper_quartile_ms_all_threads=0.3,
     representative_client="", operators="",
 )  # fmt: skip
 CLIENTS = [ClientRow(ROW.file, f"client_{i}", 10, accuracy) for i, accuracy in enumerate((0.9, 0.5, 1.0))]
@@ -71,6 +72,7 @@ def test_the_rows_answer_what_a_reader_asks(make_card):
     assert rows["By class"] == "a 66.7\u00a0%, b 100.0\u00a0%, c unknown, d 0.0\u00a0%"
     assert rows["Worst clients"].startswith("client_1 50.0\u00a0% of 10")
     assert rows["Quantization"].startswith("-16.67 points")
+    assert rows["Latency"].startswith("median 0.250 ms, half of the runs 0.200 to 0.500 ms on 1 thread")
     assert "Accuracy" not in rows
 
 
@@ -195,3 +197,37 @@ def test_a_card_of_a_regression_speaks_of_its_error_and_how_to_read_outputs(make
     assert not {"Classes", "By class", "For the worst class?"} & rows.keys()
     page = format_card_page(card)
     assert "Accuracy" not in page and "accuracy" not in page and "class" not in page.replace("classes", "")
+
+
+def test_features_have_their_names_units_and_ranges(make_federation, facts):
+    """Of the four features of five test examples that count up from zero, and a standardisation inside the model."""
+    data = make_federation([5, 3, 4])
+    x = np.arange(4 * len(data.test_y), dtype=np.float32).reshape(-1, 4)
+    data = dataclasses.replace(data, test_x=x, feature_names=("a", "b", "<i>", "d"), feature_units=("°C", "", "%", ""))
+    run = FinishedRun(pathlib.Path("runs/x"), build_run_config({"algo": "fedavg"}), {}, {}, frozenset(), 3)
+    card = build_card(run, data, [IDENTITY])
+    highest = 4 * (len(x) - 1)
+    first = {"name": "a", "unit": "°C", "lowest": 0.0, "highest": highest, "is_whole": True}
+    assert card["features"][0] == first and len(card["features"]) == 4
+    text = dict(card_rows(card))["Features"]
+    assert text.startswith(f"a [°C] 0 to {highest}; b 1 to {highest + 1}; <i> [%] 2 to ")
+    assert "<i>" not in format_card_page(card)
+    section = {"feature_means": [1, 2, 3, 4.5], "feature_deviations": [0.5, 1, 1, 2]}
+    card = build_card(run._replace(data=section), data, [IDENTITY])
+    assert card["features"][3]["mean"] == 4.5 and card["features"][3]["deviation"] == 2
+    text = dict(card_rows(card))["Features"]
+    assert text.endswith(", mean 4.5, deviation 2.")
+
+
+def test_of_many_features_the_first_are_listed(make_card):
+    fact = {"name": "a", "unit": "", "lowest": 0.0, "highest": 1.0, "is_whole": False}
+    text = dict(card_rows({**make_card(), "features": [fact] * 561}))["Features"]
+    assert text.count("a 0 to 1") == 16 and text.endswith("; and 545 more.")
+
+
+def test_a_card_of_an_earlier_version_is_shown(make_card, facts):
+    """It has a 95th percentile of the latency in place of the quartiles, and no features."""
+    card = make_card([{**IDENTITY, **facts, "latency_ms": {"median": 0.25, "p95": 0.5, "threads": 1}}])
+    del card["features"]
+    assert dict(card_rows(card))["Latency"].startswith("median 0.250 ms on 1 thread")
+    assert "0.250 |" in format_card_page(card)

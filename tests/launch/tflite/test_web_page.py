@@ -20,6 +20,7 @@ from launch.settings.flags import FlagError
 from launch.tflite import text_page, web_page
 from launch.tflite.embedded_card import embed_card
 from launch.tflite.export_report import ExportReport, FileRow
+from launch.tflite.features import choose_sample
 
 HOSTILE = "</script><script>alert(1)</script><!--"
 LIBRARY = """import { createWasmLib } from "@litertjs/wasm-utils";
@@ -53,7 +54,8 @@ def make_data(test_x, test_y, names=("a", "b"), dataset="own", preprocessing=Non
     return types.SimpleNamespace(
         dataset=dataset, test_x=test_x, test_y=np.array(test_y, labels.dtype), class_names=names,
         input_shape=test_x.shape[1:], input_dtype=test_x.dtype.name, preprocessing=preprocessing or Preprocessing(),
-        labels=labels, num_outputs=labels.count_outputs(len(names)),
+        labels=labels, num_outputs=labels.count_outputs(len(names)), takes_tokens=False, are_features=False,
+        feature_names=(), feature_units=(),
     )  # fmt: skip
 
 
@@ -144,6 +146,9 @@ def test_page_holds_the_files_the_runtime_and_the_examples(write_page, two_model
     np.testing.assert_array_equal(examples, np.arange(24))
     assert content["sample"] == {"indices": [0, 1, 2, 3], "labels": [0, 1, 0, 1]}
     assert (content["shape"], content["dtype"], content["image"]) == ([6], "float32", None)
+    assert content["form"] == "table"
+    last = {"name": "feature 6", "unit": "", "lowest": 5.0, "highest": 23.0, "is_whole": True}
+    assert len(content["features"]) == 6 and content["features"][5] == last
     assert read_asset(page, "runtime-compat-wasm") == b"binary of litert_wasm_compat_internal"
     assert read_asset(page, "runtime-default-script") == b"var ModuleFactory = 'litert_wasm_internal';"
 
@@ -203,20 +208,6 @@ def test_a_page_has_the_card_of_each_model(write_page, two_models):
     assert first["May it be sold?"] == second["May it be sold?"] == "Unknown"
     assert first["What is it?"] == f"Tells {HOSTILE} from b."
     assert first["File"].startswith("global.int8.tflite") and second["File"].startswith("client_1.float32.tflite")
-
-
-def test_sample_by_hand():
-    # By class the examples are 1 3 5, 0 2 4; three places evenly spaced over these are 0, 2 (2.5, to even) and 5.
-    assert web_page.choose_sample(np.array([1, 0, 1, 0, 1, 0]), 3).tolist() == [1, 4, 5]
-    assert web_page.choose_sample(np.array([1, 0]), 5).tolist() == [0, 1]
-
-
-def test_sample_has_every_class_and_no_example_twice():
-    labels = np.random.default_rng(0).permutation(np.repeat(np.arange(10), [2, *[500] * 9]))
-    chosen = web_page.choose_sample(labels)
-    assert len(set(chosen.tolist())) == 100
-    assert (np.bincount(labels[chosen], minlength=10) >= [1, *[10] * 9]).all()
-    np.testing.assert_array_equal(chosen, np.sort(chosen))
 
 
 def test_pictures_say_how_they_are_drawn():
@@ -308,7 +299,7 @@ def test_joined_scripts_are_javascript(node, tmp_path, scripts):
     assert checked.returncode == 0, checked.stderr
 
 
-@pytest.mark.parametrize("name", ["maths", "strokes", "text"])
+@pytest.mark.parametrize("name", ["maths", "strokes", "text", "sliders"])
 def test_maths_of_the_page(node, name):
     path = web_page.SOURCES.parents[2] / "tests" / "launch" / "tflite" / "web" / f"{name}.test.mjs"
     ended = subprocess.run([node, "--test", str(path)], capture_output=True, text=True, timeout=60)
@@ -319,8 +310,8 @@ def test_maths_of_the_page(node, name):
 def test_outputs_without_classes_are_shown_as_numbers_in_the_unit_of_the_labels():
     labels = LabelFormat("regression", (), 1, (100.0,), (50.0,))
     data = make_data(np.zeros((3, 4), np.float32), [120.5, 80.0, 99.0], (), labels=labels)
-    sample = web_page.choose_sample(data.test_y)
-    described = web_page.describe_data(data, sample)
+    sample = choose_sample(data.test_y)
+    described = web_page.describe_data(data, sample, {})
     assert described["answers"] == "numbers" and described["labels"] == ["output 1"]
     assert described["truths"] == ["120.5", "80", "99"]
     assert (described["outputScale"], described["outputOffset"]) == ([50.0], [100.0])
@@ -329,12 +320,29 @@ def test_outputs_without_classes_are_shown_as_numbers_in_the_unit_of_the_labels(
 def test_the_labels_that_an_example_has_are_its_truth():
     labels = LabelFormat("multi_label", (2,), 2)
     data = make_data(np.zeros((2, 4), np.float32), [[1, 1], [0, 0]], labels=labels)
-    assert web_page.describe_data(data, web_page.choose_sample(data.test_y))["truths"] == ["a, b", "none"]
+    assert web_page.describe_data(data, choose_sample(data.test_y), {})["truths"] == ["a, b", "none"]
 
 
 def test_one_logit_is_read_as_two_classes():
     data = make_data(np.zeros((2, 4), np.float32), [0, 1], labels=LabelFormat("binary"))
-    assert web_page.describe_data(data, np.arange(2))["answers"] == "two_classes"
+    assert web_page.describe_data(data, np.arange(2), {})["answers"] == "two_classes"
+
+
+def test_a_feature_has_its_name_unit_and_scaling():
+    data = make_data(np.array([[0.5, 3], [2.5, 3]], np.float32), [0, 1])
+    data.feature_names, data.feature_units = ("tempera\u202eture", "people"), ("°C", "")
+    section = {"feature_means": [1.5, 3], "feature_deviations": [1.0, 1]}
+    first, second = web_page.describe_data(data, np.arange(2), section)["features"]
+    assert first == {
+        "name": "tempera\\u202eture",
+        "unit": "°C",
+        "lowest": 0.5,
+        "highest": 2.5,
+        "is_whole": False,
+        "mean": 1.5,
+        "deviation": 1.0,
+    }
+    assert (second["lowest"], second["highest"], second["is_whole"]) == (3, 3, True)
 
 
 def test_a_model_that_classifies_tokens_has_no_page(runtime_dir):

@@ -156,5 +156,7 @@ def test_the_advice_on_rejected_updates_fits_the_numbers(make_federation):
     )
     far = dataclasses.replace(data.preprocessing, offset=1e6)
     assert advise_on_rejected(config, dataclasses.replace(data, preprocessing=far)).startswith(
-        "the examples have numbers up to 1e+06: standardise them"
+        "the examples have numbers up to 1e+06: give --standardize=federated"
     )
+    scaled = build_run_config({"algo": "fedavg", "standardize": "federated"})
+    assert advise_on_rejected(scaled, dataclasses.replace(data, preprocessing=far)).startswith("lower the learning")

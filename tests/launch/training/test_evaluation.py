@@ -174,7 +174,7 @@ def test_cluster_models_are_weighted_by_clients(data, counted):
 
 
 def test_nobody_has_the_split(data, evaluate):
-    lone = FederatedData(**{**data.__dict__, "clients": data.clients[1:2]})
+    lone = dataclasses.replace(data, clients=data.clients[1:2])
     # the only client keeps its index 1, so names are given for two
     process = FixedProcess({"global": STRAIGHT}, ["global"] * 2, is_personal=True)
     metrics = evaluate_federation(process, (), lone, evaluate)
@@ -225,7 +225,7 @@ def test_worst_tenth(number, expected):
 def test_archetypes_have_columns_and_the_change_from_the_state_before(data, counted):
     """Clients 0, 2 and 3 are right on 1/1, 1/2, 1/4 with STRAIGHT, on 0, 1/2, 3/4 with SWAPPED: |1|, |0|, |1/2|."""
     kinds = Archetypes(("x", "y", "z"), (0, 1, 1), (0, 1, 1, 0))
-    with_kinds = FederatedData(**{**data.__dict__, "archetypes": kinds})
+    with_kinds = dataclasses.replace(data, archetypes=kinds)
     models = {"a": STRAIGHT, "b": SWAPPED}
     process = FixedProcess(models, lambda state: [state] * 4)
     evaluate_state = build_state_evaluation(process, with_kinds, counted)
@@ -290,7 +290,7 @@ def test_the_sample_hangs_on_the_seed_alone(data):
 
 def test_the_change_of_a_sample_is_that_of_the_same_clients_after_a_resume(data, evaluate):
     kinds = Archetypes(("x", "y", "z"), (0, 1, 1), (0, 1, 1, 0))
-    with_kinds = FederatedData(**{**data.__dict__, "archetypes": kinds})
+    with_kinds = dataclasses.replace(data, archetypes=kinds)
     process = FixedProcess({"a": STRAIGHT, "b": SWAPPED}, lambda state: [state] * 4)
     sample = (data.clients[0], data.clients[2])
     resumed = build_state_evaluation(process, with_kinds, evaluate, sample)("b", "a")
@@ -330,7 +330,7 @@ def test_where_lower_is_better_the_worst_tenth_is_the_largest_error(data, evalua
     Client 0 has 1, client 2 the root of (1 + 16) / 2, client 3 that of (1 + 3 * 16) / 4.
     """
     labels = LabelFormat("regression", (), 1, (10.0,), (5.0,))
-    clients = tuple(dataclasses.replace(client, path=str(tmp_path / str(client.index))) for client in data.clients)
+    clients = tuple(dataclasses.replace(client, place=str(tmp_path / str(client.index))) for client in data.clients)
     for client in clients:
         for split, count in (("test", client.num_test), ("validation", client.num_validation)):
             CLIENT_X[:count].tofile(f"{client.path}.{split}.x")

@@ -148,7 +148,9 @@ def test_what_a_users_own_numbers_show_is_noted(own_folder):
     own.write_text(OWN_DATA.replace("np.float32)", "np.float32) * np.float32(1e4)"))
     config = build_run_config({"algo": "fedavg", "dataset": "my_waves:DATASET", "shard_dir": str(own_folder)})
     (note,) = load_federated_data(config).notes
-    assert note.startswith("feature 0 (counted from 0) has a mean of 5e+03") and "standardise in its loader" in note
+    assert note.startswith("feature 0 (counted from 0) has a mean of 5e+03") and note.endswith(
+        "--standardize=federated"
+    )
     assert load_federated_data(dataclasses.replace(config, smoke=True)).notes == ()
 
 

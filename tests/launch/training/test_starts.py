@@ -68,10 +68,10 @@ def test_relative_change_by_hand():
 def test_the_row_of_all_steps_is_the_run_s_own_result(tuned, federation, linear_spec, rule):
     process, state = tuned(rule)
     evaluate = build_evaluator(linear_spec)
-    accuracy = evaluate_clients(process, state, federation, evaluate, with_new=True)["test"].metric
+    accuracy = evaluate_clients(process, state, federation, evaluate, clients=federation.everyone)["test"].metric
     rows = [
         dict(zip(FINE_TUNING_COLUMNS, row, strict=True))
-        for row in measure_curve(process, state, federation, evaluate, TASK)
+        for row in measure_curve(process, state, federation, federation.clients, evaluate, TASK)
     ]
     assert [(row["client_group"], row["most_steps"]) for row in rows] == [
         (group, steps) for group in ("members", "new") for steps in (0, 2, STEPS)
@@ -90,8 +90,8 @@ def test_the_gain_is_over_random_weights_whichever_start_the_run_has(tuned, fede
     measured = []
     for start in ("trained", "initial"):
         process, state = tuned("same", start)
-        own = evaluate_clients(process, state, federation, evaluate, with_new=True)["test"].metric
-        measured.append(measure_start(process, state, federation, evaluate, own, TASK))
+        own = evaluate_clients(process, state, federation, evaluate, clients=federation.everyone)["test"].metric
+        measured.append(measure_start(process, state, federation, federation.clients, evaluate, own, TASK))
         chosen = {"trained": "trained_start_accuracy", "initial": "random_start_accuracy"}[start]
         assert measured[-1][chosen] == own[:3].mean()
     assert measured[0] == measured[1]

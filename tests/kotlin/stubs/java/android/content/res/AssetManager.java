@@ -12,6 +12,8 @@ public final class AssetManager implements AutoCloseable {
     @NotNull
     public native AssetFileDescriptor openFd(@NotNull String fileName) throws IOException;
 
+    public native String[] list(@NotNull String path) throws IOException;
+
     @Override
     public native void close();
 }

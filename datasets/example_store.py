@@ -1,0 +1,270 @@
+"""Examples of a file that cannot be read client by client, in a form that can: written once, into a cache folder.
+
+A table or a JSON file has its clients in any order. It is read through once, in pieces, and its examples go into two
+raw files, rows of `x` and of `y` in the order of the file, with the client and the split of each row beside them. A
+client's rows are then looked up, whatever lies between them. Nothing but the piece at hand is ever in memory.
+"""
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from datasets.cache_folder import default_cache_dir
+from datasets.client_source import TEST, TRAIN, VALIDATION
+from datasets.errors import DatasetError
+
+FORMAT_NAME, FORMAT_VERSION = "federated-suite example store", 1
+INDEX_FILE = "store.json"
+LEFT_OUT = "left_out"  # rows that are nobody's example, but keep their place between others
+SPLIT_ORDER = (TRAIN, VALIDATION, TEST, LEFT_OUT)
+_CODES = {name: code for code, name in enumerate(SPLIT_ORDER)}
+_WRITING_PREFIX = ".writing-"
+
+
+def default_store_dir() -> str:
+    """Where stores are kept: in the user's cache folder."""
+    return default_cache_dir("stores")
+
+
+class StoreWriter:
+    """Takes the examples of a file piece by piece.
+
+    Attributes:
+      num_rows: written so far.
+    """
+
+    def __init__(self, folder: str):
+        self._files: dict[str, BinaryIO] = {}
+        for kind in ("x", "y", "client", "split", "time"):
+            self._files[kind] = open(os.path.join(folder, f"{kind}.raw"), "wb")  # noqa: SIM115 - closed by `close`
+        self._clients: dict[str, int] = {}
+        self._forms: dict[str, tuple[str, tuple[int, ...]]] = {}
+        self._has_times: bool | None = None
+        self.num_rows = 0
+
+    def append(
+        self,
+        x: np.ndarray,
+        y: np.ndarray,
+        clients: Iterable[str] | str,
+        split: Iterable[str] | str = TRAIN,
+        times: np.ndarray | None = None,
+    ) -> None:
+        """Adds examples.
+
+        Args:
+          x: of one shape and dtype at every call, shape (examples, ...).
+          y: likewise.
+          clients: whose each example is, a name for each, or one name for all.
+          split: one of `SPLIT_ORDER` for all of them, or one for each.
+          times: of each, by which a client's examples are in order; None for the order of the calls. Float64, shape
+            (examples,); given at every call or at none.
+        """
+        if isinstance(clients, str):
+            indices = np.full(len(x), self._clients.setdefault(clients, len(self._clients)), np.int32)
+        else:
+            numbers = [self._clients.setdefault(str(name), len(self._clients)) for name in clients]
+            indices = np.array(numbers, np.int32)
+        if not len(x) == len(y) == len(indices):
+            raise ValueError(f"{len(x)} examples, {len(y)} labels and {len(indices)} clients")
+        for kind, values in (("x", x), ("y", y)):
+            form = (values.dtype.name, values.shape[1:])
+            if self._forms.setdefault(kind, form) != form:
+                raise ValueError(f"{kind} is {form}, before it was {self._forms[kind]}")
+        codes = [_CODES[split]] * len(x) if isinstance(split, str) else [_CODES[each] for each in split]
+        if self._has_times not in (None, times is not None) or not len(codes) == len(x):
+            raise ValueError(f"{len(x)} examples, {len(codes)} splits; times at every call, or at none")
+        self._has_times = times is not None
+        columns = {"x": x, "y": y, "client": indices, "split": np.array(codes, np.uint8)}
+        if times is not None:
+            columns["time"] = times.astype(np.float64)
+        for kind, values in columns.items():
+            self._files[kind].write(np.ascontiguousarray(values).data if values.size else b"")
+        self.num_rows += len(x)
+
+    def close(self) -> dict[str, Any]:
+        """Ends the files and says what they hold."""
+        for file in self._files.values():
+            file.close()
+        forms = {kind: [dtype, list(shape)] for kind, (dtype, shape) in self._forms.items()}
+        content = {"clients": list(self._clients), "num_rows": self.num_rows, "has_times": bool(self._has_times)}
+        return {**content, **forms}
+
+
+class ExampleStore:
+    """A store that was written. Its clients are in the order of their names.
+
+    Attributes:
+      facts: what the writer said of the data, from JSON.
+      client_names: see `ClientSource`.
+      num_examples: see there; splits that nobody has are not in it, but train always is.
+      x: of all rows in the order of the file, from disk, shape (rows, ...).
+      y: likewise.
+      clients: whose each row is, index into `client_names`, int64 (rows,).
+      splits: index into `SPLIT_ORDER` of each, uint8 (rows,).
+      times: of each, float64 (rows,), or None.
+    """
+
+    def __init__(self, folder: str, index: Mapping[str, Any]):
+        self.facts: dict[str, Any] = index["facts"]
+        num_rows = index["num_rows"]
+
+        def open_rows(kind: str) -> np.ndarray:
+            dtype, shape = index[kind]
+            path = os.path.join(folder, f"{kind}.raw")
+            if not num_rows or not os.path.getsize(path):
+                return np.zeros((num_rows, *shape), dtype)
+            return np.memmap(path, dtype, "r", shape=(num_rows, *shape))
+
+        self.x, self.y = open_rows("x"), open_rows("y")
+        names = index["clients"]
+        order = sorted(range(len(names)), key=lambda place: sort_key(names[place]))
+        rank = np.empty(len(names), np.int64)
+        rank[order] = np.arange(len(names))
+        self.client_names = tuple(names[place] for place in order)
+        self.clients = rank[np.fromfile(os.path.join(folder, "client.raw"), np.int32)]
+        self.splits = np.fromfile(os.path.join(folder, "split.raw"), np.uint8)
+        has_times = index.get("has_times", False)
+        self.times = np.fromfile(os.path.join(folder, "time.raw"), np.float64) if has_times else None
+        groups = self.clients * len(SPLIT_ORDER) + self.splits
+        self._order = np.argsort(groups, kind="stable") if self.times is None else np.lexsort((self.times, groups))
+        counts = np.bincount(groups, minlength=len(names) * len(SPLIT_ORDER))
+        self._ends = np.cumsum(counts)
+        self.num_examples = select_splits(counts.reshape(len(names), len(SPLIT_ORDER)))
+
+    def read(self, client: int, split: str) -> tuple[np.ndarray, np.ndarray]:
+        """One client's examples of a split, in the order of time, or else of the file."""
+        group = client * len(SPLIT_ORDER) + SPLIT_ORDER.index(split)
+        start = self._ends[group - 1] if group else 0
+        rows = self._order[start : self._ends[group]]
+        return np.array(self.x[rows]), np.array(self.y[rows])
+
+    def count_labels(self, num_classes: int) -> np.ndarray:
+        """How many train examples of each class each client has, int64 (clients, classes); labels are 0.. ."""
+        is_train = self.splits == SPLIT_ORDER.index(TRAIN)
+        return count_by_client(self.clients[is_train], self.y[is_train], len(self.client_names), num_classes)
+
+
+def select_splits(counts: np.ndarray) -> dict[str, np.ndarray]:
+    """`ClientSource.num_examples` from counts, shape (clients, `SPLIT_ORDER`), without splits that nobody has."""
+    found = dict(zip(SPLIT_ORDER, counts.T.astype(np.int64), strict=True))
+    return {name: each for name, each in found.items() if name != LEFT_OUT and (name == TRAIN or each.any())}
+
+
+def count_by_client(clients: np.ndarray, labels: np.ndarray, num_clients: int, num_classes: int) -> np.ndarray:
+    """Int64 (clients, classes): how often each client has each label.
+
+    Args:
+      clients: of each example, 0..num_clients-1.
+      labels: of each, 0..num_classes-1.
+    """
+    cells = np.bincount(clients * num_classes + labels, minlength=num_clients * num_classes)
+    return cells.reshape(num_clients, num_classes).astype(np.int64)
+
+
+def sort_key(name: str) -> tuple[int, int, str]:
+    """Orders clients: those that are whole numbers by these, the others after them by their text."""
+    is_number = name.isascii() and name.isdigit() and len(name) < 19
+    return (0, int(name), name) if is_number else (1, 0, name)
+
+
+def open_or_write_store(
+    digest: str, write: Callable[[StoreWriter], Mapping[str, Any]], store_dir: str | None = None
+) -> ExampleStore:
+    """Finds the store of this digest in the cache, or writes it.
+
+    Args:
+      digest: of the file's contents and of all that says how it is read, 64 hex digits.
+      write: hands the examples to the writer and returns what else is known, as JSON can hold it.
+      store_dir: the cache folder; None is the default.
+
+    Raises:
+      DatasetError: `write` fails, the file has no example, or the folder cannot be written.
+    """
+    store_dir = store_dir or default_store_dir()
+    folder = os.path.join(store_dir, digest)
+    index = _read_index(folder)
+    if index is not None:
+        return ExampleStore(folder, index)
+    draft = os.path.join(store_dir, f"{_WRITING_PREFIX}{digest}-{secrets.token_hex(8)}")
+    try:
+        os.makedirs(draft)
+        # First of all, so that a draft left by a killed process is known as ours.
+        _write_index(draft, {})
+        index = _fill(draft, write)
+        with contextlib.suppress(OSError):  # another process may have been quicker, or left a damaged one
+            os.rename(draft, folder)
+        if _read_index(folder) is None:
+            shutil.rmtree(folder, ignore_errors=True)
+            os.rename(draft, folder)
+    except OSError as error:
+        raise DatasetError(f"cannot write the examples into {store_dir}: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return ExampleStore(folder, index)
+
+
+def _fill(draft: str, write: Callable[[StoreWriter], Mapping[str, Any]]) -> dict[str, Any]:
+    writer = StoreWriter(draft)
+    try:
+        facts = dict(write(writer))
+    finally:
+        content = writer.close()
+    if not writer.num_rows:
+        raise DatasetError("no example was found")
+    sizes = {name: os.path.getsize(os.path.join(draft, name)) for name in os.listdir(draft) if name != INDEX_FILE}
+    index = {**content, "facts": facts, "files": sizes}
+    _write_index(draft, index)
+    return index
+
+
+def _write_index(folder: str, index: Mapping[str, Any]) -> None:
+    with open(os.path.join(folder, INDEX_FILE), "w", encoding="utf-8") as file:
+        json.dump({"format": FORMAT_NAME, "version": FORMAT_VERSION, **index}, file)
+
+
+def _read_index(folder: str) -> dict[str, Any] | None:
+    """The index of a whole store; None if there is none, or a file of it is missing or of another size."""
+    try:
+        with open(os.path.join(folder, INDEX_FILE), encoding="utf-8") as file:
+            index = json.load(file)
+        if index.get("format") != FORMAT_NAME or index.get("version") != FORMAT_VERSION:
+            return None
+        sizes = {name: os.path.getsize(os.path.join(folder, name)) for name in index["files"]}
+    except (OSError, ValueError, KeyError, AttributeError, RecursionError):
+        return None
+    return index if sizes == index["files"] else None
+
+
+def clean_store_dir(store_dir: str | None = None) -> int:
+    """Deletes the stores, finished or abandoned, and nothing else. Returns the bytes freed.
+
+    Don't call it while a run uses them.
+
+    Raises:
+      DatasetError: one cannot be deleted.
+    """
+    store_dir, freed_bytes = store_dir or default_store_dir(), 0
+    try:
+        for item in os.scandir(store_dir) if os.path.isdir(store_dir) else ():
+            if item.is_dir(follow_symlinks=False) and _is_ours(item.path):
+                num_bytes = sum(file.stat(follow_symlinks=False).st_size for file in os.scandir(item.path))
+                shutil.rmtree(item.path)
+                freed_bytes += num_bytes
+    except OSError as error:
+        raise DatasetError(f"cannot delete {error.filename}: {error.strerror or error}") from None
+    return freed_bytes
+
+
+def _is_ours(folder: str) -> bool:
+    try:
+        with open(os.path.join(folder, INDEX_FILE), encoding="utf-8") as file:
+            return json.load(file)["format"] == FORMAT_NAME
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return False

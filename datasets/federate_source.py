@@ -1,0 +1,158 @@
+"""From a source to a federation of its own clients: counts now, examples when somebody asks for them."""
+
+import dataclasses
+import hashlib
+import json
+import os
+
+import numpy as np
+
+from datasets.client_source import TEST, TRAIN, VALIDATION, ClientSource
+from datasets.device_profiles import draw_device_profiles
+from datasets.errors import DatasetError
+from datasets.federated_data import ClientShard, FederatedData
+from datasets.label_format import REGRESSION, LabelFormat
+from datasets.layouts import describe_examples
+from datasets.npz_labels import standardise
+from datasets.partitioners import PartitionSettings
+from datasets.shards import FORMAT_VERSION
+from datasets.splits import MINIMUM_EXAMPLES_TO_SPLIT
+from datasets.streamed_shards import StreamedShards
+
+MOST_COUNTED_CLIENTS = 1000  # whose labels are read to be counted, unless the source can tell them at once
+MOST_MEASURED_CLIENTS = 10_000  # whose labels a regression's offset and scale are taken from
+
+
+def build_source_federation(
+    source: ClientSource,
+    settings: PartitionSettings,
+    shard_dir: str,
+    num_new_clients: int = 0,
+    most_test_examples: int = 0,
+) -> FederatedData:
+    """The source's clients as they are.
+
+    A client's validation and test split are those of the data; where these have none, they are drawn from its train
+    part, or cut from the end of a client in order of time. The global test set is all clients' test splits together.
+
+    Args:
+      source: the data.
+      settings: splits and seed; of the partition only that it is natural.
+      shard_dir: the cache folder of the shards.
+      num_new_clients: so many, the last ones, take no part in training.
+      most_test_examples: in the global test set, of clients that are drawn by the seed; 0: all.
+
+    Raises:
+      DatasetError: the data name no clients, all clients are new, or nobody has a test example.
+    """
+    if not source.has_clients:
+        raise DatasetError(
+            f"partition=natural: {source.name} does not say who holds which example; name the column or the folders "
+            "that do, or use another partition"
+        )
+    digest = _compute_digest(source, settings)
+    shards = StreamedShards(source, settings, os.path.join(_name_in_full(shard_dir), digest))
+    counts, members = shards.num_examples, np.flatnonzero(shards.num_examples[TRAIN])
+    everyone = tuple(
+        ClientShard(
+            index,
+            source.client_names[client],
+            shards.get_place(client),
+            *(int(counts[split][client]) for split in (TRAIN, VALIDATION, TEST)),
+            write=lambda client=client: shards.write(client),
+        )
+        for index, client in enumerate(members.tolist())
+    )
+    num_clients = len(everyone) - num_new_clients
+    if num_clients < 1:
+        raise DatasetError(f"new_clients={num_new_clients}: expected fewer than the {len(everyone)} clients there are")
+    test_x, test_y = _read_test_part(source, shards, settings.seed, most_test_examples)
+    labels = _settle_labels(source, settings.seed)
+    example_format = source.format
+    return FederatedData(
+        dataset=source.name,
+        input_shape=example_format.input_shape,
+        input_dtype=example_format.input_dtype,
+        class_names=example_format.class_names,
+        preprocessing=example_format.preprocessing,
+        clients=everyone[:num_clients],
+        label_counts=_count_labels(source, shards, members[:num_clients]),
+        test_x=test_x,
+        test_y=test_y,
+        profiles=draw_device_profiles(len(everyone), settings.seed),
+        digest=digest,
+        num_dropped=source.num_dropped,
+        new_clients=everyone[num_clients:],
+        num_clients_left_out=len(source.client_names) - len(members),
+        reading=_describe(source, len(test_y), int(counts[TEST].sum())),
+        notes=source.notes,
+        labels=labels,
+        takes_tokens=example_format.takes_tokens,
+        are_features=source.are_features,
+        feature_names=example_format.feature_names,
+        feature_units=example_format.feature_units,
+        reader=lambda client, split: shards.read(int(members[client.index]), split),
+    )
+
+
+def _describe(source: ClientSource, num_test: int, num_in_all: int) -> str:
+    example_format = source.format
+    reading = source.reading or describe_examples(example_format.input_shape, example_format.preprocessing)
+    return reading + (f"; {num_test:,} of {num_in_all:,} test examples are used" if num_test < num_in_all else "")
+
+
+def _read_test_part(
+    source: ClientSource, shards: StreamedShards, seed: int, most: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The clients' test splits, in the order of the clients; of some that are drawn, if all were too many."""
+    counts = shards.num_examples[TEST]
+    chosen = np.flatnonzero(counts)
+    if not len(chosen):
+        raise DatasetError(
+            f"{source.name}: no test examples: the data name none, and no client has {MINIMUM_EXAMPLES_TO_SPLIT} "
+            "examples, so that a part could be held out; name them, or take --partition=iid"
+        )
+    if most and counts.sum() > most:
+        drawn = np.random.default_rng([seed, 5]).permutation(chosen)
+        chosen = np.sort(drawn[: 1 + int(np.searchsorted(np.cumsum(counts[drawn]), most))])
+    parts = [shards.read(int(client), TEST) for client in chosen]
+    x, y = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    most = most or len(y)
+    return np.ascontiguousarray(x[:most]), np.ascontiguousarray(y[:most])
+
+
+def _settle_labels(source: ClientSource, seed: int) -> LabelFormat:
+    """The labels with a regression's offset and scale, of a sample of the clients if they are many."""
+    labels = source.format.labels
+    if labels.task != REGRESSION or labels.scale:
+        return labels
+    chosen = np.flatnonzero(source.num_examples[TRAIN])
+    if len(chosen) > MOST_MEASURED_CLIENTS:
+        chosen = np.sort(np.random.default_rng([seed, 6]).choice(chosen, MOST_MEASURED_CLIENTS, replace=False))
+    offset, scale = standardise(np.concatenate([source.read(int(client), TRAIN)[1] for client in chosen]))
+    return dataclasses.replace(labels, offset=offset, scale=scale)
+
+
+def _count_labels(source: ClientSource, shards: StreamedShards, members: np.ndarray) -> np.ndarray:
+    """Labels in the train splits, int64 (clients, classes); without columns where they are none, or are not counted."""
+    num_classes = len(source.format.class_names)
+    is_told = source.count_labels is not None or len(members) <= MOST_COUNTED_CLIENTS
+    if not (source.format.labels.is_by_class and is_told):
+        return np.zeros((len(members), 0), np.int64)
+    if len(members) > MOST_COUNTED_CLIENTS:
+        return source.count_labels()[members].astype(np.int64)
+    rows = [np.bincount(shards.read(int(client), TRAIN)[1], minlength=num_classes) for client in members]
+    return np.stack(rows).astype(np.int64)
+
+
+def _compute_digest(source: ClientSource, settings: PartitionSettings) -> str:
+    values = {
+        name: getattr(settings, name)
+        for name in ("validation_fraction", "test_fraction", "most_train_examples", "seed")
+    }
+    identity = [FORMAT_VERSION, "natural", source.digest, values]
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+
+
+def _name_in_full(path: str) -> str:
+    return os.path.abspath(os.path.expanduser(path))

@@ -1,0 +1,1 @@
+"""What people hold: files and folders in the formats of the field, each read by a module of its own."""

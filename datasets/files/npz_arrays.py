@@ -1,0 +1,35 @@
+"""`--data` on an npz file: what `--dataset=npz` reads."""
+
+import dataclasses
+import os
+import zipfile
+
+from datasets.arrays import ArrayDataset
+from datasets.dataset import DatasetOptions
+from datasets.npz import choose_partition, load_npz_arrays
+
+
+def is_npz(path: str) -> bool:
+    """Whether it is a zip archive of arrays."""
+    return os.path.isfile(path) and (path.endswith(".npz") or _is_zip_of_arrays(path))
+
+
+def _is_zip_of_arrays(path: str) -> bool:
+    if not zipfile.is_zipfile(path):
+        return False
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    except (zipfile.BadZipFile, ValueError, RuntimeError):
+        return False
+    return bool(names) and all(name.endswith(".npy") for name in names)
+
+
+def open_npz(path: str, options: DatasetOptions) -> ArrayDataset:
+    """The file's arrays; see `datasets.npz`."""
+    return load_npz_arrays(path, options.seed, options.layout, options.scale, options.task)
+
+
+def choose_npz_partition(path: str, options: DatasetOptions) -> str:
+    """See `datasets.npz.choose_partition`."""
+    return choose_partition(dataclasses.replace(options, npz=path))

@@ -1,0 +1,240 @@
+"""TensorFlow Federated's SQLite files: whose examples there are, and a client's records when they are asked for.
+
+The tables are `examples` (split_name, client_id, serialized_example_proto) and `client_metadata` (client_id,
+split_name, num_examples). A packed file (.sqlite.lzma) is unpacked once, into the cache folder; a large file whose
+`examples` have no index by client is copied there once and gets one. The user's file is never written to.
+"""
+
+import contextlib
+import lzma
+import os
+import re
+import secrets
+import shutil
+import sqlite3
+import sys
+import threading
+import time
+import urllib.parse
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO
+
+import numpy as np
+
+from datasets.cache_folder import default_cache_dir
+from datasets.errors import DatasetError
+from datasets.example_store import sort_key
+from datasets.file_digest import compute_source_digest
+
+SQLITE_MAGIC = b"SQLite format 3\0"
+_PACKED_MAGICS = (b"\xfd7zXZ\0", b"\x5d\0\0")
+_COLUMNS = {
+    "examples": {"split_name", "client_id", "serialized_example_proto"},
+    "client_metadata": {"client_id", "split_name", "num_examples"},
+}
+_OF_CLIENT = "SELECT serialized_example_proto FROM examples WHERE split_name = ? AND client_id = ? ORDER BY rowid"
+_CACHE = "tff"  # its folder among the caches
+_COPY = re.compile(r"[0-9a-f]{64}(\.indexed)?\.sqlite(\.[0-9a-f]{16}\.part)?")
+_CHUNK_BYTES, _PROGRESS_EVERY_S = 1 << 22, 10.0
+
+
+def starts_as_sqlite(path: str) -> bool:
+    """Whether a file, packed by LZMA or not, begins as SQLite's do.
+
+    Raises:
+      OSError: it cannot be read.
+    """
+    with open(path, "rb") as file:
+        start = file.read(len(SQLITE_MAGIC))
+    if start.startswith(_PACKED_MAGICS):
+        with contextlib.suppress(lzma.LZMAError, EOFError), lzma.open(path) as packed:
+            start = packed.read(len(SQLITE_MAGIC))
+    return start == SQLITE_MAGIC
+
+
+class TffDatabase:
+    """One file. May be used by several threads and processes: each has a connection of its own, which only reads.
+
+    Attributes:
+      source: the user's file, as errors call it.
+      digest: of its contents.
+    """
+
+    def __init__(self, path: str):
+        """Opens it, which unpacks a packed one.
+
+        Raises:
+          DatasetError: it is no such file, or damaged, or the cache folder cannot be written.
+        """
+        self.source = path
+        self._local = threading.local()
+        self._counts: dict[str, dict[str, int]] | None = None
+        try:
+            self.digest = compute_source_digest([path])
+            with open(path, "rb") as file:
+                is_packed = file.read(6).startswith(_PACKED_MAGICS)
+            self._path = _unpack(path, self.digest) if is_packed else path
+        except OSError as error:
+            raise DatasetError(f"{path}: cannot be read ({error.strerror or error})") from None
+        self._check_tables()
+        if self._lacks_index():
+            self._path = self._copy_with_index()
+
+    def fetch(self, client_id: str, split_name: str) -> list[bytes]:
+        """One client's records of a split, in the order of the file."""
+        return [record for (record,) in self._query(_OF_CLIENT, (split_name, client_id))]
+
+    def iterate(self, split_names: Iterable[str]) -> Iterator[tuple[str, str, bytes]]:
+        """(split, client, record) of all examples of these splits, in the order of the file."""
+        names = list(split_names)
+        marks = ",".join("?" * len(names))
+        query = f"SELECT split_name, client_id, serialized_example_proto FROM examples WHERE split_name IN ({marks})"
+        return self._query(query, names)
+
+    def fetch_first(self, split_name: str, number: int) -> list[bytes]:
+        """The records of the first examples of a split."""
+        query = "SELECT serialized_example_proto FROM examples WHERE split_name = ? LIMIT ?"
+        return [record for (record,) in self._query(query, (split_name, number))]
+
+    def count_examples(self) -> dict[str, dict[str, int]]:
+        """Split -> client -> number of examples, as the file's own table says, or counted where that is empty."""
+        if self._counts is None:  # it takes seconds where there are many clients
+            self._counts = self._count_examples()
+        return self._counts
+
+    def _count_examples(self) -> dict[str, dict[str, int]]:
+        query = "SELECT split_name, client_id, {count} FROM {table} GROUP BY split_name, client_id"
+        counts: dict[str, dict[str, int]] = {}
+        rows = list(self._query(query.format(count="SUM(num_examples)", table="client_metadata")))
+        if not rows:
+            rows = list(self._query(query.format(count="COUNT(*)", table="examples")))
+        for split, client, number in rows:
+            if not isinstance(client, str) or not isinstance(split, str) or not isinstance(number, int) or number < 0:
+                raise DatasetError(
+                    f"{self.source}: client_metadata has the row ({client!r}, {split!r}, {number!r}), expected a "
+                    f"client, a split and the number of its examples"
+                )
+            if number:
+                counts.setdefault(split, {})[client] = number
+        if not counts:
+            raise DatasetError(f"{self.source}: it holds no example")
+        return counts
+
+    def _query(self, query: str, values: Iterable = ()) -> Iterator[tuple]:
+        try:
+            yield from self._connect().execute(query, tuple(values))
+        except (sqlite3.Error, OverflowError) as error:
+            raise DatasetError(f"{self.source}: damaged, or not a file of TFF's form ({error})") from None
+
+    def _connect(self) -> sqlite3.Connection:
+        # A connection must not be carried over a fork.
+        if getattr(self._local, "process", None) != os.getpid():
+            address = f"file:{urllib.parse.quote(self._path)}?mode=ro"
+            self._local.connection = sqlite3.connect(address, uri=True, check_same_thread=False)
+            self._local.process = os.getpid()
+        return self._local.connection
+
+    def _check_tables(self) -> None:
+        for table, expected in _COLUMNS.items():
+            found = {row[1] for row in self._query(f"PRAGMA table_info({table})")}
+            if not found:
+                raise DatasetError(f"{self.source}: no table {table}, expected examples and client_metadata, as TFF's")
+            if missing := sorted(expected - found):
+                raise DatasetError(f"{self.source}: table {table} has no column {missing[0]}")
+
+    def _lacks_index(self) -> bool:
+        """Whether a client's examples can only be found by going through all of them, and that would take long."""
+        plan = self._query(f"EXPLAIN QUERY PLAN {_OF_CLIENT}", ("", ""))
+        if all(step[3].startswith("SEARCH") and "client_id=?" in step[3] for step in plan if "examples" in step[3]):
+            return False
+        return next(self._query("SELECT COUNT(*) FROM (SELECT 1 FROM examples LIMIT 2000)"))[0] == 2000
+
+    def _copy_with_index(self) -> str:
+        target = os.path.join(default_cache_dir(_CACHE), f"{self.digest}.indexed.sqlite")
+        if os.path.exists(target):
+            return target
+        _say(f"{self.source} has no index by client: a copy with one goes into {os.path.dirname(target)}")
+        with _replacing(target) as draft:
+            shutil.copyfile(self._path, draft)
+            with contextlib.closing(sqlite3.connect(draft)) as connection, connection:
+                connection.execute("CREATE INDEX by_client_and_split ON examples (client_id, split_name)")
+        return target
+
+    def __getstate__(self):
+        return {**self.__dict__, "_local": None, "_counts": None}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._local = threading.local()
+
+
+def arrange_counts(counts: dict[str, dict[str, int]]) -> tuple[tuple[str, ...], dict[str, np.ndarray]]:
+    """(names of all clients, in order; part -> int64 (clients,), how many examples each has in it)."""
+    names = tuple(sorted(set().union(*counts.values()), key=sort_key))
+    return names, {
+        part: np.fromiter((of_client.get(name, 0) for name in names), np.int64, len(names))
+        for part, of_client in counts.items()
+    }
+
+
+def _unpack(path: str, digest: str) -> str:
+    """The path of the unpacked file in the cache folder, where it is put unless it is there."""
+    target = os.path.join(default_cache_dir(_CACHE), f"{digest}.sqlite")
+    if os.path.exists(target):
+        return target
+    total, said = os.path.getsize(path), time.monotonic()
+    if total > 50 * 2**20:
+        _say(f"unpacking {path} ({total / 2**20:,.0f} MB) into {os.path.dirname(target)}")
+    try:
+        with _replacing(target) as draft, open(path, "rb") as packed, lzma.open(packed) as content, _new(draft) as file:
+            while chunk := content.read(_CHUNK_BYTES):
+                file.write(chunk)
+                if time.monotonic() - said > _PROGRESS_EVERY_S:
+                    _say(f"unpacking {os.path.basename(path)}: {packed.tell() / total:.0%}")
+                    said = time.monotonic()
+    except (lzma.LZMAError, EOFError) as error:
+        raise DatasetError(f"{path}: damaged or truncated ({error}); get it anew") from None
+    return target
+
+
+@contextlib.contextmanager
+def _replacing(target: str) -> Iterator[str]:
+    """The path of a draft, which becomes the target when all went well, and is removed otherwise."""
+    draft = f"{target}.{secrets.token_hex(8)}.part"
+    try:
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        yield draft
+        os.replace(draft, target)
+    except sqlite3.Error as error:
+        raise DatasetError(f"cannot write {draft} ({error})") from None
+    except OSError as error:
+        raise DatasetError(f"cannot write into {os.path.dirname(target)}: {error.strerror or error}") from None
+    finally:
+        with contextlib.suppress(OSError):
+            os.remove(draft)
+
+
+def _new(path: str) -> BinaryIO:
+    return open(path, "wb")
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def clean_unpacked() -> int:
+    """Deletes the unpacked and indexed copies in the cache folder, and nothing else. Returns the bytes freed.
+
+    Raises:
+      DatasetError: one cannot be deleted.
+    """
+    folder, freed_bytes = default_cache_dir(_CACHE), 0
+    try:
+        for item in os.scandir(folder) if os.path.isdir(folder) else ():
+            if _COPY.fullmatch(item.name):
+                num_bytes = item.stat(follow_symlinks=False).st_size
+                os.remove(item.path)
+                freed_bytes += num_bytes
+    except OSError as error:
+        raise DatasetError(f"cannot delete {error.filename}: {error.strerror or error}") from None
+    return freed_bytes

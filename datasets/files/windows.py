@@ -1,0 +1,83 @@
+"""Windows of time series: so many rows of one client one after the other, with no gap between them, are an example."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+GAP = 3.0  # times the usual step of a client's rows: a longer one is a gap
+
+
+class Windows(NamedTuple):
+    """Where windows are.
+
+    Attributes:
+      order: rows by client and by time, int64 (rows,).
+      starts: of each window, its first place in `order`, int64 (windows,); by client and part, then by time.
+      clients: whose each is, int64 (windows,).
+      splits: in which part it is, uint8 (windows,).
+      num_gaps: places where rows of a client follow one another after too long a time.
+    """
+
+    order: np.ndarray
+    starts: np.ndarray
+    clients: np.ndarray
+    splits: np.ndarray
+    num_gaps: int
+
+
+def cut_windows(
+    clients: np.ndarray, splits: np.ndarray, times: np.ndarray | None, length: int, step: int, left_out: int
+) -> Windows:
+    """Finds all windows that lie within one client, one part and a stretch without a gap.
+
+    A stretch begins anew where the client or the part changes, after a row that is left out, and after a gap.
+
+    Args:
+      clients: whose each row is, int64 (rows,).
+      splits: its part, uint8 (rows,).
+      times: of each row; None if they are in the order of the file, which then has no gaps.
+      length: rows of a window, at least 1.
+      step: rows from one start to the next, at least 1.
+      left_out: the part whose rows are in no window.
+    """
+    order = np.argsort(clients, kind="stable") if times is None else np.lexsort((times, clients))
+    client, split = clients[order], splits[order]
+    begins = np.ones(len(order), bool)
+    begins[1:] = (client[1:] != client[:-1]) | (split[1:] != split[:-1])
+    num_gaps = 0
+    if times is not None:
+        is_gap = _find_gaps(client, times[order])
+        num_gaps = int(is_gap.sum())
+        begins |= is_gap
+    firsts = np.flatnonzero(begins)
+    lengths = np.diff(np.append(firsts, len(order)))
+    counts = np.where(split[firsts] == left_out, 0, np.maximum(0, (lengths - length) // step + 1))
+    stretch = np.repeat(np.arange(len(firsts)), counts)
+    within = np.arange(len(stretch)) - np.repeat(np.cumsum(counts) - counts, counts)
+    starts = firsts[stretch] + within * step
+    by_part = np.lexsort((starts, split[starts], client[starts]))
+    starts = starts[by_part]
+    return Windows(order, starts, client[starts], split[starts], num_gaps)
+
+
+def _find_gaps(client: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """Which rows, by client and time, come more than `GAP` usual steps after the one before; bool (rows,)."""
+    is_gap = np.zeros(len(times), bool)
+    is_same = client[1:] == client[:-1]
+    steps = np.diff(times)
+    usual = _find_medians(client[1:][is_same], steps[is_same], int(client.max(initial=-1)) + 1)
+    with np.errstate(invalid="ignore"):
+        is_gap[1:] = is_same & (steps > GAP * usual[client[1:]])
+    return is_gap
+
+
+def _find_medians(groups: np.ndarray, values: np.ndarray, num_groups: int) -> np.ndarray:
+    """The lower median of the values above 0 of each group, float64 (groups,); NaN where there is none."""
+    groups, values = groups[values > 0], values[values > 0]
+    order = np.lexsort((values, groups))
+    counts = np.bincount(groups, minlength=num_groups)
+    ends = np.cumsum(counts)
+    medians = np.full(num_groups, np.nan)
+    has = counts > 0
+    medians[has] = values[order][ends[has] - counts[has] + (counts[has] - 1) // 2]
+    return medians

@@ -1,0 +1,1 @@
+"""What data are like before anything is trained on them, in numbers."""

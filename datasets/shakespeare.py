@@ -1,0 +1,58 @@
+"""Shakespeare's plays by speaking role: text of natural clients, of which the next character is predicted.
+
+Source: the file that TFF publishes, which LEAF (Caldas et al., LEAF: A Benchmark for Federated Settings, 2018) cut from
+The Complete Works of William Shakespeare: 715 roles, 16,068 speeches to train on and 2,356 to test on. Any file of
+TFF's form with snippets of text, in its place, is read alike. LEAF's own JSON has, of the same text, 80 characters and
+the one after them an example: there only that one is predicted.
+"""
+
+import os
+
+from datasets.cache_folder import describe_missing, search_dirs
+from datasets.client_source import ClientSource
+from datasets.dataset import DatasetLocation, DatasetOptions
+from datasets.download import RemoteFile, fetch_file
+from datasets.errors import DatasetError
+from datasets.files.leaf import open_leaf
+from datasets.files.leaf_examples import CHARACTERS
+from datasets.files.leaf_files import find_leaf_files
+from datasets.files.tff import open_tff
+
+REMOTE_FILE = RemoteFile(
+    "shakespeare.sqlite.lzma", ("https://storage.googleapis.com/tff-datasets-public/shakespeare.sqlite.lzma",)
+)
+FILES = ("shakespeare.sqlite", REMOTE_FILE.name)
+
+
+def load_shakespeare(options: DatasetOptions) -> ClientSource:
+    """The catalog's loader: a client is a role, an example 80 characters (`--sequence_length`) and those after each.
+
+    Raises:
+      DatasetError: the file is missing and cannot be downloaded, or is damaged or of another form.
+    """
+    path = find_shakespeare(options.data_dir)
+    if path is None:
+        if not options.download:
+            raise DatasetError(f"shakespeare: {describe_missing('shakespeare', REMOTE_FILE.name, options.data_dir)}")
+        path = fetch_file(REMOTE_FILE, search_dirs(options.data_dir, "shakespeare")[0])
+    if os.path.isdir(path):
+        return open_leaf(path, options, "shakespeare", form=CHARACTERS)
+    return open_tff(path, options, "shakespeare", form="shakespeare")
+
+
+def locate_shakespeare(data_dir: str | None) -> DatasetLocation:
+    """Where the file lies, for the doctor."""
+    path = find_shakespeare(data_dir)
+    missing = describe_missing("shakespeare", REMOTE_FILE.name, data_dir, is_downloaded=True)
+    return DatasetLocation(path is not None, path or missing)
+
+
+def find_shakespeare(data_dir: str | None) -> str | None:
+    """Path of TFF's file, or of a folder `shakespeare` with LEAF's, whichever is found first; None if there is none."""
+    for folder in search_dirs(data_dir, "shakespeare"):
+        path = next(filter(os.path.isfile, (os.path.join(folder, name) for name in FILES)), None)
+        if path is None and os.path.basename(folder) == "shakespeare" and find_leaf_files(folder):
+            path = folder
+        if path is not None:
+            return path
+    return None

@@ -1,0 +1,90 @@
+"""What "learned nothing" means for text: the accuracies of two tables that a model of the next token should beat.
+
+The unigram baseline always gives the token that is most frequent among the train labels. The bigram baseline gives the
+most frequent successor of the last token, and for a token that was never seen the unigram's. Of equal ones the lowest
+token is given. Both are right in the sense of the task's token accuracy: padding does not count, tokens outside of the
+vocabulary do.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from datasets.label_format import LabelFormat
+
+_MOST_WAITING_PAIRS = 1 << 21  # before they are counted into one
+
+
+class _PairCounts:
+    """How often each (last token, next token) was seen; memory goes with the number of different pairs."""
+
+    def __init__(self, num_outputs: int):
+        self._num_outputs = num_outputs
+        self._codes, self._counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self._waiting: list[np.ndarray] = []
+        self._num_waiting = 0
+
+    def add(self, last: np.ndarray, following: np.ndarray) -> None:
+        self._waiting.append(last.astype(np.int64) * self._num_outputs + following)
+        self._num_waiting += len(last)
+        if self._num_waiting > _MOST_WAITING_PAIRS:
+            self._merge()
+
+    def find_successors(self) -> tuple[np.ndarray, np.ndarray]:
+        """(tokens that were seen, ascending; the most frequent token after each)."""
+        self._merge()
+        last, following = np.divmod(self._codes, self._num_outputs)
+        # Within a token the most frequent comes first, of equal ones the lowest, and `unique` takes the first.
+        order = np.lexsort((following, -self._counts, last))
+        seen, first = np.unique(last[order], return_index=True)
+        return seen, following[order][first]
+
+    def _merge(self) -> None:
+        if not self._waiting:
+            return
+        codes, counts = np.unique(np.concatenate(self._waiting), return_counts=True)
+        both = np.concatenate([self._codes, codes])
+        self._codes, places = np.unique(both, return_inverse=True)
+        weights = np.concatenate([self._counts, counts])
+        self._counts = np.zeros(len(self._codes), np.int64)
+        np.add.at(self._counts, places, weights)
+        self._waiting, self._num_waiting = [], 0
+
+
+def compute_token_baselines(
+    train: Iterable[tuple[np.ndarray, np.ndarray]], test: tuple[np.ndarray, np.ndarray], labels: LabelFormat
+) -> dict[str, float]:
+    """The token accuracies, 0..1, that the two baselines have on a test set.
+
+    Args:
+      train: (x, y) of each client that is to be counted, read one after the other: x tokens, shape (examples,
+        positions), y the token after each position, shape (examples, positions), or after the last ones.
+      test: (x, y) likewise.
+      labels: of a next_token task.
+
+    Returns:
+      unigram_accuracy and bigram_accuracy; NaN where the train or the test part has no token.
+    """
+    unigrams, pairs = np.zeros(labels.num_outputs, np.int64), _PairCounts(labels.num_outputs)
+    for x, y in train:
+        last, following = _align(x, y, labels)
+        unigrams += np.bincount(following, minlength=labels.num_outputs)
+        pairs.add(last, following)
+    last, following = _align(*test, labels)
+    if not unigrams.any() or not len(following):
+        return {"unigram_accuracy": float("nan"), "bigram_accuracy": float("nan")}
+    most_frequent = int(np.argmax(unigrams))
+    seen, successors = pairs.find_successors()
+    places = np.minimum(np.searchsorted(seen, last), len(seen) - 1)
+    given = np.where(seen[places] == last, successors[places], most_frequent)
+    return {
+        "unigram_accuracy": float(np.mean(following == most_frequent)),
+        "bigram_accuracy": float(np.mean(given == following)),
+    }
+
+
+def _align(x: np.ndarray, y: np.ndarray, labels: LabelFormat) -> tuple[np.ndarray, np.ndarray]:
+    """(last token, next token) of every position that is not padding, each int64, shape (positions,)."""
+    last = x[:, x.shape[1] - y.shape[1] :]
+    is_token = (y >= 0) & (y != labels.padding)
+    return last[is_token].astype(np.int64), y[is_token].astype(np.int64)

@@ -1,0 +1,107 @@
+"""`python -m launch.inspect PATH` says what would be read of a file or folder, before anything is trained on it.
+
+Its format, task, clients, classes and features, what looks odd, and the command that trains on it. With --dataset=NAME
+a data set of the catalog; flags say how data are read, as in `launch.train`. Of large data a sample is looked at.
+Imports no TensorFlow. Exit codes: 0 done, 2 the data cannot be read or the request was wrong, 130 Ctrl-C.
+"""
+
+import dataclasses
+import pathlib
+import sys
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from absl import flags as absl_flags
+
+from datasets.catalog import find_dataset, get_title
+from datasets.dataset import DatasetOptions
+from datasets.files.formats import find_format
+from launch.command_line import format_command_help, parse_command, run_main
+from launch.inspection.findings import describe, inspect_data
+from launch.inspection.page import BAR, PLAIN_BAR, list_lines
+from launch.runs.tables import write_json
+from launch.settings.flags import FlagError, define_flag, parse_config
+from launch.settings.run_config import FILES, RunConfig, shared_fields
+from launch.stop_signals import leave
+from launch.training.federation import choose_options, find_scale
+
+USAGE = "python -m launch.inspect <file or folder> [--flag=value ...], or --dataset=<name>"
+OF_THE_DATA = {*(field.name for field in dataclasses.fields(DatasetOptions)), "dataset", "standardize"}
+
+
+class Request(NamedTuple):
+    """The config of a run on the data, the flags of the data that were typed, and the file for the JSON, or ""."""
+
+    config: RunConfig
+    given: dict[str, Any]
+    json: str
+
+
+def define_flags() -> absl_flags.FlagValues:
+    """The flags of this command: those of the data, and where to write the JSON."""
+    values = absl_flags.FlagValues()
+    for field in shared_fields():
+        if field.name in OF_THE_DATA:
+            define_flag(field, values)
+    absl_flags.DEFINE_string("json", "", "File to write the findings to, as JSON.", flag_values=values)
+    return values
+
+
+def parse_request(argv: Sequence[str]) -> Request:
+    """Reads the command line, without the program's name. Raises FlagError."""
+    values, paths = define_flags(), _find_paths(argv)
+    unread = parse_command(values, [argument for argument in argv if argument not in paths], "give it to launch.train")
+    if unread:
+        raise FlagError(f"nothing is expected after --: {USAGE}")
+    given = {name: values[name].value for name in values if name in OF_THE_DATA and values[name].present}
+    if len(paths) > 1:
+        raise FlagError(f"{' '.join(paths)}: expected one file or folder: {USAGE}")
+    if paths:
+        if others := [f"--{name}" for name in ("data", "dataset", "npz") if name in given]:
+            raise FlagError(f"{paths[0]}: either a file or folder, or {others[0]}, not both")
+        given = {"data": paths[0], **given}
+    if not {"data", "dataset"} & set(given):
+        raise FlagError(f"expected a file or folder, or --dataset=<name>: {USAGE}")
+    config = parse_config(["--algo=fedavg", *(f"--{name}={value}" for name, value in given.items())])
+    return Request(config, given, values.json)
+
+
+def _find_paths(argv: Sequence[str]) -> list[str]:
+    """The arguments that are no flags and not the value of the flag before them."""
+    before = argv[: list(argv).index("--")] if "--" in argv else argv
+    return [
+        argument
+        for place, argument in enumerate(before)
+        if not argument.startswith("-")
+        and (place == 0 or "=" in before[place - 1] or not before[place - 1].startswith("-"))
+    ]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line `argv` (by default this program's) and returns the exit code."""
+    return run_main(_run, lambda: format_command_help(USAGE, define_flags()), argv)
+
+
+def _run(arguments: Sequence[str]) -> None:
+    request = parse_request(arguments)
+    config = request.config
+    data = find_dataset(config.dataset).load(choose_options(config))
+    findings = inspect_data(data, _name_kind(config), find_scale(config), request.given, config.seed)
+    is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    for line in list_lines(findings, BAR if is_utf8 else PLAIN_BAR):
+        print(line)
+    if request.json:
+        path = pathlib.Path(request.json).expanduser()
+        write_json(path, describe(findings))
+        print(f"written   {path}")
+
+
+def _name_kind(config: RunConfig) -> str:
+    if config.dataset != FILES:
+        return f"the data set {get_title(config.dataset)}"
+    path = pathlib.Path(config.data).expanduser()
+    return find_format(str(path), config.data_format).title
+
+
+if __name__ == "__main__":
+    leave(main())

@@ -1,0 +1,1 @@
+"""What launch.inspect says of data."""

@@ -1,0 +1,121 @@
+"""The findings as lines for a terminal."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from datasets.client_source import TEST, TRAIN, VALIDATION
+from datasets.inspection.measures import FeatureRange
+from launch.inspection.findings import Findings
+from launch.inspection.histogram import draw_histogram
+from launch.runs.shown_text import escape_hidden
+
+BAR, PLAIN_BAR = "\N{FULL BLOCK}", "#"
+BAR_WIDTH = 40
+MOST_FEATURES, MOST_CLASSES, MOST_NAMES = 20, 20, 3
+LONGEST_NAME = 32
+INDENT = f"{'':10}"
+
+
+def list_lines(findings: Findings, bar: str = PLAIN_BAR) -> Iterator[str]:
+    """The lines, what was read first, the command to type last; bars are made of `bar`."""
+    sample, measures = findings.sample, findings.measures
+    yield _line("data", f"{findings.name}, {findings.kind}")
+    yield _line("examples", findings.reading)
+    yield _line("task", _describe_task(findings))
+    yield from _list_clients(findings, bar)
+    numbers = findings.num_examples
+    parts = [f"{numbers[split]:,} {split}" for split in (TRAIN, VALIDATION, TEST)]
+    drawn = "" if numbers[TEST] else "; the test examples will be held out of the train ones"
+    yield _line("splits", ", ".join(parts) + drawn)
+    if not sample.is_whole:
+        whose = f" of {sample.num_clients_read:,} clients" if sample.has_clients else ""
+        yield _line("sampled", f"what follows is of {len(sample.y):,} examples{whose}, drawn by the seed")
+    yield from _list_classes(findings)
+    yield from _list_features(findings)
+    left_out = f"left out, since a value was missing: {findings.num_dropped:,}"
+    yield _line("missing", left_out if findings.num_dropped else "none")
+    repeats, tests = measures.repeats, int(sample.choose(TEST).sum())
+    in_both = f"{repeats.in_both:,} of {tests:,} test examples are train examples"
+    yield _line("twice", f"{repeats.in_train:,} of the train examples are like an earlier one; {in_both}")
+    for note in findings.notes:
+        yield _line("note", note)
+    for suspicion in findings.suspicions:
+        yield _line("odd", suspicion)
+    if not findings.suspicions:
+        yield _line("odd", "nothing")
+    yield _line("train", findings.command)
+
+
+def _line(topic: str, text: str) -> str:
+    return f"{topic:<10}{escape_hidden(text)}"
+
+
+def _describe_task(findings: Findings) -> str:
+    labels, names = findings.sample.format.labels, findings.sample.format.class_names
+    if labels.is_by_class:
+        return f"{labels.title}, {len(names):,} classes"
+    number, noun = labels.num_outputs, {"next_token": "token", "multi_label": "label"}.get(labels.task, "number")
+    return f"{labels.title}, {number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def _list_clients(findings: Findings, bar: str) -> Iterator[str]:
+    sample = findings.sample
+    if not sample.has_clients:
+        yield _line("clients", "none are named: examples are dealt out by --partition and --num_clients")
+        return
+    names, sizes = sample.client_names, sample.num_examples[TRAIN]
+    shown = ", ".join(_shorten(name) for name in names[:MOST_NAMES]) + (", ..." if len(names) > MOST_NAMES else "")
+    median = f"{np.median(sizes):,.0f}"
+    yield _line("clients", f"{len(names):,} ({shown}), train examples of each, the median is {median}:")
+    yield from (f"{INDENT}{line}" for line in draw_histogram(sizes, BAR_WIDTH, bar))
+
+
+def _shorten(name: str) -> str:
+    name = escape_hidden(name)
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..."
+
+
+def _list_classes(findings: Findings) -> Iterator[str]:
+    measures, names = findings.measures, findings.sample.format.class_names
+    if measures.labels is not None:
+        yield from _list_table("labels", ("", "lowest", "highest", "mean", "deviation"), [_show_range(measures.labels)])
+    if measures.class_counts is None:
+        return
+    train, test = measures.class_counts
+    order = range(len(names)) if len(names) <= MOST_CLASSES else np.argsort(-train, kind="stable")[:MOST_CLASSES]
+    shares = 100 * train / max(train.sum(), 1)
+    rows = [(_shorten(names[i]), f"{train[i]:,}", f"{shares[i]:.1f} %", f"{test[i]:,}") for i in order]
+    yield from _list_table("classes", ("class", "train", "share", "test"), rows)
+    if len(names) > MOST_CLASSES:
+        rest = np.sort(train)[::-1][MOST_CLASSES:]
+        yield f"{INDENT}and {len(rest):,} more, of {rest.min():,} to {rest.max():,} train examples each"
+
+
+def _list_features(findings: Findings) -> Iterator[str]:
+    measures = findings.measures
+    if measures.largest_token is not None:
+        yield _line("tokens", f"0 to {measures.largest_token:,}")
+        return
+    features, units = measures.features, findings.sample.format.feature_units
+    rows = [_show_range(each) for each in features[:MOST_FEATURES]]
+    rows = [(f"{row[0]} ({units[i]})" if units and units[i] else row[0], *row[1:]) for i, row in enumerate(rows)]
+    title = "features" if findings.sample.is_flat else "channels"
+    yield from _list_table(title, ("name", "lowest", "highest", "mean", "deviation"), rows)
+    if rest := features[MOST_FEATURES:]:
+        deviations = [each.deviation for each in rest]
+        yield f"{INDENT}and {len(rest):,} more, with deviations from {min(deviations):.3g} to {max(deviations):.3g}"
+
+
+def _show_range(feature: FeatureRange) -> tuple[str, ...]:
+    return (_shorten(feature.name), *(f"{number:.4g}" for number in feature[1:]))
+
+
+def _list_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Lines of aligned columns, the first to the left and numbers to the right, behind the title."""
+    cells = [tuple(head), *rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for place, row in enumerate(cells):
+        first, *others = (f"{text:<{width}}" if i == 0 else f"{text:>{width}}"
+                          for i, (text, width) in enumerate(zip(row, widths, strict=True)))  # fmt: skip
+        yield f"{title if place == 0 else '':<10}{'  '.join([first, *others])}".rstrip()

@@ -1,0 +1,121 @@
+"""The features of an example, or the channels of a series: names, units, ranges, and what a model scales them by.
+
+Pictures and tokens have none. Imports no TensorFlow.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from datasets.federated_data import FederatedData, Preprocessing
+from launch.runs.shown_text import escape_hidden
+from launch.runs.stored_data import FEATURE_DEVIATIONS, FEATURE_MEANS
+
+TABLE, SERIES, NEITHER = "table", "series", ""
+SAMPLE_SIZE = 100
+
+
+class Feature(NamedTuple):
+    """A feature, or a channel of a series. Numbers are as stored, before the preprocessing.
+
+    Attributes:
+      name: as the data have it, or "feature 3", "channel 3".
+      unit: such as "°C"; "" if it has none, or none is known.
+      lowest: of the sample.
+      highest: of the sample.
+      is_whole: whether the sample has whole numbers only.
+      mean: what the model subtracts, as if from the stored number; None if it does not standardise.
+      deviation: what it then divides by, likewise.
+    """
+
+    name: str
+    unit: str
+    lowest: float
+    highest: float
+    is_whole: bool
+    mean: float | None = None
+    deviation: float | None = None
+
+
+def choose_sample(labels: np.ndarray, size: int = SAMPLE_SIZE) -> np.ndarray:
+    """Which test examples go into a page: evenly spaced over those ordered by class, so that none is left out.
+
+    Args:
+      labels: of the test set, (examples, ...); those of several values keep their order.
+      size: how many at most.
+
+    Returns:
+      Their indices in ascending order, int64, (min(size, examples),).
+    """
+    places = np.linspace(0, len(labels) - 1, num=min(size, len(labels))).round().astype(int)
+    order = np.argsort(labels, kind="stable") if labels.ndim == 1 else np.arange(len(labels))
+    return np.sort(order[places])
+
+
+def name_form(data: FederatedData) -> str:
+    """TABLE of examples that are features, SERIES of steps with channels, or NEITHER."""
+    shape = data.input_shape
+    if data.takes_tokens or len(shape) > 2:
+        return NEITHER
+    is_column = len(shape) == 2 and shape[1] == 1
+    return TABLE if len(shape) == 1 or (is_column and (data.are_features or bool(data.feature_names))) else SERIES
+
+
+def describe_features(data: FederatedData, section: Mapping[str, Any]) -> list[Feature]:
+    """The features, or channels, in their order; their ranges are those of the sample of the global test set.
+
+    Args:
+      data: the examples.
+      section: the data section of the run's `config.json`.
+    """
+    form = name_form(data)
+    if form == NEITHER:
+        return []
+    x = data.test_x[choose_sample(data.test_y)]
+    columns = x.reshape(len(x), -1) if form == TABLE else x.reshape(-1, data.input_shape[-1])
+    number, kind = columns.shape[1], "feature" if form == TABLE else "channel"
+    names = data.feature_names or [f"{kind} {i + 1}" for i in range(number)]
+    units = data.feature_units or [""] * number
+    ranges = zip(columns.min(axis=0), columns.max(axis=0), strict=True)
+    are_whole = (columns == np.rint(columns)).all(axis=0)
+    scaling = zip(*_read_scaling(section, number, data.preprocessing), strict=True)
+    return [
+        Feature(name, unit, float(low), float(high), bool(is_whole), *scaled)
+        for name, unit, (low, high), is_whole, scaled in zip(names, units, ranges, are_whole, scaling, strict=True)
+    ]
+
+
+def _read_scaling(
+    section: Mapping[str, Any], number: int, preprocessing: Preprocessing
+) -> tuple[Sequence[float | None], Sequence[float | None]]:
+    """Means and deviations of the stored numbers; None for each if the run has none, or has written something else.
+
+    The run has those of the numbers after the preprocessing, x * scale + offset, which the model gets.
+    """
+    means, deviations = (section.get(name) for name in (FEATURE_MEANS, FEATURE_DEVIATIONS))
+    for values in (means, deviations):
+        if not isinstance(values, list) or len(values) != number or not all(map(_is_number, values)):
+            return [None] * number, [None] * number
+    scale, offset = preprocessing.scale, preprocessing.offset
+    return [(mean - offset) / scale for mean in means], [deviation / scale for deviation in deviations]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def list_facts(features: Sequence[Feature]) -> list[dict[str, Any]]:
+    """The features for JSON; mean and deviation only where there are any."""
+    return [{name: value for name, value in each._asdict().items() if value is not None} for each in features]
+
+
+def describe_in_words(facts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """A text for each feature of a JSON, such as "temperature [°C] -3.5 to 31.25, mean 20, deviation 4"."""
+    for fact in facts:
+        unit = f" [{fact['unit']}]" if fact["unit"] else ""
+        text = f"{fact['name']}{unit} {fact['lowest']:.6g} to {fact['highest']:.6g}"
+        if "mean" in fact:
+            text += f", mean {fact['mean']:.6g}, deviation {fact['deviation']:.6g}"
+        yield escape_hidden(text)

@@ -1,0 +1,165 @@
+"""The store that examples of files are written into: by client, whatever the order of the file."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from datasets.errors import DatasetError
+from datasets.example_store import (
+    LEFT_OUT,
+    ExampleStore,
+    StoreWriter,
+    clean_store_dir,
+    count_by_client,
+    default_store_dir,
+    open_or_write_store,
+    sort_key,
+)
+
+DIGEST = "ab" * 32
+
+
+def write_rows(writer, clients, splits="train", times=None, first=0):
+    x = np.arange(first, first + len(clients), dtype=np.float32)[:, np.newaxis]
+    y = np.arange(first, first + len(clients), dtype=np.int32) % 3
+    writer.append(x, y, clients, splits, None if times is None else np.array(times))
+    return {"told": [1, "zwei"]}
+
+
+def open_rows(tmp_path, *args, **kwargs) -> ExampleStore:
+    return open_or_write_store(DIGEST, lambda writer: write_rows(writer, *args, **kwargs), str(tmp_path))
+
+
+def read(store, client, split="train"):
+    return store.read(client, split)[0][:, 0].tolist()
+
+
+def test_rows_are_found_by_client_and_split(tmp_path):
+    splits = ["train", "test", "train", "train", "validation", "test"]
+    store = open_rows(tmp_path, ["10", "b", "9", "10", "b", "10"], splits)
+    assert store.client_names == ("9", "10", "b")
+    assert store.facts == {"told": [1, "zwei"]}
+    assert {name: counts.tolist() for name, counts in store.num_examples.items()} == {
+        "train": [1, 2, 0],
+        "validation": [0, 0, 1],
+        "test": [0, 1, 1],
+    }
+    assert [read(store, client) for client in range(3)] == [[2], [0, 3], []]
+    assert read(store, 1, "test") == [5] and read(store, 2, "validation") == [4]
+    assert store.read(1, "train")[1].tolist() == [0, 0]
+    assert store.count_labels(3).tolist() == [[0, 0, 1], [2, 0, 0], [0, 0, 0]]
+
+
+def test_splits_that_nobody_has_are_none_but_train(tmp_path):
+    assert list(open_rows(tmp_path, ["a"], "test").num_examples) == ["train", "test"]
+
+
+def test_times_order_the_rows_of_a_client_and_equal_ones_keep_their_order(tmp_path):
+    store = open_rows(tmp_path, ["a", "b", "a", "a", "a"], times=[3.0, 0.0, 1.0, 2.0, 1.0])
+    assert read(store, 0) == [2, 4, 3, 0]
+
+
+def test_rows_that_are_left_out_are_nobodys_examples(tmp_path):
+    store = open_rows(tmp_path, ["a", "a", "a"], ["train", LEFT_OUT, "train"])
+    assert read(store, 0) == [0, 2] and store.num_examples["train"].tolist() == [2]
+    assert list(store.num_examples) == ["train"] and store.splits.tolist() == [0, 3, 0]
+
+
+def test_pieces_are_one_after_the_other(tmp_path):
+    def write(writer: StoreWriter):
+        write_rows(writer, ["a", "b"])
+        write_rows(writer, [], first=2)
+        write_rows(writer, ["a"], first=2)
+        assert writer.num_rows == 3
+        return {}
+
+    store = open_or_write_store(DIGEST, write, str(tmp_path))
+    assert read(store, 0) == [0, 2] and read(store, 1) == [1]
+
+
+def test_pieces_of_another_form_are_refused(tmp_path):
+    def write(writer: StoreWriter):
+        write_rows(writer, ["a"])
+        with pytest.raises(ValueError, match="before it was"):
+            writer.append(np.zeros((1, 2), np.float32), np.zeros(1, np.int32), "a")
+        with pytest.raises(ValueError, match="1 examples, 2 labels"):
+            writer.append(np.zeros((1, 1), np.float32), np.zeros(2, np.int32), "a")
+        with pytest.raises(ValueError, match="times at every call"):
+            writer.append(np.zeros((1, 1), np.float32), np.zeros(1, np.int32), "a", times=np.zeros(1))
+        return {}
+
+    assert read(open_or_write_store(DIGEST, write, str(tmp_path)), 0) == [0]
+
+
+def test_a_store_is_written_once(tmp_path):
+    open_rows(tmp_path, ["a"])
+    again = open_or_write_store(DIGEST, lambda _: pytest.fail("written twice"), str(tmp_path))
+    assert read(again, 0) == [0]
+
+
+@pytest.mark.parametrize("name", ["x.raw", "store.json"])
+def test_a_damaged_store_is_written_anew(tmp_path, name):
+    open_rows(tmp_path, ["a", "a"])
+    path = tmp_path / DIGEST / name
+    path.write_bytes(path.read_bytes()[:-3])
+    assert read(open_rows(tmp_path, ["b"]), 0) == [0]
+
+
+def test_what_fails_leaves_nothing_behind(tmp_path):
+    def fail(writer):
+        write_rows(writer, ["a"])
+        raise DatasetError("line 3 is wrong")
+
+    with pytest.raises(DatasetError, match="line 3 is wrong"):
+        open_or_write_store(DIGEST, fail, str(tmp_path))
+    with pytest.raises(DatasetError, match="no example"):
+        open_or_write_store(DIGEST, lambda _: {}, str(tmp_path))
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DatasetError, match="cannot write the examples into"):
+        open_or_write_store(DIGEST, lambda _: {}, str(tmp_path / "file" / "under"))
+
+
+def test_names_of_clients_are_in_no_path(tmp_path):
+    store = open_rows(tmp_path, ["../../up", "/etc", "Zoë"])
+    assert store.client_names == ("../../up", "/etc", "Zoë")
+    assert sorted(os.listdir(tmp_path / DIGEST)) == sorted(
+        [*json.loads((tmp_path / DIGEST / "store.json").read_text())["files"], "store.json"]
+    )
+    assert os.listdir(tmp_path) == [DIGEST]
+
+
+def test_the_cache_of_the_user_is_the_default(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    open_or_write_store(DIGEST, lambda writer: write_rows(writer, ["a"]))
+    assert os.listdir(default_store_dir()) == [DIGEST] and default_store_dir().startswith(str(tmp_path))
+
+
+def test_cleaning_takes_the_stores_and_nothing_else(tmp_path):
+    other = tmp_path / ("b" * 64)
+    other.mkdir()
+    (other / "store.json").write_text("[]")
+    open_rows(tmp_path, ["a"])
+    assert clean_store_dir(str(tmp_path)) > 0
+    assert sorted(os.listdir(tmp_path)) == [other.name]
+    assert clean_store_dir(str(tmp_path / "missing")) == 0
+
+
+def test_names_that_are_numbers_come_first_in_their_order():
+    assert sorted(["b", "10", "9", "a", "", "٣"], key=sort_key) == ["9", "10", "", "a", "b", "٣"]
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2)), max_size=30))
+def test_labels_are_counted_by_client(pairs):
+    clients = np.array([client for client, _ in pairs], np.int64)
+    labels = np.array([label for _, label in pairs], np.int64)
+    counts = count_by_client(clients, labels, 5, 3)
+    assert counts.sum() == len(pairs)
+    assert all(counts[client, label] == pairs.count((client, label)) for client in range(5) for label in range(3))

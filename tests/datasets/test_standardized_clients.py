@@ -1,0 +1,68 @@
+"""Features that each client scales by its own numbers, by hand."""
+
+import numpy as np
+import pytest
+
+from datasets.arrays import ExampleFormat, make_array_dataset
+from datasets.client_source import ClientSource
+from datasets.errors import DatasetError
+from datasets.federated_data import Preprocessing
+from datasets.standardized_clients import measure_features, standardize_clients
+
+# Client 2 has 1 and 3, so a mean of 2 and a deviation of 1, and the constant 5; client 10 has 10 and 30, and 1e6 and 2.
+X = np.array([[1, 5], [10, 1e6 - 1], [3, 5], [30, 1e6 + 1]], np.float32)
+WHOSE = np.array([2, 10, 2, 10])
+TEST_X, TEST_WHOSE = np.array([[4, 5], [20, 1e6 + 2]], np.float32), np.array([2, 10])
+SCALED, TEST_SCALED = [[-1, 0], [-1, -1], [1, 0], [1, 1]], [[2, 0], [0, 2]]
+
+
+def make_arrays(**fields):
+    fields = {"clients": WHOSE, "test_clients": TEST_WHOSE, "preprocessing": Preprocessing(2.0), **fields}
+    return make_array_dataset("mine", (X, np.array([0, 1, 0, 1])), (TEST_X, np.array([0, 1])), ("a", "b"), **fields)
+
+
+def make_source(has_clients=True, has_tests=True):
+    rows = {"train": [WHOSE == 2, WHOSE == 10], "test": [TEST_WHOSE == 2, TEST_WHOSE == 10]}
+    counts = {"train": np.array([2, 2]), **({"test": np.array([1, 1])} if has_tests else {})}
+
+    def read(client, split):
+        x = {"train": X, "test": TEST_X}[split][rows[split][client]]
+        return x, np.zeros(len(x), np.int32)
+
+    example_format = ExampleFormat((2,), "float32", ("a", "b"))
+    return ClientSource("mine", example_format, ("c2", "c10"), counts, read, "d" * 64, has_clients=has_clients)
+
+
+def test_arrays_by_hand():
+    before, scaled = make_arrays(), standardize_clients(make_arrays())
+    assert scaled.train_x.tolist() == SCALED and scaled.test_x.tolist() == TEST_SCALED
+    assert scaled.train_x.dtype == np.float32 and scaled.preprocessing == Preprocessing()
+    assert scaled.client_names == ("client_2", "client_10") and scaled.source_digest != before.source_digest
+    assert "own means" in scaled.reading and before.train_x.tolist() == X.tolist()
+
+
+def test_a_source_by_hand():
+    scaled = standardize_clients(make_source())
+    assert [scaled.read(client, "train")[0].tolist() for client in (0, 1)] == [SCALED[::2], SCALED[1::2]]
+    assert [scaled.read(client, "test")[0].tolist() for client in (0, 1)] == [TEST_SCALED[:1], TEST_SCALED[1:]]
+    assert scaled.read(0, "test")[0].dtype == np.float32 and scaled.digest != make_source().digest
+
+
+def test_channels_are_measured_over_steps_and_pixels():
+    means, deviations = measure_features(np.array([[[1, 7], [3, 7]], [[5, 7], [7, 7]]], np.float32))
+    assert means.tolist() == [4, 7] and deviations.tolist() == [5**0.5, 1]
+    assert measure_features(np.zeros((2, 3, 1)))[0].shape == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: make_arrays(clients=None, test_clients=None), "names no clients"),
+        (lambda: make_arrays(test_clients=None), "which test examples are whose"),
+        (lambda: make_source(has_clients=False), "names no clients"),
+        (lambda: make_source(has_tests=False), "which test examples are whose"),
+    ],
+)
+def test_where_it_makes_no_sense(make, said):
+    with pytest.raises(DatasetError, match=said):
+        standardize_clients(make())

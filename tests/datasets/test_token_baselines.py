@@ -1,0 +1,87 @@
+"""The accuracies of tables of one and two tokens, worked by hand."""
+
+import itertools
+import math
+from collections import Counter
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+from datasets import token_baselines
+from datasets.label_format import NEXT_TOKEN, LabelFormat
+from datasets.token_baselines import compute_token_baselines
+
+PAD = 0
+
+
+def make_labels(positions, num_outputs=5):
+    return LabelFormat(NEXT_TOKEN, (positions,), num_outputs, padding=PAD, oov=4)
+
+
+def test_worked_by_hand():
+    # Labels of train: 2 3 2, 2 3, 1: 2 is the most frequent. After 1: 2 2; after 2: 3 3 1; after 3: 2.
+    train = [
+        (np.array([[1, 2, 3]]), np.array([[2, 3, 2]])),
+        (np.array([[1, 2, 0], [2, 0, 0]]), np.array([[2, 3, PAD], [1, PAD, PAD]])),
+    ]
+    test = np.array([[1, 2, 3, 4], [2, 2, 0, 0]]), np.array([[2, 3, 1, 2], [1, 3, PAD, PAD]])
+    # Of the six test labels 2 3 1 2 1 3, two are 2. The bigrams give 2 3 2, then 2 (4 was never seen), then 3 3.
+    found = compute_token_baselines(train, test, make_labels(4))
+    assert found == {"unigram_accuracy": pytest.approx(2 / 6), "bigram_accuracy": pytest.approx(4 / 6)}
+
+
+def test_padding_is_never_counted_and_never_given():
+    train = [(np.array([[1, 0, 0, 0]]), np.array([[3, PAD, PAD, -1]]))]
+    test = np.array([[1, 0, 0, 0]]), np.array([[3, PAD, -1, PAD]])
+    assert compute_token_baselines(train, test, make_labels(4)) == {"unigram_accuracy": 1.0, "bigram_accuracy": 1.0}
+
+
+def test_tokens_outside_of_the_vocabulary_count():
+    train = [(np.array([[1, 1]]), np.array([[4, 4]]))]
+    test = np.array([[1, 1]]), np.array([[4, 2]])
+    assert compute_token_baselines(train, test, make_labels(2)) == {"unigram_accuracy": 0.5, "bigram_accuracy": 0.5}
+
+
+def test_of_equal_ones_the_lowest_is_given():
+    train = [(np.array([[1, 1, 2, 2]]), np.array([[3, 2, 3, 2]]))]
+    test = np.array([[1, 2]]), np.array([[2, 3]])
+    assert compute_token_baselines(train, test, make_labels(2)) == {"unigram_accuracy": 0.5, "bigram_accuracy": 0.5}
+
+
+def test_one_label_for_a_sequence_follows_its_last_token():
+    train = [(np.array([[3, 3, 1], [3, 3, 2]]), np.array([[2], [3]]))]
+    test = np.array([[1, 2, 2], [2, 2, 1]]), np.array([[3], [2]])
+    assert compute_token_baselines(train, test, make_labels(1))["bigram_accuracy"] == 1.0
+
+
+def test_without_tokens_nothing_is_known():
+    nothing = np.zeros((0, 3), np.int32), np.zeros((0, 3), np.int32)
+    some = np.array([[1, 2, 3]]), np.array([[2, 3, 1]])
+    for train, test in (([], some), ([nothing], some), ([some], nothing)):
+        found = compute_token_baselines(train, test, make_labels(3))
+        assert all(math.isnan(value) for value in found.values())
+
+
+@hypothesis.given(st.lists(st.lists(st.integers(0, 6), min_size=2, max_size=8), min_size=1, max_size=6))
+def test_as_counters_of_python_have_it(rows):
+    """In pieces of three pairs, so that counts are merged many times."""
+    clients = [(np.array([row[:-1]]), np.array([row[1:]])) for row in rows]
+    pairs = [pair for row in rows for pair in itertools.pairwise(row) if pair[1] != PAD]
+    hypothesis.assume(pairs)
+
+    def find_most_frequent(tokens):
+        return min(Counter(tokens).items(), key=lambda item: (-item[1], item[0]))[0]
+
+    most_frequent = find_most_frequent([label for _, label in pairs])
+    after = {last: find_most_frequent([label for before, label in pairs if before == last]) for last, _ in pairs}
+    test = np.arange(7)[np.newaxis], np.array([[1, 2, 3, 4, 5, 6, 1]])
+    expected = np.mean(
+        [after.get(last, most_frequent) == label for last, label in zip(*map(np.ravel, test), strict=True)]
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(token_baselines, "_MOST_WAITING_PAIRS", 3)
+        found = compute_token_baselines(iter(clients), test, make_labels(7, 7))
+    assert found["bigram_accuracy"] == pytest.approx(expected)
+    assert found["unigram_accuracy"] == pytest.approx(np.mean(test[1] == most_frequent))

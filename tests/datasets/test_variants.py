@@ -1,0 +1,169 @@
+"""Groups of clients that see the same images turned or permuted."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from datasets.arrays import ExampleFormat, make_array_dataset
+from datasets.client_source import TEST, TRAIN, ClientSource
+from datasets.errors import DatasetError
+from datasets.federate import PartitionSettings, build_federated_data
+from datasets.federated_data import Preprocessing
+from datasets.variants import VariantSettings, make_transforms
+
+NUM_TRAIN, NUM_TEST = 48, 16
+
+
+def make_images(clients=None, test_clients=None, shape=(3, 3, 2)):
+    """Images that are all different."""
+    train, test = (
+        (np.arange(number * np.prod(shape)) % 251).astype(np.uint8).reshape(number, *shape)
+        for number in (NUM_TRAIN, NUM_TEST)
+    )
+    return make_array_dataset(
+        "images",
+        (train, np.arange(NUM_TRAIN) % 2),
+        (test, np.arange(NUM_TEST) % 2),
+        ("even", "odd"),
+        Preprocessing(1 / 255),
+        clients,
+        test_clients=test_clients,
+    )
+
+
+def build(arrays, folder, kind="rotated", groups=4, partition="iid", num_clients=8, **options):
+    settings = PartitionSettings(partition, num_clients, variant=VariantSettings(kind, groups), **options)
+    return build_federated_data(arrays, settings, str(folder))
+
+
+def read_all(data, split):
+    return [data.read_split(client, split) for client in data.clients]
+
+
+def count_rows(x):
+    return {row.tobytes() for row in x}
+
+
+def test_each_group_has_the_whole_train_and_test_part_in_its_own_way(tmp_path):
+    arrays = make_images()
+    data = build(arrays, tmp_path)
+    assert data.archetypes.names == ("0 degrees", "90 degrees", "180 degrees", "270 degrees")
+    assert data.archetypes.of_clients == (0, 0, 1, 1, 2, 2, 3, 3)
+    train, validation, test = (read_all(data, split) for split in ("train", "validation", "test"))
+    for group in range(4):
+        own = [client for client, each in enumerate(data.archetypes.of_clients) if each == group]
+        seen = np.concatenate([part[client][0] for part in (train, validation) for client in own])
+        assert count_rows(seen) == count_rows(np.rot90(arrays.train_x, group, (1, 2)))
+        assert len(seen) == NUM_TRAIN
+        tested = np.concatenate([test[client][0] for client in own])
+        assert count_rows(tested) == count_rows(np.rot90(arrays.test_x, group, (1, 2)))
+        assert len(tested) == NUM_TEST
+        rows = slice(group * NUM_TEST, (group + 1) * NUM_TEST)
+        np.testing.assert_array_equal(data.test_x[rows], np.rot90(arrays.test_x, group, (1, 2)))
+        np.testing.assert_array_equal(data.test_y[rows], arrays.test_y)
+
+
+def test_labels_stay_with_their_images(tmp_path):
+    arrays = make_images()
+    labels = {row.tobytes(): label for row, label in zip(arrays.train_x, arrays.train_y, strict=True)}
+    data = build(arrays, tmp_path)
+    for client, (x, y) in enumerate(read_all(data, "train")):
+        turned_back = np.rot90(x, -data.archetypes.of_clients[client], (1, 2))
+        assert [labels[row.tobytes()] for row in turned_back] == y.tolist()
+
+
+def test_two_groups_are_upright_and_upside_down_and_need_no_square(tmp_path):
+    arrays = make_images(shape=(2, 3, 1))
+    data = build(arrays, tmp_path, groups=2)
+    assert data.archetypes.names == ("0 degrees", "180 degrees")
+    np.testing.assert_array_equal(data.test_x[NUM_TEST:], arrays.test_x[:, ::-1, ::-1])
+    with pytest.raises(DatasetError, match="expected images as high as wide, these are 2 x 3"):
+        build(arrays, tmp_path, groups=4)
+
+
+def test_permutations_move_pixels_with_their_channels(tmp_path):
+    arrays = make_images()
+    data = build(arrays, tmp_path, "permuted", 2)
+    np.testing.assert_array_equal(data.test_x[:NUM_TEST], arrays.test_x)
+    before, after = arrays.test_x.reshape(NUM_TEST, 9, 2), data.test_x[NUM_TEST:].reshape(NUM_TEST, 9, 2)
+    order = [int(np.flatnonzero((before[0] == pixel).all(axis=1))[0]) for pixel in after[0]]
+    assert sorted(order) == list(range(9))
+    assert order != list(range(9))
+    np.testing.assert_array_equal(after, before[:, order])
+    assert np.array_equal(build(arrays, tmp_path, "permuted", 2, seed=1).test_x, data.test_x) is False
+
+
+def test_natural_clients_keep_their_examples(tmp_path):
+    owners, test_owners = np.arange(NUM_TRAIN) % 3, np.arange(NUM_TEST) % 3
+    arrays = make_images(owners, test_owners)
+    data = build(arrays, tmp_path, groups=2, partition="natural", validation_fraction=0.0)
+    assert data.archetypes.of_clients == (0, 1, 0)
+    for client, (x, _) in enumerate(read_all(data, "train")):
+        quarters = 2 * data.archetypes.of_clients[client]
+        np.testing.assert_array_equal(x, np.rot90(arrays.train_x[owners == client], quarters, (1, 2)))
+    np.testing.assert_array_equal(data.test_x[1], arrays.test_x[1, ::-1, ::-1])
+    np.testing.assert_array_equal(data.test_x[2], arrays.test_x[2])
+
+
+def test_a_source_of_natural_clients_is_turned_when_it_is_read(tmp_path):
+    images = make_images()
+    owners = np.arange(NUM_TRAIN) % 4
+
+    def read(client, split):
+        # Client 1 only tests.
+        x, y = (images.train_x, images.train_y) if split == TRAIN else (images.test_x, images.test_y)
+        chosen = owners[: len(y)] == client
+        return x[chosen], y[chosen]
+
+    counts = {TRAIN: np.array([12, 0, 12, 12]), TEST: np.array([4, 4, 4, 4])}
+    example_format = ExampleFormat((3, 3, 2), "uint8", ("even", "odd"))
+    source = ClientSource("images", example_format, tuple("abcd"), counts, read, "0" * 64)
+    data = build(source, tmp_path, groups=4, partition="natural", validation_fraction=0.0)
+    assert [client.name for client in data.clients] == ["a", "c", "d"]
+    assert data.archetypes.of_clients == (0, 1, 2)
+    for place, client in enumerate((0, 2, 3)):
+        x, _ = data.read_split(data.clients[place], "train")
+        np.testing.assert_array_equal(x, np.rot90(images.train_x[owners == client], place, (1, 2)))
+    plain = build_federated_data(source, PartitionSettings("natural", validation_fraction=0.0), str(tmp_path))
+    assert plain.digest != data.digest
+
+
+def test_without_a_variant_nothing_changes(tmp_path):
+    arrays = make_images()
+    settings = PartitionSettings("iid", 8)
+    data = build_federated_data(arrays, settings, str(tmp_path))
+    assert data.archetypes is None
+    assert (
+        data.digest
+        == build_federated_data(
+            arrays, dataclasses.replace(settings, variant=VariantSettings(groups=2)), str(tmp_path)
+        ).digest
+    )
+    assert data.digest != build(arrays, tmp_path).digest
+
+
+def test_new_clients_have_no_archetype(tmp_path):
+    settings = PartitionSettings("iid", 8, variant=VariantSettings("rotated", 4))
+    data = build_federated_data(make_images(), settings, str(tmp_path), num_new_clients=3)
+    assert data.archetypes.of_clients == (0, 0, 1, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"num_clients": 6}, "num_clients=6: expected a multiple of the 4 groups"),
+        ({"partition": "hierarchical"}, "variant=rotated: expected none with partition=hierarchical"),
+        ({"kind": "mirrored"}, "variant=mirrored: expected one of none, rotated, permuted"),
+        ({"groups": 3}, "variant_groups=3: expected 1, 2 or 4"),
+        ({"kind": "permuted", "groups": 0}, "variant_groups=0: expected at least 1"),
+    ],
+)
+def test_what_cannot_be_is_one_line(tmp_path, change, message):
+    with pytest.raises(DatasetError, match=message):
+        build(make_images(), tmp_path, **change)
+
+
+def test_other_examples_than_images_are_refused():
+    with pytest.raises(DatasetError, match=r"expected images, the examples have shape \(5,\)"):
+        make_transforms(VariantSettings("rotated", 2), (5,), 0)

@@ -1,0 +1,4 @@
+package android.os;
+
+/** Signatures: https://developer.android.com/reference/android/os/Bundle */
+public final class Bundle {}

@@ -1,0 +1,149 @@
+"""The command that looks at data before anything is trained, and its one-line errors."""
+
+import json
+import os
+import pathlib
+import random
+import shlex
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from datasets.arrays import ExampleFormat
+from datasets.client_source import ClientSource
+from launch import inspect, train
+from launch.inspection.findings import inspect_data
+from launch.inspection.page import list_lines
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """A CSV of 6 people with a column about 1e6, one that never changes, and a name with a space in its path."""
+    draw = random.Random(1)
+    lines = ["user_id,accel,pressure,unit,label"]
+    for user in range(6):
+        for _ in range(20 + user):
+            label = draw.choice(["sit", "run"])
+            accel = draw.gauss(4 if label == "run" else 0, 1)
+            lines.append(f"user{user},{accel:.4f},{1e6 + draw.gauss(0, 1000):.2f},7,{label}")
+    path = tmp_path_factory.mktemp("my data") / "table.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_a_table_and_the_command_to_type(table, tmp_path, capsys):
+    assert inspect.main([str(table), f"--json={tmp_path / 'found.json'}"]) == 0
+    printed = capsys.readouterr().out
+    assert "classification, 2 classes" in printed and "6 (user0, user1, user2, ...)" in printed
+    assert "odd       feature pressure has a mean of 1e+06" in printed and "column unit is 7 in every row" in printed
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert found["clients"] == 6 and found["examples"]["train"] == sum(range(20, 26)) and not found["dropped"]
+    assert found["train_examples_a_client"] == {"lowest": 20, "median": 22.5, "highest": 25}
+    unit = next(each for each in found["features"] if each["name"] == "unit")
+    assert unit == {"name": "unit", "lowest": 7, "highest": 7, "mean": 7, "deviation": 0}
+    command = printed.partition("train     ")[2].splitlines()[0]
+    assert command == found["command"]
+    program, arguments = shlex.split(command)[:3], shlex.split(command)[3:]
+    assert program == ["python", "-m", "launch.train"] and "--standardize=federated" in arguments
+    folders = [f"--run_dir={tmp_path / 'run'}", f"--shard_dir={tmp_path / 'shards'}"]
+    assert train.main([*arguments, "--rounds=2", "--runtime=in_process", *folders]) == 0
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["final"]["test_accuracy"] > 0.8
+
+
+def test_a_data_set_of_the_catalog(capsys):
+    assert inspect.main(["--dataset=digits"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "data      digits, the data set digits" and "clients   none are named" in lines[3]
+    assert lines[-1] == "train     python -m launch.train --algo=fedavg --dataset=digits"
+
+
+def test_what_was_typed_is_in_the_command(tmp_path, capsys):
+    np.savez(tmp_path / "mine.npz", x=np.eye(12)[:, :4], y=np.arange(12) % 3)
+    assert inspect.main(["--dataset=npz", "--npz", str(tmp_path / "mine.npz"), "--scale=0.5"]) == 0
+    command = capsys.readouterr().out.splitlines()[-1]
+    assert f"--npz={tmp_path / 'mine.npz'} --scale=0.5" in command
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "expected a file or folder, or --dataset=<name>"),
+        (["/nowhere/a.csv"], "--data=/nowhere/a.csv: no such file or folder"),
+        (["a.csv", "b.csv"], "a.csv b.csv: expected one file or folder"),
+        (["a.csv", "--dataset=digits"], "either a file or folder, or --dataset, not both"),
+        (["--dataset=digits", "--rounds=3"], "--rounds: is a flag of launch.train"),
+        (["--dataset=dgits"], "did you mean digits?"),
+        (["--dataset=digits", "--client_column=user"], "--client_column: does nothing"),
+        ([__file__], "in none of the formats that are read"),
+    ],
+)
+def test_a_mistake_is_one_line(arguments, said, capsys):
+    assert inspect.main(arguments) == 2
+    written = capsys.readouterr().err
+    assert written.startswith("error: ") and said in written and written.count("\n") == 1
+
+
+def test_a_wrong_column_names_the_ones_there_are(table, capsys):
+    assert inspect.main([str(table), "--label_column=nix"]) == 2
+    assert "it has user_id, accel, pressure, unit, label" in capsys.readouterr().err
+
+
+def run_process(code, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, env={**os.environ, **environment}, check=False
+    )
+
+
+def test_it_needs_no_tensorflow_and_a_plain_terminal_gets_plain_bars(table):
+    code = f"""
+import sys
+from launch import inspect
+assert inspect.main([{str(table)!r}]) == 0
+assert not {{"tensorflow", "sklearn", "matplotlib"}} & set(sys.modules)
+"""
+    done = run_process(code, PYTHONIOENCODING="ascii")
+    assert done.returncode == 0, done.stderr
+    done.stdout.decode("ascii")
+    assert b"####" in done.stdout
+
+
+def test_a_closed_pipe_is_no_traceback(table):
+    command = f"set -o pipefail; {sys.executable} -m launch.inspect {shlex.quote(str(table))} | head -n 1"
+    done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("data      table") and done.stderr == ""
+
+
+def test_a_federation_of_stack_overflows_size_is_a_sample():
+    """342,477 clients, of which no more are read than the sample needs."""
+    number, read_clients = 342_477, []
+
+    def read(client, split):
+        read_clients.append(client)
+        rng = np.random.default_rng(client)
+        return rng.normal(size=(sizes[client], 2)).astype(np.float32), rng.integers(0, 2, sizes[client]).astype(
+            np.int32
+        )
+
+    sizes = np.random.default_rng(0).integers(1, 30, number)
+    example_format = ExampleFormat((2,), "float32", ("a", "b"))
+    source = ClientSource("many", example_format, tuple(map(str, range(number))), {"train": sizes}, read, "d" * 64)
+    findings = inspect_data(source, "made here", "", {"dataset": "many"})
+    assert len(read_clients) <= 2000 and findings.num_examples["train"] == sizes.sum()
+    text = "\n".join(list_lines(findings))
+    assert "342,477 (0, 1, 2, ...)" in text and "examples of 2,000 clients, drawn by the seed" in text
+    assert "too few for a validation or test split" in text
+
+
+def test_names_do_not_steer_the_terminal():
+    def read(client, split):
+        return np.eye(12, dtype=np.float32), np.arange(12, dtype=np.int32) % 2
+
+    example_format = ExampleFormat((12,), "float32", ("\u202ea", "b" * 99))
+    source = ClientSource("x", example_format, ("\u2066c",), {"train": np.array([12])}, read, "d" * 64)
+    text = "\n".join(list_lines(inspect_data(source, "made here", "", {"dataset": "x"})))
+    assert "\u202e" not in text and "\u2066" not in text and "\\u202e" in text and "b" * 40 not in text

@@ -1,0 +1,97 @@
+"""Features of examples and channels of series, by hand."""
+
+import types
+
+import numpy as np
+import pytest
+
+from datasets.federated_data import Preprocessing
+from launch.tflite.features import (
+    NEITHER,
+    SERIES,
+    TABLE,
+    Feature,
+    choose_sample,
+    describe_features,
+    describe_in_words,
+    list_facts,
+    name_form,
+)
+
+
+def make_data(test_x, names=(), units=(), takes_tokens=False, are_features=False, preprocessing=None):
+    """What is read of a FederatedData."""
+    x = np.array(test_x, np.float32)
+    return types.SimpleNamespace(
+        test_x=x, test_y=np.zeros(len(x), np.int32), input_shape=x.shape[1:], takes_tokens=takes_tokens,
+        are_features=are_features, feature_names=names, feature_units=units,
+        preprocessing=preprocessing or Preprocessing(),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("shape", "options", "form"),
+    [
+        ((2, 3), {}, TABLE),
+        ((2, 3, 1), {"are_features": True}, TABLE),
+        ((2, 3, 1), {"names": ("a", "b", "c")}, TABLE),
+        ((2, 3, 1), {}, SERIES),
+        ((2, 5, 3), {"names": ("a", "b", "c")}, SERIES),
+        ((2, 8, 8, 1), {}, NEITHER),
+        ((2, 5), {"takes_tokens": True}, NEITHER),
+    ],
+)
+def test_forms_of_examples(shape, options, form):
+    data = make_data(np.zeros(shape), **options)
+    assert name_form(data) == form
+    assert bool(describe_features(data, {})) == (form != NEITHER)
+
+
+def test_a_table_by_hand():
+    data = make_data([[0.5, 3], [-2, 7], [1, 3]], ("a", "b"), ("K", ""))
+    assert describe_features(data, {}) == [Feature("a", "K", -2, 1, False), Feature("b", "", 3, 7, True)]
+
+
+def test_channels_of_a_series_have_the_range_of_all_steps():
+    data = make_data([[[0, 5], [1, 6]], [[9, -5], [4, 0]]])
+    assert describe_features(data, {}) == [
+        Feature("channel 1", "", 0, 9, True),
+        Feature("channel 2", "", -5, 6, True),
+    ]
+
+
+def test_a_standardisation_is_told_and_one_that_does_not_fit_is_left_out():
+    data = make_data([[0, 1], [2, 3]])
+    section = {"feature_means": [1.0, 2], "feature_deviations": [0.5, 1.0]}
+    facts = list_facts(describe_features(data, section))
+    assert [(fact["mean"], fact["deviation"]) for fact in facts] == [(1.0, 0.5), (2, 1.0)]
+    assert next(iter(describe_in_words(facts))) == "feature 1 0 to 2, mean 1, deviation 0.5"
+    for wrong in ([1.0], [1.0, None], [1.0, float("nan")], "ab", None, [True, 1]):
+        assert "mean" not in list_facts(describe_features(data, {**section, "feature_means": wrong}))[0]
+    assert "mean" not in list_facts(describe_features(data, {"feature_means": [1.0, 2.0]}))[0]
+
+
+def test_a_standardisation_is_told_in_stored_numbers():
+    """The model gets x / 2 + 1, of which it takes the mean 4 and the deviation 3: (x / 2 + 1 - 4) / 3 = (x - 6) / 6."""
+    data = make_data([[0.0], [2.0]], preprocessing=Preprocessing(0.5, 1.0))
+    [feature] = describe_features(data, {"feature_means": [4.0], "feature_deviations": [3.0]})
+    assert (feature.mean, feature.deviation) == (6.0, 6.0)
+
+
+def test_words_have_the_unit_and_hide_nothing():
+    [text] = describe_in_words([{"name": "a\nb", "unit": "°C", "lowest": -3.5, "highest": 1234567.0}])
+    assert text == "a\\u000ab [°C] -3.5 to 1.23457e+06"
+
+
+def test_sample_by_hand():
+    # By class the examples are 1 3 5, 0 2 4; three places evenly spaced over these are 0, 2 (2.5, to even) and 5.
+    assert choose_sample(np.array([1, 0, 1, 0, 1, 0]), 3).tolist() == [1, 4, 5]
+    assert choose_sample(np.array([1, 0]), 5).tolist() == [0, 1]
+
+
+def test_sample_has_every_class_and_no_example_twice():
+    labels = np.random.default_rng(0).permutation(np.repeat(np.arange(10), [2, *[500] * 9]))
+    chosen = choose_sample(labels)
+    assert len(set(chosen.tolist())) == 100
+    assert (np.bincount(labels[chosen], minlength=10) >= [1, *[10] * 9]).all()
+    np.testing.assert_array_equal(chosen, np.sort(chosen))

@@ -1,0 +1,156 @@
+"""The scaling of features inside a model: its arithmetic, saved models, and files of every format."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from launch.tflite.exported_file import ExportedFile
+from models.catalog import build_model_spec
+from models.model_names import ModelError
+from models.on_device_training import build_training_module
+from models.saved_models import load_weights, save_model
+from models.standardization import Standardization, count_scaled
+from models.tflite_export import convert_model, find_reference
+
+# Features as a table has them: of scale 1, of 1e6 with a deviation of 1, tiny, and of deviation 1e6.
+MEANS, DEVIATIONS = (0.5, 1e6, 3e-7, 7.0), (1.0, 1.0, 1e-7, 1e6)
+STANDARDIZATION = Standardization(MEANS, DEVIATIONS)
+
+
+def draw_examples(number=64, shape=(4,)):
+    z = np.random.default_rng(0).normal(size=(number, *shape))
+    means, deviations = (np.reshape(each, (-1, 1) if shape[1:] == (1,) else -1) for each in (MEANS, DEVIATIONS))
+    return (z * deviations + means).astype(np.float32)
+
+
+def build_spec(shape=(4,), standardization=STANDARDIZATION, **options):
+    tf.keras.utils.set_random_seed(1)
+    return build_model_spec("auto", shape, "float32", 3, **options).with_standardization(standardization)
+
+
+def draw_weights(spec):
+    tf.keras.utils.set_random_seed(2)
+    return tuple(spec.build().get_weights())
+
+
+def compute_outputs(spec, weights, x):
+    model = spec.build()
+    model.set_weights(weights)
+    return model(spec.preprocess(x), training=False).numpy()
+
+
+def test_by_hand():
+    spec = build_spec((2,), Standardization((10.0, -1.0), (2.0, 4.0)), scale=2.0, offset=2.0)
+    # 2 * 6 + 2 = 14, (14 - 10) / 2 = 2; 2 * -1.5 + 2 = -1, (-1 + 1) / 4 = 0
+    np.testing.assert_array_equal(spec.preprocess(np.array([[6.0, -1.5]], np.float32)), [[2.0, 0.0]])
+
+
+def test_channels_of_series_and_images_are_scaled_alike_at_each_place():
+    for shape in ((3, 2), (2, 3, 2)):
+        spec = build_spec(shape, Standardization((1.0, 2.0), (1.0, 0.5)))
+        x = np.full((1, *shape), 3.0, np.float32)
+        assert {tuple(pixel) for pixel in spec.preprocess(x).numpy().reshape(-1, 2)} == {(2.0, 2.0)}
+
+
+def test_a_large_mean_beside_a_small_deviation_keeps_its_digits():
+    spec = build_spec()
+    np.testing.assert_array_equal(
+        spec.preprocess(np.array([[0.5, 1_000_002, 3e-7, 7]], np.float32)), [[0.0, 2.0, 0.0, 0.0]]
+    )
+
+
+@pytest.mark.parametrize(
+    ("shape", "number"), [((5,), 5), ((5, 1), 5), ((5, 2), 2), ((8, 8, 3), 3), ((8, 8, 1), 1), ((1,), 1)]
+)
+def test_how_many_are_scaled(shape, number):
+    assert count_scaled(shape) == number
+
+
+@pytest.mark.parametrize(
+    ("means", "deviations"),
+    [((), ()), ((1.0,), (1.0, 2.0)), ((0.0,), (0.0,)), ((float("nan"),), (1.0,)), ((0.0,), (float("inf"),))],
+)
+def test_numbers_that_cannot_scale_are_refused(means, deviations):
+    with pytest.raises(ModelError):
+        Standardization(means, deviations)
+
+
+def test_another_number_of_features_is_refused():
+    with pytest.raises(ModelError, match=r"4 means for examples of shape \(5,\), expected 5"):
+        build_spec((5,))
+
+
+def test_a_teacher_and_the_float_model_inside_have_the_same():
+    spec = build_spec(quantize="qat")
+    assert spec.teacher.standardization == spec.quantization.float_spec.standardization == STANDARDIZATION
+    assert spec.weight_shapes == build_spec(quantize="qat", standardization=None).weight_shapes
+
+
+@pytest.mark.parametrize("shape", [(4,), (4, 1)])
+def test_a_saved_model_takes_unscaled_inputs_anywhere(shape, tmp_path):
+    spec, x = build_spec(shape), draw_examples(shape=shape)
+    weights = draw_weights(spec)
+    save_model(spec, weights, tmp_path)
+    opened = tf.keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(opened(x), compute_outputs(spec, weights, x), atol=1e-6)
+    for ours, read in zip(weights, load_weights(spec, tmp_path), strict=True):
+        np.testing.assert_array_equal(ours, read)
+
+
+def test_a_saved_quantized_model_and_one_in_bfloat16(tmp_path):
+    import tensorflow_model_optimization as tfmot
+
+    x = draw_examples()
+    for options in ({"quantize": "qat"}, {"precision": "bfloat16"}):
+        spec, folder = build_spec(**options), tmp_path / next(iter(options))
+        weights = draw_weights(spec)
+        save_model(spec, weights, folder)
+        with tfmot.quantization.keras.quantize_scope():
+            opened = tf.keras.models.load_model(folder / "model.keras")
+        np.testing.assert_allclose(opened(x), compute_outputs(spec, weights, x), atol=1e-6)
+        assert all(map(np.array_equal, weights, load_weights(spec, folder)))
+
+
+@pytest.mark.parametrize("export_format", ["float32", "float16", "dynamic", "int8", "qat_int8"])
+def test_a_file_of_features_with_unlike_scales_answers_as_keras(export_format):
+    """Beside features of deviation 1 and 1e6, and means of 1e6, which 16 and 8 bits cannot hold."""
+    spec = build_spec(quantize="qat" if export_format == "qat_int8" else "none")
+    x, weights = draw_examples(), draw_weights(spec)
+    if export_format == "qat_int8":
+        model = spec.build()
+        model.set_weights(weights)
+        for _ in range(60):  # so that the ranges are those of the values
+            model(spec.preprocess(x), training=True)
+        weights = tuple(model.get_weights())
+    file = ExportedFile(convert_model(spec, weights, export_format, representative=x))
+    expected = compute_outputs(*find_reference(spec, weights, export_format), x)
+    outputs = file.compute_outputs(x)
+    tolerance = {"float32": 1e-5, "float16": 2e-3, "dynamic": 0.02}.get(export_format, 0.06)
+    np.testing.assert_allclose(outputs, expected, atol=tolerance * np.abs(expected).max())
+    assert outputs.std(axis=0).min() > 0.05
+
+
+def test_int8_without_it_does_lose_the_features():
+    """What the above would look like if the converter had the scaling: this test shows that the other one can fail."""
+    spec = build_spec(standardization=None)
+    x, weights = draw_examples(), draw_weights(spec)
+    file = ExportedFile(convert_model(spec, weights, "int8", representative=x))
+    pair = np.array([[0, 1e6, 0, 7], [3, 1e6 + 3, 0, 7]], np.float32)
+    assert len(np.unique(file.compute_outputs(pair), axis=0)) == 1
+
+
+def test_int8_inputs_are_refused():
+    spec = build_spec()
+    with pytest.raises(ModelError, match="expected io=float32"):
+        convert_model(spec, draw_weights(spec), "int8", io="int8", representative=draw_examples())
+
+
+def test_a_training_module_scales_too():
+    spec, x = build_spec(), draw_examples(2)
+    weights = draw_weights(spec)
+    module = build_training_module(spec, weights, 2)
+    expected = compute_outputs(spec, weights, x)
+    np.testing.assert_allclose(module.infer(x[:1])["logits"], expected[:1], atol=1e-5)
+    y = np.array([0, 2], np.int32)
+    loss = tf.keras.losses.sparse_categorical_crossentropy(y, expected, from_logits=True).numpy().mean()
+    assert float(module.train(x, y, 0.0)["loss"]) == pytest.approx(loss, rel=1e-4)

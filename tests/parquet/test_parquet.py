@@ -1,0 +1,302 @@
+"""Parquet and Arrow, written as pandas, Hugging Face and Flower Datasets write them, and one line for what is wrong.
+
+They need pyarrow: `make test-parquet`.
+"""
+
+import dataclasses
+import datetime
+import decimal
+import io
+import json
+
+import numpy as np
+import PIL.Image
+import pytest
+
+pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed: make test-parquet")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+from datasets.dataset import DatasetOptions  # noqa: E402 - after the library that may be missing
+from datasets.errors import DatasetError  # noqa: E402
+from datasets.files.client_files import choose_client_files_partition, open_client_files  # noqa: E402
+from datasets.files.parquet import choose_parquet_partition, is_parquet, open_parquet  # noqa: E402
+
+OPTIONS = DatasetOptions()
+TABLE = {
+    "user": ["Zoë", "bob", "Zoë", "bob"],
+    "age": pyarrow.array([30, 41, 29, 35], pyarrow.int64()),
+    "height": pyarrow.array([1.5, 1.75, 1.625, -2.0], pyarrow.float32()),
+    "colour": pyarrow.array(["red", "blue", "red", "green"]).dictionary_encode(),
+    "smokes": [True, False, False, True],
+    "label": ["yes", "no", "maybe", "no"],
+}
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def read(path, split="train", **options):
+    """{client: (x without the channel of features, y)} and the source."""
+    source = open_parquet(str(path), dataclasses.replace(OPTIONS, **options))
+    found = {name: source.read(client, split) for client, name in enumerate(source.client_names)}
+    return {name: (x[..., 0] if source.are_features else x, y) for name, (x, y) in found.items()}, source
+
+
+def write(path, columns, schema=None, **how):
+    """A parquet file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    parquet.write_table(pyarrow.table(columns, schema=schema), path, **how)
+    return path
+
+
+def save_to_disk(folder, columns, features=None, num_files=1, schema=None):
+    """A folder as `datasets.Dataset.save_to_disk` makes it: Arrow streams, and what they are in JSON beside them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    table = pyarrow.table(columns, schema=schema)
+    names = [f"data-{n:05d}-of-{num_files:05d}.arrow" for n in range(num_files)]
+    size = -(-len(table) // num_files)
+    for n, name in enumerate(names):
+        part = table.slice(n * size, size)
+        with pyarrow.OSFile(str(folder / name), "wb") as sink, pyarrow.ipc.new_stream(sink, part.schema) as writer:
+            writer.write_table(part, max_chunksize=3)
+    (folder / "state.json").write_text(json.dumps({"_data_files": [{"filename": name} for name in names]}))
+    (folder / "dataset_info.json").write_text(json.dumps({"features": features or {}}))
+
+
+def encode_image(value, size=(5, 4), mode="L"):
+    stream = io.BytesIO()
+    PIL.Image.new(mode, size, value).save(stream, "PNG")
+    return {"bytes": stream.getvalue(), "path": None}
+
+
+IMAGE = pyarrow.struct([("bytes", pyarrow.binary()), ("path", pyarrow.string())])
+CLASSES = {"image": {"_type": "Image"}, "label": {"names": ["cat", "dog", "wolf"], "_type": "ClassLabel"}}
+
+
+def make_images(values, labels, **how):
+    images = pyarrow.array([encode_image(value, **how) for value in values], IMAGE)
+    return {"image": images, "label": pyarrow.array(labels, pyarrow.int64())}
+
+
+def test_a_table_becomes_clients(tmp_path):
+    path = write(tmp_path / "mine.parquet", TABLE, row_group_size=3)
+    clients, source = read(path)
+    assert source.client_names == ("Zoë", "bob") and source.format.class_names == ("maybe", "no", "yes")
+    assert source.format.feature_names == ("age", "height", "colour=blue", "colour=green", "colour=red", "smokes")
+    np.testing.assert_array_equal(clients["bob"][0], np.float32([[41, 1.75, 1, 0, 0, 0], [35, -2, 0, 1, 0, 1]]))
+    assert clients["Zoë"][1].tolist() == [2, 0]
+    assert "table, parquet: label label (by its name), client user (by its name)" in source.reading
+    assert choose_parquet_partition(str(path), OPTIONS) == "natural" and is_parquet(str(path))
+
+
+def test_what_pandas_writes_has_its_index_left_out(tmp_path):
+    import pandas
+
+    frame = pandas.DataFrame({"a": [1.5, 2.5, 3.5], "y": [0, 1, 0]}, index=[4, 7, 9])
+    frame.to_parquet(tmp_path / "mine.parquet")
+    clients, source = read(tmp_path / "mine.parquet")
+    assert source.format.feature_names == ("a",)
+    assert clients[""][0].tolist() == [[1.5], [2.5], [3.5]]
+    feather = tmp_path / "mine.feather"
+    frame.reset_index(drop=True).to_feather(feather)
+    assert read(feather)[0][""][0].tolist() == [[1.5], [2.5], [3.5]]
+    assert "table, Arrow" in read(feather)[1].reading
+
+
+def test_types_of_columns_that_text_files_do_not_have(tmp_path):
+    columns = {
+        "when": pyarrow.array([datetime.datetime(2024, 1, day) for day in (3, 1, 2)], pyarrow.timestamp("us")),
+        "price": pyarrow.array([decimal.Decimal("1.25"), decimal.Decimal("2.5"), None], pyarrow.decimal128(9, 2)),
+        "count": pyarrow.array([1, None, 3], pyarrow.int32()),
+        "ok": pyarrow.array([True, None, False]),
+        "client": pyarrow.array([2, 2, 2], pyarrow.int64()),
+        "y": pyarrow.array([0, 1, 0], pyarrow.uint8()),
+    }
+    path = write(tmp_path / "mine.parquet", columns)
+    with pytest.raises(DatasetError, match=r"of 3 rows: price 1 \(.*row 2 .*count 1 .*ok 1 "):
+        read(path, time_column="when")
+    clients, source = read(path, time_column="when", missing="median")
+    assert clients["2"][0].tolist() == [[2.5, 2, 0], [1.875, 3, 0], [1.25, 1, 1]] and source.is_ordered_by_time
+
+
+def test_a_data_set_of_hugging_face_saved_to_disk(tmp_path):
+    save_to_disk(tmp_path / "saved", make_images([1, 2, 3, 4, 5], [0, 2, 1, 0, 2]), CLASSES, num_files=2)
+    (tmp_path / "saved" / "cache-0123.arrow").write_bytes(b"what it computed")
+    clients, source = read(tmp_path / "saved")
+    x, y = clients[""]
+    assert source.format.class_names == ("cat", "dog", "wolf") and y.tolist() == [0, 2, 1, 0, 2]
+    assert x.shape == (5, 4, 5, 1) and x.dtype == np.uint8 and x[:, 0, 0, 0].tolist() == [1, 2, 3, 4, 5]
+    assert source.format.preprocessing.scale == 1 / 255 and not source.has_clients
+    assert choose_parquet_partition(str(tmp_path / "saved"), OPTIONS) == "" and is_parquet(str(tmp_path / "saved"))
+
+
+def test_a_dictionary_of_data_sets_has_a_test_part(tmp_path):
+    save_to_disk(tmp_path / "train", make_images([1, 2], [0, 1]), CLASSES)
+    save_to_disk(tmp_path / "test", make_images([3], [1]), CLASSES)
+    (tmp_path / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
+    _, source = read(tmp_path)
+    assert source.num_examples["train"].tolist() == [2] and source.read(0, "test")[0][0, 0, 0, 0] == 3
+
+
+def test_partitions_of_flower_are_clients(tmp_path):
+    for client, value in (("partition_10", 1), ("partition_9", 2)):
+        save_to_disk(tmp_path / client, make_images([value, value], [0, 1]), CLASSES)
+    clients, source = read(tmp_path)
+    assert source.client_names == ("partition_10", "partition_9") and source.has_clients
+    assert clients["partition_9"][0][0, 0, 0, 0] == 2 and "a file a client" in source.reading
+    for part in ("train", "test"):
+        save_to_disk(tmp_path / "parts" / "3" / part, make_images([1, 1], [0, 1]), CLASSES)
+    assert read(tmp_path / "parts")[1].num_examples["test"].tolist() == [2]
+
+
+def test_files_as_the_hub_names_them(tmp_path):
+    schema = pyarrow.schema([("image", IMAGE), ("label", pyarrow.int64())])
+    schema = schema.with_metadata({"huggingface": json.dumps({"info": {"features": CLASSES}})})
+    for n, values in enumerate([[1, 2], [3]]):
+        write(tmp_path / "data" / f"train-{n:05d}-of-00002.parquet", make_images(values, [0] * len(values)), schema)
+    write(tmp_path / "data" / "test-00000-of-00001.parquet", make_images([4], [1]), schema)
+    clients, source = read(tmp_path)
+    assert source.format.class_names == ("cat", "dog", "wolf") and source.client_names == ("",)
+    assert clients[""][0][:, 0, 0, 0].tolist() == [1, 2, 3] and source.num_examples["test"].tolist() == [1]
+
+
+def test_files_that_are_parts_and_files_that_are_clients(tmp_path):
+    for name in ("ann", "bob"):
+        write(tmp_path / "clients" / f"{name}.parquet", {"a": [1, 2], "y": [0, 1]})
+        write(tmp_path / "months" / f"{name}.parquet", {"a": [1, 2], "y": [0, 1], "user": ["u", name]})
+    for n in range(2):
+        write(tmp_path / "parts" / f"part-{n:05d}-4e28ba-c000.snappy.parquet", {"a": [1, 2], "y": [0, 1]})
+    assert read(tmp_path / "clients")[1].client_names == ("ann", "bob")
+    assert read(tmp_path / "months")[1].client_names == ("ann", "bob", "u")
+    assert read(tmp_path / "parts")[1].num_examples["train"].tolist() == [4]
+    forced = open_client_files(str(tmp_path / "months"), OPTIONS)
+    assert forced.client_names == ("ann", "bob")
+    assert choose_client_files_partition(str(tmp_path / "months"), OPTIONS) == "natural"
+
+
+@pytest.mark.parametrize(
+    ("column", "shape", "dtype"),
+    [
+        (pyarrow.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), (3, 1), np.float32),
+        (pyarrow.array([[1, 2, 3], [4, 5, 6]], pyarrow.list_(pyarrow.int64(), 3)), (3, 1), np.float32),
+        (
+            pyarrow.array([[[1, 2, 3], [4, 5, 6]]] * 2, pyarrow.list_(pyarrow.list_(pyarrow.uint8()))),
+            (2, 3, 1),
+            np.uint8,
+        ),
+        (pyarrow.array([[[1.0, 2.0], [4.0, 5.0]]] * 2), (2, 2), np.float32),
+    ],
+)
+def test_lists_are_examples_of_their_shape(tmp_path, column, shape, dtype):
+    _, source = read(write(tmp_path / "mine.parquet", {"signal": column, "other": [1, 2], "y": [0, 1]}))
+    assert source.format.input_shape == shape and source.format.input_dtype == np.dtype(dtype).name
+    assert "column other is not used" in source.notes
+    x, _ = source.read(0, "train")
+    np.testing.assert_array_equal(x.ravel(), np.array(column.to_pylist(), dtype).ravel())
+
+
+def test_tokens_stay_whole_numbers(tmp_path):
+    path = write(tmp_path / "mine.parquet", {"input_ids": [[1, 2, 3], [4, 5, 70000]], "label": [0, 1]})
+    clients, source = read(path, layout="tokens")
+    assert source.format.takes_tokens and clients[""][0].dtype == np.int32 and clients[""][0].max() == 70000
+
+
+def test_images_are_resized_and_converted_on_request(tmp_path):
+    images = [encode_image((9, 9, 9), (8, 8), "RGB"), encode_image(7, (3, 5))]
+    path = write(tmp_path / "mine.parquet", {"img": pyarrow.array(images, IMAGE), "label": [0, 1]})
+    with pytest.raises(
+        DatasetError, match=r"row 1 .*column 'img': 3 x 5 pixels in grey, expected 8 x 8 pixels in colour"
+    ):
+        read(path)
+    clients, _ = read(path, image_size=4, image_colour="grey")
+    assert clients[""][0].shape == (2, 4, 4, 1) and clients[""][0][:, 0, 0, 0].tolist() == [9, 7]
+
+
+def test_a_large_file_is_read_in_batches(tmp_path, monkeypatch):
+    monkeypatch.setattr("datasets.files.parquet.BATCH_ROWS", 7)
+    columns = {"user": [f"u{n % 3}" for n in range(50)], "a": list(range(50)), "y": [n % 2 for n in range(50)]}
+    clients, _ = read(write(tmp_path / "mine.parquet", columns))
+    assert clients["u1"][0][:, 0].tolist() == list(range(1, 50, 3))
+    columns["a"] = [float("inf") if n == 40 else float(n) for n in range(50)]
+    with pytest.raises(DatasetError, match=r"row 40 \(counted from 0\): column 'a' has inf"):
+        read(write(tmp_path / "mine.parquet", columns))
+
+
+GOOD = {"user": ["u", "v"], "a": [1.0, 2.0], "y": [0, 1]}
+WRONG = {
+    "missing client": ({**GOOD, "user": ["u", None]}, {}, "user 1 ("),
+    "missing label": ({**GOOD, "y": [0, None]}, {}, "y 1 ("),
+    "no row": ({name: pyarrow.array([], pyarrow.float64()) for name in GOOD}, {}, "no rows below"),
+    "no label": ({"user": ["u"], "a": [1.0]}, {}, "say by --label_column"),
+    "unknown column": (GOOD, {"label_column": "z"}, "label_column=z: no such column, it has user, a, y"),
+    "dates": ({**GOOD, "a": [datetime.date(2024, 1, 1)] * 2}, {}, "column 'a' holds dates ('2024-01-01"),
+    "ragged": (
+        {**GOOD, "a": [[1.0], [1.0, 2.0]]},
+        {},
+        "row 1 (counted from 0): column 'a' has a list of another length",
+    ),
+    "texts": ({**GOOD, "a": [["p"], ["q"]]}, {}, "column 'a' has lists of string, expected numbers"),
+    "a record": ({**GOOD, "a": [{"p": 1}, {"p": 2}]}, {}, "column 'a' is of type struct<p: int64>, expected numbers"),
+    "no image": (
+        {**GOOD, "a": pyarrow.array([{"bytes": b"no", "path": "x.png"}] * 2, IMAGE)},
+        {},
+        "row 0 (counted from 0): column 'a': no image, or a damaged one",
+    ),
+    "a path alone": (
+        {**GOOD, "a": pyarrow.array([{"bytes": None, "path": "x.png"}] * 2, IMAGE)},
+        {},
+        "has no bytes of an image, only the path 'x.png'",
+    ),
+    "two lists": ({**GOOD, "a": [[1.0]] * 2, "b": [[1.0]] * 2}, {}, "columns a, b hold arrays or images"),
+    "a window of lists": ({**GOOD, "a": [[1.0]] * 2}, {"window": 2}, "window=2 is for columns of numbers"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_with_a_table_is_one_line(tmp_path, name):
+    columns, options, expected = WRONG[name]
+    path = write(tmp_path / "mine.parquet", columns)
+    with pytest.raises(DatasetError) as caught:
+        read(path, **options)
+    assert expected in str(caught.value) and str(path) in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_labels_without_a_name_are_refused(tmp_path):
+    save_to_disk(tmp_path / "saved", make_images([1, 2], [0, -1]), CLASSES)
+    with pytest.raises(DatasetError, match=r"'label' holds -1..0, expected 0..2 for its 3 names"):
+        read(tmp_path / "saved")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("a.parquet", b"", "empty, 0 bytes"),
+        ("a.parquet", b"user,a\n1,2\n", "damaged, cut or no parquet"),
+        ("a.parquet", b"PAR1" + bytes(50), "damaged, cut or no parquet"),
+        ("a.arrow", b"ARROW1" + bytes(50), "damaged, cut or no parquet or Arrow"),
+        ("a.arrow", b"\xff\xff\xff\xff" + bytes(50), "damaged, cut or no parquet or Arrow"),
+    ],
+)
+def test_damaged_files_are_one_line(tmp_path, name, content, expected):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DatasetError) as caught:
+        read(tmp_path / name)
+    assert expected in str(caught.value) and name in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_folders_that_say_two_things_are_one_line(tmp_path):
+    with pytest.raises(DatasetError, match="no parquet or Arrow file in this folder"):
+        read(tmp_path)
+    write(tmp_path / "deep" / "u" / "v" / "a.parquet", GOOD)
+    with pytest.raises(DatasetError, match="lies in the folders 'u' and 'v'"):
+        read(tmp_path / "deep")
+    write(tmp_path / "mixed" / "u" / "train-00000-of-00001.parquet", GOOD)
+    write(tmp_path / "mixed" / "train-00000-of-00001.parquet", GOOD)
+    with pytest.raises(DatasetError, match="lies beside the folders of clients"):
+        read(tmp_path / "mixed")
+    write(tmp_path / "columns" / "u.parquet", {"a": [1.0, 2.0], "y": [0, 1]})
+    write(tmp_path / "columns" / "v.parquet", {"b": [1.0, 2.0], "y": [0, 1]})
+    with pytest.raises(DatasetError, match=r"v\.parquet: column 'a' is missing, which .*u\.parquet has"):
+        read(tmp_path / "columns")
