@@ -41,11 +41,11 @@ class DatasetOptions:
       npz: path of the user's file, for "npz".
       data: the user's file or folder, for "files".
       data_format: a name of `datasets.files.formats.FORMAT_NAMES`, or "auto" to look.
-      client_column: of a table, whose a row is; "" to guess.
+      client_column: of a table, whose a row is; "" to guess, "none" for no such column, as with the time and the test.
       label_column: of a table, one or several with commas between them; "" to guess.
       feature_columns: of a table, with commas between them; "" for all that are nothing else.
-      time_column: of a table, by which a client's rows are in order; "" for none.
-      test_column: of a table, which says whether a row is for the test; "" for none.
+      time_column: of a table, by which a client's rows are in order; "" to guess.
+      test_column: of a table, which says whether a row is for the test; "" to guess.
       missing: what is done with missing values, one of `MISSING`.
       categories: what text in features becomes, one of `CATEGORIES`.
       window: rows of a time series that make one example; 0: each row is one.

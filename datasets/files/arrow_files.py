@@ -9,6 +9,7 @@ alice.parquet, bob.parquet                       a file a client, unless a colum
 """
 
 import json
+import math
 import os
 import re
 from collections.abc import Iterator
@@ -65,9 +66,16 @@ def is_parquet_file(path: str) -> bool:
     return not path.lower().endswith(ARROW_ENDINGS) and not _starts_as_arrow(path)
 
 
-def walk_files(path: str) -> Iterator[str]:
-    """The files of a data set, relative to its folder; caches of Hugging Face and hidden ones left out."""
+def walk_files(path: str, most_entries: float = math.inf) -> Iterator[str]:
+    """The files of a data set, relative to its folder; caches of Hugging Face and hidden ones left out.
+
+    It ends after so many entries of folders, whatever they are.
+    """
+    num_entries = 0
     for folder, subfolders, names in os.walk(path):
+        num_entries += len(subfolders) + len(names)
+        if num_entries > most_entries:
+            return
         subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
         for name in sorted(names):
             if name.lower().endswith((*PARQUET_ENDINGS, *ARROW_ENDINGS)) and not name.startswith((".", "cache-")):

@@ -16,8 +16,8 @@ from datasets.files.arrow_files import ARROW_ENDINGS, PARQUET_ENDINGS, ArrowFile
 from datasets.files.csv_tables import ENDINGS, has_csv_name, make_csv_table
 from datasets.files.npz_clients import ClientFile, guess_folder_task, open_npz_clients
 from datasets.files.parquet import make_arrow_table
-from datasets.files.table import SPLIT_NAMES, Table, simplify
-from datasets.files.table_roles import CLIENT_NAMES
+from datasets.files.table import SPLIT_NAMES, Table
+from datasets.files.table_roles import names_clients
 from datasets.files.table_source import choose_table_partition, open_table
 from datasets.label_format import LABEL_KINDS
 
@@ -124,7 +124,6 @@ def _make_table(path: str, kind: str, files: list[ClientFile], options: DatasetO
     if kind == ARROW:
         return make_arrow_table(path, options, [ArrowFile(*file) for file in files])
     table = make_csv_table(path, [tuple(file) for file in files], has_clients)
-    is_named = any(simplify(name) in CLIENT_NAMES for name in table.columns)
-    if has_clients and (options.client_column or is_named):
+    if has_clients and names_clients(table.columns, options):
         return make_csv_table(path, [(file.path, "", file.split) for file in files])
     return table

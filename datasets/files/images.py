@@ -22,6 +22,7 @@ from datasets.file_digest import compute_source_digest
 from datasets.files.formats import name_data
 from datasets.files.image_pixels import MEND, ImageForm, describe_pixels, look_at_image, read_image
 from datasets.files.table import SPLIT_NAMES
+from datasets.files.unused_options import OF_TABLES, OF_TEXT, refuse_options
 from datasets.label_format import BINARY, CLASSIFICATION, LabelFormat
 from datasets.layouts import IMAGE, choose_preprocessing, describe_examples
 
@@ -72,6 +73,7 @@ def open_image_tree(path: str, options: DatasetOptions) -> ClientSource:
     Raises:
       DatasetError: folders of several depths, fewer than two classes, or images that are damaged or not alike.
     """
+    refuse_options(path, "a folder of images", options, *OF_TABLES, *OF_TEXT, "layout")
     if options.task not in ("", None, CLASSIFICATION, BINARY):
         raise DatasetError(f"{path}: task={options.task}: the folders of images are classes, expected {CLASSIFICATION}")
     tree = find_images(path)

@@ -6,6 +6,7 @@ import zipfile
 
 from datasets.arrays import ArrayDataset
 from datasets.dataset import DatasetOptions
+from datasets.files.unused_options import OF_IMAGES, OF_TABLES, OF_TEXT, refuse_options
 from datasets.npz import choose_partition, load_npz_arrays
 
 
@@ -27,6 +28,7 @@ def _is_zip_of_arrays(path: str) -> bool:
 
 def open_npz(path: str, options: DatasetOptions) -> ArrayDataset:
     """The file's arrays; see `datasets.npz`."""
+    refuse_options(path, "an npz file", options, *OF_TABLES, *OF_IMAGES, *OF_TEXT)
     return load_npz_arrays(path, options.seed, options.layout, options.scale, options.task)
 
 

@@ -19,6 +19,7 @@ from datasets.federated_data import Preprocessing
 from datasets.file_digest import compute_source_digest
 from datasets.files.formats import name_data
 from datasets.files.pickled_arrays import read_pickled_arrays
+from datasets.files.unused_options import OF_IMAGES, OF_TABLES, OF_TEXT, refuse_options
 from datasets.label_format import NEXT_TOKEN, REGRESSION, LabelFormat
 from datasets.layouts import AUTO, FEATURES, NO_SCALE, TOKENS, choose_preprocessing, describe_examples, resolve_layout
 from datasets.npz import check_examples, convert_examples
@@ -50,6 +51,7 @@ def open_npz_clients(path: str, files: list[ClientFile], options: DatasetOptions
     Raises:
       DatasetError: a file cannot be read, or they do not fit together.
     """
+    refuse_options(path, "npz files", options, *OF_TABLES, *OF_IMAGES, *OF_TEXT)
     names = [[file.client, file.split] for file in files]
     try:
         digest = compute_source_digest(

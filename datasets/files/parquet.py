@@ -25,13 +25,14 @@ from datasets.files.arrow_files import (
 )
 from datasets.files.image_pixels import ImageForm
 from datasets.files.table import Piece, Table, list_names
-from datasets.files.table_roles import CLIENT_NAMES
+from datasets.files.table_roles import names_clients
 from datasets.files.table_source import choose_table_partition, open_table
 
 if typing.TYPE_CHECKING:
     import pyarrow
 
 BATCH_ROWS, BATCH_BLOCKS = 8192, 256  # rows at a time, of numbers and text, and of arrays and images
+MOST_LOOKED_AT = 100_000  # entries of folders, to tell whether there is such a file
 INSTALL = ".venv/bin/python -m pip install -r requirements-parquet.lock"
 
 
@@ -41,7 +42,7 @@ def is_parquet(path: str) -> bool:
         return is_arrow_file(path)
     if any(os.path.exists(os.path.join(path, name)) for name in (STATE_FILE, DICT_FILE)):
         return True
-    return next(walk_files(path), None) is not None
+    return next(walk_files(path, MOST_LOOKED_AT), None) is not None
 
 
 def open_parquet(path: str, options: DatasetOptions) -> ClientSource:
@@ -79,7 +80,7 @@ def make_arrow_table(path: str, options: DatasetOptions, files: list[ArrowFile] 
     twice = [name for name in columns if columns.count(name) > 1]
     if twice:
         raise DatasetError(f"{files[0].path}: two columns are called {twice[0]!r}, expected different names")
-    if not given and all(file.is_own_name for file in files) and _names_clients(columns, options):
+    if not given and all(file.is_own_name for file in files) and names_clients(columns, options):
         files = [file._replace(client="", is_own_name=False) for file in files]
     blocks = tuple(field.name for field in schema if is_block_type(field.type))
     images = ImageForm(options.image_size, options.image_colour)
@@ -111,12 +112,6 @@ def require_pyarrow(path: str) -> None:
         raise DatasetError(
             f"{path}: parquet and Arrow are read by pyarrow, which is not installed ({error}); {INSTALL}"
         ) from None
-
-
-def _names_clients(columns: tuple[str, ...], options: DatasetOptions) -> bool:
-    from datasets.files.table import simplify
-
-    return bool(options.client_column) or any(simplify(name) in CLIENT_NAMES for name in columns)
 
 
 class _Locator:

@@ -10,6 +10,7 @@ from datasets.files.cells import DATE, Cells
 from datasets.files.table import Table
 from datasets.files.table_roles import Roles
 from datasets.files.table_scan import ColumnScan, TableScan, is_text_column
+from datasets.names import check_names
 
 ONE_HOT, INDEX = "one_hot", "index"
 MOST_CATEGORIES = {ONE_HOT: 100, INDEX: 10_000}
@@ -103,6 +104,7 @@ def _choose_categories(table: Table, name: str, column: ColumnScan, categories: 
             f"expected fewer categories; {way}{_LEAVE_OUT}"
         )
     texts = tuple(sorted(column.texts, key=sort_key))
+    check_names(f"{table.path}: column {name!r}", "category", texts)
     # The first by name where several are as frequent, so that the order of the file does not matter.
     frequent = max(range(len(texts)), key=lambda place: (column.texts[texts[place]], -place))
     return Feature(name, texts, categories == ONE_HOT, frequent)

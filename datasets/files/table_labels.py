@@ -18,6 +18,7 @@ from datasets.label_format import (
     REGRESSION,
     LabelFormat,
 )
+from datasets.names import check_names
 from datasets.npz_labels import guess_task
 
 _RENAME = "or name another column by --label_column"
@@ -155,6 +156,7 @@ def _choose_classes(table: Table, name: str, column: ColumnScan, task: str, read
         )
     if is_text_column(column):
         texts = tuple(sorted(values, key=sort_key))
+        check_names(f"{table.path}: label column {name!r}", "class", texts)
         return _finish_classes(table, name, task, TableLabels(LabelFormat(task), texts, texts=texts, reading=reading))
     numbers = sorted(values | ({0.0, 1.0} if column.num_booleans else set()))
     if given:

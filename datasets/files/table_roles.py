@@ -22,6 +22,9 @@ TEST_NAMES = frozenset({"istest", "test", "split", "subset"})
 FIRST_INDEX_NAMES, INDEX_NAME = frozenset({"", "unnamed0"}), "__index_level_0__"
 
 
+NO_COLUMN = "none"  # as the name of a column: there is none, whatever its name
+
+
 @dataclasses.dataclass(frozen=True)
 class Roles:
     """The columns of a table by what they are for; "" is none.
@@ -61,17 +64,17 @@ def choose_roles(table: Table, options: DatasetOptions) -> Roles:
     """
     check_names(table.path, "column", table.columns)
     given_labels = tuple(find_column(table, name, "label_column") for name in split_names(options.label_column or ""))
+    told = {role: getattr(options, f"{role}_column") for role in ("client", "time", "test")}
+    refused = {role for role, name in told.items() if name == NO_COLUMN and name not in table.columns}
     given = {
-        role: find_column(table, getattr(options, f"{role}_column"), f"{role}_column")
-        for role in ("client", "time", "test")
-        if getattr(options, f"{role}_column")
+        role: find_column(table, name, f"{role}_column") for role, name in told.items() if name and role not in refused
     }
     features = tuple(find_column(table, name, "feature_columns") for name in split_names(options.feature_columns or ""))
     _check_uses(table, given, given_labels, features)
     taken = {*given.values(), *given_labels, *features}
     guessed = {}
     for role, names in (("label", LABEL_NAMES), ("client", CLIENT_NAMES), ("time", TIME_NAMES), ("test", TEST_NAMES)):
-        is_open = role not in given if role != "label" else not given_labels
+        is_open = not (role in given or role in refused or (role == "label" and given_labels))
         if is_open and not (role == "client" and table.has_clients):
             found = _guess(table, role, names, taken)
             if found:
@@ -86,6 +89,13 @@ def choose_roles(table: Table, options: DatasetOptions) -> Roles:
     chosen = {role: given.get(role) or guessed.get(role, "") for role in ("client", "time", "test")}
     features, block, left_out = _choose_features(table, features, {*labels, *filter(None, chosen.values())})
     return Roles(labels=labels, features=features, block=block, guessed=frozenset(guessed), left_out=left_out, **chosen)
+
+
+def names_clients(columns: tuple[str, ...], options: DatasetOptions) -> bool:
+    """Whether a column says whose a row is, as the flag or the names of the columns have it."""
+    if options.client_column:
+        return options.client_column != NO_COLUMN
+    return any(simplify(name) in CLIENT_NAMES for name in columns)
 
 
 def _check_uses(table: Table, given: dict[str, str], labels: tuple[str, ...], features: tuple[str, ...]) -> None:
@@ -105,6 +115,7 @@ def _guess(table: Table, role: str, names: frozenset[str], taken: set[str]) -> s
         flag = f"--{role}_column"
         raise DatasetError(
             f"{table.path}: columns {list_names(found)} could each be meant by {flag}, expected one; name it by {flag}"
+            + ("" if role == "label" else f", or give {flag}={NO_COLUMN}")
         )
     return found[0] if found else ""
 

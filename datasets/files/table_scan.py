@@ -10,7 +10,7 @@ from datasets.client_source import TEST, TRAIN
 from datasets.errors import DatasetError
 from datasets.files.cells import BOOLEAN, DATE, STRING, TEXT, Cells, looks_like_date, read_times
 from datasets.files.table import SPLIT_NAMES, Piece, Table
-from datasets.files.table_roles import Roles
+from datasets.files.table_roles import NO_COLUMN, Roles
 
 MOST_DIFFERENT = 10_000  # values of a column that are kept; of a label, the most classes
 MOST_NUMBERS = 1000  # of them, as long as all are numbers
@@ -228,7 +228,7 @@ def read_splits(piece: Piece, roles: Roles) -> list[str]:
         said = f"{cells.text[row][:_MOST_SHOWN]!r}" if cells.text[row] else "nothing"
         raise DatasetError(
             f"{piece.locate(row)}: column {roles.test!r} says {said}, expected true, 1 or test for the rows of the "
-            f"test, false, 0 or train for others, or validation; another column is named by --test_column"
+            f"test, false, 0 or train for others, or validation; --test_column names another column, or is {NO_COLUMN}"
         )
     return splits
 
@@ -246,7 +246,7 @@ def read_row_times(piece: Piece, roles: Roles) -> np.ndarray:
         row = int(np.argmax(is_wrong))
         raise DatasetError(
             f"{piece.locate(row)}: column {roles.time!r} has {cells.text[row][:_MOST_SHOWN]!r}, expected numbers, "
-            f"dates as in 2024-12-31 23:59:59, or 31.12.2024; another column is named by --time_column"
+            f"dates as in 2024-12-31 23:59:59, or 31.12.2024; --time_column names another column, or is {NO_COLUMN}"
         )
     return times
 

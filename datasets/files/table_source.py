@@ -19,6 +19,7 @@ from datasets.files.table_labels import guess_table_task
 from datasets.files.table_roles import Roles, choose_roles
 from datasets.files.table_scan import scan_table
 from datasets.files.table_writing import write_table
+from datasets.files.unused_options import OF_IMAGES, OF_TEXT, refuse_options
 from datasets.files.windows import GAP, Windows, cut_windows
 from datasets.label_format import LABEL_KINDS, REGRESSION, LabelFormat
 from datasets.layouts import AUTO, FEATURES, NO_SCALE, TOKENS, choose_preprocessing, describe_examples
@@ -68,6 +69,7 @@ def _take_first(pieces: Iterator[Piece]) -> Iterator[Piece]:
 
 
 def _check_options(table: Table, roles: Roles, options: DatasetOptions) -> None:
+    refuse_options(table.path, "a table", options, *OF_TEXT, *(() if roles.block else OF_IMAGES))
     if options.window and roles.block:
         raise DatasetError(
             f"{table.path}: window={options.window} is for columns of numbers, {roles.block} holds arrays"

@@ -37,11 +37,15 @@ DATA = setting(
     "", "Your own file or folder: CSV, LEAF, TFF's SQLite, parquet, npz, images; see docs/data_sets.md.", of_old_runs=""
 )
 DATA_FORMAT = _of_files(AUTO, "Format of --data; auto: by looking.", choices=(AUTO, *FORMAT_NAMES))
-CLIENT_COLUMN = _of_files("", "Column of a table that says whose a row is; empty: guessed from the header, and said.")
+CLIENT_COLUMN = _of_files(
+    "", "Column of a table that says whose a row is; empty: guessed from the header, none: no such."
+)
 LABEL_COLUMN = _of_files("", "Column of a table to predict, or several with commas; empty: guessed, and said.")
 FEATURE_COLUMNS = _of_files("", "Columns of a table to predict from, with commas; empty: all that are nothing else.")
-TIME_COLUMN = _of_files("", "Column of a table by which a client's rows are in order; its last rows are its test.")
-TEST_COLUMN = _of_files("", "Column of a table that says which rows are for the test: true, 1 or test.")
+TIME_COLUMN = _of_files("", "Column of a table by which a client's rows are in order; empty: guessed, none: no such.")
+TEST_COLUMN = _of_files(
+    "", "Column of a table that says by true, 1 or test which rows are the test; empty: guessed, none: no such."
+)
 MISSING_VALUES = _of_files("refuse", "What is done with missing values in a table.", choices=MISSING)
 CATEGORY_FORM = _of_files("one_hot", "What text in the features of a table becomes.", choices=CATEGORIES)
 WINDOW = _of_files(0, "Rows of a time series that make one example; 0: each row is one.", minimum=0)

@@ -15,7 +15,6 @@ FEATURES = "features"
 VOCABULARY = "vocabulary"  # of a model of tokens: the text of each by its number
 MOST_TOKENS = 100  # of which are named
 MOST_CLASSES = 12  # in a table; of more classes the worst are named
-MOST_FEATURES = 16  # of more the first
 UNMEASURED = "not measured in this form"
 EXPLANATION = (
     "Test {metric}: on the global test set. Clients: each on its own test split, which may be small; the worst tenth: "
@@ -57,21 +56,13 @@ def _list_answers(card: Card) -> Iterator[tuple[str, str]]:
         yield "Vocabulary", _list_tokens(card[VOCABULARY])
     clients = f"{training['rounds']:,} rounds, {training['clients']:,} clients, {training['examples']:,} train examples"
     if FEATURES in card:  # files of earlier versions, pictures and tokens have none
-        yield "Features", _list_features(card)
+        yield "Features", f"{describe_in_words(card[FEATURES])}."
     if "input" in card:
         yield "What goes in", card["input"]
     if "outputs" in card:
         yield "How to read its outputs", card["outputs"]
     yield "Trained", f"{card['title']}; {clients}; {training['how']}."
     yield "Data", f"{data_set['name']}. Source: {data_set['source'] or 'unknown'}."
-
-
-def _list_features(card: Card) -> str:
-    """Names, units and ranges before the preprocessing, and what the model scales them by."""
-    facts = card[FEATURES]
-    texts = list(describe_in_words(facts[:MOST_FEATURES]))
-    more = [f"and {len(facts) - MOST_FEATURES:,} more"] if len(facts) > MOST_FEATURES else []
-    return f"{'; '.join([*texts, *more])}."
 
 
 def _list_tokens(names: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ Pictures and tokens have none. Imports no TensorFlow.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from launch.runs.stored_data import FEATURE_DEVIATIONS, FEATURE_MEANS
 
 TABLE, SERIES, NEITHER = "table", "series", ""
 SAMPLE_SIZE = 100
+MOST_DESCRIBED = 16  # features in words
 
 
 class Feature(NamedTuple):
@@ -111,11 +112,14 @@ def list_facts(features: Sequence[Feature]) -> list[dict[str, Any]]:
     return [{name: value for name, value in each._asdict().items() if value is not None} for each in features]
 
 
-def describe_in_words(facts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """A text for each feature of a JSON, such as "temperature [°C] -3.5 to 31.25, mean 20, deviation 4"."""
-    for fact in facts:
+def describe_in_words(facts: Sequence[Mapping[str, Any]]) -> str:
+    """The features of a JSON, of many the first, such as "temperature [°C] -3.5 to 31.25, mean 20, deviation 4"."""
+    texts = []
+    for fact in facts[:MOST_DESCRIBED]:
         unit = f" [{fact['unit']}]" if fact["unit"] else ""
         text = f"{fact['name']}{unit} {fact['lowest']:.6g} to {fact['highest']:.6g}"
         if "mean" in fact:
             text += f", mean {fact['mean']:.6g}, deviation {fact['deviation']:.6g}"
-        yield escape_hidden(text)
+        texts.append(escape_hidden(text))
+    more = [f"and {len(facts) - MOST_DESCRIBED:,} more"] if len(facts) > MOST_DESCRIBED else []
+    return "; ".join([*texts, *more])

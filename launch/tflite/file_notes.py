@@ -89,7 +89,6 @@ def _describe_input(data: FederatedData, features: Sequence[Feature], has_channe
     if not features:
         return _describe_picture(data)._replace(description=formula, **normalization)
     names = ("feature",) if len(data.input_shape) == 1 or not has_channel_axis else ("feature", "channel")
-    texts = describe_in_words(list_facts(features))
     standardised = (
         " The model itself subtracts the mean of each and divides by its deviation; an app does not."
         if features[0].mean is not None
@@ -99,7 +98,7 @@ def _describe_input(data: FederatedData, features: Sequence[Feature], has_channe
     file = AssociatedFile(FEATURES_FILE, f"{kind}, a name a line.", type=LABELS)
     return TensorNote(
         "window" if form == SERIES else "features",
-        f"{formula}{standardised} {kind}: {'; '.join(texts)}.",
+        f"{formula}{standardised} {kind}: {describe_in_words(list_facts(features))}.",
         ("batch", *(("step", "channel") if form == SERIES else names)),
         **normalization,
         lowest=[feature.lowest * scale + offset for feature in features],

@@ -111,6 +111,7 @@ def test_a_column_of_clients_outweighs_the_names_of_files(folder):
     write_table(folder, "march.csv", ["3,x,ann"], "a,label,user")
     source = open_folder(folder)
     assert source.client_names == ("ann", "bob") and source.read(0, "train")[0][:, 0, 0].tolist() == [1, 3]
+    assert open_folder(folder, client_column="none").client_names == ("january", "march")
 
 
 def test_train_and_test_are_parts_of_one_table(folder):

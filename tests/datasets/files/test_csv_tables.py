@@ -7,9 +7,12 @@ import os
 import numpy as np
 import pandas
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from datasets.dataset import DatasetOptions
 from datasets.errors import DatasetError
+from datasets.files.cells import MISSING_WORDS
 from datasets.files.csv_tables import choose_csv_partition, is_csv, make_csv_table, open_csv
 from datasets.files.table_roles import choose_roles
 from datasets.files.table_scan import scan_table
@@ -320,6 +323,12 @@ WRONG = {
         "line 2: column 'a' has 'unknown', expected a number",
     ),
     "no whole row": ("a,b,y\n,1,0\n1,,1\n", {"missing": "drop"}, "each of the 2 rows lacks a value"),
+    "a tab in a category": ('a,y\n"p\tq",0\nr,1\n', {}, "column 'a': the category 'p\\tq' holds the control character"),
+    "a line in a class": (
+        'a,y\n1,"p\nq"\n2,r\n',
+        {},
+        "label column 'y': the class 'p\\nq' holds the control character",
+    ),
     "a control character": ("user,a,y\nu\x1b[2J,1,0\nv,2,1\n", {}, "holds the control character"),
 }
 
@@ -375,3 +384,49 @@ def test_a_wide_table_of_numbers_keeps_few_values(tmp_path):
     scan = scan_table(table, choose_roles(table, OPTIONS))
     assert scan.columns["a"].texts is None and scan.columns["a"].numbers is None
     assert scan.columns["y"].numbers == {0.5}
+
+
+def test_what_r_writes(tmp_path):
+    text = '"","user","a","ok","y"\n"1","u",1.5,TRUE,"x"\n"2","u",NA,FALSE,"y"\n"3","v",2.5,TRUE,"x"\n'
+    clients, source = read(write(tmp_path, text), missing="drop")
+    assert source.format.feature_names == ("a", "ok") and source.num_dropped == 1
+    assert clients["u"][0].tolist() == [[1.5, 1]] and clients["v"][0].tolist() == [[2.5, 1]]
+
+
+NAMES = st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp")), min_size=1, max_size=8).map(str.strip)
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rows=st.lists(
+        st.tuples(
+            NAMES.filter(lambda name: name.lower() not in MISSING_WORDS),
+            st.floats(-1e6, 1e6, width=32),
+            st.sampled_from(["aa", "b;b", 'c"c', "d,d", "f|f"]),
+        ),
+        min_size=2,
+        max_size=12,
+    ),
+    separator=st.sampled_from([",", ";", "\t", "|"]),
+)
+def test_what_pandas_writes_comes_back(tmp_path, rows, separator):
+    frame = pandas.DataFrame(rows, columns=["user", "a", "kind"]).assign(y=[n % 2 for n in range(len(rows))])
+    path = tmp_path / "mine.csv"
+    frame.to_csv(path, index=False, sep=separator)
+    clients, source = read(str(path))
+    assert set(clients) == set(frame.user)
+    for name, own in frame.groupby("user", sort=False):
+        x, y = clients[name]
+        np.testing.assert_array_equal(x[:, 0], own.a.to_numpy(np.float32))
+        np.testing.assert_array_equal(y, own.y)
+        kinds = [source.format.feature_names[1 + place] for place in np.argmax(x[:, 1:], axis=1)]
+        assert kinds == [f"kind={kind}" for kind in own.kind]
+
+
+def test_a_column_whose_name_means_something_else_can_be_a_feature(tmp_path):
+    path = write(tmp_path, "device,time,a,y\n1,soon,5,0\n2,late,6,1\n")
+    with pytest.raises(DatasetError, match="--time_column names another column, or is none"):
+        read(path)
+    _, source = read(path, time_column="none", client_column="none")
+    assert source.format.feature_names == ("device", "time=late", "time=soon", "a")
+    assert not source.has_clients and not source.is_ordered_by_time

@@ -135,3 +135,22 @@ def test_data_are_called_as_their_file_without_endings(tmp_path):
     write_images(tmp_path / "photos.2024")
     assert name_data(str(tmp_path / "my data.csv.gz")) == "my data"
     assert name_data(str(tmp_path / "photos.2024")) == "photos.2024"
+
+
+@pytest.mark.parametrize(
+    ("name", "write", "changes", "expected"),
+    [
+        ("a.csv", write_text, {"image_size": 8}, "image_size=8: does nothing with a table"),
+        ("a.csv", write_text, {"sequence_length": 8}, "sequence_length=8: does nothing with a table"),
+        ("a.npz", write_npz, {"missing": "drop"}, "missing=drop: does nothing with an npz file"),
+        ("clients", write_npz_folder, {"window": 3}, "window=3: does nothing with npz files"),
+        ("photos", write_images, {"label_column": "y"}, "label_column=y: does nothing with a folder of images"),
+        ("photos", write_images, {"layout": "image"}, "layout=image: does nothing with a folder of images"),
+    ],
+)
+def test_options_without_a_use_are_refused(tmp_path, name, write, changes, expected):
+    write(tmp_path / name)
+    options = dataclasses.replace(OPTIONS, data=str(tmp_path / name))
+    with pytest.raises(DatasetError, match=expected):
+        open_data(dataclasses.replace(options, **changes))
+    open_data(dataclasses.replace(options, client_column=None))  # as a flag that was not given arrives

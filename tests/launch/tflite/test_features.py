@@ -65,7 +65,7 @@ def test_a_standardisation_is_told_and_one_that_does_not_fit_is_left_out():
     section = {"feature_means": [1.0, 2], "feature_deviations": [0.5, 1.0]}
     facts = list_facts(describe_features(data, section))
     assert [(fact["mean"], fact["deviation"]) for fact in facts] == [(1.0, 0.5), (2, 1.0)]
-    assert next(iter(describe_in_words(facts))) == "feature 1 0 to 2, mean 1, deviation 0.5"
+    assert describe_in_words(facts) == "feature 1 0 to 2, mean 1, deviation 0.5; feature 2 1 to 3, mean 2, deviation 1"
     for wrong in ([1.0], [1.0, None], [1.0, float("nan")], "ab", None, [True, 1]):
         assert "mean" not in list_facts(describe_features(data, {**section, "feature_means": wrong}))[0]
     assert "mean" not in list_facts(describe_features(data, {"feature_means": [1.0, 2.0]}))[0]
@@ -79,7 +79,7 @@ def test_a_standardisation_is_told_in_stored_numbers():
 
 
 def test_words_have_the_unit_and_hide_nothing():
-    [text] = describe_in_words([{"name": "a\nb", "unit": "°C", "lowest": -3.5, "highest": 1234567.0}])
+    text = describe_in_words([{"name": "a\nb", "unit": "°C", "lowest": -3.5, "highest": 1234567.0}])
     assert text == "a\\u000ab [°C] -3.5 to 1.23457e+06"
 
 

@@ -1,0 +1,80 @@
+"""`--data` from the command line to clients: what a file says is trained on, and what is wrong with it is one line."""
+
+import numpy as np
+import PIL.Image
+import pytest
+
+from launch import train
+from launch.settings.flags import parse_config
+from launch.training.federation import load_federated_data
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+
+
+def load(*flags):
+    return load_federated_data(parse_config(["--algo=fedavg", *flags]))
+
+
+def write_table(path, num_rows=120):
+    rows = [f"{['Zoë', 'bob', '../up'][n % 3]},{n // 3},{n * 0.5},{n % 7},{n % 2}" for n in range(num_rows)]
+    path.write_text("\n".join(["user,time,a,b,label", *rows]) + "\n", encoding="utf-8")
+
+
+def test_the_clients_of_a_table_are_the_clients_of_a_run(tmp_path):
+    write_table(tmp_path / "mine.csv")
+    data = load("--data=mine.csv")
+    assert (data.dataset, data.input_shape, data.class_names) == ("mine", (2, 1), ("0", "1"))
+    assert [client.name for client in data.clients] == ["../up", "Zoë", "bob"]
+    assert data.feature_names == ("a", "b") and "client user (by its name)" in data.reading
+    # In order of time, so that a client's test examples come after those that it trains on.
+    last = max(np.fromfile(f"{data.clients[1].path}.train.x", np.float32).reshape(-1, 2)[:, 0])
+    assert last < min(np.fromfile(f"{data.clients[1].path}.test.x", np.float32).reshape(-1, 2)[:, 0])
+
+
+def test_windows_and_partitions_that_mix_are_for_files_too(tmp_path):
+    write_table(tmp_path / "mine.csv")
+    assert load("--data=mine.csv", "--window=4", "--window_step=2").input_shape == (4, 2)
+    mixed = load("--data=mine.csv", "--partition=iid", "--num_clients=4", "--scale=0.1")
+    assert [client.name for client in mixed.clients] == [f"client_{n}" for n in range(4)]
+    assert mixed.preprocessing.scale == 0.1
+    told = load("--data=mine.csv", "--label_column=a", "--feature_columns=b")
+    assert told.labels.task == "regression" and len(told.clients) == 3
+
+
+def test_folders_of_images_and_of_arrays(tmp_path):
+    for client in ("ann", "bob"):
+        for name in ("cat", "dog"):
+            (tmp_path / "photos" / client / name).mkdir(parents=True)
+            for n in range(8):
+                PIL.Image.new("RGB", (6, 4), (n, 0, 0)).save(tmp_path / "photos" / client / name / f"{n}.png")
+    photos = load("--data=photos", "--image_size=5", "--image_colour=grey")
+    assert photos.input_shape == (5, 5, 1) and [client.name for client in photos.clients] == ["ann", "bob"]
+    (tmp_path / "arrays" / "train").mkdir(parents=True)
+    for n in range(3):
+        arrays = {"x": np.zeros((20, 6, 5), np.float32), "y": np.arange(20) % 2}
+        np.savez_compressed(tmp_path / "arrays" / "train" / f"{n}.npz", data=arrays)
+    assert load("--data=arrays").input_shape == (6, 5)
+    assert load("--data=arrays", "--layout=features").input_shape == (30, 1)
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        (["--data=none.csv"], "none.csv: no such file or folder"),
+        (["--data=mine.csv", "--label_column=lable"], "did you mean label?"),
+        (["--data=ragged.csv"], "ragged.csv, line 3: 2 fields, expected 3"),
+        (["--data=mine.csv", "--image_size=9"], "image_size=9: does nothing with a table"),
+        (["--data=mine.csv", "--window_step=2"], "--window=<rows>"),
+        (["--window=2"], "--data=<your file or folder>"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_exit_code_2(tmp_path, capfd, flags, expected):
+    write_table(tmp_path / "mine.csv")
+    (tmp_path / "ragged.csv").write_text("user,a,label\nu,1,x\nv,2\n")
+    assert train.main(["--algo=fedavg", *flags]) == 2
+    error = capfd.readouterr().err
+    assert error.startswith("error: ") and expected in error and error.count("\n") == 1
