@@ -61,6 +61,8 @@ def flag_sets(draw):
         "width",
         "precision",
         "device",
+        "standardize",
+        "target_metric",
         "amfl_p_first_order",
         "amfl_p_max_resource",
     )
