@@ -248,7 +248,7 @@ class RunConfig:
         10_000,
         "Clients, drawn by the seed, evaluated when the run is over, beside all new ones; 0: all.",
         minimum=0,
-        of_old_runs=0,
+        of_old_runs=10_000,
     )
     rounds_per_checkpoint: int = setting(1, "Rounds between two checkpoints; the last is always kept.", minimum=1)
     target_accuracy: float = setting(0.0, "Stop at this test accuracy; 0 means never.", minimum=0, maximum=1)

@@ -28,7 +28,10 @@ OTHER_WORDS = {
     # A key of the page's content, and the template of the page.
     "launch/comparison/content.py": {columns.PLOTS},
     "launch/comparison/page.py": {columns.WEB_PAGE.removeprefix("export/")},
+    # A flag, and keys of what it writes as JSON.
+    "launch/inspection/findings.py": {columns.MODEL, columns.NOTES, columns.READING},
     # Words of the page's scripts, and the template that it is made of.
+    "launch/tflite/text_page.py": {columns.MODELS},
     "launch/tflite/web_page.py": {columns.MODELS, columns.WEB_PAGE.removeprefix("export/")},
 }
 MODULES = sorted(
