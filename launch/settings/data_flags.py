@@ -60,6 +60,7 @@ IMAGE_SIZE = setting(
     0,
     "Side in pixels that images of files are resized to; 0: as they are, 84 for celeba.",
     minimum=0,
+    maximum=4096,
     needs=_of_files_or("celeba"),
     of_old_runs=0,
 )
