@@ -1,6 +1,7 @@
 """Where downloads and client shards are kept when the user names no folder."""
 
 import os
+from collections.abc import Iterable
 
 
 def default_cache_dir(kind: str) -> str:
@@ -18,6 +19,12 @@ def search_dirs(data_dir: str | None, subfolder: str) -> list[str]:
     cache = default_cache_dir("data")
     roots = [os.path.abspath(os.path.expanduser(data_dir)), cache] if data_dir else [cache]
     return [path for root in roots for path in (os.path.join(root, subfolder), root)]
+
+
+def find_file(data_dir: str | None, subfolder: str, names: Iterable[str]) -> str | None:
+    """Path of the first of these files that lies where `search_dirs` looks; None if none does."""
+    paths = (os.path.join(folder, name) for folder in search_dirs(data_dir, subfolder) for name in names)
+    return next(filter(os.path.isfile, paths), None)
 
 
 def describe_missing(subfolder: str, wanted: str, data_dir: str | None, is_downloaded: bool = False) -> str:

@@ -16,12 +16,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from datasets.arrays import ArrayDataset, ExampleFormat, make_array_dataset
-from datasets.cache_folder import describe_missing, search_dirs
+from datasets.cache_folder import search_dirs
 from datasets.cifar100_classes import CLASS_NAMES
 from datasets.cifar_files import read_batch, read_batch_files
 from datasets.client_source import TEST, VALIDATION, ClientSource
 from datasets.dataset import CIFAR100_FORMS, DatasetLocation, DatasetOptions
-from datasets.download import RemoteFile, fetch_file
+from datasets.download import RemoteFile, fetch_missing, locate_downloaded
 from datasets.errors import DatasetError
 from datasets.federated_data import Preprocessing
 from datasets.files.tff import open_tff
@@ -59,9 +59,7 @@ def load_cifar100(options: DatasetOptions) -> "ArrayDataset | ClientSource":
     choose_cifar100_format(options)  # before a download
     path = find_cifar100(options.data_dir)
     if path is None:
-        if not options.download:
-            raise DatasetError(f"cifar100: {describe_missing('cifar100', _WANTED, options.data_dir)}")
-        path = fetch_file(REMOTE_FILE, search_dirs(options.data_dir, "cifar100")[0])
+        path = fetch_missing(REMOTE_FILE, "cifar100", options, _WANTED)
     if os.path.basename(path) not in TFF_FILES:
         return _load_batches(path, options)
     return open_tff(path, options, "cifar100", form="cifar100")
@@ -75,9 +73,7 @@ def choose_cifar100_partition(options: DatasetOptions) -> str:
 
 def locate_cifar100(data_dir: str | None) -> DatasetLocation:
     """Where the files lie, for the doctor."""
-    path = find_cifar100(data_dir)
-    missing = describe_missing("cifar100", _WANTED, data_dir, is_downloaded=True)
-    return DatasetLocation(path is not None, path or missing)
+    return locate_downloaded(find_cifar100(data_dir), "cifar100", _WANTED, data_dir)
 
 
 def find_cifar100(data_dir: str | None) -> str | None:

@@ -16,6 +16,8 @@ import sys
 import urllib.error
 import urllib.request
 
+from datasets.cache_folder import describe_missing, search_dirs
+from datasets.dataset import DatasetLocation, DatasetOptions
 from datasets.errors import DatasetError
 
 _NUM_ATTEMPTS = 3
@@ -40,6 +42,30 @@ class RemoteFile:
     name: str
     addresses: tuple[str, ...]
     sha256: str = ""
+
+
+def fetch_missing(remote: RemoteFile, subfolder: str, options: DatasetOptions, wanted: str = "") -> str:
+    """Downloads the file of a data set that lies nowhere, if the options allow it. Returns its path.
+
+    Args:
+      remote: the file.
+      subfolder: the data set's, where it goes.
+      options: where, and whether the network may be used.
+      wanted: what could be put there in its place, in words; "" is the file's name.
+
+    Raises:
+      DatasetError: the network may not be used.
+      DownloadError: see `fetch_file`.
+    """
+    if not options.download:
+        raise DatasetError(f"{subfolder}: {describe_missing(subfolder, wanted or remote.name, options.data_dir)}")
+    return fetch_file(remote, search_dirs(options.data_dir, subfolder)[0])
+
+
+def locate_downloaded(path: str | None, subfolder: str, wanted: str, data_dir: str | None) -> DatasetLocation:
+    """Where a data set lies that is downloaded if need be, for the doctor; `path` is None if it lies nowhere yet."""
+    missing = describe_missing(subfolder, wanted, data_dir, is_downloaded=True)
+    return DatasetLocation(path is not None, path or missing)
 
 
 def fetch_file(remote: RemoteFile, folder: str, timeout_s: float = 30.0) -> str:

@@ -6,17 +6,16 @@ images; 3,400 writers of all 62 characters, 671,585 + 77,483. As in `tff.simulat
 number from 0 (ink) to 1 (background), the inverse of MNIST's.
 """
 
-import os
 import string
 from collections.abc import Mapping
 
 import numpy as np
 
 from datasets.arrays import ExampleFormat
-from datasets.cache_folder import describe_missing, search_dirs
+from datasets.cache_folder import find_file
 from datasets.client_source import ClientSource
 from datasets.dataset import EMNIST_LABELS, DatasetLocation, DatasetOptions
-from datasets.download import RemoteFile, fetch_file
+from datasets.download import RemoteFile, fetch_missing, locate_downloaded
 from datasets.errors import DatasetError
 from datasets.federated_data import Preprocessing
 from datasets.files.tff import open_tff
@@ -49,23 +48,18 @@ def load_emnist(options: DatasetOptions) -> ClientSource:
     """
     path = find_emnist(options.data_dir)
     if path is None:
-        if not options.download:
-            raise DatasetError(f"emnist: {describe_missing('emnist', REMOTE_FILE.name, options.data_dir)}")
-        path = fetch_file(REMOTE_FILE, search_dirs(options.data_dir, "emnist")[0])
+        path = fetch_missing(REMOTE_FILE, "emnist", options)
     return open_tff(path, options, "emnist", form="emnist")
 
 
 def locate_emnist(data_dir: str | None) -> DatasetLocation:
     """Where the file lies, for the doctor."""
-    path = find_emnist(data_dir)
-    missing = describe_missing("emnist", REMOTE_FILE.name, data_dir, is_downloaded=True)
-    return DatasetLocation(path is not None, path or missing)
+    return locate_downloaded(find_emnist(data_dir), "emnist", REMOTE_FILE.name, data_dir)
 
 
 def find_emnist(data_dir: str | None) -> str | None:
     """Path of the file, from the first folder that has it; None if none has."""
-    paths = (os.path.join(folder, name) for folder in search_dirs(data_dir, "emnist") for name in FILES)
-    return next(filter(os.path.isfile, paths), None)
+    return find_file(data_dir, "emnist", FILES)
 
 
 def open_emnist(database: TffDatabase, parts: Mapping[str, str], options: DatasetOptions, name: str) -> ClientSource:

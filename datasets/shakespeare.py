@@ -8,11 +8,10 @@ the one after them an example: there only that one is predicted.
 
 import os
 
-from datasets.cache_folder import describe_missing, search_dirs
+from datasets.cache_folder import search_dirs
 from datasets.client_source import ClientSource
 from datasets.dataset import DatasetLocation, DatasetOptions
-from datasets.download import RemoteFile, fetch_file
-from datasets.errors import DatasetError
+from datasets.download import RemoteFile, fetch_missing, locate_downloaded
 from datasets.files.leaf import open_leaf
 from datasets.files.leaf_examples import CHARACTERS
 from datasets.files.leaf_files import find_leaf_files
@@ -32,9 +31,7 @@ def load_shakespeare(options: DatasetOptions) -> ClientSource:
     """
     path = find_shakespeare(options.data_dir)
     if path is None:
-        if not options.download:
-            raise DatasetError(f"shakespeare: {describe_missing('shakespeare', REMOTE_FILE.name, options.data_dir)}")
-        path = fetch_file(REMOTE_FILE, search_dirs(options.data_dir, "shakespeare")[0])
+        path = fetch_missing(REMOTE_FILE, "shakespeare", options)
     if os.path.isdir(path):
         return open_leaf(path, options, "shakespeare", form=CHARACTERS)
     return open_tff(path, options, "shakespeare", form="shakespeare")
@@ -42,9 +39,7 @@ def load_shakespeare(options: DatasetOptions) -> ClientSource:
 
 def locate_shakespeare(data_dir: str | None) -> DatasetLocation:
     """Where the file lies, for the doctor."""
-    path = find_shakespeare(data_dir)
-    missing = describe_missing("shakespeare", REMOTE_FILE.name, data_dir, is_downloaded=True)
-    return DatasetLocation(path is not None, path or missing)
+    return locate_downloaded(find_shakespeare(data_dir), "shakespeare", REMOTE_FILE.name, data_dir)
 
 
 def find_shakespeare(data_dir: str | None) -> str | None:

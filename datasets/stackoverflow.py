@@ -25,11 +25,11 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 
 from datasets.arrays import ExampleFormat
-from datasets.cache_folder import describe_missing, search_dirs
+from datasets.cache_folder import find_file, search_dirs
 from datasets.character_text import BOS_NAME, EOS_NAME, OOV_NAME, PAD_NAME
 from datasets.client_source import TRAIN, ClientSource
 from datasets.dataset import STACKOVERFLOW_TASKS, DatasetLocation, DatasetOptions
-from datasets.download import RemoteFile, fetch_file
+from datasets.download import RemoteFile, fetch_missing, locate_downloaded
 from datasets.errors import DatasetError
 from datasets.federated_data import Preprocessing
 from datasets.files.tff import open_tff
@@ -68,27 +68,19 @@ def load_stackoverflow(options: DatasetOptions) -> ClientSource:
     _check_task(options)
     path = find_stackoverflow(options.data_dir)
     if path is None:
-        if not options.download:
-            raise DatasetError(
-                f"stackoverflow: {describe_missing('stackoverflow', REMOTE_FILE.name, options.data_dir)}"
-            )
-        folder = search_dirs(options.data_dir, "stackoverflow")[0]
         for remote in (*VOCABULARY_FILES.values(), REMOTE_FILE):
-            path = fetch_file(remote, folder)
+            path = fetch_missing(remote, "stackoverflow", options, REMOTE_FILE.name)
     return open_tff(path, options, "stackoverflow", form="stackoverflow")
 
 
 def locate_stackoverflow(data_dir: str | None) -> DatasetLocation:
     """Where the file lies, for the doctor."""
-    path = find_stackoverflow(data_dir)
-    missing = describe_missing("stackoverflow", REMOTE_FILE.name, data_dir, is_downloaded=True)
-    return DatasetLocation(path is not None, path or missing)
+    return locate_downloaded(find_stackoverflow(data_dir), "stackoverflow", REMOTE_FILE.name, data_dir)
 
 
 def find_stackoverflow(data_dir: str | None) -> str | None:
     """Path of the file, from the first folder that has it; None if none has."""
-    paths = (os.path.join(folder, name) for folder in search_dirs(data_dir, "stackoverflow") for name in FILES)
-    return next(filter(os.path.isfile, paths), None)
+    return find_file(data_dir, "stackoverflow", FILES)
 
 
 def choose_stackoverflow_format(options: DatasetOptions) -> ExampleFormat:
