@@ -29,7 +29,8 @@ class ClientSource:
 
     Attributes:
       name: how reports call it.
-      format: of its examples and labels. A regression's offset and scale are those of the train part.
+      format: of its examples and labels. Where a regression has no offset and scale, those of the train splits are
+        taken.
       client_names: in the order of their indices, all different, possibly any text; one, "", where the data name no
         clients.
       num_examples: for "train" and, where the data have such parts, "validation" and "test", the examples of each

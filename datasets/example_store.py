@@ -229,15 +229,24 @@ def _write_index(folder: str, index: Mapping[str, Any]) -> None:
         json.dump({"format": FORMAT_NAME, "version": FORMAT_VERSION, **index}, file)
 
 
-def _read_index(folder: str) -> dict[str, Any] | None:
-    """The index of a whole store; None if there is none, or a file of it is missing or of another size."""
+def _read_any_index(folder: str) -> dict[str, Any] | None:
+    """The index of a store, whole or not; None if there is none of ours."""
     try:
         with open(os.path.join(folder, INDEX_FILE), encoding="utf-8") as file:
             index = json.load(file)
-        if index.get("format") != FORMAT_NAME or index.get("version") != FORMAT_VERSION:
-            return None
+    except (OSError, ValueError, RecursionError):
+        return None
+    return index if isinstance(index, dict) and index.get("format") == FORMAT_NAME else None
+
+
+def _read_index(folder: str) -> dict[str, Any] | None:
+    """The index of a whole store; None if there is none, or a file of it is missing or of another size."""
+    index = _read_any_index(folder)
+    if index is None or index.get("version") != FORMAT_VERSION:
+        return None
+    try:
         sizes = {name: os.path.getsize(os.path.join(folder, name)) for name in index["files"]}
-    except (OSError, ValueError, KeyError, AttributeError, RecursionError):
+    except (OSError, KeyError, TypeError):
         return None
     return index if sizes == index["files"] else None
 
@@ -253,18 +262,10 @@ def clean_store_dir(store_dir: str | None = None) -> int:
     store_dir, freed_bytes = store_dir or default_store_dir(), 0
     try:
         for item in os.scandir(store_dir) if os.path.isdir(store_dir) else ():
-            if item.is_dir(follow_symlinks=False) and _is_ours(item.path):
+            if item.is_dir(follow_symlinks=False) and _read_any_index(item.path):
                 num_bytes = sum(file.stat(follow_symlinks=False).st_size for file in os.scandir(item.path))
                 shutil.rmtree(item.path)
                 freed_bytes += num_bytes
     except OSError as error:
         raise DatasetError(f"cannot delete {error.filename}: {error.strerror or error}") from None
     return freed_bytes
-
-
-def _is_ours(folder: str) -> bool:
-    try:
-        with open(os.path.join(folder, INDEX_FILE), encoding="utf-8") as file:
-            return json.load(file)["format"] == FORMAT_NAME
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return False

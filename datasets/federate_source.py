@@ -67,7 +67,7 @@ def build_source_federation(
     if num_clients < 1:
         raise DatasetError(f"new_clients={num_new_clients}: expected fewer than the {len(everyone)} clients there are")
     test_x, test_y = _read_test_part(source, shards, settings.seed, most_test_examples)
-    labels = _settle_labels(source, settings.seed)
+    labels = _settle_labels(source, shards, settings.seed)
     example_format = source.format
     return FederatedData(
         dataset=source.name,
@@ -121,15 +121,15 @@ def _read_test_part(
     return np.ascontiguousarray(x[:most]), np.ascontiguousarray(y[:most])
 
 
-def _settle_labels(source: ClientSource, seed: int) -> LabelFormat:
-    """The labels with a regression's offset and scale, of a sample of the clients if they are many."""
+def _settle_labels(source: ClientSource, shards: StreamedShards, seed: int) -> LabelFormat:
+    """The labels with a regression's offset and scale: of the train splits, of a sample of the clients if many."""
     labels = source.format.labels
     if labels.task != REGRESSION or labels.scale:
         return labels
-    chosen = np.flatnonzero(source.num_examples[TRAIN])
+    chosen = np.flatnonzero(shards.num_examples[TRAIN])
     if len(chosen) > MOST_MEASURED_CLIENTS:
         chosen = np.sort(np.random.default_rng([seed, 6]).choice(chosen, MOST_MEASURED_CLIENTS, replace=False))
-    offset, scale = standardise(np.concatenate([source.read(int(client), TRAIN)[1] for client in chosen]))
+    offset, scale = standardise(np.concatenate([shards.read(int(client), TRAIN)[1] for client in chosen]))
     return dataclasses.replace(labels, offset=offset, scale=scale)
 
 

@@ -148,7 +148,9 @@ def evaluate_run(run: FinishedRun, names: Sequence[str], npz: str) -> list[Evalu
 
         settle_device_again(run.config)
     spec = run.build_spec()
-    rows, folders = [], run.find_model_folders()
+    rows, folders, asked = [], run.find_model_folders(), ()
+    if federation is not None:
+        asked = choose_finally_evaluated(federation, run.config.finally_evaluated_clients, run.config.seed)
     for name in names:
         model_spec = spec.teacher if name in run.teachers else spec
         evaluate, weights = build_evaluator(model_spec), load_weights(model_spec, folders[name])
@@ -156,7 +158,6 @@ def evaluate_run(run: FinishedRun, names: Sequence[str], npz: str) -> list[Evalu
             rows.append(_make_row(name, pathlib.Path(npz).name, evaluate(weights, *examples)))
             continue
         rows.append(_make_row(name, "global", evaluate(weights, federation.test_x, federation.test_y)))
-        asked = choose_finally_evaluated(federation, run.config.finally_evaluated_clients, run.config.seed)
         users = [client for client in asked if run.client_models.get(client.name) == name]
         rows += [
             _make_row(name, client.name, evaluate(weights, *federation.read_split(client, "test")))

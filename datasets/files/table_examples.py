@@ -6,8 +6,6 @@ from datasets.client_source import TRAIN
 from datasets.example_store import SPLIT_ORDER, ExampleStore, count_by_client, select_splits
 from datasets.files.windows import Windows
 
-_READ_AT_ONCE = 2**20  # labels, when their mean is taken
-
 
 class TableExamples:
     """Reads the examples of a client.
@@ -62,19 +60,3 @@ class TableExamples:
             return np.flatnonzero(self._store.splits == code)
         last = self._windows.starts[self._windows.splits == code] + self._length - 1
         return np.sort(self._windows.order[last])
-
-    def measure_labels(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """(offset, scale) of a regression: mean and deviation of each number over the train examples, 1 for 0."""
-        rows = self._find_train_rows()
-        parts = range(0, len(rows), _READ_AT_ONCE)
-        outputs = int(np.prod(self._store.y.shape[1:]))
-
-        def read(start: int) -> np.ndarray:
-            return self._store.y[rows[start : start + _READ_AT_ONCE]].reshape(-1, outputs).astype(np.float64)
-
-        count = max(1, len(rows))
-        mean = sum((read(start).sum(axis=0) for start in parts), np.zeros(outputs)) / count
-        deviation = np.sqrt(
-            sum((((read(start) - mean) ** 2).sum(axis=0) for start in parts), np.zeros(outputs)) / count
-        )
-        return tuple(mean.tolist()), tuple(np.where(deviation > 0, deviation, 1.0).tolist())

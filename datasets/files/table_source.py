@@ -21,7 +21,7 @@ from datasets.files.table_scan import scan_table
 from datasets.files.table_writing import write_table
 from datasets.files.unused_options import OF_IMAGES, OF_TEXT, refuse_options
 from datasets.files.windows import GAP, Windows, cut_windows
-from datasets.label_format import LABEL_KINDS, REGRESSION, LabelFormat
+from datasets.label_format import LABEL_KINDS, LabelFormat
 from datasets.layouts import AUTO, FEATURES, NO_SCALE, TOKENS, choose_preprocessing, describe_examples
 
 VERSION = 1  # of how a table is read; another makes new stores
@@ -101,9 +101,6 @@ def _make_source(table: Table, roles: Roles, options: DatasetOptions, store: Exa
         raise DatasetError(f"scale={options.scale}: tokens are looked up, not scaled; leave it out")
     preprocessing = Preprocessing() if layout == TOKENS else choose_preprocessing(options.scale, shape, is_uint8)
     labels = LabelFormat(facts["task"], tuple(facts["label_shape"]), facts["num_outputs"])
-    if labels.task == REGRESSION:
-        offset, scale = examples.measure_labels()
-        labels = dataclasses.replace(labels, offset=offset, scale=scale)
     are_features = not windows and (not roles.block or layout == FEATURES)
     class_names = tuple(facts["class_names"])
     form = ExampleFormat(

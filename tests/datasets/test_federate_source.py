@@ -160,6 +160,18 @@ def test_a_regression_is_standardised_over_the_clients(tmp_path):
     assert data.label_counts.shape == (2, 0)
 
 
+def test_labels_that_are_held_out_do_not_standardise(tmp_path):
+    labels = LabelFormat(REGRESSION, (), 1)
+    y = np.arange(24, dtype=np.float32)  # in order of time: 20 to train on, 2 to validate on, 2 for the test
+    example_format = ExampleFormat((2,), "float32", (), labels=labels)
+    counts = {"train": np.array([24])}
+    source = ClientSource(
+        "own", example_format, ("a",), counts, lambda *_: (np.zeros((24, 2), np.float32), y), "f" * 64,
+        is_ordered_by_time=True,
+    )  # fmt: skip
+    assert build(source, tmp_path).labels.offset == (9.5,)
+
+
 @settings(max_examples=50, deadline=None)
 @given(
     st.integers(0, 200),

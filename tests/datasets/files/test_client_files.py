@@ -71,8 +71,8 @@ def test_plain_npz_with_tests_of_their_own(folder):
 
 def test_numbers_to_predict_are_standardised_over_all_clients(folder):
     np.savez(folder / "a.npz", x=np.ones((2, 2)), y=[0.5, 1.5])
-    np.savez(folder / "b.npz", x=np.ones((2, 2)), y=[2.5, 3.5])
-    labels = open_folder(folder).format.labels
+    np.savez(folder / "b.npz", x=np.ones((2, 2)), y=[2.5, 3.5], x_test=np.ones((1, 2)), y_test=[100.5])
+    labels = open_folder(folder).pool().labels
     assert labels.task == "regression" and labels.offset == (2.0,) and labels.scale == pytest.approx((1.25**0.5,))
 
 
