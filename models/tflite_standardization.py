@@ -10,8 +10,6 @@ import numpy as np
 from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
 
-INPUT = "x"  # of the signature
-
 
 def put_standardization_first(content: bytes, means: np.ndarray, factors: np.ndarray) -> bytes:
     """The file whose input "x" is unscaled: (x - means) * factors, then what `content` does.
