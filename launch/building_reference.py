@@ -14,13 +14,13 @@ from absl import flags as absl_flags
 from datasets.building.readings import load_building_arrays
 from datasets.catalog import BUILDING_HETEROGENEITY
 from launch.command_line import format_command_help, parse_flags, run_main
-from launch.progress import say
-from launch.reports.amfl_p.pooled_reference import (
+from launch.papers.amfl_p.pooled_reference import (
     COLUMNS,
     MOST_SENSORS,
     compute_majority,
     compute_pooled_accuracy,
 )
+from launch.progress import say
 from launch.runs.tables import write_table
 from launch.settings.seeds import read_seeds
 from launch.stop_signals import leave

@@ -16,8 +16,7 @@ from absl import flags as absl_flags
 
 from datasets.catalog import DatasetOptions, load_arrays
 from launch.command_line import format_command_help, parse_flags, run_main
-from launch.progress import format_duration, say
-from launch.reports.fedsikd.published_code import (
+from launch.papers.fedsikd.published_code import (
     ALPHAS,
     ARMS,
     CLIENT_0,
@@ -34,7 +33,8 @@ from launch.reports.fedsikd.published_code import (
     read_replay,
     write_replay,
 )
-from launch.reports.fedsikd.published_code_page import format_page
+from launch.papers.fedsikd.published_code_page import format_page
+from launch.progress import format_duration, say
 from launch.runs.tables import write_text
 from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.flags import FlagError

@@ -14,9 +14,9 @@ from typing import NamedTuple
 from absl import flags as absl_flags
 
 from launch.command_line import describe_os_error, format_command_help, parse_flags, run_main
-from launch.reports.collection import choose_runs
-from launch.reports.markdown import Report
-from launch.reports.registry import PAPERS, find_paper
+from launch.papers.engine.collection import choose_runs
+from launch.papers.engine.markdown import Report
+from launch.papers.registry import PAPERS, find_paper
 from launch.runs.columns import TEST_ACCURACY, TEST_LOSS
 from launch.runs.errors import RunStopped
 from launch.runs.run_archive import archive_runs, is_archive, open_runs

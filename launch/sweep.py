@@ -20,12 +20,8 @@ from typing import NamedTuple
 from absl import flags as absl_flags
 
 from launch.command_line import format_command_help, parse_command, run_main
-from launch.many_runs.jobs import are_done, define_jobs_flag, open_engine
-from launch.many_runs.pool import Engine, run_tasks
-from launch.many_runs.ray_runs import RayEngine, check_ray_flags, define_ray_flags
-from launch.many_runs.tasks import OWN_FLAGS, Task
+from launch.papers.registry import find_paper
 from launch.progress import say
-from launch.reports.registry import find_paper
 from launch.runs.errors import RunStopped
 from launch.runs.run_archive import is_archive, open_runs
 from launch.runs.run_records import RunPath, resolve_flagfile
@@ -34,6 +30,10 @@ from launch.settings.flag_fields import FlagField
 from launch.settings.flags import FlagError, define_flag
 from launch.settings.seeds import read_seeds
 from launch.stop_signals import as_stop_after_signal, get_stop_code, leave
+from launch.sweeps.jobs import are_done, define_jobs_flag, open_engine
+from launch.sweeps.pool import Engine, run_tasks
+from launch.sweeps.ray_runs import RayEngine, check_ray_flags, define_ray_flags
+from launch.sweeps.tasks import OWN_FLAGS, Task
 from tff_algos.settings.config_fields import Setting
 
 PROGRAM = "python -m launch.sweep"

@@ -24,12 +24,12 @@ from typing import NamedTuple
 from datasets.errors import DatasetError
 from datasets.splits import MINIMUM_EXAMPLES_TO_SPLIT
 from launch.command_line import format_command_help, run_main
-from launch.many_runs.jobs import open_engine
 from launch.progress import say
 from launch.runs.errors import RunStopped
 from launch.runs.task_columns import find_task_columns
 from launch.settings.flags import FlagError
 from launch.stop_signals import as_stop_after_signal, get_stop_code, leave
+from launch.sweeps.jobs import open_engine
 from launch.tuning.adaptive_search import open_study, run_adaptive_search
 from launch.tuning.best_flagfile import write_best_flagfile
 from launch.tuning.grid_search import build_tasks, compute_grid_size, run_grid_search

@@ -61,13 +61,13 @@ LAUNCH_ROOMS = {
     "pages": set(),
     "comparison": {"pages", "progress", "settings", "runs", "plots"},
     "inspection": {"settings", "runs"},
-    "reports": {"progress", "settings", "runs", "plots"},
+    "papers": {"progress", "settings", "runs", "plots"},
     "trackers": {"progress", "settings", "runs"},
     "training": {
         *("progress", "stop_signals", "settings", "runs", "plots", "comparison", "runtimes", "command_line", "trackers")
     },
-    "many_runs": {"progress", "stop_signals", "settings", "runs", "plots", "runtimes", "training", "command_line"},
-    "tuning": {"progress", "settings", "runs", "plots", "reports", "many_runs", "command_line"},
+    "sweeps": {"progress", "stop_signals", "settings", "runs", "plots", "runtimes", "training", "command_line"},
+    "tuning": {"progress", "settings", "runs", "plots", "papers", "sweeps", "command_line"},
     "tflite": {"pages", "progress", "settings", "runs", "plots", "runtimes", "training"},
     "benchmarks": {"progress", "settings", "runs", "plots", "runtimes", "training", "tflite", "command_line"},
 }

@@ -9,11 +9,11 @@ from collections import Counter
 
 import pytest
 
-from launch.reports.amfl_p.experiments import DEFAULT_ROWS
-from launch.reports.amfl_p.without_flags import START_COLUMNS
-from launch.reports.async_periodic.measures import CITY
-from launch.reports.fedcd.measures import SIZES
-from launch.reports.judge import VERDICTS
+from launch.papers.amfl_p.experiments import DEFAULT_ROWS
+from launch.papers.amfl_p.without_flags import START_COLUMNS
+from launch.papers.async_periodic.measures import CITY
+from launch.papers.engine.judge import VERDICTS
+from launch.papers.fedcd.measures import SIZES
 from launch.runs.run_records import EXPERIMENTS
 from launch.settings.algorithms import ALGORITHMS
 from launch.sweep import parse_tasks

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[1]
 PACKAGES = ("datasets", "models", "tff_algos", "launch")
-READ_AT_RUN_TIME = ("datasets/*.csv", "launch/experiments/*/*.flags", "launch/reports/*/*.csv", "launch/tflite/web/*")
+READ_AT_RUN_TIME = ("datasets/*.csv", "launch/experiments/*/*.flags", "launch/papers/*/*.csv", "launch/tflite/web/*")
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def test_a_wheel_holds_the_modules_the_flagfiles_and_the_printed_tables(wheel):
     data = {str(path.relative_to(ROOT)) for pattern in READ_AT_RUN_TIME for path in ROOT.glob(pattern)}
     assert modules | data <= held
     tables = {"amfl_p/table_1.csv", "amfl_p/pooled_reference.csv", "fedcd/table_1.csv", "fedsikd/table_v.csv"}
-    assert {f"launch/reports/{name}" for name in tables} <= data
+    assert {f"launch/papers/{name}" for name in tables} <= data
 
 
 @pytest.mark.slow

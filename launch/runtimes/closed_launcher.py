@@ -18,7 +18,7 @@ import sys
 # With -I this folder is not searched. It comes last, so that no module here can stand in for one of Python's.
 sys.path.append(str(pathlib.Path(__file__).parent))
 
-from own_network import enter_own_network
+from network_namespace import enter_network_namespace
 from worker_launcher import become, die_with
 from worker_relay import relay
 
@@ -28,7 +28,7 @@ def main(parent_pid: int, status: int, listener: socket.socket, port: int, place
     for descriptor in (status, listener.fileno()):
         os.set_inheritable(descriptor, False)
     try:
-        enter_own_network()
+        enter_network_namespace()
     except OSError as error:
         os.write(status, (error.strerror or str(error)).encode())
         sys.exit(1)

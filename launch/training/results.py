@@ -53,7 +53,7 @@ from launch.training.evaluation import (
     choose_finally_evaluated,
     evaluate_clients,
 )
-from launch.training.starts import measure_curve, measure_start
+from launch.training.fine_tuning_gain import measure_curve, measure_start
 from launch.training.text_baselines import measure_text_baselines
 from models.model_spec import ModelSpec
 from tff_algos.protocol import FederatedProcess, State

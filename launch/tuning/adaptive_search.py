@@ -3,13 +3,13 @@
 import pathlib
 from collections.abc import Iterator
 
-from launch.many_runs.pool import run_tasks
-from launch.many_runs.tasks import Task, is_finished
 from launch.progress import say
 from launch.runs.columns import CONFIG_FILE
 from launch.runs.run_records import resolve_flagfile
 from launch.settings.flags import FlagError
 from launch.settings.run_config import RunConfig
+from launch.sweeps.pool import run_tasks
+from launch.sweeps.tasks import Task, is_finished
 from launch.tuning.pruning import Behind, find_behind, mark_pruned
 from launch.tuning.request import MEDIAN, Request
 from launch.tuning.scored_runs import OpenEngine, say_score

@@ -3,7 +3,7 @@
 import pathlib
 from collections.abc import Collection, Sequence
 
-from launch.reports.provenance import NOT_KEPT, list_trials, wrap_comment
+from launch.papers.engine.provenance import NOT_KEPT, list_trials, wrap_comment
 from launch.runs.tables import write_text
 from launch.tuning.request import MEDIAN, Request
 from launch.tuning.search_space import format_search, format_settings
@@ -13,7 +13,7 @@ from launch.tuning.trials import Outcome, name_seeds
 def write_best_flagfile(
     path: pathlib.Path, request: Request, best: Outcome, confirmed_mean: float | None, described: str
 ) -> None:
-    """Writes it, so that `launch.reports.provenance` can read it where it can read the experiment's.
+    """Writes it, so that `launch.papers.engine.provenance` can read it where it can read the experiment's.
 
     Args:
       best: the trial; its settings replace those of the experiment.

@@ -4,8 +4,8 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 
-from launch.many_runs.tasks import Task
 from launch.runs.run_records import resolve_flagfile
+from launch.sweeps.tasks import Task
 from launch.tuning.request import Request
 from launch.tuning.scored_runs import OpenEngine, ScoresOfTrials, score_runs
 from launch.tuning.search_space import Settings

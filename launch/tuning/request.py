@@ -10,12 +10,12 @@ from typing import NamedTuple
 from absl import flags as absl_flags
 
 from launch.command_line import parse_flags
-from launch.many_runs.jobs import define_jobs_flag
 from launch.runs.columns import VALIDATION_ACCURACY
 from launch.runs.task_columns import list_objectives
 from launch.settings.flag_fields import FlagField
 from launch.settings.flags import FlagError, define_flag
 from launch.settings.seeds import read_seeds
+from launch.sweeps.jobs import define_jobs_flag
 from launch.tuning.search_space import SearchSpace, has_ranges, parse_search
 from tff_algos.settings.config_fields import Setting
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from launch.many_runs.pool import Engine, run_tasks
-from launch.many_runs.tasks import Task
 from launch.progress import say
+from launch.sweeps.pool import Engine, run_tasks
+from launch.sweeps.tasks import Task
 from launch.tuning.request import Request
 from launch.tuning.trials import Outcome, Scores, build_task, name_seeds, rank, read_score
 

@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from launch.many_runs.tasks import OWN_FLAGS
 from launch.settings.flag_fields import FlagField
 from launch.settings.flags import FlagError, parse_given
 from launch.settings.run_config import algorithm_fields, shared_fields
+from launch.sweeps.tasks import OWN_FLAGS
 
 OWN_FLAGS_HERE = {"seed": "--seeds", "rounds": "--rounds", "run_dir": "--runs_dir"}  # in place of those of a run
 INT, FLOAT, LOG = "int", "float", "log"

@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from datasets.archetypes import ARCHETYPE_PARTITIONS
-from launch.many_runs.tasks import Task, is_finished
 from launch.runs.columns import METRICS_FILE
 from launch.runs.run_records import RunPath, read_rounds
 from launch.runs.tables import write_table
 from launch.settings.flags import FlagError, parse_config
 from launch.settings.run_config import RunConfig
+from launch.sweeps.tasks import Task, is_finished
 from launch.tuning.request import Request, name_scores
 from launch.tuning.search_space import Settings, format_settings, list_names, refuse_search
 

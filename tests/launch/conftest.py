@@ -159,7 +159,7 @@ def assert_is_picture():
 @pytest.fixture(scope="session")
 def can_close():
     """Skips a test where the kernel forbids what it takes to close a worker off."""
-    program = "import sys; sys.path.append('launch/runtimes'); import own_network; own_network.enter_own_network()"
+    program = "import sys; sys.path += ['launch/runtimes']; import network_namespace as n; n.enter_network_namespace()"
     root = pathlib.Path(__file__).parents[2]
     tried = subprocess.run([sys.executable, "-I", "-S", "-c", program], cwd=root, capture_output=True, text=True)
     if tried.returncode:

@@ -21,8 +21,8 @@ from datasets.building.readings import (
 from datasets.building.rooms import DEGREES, draw_sensors
 from datasets.federate import split_client
 from datasets.partitioners import PartitionSettings
-from launch.reports.amfl_p.experiments import DEGREES as DEGREES_RUN
-from launch.reports.amfl_p.experiments import NEW_SENSORS
+from launch.papers.amfl_p.experiments import DEGREES as DEGREES_RUN
+from launch.papers.amfl_p.experiments import NEW_SENSORS
 from launch.runs.run_records import EXPERIMENTS, find_flagfile, resolve_flagfile
 from launch.settings.run_config import flag_values
 

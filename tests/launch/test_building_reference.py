@@ -7,7 +7,7 @@ import threadpoolctl
 from datasets.arrays import make_array_dataset
 from datasets.building.readings import BUILDING_FORMAT
 from launch.building_reference import main
-from launch.reports.amfl_p.pooled_reference import (
+from launch.papers.amfl_p.pooled_reference import (
     COLUMNS,
     add_sensor_features,
     compute_majority,

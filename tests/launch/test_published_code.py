@@ -5,8 +5,8 @@ import pytest
 from datasets.catalog import DATASETS, DatasetOptions
 from datasets.smoke import make_random_arrays
 from launch import published_code
+from launch.papers.fedsikd.published_code import ARMS, REPLAY_FILE, Place, Run, read_replay, write_replay
 from launch.published_code import main
-from launch.reports.fedsikd.published_code import ARMS, REPLAY_FILE, Place, Run, read_replay, write_replay
 
 RUN = Run((0.1, 0.2, 0.3, 0.4, 0.5), (5.0, 4.0, 3.0, 2.0, 1.0), 10.0)
 

@@ -12,13 +12,13 @@ import psutil
 import pytest
 
 from launch import sweep
-from launch.many_runs.pool import run_tasks
-from launch.many_runs.tasks import build_arguments, is_finished
-from launch.reports.registry import find_paper
+from launch.papers.registry import find_paper
 from launch.runs.errors import RunFolderError
 from launch.runs.run_archive import archive_runs
 from launch.runs.run_records import RunRecord
 from launch.settings.flags import FlagError
+from launch.sweeps.pool import run_tasks
+from launch.sweeps.tasks import build_arguments, is_finished
 
 ROOT = pathlib.Path(__file__).parents[2]
 CELL = "fedsikd_mnist_alpha0.1"
@@ -206,7 +206,7 @@ except KeyboardInterrupt:
 SWEEP = """
 import sys
 from launch import sweep
-from launch.many_runs import local_runs
+from launch.sweeps import local_runs
 local_runs.TRAIN, local_runs.IMPORTS = "sleeper", "json"
 sys.exit(sweep.main(sys.argv[1:]))
 """

@@ -7,7 +7,7 @@ import pathlib
 import pytest
 
 from launch import tune
-from launch.reports.provenance import read_provenance
+from launch.papers.engine.provenance import read_provenance
 from launch.settings.run_config import flag_values
 from launch.tuning.grid_search import build_tasks, draw_trials
 from launch.tuning.request import parse_request

@@ -12,4 +12,4 @@ disk="0.3 GB"
 
 set_up on_top
 "$python" -m pytest tests/launch/runtimes/test_ray.py tests/launch/runtimes/test_ray_reaper.py \
-    tests/launch/many_runs/test_ray_runs.py tests/launch/fire/test_ray_kills.py "$@"
+    tests/launch/sweeps/test_ray_runs.py tests/launch/fire/test_ray_kills.py "$@"

@@ -113,7 +113,7 @@ class TrainerRun:
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch):
-    monkeypatch.setattr("launch.many_runs.pool.POLL_S", 0)
+    monkeypatch.setattr("launch.sweeps.pool.POLL_S", 0)
 
 
 def search(folder, *more, trainer=None, **fields):
@@ -148,7 +148,7 @@ def whole(tmp_path_factory):
     """The table of a search of 13 trials with pruning that nothing disturbs, and how many rounds it trains."""
     folder = tmp_path_factory.mktemp("whole")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("launch.many_runs.pool.POLL_S", 0)
+        patch.setattr("launch.sweeps.pool.POLL_S", 0)
         _, trainer = search(folder, "--pruner=median", trials=13)
     return read_table(folder), sum(trainer.rounds.values())
 

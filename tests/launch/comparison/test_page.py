@@ -17,7 +17,7 @@ from launch.comparison import page
 from launch.comparison.collection import collect_runs
 from launch.comparison.content import LEVEL, compute_t_quantiles
 from launch.pages.one_file import compute_digest, join_scripts
-from launch.reports.intervals import estimate_mean
+from launch.papers.engine.intervals import estimate_mean
 from launch.runs.tables import write_table
 from launch.settings.errors import FlagError
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from launch.papers.fedcd.figure import draw_fedcd_figure
 from launch.plots.archetype_plots import (
     draw_archetypes,
     draw_models,
@@ -15,7 +16,6 @@ from launch.plots.archetype_plots import (
 )
 from launch.plots.run_plots import draw_run
 from launch.report import collect_runs
-from launch.reports.fedcd.figure import draw_fedcd_figure
 from launch.runs.event_log import EventLog
 from launch.runs.run_records import read_columns
 

@@ -12,7 +12,7 @@ HOMES = {"launch/runs/columns.py", "launch/runs/archetype_metrics.py", "tff_algo
 # Words of the same spelling: of flags, of `config.json`, of the reports' own tables, of an algorithm's own summary.
 OTHER_WORDS = {
     "launch/benchmarks/pfl_rank.py": {columns.LOSS},  # pfl-research's name
-    "launch/reports/fedsikd/measures.py": {columns.ROUND},
+    "launch/papers/fedsikd/measures.py": {columns.ROUND},
     "tff_algos/fed_cd/state.py": {columns.MODELS},
     "launch/settings/run_config.py": {columns.CONFIG_FILE},  # below `runs`, so the name stands there
     "launch/settings/own_algorithm.py": {columns.START, columns.IS_PERSONAL, columns.BUDGET_SPENT},  # likewise

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from launch.reports.amfl_p.experiments import (
+from launch.papers.amfl_p.experiments import (
     ABLATION_RUNS,
     ALONE_RUNS,
     CHOSEN_FEDAVG,

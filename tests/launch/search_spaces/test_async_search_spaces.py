@@ -4,9 +4,9 @@ import pathlib
 
 import pytest
 
-from launch.reports.async_periodic.claims import TIME_BUDGET, TUNED_CASES, TUNED_KINDS
-from launch.reports.async_periodic.measures import make_place, name_experiment
-from launch.reports.async_periodic.report import LEGEND
+from launch.papers.async_periodic.claims import TIME_BUDGET, TUNED_CASES, TUNED_KINDS
+from launch.papers.async_periodic.measures import make_place, name_experiment
+from launch.papers.async_periodic.report import LEGEND
 from launch.runs.run_records import EXPERIMENTS, TUNED_SUFFIX, find_flagfile
 from launch.tuning.best_flagfile import write_best_flagfile
 from launch.tuning.grid_search import build_tasks, compute_grid_size

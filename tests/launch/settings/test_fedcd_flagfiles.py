@@ -2,8 +2,8 @@
 
 import pytest
 
-from launch.reports.fedcd.claims import EQ_4_SIZES
-from launch.reports.fedcd.measures import CAUSES, COMPARED_ROUNDS, MILESTONES, ONE_MILESTONE, find_place
+from launch.papers.fedcd.claims import EQ_4_SIZES
+from launch.papers.fedcd.measures import CAUSES, COMPARED_ROUNDS, MILESTONES, ONE_MILESTONE, find_place
 from launch.runs.run_records import EXPERIMENTS, find_flagfile, resolve_flagfile
 from launch.settings.run_config import flag_values
 

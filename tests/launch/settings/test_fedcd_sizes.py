@@ -9,7 +9,7 @@ import pytest
 from datasets.archetypes import ArchetypeSettings, draw_clients
 from datasets.catalog import DatasetOptions, load_arrays
 from datasets.errors import DatasetError
-from launch.reports.fedcd.measures import AUTHORS_SMALL, WHOLE_DATA, find_place
+from launch.papers.fedcd.measures import AUTHORS_SMALL, WHOLE_DATA, find_place
 from launch.runs.run_records import EXPERIMENTS, find_flagfile, resolve_flagfile
 
 # Files of the same size, partition and bias draw the same devices, FedAvg's beside FedCD's among them.

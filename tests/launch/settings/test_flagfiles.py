@@ -10,8 +10,8 @@ from collections import Counter
 import pytest
 from absl import flags as absl_flags
 
-from launch.reports.provenance import Origin, list_trials, read_provenance
-from launch.reports.registry import PAPERS
+from launch.papers.engine.provenance import Origin, list_trials, read_provenance
+from launch.papers.registry import PAPERS
 from launch.runs.run_records import find_flagfile, list_flagfiles, resolve_flagfile
 from launch.settings.run_config import flag_values
 

@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from launch.reports.provenance import Origin, read_provenance
+from launch.papers.engine.provenance import Origin, read_provenance
 from launch.settings.flags import parse_config
 from launch.settings.run_config import flag_values
 

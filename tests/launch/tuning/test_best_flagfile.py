@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from launch.reports.provenance import Origin, read_provenance
+from launch.papers.engine.provenance import Origin, read_provenance
 from launch.runs.run_records import list_flagfiles, resolve_flagfile
 from launch.settings.run_config import flag_values
 from launch.tuning.best_flagfile import write_best_flagfile

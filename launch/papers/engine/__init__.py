@@ -1,0 +1,1 @@
+"""What all papers share: collecting runs, judging claims, writing tables. Knows no paper."""

@@ -1,0 +1,74 @@
+"""A claim of a paper, and what the paper's own tables say to it."""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from launch.papers.engine.collection import Cell
+from launch.papers.engine.conditions import Condition, Lookup
+
+AGREE, CONTRADICT, NOT_PRINTED = "agree", "contradict it", "not printed"
+MOST_LISTED = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim:
+    """One sentence of a paper, or a further comparison of ours.
+
+    Attributes:
+      section: where it stands; "" for a comparison of ours.
+      text: the paper's words, in short.
+      rule: how it is decided, in words, with the thresholds that are ours.
+      conditions: the comparisons; all must hold.
+      by_construction: why it follows from the algorithm itself, whatever the data; "" if it does not.
+      constructed_in: the presets whose settings make it follow; empty: all.
+    """
+
+    section: str
+    text: str
+    rule: str
+    conditions: tuple[Condition, ...]
+    by_construction: str = ""
+    constructed_in: frozenset[str] = frozenset()
+
+    @property
+    def cells(self) -> set[Cell]:
+        return {cell for condition in self.conditions for cell in condition.cells}
+
+    def follows_in(self, preset: str) -> bool:
+        """Whether the settings of a preset alone make it true."""
+        return bool(self.by_construction) and (not self.constructed_in or preset in self.constructed_in)
+
+
+class Outcome(NamedTuple):
+    """A verdict, and the numbers that decide."""
+
+    verdict: str
+    numbers: str
+
+
+def ask_printed_tables(claim: Claim, lookup: Lookup) -> Outcome:
+    """Puts a claim to the paper's own tables, which have one number a cell: one failing comparison contradicts it."""
+    if not claim.conditions:
+        return Outcome(NOT_PRINTED, "")
+    margins = [(condition, condition.compute_margin(lookup)) for condition in claim.conditions]
+    failing = [condition for condition, margin in margins if margin is not None and margin <= 0]
+    known = [(margin, condition) for condition, margin in margins if margin is not None]
+    # One comparison that fails decides, whatever the missing ones would say.
+    if failing:
+        count = f"{len(failing)} of {len(known)} comparisons fail: " if len(known) > 1 else ""
+        return Outcome(CONTRADICT, count + list_texts([condition.describe(lookup) for condition in failing]))
+    if len(known) < len(margins):
+        return Outcome(NOT_PRINTED, f"{len(known)} of {len(margins)} comparisons have their numbers" if known else "")
+    if len(known) <= MOST_LISTED:
+        return Outcome(AGREE, list_texts([condition.describe(lookup) for condition in claim.conditions]))
+    # A long list of numbers says less than the comparison that came nearest to failing.
+    closest = min(known, key=lambda pair: pair[0])[1]
+    return Outcome(AGREE, f"all {len(known)} comparisons hold, the closest: {closest.describe(lookup)}")
+
+
+def list_texts(texts: Sequence[str] | Iterable[str]) -> str:
+    """The first few of several texts, and how many more there are."""
+    texts = list(texts)
+    more = f"; and {len(texts) - MOST_LISTED} more" if len(texts) > MOST_LISTED else ""
+    return "; ".join(texts[:MOST_LISTED]) + more

@@ -1,0 +1,132 @@
+"""Comparisons of results, of which the papers' claims are made: one constructor for each way of comparing.
+
+In a text, `{0}`, `{1}`, ... stand for the results in the order in which the constructor takes them.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+from launch.papers.engine.collection import PERCENT_METRICS, Cell
+
+SLACK = 1e-6  # by which a bound that may be met is moved, since conditions are strict
+COUNTS_ROUNDS = ("rounds_to_", "convergence")  # how the names of metrics begin that count rounds
+
+Lookup = Callable[[Cell], float | None]
+LookupSeeds = Callable[[Cell], Mapping[int, float]]  # the value of each seed that has one
+
+
+@dataclasses.dataclass(frozen=True)
+class Condition:
+    """`above < sum of weight * result < below`.
+
+    Attributes:
+      terms: (weight, cell) pairs.
+      text: what is compared; `{0}`, `{1}`, ... stand for the results in the order of `terms`.
+      above, below: the bounds; what lies between them is the side of the claim.
+      is_near: whether the bounds are a margin around a single printed number.
+    """
+
+    terms: tuple[tuple[float, Cell], ...]
+    text: str
+    above: float = -math.inf
+    below: float = math.inf
+    is_near: bool = False
+
+    @property
+    def cells(self) -> list[Cell]:
+        return [cell for _, cell in self.terms]
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether results are compared with each other, rather than one with a number."""
+        return len(self.terms) > 1
+
+    @property
+    def factor(self) -> float:
+        """Of the sum in the texts: 100 for shares, which are shown in points."""
+        return 100 if all(cell.metric in PERCENT_METRICS for cell in self.cells) else 1
+
+    def describe(self, lookup: Lookup) -> str:
+        """The text with the numbers in it."""
+        return self.text.format(*(format_value(cell.metric, lookup(cell)) for cell in self.cells))
+
+    def compute_total(self, lookup: Lookup) -> float | None:
+        """The sum; None if a result is missing, NaN for infinite ones that cancel each other."""
+        values = [lookup(cell) for cell in self.cells]
+        if any(value is None for value in values):
+            return None
+        return sum(weight * value for (weight, _), value in zip(self.terms, values, strict=True))
+
+    def compute_margin(self, lookup: Lookup) -> float | None:
+        """Distance to the nearer bound, negative outside of them; None if a result is missing."""
+        total = self.compute_total(lookup)
+        return None if total is None else min(total - self.above, self.below - total)
+
+    def compute_by_seed(self, lookup: LookupSeeds) -> dict[int, float]:
+        """The sum of each seed that has all the results."""
+        by_cell = {cell: lookup(cell) for cell in self.cells}
+        seeds = sorted(set.intersection(*(set(values) for values in by_cell.values())))
+        return {seed: self.compute_total(lambda cell, seed=seed: by_cell[cell][seed]) for seed in seeds}
+
+    def admits(self, total: float) -> bool:
+        """Whether a sum lies between the bounds; an infinite one does where there is no bound, NaN never."""
+        is_above = total > self.above or total == self.above == -math.inf
+        is_below = total < self.below or total == self.below == math.inf
+        return is_above and is_below
+
+
+def format_value(metric: str, value: float | None) -> str:
+    """A result in the text of a claim: accuracies in per cent, rounds as they are, others with two decimals or so."""
+    if value is None:
+        return "not run"
+    if math.isinf(value):
+        return "never"
+    if metric in PERCENT_METRICS:
+        return f"{100 * value:.2f} %"
+    if metric.startswith(COUNTS_ROUNDS):
+        return f"{round(value, 2):g}"
+    return f"{value:.2f}" if abs(value) >= 0.1 or value == 0 else f"{value:.3g}"
+
+
+def bounded(cell: Cell, text: str, above: float = -math.inf, below: float = math.inf) -> Condition:
+    """A result lies between two numbers."""
+    return Condition(((1, cell),), text, above, below)
+
+
+def at_most(cell: Cell, text: str, most: float) -> Condition:
+    """A result is a number or less."""
+    return bounded(cell, text, below=most + SLACK)
+
+
+def at_least(cell: Cell, text: str, least: float) -> Condition:
+    """A result is a number or more."""
+    return bounded(cell, text, above=least - SLACK)
+
+
+def near(cell: Cell, text: str, value: float, tolerance: float) -> Condition:
+    """A result is less than the tolerance away from a printed number."""
+    return Condition(((1, cell),), text, value - tolerance, value + tolerance, is_near=True)
+
+
+def differs(first: Cell, second: Cell, text: str, above: float = -math.inf, below: float = math.inf) -> Condition:
+    """The first result minus the second lies between two numbers."""
+    return Condition(((1, first), (-1, second)), text, above, below)
+
+
+def exceeds(first: Cell, second: Cell, text: str, by: float = 0.0) -> Condition:
+    """The first result is larger than the second by more than `by`."""
+    return differs(first, second, text, above=by)
+
+
+def mean_exceeds(first: Sequence[Cell], second: Sequence[Cell], names: tuple[str, str]) -> Condition:
+    """The mean of some results is larger than that of others; the text is made of what each side is called."""
+    terms = [(1 / len(first), cell) for cell in first] + [(-1 / len(second), cell) for cell in second]
+    places = [f"{{{i}}}" for i in range(len(terms))]
+    sides = ", ".join(places[: len(first)]), ", ".join(places[len(first) :])
+    return Condition(tuple(terms), f"{names[0]} {sides[0]} against {names[1]} {sides[1]}", above=0)
+
+
+def gains_more(pair: tuple[Cell, Cell], other: tuple[Cell, Cell], text: str) -> Condition:
+    """A result rises more, or falls less, from the first to the second cell of a pair than in the other pair."""
+    return Condition(((-1, pair[0]), (1, pair[1]), (1, other[0]), (-1, other[1])), text, above=0)

@@ -1,0 +1,236 @@
+"""Where a run of FedSiKD's experiments stands in the report, and what is measured in it. Imports no TensorFlow.
+
+A megabyte is 10^6 bytes, down and up, of all clients. Accuracies named below are in per cent, changes in points.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from launch.papers.engine.collection import (
+    PRINTED,
+    TUNED,
+    Cell,
+    Measure,
+    Numbers,
+    Place,
+    PrintedValue,
+    SeedResults,
+    collect_by_seed,
+    compute_deviation_of_changes,
+    find_first_round,
+    group_runs,
+    list_bytes,
+)
+from launch.runs.columns import TEST_ACCURACY, TOTAL_DRIFT, WITHIN_CLUSTER_DRIFT
+from launch.runs.run_records import RunRecord
+from launch.settings.algorithms import ALGORITHMS
+
+NAMES = {algo: ALGORITHMS[algo].title for algo in ("fedsikd", "random_cluster", "fl_hc", "fedavg")}
+FEDSIKD, RANDOM_CLUSTER, FL_HC, FEDAVG = NAMES
+CONTROL = "control"  # RandomCluster with every setting of the FedSiKD beside it, down to the sizes of the clusters
+NO_DISTILLATION = "fedsikd_w1"
+ABLATIONS = {
+    "fedsikd_k1": "k = 1",
+    NO_DISTILLATION: "w = 1, no distillation",
+    "fedsikd_indices": "k by the three indices",
+    "fedsikd_per_feature": "statistics of each feature",
+}
+MNIST, HAR, HAR_WINDOWS = "mnist", "har", "har_windows"
+HAR_INPUTS = (HAR, HAR_WINDOWS)  # as the paper has them, and as the authors' published code has them
+DATA_NAMES = {MNIST: "MNIST", HAR: "HAR features", HAR_WINDOWS: "HAR windows"}
+ALPHAS = ("0.1", "0.5", "1", "2")
+RUN_ALPHAS = {MNIST: ALPHAS, HAR: ALPHAS, HAR_WINDOWS: ("0.1", "0.5")}  # those with flagfiles
+LAST_ROUND = {MNIST: 70, HAR: 50, HAR_WINDOWS: 50}
+FIRST_ROUNDS = (1, 2, 3, 4, 5)
+BUDGET_ROUNDS = FIRST_ROUNDS[-1]
+FLUCTUATING_ROUNDS = 10
+BUDGET_SLACK = 0.01  # a share of a budget of bytes that may be missing: the statistics, sent once, cost no whole round
+
+AUTHORS, PRIVACY = "authors", "privacy"
+FEDSIKD_PRESETS = {PRINTED: "ours", AUTHORS: "ours, the authors' values", TUNED: "ours, tuned"}
+STATISTICS = ("scalar", "per_feature")
+NO_NOISE = "none"
+EPSILONS = ("1", "2", "4", "8", NO_NOISE)
+_PRIVATE = rf"({'|'.join(STATISTICS)})_epsilon_?({'|'.join(EPSILONS)})"
+_ABLATED = "|".join(algo.removeprefix(f"{FEDSIKD}_") for algo in ABLATIONS)
+FEDSIKD_RUNS = (
+    rf"({'|'.join(NAMES)})_({'|'.join(DATA_NAMES)})_alpha([0-9.]+)"
+    rf"(?:_({AUTHORS}|{CONTROL}|{TUNED}(?:_(?:{_ABLATED}))?|{_PRIVATE}))?"
+)
+
+DRIFT_RATIO = "drift_ratio"  # within clusters over total, by round
+FLUCTUATION = "fluctuation"  # at the last round of the full length
+ROUNDS_TO_ACCURACY, MEGABYTES_TO_ACCURACY = "rounds_to_accuracy", "megabytes_to_accuracy"
+EQUAL_BYTES_ACCURACY = "equal_bytes_accuracy"  # of tuned runs
+MEGABYTES_A_ROUND = "megabytes_a_round"
+
+Target = tuple[str, str]  # data set and setting
+Budget = tuple[str, str, str, int]  # preset, data set, setting and seed
+
+
+def find_place(experiment: str) -> Place | None:
+    """The place of an experiment's runs, its setting the alpha; None if it is another report's.
+
+    Controls and ablations of the tuned preset take the part of an algorithm: "control", "fedsikd_k1". So do the runs
+    with privacy, by statistics and epsilon: "scalar_1".
+    """
+    match = re.fullmatch(FEDSIKD_RUNS, experiment)
+    if match is None:
+        return None
+    algo, dataset, alpha, variant, statistics_kind, epsilon = match.groups(default="")
+    parts = {"": (PRINTED, algo), AUTHORS: (AUTHORS, algo), CONTROL: (TUNED, CONTROL)}
+    preset, part = parts.get(variant, (TUNED, algo))
+    if epsilon:
+        preset, part = PRIVACY, name_private(statistics_kind, epsilon)
+    elif variant.startswith(f"{TUNED}_"):
+        part = f"{algo}{variant.removeprefix(TUNED)}"
+    return Place(preset, dataset, spell_alpha(alpha), part)
+
+
+def name_private(statistics_kind: str, epsilon: str) -> str:
+    """What stands for the algorithm in the place of a run with privacy."""
+    return f"{statistics_kind}_{epsilon}"
+
+
+def spell_alpha(alpha: str) -> str:
+    """An alpha as cells spell it: "1" and "1.0" are both "1"."""
+    return f"{float(alpha):g}"
+
+
+def list_accuracies(run: RunRecord) -> dict[int, float]:
+    """The test accuracy of each round that has one."""
+    return {number: row[TEST_ACCURACY] for number, row in run.rounds.items() if TEST_ACCURACY in row}
+
+
+def count_rounds_within(sums: Sequence[float], budget: float) -> int | None:
+    """How many rounds a budget of bytes pays for; None if the run is too short to tell.
+
+    One that exceeds it by a hundredth at most still counts. A run is long enough if another round like its last would
+    not fit. Whether it has reached anything does not count, or only the runs that reach it would be compared.
+    """
+    if not sums:
+        return None
+    budget *= 1 + BUDGET_SLACK
+    last = sums[-1] - (sums[-2] if len(sums) > 1 else 0)
+    return None if sums[-1] + last <= budget else sum(total <= budget for total in sums)
+
+
+def compute_fluctuation(accuracies: Mapping[int, float], last_round: int) -> float | None:
+    """Sample deviation, in points, of the changes from round to round over the last ten rounds of the full length.
+
+    None if the run is shorter or lacks one of these rounds.
+    """
+    levels = [accuracies.get(r) for r in range(last_round - FLUCTUATING_ROUNDS, last_round + 1)]
+    if None in levels:
+        return None
+    return 100 * compute_deviation_of_changes(levels)
+
+
+def measure_run(run: RunRecord, target: float | None, budget: float | None) -> Numbers:
+    """Every metric of every round, and what is computed from them; what a run is too short for is left out.
+
+    Args:
+      run: of one of the experiments.
+      target: the accuracy to reach, a share; None if none is printed.
+      budget: bytes that count at equal bytes; None if FedSiKD has no run of this seed.
+    """
+    numbers = {Measure(metric, r): value for r, row in run.rounds.items() for metric, value in row.items()}
+    for r, row in run.rounds.items():
+        if row.get(TOTAL_DRIFT) and WITHIN_CLUSTER_DRIFT in row:
+            numbers[Measure(DRIFT_RATIO, r)] = row[WITHIN_CLUSTER_DRIFT] / row[TOTAL_DRIFT]
+    place, accuracies, sums = find_place(run.experiment), list_accuracies(run), list_bytes(run)
+    fluctuation = compute_fluctuation(accuracies, LAST_ROUND[place.dataset])
+    if fluctuation is not None:
+        numbers[Measure(FLUCTUATION, LAST_ROUND[place.dataset])] = fluctuation
+    if sums:
+        numbers[Measure(MEGABYTES_A_ROUND, BUDGET_ROUNDS)] = sums[-1] / len(sums) / 1e6
+    if target is not None and len(run.rounds) >= BUDGET_ROUNDS:
+        first = find_first_round(accuracies, target, BUDGET_ROUNDS)
+        numbers[Measure(ROUNDS_TO_ACCURACY, BUDGET_ROUNDS)] = first
+    last = None if budget is None else count_rounds_within(sums, budget)
+    if last is not None and target is not None:
+        first = find_first_round(accuracies, target, last)
+        spent = math.inf if math.isinf(first) else sums[int(first) - 1] / 1e6
+        numbers[Measure(MEGABYTES_TO_ACCURACY, BUDGET_ROUNDS)] = spent
+    if place.preset == TUNED and last in accuracies:
+        numbers[Measure(EQUAL_BYTES_ACCURACY, BUDGET_ROUNDS)] = 100 * accuracies[last]
+    return numbers
+
+
+def find_targets(printed: Iterable[PrintedValue]) -> dict[Target, float]:
+    """The accuracy to reach: what the paper prints for FedSiKD after round 5, by data set and alpha."""
+    wanted = (FEDSIKD, BUDGET_ROUNDS, TEST_ACCURACY)
+    cells = [(value.cell, value.value) for value in printed]
+    return {(c.dataset, c.setting): value for c, value in cells if (c.algo, c.round_num, c.metric) == wanted}
+
+
+def find_budgets(by_place: Mapping[Place, Sequence[RunRecord]]) -> dict[Budget, float]:
+    """The bytes that count at equal bytes: what FedSiKD moves in five rounds, by preset, data set, alpha and seed."""
+    budgets = {}
+    for place, runs in by_place.items():
+        for run in runs:
+            sums = list_bytes(run) if place.algo == FEDSIKD else []
+            if len(sums) >= BUDGET_ROUNDS:
+                budgets[(*place[:3], run.flags["seed"])] = sums[BUDGET_ROUNDS - 1]
+    return budgets
+
+
+def share_baselines(by_place: Mapping[Place, Sequence[RunRecord]]) -> dict[Place, Sequence[RunRecord]]:
+    """The runs with those of the baselines beside the authors' values as well, which set only how FedSiKD distils."""
+    shared = {
+        place._replace(preset=AUTHORS): runs
+        for place, runs in by_place.items()
+        if place.preset == PRINTED and place._replace(preset=AUTHORS, algo=FEDSIKD) in by_place
+    }
+    return {**shared, **by_place}
+
+
+def measure_by_seed(by_place: Mapping[Place, Sequence[RunRecord]], printed: Iterable[PrintedValue]) -> SeedResults:
+    """Every measure of every run, by preset, cell and seed.
+
+    As the paper prints it, RandomCluster differs from FedSiKD in the members of the clusters alone. So it is also the
+    control there.
+    """
+    targets, budgets, numbers = find_targets(printed), find_budgets(by_place), {}
+    for place, runs in by_place.items():
+        target, setting = targets.get((place.dataset, place.setting)), place[:3]
+        seeds = [run.flags["seed"] for run in runs]
+        measured = [
+            measure_run(run, target, budgets.get((*setting, seed))) for run, seed in zip(runs, seeds, strict=True)
+        ]
+        numbers[place] = dict(zip(seeds, measured, strict=True))
+        if (place.preset, place.algo) == (PRINTED, RANDOM_CLUSTER):
+            numbers[place._replace(algo=CONTROL)] = numbers[place]
+    return collect_by_seed(numbers, (*FEDSIKD_PRESETS, PRIVACY))
+
+
+def group_places(runs: Iterable[RunRecord]) -> dict[Place, list[RunRecord]]:
+    """The runs of each place, by seed."""
+    return group_runs(runs, find_place)
+
+
+def list_printed_values(rows: Iterable[Mapping[str, str]]) -> list[PrintedValue]:
+    """The printed numbers, in the order of the files; those of HAR for both inputs, since the paper has one table."""
+    algos = {name: algo for algo, name in NAMES.items()}
+    values = []
+    for row in rows:
+        alpha, algo = spell_alpha(row["dirichlet_alpha"]), algos[row["algorithm"]]
+        for dataset in HAR_INPUTS if row["dataset"] == HAR else (row["dataset"],):
+            cell = Cell(dataset, alpha, algo, int(row["round"]), row["metric"])
+            values.append(PrintedValue(row["table"], cell, float(row["value"])))
+    return values
+
+
+def measure_printed(printed: Sequence[PrintedValue]) -> list[PrintedValue]:
+    """The rounds to the accuracy to reach that follow from the printed accuracies of rounds 1 to 5."""
+    accuracies: dict[Cell, dict[int, float]] = {}
+    for _, cell, value in printed:
+        if cell.metric == TEST_ACCURACY and cell.round_num in FIRST_ROUNDS:
+            wanted = cell._replace(round_num=BUDGET_ROUNDS, metric=ROUNDS_TO_ACCURACY)
+            accuracies.setdefault(wanted, {})[cell.round_num] = value
+    targets = find_targets(printed)
+    return [
+        PrintedValue("", cell, find_first_round(by_round, targets[cell.dataset, cell.setting], BUDGET_ROUNDS))
+        for cell, by_round in accuracies.items()
+    ]

@@ -1,0 +1,1 @@
+"""Private updates: accuracy against epsilon."""

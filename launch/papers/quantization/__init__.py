@@ -1,0 +1,1 @@
+"""Exported files beside the models that they were converted from."""

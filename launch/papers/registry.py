@@ -1,0 +1,100 @@
+"""The reports that `launch.report` can make: a row a paper. Imports no TensorFlow."""
+
+from launch.papers.amfl_p.claims import AMFL_P_CLAIMS, AMFL_P_FURTHER, AMFL_P_UNTESTABLE
+from launch.papers.amfl_p.figure import draw_amfl_p_figures
+from launch.papers.amfl_p.report import AMFL_P_RUNS, ON_SOURCES, SOURCES, build_amfl_p_report
+from launch.papers.async_periodic.claims import ASYNC_CLAIMS, ASYNC_FURTHER
+from launch.papers.async_periodic.figure import draw_async_figures
+from launch.papers.async_periodic.measures import ASYNC_RUNS
+from launch.papers.async_periodic.report import build_async_report
+from launch.papers.engine.collection import PRINTED, TUNED
+from launch.papers.engine.paper import Paper
+from launch.papers.fedcd.claims import FEDCD_CLAIMS
+from launch.papers.fedcd.figure import draw_fedcd_figure
+from launch.papers.fedcd.further import FEDCD_FURTHER
+from launch.papers.fedcd.measures import FEDCD_RUNS, SIZES
+from launch.papers.fedcd.report import ON_SIZES, build_fedcd_report
+from launch.papers.fedsikd.claims import FEDSIKD_CLAIMS, FEDSIKD_UNTESTABLE
+from launch.papers.fedsikd.figure import draw_fedsikd_figure
+from launch.papers.fedsikd.further import FEDSIKD_FURTHER
+from launch.papers.fedsikd.measures import BUDGET_ROUNDS, FEDSIKD_PRESETS, FEDSIKD_RUNS
+from launch.papers.fedsikd.report import ON_PRESETS as ON_FEDSIKD_PRESETS
+from launch.papers.fedsikd.report import build_fedsikd_report
+from launch.papers.private.report import FIGURE, PRIVATE_RUNS, build_private_report, draw_private_figure
+from launch.papers.quantization.report import QUANTIZATION_RUNS, build_quantization_report
+from launch.runs.columns import CLIENT_TEST_ACCURACY
+
+PAPERS: dict[str, Paper] = {
+    "fedsikd": Paper(
+        title="FedSiKD: Tables V to IX",
+        experiments=FEDSIKD_RUNS,
+        build=build_fedsikd_report,
+        printed_files=("fedsikd/table_v.csv", "fedsikd/tables_vi_to_ix.csv"),
+        presets=FEDSIKD_PRESETS,
+        on_presets=ON_FEDSIKD_PRESETS,
+        claims=FEDSIKD_CLAIMS,
+        untestable=FEDSIKD_UNTESTABLE,
+        further=FEDSIKD_FURTHER,
+        further_presets=(TUNED,),
+        draw=draw_fedsikd_figure,
+        figure="figure_3.png",
+        told_rounds=(BUDGET_ROUNDS,),
+    ),
+    "amfl_p": Paper(
+        title="AMFL-P: Tables 1 and 2",
+        experiments=AMFL_P_RUNS,
+        build=build_amfl_p_report,
+        printed_files=("amfl_p/table_1.csv",),
+        presets=SOURCES,
+        on_presets=ON_SOURCES,
+        claims=AMFL_P_CLAIMS,
+        untestable=AMFL_P_UNTESTABLE,
+        further=AMFL_P_FURTHER,
+        draw=draw_amfl_p_figures,
+        figure="amfl_p.png",
+        accuracy=CLIENT_TEST_ACCURACY,
+    ),
+    "async": Paper(
+        title="Asynchronous FL with periodic aggregation: Figures 3 and 4",
+        experiments=ASYNC_RUNS,
+        build=build_async_report,
+        presets={PRINTED: "ours"},
+        on_presets="*Ours*: with the printed settings; what the paper leaves open is chosen by us.",
+        claims=ASYNC_CLAIMS,
+        further=ASYNC_FURTHER,
+        draw=draw_async_figures,
+        figure="async.png",
+    ),
+    "fedcd": Paper(
+        title="FedCD: Table 1 and claims",
+        experiments=FEDCD_RUNS,
+        build=build_fedcd_report,
+        printed_files=("fedcd/table_1.csv",),
+        presets=SIZES,
+        on_presets=ON_SIZES,
+        claims=FEDCD_CLAIMS,
+        further=FEDCD_FURTHER,
+        draw=draw_fedcd_figure,
+        figure="fedcd.png",
+        accuracy=CLIENT_TEST_ACCURACY,
+    ),
+    "quantization": Paper(
+        title="Quantization: exported files beside the Keras models they were converted from",
+        experiments=QUANTIZATION_RUNS,
+        build=build_quantization_report,
+    ),
+    "private": Paper(
+        title="Private updates: accuracy against epsilon",
+        experiments=PRIVATE_RUNS,
+        build=build_private_report,
+        draw=draw_private_figure,
+        figure=FIGURE,
+    ),
+}
+
+
+def find_paper(experiments: list[str]) -> str | None:
+    """The name of the report that covers most of the experiments, the first of equals; None if none covers any."""
+    counts = {name: sum(map(paper.covers, experiments)) for name, paper in PAPERS.items()}
+    name = max(counts, key=counts.get)
+    return name if counts[name] else None

@@ -1,1 +1,0 @@
-"""Runs beside what papers print and claim."""

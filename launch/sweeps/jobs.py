@@ -1,0 +1,116 @@
+"""How many runs go on at a time, and on which cores each: `--jobs`, or what memory and cores allow."""
+
+import os
+from collections.abc import Sequence
+
+import psutil
+from absl import flags as absl_flags
+
+from launch.runs.errors import RunFolderError
+from launch.settings.flag_fields import FlagField
+from launch.settings.flags import define_flag
+from launch.settings.run_config import RunConfig
+from launch.sweeps.local_runs import LocalEngine
+from launch.sweeps.tasks import Task, is_finished
+from models.model_names import WIDTH_MODELS
+from tff_algos.settings.config_fields import Setting
+
+MAX_JOBS = 1000
+
+# Measured: a process of the sweep and its worker on small models, at their largest (0.78 and 0.29 GB).
+BASE_BYTES = 1.2 * 2**30
+# Numbers of weights of a model and its teacher at the largest data set that they are used on, rounded up; "auto" and a
+# user's own model count as the largest.
+NUM_WEIGHTS = {
+    "image_student": 120_000,
+    "image_teacher": 200_000,
+    "image_cnn10": 2_500_000,
+    "perceptron": 100_000,
+    "perceptron_teacher": 200_000,
+    "perceptron_2nn": 500_000,
+    "fedavg_cnn": 3_500_000,
+    "emnist_cnn": 3_000_000,
+    "mobilenet_v2": 14_000_000,
+    "resnet18_gn": 23_000_000,
+    "char_lstm": 2_000_000,
+    "char_gru": 2_000_000,
+    "char_transformer": 2_000_000,
+}
+STUDENTS = {"mnist": "image_student", "digits": "image_student", "cifar10": "image_student", "building": "perceptron"}
+LARGEST = 10_000_000
+# Copies of the weights: of a client that trains, of the server with what is sent and evaluated, and of each client in
+# algorithms that keep its model.
+COPIES_TRAINING, COPIES_SERVER, COPIES_CLIENT = 6, 17, 2
+EXAMPLE_BYTES = {"cifar10": 60_000 * 3072, "mnist": 70_000 * 784}  # of the largest data sets, as stored
+OTHER_EXAMPLE_BYTES = 10_300 * 561 * 4  # HAR
+
+
+def define_jobs_flag(values: absl_flags.FlagValues) -> None:
+    """Adds `--jobs`, which is None if it is not given."""
+    setting = Setting(
+        "Runs at a time, each on its share of the cores; by default what memory and cores allow.",
+        minimum=1,
+        maximum=MAX_JOBS,
+    )
+    define_flag(FlagField("jobs", setting, 1), values)
+
+
+def open_engine(tasks: Sequence[Task], jobs: int | None) -> LocalEngine:
+    """The engine for these runs. One that makes a single run at a time lets it print to our output.
+
+    Args:
+      tasks: the runs that are asked for; those that are finished do not count.
+      jobs: how many at a time; None: what memory and cores allow.
+    """
+    cores = sorted(os.sched_getaffinity(0))
+    configs = [task.config for task in tasks if not _is_done(task)]
+    if jobs is None:
+        jobs = choose_jobs(configs, len(cores), psutil.virtual_memory().available)
+    jobs = max(1, min(jobs, len(configs)))
+    return LocalEngine(share_cores(cores, jobs), keeps_logs=jobs > 1)
+
+
+def are_done(tasks: Sequence[Task]) -> bool:
+    """Whether there is nothing to run."""
+    return all(map(_is_done, tasks))
+
+
+def _is_done(task: Task) -> bool:
+    """Whether there is nothing to run: the run is finished, or its folder holds another."""
+    try:
+        return is_finished(task)
+    except RunFolderError:
+        return True
+
+
+def choose_jobs(configs: Sequence[RunConfig], num_cores: int, available_bytes: int) -> int:
+    """As many runs at a time as there are cores, as long as the largest ones fit into the memory together.
+
+    Where a run may use a GPU, whose memory is not known here, one at a time.
+    """
+    if any(getattr(config, "device", "cpu") != "cpu" for config in configs):
+        return 1
+    for jobs in range(min(num_cores, len(configs)), 1, -1):
+        needed = sorted((estimate_memory_bytes(config, -(-num_cores // jobs)) for config in configs), reverse=True)
+        if sum(needed[:jobs]) <= available_bytes:
+            return jobs
+    return 1
+
+
+def share_cores(cores: Sequence[int], jobs: int) -> list[list[int]]:
+    """The cores of each job: neighbours, as evenly as can be; where there are more jobs than cores, one in turns."""
+    count = len(cores)
+    if jobs > count:
+        return [[cores[job % count]] for job in range(jobs)]
+    return [list(cores[job * count // jobs : (job + 1) * count // jobs]) for job in range(jobs)]
+
+
+def estimate_memory_bytes(config: RunConfig, num_cores: int) -> float:
+    """What a run on so many cores and its worker may take, roughly and rather too much than too little."""
+    model = STUDENTS.get(config.dataset, "") if config.model == "auto" else config.model
+    width = config.width**2 if model in WIDTH_MODELS else 1
+    weights_bytes = 4 * NUM_WEIGHTS.get(model, LARGEST) * width
+    num_models = getattr(config.algorithm, "capacity", 1)  # FedCD's slots
+    copies = COPIES_TRAINING * 2 * num_cores + COPIES_SERVER * num_models + COPIES_CLIENT * config.num_clients
+    data_bytes = EXAMPLE_BYTES.get(config.dataset, OTHER_EXAMPLE_BYTES)
+    return BASE_BYTES + copies * weights_bytes + 2 * data_bytes

@@ -1,0 +1,88 @@
+"""A process that has imported TensorFlow and TFF, and from which run after run is forked.
+
+`python -m launch.sweeps.warm_process REPLIES CORES MODULE`
+
+REPLIES is the number of an open pipe, CORES are the cores to keep to, with commas between them, MODULE is imported at
+the start. Each line of stdin is a request, a JSON object: `module`, what to run as by `python -m`; `arguments`; `log`,
+the file that the output is appended to, null for where it goes now. The replies are {"pid"} when it runs, and
+{"exit_code"} when it has ended, negative for a signal.
+
+A run starts with what the imports have left, as in a process of its own, and its end takes everything with it: graphs,
+caches, seeds, memory, a crash. This process itself never runs a TensorFlow operation, so the only threads that a fork
+does not copy are idle ones: those of OpenBLAS, which starts them anew, and the event loop of the context that TFF makes
+on import, which no run uses.
+"""
+
+import atexit
+import gc
+import importlib
+import json
+import os
+import runpy
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from launch import stop_signals
+from launch.runtimes.worker_launcher import die_with
+
+
+def main(replies: int, cores: Sequence[int], module: str) -> None:
+    """Serves requests until stdin ends. In each forked process, runs what was asked for."""
+    os.sched_setaffinity(0, cores)  # before the imports: thread pools are as large as the cores are many
+    importlib.import_module(module)
+    gc.collect()
+    gc.freeze()  # what is shared with the runs stays shared: their collector leaves it alone
+    # Else the interpreter's end would not collect what the imports made, and TFF's destructors would fail aloud.
+    atexit.register(gc.unfreeze)
+    request = _wait_for_request(replies)
+    if request is not None:
+        sys.argv[1:] = request["arguments"]
+        runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
+
+
+def _wait_for_request(replies: int) -> dict[str, Any] | None:
+    """A request, in the process forked for it; None, in this process, after the last."""
+    pid = os.getpid()
+    ended = None
+    for line in iter(sys.stdin.buffer.readline, b""):
+        # Only now may the number of the last run's process be given to another: nobody can still want to signal it.
+        if ended is not None:
+            os.waitpid(ended, 0)
+        request = json.loads(line)
+        ended = os.fork()
+        if ended == 0:
+            _enter_run(pid, replies, request["log"])
+            return request
+        _reply(replies, pid=ended)
+        result = os.waitid(os.P_PID, ended, os.WEXITED | os.WNOWAIT)
+        exited = result.si_code == os.CLD_EXITED
+        _reply(replies, exit_code=result.si_status if exited else -result.si_status)
+    return None
+
+
+def _reply(replies: int, **content: int) -> None:
+    os.write(replies, f"{json.dumps(content)}\n".encode())
+
+
+def _enter_run(parent_pid: int, replies: int, log: str | None) -> None:
+    """What a process started by itself would have: a session, no stdin, Ctrl-C; and the kernel ends it with us."""
+    die_with(parent_pid)
+    os.setsid()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.close(replies)
+    nowhere = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nowhere, 0)
+    os.close(nowhere)
+    if log is None:
+        stop_signals.IS_SAID = False  # beside the line of the sweep
+    else:
+        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        os.close(output)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), [int(core) for core in sys.argv[2].split(",")], sys.argv[3])

@@ -1,0 +1,50 @@
+"""Tables, sections and results as Markdown."""
+
+import math
+
+import pytest
+
+from launch.papers.engine.collection import Measured
+from launch.papers.engine.markdown import (
+    Section,
+    Table,
+    format_measured,
+    format_rounds,
+    format_sections,
+    format_table,
+    join_blocks,
+)
+
+TABLE = Table(("a", "b"), [["1", ""]])
+TEXT = "| a | b |\n| --- | --- |\n| 1 |  |"
+
+
+def test_a_table():
+    assert format_table(TABLE) == TEXT
+    assert join_blocks(["# Title", "Text."]) == "# Title\n\nText."
+
+
+def test_a_section_has_a_heading_and_its_text_or_its_table():
+    sections = [Section("One", TABLE), Section("", TABLE), Section("Two", TABLE, "in words")]
+    assert format_sections(sections, level=3) == ["### One", TEXT, TEXT, "### Two", "in words"]
+
+
+def test_a_result():
+    assert format_measured("test_accuracy", Measured(0.8, 0.1, 3)) == "80.00 ± 10.00"
+    assert format_measured("test_loss", Measured(0.8, None, 1)) == "0.80"
+    assert format_measured("test_loss", None) == "not run"
+    assert format_measured("test_loss", None, absent="") == ""
+    assert format_measured("rounds", Measured(math.inf, None, 3)) == "not reached by all"
+
+
+@pytest.mark.parametrize(
+    ("rounds", "text"),
+    [
+        ([5, 10, 15], "10.00 ± 5.00"),
+        ([5, 10, 15, math.inf, math.inf], "median 15; > 50 in 2 of 5"),
+        ([5, math.inf, math.inf], "> 50 in 2 of 3"),
+        ([math.inf, math.inf], "> 50 in 2 of 2"),
+    ],
+)
+def test_rounds_that_some_seeds_never_reach(rounds, text):
+    assert format_rounds(rounds, 50) == text

@@ -1,0 +1,138 @@
+"""Verdicts as tables, and the order of a whole report, on numbers by hand."""
+
+import re
+
+import pytest
+
+from launch.papers.engine.claims import Claim
+from launch.papers.engine.collection import Cell, PrintedValue
+from launch.papers.engine.conditions import exceeds
+from launch.papers.engine.markdown import Section, Table
+from launch.papers.engine.paper import Paper
+from launch.papers.engine.verdicts import (
+    Untestable,
+    build_further,
+    build_verdicts,
+    count_verdicts,
+    explain_verdicts,
+    judge,
+)
+
+OURS, OTHER, BEST = (Cell("mnist", "0.1", name, 5, "test_accuracy") for name in ("ours", "other", "best"))
+LABELS = {"printed": "ours", "tuned": "ours, tuned"}
+PRINTED = [PrintedValue("VI", OURS, 0.9), PrintedValue("VI", OTHER, 0.8)]
+
+
+def three(mean):
+    """Three seeds whose mean has the 95 % interval mean +- 0.0248."""
+    return {0: mean - 0.01, 1: mean, 2: mean + 0.01}
+
+
+LEVEL = dict.fromkeys(range(3), 0.5)
+RESULTS = {
+    "printed": {OURS: three(0.6), OTHER: LEVEL},  # 0.1 +- 0.0248
+    "tuned": {OURS: three(0.4), OTHER: LEVEL, BEST: three(0.51)},
+}
+
+
+def lead_of(first, second, **fields):
+    text = f"{first.algo} leads {second.algo}"
+    return Claim(
+        "V", text, "at round 5", (exceeds(first, second, f"{first.algo} {{0}}, {second.algo} {{1}}"),), **fields
+    )
+
+
+LEADS, BEST_LEADS = lead_of(OURS, OTHER), lead_of(BEST, OTHER)
+FOLLOWS = lead_of(OTHER, OURS, by_construction="it cannot be otherwise")
+CLAIMS = (LEADS, BEST_LEADS, FOLLOWS)
+
+
+@pytest.fixture
+def judgements():
+    return [judge(claim, PRINTED, RESULTS) for claim in CLAIMS]
+
+
+def test_verdicts_are_counted_by_preset_and_what_follows_is_not_reproduced(judgements):
+    columns, rows = count_verdicts(judgements, LABELS)
+    assert columns == ["runs", "reproduced", "not reproduced", "undecided", "by construction", "not run"]
+    assert rows == [["ours", "1", "0", "0", "1", "1"], ["ours, tuned", "0", "1", "1", "1", "0"]]
+
+
+def test_a_line_a_claim_and_a_row_of_csv_with_the_numbers(judgements):
+    section = build_verdicts(judgements, LABELS)
+    assert "| 1 | V | ours leads other | agree | reproduced | not reproduced |" in section.text
+    assert "| 3 | V | other leads ours | contradict it | by construction | by construction |" in section.text
+    rows = [dict(zip(section.table.columns, row, strict=True)) for row in section.table.rows]
+    assert len(set(section.table.columns)) == len(section.table.columns)
+    assert rows[0]["printed_tables_numbers"] == "ours 90.00 %, other 80.00 %"
+    assert rows[0]["tuned_numbers"] == "ours 40.00 %, other 50.00 %: -10.00 [-12.48, -7.52], n = 3"
+    assert (rows[1]["printed"], rows[1]["printed_numbers"], rows[1]["tuned"]) == ("not run", "", "undecided")
+
+
+def test_a_paper_without_numbers_has_no_column_of_them():
+    section = build_verdicts([judge(LEADS, [], RESULTS)], LABELS)
+    assert "| 1 | V | ours leads other | reproduced | not reproduced |" in section.text
+
+
+def test_what_a_reader_needs_stands_between_the_counts_and_the_claims(judgements):
+    text = build_verdicts(judgements, LABELS, "*Ours*: as printed.").text
+    places = [
+        text.index(part) for part in ("| ours, tuned |", "*Ours*: as", "*not run*", "*Printed tables*", "| 1 | V |")
+    ]
+    assert places == sorted(places)
+    assert "*Printed tables*" not in build_verdicts([judge(LEADS, [], RESULTS)], LABELS).text
+
+
+def test_a_tuned_run_is_compared_with_tuned_runs_only():
+    results = {"printed": RESULTS["printed"], "tuned": {OURS: three(0.9)}}
+    assert judge(LEADS, [], results).ours["tuned"].verdict == "not run"
+
+
+def test_the_numbers_that_decide_stand_under_each_rule(judgements):
+    lines = explain_verdicts(judgements, LABELS).splitlines()
+    assert lines[:2] == [
+        "1. ours leads other. *Rule:* at round 5.",
+        "   - Printed tables: agree. ours 90.00 %, other 80.00 %.",
+    ]
+    assert "   - Ours: by construction. it cannot be otherwise; other 50.00 %, ours 60.00 %: -10.00" in "\n".join(lines)
+
+
+def test_our_further_comparisons_are_a_family_a_preset():
+    """0.01 +- 0.0248 is undecided; 0.1 either way has t = 17.3, p = 0.0033, which Holm doubles in a family of two."""
+    _, rows = build_further([LEADS, BEST_LEADS], RESULTS, LABELS).table
+    assert [row[:4] for row in rows] == [
+        ["ours", "ours leads other", "yes", "0.0033"],
+        ["ours, tuned", "ours leads other", "no", "0.0066"],
+        ["ours, tuned", "best leads other", "undecided", "0.2254"],
+    ]
+    assert build_further([], {}, LABELS) is None
+    assert build_further([LEADS], {"printed": {}, "tuned": {}}, LABELS) is None
+
+
+def compose(**fields):
+    tables = {"results": Section("Table VI", Table(["a"], [["1"]]))}
+    paper = Paper("A paper", "none", lambda *_: None, **fields)
+    return paper.compose_report("How to read them.", tables, PRINTED, RESULTS, [])
+
+
+def test_a_report_begins_with_its_verdicts():
+    report = compose(claims=CLAIMS, untestable=(Untestable("IV", "it converges", "a limit"),), further=(BEST_LEADS,),
+                     figure="figure.png")  # fmt: skip
+    assert re.findall(r"^#+ .*", report.markdown, re.M) == [
+        "# A paper",
+        "## Verdicts",
+        "## Claims that no run can decide",
+        "## Tables",
+        "### Table VI",
+        "## Our further comparisons",
+        "## Figure",
+        "## How each claim is decided",
+    ]
+    assert "| IV | it converges | a limit |" in report.markdown and "](figure.png)" in report.markdown
+    assert list(report.tables) == ["results", "further", "claims"]
+
+
+def test_a_report_without_claims_has_its_tables_alone():
+    report = compose()
+    assert re.findall(r"^#+ .*", report.markdown, re.M) == ["# A paper", "## Tables", "### Table VI"]
+    assert list(report.tables) == ["results"]

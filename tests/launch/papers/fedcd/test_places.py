@@ -1,0 +1,44 @@
+"""At which places of the report FedCD's experiments stand."""
+
+from launch.papers.engine.collection import Place
+from launch.papers.fedcd.measures import count_rounds, find_place
+from launch.runs.run_records import list_flagfiles, resolve_flagfile
+
+FEDCD_CPU = "fedcd_cifar10_hierarchical_cpu"
+
+
+def test_experiments_have_their_places():
+    assert find_place(FEDCD_CPU) == Place("cpu", "hierarchical", "", "fedcd")
+    assert find_place("fedavg_cifar10_hypergeometric_paper_150rounds") == Place("paper", "hypergeometric", "", "fedavg")
+    assert find_place(f"{FEDCD_CPU}_bias0.35") == Place("cpu", "hierarchical", "bias0.35", "fedcd")
+    assert find_place("fedcd_cifar10_hierarchical_paper_8bits").setting == "8bits"
+    assert find_place("fedavg_cifar10_hierarchical_authors_small_8bits") == Place(
+        "authors_small", "hierarchical", "8bits", "fedavg"
+    )
+    assert find_place("fedcd_cifar10_hierarchical_authors_shared") == Place(
+        "authors", "hierarchical", "shared", "fedcd"
+    )
+    full = Place("authors_full", "hierarchical", "", "fedcd")
+    assert find_place("fedcd_cifar10_hierarchical_authors_full_9rounds") == full
+    assert find_place("fedavg_cifar10_hierarchical_authors_full") == full._replace(algo="fedavg")
+    assert find_place(f"{FEDCD_CPU}_below_mean").setting == "below_mean"
+    assert find_place("fedavg_mnist_alpha0.1") is None and find_place(f"{FEDCD_CPU}_bias0x35") is None
+
+
+def test_every_flagfile_has_its_place():
+    places = [find_place(path.stem) for path in list_flagfiles() if path.parent.name == "fedcd"]
+    assert None not in places
+    assert len(places) == 60, "15 of each printed size, 9 causes, 21 trained as by the authors"
+    assert len(set(places)) == 50, "ten differ from another in their rounds alone"
+
+
+def test_a_place_has_the_rounds_that_its_flagfiles_ask_for():
+    for path in list_flagfiles():
+        place = find_place(path.stem)
+        if place is not None:
+            asked = resolve_flagfile(path).rounds
+            if path.stem.endswith("_full_9rounds"):  # what 2 cores do of the full size, for the curves
+                assert asked == 9
+            else:
+                is_longer = path.stem.endswith("rounds")
+                assert asked > count_rounds(place) if is_longer else asked == count_rounds(place), path

@@ -1,0 +1,143 @@
+"""Runs forked from a warm process: real processes, which here stand in for training and import no TensorFlow."""
+
+import json
+import os
+import pathlib
+import signal
+import time
+from types import SimpleNamespace
+
+import psutil
+import pytest
+
+from launch.sweeps import local_runs
+from launch.sweeps.pool import run_tasks
+from launch.sweeps.tasks import Task
+
+STAND_IN = """
+import json, os, pathlib, signal, sys, time, warmed_up
+arguments = dict(each.lstrip("-").split("=", 1) for each in sys.argv[1:] if "=" in each)
+run_dir = pathlib.Path(arguments["run_dir"])
+tries = len(list(run_dir.parent.glob(run_dir.name + ".try*")))
+run_dir.with_name(f"{run_dir.name}.try{tries}").touch()
+warmed_up.COUNT += 1
+seen = {
+    "name": __name__, "argv": sys.argv[1:], "program": sys.argv[0], "pid": os.getpid(), "parent": os.getppid(),
+    "count": warmed_up.COUNT, "imported_by": warmed_up.PID, "cores": sorted(os.sched_getaffinity(0)),
+    "session": os.getsid(0), "stdin": os.readlink("/proc/self/fd/0"), "files": len(os.listdir("/proc/self/fd")),
+}
+print("round 1/1: it ran")
+print("and complained", file=sys.stderr, flush=True)
+if arguments["what"] == "kill_parent" and not tries:
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(60)
+if arguments["what"] == "crash":
+    os.kill(os.getpid(), signal.SIGSEGV)
+run_dir.mkdir()
+(run_dir / "seen.json").write_text(json.dumps(seen))
+sys.exit(3 if arguments["what"] == "fail" else 0)
+"""
+WARMED_UP = "import os\nCOUNT, PID = 0, os.getpid()\n"
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """(*what each run does, shares=..., keeps_logs=...) -> (failures, what each run has seen, None if it failed)."""
+    (tmp_path / "stand_in.py").write_text(STAND_IN)
+    (tmp_path / "warmed_up.py").write_text(WARMED_UP)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(local_runs, "TRAIN", "stand_in")
+    monkeypatch.setattr(local_runs, "IMPORTS", "warmed_up")
+
+    def make(*whats, cores=1, keeps_logs=True):
+        tasks = []
+        for seed, what in enumerate(whats):
+            run_dir = tmp_path / "runs" / "a" / f"seed_{seed}"
+            arguments = (f"--run_dir={run_dir}", f"--what={what}")
+            tasks.append(Task(pathlib.Path("a.flags"), arguments, run_dir, SimpleNamespace(seed=seed, rounds=1)))
+        tasks[0].run_dir.parent.mkdir(parents=True)
+        shares = [[core] for core in sorted(os.sched_getaffinity(0))[:cores]]
+        failures = run_tasks(tasks, local_runs.LocalEngine(shares, keeps_logs))
+        files = [task.run_dir / "seen.json" for task in tasks]
+        return failures, [json.loads(file.read_text()) if file.exists() else None for file in files]
+
+    return make
+
+
+def test_each_run_starts_with_what_the_imports_left_in_a_process_of_its_own(run, tmp_path):
+    failures, (first, second) = run("", "")
+    assert failures == []
+    assert first["imported_by"] == second["imported_by"] == first["parent"] == second["parent"]
+    assert first["count"] == second["count"] == 1, "what the first changed is gone"
+    assert first["pid"] != second["pid"] and first["session"] == first["pid"]
+    assert second["argv"] == ["--flagfile=a.flags", f"--run_dir={tmp_path}/runs/a/seed_1", "--what="]
+    assert (first["name"], first["program"], first["stdin"]) == ("__main__", str(tmp_path / "stand_in.py"), os.devnull)
+    assert first["files"] == second["files"]
+    assert not psutil.pid_exists(first["parent"]), "nothing is left when all runs have ended"
+
+
+def test_output_goes_to_a_file_beside_the_run_folder(run, tmp_path, capfd):
+    run("")
+    assert (tmp_path / "runs/a/seed_0.log").read_text() == "round 1/1: it ran\nand complained\n"
+    assert "it ran" not in "".join(line for line in capfd.readouterr().out.splitlines() if "done in" not in line)
+
+
+def test_the_output_of_one_at_a_time_is_ours(run, tmp_path, capfd):
+    failures, _ = run("", "fail", keeps_logs=False)
+    assert not list(tmp_path.glob("runs/a/*.log"))
+    printed = capfd.readouterr()
+    assert printed.out.splitlines() == [
+        "[1/2] a, seed 0: 2 runs to look at",
+        "round 1/1: it ran",
+        *[line for line in printed.out.splitlines() if line.startswith("[2/2] a, seed 1: ") and "gone" in line],
+        "round 1/1: it ran",
+        f"[2/2] a, seed 1: failed (exit code 3, see above and {tmp_path}/runs/a/seed_1)",
+    ]
+    assert printed.err == "and complained\n" * 2
+    assert len(failures) == 1
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+def test_each_slot_has_cores_of_its_own(run):
+    _, seen = run("", "", "", "", cores=2)
+    cores = sorted(os.sched_getaffinity(0))[:2]
+    assert all(len(each["cores"]) == 1 and each["cores"][0] in cores for each in seen)
+    assert {(each["parent"], each["cores"][0]) for each in seen[:2]} == set(
+        zip([each["parent"] for each in seen[:2]], cores, strict=True)
+    )
+
+
+def test_a_run_that_crashes_fails_alone(run, tmp_path):
+    failures, (crashed, after) = run("crash", "")
+    log = tmp_path / "runs/a/seed_0.log"
+    assert failures == [f"a, seed 0: ended by SIGSEGV; and complained; its output: {log}"]
+    assert crashed is None and after["count"] == 1
+
+
+def test_a_run_whose_warm_process_is_killed_is_made_again_by_another(run, tmp_path):
+    failures, (first, second) = run("kill_parent", "")
+    assert failures == []
+    assert len(list(tmp_path.glob("runs/a/seed_0.try*"))) == 2
+    assert first["parent"] == second["parent"], "the new one serves the rest"
+
+
+def test_a_process_that_cannot_import_what_it_needs_fails_the_run_after_a_second_try(run, monkeypatch, capfd):
+    monkeypatch.setattr(local_runs, "IMPORTS", "no_such_module")
+    failures, seen = run("")
+    assert seen == [None] and failures[0].startswith("a, seed 0: exit code 1; ")
+    assert capfd.readouterr().err.count("No module named 'no_such_module'") == 2
+
+
+def test_an_interrupt_while_the_process_still_imports_ends_it_at_once(run, tmp_path, monkeypatch):
+    (tmp_path / "slow_import.py").write_text("import time; time.sleep(60)")
+    monkeypatch.setattr(local_runs, "IMPORTS", "slow_import")
+    handler = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 1.0)
+    start_s = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run("")
+    finally:
+        signal.signal(signal.SIGALRM, handler)
+    assert time.monotonic() - start_s < 20
+    assert not [child for child in psutil.Process().children() if "warm_process" in " ".join(child.cmdline())]

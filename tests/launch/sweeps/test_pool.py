@@ -1,0 +1,206 @@
+"""Many runs at a time, by an engine that only pretends: order, failures, stopping, and what is shown."""
+
+import pathlib
+from types import SimpleNamespace
+
+import pytest
+
+from launch.sweeps import pool, progress_lines
+from launch.sweeps.tasks import Task
+
+
+class Clock:
+    """Time that passes only while somebody sleeps; may ring after a number of sleeps."""
+
+    def __init__(self):
+        self.now, self.rings = 0.0, {}
+
+    def sleep(self, seconds):
+        self.now = round(self.now + seconds, 6)
+        for at in [at for at in self.rings if at <= self.now]:
+            raise self.rings.pop(at)
+
+
+class ScriptedRun:
+    """Lasts some seconds, and in the middle of each prints the line of a round."""
+
+    def __init__(self, engine, task, seconds, exit_code):
+        self._engine, self._clock, self._task, self._exit_code = engine, engine.clock, task, exit_code
+        self._start = self._printed = self._clock.now
+        self._end = self._start + seconds
+        self.is_killed = self.is_interrupted = False
+
+    def read_output(self):
+        lines = []
+        while self._printed + 0.5 <= min(self._clock.now, self._end):
+            self._printed += 1
+            lines.append(f"round {self._printed - self._start:.0f}/{self._task.config.rounds}: 1.00 s a round")
+        return lines
+
+    def poll(self):
+        if self.is_killed:
+            return -9
+        return self._exit_code if self._clock.now >= self._end else None
+
+    def interrupt(self):
+        self.is_interrupted, self._end, self._exit_code = True, self._clock.now + self._engine.seconds_to_stop, 130
+
+    def kill(self):
+        if self.poll() is None:
+            self.is_killed = True
+
+
+class ScriptedEngine:
+    """`script` gives the seconds and the exit code of each run by its seed."""
+
+    keeps_logs = True
+
+    def __init__(self, clock, slots, script, seconds_to_stop=1):
+        self.clock, self.slots, self._script, self.seconds_to_stop = clock, slots, script, seconds_to_stop
+        self.started, self.runs, self.is_closed = [], [], False
+
+    def start(self, task, slot):
+        self.started.append((round(self.clock.now, 1), slot, task.config.seed))
+        self.runs.append(ScriptedRun(self, task, *self._script[task.config.seed]))
+        return self.runs[-1]
+
+    def close(self):
+        self.is_closed = True
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    for module in (pool, progress_lines):
+        times = SimpleNamespace(sleep=clock.sleep, monotonic=lambda: clock.now, perf_counter=lambda: clock.now)
+        monkeypatch.setattr(module, "time", times)
+    return clock
+
+
+@pytest.fixture
+def make_tasks(tmp_path):
+    def make(count, rounds=5):
+        return [
+            Task(pathlib.Path("a.flags"), (), tmp_path / f"seed_{seed}", SimpleNamespace(seed=seed, rounds=rounds))
+            for seed in range(count)
+        ]
+
+    return make
+
+
+def test_a_free_slot_gets_the_next_run_and_a_failure_stops_nothing(clock, make_tasks, capsys):
+    engine = ScriptedEngine(clock, 2, {0: (5, 0), 1: (2, 1), 2: (1, -11), 3: (5, 0)})
+    tasks, ended = make_tasks(4), []
+    failures = pool.run_tasks(tasks, engine, lambda task: ended.append(task.config.seed))
+    assert [(slot, seed) for _, slot, seed in engine.started] == [(0, 0), (1, 1), (1, 2), (1, 3)]
+    assert [at for at, _, _ in engine.started] == pytest.approx([0, 0, 2, 3], abs=0.5)
+    assert ended == [1, 2, 0, 3] and engine.is_closed
+    assert failures == [
+        f"a, seed 1: exit code 1; round 2/5: 1.00 s a round; its output: {tasks[1].log}",
+        f"a, seed 2: ended by SIGSEGV; round 1/5: 1.00 s a round; its output: {tasks[2].log}",
+    ]
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"[1/4] a, seed 0: started, its output: {tasks[0].log}"
+    assert lines[-1] == "[4/4] a, seed 3: done in 5 s; 1.00 s a round"
+    assert f"[2/4] a, seed 1: failed ({failures[0].partition(': ')[2]})" in lines
+
+
+def test_a_run_that_ends_with_results_and_an_error_is_no_failure(clock, make_tasks, capsys, monkeypatch):
+    """As one in which every update was rejected: asked for again, it would be skipped."""
+    engine = ScriptedEngine(clock, 1, {0: (2, 1), 1: (2, 1)})
+    tasks = make_tasks(2)
+    monkeypatch.setattr(pool, "is_finished", lambda task: task is tasks[0] and clock.now >= 2)
+    failures = pool.run_tasks(tasks, engine)
+    assert failures == [f"a, seed 1: exit code 1; round 2/5: 1.00 s a round; its output: {tasks[1].log}"]
+    assert "[1/2] a, seed 0: round 2/5: 1.00 s a round" in capsys.readouterr().out.splitlines()
+
+
+def test_how_far_the_runs_are_is_said_each_minute(clock, make_tasks, capsys):
+    engine = ScriptedEngine(clock, 2, {0: (40, 0), 1: (100, 0), 2: (50, 0)})
+    assert pool.run_tasks(make_tasks(3, rounds=100), engine) == []
+    shown = [line for line in capsys.readouterr().out.splitlines() if "started" not in line and "done" not in line]
+    # After 60 s, 40 + 60 + 20 rounds were run, and 40 + 80 of the runs that go on are left.
+    assert shown[:3] == [
+        "[2/3] a, seed 1: round 60/100, 1.00 s a round",
+        "[3/3] a, seed 2: round 20/100, 1.00 s a round",
+        "1 of 3 runs have ended: 1 min 0 s gone, about 1 min 0 s left",
+    ]
+    assert len(shown) == 3
+
+
+def test_on_a_terminal_each_slot_and_the_whole_have_a_line(clock, make_tasks, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    engine = ScriptedEngine(clock, 2, {0: (3, 0), 1: (5, 0), 2: (2, 1)})
+    pool.run_tasks(make_tasks(3), engine)
+    printed = capsys.readouterr()
+    assert (
+        "a, seed 1 |" in printed.err and "2/5" in printed.err and "all runs |" in printed.err and "3/3" in printed.err
+    )
+    assert "started" not in printed.out and "[1/3] a, seed 0: done in 3 s" in printed.out
+
+
+def test_all_runs_are_interrupted_before_any_is_waited_for(clock, make_tasks):
+    engine = ScriptedEngine(clock, 3, dict.fromkeys(range(4), (1000, 0)), seconds_to_stop=30)
+    clock.rings[10] = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        pool.run_tasks(make_tasks(4), engine)
+    assert [run.is_interrupted for run in engine.runs] == [True] * 3 and engine.is_closed
+    assert not any(run.is_killed for run in engine.runs)
+    assert 39 < clock.now < 45
+
+
+def test_a_second_ctrl_c_does_not_wait(clock, make_tasks):
+    engine = ScriptedEngine(clock, 2, dict.fromkeys(range(2), (1000, 0)), seconds_to_stop=30)
+    clock.rings |= {10: KeyboardInterrupt(), 12: KeyboardInterrupt()}
+    with pytest.raises(KeyboardInterrupt):
+        pool.run_tasks(make_tasks(2), engine)
+    assert [run.is_killed for run in engine.runs] == [True] * 2 and engine.is_closed
+    assert clock.now < 15
+
+
+def test_a_run_that_does_not_stop_is_killed_after_a_minute(clock, make_tasks):
+    engine = ScriptedEngine(clock, 1, {0: (1000, 0)}, seconds_to_stop=1000)
+    clock.rings[10] = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        pool.run_tasks(make_tasks(1), engine)
+    assert engine.runs[0].is_killed and clock.now == pytest.approx(70, abs=1)
+
+
+def test_a_log_that_cannot_be_written_fails_the_run_alone(clock, make_tasks):
+    class Full(ScriptedEngine):
+        def start(self, task, slot):
+            if task.config.seed == 0:
+                raise OSError(28, "No space left on device", "seed_0.log")
+            return super().start(task, slot)
+
+    failures = pool.run_tasks(make_tasks(2), Full(clock, 2, {1: (1, 0)}))
+    assert failures == ["a, seed 0: seed_0.log: No space left on device"]
+
+
+def test_the_next_run_may_depend_on_those_that_have_ended(clock, make_tasks, capsys):
+    """None is one of those that were expected and is not made; the others keep their numbers."""
+    tasks, ended = make_tasks(4), []
+
+    def choose():
+        yield tasks[0]
+        yield None if ended else tasks[1]
+        yield tasks[2] if ended == [0] else tasks[3]
+
+    engine = ScriptedEngine(clock, 1, dict.fromkeys(range(4), (1, 0)))
+    assert pool.run_tasks(choose(), engine, lambda task: ended.append(task.config.seed), rounds=[5] * 3) == []
+    assert ended == [0, 2]
+    assert capsys.readouterr().out.splitlines()[-1].startswith("[3/3] a, seed 2: done")
+
+
+def test_a_run_that_need_not_go_on_keeps_a_checkpoint_and_is_no_failure(clock, make_tasks, capsys):
+    engine = ScriptedEngine(clock, 2, {0: (1000, 0), 1: (5, 0)}, seconds_to_stop=2)
+    ended = []
+
+    def find_end(task):
+        return "far behind" if task.config.seed == 0 and clock.now >= 3 else ""
+
+    failures = pool.run_tasks(make_tasks(2), engine, lambda task: ended.append(task.config.seed), find_end)
+    assert failures == [] and [run.is_interrupted for run in engine.runs] == [True, False]
+    assert ended == [1, 0] or ended == [0, 1]
+    assert clock.now == pytest.approx(5, abs=0.5)
+    assert "[1/2] a, seed 0: far behind" in capsys.readouterr().out.splitlines()

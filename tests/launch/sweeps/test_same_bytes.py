@@ -1,0 +1,111 @@
+"""A run has the same bytes whether it is made in a process of its own or forked from one that has served others."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import launch.train
+from launch.settings.flags import parse_config
+from launch.sweeps.local_runs import LocalEngine
+from launch.sweeps.pool import run_tasks
+from launch.sweeps.tasks import Task
+
+ROOT = pathlib.Path(__file__).parents[3]
+CORE = str(min(os.sched_getaffinity(0)))
+DIGITS = ("--num_clients=5", "--rounds=3")
+RUNS = {
+    "fedavg": ("--algo=fedavg", *DIGITS),
+    "fedsikd": ("--algo=fedsikd", *DIGITS),
+    "fedcd": ("--algo=fedcd", "--smoke", "--fedcd_compression_bits=8"),
+    "async_periodic": ("--algo=async_periodic", *DIGITS),
+    "amfl_p": ("--algo=amfl_p", "--building_num_sensors=10", "--rounds=3"),
+    "qat": ("--algo=fedsikd", "--quantize=qat", "--qat_start_round=2", "--num_clients=5", "--rounds=2"),
+}
+
+
+@pytest.fixture
+def fork_runs(tmp_path):
+    """(name, ...) -> folders of these runs, forked one after another from one process, pinned to the first core."""
+
+    def make(*names):
+        tasks = []
+        for number, name in enumerate(names):
+            flagfile = tmp_path / f"{name}.flags"
+            flagfile.write_text("\n".join(RUNS[name]))
+            run_dir = tmp_path / "forked" / name / f"run_{number}"
+            config = parse_config([f"--flagfile={flagfile}"])
+            tasks.append(Task(flagfile, (f"--run_dir={run_dir}",), run_dir, config))
+        engine = LocalEngine([[min(os.sched_getaffinity(0))]], keeps_logs=True)
+        assert run_tasks(tasks, engine) == []
+        return [task.run_dir for task in tasks]
+
+    return make
+
+
+def read_bytes(run_dir):
+    """What must not vary, by name: the tables, the events and the checkpoints."""
+    tables = [run_dir / name for name in ("metrics.csv", "clients.csv", "events.csv")]
+    files = [path for path in (*tables, *sorted((run_dir / "checkpoints").iterdir())) if path.exists()]
+    assert len(files) >= 4
+    return {path.name: path.read_bytes() for path in files}
+
+
+def test_the_second_run_is_as_the_first_and_as_one_of_this_process(fork_runs, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setitem(RUNS, "fedavg", ("--algo=fedavg", "--smoke"))
+    first, second = map(read_bytes, fork_runs("fedavg", "fedavg"))
+    assert launch.train.main([*RUNS["fedavg"], f"--run_dir={tmp_path / 'own'}"]) == 0
+    assert first == second == read_bytes(tmp_path / "own")
+
+
+def test_a_run_that_fails_says_so_and_no_more(tmp_path):
+    """TFF's destructors used to complain at the interpreter's end, and the sweep took that for the reason."""
+    arguments = ["--algo=fedavg", "--rounds=0"]
+    request = {"module": "launch.train", "arguments": arguments, "log": str(tmp_path / "log")}
+    replies, theirs = os.pipe()
+    command = [sys.executable, "-m", "launch.sweeps.warm_process", str(theirs), CORE, "launch.sweeps.imports"]
+    ended = subprocess.run(
+        command, cwd=ROOT, input=json.dumps(request) + "\n", capture_output=True, text=True, pass_fds=[theirs]
+    )
+    os.close(theirs)
+    with open(replies) as file:
+        assert json.loads(file.readlines()[-1]) == {"exit_code": 2}
+    assert (tmp_path / "log").read_text().startswith("error: --rounds=0: ")
+    assert len((tmp_path / "log").read_text().splitlines()) == 1
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory):
+    """The bytes of each of `RUNS`, made in a process of its own on all cores."""
+    folder = tmp_path_factory.mktemp("fresh")
+    for name, arguments in RUNS.items():
+        command = [sys.executable, "-m", "launch.train", *arguments, f"--run_dir={folder / name}"]
+        subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
+    return {name: read_bytes(folder / name) for name in RUNS}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("names", [(*RUNS, "fedavg"), (*reversed(RUNS), "amfl_p")], ids=["forwards", "backwards"])
+def test_every_algorithm_after_every_other_has_the_bytes_of_a_fresh_process(names, fresh, fork_runs):
+    for name, run_dir in zip(names, fork_runs(*names), strict=True):
+        assert read_bytes(run_dir) == fresh[name], name
+
+
+@pytest.mark.slow
+def test_the_imports_start_no_threads_that_a_run_would_miss():
+    """On one core: the main thread, and the idle event loop of the context that TFF makes on import."""
+    code = """
+import os
+os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+import launch.sweeps.imports
+print(len(os.listdir("/proc/self/task")))
+from tensorflow.python.eager import context
+print(context.context()._initialized)
+"""
+    printed = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert printed.split() == ["2", "False"]
