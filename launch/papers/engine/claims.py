@@ -22,6 +22,8 @@ class Claim:
       conditions: the comparisons; all must hold.
       by_construction: why it follows from the algorithm itself, whatever the data; "" if it does not.
       constructed_in: the presets whose settings make it follow; empty: all.
+      not_comparable: why no run can decide it; "" if runs can.
+      why: a line on the verdict for the reader, "" for none.
     """
 
     section: str
@@ -30,6 +32,8 @@ class Claim:
     conditions: tuple[Condition, ...]
     by_construction: str = ""
     constructed_in: frozenset[str] = frozenset()
+    not_comparable: str = ""
+    why: str = ""
 
     @property
     def cells(self) -> set[Cell]:

@@ -8,8 +8,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from launch.papers.engine.collection import PERCENT_METRICS, Cell
+from launch.papers.engine.comparisons import SLACK
 
-SLACK = 1e-6  # by which a bound that may be met is moved, since conditions are strict
 COUNTS_ROUNDS = ("rounds_to_", "convergence")  # how the names of metrics begin that count rounds
 
 Lookup = Callable[[Cell], float | None]

@@ -8,7 +8,7 @@
   pairs in which neither gets there, or both in the same round, are ties.
 - Where all seeds give the same number there is no interval: three seeds decide, and just at the bound they are ties,
   which decide nothing.
-- A claim that follows from the algorithm is not decided by runs and not counted.
+- A claim that follows from the algorithm is not decided by runs and not counted. Nor is one that no run can decide.
 - Our further comparisons, which no paper claims, are a family for each kind of runs: Holm's correction keeps the chance
   of any false one in it at 5 %.
 """
@@ -33,8 +33,8 @@ from launch.papers.engine.intervals import (
 )
 
 REPRODUCED, NOT_REPRODUCED, UNDECIDED = "reproduced", "not reproduced", "undecided"
-BY_CONSTRUCTION, NOT_RUN = "by construction", "not run"
-VERDICTS = (REPRODUCED, NOT_REPRODUCED, UNDECIDED, BY_CONSTRUCTION, NOT_RUN)
+BY_CONSTRUCTION, NOT_COMPARABLE, NOT_RUN = "by construction", "not comparable", "not run"
+VERDICTS = (REPRODUCED, NOT_REPRODUCED, UNDECIDED, BY_CONSTRUCTION, NOT_COMPARABLE, NOT_RUN)
 HOLDS, FAILS = "yes", "no"  # verdicts of our further comparisons, beside UNDECIDED and NOT_RUN
 ERROR_RATE = 0.05
 
@@ -169,6 +169,8 @@ def gather(condition: Condition, seed_values: SeedValues) -> Evidence | None:
 
 def decide(claim: Claim, seed_values: SeedValues, preset: str = "") -> Outcome:
     """The verdict on a claim by the runs of one preset."""
+    if claim.not_comparable:
+        return Outcome(NOT_COMPARABLE, claim.not_comparable)
     gathered = [gather(condition, seed_values) for condition in claim.conditions]
     found = [evidence for evidence in gathered if evidence is not None]
     if claim.follows_in(preset):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from launch.papers.engine.claims import NOT_PRINTED, Claim, Outcome, ask_printed_tables
 from launch.papers.engine.collection import PrintedValue, SeedResults
-from launch.papers.engine.judge import VERDICTS, Further, decide, decide_further
+from launch.papers.engine.judge import NOT_COMPARABLE, VERDICTS, Further, decide, decide_further
 from launch.papers.engine.markdown import Section, Table, format_table
 
 HOW_TO_READ = (
@@ -19,6 +19,7 @@ HOW_TO_READ = (
     "- *undecided*: anything else, and always with fewer than three seeds;\n"
     "- *by construction*: the claim follows from the algorithm, so no run decides it. It is not counted as "
     "reproduced;\n"
+    "- *not comparable*: no run can decide it;\n"
     "- *not run*: runs that the claim needs are missing, all or some; or it follows from the algorithm with other "
     "settings than these, and nothing measures it here. This speaks neither for the claim nor against it.\n\n"
     "The intervals cover other splits and starts on this test set, not new data."
@@ -70,12 +71,14 @@ def judge(claim: Claim, printed: Sequence[PrintedValue], results: SeedResults) -
 
 
 def count_verdicts(judgements: Sequence[Judgement], labels: Mapping[str, str]) -> Table:
-    """A row a preset: how many claims have each verdict."""
+    """A row a preset: how many claims have each verdict; NOT_COMPARABLE only if any has it."""
+    has_such = any(judgement.claim.not_comparable for judgement in judgements)
+    shown = [verdict for verdict in VERDICTS if has_such or verdict != NOT_COMPARABLE]
     rows = []
     for preset, label in labels.items():
         counts = Counter(judgement.ours[preset].verdict for judgement in judgements)
-        rows.append([label, *(str(counts[verdict]) for verdict in VERDICTS)])
-    return Table(["runs", *VERDICTS], rows)
+        rows.append([label, *(str(counts[verdict]) for verdict in shown)])
+    return Table(["runs", *shown], rows)
 
 
 def build_verdicts(judgements: Sequence[Judgement], labels: Mapping[str, str], on_runs: str = "") -> Section:
