@@ -194,16 +194,16 @@ def open_run_folder(config: RunConfig) -> RunFolder:
     path = pathlib.Path(config.run_dir)
     try:
         if not config.run_dir:
-            stem = f"{find_algorithm(config.algo).name}_{encode_name(find_dataset(config.dataset).name)}"
-            return RunFolder(_make_next_folder(stem), is_new=True)
+            return RunFolder(make_next_folder(config), is_new=True)
         path.mkdir(parents=True, exist_ok=True)
         return RunFolder(path, is_new=not config.resume)
     except OSError as error:
         raise RunFolderError(f"--run_dir={config.run_dir or RUNS}: cannot write there ({error.strerror})") from None
 
 
-def _make_next_folder(stem: str) -> pathlib.Path:
-    """Makes runs/<stem>_NNN, the first number after those there; safe against another run doing the same."""
+def make_next_folder(config: RunConfig) -> pathlib.Path:
+    """Makes runs/<algo>_<data>_NNN, the first number after those there; safe against another run doing the same."""
+    stem = f"{find_algorithm(config.algo).name}_{encode_name(find_dataset(config.dataset).name)}"
     RUNS.mkdir(exist_ok=True)
     taken = [int(path.name[len(stem) + 1 :]) for path in RUNS.glob(f"{stem}_*") if path.name[len(stem) + 1 :].isdigit()]
     number = max(taken, default=0) + 1

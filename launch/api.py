@@ -1,0 +1,269 @@
+"""The suite from Python: `fit` trains as `launch.train` does, `load_run` reads a run folder back.
+
+    from launch.api import fit, load_run
+
+    run = fit("fedavg", dataset="digits", rounds=5, fedavg_epochs=2)
+    run.metrics["test_accuracy"]  # a pandas column, by round
+    run.predict(images)  # by the model that was trained
+
+Every flag of `launch.train` is an argument of the same name. Imports no TensorFlow before a run needs it.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import io
+import os
+import pathlib
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from launch.runs.columns import CLIENTS_FILE, EVENTS_FILE, METRICS_FILE, ROUND, TIMING_FILE, WORKER_LOG
+from launch.runs.errors import RunFolderError
+from launch.runs.run_folder import RUNS, make_next_folder
+from launch.runs.run_records import RunRecordError, read_json, read_settings
+from launch.runs.tables import replace_whole
+from launch.settings.errors import FlagError
+from launch.settings.flags import parse_config
+from launch.settings.trusted_modules import read_trusted
+from launch.training.finished_run import LAST, FinishedRun, choose_models, read_finished_run
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from models.model_spec import ModelSpec
+
+GLOBAL = "global"
+OWN_OBJECTS = ("model", "teacher_model")  # flags that take a function of the caller's
+DATA_FOLDER = RUNS / "data"  # where arrays and tables lie that `fit` was given
+
+
+class Run:
+    """A run folder: its tables, its settings, its models.
+
+    Attributes:
+      path: the folder.
+      flags: the value of every flag.
+      summary: what `summary.json` says; empty if the run is not finished.
+    """
+
+    def __init__(self, path: pathlib.Path, trust_module: str = "", of_round: str = LAST):
+        self.path = path
+        self.flags: dict[str, Any] = read_settings(path).flags
+        self.summary = read_json(path / "summary.json") if (path / "summary.json").is_file() else {}
+        self._trusted, self._round = read_trusted(trust_module), of_round
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r}, {self.flags['algo']}, {'finished' if self.summary else 'not finished'})"
+
+    @functools.cached_property
+    def metrics(self) -> pd.DataFrame:
+        """`metrics.csv`: a row a round, by the round's number; NaN where nothing was measured."""
+        return self._read_table(METRICS_FILE).set_index(ROUND)
+
+    @functools.cached_property
+    def timing(self) -> pd.DataFrame:
+        """`timing.csv`: seconds and memory, by the round's number."""
+        return self._read_table(TIMING_FILE).set_index(ROUND)
+
+    @functools.cached_property
+    def clients(self) -> pd.DataFrame:
+        """`clients.csv`: a row a client."""
+        return self._read_table(CLIENTS_FILE)
+
+    @functools.cached_property
+    def events(self) -> pd.DataFrame:
+        """`events.csv`: what single devices did, of the algorithms that record it."""
+        return self._read_table(EVENTS_FILE)
+
+    @functools.cached_property
+    def models(self) -> list[str]:
+        """The names of the saved models, such as ["global"].
+
+        Raises:
+          RunFolderError: the run is not finished, or its models are gone.
+        """
+        return choose_models(self._finished, "")
+
+    def load_model(self, name: str = "") -> "tf.keras.Model":
+        """A model of the run as a Keras model, whose input is preprocessed as in training: `predict` does both.
+
+        Build it anew after each further `fit`: tracing a TFF computation breaks the Keras models made before it.
+
+        Args:
+          name: one of `models`; "" for "global", or for the only one.
+
+        Raises:
+          FlagError: there is no model of that name.
+          RunFolderError: the run is not finished, or its files are damaged.
+        """
+        return self._load(name)[1]
+
+    def predict(self, x: np.ndarray, name: str = "", batch_size: int = 256) -> np.ndarray:
+        """What a model of the run says of examples.
+
+        Args:
+          x: examples as the run's data has them before preprocessing (pixels 0..255, unscaled features), shape
+            (examples, *shape of an example).
+          name: as in `load_model`.
+          batch_size: examples at a time.
+
+        Returns:
+          The model's outputs, float32 of shape (examples, ...): logits, or numbers in the labels' own unit if the run
+          is a regression.
+
+        Raises:
+          ValueError: the examples have another shape than those of the run.
+        """
+        spec, model = self._load(name)
+        x, shape = np.asarray(x), tuple(spec.input_shape)
+        without_channel = shape[:-1] if shape[-1] == 1 else shape
+        if x.shape[1:] not in (shape, without_channel):
+            raise ValueError(f"x: expected shape (examples, {', '.join(map(str, without_channel))}), got {x.shape}")
+        x = x.reshape(len(x), *shape)
+        parts = [
+            spec.task.restore(np.asarray(model(spec.preprocess(x[start : start + batch_size]), training=False)))
+            for start in range(0, len(x), batch_size)
+        ]
+        return np.concatenate(parts).astype(np.float32) if parts else np.zeros((0, spec.num_classes), np.float32)
+
+    @functools.cached_property
+    def _finished(self) -> FinishedRun:
+        return read_finished_run(str(self.path), of_round=self._round, trusted=self._trusted)
+
+    def _load(self, name: str) -> tuple["ModelSpec", "tf.keras.Model"]:
+        run = self._finished
+        name = name or (self.models[0] if len(self.models) == 1 else GLOBAL)
+        choose_models(run, name)
+        from launch.runtimes.runtime import quiet_tensorflow
+
+        with quiet_tensorflow(str(self.path / WORKER_LOG)):
+            from models.saved_models import load_weights
+
+            spec = run.build_spec()
+        spec = spec.teacher if name in run.teachers else spec
+        model = spec.build()
+        model.set_weights(load_weights(spec, run.find_model_folders()[name]))
+        return spec, model
+
+    def _read_table(self, name: str) -> pd.DataFrame:
+        path = self.path / name
+        if not path.is_file():
+            raise RunFolderError(f"{path}: no such table; the run is not that far, or its algorithm writes none")
+        return pd.read_csv(path)
+
+
+def load_run(run_dir: str | os.PathLike, trust_module: str = "", round: str = LAST) -> Run:
+    """Reads a run folder, finished or not.
+
+    Args:
+      run_dir: the folder.
+      trust_module: modules of yours that the run names and that may be imported to build its models, with commas
+        between them.
+      round: whose models `load_model` gives: "last", or "best" of a run with `keep_best`.
+
+    Raises:
+      RunFolderError: there is no run in that folder, or its records are damaged.
+    """
+    path = pathlib.Path(run_dir).expanduser()
+    if not (path / "config.json").is_file():
+        raise RunFolderError(f"{path}: no run there; expected the folder of a run, such as runs/fedavg_digits_001")
+    try:
+        return Run(path, trust_module, round)
+    except RunRecordError as error:
+        raise RunFolderError(str(error)) from None
+
+
+def fit(
+    algo: str,
+    *,
+    data: str | os.PathLike | pd.DataFrame | Mapping[str, Any] | None = None,
+    model: str | Callable[[tuple[int, ...], int], "tf.keras.Model"] | None = None,
+    verbose: bool = True,
+    **flags: Any,
+) -> Run:
+    """Trains, evaluates and records a run, as `launch.train` does with the same flags.
+
+    Args:
+      algo: the algorithm, as --algo takes it.
+      data: your own data: a path (see --data), a table, or arrays {"x": ..., "y": ..., "client": ...} as of an npz
+        file. Tables and arrays are kept in runs/data, named by their contents, so that the run can be evaluated,
+        exported and resumed.
+      model: a name, as --model takes it, or a function (input shape, number of outputs) -> Keras model with logits.
+      verbose: whether the lines of `launch.train` are printed.
+      flags: any other flag of `launch.train`, by its name: `rounds=5`, `fedavg_epochs=2`, `keep_best=True`.
+
+    Returns:
+      The finished run.
+
+    Raises:
+      ValueError: of a subclass whose message is one line: a wrong flag, or data or a model that cannot be used.
+      RunStopped: the run ended early; the message says how to go on.
+    """
+    given = {**flags, **({} if model is None else {"model": model}), "algo": algo}
+    given |= _place_data(data)
+    config = parse_config([_spell(name, value) for name, value in given.items() if value is not None])
+    made = None
+    if not config.run_dir:
+        made = make_next_folder(config)
+        config = dataclasses.replace(config, run_dir=str(made))
+    from launch.training.training_run import run_training
+
+    try:
+        with contextlib.nullcontext() if verbose else contextlib.redirect_stdout(io.StringIO()):
+            run_training(config)
+    finally:
+        if made is not None:
+            with contextlib.suppress(OSError):  # it holds a run by now, or is gone
+                made.rmdir()
+    return Run(pathlib.Path(config.run_dir), ",".join(_list_modules(given)))
+
+
+def _spell(name: str, value: Any) -> str:
+    """An argument as it is typed: --name=value."""
+    if isinstance(value, bool | np.bool_):
+        return f"--{name}={str(bool(value)).lower()}"
+    if callable(value):
+        if name not in OWN_OBJECTS:
+            raise FlagError(f"--{name}: expected a text or a number, got {type(value).__name__}")
+        if not value.__qualname__.isidentifier():  # a lambda, or a function inside another: no import finds it
+            raise FlagError(f"--{name}: expected a function with a name at the top of its module")
+        return f"--{name}={value.__module__}:{value.__qualname__}"
+    if isinstance(value, list | tuple):
+        return f"--{name}={','.join(map(str, value))}"
+    return f"--{name}={value}"
+
+
+def _list_modules(given: Mapping[str, Any]) -> list[str]:
+    """The caller's own modules that a run names; the caller trusts them, having named them."""
+    spelled = [_spell(name, value).partition("=")[2] for name, value in given.items() if value is not None]
+    return sorted({text.partition(":")[0] for text in spelled if ":" in text and "/" not in text})
+
+
+def _place_data(data: str | os.PathLike | pd.DataFrame | Mapping[str, Any] | None) -> dict[str, Any]:
+    """The flags that name the data, which are written to a file first if they are in memory."""
+    if data is None:
+        return {}
+    if isinstance(data, str | os.PathLike):
+        return {"data": os.fspath(data)}
+    if isinstance(data, pd.DataFrame):
+        content = data.to_csv(index=False).encode()
+        return {"data": str(_keep(content, ".csv"))}
+    if not isinstance(data, Mapping):
+        kind = type(data).__name__
+        raise FlagError(f'data: expected a path, a pandas table or arrays such as {{"x": ..., "y": ...}}, got {kind}')
+    buffer = io.BytesIO()
+    np.savez(buffer, **{name: np.asarray(array) for name, array in data.items()})
+    return {"dataset": "npz", "npz": str(_keep(buffer.getvalue(), ".npz"))}
+
+
+def _keep(content: bytes, ending: str) -> pathlib.Path:
+    path = DATA_FOLDER.resolve() / f"{hashlib.sha256(content).hexdigest()[:16]}{ending}"
+    if not path.exists():
+        with replace_whole(path) as temporary:
+            temporary.write_bytes(content)
+    return path

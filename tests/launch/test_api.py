@@ -1,0 +1,133 @@
+"""The way in from Python: what `fit` asks `launch.train` for, and what `load_run` reads back.
+
+That `fit` trains and that `predict` is the model that was trained is shown by the notebook's test in tests/examples.
+"""
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from launch.api import fit, load_run
+from launch.runs.errors import RunFolderError
+from launch.runs.tables import write_json, write_table
+from launch.settings.run_config import build_run_config, flag_values
+from launch.training import training_run
+
+
+@pytest.fixture
+def asked(monkeypatch, tmp_path):
+    """The configs that `fit` would train, instead of training; each leaves a run folder."""
+    configs = []
+
+    def record(config):
+        configs.append(config)
+        write_json(tmp_path / config.run_dir / "config.json", {"flags": flag_values(config), "data": {}})
+        print("a line of training")
+
+    monkeypatch.setattr(training_run, "run_training", record)
+    monkeypatch.chdir(tmp_path)
+    return configs
+
+
+def build_small(input_shape, num_outputs):
+    raise AssertionError("only its name is needed")
+
+
+def test_arguments_are_the_flags_of_train(asked, capsys):
+    run = fit("fedavg", rounds=3, fedavg_epochs=2, keep_best=True, fairness=np.True_, model=build_small)
+    expected = build_run_config(
+        {
+            "algo": "fedavg",
+            "rounds": 3,
+            "fedavg_epochs": 2,
+            "keep_best": True,
+            "fairness": True,
+            "model": f"{__name__}:build_small",
+        }
+    )
+    config = {**flag_values(asked[0]), "run_dir": ""}
+    assert config == flag_values(expected)
+    assert str(run.path) == asked[0].run_dir == "runs/fedavg_digits_001"
+    assert capsys.readouterr().out == "a line of training\n"
+
+
+def test_a_quiet_run_in_a_folder_by_name(asked, capsys):
+    run = fit("fedavg", run_dir="mine", verbose=False, model=None)
+    assert str(run.path) == "mine" and run.flags["model"] == "auto"
+    assert capsys.readouterr().out == ""
+
+
+def test_arrays_and_tables_are_kept_by_their_contents(asked, tmp_path):
+    arrays = {"x": np.arange(12.0).reshape(6, 2), "y": [0, 1, 0, 1, 0, 1]}
+    fit("fedavg", data=arrays)
+    fit("fedavg", data=dict(arrays))
+    table = pd.DataFrame({"a": [0.1, 0.2], "label": ["yes", "no"]})
+    fit("fedavg", data=table, label_column="label")
+    fit("fedavg", data=tmp_path / "given.csv")
+    first, second, third, fourth = asked
+    assert first.dataset == "npz" and first.npz == second.npz
+    with np.load(first.npz) as stored:
+        np.testing.assert_array_equal(stored["x"], arrays["x"])
+        np.testing.assert_array_equal(stored["y"], arrays["y"])
+    pd.testing.assert_frame_equal(pd.read_csv(third.data), table)
+    assert fourth.data == str(tmp_path / "given.csv")
+    assert len(list((tmp_path / "runs" / "data").iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"rouns": 3}, "--rouns: unknown flag; did you mean --rounds"),
+        ({"rounds": 0}, "--rounds=0: expected an integer"),
+        ({"data": 3}, "data: expected a path, a pandas table or arrays"),
+        ({"model": lambda shape, classes: None}, "--model: expected a function with a name at the top of its module"),
+        ({"rounds": build_small}, "--rounds: expected a text or a number"),
+    ],
+)
+def test_a_mistake_is_one_line_and_leaves_nothing(asked, arguments, message, tmp_path):
+    with pytest.raises(ValueError, match=message) as raised:
+        fit("fedavg", **arguments)
+    assert "\n" not in str(raised.value)
+    assert not asked and not any(tmp_path.iterdir())
+
+
+def test_a_run_that_cannot_begin_leaves_no_folder(monkeypatch, tmp_path):
+    def refuse(config):
+        raise ValueError("no")
+
+    monkeypatch.setattr(training_run, "run_training", refuse)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="no"):
+        fit("fedavg")
+    assert not any((tmp_path / "runs").iterdir())
+
+
+def test_tables_of_a_run(tmp_path):
+    config = build_run_config({"algo": "fedavg", "rounds": 2})
+    write_json(tmp_path / "config.json", {"flags": flag_values(config), "data": {}})
+    write_table(tmp_path / "metrics.csv", ["round", "test_accuracy"], [["1", "0.5"], ["2", ""]])
+    run = load_run(tmp_path)
+    assert run.metrics.index.tolist() == [1, 2]
+    assert run.metrics["test_accuracy"].iloc[0] == 0.5 and np.isnan(run.metrics["test_accuracy"].iloc[1])
+    assert run.summary == {} and run.flags["rounds"] == 2
+    assert repr(run) == f"Run({str(tmp_path)!r}, fedavg, not finished)"
+    with pytest.raises(RunFolderError, match=r"clients.csv: no such table"):
+        _ = run.clients
+    with pytest.raises(RunFolderError, match="the run is not finished"):
+        _ = run.models
+
+
+def test_no_run_there(tmp_path):
+    with pytest.raises(RunFolderError, match="no run there; expected the folder of a run"):
+        load_run(tmp_path)
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(RunFolderError, match=r"config.json: cannot be read"):
+        load_run(tmp_path)
+
+
+def test_importing_it_loads_no_tensorflow():
+    program = "import sys, launch.api; sys.exit('tensorflow' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0
