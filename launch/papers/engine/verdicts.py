@@ -19,11 +19,11 @@ HOW_TO_READ = (
     "- *undecided*: anything else, and always with fewer than three seeds;\n"
     "- *by construction*: the claim follows from the algorithm, so no run decides it. It is not counted as "
     "reproduced;\n"
-    "- *not comparable*: no run can decide it;\n"
     "- *not run*: runs that the claim needs are missing, all or some; or it follows from the algorithm with other "
     "settings than these, and nothing measures it here. This speaks neither for the claim nor against it.\n\n"
     "The intervals cover other splits and starts on this test set, not new data."
 )
+ON_NOT_COMPARABLE = "- *not comparable*: no run can decide it;"
 ON_PRINTED = (
     "*Printed tables*: whether the paper's own numbers agree with the claim; *not printed* if it needs others than "
     "those."
@@ -97,7 +97,11 @@ def build_verdicts(judgements: Sequence[Judgement], labels: Mapping[str, str], o
         rows.append([str(number), claim.section, claim.text, *verdicts])
     listed = format_table(Table(["", "section", "claim", *sources, *labels.values()], rows))
     counted = format_table(count_verdicts(judgements, labels))
-    texts = [counted, on_runs, HOW_TO_READ, ON_PRINTED if sources else "", listed]
+    has_such = any(claim.not_comparable for claim, _, _ in judgements)
+    how_to_read = (
+        HOW_TO_READ.replace("\n- *not run*", f"\n{ON_NOT_COMPARABLE}\n- *not run*") if has_such else HOW_TO_READ
+    )
+    texts = [counted, on_runs, how_to_read, ON_PRINTED if sources else "", listed]
     return Section("Verdicts", _tabulate(judgements, labels), "\n\n".join(filter(None, texts)))
 
 
