@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from launch.plots.style import COLORS, LINES, STYLE, count_rounds, label_names, new_figure, save_figure
+from launch.plots.style import COLORS, LINES, STYLE, count_rounds, count_values, label_names, new_figure, save_figure
 from launch.runs.archetype_metrics import CHANGE, MIXED, name_accuracy
 from launch.runs.columns import CLIENT, EVENTS_FILE, MODEL, PLOTS, PREFERS, ROUND, WHAT
 from launch.runs.run_records import RunPath, read_rows
@@ -104,9 +104,27 @@ def draw_models(
             ax.set_ylim(bottom=0)
             ax.legend()
             count_rounds(ax)
+        for ax in axes[:2]:
+            count_values(ax)
         axes[1].set_title(f"Active models (at most {np.nanmax(metrics['max_active_models']):.0f} on a device)")
         figure.suptitle(f"{title}\ndotted: after these rounds all models are cloned")
         return save_figure(figure, path)
+
+
+def list_drawn_columns(metrics: Mapping[str, np.ndarray]) -> set[str]:
+    """The columns of `metrics.csv` that the plots of this module show."""
+    models = [column for series in MODEL_SERIES.values() for column in series] if has_models(metrics) else []
+    of_archetypes = [name for name in metrics if name == name_accuracy(_read_number(name))]
+    return {*models, CHANGE, MIXED, "max_active_models", *of_archetypes}
+
+
+def _read_number(name: str) -> str:
+    return name.removeprefix("archetype_").removesuffix("_accuracy")
+
+
+def has_models(metrics: Mapping[str, np.ndarray]) -> bool:
+    """Whether these are the columns of an algorithm that makes and drops models, as FedCD does."""
+    return {"live_models", "active_models"} <= metrics.keys()
 
 
 def read_preferences(path: RunPath) -> np.ndarray:
@@ -207,7 +225,7 @@ def draw_archetype_run(
     written = []
     if archetypes and {CHANGE, name_accuracy(0)} <= metrics.keys():
         written.append(draw_archetypes(metrics, archetypes, title, plots / "archetypes.png"))
-    if {"live_models", "active_models"} <= metrics.keys():
+    if has_models(metrics):
         listed = flags.get(f"{find_algorithm(flags['algo']).name}_milestones", "")
         milestones = [int(text) for text in listed.split(",") if text.strip()]
         written.append(draw_models(metrics, milestones, title, plots / "models.png"))

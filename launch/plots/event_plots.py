@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from launch.plots.style import COLORS, STYLE, draw_counts, new_figure, save_figure
+from launch.plots.partition_plots import shorten_names
+from launch.plots.style import COLORS, STYLE, count_values, draw_counts, new_figure, save_figure
 from launch.runs.columns import CLIENT, MODEL, ROUND, TIME_S, WHAT
 from launch.runs.tables import iterate_records
 
@@ -42,13 +43,23 @@ def find_trainings(events: Sequence[dict[str, str]]) -> list[Training]:
     return trainings
 
 
-def draw_timeline(events: Sequence[dict[str, str]], title: str, path: pathlib.Path) -> pathlib.Path:
-    """A Gantt chart of the first devices over the first stretch of time: training, readiness, updates received."""
+def draw_timeline(
+    events: Sequence[dict[str, str]], title: str, path: pathlib.Path, names: Sequence[str] = ()
+) -> pathlib.Path:
+    """A Gantt chart of the first devices over the first stretch of time: training, readiness, updates received.
+
+    Args:
+      events: of these devices, in the order of time.
+      title: the run.
+      path: the PNG file.
+      names: one a client; without them devices are numbered.
+    """
     import matplotlib
 
     trainings = [training for training in find_trainings(events) if training.client < MOST_DEVICES]
     # The whole of a long run would show hundreds of trainings a device.
-    until_s = MOST_INTERVALS * float(np.mean([training.end_s - training.start_s for training in trainings]))
+    stretch_s = MOST_INTERVALS * float(np.mean([training.end_s - training.start_s for training in trainings]))
+    until_s = min(stretch_s, max(float(event[TIME_S]) for event in events)) or 1.0
     devices = 1 + max(training.client for training in trainings)
     with matplotlib.rc_context(STYLE):
         figure = new_figure(9, 2 + 0.18 * devices)
@@ -62,7 +73,13 @@ def draw_timeline(events: Sequence[dict[str, str]], title: str, path: pathlib.Pa
         received = [event for event in events if event[WHAT] == "received" and int(event[CLIENT]) < MOST_DEVICES]
         times, clients = ([convert(event[name]) for event in received] for convert, name in RECEIVED_AT)
         ax.plot(times, clients, "k|", markersize=7, label="update received")
-        ax.set(xlim=(0, until_s), ylim=(devices - 0.5, -0.5), xlabel="virtual time (s)", ylabel="client", title=title)
+        # A mark at the very end is not cut in half.
+        ax.set(xlim=(0, 1.01 * until_s), ylim=(devices - 0.5, -0.5), xlabel="virtual time (s)", title=title)
+        ax.set_ylabel("client")
+        if len(names) >= devices:
+            ax.set_yticks(np.arange(devices), shorten_names(names[:devices]), fontsize=8)
+        else:
+            count_values(ax)
         ax.grid(visible=False, axis="y")
         figure.legend(loc="outside lower center", ncols=3)
         return save_figure(figure, path)
@@ -125,14 +142,21 @@ def draw_ages_and_participation(ages: np.ndarray, counts: np.ndarray, title: str
         return save_figure(figure, path)
 
 
-def draw_events(path: pathlib.Path, title: str, plots: pathlib.Path) -> list[pathlib.Path]:
-    """Draws what an `events.csv` holds; nothing if no training of the devices shown has ended."""
+def draw_events(path: pathlib.Path, title: str, plots: pathlib.Path, names: Sequence[str] = ()) -> list[pathlib.Path]:
+    """Draws what an `events.csv` holds; nothing if no training of the devices shown has ended.
+
+    Args:
+      path: the table.
+      title: the run.
+      plots: the folder of the PNG files.
+      names: of the clients; () if they are not known.
+    """
     shown = [event for event in iterate_events(path) if int(event[CLIENT]) < MOST_DEVICES]
     if not find_trainings(shown):
         return []
     ages, counts = compute_ages(iterate_events(path)), count_received(iterate_events(path))
     return [
-        draw_timeline(shown, title, plots / "timeline.png"),
+        draw_timeline(shown, title, plots / "timeline.png", names),
         draw_ages_and_participation(ages, counts, title, plots / "participation.png"),
     ]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from launch.plots.style import COLORS, STYLE, draw_counts, label_names, new_figure, save_figure
+from launch.plots.style import COLORS, STYLE, count_values, draw_counts, label_names, new_figure, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,6 +52,7 @@ def draw_partition(
         totals.bar(np.arange(num_clients), counts.sum(axis=1), color="#777777", width=0.8)
         totals.set(ylabel="examples", title=heading)
         totals.grid(visible=False, axis="x")
+        count_values(totals)
         totals.tick_params(labelbottom=False)
         shades = ListedColormap(matplotlib.colormaps["YlGnBu"](np.linspace(LIGHTEST_SHADE, 1, 256)))
         # A logarithmic scale needs two bounds that differ, even if there is no example.
@@ -108,6 +109,7 @@ def draw_sizes(num_train: np.ndarray, client_names: Sequence[str], path: str | o
         else:
             ax.bar(np.arange(num_clients), num_train, color="#777777", width=0.8)
             ax.grid(visible=False, axis="x")
+            count_values(ax)
             name_clients(ax, client_names)
             ax.set(ylabel="train examples", title=heading)
         save_figure(figure, pathlib.Path(path))

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from launch.plots.archetype_plots import draw_archetype_run
+from launch.plots.archetype_plots import draw_archetype_run, list_drawn_columns
+from launch.plots.column_plots import draw_own_columns, list_own_columns
 from launch.plots.event_plots import draw_events
 from launch.plots.fine_tuning_plots import draw_fine_tuning
 from launch.plots.label_placement import label_points
@@ -19,14 +20,21 @@ from launch.plots.partition_plots import (
     shorten_names,
 )
 from launch.plots.resource_plots import draw_personal
+from launch.plots.smoothing import smooth
 from launch.plots.style import (
     COLORS,
+    ENERGIES,
     LINES,
     MARKERS,
+    PNG,
+    SIZES,
     STYLE,
+    TIMES,
     count_rounds,
     new_figure,
+    pick_unit,
     save_figure,
+    write_formats,
 )
 from launch.runs.columns import (
     BYTES_DOWN,
@@ -39,6 +47,7 @@ from launch.runs.columns import (
     EPSILON_SPENT,
     EVENTS_FILE,
     FINE_TUNING_FILE,
+    JOULES,
     JOULES_TOTAL,
     METRICS_FILE,
     NUM_CLIENTS,
@@ -58,6 +67,7 @@ from launch.runs.run_records import read_columns, read_json, read_rows
 from launch.runs.task_columns import TaskColumns, read_task_columns
 from launch.settings.run_config import find_algorithm
 from launch.settings.run_titles import describe_run, describe_split
+from tff_algos.protocol import COMMON_METRICS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,8 +92,8 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
     in `metrics.csv`, by joules, too; with `within_cluster_drift` and `total_drift`, the drift of the updates; with
     `epsilon_spent`, the metric against epsilon; with `cluster`, `plane_x` and `plane_y` in `clients.csv`, the clusters;
     with `label_counts` and `class_names` in `config.json`, the partition, without counts the sizes of the clients;
-    with `archetypes` there, accuracy by archetype and what became of FedCD's models; and what `events.csv` and
-    `fine_tuning.csv` hold.
+    with `archetypes` there, accuracy by archetype and what became of FedCD's models; all further columns of
+    `metrics.csv`; and what `events.csv` and `fine_tuning.csv` hold. Formats and smoothing are those of the flags.
 
     Raises:
       RunRecordError: there is no run to draw.
@@ -93,18 +103,26 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
     run_dir = pathlib.Path(run_dir)
     config = read_json(run_dir / CONFIG_FILE)
     flags, data = config["flags"], config.get("data", {})
+    with write_formats(flags.get("plot_formats", PNG).split(",")):
+        return _draw_all(run_dir, flags, data)
+
+
+def _draw_all(run_dir: pathlib.Path, flags: Mapping[str, Any], data: Mapping[str, Any]) -> list[pathlib.Path]:
+    window = flags.get("plot_smoothing", 0)
     task = read_task_columns(data)
     title = describe_run(flags, data.get("dataset"))
     metrics = read_columns(run_dir / METRICS_FILE)
     plots = run_dir / PLOTS
     written = [
-        _draw_progress(metrics, axis, task, _name_losses(flags), title, plots / f"by_{axis.name}.png")
+        _draw_progress(metrics, axis, task, _name_losses(flags), title, plots / f"by_{axis.name}.png", window)
         for axis in _list_axes(metrics)
     ]
     if DRIFTS.keys() <= metrics.keys():
         written.append(_draw_drift(metrics, title, plots / "drift.png"))
     if EPSILON_SPENT in metrics:
         written.append(_draw_epsilon(metrics, task, title, plots / "epsilon.png"))
+    if own := list_own_columns(metrics, _list_drawn(metrics, task)):
+        written.append(draw_own_columns(metrics, own, title, plots / "own_columns.png", window))
     if (run_dir / CLIENTS_FILE).exists():
         names, clients = _read_names(run_dir / CLIENTS_FILE), read_columns(run_dir / CLIENTS_FILE)
         if {task.of_client, RESOURCE, CLIENT_STEPS} <= clients.keys():
@@ -119,8 +137,15 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
     if data.get("archetypes") or "live_models" in metrics:
         written += draw_archetype_run(run_dir, data.get("archetypes"), flags, metrics, title)
     if (run_dir / EVENTS_FILE).exists():
-        written += draw_events(run_dir / EVENTS_FILE, title, plots)
+        clients = _read_names(run_dir / CLIENTS_FILE) if (run_dir / CLIENTS_FILE).exists() else []
+        written += draw_events(run_dir / EVENTS_FILE, title, plots, clients)
     return written
+
+
+def _list_drawn(metrics: Mapping[str, np.ndarray], task: TaskColumns) -> set[str]:
+    """The columns that other plots show, and the costs, which are axes."""
+    drawn = {ROUND, *COMMON_METRICS, *task.evaluation, *task.spread, *DRIFTS, EPSILON_SPENT, JOULES, JOULES_TOTAL}
+    return drawn | list_drawn_columns(metrics)
 
 
 def _draw_split(
@@ -139,8 +164,8 @@ def _draw_split(
 def _list_axes(metrics: Mapping[str, np.ndarray]) -> list[_Axis]:
     seconds = metrics[VIRTUAL_TIME_S]
     sent_bytes = np.cumsum(metrics[BYTES_DOWN] + metrics[BYTES_UP])
-    time_unit, time_size = _pick_unit(seconds, (("s", 1), ("min", 60), ("h", 3600), ("days", 86400)))
-    byte_unit, byte_size = _pick_unit(sent_bytes, (("bytes", 1), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12)))
+    time_unit, time_size = pick_unit(seconds, TIMES)
+    byte_unit, byte_size = pick_unit(sent_bytes, SIZES)
     axes = [
         _Axis("round", "round", metrics[ROUND]),
         _Axis("virtual_time", f"virtual time ({time_unit})", seconds / time_size),
@@ -148,15 +173,9 @@ def _list_axes(metrics: Mapping[str, np.ndarray]) -> list[_Axis]:
     ]
     if JOULES_TOTAL in metrics:
         joules = metrics[JOULES_TOTAL]
-        unit, size = _pick_unit(joules, (("J", 1), ("kJ", 1e3), ("MJ", 1e6), ("GJ", 1e9)))
+        unit, size = pick_unit(joules, ENERGIES)
         axes.append(_Axis("joules", f"energy, all clients ({unit})", joules / size))
     return axes
-
-
-def _pick_unit(values: np.ndarray, units: Sequence[tuple[str, float]]) -> tuple[str, float]:
-    """The largest unit in which the largest value is at least 2."""
-    largest = np.nanmax(values, initial=0)
-    return next((unit for unit in reversed(units) if largest >= 2 * unit[1]), units[0])
 
 
 def _draw_progress(
@@ -166,6 +185,7 @@ def _draw_progress(
     losses: Mapping[str, str],
     title: str,
     path: pathlib.Path,
+    window: int,
 ) -> pathlib.Path:
     """The task's main metric and the loss beside each other over one axis."""
     import matplotlib
@@ -173,8 +193,8 @@ def _draw_progress(
     with matplotlib.rc_context(STYLE):
         figure = new_figure(9, 3.6)
         reached, loss = figure.subplots(1, 2)
-        _draw_series(reached, metrics, axis, _name_reached(task))
-        _draw_series(loss, metrics, axis, losses)
+        _draw_series(reached, metrics, axis, _name_reached(task), window)
+        _draw_series(loss, metrics, axis, losses, window)
         reached.set(ylabel=task.label, title=_head(task), xlabel=axis.label)
         loss.set(ylabel="loss", title="Loss", xlabel=axis.label)
         for ax in (reached, loss):
@@ -196,15 +216,21 @@ def _head(task: TaskColumns) -> str:
     return task.heading if task.metric.larger_is_better else f"{task.heading} (lower is better)"
 
 
-def _draw_series(ax: "Axes", metrics: Mapping[str, np.ndarray], axis: _Axis, series: Mapping[str, str]) -> None:
+def _draw_series(
+    ax: "Axes", metrics: Mapping[str, np.ndarray], axis: _Axis, series: Mapping[str, str], window: int = 0
+) -> None:
+    """Lines of the columns in `series`; where they are smoothed, each before the thin line of what was measured."""
     for i, (column, label) in enumerate(series.items()):
         values = metrics.get(column, np.array([]))
         seen = np.isfinite(values)
         if seen.any():
             # Markers show where a sparse series was measured; in a dense one they would hide the line.
             marker = MARKERS[i] if seen.sum() <= MOST_MARKED_ROUNDS else None
-            style = {"color": COLORS[i], "marker": marker, "markersize": 4}
-            ax.plot(axis.values[seen], values[seen], LINES[i], label=label, **style)
+            style = {"color": COLORS[i], "marker": None if window > 1 else marker, "markersize": 4}
+            if window > 1:
+                ax.plot(axis.values[seen], values[seen], color=COLORS[i], linewidth=0.8, alpha=0.4)
+            shown = smooth(values[seen], window) if window > 1 else values[seen]
+            ax.plot(axis.values[seen], shown, LINES[i], label=label, **style)
     if ax.lines:
         ax.legend()
 

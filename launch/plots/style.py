@@ -4,11 +4,12 @@ matplotlib is imported inside the functions, so that `--help` stays quick, and w
 Colours are Okabe and Ito's, which colour-blind people can tell apart; series differ in line style or marker as well.
 """
 
+import contextlib
 import importlib
 import pathlib
 import threading
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999933")
 LINES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+PNG = "png"
+DATES = {"pdf": "CreationDate", "svg": "Date"}  # what would differ between two files of the same figure
+TIMES = (("s", 1.0), ("min", 60.0), ("h", 3600.0), ("days", 86400.0))
+SIZES = (("bytes", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12))
+ENERGIES = (("J", 1.0), ("kJ", 1e3), ("MJ", 1e6), ("GJ", 1e9))
 LONGEST_LABEL = 24  # letters
 STYLE = {
     "font.size": 10,
@@ -37,6 +43,7 @@ STYLE = {
     "legend.frameon": False,
     "lines.linewidth": 1.8,
     "savefig.dpi": 130,
+    "svg.hashsalt": "federated-suite",  # the same figure gives the same bytes
     "text.parse_math": False,  # a client or class may be called $x$
 }
 
@@ -47,18 +54,51 @@ def import_matplotlib_meanwhile() -> None:
     threading.Thread(target=lambda: [importlib.import_module(name) for name in modules], daemon=True).start()
 
 
-def label_names(names: Iterable[str]) -> list[str]:
+def label_names(names: Iterable[str], longest: int = LONGEST_LABEL) -> list[str]:
     """Names of clients or classes as they fit beside an axis: long ones without their middle."""
-    half = LONGEST_LABEL // 2
+    half = longest // 2
     shown = map(escape_hidden, names)
-    return [name if len(name) <= LONGEST_LABEL else f"{name[:half]}...{name[-half:]}" for name in shown]
+    return [name if len(name) <= longest else f"{name[:half]}...{name[-half:]}" for name in shown]
 
 
 def count_rounds(ax: "Axes") -> None:
-    """Whole numbers on the axis of rounds."""
+    """Whole numbers on the axis of rounds, and room beside a single round."""
     from matplotlib.ticker import MaxNLocator
 
-    ax.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+    places = np.unique(np.concatenate([[], *(line.get_xdata() for line in ax.lines)]))
+    if len(places) == 1:
+        ax.set_xlim(places[0] - 1, places[0] + 1)
+    ax.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, min_n_ticks=1, steps=(1, 2, 5, 10)))
+
+
+def count_values(ax: "Axes") -> None:
+    """Whole numbers on the axis of counts."""
+    from matplotlib.ticker import MaxNLocator
+
+    ax.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, min_n_ticks=1, steps=(1, 2, 5, 10)))
+
+
+def span_values(values: np.ndarray, bounds: tuple[float | None, float | None] = (None, None)) -> tuple[float, float]:
+    """From where to where an axis goes that shows these values: a margin around them, also around a single one.
+
+    Args:
+      values: finite, any number of them.
+      bounds: the least and the largest value that there can be, None: no such; the margin beyond them is small.
+    """
+    if not len(values):
+        return 0.0, 1.0
+    low, high = float(np.min(values)), float(np.max(values))
+    margin = 0.08 * (high - low) or 0.1 * abs(high) or 0.5
+    least, most = bounds
+    beyond = 0.02 * (high - low + 2 * margin)  # so that a line at the bound is not cut in half
+    start = low - margin if least is None else max(low - margin, least - beyond)
+    return start, high + margin if most is None else min(high + margin, most + beyond)
+
+
+def pick_unit(values: np.ndarray, units: Sequence[tuple[str, float]]) -> tuple[str, float]:
+    """The largest unit, of (name, size) in ascending order, in which the largest value is at least 2."""
+    largest = np.nanmax(values, initial=0)
+    return next((unit for unit in reversed(units) if largest >= 2 * unit[1]), units[0])
 
 
 def draw_counts(ax: "Axes", values: np.ndarray, **style: Any) -> None:
@@ -67,6 +107,7 @@ def draw_counts(ax: "Axes", values: np.ndarray, **style: Any) -> None:
     edges = np.arange(int(values.min()), int(values.max()) + width + 1, width) - 0.5
     ax.hist(values, edges, **style)
     ax.grid(visible=False, axis="x")
+    count_values(ax)
 
 
 def new_figure(width: float, height: float) -> "Figure":
@@ -77,8 +118,23 @@ def new_figure(width: float, height: float) -> "Figure":
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def save_figure(figure: "Figure", path: pathlib.Path) -> pathlib.Path:
-    """Writes a PNG file atomically.
+_further_formats: list[str] = []
+
+
+@contextlib.contextmanager
+def write_formats(formats: Sequence[str]) -> Iterator[None]:
+    """Inside, every figure that is saved as PNG is written in these formats, too: "svg", "pdf"."""
+    _further_formats[:] = [name for name in formats if name in DATES]
+    try:
+        yield
+    finally:
+        _further_formats.clear()
+
+
+def save_figure(figure: "Figure", path: pathlib.Path, maker: str | None = None) -> pathlib.Path:
+    """Writes a PNG, SVG or PDF file atomically; the same figure gives the same bytes.
+
+    A PNG file gets files of other formats beside it as `write_formats` says. The name of the `maker` is noted in it.
 
     `figure.savefig` writes the same file, but draws everything once more beforehand, which takes a fifth of its time.
     """
@@ -90,6 +146,12 @@ def save_figure(figure: "Figure", path: pathlib.Path) -> pathlib.Path:
     canvas = FigureCanvasAgg(figure)
     figure.get_layout_engine().execute(figure)
     figure.set_layout_engine("none")  # it is laid out now
-    with replace_whole(path) as temporary:
-        canvas.print_png(temporary)
+    form = path.suffix.removeprefix(".")
+    if form == PNG:
+        with replace_whole(path) as temporary:
+            canvas.print_png(temporary, metadata={"Software": maker} if maker else None)
+    creator = maker or STYLE["svg.hashsalt"]
+    for name in _further_formats if form == PNG else [form]:
+        with replace_whole(path.with_suffix(f".{name}")) as temporary:
+            figure.savefig(temporary, format=name, metadata={"Creator": creator, DATES[name]: None})
     return path

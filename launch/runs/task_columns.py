@@ -237,3 +237,22 @@ def find_directions(tasks: Iterable[TaskColumns]) -> dict[str, bool]:
         own = (task.client_test, task.validation, task.client_validation, task.worst_tenth)
         found |= {**dict.fromkeys(own, task.metric.larger_is_better), task.std: False}
     return found
+
+
+def find_bounds(tasks: Iterable[TaskColumns]) -> dict[str, tuple[float | None, float | None]]:
+    """{column: (least, largest)} that what any of these tasks has in metrics.csv can be; None: there is no bound.
+
+    Shares lie from 0 to 1, losses and errors from 0 on, R2 up to 1. An interval of a mean may be cut there.
+    """
+    found = {columns.TRAIN_LOSS: (0.0, None), columns.TEST_LOSS: (0.0, None)}
+    for task in tasks:
+        found |= {name_test(metric): _bound(metric) for metric in task.kind.metrics}
+        own = (task.client_test, task.validation, task.client_validation, task.worst_tenth)
+        found |= {**dict.fromkeys(own, _bound(task.metric)), task.std: (0.0, None)}
+    return found
+
+
+def _bound(metric: Metric) -> tuple[float | None, float | None]:
+    if metric.unit == PERCENT:
+        return 0.0, 1.0
+    return (None, 1.0) if metric.larger_is_better else (0.0, None)

@@ -51,6 +51,7 @@ from tff_algos.settings.local_training import LocalTrainingConfig
 OWN_FORM = "module:ALGORITHM"
 CONFIG_FILE = "config.json"  # what a run folder keeps of its config
 SMOKE_ROUNDS = 2
+PLOT_FORMATS = ("png", "png,svg", "png,pdf", "png,svg,pdf")
 FILES = "files"  # the data set of --data
 
 
@@ -292,6 +293,15 @@ class RunConfig:
         maximum=10**4,
         needs=needs_value("runtime", RAY),
         of_old_runs=RAY_SHARES,
+    )
+    plot_formats: str = setting(
+        "png", "Formats of the plots in the run folder.", choices=PLOT_FORMATS, of_old_runs="png"
+    )
+    plot_smoothing: int = setting(
+        0,
+        "Evaluated rounds that plots average curves over; the raw ones stay visible. 0: none.",
+        minimum=0,
+        of_old_runs=0,
     )
     run_page: bool = setting(True, "Write report.html, the page of the run, at its end.", of_old_runs=False)
     smoke: bool = setting(

@@ -1,10 +1,13 @@
 """What a run is, in a few words for a person: from its flags."""
 
+import pathlib
 from collections.abc import Mapping
 from typing import Any
 
 from datasets.catalog import get_title
-from launch.settings.run_config import find_algorithm
+from launch.settings.run_config import FILES, find_algorithm
+
+OWN_FILES = {FILES: "data", "npz": "npz"}  # the flag that names the user's own file, by data set
 
 
 def describe_run(flags: Mapping[str, Any], dataset: str | None = None) -> str:
@@ -17,20 +20,31 @@ def describe_run(flags: Mapping[str, Any], dataset: str | None = None) -> str:
     Raises:
       FlagError: the algorithm is the user's own and cannot be used.
     """
-    split = describe_split(flags, dataset).replace(" dirichlet partition,", "")
-    return f"{find_algorithm(flags['algo']).title} on {split}"
+    return f"{find_algorithm(flags['algo']).title} on {shorten_split(flags, dataset)}"
+
+
+def shorten_split(flags: Mapping[str, Any], dataset: str | None = None) -> str:
+    """For example "MNIST, alpha 0.1, seed 0"; arguments as for `describe_run`, but no algorithm is looked for."""
+    return describe_split(flags, dataset).replace(" dirichlet partition,", "")
+
+
+def name_dataset(flags: Mapping[str, Any], dataset: str | None = None) -> str:
+    """The data set as people call it: a user's own file by the file's name; arguments as for `describe_run`."""
+    name = dataset or flags["dataset"]
+    own = flags.get(OWN_FILES.get(name, ""))
+    return pathlib.PurePath(own).stem if isinstance(own, str) and own.strip("/.") else get_title(name)
 
 
 def describe_split(flags: Mapping[str, Any], dataset: str | None = None) -> str:
     """For example "MNIST, dirichlet partition, alpha 0.1, seed 0"; arguments as for `describe_run`."""
-    dataset, partition = dataset or flags["dataset"], flags["partition"]
+    partition = flags["partition"]
     details = {
         "dirichlet": [f"alpha {flags['dirichlet_alpha']}"],
         "shards": [f"at most {flags['labels_per_client']} labels a client"],
         "hierarchical": [_describe_bias(flags)],
     }
-    name = get_title(dataset)
-    if dataset == "building":
+    name = name_dataset(flags, dataset)
+    if (dataset or flags["dataset"]) == "building":
         name = f"{name} ({flags['building_heterogeneity']} heterogeneity)"
     return ", ".join([name, f"{partition} partition", *details.get(partition, []), f"seed {flags['seed']}"])
 

@@ -86,3 +86,11 @@ def test_devices_that_are_not_on_the_timeline_take_part_in_the_other_plot(tmp_pa
     draw_events(tmp_path / "events.csv", "a run", tmp_path / "plots")
     assert figures["timeline.png"].axes[0].get_ylim() == (1.5, -0.5)
     assert [bar.get_height() for bar in figures["participation.png"].axes[1].patches] == [500, 0, 2]
+
+
+def test_the_timeline_ends_with_the_run_and_names_its_clients(tmp_path, figures):
+    write(tmp_path / "events.csv")
+    draw_events(tmp_path / "events.csv", "a run", tmp_path / "plots", ["Ada", "Bo"])
+    ax = figures["timeline.png"].axes[0]
+    assert ax.get_xlim() == (0, pytest.approx(3.03)), "the last event is at 3 s"
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["Ada", "Bo"]

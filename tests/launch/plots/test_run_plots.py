@@ -203,3 +203,26 @@ def test_many_clients_without_classes_are_counted(tmp_path, figures):
     draw_sizes(np.repeat([3, 5], 200), [f"client_{i}" for i in range(400)], tmp_path / "partition.png", "npz")
     [ax] = figures["partition.png"].axes
     assert sum(bar.get_height() for bar in ax.patches) == 400 and ax.get_ylabel() == "clients"
+
+
+def test_an_algorithms_own_columns_are_drawn_under_readable_names(tmp_path, write_run, figures):
+    run_dir = write_run(tmp_path, CELL, seed=0, rounds=2)
+    rows = [line.split(",") for line in (run_dir / "metrics.csv").read_text().splitlines()]
+    own = {"aggregator_clipping_norm": ["0.5", "0.25"], "my_count": ["3", "4"], "empty": ["", ""]}
+    table = [[*row, *(values[i] for values in own.values())] for i, row in enumerate(rows[1:])]
+    write_table(run_dir / "metrics.csv", [*rows[0], *own], table)
+    draw_run(run_dir)
+    norm, count = figures["own_columns.png"].axes
+    assert (norm.get_title(), count.get_title()) == ("Clipping norm of the aggregator", "My count")
+    assert norm.lines[0].get_ydata().tolist() == [0.5, 0.25]
+    assert all(tick == int(tick) for tick in count.get_yticks())
+
+
+def test_plots_are_smoothed_and_written_as_svg_where_the_flags_say_so(tmp_path, write_run, figures):
+    run_dir = write_run(tmp_path, CELL, 0, 5, arguments=["--plot_smoothing=3", "--plot_formats=png,svg"])
+    draw_run(run_dir)
+    assert (run_dir / "plots" / "by_round.svg").exists()
+    raw, smoothed = figures["by_round.png"].axes[1].lines[:2]
+    assert raw.get_ydata().tolist() == [1, 1 / 2, 1 / 3, 1 / 4, 1 / 5]
+    assert smoothed.get_ydata()[1] == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
+    assert smoothed.get_label() == "global test set"

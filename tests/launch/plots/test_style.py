@@ -2,8 +2,10 @@
 
 import matplotlib
 import numpy as np
+import pytest
 
-from launch.plots.style import STYLE, draw_counts, new_figure, save_figure
+from launch.plots.smoothing import smooth
+from launch.plots.style import STYLE, count_rounds, draw_counts, new_figure, save_figure, span_values, write_formats
 
 
 def draw():
@@ -47,3 +49,46 @@ def test_wide_ranges_are_counted_in_as_many_bars_as_fit():
     """0 to 600 are 601 numbers: 11 of them a bar makes 55 bars, and none of the values is left out."""
     bars = count(range(601))
     assert len(bars) == 55 and sum(height for _, height in bars) == 601 and bars[0] == (5, 11)
+
+
+def test_counts_stand_on_whole_numbers():
+    ax = new_figure(4, 3).subplots()
+    draw_counts(ax, np.array([1, 2]))
+    assert [tick for tick in ax.get_yticks() if 0 <= tick <= 1] == [0, 1]
+
+
+@pytest.mark.parametrize(("rounds", "limits", "ticks"), [([10], (9, 11), [9, 10, 11]), ([1, 2, 3], None, [1, 2, 3])])
+def test_rounds_are_whole_numbers_and_a_single_one_has_room(rounds, limits, ticks):
+    ax = new_figure(4, 3).subplots()
+    ax.plot(rounds, rounds)
+    count_rounds(ax)
+    low, high = ax.get_xlim()
+    assert limits is None or (low, high) == limits
+    assert [tick for tick in ax.get_xticks() if low <= tick <= high] == ticks
+
+
+@pytest.mark.parametrize(
+    ("values", "bounds", "expected"),
+    [
+        ([0.5, 1.0], (None, None), (0.46, 1.04)),
+        ([0.5, 1.0], (0.0, 1.0), (0.46, 1.0116)),
+        ([10.0], (None, None), (9, 11)),
+        ([0.0], (0.0, None), (-0.02, 0.5)),
+        ([], (None, None), (0, 1)),
+    ],
+)
+def test_an_axis_spans_its_values_and_ends_near_what_can_be(values, bounds, expected):
+    assert span_values(np.array(values), bounds) == pytest.approx(expected)
+
+
+def test_smoothing_keeps_the_ends():
+    assert smooth([1, 2, 6, 4], 3).tolist() == [1, 3, 4, 4]
+    assert smooth([1, 5], 9).tolist() == [1, 5] and smooth([], 3).tolist() == []
+
+
+def test_a_figure_is_written_in_further_formats(tmp_path):
+    with write_formats(["png", "svg", "pdf"]):
+        save_figure(draw(), tmp_path / "figure.png")
+    save_figure(draw(), tmp_path / "other.png")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["figure.pdf", "figure.png", "figure.svg", "other.png"]
+    assert (tmp_path / "figure.svg").read_bytes().startswith(b"<?xml")

@@ -47,3 +47,16 @@ def test_a_subset_is_named_in_the_titles():
     subset = "cifar10 subset (20 + 5 images)"
     assert describe_run(flags, subset) == "FedAvg on cifar10 subset (20 + 5 images), iid partition, seed 0"
     assert describe_split(flags, subset).startswith(subset)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"dataset": "npz", "npz": "data/tumours.npz"}, "FedAvg on tumours, alpha 0.5, seed 0"),
+        ({"data": "/home/me/My table.csv"}, "FedAvg on My table, alpha 0.5, seed 0"),
+        ({"data": "folder/of/clients/"}, "FedAvg on clients, alpha 0.5, seed 0"),
+    ],
+)
+def test_ones_own_data_are_called_by_their_file(values, expected):
+    flags = flag_values(build_run_config({"algo": "fedavg", **values, "partition": "dirichlet"}))
+    assert describe_run(flags) == describe_run(flags, flags["dataset"]) == expected
