@@ -1,4 +1,6 @@
-"""`python -m launch.compare --runs='runs/*' --output=compare.html` shows many runs in one page, opened from its file.
+"""`python -m launch.compare --runs='runs/*'` shows many runs: in a page, in a figure and a table of a paper.
+
+`--output=compare.html` is the page, opened from its file; it is made if neither `--figure` nor `--table` is given.
 
 Exit codes: 0 done, 1 a file could not be written, 2 the request was wrong, 130 stopped by Ctrl-C.
 """
@@ -6,7 +8,7 @@ Exit codes: 0 done, 1 a file could not be written, 2 the request was wrong, 130 
 import pathlib
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from absl import flags as absl_flags
 
@@ -15,9 +17,19 @@ from launch.runs.errors import RunStopped
 from launch.settings.flags import FlagError
 from launch.stop_signals import leave
 
+if TYPE_CHECKING:
+    from launch.comparison.collection import Collected
+    from launch.comparison.results import Ranking
+
 PROGRAM = "python -m launch.compare"
 DEFAULT_RUNS = "runs/*"
-SUFFIX = ".html"
+DEFAULT_OUTPUT = "compare.html"
+PAGES, FIGURES, TABLES = (".html",), (".pdf", ".svg", ".png"), (".tex", ".csv", ".md")
+AXES = ("round", "virtual_time", "bytes", "seconds")
+WIDTHS = ("column", "page")
+MOST_LISTED = 6  # flags in a note
+OF_A_PAPER = ("metric", "at", "group_by", "baseline", "against", "width", "smooth")  # flags of figures and tables
+OF_A_FIGURE = ("against", "width", "smooth")
 
 
 class Request(NamedTuple):
@@ -26,14 +38,32 @@ class Request(NamedTuple):
     Attributes:
       runs: patterns of folders.
       archives: folders or zip archives of runs.
-      output: the page.
+      output: the page; None for none.
       details: pattern of the runs whose plots and events go into the page; "" for those of the rule.
+      figure: the figure; None for none.
+      table: the table; None for none.
+      metrics: the columns that a table shows, the first in the figure, too; () for the main one.
+      at: "last", "best", or the round at which results are taken.
+      group_by: flags whose values make the groups; () for those that differ.
+      baseline: the group that the others are compared with; "" for the best one.
+      axis: of `AXES`, what curves are drawn against.
+      width: of `WIDTHS`, how wide the figure is.
+      window: rounds that curves are smoothed over.
     """
 
     runs: tuple[str, ...]
     archives: tuple[str, ...]
-    output: pathlib.Path
+    output: pathlib.Path | None
     details: str
+    figure: pathlib.Path | None
+    table: pathlib.Path | None
+    metrics: tuple[str, ...]
+    at: str | int
+    group_by: tuple[str, ...]
+    baseline: str
+    axis: str
+    width: str
+    window: int
 
 
 def define_flags() -> absl_flags.FlagValues:
@@ -52,7 +82,12 @@ def define_flags() -> absl_flags.FlagValues:
         "Folder or .zip that launch.report --archive wrote; may be given several times.",
         flag_values=values,
     )
-    absl_flags.DEFINE_string("output", "compare.html", "The page, in a folder that exists.", flag_values=values)
+    absl_flags.DEFINE_string(
+        "output",
+        DEFAULT_OUTPUT,
+        "The page, in a folder that exists. Beside --figure or --table, only if it is given.",
+        flag_values=values,
+    )
     absl_flags.DEFINE_string(
         "details",
         "",
@@ -60,41 +95,119 @@ def define_flags() -> absl_flags.FlagValues:
         "the best last result on the test set. The others are linked.",
         flag_values=values,
     )
+    define_paper_flags(values)
     return values
+
+
+def define_paper_flags(values: absl_flags.FlagValues) -> None:
+    """The flags of the figure and the table."""
+    texts = {
+        "figure": "Curves with bands over seeds and differences to a baseline, as a paper prints them: a "
+        f"{', '.join(FIGURES)} file.",
+        "table": f"The same results as a table: a {', '.join(TABLES)} file; .tex is for LaTeX with booktabs.",
+        "baseline": "Name of the group that the others are compared with, as the table has it; empty: the best one.",
+    }
+    for name, text in texts.items():
+        absl_flags.DEFINE_string(name, "", text, flag_values=values)
+    metric = "Column of metrics.csv that is compared; a table may have several, with commas. Empty: the main metric."
+    absl_flags.DEFINE_list("metric", [], metric, flag_values=values)
+    at = "When results are taken: last, best, or the number of a round."
+    absl_flags.DEFINE_string("at", "last", at, flag_values=values)
+    group_by = "Flags of launch.train whose values make the groups, with commas; empty: those that differ."
+    absl_flags.DEFINE_list("group_by", [], group_by, flag_values=values)
+    against = "What the figure's curves are drawn against."
+    absl_flags.DEFINE_enum("against", AXES[0], AXES, against, flag_values=values)
+    width = "How wide the figure is: a column of a two-column paper, or its page."
+    absl_flags.DEFINE_enum("width", WIDTHS[0], WIDTHS, width, flag_values=values)
+    window = "Evaluated rounds that the figure's curves are averaged over; the raw ones stay visible. 0: none."
+    absl_flags.DEFINE_integer("smooth", 0, window, 0, 10**6, flag_values=values)
 
 
 def parse_request(argv: Sequence[str]) -> Request:
     """Reads the command line, without the program's name.
 
     Raises:
-      FlagError: a wrong flag, or a place where the page cannot go.
+      FlagError: a wrong flag, or a place where a file cannot go.
     """
     values = parse_flags(define_flags(), argv)
-    output = pathlib.Path(values.output)
-    check_output(output)
+    figure, table = (pathlib.Path(text) if text else None for text in (values.figure, values.table))
+    with_page = values["output"].present or not (figure or table)
+    output = pathlib.Path(values.output) if with_page else None
+    if not (figure or table):
+        _refuse(values, OF_A_PAPER, "does nothing without --figure or --table")
+    elif not figure:
+        _refuse(values, OF_A_FIGURE, "does nothing without --figure")
+    if not output:
+        _refuse(values, ("details",), "does nothing without --output")
+    places = {"output": (output, PAGES), "figure": (figure, FIGURES), "table": (table, TABLES)}
+    for name, (path, suffixes) in places.items():
+        if path:
+            check_output(name, path, suffixes)
     runs = tuple(values.runs) or (() if values.archive else (DEFAULT_RUNS,))
-    return Request(runs, tuple(values.archive), output, values.details)
+    return Request(
+        runs,
+        tuple(values.archive),
+        output,
+        values.details,
+        figure,
+        table,
+        tuple(values.metric),
+        _parse_at(values.at),
+        tuple(values.group_by),
+        values.baseline,
+        values.against,
+        values.width,
+        values.smooth,
+    )
 
 
-def check_output(output: pathlib.Path) -> None:
-    """Raises FlagError if the page cannot be written there, or would replace something else than an earlier page."""
-    from launch.comparison.page import is_our_page
+def _refuse(values: absl_flags.FlagValues, names: Sequence[str], why: str) -> None:
+    for name in names:
+        if values[name].present:
+            raise FlagError(f"--{name}: {why}")
 
-    if output.suffix != SUFFIX:
-        raise FlagError(f"--output={output}: expected the name of a {SUFFIX} file")
-    if not output.parent.is_dir():
-        raise FlagError(f"--output={output}: there is no folder {output.parent}; make it first")
+
+def _parse_at(text: str) -> str | int:
+    if text in ("last", "best"):
+        return text
+    if not text.isdecimal() or int(text) < 1:
+        raise FlagError(f"--at={text}: expected last, best, or the number of a round")
+    return int(text)
+
+
+def check_output(flag: str, path: pathlib.Path, suffixes: Sequence[str]) -> None:
+    """Raises FlagError if a file cannot be written there, or would replace something else than one of this command."""
+    if path.suffix not in suffixes:
+        raise FlagError(f"--{flag}={path}: expected the name of a {' or '.join(suffixes)} file")
+    if not path.parent.is_dir():
+        raise FlagError(f"--{flag}={path}: there is no folder {path.parent}; make it first")
     try:
-        is_taken = output.exists() and not (output.is_file() and is_our_page(output))
+        is_taken = path.exists() and not (path.is_file() and _is_ours(path))
     except OSError as error:
-        raise FlagError(f"--output={output}: cannot be read ({error.strerror})") from None
+        raise FlagError(f"--{flag}={path}: cannot be read ({error.strerror})") from None
     if is_taken:
-        raise FlagError(f"--output={output}: exists and is no page of this command; choose another name")
+        kind = {"output": "page"}.get(flag, flag)
+        raise FlagError(f"--{flag}={path}: exists and is no {kind} of this command; choose another name")
+
+
+def _is_ours(path: pathlib.Path) -> bool:
+    from launch.comparison.figure import is_our_figure
+    from launch.comparison.page import is_our_page
+    from launch.comparison.paper_table import is_our_table
+
+    if path.suffix in PAGES:
+        return is_our_page(path)
+    if path.suffix in FIGURES:
+        return is_our_figure(path)
+    return is_our_table(path.read_text(encoding="utf-8", errors="replace"))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
-    usage = f"{PROGRAM} --runs='{DEFAULT_RUNS}' [--archive=<runs.zip>] --output=compare{SUFFIX} [--flag=value ...]"
+    usage = (
+        f"{PROGRAM} --runs='{DEFAULT_RUNS}' [--archive=<runs.zip>] [--output={DEFAULT_OUTPUT}] "
+        "[--figure=<x.pdf>] [--table=<x.tex>] [--flag=value ...]"
+    )
     return run_main(_run, lambda: format_command_help(usage, define_flags()), argv)
 
 
@@ -104,17 +217,56 @@ def _run(arguments: Sequence[str]) -> None:
     from launch.comparison.collection import collect_runs
     from launch.comparison.page import check_plotly, write_comparison
 
-    check_plotly()
+    if request.output:
+        check_plotly()
     collected = collect_runs(request.runs, request.archives)
     for reason in collected.left_out:
         print(f"not compared: {reason}", file=sys.stderr)
+    rankings = _rank(request, collected) if request.figure or request.table else []
+    count = len(collected.runs)
+    runs = f"{count} run{'s' if count > 1 else ''}"
     try:
-        write_comparison(collected, request.output, request.details)
+        if request.output:
+            write_comparison(collected, request.output, request.details)
+            size = request.output.stat().st_size / 1e6
+            print(f"{runs} in {request.output} ({size:.1f} MB); open it in a browser")
+        if request.figure:
+            further = _draw(request, rankings[0])
+            print(f"{runs} in {request.figure}{further}")
+        if request.table:
+            from launch.comparison.paper_table import write_paper_table
+
+            write_paper_table(rankings, request.table)
+            print(f"{runs} in {request.table}")
     except OSError as error:
         raise RunStopped(f"error: cannot write {describe_os_error(error)}", 1) from None
-    count = len(collected.runs)
-    size = request.output.stat().st_size / 1e6
-    print(f"{count} run{'s' if count > 1 else ''} in {request.output} ({size:.1f} MB); open it in a browser")
+
+
+def _rank(request: Request, collected: "Collected") -> "list[Ranking]":
+    """The groups' results of each metric; the baseline of the first counts for all."""
+    from launch.comparison.groups import find_mixed_flags
+    from launch.comparison.results import check_grouping, describe_metric, rank_groups
+
+    metrics = [describe_metric(collected.runs, column) for column in request.metrics or ("",)]
+    flags = check_grouping(collected.runs, request.group_by)
+    if mixed := find_mixed_flags(collected.runs, flags):
+        listed = ", ".join(mixed[:MOST_LISTED]) + (
+            f" and {len(mixed) - MOST_LISTED} more" if mixed[MOST_LISTED:] else ""
+        )
+        print(f"note     inside groups, these flags vary as well: {listed}; see --group_by", file=sys.stderr)
+    rankings = [rank_groups(collected.runs, metrics[0], flags, request.at, request.baseline)]
+    baseline = rankings[0].baseline
+    return rankings + [rank_groups(collected.runs, metric, flags, request.at, baseline) for metric in metrics[1:]]
+
+
+def _draw(request: Request, ranking: "Ranking") -> str:
+    """Writes the figure, and says which groups it shows if these are not all."""
+    from launch.comparison.figure import AXES as COLUMNS
+    from launch.comparison.figure import Drawing, keep_best, write_figure
+
+    write_figure(ranking, Drawing(request.width, COLUMNS[request.axis], request.window), request.figure)
+    drawn, count = len(keep_best(ranking).results), len(ranking.results)
+    return f"; drawn are the best {drawn} of {count} groups, choose with --runs or --group_by" if drawn < count else ""
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ from launch.settings.errors import FlagError
 from launch.settings.flag_fields import FlagField, complete_stored_flags
 from launch.settings.resuming import PLACES, REQUESTS
 from launch.settings.run_config import algorithm_fields, find_algorithm, shared_fields
+from launch.settings.run_titles import OWN_FILES, name_dataset, shorten_split
 from launch.settings.trusted_modules import list_foreign_modules
 from tff_algos.settings.config_fields import ConfigError
 
@@ -55,6 +56,7 @@ class ComparedRun(NamedTuple):
       flags: every flag that says what was computed, and as `experiment`, if it has either, its flagfile or the
         folder of its seeds.
       title: its algorithm.
+      heading: algorithm, data and seed, as above its plots.
       columns: by name, float64 of shape (rounds,), NaN where nothing was measured: those of `metrics.csv`, and
         `seconds` and `total_bytes` up to the end of each round.
       clients: by column of `clients.csv`, one value a client; empty if there is no such table.
@@ -70,6 +72,7 @@ class ComparedRun(NamedTuple):
     clients: Mapping[str, Sequence[str | float]]
     data: tuple[str, ...] = ()
     task: TaskColumns = find_task_columns(CLASSIFICATION)
+    heading: str = ""
 
 
 def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
@@ -83,11 +86,12 @@ def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
     stored, data, _ = read_settings(run_dir)
     read_json(run_dir / SUMMARY_FILE)  # raises here if it is damaged
     algo = str(stored.get("algo", ""))
-    completed = complete_stored_flags(stored, _list_fields(algo))
+    completed = complete_stored_flags(stored, list_fields(algo))
     # In the order of `config.json`, what old runs lack last.
     flags = {flag: _format_value(completed[flag]) for flag in (*stored, *completed) if flag not in PLACES | REQUESTS}
     if data.get("dataset"):
-        flags["dataset"] = _format_value(data["dataset"])  # a subset has a name of its own
+        # A subset has a name of its own, and a user's file is called by its name.
+        flags["dataset"] = escape_hidden(_name_dataset(completed, str(data["dataset"])))
     try:
         columns = _read_rounds(run_dir)
         clients = _read_clients(run_dir / CLIENTS_FILE) if (run_dir / CLIENTS_FILE).exists() else {}
@@ -104,7 +108,22 @@ def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
         clients,
         describe_data_in_words(data),
         read_task_columns(data),
+        _describe(completed, data),
     )
+
+
+def _name_dataset(flags: Mapping[str, Any], dataset: str) -> str:
+    """The name of a user's own file, where there is one; the others as they are spelled, which is shorter."""
+    return name_dataset(flags, dataset) if dataset in OWN_FILES else dataset
+
+
+def _describe(flags: Mapping[str, Any], data: Mapping[str, Any]) -> str:
+    """The run in words; the algorithm alone where an old or damaged one lacks a flag. No code of a user's is run."""
+    title = _find_title(str(flags.get("algo", "")))
+    try:
+        return escape_hidden(f"{title} on {shorten_split(flags, data.get('dataset'))}")
+    except (KeyError, TypeError):
+        return escape_hidden(title)
 
 
 def describe_data_in_words(data: Mapping[str, Any]) -> tuple[str, ...]:
@@ -131,7 +150,7 @@ def _format_value(value: Any) -> Any:
 
 
 @functools.cache
-def _list_fields(algo: str) -> tuple[FlagField, ...]:
+def list_fields(algo: str) -> tuple[FlagField, ...]:
     """The flags of today, which say what old runs did; without those of a user's algorithm, whose code is not run."""
     if list_foreign_modules({"algo": algo}):
         return tuple(shared_fields())

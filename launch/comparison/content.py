@@ -23,33 +23,31 @@ from launch.comparison.details import (
     choose_client_tables,
     list_plots,
 )
+from launch.comparison.estimates import LEVEL, compute_t_quantiles
+from launch.comparison.groups import ALGO, choose_grouping, find_default_flags, find_differing_flags
+from launch.comparison.results import bound_columns, list_tasks, name_columns
 from launch.plots.style import COLORS
+from launch.runs.column_titles import title_column
 from launch.runs.columns import (
     CLIENTS_FILE,
+    EVENT_COLUMNS,
     EVENTS_FILE,
     LOSS,
     METRICS_FILE,
     ROUND,
     RUN_PAGE,
     TEST_LOSS,
+    TIME_S,
     TRAIN_LOSS,
     VIRTUAL_TIME_S,
 )
 from launch.runs.shown_text import escape_hidden
-from launch.runs.task_columns import TaskColumns, describe_columns, find_directions
+from launch.runs.task_columns import describe_columns, find_directions
 from launch.settings.algorithms import ALGORITHMS
 
-LEVEL = 0.95
 MOST_CELLS = 1_500_000  # of all rounds of all runs; beyond it, only some of the evaluated rounds are kept
 AXES = (ROUND, VIRTUAL_TIME_S, TOTAL_BYTES, SECONDS)
-LABELS = {
-    TEST_LOSS: "Test loss",
-    TRAIN_LOSS: "Training loss",
-    ROUND: "Round",
-    VIRTUAL_TIME_S: "Virtual time, s",
-    TOTAL_BYTES: "Bytes sent, both ways",
-    SECONDS: "Seconds of training",
-}
+LABELS = (TEST_LOSS, TRAIN_LOSS)  # what every task has, beside its own metrics
 LINKED = (RUN_PAGE, METRICS_FILE, CLIENTS_FILE, EVENTS_FILE)
 
 
@@ -64,12 +62,13 @@ def build_content(collected: Collected, details: Mapping[int, Details], output: 
     runs = collected.runs
     kept, with_clients = choose_rounds(runs), choose_client_tables(runs)
     tasks = list_tasks(runs)
-    labels = describe_columns(tasks) | LABELS
+    main = [*describe_columns(tasks), *LABELS]
     return {
         "runs": [
             {
                 "name": run.name,
                 "title": run.title,
+                "heading": run.heading,
                 "flags": dict(run.flags),
                 "data": list(run.data),
                 "columns": _pack_columns(run.columns, rounds),
@@ -84,13 +83,18 @@ def build_content(collected: Collected, details: Mapping[int, Details], output: 
             for i, (run, rounds, fits) in enumerate(zip(runs, kept, with_clients, strict=True))
         ],
         "differing": find_differing_flags(runs),
+        "unset": find_default_flags(runs),
+        "grouping": choose_grouping(runs),
+        "algorithms": {str(run.flags[ALGO]): run.title for run in runs if ALGO in run.flags},
         "leftOut": collected.left_out,
-        "labels": labels,
+        "titles": {**_title_tables(runs), **name_columns(runs)},
+        "main": [name for name in main if any(name in run.columns for run in runs)],
+        "bounds": bound_columns(runs),
         "largerIsBetter": find_directions(tasks),
         "mainResults": [*(name for task in tasks for name in (task.test, task.client_test)), TEST_LOSS],
         "kinds": {**{task.metric.name: task.heading for task in tasks}, LOSS: "Loss"},
         "axes": [name for name in AXES if any(name in run.columns for run in runs)],
-        "metrics": _list_metrics(runs, labels),
+        "metrics": _list_metrics(runs, main),
         "seed": SEED,
         "experiment": EXPERIMENT,
         "level": LEVEL,
@@ -102,25 +106,10 @@ def build_content(collected: Collected, details: Mapping[int, Details], output: 
     }
 
 
-def list_tasks(runs: Sequence[ComparedRun]) -> list[TaskColumns]:
-    """The tasks of these runs, each once, the first run's first."""
-    return list(dict.fromkeys(run.task for run in runs))
-
-
-def compute_t_quantiles(most: int) -> list[float]:
-    """Of Student's t, what a two-sided interval of `LEVEL` takes: for 1, 2, ... degrees of freedom up to `most`."""
-    from scipy import special  # quicker to import than scipy.stats, which asks it for the same
-
-    return [float(value) for value in special.stdtrit(np.arange(1, most + 1), (1 + LEVEL) / 2)]
-
-
-def find_differing_flags(runs: Sequence[ComparedRun]) -> list[str]:
-    """The flags that have several values among the runs that have them; an algorithm's own exist in its runs alone."""
-    values: dict[str, set] = {}
-    for run in runs:
-        for name, value in run.flags.items():
-            values.setdefault(name, set()).add((type(value) is bool, value))
-    return [name for name, found in values.items() if len(found) > 1]
+def _title_tables(runs: Sequence[ComparedRun]) -> dict[str, str]:
+    """The columns of the runs' clients and events in words."""
+    names = {name for run in runs for name in run.clients} | {*EVENT_COLUMNS, TIME_S, *AXES}
+    return {name: title_column(name) for name in sorted(names)}
 
 
 def choose_rounds(runs: Sequence[ComparedRun]) -> list[np.ndarray]:
@@ -166,10 +155,10 @@ def to_plain(values: Sequence[str | float] | np.ndarray) -> list[Any]:
     ]
 
 
-def _list_metrics(runs: Sequence[ComparedRun], labels: Mapping[str, str]) -> list[str]:
-    """What can be compared: the metrics with a name of their own first, then the other columns as they come."""
+def _list_metrics(runs: Sequence[ComparedRun], main: Sequence[str]) -> list[str]:
+    """What can be compared: the metrics of the tasks first, then the other columns as they come."""
     there = dict.fromkeys(name for run in runs for name in run.columns)
-    first = [name for name in labels if name in there and name not in AXES]
+    first = [name for name in main if name in there and name not in AXES]
     return first + [name for name in there if name not in first and name not in AXES]
 
 

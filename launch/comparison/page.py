@@ -27,7 +27,7 @@ from launch.settings.errors import FlagError
 SOURCES = pathlib.Path(__file__).with_name("web")
 # Each may use those before it.
 SCRIPTS = (
-    *("numbers.js", "groups.js", "table.js", "filters.js", "charts.js"),
+    *("numbers.js", "groups.js", "table.js", "filters.js", "charts.js", "legend.js"),
     *("words.js", "differences.js", "sections.js", "details.js", "main.js"),
 )
 MARK = '<meta name="generator" content="launch.compare">'  # by which a page of ours is known
@@ -76,7 +76,7 @@ def write_comparison(collected: Collected, output: pathlib.Path, details: str = 
     chosen = choose_detailed_runs(collected.runs, details)
     inlined = read_details(collected.runs, chosen)
     count = len(collected.runs)
-    title = f"{count} runs compared" if count > 1 else collected.runs[0].name
+    title = f"{count} runs compared" if count > 1 else collected.runs[0].heading or collected.runs[0].name
     write_text(output, assemble_page(title, build_content(collected, inlined, output), inlined, library))
 
 

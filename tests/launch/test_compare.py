@@ -24,6 +24,27 @@ def test_by_default_the_runs_under_runs_are_compared(runs_dir, capsys):
     assert main([]) == 0, "a page is replaced"
 
 
+def test_a_figure_and_a_table_come_alone_or_beside_a_page(runs_dir, capsys):
+    folder = runs_dir.parent
+    assert main(["--figure=a.svg", "--table=a.tex"]) == 0
+    assert capsys.readouterr().out == "2 runs in a.svg\n2 runs in a.tex\n"
+    assert not (folder / "compare.html").exists()
+    arguments = ["--table=a.csv", "--metric=test_loss,total_drift", "--at=1", "--group_by=seed", "--baseline=seed 1"]
+    assert main(["--output=b.html", *arguments]) == 0
+    assert [line.split(",")[:3] for line in (folder / "a.csv").read_text().splitlines()[1:]] == [
+        [f"seed {seed}", column, "1"] for column in ("test_loss", "total_drift") for seed in (0, 1)
+    ]
+    assert page.is_our_page(folder / "b.html")
+    assert main(["--figure=a.svg", "--table=a.tex"]) == 0, "they are replaced"
+
+
+def test_flags_that_vary_inside_groups_are_noted(runs_dir, write_run, capsys):
+    write_run(runs_dir, "fedsikd_mnist_alpha0.1", 2, rounds=2, arguments=["--fedsikd_temperature=2", "--batch_size=9"])
+    assert main(["--table=a.md", "--group_by=algo"]) == 0
+    noted = "note     inside groups, these flags vary as well: batch_size, fedsikd_temperature; see --group_by\n"
+    assert capsys.readouterr().err == noted
+
+
 def test_what_is_not_compared_is_named(runs_dir, capsys):
     (runs_dir / "fedsikd_mnist_alpha0.1" / "seed_1" / "summary.json").unlink()
     assert main(["--runs=runs"]) == 0
@@ -43,6 +64,18 @@ def test_what_is_not_compared_is_named(runs_dir, capsys):
         (["--output=a.txt"], "--output=a.txt: expected the name of a .html file"),
         (["--output=own.html"], "--output=own.html: exists and is no page of this command; choose another name"),
         (["--output=folder.html"], "--output=folder.html: exists and is no page of this command"),
+        (["--figure=a.jpg"], "--figure=a.jpg: expected the name of a .pdf or .svg or .png file"),
+        (["--table=a.xlsx"], "--table=a.xlsx: expected the name of a .tex or .csv or .md file"),
+        (["--table=gone/a.tex"], "--table=gone/a.tex: there is no folder gone; make it first"),
+        (["--table=own.csv"], "--table=own.csv: exists and is no table of this command; choose another name"),
+        (["--figure=own.png"], "--figure=own.png: exists and is no figure of this command; choose another name"),
+        (["--metric=test_loss"], "--metric: does nothing without --figure or --table"),
+        (["--table=a.tex", "--smooth=3"], "--smooth: does nothing without --figure"),
+        (["--table=a.tex", "--details=x"], "--details: does nothing without --output"),
+        (["--table=a.tex", "--at=first"], "--at=first: expected last, best, or the number of a round"),
+        (["--table=a.tex", "--metric=acc"], "--metric=acc: no run has such a column; expected one of round, "),
+        (["--table=a.tex", "--group_by=alg"], "--group_by=alg: no run has such a flag; did you mean algo?"),
+        (["--figure=a.pdf", "--baseline=x"], "--baseline=x: no group is called so; expected one of "),
         (["--details=nope"], "--details=nope: no run is called so; expected names as seed_0"),
         (["--", "x"], "nothing is expected after --"),
         (["--run=a"], "--run: unknown flag; did you mean --runs?"),
@@ -53,11 +86,12 @@ def test_a_wrong_request_is_one_line(runs_dir, capsys, arguments, expected):
     (folder / "empty").mkdir()
     (folder / "folder.html").mkdir()
     (folder / "bad.zip").write_text("no zip")
-    (folder / "own.html").write_text("<html>mine</html>")
+    for name in ("own.html", "own.csv", "own.png"):
+        (folder / name).write_text("<html>mine</html>")
     assert main(arguments) == 2
     err = capsys.readouterr().err
     assert err.startswith("error: ") and expected in err and err.count("\n") == 1
-    assert not (folder / "compare.html").exists()
+    assert not [name for name in ("compare.html", "a.tex", "a.pdf") if (folder / name).exists()]
 
 
 def test_a_page_that_cannot_be_written_is_one_line(runs_dir, capsys, monkeypatch):
@@ -72,4 +106,4 @@ def test_a_page_that_cannot_be_written_is_one_line(runs_dir, capsys, monkeypatch
 def test_help_names_every_flag(capsys):
     assert main(["--help"]) == 0
     out = capsys.readouterr().out
-    assert all(f"--{name}" in out for name in ("runs", "archive", "output", "details"))
+    assert all(f"--{name}" in out for name in ("runs", "archive", "output", "details", "figure", "table", "at"))

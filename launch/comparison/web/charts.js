@@ -41,7 +41,7 @@ function makeLayout(place, xTitle, yTitle, further = {}) {
     font: { family: readColor("--font"), size: 13, color: readColor("--text") },
     margin: { l: 60, r: 16, t: 16, b: 48 },
     hoverlabel: { bgcolor: readColor("--panel"), bordercolor: readColor("--line"), font: { color: readColor("--text") }, namelength: 40 },
-    legend: isNarrow ? { orientation: "h", y: -0.2, yanchor: "top", x: 0 } : { x: 1.01, y: 0.93 },
+    showlegend: false, // it stands beside the chart, see legend.js
     dragmode: isNarrow ? false : "zoom",
     ...further,
     xaxis: { title: { text: escapeText(xTitle) }, ...line, ...further.xaxis },
@@ -54,12 +54,13 @@ function draw(place, traces, layout) {
   return Plotly.react(place, traces, layout, { ...CONFIG, displayModeBar: isNarrow ? false : "hover" });
 }
 
-// Curves, [{label, style, points, runs}]: `points` with ends of the band, and under `runs` the curves of single runs in
-// place of the band. The band is {low, high, name}: which ends, and what they are; null for none.
-export function drawCurves(place, curves, band, xTitle, yTitle, isByRound, legendTitle = "") {
+// Curves, [{label, style, points, raw, runs}]: `points` with ends of the band; `raw` what they were before they were
+// smoothed, if they were; and under `runs` the curves of single runs in place of the band. The band is {low, high, name}:
+// which ends, and what they are; null for none. `bounds` are those of the values.
+export function drawCurves(place, curves, band, xTitle, yTitle, isByRound, bounds = [null, null]) {
   const bands = [];
   const lines = [];
-  curves.forEach(({ label, style, points, runs }, i) => {
+  curves.forEach(({ label, style, points, raw, runs }, i) => {
     const group = String(i);
     const inBand = band ? points.filter((point) => point[band.low] !== null) : [];
     if (inBand.length > 1) {
@@ -68,13 +69,19 @@ export function drawCurves(place, curves, band, xTitle, yTitle, isByRound, legen
         x: [...inBand, ...back].map((point) => point.x),
         y: [...inBand.map((point) => point[band.high]), ...back.map((point) => point[band.low])],
         ...{ fill: "toself", fillcolor: fade(style.color, 0.16), line: { width: 0 }, mode: "lines" },
-        ...{ hoverinfo: "skip", showlegend: false, legendgroup: group, type: "scatter" },
+        ...{ hoverinfo: "skip", legendgroup: group, type: "scatter" },
+      });
+    }
+    if (raw) {
+      bands.push({
+        ...{ x: raw.map((point) => point.x), y: raw.map((point) => point.mean), type: "scatter", mode: "lines" },
+        ...{ line: { color: fade(style.color, 0.4), width: 1 }, hoverinfo: "skip", legendgroup: group },
       });
     }
     for (const run of runs) {
       bands.push({
         ...{ x: run.points.map((point) => point.x), y: run.points.map((point) => point.mean), name: escapeText(run.name), type: "scatter" },
-        ...{ mode: "lines", line: { color: fade(style.color, 0.45), width: 1 }, showlegend: false, legendgroup: group },
+        ...{ mode: "lines", line: { color: fade(style.color, 0.45), width: 1 }, legendgroup: group },
         customdata: run.points.map((point) => point.round),
         hovertemplate: `%{y:.4g} in round %{customdata}<extra>${escapeText(run.name)}</extra>`,
       });
@@ -89,34 +96,47 @@ export function drawCurves(place, curves, band, xTitle, yTitle, isByRound, legen
     });
   });
   const isUnified = isByRound && curves.length <= 8;
-  const narrowHeight = 340 + 24 * curves.length;
   const further = {
-    height: place.clientWidth < 640 ? narrowHeight : Math.max(440, 60 + 20 * curves.length),
+    height: place.clientWidth < 640 ? 340 : 440,
     hovermode: isUnified ? "x unified" : "closest",
-    showlegend: curves.length > 1,
-    xaxis: isByRound ? countRounds(curves) : {},
-    yaxis: { range: findRange(curves) },
+    xaxis: isByRound ? countRounds(curves) : { rangemode: "tozero" },
+    yaxis: { range: findRange(curves, bounds), ...countValues(curves) },
   };
-  const layout = makeLayout(place, xTitle, yTitle, further);
-  layout.legend.title = { text: escapeText(legendTitle) };
-  return draw(place, [...bands, ...lines], layout);
+  return draw(place, [...bands, ...lines], makeLayout(place, xTitle, yTitle, further));
 }
 
-// What was measured, with a margin: the interval of two seeds can be so wide that nothing else would be seen.
-function findRange(curves) {
-  const points = curves.flatMap((curve) => [...curve.points, ...curve.runs.flatMap((run) => run.points)]);
-  const ends = points.flatMap((point) => [point.mean, point.lowest ?? point.mean, point.highest ?? point.mean]);
+function listPoints(curves) {
+  return curves.flatMap((curve) => [...curve.points, ...(curve.raw ?? []), ...curve.runs.flatMap((run) => run.points)]);
+}
+
+// What was measured, with a margin that ends at the bounds: the interval of two seeds can be so wide that nothing else
+// would be seen.
+export function findRange(curves, [least, most] = [null, null]) {
+  const ends = listPoints(curves).flatMap((point) => [point.mean, point.lowest ?? point.mean, point.highest ?? point.mean]);
   if (!ends.length) return [0, 1];
-  const low = ends.reduce((least, value) => Math.min(least, value));
-  const high = ends.reduce((most, value) => Math.max(most, value));
-  const margin = 0.08 * (high - low) || 0.1 * Math.abs(high) || 1;
-  return [low - margin, high + margin];
+  const low = ends.reduce((lower, value) => Math.min(lower, value));
+  const high = ends.reduce((higher, value) => Math.max(higher, value));
+  const margin = 0.08 * (high - low) || 0.1 * Math.abs(high) || 0.5;
+  const beyond = 0.02 * (high - low + 2 * margin); // a line at the bound is not cut in half
+  return [
+    least === null ? low - margin : Math.max(low - margin, least - beyond),
+    most === null ? high + margin : Math.min(high + margin, most + beyond),
+  ];
 }
 
-// Whole numbers on the axis of rounds.
-function countRounds(curves) {
-  const last = Math.max(1, ...curves.flatMap(({ points }) => points.slice(-1).map((point) => point.x)));
-  return last <= 12 ? { dtick: 1 } : { tickformat: ",d" };
+// Whole numbers on the axis of rounds, and room beside a single round.
+export function countRounds(curves) {
+  const rounds = listPoints(curves).map((point) => point.x);
+  const [first, last] = [Math.min(...rounds), Math.max(...rounds)];
+  if (rounds.length && first === last) return { range: [first - 1, first + 1], dtick: 1, tickformat: ",d" };
+  return last - first <= 12 ? { dtick: 1, tickformat: ",d" } : { tickformat: ",d" };
+}
+
+// Whole numbers on the axis of counts, of which every single value is one.
+function countValues(curves) {
+  const values = listPoints(curves).map((point) => point.mean);
+  if (!values.length || !values.every(Number.isInteger)) return {};
+  return Math.max(...values) - Math.min(...values) <= 8 ? { dtick: 1, tickformat: ",d" } : { tickformat: ",d" };
 }
 
 function describePoint(point, band, isByRound) {
@@ -156,7 +176,6 @@ export function drawResults(place, results, title) {
   const ticks = results.map(({ label }) => escapeText(shorten(label, place))).reverse();
   const further = {
     height: 90 + 30 * Math.max(3, results.length),
-    showlegend: false,
     hovermode: "closest",
     yaxis: {
       ...{ type: "category", categoryorder: "array", categoryarray: order, range: [-0.6, order.length - 0.4] },

@@ -59,8 +59,8 @@ function listResults(content, run) {
     { title: "Best", read: ({ best }) => best.value, format: (value) => formatNumber(value) },
     { title: "in round", read: ({ best }) => best.round },
   ];
-  const main = rows.filter(({ name, last }) => last && name in content.labels);
-  const others = rows.filter(({ name, last }) => last && !(name in content.labels));
+  const main = rows.filter(({ name, last }) => last && content.main.includes(name));
+  const others = rows.filter(({ name, last }) => last && !content.main.includes(name));
   const withoutBest = others.map((row) => ({ ...row, best: { value: null, round: null } }));
   const totals = content.axes.map((name) => ({ name, total: readResult(run, name, "last") })).filter(({ total }) => total);
   const text = totals.map(({ name, total }) => {
@@ -90,7 +90,8 @@ function listClients(content, run) {
     const values = run.clients[name].filter((value) => value !== null);
     const isWhole = values.every((value) => Number.isInteger(value));
     const isText = values.some((value) => typeof value === "string");
-    return { title: name, isText, read: (row) => row[name], format: (value) => formatNumber(value, isWhole) };
+    const format = (value) => formatNumber(value, isWhole);
+    return { title: nameColumn(content, name), hint: name, isText, read: (row) => row[name], format };
   });
   const known = rows.map((row) => row[run.ownMetric]).filter((value) => typeof value === "number").sort((one, other) => one - other);
   const [lowest, middle, highest] = [0, 0.5, 1].map((share) => formatNumber(computeQuantile(known, share)));
@@ -120,8 +121,8 @@ function listEvents(content, run) {
     return isLinked ? makeNote(`Its events are linked above; in this page are those of ${content.rule}.`) : null;
   }
   const { columns: names, rows, total } = run.events;
-  const columns = names.map((title, i) => ({
-    ...{ title, isText: rows.some((row) => row[i] !== "" && isNaN(row[i])) },
+  const columns = names.map((name, i) => ({
+    ...{ title: nameColumn(content, name), hint: name, isText: rows.some((row) => row[i] !== "" && isNaN(row[i])) },
     read: (row) => (row[i] === "" ? null : isNaN(row[i]) ? row[i] : Number(row[i])),
     format: (value) => formatNumber(value),
   }));

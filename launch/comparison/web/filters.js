@@ -3,9 +3,15 @@
 import { listValues } from "./groups.js";
 import { makeElement } from "./table.js";
 
-// Fills a select with [value, label] pairs, keeping the choice if it is still there.
+// Fills a select with [value, label] pairs, or with [value, label, heading], keeping the choice if it is still there.
 export function fillSelect(select, options, chosen = select.value) {
-  select.replaceChildren(...options.map(([value, label]) => makeElement("option", { value }, label)));
+  const parts = new Map();
+  for (const [value, label, heading] of options) {
+    const make = () => (heading ? makeElement("optgroup", { label: heading }) : document.createDocumentFragment());
+    if (!parts.has(heading)) parts.set(heading, make());
+    parts.get(heading).append(makeElement("option", { value }, label));
+  }
+  select.replaceChildren(...parts.values());
   if (options.some(([value]) => value === chosen)) select.value = chosen;
 }
 

@@ -11,16 +11,22 @@ export function readColumn(run, name) {
 }
 
 const largerIsBetter = new Map(); // of the columns that the runs' tasks have
+const bounds = new Map(); // the least and the largest value of a column, as far as they are known
 
-// Learns from the page's content which way the columns of the runs' tasks are better.
-export function learnDirections(content) {
+// Learns from the page's content which way columns are better, and between which values they lie.
+export function learnColumns(content) {
   for (const [name, isLarger] of Object.entries(content.largerIsBetter)) largerIsBetter.set(name, isLarger);
+  for (const [name, ends] of Object.entries(content.bounds)) bounds.set(name, ends);
+}
+
+export function findBounds(metric) {
+  return bounds.get(metric) ?? [null, null];
 }
 
 // Whether a small value is a good one; of a column that no task has, by its name.
 export function isLowBetter(metric) {
   if (largerIsBetter.has(metric)) return !largerIsBetter.get(metric);
-  return /loss|_std$|bytes|_s$|seconds|drift|rejected|rate|epsilon|energy|joule/.test(metric) && !/accuracy$/.test(metric);
+  return /loss|_std$|bytes|_s$|seconds|drift|rejected|rate|epsilon|energy|joule|age$/.test(metric) && !/accuracy$/.test(metric);
 }
 
 // {value, round} of a metric in a run: `at` is "last", "best" or a round, whose last value up to it counts. Null if
@@ -54,13 +60,13 @@ export function listValues(runs, flag) {
 }
 
 // The runs in groups of equal values of `flags`, [{key, label, values, runs}], in the order of the values. Runs that
-// have none of the flags, as another algorithm's, form a group of their own.
-export function groupRuns(runs, flags) {
+// have none of the flags, as another algorithm's, form a group of their own. `titles` are those of the algorithms.
+export function groupRuns(runs, flags, titles = {}) {
   const groups = new Map();
   for (const run of runs) {
     const values = flags.map((flag) => run.flags[flag]);
     const key = values.map(formatFlag).join(", ");
-    if (!groups.has(key)) groups.set(key, { key, values, label: labelGroup(flags, values), runs: [] });
+    if (!groups.has(key)) groups.set(key, { key, values, label: labelGroup(flags, values, titles), runs: [] });
     groups.get(key).runs.push(run);
   }
   const order = (one, other) =>
@@ -68,14 +74,18 @@ export function groupRuns(runs, flags) {
   return [...groups.values()].sort(order);
 }
 
-// One flag's value alone; of several the names as well, but for text, which speaks for itself.
-function labelGroup(flags, values) {
+// One flag's value alone; of several the names as well, but for text, which speaks for itself. A flag of an algorithm
+// stands without the algorithm's name.
+function labelGroup(flags, values, titles) {
   if (!flags.length) return "all runs";
-  if (flags.length === 1) return formatFlag(values[0]);
+  const prefix = (flag) => Object.keys(titles).find((algo) => flag.startsWith(`${algo}_`)) ?? "";
+  const shown = flags.map((flag, i) => (flag === "algo" ? (titles[values[i]] ?? values[i]) : values[i]));
+  if (flags.length === 1) return formatFlag(shown[0]);
   const parts = flags.map((flag, i) => {
-    const isPlain = typeof values[i] === "string" && values[i] !== "";
-    if (values[i] === undefined) return null;
-    return isPlain ? values[i] : `${flag} ${formatFlag(values[i])}`;
+    const isPlain = typeof shown[i] === "string" && shown[i] !== "";
+    if (shown[i] === undefined) return null;
+    const name = flag.slice(prefix(flag).length).replaceAll("_", " ").trim();
+    return isPlain ? shown[i] : `${name} ${formatFlag(shown[i])}`;
   });
   return parts.filter((part) => part !== null).join(", ");
 }
@@ -96,7 +106,7 @@ export function readSeedResults(group, metric, at, seedFlag) {
 export function summarizeGroup(group, metric, at, seedFlag, quantiles) {
   const values = [...readSeedResults(group, metric, at, seedFlag).values()];
   if (!values.length) return null;
-  return { ...estimateMean(values, quantiles), count: values.length };
+  return { ...estimateMean(values, quantiles, findBounds(metric)), count: values.length };
 }
 
 // The mean curve of a group, [{round, x, mean, low, high, lowest, highest, count}]: at the rounds at which all of its runs
@@ -121,7 +131,7 @@ export function computeCurve(group, metric, axis, seedFlag, quantiles) {
       const values = [...bySeed.values()].map(computeMean);
       const [lowest, highest] = [Math.min(...values), Math.max(...values)];
       const x = computeMean(points.map((point) => point.x));
-      return { round, x, ...estimateMean(values, quantiles), lowest, highest, count: values.length };
+      return { round, x, ...estimateMean(values, quantiles, findBounds(metric)), lowest, highest, count: values.length };
     });
 }
 
@@ -132,6 +142,15 @@ export function readCurve(run, metric, axis) {
   return ys
     .map((y, i) => ({ round: run.columns.round[i], x: xs[i], mean: y }))
     .filter((point) => point.mean !== null && point.x !== null);
+}
+
+// The points with means over a window of so many points around each; near an end over fewer, as many on either side.
+export function smoothCurve(points, window) {
+  const half = Math.floor(window / 2);
+  return points.map((point, i) => {
+    const near = Math.min(half, i, points.length - 1 - i);
+    return { ...point, mean: computeMean(points.slice(i - near, i + near + 1).map((each) => each.mean)) };
+  });
 }
 
 // Differences "one minus other" by seed, [{seed, one, other, difference}], of the seeds that both groups have.

@@ -1,14 +1,13 @@
 // Unpacks what is in the page, keeps what is chosen, and shows it.
 
 import { fillGrouping, fillSelect, makeFilter } from "./filters.js";
-import { filterRuns, groupRuns, learnDirections } from "./groups.js";
+import { filterRuns, groupRuns, learnColumns } from "./groups.js";
 import { showRun } from "./details.js";
 import { showDifference } from "./differences.js";
 import { rankGroups, showAnswer, showCurves, showGroups, showRuns, styleGroups } from "./sections.js";
 import { makeElement } from "./table.js";
 import { byId, nameColumn } from "./words.js";
 
-const MOST_PLAIN_FLAGS = 3; // so many flags that differ are all grouped by, at first
 const FURTHER_AXES = ["joules_total", "epsilon_spent"]; // columns that only some runs have
 const MOST_OFFERED_FLAGS = 8; // so many that differ are offered at once, the others in a list
 let content = null;
@@ -27,12 +26,13 @@ async function start() {
   script.textContent = await unpack("plotly");
   document.head.append(script); // it runs at once and defines Plotly
   content = JSON.parse(await unpack("page-data"));
-  learnDirections(content);
+  learnColumns(content);
   const isSingle = content.runs.length === 1;
   document.body.classList.toggle("single", isSingle);
   byId("about").textContent = describeRuns();
   byId("main").hidden = false;
-  fillSelect(byId("metric"), content.metrics.map((name) => [name, nameColumn(content, name)]));
+  const headings = (name) => (content.main.includes(name) ? "Results" : "Further columns");
+  fillSelect(byId("metric"), content.metrics.map((name) => [name, nameColumn(content, name), headings(name)]));
   const axes = [...content.axes, ...FURTHER_AXES.filter((name) => content.metrics.includes(name))];
   fillSelect(byId("axis"), axes.map((name) => [name, nameColumn(content, name)]));
   fillSelect(byId("run"), content.runs.map((run, i) => [String(i), run.name]));
@@ -48,24 +48,21 @@ function describeRuns() {
   const seeds = list(content.seed).length;
   const name = (flag, noun) => (list(flag).length > 6 ? `${list(flag).length} ${noun}` : list(flag).join(", "));
   const [titles, datasets] = [name("title", "algorithms"), name("dataset", "data sets")];
-  if (content.runs.length === 1) return `${titles} on ${datasets}, seed ${list(content.seed)[0]}`;
+  if (content.runs.length === 1) return `Run folder ${content.runs[0].name}`;
   return `${titles} on ${datasets}; ${seeds} seed${seeds === 1 ? "" : "s"}`;
 }
 
-// The flags that one starts with: those that differ, if these are few, else the experiment or the algorithm.
-function chooseGrouping() {
-  const named = content.differing.filter((flag) => flag !== content.seed && flag !== content.experiment);
-  if (named.length && named.length <= MOST_PLAIN_FLAGS) return named;
-  const first = [content.experiment, "algo"].filter((flag) => content.differing.includes(flag));
-  return first.length ? first.slice(0, 1) : named.slice(0, 1);
+// The flags that differ and that somebody has set.
+function listOffered() {
+  return content.differing.filter((flag) => !content.unset.includes(flag)).slice(0, MOST_OFFERED_FLAGS);
 }
 
 function reset() {
-  const offered = content.differing.slice(0, MOST_OFFERED_FLAGS);
+  const offered = listOffered();
   if (!offered.includes(content.seed) && content.differing.includes(content.seed)) offered.push(content.seed);
   state = {
-    grouping: chooseGrouping(),
-    groupable: [...new Set([...chooseGrouping(), ...offered])].filter((flag) => flag !== content.seed),
+    grouping: content.grouping,
+    groupable: [...new Set([...content.grouping, ...offered])].filter((flag) => flag !== content.seed),
     filters: Object.fromEntries(offered.map((flag) => [flag, new Set()])),
     pair: null,
     sorts: {
@@ -81,7 +78,7 @@ function reset() {
 }
 
 function listen() {
-  for (const id of ["metric", "axis", "spread", "at-round", "all-flags"]) byId(id).addEventListener("change", show);
+  for (const id of ["metric", "axis", "spread", "smoothing", "at-round", "all-flags"]) byId(id).addEventListener("change", show);
   byId("at").addEventListener("change", () => {
     byId("round-field").hidden = byId("at").value !== "round";
     show();
@@ -128,7 +125,7 @@ function fillFilters() {
     show();
   };
   const filters = flags.map((flag) => {
-    const isOffered = content.differing.slice(0, MOST_OFFERED_FLAGS).includes(flag) || flag === content.seed;
+    const isOffered = listOffered().includes(flag) || flag === content.seed;
     return makeFilter(content.runs, flag, state.filters[flag], show, isOffered ? null : remove(flag));
   });
   byId("filters").replaceChildren(...filters);
@@ -152,8 +149,9 @@ function show() {
   const at = byId("at").value;
   const runs = filterRuns(content.runs, state.filters, byId("name").value);
   const view = {
-    ...{ content, runs, groups: groupRuns(runs, state.grouping), grouping: state.grouping },
+    ...{ content, runs, groups: groupRuns(runs, state.grouping, content.algorithms), grouping: state.grouping },
     ...{ metric: byId("metric").value, axis: byId("axis").value, spread: byId("spread").value },
+    smoothing: Number(byId("smoothing").value),
     at: at === "round" ? Number(byId("at-round").value) : at,
   };
   const styles = styleGroups(view);

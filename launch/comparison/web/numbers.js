@@ -21,13 +21,16 @@ export function isConstant(values) {
 }
 
 // Student's t interval of the mean, {mean, low, high}. `quantiles[k - 1]` is that of k degrees of freedom. The ends are
-// null where there is no interval: for a single value, and for values that are all equal.
-export function estimateMean(values, quantiles) {
+// null where there is no interval: for a single value, and for values that are all equal. They are cut at `bounds`, the
+// least and the largest that a value can be, null for none.
+export function estimateMean(values, quantiles, bounds = [null, null]) {
   const mean = computeMean(values);
   if (values.length < 2 || isConstant(values)) return { mean, low: null, high: null };
   const squares = values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
   const half = quantiles[values.length - 2] * Math.sqrt(squares / (values.length - 1) / values.length);
-  return { mean, low: mean - half, high: mean + half };
+  const [least, most] = bounds;
+  const [low, high] = [mean - half, mean + half];
+  return { mean, low: least === null ? low : Math.max(least, low), high: most === null ? high : Math.min(most, high) };
 }
 
 // Numbers by size, text by the alphabet, numbers first; what is missing comes last.

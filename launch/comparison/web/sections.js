@@ -1,9 +1,11 @@
 // The sections on several runs: what is best, the table of runs, the groups, the curves.
-// A `view` is what is shown: {content, runs, groups, grouping, metric, at, axis, spread}.
+// A `view` is what is shown: {content, runs, groups, grouping, metric, at, axis, spread, smoothing}.
 
 import { chooseStyle, drawCurves, drawResults } from "./charts.js";
 import { estimatePairs } from "./differences.js";
-import { computeCurve, findMixedFlags, isLowBetter, readColumn, readCurve, readResult, summarizeGroup } from "./groups.js";
+import { computeCurve, findBounds, findMixedFlags, isLowBetter, readColumn, readCurve, readResult } from "./groups.js";
+import { smoothCurve, summarizeGroup } from "./groups.js";
+import { showLegend } from "./legend.js";
 import { formatBytes, formatFlag, formatInterval, formatNumber, formatSeconds } from "./numbers.js";
 import { fillTable, makeElement } from "./table.js";
 import { byId, countSeeds, describeTime, formatDifference, nameColumn, nameInSentence } from "./words.js";
@@ -43,7 +45,7 @@ export function showAnswer(view, ranked) {
   if (place.hidden) return;
   const [{ group, summary }, next] = ranked;
   const which = isLowBetter(view.metric) ? "Lowest" : "Highest";
-  const flags = view.grouping.length === 1 ? `${view.grouping[0]} = ` : "";
+  const flags = view.grouping.length === 1 && view.grouping[0] !== "algo" ? `${view.grouping[0]} = ` : "";
   const interval = summary.low === null ? "no interval from one value" : `95 % interval ${formatInterval(summary)}`;
   const paired = estimatePairs(view, group, next.group);
   const ahead =
@@ -129,10 +131,9 @@ export function showGroups(view, ranked, styles, sort) {
     },
   ];
   fillTable(byId("groups"), columns, ranked, sort, { isMarked: (row) => row === best && ranked.length > 1 });
-  const drawn = ranked.slice(0, MOST_CURVES).sort((one, other) => view.groups.indexOf(one.group) - view.groups.indexOf(other.group));
-  const results = drawn.map(({ group, summary }) => ({ label: group.label, style: styles.get(group.key), summary }));
+  const results = ranked.slice(0, MOST_CURVES).map(({ group, summary }) => ({ label: group.label, style: styles.get(group.key), summary }));
   const mixed = [...new Set(view.groups.flatMap((group) => findMixedFlags(group, view.content.differing)))].filter(
-    (flag) => flag !== view.content.seed && flag !== view.content.experiment,
+    (flag) => ![view.content.seed, view.content.experiment, ...view.content.unset].includes(flag),
   );
   const vary = `Inside groups, these flags vary as well: ${mixed.join(", ")}. Group or filter by them to compare like with like.`;
   const what = `${nameColumn(view.content, view.metric)} ${describeTime(view)}.`;
@@ -143,8 +144,7 @@ export function showGroups(view, ranked, styles, sort) {
 // The curves of the groups; of a single run, those of all columns of a kind, as of all accuracies or of all losses.
 export function showCurves(view, ranked, styles) {
   const { content, metric, axis } = view;
-  const best = ranked.slice(0, MOST_CURVES).map(({ group }) => group);
-  const drawn = view.groups.filter((group) => best.includes(group));
+  const drawn = ranked.slice(0, MOST_CURVES).map(({ group }) => group);
   const areRuns = view.spread === "runs";
   let curves = drawn.map((group) => ({
     label: group.label,
@@ -153,10 +153,15 @@ export function showCurves(view, ranked, styles) {
     runs: areRuns ? group.runs.map((run) => ({ name: run.name, points: readCurve(run, metric, axis) })) : [],
   }));
   if (content.runs.length === 1) curves = listOwnCurves(view);
+  if (view.smoothing) {
+    curves = curves.map((curve) => ({ ...curve, raw: curve.points, points: smoothCurve(curve.points, view.smoothing) }));
+  }
   const band = content.runs.length > 1 ? (BANDS[view.spread] ?? null) : null;
   const notes = [
     band ? `Line: mean over the seeds. Band: ${band.name}; a double click shows all of it.` : "",
     areRuns && content.runs.length > 1 ? "Thick line: mean over the seeds. Thin lines: the runs." : "",
+    view.smoothing ? `Thick lines are means over ${view.smoothing} evaluated rounds, thin ones what was measured.` : "",
+    content.runs.length > 1 && curves.length > 1 ? "The legend begins with the best; a click in it hides a curve." : "",
     content.runs.length > 1 ? "The mean is drawn at the rounds that all runs of a group have." : "",
     axis !== "round" && content.runs.length > 1 ? `At each round, ${nameInSentence(content, axis)} is a mean, too.` : "",
     ranked.length > MOST_CURVES ? `Drawn are the best ${MOST_CURVES} of ${ranked.length} groups; filter to see others.` : "",
@@ -165,7 +170,8 @@ export function showCurves(view, ranked, styles) {
   byId("curves-note").textContent = notes.filter(Boolean).join(" ");
   const title = curves.length > 1 && content.runs.length === 1 ? content.kinds[findKind(content, metric)] : nameColumn(content, metric);
   const legend = content.runs.length > 1 ? view.grouping.join(", ") : "";
-  return drawCurves(byId("curves"), curves, band, nameColumn(content, axis), title, axis === "round", legend);
+  showLegend(byId("curves-legend"), byId("curves"), curves, legend === "algo" ? "" : legend);
+  return drawCurves(byId("curves"), curves, band, nameColumn(content, axis), title, axis === "round", findBounds(metric));
 }
 
 function findKind(content, metric) {
@@ -175,7 +181,7 @@ function findKind(content, metric) {
 function listOwnCurves(view) {
   const [run] = view.content.runs;
   const kind = findKind(view.content, view.metric);
-  const isKin = (name) => name === view.metric || (kind && name in view.content.labels && name.endsWith(kind));
+  const isKin = (name) => name === view.metric || (kind && view.content.main.includes(name) && name.endsWith(kind));
   return view.content.metrics
     .filter((name) => isKin(name) && readColumn(run, name))
     .map((name, i) => ({

@@ -3,7 +3,7 @@
 import { formatNumber } from "./numbers.js";
 
 export function nameColumn(content, name) {
-  return content.labels[name] ?? name;
+  return content.titles[name] ?? name;
 }
 
 // The same inside a sentence: "test RMSE".

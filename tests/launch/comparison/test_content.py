@@ -9,8 +9,10 @@ from scipy import stats
 from launch.comparison import content as contents
 from launch.comparison.collection import collect_runs
 from launch.comparison.compared_run import ComparedRun
-from launch.comparison.content import build_content, choose_rounds, compute_t_quantiles, find_differing_flags, to_plain
+from launch.comparison.content import build_content, choose_rounds, to_plain
 from launch.comparison.details import read_details
+from launch.comparison.estimates import compute_t_quantiles
+from launch.comparison.groups import find_differing_flags
 
 
 def make_run(flags=None, **columns):
@@ -43,6 +45,15 @@ def test_the_content_holds_runs_links_and_what_is_inlined(write_sweep, tmp_path)
     content = build_content(collected, inlined, tmp_path / "compare.html")
     first, second = content["runs"]
     assert content["differing"] == ["fedsikd_temperature"]
+    assert (content["grouping"], content["unset"]) == (["fedsikd_temperature"], [])
+    assert content["algorithms"] == {"fedsikd": "FedSiKD"}
+    assert content["bounds"]["test_accuracy"] == (0, 1) and content["bounds"]["test_loss"] == (0, None)
+    assert content["main"] == ["test_accuracy", "test_loss", "train_loss"]
+    assert content["titles"]["num_clients"] == "Clients that took part"
+    assert (
+        content["titles"]["num_train"] == "Train examples"
+        and content["titles"]["total_drift"] == "Drift of the updates"
+    )
     assert content["metrics"][:3] == ["test_accuracy", "test_loss", "train_loss"]
     assert content["axes"] == ["round", "virtual_time_s", "total_bytes", "seconds"]
     assert len(content["quantiles"]) == 1

@@ -15,7 +15,7 @@ import pytest
 
 from launch.comparison import page
 from launch.comparison.collection import collect_runs
-from launch.comparison.content import LEVEL, compute_t_quantiles
+from launch.comparison.estimates import LEVEL, compute_t_quantiles
 from launch.pages.one_file import compute_digest, join_scripts
 from launch.papers.engine.intervals import estimate_mean
 from launch.runs.tables import write_table
@@ -38,11 +38,34 @@ const style = { color: "#0072B2", dash: "solid" };
 const curve = { label: NAME, style, points: [point], runs: [{ name: NAME, points: [point] }] };
 for (const clientWidth of [320, 1280]) {
   const place = { clientWidth };
-  drawCurves(place, [curve, curve], { low: "low", high: "high", name: "band" }, NAME, NAME, true, NAME);
+  drawCurves(place, [{ ...curve, raw: [point] }, curve], { low: "low", high: "high", name: "band" }, NAME, NAME, true);
   drawResults(place, [{ label: NAME, style, summary: point }], NAME);
   drawDifference(place, [point], style.color, NAME);
 }
 console.log(JSON.stringify(given));
+"""
+
+# A document just large enough for a legend of two curves, the second with two traces.
+SHOW_LEGEND = """
+class Element {
+  constructor() { this.attributes = {}; this.children = []; this.listeners = []; }
+  setAttribute(name, value) { this.attributes[name] = value; }
+  getAttribute(name) { return this.attributes[name]; }
+  addEventListener(name, listener) { this.listeners.push(listener); }
+  append(...children) { this.children.push(...children); }
+  replaceChildren(...children) { this.children = children; }
+}
+globalThis.document = { createElement: () => new Element() };
+const restyled = [];
+globalThis.Plotly = { restyle: (chart, change, traces) => restyled.push([change, traces]) };
+const { showLegend } = await import("FOLDER/legend.js");
+const [place, alone, style] = [new Element(), new Element(), { color: "#0072B2", dash: "dash" }];
+const chart = { data: ["0", "1", "1"].map((legendgroup) => ({ legendgroup })) };
+showLegend(place, chart, [{ label: "<b>one", style }, { label: "two", style }], "algo");
+showLegend(alone, chart, [{ label: "one", style }]);
+const buttons = place.children.slice(1);
+for (const times of [1, 2]) buttons[1].listeners[0]();
+console.log(JSON.stringify([buttons.map((button) => button.children.at(-1)), restyled, alone.children.length]));
 """
 
 
@@ -142,6 +165,8 @@ def test_a_run_has_a_page_of_its_own(monkeypatch, plotly, write_sweep):
     (run,) = content["runs"]
     assert run["links"]["metrics.csv"] == "metrics.csv" and run["pictures"] == ["by_round.png"]
     assert "report.html" not in run["links"]
+    assert run["heading"] == "FedSiKD on MNIST, alpha 0.1, seed 3"
+    assert "<h1>FedSiKD on MNIST, alpha 0.1, seed 3</h1>" in (run_dir / "report.html").read_text()
     page.write_run_page(run_dir)  # once more, over itself
 
 
@@ -172,6 +197,17 @@ def test_no_chart_is_sent_anywhere_and_no_name_is_html_in_it(node, tmp_path):
         assert [config[name] for name in wanted] == [False] * 5
         assert {"sendChartToCloud", "sendDataToCloud", "editInChartStudio"} <= set(config["modeBarButtonsToRemove"])
         assert "<b" not in json.dumps([chart["traces"], chart["layout"]])
+
+
+def test_the_legend_lies_beside_the_charts(node, tmp_path):
+    """Names wrap as text, whatever the width; a click hides the traces of a curve, and a second one shows them."""
+    script = tmp_path / "legend.mjs"
+    script.write_text(SHOW_LEGEND.replace("FOLDER", page.SOURCES.as_uri()))
+    ended = subprocess.run([node, str(script)], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0, ended.stderr
+    names, restyled, alone = json.loads(ended.stdout)
+    assert names == ["<b>one", "two"] and alone == 0
+    assert restyled == [[{"visible": False}, [1, 2]], [{"visible": True}, [1, 2]]]
 
 
 def test_plotly_knows_no_address_of_its_cloud(tmp_path):

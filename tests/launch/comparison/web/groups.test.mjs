@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import * as charts from "../../../../launch/comparison/web/charts.js";
 import * as groups from "../../../../launch/comparison/web/groups.js";
 import * as numbers from "../../../../launch/comparison/web/numbers.js";
 
@@ -109,4 +110,41 @@ test("flags that vary inside a group are named", () => {
 test("small is good for losses and bytes, not for accuracies", () => {
   assert.deepEqual(["test_loss", "bytes_up", "client_test_accuracy_std", "total_drift"].map(groups.isLowBetter), [true, true, true, true]);
   assert.deepEqual(["test_accuracy", "client_test_accuracy_worst_tenth", "silhouette"].map(groups.isLowBetter), [false, false, false]);
+});
+
+test("an interval ends where values end", () => {
+  const found = numbers.estimateMean([0.1, 0.9], QUANTILES, [0, 1]);
+  assert.deepEqual([found.low, found.high], [0, 1]);
+  assert.equal(numbers.estimateMean([1, 2, 3], QUANTILES, [0, null]).high, numbers.estimateMean([1, 2, 3], QUANTILES).high);
+  groups.learnColumns({ largerIsBetter: {}, bounds: { share: [0, 1] } });
+  const runs = [0.1, 0.9].map((share, seed) => makeRun(seed, {}, { round: [1], share: [share] }));
+  assert.equal(groups.summarizeGroup({ runs }, "share", "last", "seed", QUANTILES).high, 1);
+  assert.equal(groups.computeCurve({ runs }, "share", "round", "seed", QUANTILES)[0].low, 0);
+});
+
+test("groups are called by titles and by flags without the algorithm's name", () => {
+  const runs = [["fedavg", 0.1], ["fedavg", 0.2]].map(([algo, rate], i) => makeRun(i, { algo, fedavg_learning_rate: rate }, { round: [1] }));
+  const titles = { fedavg: "FedAvg" };
+  const names = (flags) => groups.groupRuns(runs, flags, titles).map((group) => group.label);
+  assert.deepEqual(names(["algo"]), ["FedAvg"]);
+  assert.deepEqual(names(["algo", "fedavg_learning_rate"]), ["FedAvg, learning rate 0.1", "FedAvg, learning rate 0.2"]);
+});
+
+test("a smoothed curve keeps its ends and its rounds", () => {
+  const points = [1, 2, 6, 4].map((mean, i) => ({ round: i + 1, x: i + 1, mean, low: null }));
+  const smoothed = groups.smoothCurve(points, 3);
+  assert.deepEqual(smoothed.map((point) => [point.round, point.mean]), [[1, 1], [2, 3], [3, 4], [4, 4]]);
+  assert.deepEqual(groups.smoothCurve(points.slice(0, 1), 9), points.slice(0, 1));
+});
+
+const curveOf = (values, first = 1) => [{ points: values.map((mean, i) => ({ x: first + i, mean })), runs: [] }];
+
+test("axes span what was measured, end near the bounds, and count rounds", () => {
+  const [low, high] = charts.findRange(curveOf([0.5, 1]), [0, 1]);
+  near(low, 0.46);
+  near(high, 1.0116);
+  assert.deepEqual(charts.findRange([], [0, 1]), [0, 1]);
+  assert.deepEqual(charts.countRounds(curveOf([0.5], 10)), { range: [9, 11], dtick: 1, tickformat: ",d" });
+  assert.deepEqual(charts.countRounds(curveOf([1, 2, 3])), { dtick: 1, tickformat: ",d" });
+  assert.deepEqual(charts.countRounds(curveOf(Array(20).fill(1))), { tickformat: ",d" });
 });

@@ -1,0 +1,158 @@
+"""What a figure and a table of a paper say of the runs: each group's result, and how far it is from a baseline.
+
+Imports no TensorFlow.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from launch.comparison.compared_run import SECONDS, TOTAL_BYTES, ComparedRun
+from launch.comparison.estimates import (
+    BEST,
+    LAST,
+    NO_BOUNDS,
+    Bounds,
+    Estimate,
+    estimate_difference,
+    estimate_mean,
+    read_seed_results,
+)
+from launch.comparison.groups import Group, choose_grouping, group_runs
+from launch.runs.column_titles import TITLES, title_column
+from launch.runs.task_columns import TaskColumns, describe_columns, find_bounds, find_directions
+from launch.settings.errors import FlagError
+from launch.settings.suggestions import suggest_value
+
+AXIS_TITLES = {TOTAL_BYTES: "Bytes sent, both ways", SECONDS: "Seconds of training"}
+LOW_IS_BETTER = re.compile(r"loss|_std$|bytes|_s$|seconds|drift|rejected|rate|epsilon|energy|joule|age$")
+
+
+class MetricWords(NamedTuple):
+    """A column as a reader needs it.
+
+    Attributes:
+      column: its name in metrics.csv.
+      title: in words.
+      is_low_better: whether a small value is a good one.
+      bounds: between which its values lie.
+    """
+
+    column: str
+    title: str
+    is_low_better: bool
+    bounds: Bounds
+
+
+class GroupResult(NamedTuple):
+    """A group and its result: the mean over its seeds, and the difference to the baseline by seed.
+
+    `difference` is None for the baseline itself, and for a group that shares no seed with it.
+    """
+
+    group: Group
+    estimate: Estimate
+    difference: Estimate | None
+
+
+class Ranking(NamedTuple):
+    """The groups with a result of one metric, the best mean first, and the one that all are compared with."""
+
+    metric: MetricWords
+    at: str | int
+    results: list[GroupResult]
+    baseline: str
+
+
+def list_tasks(runs: Sequence[ComparedRun]) -> list[TaskColumns]:
+    """The tasks of these runs, each once, the first run's first."""
+    return list(dict.fromkeys(run.task for run in runs))
+
+
+def name_columns(runs: Sequence[ComparedRun]) -> dict[str, str]:
+    """{column: title} of all columns of the runs."""
+    titles = describe_columns(list_tasks(runs)) | AXIS_TITLES
+    return {name: titles.get(name) or title_column(name) for run in runs for name in run.columns}
+
+
+def bound_columns(runs: Sequence[ComparedRun]) -> dict[str, Bounds]:
+    """{column: (least, largest)} of the columns of which this is known; those that have a title count or measure."""
+    return {**dict.fromkeys((*TITLES, TOTAL_BYTES, SECONDS), (0.0, None)), **find_bounds(list_tasks(runs))}
+
+
+def is_low_better(column: str, tasks: Sequence[TaskColumns]) -> bool:
+    """Whether a small value is a good one; of a column that no task has, by its name."""
+    directions = find_directions(tasks)
+    if column in directions:
+        return not directions[column]
+    return bool(LOW_IS_BETTER.search(column)) and not column.endswith("accuracy")
+
+
+def describe_metric(runs: Sequence[ComparedRun], column: str) -> MetricWords:
+    """The words of a column; of "" those of the runs' main metric.
+
+    Raises:
+      FlagError: no run has such a column.
+    """
+    tasks, titles = list_tasks(runs), name_columns(runs)
+    if not column:
+        main = [name for task in tasks for name in (task.test, task.client_test) if name in titles]
+        column = main[0] if main else next(iter(titles))
+    if column not in titles:
+        raise FlagError(f"--metric={column}: no run has such a column; expected one of {', '.join(titles)}")
+    return MetricWords(column, titles[column], is_low_better(column, tasks), bound_columns(runs).get(column, NO_BOUNDS))
+
+
+def check_grouping(runs: Sequence[ComparedRun], flags: Sequence[str]) -> list[str]:
+    """The flags to group by; those of `choose_grouping` if none are named. Raises FlagError for one that no run has."""
+    known = dict.fromkeys(flag for run in runs for flag in run.flags)
+    for flag in flags:
+        if flag not in known:
+            raise FlagError(f"--group_by={flag}: no run has such a flag{suggest_value(flag, known)}")
+    return list(flags) or choose_grouping(runs)
+
+
+def rank_groups(
+    runs: Sequence[ComparedRun], metric: MetricWords, flags: Sequence[str], at: str | int = LAST, baseline: str = ""
+) -> Ranking:
+    """The groups by their mean, the best first.
+
+    Args:
+      runs: all.
+      metric: what is compared.
+      flags: by which the runs are grouped.
+      at: LAST, BEST, or the number of a round, whose last value up to it counts.
+      baseline: the label of the group that the others are compared with; "" for the best one.
+
+    Raises:
+      FlagError: no run has a result, or no group is called like the baseline.
+    """
+    found = []
+    for group in group_runs(runs, flags):
+        values = read_seed_results(group.runs, metric.column, at, metric.is_low_better)
+        if values:
+            found.append((group, values, estimate_mean(list(values.values()), metric.bounds)))
+    if not found:
+        raise FlagError(f"--metric={metric.column}: was not measured in any run{_describe_round(at)}")
+    found.sort(key=lambda each: each[2].mean, reverse=not metric.is_low_better)
+    labels = [group.label for group, _, _ in found]
+    if baseline and baseline not in labels:
+        raise FlagError(f"--baseline={baseline}: no group is called so; expected one of {'; '.join(labels)}")
+    chosen = labels.index(baseline) if baseline else 0
+    theirs = found[chosen][1]
+    results = [
+        GroupResult(group, estimate, None if i == chosen else estimate_difference(values, theirs))
+        for i, (group, values, estimate) in enumerate(found)
+    ]
+    return Ranking(metric, at, results, labels[chosen])
+
+
+def _describe_round(at: str | int) -> str:
+    return "" if at in (LAST, BEST) else f" up to round {at}"
+
+
+def describe_time(at: str | int) -> str:
+    """When a result was taken, in words."""
+    if at == LAST:
+        return "after the last round"
+    return "in the best round of each run" if at == BEST else f"after round {at}"
