@@ -137,7 +137,7 @@ def write_report(report: Report, request: Request) -> list[pathlib.Path]:
     paper = PAPERS[request.tables]
     written = []
     if request.archive is not None:
-        archive_runs(report.runs, request.archive)
+        archive_runs(report.runs, request.archive, paper.kept)
         written.append(request.archive)
     for path, text in paper.compose_heads(report.runs).items() if request.heads else ():
         if text != path.read_text(encoding="utf-8"):

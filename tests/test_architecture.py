@@ -61,7 +61,8 @@ LAUNCH_ROOMS = {
     "pages": set(),
     "comparison": {"pages", "progress", "settings", "runs", "plots"},
     "inspection": {"settings", "runs"},
-    "papers": {"progress", "settings", "runs", "plots"},
+    # The replay of a paper's published code trains.
+    "papers": {"progress", "stop_signals", "settings", "runs", "plots", "runtimes", "training", "command_line"},
     "trackers": {"progress", "settings", "runs"},
     "training": {
         *("progress", "stop_signals", "settings", "runs", "plots", "comparison", "runtimes", "command_line", "trackers")

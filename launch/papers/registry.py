@@ -1,6 +1,6 @@
 """The reports that `launch.report` can make: a row a paper. Imports no TensorFlow."""
 
-from launch.papers.amfl_p.claims import AMFL_P_CLAIMS, AMFL_P_FURTHER, AMFL_P_UNTESTABLE
+from launch.papers.amfl_p.claims import AMFL_P_CLAIMS, AMFL_P_FURTHER, AMFL_P_UNTESTABLE, STEPS
 from launch.papers.amfl_p.figure import draw_amfl_p_figures
 from launch.papers.amfl_p.report import AMFL_P_RUNS, ON_SOURCES, SOURCES, build_amfl_p_report
 from launch.papers.async_periodic.claims import ASYNC_CLAIMS, ASYNC_FURTHER
@@ -22,7 +22,17 @@ from launch.papers.fedsikd.report import ON_PRESETS as ON_FEDSIKD_PRESETS
 from launch.papers.fedsikd.report import build_fedsikd_report
 from launch.papers.private.report import FIGURE, PRIVATE_RUNS, build_private_report, draw_private_figure
 from launch.papers.quantization.report import QUANTIZATION_RUNS, build_quantization_report
-from launch.runs.columns import CLIENT_TEST_ACCURACY
+from launch.runs.columns import (
+    CLIENT_TEST_ACCURACY,
+    CLIENTS_FILE,
+    EPSILON_SPENT,
+    EVENTS_FILE,
+    EXPORT_REPORT,
+    FINE_TUNING_FILE,
+    TIMING_FILE,
+    TOTAL_DRIFT,
+    WITHIN_CLUSTER_DRIFT,
+)
 
 PAPERS: dict[str, Paper] = {
     "fedsikd": Paper(
@@ -39,6 +49,7 @@ PAPERS: dict[str, Paper] = {
         draw=draw_fedsikd_figure,
         figure="figure_3.png",
         told_rounds=(BUDGET_ROUNDS,),
+        further_metrics=f"{WITHIN_CLUSTER_DRIFT}|{TOTAL_DRIFT}|num_clusters",
     ),
     "amfl_p": Paper(
         title="AMFL-P: Tables 1 and 2",
@@ -52,6 +63,8 @@ PAPERS: dict[str, Paper] = {
         further=AMFL_P_FURTHER,
         draw=draw_amfl_p_figures,
         figure="amfl_p.png",
+        further_metrics=STEPS,
+        kept_files=(CLIENTS_FILE, FINE_TUNING_FILE),
         accuracy=CLIENT_TEST_ACCURACY,
     ),
     "async": Paper(
@@ -76,12 +89,15 @@ PAPERS: dict[str, Paper] = {
         further=FEDCD_FURTHER,
         draw=draw_fedcd_figure,
         figure="fedcd.png",
+        further_metrics=".*_models|archetype_.*|client_accuracy_change|score_deviation|learning_rate_mean",
+        kept_files=(TIMING_FILE, EVENTS_FILE),
         accuracy=CLIENT_TEST_ACCURACY,
     ),
     "quantization": Paper(
         title="Quantization: exported files beside the Keras models they were converted from",
         experiments=QUANTIZATION_RUNS,
         build=build_quantization_report,
+        kept_files=(EXPORT_REPORT,),
     ),
     "private": Paper(
         title="Private updates: accuracy against epsilon",
@@ -89,6 +105,7 @@ PAPERS: dict[str, Paper] = {
         build=build_private_report,
         draw=draw_private_figure,
         figure=FIGURE,
+        further_metrics=f"{EPSILON_SPENT}|clip_norm",
     ),
 }
 

@@ -1,21 +1,28 @@
 """Keeps the numbers of runs that a report counted, small enough to commit: settings, metrics and summary, no models.
 
 An archive holds run folders, `<experiment>/seed_<seed>/...`, in a folder or in a zip. `launch.report` reads both like
-any folder of runs, and `launch.sweep --finished` skips the runs in them. Tables that grow with the clients or the
-rounds keep what a reader of results asks for: a row of `clients.csv` is what a client reached and the few numbers it is
-seen against. Of an event log only the changes of the model that a device prefers are kept, and what all prefer at the
-end; whole logs take megabytes.
+any folder of runs, and `launch.sweep --finished` skips the runs in them. What is kept of a run is what its report
+reads (`Kept`). Of an event log only the changes of the model that a device prefers are kept, and what all prefer at
+the end; whole logs take megabytes.
 
-The same runs give the same bytes of a zip: entries are sorted, dated 1980 and stored uncompressed, since builds of zlib
-compress differently.
+The zip has one entry, itself a zip of all files, uncompressed and with those of a kind side by side: compressed as one
+by LZMA it is a sixth of what it is file by file. Its comment is the SHA-256 of that entry's contents. The same runs
+give the same contents, whatever library compresses them, and an archive that holds them already is not written again.
+Archives of earlier versions, whose files lie in the zip itself, are read as well.
 """
 
 import csv
+import hashlib
 import io
+import lzma
 import pathlib
+import posixpath
+import re
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from launch.runs.columns import (
     CLIENT,
@@ -51,10 +58,26 @@ UNIX = 3
 KEPT_FROM_CONFIG = ("flags", "versions", "git_revision")
 # The name of a subset, who is of which archetype, and a task that was guessed: no flag says so.
 KEPT_FROM_DATA = ("dataset", "archetypes", TASK)
-COPIED = (METRICS_FILE, SUMMARY_FILE)
-COPIED_IF_THERE = (FINE_TUNING_FILE, EXPORT_REPORT)
 KEPT_OF_TIMING = (ROUND, ROUND_S, EVALUATION_S)
 KEPT_OF_EVENTS = (ROUND, CLIENT, WHAT, MODEL)
+FILES = (TIMING_FILE, EVENTS_FILE, CLIENTS_FILE, FINE_TUNING_FILE, EXPORT_REPORT)
+CONTENTS = "runs.zip"  # the one entry
+DIGEST = "sha256:"
+
+
+class Kept(NamedTuple):
+    """What is kept of a run beside its settings and its summary.
+
+    Attributes:
+      metrics: a regular expression that names of columns of `metrics.csv` match whole; the round is always kept.
+      files: those of FILES that are kept, if they are there.
+    """
+
+    metrics: str = ".*"
+    files: tuple[str, ...] = FILES
+
+
+EVERYTHING = Kept()
 
 
 def is_archive(path: pathlib.Path) -> bool:
@@ -72,16 +95,13 @@ def open_runs(path: pathlib.Path) -> RunPath:
         return path
     if not path.is_file():
         raise RunFolderError(f"{path}: no such folder or archive; python -m launch.sweep makes runs")
-    try:
-        # Read whole, so that the archive can be written anew while its runs are in use.
-        archive = zipfile.ZipFile(io.BytesIO(path.read_bytes()))
-        damaged = archive.testzip()
-    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
-        raise RunFolderError(
-            f"{path}: cannot be read as a zip archive of runs ({error}); fetch or make it again"
-        ) from None
-    if damaged is not None:
-        raise RunFolderError(f"{path}: damaged ({damaged} has changed); fetch or make it again")
+    # Read whole, so that the archive can be written anew while its runs are in use.
+    archive = _open_zip(path, path.read_bytes())
+    if archive.namelist() == [CONTENTS]:
+        contents = archive.read(CONTENTS)
+        if archive.comment.decode("utf-8", "replace") != compute_digest(contents):
+            raise RunFolderError(f"{path}: damaged (its contents are not those of its digest); fetch or make it again")
+        archive = _open_zip(path, contents)
     archive.filename = str(path)  # by which messages name the runs in it
     runs = zipfile.Path(archive)
     if not find_run_dirs(runs):
@@ -89,10 +109,30 @@ def open_runs(path: pathlib.Path) -> RunPath:
     return runs
 
 
-def archive_runs(runs: Iterable[RunRecord], target: pathlib.Path) -> None:
+def _open_zip(path: pathlib.Path, content: bytes) -> zipfile.ZipFile:
+    """A zip whose entries are all whole. Raises RunFolderError, which names `path`."""
+    unreadable = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, ValueError, OSError, LookupError)
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(content))
+        damaged = archive.testzip()
+    except (*unreadable, NotImplementedError, RuntimeError, struct.error, MemoryError) as error:
+        raise RunFolderError(
+            f"{path}: cannot be read as a zip archive of runs ({error}); fetch or make it again"
+        ) from None
+    if damaged is not None:
+        raise RunFolderError(f"{path}: damaged ({damaged} has changed); fetch or make it again")
+    return archive
+
+
+def compute_digest(contents: bytes) -> str:
+    """The comment of an archive of these contents."""
+    return DIGEST + hashlib.sha256(contents).hexdigest()
+
+
+def archive_runs(runs: Iterable[RunRecord], target: pathlib.Path, keep: Kept = EVERYTHING) -> None:
     """Keeps the numbers of the finished ones of `runs` in a folder or, if `target` ends in .zip, in an archive.
 
-    A folder keeps what else is in it; a zip is replaced.
+    A folder keeps what else is in it; a zip is replaced, unless it holds the same.
 
     Raises:
       OSError: a file could not be read or written.
@@ -105,7 +145,7 @@ def archive_runs(runs: Iterable[RunRecord], target: pathlib.Path) -> None:
         # A run that already lies where it would go stays as it is: its folder may hold models as well.
         is_there = isinstance(run.path, pathlib.Path) and run.path.resolve() == (target / place).resolve()
         if (run.path / SUMMARY_FILE).exists() and not is_there:
-            entries |= {f"{place}/{name}": content for name, content in read_kept_files(run).items()}
+            entries |= {f"{place}/{name}": content for name, content in read_kept_files(run, keep).items()}
     if is_zip:
         write_zip(entries, target)
     else:
@@ -114,24 +154,34 @@ def archive_runs(runs: Iterable[RunRecord], target: pathlib.Path) -> None:
                 temporary.write_bytes(content)
 
 
-def read_kept_files(run: RunRecord) -> dict[str, bytes]:
+def read_kept_files(run: RunRecord, keep: Kept = EVERYTHING) -> dict[str, bytes]:
     """What is kept of a run, by name in its folder: its settings without the places of one machine, and its numbers."""
     config = read_json(run.path / CONFIG_FILE)
     kept = {name: config[name] for name in KEPT_FROM_CONFIG if name in config}
     data = {name: config["data"][name] for name in KEPT_FROM_DATA if name in config.get("data", {})}
     kept |= {"data": data} if data else {}
     kept["flags"] = {name: value for name, value in config["flags"].items() if name not in PLACES}
-    names = (*COPIED, *(name for name in COPIED_IF_THERE if (run.path / name).exists()))
-    files = {CONFIG_FILE: format_json(kept).encode(), **{name: (run.path / name).read_bytes() for name in names}}
+    files = {CONFIG_FILE: format_json(kept).encode(), SUMMARY_FILE: (run.path / SUMMARY_FILE).read_bytes()}
+    files[METRICS_FILE] = _read_kept_metrics(run.path / METRICS_FILE, keep.metrics)
+    there = [name for name in keep.files if (run.path / name).exists()]
+    files |= {name: (run.path / name).read_bytes() for name in there if name in (FINE_TUNING_FILE, EXPORT_REPORT)}
     reached = read_task_columns(data).of_client
     kept_columns = {
         TIMING_FILE: KEPT_OF_TIMING,
         CLIENTS_FILE: (CLIENT, NUM_TRAIN, reached, CLUSTER, RESOURCE, CLIENT_STEPS),
     }
-    tables = {name: _read_kept_columns(run.path / name, wanted) for name, wanted in kept_columns.items()}
-    if "archetypes" in data:  # the logs of asynchronous runs are long and hold no preferences
+    tables = {name: _read_kept_columns(run.path / name, kept_columns[name]) for name in there if name in kept_columns}
+    if EVENTS_FILE in there and "archetypes" in data:  # the logs of asynchronous runs are long and hold no preferences
         tables[EVENTS_FILE] = _read_kept_events(run.path / EVENTS_FILE)
     return files | {name: table for name, table in tables.items() if table}
+
+
+def _read_kept_metrics(path: RunPath, wanted: str) -> bytes:
+    """The file as it is, if all its columns are kept."""
+    rows = _read_cells(path)
+    columns = list(rows[0]) if rows else []
+    kept = [name for name in columns if name == ROUND or re.fullmatch(wanted, name)]
+    return path.read_bytes() if kept == columns else _format_rows(kept, rows)
 
 
 def _read_kept_columns(path: RunPath, wanted: Sequence[str]) -> bytes:
@@ -169,12 +219,30 @@ def _format_rows(columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> b
 
 
 def write_zip(entries: Mapping[str, bytes], path: pathlib.Path) -> None:
-    """Writes a zip atomically, {name: content}; the same entries give the same bytes."""
+    """Writes an archive atomically, {name: content}; one that holds the same already is left as it is."""
+    contents = pack({name: entries[name] for name in sorted(entries, key=_find_order)}, zipfile.ZIP_STORED)
+    digest = compute_digest(contents)
+    if path.is_file() and zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as there:
+            if there.comment.decode("utf-8", "replace") == digest:
+                return
+    with replace_whole(path) as temporary:
+        temporary.write_bytes(pack({CONTENTS: contents}, zipfile.ZIP_LZMA, digest))
+
+
+def _find_order(name: str) -> tuple[str, str]:
+    """Files of a kind side by side, which compress well."""
+    return posixpath.basename(name), name
+
+
+def pack(entries: Mapping[str, bytes], compression: int, comment: str = "") -> bytes:
+    """A zip of these entries in their order, all dated 1980."""
     whole = io.BytesIO()
-    with zipfile.ZipFile(whole, "w", zipfile.ZIP_STORED) as archive:
-        for name, content in sorted(entries.items()):
+    with zipfile.ZipFile(whole, "w", compression) as archive:
+        archive.comment = comment.encode()
+        for name, content in entries.items():
             info = zipfile.ZipInfo(name, EARLIEST_DATE)
+            info.compress_type = compression
             info.create_system, info.external_attr = UNIX, PERMISSIONS << 16
             archive.writestr(info, content)
-    with replace_whole(path) as temporary:
-        temporary.write_bytes(whole.getbuffer())
+    return whole.getvalue()

@@ -6,14 +6,27 @@ They are told which sensor a reading is from and what is usual for it (mean and 
 which calibration errors can be undone). They learn from the train days; their accuracy on the later days is averaged
 over the sensors, as that of the algorithms is. The other end is to say always what was most frequent on a sensor's
 train days. Imports no TensorFlow.
+
+The study was made once, into `pooled_reference.csv`. `python -m launch.papers.amfl_p.pooled_reference` makes it again.
 """
 
 import pathlib
+from collections.abc import Sequence
 
 import numpy as np
+from absl import flags as absl_flags
 
 from datasets.arrays import ArrayDataset
+from datasets.building.readings import load_building_arrays
+from datasets.catalog import BUILDING_HETEROGENEITY
+from launch.command_line import format_command_help, parse_flags, run_main
+from launch.progress import say
 from launch.runs.run_records import read_rows
+from launch.runs.tables import write_table
+from launch.settings.seeds import read_seeds
+from launch.stop_signals import leave
+
+PROGRAM = "python -m launch.papers.amfl_p.pooled_reference"
 
 POOLED_FILE = pathlib.Path(__file__).with_name("pooled_reference.csv")
 COLUMNS = ("heterogeneity", "seed", "accuracy", "majority")
@@ -74,3 +87,34 @@ def read_pooled_accuracies(path: pathlib.Path = POOLED_FILE, column: str = "accu
         if row.get(column):
             accuracies.setdefault(row["heterogeneity"], {})[int(row["seed"])] = float(row[column])
     return accuracies
+
+
+def define_flags() -> absl_flags.FlagValues:
+    """The flags of this command."""
+    values = absl_flags.FlagValues()
+    absl_flags.DEFINE_list("seeds", ["0-19"], "Seeds of the building and of the trees.", flag_values=values)
+    absl_flags.DEFINE_integer("sensors", 100, "Sensors.", 1, MOST_SENSORS, flag_values=values)
+    absl_flags.DEFINE_string("output", "", "CSV file for the accuracies; empty: only print.", flag_values=values)
+    return values
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line `argv` (by default this program's) and returns the exit code: 0, 1, 2 or 130."""
+    return run_main(_run, lambda: format_command_help(f"{PROGRAM} [--flag=value ...]", define_flags()), argv)
+
+
+def _run(arguments: Sequence[str]) -> None:
+    values = parse_flags(define_flags(), arguments)
+    rows = []
+    for heterogeneity in BUILDING_HETEROGENEITY:
+        for seed in map(int, read_seeds(values.seeds, "seeds")):
+            arrays = load_building_arrays(values.sensors, heterogeneity, seed)
+            accuracy, majority = compute_pooled_accuracy(arrays, seed), compute_majority(arrays)
+            say(f"heterogeneity {heterogeneity}, seed {seed}: accuracy {accuracy:.4f}, majority {majority:.4f}")
+            rows.append([heterogeneity, str(seed), f"{accuracy:.6f}", f"{majority:.6f}"])
+    if values.output:
+        write_table(pathlib.Path(values.output), COLUMNS, rows)
+
+
+if __name__ == "__main__":
+    leave(main())

@@ -77,7 +77,7 @@ LEGEND = f"""\
   five seeds do not get there in {LAST_ROUND} rounds. The median counts them as later than all others.
 - Local training, the majority class and the pooled reference are not in the paper. Majority class: always what was most
   frequent on the sensor's training days. Pooled reference: gradient-boosted trees that know the
-  sensor (`launch.building_reference`). They see all sensors' readings but are one model for all, so that a sensor's
+  sensor (`pooled_reference.py`). They see all sensors' readings but are one model for all, so that a sensor's
   own model may be better."""
 
 SeedAccuracies = Mapping[str, Mapping[int, float]]  # of the pooled reference, by heterogeneity and seed

@@ -19,9 +19,20 @@ from launch.papers.engine.verdicts import (
     judge,
     tabulate_untestable,
 )
-from launch.runs.columns import TEST_ACCURACY
+from launch.runs.columns import (
+    BYTES_DOWN,
+    BYTES_UP,
+    CLIENT_TEST_ACCURACY,
+    NUM_CLIENTS,
+    TEST_ACCURACY,
+    TEST_LOSS,
+    VIRTUAL_TIME_S,
+)
+from launch.runs.run_archive import Kept
 from launch.runs.run_records import RunRecord, list_flagfiles, read_rows
 
+# What every report keeps of a round, since `launch.compare` draws it of archives, too; a report names further columns.
+ALWAYS_KEPT = (VIRTUAL_TIME_S, NUM_CLIENTS, BYTES_DOWN, BYTES_UP, TEST_LOSS, TEST_ACCURACY, CLIENT_TEST_ACCURACY)
 FOLDER = pathlib.Path(__file__).parents[1]  # a folder a paper
 
 
@@ -44,6 +55,8 @@ class Paper:
       figure: the name of that file.
       accuracy: the column of accuracies that its tables show, which the heads of its flagfiles tell.
       told_rounds: the rounds after which they do, beside the last one.
+      further_metrics: a regular expression of the columns of `metrics.csv` that it reads beside ALWAYS_KEPT.
+      kept_files: the further files of a run that it reads.
     """
 
     title: str
@@ -60,6 +73,13 @@ class Paper:
     figure: str = ""
     accuracy: str = TEST_ACCURACY
     told_rounds: tuple[int, ...] = ()
+    further_metrics: str = ""
+    kept_files: tuple[str, ...] = ()
+
+    @property
+    def kept(self) -> Kept:
+        """What `--archive` keeps of its runs: what the report reads."""
+        return Kept("|".join([*ALWAYS_KEPT, *filter(None, [self.further_metrics])]), self.kept_files)
 
     def covers(self, experiment: str) -> bool:
         """Whether a flagfile of this name is one of the paper's."""

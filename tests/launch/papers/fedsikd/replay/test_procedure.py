@@ -5,8 +5,8 @@ import pytest
 
 from datasets.arrays import make_array_dataset
 from datasets.federated_data import Preprocessing
-from launch.training import published_code
-from launch.training.published_code import (
+from launch.papers.fedsikd.replay import procedure
+from launch.papers.fedsikd.replay.procedure import (
     Bench,
     Epochs,
     Result,
@@ -63,7 +63,7 @@ def arrays():
 @pytest.fixture
 def bench(arrays, monkeypatch):
     """A model of one weight, which starts at 0 and to which training adds the client's number of examples."""
-    monkeypatch.setattr(published_code, "initialize_weights", lambda spec, seed: (np.zeros(1, np.float32),))
+    monkeypatch.setattr(procedure, "initialize_weights", lambda spec, seed: (np.zeros(1, np.float32),))
     side = Side(
         None, lambda weights, x, y, seed: (weights[0] + len(y),), lambda weights: Result(0.0, float(weights[0][0]))
     )
@@ -115,7 +115,7 @@ def test_the_model_learns():
     )
     seed = np.zeros(2, np.int32)
     side = bench.student
-    weights = published_code.initialize_weights(side.spec, 0)
+    weights = procedure.initialize_weights(side.spec, 0)
     kept = side.train(weights, x[:0], y[:0], seed)
     assert all(map(np.array_equal, kept, weights))
     before, after = (side.test(each) for each in (weights, side.train(weights, x, y, seed)))

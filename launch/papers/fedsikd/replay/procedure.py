@@ -1,7 +1,7 @@
 """The procedure that FedSiKD's published scripts carry out, and FedAvg of all clients beside it, in our terms.
 
 Source: the facts read from github.com/SimuEnv/FedSiKD, commit 7e47aa4 (February 2024); none of its code. Models, local
-training and evaluation are ours. `launch.published_code` says which printed rows each function stands beside.
+training and evaluation are ours. docs/results/fedsikd_published_code.md says which printed rows each stands beside.
 
 Softmax outputs with Keras's cross-entropy are the same as our logits with theirs, since Keras takes the logits from
 under a softmax layer. The printed losses above 16.1 agree: a cross-entropy of clipped probabilities (1e-7) ends there.

@@ -6,12 +6,12 @@ import threadpoolctl
 
 from datasets.arrays import make_array_dataset
 from datasets.building.readings import BUILDING_FORMAT
-from launch.building_reference import main
 from launch.papers.amfl_p.pooled_reference import (
     COLUMNS,
     add_sensor_features,
     compute_majority,
     compute_pooled_accuracy,
+    main,
     read_pooled_accuracies,
 )
 
@@ -64,7 +64,7 @@ def test_the_majority_is_that_of_each_sensor_s_train_days():
 
 def test_the_command_writes_what_the_report_reads(tmp_path, capsys):
     path = tmp_path / "pooled.csv"
-    assert main(["--num_sensors=2", "--seeds=1", f"--output={path}"]) == 0
+    assert main(["--sensors=2", "--seeds=1", f"--output={path}"]) == 0
     accuracies = read_pooled_accuracies(path)
     assert list(accuracies) == ["low", "medium", "high", "structured"]
     majorities = read_pooled_accuracies(path, "majority")
@@ -75,7 +75,7 @@ def test_the_command_writes_what_the_report_reads(tmp_path, capsys):
     assert read_pooled_accuracies(tmp_path / "absent.csv") == {}
 
 
-@pytest.mark.parametrize("arguments", [["--seeds=a"], ["--seeds="], ["--num_sensors=256"], ["--", "x"]])
+@pytest.mark.parametrize("arguments", [["--seeds=a"], ["--seeds="], ["--sensors=256"], ["--", "x"]])
 def test_a_wrong_request_is_one_line(arguments, capsys):
     assert main(arguments) == 2
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
