@@ -1,0 +1,179 @@
+"""The page of a paper: what it claims, what our runs show of it, one figure, and whether to use it. At most 60 lines.
+
+What a page says in words stands in the paper's `page.toml`, and nothing else is written by hand. Numbers in it are
+names in braces, each a cell of one of the tables that are made from the runs:
+
+    claim = "What the paper claims, in a line."
+    use_it = "Two sentences, with {gain} points."
+    notes = ["Lines for the folded part."]
+    tables = ["targets"]          # shown whole, for pages without claims
+    commands = ["python -m ..."]
+
+    [numbers]                     # table, the cells that find its row, column; of the cell, a part: mean or interval
+    gain = { table = "further", row = { comparison = "AMFL-P above FedAvg" }, column = "numbers", part = "interval" }
+
+    [[shown]]                     # claims that the page shows, in their order
+    claim = "words of one claim alone"
+    runs = "tuned"                # to which runs it is put here
+    why = "One line."
+"""
+
+import functools
+import pathlib
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from launch.papers.engine.judge import VERDICTS
+from launch.papers.engine.markdown import Table, format_table, join_blocks
+
+FOLDER = pathlib.Path(__file__).parents[1]  # a folder a paper
+PAGE_FILE = "page.toml"
+MOST_LINES = 60
+ABSENT = "not run"
+INTERVAL = re.compile(r"([+-]?[\d.]+ )?\[[^\]]+\]")
+LIST = re.compile(r"^(\d+ of \d+ comparisons[^:]*|all \d+ comparisons, the closest): ")
+
+
+class Titles(NamedTuple):
+    """What of a paper stands on its page beside `page.toml`: name, title, folder, names of its runs, and figure."""
+
+    name: str
+    title: str
+    folder: str
+    presets: Mapping[str, str]
+    figure: str
+
+
+class PageError(ValueError):
+    """A `page.toml` that names what is not there."""
+
+
+@functools.cache
+def read_page(folder: str) -> Mapping[str, Any]:
+    """The `page.toml` of a paper's folder."""
+    return tomllib.loads((FOLDER / folder / PAGE_FILE).read_text(encoding="utf-8"))
+
+
+def compose_page(titles: Titles, tables: Mapping[str, Table]) -> str:
+    """The page as Markdown.
+
+    Args:
+      titles: of the paper.
+      tables: by the names of their CSV files.
+
+    Raises:
+      PageError: `page.toml` names a claim or a column that there is not.
+    """
+    page = read_page(titles.folder)
+    blocks = [f"# {titles.title}", fill(page["claim"], page, tables)]
+    if "claims" in tables:
+        blocks.append(format_table(count_verdicts(tables["claims"], titles.presets)))
+        blocks.append(format_table(tabulate_shown(page["shown"], tables["claims"], titles.presets, page, tables)))
+    blocks += [format_table(_spell_out(tables[name])) if tables[name].rows else ABSENT for name in page.get("tables", ())]
+    if titles.figure:
+        blocks.append(f"![{titles.title}]({titles.figure})")
+    blocks.append(f"**Use it?** {fill(page['use_it'], page, tables)}")
+    lines = [f"- {fill(note, page, tables)}" for note in page.get("notes", ())]
+    files = ", ".join(f"[{name.replace('_', ' ')}]({titles.name}_{name}.csv)" for name in tables)
+    lines.append(f"- Tables: {files}; [kept runs]({titles.name}.zip). What each table shows is in `legend`.")
+    more = "\n".join(["<details><summary>Runs, tables and commands</summary>", "", *lines, "", "```sh"])
+    commands = [*page.get("commands", ()), compose_command(titles)]
+    blocks.append("\n".join([more, *commands, "```", "", "</details>"]))
+    return join_blocks(blocks) + "\n"
+
+
+def compose_command(titles: Titles) -> str:
+    """The command that makes a page anew."""
+    places = f"--runs_dir=docs/results/{titles.name}.zip --output=docs/results"
+    return f"python -m launch.report --tables={titles.name} {places}{' --figure' if titles.figure else ''}"
+
+
+def count_verdicts(claims: Table, presets: Mapping[str, str]) -> Table:
+    """A row for each kind of runs: how many claims have each verdict."""
+    rows = []
+    for preset, label in presets.items():
+        column = list(claims.columns).index(preset)
+        counts = Counter(row[column] for row in claims.rows)
+        rows.append([label, *(str(counts[verdict]) for verdict in VERDICTS)])
+    return Table([f"of {len(claims.rows)} claims", *VERDICTS], rows)
+
+
+def tabulate_shown(
+    shown: Sequence[Mapping[str, str]],
+    claims: Table,
+    presets: Mapping[str, str],
+    page: Mapping[str, Any],
+    tables: Mapping[str, Table],
+) -> Table:
+    """The claims that the page shows: the paper's words, its numbers, ours, the interval, the verdict, and why."""
+    by_text = {dict(zip(claims.columns, row, strict=True))["claim"]: row for row in claims.rows}
+    rows = []
+    for entry in shown:
+        found = [text for text in by_text if entry["claim"] in text]
+        if len(found) != 1 or entry["runs"] not in presets:
+            raise PageError(f"{PAGE_FILE}: {entry['claim']!r} with {entry['runs']}: {len(found)} claims, not one")
+        row = dict(zip(claims.columns, by_text[found[0]], strict=True))
+        ours, interval = split_numbers(row[f"{entry['runs']}_numbers"])
+        printed, _ = split_numbers(row.get("printed_tables_numbers", ""))
+        verdict = f"{row[entry['runs']]}, {presets[entry['runs']]}" if len(presets) > 1 else row[entry["runs"]]
+        why = fill(entry["why"], page, tables)
+        rows.append([found[0], printed, ours, interval, verdict, why])
+    return Table(["claim", "printed", "ours", "95 % interval", "verdict", "why"], rows)
+
+
+def split_numbers(numbers: str) -> tuple[str, str]:
+    """The first comparison that decides a claim: what is compared, and its interval; how many there are stands first.
+
+    >>> split_numbers("2 of 2 comparisons open: A 1 %, B 2 % (MNIST): -1.00 [-2.00, +0.50], n = 3; more")
+    ('A 1 %, B 2 % (MNIST)', '-1.00 [-2.00, +0.50], n = 3; 2 of 2 comparisons open')
+    """
+    listed = LIST.match(numbers)
+    count = listed[1] if listed else ""
+    first = numbers[listed.end() :] if listed else numbers
+    match = INTERVAL.search(first)
+    if match is None:
+        return first.split("; ")[0], count
+    before = re.sub(r"(: (?:\w+; )?(?:mean )?|; (?:mean )?|: )$", "", first[: match.start()])
+    seeds = re.match(r", n = \d+", first[match.end() :])
+    interval = match[0] + (seeds[0] if seeds else "")
+    return before, "; ".join(filter(None, [interval, count]))
+
+
+def fill(text: str, page: Mapping[str, Any], tables: Mapping[str, Table]) -> str:
+    """A text of `page.toml` with its numbers."""
+    return re.sub(r"{(\w+)}", lambda match: look_up(match[1], page, tables), text)
+
+
+def look_up(name: str, page: Mapping[str, Any], tables: Mapping[str, Table]) -> str:
+    """The cell that a name of `[numbers]` stands for; "not run" if its table or row is not there.
+
+    Raises:
+      PageError: there is no such name, or several rows fit.
+    """
+    try:
+        wanted = page["numbers"][name]
+    except KeyError:
+        raise PageError(f"{PAGE_FILE}: {{{name}}} is not among its [numbers]") from None
+    table = tables.get(wanted["table"], Table([], []))
+    if table.columns and (unknown := {wanted["column"], *wanted["row"]} - set(table.columns)):
+        raise PageError(f"{PAGE_FILE}: {{{name}}}: no column {', '.join(sorted(unknown))} in {wanted['table']}")
+    rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    rows = [row for row in rows if all(wanted_cell in row[column] for column, wanted_cell in wanted["row"].items())]
+    exact = [row for row in rows if all(row[column] == cell for column, cell in wanted["row"].items())]
+    rows = exact or rows
+    if len(rows) > 1:
+        raise PageError(f"{PAGE_FILE}: {len(rows)} rows of {wanted['table']} fit {{{name}}}, not one")
+    cell = rows[0][wanted["column"]] if rows else ABSENT
+    if wanted.get("part") == "mean":
+        return cell.split(" ±")[0]
+    if wanted.get("part") == "interval" and (match := INTERVAL.search(cell)):
+        return match[0]
+    return cell
+
+
+def _spell_out(table: Table) -> Table:
+    columns, *rows = ([cell.replace("_", " ") for cell in row] for row in (table.columns, *table.rows))
+    return Table(columns, rows)
