@@ -26,7 +26,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from launch.papers.engine.judge import VERDICTS
+from launch.papers.engine.judge import BY_CONSTRUCTION, VERDICTS
 from launch.papers.engine.markdown import Table, format_table, join_blocks
 
 FOLDER = pathlib.Path(__file__).parents[1]  # a folder a paper
@@ -72,7 +72,7 @@ def compose_page(titles: Titles, tables: Mapping[str, Table]) -> str:
     if "claims" in tables:
         blocks.append(format_table(count_verdicts(tables["claims"], titles.presets)))
         blocks.append(format_table(tabulate_shown(page["shown"], tables["claims"], titles.presets, page, tables)))
-    blocks += [format_table(_spell_out(tables[name])) if tables[name].rows else ABSENT for name in page.get("tables", ())]
+    blocks += [show_table(tables[name]) for name in page.get("tables", ())]
     if titles.figure:
         blocks.append(f"![{titles.title}]({titles.figure})")
     blocks.append(f"**Use it?** {fill(page['use_it'], page, tables)}")
@@ -116,7 +116,9 @@ def tabulate_shown(
         if len(found) != 1 or entry["runs"] not in presets:
             raise PageError(f"{PAGE_FILE}: {entry['claim']!r} with {entry['runs']}: {len(found)} claims, not one")
         row = dict(zip(claims.columns, by_text[found[0]], strict=True))
-        ours, interval = split_numbers(row[f"{entry['runs']}_numbers"])
+        numbers = row[f"{entry['runs']}_numbers"]
+        # What follows from the algorithm has its reason there, which `why` says in short; measures may follow.
+        ours, interval = split_numbers(numbers.partition("; ")[2] if row[entry["runs"]] == BY_CONSTRUCTION else numbers)
         printed, _ = split_numbers(row.get("printed_tables_numbers", ""))
         verdict = f"{row[entry['runs']]}, {presets[entry['runs']]}" if len(presets) > 1 else row[entry["runs"]]
         why = fill(entry["why"], page, tables)
@@ -174,6 +176,7 @@ def look_up(name: str, page: Mapping[str, Any], tables: Mapping[str, Table]) -> 
     return cell
 
 
-def _spell_out(table: Table) -> Table:
+def show_table(table: Table) -> str:
+    """A whole table as Markdown, its names in words."""
     columns, *rows = ([cell.replace("_", " ") for cell in row] for row in (table.columns, *table.rows))
-    return Table(columns, rows)
+    return format_table(Table(columns, rows)) if rows else ABSENT
