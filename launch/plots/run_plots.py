@@ -43,7 +43,6 @@ from launch.runs.columns import (
     CLIENT_STEPS,
     CLIENTS_FILE,
     CLUSTER,
-    CONFIG_FILE,
     EPSILON_SPENT,
     EVENTS_FILE,
     FINE_TUNING_FILE,
@@ -63,7 +62,7 @@ from launch.runs.columns import (
     VIRTUAL_TIME_S,
     WITHIN_CLUSTER_DRIFT,
 )
-from launch.runs.run_records import read_columns, read_json, read_rows
+from launch.runs.run_records import read_columns, read_config, read_rows
 from launch.runs.task_columns import TaskColumns, read_task_columns
 from launch.settings.run_config import find_algorithm
 from launch.settings.run_titles import describe_run, describe_split
@@ -101,7 +100,7 @@ def draw_run(run_dir: str | os.PathLike) -> list[pathlib.Path]:
       OSError: a file cannot be read or written.
     """
     run_dir = pathlib.Path(run_dir)
-    config = read_json(run_dir / CONFIG_FILE)
+    config = read_config(run_dir)
     flags, data = config["flags"], config.get("data", {})
     with write_formats(flags.get("plot_formats", PNG).split(",")):
         return _draw_all(run_dir, flags, data)

@@ -9,6 +9,7 @@ from typing import Any
 
 from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import RunFolder
+from launch.settings.renamed_flags import rename_stored_flags
 from launch.settings.resuming import CHANGEABLE_ON_RESUME
 from launch.settings.run_config import RunConfig, flag_values
 
@@ -29,11 +30,12 @@ def check_record(record: str, folder: RunFolder, config: RunConfig, digests: Map
     kept: dict[str, Any] = json.loads(record)
     flags = _list_flags(config)
     # A flag that only one of them has was added or removed by another version.
-    changed = [name for name, value in kept["flags"].items() if name in flags and flags[name] != value]
+    kept_flags = rename_stored_flags(kept["flags"])
+    changed = [name for name, value in kept_flags.items() if name in flags and flags[name] != value]
     if changed:
         name = changed[0]
         raise RunFolderError(
-            f"{folder.config}: says --{name}={flags[name]}, but its checkpoint was made with {kept['flags'][name]}; "
+            f"{folder.config}: says --{name}={flags[name]}, but its checkpoint was made with {kept_flags[name]}; "
             "restore the file that is damaged or another run's, or start the run anew"
         )
     for name, digest in digests.items():

@@ -46,7 +46,7 @@ from launch.runs.columns import (
     WHAT,
 )
 from launch.runs.errors import RunFolderError
-from launch.runs.run_records import RunPath, RunRecord, find_run_dirs, read_json
+from launch.runs.run_records import RunPath, RunRecord, find_run_dirs, read_config
 from launch.runs.tables import format_json, replace_whole
 from launch.runs.task_columns import TASK, read_task_columns
 from launch.settings.resuming import PLACES
@@ -156,7 +156,7 @@ def archive_runs(runs: Iterable[RunRecord], target: pathlib.Path, keep: Kept = E
 
 def read_kept_files(run: RunRecord, keep: Kept = EVERYTHING) -> dict[str, bytes]:
     """What is kept of a run, by name in its folder: its settings without the places of one machine, and its numbers."""
-    config = read_json(run.path / CONFIG_FILE)
+    config = read_config(run.path)
     kept = {name: config[name] for name in KEPT_FROM_CONFIG if name in config}
     data = {name: config["data"][name] for name in KEPT_FROM_DATA if name in config.get("data", {})}
     kept |= {"data": data} if data else {}

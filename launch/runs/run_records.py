@@ -23,6 +23,7 @@ from launch.runs.errors import RunFolderError
 from launch.runs.tables import iterate_records, iterate_rows
 from launch.settings.flag_fields import can_hold, complete_stored_flags
 from launch.settings.flags import FlagError, parse_config
+from launch.settings.renamed_flags import rename_stored_flags
 from launch.settings.resuming import CHANGEABLE_ON_RESUME, MEANS_OF_COMPUTING
 from launch.settings.run_config import (
     RunConfig,
@@ -113,6 +114,13 @@ def read_json(path: RunPath) -> dict[str, Any]:
     return content
 
 
+def read_config(run_dir: RunPath) -> dict[str, Any]:
+    """The `config.json` of a run, with today's names of its flags. Raises RunRecordError as `read_json` does."""
+    config = read_json(run_dir / CONFIG_FILE)
+    flags = config.get("flags")
+    return {**config, "flags": rename_stored_flags(flags)} if isinstance(flags, dict) else config
+
+
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"it holds {name}, which is no number")
 
@@ -196,7 +204,7 @@ def read_settings(run_dir: RunPath) -> Settings:
         check_sums(run_dir)
     except RunFolderError as error:
         raise RunRecordError(str(error)) from None
-    config = read_json(run_dir / CONFIG_FILE)
+    config = read_config(run_dir)
     flags, data = config.get("flags"), config.get("data")
     if not isinstance(flags, dict) or not {"algo", "seed"} <= flags.keys():
         raise RunRecordError(f"{run_dir}: its config.json holds no flags")

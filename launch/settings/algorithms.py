@@ -11,7 +11,7 @@ from tff_algos.async_periodic.config import AsyncPeriodicConfig
 from tff_algos.buffered.config import BufferedConfig
 from tff_algos.ditto.config import DittoConfig
 from tff_algos.fed_async.config import FedAsyncConfig
-from tff_algos.fed_avg.config import FedAvgConfig
+from tff_algos.fed_avg.config import FedAvgConfig, FineTunedConfig
 from tff_algos.fed_cd.config import FedCDConfig
 from tff_algos.fed_nova.config import FedNovaConfig
 from tff_algos.fed_sikd.config import FedSiKDConfig
@@ -19,8 +19,6 @@ from tff_algos.fl_hc.config import FLHCConfig
 from tff_algos.local_only.config import LocalOnlyConfig
 from tff_algos.scaffold.config import ScaffoldConfig
 from tff_algos.settings.config_fields import AlgorithmConfig
-from tff_algos.settings.fine_tuning import FineTuningConfig
-from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.settings.server_step import ServerStepConfig
 
 
@@ -88,7 +86,6 @@ ROWS = (
         summary="FedAvg (McMahan et al. 2017); FedProx with a proximal weight.",
         config_class=FedAvgConfig,
         builder="tff_algos.fed_avg.process:build_fed_avg_process",
-        unused=("fine_tuning",),
     ),
     Algorithm(
         name="fedadam",
@@ -98,7 +95,6 @@ ROWS = (
         config_class=FedAvgConfig,
         builder="tff_algos.fed_avg.process:build_fed_avg_process",
         defaults={"server": ServerStepConfig(optimizer="adam", learning_rate=0.03)},
-        unused=("fine_tuning",),
     ),
     Algorithm(
         name="fedyogi",
@@ -108,7 +104,6 @@ ROWS = (
         config_class=FedAvgConfig,
         builder="tff_algos.fed_avg.process:build_fed_avg_process",
         defaults={"server": ServerStepConfig(optimizer="yogi", learning_rate=0.03)},
-        unused=("fine_tuning",),
     ),
     Algorithm(
         name="fedavgm",
@@ -118,7 +113,6 @@ ROWS = (
         config_class=FedAvgConfig,
         builder="tff_algos.fed_avg.process:build_fed_avg_process",
         defaults={"server": ServerStepConfig(momentum=0.9)},
-        unused=("fine_tuning",),
     ),
     Algorithm(
         name="fedsikd",
@@ -195,13 +189,8 @@ ROWS = (
         title="Fine-Tuning",
         color="#D55E00",
         summary="Fine-Tuning: FedAvg, then gradient steps on each client's own data.",
-        config_class=FedAvgConfig,
-        builder="tff_algos.fed_avg.process:build_fed_avg_process",
-        # Chosen by trials (docs/algorithms.md). Measuring accuracy takes longer than a round: all clients fine-tune.
-        defaults={
-            "training": LocalTrainingConfig(batch_size=48),
-            "fine_tuning": FineTuningConfig(steps=200, learning_rate=0.025, batch_size=48),
-        },
+        config_class=FineTunedConfig,
+        builder="tff_algos.fed_avg.process:build_fine_tuned_process",
         shared_defaults={"dataset": "building", "rounds": 30, "rounds_per_evaluation": 5, "batch_size": 48},
     ),
     Algorithm(

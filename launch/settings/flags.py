@@ -17,6 +17,7 @@ from launch.settings.algorithms import ALGORITHMS
 from launch.settings.errors import FlagError
 from launch.settings.flag_fields import FlagField, can_hold, complete_stored_flags
 from launch.settings.flagfiles import expand_flagfiles
+from launch.settings.renamed_flags import find_new_name, rename_stored_flags
 from launch.settings.resuming import CHANGEABLE_ON_RESUME
 from launch.settings.run_checks import RUN_TO_RESUME
 from launch.settings.run_config import (
@@ -122,6 +123,8 @@ def describe_unknown(name: str, values: absl_flags.FlagValues, of_a_run: str = "
     if is_training and (algo := values["algo"].value) is not None:
         known += [field.name for field in algorithm_fields(algo)]
         prefix = find_algorithm(algo).flag_prefix
+    if new_name := find_new_name(name):
+        return f"--{name}: is called --{new_name} now"
     hint = suggest_flags(name, known, values, prefix)
     if not hint and name.removeprefix("no") in _list_flags_of_runs():
         return f"--{name}: is a flag of launch.train{of_a_run and f'; {of_a_run}'}"
@@ -309,7 +312,7 @@ def _read_flags_of_run(run_dir: str) -> dict[str, Any] | None:
         stored = json.loads((pathlib.Path(run_dir) / CONFIG_FILE).read_text(encoding="utf-8"))["flags"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-    return stored if isinstance(stored, dict) else None
+    return rename_stored_flags(stored) if isinstance(stored, dict) else None
 
 
 def _check_no_flag_of_another_algorithm(spelling: str, given: dict[str, Any]) -> None:

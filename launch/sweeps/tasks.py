@@ -5,7 +5,7 @@ import pathlib
 
 from launch.runs.columns import BUDGET_SPENT, CONFIG_FILE, SUMMARY_FILE
 from launch.runs.errors import RunFolderError
-from launch.runs.run_records import RunPath, RunRecordError, list_other_settings, read_json
+from launch.runs.run_records import RunPath, RunRecordError, list_other_settings, read_config, read_json
 from launch.runs.task_columns import read_task_columns
 from launch.settings.run_config import RunConfig
 
@@ -67,7 +67,7 @@ def is_finished(task: Task) -> bool:
 def _find_other_settings(run_dir: RunPath, config: RunConfig) -> list[str]:
     """The settings in which a stored run differs, as `list_other_settings` gives them; none if there is no run."""
     try:
-        stored = read_json(run_dir / CONFIG_FILE)
+        stored = read_config(run_dir)
     except RunRecordError:
         return []
     flags = stored.get("flags", {})

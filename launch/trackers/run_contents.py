@@ -30,7 +30,7 @@ from launch.runs.columns import (
     TIMING_FILE,
 )
 from launch.runs.run_folder import LOCK_FILE
-from launch.runs.run_records import RunRecordError, find_flagfile, find_stored_idle, read_json, read_rows
+from launch.runs.run_records import RunRecordError, find_flagfile, find_stored_idle, read_config, read_json, read_rows
 from launch.runs.task_columns import TASK, read_task_columns
 from launch.settings.flags import FlagError
 from launch.settings.resuming import CHANGEABLE_ON_RESUME, MEANS_OF_COMPUTING, PLACES, REQUESTS
@@ -106,7 +106,7 @@ def describe_run(run_dir: pathlib.Path) -> RunDescription:
       FlagError: there is no run, or its config is damaged.
     """
     try:
-        config = read_json(run_dir / CONFIG_FILE)
+        config = read_config(run_dir)
     except RunRecordError:
         config = {}
     flags = config.get("flags")

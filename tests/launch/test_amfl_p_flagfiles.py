@@ -41,6 +41,11 @@ def count_examples(degree, seed):
     return np.isfinite(days).all(axis=-1).sum(axis=(0, 1))
 
 
+def name_fine_tuning(algo):
+    """What the names of an algorithm's settings of fine-tuning begin with."""
+    return "fine_tuning_" if algo == "fine_tuning" else f"{algo}_fine_tuning_"
+
+
 def list_meta_learners():
     """{flagfile: flags} of AMFL-P on the building, without the paper's own tables."""
     found = {}
@@ -91,11 +96,12 @@ def test_cells_of_the_factorial_share_their_data_and_the_finish_its_rule(degree)
             flags = flag_values(resolve_flagfile(find_flagfile(f"start_{start}_{finish}_building_{degree}")))
             assert (flags["algo"], flags["building_heterogeneity"]) == (algo, degree)
             assert (flags["building_num_sensors"], flags["validation_fraction"]) == (100, 0.2)
-            assert flags[f"{algo}_fine_tuning_rule"] == finish
-            assert flags[f"{algo}_fine_tuning_steps"] == 100
-            assert flags[f"{algo}_fine_tuning_start"] == ("initial" if start == "random" else "trained")
+            tuning = name_fine_tuning(algo)
+            assert flags[f"{tuning}rule"] == finish
+            assert flags[f"{tuning}steps"] == 100
+            assert flags[f"{tuning}start"] == ("initial" if start == "random" else "trained")
             # The trials have no curve, and their best settings must not bring that along.
-            assert flags[f"{algo}_fine_tuning_curve"] == "0,1,2,5,10,20,50,100"
+            assert flags[f"{tuning}curve"] == "0,1,2,5,10,20,50,100"
             if start != "random":  # whose one round reaches nothing
                 assert flags["rounds_per_evaluation"] == 5, "rounds to an accuracy are counted"
 
@@ -105,7 +111,7 @@ def test_few_shot_runs_differ_in_the_start_alone(readings):
     finishes = set()
     for start in ("fedavg", "maml1", "maml5", "maml10"):
         flags = flag_values(resolve_flagfile(find_flagfile(f"few_shot_{start}_building_{readings}")))
-        prefix = f"{flags['algo']}_fine_tuning_"
+        prefix = name_fine_tuning(flags["algo"])
         finish = {name: flags[prefix + name] for name in ("steps", "learning_rate", "rule", "start", "curve")}
         shared = ("batch_size", "rounds", "building_heterogeneity", "new_clients", "most_train_examples")
         assert flags["validation_fraction"] == 0  # AMFL-P's weights would see labels that the other starts do not

@@ -59,10 +59,12 @@ def _amfl_p(*flags):
 
 
 def _fine_tuning(*flags):
-    return _train("fine_tuning", IN_PROCESS, *BUILDING, *META_EVALUATION, *flags)
+    return _train("fine_tuning", IN_PROCESS, *BUILDING, *FINE_TUNED_EVALUATION, *flags, part="local_")
 
 
-META_EVALUATION = ("--rounds_per_evaluation=2", ".fine_tuning_steps=5")
+RARELY = "--rounds_per_evaluation=2"
+META_EVALUATION = (RARELY, ".fine_tuning_steps=5")
+FINE_TUNED_EVALUATION = (RARELY, ".steps=5")
 EQUAL = ".client_weighting=equal"
 PRIVATE = (".dp_epsilon=50", EQUAL)
 BERNOULLI = (".cohort_size=3", ".participation=bernoulli")
@@ -80,6 +82,7 @@ QAT, LATER = "--quantize=qat", "--qat_start_round=2"
 AGED = (".weighting=age_aware", ".gamma=0.8")
 DECAY = (".learning_rate_decay=0.5", ".weight_decay=0.001", ".proximal_weight=0.05")
 SGD = (".optimizer=sgd", ".momentum=0.9", ".learning_rate=0.03", *DECAY)
+LOCAL_SGD = tuple(f".local_{flag[1:]}" for flag in SGD)
 ADAM = (".optimizer=adam", ".learning_rate=0.002", *DECAY)
 
 _FED_AVG = {
@@ -254,13 +257,13 @@ _PERSONAL = {
     "amfl_p_curve": _amfl_p(".fine_tuning_curve=0,2,5"),
     "amfl_p_phones": _amfl_p(*PHONES),
     "fine_tuning": _fine_tuning(),
-    "fine_tuning_worker": _train("fine_tuning", *BUILDING, *META_EVALUATION),
-    "fine_tuning_steps": _fine_tuning(".fine_tuning_rule=steps"),
-    "fine_tuning_resources": _fine_tuning(".fine_tuning_rule=resources", ".fine_tuning_start=initial"),
-    "fine_tuning_curve": _fine_tuning(".fine_tuning_curve=0,2,5", "--new_clients=2"),
+    "fine_tuning_worker": _train("fine_tuning", *BUILDING, *FINE_TUNED_EVALUATION, part="local_"),
+    "fine_tuning_steps": _fine_tuning(".rule=steps"),
+    "fine_tuning_resources": _fine_tuning(".rule=resources", ".start=initial"),
+    "fine_tuning_curve": _fine_tuning(".curve=0,2,5", "--new_clients=2"),
     "fine_tuning_private": _fine_tuning(*PRIVATE, *BERNOULLI),
     "fine_tuning_private_adaptive": _fine_tuning(*PRIVATE, ".dp_clipping=adaptive"),
-    "fine_tuning_sgd": _fine_tuning(*SGD, ".server_learning_rate=0.7"),
+    "fine_tuning_sgd": _fine_tuning(*LOCAL_SGD, ".server_learning_rate=0.7"),
     "fine_tuning_stochastic": _fine_tuning(*STOCHASTIC),
     "fine_tuning_qat": _fine_tuning(QAT),
     "local_only": _train("local_only", IN_PROCESS, *BUILDING),

@@ -14,10 +14,10 @@ A round:
 | n_k | `ClientShard.num_train` |
 | w_t | `ServerState.models` (`rounds/synchronous.py`) |
 
-With `fine_tuning.steps` above 0 it is the baseline "Fine-Tuning" of AMFL-P: at the end, each client trains the global
-model on its own examples, all with as many steps and the same rate. With another `fine_tuning.rule` steps and rate go
-by resources; those of a device are the same as in AMFL-P with the same seed. `fine_tuning.start` = initial is the
-control without a trained model.
+`build_fine_tuned_process` is the baseline "Fine-Tuning" of AMFL-P: at the end, each client trains the global model on
+its own examples, all with as many steps and the same rate. With another `fine_tuning.rule` steps and rate go by
+resources; those of a device are the same as in AMFL-P with the same seed. `fine_tuning.start` = initial is the control
+without a trained model.
 
 With `privacy.epsilon` above 0 the updates are clipped and the server adds noise to their sum
 (`rounds/private_aggregation.py`); clients then count equally, and the mean is over the expected cohort.
@@ -32,14 +32,14 @@ the one that clients get, rounded.
 
 from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
-from tff_algos.fed_avg.config import FedAvgConfig
+from tff_algos.fed_avg.config import FedAvgConfig, FineTunedConfig
 from tff_algos.protocol import FederatedProcess
 from tff_algos.rounds.fine_tuned import add_fine_tuning
 from tff_algos.rounds.synchronous import SynchronousProcess, build_parts
 
 
 def build_fed_avg_process(
-    model_spec: ModelSpec, clients: FederatedData, config: FedAvgConfig, seed: int
+    model_spec: ModelSpec, clients: FederatedData, config: FedAvgConfig | FineTunedConfig, seed: int
 ) -> FederatedProcess:
     """FedAvg as a process; needs a TFF context (see `launch.runtimes.runtime`) when it runs.
 
@@ -52,5 +52,12 @@ def build_fed_avg_process(
     Raises:
       ConfigError: updates are to be private, and the model or the budget does not allow it.
     """
-    process = SynchronousProcess(**build_parts(model_spec, clients, config, seed))
+    return SynchronousProcess(**build_parts(model_spec, clients, config, seed))
+
+
+def build_fine_tuned_process(
+    model_spec: ModelSpec, clients: FederatedData, config: FineTunedConfig, seed: int
+) -> FederatedProcess:
+    """FedAvg whose clients fine-tune at the end; arguments and errors as for `build_fed_avg_process`."""
+    process = build_fed_avg_process(model_spec, clients, config, seed)
     return add_fine_tuning(process, model_spec, config.fine_tuning)

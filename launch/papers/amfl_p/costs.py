@@ -4,6 +4,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from launch.papers.amfl_p.claims import FINE_TUNING
 from launch.papers.amfl_p.experiments import (
     DEGREES,
     FACTORIAL_RUNS,
@@ -40,9 +41,10 @@ def read_cost(run: RunRecord) -> Cost | None:
         return None
     if "energy_of_training_examples" in own:
         return Cost(own["energy_of_training_examples"], finish)
-    if run.flags.get(f"{algo}_fine_tuning_start") == INITIAL:
+    is_fine_tuned = algo == FINE_TUNING
+    if is_fine_tuned and run.flags.get("fine_tuning_start") == INITIAL:
         return Cost(0.0, finish)  # what was trained is not used
-    steps = run.flags.get(f"{algo}_steps", 0)
+    steps = run.flags.get("fine_tuning_local_steps" if is_fine_tuned else f"{algo}_steps", 0)
     devices = sum(metrics.get(NUM_CLIENTS, 0.0) for metrics in run.rounds.values())
     return Cost(devices * steps * read_mean_batch(run), finish) if steps and devices else None
 

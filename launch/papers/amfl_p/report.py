@@ -112,7 +112,7 @@ def count_rounds_to_target(run: RunRecord) -> float:
 def count_mean_steps(run: RunRecord) -> float:
     """Fine-tuning steps of a device, the mean over the devices; none without fine-tuning."""
     if run.flags["algo"] == FINE_TUNING:
-        return float(run.flags["fine_tuning_fine_tuning_steps"])  # the same for all, so there is no column of it
+        return float(run.flags["fine_tuning_steps"])  # the same for all, so there is no column of it
     return run.rounds[LAST_ROUND].get(STEPS, 0.0)
 
 

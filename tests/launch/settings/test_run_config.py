@@ -95,7 +95,7 @@ def test_defaults_are_those_of_the_config_class(name):
 @pytest.mark.parametrize(("algo", "rule"), [("amfl_p", "resources"), ("fine_tuning", "same")])
 def test_a_run_that_is_older_than_a_setting_has_what_its_algorithm_did_then(algo, rule):
     """AMFL-P's rule by default was another one when the setting came."""
-    name = f"{algo}_fine_tuning_rule"
+    name = {"amfl_p": "amfl_p_fine_tuning_rule", "fine_tuning": "fine_tuning_rule"}[algo]
     stored = {key: value for key, value in flag_values(build_run_config({"algo": algo})).items() if key != name}
     completed = complete_stored_flags(stored, (*shared_fields(), *algorithm_fields(algo)))
     assert build_run_config(completed).algorithm.fine_tuning.rule == rule

@@ -14,8 +14,8 @@ from launch.training.evaluation import build_evaluator, evaluate_clients
 from launch.training.fine_tuning_gain import compute_relative_change, measure_curve, measure_start
 from launch.training.results import compute_majority_accuracy
 from launch.training.training_run import build_process
-from tff_algos.fed_avg.config import FedAvgConfig
-from tff_algos.fed_avg.process import build_fed_avg_process
+from tff_algos.fed_avg.config import FineTunedConfig
+from tff_algos.fed_avg.process import build_fine_tuned_process
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.fine_tuning import FineTuningConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
@@ -50,8 +50,8 @@ def tuned(tff_runtime, federation, linear_spec):
             steps=STEPS, learning_rate=0.01, batch_size=4, rule=rule, start=start, curve=(0, 2, STEPS)
         )
         training = LocalTrainingConfig(epochs=1, batch_size=4, learning_rate=0.1)
-        config = FedAvgConfig(training=training, fine_tuning=tuning)
-        process = build_fed_avg_process(linear_spec, federation, config, seed=2)
+        config = FineTunedConfig(training=training, fine_tuning=tuning)
+        process = build_fine_tuned_process(linear_spec, federation, config, seed=2)
         return process, process.next(process.initialize()).state
 
     return build

@@ -52,7 +52,7 @@ CASES = {
     "fedsikd": {**DIGITS, "fedsikd_student_epochs": 1, "fedsikd_teacher_epochs": 1},
     "random_cluster": {**DIGITS, "random_cluster_student_epochs": 1, "random_cluster_teacher_epochs": 1},
     "amfl_p": {**ROOMS, "amfl_p_fine_tuning_steps": 5},
-    "fine_tuning": {**ROOMS, "fine_tuning_epochs": 1, "fine_tuning_fine_tuning_steps": 5},
+    "fine_tuning": {**ROOMS, "fine_tuning_local_epochs": 1, "fine_tuning_steps": 5},
     "local_only": {**ROOMS, "local_only_epochs": 1},
     "fedavg": {**DIGITS, "fedavg_epochs": 1},
     "fedavg_qat": {**DIGITS, "fedavg_epochs": 1, "quantize": "qat"},

@@ -10,8 +10,8 @@ from datasets.federated_data import ClientShard, DeviceProfiles
 from tff_algos.amfl_p.config import AMFLPConfig
 from tff_algos.amfl_p.process import build_amfl_p_process
 from tff_algos.client.fine_tuning import build_fine_tuning, summarize_plan
-from tff_algos.fed_avg.config import FedAvgConfig
-from tff_algos.fed_avg.process import build_fed_avg_process
+from tff_algos.fed_avg.config import FedAvgConfig, FineTunedConfig
+from tff_algos.fed_avg.process import build_fed_avg_process, build_fine_tuned_process
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.fine_tuning import FineTuningConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
@@ -60,7 +60,8 @@ def test_the_fine_tuning_baseline_is_fed_avg_with_personal_models(tff_runtime, m
     training = LocalTrainingConfig(epochs=1, batch_size=4)
     plain = build_fed_avg_process(linear_spec, data, FedAvgConfig(training=training), seed=1)
     tuning = FineTuningConfig(steps=5, learning_rate=0.3, batch_size=4)
-    tuned = build_fed_avg_process(linear_spec, data, FedAvgConfig(training=training, fine_tuning=tuning), seed=1)
+    config = FineTunedConfig(training=training, fine_tuning=tuning)
+    tuned = build_fine_tuned_process(linear_spec, data, config, seed=1)
     assert (plain.is_personal, tuned.is_personal) == (False, True)
     state, other = plain.next(plain.initialize()).state, tuned.next(tuned.initialize()).state
     shared = plain.get_models(state)["global"]
@@ -78,7 +79,7 @@ def build_both(make_federation, spec, **tuning):
     data = make_federation([12, 20, 16])
     settings = FineTuningConfig(steps=8, learning_rate=0.3, batch_size=4, **tuning)
     training = LocalTrainingConfig(epochs=1, batch_size=4)
-    fed_avg = build_fed_avg_process(spec, data, FedAvgConfig(training=training, fine_tuning=settings), seed=1)
+    fed_avg = build_fine_tuned_process(spec, data, FineTunedConfig(training=training, fine_tuning=settings), seed=1)
     amfl_p = build_amfl_p_process(spec, data, AMFLPConfig(support_size=4, query_size=4, fine_tuning=settings), seed=1)
     return data, fed_avg, amfl_p
 

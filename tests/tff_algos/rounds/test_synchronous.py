@@ -9,8 +9,8 @@ import tensorflow as tf
 from launch.settings.algorithms import ALGORITHMS
 from tff_algos.ditto.config import DittoConfig
 from tff_algos.ditto.process import build_ditto_process
-from tff_algos.fed_avg.config import FedAvgConfig
-from tff_algos.fed_avg.process import build_fed_avg_process
+from tff_algos.fed_avg.config import FedAvgConfig, FineTunedConfig
+from tff_algos.fed_avg.process import build_fed_avg_process, build_fine_tuned_process
 from tff_algos.protocol import BYTES_DOWN, BYTES_UP, COMMON_METRICS, VIRTUAL_TIME_S
 from tff_algos.rounds.round_metrics import sum_bytes
 from tff_algos.rounds.synchronous import SynchronousProcess
@@ -84,7 +84,13 @@ def test_bytes_and_times_are_those_of_the_work_and_rounds_repeat(row, data, line
 @pytest.fixture
 def build(data, linear_spec):
     """A function (fields of FedAvg's config) -> process."""
-    return lambda **fields: build_fed_avg_process(linear_spec, data, FedAvgConfig(ONE_STEP, **fields), seed=1)
+
+    def build(**fields):
+        if "fine_tuning" in fields:
+            return build_fine_tuned_process(linear_spec, data, FineTunedConfig(ONE_STEP, **fields), seed=1)
+        return build_fed_avg_process(linear_spec, data, FedAvgConfig(ONE_STEP, **fields), seed=1)
+
+    return build
 
 
 def test_models_can_be_changed_where_no_part_keeps_arrays_of_their_shapes(build, data, linear_spec):

@@ -144,7 +144,7 @@ def test_costs_are_steps_times_batch(tmp_path):
 
     assert show(start="MAML", finish="by resources") == ["1", "9", "48", "57"]
     flags = flag_values(resolve_flagfile(find_flagfile("start_fedavg_same_building_low")))
-    trained = 50 * 10 * flags["fine_tuning_steps"] * flags["batch_size"] // 1000
+    trained = 50 * 10 * flags["fine_tuning_local_steps"] * flags["batch_size"] // 1000
     assert show(start="FedAvg", finish="the same for all") == ["1", f"{trained}", "48", f"{trained + 48}"]
     assert show(start="random", finish="the same for all") == ["1", "0", "48", "48"]
     flags = flag_values(resolve_flagfile(find_flagfile("local_training_building_low")))

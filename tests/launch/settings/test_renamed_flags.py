@@ -1,0 +1,62 @@
+"""Names of flags in records of earlier versions, and what is said to a person who types one."""
+
+import pytest
+
+from launch.settings.flags import FlagError, parse_config
+from launch.settings.renamed_flags import find_new_name, rename_stored_flags
+from launch.settings.run_config import build_run_config, flag_values
+
+# As versions before the renaming wrote them.
+EARLIER = {
+    "algo": "fine_tuning",
+    "client_dir": "",
+    "fine_tuning_steps": 4,
+    "fine_tuning_epochs": 5,
+    "fine_tuning_learning_rate": 0.003,
+    "fine_tuning_server_momentum": 0.9,
+    "fine_tuning_fine_tuning_steps": 100,
+    "fine_tuning_fine_tuning_learning_rate": 0.1,
+    "fine_tuning_fine_tuning_rule": "same",
+}
+
+
+def test_settings_of_an_earlier_run_keep_their_meaning():
+    renamed = rename_stored_flags(EARLIER)
+    config = build_run_config(renamed).algorithm
+    assert (config.training.steps, config.training.learning_rate, config.training.epochs) == (4, 0.003, 5)
+    assert (config.fine_tuning.steps, config.fine_tuning.learning_rate) == (100, 0.1)
+    assert config.server.momentum == 0.9
+    assert list(renamed.values()) == list(EARLIER.values())
+
+
+def test_names_of_today_stay():
+    today = flag_values(build_run_config({"algo": "fine_tuning", "fine_tuning_steps": 7, "fine_tuning_local_steps": 2}))
+    assert rename_stored_flags(today) == today
+    assert rename_stored_flags(rename_stored_flags(EARLIER)) == rename_stored_flags(EARLIER)
+    amfl_p = flag_values(build_run_config({"algo": "amfl_p"}))
+    assert rename_stored_flags(amfl_p) == amfl_p
+
+
+def test_the_folder_of_clients_was_called_otherwise():
+    assert rename_stored_flags({"algo": "fedavg", "shard_dir": "/x"}) == {"algo": "fedavg", "client_dir": "/x"}
+
+
+@pytest.mark.parametrize(
+    ("typed", "today"),
+    [
+        ("fine_tuning_fine_tuning_steps=100", "fine_tuning_steps"),
+        ("fine_tuning_fine_tuning_rule=same", "fine_tuning_rule"),
+        ("fine_tuning_epochs=2", "fine_tuning_local_epochs"),
+        ("fine_tuning_optimizer=sgd", "fine_tuning_local_optimizer"),
+        ("shard_dir=x", "client_dir"),
+    ],
+)
+def test_a_typed_earlier_name_is_answered_with_today_s(typed, today):
+    with pytest.raises(FlagError) as error:
+        parse_config(["--algo=fine_tuning", f"--{typed}"])
+    assert str(error.value) == f"--{typed.split('=')[0]}: is called --{today} now"
+    assert find_new_name(today) == ""
+
+
+def test_other_flags_have_no_other_name():
+    assert find_new_name("fine_tuning_batch_size") == "" == find_new_name("amfl_p_fine_tuning_steps")
