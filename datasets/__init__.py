@@ -1,1 +1,1 @@
-"""Arrays in, clients out: loaders, partitioners, client shards and device profiles."""
+"""Arrays in, clients out: loaders, partitioners, client files and device profiles."""

@@ -36,7 +36,7 @@ POPULATION = 110
 SUCCESSES = (5, 25, 45, 65, 85, 105)
 VALIDATION_POOL = 0.2
 LAST_OUTCOMES = MERGE, DROP = ("merge", "drop")
-# Later settings: while they have these values, the shards are those of versions that did not have them.
+# Later settings: while they have these values, the client files are those of versions that did not have them.
 LATER = {"hypergeometric_last_outcome": MERGE, "validation_pool": VALIDATION_POOL}
 
 

@@ -70,7 +70,7 @@ class ArrayDataset:
       preprocessing: stored example to model input.
       train_clients: int64 position in `client_names` of each train example's natural client; None if there is none.
       client_names: names of the natural clients, or None.
-      source_digest: SHA-256 (hex) of everything above, the identity of the data in the shard cache.
+      source_digest: SHA-256 (hex) of everything above, the identity of the data in the cache of client files.
       num_dropped: examples that the loader left out because a reading was missing.
       test_clients: like `train_clients`, for the test examples, if these are to be the natural clients' own test
         splits, for example because they come later in time. None if a client's test split is drawn from its train part.

@@ -1,4 +1,4 @@
-"""Where downloads and client shards are kept when the user names no folder."""
+"""Where downloads and client files are kept when the user names no folder."""
 
 import os
 from collections.abc import Iterable

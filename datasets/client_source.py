@@ -38,7 +38,7 @@ class ClientSource:
       read: (client index, split) -> (x, y) as `ExampleFormat` says: x of shape (examples, *input_shape) in
         `input_dtype`, y of shape (examples, *labels.shape) in the dtype of the labels. In the order of the file, the
         same at each call. Only for splits of `num_examples`.
-      digest: SHA-256 (hex) of the contents and of how they are read: the identity of the data in the shard cache.
+      digest: SHA-256 (hex) of the contents and of how they are read: what names the data in the cache of client files.
       has_clients: whether the data name clients; False: one client holds all, and only partitions that mix apply.
       is_ordered_by_time: whether a client's examples are in order of time, so that its splits are cut from the end.
       num_dropped: examples that were left out because a reading was missing.

@@ -1,4 +1,4 @@
-"""From pooled arrays to a federation: partition, each client's own splits, shards on disk, simulated devices."""
+"""From pooled arrays to a federation: partition, each client's own splits, files on disk, simulated devices."""
 
 import dataclasses
 import hashlib
@@ -9,11 +9,19 @@ import numpy as np
 
 from datasets.archetypes import ARCHETYPE_PARTITIONS, describe_archetypes, draw_clients
 from datasets.arrays import ArrayDataset
+from datasets.client_files import (
+    FORMAT_VERSION,
+    ClientSplits,
+    clean_client_dir,
+    default_client_dir,
+    get_client_prefix,
+    open_or_write_entry,
+)
 from datasets.client_source import ClientSource
 from datasets.device_profiles import draw_device_profiles
 from datasets.errors import DatasetError
 from datasets.federate_source import build_source_federation
-from datasets.federated_data import SPLITS, Archetypes, ClientShard, FederatedData
+from datasets.federated_data import SPLITS, Archetypes, ClientFiles, FederatedData
 from datasets.layouts import describe_examples
 from datasets.partitioners import (
     PACHINKO,
@@ -22,14 +30,6 @@ from datasets.partitioners import (
     PartitionSettings,
     check_partition,
     partition_natural,
-)
-from datasets.shards import (
-    FORMAT_VERSION,
-    ClientSplits,
-    clean_shard_dir,
-    default_shard_dir,
-    get_client_prefix,
-    open_or_write_entry,
 )
 from datasets.splits import split_client
 from datasets.variants import (
@@ -43,17 +43,17 @@ from datasets.variants import (
     vary_source,
 )
 
-__all__ = ["PartitionSettings", "build_federated_data", "clean_shard_dir", "default_shard_dir", "partition_clients"]
+__all__ = ["PartitionSettings", "build_federated_data", "clean_client_dir", "default_client_dir", "partition_clients"]
 
 
 def build_federated_data(
     arrays: ArrayDataset | ClientSource,
     settings: PartitionSettings,
-    shard_dir: str,
+    client_dir: str,
     num_new_clients: int = 0,
     most_test_examples: int = 0,
 ) -> FederatedData:
-    """Partitions a data set over clients, writes their shards unless the cache has them, and describes the result.
+    """Partitions a data set over clients, writes their files unless the cache has them, and describes the result.
 
     Each client's validation and test split is drawn from its part of the train data. There are two exceptions. Natural
     clients take their test split from the test part, if the data set says whose examples those are. With an archetype
@@ -66,24 +66,24 @@ def build_federated_data(
     Args:
       arrays: the data set.
       settings: partition, splits and seed.
-      shard_dir: the cache folder; the same path on every machine that runs a worker.
+      client_dir: the cache folder; the same path on every machine that runs a worker.
       num_new_clients: so many, the last ones, take no part in training; not with an archetype partition.
       most_test_examples: in the global test set of a source; 0: all.
 
     Raises:
-      DatasetError: there are only new clients, the partition is impossible for this data set, or `shard_dir` cannot be
+      DatasetError: there are only new clients, the partition is impossible for this data set, or `client_dir` cannot be
         written.
     """
     is_source = isinstance(arrays, ClientSource)
     check_partition(settings.partition, arrays.format.labels if is_source else arrays.labels)
     if is_source and settings.partition == "natural":
-        return _federate_source(arrays, settings, shard_dir, num_new_clients, most_test_examples)
+        return _federate_source(arrays, settings, client_dir, num_new_clients, most_test_examples)
     arrays = arrays.pool(settings.seed) if is_source else arrays
     test_x, test_y = _make_test_set(arrays, settings)
     digest = _compute_digest(arrays, settings)
-    entry, index = open_or_write_entry(shard_dir, digest, lambda: _split(arrays, settings))
+    entry, index = open_or_write_entry(client_dir, digest, lambda: _split(arrays, settings))
     everyone = tuple(
-        ClientShard(
+        ClientFiles(
             index=client,
             name=_name_client(arrays, settings, client),
             place=os.path.join(entry, get_client_prefix(client)),
@@ -122,13 +122,13 @@ def build_federated_data(
 
 
 def _federate_source(
-    source: ClientSource, settings: PartitionSettings, shard_dir: str, num_new_clients: int, most_test_examples: int
+    source: ClientSource, settings: PartitionSettings, client_dir: str, num_new_clients: int, most_test_examples: int
 ) -> FederatedData:
     """The source's own clients, in groups if a variant asks for them."""
     if not settings.variant.is_active:
-        return build_source_federation(source, settings, shard_dir, num_new_clients, most_test_examples)
+        return build_source_federation(source, settings, client_dir, num_new_clients, most_test_examples)
     varied = vary_source(source, settings.variant, settings.seed)
-    data = build_source_federation(varied, settings, shard_dir, num_new_clients, most_test_examples)
+    data = build_source_federation(varied, settings, client_dir, num_new_clients, most_test_examples)
     groups = assign_natural(len(data.clients), settings.variant)
     return dataclasses.replace(data, archetypes=describe_groups(settings.variant, groups))
 
@@ -219,7 +219,7 @@ def _describe_archetypes(arrays: ArrayDataset, settings: PartitionSettings, num_
 
 def _compute_digest(arrays: ArrayDataset, settings: PartitionSettings) -> str:
     values = dataclasses.asdict(settings)
-    # Settings without effect would make two entries of the cache for the same shards.
+    # Settings without effect would make two entries of the cache for the same files.
     values["archetypes"] = settings.archetypes.identify()
     if settings.partition not in ARCHETYPE_PARTITIONS:
         del values["archetypes"]
@@ -238,7 +238,7 @@ def _name_client(arrays: ArrayDataset, settings: PartitionSettings, client: int)
     return arrays.client_names[client] if is_natural else f"client_{client}"
 
 
-def _count_labels(clients: tuple[ClientShard, ...], arrays: ArrayDataset) -> np.ndarray:
+def _count_labels(clients: tuple[ClientFiles, ...], arrays: ArrayDataset) -> np.ndarray:
     if not arrays.labels.is_by_class:
         return np.zeros((len(clients), 0), np.int64)
     num_classes = len(arrays.class_names)

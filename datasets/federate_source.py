@@ -7,17 +7,17 @@ import os
 
 import numpy as np
 
+from datasets.client_files import FORMAT_VERSION
 from datasets.client_source import TEST, TRAIN, VALIDATION, ClientSource
 from datasets.device_profiles import draw_device_profiles
 from datasets.errors import DatasetError
-from datasets.federated_data import ClientShard, FederatedData
+from datasets.federated_data import ClientFiles, FederatedData
 from datasets.label_format import REGRESSION, LabelFormat
 from datasets.layouts import describe_examples
 from datasets.npz_labels import standardise
 from datasets.partitioners import PartitionSettings
-from datasets.shards import FORMAT_VERSION
 from datasets.splits import MINIMUM_EXAMPLES_TO_SPLIT
-from datasets.streamed_shards import StreamedShards
+from datasets.streamed_clients import StreamedClients
 
 MOST_COUNTED_CLIENTS = 1000  # whose labels are read to be counted, unless the source can tell them at once
 MOST_MEASURED_CLIENTS = 10_000  # whose labels a regression's offset and scale are taken from
@@ -26,7 +26,7 @@ MOST_MEASURED_CLIENTS = 10_000  # whose labels a regression's offset and scale a
 def build_source_federation(
     source: ClientSource,
     settings: PartitionSettings,
-    shard_dir: str,
+    client_dir: str,
     num_new_clients: int = 0,
     most_test_examples: int = 0,
 ) -> FederatedData:
@@ -38,7 +38,7 @@ def build_source_federation(
     Args:
       source: the data.
       settings: splits and seed; of the partition only that it is natural.
-      shard_dir: the cache folder of the shards.
+      client_dir: the cache folder of the client files.
       num_new_clients: so many, the last ones, take no part in training.
       most_test_examples: in the global test set, of clients that are drawn by the seed; 0: all.
 
@@ -51,23 +51,23 @@ def build_source_federation(
             "that do, or use another partition"
         )
     digest = _compute_digest(source, settings)
-    shards = StreamedShards(source, settings, os.path.join(_name_in_full(shard_dir), digest))
-    counts, members = shards.num_examples, np.flatnonzero(shards.num_examples[TRAIN])
+    streamed = StreamedClients(source, settings, os.path.join(_name_in_full(client_dir), digest))
+    counts, members = streamed.num_examples, np.flatnonzero(streamed.num_examples[TRAIN])
     everyone = tuple(
-        ClientShard(
+        ClientFiles(
             index,
             source.client_names[client],
-            shards.get_place(client),
+            streamed.get_place(client),
             *(int(counts[split][client]) for split in (TRAIN, VALIDATION, TEST)),
-            write=lambda client=client: shards.write(client),
+            write=lambda client=client: streamed.write(client),
         )
         for index, client in enumerate(members.tolist())
     )
     num_clients = len(everyone) - num_new_clients
     if num_clients < 1:
         raise DatasetError(f"new_clients={num_new_clients}: expected fewer than the {len(everyone)} clients there are")
-    test_x, test_y = _read_test_part(source, shards, settings.seed, most_test_examples)
-    labels = _settle_labels(source, shards, settings.seed)
+    test_x, test_y = _read_test_part(source, streamed, settings.seed, most_test_examples)
+    labels = _settle_labels(source, streamed, settings.seed)
     example_format = source.format
     return FederatedData(
         dataset=source.name,
@@ -76,7 +76,7 @@ def build_source_federation(
         class_names=example_format.class_names,
         preprocessing=example_format.preprocessing,
         clients=everyone[:num_clients],
-        label_counts=_count_labels(source, shards, members[:num_clients]),
+        label_counts=_count_labels(source, streamed, members[:num_clients]),
         test_x=test_x,
         test_y=test_y,
         profiles=draw_device_profiles(len(everyone), settings.seed),
@@ -91,7 +91,7 @@ def build_source_federation(
         are_features=source.are_features,
         feature_names=example_format.feature_names,
         feature_units=example_format.feature_units,
-        reader=lambda client, split: shards.read(int(members[client.index]), split),
+        reader=lambda client, split: streamed.read(int(members[client.index]), split),
     )
 
 
@@ -102,10 +102,10 @@ def _describe(source: ClientSource, num_test: int, num_in_all: int) -> str:
 
 
 def _read_test_part(
-    source: ClientSource, shards: StreamedShards, seed: int, most: int
+    source: ClientSource, streamed: StreamedClients, seed: int, most: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """The clients' test splits, in the order of the clients; of some that are drawn, if all were too many."""
-    counts = shards.num_examples[TEST]
+    counts = streamed.num_examples[TEST]
     chosen = np.flatnonzero(counts)
     if not len(chosen):
         raise DatasetError(
@@ -115,25 +115,25 @@ def _read_test_part(
     if most and counts.sum() > most:
         drawn = np.random.default_rng([seed, 5]).permutation(chosen)
         chosen = np.sort(drawn[: 1 + int(np.searchsorted(np.cumsum(counts[drawn]), most))])
-    parts = [shards.read(int(client), TEST) for client in chosen]
+    parts = [streamed.read(int(client), TEST) for client in chosen]
     x, y = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     most = most or len(y)
     return np.ascontiguousarray(x[:most]), np.ascontiguousarray(y[:most])
 
 
-def _settle_labels(source: ClientSource, shards: StreamedShards, seed: int) -> LabelFormat:
+def _settle_labels(source: ClientSource, streamed: StreamedClients, seed: int) -> LabelFormat:
     """The labels with a regression's offset and scale: of the train splits, of a sample of the clients if many."""
     labels = source.format.labels
     if labels.task != REGRESSION or labels.scale:
         return labels
-    chosen = np.flatnonzero(shards.num_examples[TRAIN])
+    chosen = np.flatnonzero(streamed.num_examples[TRAIN])
     if len(chosen) > MOST_MEASURED_CLIENTS:
         chosen = np.sort(np.random.default_rng([seed, 6]).choice(chosen, MOST_MEASURED_CLIENTS, replace=False))
-    offset, scale = standardise(np.concatenate([shards.read(int(client), TRAIN)[1] for client in chosen]))
+    offset, scale = standardise(np.concatenate([streamed.read(int(client), TRAIN)[1] for client in chosen]))
     return dataclasses.replace(labels, offset=offset, scale=scale)
 
 
-def _count_labels(source: ClientSource, shards: StreamedShards, members: np.ndarray) -> np.ndarray:
+def _count_labels(source: ClientSource, streamed: StreamedClients, members: np.ndarray) -> np.ndarray:
     """Labels in the train splits, int64 (clients, classes); without columns where they are none, or are not counted."""
     num_classes = len(source.format.class_names)
     is_told = source.count_labels is not None or len(members) <= MOST_COUNTED_CLIENTS
@@ -141,7 +141,7 @@ def _count_labels(source: ClientSource, shards: StreamedShards, members: np.ndar
         return np.zeros((len(members), 0), np.int64)
     if len(members) > MOST_COUNTED_CLIENTS:
         return source.count_labels()[members].astype(np.int64)
-    rows = [np.bincount(shards.read(int(client), TRAIN)[1], minlength=num_classes) for client in members]
+    rows = [np.bincount(streamed.read(int(client), TRAIN)[1], minlength=num_classes) for client in members]
     return np.stack(rows).astype(np.int64)
 
 

@@ -1,7 +1,7 @@
 """The types that carry client data from the loaders to the algorithms.
 
-An algorithm never sees a client's examples. It hands a `ClientShard` (a path and three counts) to a TFF computation,
-which reads the files in its graph. Shard files are raw little-endian arrays in C order, one for each client, split and
+An algorithm never sees a client's examples. It hands a `ClientFiles` (a path and three counts) to a TFF computation,
+which reads the files in its graph. Client files are raw little-endian arrays in C order, one for each client, split and
 array: `<path>.<split>.x` with the dtype of `FederatedData.input_dtype`, `<path>.<split>.y` with that of the labels,
 int32 where they are classes.
 """
@@ -97,17 +97,17 @@ class Archetypes:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ClientShard:
+class ClientFiles:
     """One client: its place in the federation and where its examples lie.
 
     Attributes:
       index: position in `FederatedData.clients`, 0-based.
       name: how reports call it, for example "client_7".
-      place: absolute path prefix of its shard files, whether they are there or not.
+      place: absolute path prefix of its files, whether they are there or not.
       num_train: examples in the train split, at least 1.
       num_validation: examples in its own validation split, possibly 0.
       num_test: examples in its own test split, possibly 0.
-      write: writes the shard files unless they are there; None: they are.
+      write: writes the files unless they are there; None: they are.
     """
 
     index: int
@@ -120,7 +120,7 @@ class ClientShard:
 
     @property
     def path(self) -> str:
-        """The path prefix of the shard files, which are there from now on. Raises DatasetError: if they cannot be."""
+        """The path prefix of the files, which are there from now on. Raises DatasetError: if they cannot be."""
         if self.write is not None:
             self.write()
         return self.place
@@ -133,16 +133,16 @@ class FederatedData:
     Attributes:
       dataset: its name, for example "mnist".
       input_shape: shape of one example, without the batch axis.
-      input_dtype: "uint8" or "float32", as stored in the shards; tokens may be "int32".
+      input_dtype: "uint8" or "float32", as stored in the files; tokens may be "int32".
       class_names: one name a label; labels are 0..len-1. () where the task has none.
       preprocessing: raw reading to model input.
       clients: in ascending order of index.
       label_counts: int64, shape (clients, classes), over the train splits; (clients, 0) where labels are no classes, or
         where clients are too many to read them all.
       test_x: global test set, shape (examples, *input_shape), dtype `input_dtype`.
-      test_y: its labels, as in the shards, shape (examples, *labels.shape).
+      test_y: its labels, as in the files, shape (examples, *labels.shape).
       profiles: the simulated devices.
-      digest: of the source data, the partition and the splits; names the folder of the shards.
+      digest: of the source data, the partition and the splits; names the folder of the client files.
       num_dropped: examples that the loader left out because a reading was missing.
       archetypes: the kinds of clients, if the partition is by archetype; else None.
       new_clients: clients that take no part in training and come when it is over; their indices go on after those of
@@ -157,8 +157,8 @@ class FederatedData:
       feature_units: of these, such as "°C", "" for none; () if none is known.
       feature_means: of each feature or channel, after the preprocessing, that a model takes from them; () for none.
       feature_deviations: that it divides them by then, as many.
-      reader: (client, split) -> (x, y) as stored, of data whose shards are written when they are needed; None reads the
-        shards.
+      reader: (client, split) -> (x, y) as stored, of data whose files are written when they are needed; None reads the
+        files.
     """
 
     dataset: str
@@ -166,7 +166,7 @@ class FederatedData:
     input_dtype: str
     class_names: tuple[str, ...]
     preprocessing: Preprocessing
-    clients: tuple[ClientShard, ...]
+    clients: tuple[ClientFiles, ...]
     label_counts: np.ndarray
     test_x: np.ndarray
     test_y: np.ndarray
@@ -174,7 +174,7 @@ class FederatedData:
     digest: str = ""
     num_dropped: int = 0
     archetypes: Archetypes | None = None
-    new_clients: tuple[ClientShard, ...] = ()
+    new_clients: tuple[ClientFiles, ...] = ()
     num_clients_left_out: int = 0
     reading: str = ""
     notes: tuple[str, ...] = ()
@@ -185,10 +185,10 @@ class FederatedData:
     feature_units: tuple[str, ...] = ()
     feature_means: tuple[float, ...] = ()
     feature_deviations: tuple[float, ...] = ()
-    reader: Callable[[ClientShard, str], tuple[np.ndarray, np.ndarray]] | None = None
+    reader: Callable[[ClientFiles, str], tuple[np.ndarray, np.ndarray]] | None = None
 
     @functools.cached_property
-    def everyone(self) -> tuple[ClientShard, ...]:
+    def everyone(self) -> tuple[ClientFiles, ...]:
         """The clients and, after them, the new ones."""
         return self.clients + self.new_clients
 
@@ -207,20 +207,20 @@ class FederatedData:
         """Train examples of each client, int64, shape (clients,)."""
         return np.array([client.num_train for client in self.clients], np.int64)
 
-    def read_split(self, client: ClientShard, split: str) -> tuple[np.ndarray, np.ndarray]:
+    def read_split(self, client: ClientFiles, split: str) -> tuple[np.ndarray, np.ndarray]:
         """One client's examples on the host, for evaluation and plots: (x, y) as stored."""
         if self.reader is not None:
             return self.reader(client, split)
         x = np.fromfile(f"{client.path}.{split}.x", self.input_dtype).reshape((-1, *self.input_shape))
         return x, self.read_labels(client, split)
 
-    def read_labels(self, client: ClientShard, split: str) -> np.ndarray:
+    def read_labels(self, client: ClientFiles, split: str) -> np.ndarray:
         """One client's labels on the host, in the stored dtype, shape (examples, *labels.shape)."""
         if self.reader is not None:
             return self.reader(client, split)[1]
         return np.fromfile(f"{client.path}.{split}.y", self.labels.dtype).reshape(-1, *self.labels.shape)
 
-    def read_pooled(self, clients: Iterable[ClientShard], split: str) -> tuple[np.ndarray, np.ndarray]:
+    def read_pooled(self, clients: Iterable[ClientFiles], split: str) -> tuple[np.ndarray, np.ndarray]:
         """The same split of several clients, concatenated in the order given."""
         parts = [self.read_split(client, split) for client in clients]
         return np.concatenate([x for x, _ in parts]), np.concatenate([y for _, y in parts])

@@ -2,7 +2,7 @@
 
 It prints versions, cores, memory, disk, whether a worker starts and answers, and where the data sets lie; one that lies
 nowhere yet is marked with --, not ok.
-`--clean` empties the caches of client shards and of users' files instead. As every command, it removes what killed ones
+`--clean` empties the caches of client files and of users' own files instead. As every command, it removes what killed ones
 left in the temporary folder. Exit codes: 0 all is well, 1 something must be fixed, 2 the request was wrong, 130 stopped
 by Ctrl-C.
 """
@@ -22,9 +22,9 @@ from absl import flags as absl_flags
 from packaging.requirements import Requirement
 
 from datasets.catalog import DATASET_NAMES, locate
+from datasets.client_files import clean_client_dir, default_client_dir
 from datasets.example_store import clean_store_dir
 from datasets.files.tff_database import clean_unpacked
-from datasets.shards import clean_shard_dir, default_shard_dir
 from launch.command_line import format_command_help, parse_flags, run_main
 from launch.runs.columns import WORKER_LOG
 from launch.runtimes.device import DeviceError, use_device
@@ -105,16 +105,19 @@ def check_memory() -> Finding:
     return Finding("machine", text, mend)
 
 
-def check_disk(shard_dir: str) -> Finding:
-    """Free space where runs go (the current folder) and where client shards go, and whether files can be made there."""
-    free_bytes = {folder: shutil.disk_usage(find_existing(folder)).free for folder in (os.getcwd(), shard_dir)}
+def check_disk(client_dir: str) -> Finding:
+    """Free space where runs go (the current folder) and where client files go, and whether files can be made there."""
+    free_bytes = {folder: shutil.disk_usage(find_existing(folder)).free for folder in (os.getcwd(), client_dir)}
     text = ", ".join(f"{format_gigabytes(free)} free for {folder}" for folder, free in free_bytes.items())
-    for folder, mend in ((os.getcwd(), "start from another folder"), (shard_dir, "name another folder by --shard_dir")):
+    for folder, mend in (
+        (os.getcwd(), "start from another folder"),
+        (client_dir, "name another folder by --client_dir"),
+    ):
         problem = find_write_problem(folder)
         if problem:
             return Finding("disk", text, f"{folder}: cannot write there ({problem}); {mend}")
     if min(free_bytes.values()) < MIN_DISK_BYTES:
-        return Finding("disk", text, f"make room, or empty the shard cache: {PROGRAM} --clean")
+        return Finding("disk", text, f"make room, or empty the cache of client files: {PROGRAM} --clean")
     return Finding("disk", text)
 
 
@@ -223,13 +226,13 @@ def check_dataset(name: str, data_dir: str | None) -> Finding:
 
 
 def diagnose(
-    data_dir: str | None, shard_dir: str, addresses: Sequence[str], runtime: str = TFF, device: str = CPU
+    data_dir: str | None, client_dir: str, addresses: Sequence[str], runtime: str = TFF, device: str = CPU
 ) -> Iterator[Finding]:
     """All findings, the quick ones first."""
     yield check_python()
     yield check_libraries()
     yield check_memory()
-    yield check_disk(shard_dir)
+    yield check_disk(client_dir)
     if data_dir is not None:
         yield check_data_dir(data_dir)
     for name in DATASET_NAMES:
@@ -242,14 +245,14 @@ def define_flags() -> absl_flags.FlagValues:
     values = absl_flags.FlagValues()
     data_dir = os.environ.get("FL_DATA_DIR", "")
     absl_flags.DEFINE_string("data_dir", data_dir, "Folder of the data sets' files.", flag_values=values)
-    absl_flags.DEFINE_string("shard_dir", default_shard_dir(), "Cache folder of client shards.", flag_values=values)
+    absl_flags.DEFINE_string("client_dir", default_client_dir(), "Cache folder of client files.", flag_values=values)
     absl_flags.DEFINE_enum("runtime", TFF, list(RUNTIMES), "Runtime to try, as in training.", flag_values=values)
     absl_flags.DEFINE_enum("device", CPU, list(DEVICES), "What it computes on.", flag_values=values)
     absl_flags.DEFINE_list("workers", [], "Workers to ask, each host:port or unix:/path.", flag_values=values)
     absl_flags.DEFINE_bool(
         "clean",
         False,
-        "Empty the caches of client shards and of examples of files, and do nothing else.",
+        "Empty the caches of client files and of examples of files, and do nothing else.",
         flag_values=values,
     )
     return values
@@ -287,15 +290,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str]) -> int:
     values = parse_request(arguments)
-    shard_dir = os.path.abspath(os.path.expanduser(values.shard_dir))
+    client_dir = os.path.abspath(os.path.expanduser(values.client_dir))
     if values.clean:
-        if os.path.exists(shard_dir) and not os.path.isdir(shard_dir):
-            raise FlagError(f"--shard_dir={values.shard_dir}: expected a folder, found a file")
-        print(f"freed {clean_shard_dir(shard_dir) / 1e6:.1f} MB in {shard_dir}")
+        if os.path.exists(client_dir) and not os.path.isdir(client_dir):
+            raise FlagError(f"--client_dir={values.client_dir}: expected a folder, found a file")
+        print(f"freed {clean_client_dir(client_dir) / 1e6:.1f} MB in {client_dir}")
         if freed_bytes := clean_store_dir() + clean_unpacked():
             print(f"freed {freed_bytes / 1e6:.1f} MB of the examples of files, in the cache folder")
         return 0
-    findings = diagnose(values.data_dir or None, shard_dir, values.workers, values.runtime, values.device)
+    findings = diagnose(values.data_dir or None, client_dir, values.workers, values.runtime, values.device)
     all_well = [print_finding(finding) for finding in findings]
     return 0 if all(all_well) else 1
 

@@ -8,7 +8,7 @@ import hypothesis
 import numpy as np
 import pytest
 
-from datasets.federated_data import ClientShard, DeviceProfiles, FederatedData, Preprocessing
+from datasets.federated_data import ClientFiles, DeviceProfiles, FederatedData, Preprocessing
 
 # As a run in this process has it, which must say so before TensorFlow's first device (see `launch.runtimes.device`).
 os.environ["TF_OVERRIDE_GLOBAL_THREADPOOL"] = "1"
@@ -49,7 +49,7 @@ def build_federation():
     def build(folder, sizes, seed=0):
         rng = np.random.default_rng(seed)
         centers = 2.0 * np.eye(NUM_CLASSES, *INPUT_SHAPE, dtype=np.float32)
-        shards, counts = [], []
+        members, counts = [], []
         for index, size in enumerate(sizes):
             y = rng.integers(0, NUM_CLASSES, size, dtype=np.int32)
             x = centers[y] + rng.normal(0, 0.3, (size, *INPUT_SHAPE)).astype(np.float32)
@@ -59,7 +59,7 @@ def build_federation():
             for split in ("validation", "test"):
                 x[:0].tofile(f"{path}.{split}.x")
                 y[:0].tofile(f"{path}.{split}.y")
-            shards.append(ClientShard(index, f"client_{index}", path, size, 0, 0))
+            members.append(ClientFiles(index, f"client_{index}", path, size, 0, 0))
             counts.append(np.bincount(y, minlength=NUM_CLASSES))
         test_y = np.arange(30, dtype=np.int32) % NUM_CLASSES
         rate = np.arange(1.0, len(sizes) + 1)
@@ -69,7 +69,7 @@ def build_federation():
             input_dtype="float32",
             class_names=("a", "b", "c"),
             preprocessing=Preprocessing(feature_range=(-4.0, 4.0)),
-            clients=tuple(shards),
+            clients=tuple(members),
             label_counts=np.stack(counts),
             test_x=centers[test_y],
             test_y=test_y,
@@ -114,9 +114,9 @@ def relabel():
 
     def turn(data, clients):
         for index in clients:
-            shard = data.clients[index]
-            _, y = data.read_split(shard, "train")
-            ((y + 1) % NUM_CLASSES).astype(np.int32).tofile(f"{shard.path}.train.y")
+            client = data.clients[index]
+            _, y = data.read_split(client, "train")
+            ((y + 1) % NUM_CLASSES).astype(np.int32).tofile(f"{client.path}.train.y")
 
     return turn
 
@@ -126,8 +126,8 @@ def break_client():
     """A function (data, client) that turns all train features of a client into NaN, on disk."""
 
     def fill(data, client):
-        shard = data.clients[client]
-        np.full((shard.num_train, *data.input_shape), np.nan, np.float32).tofile(f"{shard.path}.train.x")
+        client = data.clients[client]
+        np.full((client.num_train, *data.input_shape), np.nan, np.float32).tofile(f"{client.path}.train.x")
 
     return fill
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from datasets.federated_data import ClientShard
+from datasets.federated_data import ClientFiles
 
 Weights = tuple[np.ndarray, ...]  # one array a variable, in the order of `keras_model.weights`
 State = Any  # a nested structure of numpy arrays: models, clusters, clock, round number, everything a resume needs
@@ -101,15 +101,15 @@ class FederatedProcess(abc.ABC):
     def client_model(self, state: State) -> list[str]:
         """The name of the shared model that each client uses, by client index."""
 
-    def personalize(self, state: State, clients: Sequence[ClientShard]) -> Iterator[tuple[ClientShard, Weights]]:
+    def personalize(self, state: State, clients: Sequence[ClientFiles]) -> Iterator[tuple[ClientFiles, Weights]]:
         """Each client with the weights it ends up with, in the order given; by default those of its shared model."""
         models, names = self.get_models(state), self.client_model(state)
         for client in clients:
             yield client, models[names[client.index]]
 
     def personalize_from(
-        self, state: State, clients: Sequence[ClientShard], start: str, most_steps: int | None = None
-    ) -> Iterator[tuple[ClientShard, Weights]]:
+        self, state: State, clients: Sequence[ClientFiles], start: str, most_steps: int | None = None
+    ) -> Iterator[tuple[ClientFiles, Weights]]:
         """As `personalize`, but fine-tuned from that start, and each client by at most so many of its own steps."""
         raise NotImplementedError
 

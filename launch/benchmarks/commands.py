@@ -60,7 +60,7 @@ class CommandWorkload:
 
 
 def _build_run(name: str, *flags: str) -> CommandWorkload:
-    places = (f"--run_dir={FOLDER}/run", f"--shard_dir={SHARDS}")
+    places = (f"--run_dir={FOLDER}/run", f"--client_dir={SHARDS}")
     description = f"python -m launch.train {' '.join(flags)}"
     return CommandWorkload(name, description, ("-m", "launch.train", *flags, *places))
 
@@ -116,7 +116,7 @@ def build_sweep(num_flagfiles: int, num_seeds: int, rounds: int) -> CommandWorkl
 
     def build(flagfiles, num_seeds, own_rounds):
         asked = (f"--flagfiles={','.join(map(str, flagfiles))}", f"--seeds={','.join(map(str, range(num_seeds)))}")
-        return ("-m", "launch.sweep", *asked, *own_rounds, f"--runs_dir={FOLDER}/runs", "--", f"--shard_dir={SHARDS}")
+        return ("-m", "launch.sweep", *asked, *own_rounds, f"--runs_dir={FOLDER}/runs", "--", f"--client_dir={SHARDS}")
 
     names = ", ".join(path.stem for path in flagfiles) if num_flagfiles <= 6 else f"{len(flagfiles)} flagfiles"
     runs = f"{names}, {num_seeds} seed{'s' if num_seeds > 1 else ''}"

@@ -100,7 +100,7 @@ def _run(workload: FederationWorkload, folder: pathlib.Path, name: str, rounds: 
     run_dir, log_path = folder / name, str(folder / f"{name}.log")
     flags = {
         "algo": "fedavg", "fedavg_cohort_size": workload.cohort_size, "rounds": rounds, "dataset": "npz",
-        "partition": "natural", "npz": folder / "clients.npz", "shard_dir": folder / "shards", "run_dir": run_dir,
+        "partition": "natural", "npz": folder / "clients.npz", "client_dir": folder / "shards", "run_dir": run_dir,
     }  # fmt: skip
     began_s = time.time()
     command = ["-m", "launch.train", *(f"--{flag}={value}" for flag, value in flags.items())]

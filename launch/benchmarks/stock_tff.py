@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from datasets.federated_data import ClientShard, FederatedData
+from datasets.federated_data import ClientFiles, FederatedData
 from launch.benchmarks.model import build_model_spec
 from launch.benchmarks.workloads import Workload, build_data
 
@@ -50,7 +50,7 @@ def open_rounds(workload: Workload, folder: str, max_concurrent_calls: int = 0) 
     yield run_round
 
 
-def build_client_dataset(workload: Workload, data: FederatedData, client: ClientShard) -> tf.data.Dataset:
+def build_client_dataset(workload: Workload, data: FederatedData, client: ClientFiles) -> tf.data.Dataset:
     """A client's epochs as batches {"x": (batch, *input_shape), float32 or of tokens int32, "y": int32}."""
     x, y = data.read_split(client, "train")
     scale, offset = np.float32(data.preprocessing.scale), np.float32(data.preprocessing.offset)

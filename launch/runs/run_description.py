@@ -106,7 +106,7 @@ def find_num_shares(folder: RunFolder, config: RunConfig) -> int:
 
 def write_config(folder: RunFolder, config: RunConfig, data: FederatedData) -> None:
     """Writes `config.json`: every flag's value, places of data in full, data sizes, versions, git revision."""
-    places = {name: _name_in_full(getattr(config, name)) for name in ("data_dir", "shard_dir", "npz", "data")}
+    places = {name: _name_in_full(getattr(config, name)) for name in ("data_dir", "client_dir", "npz", "data")}
     requests = {
         "resume": False,
         "overwrite": False,

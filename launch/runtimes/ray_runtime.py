@@ -17,9 +17,9 @@ import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from datasets.shard_copies import is_shard_path, measure_shard, read_shard
+from datasets.client_file_copies import is_client_path, measure_files, read_files
 from launch.runtimes.ray_cluster import join_ray
-from launch.runtimes.ray_share import Failed, MissingShards, Share, name_shard, run_share
+from launch.runtimes.ray_share import Failed, MissingFiles, Share, name_path, run_share
 from launch.runtimes.runtime import READY_TIMEOUT_S, Runtime, quiet_tensorflow
 from launch.runtimes.worker_process import WorkerError
 
@@ -64,7 +64,7 @@ def run_ray(
 
 
 class Shipment:
-    """The clients' shards in Ray's object store: put there when a node lacks one, and kept for the next node."""
+    """The clients' files in Ray's object store: put there when a node lacks them, and kept for the next node."""
 
     def __init__(self, ray: Any):
         self._ray = ray
@@ -72,26 +72,26 @@ class Shipment:
         self._sizes: dict[str, dict[str, int]] = {}
 
     def measure(self, clients: "Iterable[Tensors]") -> dict[str, dict[str, int]]:
-        """The sizes of the shards that the clients' values name, by path. Raises WorkerError if one is gone."""
-        paths = dict.fromkeys(path for client in clients for path in map(name_shard, client) if is_shard_path(path))
+        """The sizes of the files that the clients' values name, by path. Raises WorkerError if one is gone."""
+        paths = dict.fromkeys(path for client in clients for path in map(name_path, client) if is_client_path(path))
         try:
-            self._sizes.update((path, measure_shard(path)) for path in paths if path not in self._sizes)
+            self._sizes.update((path, measure_files(path)) for path in paths if path not in self._sizes)
         except OSError as error:
-            raise WorkerError(f"a client's shard cannot be read: {error}") from error
+            raise WorkerError(f"a client's files cannot be read: {error}") from error
         return {path: self._sizes[path] for path in paths}
 
     def find(self, paths: Iterable[str]) -> dict[str, Any]:
-        """References to those of these shards that are in the object store."""
+        """References to those of these files that are in the object store."""
         return {path: self._references[path] for path in paths if path in self._references}
 
     def put(self, paths: Iterable[str]) -> None:
-        """Puts these shards into the object store. Raises WorkerError if one cannot be read."""
+        """Puts these files into the object store. Raises WorkerError if one cannot be read."""
         try:
             for path in paths:
                 if path not in self._references:
-                    self._references[path] = self._ray.put(read_shard(path))
+                    self._references[path] = self._ray.put(read_files(path))
         except OSError as error:
-            raise WorkerError(f"a client's shard cannot be read: {error}") from error
+            raise WorkerError(f"a client's files cannot be read: {error}") from error
 
 
 class ClientShares:
@@ -134,11 +134,11 @@ class ClientShares:
         return totals
 
     def _compute(self, shares: Sequence[Share], prepared: "Tensors") -> list[Any]:
-        """What the shares give, in their order. Those that lack shards are sent again, with the shards."""
+        """What the shares give, in their order. Those that lack files are sent again, with the files."""
         prepared_reference = self._ray.put(list(prepared))
 
         def submit(share: Share) -> Any:
-            return self._task.remote(share, prepared_reference, self._form, self._shipment.find(share.shards))
+            return self._task.remote(share, prepared_reference, self._form, self._shipment.find(share.files))
 
         results: list[Any] = [None] * len(shares)
         waiting = {submit(share): position for position, share in enumerate(shares)}
@@ -148,7 +148,7 @@ class ClientShares:
             outcome = self._ray.get(finished)
             if isinstance(outcome, Failed):
                 raise WorkerError(outcome.reason)
-            if isinstance(outcome, MissingShards):
+            if isinstance(outcome, MissingFiles):
                 self._shipment.put(outcome.paths)
                 waiting[submit(shares[position])] = position
             else:

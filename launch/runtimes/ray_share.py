@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from datasets.shard_copies import default_copies_dir, find_shard, write_copy
+from datasets.client_file_copies import default_copies_dir, find_files, write_copy
 from launch.runtimes.device import give_sessions_own_threads
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MAX_RUNNERS = 8  # graphs kept at a time; an algorithm has a few
 
 _runners: dict[str, "ShareRunner"] = {}  # by the digest of the form; the one used last comes last
-_found: dict[str, str] = {}  # path of a shard at the driver -> its path here
+_found: dict[str, str] = {}  # path of a client's files at the driver -> its path here
 
 
 class Share(NamedTuple):
@@ -28,13 +28,13 @@ class Share(NamedTuple):
       form_digest: stands for the form.
       tensorflow: the version that the driver has.
       clients: the values of each client.
-      shards: the sizes of the files of each shard that a client's values name, by its path (see `measure_shard`).
+      files: the sizes of the files of each client, by the path that its values name (see `measure_files`).
     """
 
     form_digest: str
     tensorflow: str
     clients: Sequence[Sequence[Any]]
-    shards: Mapping[str, Mapping[str, int]]
+    files: Mapping[str, Mapping[str, int]]
 
 
 class Done(NamedTuple):
@@ -43,8 +43,8 @@ class Done(NamedTuple):
     values: Sequence[Any]
 
 
-class MissingShards(NamedTuple):
-    """The share was not computed: this machine does not have these shards."""
+class MissingFiles(NamedTuple):
+    """The share was not computed: this machine does not have these files."""
 
     paths: tuple[str, ...]
 
@@ -57,14 +57,14 @@ class Failed(NamedTuple):
 
 def run_share(
     share: Share, prepared: Sequence[Any], form: Sequence[Any], shipped: Mapping[str, Any]
-) -> Done | MissingShards | Failed:
+) -> Done | MissingFiles | Failed:
     """Computes a share.
 
     Args:
       share: what to compute.
       prepared: what the form's `prepare` gave.
       form: the form as one reference into Ray's object store, taken out only where it is needed.
-      shipped: the contents of shards, as references likewise, by path.
+      shipped: the contents of clients' files, as references likewise, by path.
     """
     give_sessions_own_threads()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -75,11 +75,11 @@ def run_share(
     if tf.__version__ != share.tensorflow:
         return Failed(f"a node has TensorFlow {tf.__version__}, and this machine {share.tensorflow}")
     try:
-        missing = _find_shards(share.shards, shipped)
+        missing = _find_files(share.files, shipped)
     except OSError as error:
-        return Failed(f"a node cannot keep clients' shards: {error}")
+        return Failed(f"a node cannot keep clients' files: {error}")
     if missing:
-        return MissingShards(missing)
+        return MissingFiles(missing)
     clients = [[_name_here(value) for value in client] for client in share.clients]
     try:
         return Done(_get_runner(share.form_digest, form).run_share(clients, prepared))
@@ -88,7 +88,7 @@ def run_share(
         return Failed(explain_failure(error))
 
 
-def name_shard(value: Any) -> str:
+def name_path(value: Any) -> str:
     """The text that a scalar tensor holds; "" for other tensors."""
     if getattr(value, "ndim", None) == 0 and value.dtype == object:
         value = value.item()
@@ -96,18 +96,18 @@ def name_shard(value: Any) -> str:
 
 
 def _name_here(value: Any) -> Any:
-    """A client's value, or for the path of a shard the path that it has here."""
-    place = _found.get(name_shard(value))
+    """A client's value, or for the path of its files the path that they have here."""
+    place = _found.get(name_path(value))
     return value if place is None else np.asarray(os.fsencode(place), object)
 
 
-def _find_shards(shards: Mapping[str, Mapping[str, int]], shipped: Mapping[str, Any]) -> tuple[str, ...]:
-    """Looks for shards on this machine, and puts those there that came with the call. Returns those still missing."""
+def _find_files(files: Mapping[str, Mapping[str, int]], shipped: Mapping[str, Any]) -> tuple[str, ...]:
+    """Looks for files on this machine, and puts those there that came with the call. Returns those still missing."""
     import ray
 
     missing, copies_dir = [], default_copies_dir()
-    for path, sizes in shards.items():
-        place = _found.get(path) or find_shard(path, sizes, copies_dir)
+    for path, sizes in files.items():
+        place = _found.get(path) or find_files(path, sizes, copies_dir)
         if place is None and path in shipped:
             place = write_copy(path, ray.get(shipped[path]), copies_dir)
         if place is None:

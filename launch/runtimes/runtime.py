@@ -113,7 +113,7 @@ def run_tff(
       log_path: the file that our worker's output and TensorFlow's start-up are appended to. A second worker's log is
         `<stem>_2`, and so on.
       workers: "unix:<path>" or "host:port" of workers that run already, here or elsewhere. They need the folder of
-        client shards under the same path.
+        client files under the same path.
       num_workers: how many to start ourselves if `workers` is empty.
       threads: how to pin our own workers; None for `default_threads()`.
       ready_timeout_s: the longest wait for each worker.

@@ -1,7 +1,7 @@
 """Which settings a resumed run may change, and which runs are the same but for what computes them."""
 
 # Where files and machines are, and how a run was asked for: neither says what it is.
-PLACES = frozenset({"run_dir", "data_dir", "shard_dir", "npz", "data", "building_csv", "workers", "ray_address"})
+PLACES = frozenset({"run_dir", "data_dir", "client_dir", "npz", "data", "building_csv", "workers", "ray_address"})
 REQUESTS = frozenset({"resume", "overwrite", "trust_module", "track", "run_page", "plot_formats", "plot_smoothing"})
 
 # How often a run is kept and its shared models are measured.

@@ -70,7 +70,7 @@ class RunConfig:
         default_factory=lambda: os.environ.get("FL_DATA_DIR", ""),
         metadata={"setting": Setting("Folder of the data sets' files; by default the variable FL_DATA_DIR.")},
     )
-    shard_dir: str = setting("", "Folder of the clients' shards, the same path on every worker; empty: a cache folder.")
+    client_dir: str = setting("", "Folder of the client files, the same path on every worker; empty: a cache folder.")
     data: str = data_flags.DATA
     data_format: str = data_flags.DATA_FORMAT
     client_column: str = data_flags.CLIENT_COLUMN

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from datasets.federated_data import ClientShard
+from datasets.federated_data import ClientFiles
 from launch.tflite.export_job import ExportJob, LoadedModel
 from launch.tflite.export_measurement import preprocess
 from launch.tflite.export_plan import INTEGER_FORMATS, ModelExport
@@ -94,7 +94,7 @@ def _convert(job: ExportJob, export: ModelExport, model: LoadedModel, export_for
     return ConvertedModel(content, used)
 
 
-def _read_representatives(job: ExportJob, export: ModelExport) -> tuple[list[ClientShard], np.ndarray]:
+def _read_representatives(job: ExportJob, export: ModelExport) -> tuple[list[ClientFiles], np.ndarray]:
     clients = find_representative_clients(export, job.data, job.representative_client)
     return clients, read_representative_examples(
         job.data, clients, job.representative_examples, job.run.task.kind.is_labelled_by_class

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from datasets.federated_data import ClientShard, FederatedData
+from datasets.federated_data import ClientFiles, FederatedData
 from launch.settings.flags import FlagError
 from launch.tflite.export_plan import ModelExport, abbreviate
 from launch.training.finished_run import FinishedRun
@@ -24,7 +24,7 @@ def check_representative_client(run: FinishedRun, asked: str) -> None:
         raise FlagError(f"--representative_client={asked}: no such client; expected one of {expected}")
 
 
-def find_representative_clients(export: ModelExport, data: FederatedData, asked: str) -> list[ClientShard]:
+def find_representative_clients(export: ModelExport, data: FederatedData, asked: str) -> list[ClientFiles]:
     """The clients whose train splits set the ranges of int8: the one asked for, or all that use the model.
 
     A model without users, such as a teacher, takes all clients; a client's personal model that client alone. Of more
@@ -43,7 +43,7 @@ def find_representative_clients(export: ModelExport, data: FederatedData, asked:
 
 
 def read_representative_examples(
-    data: FederatedData, clients: Sequence[ClientShard], num_examples: int, has_classes: bool = True
+    data: FederatedData, clients: Sequence[ClientFiles], num_examples: int, has_classes: bool = True
 ) -> np.ndarray:
     """At most `num_examples` of these clients' train splits, as stored, shape (n, *input_shape).
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from datasets.federated_data import ClientShard, FederatedData
+from datasets.federated_data import ClientFiles, FederatedData
 from datasets.own_objects import describe_failure
 from launch.runs import columns
 from launch.runs.nested_state import flatten_state
@@ -144,12 +144,12 @@ class CheckedProcess(ForwardingProcess):
         self._expect(unknown is None, "client_model", f"names of get_models ({', '.join(models)})", repr(unknown))
         return names
 
-    def personalize(self, state: State, clients: Sequence[ClientShard]) -> Iterator[tuple[ClientShard, Weights]]:
+    def personalize(self, state: State, clients: Sequence[ClientFiles]) -> Iterator[tuple[ClientFiles, Weights]]:
         return self._check_pairs("personalize", clients, state, clients)
 
     def personalize_from(
-        self, state: State, clients: Sequence[ClientShard], start: str, most_steps: int | None = None
-    ) -> Iterator[tuple[ClientShard, Weights]]:
+        self, state: State, clients: Sequence[ClientFiles], start: str, most_steps: int | None = None
+    ) -> Iterator[tuple[ClientFiles, Weights]]:
         return self._check_pairs("personalize_from", clients, state, clients, start, most_steps)
 
     def get_teachers(self, state: State) -> dict[str, Weights]:
@@ -256,7 +256,7 @@ class CheckedProcess(ForwardingProcess):
             a, b = pairs[0] if pairs else (f"{len(shapes)} arrays", str(len(found)))
             self._expect(False, where, f"the shapes of the model's weights, {a}", str(b))
 
-    def _check_pairs(self, method: str, clients: Sequence[ClientShard], *arguments: Any) -> Iterator:
+    def _check_pairs(self, method: str, clients: Sequence[ClientFiles], *arguments: Any) -> Iterator:
         """The pairs of a client and its weights, one for each client in the order given."""
         pairs, expected = (
             iter(self._call(method, *arguments) or ()),

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from datasets.federated_data import ClientShard, FederatedData
+from datasets.federated_data import ClientFiles, FederatedData
 from launch.runs.archetype_metrics import compute_archetype_metrics
 from launch.runs.columns import TEST_LOSS
 from launch.runs.task_columns import TaskColumns, name_test
@@ -152,7 +152,7 @@ def build_evaluator(spec: ModelSpec, batch_size: int = 1000) -> Evaluate | Evalu
     return (Evaluate if spec.quantization is None else EvaluateQuantized)(spec, batch_size)
 
 
-def choose_evaluated_clients(data: FederatedData, most: int, seed: int) -> tuple[ClientShard, ...]:
+def choose_evaluated_clients(data: FederatedData, most: int, seed: int) -> tuple[ClientFiles, ...]:
     """The clients whose own splits are evaluated while a run goes on: the same ones in every round, ascending.
 
     Args:
@@ -166,7 +166,7 @@ def choose_evaluated_clients(data: FederatedData, most: int, seed: int) -> tuple
     return tuple(data.clients[place] for place in sorted(drawn.tolist()))
 
 
-def choose_finally_evaluated(data: FederatedData, most: int, seed: int) -> tuple[ClientShard, ...]:
+def choose_finally_evaluated(data: FederatedData, most: int, seed: int) -> tuple[ClientFiles, ...]:
     """The clients that are evaluated when a run is over: all new ones, and as many members as `most`, 0 for all."""
     return (*choose_evaluated_clients(data, most, seed), *data.new_clients)
 
@@ -176,7 +176,7 @@ def evaluate_federation(
     state: State,
     data: FederatedData,
     evaluate: Evaluate,
-    clients: Sequence[ClientShard] | None = None,
+    clients: Sequence[ClientFiles] | None = None,
     with_spread: bool = False,
 ) -> dict[str, float]:
     """The evaluation columns of metrics.csv.
@@ -200,7 +200,7 @@ def build_state_evaluation(
     process: FederatedProcess,
     data: FederatedData,
     evaluate: Evaluate,
-    clients: Sequence[ClientShard] | None = None,
+    clients: Sequence[ClientFiles] | None = None,
     with_spread: bool = False,
 ) -> EvaluateState:
     """Returns a function that evaluates states: as `evaluate_federation`, and with archetypes their columns, too.
@@ -234,7 +234,7 @@ def _measure_shared_models(
     state: State,
     data: FederatedData,
     evaluate: Evaluate,
-    clients: Sequence[ClientShard] | None,
+    clients: Sequence[ClientFiles] | None,
 ) -> dict[str, float]:
     """The columns on the global test set and on all validation examples: as dear as there are models in use."""
     models, names = process.get_models(state), process.client_model(state)
@@ -260,7 +260,7 @@ def _measure_clients(
     state: State,
     data: FederatedData,
     evaluate: Evaluate,
-    clients: Sequence[ClientShard] | None,
+    clients: Sequence[ClientFiles] | None,
     with_spread: bool,
 ) -> tuple[dict[str, float], np.ndarray]:
     """The columns on the clients' own splits, and each client's main metric, NaN where it was not evaluated."""
@@ -280,7 +280,7 @@ def evaluate_clients(
     data: FederatedData,
     evaluate: Evaluate,
     splits: Sequence[str] = ("test",),
-    clients: Sequence[ClientShard] | None = None,
+    clients: Sequence[ClientFiles] | None = None,
 ) -> dict[str, ClientResults]:
     """Each client's main metric and loss on its own splits, with the weights that `process.personalize` gives it.
 
@@ -294,12 +294,12 @@ def evaluate_clients(
     return evaluate_pairs(process.personalize(state, clients), data, evaluate, splits)
 
 
-def _count_examples(client: ClientShard, split: str) -> int:
+def _count_examples(client: ClientFiles, split: str) -> int:
     return {"train": client.num_train, "validation": client.num_validation, "test": client.num_test}[split]
 
 
 def evaluate_pairs(
-    pairs: Iterable[tuple[ClientShard, Weights]], data: FederatedData, evaluate: Evaluate, splits: Sequence[str]
+    pairs: Iterable[tuple[ClientFiles, Weights]], data: FederatedData, evaluate: Evaluate, splits: Sequence[str]
 ) -> dict[str, ClientResults]:
     """Results of (client, weights) pairs; neighbours that share one weights object are pooled into one pass.
 

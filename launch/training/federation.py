@@ -12,7 +12,7 @@ from datasets.catalog import DATASETS, DatasetOptions, find_dataset, is_users_ow
 from datasets.client_source import TRAIN, ClientSource
 from datasets.data_notes import note_content, note_numbers
 from datasets.device_table import load_device_profiles
-from datasets.federate import PartitionSettings, build_federated_data, default_shard_dir
+from datasets.federate import PartitionSettings, build_federated_data, default_client_dir
 from datasets.federated_data import FederatedData
 from datasets.layouts import AUTO
 from datasets.pachinko import PachinkoSettings
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def load_federated_data(config: RunConfig) -> FederatedData:
-    """The clients of a run, their shards written if they are not there yet. Imports no TensorFlow.
+    """The clients of a run, their files written if they are not there yet. Imports no TensorFlow.
 
     Raises:
       DatasetError: a file is missing or damaged, or the split asked for cannot be made.
@@ -72,8 +72,8 @@ def _load(config: RunConfig) -> FederatedData:
         pachinko=PachinkoSettings(config.pachinko_alpha, config.pachinko_beta),
         variant=VariantSettings(config.variant, config.variant_groups),
     )
-    shard_dir = config.shard_dir or default_shard_dir()
-    data = build_federated_data(arrays, settings, shard_dir, config.new_clients, config.most_test_examples)
+    client_dir = config.client_dir or default_client_dir()
+    data = build_federated_data(arrays, settings, client_dir, config.new_clients, config.most_test_examples)
     if is_users_own(config.dataset) and not is_random:
         data = dataclasses.replace(data, notes=(*arrays.notes, *_note_content(config, arrays)))
     return data

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from datasets.federated_data import ClientShard, FederatedData
+from datasets.federated_data import ClientFiles, FederatedData
 from launch.runs.columns import (
     GAIN,
     MEMBERS,
@@ -38,7 +38,7 @@ def measure_start(
     process: FederatedProcess,
     state: State,
     data: FederatedData,
-    members: Sequence[ClientShard],
+    members: Sequence[ClientFiles],
     evaluate: Evaluate,
     own: np.ndarray,
     task: TaskColumns,
@@ -78,7 +78,7 @@ def measure_curve(
     process: FederatedProcess,
     state: State,
     data: FederatedData,
-    members: Sequence[ClientShard],
+    members: Sequence[ClientFiles],
     evaluate: Evaluate,
     task: TaskColumns,
 ) -> list[list[Any]]:
@@ -101,7 +101,7 @@ def _measure(
     state: State,
     data: FederatedData,
     evaluate: Evaluate,
-    clients: Sequence[ClientShard],
+    clients: Sequence[ClientFiles],
     start: str,
     most_steps: int | None = None,
 ) -> np.ndarray:

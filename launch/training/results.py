@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from datasets.federated_data import ClientShard, FederatedData
+from datasets.federated_data import ClientFiles, FederatedData
 from launch.runs.checksums import write_checksums
 from launch.runs.columns import (
     ARCHETYPE,
@@ -117,7 +117,7 @@ def write_results(
     return summary
 
 
-def compute_majority_accuracy(data: FederatedData, clients: Sequence[ClientShard] | None = None) -> np.ndarray:
+def compute_majority_accuracy(data: FederatedData, clients: Sequence[ClientFiles] | None = None) -> np.ndarray:
     """Of each client, new ones last: the share of its test split that has the most frequent label of its train split.
 
     What a model must exceed to have learned anything; float64, shape (clients,), NaN without a test split and for those

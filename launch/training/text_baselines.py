@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from datasets.federated_data import ClientShard, FederatedData
+from datasets.federated_data import ClientFiles, FederatedData
 from datasets.label_format import NEXT_TOKEN
 from datasets.token_baselines import compute_token_baselines
 from launch.progress import say
@@ -15,7 +15,7 @@ from launch.runs.task_columns import read_task_columns
 UNIGRAM, BIGRAM = "unigram_accuracy", "bigram_accuracy"  # as `compute_token_baselines` calls them
 
 
-def measure_text_baselines(data: FederatedData, clients: Sequence[ClientShard]) -> dict[str, float]:
+def measure_text_baselines(data: FederatedData, clients: Sequence[ClientFiles]) -> dict[str, float]:
     """Accuracies on the global test set of tables that are counted from these clients' train splits; {} of no text.
 
     The clients should be a sample that is quick to read: a table of two tokens needs few of them.

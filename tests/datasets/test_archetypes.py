@@ -122,7 +122,7 @@ def test_validation_splits_come_from_their_pool_alone():
         draw_clients(make_arrays(), "hierarchical", dataclasses.replace(settings, validation_pool=0.2), 0)
 
 
-def test_settings_that_came_later_leave_the_shards_of_earlier_runs_alone():
+def test_settings_that_came_later_leave_the_files_of_earlier_runs_alone():
     """So that a run of an earlier version still finds its data: only values that change the split are told apart."""
     earlier = {"clients_per_archetype", "train_per_client", "validation_per_client", "test_per_client"}
     earlier |= {"bias_min", "bias_max", "hypergeometric_draws"}

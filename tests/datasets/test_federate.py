@@ -1,4 +1,4 @@
-"""From arrays to clients: splits, shards on disk and the shard cache as seen from outside."""
+"""From arrays to clients: splits, files on disk and their cache as seen from outside."""
 
 import dataclasses
 import os
@@ -16,7 +16,7 @@ from datasets.errors import DatasetError
 from datasets.federate import (
     PartitionSettings,
     build_federated_data,
-    default_shard_dir,
+    default_client_dir,
     partition_clients,
     split_client,
 )
@@ -27,7 +27,7 @@ SETTINGS = PartitionSettings("dirichlet", num_clients=8)
 
 
 def make_numbered(num_examples=240):
-    """Examples that carry their own number, so that each can be followed to its shard."""
+    """Examples that carry their own number, so that each can be followed to its client."""
     x = np.arange(num_examples, dtype=np.float32).reshape(-1, 1, 1)
     y = np.arange(num_examples) % 3
     clients = np.array(["ann", "bob", "cleo", "dan"])[np.arange(num_examples) % 4]
@@ -130,7 +130,7 @@ def test_test_examples_of_unknown_clients_are_refused():
         )
 
 
-def test_shards_are_raw_bytes_of_the_stored_dtype(tmp_path):
+def test_client_files_are_raw_bytes_of_the_stored_dtype(tmp_path):
     arrays = make_random_arrays(DATASETS["digits"])
     data = build_federated_data(arrays, SETTINGS, str(tmp_path))
     client = data.clients[3]
@@ -157,7 +157,7 @@ def test_a_twelfth_is_held_out_twice(num_examples, num_held_out):
     assert len(parts["validation"]) == len(parts["test"]) == num_held_out
 
 
-def test_the_second_run_finds_the_shards(tmp_path, monkeypatch):
+def test_the_second_run_finds_the_files(tmp_path, monkeypatch):
     arrays = make_numbered()
     first = build_federated_data(arrays, SETTINGS, str(tmp_path))
     monkeypatch.setattr("datasets.federate.partition_clients", lambda *_: pytest.fail("partitioned again"))
@@ -166,7 +166,7 @@ def test_the_second_run_finds_the_shards(tmp_path, monkeypatch):
     np.testing.assert_array_equal(first.label_counts, second.label_counts)
 
 
-def test_data_and_each_setting_have_their_own_shards(tmp_path):
+def test_data_and_each_setting_have_their_own_files(tmp_path):
     changes = {
         "partition": "iid",
         "num_clients": 7,
@@ -187,7 +187,7 @@ def test_data_and_each_setting_have_their_own_shards(tmp_path):
 
 
 def test_settings_of_archetypes_count_only_for_their_partitions(tmp_path):
-    """Shards of other partitions, and runs made with them, keep their digests."""
+    """Client files of other partitions, and runs made with them, keep their digests."""
     arrays = make_random_arrays(DATASETS["digits"])
     small, other = (ArchetypeSettings(1, 20, 5, number_of_tests) for number_of_tests in (4, 5))
 
@@ -215,10 +215,10 @@ def test_impossible_partitions_leave_nothing_behind(tmp_path):
 
 def test_default_folder_follows_the_environment(monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert default_shard_dir() == "/somewhere/federated_suite/shards"
+    assert default_client_dir() == "/somewhere/federated_suite/shards"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", "/home/ann")
-    assert default_shard_dir() == "/home/ann/.cache/federated_suite/shards"
+    assert default_client_dir() == "/home/ann/.cache/federated_suite/shards"
 
 
 @pytest.mark.skipif(not os.environ.get("FL_DATA_DIR"), reason="FL_DATA_DIR is not set: no real data here")

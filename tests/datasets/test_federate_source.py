@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datasets.arrays import ExampleFormat
+from datasets.client_files import clean_client_dir
 from datasets.client_source import ClientSource
 from datasets.errors import DatasetError
 from datasets.federate import build_federated_data
 from datasets.label_format import REGRESSION, LabelFormat
 from datasets.partitioners import PartitionSettings
-from datasets.shards import clean_shard_dir
 from datasets.splits import count_drawn, split_client
 
 FORMAT = ExampleFormat((2,), "float32", ("a", "b"))
@@ -43,7 +43,7 @@ def build(source, folder, **further):
     return build_federated_data(source, PartitionSettings("natural"), str(folder), **further)
 
 
-def test_only_who_is_asked_becomes_a_shard(tmp_path):
+def test_only_who_is_asked_is_written(tmp_path):
     reads = Reads()
     data = build(make_source(reads), tmp_path)
     assert [client.name for client in data.clients] == ["ünit/0", "ünit/1"]
@@ -60,7 +60,7 @@ def test_only_who_is_asked_becomes_a_shard(tmp_path):
     )
 
 
-def test_a_shard_is_what_is_read(tmp_path):
+def test_what_is_written_is_what_is_read(tmp_path):
     data = build(make_source(Reads()), tmp_path)
     client = data.clients[0]
     before = {split: data.read_split(client, split) for split in ("train", "validation", "test")}
@@ -73,7 +73,7 @@ def test_a_shard_is_what_is_read(tmp_path):
     assert data.label_counts.tolist() == [np.bincount(before["train"][1], minlength=2).tolist(), [2, 1]]
 
 
-def test_written_shards_are_found_again(tmp_path):
+def test_written_files_are_found_again(tmp_path):
     build(make_source(Reads()), tmp_path).clients[0].path  # noqa: B018 - asking for it writes it
     reads = Reads()
     data = build(make_source(reads), tmp_path)
@@ -83,7 +83,7 @@ def test_written_shards_are_found_again(tmp_path):
     os.truncate(f"{path}.train.x", 8)  # a damaged file is written anew
     again = build(make_source(Reads()), tmp_path).clients[0]
     assert os.path.getsize(f"{again.path}.train.x") == 22 * 8
-    assert clean_shard_dir(str(tmp_path)) > 0
+    assert clean_client_dir(str(tmp_path)) > 0
     assert not os.path.exists(os.path.dirname(path))
 
 

@@ -1,4 +1,4 @@
-"""Which task the labels of a user's npz file are for, and what a data set of it is like from file to shards."""
+"""Which task the labels of a user's npz file are for, and what a data set of it is like from file to client files."""
 
 import re
 
@@ -179,7 +179,7 @@ def sort_pairs(x, y):
 @pytest.mark.parametrize(
     "arrays", [{"y": NUMBERS}, {"y": SWITCHES}, {"x": TOKENS, "y": TOKENS}], ids=["numbers", "switches", "tokens"]
 )
-def test_shards_hold_labels_in_their_dtype_and_shape(tmp_path, arrays):
+def test_client_files_hold_labels_in_their_dtype_and_shape(tmp_path, arrays):
     whole = load(tmp_path, **arrays, client=np.arange(40) % 4)
     settings = PartitionSettings("natural", validation_fraction=0.2)
     for _ in range(2):  # written, and found again

@@ -105,7 +105,7 @@ def write_finished_run():
         from tff_algos.weights import initialize_weights
 
         shards = str(run_dir.parent / "shards")
-        config = build_run_config({"num_clients": 3, "rounds": 1, "shard_dir": shards, **flags})
+        config = build_run_config({"num_clients": 3, "rounds": 1, "client_dir": shards, **flags})
         data = load_federated_data(config)
         described = describe_data(data)
         spec = build_spec(config, described)

@@ -175,7 +175,7 @@ def test_the_sweep_is_one_that_launch_sweep_makes():
     assert workload.arguments[:2] == ("-m", "launch.sweep")
     tasks = parse_tasks(workload.arguments[2:])
     assert [task.config.seed for task in tasks] == [0, 0, 1, 1, 2, 2]
-    assert {task.config.rounds for task in tasks} == {7} and {task.config.shard_dir for task in tasks} == {SHARDS}
+    assert {task.config.rounds for task in tasks} == {7} and {task.config.client_dir for task in tasks} == {SHARDS}
     assert [task.config.rounds for task in parse_tasks(workload.warm_up[2:])] == [1]
     assert "--rounds=7 of amfl_p_building_high, fedavg_building_high, 3 seeds" in workload.describe()
 
@@ -184,7 +184,7 @@ def test_the_sweep_is_one_that_launch_sweep_makes():
 def test_start_workloads_are_runs_that_launch_train_makes(workload):
     assert workload.arguments[:2] == ("-m", "launch.train")
     config = parse_config(workload.arguments[2:])
-    assert workload.name in (f"start_{config.algo}", f"long_{config.algo}") and config.shard_dir == SHARDS
+    assert workload.name in (f"start_{config.algo}", f"long_{config.algo}") and config.client_dir == SHARDS
 
 
 def test_start_names_all_of_them():
@@ -199,7 +199,7 @@ def test_a_small_run_is_timed_in_this_tree():
     workload = CommandWorkload(
         "start_small",
         "x",
-        ("-m", "launch.train", "--algo=fedavg", "--smoke", f"--run_dir={FOLDER}/run", f"--shard_dir={SHARDS}"),
+        ("-m", "launch.train", "--algo=fedavg", "--smoke", f"--run_dir={FOLDER}/run", f"--client_dir={SHARDS}"),
     )
     costs = commands.time_commands(workload, {"ours": benchmark.PROJECT_FOLDER}, 1, print)
     assert costs["ours"][0].cpu_s > 1

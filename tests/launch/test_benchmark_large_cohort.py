@@ -67,7 +67,7 @@ def test_every_size_runs_twice_with_the_shards_of_the_first_run(tmp_path, monkey
     lines = []
     costs = time_federations(workload, 3, lines.append)
     assert [(flags["rounds"], flags["fedavg_cohort_size"]) for flags in commands] == [("4", "50"), ("1", "50")] * 2
-    assert commands[0]["shard_dir"] == commands[1]["shard_dir"] != commands[2]["shard_dir"]
+    assert commands[0]["client_dir"] == commands[1]["client_dir"] != commands[2]["client_dir"]
     assert not os.path.exists(commands[0]["npz"]), "nothing is left"
     assert costs[40]["start_again_s"] == 5 and len(lines) == 2
     assert (costs[40]["cpu_s"], costs[40]["peak_bytes"]) == (20, 7)

@@ -1,4 +1,4 @@
-"""The diagnosis of this machine, of a broken one, and emptying the shard cache."""
+"""The diagnosis of this machine, of a broken one, and emptying the cache of client files."""
 
 import contextlib
 import importlib.metadata
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from datasets.catalog import DATASET_NAMES
-from datasets.shards import open_or_write_entry
+from datasets.client_files import open_or_write_entry
 from launch import doctor
 from launch.runtimes.runtime import WorkerError
 
@@ -18,7 +18,7 @@ from launch.runtimes.runtime import WorkerError
 def test_this_machine_is_well(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(doctor, "MIN_MEMORY_BYTES", 0)  # what is free here and now is not the point
     monkeypatch.setattr(doctor, "MIN_DISK_BYTES", 0)
-    assert doctor.main([f"--data_dir={tmp_path}", f"--shard_dir={tmp_path / 'no' / 'such'}"]) == 0
+    assert doctor.main([f"--data_dir={tmp_path}", f"--client_dir={tmp_path / 'no' / 'such'}"]) == 0
     lines = capsys.readouterr().out.splitlines()
     topics = [
         "python",
@@ -70,14 +70,16 @@ def test_too_little_memory_or_disk_must_be_mended(monkeypatch, tmp_path):
     monkeypatch.setattr(doctor, "MIN_MEMORY_BYTES", 2**60)
     monkeypatch.setattr(doctor, "MIN_DISK_BYTES", 2**60)
     assert doctor.check_memory().mend.startswith("close other programs")
-    assert doctor.check_disk(str(tmp_path)).mend.endswith("empty the shard cache: python -m launch.doctor --clean")
+    assert doctor.check_disk(str(tmp_path)).mend.endswith(
+        "empty the cache of client files: python -m launch.doctor --clean"
+    )
 
 
-@pytest.mark.parametrize("shard_dir", ["/proc/shards", __file__, f"{__file__}/shards"])
-def test_a_shard_folder_that_cannot_be_written_must_be_mended(shard_dir):
-    mend = doctor.check_disk(shard_dir).mend
-    assert mend.startswith(f"{shard_dir}: cannot write there (")
-    assert mend.endswith("name another folder by --shard_dir")
+@pytest.mark.parametrize("client_dir", ["/proc/shards", __file__, f"{__file__}/shards"])
+def test_a_folder_of_client_files_that_cannot_be_written_is_a_problem(client_dir):
+    mend = doctor.check_disk(client_dir).mend
+    assert mend.startswith(f"{client_dir}: cannot write there (")
+    assert mend.endswith("name another folder by --client_dir")
 
 
 def test_a_data_folder_that_is_not_there_must_be_mended(tmp_path):
@@ -98,13 +100,13 @@ def test_a_missing_library_must_be_mended(monkeypatch):
     assert finding.mend == "wrong or missing: numpy, tensorflow; run make setup"
 
 
-def test_clean_empties_the_shard_cache_and_nothing_else(capsys, tmp_path, monkeypatch):
+def test_clean_empties_the_cache_and_nothing_else(capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     arrays = np.zeros((100_000, 2), np.float32), np.zeros(100_000, np.int32)
     splits = {"train": arrays, "validation": arrays, "test": arrays}
     entry, _ = open_or_write_entry(str(tmp_path), "0" * 64, lambda: [splits])
     (tmp_path / "mine.txt").write_text("keep me")
-    assert doctor.main(["--clean", f"--shard_dir={tmp_path}"]) == 0
+    assert doctor.main(["--clean", f"--client_dir={tmp_path}"]) == 0
     assert capsys.readouterr().out == f"freed 3.6 MB in {tmp_path}\n"
     assert not os.path.exists(entry)
     assert (tmp_path / "mine.txt").exists()
@@ -113,7 +115,7 @@ def test_clean_empties_the_shard_cache_and_nothing_else(capsys, tmp_path, monkey
 def test_clean_of_a_file_is_refused(capsys, tmp_path):
     path = tmp_path / "mine.txt"
     path.write_text("keep me")
-    assert doctor.main(["--clean", f"--shard_dir={path}"]) == 2
+    assert doctor.main(["--clean", f"--client_dir={path}"]) == 2
     assert "expected a folder, found a file" in capsys.readouterr().err
     assert path.exists()
 

@@ -49,7 +49,7 @@ def test_a_table_and_the_command_to_type(table, tmp_path, capsys):
     assert command == found["command"]
     program, arguments = shlex.split(command)[:3], shlex.split(command)[3:]
     assert program == ["python", "-m", "launch.train"] and "--standardize=federated" in arguments
-    folders = [f"--run_dir={tmp_path / 'run'}", f"--shard_dir={tmp_path / 'shards'}"]
+    folders = [f"--run_dir={tmp_path / 'run'}", f"--client_dir={tmp_path / 'shards'}"]
     assert train.main([*arguments, "--rounds=2", "--runtime=in_process", *folders]) == 0
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert summary["final"]["test_accuracy"] > 0.8

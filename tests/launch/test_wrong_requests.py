@@ -296,7 +296,9 @@ def files(tmp_path_factory):
         patch.chdir(root)
         patch.syspath_prepend(root)
         patch.setattr(sys, "dont_write_bytecode", True)
-        patch.setenv("XDG_CACHE_HOME", str(root.parent / "cache"))  # what shards and downloads may be written into
+        patch.setenv(
+            "XDG_CACHE_HOME", str(root.parent / "cache")
+        )  # what client files and downloads may be written into
         patch.delenv("FL_DATA_DIR", raising=False)
         importlib.invalidate_caches()
         yield root

@@ -105,7 +105,7 @@ def sweep(place: Place, flagfiles: pathlib.Path, names: Sequence[str], runs: str
     """
     paths = ",".join(str(flagfiles / f"{name}.flags") for name in names)
     command = ["-m", "launch.sweep", f"--flagfiles={paths}", f"--runs_dir={place.folder / runs}", f"--rounds={rounds}"]
-    own = [f"--jobs={place.jobs}", "--", f"--shard_dir={place.folder / 'shards'}"]
+    own = [f"--jobs={place.jobs}", "--", f"--client_dir={place.folder / 'shards'}"]
     environment = {name: value for name, value in os.environ.items() if name not in VARIABLES}
     log = place.folder / f"{runs}.log"
     log.parent.mkdir(parents=True, exist_ok=True)

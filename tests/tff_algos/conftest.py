@@ -30,9 +30,9 @@ def make_scalar_federation(make_federation):
 
     def make(clients):
         data = make_federation([number for _, _, number in clients])
-        for shard, (x, y, number) in zip(data.clients, clients, strict=True):
-            np.full((number, 1), x, np.float32).tofile(f"{shard.path}.train.x")
-            np.full(number, y, np.int32).tofile(f"{shard.path}.train.y")
+        for client, (x, y, number) in zip(data.clients, clients, strict=True):
+            np.full((number, 1), x, np.float32).tofile(f"{client.path}.train.x")
+            np.full(number, y, np.int32).tofile(f"{client.path}.train.y")
         return dataclasses.replace(data, input_shape=(1,), class_names=("a", "b"))
 
     return make

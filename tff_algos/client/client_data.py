@@ -1,4 +1,4 @@
-"""Reads a client's examples inside a TFF computation, from its shard; the arrays never leave the computation."""
+"""Reads a client's examples inside a TFF computation, from its files; the arrays never leave the computation."""
 
 import tensorflow as tf
 
@@ -9,9 +9,9 @@ def read_split(path: tf.Tensor, split: str, model_spec: ModelSpec) -> tuple[tf.T
     """The examples of one client and split, in any graph.
 
     Args:
-      path: string scalar, `ClientShard.path`; "" (an empty place in a cohort) gives no examples.
+      path: string scalar, `ClientFiles.path`; "" (an empty place in a cohort) gives no examples.
       split: "train", "validation" or "test".
-      model_spec: its `input_shape` and `input_dtype`, and the labels' of its task, are those of the shard.
+      model_spec: its `input_shape` and `input_dtype`, and the labels' of its task, are those of the files.
 
     Returns:
       x, shape (examples, *input_shape), and y, shape (examples, *label_shape), each in the stored dtype.

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from datasets.federated_data import ClientShard
+from datasets.federated_data import ClientFiles
 from models.model_spec import ModelSpec
 from tff_algos.client.client_data import read_split
 from tff_algos.client.cohort import pad_cohort
@@ -21,7 +21,7 @@ _BATCH_SIZE = 500  # bounds the memory of the activations
 
 
 class EvaluationInput(NamedTuple):
-    """A client's shard path prefix, "" for an empty place, and which models it evaluates, bool, shape (models,)."""
+    """The path prefix of a client's files, "" for an empty place, and which models it evaluates, bool, shape (models,)."""
 
     path: str
     is_asked: np.ndarray
@@ -29,7 +29,7 @@ class EvaluationInput(NamedTuple):
 
 def build_client_evaluation(
     model_spec: ModelSpec, template_weights: Weights, num_models: int, split: str
-) -> Callable[[Weights, Sequence[ClientShard], np.ndarray], np.ndarray]:
+) -> Callable[[Weights, Sequence[ClientFiles], np.ndarray], np.ndarray]:
     """Returns `evaluate(models, clients, is_asked) -> scores`, for models stacked along axis 0.
 
     `is_asked`, bool, shape (clients, models), says which client evaluates which model; the other pairs cost nothing.
@@ -55,7 +55,7 @@ def build_client_evaluation(
     def run(models, clients):
         return tff.federated_map(client_work, (tff.federated_broadcast(models), clients))
 
-    def evaluate(models: Weights, clients: Sequence[ClientShard], is_asked: np.ndarray) -> np.ndarray:
+    def evaluate(models: Weights, clients: Sequence[ClientFiles], is_asked: np.ndarray) -> np.ndarray:
         inputs = [EvaluationInput(client.path, asked) for client, asked in zip(clients, is_asked, strict=True)]
         padded = pad_cohort(inputs, padding=EvaluationInput("", np.zeros(num_models, bool)))
         return np.array(run(models, padded)[: len(inputs)], get_sum_dtype(model_spec))

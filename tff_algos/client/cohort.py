@@ -17,7 +17,7 @@ class ClientInput(NamedTuple):
     """What a client is told in a round (CLIENTS-placed); it reads its data itself.
 
     Attributes:
-      path: shard path prefix, `ClientShard.path`.
+      path: path prefix of its files, `ClientFiles.path`.
       seed: int32, shape (2,).
       group: row of the stacked models that it starts from, and of the aggregate that it adds to, int32.
       weight: its weight in the mean of its group, float32.
@@ -151,9 +151,9 @@ def tell_clients(
     learning_rate = np.float32(training.round_learning_rate(round_num))
     inputs = []
     for index, group in zip(clients, groups, strict=True):
-        # A path, not the data: the client reads its shard inside the computation, so nothing large travels.
-        shard = data.clients[index]
-        weight = np.float32(shard.num_train if weighting == "examples" else 1)
+        # A path, not the data: the client reads its files inside the computation, so nothing large travels.
+        client = data.clients[index]
+        weight = np.float32(client.num_train if weighting == "examples" else 1)
         client_seed = derive_seed(seed, purpose, round_num, index)
-        inputs.append(ClientInput(shard.path, client_seed, np.int32(group), weight, learning_rate))
+        inputs.append(ClientInput(client.path, client_seed, np.int32(group), weight, learning_rate))
     return inputs

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow_federated as tff
 
-from datasets.federated_data import ClientShard, FederatedData
+from datasets.federated_data import ClientFiles, FederatedData
 from models.model_spec import ModelSpec
 from tff_algos.client.client_data import read_split
 from tff_algos.client.cohort import pad_cohort
@@ -46,7 +46,7 @@ FINE_TUNING_INPUT_TYPE = tff.StructWithPythonType(
     FineTuningInput,
 )
 
-FineTune = Callable[[Weights, Sequence[ClientShard], FineTuningPlan, int | None], Iterator[tuple[ClientShard, Weights]]]
+FineTune = Callable[[Weights, Sequence[ClientFiles], FineTuningPlan, int | None], Iterator[tuple[ClientFiles, Weights]]]
 
 
 def build_fine_tuning_steps(model_spec: ModelSpec, config: FineTuningConfig) -> Callable:

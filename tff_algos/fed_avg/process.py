@@ -11,7 +11,7 @@ A round:
 |---|---|
 | K, C | `len(clients.clients)`, `cohort_size` / K |
 | E, B, eta | `training.epochs`, `training.batch_size`, `training.learning_rate` |
-| n_k | `ClientShard.num_train` |
+| n_k | `ClientFiles.num_train` |
 | w_t | `ServerState.models` (`rounds/synchronous.py`) |
 
 `build_fine_tuned_process` is the baseline "Fine-Tuning" of AMFL-P: at the end, each client trains the global model on

@@ -126,5 +126,5 @@ def _build_client_computation(compute: Callable[[tf.Tensor, tf.Tensor], tf.Tenso
 
 
 def _run(share: Callable, clients: FederatedData, seed: int) -> np.ndarray:
-    inputs = [(shard.path, derive_seed(seed, "privacy noise", client=shard.index)) for shard in clients.clients]
+    inputs = [(client.path, derive_seed(seed, "privacy noise", client=client.index)) for client in clients.clients]
     return np.stack([np.asarray(vector, np.float64) for vector in share(inputs)])

@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from datasets.federated_data import ClientShard, FederatedData
+from datasets.federated_data import ClientFiles, FederatedData
 from models.model_spec import ModelSpec
 from models.standardization import LEAST_DEVIATION, count_scaled
 from tff_algos.client.client_data import read_split
@@ -34,7 +34,7 @@ class FeatureStatistics(NamedTuple):
     num_clients: int
 
 
-def choose_clients(clients: FederatedData, seed: int) -> list[ClientShard]:
+def choose_clients(clients: FederatedData, seed: int) -> list[ClientFiles]:
     """The clients that are asked, in their order: all, or `MOST_CLIENTS` of them, those with examples only."""
     members = [client for client in clients.clients if client.num_train]
     if len(members) <= MOST_CLIENTS:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from datasets.federated_data import ClientShard, FederatedData
+from datasets.federated_data import ClientFiles, FederatedData
 from models.model_spec import ModelSpec
 from tff_algos.client.fine_tuning import FineTune, build_fine_tuning, list_plan, summarize_plan
 from tff_algos.protocol import FederatedProcess, RoundOutput, State, Weights
@@ -67,12 +67,12 @@ class FineTunedProcess(ForwardingProcess):
         resources = self.compute_resources(state)
         return plan_fine_tuning(self.config.rule, resources, self.config.steps, self.config.learning_rate)
 
-    def personalize(self, state: State, clients: Sequence[ClientShard]) -> Iterator[tuple[ClientShard, Weights]]:
+    def personalize(self, state: State, clients: Sequence[ClientFiles]) -> Iterator[tuple[ClientFiles, Weights]]:
         return self.personalize_from(state, clients, self.config.start)
 
     def personalize_from(
-        self, state: State, clients: Sequence[ClientShard], start: str, most_steps: int | None = None
-    ) -> Iterator[tuple[ClientShard, Weights]]:
+        self, state: State, clients: Sequence[ClientFiles], start: str, most_steps: int | None = None
+    ) -> Iterator[tuple[ClientFiles, Weights]]:
         weights = self.initial_weights if start == INITIAL else self.process.get_models(state)["global"]
         return self.fine_tune(weights, clients, self.plan(state), most_steps)
 

@@ -117,7 +117,7 @@ def trained(tmp_path_factory):
     """A folder with two FedCD runs, `run` and `other`, that differ in their seed."""
     root = tmp_path_factory.mktemp("trained")
     for name, seed in (("run", 0), ("other", 1)):
-        arguments = ["--algo=fedcd", "--smoke", f"--seed={seed}", f"--shard_dir={root / 'shards'}"]
+        arguments = ["--algo=fedcd", "--smoke", f"--seed={seed}", f"--client_dir={root / 'shards'}"]
         assert train.main([*arguments, f"--run_dir={root / name}"]) == 0
     return root
 

@@ -57,7 +57,7 @@ def run_in_namespace(script, folder, number, shards):
     kept.mkdir()
     environment = {
         **os.environ,
-        "arguments": " ".join([*ARGUMENTS, f"--shard_dir={shards}"]),
+        "arguments": " ".join([*ARGUMENTS, f"--client_dir={shards}"]),
         "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}",
     }
     command = [*UNSHARE, "sh", "-c", script, "sh", str(place), str(number), str(kept)]
@@ -72,7 +72,7 @@ def run_in_namespace(script, folder, number, shards):
 def straight(tmp_path_factory):
     """(run folder, shards) of the run that is left alone."""
     folder = tmp_path_factory.mktemp("straight")
-    command = [sys.executable, "-m", "launch.train", *ARGUMENTS, f"--shard_dir={folder / 'shards'}"]
+    command = [sys.executable, "-m", "launch.train", *ARGUMENTS, f"--client_dir={folder / 'shards'}"]
     subprocess.run([*command, f"--run_dir={folder / 'run'}"], cwd=ROOT, check=True, timeout=600)
     return folder / "run", folder / "shards"
 

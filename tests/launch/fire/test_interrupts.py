@@ -22,7 +22,14 @@ def test_ctrl_c_ends_a_run_that_is_being_loaded(tmp_path, runtime):
         flags = ["--algo=fedavg", f"--runtime={runtime}", "--rounds=1000", "--num_clients=4"]
         with output.open("wb") as out, errors.open("wb") as err:
             process = subprocess.Popen(
-                [sys.executable, "-m", "launch.train", *flags, f"--run_dir={run_dir}", f"--shard_dir={tmp_path / 's'}"],
+                [
+                    sys.executable,
+                    "-m",
+                    "launch.train",
+                    *flags,
+                    f"--run_dir={run_dir}",
+                    f"--client_dir={tmp_path / 's'}",
+                ],
                 cwd=ROOT,
                 env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
                 stdout=out,

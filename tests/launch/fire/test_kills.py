@@ -54,7 +54,7 @@ class Life:
         if plan is not None:
             program = [str(pathlib.Path(__file__).with_name("dying_train.py")), str(folder), json.dumps(plan)]
         self.process = subprocess.Popen(
-            [sys.executable, *program, *asked, f"--run_dir={self.run_dir}", f"--shard_dir={folder / 'shards'}"],
+            [sys.executable, *program, *asked, f"--run_dir={self.run_dir}", f"--client_dir={folder / 'shards'}"],
             cwd=ROOT,
             env={**os.environ, MARK: self.mark, "PYTHONPATH": str(ROOT)},
             stdout=subprocess.DEVNULL,
@@ -202,7 +202,7 @@ def list_files(folder):
 def assert_all_is_whole(folder):
     """No file is left that was being written, and every table and JSON file can be read.
 
-    Drafts of client shards stay in their cache for a day, as another process might be writing them.
+    Drafts of client files stay in their cache for a day, as another process might be writing them.
     """
     for draft in folder.glob("shards/.writing-*"):
         shutil.rmtree(draft)

@@ -45,7 +45,11 @@ class Life:
         self.run_dir, self.output = folder / "run", folder / "output.txt"
         begun = (self.run_dir / "config.json").exists()
         new = [f"--algo={algo}", "--runtime=ray", "--ray_shares=3", f"--rounds={ROUNDS}", "--seed=1", *RUNS[algo]]
-        arguments = [*(["--resume"] if begun else new), f"--run_dir={self.run_dir}", f"--shard_dir={folder / 'shards'}"]
+        arguments = [
+            *(["--resume"] if begun else new),
+            f"--run_dir={self.run_dir}",
+            f"--client_dir={folder / 'shards'}",
+        ]
         kept = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "launch.train", *arguments],

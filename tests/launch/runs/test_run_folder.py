@@ -345,10 +345,10 @@ def test_resume_on_other_data_is_refused(make_federation):
 
 def test_places_of_data_are_stored_in_full(tmp_path, make_federation):
     folder = open_run_folder(ask(run_dir="run"))
-    write_config(folder, ask(data_dir="there", shard_dir=""), make_federation([3]))
+    write_config(folder, ask(data_dir="there", client_dir=""), make_federation([3]))
     folder.close()
     flags = json.loads(folder.config.read_text())["flags"]
-    assert (flags["data_dir"], flags["shard_dir"]) == (str(tmp_path / "there"), "")
+    assert (flags["data_dir"], flags["client_dir"]) == (str(tmp_path / "there"), "")
 
 
 @pytest.mark.parametrize(

@@ -235,7 +235,7 @@ with run_worker(sys.argv[1], Threads(1, 1, 1)) as worker:
 
 def train(folder, before=(), watch=lambda pid: None):
     """Runs a small training in `folder` as a program; returns its output, and calls `watch` all the time."""
-    flags = [f"--shard_dir={folder}/shards", f"--run_dir={folder}/run", "--rounds=3"]
+    flags = [f"--client_dir={folder}/shards", f"--run_dir={folder}/run", "--rounds=3"]
     command = [*before, sys.executable, "-m", "launch.train", "--algo=fedavg", "--num_clients=4", *flags]
     environment = {**os.environ, "HOME": str(folder), "TMPDIR": str(folder)}
     with (

@@ -47,7 +47,7 @@ def test_an_output_may_be_an_input_and_be_there_twice(open_part):
 
 
 def test_values_take_the_type_of_the_input_and_text_stays_text(open_part):
-    """The path of a client's shard is text."""
+    """The path of a client's files is text."""
     function = open_part(lambda path, number: ([path + b".bin", number], None), tf.string, tf.float32)
     path, number = function("client", 3)
     assert (path, number, number.dtype) == (b"client.bin", 3.0, np.float32)

@@ -140,7 +140,7 @@ SETTINGS = {
 def test_three_rounds_are_those_of_tensorflow_in_this_process(ray_runtime, tmp_path, name):
     from launch.runtimes.in_process import run_in_process
 
-    config = build_run_config({**SETTINGS[name], "shard_dir": str(tmp_path / "shards")})
+    config = build_run_config({**SETTINGS[name], "client_dir": str(tmp_path / "shards")})
     on_ray = run_rounds(config, tmp_path)
     with run_in_process(str(tmp_path / "worker.log")):
         here = run_rounds(config, tmp_path)
@@ -158,7 +158,7 @@ def test_three_rounds_are_those_of_tensorflow_in_this_process(ray_runtime, tmp_p
 
 def test_a_repeated_run_has_the_same_bytes_with_one_node_or_two(nodes, ray_runtime, tmp_path):
     nodes.add()
-    config = build_run_config({"algo": "fedsikd", "smoke": True, "shard_dir": str(tmp_path)})
+    config = build_run_config({"algo": "fedsikd", "smoke": True, "client_dir": str(tmp_path)})
     first = pickle.dumps(run_rounds(config, tmp_path))
     assert pickle.dumps(run_rounds(config, tmp_path)) == first
     nodes.kill_second()
@@ -166,7 +166,7 @@ def test_a_repeated_run_has_the_same_bytes_with_one_node_or_two(nodes, ray_runti
     nodes.add()
 
 
-def test_a_node_without_the_shards_gets_them_once(nodes, ray_runtime, tmp_path):
+def test_a_node_without_the_files_gets_them_once(nodes, ray_runtime, tmp_path):
     """The path goes through a descriptor of this process, so nobody else finds anything there."""
     from launch.runtimes.in_process import run_in_process
 
@@ -174,7 +174,7 @@ def test_a_node_without_the_shards_gets_them_once(nodes, ray_runtime, tmp_path):
     shards.mkdir()
     descriptor = os.open(shards, os.O_RDONLY)
     try:
-        config = build_run_config({"algo": "fedavg", "smoke": True, "shard_dir": f"/proc/self/fd/{descriptor}"})
+        config = build_run_config({"algo": "fedavg", "smoke": True, "client_dir": f"/proc/self/fd/{descriptor}"})
         found = run_rounds(config, tmp_path)
         (digest,) = [path.name for path in shards.iterdir() if path.is_dir()]
         copied = sorted((copies / digest).glob("client_*"))

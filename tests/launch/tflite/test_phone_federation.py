@@ -95,7 +95,7 @@ def test_a_phone_trains_as_train_locally(name):
 def digits(tmp_path_factory):
     """(a run's config, digits of five clients)."""
     shards = str(tmp_path_factory.mktemp("shards"))
-    config = build_run_config({"algo": "fedavg", "num_clients": 5, "rounds": 1, "shard_dir": shards})
+    config = build_run_config({"algo": "fedavg", "num_clients": 5, "rounds": 1, "client_dir": shards})
     return config, load_federated_data(config)
 
 

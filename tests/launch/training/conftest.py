@@ -18,13 +18,13 @@ KEPT = pathlib.Path(__file__).parents[1] / "data" / "saved_model_checkpoint"
 
 @pytest.fixture(scope="session")
 def copy_earlier_run(tmp_path_factory):
-    """() -> a copy of the run, whose clients' shards go to a temporary folder."""
+    """() -> a copy of the run, whose client files go to a temporary folder."""
 
     def copy():
         folder = tmp_path_factory.mktemp("earlier")
         shutil.copytree(KEPT / "run", folder / "run")
         config = json.loads((folder / "run" / "config.json").read_text())
-        config["flags"]["shard_dir"] = str(folder / "shards")
+        config["flags"]["client_dir"] = str(folder / "shards")
         (folder / "run" / "config.json").write_text(json.dumps(config))
         return folder / "run"
 

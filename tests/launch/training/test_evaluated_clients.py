@@ -14,7 +14,7 @@ def run_dirs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     shared = ["--algo=fedavg", "--num_clients=4", "--partition=iid", "--rounds=1", "--runtime=in_process"]
     for most in ("0", "2"):
-        places = [f"--run_dir={folder / most}", f"--shard_dir={folder / 'shards'}"]
+        places = [f"--run_dir={folder / most}", f"--client_dir={folder / 'shards'}"]
         assert train.main([*shared, f"--evaluated_clients={most}", *places]) == 0
     return folder / "0", folder / "2"
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from datasets.federated_data import Archetypes, ClientShard, DeviceProfiles, FederatedData, Preprocessing
+from datasets.federated_data import Archetypes, ClientFiles, DeviceProfiles, FederatedData, Preprocessing
 from datasets.label_format import LabelFormat
 from launch.runs.archetype_metrics import count_mixed, name_archetype_metrics
 from launch.runs.task_columns import find_task_columns
@@ -95,7 +95,7 @@ def data(tmp_path_factory):
         for split, count in (("test", num_test), ("validation", min(num_test, 1))):
             CLIENT_X[:count].tofile(folder / f"{index}.{split}.x")
             np.zeros(count, np.int32).tofile(folder / f"{index}.{split}.y")
-        clients.append(ClientShard(index, f"client_{index}", str(folder / str(index)), 5, min(num_test, 1), num_test))
+        clients.append(ClientFiles(index, f"client_{index}", str(folder / str(index)), 5, min(num_test, 1), num_test))
     ones = np.ones(4)
     profiles = DeviceProfiles(ones, ones, ones, ones)
     counts = np.zeros((4, 2), np.int64)

@@ -30,7 +30,7 @@ def table(tmp_path_factory):
 
 
 def run(table, folder, *flags):
-    arguments = [*FLAGS, f"--npz={table}", f"--run_dir={folder}", f"--shard_dir={table.parent / 'shards'}"]
+    arguments = [*FLAGS, f"--npz={table}", f"--run_dir={folder}", f"--client_dir={table.parent / 'shards'}"]
     return train.main([*arguments, *(flags or ())])
 
 
@@ -101,7 +101,7 @@ def test_every_file_answers_as_keras_on_unscaled_rows(scaled_run, table):
 
 def test_each_client_by_its_own_numbers(table, tmp_path, capsys):
     flags = ["--algo=fedavg", "--dataset=building", "--building_num_sensors=4", "--runtime=in_process", "--rounds=1"]
-    folder = [f"--run_dir={tmp_path / 'run'}", f"--shard_dir={tmp_path / 'shards'}"]
+    folder = [f"--run_dir={tmp_path / 'run'}", f"--client_dir={tmp_path / 'shards'}"]
     assert train.main([*flags, *folder, "--standardize=client"]) == 0
     assert "scaled by its own means and deviations" in capsys.readouterr().out
     assert evaluate.main([f"--run_dir={tmp_path / 'run'}"]) == 0

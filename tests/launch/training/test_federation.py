@@ -20,7 +20,7 @@ from launch.training.federation import load_federated_data
 
 def load(tmp_path, **values):
     return load_federated_data(
-        build_run_config({"algo": "fedavg", "partition": "natural", "shard_dir": str(tmp_path), **values})
+        build_run_config({"algo": "fedavg", "partition": "natural", "client_dir": str(tmp_path), **values})
     )
 
 
@@ -104,7 +104,7 @@ def own_folder(tmp_path, monkeypatch):
 
 
 def test_a_users_own_data_set_is_read_and_drawn(own_folder):
-    config = build_run_config({"algo": "fedavg", "dataset": "my_waves:DATASET", "shard_dir": str(own_folder)})
+    config = build_run_config({"algo": "fedavg", "dataset": "my_waves:DATASET", "client_dir": str(own_folder)})
     assert config.partition == "natural"
     data = load_federated_data(config)
     assert data.dataset == "waves" and [client.name for client in data.clients] == [f"client_{n}" for n in range(4)]
@@ -146,7 +146,7 @@ def test_a_module_that_fails_is_one_line_and_exit_code_2(own_folder, capsys, con
 def test_what_a_users_own_numbers_show_is_noted(own_folder):
     own = own_folder / "my_waves.py"
     own.write_text(OWN_DATA.replace("np.float32)", "np.float32) * np.float32(1e4)"))
-    config = build_run_config({"algo": "fedavg", "dataset": "my_waves:DATASET", "shard_dir": str(own_folder)})
+    config = build_run_config({"algo": "fedavg", "dataset": "my_waves:DATASET", "client_dir": str(own_folder)})
     (note,) = load_federated_data(config).notes
     assert note.startswith("feature 0 (counted from 0) has a mean of 5e+03") and note.endswith(
         "--standardize=federated"
@@ -166,7 +166,7 @@ def test_a_file_is_read_by_its_flags(tmp_path):
 
 
 def test_our_own_data_get_no_notes(tmp_path):
-    data = load_federated_data(build_run_config({"algo": "fedavg", "shard_dir": str(tmp_path)}))
+    data = load_federated_data(build_run_config({"algo": "fedavg", "client_dir": str(tmp_path)}))
     assert data.notes == () and data.reading == "images of 8 x 8 pixels, 1 channel, scaled by 1/16"
     data = load(tmp_path, dataset="building", building_num_sensors=3)
     assert data.notes == () and data.reading == "8 features, as they are"

@@ -74,13 +74,13 @@ def quantized(monkeypatch) -> list[Quantized]:
 
 
 def make_process(runtime: str, folder) -> Any:
-    config = build_run_config({**VALUES, "runtime": runtime, "shard_dir": str(folder)})
+    config = build_run_config({**VALUES, "runtime": runtime, "client_dir": str(folder)})
     data = load_federated_data(config)
     return build_process(config, build_spec(config, describe_data(data)), data)
 
 
 def run_two_rounds(runtime: str, folder) -> Any:
-    config = build_run_config({**VALUES, "runtime": runtime, "shard_dir": str(folder)})
+    config = build_run_config({**VALUES, "runtime": runtime, "client_dir": str(folder)})
     with open_run_runtime(config, str(folder / f"{runtime}.log")):
         process = make_process(runtime, folder)
         state = process.initialize()

@@ -146,7 +146,7 @@ def run_rounds(runtime: str, values: dict[str, Any], folder, prepare: Callable =
 
     `prepare` may change the first state.
     """
-    config: RunConfig = settle_device(build_run_config({**values, "runtime": runtime, "shard_dir": str(folder)}))
+    config: RunConfig = settle_device(build_run_config({**values, "runtime": runtime, "client_dir": str(folder)}))
     data = load_federated_data(config)
     rounds = Rounds([], [], [], [], [])
     with open_run_runtime(config, str(folder / f"{runtime}.log")):

@@ -1,4 +1,4 @@
-"""Reading a client's split from its shard, eagerly and in a graph."""
+"""Reading a client's split from its files, eagerly and in a graph."""
 
 import numpy as np
 import pytest
@@ -47,6 +47,6 @@ def test_an_empty_split_has_no_examples(tmp_path):
     assert (x.shape, y.shape) == ((0, 2, 3), (0,))
 
 
-def test_a_missing_shard_is_an_error(tmp_path):
+def test_a_missing_file_is_an_error(tmp_path):
     with pytest.raises(tf.errors.NotFoundError):
         read_in_graph(str(tmp_path / "client_0"), "train", make_spec("uint8"))

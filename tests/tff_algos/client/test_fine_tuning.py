@@ -6,7 +6,7 @@ import types
 import numpy as np
 import pytest
 
-from datasets.federated_data import ClientShard, DeviceProfiles
+from datasets.federated_data import ClientFiles, DeviceProfiles
 from tff_algos.amfl_p.config import AMFLPConfig
 from tff_algos.amfl_p.process import build_amfl_p_process
 from tff_algos.client.fine_tuning import build_fine_tuning, summarize_plan
@@ -146,7 +146,7 @@ def test_new_clients_are_personalised_without_having_taken_part(tff_runtime, mak
 
 def test_what_fine_tuning_costs_by_hand():
     """Steps 10 and 4 of batches of 8: 80 examples, and 4 x 5 of a client that has only 5."""
-    clients = tuple(ClientShard(i, f"client_{i}", "", n, 0, 0) for i, n in enumerate((20, 5)))
+    clients = tuple(ClientFiles(i, f"client_{i}", "", n, 0, 0) for i, n in enumerate((20, 5)))
     data = types.SimpleNamespace(everyone=clients, profiles=DeviceProfiles(*[np.array([10.0, 1.0])] * 4))
     plan = FineTuningPlan(np.array([10, 4], np.int32), np.array([0.1, 0.1]))
     assert summarize_plan(plan, 8, data) == {

@@ -1,4 +1,4 @@
-"""Each kind of task from a client's shard through local training and the scores of several models."""
+"""Each kind of task from a client's files through local training and the scores of several models."""
 
 import numpy as np
 import pytest

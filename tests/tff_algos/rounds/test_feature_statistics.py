@@ -10,8 +10,8 @@ from tff_algos.rounds.feature_statistics import choose_clients, compute_feature_
 
 
 def write_train_parts(data, parts):
-    for shard, x in zip(data.clients, parts, strict=True):
-        x.astype(np.float32).tofile(f"{shard.path}.train.x")
+    for client, x in zip(data.clients, parts, strict=True):
+        x.astype(np.float32).tofile(f"{client.path}.train.x")
 
 
 def test_moments_by_hand():

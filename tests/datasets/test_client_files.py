@@ -1,4 +1,4 @@
-"""The shard cache: atomic, rebuilt when damaged, safe between processes, cleaned without touching anything else."""
+"""The cache of client files: atomic, rebuilt when damaged, safe between processes, cleaned without touching anything else."""
 
 import json
 import os
@@ -11,9 +11,9 @@ import time
 import numpy as np
 import pytest
 
-from datasets import shards
+from datasets import client_files
+from datasets.client_files import INDEX_FILE, clean_client_dir, open_or_write_entry
 from datasets.errors import DatasetError
-from datasets.shards import INDEX_FILE, clean_shard_dir, open_or_write_entry
 
 ROOT = pathlib.Path(__file__).parents[2]
 DIGEST = "ab" * 32
@@ -78,10 +78,10 @@ def test_a_broken_write_leaves_no_entry(tmp_path, monkeypatch):
         yield "client_0.train.x", np.zeros(3, np.uint8)
         raise OSError(28, "No space left on device")
 
-    index = shards._make_index(make_splits())
-    monkeypatch.setattr(shards, "_make_index", lambda splits: index)
-    monkeypatch.setattr(shards, "_iterate_files", break_down)
-    with pytest.raises(DatasetError, match="No space left on device; choose another --shard_dir"):
+    index = client_files._make_index(make_splits())
+    monkeypatch.setattr(client_files, "_make_index", lambda splits: index)
+    monkeypatch.setattr(client_files, "_iterate_files", break_down)
+    with pytest.raises(DatasetError, match="No space left on device; choose another --client_dir"):
         open_or_write_entry(str(tmp_path), DIGEST, make_splits)
     assert os.listdir(tmp_path) == [".lock"]
 
@@ -94,24 +94,24 @@ def test_a_draft_that_goes_away_under_the_eyes_is_no_error(tmp_path):
 
 def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(DatasetError, match="choose another --shard_dir"):
+    with pytest.raises(DatasetError, match="choose another --client_dir"):
         open_or_write_entry(str(tmp_path / "file" / "cache"), DIGEST, make_splits)
 
 
 RACER = """
 import os, sys
 import numpy as np
-from datasets import shards
+from datasets import client_files
 
-shard_dir, has_locks, digests = sys.argv[1], sys.argv[2] == "True", sys.argv[3:]
+client_dir, has_locks, digests = sys.argv[1], sys.argv[2] == "True", sys.argv[3:]
 if not has_locks:
-    shards.fcntl.flock = lambda *_: None
+    client_files.fcntl.flock = lambda *_: None
 x, y = np.arange(40_000, dtype=np.uint8).reshape(-1, 2), np.arange(20_000, dtype=np.int32)
 splits = [{"train": (x, y), "validation": (x[:0], y[:0]), "test": (x[:0], y[:0])}] * 2
 print("ready", flush=True)
 sys.stdin.readline()
 for digest in digests:
-    entry, index = shards.open_or_write_entry(shard_dir, digest, lambda: splits)
+    entry, index = client_files.open_or_write_entry(client_dir, digest, lambda: splits)
     sizes = {name: os.path.getsize(os.path.join(entry, name)) for name in index["files"]}
     assert sizes == index["files"], (digest, sizes)
 """
@@ -141,10 +141,10 @@ def test_clean_deletes_entries_and_abandoned_drafts_only(tmp_path):
     (tmp_path / ("cd" * 32)).mkdir()
     (tmp_path / "notes.txt").write_text("mine")
     (tmp_path / ("ef" * 32)).symlink_to(tmp_path / "my_copy")
-    assert clean_shard_dir(str(tmp_path)) == 2 * entry_bytes
+    assert clean_client_dir(str(tmp_path)) == 2 * entry_bytes
     assert sorted(os.listdir(tmp_path)) == sorted([".lock", "my_copy", "notes.txt", "cd" * 32, "ef" * 32])
-    assert clean_shard_dir(str(tmp_path)) == 0
-    assert clean_shard_dir(str(tmp_path / "missing")) == 0
+    assert clean_client_dir(str(tmp_path)) == 0
+    assert clean_client_dir(str(tmp_path / "missing")) == 0
 
 
 def test_old_drafts_of_killed_processes_go_when_an_entry_is_written(tmp_path):
@@ -173,6 +173,6 @@ def test_the_lock_is_no_way_into_another_file(tmp_path):
     (tmp_path / "cache").mkdir()
     (tmp_path / "precious").write_text("keep me")
     (tmp_path / "cache" / ".lock").symlink_to(tmp_path / "precious")
-    with pytest.raises(DatasetError, match="cannot write client shards"):
+    with pytest.raises(DatasetError, match="cannot write client files"):
         open_or_write_entry(str(tmp_path / "cache"), DIGEST, make_splits)
     assert (tmp_path / "precious").read_text() == "keep me"

@@ -1,4 +1,4 @@
-"""The cache of client shards: a folder for each (data, partition), with an index and files of raw arrays.
+"""The cache of client files: a folder for each (data, partition), with an index and files of raw arrays.
 
 There is a file for each client, split and array: little-endian, in C order, without a header. A folder gets its final
 name only when it is complete, so it can be read without a lock, and two processes that write the same one do not
@@ -25,6 +25,7 @@ from datasets.errors import DatasetError
 from datasets.federated_data import SPLITS
 from datasets.lock_file import open_lock_file
 
+# On disk the older word stays, so that what is in the cache is found.
 FORMAT_NAME = "federated-suite client shards"
 # Part of each digest: raise it when the files change, or how a seed divides the examples.
 FORMAT_VERSION = 1
@@ -40,8 +41,8 @@ _ENTRY_PATTERN = re.compile(rf"({re.escape(_WRITING_PREFIX)})?[0-9a-f]{{64}}(-\w
 ClientSplits = list[dict[str, tuple[np.ndarray, np.ndarray]]]
 
 
-def default_shard_dir() -> str:
-    """Where shards are kept unless the user says otherwise: in the user's cache folder."""
+def default_client_dir() -> str:
+    """Where client files are kept unless the user says otherwise: in the user's cache folder."""
     return default_cache_dir("shards")
 
 
@@ -51,12 +52,12 @@ def get_client_prefix(client: int) -> str:
 
 
 def open_or_write_entry(
-    shard_dir: str, digest: str, make_splits: Callable[[], ClientSplits]
+    client_dir: str, digest: str, make_splits: Callable[[], ClientSplits]
 ) -> tuple[str, dict[str, Any]]:
     """Finds the cache entry, or writes it if it is missing or damaged (a file missing or of the wrong size).
 
     Args:
-      shard_dir: the cache folder; made if it does not exist.
+      client_dir: the cache folder; made if it does not exist.
       digest: 64 hex digits, the entry's name.
       make_splits: called only if the entry must be written.
 
@@ -67,19 +68,19 @@ def open_or_write_entry(
     Raises:
       DatasetError: the folder cannot be written.
     """
-    shard_dir = os.path.abspath(os.path.expanduser(shard_dir))
-    entry = os.path.join(shard_dir, digest)
+    client_dir = os.path.abspath(os.path.expanduser(client_dir))
+    entry = os.path.join(client_dir, digest)
     index = _read_intact_index(entry)
     if index is None:
         try:
-            os.makedirs(shard_dir, exist_ok=True)
-            with _hold_lock(shard_dir):
-                _remove_abandoned_drafts(shard_dir)
+            os.makedirs(client_dir, exist_ok=True)
+            with _hold_lock(client_dir):
+                _remove_abandoned_drafts(client_dir)
                 # Another process may have written it during the wait.
-                index = _read_intact_index(entry) or _write_entry(shard_dir, digest, make_splits())
+                index = _read_intact_index(entry) or _write_entry(client_dir, digest, make_splits())
         except OSError as error:
             raise DatasetError(
-                f"cannot write client shards into {shard_dir}: {error.strerror or error}; choose another --shard_dir"
+                f"cannot write client files into {client_dir}: {error.strerror or error}; choose another --client_dir"
             ) from None
     return entry, index
 
@@ -113,9 +114,9 @@ def _read_intact_index(entry: str) -> dict[str, Any] | None:
     return index if is_intact else None
 
 
-def _write_entry(shard_dir: str, digest: str, splits: ClientSplits) -> dict[str, Any]:
+def _write_entry(client_dir: str, digest: str, splits: ClientSplits) -> dict[str, Any]:
     index = _make_index(splits)
-    draft = os.path.join(shard_dir, f"{_WRITING_PREFIX}{digest}-{secrets.token_hex(8)}")
+    draft = os.path.join(client_dir, f"{_WRITING_PREFIX}{digest}-{secrets.token_hex(8)}")
     os.mkdir(draft)  # as the umask says; a folder of `tempfile` would be ours alone
     try:
         # The index comes first, so that a draft left by a killed process is known as ours.
@@ -123,7 +124,7 @@ def _write_entry(shard_dir: str, digest: str, splits: ClientSplits) -> dict[str,
             json.dump(index, file)
         for name, array in _iterate_files(splits):
             array.tofile(os.path.join(draft, name))
-        _put_in_place(draft, os.path.join(shard_dir, digest))
+        _put_in_place(draft, os.path.join(client_dir, digest))
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return index
@@ -132,7 +133,7 @@ def _write_entry(shard_dir: str, digest: str, splits: ClientSplits) -> dict[str,
 def write_open_entry(entry: str) -> None:
     """Makes the folder of an entry whose clients come one by one, unless it is there. Raises OSError.
 
-    By its index `clean_shard_dir` knows it as an entry; it names no files.
+    By its index `clean_client_dir` knows it as an entry; it names no files.
     """
     path = os.path.join(entry, INDEX_FILE)
     if os.path.exists(path):
@@ -175,16 +176,16 @@ def _make_index(splits: ClientSplits) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _hold_lock(shard_dir: str) -> Iterator[None]:
+def _hold_lock(client_dir: str) -> Iterator[None]:
     """Spares a second process the work. A file system without locks is safe, too: only the rename matters."""
-    with open_lock_file(os.path.join(shard_dir, ".lock")) as file:
+    with open_lock_file(os.path.join(client_dir, ".lock")) as file:
         with contextlib.suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
-def _remove_abandoned_drafts(shard_dir: str) -> None:
-    for item in os.scandir(shard_dir):
+def _remove_abandoned_drafts(client_dir: str) -> None:
+    for item in os.scandir(client_dir):
         # Without locks, another process may put its draft in place between the listing and the look.
         with contextlib.suppress(FileNotFoundError):
             if item.name.startswith(_WRITING_PREFIX) and time.time() - item.stat().st_mtime > _ABANDONED_AFTER_S:
@@ -201,7 +202,7 @@ def _put_in_place(draft: str, entry: str) -> None:
         os.rename(draft, entry)
 
 
-def clean_shard_dir(shard_dir: str) -> int:
+def clean_client_dir(client_dir: str) -> int:
     """Deletes the cache entries, finished or abandoned, and nothing else. Returns the bytes freed.
 
     A folder is an entry if its name is a digest and its index file is this module's. Don't call it while a run uses
@@ -212,7 +213,7 @@ def clean_shard_dir(shard_dir: str) -> int:
     """
     freed_bytes = 0
     try:
-        for entry in _find_entries(shard_dir):
+        for entry in _find_entries(client_dir):
             num_bytes = sum(file.stat(follow_symlinks=False).st_size for file in os.scandir(entry))
             shutil.rmtree(entry)
             freed_bytes += num_bytes
@@ -221,8 +222,8 @@ def clean_shard_dir(shard_dir: str) -> int:
     return freed_bytes
 
 
-def _find_entries(shard_dir: str) -> list[str]:
-    if not os.path.isdir(shard_dir):
+def _find_entries(client_dir: str) -> list[str]:
+    if not os.path.isdir(client_dir):
         return []
-    folders = [item for item in os.scandir(shard_dir) if item.is_dir(follow_symlinks=False)]
+    folders = [item for item in os.scandir(client_dir) if item.is_dir(follow_symlinks=False)]
     return [item.path for item in folders if _ENTRY_PATTERN.fullmatch(item.name) and _read_index(item.path)]

@@ -1,6 +1,6 @@
-"""The shards of a source's clients, each written when somebody asks for it.
+"""The files of a source's clients, each client's written when somebody asks for them.
 
-The folder is an entry of the shard cache like any other, but its index names no clients: they come one by one, over
+The folder is an entry of the cache like any other, but its index names no clients: they come one by one, over
 several runs. A client's files count if each has the size that its number of examples gives; each file gets its name
 when it is complete, so no lock is needed.
 """
@@ -12,11 +12,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from datasets.client_files import get_client_prefix, write_open_entry, write_whole
 from datasets.client_source import TEST, TRAIN, VALIDATION, ClientSource
 from datasets.errors import DatasetError
 from datasets.federated_data import SPLITS
 from datasets.partitioners import PartitionSettings
-from datasets.shards import get_client_prefix, write_open_entry, write_whole
 from datasets.splits import count_drawn, split_client
 
 CACHE_BYTES = 256 * 2**20  # of examples that were read once, kept in memory: the same clients are evaluated every round
@@ -24,7 +24,7 @@ CACHE_BYTES = 256 * 2**20  # of examples that were read once, kept in memory: th
 Examples = tuple[np.ndarray, np.ndarray]
 
 
-class StreamedShards:
+class StreamedClients:
     """Reads and writes a source's clients by their index in the source.
 
     Attributes:
@@ -66,8 +66,8 @@ class StreamedShards:
                         write_whole(f"{place}.{split}.{kind}", np.ascontiguousarray(array).tobytes())
             except OSError as error:
                 raise DatasetError(
-                    f"cannot write client shards into {os.path.dirname(self._entry)}: {error.strerror or error}; "
-                    "choose another --shard_dir"
+                    f"cannot write client files into {os.path.dirname(self._entry)}: {error.strerror or error}; "
+                    "choose another --client_dir"
                 ) from None
         self._written.add(client)
 
