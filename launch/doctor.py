@@ -2,9 +2,9 @@
 
 It prints versions, cores, memory, disk, whether a worker starts and answers, and where the data sets lie; one that lies
 nowhere yet is marked with --, not ok.
-`--clean` empties the caches of client files and of users' own files instead. As every command, it removes what killed ones
-left in the temporary folder. Exit codes: 0 all is well, 1 something must be fixed, 2 the request was wrong, 130 stopped
-by Ctrl-C.
+`--clean` empties the caches of client files and of users' own files instead. As every command, it removes what killed
+ones left in the temporary folder. Exit codes: 0 all is well, 1 something must be fixed, 2 the request was wrong, 130
+stopped by Ctrl-C.
 """
 
 import importlib.metadata

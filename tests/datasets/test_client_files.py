@@ -1,4 +1,4 @@
-"""The cache of client files: atomic, rebuilt when damaged, safe between processes, cleaned without touching anything else."""
+"""The cache of client files: atomic, rebuilt when damaged, safe between processes, cleaned alone."""
 
 import json
 import os

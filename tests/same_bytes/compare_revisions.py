@@ -105,7 +105,9 @@ def sweep(place: Place, flagfiles: pathlib.Path, names: Sequence[str], runs: str
     """
     paths = ",".join(str(flagfiles / f"{name}.flags") for name in names)
     command = ["-m", "launch.sweep", f"--flagfiles={paths}", f"--runs_dir={place.folder / runs}", f"--rounds={rounds}"]
-    own = [f"--jobs={place.jobs}", "--", f"--client_dir={place.folder / 'shards'}"]
+    # Earlier revisions call the flag otherwise.
+    flag = "client_dir" if (place.tree / "datasets" / "client_files.py").exists() else "shard_dir"
+    own = [f"--jobs={place.jobs}", "--", f"--{flag}={place.folder / 'shards'}"]
     environment = {name: value for name, value in os.environ.items() if name not in VARIABLES}
     log = place.folder / f"{runs}.log"
     log.parent.mkdir(parents=True, exist_ok=True)

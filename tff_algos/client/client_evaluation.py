@@ -21,7 +21,7 @@ _BATCH_SIZE = 500  # bounds the memory of the activations
 
 
 class EvaluationInput(NamedTuple):
-    """The path prefix of a client's files, "" for an empty place, and which models it evaluates, bool, shape (models,)."""
+    """A client's path prefix, "" for an empty place, and which models it evaluates, bool, shape (models,)."""
 
     path: str
     is_asked: np.ndarray
