@@ -7,16 +7,13 @@ from launch.papers.async_periodic.claims import ASYNC_CLAIMS, ASYNC_FURTHER
 from launch.papers.async_periodic.figure import draw_async_figures
 from launch.papers.async_periodic.measures import ASYNC_RUNS
 from launch.papers.async_periodic.report import build_async_report
+from launch.papers.engine.claim_rows import load_claims
 from launch.papers.engine.collection import PRINTED, TUNED
-from launch.papers.engine.paper import Paper
-from launch.papers.fedcd.claims import FEDCD_CLAIMS
+from launch.papers.engine.paper import FOLDER, Paper
 from launch.papers.fedcd.figure import draw_fedcd_figure
-from launch.papers.fedcd.further import FEDCD_FURTHER
 from launch.papers.fedcd.measures import FEDCD_RUNS, SIZES
 from launch.papers.fedcd.report import ON_SIZES, build_fedcd_report
-from launch.papers.fedsikd.claims import FEDSIKD_CLAIMS, FEDSIKD_UNTESTABLE
 from launch.papers.fedsikd.figure import draw_fedsikd_figure
-from launch.papers.fedsikd.further import FEDSIKD_FURTHER
 from launch.papers.fedsikd.measures import BUDGET_ROUNDS, FEDSIKD_PRESETS, FEDSIKD_RUNS
 from launch.papers.fedsikd.report import ON_PRESETS as ON_FEDSIKD_PRESETS
 from launch.papers.fedsikd.report import build_fedsikd_report
@@ -34,17 +31,17 @@ from launch.runs.columns import (
     WITHIN_CLUSTER_DRIFT,
 )
 
+_FEDSIKD, _FEDCD = (load_claims(FOLDER / paper / "claims.toml") for paper in ("fedsikd", "fedcd"))
 PAPERS: dict[str, Paper] = {
     "fedsikd": Paper(
         title="FedSiKD: Tables V to IX",
         experiments=FEDSIKD_RUNS,
         build=build_fedsikd_report,
-        printed_files=("fedsikd/table_v.csv", "fedsikd/tables_vi_to_ix.csv"),
+        printed_files=("fedsikd/printed.csv",),
         presets=FEDSIKD_PRESETS,
         on_presets=ON_FEDSIKD_PRESETS,
-        claims=FEDSIKD_CLAIMS,
-        untestable=FEDSIKD_UNTESTABLE,
-        further=FEDSIKD_FURTHER,
+        claims=_FEDSIKD["claim"],
+        further=_FEDSIKD["further"],
         further_presets=(TUNED,),
         draw=draw_fedsikd_figure,
         figure="figure_3.png",
@@ -82,11 +79,11 @@ PAPERS: dict[str, Paper] = {
         title="FedCD: Table 1 and claims",
         experiments=FEDCD_RUNS,
         build=build_fedcd_report,
-        printed_files=("fedcd/table_1.csv",),
+        printed_files=("fedcd/printed.csv",),
         presets=SIZES,
         on_presets=ON_SIZES,
-        claims=FEDCD_CLAIMS,
-        further=FEDCD_FURTHER,
+        claims=_FEDCD["claim"],
+        further=_FEDCD["further"],
         draw=draw_fedcd_figure,
         figure="fedcd.png",
         further_metrics=".*_models|archetype_.*|client_accuracy_change|score_deviation|learning_rate_mean",

@@ -76,6 +76,11 @@ def load_claims(path: pathlib.Path) -> dict[str, tuple[Claim, ...]]:
     return claims
 
 
+def load_words(path: pathlib.Path) -> dict[str, str]:
+    """The texts that the rows of a file share, by name."""
+    return _Book(tomllib.loads(path.read_text(encoding="utf-8"))).words
+
+
 class _Book:
     """What the rows of a file share, and how one is read."""
 
@@ -84,9 +89,9 @@ class _Book:
         self._names: Mapping[str, Mapping[str, str]] = content.get("names", {})
         self._axes: Mapping[str, Sequence[Any]] = content.get("axes", {})
         self._texts: Mapping[str, str] = content.get("texts", {})
-        self._words: dict[str, str] = {}
+        self.words: dict[str, str] = {}
         for name, text in content.get("words", {}).items():
-            self._words[name] = _fill(text, self._words)
+            self.words[name] = _fill(text, self.words)
 
     def read_row(self, row: Row) -> Iterator[Claim]:
         """The claims of a row, one for each combination of its axes `each`."""
@@ -147,7 +152,7 @@ class _Book:
 
     def _name(self, values: Axes) -> dict[str, str]:
         """What words call the values of axes and fields, and the words of the file."""
-        return {**self._words, **{field: self._name_value(field, value) for field, value in values.items()}}
+        return {**self.words, **{field: self._name_value(field, value) for field, value in values.items()}}
 
     def _name_value(self, field: str, value: object) -> str:
         value = spell_value("", value)

@@ -119,6 +119,9 @@ def explain_verdicts(judgements: Sequence[Judgement], labels: Mapping[str, str])
     """The rule of each claim and the numbers that decide it, as Markdown."""
     lines = []
     for number, (claim, printed, ours) in enumerate(judgements, 1):
+        if claim.not_comparable:
+            lines.append(f"{number}. {claim.text}. *Not comparable:* {claim.not_comparable}")
+            continue
         lines.append(f"{number}. {claim.text}. *Rule:* {claim.rule}.")
         outcomes = [
             ("Printed tables", printed),

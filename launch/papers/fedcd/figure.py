@@ -10,7 +10,6 @@ from datasets.archetypes import DROP, MERGE, SUCCESSES, compute_hypergeometric_s
 from launch.papers.engine.collection import Place, group_runs
 from launch.papers.engine.curves import compute_curve, compute_curve_by_round, draw_curve, say_not_run
 from launch.papers.fedcd.authors_run import read_authors_run
-from launch.papers.fedcd.claims import NAMES
 from launch.papers.fedcd.measures import (
     ACCURACY,
     AUTHORS,
@@ -27,6 +26,7 @@ from launch.papers.fedcd.measures import (
     LATE,
     LONG,
     META_ARCHETYPES,
+    NAMES,
     NUM_ARCHETYPES,
     PAPER,
     SHARED,

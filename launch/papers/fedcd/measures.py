@@ -12,13 +12,15 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from launch.papers.engine.collection import Measure, Numbers, Place, group_runs, list_bytes
+from launch.papers.engine.collection import Cell, Measure, Numbers, Place, group_runs, list_bytes
 from launch.runs.archetype_metrics import CHANGE, MIXED, name_accuracy
 from launch.runs.columns import CLIENT_TEST_ACCURACY, EVALUATION_S, ROUND_S, TIMING_FILE
 from launch.runs.run_records import RunRecord, read_columns
+from launch.settings.algorithms import ALGORITHMS
 
 HIERARCHICAL, HYPERGEOMETRIC = "hierarchical", "hypergeometric"
 FEDCD, FEDAVG = "fedcd", "fedavg"
+NAMES = {algo: ALGORITHMS[algo].title for algo in (FEDCD, FEDAVG)}
 SMALL, AUTHORS_SMALL, AUTHORS, FULL, PAPER = "cpu", "authors_small", "authors", "authors_full", "paper"
 SIZES = {
     SMALL: "small (2 cores)",
@@ -74,6 +76,11 @@ CALM_FROM = 10  # "stop by round 10"
 MOST_CHANGE, MOST_BEHIND = 5.0, 3.0  # points
 RESTLESS_AFTER = 40  # "past round 40"
 LONG, CAP = 150, 300  # rounds of the paper's longer FedAvg runs
+
+
+def make_cell(partition: str, algo: str, metric: str, variant: str = BASE) -> Cell:
+    """A result of an experiment; the round is part of the metric."""
+    return Cell(partition, variant, algo, 0, metric)
 
 
 def find_place(experiment: str) -> Place | None:
@@ -253,7 +260,7 @@ def compute_separation(run: RunRecord, last_round: int) -> float:
 
 
 def measure(run: RunRecord) -> Numbers:
-    """Every measure of a run, by the names of `launch.papers.fedcd.claims`; those of FedCD's models for FedCD only.
+    """Every measure of a run, by the names of `claims.toml`; those of FedCD's models for FedCD only.
 
     A name stands for rounds of its own, so that the round of each measure is 0.
     """

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from launch.papers.engine.claim_rows import load_words
 from launch.papers.engine.collection import (
     Cell,
     Place,
@@ -14,10 +15,9 @@ from launch.papers.engine.collection import (
     summarize_results,
 )
 from launch.papers.engine.markdown import Report, Section, Table, format_measured
-from launch.papers.engine.paper import Paper
+from launch.papers.engine.paper import FOLDER, Paper
 from launch.papers.fedcd.authors_run import tabulate_authors_run
 from launch.papers.fedcd.causes import build_causes
-from launch.papers.fedcd.claims import CONVERGENCE_RULE, NAMES, SAME_RATES, WHERE_RUNS_END, make_cell
 from launch.papers.fedcd.costs import CLOCKS, format_costs, format_ratios, measure_all, pair_runs
 from launch.papers.fedcd.measures import (
     BASE,
@@ -32,7 +32,9 @@ from launch.papers.fedcd.measures import (
     LAST_ROUNDS,
     LATE,
     MILESTONES,
+    MOST_BEHIND,
     MOST_CHANGE,
+    NAMES,
     NUM_ARCHETYPES,
     SHOWN_VARIANTS,
     SIZES,
@@ -40,6 +42,7 @@ from launch.papers.fedcd.measures import (
     describe_left_out,
     group_whole_runs,
     has_its_data,
+    make_cell,
 )
 from launch.runs.run_records import RunRecord
 
@@ -60,6 +63,8 @@ ON_SIZES = (
     f"Models are cloned after rounds {', '.join(map(str, MILESTONES))} in all sizes, as printed. In commit cea256a of "
     "the authors' code, which prints their run, it is after rounds 2, 15, 25 and 30."
 )
+WORDS = load_words(FOLDER / "fedcd" / "claims.toml")
+END = COMPARED_ROUNDS[HIERARCHICAL]
 LEGEND = "\n".join((
     "Accuracies are those of each device's best model on its own test split, the mean over the devices, in per cent. "
     "Numbers are the mean ± the sample deviation over the seeds. FedAvg has the same split, model and local training, "
@@ -78,16 +83,23 @@ LEGEND = "\n".join((
     "without convergence counts as a bound. A fourth, of Figure 5, was changed after one hypergeometric seed of the "
     "small size and before all others: it counts archetypes that converge, and not only how much they change.",
     "",
-    f"{CONVERGENCE_RULE}.",
+    "A run has converged from the first round on since which two things hold to its end, for "
+    f"{LAST_ROUNDS} rounds or more, so that a run of {END} rounds can show convergence up to round "
+    f"{END - LAST_ROUNDS + 1}. A device's accuracy changes by at most {MOST_CHANGE:g} points a round, in the mean over "
+    f"the devices and {WINDOW} rounds. And the devices' mean accuracy, over {WINDOW} rounds, is at most "
+    f"{MOST_BEHIND:g} points from where it ends. A run in which this never happens has infinitely many rounds to "
+    "convergence.",
     "",
-    f"FedAvg beside FedCD has the same schedule of learning rates: {SAME_RATES}. A model counts the rounds in which a "
-    f"device of the cohort has it. So no clone of round {MILESTONES[-1]} has its first step down before round 55, and "
-    f"one that few devices have comes to it after {LATE} rounds: a run of {LATE} rounds, which can show convergence up "
-    f"to round {LATE - LAST_ROUNDS + 1}, must be calm while such clones still train at the first rate. The changes of "
-    f"its rounds {LATE - LAST_ROUNDS + 1} to {LATE} mix both rates, and the mean rate beside them says how far.",
+    f"FedAvg beside FedCD has the same schedule of learning rates: {WORDS['same_rates']}. A model counts the rounds in "
+    f"which a device of the cohort has it. So no clone of round {MILESTONES[-1]} has its first step down before round "
+    f"55, and one that few devices have comes to it after {LATE} rounds: a run of {LATE} rounds, which can show "
+    f"convergence up to round {LATE - LAST_ROUNDS + 1}, must be calm while such clones still train at the first rate. "
+    f"The changes of its rounds {LATE - LAST_ROUNDS + 1} to {LATE} mix both rates, and the mean rate beside "
+    "them says how far.",
     "",
-    f"Costs to convergence, by seed: \"> n\" is what a run spends in all its rounds without it. {WHERE_RUNS_END}. A "
-    "ratio is exact or a bound: \"< 0.4\" means that FedAvg stopped before it had converged.",
+    'Costs to convergence, by seed: "> n" is what a run spends in all its rounds without it. '
+    f"{WORDS['where_runs_end']}. A "
+    'ratio is exact or a bound: "< 0.4" means that FedAvg stopped before it had converged.',
     "",
     f"- *Last*: mean over the last {LAST_ROUNDS} of the rounds compared, which are "
     f"{' and '.join(f'{rounds} ({name})' for name, rounds in COMPARED_ROUNDS.items())}.",

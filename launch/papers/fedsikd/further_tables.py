@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
+from launch.papers.engine.claim_rows import load_claims
 from launch.papers.engine.collection import (
     TUNED,
     Cell,
@@ -15,12 +16,12 @@ from launch.papers.engine.conditions import differs
 from launch.papers.engine.intervals import LEAST_SEEDS, estimate_mean, is_constant
 from launch.papers.engine.judge import ERROR_RATE, decide_further
 from launch.papers.engine.markdown import Section, Table, format_measured, format_seeds, format_table
+from launch.papers.engine.paper import FOLDER
 from launch.papers.engine.verdicts import format_p_value
-from launch.papers.fedsikd.comparisons import ACCURACY, cell_of
-from launch.papers.fedsikd.further import COMPARED_ALPHAS, NOISE_COMPARISONS
 from launch.papers.fedsikd.measures import (
     ABLATIONS,
     BUDGET_ROUNDS,
+    COMPARED_ALPHAS,
     CONTROL,
     DATA_NAMES,
     EPSILONS,
@@ -35,6 +36,7 @@ from launch.papers.fedsikd.measures import (
     NO_NOISE,
     PRIVACY,
     STATISTICS,
+    make_cell,
     name_private,
 )
 from launch.runs.columns import CLIENT_TEST_ACCURACY, TEST_ACCURACY
@@ -71,7 +73,7 @@ ON_PRIVACY = (
     "averages go by the noisy sizes, which are clipped at 1; averages by examples, so that sizes matter, which they do "
     "not in *ours*. How large the noise on a size is stands in the flagfiles. *Without noise ahead*: the same "
     "statistics and weights without noise, in pairs of the same seed, in points, with the 95 % interval of the mean; "
-    f"the p-values of the {len(NOISE_COMPARISONS)} comparisons are corrected by Holm."
+    f"the p-values of the {len(STATISTICS) * (len(EPSILONS) - 1)} comparisons are corrected by Holm."
 )
 
 
@@ -118,13 +120,13 @@ def tabulate_tuned(by_place: Mapping[Place, Sequence[RunRecord]], seed_results: 
     columns += ["equal bytes (%)", "FedSiKD ahead", "MB a round", "seconds a round"]
     rows, values = [], seed_results[TUNED]
     for alpha in COMPARED_ALPHAS:
-        at_five = cell_of(MNIST, alpha, BUDGET_ROUNDS)
+        at_five = make_cell(MNIST, alpha)
         for algo, name in TUNED_ROWS.items():
             cell = at_five._replace(algo=algo)
             if cell not in values:
                 continue
             row = [name, alpha, _count_seeds(sorted(values[cell]))]
-            for metric in (ACCURACY, EQUAL_BYTES_ACCURACY):
+            for metric in (TEST_ACCURACY, EQUAL_BYTES_ACCURACY):
                 mine, theirs = at_five._replace(metric=metric), cell._replace(metric=metric)
                 row += [_show(metric, values.get(theirs)), "" if algo == FEDSIKD else _show_lead(mine, theirs, values)]
             runs = by_place[Place(TUNED, MNIST, alpha, algo)]
@@ -164,17 +166,20 @@ def _show_least(numbers: Iterable[float | None]) -> str:
 def tabulate_privacy(seed_results: SeedResults) -> Section:
     """Accuracy by statistics and epsilon, and by how much the same runs without noise are ahead."""
     values = seed_results[PRIVACY]
-    p_values = [each.p_value for each in decide_further(tuple(NOISE_COMPARISONS.values()), values)]
-    by_place = dict(zip(NOISE_COMPARISONS, p_values, strict=True))
+    decided = decide_further(load_claims(FOLDER / "fedsikd" / "claims.toml")["noise"], values)
+    p_values = {each.claim.conditions[0].cells[1]: each.p_value for each in decided}  # by the cell with noise
     rows = []
     for kind, epsilon in itertools.product(STATISTICS, EPSILONS):
-        cell, without = (
-            cell_of(MNIST, "0.1", BUDGET_ROUNDS, algo=name_private(kind, each)) for each in (epsilon, NO_NOISE)
-        )
+        cell, without = (make_cell(MNIST, "0.1", algo=name_private(kind, each)) for each in (epsilon, NO_NOISE))
         if cell in values:
             lead = "" if cell == without else _show_lead(without, cell, values)
-            p_value = by_place.get((kind, epsilon))
-            row = [kind.replace("_", " "), epsilon, _count_seeds(sorted(values[cell])), _show(ACCURACY, values[cell])]
+            p_value = p_values.get(cell)
+            row = [
+                kind.replace("_", " "),
+                epsilon,
+                _count_seeds(sorted(values[cell])),
+                _show(TEST_ACCURACY, values[cell]),
+            ]
             rows.append([*row, lead, "" if p_value is None else format_p_value(p_value)])
     columns = ["statistics", "epsilon", "seeds", f"round {BUDGET_ROUNDS} (%)", "without noise ahead", "p (Holm)"]
     table = Table(columns, rows)

@@ -4,8 +4,7 @@ import pathlib
 
 import pytest
 
-from launch.papers.fedsikd.further import COMPARED_ALPHAS
-from launch.papers.fedsikd.measures import BUDGET_ROUNDS, FEDSIKD, FL_HC, NAMES, RANDOM_CLUSTER
+from launch.papers.fedsikd.measures import BUDGET_ROUNDS, COMPARED_ALPHAS, FEDSIKD, FL_HC, NAMES, RANDOM_CLUSTER
 from launch.runs.run_records import EXPERIMENTS, TUNED_SUFFIX, find_flagfile, resolve_flagfile
 from launch.settings.run_config import flag_values
 from launch.tuning.grid_search import build_tasks

@@ -2,8 +2,8 @@
 
 import pytest
 
-from launch.papers.fedcd.claims import EQ_4_SIZES
 from launch.papers.fedcd.measures import CAUSES, COMPARED_ROUNDS, MILESTONES, ONE_MILESTONE, find_place
+from launch.papers.registry import PAPERS
 from launch.runs.run_records import EXPERIMENTS, find_flagfile, resolve_flagfile
 from launch.settings.run_config import flag_values
 
@@ -157,7 +157,7 @@ def test_flagfiles_clone_at_the_milestones_that_texts_and_measures_have():
         assert stored == ",".join(map(str, expected)), path.name
 
 
-@pytest.mark.parametrize("size", sorted(EQ_4_SIZES))
+@pytest.mark.parametrize("size", sorted({size for claim in PAPERS["fedcd"].claims for size in claim.constructed_in}))
 def test_the_settings_of_a_size_leave_two_models_on_a_device(size):
     """Each round after the last milestone takes one of three or more: of 16 models, 14 rounds leave two."""
     for path in (EXPERIMENTS / "fedcd").glob(f"fedcd_cifar10_*_{size}*.flags"):

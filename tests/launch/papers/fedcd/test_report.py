@@ -6,13 +6,13 @@ import pytest
 
 from launch.papers.engine.collection import Place
 from launch.papers.engine.curves import compute_curve_by_round
-from launch.papers.fedcd.claims import EQ_4_SIZES, FEDCD_CLAIMS, make_cell
 from launch.papers.fedcd.figure import draw_fedcd_figure
 from launch.papers.fedcd.measures import (
     SIZES,
     compute_trailing_means,
     find_convergence,
     group_whole_runs,
+    make_cell,
     measure,
 )
 from launch.papers.fedcd.report import compute_findings
@@ -184,7 +184,7 @@ def test_claims_that_the_algorithm_makes_true_are_not_counted(write_seeds):
     assert [row["claim"] for row in rows] == [find_claim(report, each)["claim"] for each in words]
     assert {row[size] for row in rows for size in ("cpu", "paper")} == {"by construction"}
     # Where models go that score below the mean, more than two may stay on a device.
-    other = {size: [row[size] for row in rows] for size in SIZES.keys() - EQ_4_SIZES}
+    other = {size: [row[size] for row in rows] for size in SIZES.keys() - {"cpu", "paper"}}
     assert list(other.values()) == [["by construction", "not run", "not run"]] * 3
     assert "exactly equal" in rows[2]["cpu_numbers"] and rows[2]["cpu_numbers"].endswith(
         "most on a device 3.00: the same in all 3 seeds"
@@ -192,7 +192,7 @@ def test_claims_that_the_algorithm_makes_true_are_not_counted(write_seeds):
 
 
 def test_only_the_sizes_that_delete_below_the_best_leave_two_models_by_construction():
-    follows = {claim.text: claim.follows_in for claim in FEDCD_CLAIMS if claim.by_construction}
+    follows = {claim.text: claim.follows_in for claim in PAPERS["fedcd"].claims if claim.by_construction}
     (everywhere,) = [text for text, follows_in in follows.items() if follows_in("another size")]
     assert "at most 2^l global models" in everywhere
 
@@ -281,7 +281,7 @@ def test_every_metric_of_a_claim_is_measured(tmp_path, write_archetype_run):
         write_archetype_run(tmp_path, experiment, [0.5] * 60, dataset="cifar10", **models)
     report = PAPERS["fedcd"].build_report(collect_runs(tmp_path)[0])
     rows = rows_of(report, "claims")
-    assert len(rows) == len(FEDCD_CLAIMS)
+    assert len(rows) == len(PAPERS["fedcd"].claims)
     assert [row["claim"] for row in rows if {row["cpu"], row["authors_small"]} == {"not run"}] == []
     by_runs = {size: [] for size in SIZES.values()}
     for row in rows_of(report, "further"):
