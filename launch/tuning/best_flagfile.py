@@ -55,14 +55,14 @@ def _leave_out(text: str, names: Collection[str]) -> list[str]:
     """The lines of a flagfile without its head, these flags, and the headings under which no other flag stands."""
     lines = [line.strip() for line in text.splitlines()]
     if lines and lines[0].startswith("#"):
-        lines = lines[_find_end_ofwrap_comment(lines) :]
+        lines = lines[_find_end_of_comment(lines) :]
     kept = [line for line in lines if _name_flag(line) not in names]
     blocks = "\n".join(kept).split("\n\n")
     with_flags = [block.strip("\n") for block in blocks if any(line.startswith("-") for line in block.splitlines())]
     return "\n\n".join(with_flags).splitlines()
 
 
-def _find_end_ofwrap_comment(lines: Sequence[str]) -> int:
+def _find_end_of_comment(lines: Sequence[str]) -> int:
     return next((place for place, line in enumerate(lines) if not line.startswith("#")), len(lines))
 
 
