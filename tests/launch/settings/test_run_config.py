@@ -17,7 +17,8 @@ from launch.settings.flag_fields import (
     prefix_errors,
     replace_fields,
 )
-from launch.settings.run_config import SMOKE_ROUNDS, algorithm_fields, build_run_config, flag_values, shared_fields
+from launch.settings.run_config import algorithm_fields, build_run_config, flag_values, shared_fields
+from launch.settings.run_flags import SMOKE_ROUNDS
 from tff_algos.fed_cd.config import FedCDConfig
 from tff_algos.settings.config_fields import (
     SMOKE_CLIENTS,

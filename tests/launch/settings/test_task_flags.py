@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from launch.settings.data_flags import HUBER
 from launch.settings.flags import FlagError, parse_config, read_stored_flags
 from launch.settings.run_config import build_run_config, find_idle, flag_values
-from launch.settings.task_flags import HUBER
 from models.task_kinds import LOSSES, TASK_NAMES
 
 OWN = ["--algo=fedavg", "--dataset=npz", "--npz=my.npz", "--partition=iid"]

@@ -1,0 +1,161 @@
+"""The flags of the model, the rounds, the devices and the run folder, as groups of `RunConfig`. No TensorFlow."""
+
+import dataclasses
+
+from launch.settings.runtimes import CPU, DEVICES, RAY, RAY_SHARES, RUNTIMES, TFF
+from launch.settings.trackers import NO_TRACKER, TRACKER_CHOICES
+from models.model_names import (
+    ACTIVATIONS,
+    AUGMENTATIONS,
+    MODEL_NAMES,
+    PRECISIONS,
+    QUANTIZATIONS,
+    WIDTH_MODELS,
+    is_own_model,
+)
+from tff_algos.settings.config_fields import SMOKE_CLIENTS, Needs, needs_value, setting
+from tff_algos.settings.local_training import LocalTrainingConfig
+
+SMOKE_ROUNDS = 2
+PLOT_FORMATS = ("png", "png,svg", "png,pdf", "png,svg,pdf")
+
+
+@dataclasses.dataclass(frozen=True)
+class RoundFlags:
+    """Rounds, evaluation and checkpoints"""
+
+    rounds: int = setting(20, "Rounds of training.", minimum=1, maximum=10**6, smoke=SMOKE_ROUNDS)
+    batch_size: int = setting(
+        LocalTrainingConfig.batch_size, "Examples in a mini-batch; the last one of an epoch may be smaller.", minimum=1
+    )
+    seed: int = setting(0, "Seed of everything random.", minimum=0, maximum=10**9)
+    rounds_per_evaluation: int = setting(1, "Rounds between two evaluations; the last is always evaluated.", minimum=1)
+    rounds_per_shared_evaluation: int = setting(
+        1, "Rounds between two evaluations of the shared models on all test and validation examples.", minimum=1
+    )
+    evaluated_clients: int = setting(1000, "Clients, drawn by the seed, evaluated in a round; 0: all.", minimum=0)
+    finally_evaluated_clients: int = setting(
+        10_000,
+        "Clients, drawn by the seed, evaluated when the run is over, beside all new ones; 0: all.",
+        minimum=0,
+        of_old_runs=10_000,
+    )
+    fairness: bool = setting(False, "Deviation and worst tenth of the clients' accuracies in metrics.csv, too.")
+    keep_best: bool = setting(
+        False, "Keep the models of the round with the best client_validation_accuracy, too.", of_old_runs=False
+    )
+    rounds_per_checkpoint: int = setting(1, "Rounds between two checkpoints; the last is always kept.", minimum=1)
+    target_accuracy: float = setting(0.0, "Stop at this test accuracy; 0 means never.", minimum=0, maximum=1)
+    target_metric: float = setting(
+        0.0,
+        "Stop where the task's main metric is as good as this on the test set; 0 means never.",
+        minimum=0,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelFlags:
+    """Models"""
+
+    model: str = setting(
+        "auto", f"Model: {', '.join(MODEL_NAMES)}, or module:function of your own (auto: by data set)."
+    )
+    teacher_model: str = setting("auto", "Teacher model, named likewise.")
+    channel_axis: bool = setting(
+        False,
+        "Give your own model features as (features, 1), as runs of earlier versions did, not as (features,).",
+        needs=Needs("model", is_own_model, "--model=module:function"),
+        of_old_runs=True,
+    )
+    activation: str = setting("linear", "Activation of the convolutions; the paper prints none.", choices=ACTIVATIONS)
+    width: float = setting(1.0, f"Factor on the numbers of filters of {', '.join(WIDTH_MODELS)}.", above=0, maximum=8)
+    quantize: str = setting(
+        "none",
+        "qat: train the model (not the teacher) for 8-bit integers, by quantization-aware training.",
+        choices=QUANTIZATIONS,
+    )
+    qat_start_round: int = setting(
+        1,
+        "First round of quantization-aware training; float before it.",
+        minimum=1,
+        smoke=SMOKE_ROUNDS,
+        needs=needs_value("quantize", "qat"),
+    )
+    precision: str = setting(
+        "float32",
+        "What the models' layers compute in; weights, logits, losses and aggregation are float32 in any case.",
+        choices=PRECISIONS,
+    )
+    augment: str = setting(
+        "none",
+        "crop_flip: images are shifted by up to 4 pixels and mirrored at random while a client trains.",
+        choices=AUGMENTATIONS,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class DeviceFlags:
+    """Devices, and what computes the run"""
+
+    device_profiles: str = setting("", "CSV of the devices, or phones for the sample; empty: drawn.", of_old_runs="")
+    runtime: str = setting(
+        TFF,
+        "What runs the computations: TFF's worker, TensorFlow in this process, or a Ray cluster.",
+        choices=RUNTIMES,
+        of_old_runs=TFF,
+    )
+    device: str = setting(
+        CPU, "What TensorFlow computes on; auto: a GPU if it sees one.", choices=DEVICES, of_old_runs=CPU
+    )
+    workers: str = setting(
+        "",
+        "host:port or unix:/path of TFF workers that run already, with commas between them; empty: one of its own.",
+        needs=needs_value("runtime", TFF),
+    )
+    ray_address: str = setting(
+        "",
+        "Ray cluster: host:port, ray://host:port, or auto for the one of this machine; empty: one of this run's own.",
+        needs=needs_value("runtime", RAY),
+    )
+    ray_shares: int = setting(
+        RAY_SHARES,
+        "Shares of a round's clients, on Ray; at least the cores of the cluster, so that none is idle.",
+        minimum=1,
+        maximum=10**4,
+        needs=needs_value("runtime", RAY),
+        of_old_runs=RAY_SHARES,
+    )
+
+    @property
+    def worker_addresses(self) -> list[str]:
+        """The workers that run already, each "host:port" or "unix:/path"; empty for one of our own."""
+        return [address.strip() for address in self.workers.split(",") if address.strip()]
+
+
+@dataclasses.dataclass(frozen=True)
+class FolderFlags:
+    """The run folder, and what is written into it"""
+
+    run_dir: str = setting("", "Run folder; empty: the next free one under runs/.")
+    resume: bool = setting(
+        False, "Go on with the run in --run_dir from its last checkpoint; other flags may be left out."
+    )
+    overwrite: bool = setting(False, "Replace the run in --run_dir.")
+    trust_module: str = setting(
+        "", "With --resume: modules of yours that the run names and that may be imported, with commas between them."
+    )
+    smoke: bool = setting(
+        False,
+        f"Try the flags in seconds: random data, {SMOKE_ROUNDS} rounds, {SMOKE_CLIENTS} clients or one per archetype.",
+    )
+    run_page: bool = setting(True, "Write report.html, the page of the run, at its end.", of_old_runs=False)
+    plot_formats: str = setting(
+        "png", "Formats of the plots in the run folder.", choices=PLOT_FORMATS, of_old_runs="png"
+    )
+    plot_smoothing: int = setting(
+        0,
+        "Evaluated rounds that plots average curves over; the raw ones stay visible. 0: none.",
+        minimum=0,
+        of_old_runs=0,
+    )
+    track: str = setting(NO_TRACKER, "Tracker that the run is sent to while it goes on.", choices=TRACKER_CHOICES)
