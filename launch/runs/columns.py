@@ -89,6 +89,8 @@ BUDGET_SPENT = "budget_spent"  # only if no further round may come
 NEW_CLIENTS, ACCURACY_MEAN, MAJORITY_ACCURACY = "new_clients", "accuracy_mean", "majority_accuracy"
 ACCURACY_STD, ACCURACY_P10, ACCURACY_WORST_TENTH = "accuracy_std", "accuracy_p10", "accuracy_worst_tenth"
 TOKEN_BASELINES = "token_baselines"  # only of text: what tables of the most frequent tokens reach
+STOPPED_EARLY = "stopped_early"  # only if --patience has ended the run: its value, and the best round
+PATIENCE, BEST_ROUND = "patience", "best_round"
 KEPT_BEST = "kept_best"  # only with --keep_best: the round whose models are kept, and what it was chosen by
 IS_PERSONAL = "is_personal"  # only with --fairness: whether the clients' models are their own
 

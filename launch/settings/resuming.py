@@ -8,7 +8,7 @@ REQUESTS = frozenset({"resume", "overwrite", "trust_module", "track", "run_page"
 INTERVALS = frozenset({"rounds_per_checkpoint", "rounds_per_shared_evaluation"})
 
 # What a resumed run may change: how long it goes on and where things lie, never what a round computes.
-CHANGEABLE_ON_RESUME = PLACES | REQUESTS | INTERVALS | {"rounds", "target_accuracy", "target_metric"}
+CHANGEABLE_ON_RESUME = PLACES | REQUESTS | INTERVALS | {"rounds", "target_accuracy", "target_metric", "patience"}
 
 # What computes a run, and where: its numbers agree to rounding, but only the same gives the same bytes.
 MEANS_OF_COMPUTING = frozenset({"runtime", "device", "ray_shares"})

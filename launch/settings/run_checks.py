@@ -101,6 +101,9 @@ def _check_conflicts(config: Any) -> None:
         raise ConfigError(
             "target_metric", config.target_metric, "either --target_accuracy or --target_metric, not both"
         )
+    if config.patience and getattr(privacy, "is_active", False):
+        expected = "0 with private updates, whose rounds no result without noise may end"
+        raise ConfigError("patience", config.patience, expected)
     if config.keep_best and getattr(privacy, "is_active", False):
         expected = "false with private updates, whose models no accuracy without noise may choose"
         raise ConfigError("keep_best", True, expected)

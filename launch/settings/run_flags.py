@@ -51,6 +51,11 @@ class RoundFlags:
         "Stop where the task's main metric is as good as this on the test set; 0 means never.",
         minimum=0,
     )
+    patience: int = setting(
+        0,
+        "Stop after so many evaluations without a better client_validation_accuracy, or the task's own; 0 means never.",
+        minimum=0,
+    )
 
 
 @dataclasses.dataclass(frozen=True)

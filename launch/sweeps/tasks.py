@@ -3,7 +3,7 @@
 import dataclasses
 import pathlib
 
-from launch.runs.columns import BUDGET_SPENT, CONFIG_FILE, SUMMARY_FILE
+from launch.runs.columns import BUDGET_SPENT, CONFIG_FILE, PATIENCE, STOPPED_EARLY, SUMMARY_FILE
 from launch.runs.errors import RunFolderError
 from launch.runs.run_records import RunPath, RunRecordError, list_other_settings, read_config, read_json
 from launch.runs.task_columns import read_task_columns
@@ -77,14 +77,15 @@ def _find_other_settings(run_dir: RunPath, config: RunConfig) -> list[str]:
 
 
 def _has_finished(run_dir: RunPath, config: RunConfig) -> bool:
-    """Whether a run has all its rounds, its target or its budget behind it; false if its records cannot be read."""
+    """Whether a run has all its rounds, target, budget or patience behind it; false if its records cannot be read."""
     try:
         read_json(run_dir / CONFIG_FILE)
         summary = read_json(run_dir / SUMMARY_FILE)
     except RunRecordError:
         return False
     is_over = summary.get("rounds", 0) >= config.rounds or bool(summary.get(BUDGET_SPENT))
-    return is_over or _has_reached_target(summary, config)
+    has_lost_patience = summary.get(STOPPED_EARLY, {}).get(PATIENCE, 0) >= config.patience > 0
+    return is_over or has_lost_patience or _has_reached_target(summary, config)
 
 
 def _has_reached_target(summary: dict, config: RunConfig) -> bool:

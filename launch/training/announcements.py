@@ -23,6 +23,7 @@ from launch.runs.columns import (
     ROUND,
     RUN_PAGE,
     START,
+    STOPPED_EARLY,
     TEST_ACCURACY,
     TRAIN_LOSS,
 )
@@ -230,7 +231,8 @@ def say_result(config: RunConfig, folder: RunFolder, summary: dict[str, Any]) ->
     say(f"next     python -m launch.evaluate --run_dir={path}{trust}")
     say(f"         python -m launch.export --run_dir={path}{trust}")
     if not summary.get(BUDGET_SPENT):
-        say(f"         {resume_command(folder, config)} --rounds={2 * config.rounds}")
+        further = f"--patience={2 * config.patience}" if STOPPED_EARLY in summary else f"--rounds={2 * config.rounds}"
+        say(f"         {resume_command(folder, config)} {further}")
     say(f"         tensorboard --logdir={shlex.quote(str(folder.tensorboard))}")
 
 

@@ -15,18 +15,10 @@ from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
 from launch.runs.tables import format_cell, replace_folder, write_table
 from launch.runs.task_columns import TaskColumns
+from launch.training.validated_rounds import find_best_validated
 from models.model_spec import ModelSpec
 from models.saved_models import save_model
 from tff_algos.protocol import FederatedProcess, State
-
-
-def find_best_validated(metrics: RoundTable, task: TaskColumns, last_round: int | None = None) -> int | None:
-    """The round, up to `last_round`, with the best `client_validation_accuracy`, or what it is called by the task.
-
-    The first of equals; None if no round was evaluated on validation examples.
-    """
-    best = task.find_best(metrics.column(task.client_validation)[:last_round])
-    return None if best is None else best + 1
 
 
 class BestRound:

@@ -12,6 +12,7 @@ from launch.runs.columns import (
     ARCHETYPE_NAME,
     AVAILABILITY,
     BEST,
+    BEST_ROUND,
     BUDGET_SPENT,
     BYTES_DOWN,
     BYTES_UP,
@@ -30,9 +31,11 @@ from launch.runs.columns import (
     NUM_TEST,
     NUM_TRAIN,
     NUM_VALIDATION,
+    PATIENCE,
     ROUND,
     ROUND_S,
     START,
+    STOPPED_EARLY,
     TEST_LOSS,
     TOKEN_BASELINES,
     TOOK_PART,
@@ -44,7 +47,7 @@ from launch.runs.run_folder import RunFolder
 from launch.runs.tables import format_cell, write_json, write_table
 from launch.runs.task_columns import TASK, TaskColumns
 from launch.settings.run_config import RunConfig, find_algorithm
-from launch.training.best_round import find_best_validated, save_models
+from launch.training.best_round import save_models
 from launch.training.evaluation import (
     ClientResults,
     Evaluate,
@@ -55,6 +58,7 @@ from launch.training.evaluation import (
 )
 from launch.training.fine_tuning_gain import measure_curve, measure_start
 from launch.training.text_baselines import measure_text_baselines
+from launch.training.validated_rounds import find_best_validated, has_stopped_early
 from models.model_spec import ModelSpec
 from tff_algos.protocol import FederatedProcess, State
 
@@ -102,6 +106,8 @@ def write_results(
         summary[TOKEN_BASELINES] = baselines
     if process.is_spent(state):
         summary[BUDGET_SPENT] = True
+    if has_stopped_early(config, metrics, task):
+        summary[STOPPED_EARLY] = {PATIENCE: config.patience, BEST_ROUND: find_best_validated(metrics, task)}
     if config.keep_best and (best := find_best_validated(metrics, task)) is not None:
         value = metrics.column(task.client_validation)[best - 1]
         summary[KEPT_BEST] = {ROUND: best, task.client_validation: value}

@@ -25,6 +25,7 @@ from launch.runs.run_folder import RunFolder
 from launch.runs.task_columns import TaskColumns, format_value
 from launch.settings.run_config import RunConfig
 from launch.training.kept_files import KeptFiles
+from launch.training.validated_rounds import find_best_validated, has_lost_patience, has_stopped_early
 from tff_algos.protocol import COMMON_METRICS, FederatedProcess, State
 
 if TYPE_CHECKING:
@@ -99,6 +100,10 @@ class RoundLoop:
                 self._save()
         if self.round_num < self._config.rounds and self._process.is_spent(self._state):
             say(f"spent    after round {self.round_num}: a further one would exceed the budget")
+        elif has_stopped_early(self._config, self.metrics, self._task):
+            best = find_best_validated(self.metrics, self._task)
+            say(f"stopped  after round {self.round_num} by --patience={self._config.patience}: the clients' own "
+                f"validation {self._task.title} was best in round {best or 'none'}")  # fmt: skip
         return self._state
 
     def _save(self) -> None:
@@ -114,7 +119,9 @@ class RoundLoop:
         if self.round_num >= self._config.rounds or self._process.is_spent(self._state):
             return True
         reached = self.metrics.column(self._task.test)[-1] if self.round_num else None
-        return self._task.has_reached_target(self._config, reached)
+        return self._task.has_reached_target(self._config, reached) or has_lost_patience(
+            self._config, self.metrics, self._task
+        )
 
     def _run_round(self) -> tuple[State, int, Mapping[str, float], dict[str, str]]:
         """Runs the next round and records it.

@@ -93,11 +93,13 @@ def run_training(config: RunConfig) -> dict[str, Any]:
 
 
 def check_best_can_be_told(config: RunConfig, data: FederatedData) -> None:
-    """Raises ConfigError if --keep_best is given, but no client has validation examples to tell the best round by."""
-    if config.keep_best and not any(client.num_validation for client in data.clients):
-        raise ConfigError(
-            "--keep_best", True, "clients with validation examples; raise --validation_fraction, or leave it out"
-        )
+    """Raises ConfigError if a setting asks for the best round, but no client has validation examples to tell it by."""
+    if any(client.num_validation for client in data.clients):
+        return
+    expected = "clients with validation examples; raise --validation_fraction, or leave it out"
+    for name in ("keep_best", "patience"):
+        if value := getattr(config, name):
+            raise ConfigError(f"--{name}", value, expected)
 
 
 def check_task(config: RunConfig, data: FederatedData) -> None:

@@ -15,7 +15,9 @@ OTHER_WORDS = {
     "launch/papers/fedsikd/measures.py": {columns.ROUND},
     "tff_algos/fed_cd/state.py": {columns.MODELS},
     "launch/settings/run_config.py": {columns.CONFIG_FILE},  # below `runs`, so the name stands there
-    "launch/settings/own_algorithm.py": {columns.START, columns.IS_PERSONAL, columns.BUDGET_SPENT},  # likewise
+    "launch/settings/own_algorithm.py": {
+        *(columns.START, columns.IS_PERSONAL, columns.BUDGET_SPENT, columns.STOPPED_EARLY)  # likewise
+    },
     "launch/runs/run_description.py": {
         *(columns.NUM_CLIENTS, columns.NUM_TRAIN, columns.NUM_VALIDATION, columns.NUM_TEST)
     },
@@ -24,7 +26,7 @@ OTHER_WORDS = {
     "launch/tflite/export_models.py": {columns.MODEL},
     "launch/tflite/model_card.py": {columns.ACCURACY, columns.CLIENT},
     # Flags.
-    "launch/settings/suggestions.py": {columns.MODEL, columns.NUM_CLIENTS},
+    "launch/settings/suggestions.py": {columns.PATIENCE, columns.MODEL, columns.NUM_CLIENTS},
     # A key of the page's content, and the template of the page.
     "launch/comparison/content.py": {columns.PLOTS},
     "launch/comparison/page.py": {columns.WEB_PAGE.removeprefix("export/")},

@@ -17,9 +17,10 @@ from launch.settings.errors import FlagError
 from launch.settings.flags import parse_config
 from launch.settings.run_config import build_run_config
 from launch.training import best_round, finished_run
-from launch.training.best_round import BestRound, find_best_validated
+from launch.training.best_round import BestRound
 from launch.training.round_loop import RoundLoop
 from launch.training.training_run import check_best_can_be_told
+from launch.training.validated_rounds import find_best_validated
 from tff_algos.protocol import COMMON_METRICS, FederatedProcess, RoundOutput
 from tff_algos.settings.config_fields import ConfigError
 
