@@ -1,9 +1,7 @@
 """`python -m launch.benchmark`: seconds a round of this project beside others and beside the machine's limit.
 
 Every peer (`launch/benchmarks/`) lives in a process of its own. They take turns, one round each, again and again, and
-only one works at a time. So a slow minute of the machine slows all of them alike. The workloads `start` and `sweep`
-time whole commands instead, likewise in turns with those of another revision; `large_cohort` times runs on federations
-of several sizes. Imports no TensorFlow.
+only one works at a time. So a slow minute of the machine slows all of them alike. Imports no TensorFlow.
 """
 
 import contextlib
@@ -21,29 +19,7 @@ from typing import Any
 import psutil
 from absl import flags as absl_flags
 
-from launch.benchmarks.commands import (
-    AGAINST,
-    LONG,
-    LONGS,
-    START,
-    STARTS,
-    SWEEP,
-    CommandWorkload,
-    build_sweep,
-    compute_command_results,
-    format_command_table,
-    list_sweep_flagfiles,
-    time_commands,
-)
-from launch.benchmarks.large_cohort import (
-    LARGE_COHORT,
-    FederationWorkload,
-    compute_federation_results,
-    format_federation_table,
-    time_federations,
-)
-from launch.benchmarks.peer_process import PROJECT_FOLDER, PeerError, PeerProcess
-from launch.benchmarks.revisions import RevisionError, check_out, resolve_revision
+from launch.benchmarks.peer_process import PeerError, PeerProcess
 from launch.benchmarks.turns import time_in_turns
 from launch.benchmarks.workloads import OURS, PEERS, WORKLOADS, Workload, build_data
 from launch.command_line import format_command_help, parse_command, run_main
@@ -55,9 +31,6 @@ from launch.stop_signals import leave
 PROGRAM = "python -m launch.benchmark"
 DEFAULT_WORKLOADS = ("fed_avg_mnist_student",)
 DEFAULT_REPEATS = 5  # with stock TFF at 5 to 11 s a round on 2 cores, about four minutes in all
-DEFAULT_SWEEP_FLAGFILES = 4  # one of each algorithm
-
-AnyWorkload = Workload | CommandWorkload | FederationWorkload
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,41 +39,25 @@ class Options:
 
     Attributes:
       workloads: each with its peers.
-      repeats: how often each peer or command is timed.
+      repeats: how often each peer is timed.
       output: the JSON file, "" for none.
-      against: the revision to compare with as it was named, and its hash; "" for none.
     """
 
-    workloads: tuple[AnyWorkload, ...]
+    workloads: tuple[Workload, ...]
     repeats: int
     output: str
-    against: str = ""
-    against_commit: str = ""
 
 
 def define_flags() -> absl_flags.FlagValues:
     """The flags of this command, kept apart from absl's global ones, to which any import may add."""
     values = absl_flags.FlagValues()
     absl_flags.DEFINE_list(
-        "workloads", list(DEFAULT_WORKLOADS), f"What to time: {', '.join(_known_workloads())}.", flag_values=values
+        "workloads", list(DEFAULT_WORKLOADS), f"What to time: {', '.join(WORKLOADS)}.", flag_values=values
     )
-    absl_flags.DEFINE_list(
-        "peers", list(PEERS), "Which peers run a workload of rounds, of those that can.", flag_values=values
-    )
+    absl_flags.DEFINE_list("peers", list(PEERS), "Which peers run it, of those that can.", flag_values=values)
     absl_flags.DEFINE_integer(
-        "repeats", DEFAULT_REPEATS, "Timed rounds of each peer, after one to warm up; or runs.", 1, flag_values=values
+        "repeats", DEFAULT_REPEATS, "Timed rounds of each peer, after one to warm up.", 1, flag_values=values
     )
-    absl_flags.DEFINE_string(
-        AGAINST, "", f"Revision of this repository to time {START}, {LONG} and {SWEEP} in, too.", flag_values=values
-    )
-    most = len(list_sweep_flagfiles())
-    for name, default, highest, what in (
-        ("flagfiles", DEFAULT_SWEEP_FLAGFILES, most, f"Flagfiles of the sweep, of {most}."),
-        ("seeds", 1, None, "Seeds of the sweep, each a run of every flagfile."),
-        ("rounds", 0, None, "Rounds of every run of the sweep; 0: the flagfile's."),
-    ):
-        lowest = 0 if name == "rounds" else 1
-        absl_flags.DEFINE_integer(f"{SWEEP}_{name}", default, what, lowest, highest, flag_values=values)
     absl_flags.DEFINE_string("output", "", "JSON file for the results; empty: only the table.", flag_values=values)
     return values
 
@@ -109,49 +66,18 @@ def parse_options(argv: Sequence[str]) -> Options:
     """Reads the command line, without the program's name.
 
     Raises:
-      FlagError: an unknown flag, workload, peer or revision, a value out of range, a peer that is not set up, a file
+      FlagError: an unknown flag, workload or peer, a value out of range, a peer that is not set up, a file
         that cannot be written.
     """
     values = define_flags()
     rest = parse_command(values, argv)
     if rest:
         raise FlagError(f"{rest[0]}: expected flags only, each as --name=value")
-    _check_names("workloads", values.workloads, _known_workloads())
+    _check_names("workloads", values.workloads, WORKLOADS)
     _check_names("peers", values.peers, PEERS)
     _check_output(values.output)
-    groups = {START: STARTS, LONG: LONGS}
-    expanded = [name for given in values.workloads for name in groups.get(given, [given])]
-    chosen = tuple(_choose_workload(name, values) for name in dict.fromkeys(expanded))
-    needs = {
-        AGAINST: (START, LONG, SWEEP),
-        **{f"{SWEEP}_{name}": (SWEEP,) for name in ("flagfiles", "seeds", "rounds")},
-    }
-    for flag, kinds in needs.items():
-        if values[flag].present and not any(each.name.startswith(kinds) for each in chosen):
-            raise FlagError(f"--{flag}: expected with {' or '.join(kinds)} among the --workloads")
-    return Options(chosen, values.repeats, values.output, values.against, _resolve(values))
-
-
-def _known_workloads() -> list[str]:
-    return [*WORKLOADS, START, *STARTS, LONG, *LONGS, SWEEP, LARGE_COHORT.name]
-
-
-def _choose_workload(name: str, values: absl_flags.FlagValues) -> AnyWorkload:
-    if name == LARGE_COHORT.name:
-        return LARGE_COHORT
-    if name == SWEEP:
-        return build_sweep(values.sweep_flagfiles, values.sweep_seeds, values.sweep_rounds)
-    return (STARTS | LONGS).get(name) or _choose_peers(WORKLOADS[name], values.peers)
-
-
-def _resolve(values: absl_flags.FlagValues) -> str:
-    """The hash of the revision asked for, "" if none is."""
-    if not values[AGAINST].present:
-        return ""
-    try:
-        return resolve_revision(values.against)
-    except RevisionError as error:
-        raise FlagError(f"--{AGAINST}={values.against}: {error}") from None
+    chosen = tuple(_choose_peers(WORKLOADS[name], values.peers) for name in dict.fromkeys(values.workloads))
+    return Options(chosen, values.repeats, values.output)
 
 
 def compute_results(times_s: Mapping[str, Sequence[float]]) -> dict[str, Any]:
@@ -225,7 +151,7 @@ def describe_machine() -> dict[str, Any]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit code: 0, 2 for a wrong request, 1 for a failed run, 130 for Ctrl-C."""
-    usage = f"{PROGRAM} [--flag=value ...]: seconds a round or a run, ours beside others"
+    usage = f"{PROGRAM} [--flag=value ...]: seconds a round, ours beside others"
     return run_main(
         lambda arguments: _run(parse_options(arguments)),
         lambda: format_command_help(usage, define_flags()),
@@ -238,37 +164,20 @@ def _run(options: Options) -> None:
     start = time.monotonic()
     machine = describe_machine()
     results = {}
-    with contextlib.ExitStack() as stack:
-        trees, descriptions = {OURS: PROJECT_FOLDER}, {OURS: "this tree, with what is not committed"}
-        try:
-            if options.against:
-                trees[AGAINST] = stack.enter_context(check_out(options.against_commit))
-                descriptions[AGAINST] = f"{options.against}, commit {options.against_commit[:12]}"
-            for workload in options.workloads:
-                results[workload.name], table = _time(workload, options, trees, descriptions, start)
-                print(f"\n{table}\n", flush=True)
-        except (PeerError, RevisionError) as error:
-            raise RunStopped(f"error: {error}", 1) from error
+
+    def report(line: str) -> None:
+        print(f"[{time.monotonic() - start:4.0f} s] {line}", flush=True)
+
+    try:
+        for workload in options.workloads:
+            times_s = run_workload(workload, options.repeats, report)
+            results[workload.name] = compute_results(times_s)
+            print(f"\n{format_table(workload, times_s)}\n", flush=True)
+    except PeerError as error:
+        raise RunStopped(f"error: {error}", 1) from error
     if options.output:
         write_json(pathlib.Path(options.output), {"machine": machine, "workloads": results})
         print(f"results in {options.output}")
-
-
-def _time(workload, options, trees, descriptions, start):
-    """The results and the table of a workload; `start` is the clock's time at which the benchmark started."""
-
-    def report(line):
-        print(f"[{time.monotonic() - start:4.0f} s] {line}", flush=True)
-
-    if isinstance(workload, Workload):
-        times_s = run_workload(workload, options.repeats, report)
-        return compute_results(times_s), format_table(workload, times_s)
-    if isinstance(workload, FederationWorkload):
-        federations = time_federations(workload, options.repeats, report)
-        return compute_federation_results(federations), format_federation_table(workload, federations)
-    costs = time_commands(workload, trees, options.repeats, report)
-    revision = {f"{AGAINST}_revision": options.against_commit} if options.against else {}
-    return {**compute_command_results(costs), **revision}, format_command_table(workload, costs, descriptions)
 
 
 def _check_names(flag: str, names: Iterable[str], known: Iterable[str]) -> None:

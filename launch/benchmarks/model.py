@@ -7,8 +7,8 @@ from models.model_spec import ModelSpec
 from models.task import build_task
 
 
-def build_model_spec(workload: Workload, data: FederatedData, quantize: str = "none") -> ModelSpec:
-    """How to build the workload's model and to preprocess its examples; `quantize` is as in `--quantize`."""
+def build_model_spec(workload: Workload, data: FederatedData) -> ModelSpec:
+    """How to build the workload's model and to preprocess its examples."""
     preprocessing, labels = data.preprocessing, data.labels
     task = build_task(labels.task, data.num_outputs, labels.shape, padding_label=labels.padding, oov_label=labels.oov)
     return catalog.build_model_spec(
@@ -18,7 +18,6 @@ def build_model_spec(workload: Workload, data: FederatedData, quantize: str = "n
         data.num_outputs,
         preprocessing.scale,
         preprocessing.offset,
-        quantize=quantize,
         task=task,
         takes_tokens=data.takes_tokens,
         **workload.model_options,

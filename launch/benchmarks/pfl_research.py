@@ -1,7 +1,7 @@
 """pfl-research on PyTorch, in an environment of its own that `make setup-pfl` makes.
 
-The processes are `pfl_rank`'s: one, with PyTorch's threads, or several single-threaded ones under torchrun that average
-over gloo on this machine's loopback. A round is timed from the order to the last process's answer.
+The processes are `pfl_rank`'s: single-threaded, one a core, under torchrun; they average over gloo on this machine's
+loopback. A round is timed from the order to the last process's answer.
 """
 
 import contextlib

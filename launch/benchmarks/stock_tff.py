@@ -20,13 +20,11 @@ PREFETCHED_BATCHES = 10
 
 
 @contextlib.contextmanager
-def open_rounds(workload: Workload, folder: str, max_concurrent_calls: int = 0) -> Iterator[Callable[[], None]]:
-    """Yields a function that runs the next round; 0 concurrent calls leaves TFF's default context as it is.
+def open_rounds(workload: Workload, folder: str) -> Iterator[Callable[[], None]]:
+    """Yields a function that runs the next round in TFF's default context.
 
     TFF starts its worker on first use and leaves it running: the caller kills this process's group.
     """
-    if max_concurrent_calls:
-        tff.backends.native.set_sync_local_cpp_execution_context(max_concurrent_computation_calls=max_concurrent_calls)
     tf.keras.utils.set_random_seed(workload.seed)
     data = build_data(workload, folder)
     datasets = [build_client_dataset(workload, data, client) for client in data.clients]

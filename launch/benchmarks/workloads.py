@@ -18,18 +18,14 @@ from datasets.dataset import DatasetOptions
 from datasets.federate import PartitionSettings, build_federated_data
 from datasets.federated_data import FederatedData
 from datasets.mnist import MNIST_FORMAT
-from launch.runtimes.worker_process import default_threads
+from launch.settings.runtimes import IN_PROCESS, TFF
 
 TEXT = "shakespeare"
 FORMATS = {"mnist": MNIST_FORMAT, "cifar10": CIFAR10_FORMAT, TEXT: choose_character_format(DatasetOptions())}
 OURS = "ours"
-OURS_QAT = "ours_qat"
-OURS_TEN_TIMES = "ours_ten_times"
-IN_PROCESS = "in_process"
-OPEN_WORKER = "open_worker"
 RAW_LOOP = "raw_loop"
 PFL = "pfl_research"
-PFL_ONE_PROCESS = "pfl_research_one_process"
+STOCK = "stock_tff"
 PFL_ENVIRONMENT = pathlib.Path(__file__).resolve().parents[2] / ".venv-pfl"
 
 
@@ -58,181 +54,75 @@ class Peer:
         return f"{self.set_up[1].parent.name} is not set up; make it with: {self.set_up[0]}"
 
 
-OUR_THREADS = default_threads()
-SET_UP_PFL = ("make setup-pfl", PFL_ENVIRONMENT / "setup_done")
-
 PEERS = {
-    OURS: Peer("launch.benchmarks.ours", "this project, its runtime and its threads"),
+    OURS: Peer("launch.benchmarks.ours", "this project with TFF's worker (--runtime=tff)", options={"runtime": TFF}),
     IN_PROCESS: Peer(
         "launch.benchmarks.ours",
         "this project with TensorFlow in its own process (--runtime=in_process)",
-        options={"runtime": "in_process"},
-    ),
-    OPEN_WORKER: Peer(
-        "launch.benchmarks.ours",
-        "this project with a worker that listens on a port, as TFF's own does",
-        options={"closed": False},
+        options={"runtime": IN_PROCESS},
     ),
     RAW_LOOP: Peer(
         "launch.benchmarks.raw_loop",
         "TensorFlow alone, data in memory, a single-threaded process a core: the machine's limit",
         {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1", "OMP_NUM_THREADS": "1"},
     ),
-    "stock_tff_tuned": Peer(
-        "launch.benchmarks.stock_tff",
-        "tff.learning's weighted FedAvg, threads as ours",
-        {
-            "TF_NUM_INTRAOP_THREADS": str(OUR_THREADS.intra_op),
-            "TF_NUM_INTEROP_THREADS": str(OUR_THREADS.inter_op),
-            "OMP_NUM_THREADS": str(OUR_THREADS.intra_op),
-        },
-        {"max_concurrent_calls": OUR_THREADS.concurrent_calls},
-    ),
     PFL: Peer(
         "launch.benchmarks.pfl_research",
         "pfl-research 0.6.0 on PyTorch, a single-threaded process a core under torchrun",
-        set_up=SET_UP_PFL,
+        set_up=("make setup-pfl", PFL_ENVIRONMENT / "setup_done"),
     ),
-    PFL_ONE_PROCESS: Peer(
-        "launch.benchmarks.pfl_research",
-        "pfl-research 0.6.0 on PyTorch, one process with PyTorch's threads",
-        options={"num_processes": 1},
-        set_up=SET_UP_PFL,
-    ),
-    OURS_QAT: Peer(
-        "launch.benchmarks.ours",
-        "this project, quantization-aware training (--quantize=qat)",
-        options={"quantize": "qat"},
-    ),
-    OURS_TEN_TIMES: Peer(
-        "launch.benchmarks.ours",
-        "this project, ten times as many clients (as many of them scheduled, where they are)",
-        options={"times_clients": 10},
-    ),
-    **{
-        f"ours_{number}_models": Peer(
-            "launch.benchmarks.active_models",
-            f"this project, {number} active models on every device",
-            options={"num_models": number},
-        )
-        for number in (2, 4, 8)
-    },
-    "stock_tff": Peer("launch.benchmarks.stock_tff", "tff.learning's weighted FedAvg, default threads"),
+    STOCK: Peer("launch.benchmarks.stock_tff", "tff.learning's weighted FedAvg, default threads"),
 }
 
 
 @dataclasses.dataclass(frozen=True)
 class Workload:
-    """Federated rounds on random images or random text; all clients take part, and train on all their examples.
-
-    In an asynchronous workload, `settings` say who takes part.
+    """Rounds of FedAvg on random images or random text; all clients take part, and train on all their examples.
 
     Attributes:
       name: its key in the results.
-      algo: the algorithm that `ours` runs, as `--algo` spells it.
       model: as `--model` spells it.
       num_clients: clients, all of them in every round.
       num_examples: examples that each client trains on, in the format of `images`.
-      num_validation: examples of each client to validate on, for an algorithm that does so in its rounds.
       batch_size: examples in a mini-batch.
       epochs: passes over a client's examples in a round.
       learning_rate: of the optimizer.
       seed: of the data, the first weights and the order of the examples.
-      trainings: the prefixes of the algorithm's flags for local training, for example "student_".
-      settings: further settings of the algorithm, {its flag without the algorithm's name: value}.
+      settings: of the optimizer "sgd": its momentum and weight decay.
       images: a key of `FORMATS`.
       model_options: further arguments of `models.catalog.build_model_spec`.
-      optimizer: "adam", or "sgd", whose momentum and weight decay are in the `settings`.
+      optimizer: "adam" or "sgd".
       peers: keys of `PEERS` that can run it, in the order in which they take turns.
     """
 
     name: str
-    algo: str
     model: str
     num_clients: int
     num_examples: int
-    num_validation: int = 0
     batch_size: int = 64
     epochs: int = 1
     learning_rate: float = 1e-3
     seed: int = 0
-    trainings: tuple[str, ...] = ("",)
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     images: str = "mnist"
     model_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     optimizer: str = "adam"
-    peers: tuple[str, ...] = (
-        OURS,
-        IN_PROCESS,
-        OPEN_WORKER,
-        RAW_LOOP,
-        PFL,
-        PFL_ONE_PROCESS,
-        "stock_tff_tuned",
-        "stock_tff",
-    )
+    peers: tuple[str, ...] = (OURS, IN_PROCESS, RAW_LOOP, PFL, STOCK)
 
     def describe(self) -> str:
         """One line for a heading."""
-        work = f"{self.epochs} epoch{'s' if self.epochs > 1 else ''}"
-        if self.settings:
-            work = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in self.settings.items())
-        beside = f" and {self.num_validation} to validate on" if self.num_validation else ""
-        examples = f"{self.num_clients} clients x {self.num_examples} examples{beside}"
-        return f"{self.name}: {examples}, batch {self.batch_size}, {work}"
-
-
-def build_asynchronous_workload(scheduling: str) -> Workload:
-    """Periods of asynchronous FL as in its paper, 30 of 100 devices scheduled; a second peer has ten times as many."""
-    return Workload(
-        f"async_periodic_{scheduling}",
-        "async_periodic",
-        "perceptron_2nn",
-        num_clients=100,
-        num_examples=100,
-        batch_size=10,
-        settings={"scheduling": scheduling, "max_scheduled": 30, "steps": 60, "optimizer": "sgd"},
-        peers=(OURS, IN_PROCESS, OURS_TEN_TIMES),
-    )
+        work = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in self.settings.items())
+        epochs = f"{self.epochs} epoch{'s' if self.epochs > 1 else ''}"
+        examples = f"{self.num_clients} clients x {self.num_examples} examples, batch {self.batch_size}"
+        return f"{self.name}: {examples}, {epochs}{work and f', {work}'}"
 
 
 WORKLOADS = {
     workload.name: workload
     for workload in (
-        Workload("fed_avg_mnist_student", "fedavg", "image_student", num_clients=40, num_examples=1500),
-        Workload(
-            "fed_avg_mnist_student_qat",
-            "fedavg",
-            "image_student",
-            num_clients=40,
-            num_examples=1500,
-            peers=(OURS, IN_PROCESS, OURS_QAT),
-        ),
-        Workload(
-            "fed_sikd_mnist_student_qat",
-            "fedsikd",
-            "image_student",
-            num_clients=40,
-            num_examples=1500,
-            trainings=("student_", "teacher_"),
-            peers=(OURS, IN_PROCESS, OURS_QAT),
-        ),
-        build_asynchronous_workload("random"),
-        build_asynchronous_workload("frequency"),
-        Workload(
-            "amfl_p_perceptron",
-            "amfl_p",
-            "perceptron",
-            num_clients=100,
-            num_examples=300,
-            batch_size=16,
-            trainings=(),
-            settings={"support_size": 48, "query_size": 48, "inner_steps": 5},
-            peers=(OURS, IN_PROCESS, OURS_TEN_TIMES),
-        ),
+        Workload("fed_avg_mnist_student", "image_student", num_clients=40, num_examples=1500),
         Workload(  # a round of FedAvg trained as by FedCD's authors: fedavg_cifar10_hierarchical_authors.flags
             "fed_avg_cifar10_authors",
-            "fedavg",
             "image_cnn10",
             num_clients=15,
             num_examples=2000,
@@ -246,24 +136,13 @@ WORKLOADS = {
         ),
         Workload(  # a cohort of Shakespeare's roles, who have 46 sequences of 80 characters on average
             "fed_avg_shakespeare_char_lstm",
-            "fedavg",
             "char_lstm",
             num_clients=10,
             num_examples=46,
             batch_size=16,
             learning_rate=0.003,
             images=TEXT,
-            peers=(OURS, IN_PROCESS, "stock_tff_tuned", "stock_tff"),
-        ),
-        Workload(  # ours: one active model on every device, of the same capacity of 8; the milestones are never reached
-            "fed_cd_mnist_student_active_models",
-            "fedcd",
-            "image_student",
-            num_clients=10,
-            num_examples=1500,
-            num_validation=300,
-            settings={"cohort_size": 10, "milestones": "998,999,1000"},
-            peers=(OURS, IN_PROCESS, "ours_2_models", "ours_4_models", "ours_8_models"),
+            peers=(OURS, IN_PROCESS, STOCK),
         ),
     )
 }
@@ -275,8 +154,7 @@ def build_data(workload: Workload, folder: str) -> FederatedData:
     A pure function of the workload, so every peer can call it for itself.
     """
     generator, image_format = np.random.default_rng(workload.seed), FORMATS[workload.images]
-    by_client = workload.num_examples + workload.num_validation
-    num_examples = workload.num_clients * by_client
+    num_examples = workload.num_clients * workload.num_examples
     if image_format.takes_tokens:
         length, num_tokens = image_format.input_shape[0], image_format.labels.num_outputs
         text = generator.integers(1, num_tokens, (num_examples, length + 1), np.int32)  # 0 is padding
@@ -293,8 +171,7 @@ def build_data(workload: Workload, folder: str) -> FederatedData:
         labels=image_format.labels,
         takes_tokens=image_format.takes_tokens,
     )
-    fraction = workload.num_validation / by_client
     settings = PartitionSettings(
-        "iid", workload.num_clients, validation_fraction=fraction, test_fraction=0.0, seed=workload.seed
+        "iid", workload.num_clients, validation_fraction=0.0, test_fraction=0.0, seed=workload.seed
     )
     return build_federated_data(arrays, settings, folder)

@@ -11,7 +11,6 @@ import pytest
 from launch import benchmark
 from launch.benchmarks.peer_process import PeerError
 from launch.benchmarks.workloads import PEERS, WORKLOADS, Workload
-from launch.settings.algorithms import ALGORITHMS
 from launch.settings.flags import FlagError
 from launch.settings.run_config import algorithm_fields
 
@@ -47,16 +46,16 @@ def test_table_shows_median_fastest_slowest_and_ratio():
 
 
 @pytest.mark.parametrize("workload", WORKLOADS.values(), ids=lambda workload: workload.name)
-def test_workloads_name_an_algorithm_flags_and_peers_that_there_are(workload):
-    names = {field.name for field in algorithm_fields(workload.algo)}
-    assert {f"{workload.algo}_{name}" for name in workload.settings} <= names
-    assert workload.algo in ALGORITHMS and set(workload.peers) <= set(PEERS)
+def test_workloads_name_flags_and_peers_that_there_are(workload):
+    names = {field.name for field in algorithm_fields("fedavg")}
+    assert {f"fedavg_{name}" for name in workload.settings} <= names
+    assert set(workload.peers) <= set(PEERS)
     json.dumps(dataclasses.asdict(workload))  # it travels to the peers as JSON
 
 
-def test_an_asynchronous_workload_says_what_it_schedules():
-    line = WORKLOADS["async_periodic_frequency"].describe()
-    assert "100 clients" in line and "scheduling frequency, max scheduled 30, steps 60" in line
+def test_a_workload_says_what_its_optimizer_is_given():
+    line = WORKLOADS["fed_avg_cifar10_authors"].describe()
+    assert "15 clients x 2000 examples, batch 64, 3 epochs, momentum 0.9, weight decay 0.0005" in line
 
 
 def test_peers_take_turns_after_one_round_each_to_warm_up():
@@ -75,8 +74,7 @@ def test_options_by_default_time_the_one_workload_with_all_its_peers():
     options = benchmark.parse_options([])
     assert options.workloads == (WORKLOADS[NAME],)
     assert (options.repeats, options.output) == (5, "")
-    others = {"in_process", "open_worker", "raw_loop", "stock_tff_tuned", "stock_tff"}
-    assert set(options.workloads[0].peers) == {"ours", "pfl_research", "pfl_research_one_process", *others}
+    assert set(options.workloads[0].peers) == {"ours", "in_process", "raw_loop", "pfl_research", "stock_tff"}
 
 
 def test_peers_are_chosen_in_the_order_of_the_workload():
@@ -100,16 +98,6 @@ def test_peers_are_chosen_in_the_order_of_the_workload():
         (["--output=/proc/b.json"], "--output=/proc/b.json: expected a file in a folder"),
         ([f"--output={__file__}/b.json"], "b.json: expected a file in a folder"),
         (["--output=/"], "--output=/: is a folder"),
-        (["--workloads=start_nope"], "--workloads=start_nope: expected names"),
-        (["--against=HEAD"], "--against: expected with start or long or sweep among the --workloads"),
-        (["--workloads=start", "--against="], "--against=: expected a revision"),
-        (["--workloads=sweep", "--against=no such"], "--against=no such: expected a revision of this repository"),
-        (["--workloads=start", "--sweep_seeds=2"], "--sweep_seeds: expected with sweep among the --workloads"),
-        (
-            ["--workloads=sweep", "--sweep_flagfiles=13"],
-            "--sweep_flagfiles=13: expected an integer in the range [1, 12]",
-        ),
-        (["--workloads=sweep", "--sweep_rounds=-1"], "--sweep_rounds=-1: expected"),
     ],
 )
 def test_a_wrong_request_is_one_line_and_exit_code_2(arguments, expected, capsys, monkeypatch):
@@ -134,9 +122,8 @@ def test_peers_that_cannot_run_the_workload_are_refused(monkeypatch):
 @pytest.fixture
 def without_pfl(monkeypatch, tmp_path):
     """Makes the environment of pfl-research look as if it was not set up."""
-    for name in ("pfl_research", "pfl_research_one_process"):
-        stamp = tmp_path / ".venv-pfl" / "setup_done"
-        monkeypatch.setitem(PEERS, name, dataclasses.replace(PEERS[name], set_up=("make setup-pfl", stamp)))
+    set_up = ("make setup-pfl", tmp_path / ".venv-pfl" / "setup_done")
+    monkeypatch.setitem(PEERS, "pfl_research", dataclasses.replace(PEERS["pfl_research"], set_up=set_up))
 
 
 def test_peers_whose_environment_is_missing_are_skipped_with_the_command_that_makes_it(without_pfl, monkeypatch):
@@ -151,10 +138,8 @@ def test_peers_whose_environment_is_missing_are_skipped_with_the_command_that_ma
     monkeypatch.setattr(benchmark, "build_data", lambda workload, folder: None)
     lines = []
     times_s = benchmark.run_workload(WORKLOADS[NAME], 1, lines.append)
-    assert list(times_s) == [name for name in WORKLOADS[NAME].peers if not name.startswith("pfl_research")]
-    assert lines[1] == (
-        "skipped: pfl_research, pfl_research_one_process: .venv-pfl is not set up; make it with: make setup-pfl"
-    )
+    assert list(times_s) == [name for name in WORKLOADS[NAME].peers if name != "pfl_research"]
+    assert lines[1] == "skipped: pfl_research: .venv-pfl is not set up; make it with: make setup-pfl"
 
 
 def test_asking_for_a_missing_environment_alone_is_a_wrong_request(without_pfl, capsys):
@@ -206,20 +191,11 @@ def test_help_and_flags_need_no_tensorflow():
 
 @pytest.mark.slow
 def test_every_peer_runs_a_small_workload():
-    workload = Workload("small", "fedavg", "image_student", num_clients=2, num_examples=65)
+    workload = Workload("small", "image_student", num_clients=2, num_examples=65)
     lines = []
     times_s = benchmark.run_workload(workload, 2, lines.append)
     assert list(times_s) == list(workload.peers)
     assert all(len(times) == 2 and min(times) > 0 for times in times_s.values())
-
-
-@pytest.mark.slow
-def test_rounds_of_fedcd_are_timed_by_active_models():
-    settings = {"cohort_size": 2, "milestones": "98,99,100"}
-    peers = ("ours", "ours_8_models")
-    workload = Workload("small", "fedcd", "image_student", 2, num_examples=400, settings=settings, peers=peers)
-    results = benchmark.compute_results(benchmark.run_workload(workload, 2, print))
-    assert 2 < results["ratio_to_ours_8_models"] < 12
 
 
 @pytest.mark.slow
@@ -228,11 +204,3 @@ def test_ours_is_five_times_as_fast_as_stock_and_near_the_limit():
     results = benchmark.compute_results(benchmark.run_workload(WORKLOADS[NAME], 3, print))
     assert results["ratio_to_stock_tff"] > 3
     assert results["ratio_to_raw_loop"] > 0.7
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("scheduling", ["random", "frequency"])
-def test_a_period_costs_by_the_scheduled_devices_not_by_all(scheduling):
-    """1,000 devices against 100, 30 scheduled: at most 1.3 times on a quiet machine; here there is room for others."""
-    times_s = benchmark.run_workload(WORKLOADS[f"async_periodic_{scheduling}"], 5, print)
-    assert benchmark.compute_results(times_s)["ratio_to_ours_ten_times"] < 1.6

@@ -1,6 +1,5 @@
 """The peers of the benchmark: their processes, what they leave behind (nothing), and the arithmetic of the raw loop."""
 
-import dataclasses
 import os
 import signal
 import subprocess
@@ -16,7 +15,7 @@ import pytest
 from launch.benchmarks.peer_process import PeerError, PeerProcess
 from launch.benchmarks.workloads import PEERS, Peer, Workload, build_data
 
-TINY = Workload("tiny", "fedavg", "image_student", num_clients=3, num_examples=10, batch_size=4, epochs=2)
+TINY = Workload("tiny", "image_student", num_clients=3, num_examples=10, batch_size=4, epochs=2)
 
 STAND_IN = """
 import contextlib, os, subprocess, sys
@@ -116,7 +115,7 @@ def test_when_the_benchmark_is_killed_nothing_remains(add_stand_in, tmp_path):
         from launch.benchmarks import peer_process
         from launch.benchmarks.workloads import PEERS, Peer, Workload
         PEERS["stand_in"] = Peer("stand_in_peer", "", {"PYTHONPATH": sys.argv[1]})
-        peer = peer_process.PeerProcess("stand_in", Workload("tiny", "fedavg", "image_student", 3, 10), sys.argv[1])
+        peer = peer_process.PeerProcess("stand_in", Workload("tiny", "image_student", 3, 10), sys.argv[1])
         peer.wait_until_ready()
         print(peer._process.pid, flush=True)
         input()
@@ -136,7 +135,7 @@ def test_threads_of_the_user_reach_only_peers_that_set_none(add_stand_in, monkey
 
     monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "7")
     assert "TF_NUM_INTRAOP_THREADS" not in _environment("stock_tff")
-    assert _environment("stock_tff_tuned")["TF_NUM_INTRAOP_THREADS"] == "1"
+    assert _environment("raw_loop")["TF_NUM_INTRAOP_THREADS"] == "1"
 
 
 def test_data_are_the_workloads_in_every_process(tmp_path):
@@ -145,13 +144,6 @@ def test_data_are_the_workloads_in_every_process(tmp_path):
     assert [client.path for client in first.clients] == [client.path for client in second.clients]
     x, y = first.read_split(first.clients[2], "train")
     assert (x.shape, x.dtype, y.shape) == ((10, 28, 28, 1), np.uint8, (10,))
-
-
-def test_examples_to_validate_on_come_on_top(tmp_path):
-    workload = dataclasses.replace(TINY, name="validated", num_validation=5)
-    data = build_data(workload, str(tmp_path))
-    assert data.num_train.tolist() == [10] * 3 and [client.num_validation for client in data.clients] == [5] * 3
-    assert "3 clients x 10 examples and 5 to validate on" in workload.describe()
 
 
 def train_with_keras(weights, x, y, seed):
@@ -213,7 +205,6 @@ def test_the_raw_loop_trains_as_the_authors_of_fedcd_do(augment):
 
     workload = Workload(
         "tiny",
-        "fedavg",
         "image_cnn10",
         num_clients=1,
         num_examples=8,

@@ -17,7 +17,7 @@ from launch.benchmarks.workloads import PEERS, PFL, Workload, build_data
 
 ROOT = pathlib.Path(__file__).parents[2]
 NUM_ROUNDS = 6
-TINY = Workload("tiny", "fedavg", "image_student", num_clients=2, num_examples=3)
+TINY = Workload("tiny", "image_student", num_clients=2, num_examples=3)
 LOCK = """numpy==2 \\
     --hash=sha256:1
 nvidia-x==1 \\
@@ -211,7 +211,7 @@ def test_it_learns_what_ours_does(num_processes, noisy_images, tff_runtime, tmp_
     from launch.benchmarks.model import build_model_spec
     from launch.training.evaluation import build_evaluator
 
-    workload = Workload("noisy", "fedavg", "image_student", num_clients=4, num_examples=250)
+    workload = Workload("noisy", "image_student", num_clients=4, num_examples=250)
     with pfl_research.open_processes(workload, noisy_images, num_processes) as processes:
         before = processes.compute_accuracy()
         for _ in range(NUM_ROUNDS):

@@ -33,9 +33,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
 import numpy as np
 from settings import BROKEN_CLIENT, DATA_FOLDER, MORE_ROUNDS, ROUNDS, SETTINGS
 
-from launch.benchmarks.commands import VARIABLES
-from launch.benchmarks.peer_process import PROJECT_FOLDER
-from launch.benchmarks.revisions import RevisionError, check_out, resolve_revision
+from launch.benchmarks.peer_process import PROJECT_FOLDER, THREAD_VARIABLES
 from launch.progress import format_duration, say
 from launch.stop_signals import get_stop_code, stop_on_signals
 
@@ -44,6 +42,8 @@ RUN = "seed_0"  # as the sweep calls it
 SUMMARY = "summary.json"  # the last file of a finished run
 WRONG_REQUEST = 2
 MOST_SHOWN = 160  # characters of a line that differs
+# What changes how a program starts. The user's would not reach both trees alike.
+VARIABLES = (*THREAD_VARIABLES, "PYTHONPATH", "PYTHONSAFEPATH", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
 
 
 class Place(NamedTuple):
@@ -57,6 +57,31 @@ class Place(NamedTuple):
 
 class CheckError(Exception):
     """Nothing can be compared. The message is one line."""
+
+
+def run_git(*arguments: str) -> str:
+    """What git says. Raises CheckError if it fails."""
+    ended = subprocess.run(["git", *arguments], cwd=PROJECT_FOLDER, capture_output=True, encoding="utf-8")
+    if ended.returncode:
+        raise CheckError(f"git {' '.join(arguments)}: {ended.stderr.strip().splitlines()[-1]}")
+    return ended.stdout.strip()
+
+
+def resolve_revision(revision: str) -> str:
+    """The full hash of the commit that a revision names. Raises CheckError if there is none of that name."""
+    return run_git("rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
+
+
+@contextlib.contextmanager
+def check_out(commit: str) -> Iterator[pathlib.Path]:
+    """A folder with the files of a commit, a temporary worktree. Raises CheckError if git cannot make it."""
+    with tempfile.TemporaryDirectory(prefix="revision_") as folder:
+        tree = pathlib.Path(folder) / "tree"
+        run_git("-c", "core.hooksPath=/dev/null", "worktree", "add", "--detach", str(tree), commit)
+        try:
+            yield tree
+        finally:
+            run_git("worktree", "remove", "--force", str(tree))
 
 
 def write_broken_client(path: pathlib.Path) -> None:
@@ -273,8 +298,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return check(options, pathlib.Path(temporary).absolute())
     except KeyboardInterrupt as error:
         return get_stop_code(error)
-    except (CheckError, RevisionError) as error:
-        print(f"error: {f'--revision={options.revision}: ' * isinstance(error, RevisionError)}{error}", file=sys.stderr)
+    except CheckError as error:
+        print(f"error: {error}", file=sys.stderr)
         return WRONG_REQUEST
 
 

@@ -1,0 +1,420 @@
+"""The checks that `make test-*` runs beside the tests: what passes, and that each kind of fault is found and named."""
+
+import contextlib
+import copy
+import hashlib
+import importlib.util
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import types
+
+import numpy as np
+import pytest
+
+from launch.runs.tables import write_json
+from launch.settings.flags import parse_config
+from launch.settings.run_config import build_run_config, flag_values
+
+ROOT = pathlib.Path(__file__).parents[1]
+PROGRAM = '#!/bin/sh\necho "$*" >>"$CALLS"\n'
+FAKE_NPM = PROGRAM + 'echo "$SAYS"; exit "$EXIT"\n'
+FAKE_PYTHON = PROGRAM + (
+    'case "$*" in\n"-m venv"*) mkdir -p .venv-litert/bin && cp "$0" .venv-litert/bin/python ;;\n'
+    '*pip*) echo "$SAYS"; exit "$EXIT" ;;\nesac\n'
+)
+
+
+def load(path):
+    """The module of a check."""
+    spec = importlib.util.spec_from_file_location(pathlib.Path(path).stem, ROOT / "tests" / path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def same_bytes(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "tests" / "same_bytes"))
+    monkeypatch.setitem(sys.modules, "settings", load("same_bytes/settings.py"))
+    return load("same_bytes/compare_revisions.py")
+
+
+def write_run(folder, metrics="round,loss\n1,0.5\n", rounds=3, weight=1.0):
+    (folder / "checkpoints").mkdir(parents=True, exist_ok=True)
+    (folder / "metrics.csv").write_text(metrics)
+    write_json(folder / "summary.json", {"rounds": rounds})
+    np.savez(folder / "checkpoints" / "round_10.npz", np.float32(weight))
+    return folder
+
+
+def test_settings_of_same_bytes_resolve_and_are_small(same_bytes):
+    assert len({tuple(sorted(flags)) for flags in same_bytes.SETTINGS.values()}) == len(same_bytes.SETTINGS)
+    for name, flags in same_bytes.SETTINGS.items():
+        config = parse_config(flags)
+        assert name == config.algo or name.startswith(f"{config.algo}_")
+        assert (config.rounds, config.run_page) == (same_bytes.ROUNDS, False) and config.num_clients <= 10
+
+
+def test_same_bytes_shows_the_first_line_that_differs(same_bytes, tmp_path):
+    before, here = write_run(tmp_path / "before"), write_run(tmp_path / "here")
+    assert same_bytes.find_difference(before, here) == ""
+    assert same_bytes.describe_checkpoints(before, here) == "checkpoint too"
+    write_run(here, "round,loss\n1,0.6\n", weight=-1.0)
+    said = "metrics.csv, line 2:\n    before  1,0.5\n    here    1,0.6"
+    assert same_bytes.find_difference(before, here) == said
+    assert same_bytes.describe_checkpoints(before, here) == "1 of 1 arrays of the checkpoints differ"
+    assert same_bytes.find_difference(before, tmp_path / "none") == "metrics.csv is missing here"
+
+
+def test_same_bytes_runs_what_is_missing_and_compares(same_bytes, tmp_path, monkeypatch, capsys):
+    calls, ends = [], {"old": "", same_bytes.PROJECT_FOLDER.name: ""}
+    here = same_bytes.PROJECT_FOLDER.name
+
+    def sweep(place, flagfiles, names, runs, rounds):
+        calls.append((place.tree.name, runs, list(names)))
+        for name in names:
+            run = place.folder / runs / name / "seed_0"
+            started = (run / "metrics.csv").read_text() if run.exists() else (flagfiles / f"{name}.flags").read_text()
+            write_run(run, f"{started}\n{rounds}{ends[place.tree.name]}", rounds)
+
+    monkeypatch.setattr(same_bytes, "sweep", sweep)
+    monkeypatch.setattr(same_bytes, "resolve_revision", lambda revision: revision * 40)
+    monkeypatch.setattr(same_bytes, "check_out", lambda commit: contextlib.nullcontext(tmp_path / "old"))
+    command = ["--revision=a", f"--keep_reference={tmp_path / 'kept'}", "--only=fedavg", "--resume"]
+    assert same_bytes.main(command) == 0
+    assert calls == [(tree, runs, ["fedavg"]) for tree in ("old", here) for runs in ("runs", "resumed")]
+    calls.clear()
+    ends[here] = "!"
+    assert same_bytes.main([*command, "--only=fedavg,fedcd"]) == 1  # the reference of fedavg is there already
+    assert calls[0] == ("old", "runs", ["fedcd"]) and (here, "runs", ["fedavg", "fedcd"]) in calls
+    assert capsys.readouterr().out.endswith("4 of 4 differ: fedavg, fedcd, fedavg, fedcd\n")
+    assert same_bytes.main(["--revision=b", *command[1:]]) == 2  # of another commit
+    assert same_bytes.main([*command, "--only=nope"]) == 2
+    assert capsys.readouterr().err.count("\n") == 2
+
+
+def test_same_bytes_checks_out_a_commit_and_removes_it(same_bytes, tmp_path, monkeypatch):
+    def git(*arguments):
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b.c", *arguments], cwd=tmp_path, check=True)
+
+    git("init", "-q")
+    (tmp_path / "version").write_text("old")
+    git("add", "version")
+    git("commit", "-qm", "old")
+    (tmp_path / "version").write_text("new")
+    monkeypatch.setattr(same_bytes, "PROJECT_FOLDER", tmp_path)
+    with same_bytes.check_out(same_bytes.resolve_revision("HEAD")) as tree:
+        assert (tree / "version").read_text() == "old"
+    assert not tree.exists() and not list((tmp_path / ".git").glob("worktrees/*"))
+    with pytest.raises(same_bytes.CheckError, match=r"^git rev-parse"):
+        same_bytes.resolve_revision("--all")
+
+
+EXAMPLES = np.arange(24, dtype=np.uint8).reshape(12, 2)
+
+
+class StandInInterpreter:
+    """Answers a file's bytes: class 1 where the sum of an example exceeds their number, or a training that works."""
+
+    def __init__(self, model_content, num_threads):
+        self.limit, self.weight = len(model_content), 0.0
+
+    def allocate_tensors(self):
+        pass
+
+    def get_input_details(self):
+        return [{"index": 0}]
+
+    get_output_details = get_input_details
+
+    def set_tensor(self, index, x):
+        self.x = x
+
+    def invoke(self):
+        pass
+
+    def get_tensor(self, index):
+        return np.array([[self.limit, self.x.sum()]])
+
+    def get_signature_runner(self, name):
+        return getattr(self, name)
+
+    def train(self, x, y, learning_rate):
+        self.weight += 1.0
+        return {"loss": -self.weight}
+
+    def infer(self, x):
+        return {"logits": np.array([self.weight])}
+
+    def get_weights(self, unused):
+        return {"weight_0": self.weight}
+
+    def set_weights(self, weight_0):
+        self.weight = weight_0
+
+
+@pytest.fixture
+def exported(tmp_path):
+    """A folder as an export leaves it: a file of 20 bytes, with its JSON and report, and one to train."""
+    classes = (EXAMPLES.sum(1) > 20).astype(int)
+    np.savez(tmp_path / "test_set.npz", x=EXAMPLES, y=classes, **{"a.tflite": classes})
+    (tmp_path / "a.tflite").write_bytes(bytes(20))
+    (tmp_path / "a.training.tflite").write_bytes(b"x")
+    form = {"preprocessing": {"scale": 1.0, "offset": 0.0}, "input": {"dtype": "float32", "shape": [1, 2]}}
+    write_json(tmp_path / "a.json", {"sha256": hashlib.sha256(bytes(20)).hexdigest(), **form})
+    training = {"file": "a.training.tflite", "batch_size": 4, "weights": {"weight_0": ""}, "select_operators": []}
+    write_json(tmp_path / "a.training.json", {**training, **form})
+    (tmp_path / "report.csv").write_text("file,size_bytes,test_accuracy\na.tflite,20,1.0\n")
+    return tmp_path
+
+
+@pytest.fixture
+def litert(monkeypatch):
+    interpreters = types.SimpleNamespace(Interpreter=StandInInterpreter)
+    monkeypatch.setitem(sys.modules, "ai_edge_litert", types.ModuleType("ai_edge_litert"))
+    monkeypatch.setitem(sys.modules, "ai_edge_litert.interpreter", interpreters)
+    return load("litert/check_export.py")
+
+
+def replace(name, old, new):
+    return lambda folder: (folder / name).write_text((folder / name).read_text().replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "said"),
+    [
+        (lambda folder: None, 0, "all files agree"),
+        (replace("report.csv", "1.0", "0.5"), 1, "accuracy 1.0000, in the report 0.5000"),
+        (replace("report.csv", "a.tflite,20,1.0\n", ""), 1, "report.csv: no file in it"),
+        (replace("a.json", '"scale": 1.0', '"scale": 9.0'), 1, "of 12 predictions differ, at most 1 may"),
+        (lambda folder: (folder / "a.tflite").write_bytes(bytes(21)), 1, "its sha256 is not that of its JSON"),
+        (replace("a.training.json", "weight_0", "weight_7"), 1, "its weights are weight_0, in its JSON weight_7"),
+        (replace("a.training.json", "[]", '["Save"]'), 0, "left out, needs Save of TensorFlow"),
+        (lambda folder: (folder / "test_set.npz").unlink(), 2, "test_set.npz missing; export the run with"),
+    ],
+)
+def test_litert_agrees_with_the_report(litert, exported, change, code, said, capsys):
+    change(exported)
+    assert litert.main([str(exported)]) == code
+    assert said in "".join(capsys.readouterr())
+
+
+def test_litert_finds_a_training_that_does_nothing(litert, exported, monkeypatch, capsys):
+    monkeypatch.setattr(StandInInterpreter, "train", lambda self, **batch: {"loss": 1.0})
+    assert litert.main([str(exported)]) == 1
+    error = capsys.readouterr().err
+    assert "the loss did not fall, from 1.0000 to 1.0000" in error and "more steps changed nothing" in error
+
+
+def write_compared_run(folder, temperature, seed):
+    """A finished run of one round whose test accuracy is a tenth of the temperature and of the seed."""
+    flags = {"algo": "fedsikd", "fedsikd_temperature": temperature, "seed": seed, "rounds": 1}
+    folder.mkdir(parents=True)
+    write_json(folder / "config.json", {"flags": flag_values(build_run_config(flags)), "data": {}})
+    write_json(folder / "summary.json", {"rounds": 1})
+    (folder / "metrics.csv").write_text(f"round,test_accuracy\n1,{temperature / 10 + seed / 10}\n")
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory):
+    """(folder of runs, what a browser answers of their page): two temperatures, three seeds 0.1 apart."""
+    folder = tmp_path_factory.mktemp("compared")
+    for temperature in (2.0, 3.0):
+        for seed in range(3):
+            write_compared_run(folder / f"T{temperature:g}" / f"seed_{seed}", temperature, seed)
+    table = {"all": 6, "afterReset": 6, "filtered": 3, "count": "3 of 6", "once": ["0.5", "0.4"]}
+    table["twice"] = ["0.4", "0.5"]
+    # Deviation 0.1, standard error 0.0577, quantile 4.3027: half width 0.2484.
+    groups = [["fedsikd_temperature", "Mean", "95 % interval", "Seeds"]]
+    groups += [["3", "0.4000", "0.1516 to 0.6484", "3"], ["2", "0.3000", "0.0516 to 0.5484", "3"]]
+    visit = {"name": "desktop", "seconds": 1.0, "problems": [], "hover": "0.3", "pictures": [], "groups": groups}
+    return folder, visit | {"buttons": ["Seed", "Download plot as a png", "Zoom in"], "table": table}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda visit: None, ""),
+        (lambda visit: visit["groups"][1].__setitem__(2, "0.1516 to 0.6485"), "group 3: "),
+        (lambda visit: visit["groups"].pop(), "group 2: None"),
+        (lambda visit: visit.update(hover=""), "a pointer over a curve reads nothing"),
+        (lambda visit: visit.update(pictures=[0]), "a plot is not shown"),
+        (lambda visit: visit["buttons"].append("Share chart..."), "a button says Share chart..."),
+        (lambda visit: visit.update(problems=["request: x"]), "request: x"),
+        (lambda visit: visit["table"].update(once=["0.4", "0.5"]), "does not sort"),
+        (lambda visit: visit["table"].update(filtered=6), "a filter leaves 6 of 6"),
+    ],
+)
+def test_a_page_of_compare_shows_what_the_reports_compute(answers, change, expected, tmp_path, capsys):
+    folder, visit = answers
+    changed = copy.deepcopy(visit)
+    change(changed)
+    write_json(tmp_path / "answers.json", {"size": 1, "visits": [changed]})
+    code = load("web/check_compare.py").main([str(tmp_path / "answers.json"), f"--runs={folder}/T*"])
+    error = capsys.readouterr().err
+    assert code == (1 if expected else 0) and expected in error
+    assert error.startswith("WRONG desktop: " if expected else "")
+
+
+@pytest.mark.parametrize(("num_other", "code"), [(0, 0), (1, 0), (2, 1)])
+def test_a_page_answers_as_the_report(num_other, code, tmp_path, capsys):
+    """Of 100 examples one may be of another class."""
+    y = np.arange(100) % 2
+    np.savez(tmp_path / "test_set.npz", y=y, **{"global.int8.tflite": y})
+    logits = np.stack([1 - y, y], axis=1).astype(float)
+    logits[:num_other] = [0.0, 0.5]
+    logits[1:num_other] = [0.5, 0.0]
+    answers = {"global": {"int8": {"classes": logits.argmax(axis=1).tolist(), "logits": logits.tolist()}}}
+    visit = {"name": "file", "build": "compat", "strokes": [], "trainings": [], "answers": answers, "problems": []}
+    visit["sample"] = {"indices": list(range(100)), "labels": y.tolist()}
+    check_page = load("web/check_page.py")
+
+    def check(**changes):
+        write_json(tmp_path / "answers.json", {"size": 1, "visits": [visit | changes]})
+        return check_page.main([str(tmp_path), str(tmp_path / "answers.json")])
+
+    assert check() == code
+    assert f"{100 - num_other} of 100 as in the report" in capsys.readouterr().out
+    assert check(problems=["request: http://127.0.0.1/x"]) == 1
+    assert check(sample={"indices": list(range(100)), "labels": [1] * 100}) == 1
+    assert check_page.main([str(tmp_path)]) == 2
+
+
+PAGE = """# Page
+
+```kotlin
+// A comment.
+
+import a.B
+
+val x = 1
+```
+
+```kotlin
+dependencies { }
+```
+"""
+
+
+@pytest.mark.parametrize("fault", ["none", "the page's own", "not found"])
+def test_kotlin_of_a_page_compiles_and_a_planted_error_does_not(fault, tmp_path, monkeypatch, capsys):
+    kotlin = load("kotlin/check_kotlin.py")
+    planted = kotlin.list_wrong_lines((ROOT / "tests" / "kotlin" / "planted.kt").read_text())
+    errors = [kotlin.CompileError("page_4.kt", 9, ""), *(kotlin.CompileError("planted.kt", n, "") for n in planted)]
+    own = [kotlin.CompileError("page_4.kt", 8, "unresolved reference 'y'.")] if fault == "the page's own" else []
+    answers = [[], own, errors[: -1 if fault == "not found" else None]]
+    sources = []
+
+    def compile_kotlin(jars, folders, output, classes=()):
+        sources.append(sorted(path.name for path in folders[0].glob("*.kt")))
+        return answers.pop(0)
+
+    monkeypatch.setattr(kotlin, "find_jars", lambda: tmp_path)
+    monkeypatch.setattr(kotlin, "compile_kotlin", compile_kotlin)
+    (tmp_path / "page.md").write_text(PAGE)
+    assert kotlin.main([str(tmp_path / "page.md")]) == (0 if fault == "none" else 1)
+    out, error = capsys.readouterr()
+    assert sources[1] == ["page_4.kt"] and len(planted) == 9
+    if fault == "none":
+        assert error == "" and "page.md:4: a file" in out and "page.md:12: of Gradle, left out" in out
+    expected = {"none": "", "the page's own": "page.md:8: unresolved reference 'y'.", "not found": "a planted error"}
+    assert expected[fault] in error
+    assert kotlin.main([str(tmp_path / "no.md")]) == 2
+
+
+def test_the_kotlin_of_the_project_is_found():
+    kotlin = load("kotlin/check_kotlin.py")
+    assert len(kotlin.list_blocks("docs/phones.md", (ROOT / "docs" / "phones.md").read_text())) >= 4
+    assert len(kotlin.read_blocks(str(ROOT / "examples" / "android"))) == 3
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A folder with what a set-up needs, and (script, *arguments, says, code) -> (exit code, stderr, calls) of it.
+
+    Stand-ins for Python and npm note what they are called with, say what they are told to, and end with that code.
+    """
+    folder, programs = tmp_path / "project", tmp_path / "programs"
+    for script, needs in {
+        "tests/litert/check.sh": (),
+        "tests/kotlin/check.sh": (),
+        "launch/tflite/web/set_up.sh": ("package.json", "package-lock.json"),
+    }.items():
+        (folder / script).parent.mkdir(parents=True, exist_ok=True)
+        for name in (pathlib.Path(script).name, *needs):
+            shutil.copy((ROOT / script).with_name(name), (folder / script).with_name(name))
+    shutil.copy(ROOT / "extra_environment.sh", folder)
+    (folder / "requirements-litert.lock").write_text("a==1\n")
+    for path, program in ((folder / ".venv" / "bin" / "python", FAKE_PYTHON), (programs / "npm", FAKE_NPM)):
+        path.parent.mkdir(parents=True)
+        path.write_text(program)
+        path.chmod(0o755)
+    for name in ["sh", "cat", "cp", "dirname", "flock", "grep", "head", "mkdir", "rm", "sha256sum", "tail", "mktemp"]:
+        (programs / name).symlink_to(shutil.which(name))
+
+    def run(script, *arguments, says="", code=0):
+        calls = tmp_path / "calls"
+        calls.write_text("")
+        told = {"CALLS": str(calls), "SAYS": says, "EXIT": str(code), "TMPDIR": str(tmp_path), "PATH": str(programs)}
+        ended = subprocess.run(
+            [shutil.which("sh"), str(folder / script), *arguments],
+            env={**os.environ, **told}, capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        return ended.returncode, ended.stdout, ended.stderr, calls.read_text().splitlines()
+
+    run.folder, run.programs = folder, programs
+    return run
+
+
+VENV = "-m venv .venv-litert"
+PIP = "-m pip --no-input install --no-deps --require-hashes -r requirements-litert.lock"
+CHECKS = [
+    "-m launch.export --run_dir=runs/x --on_device_training --save_test_set",
+    "tests/litert/check_export.py runs/x/export",
+]
+
+
+def test_an_environment_is_made_once_for_each_lock(project):
+    script = "tests/litert/check.sh"
+    code, _, error, calls = project(script, "runs/x", says="ERROR: something new", code=1)
+    assert (code, calls) == (1, [VENV, PIP]) and "ERROR: something new" in error and error.count("\n") == 1
+    assert project(script, "runs/x")[2:] == ("", [VENV, PIP, *CHECKS])
+    assert project(script, "runs/x")[2:] == ("", CHECKS)
+    (project.folder / "requirements-litert.lock").write_text("a==2\n")
+    calls = project(script)[3]  # without a run, one is trained
+    assert calls[:2] == [VENV, PIP] and "--algo=fedsikd --quantize=qat --rounds=3" in calls[2]
+
+
+def test_what_needs_java_says_that_it_is_skipped(project):
+    code, out, _, calls = project("tests/kotlin/check.sh")
+    assert (code, calls) == (0, []) and out.startswith("test-kotlin: SKIPPED, nothing was compiled: there is no java")
+
+
+INSTALL = "ci --prefix .web --ignore-scripts --no-audit --no-fund"
+
+
+@pytest.mark.parametrize(
+    ("says", "expected"),
+    [
+        ("npm error code EAI_AGAIN", "no network: a package could not be downloaded"),
+        ("npm error code EINTEGRITY", "not the one of launch/tflite/web/package-lock.json"),
+        ("npm warn old\nnpm error something new", "npm error something new"),
+    ],
+)
+def test_a_failing_npm_is_one_line_and_tried_again(project, says, expected):
+    script = "launch/tflite/web/set_up.sh"
+    code, _, error, _ = project(script, says=says, code=1)
+    assert code == 1 and expected in error and error.startswith("web: ") and error.count("\n") == 1
+    assert project(script)[2:] == ("", [INSTALL])
+    assert project(script) == (0, "", "", [])
+    (project.programs / "npm").unlink()
+    shutil.rmtree(project.folder / ".web")
+    assert "npm is missing; install Node.js 20 or newer" in project(script)[2]
+
+
+@pytest.mark.parametrize("folder", ["launch/tflite/web", "tests/web"])
+def test_locks_of_npm_name_no_address(folder):
+    assert "://" not in (ROOT / folder / "package-lock.json").read_text()
