@@ -1,4 +1,4 @@
-"""Holds the code to the table of imports, sizes and names that the project's design sets."""
+"""Holds the code to the table of imports, sizes and names that the project's design sets, beside the rules of Ruff."""
 
 import ast
 import importlib
@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import pytest
@@ -16,8 +16,7 @@ from launch.settings.flags import HELP_FLAGS, define_flags
 
 ROOT = pathlib.Path(__file__).parents[1]
 PACKAGES = ("datasets", "models", "tff_algos", "launch")
-MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
-NAMES = [str(path.relative_to(ROOT)) for path in MODULES]
+NAMES = [str(path.relative_to(ROOT)) for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
 
 HEAVY = {"tensorflow", "tensorflow_federated", "tensorflow_model_optimization", "keras"}
 FORBIDDEN = {
@@ -75,7 +74,6 @@ LAUNCH_ROOMS = {
 AT_MOST_ONE_MODULE = {"tensorflow_model_optimization": "models"}
 MAX_LINES = 400
 MAX_FILES = 150
-MAX_STATEMENTS = 40
 PIP_FLAGS = {"--no", "--require"}  # as the pattern below finds --no-deps and --require-hashes
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
 LIGHT = ("command_line", "settings/flags", "settings/algorithms", "runtimes/runtime")
@@ -90,9 +88,9 @@ class Import(NamedTuple):
     is_at_top: bool
 
 
-def read_imports(path: pathlib.Path) -> Iterator[Import]:
+def read_imports(name: str) -> Iterator[Import]:
     """All imports of a module; those inside functions and under TYPE_CHECKING are not at its top."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = TREES[name]
     lazy = set()
     for node in ast.walk(tree):
         is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
@@ -102,7 +100,6 @@ def read_imports(path: pathlib.Path) -> Iterator[Import]:
         if isinstance(node, ast.Import):
             yield from (Import(alias.name, node not in lazy) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: a relative import; name the package"
             # `from package import module` imports package.module
             are_modules = [is_module(f"{node.module}.{alias.name}") for alias in node.names]
             yield Import(node.module, node not in lazy)
@@ -116,23 +113,28 @@ def is_module(name: str) -> bool:
     return path.with_suffix(".py").exists() or (path / "__init__.py").exists()
 
 
-def find_path(module: str) -> pathlib.Path | None:
+def find_name(module: str) -> str | None:
     """The file of a module of ours; None for others'."""
-    path = ROOT.joinpath(*module.split("."))
-    if module.split(".")[0] not in PACKAGES:
-        return None
-    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    path = module.replace(".", "/")
+    return next((name for name in (f"{path}/__init__.py", f"{path}.py") if name in TREES), None)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_imports_keep_to_the_table(name):
-    package = name.split("/")[0]
-    imported = {imported.module for imported in read_imports(ROOT / name)}
-    roots = {module.split(".")[0] for module in imported}
-    assert not roots & FORBIDDEN[package]
-    if package == "tff_algos":
-        ours = {module for module in imported if module.split(".")[0] in ("datasets", "models")}
-        assert ours <= KNOWN_TO_ALGORITHMS
+TEXTS = {name: (ROOT / name).read_text(encoding="utf-8") for name in NAMES}
+TREES = {name: ast.parse(text) for name, text in TEXTS.items()}
+IMPORTS = {name: list(read_imports(name)) for name in NAMES}
+
+
+def test_imports_keep_to_the_table():
+    wrong = []
+    for name in NAMES:
+        imported = {found.module for found in IMPORTS[name]}
+        package = name.split("/")[0]
+        forbidden = {module for module in imported if module.split(".")[0] in FORBIDDEN[package]}
+        if package == "tff_algos":
+            ours = {module for module in imported if module.split(".")[0] in ("datasets", "models")}
+            forbidden |= ours - KNOWN_TO_ALGORITHMS
+        wrong += [f"{name} imports {module}" for module in sorted(forbidden)]
+    assert not wrong
 
 
 def name_room(module: str) -> str:
@@ -141,30 +143,28 @@ def name_room(module: str) -> str:
     return rest[0] if rest else package
 
 
-def read_rooms_used(path: pathlib.Path) -> set[str]:
-    """The rooms of its own package that a module imports, lazily too, its own room left out."""
-    module = name_module(path)
-    package = module.split(".")[0]
-    used = {found.module for found in read_imports(path) if found.module.startswith(f"{package}.")}
-    return {name_room(each) for each in used} - {name_room(module)}
+def list_wrong_rooms(package: str, rooms: Mapping[str, set[str]]) -> list[str]:
+    """A line for each import of a module from a room that its own may not import, lazily too."""
+    wrong = []
+    for name in (name for name in NAMES if name.startswith(f"{package}/")):
+        own = name_room(name_module(ROOT / name))
+        used = {name_room(each.module) for each in IMPORTS[name] if each.module.startswith(f"{package}.")} - {own}
+        wrong += [f"{name} imports {room}" for room in sorted(used - rooms.get(own, rooms.keys()))]
+    return wrong
 
 
 def name_module(path: pathlib.Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("tff_algos/")])
-def test_rooms_of_the_algorithms_keep_to_the_table(name):
+def test_rooms_of_the_algorithms_keep_to_the_table():
     """An algorithm's folder imports rooms alone, never another algorithm; a room what the table allows it."""
-    room = name_room(name_module(ROOT / name))
-    assert read_rooms_used(ROOT / name) <= ALGORITHM_ROOMS.get(room, ALGORITHM_ROOMS.keys())
+    assert not list_wrong_rooms("tff_algos", ALGORITHM_ROOMS)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("launch/")])
-def test_rooms_of_launch_keep_to_the_table(name):
-    room = name_room(name_module(ROOT / name))
-    allowed = LAUNCH_ROOMS.get(room, LAUNCH_ROOMS.keys())  # commands may import all rooms
-    assert read_rooms_used(ROOT / name) <= allowed
+def test_rooms_of_launch_keep_to_the_table():
+    """Commands may import all rooms."""
+    assert not list_wrong_rooms("launch", LAUNCH_ROOMS)
 
 
 def test_what_the_algorithms_share_lies_in_rooms():
@@ -176,16 +176,16 @@ def test_what_the_algorithms_share_lies_in_rooms():
 
 
 def test_simulated_devices_need_no_tensorflow():
-    for path in (ROOT / "tff_algos" / "simulation").glob("*.py"):
-        assert not {found.module.split(".")[0] for found in read_imports(path)} & HEAVY
+    for name in (name for name in NAMES if name.startswith("tff_algos/simulation/")):
+        assert not {found.module.split(".")[0] for found in IMPORTS[name]} & HEAVY, name
 
 
 def test_there_are_no_import_circles():
     """Lazy imports count: a circle of them is a circle of knowledge all the same."""
-    modules = {name_module(path): path for path in MODULES}
+    modules = {name_module(ROOT / name): name for name in NAMES}
     waiting = {
-        module: {found.module for found in read_imports(path)} & modules.keys() - {module}
-        for module, path in modules.items()
+        module: {found.module for found in IMPORTS[name]} & modules.keys() - {module}
+        for module, name in modules.items()
     }
     while free := [module for module, imported in waiting.items() if not imported & waiting.keys()]:
         for module in free:
@@ -195,61 +195,47 @@ def test_there_are_no_import_circles():
 
 @pytest.mark.parametrize("library", AT_MOST_ONE_MODULE)
 def test_one_module_alone_knows_the_library(library):
-    knowing = [name for name in NAMES for found in read_imports(ROOT / name) if found.module.split(".")[0] == library]
+    knowing = [name for name in NAMES for found in IMPORTS[name] if found.module.split(".")[0] == library]
     assert len(set(knowing)) <= 1
     assert all(name.startswith(AT_MOST_ONE_MODULE[library]) for name in knowing)
 
 
 def test_one_module_alone_knows_the_converter():
-    knowing = [name for name, path in zip(NAMES, MODULES, strict=True) if "TFLiteConverter" in path.read_text()]
+    knowing = [name for name, text in TEXTS.items() if "TFLiteConverter" in text]
     assert knowing == ["models/tflite_converter.py"]
 
 
-@pytest.mark.parametrize("name", LIGHT_MODULES)
-def test_what_answers_help_imports_nothing_heavy(name):
+def test_what_answers_help_imports_nothing_heavy():
     heavy = {*HEAVY, "sklearn", "scipy", "matplotlib", "grpc"}
-    seen, waiting = set(), [ROOT / name]
+    seen, waiting = set(), list(LIGHT_MODULES)
     while waiting:
-        path = waiting.pop()
-        if path in seen:
+        name = waiting.pop()
+        if name in seen:
             continue
-        seen.add(path)
-        for module in [found.module for found in read_imports(path) if found.is_at_top]:
-            assert module.split(".")[0] not in heavy, f"{path.relative_to(ROOT)} imports {module}"
-            waiting.extend(filter(None, [find_path(module), find_path(module.rpartition(".")[0])]))
+        seen.add(name)
+        for module in [found.module for found in IMPORTS[name] if found.is_at_top]:
+            assert module.split(".")[0] not in heavy, f"{name} imports {module}"
+            waiting.extend(filter(None, [find_name(module), find_name(module.rpartition(".")[0])]))
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name.endswith("__init__.py")])
-def test_packages_import_nothing(name):
-    imported = {found.module.split(".")[0] for found in read_imports(ROOT / name)}
-    # `launch` looks whether the project's libraries are there at all, before anything imports them.
-    assert imported <= (sys.stdlib_module_names if name == "launch/__init__.py" else set())
+def test_packages_import_nothing():
+    """`launch` looks whether the project's libraries are there at all, before anything imports them."""
+    for name in (name for name in NAMES if name.endswith("__init__.py")):
+        imported = {found.module.split(".")[0] for found in IMPORTS[name]}
+        assert imported <= (sys.stdlib_module_names if name == "launch/__init__.py" else set()), name
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_modules_are_short_and_described(name):
-    text = (ROOT / name).read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= MAX_LINES
-    assert ast.get_docstring(ast.parse(text)), "no docstring"
+def test_modules_are_short():
+    assert not [name for name in NAMES if len(TEXTS[name].splitlines()) > MAX_LINES]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_functions_are_short(name):
-    for node in ast.walk(ast.parse((ROOT / name).read_text(encoding="utf-8"))):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            num_statements = sum(isinstance(inner, ast.stmt) for inner in ast.walk(node)) - 1
-            assert num_statements <= MAX_STATEMENTS, f"{node.name} has {num_statements} statements"
-
-
-@pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith("launch/")])
-def test_flags_that_texts_name_exist(name):
+def test_flags_that_texts_name_exist():
     """What an error or a docstring tells the user to type must be a flag of the training command, or of pip."""
-    constants = [
-        node.value for node in ast.walk(ast.parse((ROOT / name).read_text())) if isinstance(node, ast.Constant)
-    ]
-    texts = [constant for constant in constants if isinstance(constant, str)]
-    named = {flag for text in texts for flag in re.findall(r"--[a-z][a-z0-9_]*", text)}
-    assert named <= {*HELP_FLAGS, *PIP_FLAGS, *(f"--{flag}" for flag in define_flags())}
+    known = {*HELP_FLAGS, *PIP_FLAGS, *(f"--{flag}" for flag in define_flags())}
+    for name in (name for name in NAMES if not name.startswith("launch/")):
+        constants = [node.value for node in ast.walk(TREES[name]) if isinstance(node, ast.Constant)]
+        texts = [constant for constant in constants if isinstance(constant, str)]
+        assert {flag for text in texts for flag in re.findall(r"--[a-z][a-z0-9_]*", text)} <= known, name
 
 
 def test_names_say_what_is_inside():

@@ -104,13 +104,7 @@ def write_results(
         summary["final"][task.client_test] = summary["clients"][task.statistics[0]]
     if baselines := measure_text_baselines(data, choose_evaluated_clients(data, MOST_READ_CLIENTS, config.seed)):
         summary[TOKEN_BASELINES] = baselines
-    if process.is_spent(state):
-        summary[BUDGET_SPENT] = True
-    if has_stopped_early(config, metrics, task):
-        summary[STOPPED_EARLY] = {PATIENCE: config.patience, BEST_ROUND: find_best_validated(metrics, task)}
-    if config.keep_best and (best := find_best_validated(metrics, task)) is not None:
-        value = metrics.column(task.client_validation)[best - 1]
-        summary[KEPT_BEST] = {ROUND: best, task.client_validation: value}
+    summary |= _describe_end(config, process, state, metrics, task)
     if config.fairness:
         summary[IS_PERSONAL] = process.is_personal
     if JOULES in (columns := process.client_columns(state)):
@@ -121,6 +115,19 @@ def write_results(
     write_json(folder.summary, summary)
     write_checksums(folder)
     return summary
+
+
+def _describe_end(
+    config: RunConfig, process: FederatedProcess, state: State, metrics: RoundTable, task: TaskColumns
+) -> dict[str, Any]:
+    """Why the run ended before its last round, if it did, and which round is the best, if its models are kept."""
+    ended: dict[str, Any] = {BUDGET_SPENT: True} if process.is_spent(state) else {}
+    if has_stopped_early(config, metrics, task):
+        ended[STOPPED_EARLY] = {PATIENCE: config.patience, BEST_ROUND: find_best_validated(metrics, task)}
+    if config.keep_best and (best := find_best_validated(metrics, task)) is not None:
+        value = metrics.column(task.client_validation)[best - 1]
+        ended[KEPT_BEST] = {ROUND: best, task.client_validation: value}
+    return ended
 
 
 def compute_majority_accuracy(data: FederatedData, clients: Sequence[ClientFiles] | None = None) -> np.ndarray:

@@ -1,3 +1,5 @@
+"""The devices of clients: drawn, and the sizes and ranges that they have."""
+
 import numpy as np
 import pytest
 

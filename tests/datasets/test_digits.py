@@ -1,3 +1,5 @@
+"""scikit-learn's digits: shapes, ranges and splits."""
+
 import subprocess
 import sys
 
