@@ -40,6 +40,7 @@ _ROWS = (
         loader="datasets.digits:load_digits",
         format="datasets.digits:DIGITS_FORMAT",
         origin="comes with scikit-learn",
+        num_examples=1_797,
         terms=terms.DIGITS,
     ),
     Dataset(
@@ -48,6 +49,7 @@ _ROWS = (
         loader="datasets.mnist:load_mnist",
         format="datasets.mnist:MNIST_FORMAT",
         locate="datasets.mnist:locate_mnist",
+        num_examples=70_000,
         terms=terms.MNIST,
     ),
     Dataset(
@@ -56,6 +58,7 @@ _ROWS = (
         loader="datasets.fashion_mnist:load_fashion_mnist",
         format="datasets.fashion_mnist:FASHION_MNIST_FORMAT",
         locate="datasets.fashion_mnist:locate_fashion_mnist",
+        num_examples=70_000,
         terms=terms.FASHION_MNIST,
     ),
     Dataset(
@@ -64,6 +67,7 @@ _ROWS = (
         loader="datasets.cifar10:load_cifar10",
         format="datasets.cifar10:CIFAR10_FORMAT",
         locate="datasets.cifar10:locate_cifar10",
+        num_examples=60_000,
         terms=terms.CIFAR10,
     ),
     Dataset(
@@ -76,6 +80,7 @@ _ROWS = (
         model="resnet18_gn",
         locate="datasets.cifar100:locate_cifar100",
         smoke_sizes=(150, 30),  # fewer, since its model has millions of parameters
+        num_examples=60_000,
         terms=terms.CIFAR100,
     ),
     Dataset(
@@ -86,6 +91,7 @@ _ROWS = (
         clients="people",
         locate="datasets.har:locate_har",
         smoke_sizes=(150, 30),  # fewer, since its models have millions of parameters
+        num_examples=10_299,
         terms=terms.HAR,
     ),
     Dataset(
@@ -104,6 +110,7 @@ _ROWS = (
         clients="blocks of time",
         partition="natural",
         locate="datasets.occupancy:locate_occupancy",
+        num_examples=20_560,
         terms=terms.OCCUPANCY,
     ),
     Dataset(

@@ -126,6 +126,7 @@ class Dataset:
       locate: (data folder or None) -> DatasetLocation; None for a data set without files of its own.
       origin: for a data set without files of its own, where it comes from, in the words of `launch.doctor`.
       smoke_sizes: numbers of train and test examples of the random arrays.
+      num_examples: train and test examples together, at most; 0 where only the files tell.
       terms: what a model card says of it.
 
     Raises:
@@ -142,6 +143,7 @@ class Dataset:
     locate: str | Callable[[str | None], DatasetLocation] | None = None
     origin: str = ""
     smoke_sizes: tuple[int, int] = (600, 120)
+    num_examples: int = 0
     terms: Terms = UNKNOWN
 
     def __post_init__(self):

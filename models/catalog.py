@@ -19,6 +19,7 @@ from models.model_names import (
     MODEL_NAMES,
     PRECISIONS,
     QUANTIZATIONS,
+    STUDENT_OF_RANK,
     TOKEN_MODELS,
     UNQUANTIZED,
     WIDTH_MODELS,
@@ -70,7 +71,6 @@ _ARCHITECTURES = {
     "word_lstm": _Architecture(build_word_lstm, 1, "word_lstm"),
 }
 _SHAPES = {3: "(height, width, channels)", 2: "(steps, channels)", 1: "(positions,)"}
-_STUDENT_OF_RANK = {3: "image_student", 2: "sensor_student", 1: "perceptron"}
 
 
 def build_model_spec(
@@ -209,10 +209,10 @@ def _resolve(model: str, data: _Data) -> str:
     if model != "auto":
         return model
     rank = len(data.input_shape)
-    if rank not in _STUDENT_OF_RANK:
+    if rank not in STUDENT_OF_RANK:
         shape = data.input_shape
         raise ModelError(f"model=auto: no model for examples of shape {shape}; give your own as module:function")
-    return _STUDENT_OF_RANK[rank]
+    return STUDENT_OF_RANK[rank]
 
 
 def _check_kind(model: str, data: _Data, flag: str) -> None:
@@ -238,7 +238,7 @@ def _resolve_teacher(teacher_model: str, student_name: str, data: _Data) -> str 
     if is_own_model(student_name):  # Its teacher is that of our model for the same shape.
         if data.must_be_own or data.have_next_tokens:
             return None
-        student_name = _STUDENT_OF_RANK.get(len(data.input_shape))
+        student_name = STUDENT_OF_RANK.get(len(data.input_shape))
     return _ARCHITECTURES[student_name].teacher if student_name else None
 
 

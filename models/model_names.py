@@ -20,6 +20,25 @@ MODEL_NAMES = (
     "word_lstm",
 )
 WIDTH_MODELS = ("image_cnn10", "mobilenet_v2")  # models whose numbers of filters can be scaled
+STUDENT_OF_RANK = {3: "image_student", 2: "sensor_student", 1: "perceptron"}  # what "auto" is, by an example's axes
+# Weights of a model and its teacher at the largest data set that they are used on, rounded up: of these a sweep tells,
+# before TensorFlow is there, how many runs fit into the memory.
+NUM_WEIGHTS = {
+    "image_student": 120_000,
+    "image_teacher": 200_000,
+    "image_cnn10": 2_500_000,
+    "perceptron": 100_000,
+    "perceptron_teacher": 200_000,
+    "perceptron_2nn": 500_000,
+    "fedavg_cnn": 3_500_000,
+    "emnist_cnn": 3_000_000,
+    "mobilenet_v2": 14_000_000,
+    "resnet18_gn": 23_000_000,
+    "char_lstm": 2_000_000,
+    "char_gru": 2_000_000,
+    "char_transformer": 2_000_000,
+}
+MOST_WEIGHTS = 10_000_000  # of one that is not among these, such as a user's own, or those of HAR
 TOKEN_MODELS = ("char_lstm", "char_gru", "char_transformer", "word_lstm")  # say after each token what comes next
 # Why TF-MOT cannot quantize a model while it is trained.
 UNQUANTIZED = {

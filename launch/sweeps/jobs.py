@@ -1,48 +1,33 @@
 """How many runs go on at a time, and on which cores each: `--jobs`, or what memory and cores allow."""
 
+import math
 import os
 from collections.abc import Sequence
 
+import numpy as np
 import psutil
 from absl import flags as absl_flags
 
+from datasets.arrays import ExampleFormat
+from datasets.catalog import find_dataset
 from launch.runs.errors import RunFolderError
 from launch.settings.flag_fields import FlagField
 from launch.settings.flags import define_flag
 from launch.settings.run_config import RunConfig
 from launch.sweeps.local_runs import LocalEngine
 from launch.sweeps.tasks import Task, is_finished
-from models.model_names import WIDTH_MODELS
+from launch.training.federation import choose_options
+from models.model_names import MOST_WEIGHTS, NUM_WEIGHTS, STUDENT_OF_RANK, WIDTH_MODELS
 from tff_algos.settings.config_fields import Setting
 
 MAX_JOBS = 1000
 
 # Measured: a process of the sweep and its worker on small models, at their largest (0.78 and 0.29 GB).
 BASE_BYTES = 1.2 * 2**30
-# Numbers of weights of a model and its teacher at the largest data set that they are used on, rounded up; "auto" and a
-# user's own model count as the largest.
-NUM_WEIGHTS = {
-    "image_student": 120_000,
-    "image_teacher": 200_000,
-    "image_cnn10": 2_500_000,
-    "perceptron": 100_000,
-    "perceptron_teacher": 200_000,
-    "perceptron_2nn": 500_000,
-    "fedavg_cnn": 3_500_000,
-    "emnist_cnn": 3_000_000,
-    "mobilenet_v2": 14_000_000,
-    "resnet18_gn": 23_000_000,
-    "char_lstm": 2_000_000,
-    "char_gru": 2_000_000,
-    "char_transformer": 2_000_000,
-}
-STUDENTS = {"mnist": "image_student", "digits": "image_student", "cifar10": "image_student", "building": "perceptron"}
-LARGEST = 10_000_000
 # Copies of the weights: of a client that trains, of the server with what is sent and evaluated, and of each client in
 # algorithms that keep its model.
 COPIES_TRAINING, COPIES_SERVER, COPIES_CLIENT = 6, 17, 2
-EXAMPLE_BYTES = {"cifar10": 60_000 * 3072, "mnist": 70_000 * 784}  # of the largest data sets, as stored
-OTHER_EXAMPLE_BYTES = 10_300 * 561 * 4  # HAR
+UNKNOWN_BYTES = 25e6  # of data whose size only their file tells
 
 
 def define_jobs_flag(values: absl_flags.FlagValues) -> None:
@@ -107,10 +92,18 @@ def share_cores(cores: Sequence[int], jobs: int) -> list[list[int]]:
 
 def estimate_memory_bytes(config: RunConfig, num_cores: int) -> float:
     """What a run on so many cores and its worker may take, roughly and rather too much than too little."""
-    model = STUDENTS.get(config.dataset, "") if config.model == "auto" else config.model
+    row, options = find_dataset(config.dataset), choose_options(config)
+    form = None if row.format is None else row.find_format(options)
+    model = config.model if config.model != "auto" else row.find_model(options) or choose_student(form)
     width = config.width**2 if model in WIDTH_MODELS else 1
-    weights_bytes = 4 * NUM_WEIGHTS.get(model, LARGEST) * width
+    weights_bytes = 4 * NUM_WEIGHTS.get(model, MOST_WEIGHTS) * width
     num_models = getattr(config.algorithm, "capacity", 1)  # FedCD's slots
     copies = COPIES_TRAINING * 2 * num_cores + COPIES_SERVER * num_models + COPIES_CLIENT * config.num_clients
-    data_bytes = EXAMPLE_BYTES.get(config.dataset, OTHER_EXAMPLE_BYTES)
-    return BASE_BYTES + copies * weights_bytes + 2 * data_bytes
+    is_known = form is not None and row.num_examples
+    example_bytes = math.prod(form.input_shape) * np.dtype(form.input_dtype).itemsize if is_known else 0
+    return BASE_BYTES + copies * weights_bytes + 2 * (row.num_examples * example_bytes or UNKNOWN_BYTES)
+
+
+def choose_student(form: ExampleFormat | None) -> str:
+    """What `--model=auto` means for examples of this form; "" where only their file tells it."""
+    return "" if form is None else STUDENT_OF_RANK.get(len(form.input_shape), "")

@@ -1,12 +1,14 @@
 """From names and shapes to specifications."""
 
+import math
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from models.augmentation import crop_and_flip
 from models.catalog import MODEL_NAMES, ModelError, build_model_spec
-from models.model_names import TOKEN_MODELS, UNQUANTIZED
+from models.model_names import NUM_WEIGHTS, TOKEN_MODELS, UNQUANTIZED
 from models.task import build_task
 
 TEXT = build_task("next_token", 4, (5,))
@@ -164,3 +166,11 @@ def test_mistakes_in_one_line(arguments, message):
     with pytest.raises(ModelError, match=message) as error:
         build_model_spec(**{**defaults, **arguments})
     assert "\n" not in str(error.value)
+
+
+def test_a_sweep_reckons_with_no_fewer_weights_than_models_have():
+    assert set(NUM_WEIGHTS) <= set(MODEL_NAMES)
+    for name in ("image_student", "image_teacher"):
+        spec = build_model_spec(name, (32, 32, 3), "uint8", 10)
+        counts = [sum(math.prod(shape) for shape in each.weight_shapes) for each in (spec, spec.teacher)]
+        assert NUM_WEIGHTS[name] / 3 < sum(counts) <= NUM_WEIGHTS[name], counts
