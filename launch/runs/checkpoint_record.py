@@ -20,13 +20,11 @@ def format_record(config: RunConfig, digests: Mapping[str, str]) -> str:
 
 
 def check_record(record: str, folder: RunFolder, config: RunConfig, digests: Mapping[str, str]) -> None:
-    """Compares a run that is resumed with the record of its checkpoint; an empty one, of an earlier version, fits.
+    """Compares a run that is resumed with the record of its checkpoint.
 
     Raises:
       RunFolderError: the settings or a table have changed since.
     """
-    if not record:
-        return
     kept: dict[str, Any] = json.loads(record)
     flags = _list_flags(config)
     # A flag that only one of them has was added or removed by another version.

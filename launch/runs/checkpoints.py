@@ -3,19 +3,14 @@
 `checkpoints/round_<n>.npz` holds `leaf_0`, `leaf_1`, ..., the leaves of the state in the order of `flatten_state`;
 `version`, that of this format; and `digest`, the SHA-256 of all else. Their nesting comes from a template when they
 are loaded. So a leaf may have another shape than the template's, as the models of a list that grows have. `record` is
-what the run had written by then, JSON as bytes, see `launch.runs.checkpoint_record`; those of version 1 lack it.
-
-Runs of earlier versions have a folder `program_state_<n>` for each checkpoint, a SavedModel that TFF wrote. It is still
-read, by TFF, which is imported for that alone; none is written any more.
+what the run had written by then, JSON as bytes, see `launch.runs.checkpoint_record`.
 """
 
-import asyncio
 import contextlib
 import hashlib
 import io
 import pathlib
 import re
-import shutil
 import signal
 import threading
 from collections.abc import Collection, Iterator, Sequence
@@ -34,24 +29,22 @@ _LEAF = "leaf_"
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _BEST = "best_{}.npz"  # the state after the best round, see `launch.training.best_round`
 _BEST_NAME = re.compile(r"best_(\d+)\.npz")
-_FORMER_PREFIX = "program_state_"
-_NAME = re.compile(rf"round_(\d+)\.npz|{_FORMER_PREFIX}(\d+)")
-_UNFINISHED = (".[0-9]*.npz", f"{_FORMER_PREFIX}*_temp*")  # what a save leaves that is killed: of today, of earlier
+_NAME = re.compile(r"round_(\d+)\.npz")
+_UNFINISHED = ".[0-9]*.npz"  # what a save leaves that is killed
 
 
 def find_checkpoints(path: pathlib.Path) -> dict[int, pathlib.Path]:
     """The checkpoints in a folder, oldest first, by round number; none if there is no such folder."""
     matches = [(_NAME.fullmatch(inner.name), inner) for inner in path.glob("*")]
-    return dict(sorted((int(match[1] or match[2]), inner) for match, inner in matches if match))
+    return dict(sorted((int(match[1]), inner) for match, inner in matches if match))
 
 
 class Checkpoints:
     """Saves and loads states by round number in a folder."""
 
     def __init__(self, path: pathlib.Path):
-        for pattern in _UNFINISHED:
-            for unfinished in path.glob(pattern):
-                _remove(unfinished)
+        for unfinished in path.glob(_UNFINISHED):
+            unfinished.unlink(missing_ok=True)
         self._path = path
 
     def last_round(self) -> int:
@@ -70,19 +63,15 @@ class Checkpoints:
         with _hold_back_stop():
             _write(self._path / f"round_{round_num}.npz", flatten_state(state), record)
             for _, old in list(find_checkpoints(self._path).items())[:-KEPT]:
-                _remove(old)
+                old.unlink(missing_ok=True)
 
     def load(self, round_num: int, template: State) -> State:
         """The state after a round, nested as `template`. What a damaged checkpoint raises can be of any type."""
-        path = find_checkpoints(self._path)[round_num]
-        is_former = path.name.startswith(_FORMER_PREFIX)
-        leaves = _read_former(path, len(flatten_state(template))) if is_former else _read(path)[0]
-        return pack_state(template, leaves)
+        return pack_state(template, _read(find_checkpoints(self._path)[round_num])[0])
 
     def read_record(self, round_num: int) -> str:
-        """What was saved beside the state after a round; "" if it is of an earlier version."""
-        path = find_checkpoints(self._path)[round_num]
-        return "" if path.name.startswith(_FORMER_PREFIX) else _read(path)[1]
+        """What was saved beside the state after a round."""
+        return _read(find_checkpoints(self._path)[round_num])[1]
 
     def save_best(self, state: State, round_num: int) -> None:
         """Saves the state after a round that is the best so far. Ctrl-C and SIGTERM wait until it is saved."""
@@ -138,7 +127,7 @@ class Checkpoints:
             # They must go: `save` would take the rounds up to theirs for saved already.
             for newer, damaged_path in damaged.items():
                 say(f"resume   the checkpoint of round {newer} is damaged; going on from round {round_num}")
-                _remove(damaged_path)
+                damaged_path.unlink(missing_ok=True)
             return round_num, state
         if damaged:
             raise RunFolderError(f"{self._path}: no checkpoint in it can be read; start the run anew")
@@ -160,13 +149,13 @@ def _write(path: pathlib.Path, leaves: Sequence[np.ndarray], record: str = "") -
 def _read(path: pathlib.Path) -> tuple[list[np.ndarray], str]:
     """(leaves, record)."""
     with np.load(path, allow_pickle=False) as file:
-        if not 1 <= file["version"] <= VERSION:
-            raise ValueError(f"a checkpoint of version {file['version']}, expected up to {VERSION}")
+        if file["version"] != VERSION:
+            raise ValueError(f"a checkpoint of version {file['version']}, expected {VERSION}")
         leaves = [file[f"{_LEAF}{i}"] for i in range(sum(name.startswith(_LEAF) for name in file.files))]
-        records = [file["record"]] if "record" in file.files else []
-        if not np.array_equal(file["digest"], _compute_digest([*leaves, *records])):
+        record = file["record"]
+        if not np.array_equal(file["digest"], _compute_digest([*leaves, record])):
             raise ValueError("the digest does not fit the leaves")
-    return leaves, b"".join(map(bytes, records)).decode()
+    return leaves, bytes(record).decode()
 
 
 def _compute_digest(leaves: Sequence[np.ndarray]) -> np.ndarray:
@@ -176,27 +165,6 @@ def _compute_digest(leaves: Sequence[np.ndarray]) -> np.ndarray:
         digest.update(f"{leaf.dtype.str}{leaf.shape}".encode())
         digest.update(np.asarray(leaf, order="C"))
     return np.frombuffer(digest.digest(), np.uint8)
-
-
-def _read_former(path: pathlib.Path, num_leaves: int) -> list[np.ndarray]:
-    """The leaves of a SavedModel as earlier versions wrote it."""
-    import tensorflow_federated as tff
-
-    manager = tff.program.FileProgramStateManager(str(path.parent), _FORMER_PREFIX)
-    # A loop of its own that is never installed: TFF's execution contexts look for the current one.
-    loop = asyncio.new_event_loop()
-    try:
-        round_num = int(path.name.removeprefix(_FORMER_PREFIX))
-        return [np.asarray(leaf) for leaf in loop.run_until_complete(manager.load(round_num, [0] * num_leaves))]
-    finally:
-        loop.close()
-
-
-def _remove(path: pathlib.Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

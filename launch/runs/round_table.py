@@ -38,7 +38,6 @@ class RoundTable:
         self.columns: list[str] = []
         self.rows: list[list[str]] = []
         self._digest = hashlib.sha256()
-        self._is_resumed = bool(last_round)
         if last_round:
             self.columns, rows = _read_table(path)
             self.rows = rows[:last_round]
@@ -52,16 +51,10 @@ class RoundTable:
     def append(self, row: Mapping[str, Any]) -> None:
         """Adds a round's row, which begins with `round`, and writes the file.
 
-        A run of an earlier version may lack columns that this one writes. They are added when it is resumed, empty in
-        the rounds that are done.
-
         Raises:
           ValueError: the row's columns are not those of the first row.
         """
         self.columns = self.columns or list(row)
-        if self._is_resumed and set(self.columns) < set(row):
-            self._add_columns(list(row))
-        self._is_resumed = False
         if list(row) != self.columns:
             raise ValueError(f"{self.path.name}: a round gave the columns {list(row)}, expected {self.columns}")
         self.rows.append([format_cell(value) for value in row.values()])
@@ -69,17 +62,12 @@ class RoundTable:
         self._add_to_digest(self.rows[-1])
 
     def digest(self) -> str:
-        """SHA-256 of all rows, in hexadecimal; columns that are added empty do not change it."""
+        """SHA-256 of all rows, in hexadecimal."""
         return self._digest.hexdigest()
 
     def _add_to_digest(self, row: Sequence[str]) -> None:
         cells = sorted((name, cell) for name, cell in zip(self.columns, row, strict=True) if cell)
         self._digest.update(f"{cells}\n".encode())
-
-    def _add_columns(self, columns: list[str]) -> None:
-        places = {name: i for i, name in enumerate(self.columns)}
-        self.rows = [[row[places[name]] if name in places else "" for name in columns] for row in self.rows]
-        self.columns = columns
 
     def column(self, name: str) -> list[float | None]:
         """The numbers of one column, None where its cell is empty."""

@@ -5,7 +5,21 @@ import json
 
 import pytest
 
-from launch import export
+from launch import export, train
+
+FLAGS = (
+    *("--algo=amfl_p", "--dataset=digits", "--partition=iid", "--num_clients=3", "--rounds=1", "--model=perceptron"),
+    *("--runtime=in_process", "--amfl_p_support_size=32", "--amfl_p_query_size=32", "--amfl_p_inner_steps=1"),
+    *("--amfl_p_fine_tuning_steps=20", "--norun_page"),
+)
+
+
+@pytest.fixture(scope="module")
+def personal_run(tmp_path_factory):
+    """A round of AMFL-P on digits, after which every client has a personal model."""
+    folder = tmp_path_factory.mktemp("personal")
+    assert train.main([*FLAGS, f"--run_dir={folder / 'run'}", f"--shard_dir={folder / 'shards'}"]) == 0
+    return folder / "run"
 
 
 def read_rows(path):
@@ -13,30 +27,30 @@ def read_rows(path):
         return list(csv.DictReader(file))
 
 
-def test_the_exported_model_is_the_clients_own(resumed_run, capsys):
-    client = read_rows(resumed_run / "clients.csv")[1]
+def test_the_exported_model_is_the_clients_own(personal_run, capsys):
+    client = read_rows(personal_run / "clients.csv")[1]
     arguments = ["--formats=float32", "--on_device_training"]
-    assert export.main([f"--run_dir={resumed_run}", f"--model={client['client']}", *arguments]) == 0
-    [row] = read_rows(resumed_run / "export" / "report.csv")
+    assert export.main([f"--run_dir={personal_run}", f"--model={client['client']}", *arguments]) == 0
+    [row] = read_rows(personal_run / "export" / "report.csv")
     assert {"test_accuracy", "keras_test_accuracy", "top1_agreement"} <= row.keys()
     assert float(row["client_test_accuracy"]) == pytest.approx(float(client["accuracy"]), abs=1e-6)
     assert float(row["top1_agreement"]) == 1
     assert (
-        json.loads((resumed_run / "export" / f"{client['client']}.float32.json").read_text())["source_model"]
+        json.loads((personal_run / "export" / f"{client['client']}.float32.json").read_text())["source_model"]
         == "global"
     )
-    assert (resumed_run / "export" / f"{client['client']}.training.tflite").stat().st_size > 10_000
+    assert (personal_run / "export" / f"{client['client']}.training.tflite").stat().st_size > 10_000
 
-    assert export.main([f"--run_dir={resumed_run}", "--model=global", "--formats=float32"]) == 0
-    own, shared = (resumed_run / "export" / f"{name}.float32.tflite" for name in (client["client"], "global"))
+    assert export.main([f"--run_dir={personal_run}", "--model=global", "--formats=float32"]) == 0
+    own, shared = (personal_run / "export" / f"{name}.float32.tflite" for name in (client["client"], "global"))
     assert own.read_bytes() != shared.read_bytes()
 
 
-def test_a_run_whose_checkpoints_ended_early_is_one_line(resumed_run, capsys):
-    summary = json.loads((resumed_run / "summary.json").read_text())
-    (resumed_run / "checksums.sha256").unlink()
-    (resumed_run / "summary.json").write_text(json.dumps({**summary, "rounds": 7}))
-    name = read_rows(resumed_run / "clients.csv")[0]["client"]
-    assert export.main([f"--run_dir={resumed_run}", f"--model={name}"]) == 2
-    assert "its last checkpoint is of round 3, not 7" in capsys.readouterr().err.strip().splitlines()[-1]
-    (resumed_run / "summary.json").write_text(json.dumps(summary))
+def test_a_run_whose_checkpoints_ended_early_is_one_line(personal_run, capsys):
+    summary = json.loads((personal_run / "summary.json").read_text())
+    (personal_run / "checksums.sha256").unlink()
+    (personal_run / "summary.json").write_text(json.dumps({**summary, "rounds": 7}))
+    name = read_rows(personal_run / "clients.csv")[0]["client"]
+    assert export.main([f"--run_dir={personal_run}", f"--model={name}"]) == 2
+    assert "its last checkpoint is of round 1, not 7" in capsys.readouterr().err.strip().splitlines()[-1]
+    (personal_run / "summary.json").write_text(json.dumps(summary))

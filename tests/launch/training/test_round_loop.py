@@ -295,13 +295,6 @@ def test_settings_that_changed_since_the_checkpoint_are_refused(make_loop):
     make_loop(checkpoints=checkpoints, seed=3, rounds_per_checkpoint=4, data_dir="elsewhere").run()
 
 
-def test_a_checkpoint_of_an_earlier_version_has_no_record(make_loop):
-    checkpoints = MemoryCheckpoints()
-    make_loop(checkpoints=checkpoints, rounds=3).run()
-    checkpoints.records = dict.fromkeys(checkpoints.records, "")
-    make_loop(checkpoints=checkpoints, seed=2).run()
-
-
 def test_a_stop_in_the_middle_of_a_round_leaves_a_checkpoint_that_fits_its_tables(make_loop):
     """The row of the next round is written already when the state of the one before is saved."""
     checkpoints = MemoryCheckpoints()
