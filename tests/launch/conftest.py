@@ -92,6 +92,16 @@ def write_archetype_run():
     return write
 
 
+@pytest.fixture(scope="module")
+def no_plots():
+    """Runs in this process draw no plots, which take a third of a small run and have tests of their own."""
+    from launch.plots import run_plots
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run_plots, "draw_run", lambda *given: [])
+        yield
+
+
 @pytest.fixture(scope="session")
 def write_finished_run():
     """(run folder, **flags) -> the run folder, finished, on digits, with the models as they start.

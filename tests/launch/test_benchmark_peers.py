@@ -169,6 +169,7 @@ def train_with_keras(weights, x, y, seed):
     return model.get_weights()
 
 
+@pytest.mark.slow
 def test_raw_loop_trains_as_keras_does_and_averages_over_its_processes(tmp_path):
     """Batches of 4, 4 and 2 in two epochs: a partial last batch, and moments that outlive the epoch."""
     from launch.benchmarks import raw_loop
@@ -188,6 +189,7 @@ def test_raw_loop_trains_as_keras_does_and_averages_over_its_processes(tmp_path)
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("augment", ["none", "crop_flip"])
 def test_the_raw_loop_trains_as_the_authors_of_fedcd_do(augment):
     """One step with momentum and weight decay, BatchNorm's statistics included, as our local training does it.

@@ -12,6 +12,7 @@ import pytest
 
 import launch.train
 
+pytestmark = pytest.mark.usefixtures("no_plots")
 ROOT = pathlib.Path(__file__).parents[2]
 MODULE = """
     import numpy as np

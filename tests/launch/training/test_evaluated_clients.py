@@ -7,6 +7,8 @@ import pytest
 
 from launch import train
 
+pytestmark = pytest.mark.usefixtures("no_plots")
+
 
 @pytest.fixture(scope="module")
 def run_dirs(tmp_path_factory):

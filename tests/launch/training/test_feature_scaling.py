@@ -12,6 +12,7 @@ from launch.tflite.exported_file import ExportedFile
 from launch.training.finished_run import read_finished_run
 from models.saved_models import load_weights
 
+pytestmark = pytest.mark.usefixtures("no_plots")
 ROUNDS = 3
 FLAGS = ["--algo=fedavg", "--model=perceptron", "--dataset=npz", "--runtime=in_process", "--batch_size=16"]
 

@@ -20,6 +20,7 @@ from tff_algos.rounds import synchronous
 from tff_algos.rounds.client_store import ClientStore
 from tff_algos.settings.local_training import LocalTrainingConfig
 
+pytestmark = pytest.mark.usefixtures("no_plots")
 ROUNDS, FATAL_ROUND = 5, 3
 TASK = find_task_columns("classification")
 TRAINING = LocalTrainingConfig(epochs=1, batch_size=4, learning_rate=0.01)
@@ -29,7 +30,9 @@ class Killed(BaseException):
     """Stands for whatever ends a run."""
 
 
+@pytest.mark.slow
 def test_two_rounds_of_each_through_the_program(tmp_path, monkeypatch, capsys):
+    """What these three do is tested in `tff_algos`, and how the program treats an algorithm by others."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     up = {}
     for algo in ("ditto", "scaffold", "fednova"):

@@ -7,6 +7,7 @@ import pytest
 
 from launch import export, train
 
+pytestmark = pytest.mark.usefixtures("no_plots")
 FLAGS = (
     *("--algo=amfl_p", "--dataset=digits", "--partition=iid", "--num_clients=3", "--rounds=1", "--model=perceptron"),
     *("--runtime=in_process", "--amfl_p_support_size=32", "--amfl_p_query_size=32", "--amfl_p_inner_steps=1"),

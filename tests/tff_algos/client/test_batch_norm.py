@@ -69,6 +69,7 @@ def test_the_statistics_follow_every_step_by_hand(build_mean_round, images):
     np.testing.assert_allclose(variance, 0.3874 + 0.6126 * unbiased, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_the_ten_layers_learn_the_digits(tff_runtime, tmp_path):
     """Evaluated with the moving statistics: were these left behind, the accuracy would stay near that of guessing."""
     data = build_federated_data(load_arrays("digits"), PartitionSettings("iid", 4), str(tmp_path))

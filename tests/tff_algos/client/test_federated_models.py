@@ -48,8 +48,8 @@ def compute_loss(spec, weights, x, y):
         ("logistic_regression", "float32", "sgd", 0.5),
         ("emnist_cnn", "float32", "adam", 0.003),
         ("fedavg_cnn", "bfloat16", "adam", 0.003),
-        ("char_gru", "float32", "adam", 0.005),
-        ("char_transformer", "bfloat16", "adam", 0.005),
+        pytest.param("char_gru", "float32", "adam", 0.005, marks=pytest.mark.slow),
+        pytest.param("char_transformer", "bfloat16", "adam", 0.005, marks=pytest.mark.slow),
     ],
 )
 def test_a_client_learns(name, precision, optimizer, rate):

@@ -365,7 +365,7 @@ def test_predicted_logits_equal_the_model_in_batches(linear_spec):
     assert predict_logits(linear_spec, weights, tf.constant(x[:0])).shape == (0, 3)
 
 
-@pytest.mark.parametrize("model", ["image_cnn10", "image_student"])
+@pytest.mark.parametrize("model", [pytest.param("image_cnn10", marks=pytest.mark.slow), "image_student"])
 def test_bfloat16_trains_float32_weights_much_like_float32(model):
     """An epoch from the same start: the updates are float32 and point the same way, and nothing is lost to rounding."""
     x = np.random.default_rng(0).integers(0, 17, (48, 8, 8, 1)).astype(np.uint8)

@@ -13,7 +13,7 @@ from tff_algos.settings.local_training import LocalTrainingConfig
 TRAINING = LocalTrainingConfig(epochs=2, batch_size=8)
 
 
-@pytest.mark.parametrize("algorithm", ["fed_avg", "fed_sikd"])
+@pytest.mark.parametrize("algorithm", ["fed_avg", pytest.param("fed_sikd", marks=pytest.mark.slow)])
 def test_a_round_is_in_float32_and_repeats(tff_runtime, make_federation, algorithm):
     data = make_federation([9, 12, 30])
     states = []

@@ -38,7 +38,7 @@ def make_images(tmp_path, make_federation):
     return make
 
 
-@pytest.mark.parametrize("model", SHAPES)
+@pytest.mark.parametrize("model", ["image_student", pytest.param("sensor_student", marks=pytest.mark.slow)])
 def test_the_servers_ranges_are_the_mean_of_the_clients(build_mean_round, make_images, model):
     data = make_images(SHAPES[model])
     spec = build_model_spec(model, SHAPES[model], "float32", 3, quantize="qat")
