@@ -22,7 +22,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from launch.runs.columns import CLIENTS_FILE, EVENTS_FILE, METRICS_FILE, ROUND, TIMING_FILE, WORKER_LOG
+from launch.runs.columns import (
+    CLIENTS_FILE,
+    CONFIG_FILE,
+    EVENTS_FILE,
+    METRICS_FILE,
+    ROUND,
+    SUMMARY_FILE,
+    TIMING_FILE,
+    WORKER_LOG,
+)
 from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import RUNS, make_next_folder
 from launch.runs.run_records import RunRecordError, read_json, read_settings
@@ -54,7 +63,7 @@ class Run:
     def __init__(self, path: pathlib.Path, trust_module: str = "", of_round: str = LAST):
         self.path = path
         self.flags: dict[str, Any] = read_settings(path).flags
-        self.summary = read_json(path / "summary.json") if (path / "summary.json").is_file() else {}
+        self.summary = read_json(path / SUMMARY_FILE) if (path / SUMMARY_FILE).is_file() else {}
         self._trusted, self._round = read_trusted(trust_module), of_round
 
     def __repr__(self) -> str:
@@ -170,7 +179,7 @@ def load_run(run_dir: str | os.PathLike, trust_module: str = "", round: str = LA
       RunFolderError: there is no run in that folder, or its records are damaged.
     """
     path = pathlib.Path(run_dir).expanduser()
-    if not (path / "config.json").is_file():
+    if not (path / CONFIG_FILE).is_file():
         raise RunFolderError(f"{path}: no run there; expected the folder of a run, such as runs/fedavg_digits_001")
     try:
         return Run(path, trust_module, round)

@@ -24,6 +24,10 @@ OTHER_WORDS = {
     "launch/tflite/export_models.py": {columns.MODEL},
     "launch/tflite/model_card.py": {columns.ACCURACY, columns.CLIENT},
     # Flags.
+    "launch/api.py": {columns.MODEL},
+    "launch/papers/amfl_p/costs.py": {columns.START},
+    "launch/papers/amfl_p/report.py": {"fine_tuning_steps"},
+    "launch/comparison/figure.py": {columns.ROUND},
     "launch/settings/suggestions.py": {columns.PATIENCE, columns.MODEL, columns.NUM_CLIENTS},
     # A key of the page's content, and the template of the page.
     "launch/comparison/content.py": {columns.PLOTS},

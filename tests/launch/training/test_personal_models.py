@@ -19,7 +19,7 @@ FLAGS = (
 def personal_run(tmp_path_factory):
     """A round of AMFL-P on digits, after which every client has a personal model."""
     folder = tmp_path_factory.mktemp("personal")
-    assert train.main([*FLAGS, f"--run_dir={folder / 'run'}", f"--shard_dir={folder / 'shards'}"]) == 0
+    assert train.main([*FLAGS, f"--run_dir={folder / 'run'}", f"--client_dir={folder / 'clients'}"]) == 0
     return folder / "run"
 
 
