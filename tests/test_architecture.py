@@ -78,6 +78,7 @@ PIP_FLAGS = {"--no", "--require"}  # as the pattern below finds --no-deps and --
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
 LIGHT = ("command_line", "settings/flags", "settings/algorithms", "runtimes/runtime")
 COMMANDS = sorted(path.stem for path in (ROOT / "launch").glob("*.py") if '"__main__"' in path.read_text())
+KNOWING_PAPERS = {"report", "sweep", "tune"}
 LIGHT_MODULES = [f"launch/{name}.py" for name in (*COMMANDS, *LIGHT)]
 
 
@@ -165,6 +166,26 @@ def test_rooms_of_the_algorithms_keep_to_the_table():
 def test_rooms_of_launch_keep_to_the_table():
     """Commands may import all rooms."""
     assert not list_wrong_rooms("launch", LAUNCH_ROOMS)
+
+
+def find_reached(name: str) -> set[str]:
+    """The files of ours that a module imports, and what these import, lazily too."""
+    reached, waiting = set(), [name]
+    while waiting:
+        name = waiting.pop()
+        if name not in reached:
+            reached.add(name)
+            waiting.extend(filter(None, (find_name(found.module) for found in IMPORTS[name])))
+    return reached
+
+
+def test_no_command_but_the_reports_reaches_the_papers():
+    reaching = {
+        command
+        for command in COMMANDS
+        if any(name.startswith("launch/papers/") for name in find_reached(f"launch/{command}.py"))
+    }
+    assert reaching <= KNOWING_PAPERS
 
 
 def test_what_the_algorithms_share_lies_in_rooms():

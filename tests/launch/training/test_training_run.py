@@ -132,19 +132,6 @@ def test_a_run_that_is_wrong_in_its_first_round_leaves_no_folder(tmp_path, round
     assert (tmp_path / "run").exists() == bool(rounds)
 
 
-def test_training_and_drawing_know_nothing_of_the_papers_reports():
-    """Nor does what they import when they run: a run needs no paper's claims."""
-    program = (
-        "import sys\n"
-        "import launch.plots.run_plots, launch.training.training_run\n"
-        "import launch.plots.archetype_plots, launch.plots.event_plots, launch.plots.resource_plots\n"
-        "import launch.runs.tensorboard_log, launch.training.evaluation, launch.training.results\n"
-        "print([name for name in sys.modules if name.startswith('launch.reports')])"
-    )
-    ended = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert ended.stdout == "[]\n", ended.stderr
-
-
 def test_importing_the_training_run_imports_no_tensorflow():
     program = "import sys, launch.training.training_run; print('tensorflow' in sys.modules)"
     ended = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60)
