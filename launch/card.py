@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from absl import flags as absl_flags
 
-from launch.command_line import format_command_help, parse_command, run_main
+from launch.command_line import parse_command, run_command
 from launch.runs.shown_text import escape_lines
 from launch.settings.flags import FlagError
 from launch.stop_signals import leave
@@ -50,7 +50,7 @@ def parse_request(argv: Sequence[str]) -> Request:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
-    return run_main(_run, lambda: format_command_help(USAGE, define_flags()), argv)
+    return run_command(_run, "card", USAGE, define_flags, argv)
 
 
 def _run(arguments: Sequence[str]) -> None:

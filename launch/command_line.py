@@ -15,7 +15,7 @@ from datasets.own_objects import describe_failure
 from launch import stop_signals
 from launch.runs.errors import RunFolderError, RunStopped
 from launch.runs.shown_text import escape_hidden
-from launch.settings.flags import HELP_FLAGS, FlagError, read_flags
+from launch.settings.flags import FULL_HELP, HELP_FLAGS, FlagError, read_flags
 from launch.stop_signals import get_stop_code, stop_on_signals
 from launch.temporary_folder import own_temporary_folder
 from launch.terminal import NOT_UTF8, is_broken, show_text
@@ -23,6 +23,22 @@ from models.model_names import ModelError
 from tff_algos.protocol import KeptFileError
 from tff_algos.settings.config_fields import ConfigError
 
+# What each command does, in the order in which a person may need them.
+COMMANDS = {
+    "train": "Trains an algorithm on a data set.",
+    "inspect": "Says what is in your data, and how training would read them.",
+    "compare": "Compares runs: a page, a figure or a table.",
+    "evaluate": "Evaluates a finished run's models again, or on your file.",
+    "export": "Writes a run's models as TFLite files for phones.",
+    "card": "Prints what an exported file says about its model.",
+    "sweep": "Trains several algorithms or settings on several seeds.",
+    "tune": "Searches the settings that do best on validation data.",
+    "report": "Compares runs of a paper's experiments with what it prints.",
+    "track": "Sends runs to MLflow, W&B or TensorBoard.",
+    "doctor": "Checks this machine, and suggests a fix for each problem.",
+    "worker": "Starts a worker that several runs can use, one after another.",
+    "benchmark": "Measures the seconds of a round, ours beside others'.",
+}
 WRONG_REQUESTS = (FlagError, ConfigError, RunFolderError, DatasetError, ModelError, KeptFileError)
 
 
@@ -31,6 +47,7 @@ def run_main(
     format_help: Callable[[], str],
     argv: Sequence[str] | None = None,
     stopped: str = "stopped",
+    format_all: Callable[[], str] | None = None,
 ) -> int:
     """Runs a command, or prints its help, and returns its exit code; what a user can cause is one line on stderr.
 
@@ -39,10 +56,43 @@ def run_main(
       format_help: the text of --help.
       argv: the arguments without the program's name; None: those of this program.
       stopped: what to say after Ctrl-C.
+      format_all: the text of --helpfull, if it is another.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    is_full = format_all is not None and FULL_HELP in arguments
     with show_text():
-        return _run_main(run, format_help, arguments, stopped)
+        return _run_main(run, format_all if is_full else format_help, arguments, stopped)
+
+
+def run_command(
+    run: Callable[[list[str]], int | None],
+    name: str,
+    usage: str,
+    define_flags: Callable[[], absl_flags.FlagValues],
+    argv: Sequence[str] | None = None,
+    common: Sequence[str] = (),
+    **further: str,
+) -> int:
+    """The same for a command with flags of its own, whose help comes from these.
+
+    Args:
+      run: does the work, as for `run_main`.
+      name: one of `COMMANDS`.
+      usage: how to call it.
+      define_flags: gives its flags.
+      argv: the arguments.
+      common: the flags that people use, shown by --help; () for all. --helpfull shows all.
+      further: what else `run_main` takes.
+    """
+    usage = f"{usage}\n{COMMANDS[name]}"
+
+    def format_some() -> str:
+        return format_command_help(usage, define_flags(), common)
+
+    def format_all() -> str:
+        return format_command_help(usage, define_flags())
+
+    return run_main(run, format_some, argv, format_all=format_all, **further)
 
 
 def _run_main(
@@ -163,16 +213,24 @@ def _is_old_name(flag: absl_flags.Flag) -> bool:
     return flag.help.startswith("Alias for --")  # absl's own text
 
 
-def format_command_help(usage: str, values: absl_flags.FlagValues) -> str:
-    """The text of --help: how to call the command, then its flags with their defaults in brackets."""
+REPEATED = "; repeat this option to specify a list of values"
+
+
+def format_command_help(usage: str, values: absl_flags.FlagValues, common: Sequence[str] = ()) -> str:
+    """The text of --help: how to call the command, then its flags with their defaults in brackets.
+
+    With `common` only these flags, and how to see the others.
+    """
     lines = [usage, ""]
-    for name in values:
+    names = [name for name in values if not _is_old_name(values[name])]
+    for name in common or names:
         flag = values[name]
-        if _is_old_name(flag):
-            continue
         is_list = isinstance(flag.default, list)
         default = ",".join(flag.default) if is_list else (flag.default_as_str or "").strip("'")
         shown = f" [{default}]" if default else ""
-        # absl adds lines of its own to the help of some kinds of flags.
-        lines.append(f"  --{name}{shown}\n      {' '.join(flag.help.split())}")
+        # absl adds words of its own to the help of some kinds of flags.
+        text = " ".join(flag.help.split()).replace(REPEATED, "; may be given several times")
+        lines.append(f"  --{name}{shown}\n      {text}")
+    if common and len(common) < len(names):
+        lines += ["", f"{FULL_HELP} shows all {len(names)} flags."]
     return "\n".join(lines)

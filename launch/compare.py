@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from absl import flags as absl_flags
 
-from launch.command_line import describe_os_error, format_command_help, parse_flags, run_main
+from launch.command_line import describe_os_error, parse_flags, run_command
 from launch.runs.errors import RunStopped
 from launch.settings.flags import FlagError
 from launch.stop_signals import leave
@@ -22,6 +22,17 @@ if TYPE_CHECKING:
     from launch.comparison.results import Ranking
 
 PROGRAM = "python -m launch.compare"
+COMMON = (
+    "runs",
+    "archive",
+    "output",
+    "figure",
+    "table",
+    "baseline",
+    "metric",
+    "at",
+    "group_by",
+)  # of its flags, what --help shows
 DEFAULT_RUNS = "runs/*"
 DEFAULT_OUTPUT = "compare.html"
 PAGES, FIGURES, TABLES = (".html",), (".pdf", ".svg", ".png"), (".tex", ".csv", ".md")
@@ -208,7 +219,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         f"{PROGRAM} --runs='{DEFAULT_RUNS}' [--archive=<runs.zip>] [--output={DEFAULT_OUTPUT}] "
         "[--figure=<x.pdf>] [--table=<x.tex>] [--flag=value ...]"
     )
-    return run_main(_run, lambda: format_command_help(usage, define_flags()), argv)
+    return run_command(_run, "compare", usage, define_flags, argv, common=COMMON)
 
 
 def _run(arguments: Sequence[str]) -> None:

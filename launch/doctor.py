@@ -25,7 +25,7 @@ from datasets.catalog import DATASET_NAMES, locate
 from datasets.client_files import clean_client_dir, default_client_dir
 from datasets.example_store import clean_store_dir
 from datasets.files.tff_database import clean_unpacked
-from launch.command_line import format_command_help, parse_flags, run_main
+from launch.command_line import parse_flags, run_command
 from launch.runs.columns import WORKER_LOG
 from launch.runtimes.device import DeviceError, use_device
 from launch.runtimes.registry import RuntimeOptions, open_runtime
@@ -285,7 +285,7 @@ def print_finding(finding: Finding) -> bool:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
-    return run_main(_run, lambda: format_command_help(f"{PROGRAM} [--clean]", define_flags()), argv)
+    return run_command(_run, "doctor", f"{PROGRAM} [--clean]", define_flags, argv)
 
 
 def _run(arguments: Sequence[str]) -> int:

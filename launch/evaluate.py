@@ -17,7 +17,7 @@ from absl import flags as absl_flags
 from datasets.errors import DatasetError
 from datasets.layouts import AUTO
 from datasets.npz import read_examples
-from launch.command_line import define_old_name, format_command_help, parse_flags, run_main, take_run_dir
+from launch.command_line import define_old_name, parse_flags, run_command, take_run_dir
 from launch.runs.columns import BEST, EVALUATION, WORKER_LOG
 from launch.runs.file_names import encode_name
 from launch.runs.shown_text import escape_hidden
@@ -211,7 +211,7 @@ def write_evaluation(run: FinishedRun, rows: Sequence[EvaluationRow], npz: str, 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
-    return run_main(_run, lambda: format_command_help(USAGE, define_flags()), argv)
+    return run_command(_run, "evaluate", USAGE, define_flags, argv)
 
 
 def _run(arguments: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from absl import flags as absl_flags
 
 from datasets.label_format import NEXT_TOKEN
-from launch.command_line import format_command_help, parse_flags, run_main, take_run_dir
+from launch.command_line import parse_flags, run_command, take_run_dir
 from launch.runs.columns import REPORT_PAGE, WEB_PAGE, WORKER_LOG
 from launch.runs.stored_data import TAKES_TOKENS
 from launch.runtimes.runtime import quiet_tensorflow
@@ -44,6 +44,16 @@ from launch.training.run_runtime import settle_device_again
 from models.model_names import EXPORT_FORMATS, EXPORT_IO
 
 USAGE = "python -m launch.export <run folder> [--model=<name>] [--formats=<format,...>] [--flag=value ...]"
+COMMON = (
+    "run_dir",
+    "model",
+    "formats",
+    "round",
+    "npz",
+    "on_device_training",
+    "save_test_set",
+    "web_page",
+)  # of its flags, what --help shows
 
 OTHER_NAMES = {
     **dict.fromkeys(("fp32", "f32", "float", "full"), "float32"),
@@ -213,7 +223,7 @@ def _write_files(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
-    return run_main(_run, lambda: format_command_help(USAGE, define_flags()), argv)
+    return run_command(_run, "export", USAGE, define_flags, argv, common=COMMON)
 
 
 def _run(arguments: Sequence[str]) -> int:

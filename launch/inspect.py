@@ -16,7 +16,7 @@ from absl import flags as absl_flags
 from datasets.catalog import find_dataset, get_title
 from datasets.dataset import DatasetOptions
 from datasets.files.formats import find_format
-from launch.command_line import format_command_help, parse_command, run_main
+from launch.command_line import parse_command, run_command
 from launch.inspection.findings import describe, inspect_data
 from launch.inspection.page import BAR, PLAIN_BAR, list_lines
 from launch.runs.tables import write_json
@@ -26,6 +26,17 @@ from launch.stop_signals import leave
 from launch.training.federation import choose_options, find_scale
 
 USAGE = "python -m launch.inspect <file or folder> [--flag=value ...], or --dataset=<name>"
+COMMON = (
+    "dataset",
+    "data",
+    "label_column",
+    "client_column",
+    "feature_columns",
+    "time_column",
+    "test_column",
+    "window",
+    "json",
+)  # of its flags, what --help shows
 OF_THE_DATA = {*(field.name for field in dataclasses.fields(DatasetOptions)), "dataset", "standardize"}
 
 
@@ -79,7 +90,7 @@ def _find_paths(argv: Sequence[str]) -> list[str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
-    return run_main(_run, lambda: format_command_help(USAGE, define_flags()), argv)
+    return run_command(_run, "inspect", USAGE, define_flags, argv, common=COMMON)
 
 
 def _run(arguments: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from absl import flags as absl_flags
 
-from launch.command_line import describe_os_error, format_command_help, parse_flags, run_main
+from launch.command_line import describe_os_error, parse_flags, run_command
 from launch.papers.engine.collection import choose_runs
 from launch.papers.engine.markdown import Report
 from launch.papers.registry import PAPERS, find_paper
@@ -158,7 +158,7 @@ def write_report(report: Report, request: Request) -> list[pathlib.Path]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
     usage = f"{PROGRAM} --tables=<{'|'.join(PAPERS)}> [--flag=value ...]"
-    return run_main(_run, lambda: format_command_help(usage, define_flags()), argv)
+    return run_command(_run, "report", usage, define_flags, argv)
 
 
 def _run(arguments: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from absl import flags as absl_flags
 
-from launch.command_line import format_command_help, parse_flags, run_main
+from launch.command_line import parse_flags, run_command
 from launch.progress import say
 from launch.runs.errors import RunStopped
 from launch.settings.flags import FlagError
@@ -88,7 +88,7 @@ def hide_password(text: str) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
     usage = f"{PROGRAM} --run_dir=<folder,...> --to=<{'|'.join(TRACKERS)}> [--flag=value ...]"
-    return run_main(_run, lambda: format_command_help(usage, define_flags()), argv)
+    return run_command(_run, "track", usage, define_flags, argv)
 
 
 def _run(arguments: Sequence[str]) -> None:

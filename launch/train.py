@@ -7,7 +7,8 @@ import sys
 from collections.abc import Sequence
 
 from launch.command_line import run_main
-from launch.settings.flags import format_help, parse_config
+from launch.settings.flags import parse_config
+from launch.settings.help_pages import format_help, format_start
 from launch.stop_signals import leave
 
 
@@ -17,11 +18,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run_main(_run, lambda: format_help(arguments), arguments, stopped="stopped before the training began")
 
 
-def _run(arguments: Sequence[str]) -> None:
+def _run(arguments: Sequence[str]) -> int | None:
+    if not arguments:
+        print(format_start(), file=sys.stderr)
+        return 2
     config = parse_config(arguments)
     from launch.training import training_run
 
     training_run.run_training(config)
+    return None
 
 
 if __name__ == "__main__":

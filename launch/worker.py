@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from absl import flags as absl_flags
 
-from launch.command_line import format_command_help, parse_flags, run_main
+from launch.command_line import parse_flags, run_command
 from launch.progress import say
 from launch.runs.columns import WORKER_LOG
 from launch.runs.errors import RunStopped
@@ -84,7 +84,7 @@ def name_user() -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
-    return run_main(_run, lambda: format_command_help(f"{PROGRAM} [--socket=<path>]", define_flags()), argv)
+    return run_command(_run, "worker", f"{PROGRAM} [--socket=<path>]", define_flags, argv)
 
 
 def _run(arguments: Sequence[str]) -> int:

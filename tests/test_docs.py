@@ -205,7 +205,7 @@ def test_a_command_is_understood(command, checkout, capsys):
     module = importlib.import_module(module_name)
     # A user's algorithm has its flags in the help only where it is named.
     algo = [argument for argument in arguments if re.match("--algo=.*:", argument)]
-    assert module.main([*algo, "--help"]) == 0
+    assert module.main([*algo, "--helpfull"]) == 0
     help_text = capsys.readouterr().out
     for argument in arguments[: arguments.index("--")] if "--" in arguments else arguments:
         if module_name in ("launch.card", "launch.inspect") and not argument.startswith("-"):

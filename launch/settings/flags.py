@@ -7,7 +7,6 @@ its global flags belong to whatever libraries are imported.
 import json
 import pathlib
 import re
-import textwrap
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
@@ -44,7 +43,8 @@ ALGORITHMS_ELSEWHERE = {
     "amfl": "; did you mean amfl_p?",
 }
 PROGRAM = "python -m launch.train"
-HELP_FLAGS = ("--help", "-help", "-h", "--helpfull", "-?")
+FULL_HELP = "--helpfull"
+HELP_FLAGS = ("--help", "-help", "-h", FULL_HELP, "-?")
 
 
 def describe_expected(setting: Setting, value_type: type, value: Any = None) -> str:
@@ -130,7 +130,7 @@ def describe_unknown(name: str, values: absl_flags.FlagValues, of_a_run: str = "
         return f"--{name}: is a flag of launch.train{of_a_run and f'; {of_a_run}'}"
     if not hint and of_a_run and is_known_elsewhere(name):
         return f"--{name}: unknown flag; {of_a_run}"
-    return f"--{name}: unknown flag{hint or '; --help lists them all'}"
+    return f"--{name}: unknown flag{hint or '; --helpfull lists them all'}"
 
 
 def _list_flags_of_runs() -> set[str]:
@@ -190,7 +190,8 @@ def _reword(text: str, values: absl_flags.FlagValues) -> str:
     flag = values[refused[2]]
     choices = getattr(flag.parser, "enum_values", None)
     expected = "one of " + ", ".join(choices) if choices else flag.parser.syntactic_help or refused[3]
-    return f"{refused[1]}: expected {'true or false' if flag.boolean else expected}"
+    hint = suggest_value(refused[1].partition("=")[2], choices) if choices else ""
+    return f"{refused[1]}: expected {'true or false' if flag.boolean else expected}{hint}"
 
 
 def parse_given(argv: Sequence[str]) -> dict[str, Any]:
@@ -202,16 +203,16 @@ def parse_given(argv: Sequence[str]) -> dict[str, Any]:
     Raises:
       FlagError: see `read_flags`; also a user's own algorithm that cannot be used.
     """
-    values = define_flags((*ALGORITHMS, *_find_own_algorithm(argv)))
+    values = define_flags((*ALGORITHMS, *find_own_algorithm(argv)))
     read_flags(values, argv)
     return {name: values[name].value for name in values if values[name].present}
 
 
-def _find_own_algorithm(argv: Sequence[str]) -> list[str]:
-    """The user's own algorithm that is asked for, or that the run to be resumed has; empty for one of ours.
+def find_asked_algorithm(argv: Sequence[str]) -> str:
+    """The algorithm that is asked for, or that the run to be resumed has, as --algo spells it; "" if it is not known.
 
-    Its flags must be known before the arguments are read, so this looks ahead. It passes over every mistake, which
-    `read_flags` then finds.
+    The flags of a user's own must be known before the arguments are read, so this looks ahead. It passes over every
+    mistake, which `read_flags` then finds.
     """
     values = absl_flags.FlagValues()
     values.set_gnu_getopt(True)
@@ -221,11 +222,17 @@ def _find_own_algorithm(argv: Sequence[str]) -> list[str]:
     try:
         values(["command", *expand_flagfiles(argv)], known_only=True)
     except (absl_flags.Error, ValueError):
-        return []
+        return ""
     spelling = values["algo"].value
     if spelling is None and values["resume"].value and values["run_dir"].value:
         spelling = (_read_flags_of_run(values["run_dir"].value) or {}).get("algo")
         check_trusted({"algo": spelling}, values["run_dir"].value, read_trusted(values[TRUST_FLAG].value or ""))
+    return spelling if isinstance(spelling, str) and (spelling in ALGORITHMS or is_own(spelling)) else ""
+
+
+def find_own_algorithm(argv: Sequence[str]) -> list[str]:
+    """The same, of a user's own algorithm alone; empty for one of ours."""
+    spelling = find_asked_algorithm(argv)
     return [spelling] if is_own(spelling) else []
 
 
@@ -345,30 +352,3 @@ def _check_same_run(stored: dict[str, Any], wanted: dict[str, Any]) -> None:
         raise FlagError(
             f"cannot resume with other settings: {', '.join(differences)}; leave them out or start a new run"
         )
-
-
-def _describe(field: FlagField) -> str:
-    default = "" if field.default in (None, "") else str(field.default)
-    default = default.lower() if field.value_type is bool else default
-    expected = describe_expected(field.setting, field.value_type)
-    lines = textwrap.wrap(
-        f"{field.setting.help_text} Expected: {expected}." if expected else field.setting.help_text, 100
-    )
-    return "\n      ".join([f"  --{field.name}" + (f" [{default}]" if default else ""), *lines])
-
-
-def format_help(argv: Sequence[str] = ()) -> str:
-    """The text of --help: the shared flags, then each algorithm's, the user's own last if the arguments name one.
-
-    Raises:
-      FlagError: the user's own algorithm cannot be used.
-    """
-    lines = [f"{PROGRAM} --algo=<{'|'.join(ALGORITHMS)}> [--flag=value ...]", ""]
-    lines += ["Flags of every algorithm; the default is in brackets. --flagfile=<file> reads flags from a file:"]
-    lines += [_describe(field) for field in shared_fields()]
-    for spelling in (*ALGORITHMS, *_find_own_algorithm(argv)):
-        summary = find_algorithm(spelling).summary
-        defaults = " ".join(f"--{name}={value}" for name, value in find_algorithm(spelling).shared_defaults.items())
-        lines += ["", f"--algo={spelling}: {summary}", *([f"  Its own defaults: {defaults}"] if defaults else [])]
-        lines += map(_describe, algorithm_fields(spelling))
-    return "\n".join(lines)

@@ -43,13 +43,23 @@ class _Request:
 # Dataclasses take the fields of the last base first.
 @dataclasses.dataclass(frozen=True)
 class RunConfig(
-    FolderFlags, DeviceFlags, RoundFlags, ModelFlags, ArchetypeFlags, PartitionFlags, OwnDataFlags, DataFlags, _Request
+    FolderFlags, DeviceFlags, ModelFlags, ArchetypeFlags, PartitionFlags, OwnDataFlags, DataFlags, RoundFlags, _Request
 ):
     """The settings of one run; every field but `algorithm` has a flag of its name. Each base is a group of them."""
 
     def __post_init__(self):
         check(self)
         check_run_settings(self)
+
+
+def list_groups() -> dict[str, list[FlagField]]:
+    """The flags of every algorithm in groups, by the group's title."""
+    fields = {field.name: field for field in shared_fields()}
+    groups = reversed(RunConfig.__bases__)
+    return {
+        group.__doc__: [fields[field.name] for field in dataclasses.fields(group) if field.name in fields]
+        for group in groups
+    }
 
 
 def shared_fields() -> list[FlagField]:

@@ -62,7 +62,7 @@ def test_help_of_a_flag_that_may_be_repeated_is_one_line():
     values = absl_flags.FlagValues()
     absl_flags.DEFINE_multi_string("files", ["a"], "Files", flag_values=values)
     lines = format_command_help("usage", values).splitlines()
-    assert lines == ["usage", "", "  --files [a]", "      Files; repeat this option to specify a list of values"]
+    assert lines == ["usage", "", "  --files [a]", "      Files; may be given several times"]
 
 
 def test_a_bug_keeps_its_traceback():

@@ -10,7 +10,8 @@ import pytest
 
 from launch.runs.run_folder import open_run_folder
 from launch.settings.algorithms import ALGORITHMS, Algorithm
-from launch.settings.flags import FlagError, format_help, parse_config, parse_given, read_stored_flags
+from launch.settings.flags import FlagError, parse_config, parse_given, read_stored_flags
+from launch.settings.help_pages import format_help
 from launch.settings.run_config import build_run_config, find_algorithm, flag_values
 from launch.settings.run_titles import describe_run
 from tff_algos.settings.config_fields import ConfigError
@@ -88,11 +89,13 @@ def test_a_builders_name_alone_means_the_rows_own_module(write_module):
 
 def test_help_lists_the_flags_of_a_users_row(write_module):
     write_module(MODULE)
-    text = format_help(["--algo=tiny_algorithm:ALGORITHM", "--help"])
-    assert text.startswith(format_help())
-    assert "--algo=tiny_algorithm:ALGORITHM: Tiny: an algorithm of a user's own.\n  --tiny_epochs [5]" in text
-    assert "--tiny_layers [1,2]" in text
-    assert format_help(["--help", "--rounds=abc", "--algo=tiny_algorithm:ALGORITHM"]) == text
+    algo = "--algo=tiny_algorithm:ALGORITHM"
+    text = format_help([algo, "--help"])
+    assert f"{algo} [--flag=value ...]\nTiny: an algorithm of a user's own.\n" in text
+    assert "--tiny_epochs [5]" in text and "--tiny_layers [1,2]" in text
+    assert format_help(["--help", "--rounds=abc", algo]) == text
+    everything = format_help(["--helpfull", algo])
+    assert everything.startswith(format_help(["--helpfull"])) and "--tiny_layers [1,2]" in everything
     assert format_help(["--help", "--algo=nope"]) == format_help()
 
 
