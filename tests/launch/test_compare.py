@@ -104,6 +104,6 @@ def test_a_page_that_cannot_be_written_is_one_line(runs_dir, capsys, monkeypatch
 
 
 def test_help_names_every_flag(capsys):
-    assert main(["--help"]) == 0
+    assert main(["--helpfull"]) == 0
     out = capsys.readouterr().out
     assert all(f"--{name}" in out for name in ("runs", "archive", "output", "details", "figure", "table", "at"))

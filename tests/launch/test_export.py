@@ -430,7 +430,7 @@ def test_a_run_that_cannot_be_exported_is_one_line(stored_run, capsys):
 
 
 def test_help(capsys):
-    assert export.main(["--help"]) == 0
+    assert export.main(["--helpfull"]) == 0
     said = capsys.readouterr().out
     assert "--representative_client" in said and "--npz" in said
 
