@@ -143,8 +143,9 @@ def _draw_all(run_dir: pathlib.Path, flags: Mapping[str, Any], data: Mapping[str
 
 def _list_drawn(metrics: Mapping[str, np.ndarray], task: TaskColumns) -> set[str]:
     """The columns that other plots show, and the costs, which are axes."""
-    drawn = {ROUND, *COMMON_METRICS, *task.evaluation, *task.spread, *DRIFTS, EPSILON_SPENT, JOULES, JOULES_TOTAL}
-    return drawn | list_drawn_columns(metrics)
+    drawn = {ROUND, *COMMON_METRICS, *task.evaluation, *task.spread, EPSILON_SPENT, JOULES, JOULES_TOTAL}
+    drifts = DRIFTS.keys() if DRIFTS.keys() <= metrics.keys() else set()
+    return drawn | drifts | list_drawn_columns(metrics)
 
 
 def _draw_split(
