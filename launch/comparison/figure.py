@@ -56,7 +56,7 @@ PAPER_STYLE = {
     "grid.linewidth": 0.4,
     "lines.linewidth": 1.2,
     "lines.markersize": 3.5,
-    "savefig.dpi": 200,  # of PNG, for slides and web pages; papers take the other formats
+    "savefig.dpi": 160,  # of PNG, for slides and web pages; papers take the other formats
     "pdf.fonttype": 42,  # fonts that publishers accept
 }
 
@@ -219,6 +219,7 @@ def _draw_differences(ax: "Axes", others: Sequence[GroupResult], curves: dict[st
     ax.set_ylim(len(others) - 0.5, -0.5)
     ax.grid(visible=False, axis="y")
     ax.locator_params(axis="x", nbins=5)
+    ax.margins(x=0.08)
     intervals = ", with 95 % intervals" if any(result.difference.low is not None for result in others) else ""
     text = f"{ranking.metric.title} {describe_time(ranking.at)}, minus {ranking.baseline} (by seed{intervals})"
     ax.set_xlabel(textwrap.fill(text, ROW_LETTERS))
