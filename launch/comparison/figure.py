@@ -26,6 +26,7 @@ from launch.plots.style import (
     new_figure,
     pick_unit,
     save_figure,
+    settle_ticks,
     span_values,
 )
 from launch.runs.columns import ROUND, VIRTUAL_TIME_S
@@ -94,7 +95,9 @@ def write_figure(ranking: Ranking, drawing: Drawing, path: pathlib.Path) -> None
     import matplotlib
 
     with matplotlib.rc_context(PAPER_STYLE):
-        save_figure(draw_comparison(ranking, drawing), path, MAKER)
+        figure = draw_comparison(ranking, drawing)
+        settle_ticks(figure)
+        save_figure(figure, path, MAKER)
 
 
 def is_our_figure(path: pathlib.Path) -> bool:

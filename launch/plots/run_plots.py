@@ -34,6 +34,7 @@ from launch.plots.style import (
     new_figure,
     pick_unit,
     save_figure,
+    settle_ticks,
     write_formats,
 )
 from launch.runs.columns import (
@@ -191,7 +192,7 @@ def _draw_progress(
     import matplotlib
 
     with matplotlib.rc_context(STYLE):
-        figure = new_figure(9, 3.6)
+        figure = new_figure(9, 3.9)
         reached, loss = figure.subplots(1, 2)
         _draw_series(reached, metrics, axis, _name_reached(task), window)
         _draw_series(loss, metrics, axis, losses, window)
@@ -203,6 +204,7 @@ def _draw_progress(
             else:
                 ax.set_xlim(left=0)
         figure.suptitle(title)
+        settle_ticks(figure)
         return save_figure(figure, path)
 
 
@@ -232,7 +234,7 @@ def _draw_series(
             shown = smooth(values[seen], window) if window > 1 else values[seen]
             ax.plot(axis.values[seen], shown, LINES[i], label=label, **style)
     if ax.lines:
-        ax.legend()
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)  # where it covers no curve
 
 
 def _draw_drift(metrics: Mapping[str, np.ndarray], title: str, path: pathlib.Path) -> pathlib.Path:
