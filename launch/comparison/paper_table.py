@@ -24,7 +24,7 @@ _LATEX = {letter: f"\\{letter}" for letter in "&%$#_{}"} | {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
+    '"': "''",  # the upright one needs another encoding of fonts
     "\u2013": "--",
     "\u2212": "$-$",
 }

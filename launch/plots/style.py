@@ -123,6 +123,9 @@ def settle_ticks(figure: "Figure") -> None:
 
     It is for figures with much beside their axes, since it takes as long as half a plot.
     """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    FigureCanvasAgg(figure)  # by which texts are measured
     figure.get_layout_engine().execute(figure)
 
 
