@@ -1,15 +1,15 @@
 """The reports that `launch.report` can make: a row a paper. Imports no TensorFlow."""
 
-from launch.papers.amfl_p.claims import AMFL_P_CLAIMS, AMFL_P_FURTHER, AMFL_P_UNTESTABLE, STEPS
 from launch.papers.amfl_p.figure import draw_amfl_p_figures
-from launch.papers.amfl_p.report import AMFL_P_RUNS, ON_SOURCES, SOURCES, build_amfl_p_report
-from launch.papers.async_periodic.claims import ASYNC_CLAIMS, ASYNC_FURTHER
+from launch.papers.amfl_p.measures import AMFL_P_RUNS, STEPS
+from launch.papers.amfl_p.tables import SOURCES, build_amfl_p_report
 from launch.papers.async_periodic.figure import draw_async_figures
 from launch.papers.async_periodic.measures import ASYNC_RUNS
-from launch.papers.async_periodic.report import build_async_report
+from launch.papers.async_periodic.tables import build_async_report
 from launch.papers.engine.claim_rows import load_claims
 from launch.papers.engine.collection import PRINTED, TUNED
 from launch.papers.engine.paper import FOLDER, Paper
+from launch.papers.engine.tables import read_texts
 from launch.papers.fedcd.figure import draw_fedcd_figure
 from launch.papers.fedcd.measures import FEDCD_RUNS, SIZES
 from launch.papers.fedcd.report import ON_SIZES, build_fedcd_report
@@ -31,7 +31,9 @@ from launch.runs.columns import (
     WITHIN_CLUSTER_DRIFT,
 )
 
-_FEDSIKD, _FEDCD = (load_claims(FOLDER / paper / "claims.toml") for paper in ("fedsikd", "fedcd"))
+_FEDSIKD, _AMFL_P, _ASYNC, _FEDCD = (
+    load_claims(FOLDER / paper / "claims.toml") for paper in ("fedsikd", "amfl_p", "async_periodic", "fedcd")
+)
 PAPERS: dict[str, Paper] = {
     "fedsikd": Paper(
         title="FedSiKD: Tables V to IX",
@@ -54,10 +56,9 @@ PAPERS: dict[str, Paper] = {
         build=build_amfl_p_report,
         printed_files=("amfl_p/table_1.csv",),
         presets=SOURCES,
-        on_presets=ON_SOURCES,
-        claims=AMFL_P_CLAIMS,
-        untestable=AMFL_P_UNTESTABLE,
-        further=AMFL_P_FURTHER,
+        on_presets=read_texts("amfl_p")["on_sources"].strip(),
+        claims=_AMFL_P["claim"],
+        further=_AMFL_P["further"],
         draw=draw_amfl_p_figures,
         figure="amfl_p.png",
         further_metrics=STEPS,
@@ -70,8 +71,8 @@ PAPERS: dict[str, Paper] = {
         build=build_async_report,
         presets={PRINTED: "ours"},
         on_presets="*Ours*: with the printed settings; what the paper leaves open is chosen by us.",
-        claims=ASYNC_CLAIMS,
-        further=ASYNC_FURTHER,
+        claims=_ASYNC["claim"],
+        further=_ASYNC["further"],
         draw=draw_async_figures,
         figure="async.png",
     ),

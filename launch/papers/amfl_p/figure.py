@@ -1,121 +1,198 @@
-"""The AMFL-P paper's figure and tables as curves, over the runs of a comparison."""
+"""AMFL-P's figures: the paper's own and its tables as curves; accuracy against fine-tuning steps in our comparisons."""
 
+import functools
+import itertools
 import pathlib
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from launch.papers.amfl_p.claims import ACCURACY, AMFL_P, DATASET, FEDAVG, FINE_TUNING, LEVELS, ROWS, TABLE_1_LEVEL
-from launch.papers.amfl_p.factorial_figure import draw_factorial_figure
-from launch.papers.amfl_p.few_shot_figure import draw_few_shot_figure
+from launch.papers.amfl_p.measures import (
+    ACCURACY,
+    ALGOS,
+    AMFL_P,
+    AXES,
+    DATASET,
+    FEDAVG,
+    FINE_TUNING,
+    LEVELS,
+    OF_SENSORS,
+    PLACES,
+    RANDOM,
+    TABLE_1_LEVEL,
+    TRAINED,
+    count_mean_steps,
+    find,
+    find_few_shot,
+    find_line,
+    measure,
+)
 from launch.papers.amfl_p.pooled_reference import read_pooled_accuracies
-from launch.papers.amfl_p.report import count_mean_steps, find_place
 from launch.papers.engine.collection import PRINTED, TUNED, Place, group_runs
-from launch.papers.engine.curves import GREY, collect_handles, compute_curve, compute_curve_by_round, draw_curve
+from launch.papers.engine.figures import (
+    GREY,
+    Line,
+    Panel,
+    compute_curve,
+    compute_curve_by_round,
+    compute_half_interval,
+    draw_panels,
+)
+from launch.papers.engine.tables import BySeed, Values, collect
 from launch.plots.resource_plots import compute_bin_means
-from launch.plots.style import LINES, MARKERS, STYLE, new_figure, save_figure
+from launch.plots.style import COLORS, LINES, MARKERS
 from launch.runs import columns
 from launch.runs.run_records import RunRecord, read_columns
 from launch.settings.algorithms import ALGORITHMS
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 PRESET_TITLES = {PRINTED: "the paper's rates", TUNED: "tuned"}
+PANEL_TITLES = ("by round (Figure 1)", "by heterogeneity (Table 2)", "by resources", "by fine-tuning steps")
+PANEL_LABELS = ("round", "heterogeneity", "resources R_i (fifths of the devices)",
+                "fine-tuning steps (AMFL-P: fifths of the devices)")  # fmt: skip
+TITLE = (
+    f"AMFL-P and its baselines on the simulated building ({TABLE_1_LEVEL} heterogeneity but for the second column), "
+    "mean over seeds and one deviation either side"
+)
 STYLES = {
     algo: {"color": ALGORITHMS[algo].color, "marker": MARKERS[i], "linestyle": LINES[i % len(LINES)], "markersize": 4}
-    for i, algo in enumerate(ROWS)
+    for i, algo in enumerate(ALGOS)
 }
+START_STYLES = {
+    start: {"color": COLORS[i], "marker": MARKERS[i], "linestyle": LINES[i % len(LINES)], "markersize": 4}
+    for i, start in enumerate(AXES["few_shot_start"])
+}
+START_STYLES["maml"] = START_STYLES["maml1"]
+LEVEL_STYLE = {"color": GREY, "linestyle": ":"}
 
 
 def draw_amfl_p_figures(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
-    """Draws the paper's figure and, if they have runs, those of our comparisons; returns the path of the former."""
-    draw_factorial_figure(runs, folder)
-    draw_few_shot_figure(runs, folder)
-    return draw_amfl_p_figure(runs, folder)
+    """Draws the paper's figure and, if they have curves, those of our comparisons; returns the path of the former."""
+    values = collect(runs, measure)
+    _draw_by_steps(
+        folder / "amfl_p_factorial.png",
+        "Start and finish, each with its own tuned rate and batch (simulated building)",
+        {finish: f"finish: {title}" for finish, title in AXES["finish"].items()},
+        {degree: f"{degree} heterogeneity" for degree in LEVELS} | {"structured": "structured (for no claim)"},
+        AXES["start"],
+        functools.partial(_find_factorial, values),
+        lambda finish, degree: find(values, "local_training", degree),
+    )
+    _draw_by_steps(
+        folder / "amfl_p_few_shot.png",
+        "Few readings, one finish for all starts (simulated building, medium)",
+        AXES["sensors"],
+        AXES["readings"],
+        AXES["few_shot_start"],
+        lambda whose, readings, start: find_few_shot(values, start, readings, whose),
+        lambda whose, readings: find(values, "few_shot_local", readings, OF_SENSORS[whose][0]),
+    )
+    return draw_amfl_p_figure(runs, folder / "amfl_p.png")
 
 
-def draw_amfl_p_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
+def _find_factorial(values: Values, finish: str, degree: str, start: str) -> Mapping[int, BySeed]:
+    """A random start's line is that from random weights: its run's model is of the one round that a run must have."""
+    return find_line(values, f"start_{start}_{finish}", degree, RANDOM if start == RANDOM else TRAINED)
+
+
+def _draw_by_steps(
+    path: pathlib.Path,
+    title: str,
+    rows: Mapping[str, str],
+    columns: Mapping[str, str],
+    starts: Mapping[str, str],
+    find_steps: Callable[[str, str, str], Mapping[int, BySeed]],
+    find_local: Callable[[str, str], BySeed],
+) -> None:
+    """Accuracy against fine-tuning steps, a line a start, local training across; nothing without any line."""
+    found = {place: find_steps(*place) for place in itertools.product(rows, columns, starts)}
+    measured = sorted({steps for line in found.values() for steps in line})
+    places = {steps: i for i, steps in enumerate(measured)}  # evenly spaced, since they grow roughly by a factor
+
+    def make_line(start: str, line: Mapping[int, BySeed]) -> Line:
+        values = [list(by_seed.values()) for by_seed in line.values()]
+        curve = compute_curve([places[steps] for steps in line], values, compute_half_interval)
+        return Line(starts[start], curve, START_STYLES[start])
+
+    def make_panel(row: str, column: str) -> Panel:
+        local = list(find_local(row, column).values())
+        curve = compute_curve([0], [local], compute_half_interval) if local else compute_curve([], [])
+        axes = {"xticks": range(len(places)), "xticklabels": measured}
+        axes |= {"title": columns[column]} if row == next(iter(rows)) else {"xlabel": "fine-tuning steps at most"}
+        axes |= {"ylabel": f"{rows[row]}\naccuracy on own later days"} if column == next(iter(columns)) else {}
+        lines = [make_line(start, found[row, column, start]) for start in starts]
+        return Panel(lines, [Line("local training, all rounds", curve, LEVEL_STYLE)], axes)
+
+    if measured:
+        panels = [[make_panel(row, column) for column in columns] for row in rows]
+        on_bands = "means over the seeds and their 95 % intervals (Student's t)"
+        draw_panels(panels, path, f"{title}: {on_bands}", sharex=True, sharey=True)
+
+
+def draw_amfl_p_figure(runs: Sequence[RunRecord], path: pathlib.Path) -> pathlib.Path:
     """Figure 1 and Table 2 as curves, accuracy against resources and against steps; a row of panels a preset."""
-    import matplotlib
-
-    by_place = group_runs(runs, find_place)
-    with matplotlib.rc_context(STYLE):
-        figure = new_figure(15, 7)
-        axes = figure.subplots(len(PRESET_TITLES), 4, sharey=True)
-        for row, (preset, preset_title) in zip(axes, PRESET_TITLES.items(), strict=True):
-            chosen = {
-                (algo, level): by_place.get(Place(preset, DATASET, level, algo), [])
-                for algo in ROWS
-                for level in LEVELS
-            }
-            medium = {algo: chosen[algo, TABLE_1_LEVEL] for algo in ROWS}
-            _draw_by_round(row[0], medium)
-            _draw_by_level(row[1], chosen)
-            _draw_by_resource(row[2], medium)
-            _draw_by_steps(row[3], medium)
-            row[0].set_ylabel(f"{preset_title}\naccuracy, clients' own later days")
-        for ax, title in zip(
-            axes[0], ("by round (Figure 1)", "by heterogeneity (Table 2)", "by resources", "by fine-tuning steps"),
-            strict=True,
-        ):  # fmt: skip
-            ax.set_title(title)
-        handles = collect_handles(axes)
-        figure.legend(handles.values(), handles, loc="outside lower center", ncols=max(1, len(handles)))
-        figure.suptitle(
-            f"AMFL-P and its baselines on the simulated building ({TABLE_1_LEVEL} heterogeneity but for the second "
-            "column), mean over seeds and one deviation either side"
+    by_place = group_runs(runs, PLACES.get)
+    rows = []
+    for preset, preset_title in PRESET_TITLES.items():
+        found = {
+            level: {algo: by_place.get(Place(preset, DATASET, level, algo), []) for algo in ALGOS} for level in LEVELS
+        }
+        panels = _list_panels(found)
+        rows.append(
+            [Panel(*panel[:2], axes) for panel, axes in zip(panels, _list_axes(preset, preset_title), strict=True)]
         )
-        return save_figure(figure, folder / "amfl_p.png")
+    return draw_panels(rows, path, TITLE, sharey=True)
 
 
-def _draw_by_round(ax: "Axes", runs: Mapping[str, Sequence[RunRecord]]) -> None:
-    for algo, members in runs.items():
-        draw_curve(ax, compute_curve_by_round(members, ACCURACY), ROWS[algo], **STYLES[algo])
-    ax.set_xlabel("round")
+def _list_axes(preset: str, preset_title: str) -> list[dict[str, Any]]:
+    axes: list[dict[str, Any]] = [{"xlabel": label} for label in PANEL_LABELS]
+    axes[0]["ylabel"] = f"{preset_title}\naccuracy, clients' own later days"
+    axes[1] |= {"xticks": range(len(LEVELS)), "xticklabels": LEVELS}
+    if preset == PRINTED:
+        axes = [each | {"title": title} for each, title in zip(axes, PANEL_TITLES, strict=True)]
+    return axes
 
 
-def _final(run: RunRecord) -> float:
-    return run.rounds[max(run.rounds)].get(ACCURACY, np.nan)
+def _list_panels(found: Mapping[str, Mapping[str, Sequence[RunRecord]]]) -> list[Panel]:
+    """By round, by level, by resources, by steps; of runs by level and algorithm."""
+    medium = found[TABLE_1_LEVEL]
+    curves = {algo: compute_curve_by_round(medium[algo], ACCURACY) for algo in ALGOS}
+    compared = [algo for algo in (FINE_TUNING, FEDAVG) if medium[algo]]
+    ends = {algo: [float(np.mean(_list_final(medium[algo])))] for algo in compared}
+    steps = {algo: np.mean([count_mean_steps(run) for run in medium[algo]]) for algo in compared}
+    points = [Line(ALGOS[algo], compute_curve([steps[algo]], [ends[algo]]), STYLES[algo]) for algo in compared]
+    across = [Line(ALGOS[algo], compute_curve([0], [ends[algo]]), STYLES[algo]) for algo in compared]
+    return [
+        Panel([Line(ALGOS[algo], curve, STYLES[algo]) for algo, curve in curves.items()]),
+        Panel([_compute_by_level(found, algo) for algo in ALGOS] + _list_pooled()),
+        Panel(_list_fifths(medium[AMFL_P], columns.RESOURCE), across),
+        Panel(_list_fifths(medium[AMFL_P], columns.CLIENT_STEPS) + points),
+    ]
 
 
-def _draw_by_level(ax: "Axes", chosen: Mapping[tuple[str, str], Sequence[RunRecord]]) -> None:
-    for algo in ROWS:
-        levels = [i for i, level in enumerate(LEVELS) if chosen[algo, level]]
-        curve = compute_curve(levels, [[_final(run) for run in chosen[algo, LEVELS[i]]] for i in levels])
-        draw_curve(ax, curve, ROWS[algo], **STYLES[algo])
+def _list_final(runs: Sequence[RunRecord]) -> list[float]:
+    return [run.rounds[max(run.rounds)].get(ACCURACY, np.nan) for run in runs]
+
+
+def _compute_by_level(found: Mapping[str, Mapping[str, Sequence[RunRecord]]], algo: str) -> Line:
+    places = [i for i, level in enumerate(LEVELS) if found[level][algo]]
+    curve = compute_curve(places, [_list_final(found[LEVELS[i]][algo]) for i in places])
+    return Line(ALGOS[algo], curve, STYLES[algo])
+
+
+def _list_pooled() -> list[Line]:
     pooled = read_pooled_accuracies()
-    levels = [i for i, level in enumerate(LEVELS) if level in pooled]
-    if levels:
-        means = [np.mean(list(pooled[LEVELS[i]].values())) for i in levels]
-        ax.plot(levels, means, color=GREY, linestyle=":", label="pooled reference: trees that know the sensor")
-    ax.set_xticks(range(len(LEVELS)), LEVELS)
-    ax.set_xlabel("heterogeneity")
+    places = [i for i, level in enumerate(LEVELS) if level in pooled]
+    means = [[float(np.mean(list(pooled[LEVELS[i]].values())))] for i in places]
+    return [Line("pooled reference: trees that know the sensor", compute_curve(places, means), LEVEL_STYLE)]
 
 
-def _draw_fifths(ax: "Axes", runs: Sequence[RunRecord], column: str) -> None:
+def _list_fifths(runs: Sequence[RunRecord], column: str) -> list[Line]:
     """AMFL-P's accuracy against a column of clients.csv, over the clients of all runs that have the file."""
     paths = [run.path / columns.CLIENTS_FILE for run in runs]
     tables = [read_columns(path) for path in paths if path.is_file()]
-    if tables and column in tables[0]:
-        values = (np.concatenate([table[name] for table in tables]) for name in (column, columns.ACCURACY))
-        ax.plot(*compute_bin_means(*values), label=ROWS[AMFL_P], **STYLES[AMFL_P])
-
-
-def _draw_by_resource(ax: "Axes", runs: Mapping[str, Sequence[RunRecord]]) -> None:
-    _draw_fifths(ax, runs[AMFL_P], columns.RESOURCE)
-    for algo in (FINE_TUNING, FEDAVG):
-        if runs[algo]:
-            level = np.mean([_final(run) for run in runs[algo]])
-            ax.axhline(level, color=STYLES[algo]["color"], linestyle=STYLES[algo]["linestyle"], label=ROWS[algo])
-    ax.set_xlabel("resources R_i (fifths of the devices)")
-
-
-def _draw_by_steps(ax: "Axes", runs: Mapping[str, Sequence[RunRecord]]) -> None:
-    _draw_fifths(ax, runs[AMFL_P], columns.CLIENT_STEPS)
-    for algo in (FINE_TUNING, FEDAVG):
-        if runs[algo]:
-            steps, accuracies = [count_mean_steps(run) for run in runs[algo]], [_final(run) for run in runs[algo]]
-            ax.plot(np.mean(steps), np.mean(accuracies), label=ROWS[algo], **STYLES[algo])
-    ax.set_xlabel("fine-tuning steps (AMFL-P: fifths of the devices)")
+    if not tables or column not in tables[0]:
+        return []
+    values = (np.concatenate([table[name] for table in tables]) for name in (column, columns.ACCURACY))
+    places, means = compute_bin_means(*values)
+    return [Line(ALGOS[AMFL_P], compute_curve(places, means[:, None]), STYLES[AMFL_P])]

@@ -1,50 +1,50 @@
 """Figures 3 and 4 of asynchronous FL, accuracy by aggregation and by virtual time; and the tuned methods by time."""
 
+import itertools
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
-from launch.papers.async_periodic.claims import (
-    CASES,
+from launch.papers.async_periodic.measures import (
+    AXES,
     COMPARED_CASES,
     FEDAVG,
     FEDAVG_PROXIMAL,
-    KINDS,
     LAST_ROUND,
-    NEVER_WAITING,
-    POLICIES,
+    PLACES,
+    ROUNDING,
     TIME_BUDGET,
     TUNED_CASES,
     TUNED_METHODS,
+    is_whole,
+    list_accuracies,
+    list_times,
+    make_place,
 )
-from launch.papers.async_periodic.measures import ROUNDING, group_whole_runs, list_accuracies, list_times, make_place
-from launch.papers.async_periodic.report import TUNED_FIGURE, has_tuned
-from launch.papers.engine.collection import Place
-from launch.papers.engine.curves import Curve, compute_curve, draw_curve, say_not_run
-from launch.plots.label_placement import label_line_ends
-from launch.plots.style import COLORS, LINES, STYLE, new_figure, save_figure
+from launch.papers.engine.collection import Place, group_runs
+from launch.papers.engine.figures import AT_ENDS, Curve, Line, Panel, compute_curve, draw_panels
+from launch.plots.style import COLORS, LINES
 from launch.runs.run_records import TUNED_SUFFIX, RunRecord
 from launch.settings.algorithms import ALGORITHMS
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 RunsOfPlaces = Mapping[Place, Sequence[RunRecord]]
 
-KINDS_DRAWN = ("fresh", "old", "equal", FEDAVG, FEDAVG_PROXIMAL)  # of Figures 3 and 4, in this order
+KINDS = ("fresh", "old", "equal", FEDAVG, FEDAVG_PROXIMAL)  # of Figures 3 and 4, in this order
+TITLES = AXES["weighting"] | AXES["fedavg"]
 COLOR_OF_KIND = {
-    **dict(zip(KINDS_DRAWN, COLORS, strict=False)),
+    **dict(zip(KINDS, COLORS, strict=False)),
     **dict.fromkeys((FEDAVG, FEDAVG_PROXIMAL), ALGORITHMS["fedavg"].color),
-    **{algo: ALGORITHMS[algo].color for algo in NEVER_WAITING},
+    **{algo: ALGORITHMS[algo].color for algo in AXES["never_waiting"]},
 }
-STYLES = {
-    kind: {"color": color, "linestyle": LINES[i % len(LINES)]} for i, (kind, color) in enumerate(COLOR_OF_KIND.items())
+STYLES: Mapping[str, dict[str, Any]] = {
+    kind: {"color": color, "linestyle": LINES[i % len(LINES)], "linewidth": 1.3, "alpha": 0.15}
+    for i, (kind, color) in enumerate(COLOR_OF_KIND.items())
 }
 PAPER_FIGURES = dict(zip(COMPARED_CASES, ("Figure 3", "Figure 4"), strict=True))
 LABEL_ROOM = 0.33  # right of the lines, of their width
+ON_BANDS = "mean over seeds and one deviation either side"
 
 
 def compute_accuracy_curve(runs: Sequence[RunRecord], is_by_time: bool) -> Curve:
@@ -62,68 +62,52 @@ def compute_accuracy_curve(runs: Sequence[RunRecord], is_by_time: bool) -> Curve
 
 
 def draw_async_figures(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
-    """Draws `async_tuned.png`, if tuned runs are there, and `async.png`, whose path it returns."""
-    by_place = group_whole_runs(runs)
-    if has_tuned(by_place):
-        draw_tuned_figure(by_place, folder)
-    return draw_async_figure(by_place, folder)
+    """Draws `async_tuned.png`, if tuned runs are there, and `async.png`, whose path it returns.
+
+    The former has the methods by virtual time with settings that nobody tuned, and beside it tuned. The latter has rows
+    by data case and horizontal axis, columns by policy.
+    """
+    by_place = group_runs(filter(is_whole, runs), PLACES.get)
+    if any(place.algo.endswith(TUNED_SUFFIX) for place in by_place):
+        names = {kind: name for (_, kind), name in TUNED_METHODS.items()}
+        rows = []
+        for case in TUNED_CASES:
+            titles = {"": f"{AXES['case'][case]}, not tuned", TUNED_SUFFIX: f"{AXES['case'][case]}, tuned"}
+            places = {
+                suffix: {kind: make_place(case, policy, kind + suffix) for policy, kind in TUNED_METHODS}
+                for suffix in titles
+            }
+            rows.append([_make_panel(by_place, places[suffix], names, True, titles[suffix]) for suffix in titles])
+        title = f"Asynchronous FL and others on its clock, MNIST: {ON_BANDS}"
+        _draw(rows, folder / "async_tuned.png", title, (4.7, 2.8))
+    rows = []
+    for case, is_by_time in itertools.product(COMPARED_CASES, (False, True)):
+        panels = []
+        for policy in AXES["policy"]:
+            title = f"{AXES['case'][case]}, {policy}" + ("" if is_by_time else f" ({PAPER_FIGURES[case]})")
+            places = {kind: make_place(case, policy, kind) for kind in KINDS}
+            panels.append(_make_panel(by_place, places, TITLES, is_by_time, title))
+        rows.append(panels)
+    return _draw(rows, folder / "async.png", f"Asynchronous FL on MNIST: {ON_BANDS}", (4.5, 3.2))
 
 
-def draw_async_figure(by_place: RunsOfPlaces, folder: pathlib.Path) -> pathlib.Path:
-    """Draws `async.png`: rows by data case and horizontal axis, columns by policy; the mean over seeds, and a band."""
-    import matplotlib
-
-    with matplotlib.rc_context(STYLE):
-        figure = new_figure(14, 3.4 * 2 * len(COMPARED_CASES))
-        axes = figure.subplots(2 * len(COMPARED_CASES), len(POLICIES), sharey="row")
-        for i, case in enumerate(COMPARED_CASES):
-            for j, is_by_time in enumerate((False, True)):
-                for ax, policy in zip(axes[2 * i + j], POLICIES, strict=True):
-                    places = {kind: make_place(case, policy, kind) for kind in KINDS_DRAWN}
-                    _draw_panel(ax, by_place, places, KINDS, is_by_time)
-                    ax.set_title(f"{CASES[case]}, {policy}" + ("" if is_by_time else f" ({PAPER_FIGURES[case]})"))
-        return _finish(figure, axes, "Asynchronous FL on MNIST", folder / "async.png")
-
-
-def draw_tuned_figure(by_place: RunsOfPlaces, folder: pathlib.Path) -> pathlib.Path:
-    """Draws `async_tuned.png`: the methods by virtual time with settings that nobody tuned, and beside it tuned."""
-    import matplotlib
-
-    names = {kind: name for (_, kind), name in TUNED_METHODS.items()}
-    with matplotlib.rc_context(STYLE):
-        figure = new_figure(10, 3.6 * len(TUNED_CASES))
-        axes = figure.subplots(len(TUNED_CASES), 2, sharey="row", squeeze=False)
-        for row, case in zip(axes, TUNED_CASES, strict=True):
-            for ax, suffix, title in zip(row, ("", TUNED_SUFFIX), ("not tuned", "tuned"), strict=True):
-                places = {kind: make_place(case, policy, kind + suffix) for policy, kind in TUNED_METHODS}
-                _draw_panel(ax, by_place, places, names, is_by_time=True)
-                ax.set_title(f"{CASES[case]}, {title}")
-        return _finish(figure, axes, "Asynchronous FL and others on its clock, MNIST", folder / TUNED_FIGURE)
-
-
-def _draw_panel(
-    ax: "Axes", by_place: RunsOfPlaces, places: Mapping[str, Place], names: Mapping[str, str], is_by_time: bool
-) -> None:
+def _make_panel(
+    by_place: RunsOfPlaces, places: Mapping[str, Place], names: Mapping[str, str], is_by_time: bool, title: str
+) -> Panel:
     """A line for each kind whose place has runs."""
     last = TIME_BUDGET if is_by_time else LAST_ROUND
     # A model serves until the next aggregation, so accuracy over time is a step function.
     step = "post" if is_by_time else None
-    for kind, place in places.items():
-        if place in by_place:
-            curve = compute_accuracy_curve(by_place[place], is_by_time)
-            draw_curve(ax, curve, names[kind], alpha=0.15, step=step, linewidth=1.3, **STYLES[kind])
-    ax.set_xlim(0, last * (1 + LABEL_ROOM))
-    ax.set_xticks(np.linspace(0, last, 5))
-    ax.set_xlabel("virtual time (T_max)" if is_by_time else "aggregation")
-    if not ax.lines:
-        say_not_run(ax)
+    lines = [
+        Line(names[kind], compute_accuracy_curve(by_place[place], is_by_time), STYLES[kind] | {"step": step})
+        for kind, place in places.items()
+        if place in by_place
+    ]
+    axes = {"title": title, "xlabel": "virtual time (T_max)" if is_by_time else "aggregation"}
+    return Panel(lines, axes=axes | {"xlim": (0, last * (1 + LABEL_ROOM)), "xticks": np.linspace(0, last, 5)})
 
 
-def _finish(figure: "Figure", axes: np.ndarray, title: str, path: pathlib.Path) -> pathlib.Path:
-    for row in axes:
-        row[0].set_ylabel("test accuracy (%)")
-    figure.suptitle(f"{title}: mean over seeds and one deviation either side")
-    figure.draw_without_rendering()  # settles the layout, by which labels find their room
-    for ax in axes.flat:
-        label_line_ends(ax)
-    return save_figure(figure, path)
+def _draw(rows: Sequence[Sequence[Panel]], path: pathlib.Path, title: str, size: tuple[float, float]) -> pathlib.Path:
+    for row in rows:
+        row[0].axes["ylabel"] = "test accuracy (%)"
+    return draw_panels(rows, path, title, size, AT_ENDS, sharey="row")

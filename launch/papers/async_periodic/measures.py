@@ -1,83 +1,63 @@
-"""What the report on asynchronous FL measures in a run, from its `metrics.csv`. Imports no TensorFlow.
+"""What the experiments of asynchronous FL are called, and what is measured in a run of one. Imports no TensorFlow.
 
-Accuracies are in per cent, times in T_max.
+Accuracies are in per cent, times in T_max. A result stands in a data case, under a scheduling policy ("" if every
+update is taken), with a kind: a weighting of the asynchronous runs, FedAvg with or without a proximal term, or a method
+that never waits. Runs with tuned settings are kinds of their own, since claims are about the printed ones.
 """
 
 import itertools
-import re
+import math
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from launch.papers.async_periodic.claims import (
-    AT_BYTES,
-    AT_TIME,
-    AT_UPLOADS,
-    CASES,
-    COMPARED_CASES,
-    CYCLE_MEAN,
-    FEDAVG,
-    FEDAVG_PROXIMAL,
-    FINAL,
-    FLUCTUATION,
-    KINDS,
-    LAST_AGGREGATIONS,
-    LAST_MEAN,
-    LAST_ROUND,
-    MODEL_BUDGET,
-    MODEL_BYTES,
-    NEVER_WAITING,
-    OLDER,
-    POLICIES,
-    TIME,
-    TIME_BUDGET,
-    TUNED_CASES,
-    TUNED_KINDS,
-    UPDATES,
-    UPLOAD_BUDGET,
-    WEIGHTINGS,
-)
-from launch.papers.async_periodic.shares import CYCLE
-from launch.papers.engine.collection import (
-    PRINTED,
-    Measure,
-    Numbers,
-    Place,
-    compute_deviation_of_changes,
-    group_runs,
-    list_bytes,
-)
+from launch.papers.engine.collection import PRINTED, Cell, Place, compute_deviation_of_changes, list_bytes
+from launch.papers.engine.tables import read_texts
 from launch.runs.columns import NUM_CLIENTS, TEST_ACCURACY, VIRTUAL_TIME_S
-from launch.runs.run_records import TUNED_SUFFIX, RunRecord, find_flagfile
+from launch.runs.run_records import TUNED_SUFFIX, RunRecord
 
-ACCURACY = TEST_ACCURACY
-_KINDS = "|".join(map(re.escape, KINDS))
-PERIODIC = rf"async_periodic_mnist_({'|'.join(CASES)})_({'|'.join(POLICIES)})_((?:{_KINDS})(?:{TUNED_SUFFIX})?)"
-NEVER_WAITS = rf"({'|'.join(NEVER_WAITING)})_mnist_({'|'.join(CASES)})({TUNED_SUFFIX})?"
+AXES: Mapping[str, Mapping[str, str]] = read_texts("async_periodic")["axes"]  # names and titles
+FEDAVG, FEDAVG_PROXIMAL = "synchronous_plain", "synchronous"
+COMPARED_CASES = ("iid", "shards")  # Figures 3 and 4
+OWN_DIGITS = "persistent"  # ours, for one claim: only the runs that it compares were made
+TUNED_CASES = ("shards",)  # where settings are searched
+# What is tuned on validation examples, by (policy, kind): all with as many trials.
+TUNED_METHODS = {
+    ("random", "fresh"): "periodic",
+    ("random", FEDAVG_PROXIMAL): AXES["fedavg"][FEDAVG],
+    **{("", algo): title for algo, title in AXES["never_waiting"].items()},
+}
+TUNED_KINDS = {(policy, kind + TUNED_SUFFIX): f"{name}, tuned" for (policy, kind), name in TUNED_METHODS.items()}
 CITY = "async_periodic_mnist_city"  # shows what a large federation costs; no accuracy of it is reported
-ASYNC_RUNS = f"{PERIODIC}|{NEVER_WAITS}|{CITY}"
+ASYNC_RUNS = rf"async_periodic_mnist_.+|({'|'.join(AXES['never_waiting'])})_mnist_.+"
+
+LAST_ROUND = 40
+TIME_BUDGET = LAST_ROUND / 4  # T_max: when an asynchronous run ends, since its periods are T_max / 4 long
+UPLOAD_BUDGET = 1150  # updates: fewer than an asynchronous run sends in all, LAST_ROUND aggregations of R = 30
+MODEL_BYTES = 4 * 199_210  # of McMahan's 2NN at 32 bits
+MODEL_BUDGET = 2600  # models, both ways together: fewer than an asynchronous run sends, about 1,190 up and 1,620 down
+LAST_AGGREGATIONS = 10
+PERIODS = (1, 2, 3, 4)  # of T_max / 4 that a device takes to train
+CYCLE = math.lcm(*PERIODS)  # aggregations, after which the same devices are ready again
 # Virtual times are sums of many intervals: the round that ends exactly at a budget must not fall out of it.
 ROUNDING = 1e-9
 
+FINAL, LAST_MEAN, CYCLE_MEAN, FLUCTUATION = "final", "mean_of_last", "mean_of_cycle", "fluctuation"
+AT_TIME, AT_UPLOADS, AT_BYTES = "at_equal_time", "at_equal_uploads", "at_equal_bytes"
+TIME, UPDATES = "time", "updates"
+
+
+def make_cell(case: str, policy: str, kind: str, metric: str = FINAL) -> Cell:
+    """A result of a policy and a kind."""
+    return Cell(case, policy, kind, LAST_ROUND, metric)
+
 
 def make_place(case: str, policy: str, kind: str) -> Place:
-    """The place of runs on a data case; the policy is "" if every update is taken.
-
-    Runs with tuned settings are a kind of their own, since claims are about the printed ones.
-    """
+    """Where runs stand."""
     return Place(PRINTED, case, policy, kind)
 
 
-def find_place(experiment: str) -> Place | None:
-    """The place of an experiment's runs; None if it is another report's."""
-    if match := re.fullmatch(PERIODIC, experiment):
-        return make_place(*match.groups())
-    if match := re.fullmatch(NEVER_WAITS, experiment):
-        return make_place(match[2], "", match[1] + (match[3] or ""))
-    return None
-
-
 def name_experiment(place: Place) -> str:
-    """The name of the flagfile of a place."""
+    """The experiment of a place."""
     _, case, policy, kind = place
     if policy:
         return f"async_periodic_mnist_{case}_{policy}_{kind}"
@@ -85,35 +65,30 @@ def name_experiment(place: Place) -> str:
     return f"{algo}_mnist_{case}{kind.removeprefix(algo)}"
 
 
-def list_places() -> list[Place]:
-    """All places in the order of the table; those with tuned settings once their trials have given a flagfile."""
-    # The persistent case is ours, for one claim: only the runs that it compares were made.
-    own_digits = [make_place("persistent", "random", kind) for kind in dict.fromkeys([*WEIGHTINGS, *OLDER])]
-    compared = [
-        make_place(case, policy, kind)
-        for case in COMPARED_CASES
-        for policy in POLICIES
-        for kind in (*WEIGHTINGS, FEDAVG, FEDAVG_PROXIMAL)
-    ]
-    never = [make_place(case, "", kind) for case in COMPARED_CASES for kind in NEVER_WAITING]
-    tuned = [make_place(case, *place) for case in TUNED_CASES for place in TUNED_KINDS]
-    tuned = [place for place in tuned if find_flagfile(name_experiment(place)) is not None]
-    return sorted(compared + never + tuned + own_digits, key=lambda place: list(CASES).index(place.dataset))
+def list_places() -> Iterator[tuple[Place, str]]:
+    """All places in the order of the table, each with what its kind is called."""
+    for case in COMPARED_CASES:
+        for policy, kinds in itertools.product(AXES["policy"], (AXES["weighting"], AXES["fedavg"])):
+            yield from ((make_place(case, policy, kind), title) for kind, title in kinds.items())
+        yield from ((make_place(case, "", kind), title) for kind, title in AXES["never_waiting"].items())
+        if case in TUNED_CASES:
+            yield from ((make_place(case, *place), title) for place, title in TUNED_KINDS.items())
+    own_digits = AXES["weighting"] | AXES["older"] | AXES["weighting"]  # "old" is called as elsewhere
+    for kind, title in own_digits.items():
+        yield make_place(OWN_DIGITS, "random", kind), title
+
+
+PLACES = {name_experiment(place): place for place, _ in list_places()}
 
 
 def is_whole(run: RunRecord) -> bool:
     """Whether the run has all its rounds, each evaluated."""
-    return len(run.rounds) == run.flags["rounds"] and all(ACCURACY in metrics for metrics in run.rounds.values())
-
-
-def group_whole_runs(runs: Iterable[RunRecord]) -> dict[Place, list[RunRecord]]:
-    """The runs of each place; runs that ended early do not count."""
-    return group_runs(filter(is_whole, runs), find_place)
+    return len(run.rounds) == run.flags["rounds"] and all(TEST_ACCURACY in metrics for metrics in run.rounds.values())
 
 
 def list_accuracies(run: RunRecord) -> list[float]:
     """Test accuracy after each round, in per cent."""
-    return [100 * run.rounds[round_num][ACCURACY] for round_num in sorted(run.rounds)]
+    return [100 * run.rounds[round_num][TEST_ACCURACY] for round_num in sorted(run.rounds)]
 
 
 def list_times(run: RunRecord) -> list[float]:
@@ -127,14 +102,9 @@ def count_updates(run: RunRecord) -> list[float]:
     return list(itertools.accumulate(run.rounds[round_num][NUM_CLIENTS] for round_num in sorted(run.rounds)))
 
 
-def count_models(run: RunRecord) -> list[float]:
-    """How many models' bytes have gone both ways by the end of each round; empty if the run says nothing of bytes."""
-    return [total / MODEL_BYTES for total in list_bytes(run)]
-
-
 def find_at_bytes(run: RunRecord) -> float | None:
-    """The accuracy of the last model within MODEL_BUDGET."""
-    models = count_models(run)
+    """The accuracy of the last model within MODEL_BUDGET; None if the run says nothing of bytes."""
+    models = [total / MODEL_BYTES for total in list_bytes(run)]
     return find_last_within(MODEL_BUDGET, models, list_accuracies(run)) if models else None
 
 
@@ -150,7 +120,7 @@ def compute_fluctuation(accuracies: Sequence[float]) -> float | None:
     return compute_deviation_of_changes(last) if len(last) == LAST_AGGREGATIONS + 1 else None
 
 
-MEASURE_FUNCTIONS: Mapping[str, Callable[[RunRecord], float | None]] = {
+MEASURES: Mapping[str, Callable[[RunRecord], float | None]] = {
     FINAL: lambda run: list_accuracies(run)[-1],
     LAST_MEAN: lambda run: statistics.fmean(list_accuracies(run)[-LAST_AGGREGATIONS:]),
     CYCLE_MEAN: lambda run: statistics.fmean(list_accuracies(run)[-CYCLE:]),
@@ -163,7 +133,9 @@ MEASURE_FUNCTIONS: Mapping[str, Callable[[RunRecord], float | None]] = {
 }
 
 
-def measure(run: RunRecord) -> Numbers:
-    """Every measure that the run is long enough for."""
-    values = {name: compute(run) for name, compute in MEASURE_FUNCTIONS.items()}
-    return {Measure(name, LAST_ROUND): value for name, value in values.items() if value is not None}
+def measure(run: RunRecord) -> dict[str, float]:
+    """Every measure that the run is long enough for; nothing of a run that ended early, or stands nowhere."""
+    if run.experiment not in PLACES or not is_whole(run):
+        return {}
+    values = {name: compute(run) for name, compute in MEASURES.items()}
+    return {name: value for name, value in values.items() if value is not None}

@@ -5,9 +5,19 @@ import pathlib
 from collections.abc import Mapping, Sequence
 
 from launch.papers.engine.collection import PRINTED, TUNED, Place
-from launch.papers.engine.curves import Panel, draw_comparison
+from launch.papers.engine.figures import Line, Panel, compute_curve_by_round, draw_panels
 from launch.papers.fedsikd.measures import ALPHAS, DATA_NAMES, HAR_WINDOWS, NAMES, group_places
+from launch.plots.style import MARKERS
+from launch.runs.columns import TEST_ACCURACY
 from launch.runs.run_records import RunRecord
+from launch.settings.algorithms import ALGORITHMS
+
+NUM_COLUMNS = 4
+TITLE = "FedSiKD, Figure 3 with our runs: test accuracy by round, mean over n seeds and one deviation either side"
+STYLES = {
+    algo: {"color": ALGORITHMS[algo].color, "marker": marker, "markersize": 4}
+    for algo, marker in zip(NAMES, MARKERS, strict=False)
+}
 
 
 def draw_fedsikd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
@@ -16,16 +26,19 @@ def draw_fedsikd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> path
     What the paper's figure does not have, HAR's windows and tuned runs, has panels where there are runs, these last.
     """
     by_place = group_places(runs)
-    panels = []
+    panels: list[Panel | None] = []
     for preset, dataset, alpha in itertools.product((PRINTED, TUNED), DATA_NAMES, ALPHAS):
-        curves = {
-            name: keep_longest(by_place.get(Place(preset, dataset, alpha, algo), [])) for algo, name in NAMES.items()
-        }
-        if any(curves.values()) or (preset == PRINTED and dataset != HAR_WINDOWS):
+        drawn = {algo: keep_longest(by_place.get(Place(preset, dataset, alpha, algo), [])) for algo in NAMES}
+        if any(drawn.values()) or (preset == PRINTED and dataset != HAR_WINDOWS):
             tuned = ", tuned" if preset == TUNED else ""
-            panels.append(Panel(f"{DATA_NAMES[dataset]}, alpha = {alpha}{tuned}{_count_seeds(curves)}", curves))
-    title = "FedSiKD, Figure 3 with our runs: test accuracy by round, mean over n seeds and one deviation either side"
-    return draw_comparison(panels, folder / "figure_3.png", title)
+            title = f"{DATA_NAMES[dataset]}, alpha = {alpha}{tuned}{_count_seeds(drawn)}"
+            lines = [Line(NAMES[a], compute_curve_by_round(drawn[a], TEST_ACCURACY), STYLES[a]) for a in NAMES]
+            label = "" if len(panels) % NUM_COLUMNS else "test accuracy"
+            panels.append(Panel(lines, axes={"title": title, "xlabel": "round", "ylabel": label}))
+    panels += [None] * (-len(panels) % NUM_COLUMNS)
+    rows = [panels[i : i + NUM_COLUMNS] for i in range(0, len(panels), NUM_COLUMNS)]
+    # By row, since a row holds the settings of one data set, and two data sets have accuracies far apart.
+    return draw_panels(rows, folder / "figure_3.png", TITLE, sharey="row")
 
 
 def _count_seeds(curves: Mapping[str, Sequence[RunRecord]]) -> str:

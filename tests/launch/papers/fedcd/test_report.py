@@ -5,7 +5,7 @@ import math
 import pytest
 
 from launch.papers.engine.collection import Place
-from launch.papers.engine.curves import compute_curve_by_round
+from launch.papers.engine.figures import compute_curve_by_round
 from launch.papers.fedcd.figure import draw_fedcd_figure
 from launch.papers.fedcd.measures import (
     SIZES,

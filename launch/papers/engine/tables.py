@@ -1,0 +1,108 @@
+"""Tables of results: numbers of runs by experiment and seed, and how a cell, a pair and a row look.
+
+What stands around a table is in the paper's `tables.toml`: `legend`, and for each table a heading, a note, and a figure
+below it. A note has its numbers as `{name}`.
+"""
+
+import collections
+import functools
+import itertools
+import pathlib
+import tomllib
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from launch.papers.engine.collection import PRESETS, Place, SeedResults, summarize
+from launch.papers.engine.equivalence import Difference, compare_by_seed
+from launch.papers.engine.markdown import Section, Table, format_measured, format_table
+from launch.runs.columns import TEST_ACCURACY
+from launch.runs.run_records import RunRecord
+
+FOLDER = pathlib.Path(__file__).parents[1]  # a folder a paper
+
+BySeed = Mapping[int, float]
+Values = Mapping[tuple[str, Hashable], BySeed]  # by experiment and measure; what has no runs is empty
+Measure = Callable[[RunRecord], Mapping[Hashable, float]]
+
+
+def collect(runs: Iterable[RunRecord], measure: Measure) -> Values:
+    """What `measure` finds in each run; each experiment and seed comes once."""
+    found: dict[tuple[str, Hashable], dict[int, float]] = collections.defaultdict(dict)
+    for run in runs:
+        for name, value in measure(run).items():
+            found[run.experiment, name][run.flags["seed"]] = value
+    return found
+
+
+def locate(
+    values: Values, places: Mapping[str, Place], round_num: int, presets: Sequence[str] = PRESETS
+) -> SeedResults:
+    """The values of experiments that have a place, as results after a round; others are left out."""
+    results: SeedResults = {preset: {} for preset in presets}
+    for (experiment, metric), by_seed in values.items():
+        if by_seed and (place := places.get(experiment)):
+            results[place.preset][place.make_cell(metric, round_num)] = dict(by_seed)
+    return results
+
+
+def show(by_seed: BySeed, metric: str = TEST_ACCURACY, absent: str = "not run") -> str:
+    """Mean and deviation over the seeds, accuracies in per cent: "74.12 ± 1.03"."""
+    return format_measured(metric, summarize(list(by_seed.values())) if by_seed else None, absent)
+
+
+def show_range(numbers: Iterable[float]) -> str:
+    """The smallest and the largest: "3 to 5", "3" if they are the same, "" without any."""
+    ordered = sorted(numbers)
+    return " to ".join(f"{number:g}" for number in dict.fromkeys((ordered[0], ordered[-1]))) if ordered else ""
+
+
+def count(*results: BySeed) -> str:
+    """How many seeds results have; those without any do not count."""
+    return show_range(map(len, filter(None, results))) or "0"
+
+
+def show_difference(first: BySeed, second: BySeed) -> list[str]:
+    """The first minus the second in points, how many seeds have both, and win, tie or loss."""
+    difference = compare_by_seed(first, second)
+    return [difference.format(), *_say(difference)]
+
+
+def _say(difference: Difference) -> tuple[str, str]:
+    return (str(difference.count), difference.verdict) if difference.count else ("", "")
+
+
+def cross(*axes: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], list[str]]]:
+    """(names, titles) of each combination of the axes, the first outermost."""
+    for items in itertools.product(*(axis.items() for axis in axes)):
+        names, titles = zip(*items, strict=True)
+        yield names, list(titles)
+
+
+@functools.cache
+def read_texts(paper: str) -> Mapping[str, Any]:
+    """The `tables.toml` of a paper's folder."""
+    return tomllib.loads((FOLDER / paper / "tables.toml").read_text(encoding="utf-8"))
+
+
+def describe(paper: str, tables: Mapping[str, Table], **numbers: object) -> dict[str, Section]:
+    """Tables under their headings with their notes, by name; tables without rows say that nothing was run.
+
+    Args:
+      paper: its folder.
+      tables: by name.
+      numbers: what the notes say as `{name}`.
+    """
+    return {name: _describe(read_texts(paper)[name], table, numbers) for name, table in tables.items()}
+
+
+def _describe(texts: Mapping[str, str], table: Table, numbers: Mapping[str, object]) -> Section:
+    shown = _spell_out(table) if "spelled_out" in texts else table
+    blocks = [texts.get("note", "").strip().format(**numbers), format_table(shown) if table.rows else "not run"]
+    if "figure" in texts:
+        blocks.append(f"![{texts['figure_text']}]({texts['figure']})")
+    return Section(texts["heading"], table, "\n\n".join(filter(None, blocks)))
+
+
+def _spell_out(table: Table) -> Table:
+    columns, *rows = ([cell.replace("_", " ") for cell in row] for row in (table.columns, *table.rows))
+    return Table(columns, rows)

@@ -1,0 +1,64 @@
+"""Figures show the mean over the seeds with its band, and say where nothing was run."""
+
+import numpy as np
+import pytest
+
+from launch.papers.engine.figures import (
+    AT_ENDS,
+    Line,
+    Panel,
+    compute_curve,
+    compute_curve_by_round,
+    compute_half_interval,
+    draw_panels,
+)
+from launch.report import collect_runs
+
+CELL = "fedsikd_mnist_alpha0.1"
+STYLE = {"color": "#000000"}
+pytestmark = pytest.mark.usefixtures("figures")
+
+
+def test_panels_show_lines_and_levels_and_say_what_was_not_run(tmp_path, figures, assert_is_picture):
+    line = Line("ours", compute_curve([1, 2], [[0.5, 0.7], [0.8]]), STYLE)
+    level = Line("level", compute_curve([0], [[0.4]]), STYLE)
+    panels = [Panel([line, line._replace(label="none", curve=compute_curve([], []))], [level], {"title": "MNIST"}),
+              Panel(axes={"title": "HAR", "xlabel": "round"}), None]  # fmt: skip
+    assert_is_picture(draw_panels([panels], tmp_path / "figure.png", "Figure 3"))
+    mnist, har, empty = figures["figure.png"].axes
+    assert (mnist.get_title(), har.get_title(), figures["figure.png"].get_suptitle()) == ("MNIST", "HAR", "Figure 3")
+    np.testing.assert_allclose(mnist.lines[0].get_xydata(), [[1, 0.6], [2, 0.8]])
+    assert [drawn.get_label() for drawn in mnist.lines] == ["ours", "level"]
+    assert [text.get_text() for text in har.texts] == ["not run"] and har.get_xlabel() == "round"
+    assert not empty.axison
+    (legend,) = figures["figure.png"].legends
+    assert [text.get_text() for text in legend.get_texts()] == ["ours", "level"]
+
+
+def test_lines_are_named_at_their_ends(tmp_path, figures):
+    draw_panels([[Panel([Line("ours", compute_curve([1, 2], [[0.5], [0.8]]), STYLE)])]],
+                tmp_path / "ends.png", "", labels=AT_ENDS)  # fmt: skip
+    (ax,) = figures["ends.png"].axes
+    assert [text.get_text() for text in ax.texts] == ["ours"] and not figures["ends.png"].legends
+
+
+def test_a_curve_is_the_mean_and_sample_deviation_at_each_place():
+    """Of 1 and 3: mean 2, deviation the root of (1 + 1) / 1; of 5 alone: no deviation."""
+    curve = compute_curve([10, 20], [[1.0, 3.0], [5.0]])
+    np.testing.assert_allclose(curve, [[10, 20], [2, 5], [2**0.5, 0]])
+
+
+def test_a_band_may_be_the_interval_of_the_mean():
+    """0.49, 0.50, 0.51: deviation 0.01, error 0.005774, t(2) 4.3027: 0.50 give or take 0.02484."""
+    curve = compute_curve([0, 5, 9], [[0.3], [0.49, 0.50, 0.51], [0.6, 0.6]], compute_half_interval)
+    np.testing.assert_allclose(curve, [[0, 5, 9], [0.3, 0.5, 0.6], [0, 0.02484, 0]], atol=1e-5)
+
+
+def test_a_curve_by_round_ends_where_it_is_told_to_or_where_a_run_does(tmp_path, write_run):
+    for seed in (0, 1):
+        write_run(tmp_path, CELL, seed=seed, rounds=3 + seed)
+    runs = collect_runs(tmp_path)[0]
+    assert compute_curve_by_round(runs, "test_accuracy").places.tolist() == [1, 2, 3, 4]
+    assert compute_curve_by_round(runs, "test_accuracy", of_all=True).places.tolist() == [1, 2, 3]
+    assert compute_curve_by_round(runs, "test_accuracy", last_round=2).places.tolist() == [1, 2]
+    assert compute_curve_by_round(runs, "client_test_accuracy").places.tolist() == []
