@@ -9,8 +9,8 @@ from collections import Counter
 
 import pytest
 
-from launch.papers.amfl_p.experiments import DEFAULT_ROWS
-from launch.papers.amfl_p.without_flags import START_COLUMNS
+from launch.papers.amfl_p.measures import AXES
+from launch.papers.amfl_p.tables import START_COLUMNS
 from launch.papers.async_periodic.measures import CITY
 from launch.papers.engine.judge import NOT_COMPARABLE, VERDICTS
 from launch.papers.fedcd.measures import SIZES
@@ -182,7 +182,7 @@ def test_amfl_p():
 def test_amfl_p_without_flags():
     """The page leaves out the verdicts, which are in the report."""
     rows, pairs = read_rows("amfl_p_defaults.csv"), read_rows("amfl_p_defaults_pairs.csv")
-    titles = (*DEFAULT_ROWS.values(), "majority class")
+    titles = (*AXES["default"].values(), "majority class")
     accuracies = [
         [row["data"], "yes" * (row["chosen on it"] == "yes"), *(row[title] for title in titles)] for row in rows
     ]

@@ -10,6 +10,7 @@ from launch.papers.engine.claim_rows import load_claims
 from launch.papers.engine.collection import PRINTED, TUNED
 from launch.papers.engine.paper import FOLDER, Paper
 from launch.papers.engine.tables import read_texts
+from launch.papers.engine.tables import read_texts
 from launch.papers.fedcd.figure import draw_fedcd_figure
 from launch.papers.fedcd.measures import FEDCD_RUNS, SIZES
 from launch.papers.fedcd.report import ON_SIZES, build_fedcd_report
@@ -17,8 +18,8 @@ from launch.papers.fedsikd.figure import draw_fedsikd_figure
 from launch.papers.fedsikd.measures import BUDGET_ROUNDS, FEDSIKD_PRESETS, FEDSIKD_RUNS
 from launch.papers.fedsikd.report import ON_PRESETS as ON_FEDSIKD_PRESETS
 from launch.papers.fedsikd.report import build_fedsikd_report
-from launch.papers.private.report import FIGURE, PRIVATE_RUNS, build_private_report, draw_private_figure
-from launch.papers.quantization.report import QUANTIZATION_RUNS, build_quantization_report
+from launch.papers.private.tables import PRIVATE_RUNS, build_private_report, draw_private_figure
+from launch.papers.quantization.tables import QUANTIZATION_RUNS, build_quantization_report
 from launch.runs.columns import (
     CLIENT_TEST_ACCURACY,
     CLIENTS_FILE,
@@ -102,7 +103,7 @@ PAPERS: dict[str, Paper] = {
         experiments=PRIVATE_RUNS,
         build=build_private_report,
         draw=draw_private_figure,
-        figure=FIGURE,
+        figure="private.png",
         further_metrics=f"{EPSILON_SPENT}|clip_norm",
     ),
 }

@@ -21,8 +21,7 @@ from datasets.building.readings import (
 from datasets.building.rooms import DEGREES, draw_sensors
 from datasets.federate import split_client
 from datasets.partitioners import PartitionSettings
-from launch.papers.amfl_p.experiments import DEGREES as DEGREES_RUN
-from launch.papers.amfl_p.experiments import NEW_SENSORS
+from launch.papers.amfl_p.measures import AXES, NEW_SENSORS
 from launch.runs.run_records import EXPERIMENTS, find_flagfile, resolve_flagfile
 from launch.settings.run_config import flag_values
 
@@ -73,7 +72,7 @@ def test_readings_are_counted_as_the_data_set_counts_them():
 
 def test_batches_fit_the_sensor_with_the_fewest_readings():
     experiments = list_meta_learners()
-    assert len(experiments) == 2 * len(DEGREES_RUN) + 9 + 12 + 3  # factorial, ablations, few-shot, without flags
+    assert len(experiments) == 2 * len(AXES["degree"]) + 9 + 12 + 3  # factorial, ablations, few-shot, without flags
     too_large = []
     for stem, flags in experiments.items():
         assert flags["building_num_sensors"] == NUM_SENSORS

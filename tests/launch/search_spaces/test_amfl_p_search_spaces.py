@@ -6,27 +6,17 @@ import re
 
 import pytest
 
-from launch.papers.amfl_p.experiments import (
-    ABLATION_RUNS,
-    ALONE_RUNS,
-    CHOSEN_FEDAVG,
-    CHOSEN_ON,
-    DEFAULT_ALGOS,
-    DEGREES,
-    FACTORIAL_RUNS,
-    FEW_SHOT_RUNS,
-    FINISHES,
-    LOCAL_RUNS,
-    PLACES,
-    RANDOM,
-    STARTS,
-)
+from launch.papers.amfl_p.measures import AXES, RANDOM
+from launch.papers.amfl_p.tables import CHOSEN_ON
 from launch.runs.run_records import EXPERIMENTS, find_flagfile, list_flagfiles, read_rows, resolve_flagfile
 from launch.settings.flags import parse_config
 from launch.settings.run_config import find_idle, flag_values
 from launch.tuning.grid_search import build_tasks, compute_grid_size, draw_trials
 from launch.tuning.trials import MEAN
 
+STARTS, FINISHES, DEGREES, PLACES = (AXES[name] for name in ("start", "finish", "degree", "data"))
+CHOSEN_FEDAVG = "fedavg_chosen"
+DEFAULT_ALGOS = [algo for algo in AXES["default"] if algo != CHOSEN_FEDAVG]
 SPACES = sorted((EXPERIMENTS / "amfl_p" / "tuning").glob("*.flags"))
 NUM_TRIALS = 36
 NUM_FEWER = 12  # where there is less to choose
@@ -135,8 +125,7 @@ def list_searched_settings():
 
 def test_every_flagfile_that_takes_settings_from_trials_says_so():
     taking = {path.stem for path, *_ in list_searched_settings()}
-    chosen = rf"defaults_{CHOSEN_FEDAVG}_({'|'.join(PLACES)})"
-    runs = "|".join((FACTORIAL_RUNS, LOCAL_RUNS, ALONE_RUNS, FEW_SHOT_RUNS, ABLATION_RUNS, chosen))
+    runs = rf"(start|local_training|fedavg_alone|few_shot|ablation|defaults_{CHOSEN_FEDAVG})_.*"
     assert taking == {path.stem for path in (EXPERIMENTS / "amfl_p").glob("*.flags") if re.fullmatch(runs, path.stem)}
 
 

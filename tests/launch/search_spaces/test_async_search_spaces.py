@@ -4,9 +4,8 @@ import pathlib
 
 import pytest
 
-from launch.papers.async_periodic.claims import TIME_BUDGET, TUNED_CASES, TUNED_KINDS
-from launch.papers.async_periodic.measures import make_place, name_experiment
-from launch.papers.async_periodic.report import LEGEND
+from launch.papers.async_periodic.measures import TIME_BUDGET, TUNED_CASES, TUNED_KINDS, make_place, name_experiment
+from launch.papers.engine.tables import read_texts
 from launch.runs.run_records import EXPERIMENTS, TUNED_SUFFIX, find_flagfile
 from launch.tuning.best_flagfile import write_best_flagfile
 from launch.tuning.grid_search import build_tasks, compute_grid_size
@@ -14,6 +13,7 @@ from launch.tuning.trials import Outcome, State
 
 SPACES = sorted(path.stem for path in (EXPERIMENTS / "async_periodic" / "tuning").glob("*.flags"))
 NUM_TRIALS = 20
+LEGEND = read_texts("async_periodic")["legend"]
 HELD_OUT = "validation_fraction"
 
 

@@ -2,13 +2,7 @@
 
 import pytest
 
-from launch.papers.quantization.report import (
-    FILE_COLUMNS,
-    TARGET_COLUMNS,
-    compute_difference,
-    pair_runs,
-    read_export,
-)
+from launch.papers.quantization.tables import DIFFERENCE, FILE_COLUMNS, SIZE, TARGET_COLUMNS, find_pairs, measure
 from launch.papers.registry import PAPERS
 from launch.report import collect_runs
 from launch.runs.tables import format_cell, write_table
@@ -49,8 +43,7 @@ def rows_of(report, table, columns):
 
 
 def test_runs_are_paired_by_seed(runs):
-    pairs = pair_runs(runs)
-    assert [(a.flags["seed"], b.flags["quantize"]) for a, b in pairs[FLOAT]] == [(0, "qat"), (1, "qat")]
+    assert find_pairs(runs) == {FLOAT: {0, 1}}
     assert len(PAPERS["quantization"].build_report(runs).runs) == 4
 
 
@@ -86,9 +79,9 @@ def test_without_exports_the_files_are_not_run(tmp_path, write_run):
 
 
 def test_only_the_shared_model_is_read(runs):
-    exports = read_export(runs[0])
-    assert list(exports) == ["float32", "int8"]
-    assert compute_difference(exports["float32"]) == 0
+    found = measure(runs[0])
+    assert {number[0] for number in found if isinstance(number, tuple)} == {"float32", "int8"}
+    assert found["float32", DIFFERENCE] == 0
 
 
 @pytest.mark.parametrize(("cells", "expected"), [({"card_bytes": "1300"}, 42700), ({}, 44000)])
@@ -96,4 +89,4 @@ def test_sizes_are_without_the_cards_in_the_files(runs, cells, expected):
     """Exports that were made before there were cards have no such column."""
     row = {"model": "global", "format": "int8", "size_bytes": "44000", **cells}
     write_table(runs[0].path / "export" / "report.csv", list(row), [list(row.values())])
-    assert read_export(runs[0])["int8"]["size_bytes"] == expected
+    assert measure(runs[0])["int8", SIZE] == expected

@@ -4,14 +4,14 @@ import csv
 
 import pytest
 
-from launch.papers.private.report import COLUMNS, find_budget, group_by_budget, tabulate
+from launch.papers.engine.tables import collect
+from launch.papers.private.tables import COLUMNS, EXPERIMENT, measure, tabulate
 from launch.papers.registry import PAPERS
 from launch.report import collect_runs
 from launch.runs.run_records import list_flagfiles, resolve_flagfile
 from launch.settings.run_config import flag_values
 
-NAME = "fedavg_mnist_1000clients_budget"
-BUDGETS = {"1": 1.0, "2": 2.0, "4": 4.0, "8": 8.0, "_none": None}
+BUDGETS = {"1": 1.0, "2": 2.0, "4": 4.0, "8": 8.0, "_none": 0.0}
 
 
 def add_epsilon(run_dir, spent):
@@ -29,14 +29,14 @@ def runs(tmp_path, write_run):
         *(("2", 0, [0.1, 0.5], 1.999), ("2", 1, [0.1, 0.52], 2.0)),
         *(("8", 0, [0.2, 0.7], 8.0), ("_none", 0, [0.3, 0.9], None)),
     ):
-        run_dir = write_run(tmp_path, NAME + suffix, seed, 2, accuracy)
+        run_dir = write_run(tmp_path, EXPERIMENT + suffix, seed, 2, accuracy)
         if spent is not None:
             add_epsilon(run_dir, spent)
     return collect_runs(tmp_path)[0]
 
 
 def test_a_row_an_epsilon_with_the_mean_over_its_seeds(runs):
-    rows = [dict(zip(COLUMNS, row, strict=True)) for row in tabulate(group_by_budget(runs))]
+    rows = [dict(zip(COLUMNS, row, strict=True)) for row in tabulate(collect(runs, measure)).rows]
     assert [(row["budget"], row["seeds"], row["epsilon_spent"]) for row in rows] == [
         ("2", "2", "2.0000"), ("8", "1", "8.0000"), ("none", "1", "")
     ]  # fmt: skip
@@ -45,9 +45,9 @@ def test_a_row_an_epsilon_with_the_mean_over_its_seeds(runs):
 
 
 def test_a_run_that_was_never_evaluated_does_not_count(tmp_path, write_run):
-    write_run(tmp_path, f"{NAME}4", 0, 1, [""])
+    write_run(tmp_path, f"{EXPERIMENT}4", 0, 1, [""])
     runs, _ = collect_runs(tmp_path)
-    assert len(runs) == 1 and group_by_budget(runs) == {}
+    assert len(runs) == 1 and tabulate(collect(runs, measure)).rows == []
     assert "not run" in PAPERS["private"].build_report(runs).markdown
 
 
@@ -56,7 +56,7 @@ def test_the_figure_shows_each_run_as_it_spends_and_where_it_ends(runs, tmp_path
     assert path.name == PAPERS["private"].figure
     assert_is_picture(path)
     (ax,) = figures[path.name].axes
-    ways = [line.get_ydata() for line in ax.lines if len(line.get_xdata()) == 2 and line.get_alpha() == 0.7]
+    ways = [line.get_ydata() for line in ax.lines if len(line.get_xdata()) == 2 and line.get_label().startswith("_")]
     assert [list(map(round, way)) for way in ways] == [[10, 50], [10, 52], [20, 70]]
 
 
@@ -66,8 +66,8 @@ def test_there_is_a_figure_of_no_runs(tmp_path, assert_is_picture):
 
 def test_the_flagfiles_differ_in_the_budget_alone():
     paths = [path for path in list_flagfiles() if PAPERS["private"].covers(path.stem)]
-    assert {path.stem.removeprefix(NAME): find_budget(path.stem) for path in paths} == BUDGETS
-    by_budget = {find_budget(path.stem): flag_values(resolve_flagfile(path)) for path in paths}
+    by_budget = {BUDGETS[path.stem.removeprefix(EXPERIMENT)]: flag_values(resolve_flagfile(path)) for path in paths}
+    assert len(by_budget) == len(BUDGETS)
     for budget, flags in by_budget.items():
-        private = {"fedavg_dp_epsilon": budget or 0.0, "fedavg_dp_clip_norm": 0.5 if budget else 1.0}
+        private = {"fedavg_dp_epsilon": budget, "fedavg_dp_clip_norm": 0.5 if budget else 1.0}
         assert flags == by_budget[1.0] | private

@@ -1,0 +1,81 @@
+"""What private updates cost: accuracy against epsilon, over the seeds. Imports no TensorFlow."""
+
+import pathlib
+from collections.abc import Sequence
+
+from launch.papers.engine.figures import Line, Panel, compute_curve, draw_panels
+from launch.papers.engine.markdown import Report, Table
+from launch.papers.engine.paper import Paper
+from launch.papers.engine.tables import Values, collect, count, describe, read_texts, show, show_range
+from launch.plots.style import COLORS
+from launch.runs.columns import EPSILON_SPENT, TEST_ACCURACY
+from launch.runs.run_records import RunRecord
+
+EXPERIMENT = "fedavg_mnist_1000clients_budget"
+PRIVATE_RUNS = f"{EXPERIMENT}.+"
+BUDGETS = {f"{EXPERIMENT}{name}": title for name, title in read_texts("private")["axes"]["budget"].items()}
+NONE = "none"
+ROUND, CLIP_NORM, PERCENT = "rounds", "clip_norm", "percent"
+COLUMNS = ("budget", "seeds", ROUND, EPSILON_SPENT, CLIP_NORM, TEST_ACCURACY)
+TITLE = "FedAvg on MNIST, 1,000 clients\nThin lines: runs as they spend their budget"
+
+
+def list_evaluated(run: RunRecord) -> list[int]:
+    """The rounds in which a run was evaluated, ascending; the last one ends it, unless it is still going on."""
+    return sorted(round_num for round_num, row in run.rounds.items() if TEST_ACCURACY in row)
+
+
+def measure(run: RunRecord) -> dict[str, float]:
+    """What the last evaluated round says; nothing of a run that was never evaluated."""
+    if not (evaluated := list_evaluated(run)):
+        return {}
+    last = run.rounds[evaluated[-1]]
+    numbers = {ROUND: float(evaluated[-1]), PERCENT: 100 * last[TEST_ACCURACY]}
+    if EPSILON_SPENT in last:
+        numbers |= {EPSILON_SPENT: last[EPSILON_SPENT], CLIP_NORM: run.flags["fedavg_dp_clip_norm"]}
+    return numbers
+
+
+def tabulate(values: Values) -> Table:
+    """A row for each epsilon that was run, those without privacy last."""
+    rows = []
+    for experiment, budget in BUDGETS.items():
+        accuracy, rounds, spent, clip_norm = (
+            values.get((experiment, number), {}) for number in (PERCENT, ROUND, EPSILON_SPENT, CLIP_NORM)
+        )
+        if accuracy:
+            shown = [f"{max(spent.values()):.4f}", f"{max(clip_norm.values()):g}"] if spent else ["", ""]
+            rows.append([budget, count(accuracy), show_range(rounds.values()), *shown, show(accuracy, PERCENT)])
+    return Table(COLUMNS, rows)
+
+
+def build_private_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
+    """The table of accuracy against epsilon, and the figure."""
+    sections = describe("private", {"results": tabulate(collect(runs, measure))})
+    legend = read_texts("private")["legend"].strip()
+    return paper.compose_report(legend, sections, [], {}, [run for run in runs if list_evaluated(run)])
+
+
+def draw_private_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
+    """Draws `private.png`: the accuracy at the last round against the budget, and each seed's way there."""
+    from matplotlib.scale import LogScale
+
+    values = collect(runs, measure)
+    private = {name: float(budget) for name, budget in BUDGETS.items() if budget != NONE}
+    colors = dict(zip(private, COLORS, strict=False))
+    lines = []
+    for run in runs:
+        if run.experiment in private:
+            rows = [run.rounds[round_num] for round_num in list_evaluated(run)]
+            curve = compute_curve([row[EPSILON_SPENT] for row in rows], [[100 * row[TEST_ACCURACY]] for row in rows])
+            lines.append(Line("_", curve, {"color": colors[run.experiment], "linewidth": 0.9}))
+    ends = {private[name]: list(values[name, PERCENT].values()) for name in private if (name, PERCENT) in values}
+    style = {"color": "#000000", "marker": "o", "linestyle": ":"}
+    lines.append(Line("at the last round", compute_curve(list(ends), list(ends.values())), style))
+    without = values.get((f"{EXPERIMENT}_none", PERCENT), {})
+    curve = compute_curve([0] if without else [], [list(without.values())] if without else [])
+    levels = [Line("without privacy", curve, {"color": COLORS[1], "linestyle": "--"})]
+    axes = {"xlabel": "epsilon spent (delta 1e-5, a client more or less)", "ylabel": "test accuracy (%)"}
+    axes |= {"xscale": LogScale(None, base=2, subs=[]), "xticks": list(private.values())}
+    axes |= {"xticklabels": [f"{budget:g}" for budget in private.values()]}
+    return draw_panels([[Panel(lines, levels, axes)]], folder / "private.png", TITLE, (5.8, 3.6))
