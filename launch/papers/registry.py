@@ -10,7 +10,6 @@ from launch.papers.engine.claim_rows import load_claims
 from launch.papers.engine.collection import PRINTED, TUNED
 from launch.papers.engine.paper import FOLDER, Paper
 from launch.papers.engine.tables import read_texts
-from launch.papers.engine.tables import read_texts
 from launch.papers.fedcd.figure import draw_fedcd_figure
 from launch.papers.fedcd.measures import FEDCD_RUNS, SIZES
 from launch.papers.fedcd.report import ON_SIZES, build_fedcd_report

@@ -81,7 +81,7 @@ def test_costs_are_steps_times_batch(make_run):
     own = {**finish, "energy_of_training_examples": 9_000.0}
     assert show("start_maml_resources_building_low", amfl_p=own) == (9_000, 48_000)
     flags = read_flags("start_fedavg_same_building_low")
-    trained = 50 * 10 * flags["fine_tuning_steps"] * flags["batch_size"]
+    trained = 50 * 10 * flags["fine_tuning_local_steps"] * flags["batch_size"]
     assert show("start_fedavg_same_building_low", fine_tuning=finish) == (trained, 48_000)
     assert show("start_random_same_building_low", fine_tuning=finish) == (0, 48_000)
 
