@@ -75,7 +75,7 @@ setup:
 
 # Resolves setup.py anew into requirements.lock, the same with CUDA into requirements-gpu.lock, and likewise the runtime
 # of test-litert, the compiler of test-kotlin, pyarrow, Ray and Optuna, each on top of requirements.lock, the peer of setup-pfl, the
-# trackers of setup-track and the uv of set-up. Needs a network.
+# trackers of setup-track, the uv of set-up and the completion of the shell. Needs a network.
 lock:
 	@set -e; tools=$$(mktemp -d); trap 'rm -rf "$$tools"' EXIT; \
 	$(or $(PYTHON),python3) -m venv "$$tools"; \
@@ -85,7 +85,7 @@ lock:
 	$$compile --override overrides.txt --extra dev --output-file requirements.lock setup.py; \
 	$$compile --override overrides.txt --constraint requirements.lock --extra dev --extra gpu \
 	    --output-file requirements-gpu.lock setup.py; \
-	for name in litert parquet pfl ray track tune uv; do $$compile --output-file requirements-$$name.lock requirements-$$name.in; done; \
+	for name in completion litert parquet pfl ray track tune uv; do $$compile --output-file requirements-$$name.lock requirements-$$name.in; done; \
 	$$compile --no-deps --output-file requirements-kotlin.lock requirements-kotlin.in
 
 # What can be made again in seconds; .venv and those beside it and runs/ stay.

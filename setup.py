@@ -52,7 +52,9 @@ setup(
         "tensorflow-model-optimization==0.7.5",
         "tqdm",
     ],
+    entry_points={"console_scripts": ["federated = launch.federated:run_script"]},
     extras_require={
+        "completion": ["argcomplete==3.7.2"],
         "dev": ["hypothesis", "pytest", "pytest-xdist", "ruff"],
         "gpu": GPU_LIBRARIES,
         "parquet": ["pyarrow==21.0.0"],

@@ -38,9 +38,12 @@ def find_stranger() -> str:
     return ""
 
 
-# While `python -m launch.<command>` looks for its module, argv begins with "-m": a command starts, nobody else imports.
+# While `python -m launch.<command>` looks for its module, argv begins with "-m"; the console script has its own name.
+# Then a command starts, and nobody else imports.
+IS_COMMAND = sys.argv[:1] == ["-m"] or os.path.basename(sys.argv[0] if sys.argv else "") == "federated"
+
 # Until `launch.stop_signals` takes over, Python would answer Ctrl-C with a traceback of whatever is being imported.
-if sys.argv[:1] == ["-m"] and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+if IS_COMMAND and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, end_at_once)
 
 if any(importlib.util.find_spec(name) is None for name in ("absl", "numpy", "psutil", "tensorflow_federated")):
@@ -48,7 +51,7 @@ if any(importlib.util.find_spec(name) is None for name in ("absl", "numpy", "psu
     sys.exit(2)
 
 if stranger := find_stranger():
-    if sys.argv[:1] != ["-m"]:
+    if not IS_COMMAND:
         raise ImportError(stranger)
     print(f"error: {stranger}", file=sys.stderr)
     sys.exit(2)

@@ -38,6 +38,12 @@ def test_optuna_comes_on_top_and_changes_nothing_else():
     assert f'"optuna=={tune["optuna"]}"' in (ROOT / "setup.py").read_text()
 
 
+def test_the_completion_of_a_shell_is_pinned_as_the_extra_says():
+    completion = read_versions("requirements-completion.lock")
+    assert completion.keys() == {"argcomplete"}
+    assert f'"argcomplete=={completion["argcomplete"]}"' in (ROOT / "setup.py").read_text()
+
+
 @pytest.mark.parametrize("path", sorted(ROOT.glob("*.lock")), ids=lambda path: path.name)
 def test_a_lock_names_no_address(path):
     assert "://" not in path.read_text()

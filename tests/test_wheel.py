@@ -42,6 +42,28 @@ def test_a_wheel_holds_the_modules_the_flagfiles_and_the_printed_tables(wheel):
 
 
 @pytest.mark.slow
+def test_the_script_of_the_wheel_runs_the_commands(wheel, tmp_path):
+    """As a script of an installed package: it lists the commands, and a command answers as `python -m` does."""
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path)
+    [entry_points] = tmp_path.glob("*.dist-info/entry_points.txt")
+    assert "federated = launch.federated:run_script" in entry_points.read_text().splitlines()
+    script = tmp_path / "federated"
+    script.write_text("import sys\nfrom launch.federated import run_script\nsys.exit(run_script())\n")
+
+    def run(*arguments):
+        command = [sys.executable, str(script), *arguments]
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+
+    assert run().returncode == 0 and "  train  " in run().stdout
+    assert run("--version").stdout == "federated 0.1.0\n"
+    assert run("train", "--help").stdout.startswith("python -m launch.train --algo=")
+    wrong = run("train", "--algo=fedavg", "--round=3")
+    assert (wrong.returncode, wrong.stderr) == (2, "error: --round: unknown flag; did you mean --rounds?\n")
+
+
+@pytest.mark.slow
 def test_an_installed_wheel_is_not_disturbed_by_another_package_datasets(wheel, tmp_path):
     """Elsewhere on the path it is not seen; in the same folder, installed before or after, a line says what to do."""
     theirs, ours, mixed = (tmp_path / name for name in ("theirs", "ours", "mixed"))

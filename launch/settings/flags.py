@@ -251,7 +251,7 @@ def parse_config(argv: Sequence[str]) -> RunConfig:
     if name is None:
         if given.get("resume"):
             raise FlagError(f"--resume=True: expected {RUN_TO_RESUME}")
-        raise FlagError(f"--algo is missing: expected --algo=<{'|'.join(ALGORITHMS)}>; --help lists the flags")
+        raise FlagError(f"--algo is missing: expected --algo=<{'|'.join(ALGORITHMS)}>; --help lists them")
     _check_no_flag_of_another_algorithm(name, given)
     try:
         config = build_run_config({**stored, **given})

@@ -1,0 +1,60 @@
+"""The console script: which command runs, and what a shell offers while a line is typed."""
+
+import pathlib
+
+import pytest
+
+from launch.command_line import COMMANDS
+from launch.completion import build_parser
+from launch.federated import format_commands, main
+
+LAUNCH = pathlib.Path(__file__).parents[2] / "launch"
+
+
+def test_every_program_is_a_command():
+    programs = {path.stem for path in LAUNCH.glob("*.py") if '"__main__"' in path.read_text(encoding="utf-8")}
+    assert COMMANDS.keys() == programs
+
+
+@pytest.mark.parametrize("arguments", [[], ["help"], ["--help"], ["-h"]])
+def test_alone_it_lists_the_commands(arguments, capsys):
+    assert main(arguments) == 0
+    out = capsys.readouterr().out
+    assert out == f"{format_commands()}\n" and max(map(len, out.splitlines())) <= 80
+    assert [line.split()[0] for line in out.splitlines()[2:-2]] == list(COMMANDS)
+
+
+def test_a_command_gets_its_arguments(capsys):
+    assert main(["card"]) == 2
+    assert capsys.readouterr().err.startswith("error: expected one file that launch.export has written")
+    assert main(["help", "card"]) == main(["card", "--help"]) == 0
+    first, second = capsys.readouterr().out.split("python -m launch.card")[1:]
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("trian", "trian: expected a command; did you mean train?"),
+        ("xyz", "xyz: expected a command; federated help lists them"),
+    ],
+)
+def test_a_wrong_command_is_one_line(typed, said, capsys):
+    assert main([typed, "--algo=fedavg"]) == 2
+    assert capsys.readouterr().err == f"error: {said}\n"
+
+
+def list_options(line):
+    """{flag: choices} of the command in a line."""
+    commands = build_parser(line)._subparsers._group_actions[0].choices
+    assert commands.keys() == COMMANDS.keys()
+    actions = commands[line.split()[1]]._actions
+    return {action.option_strings[0]: action.choices for action in actions}
+
+
+def test_a_shell_is_offered_the_flags_of_the_command_and_of_the_algorithm():
+    shared = list_options("federated train --ro")
+    assert "--rounds" in shared and "--fedavg_epochs" not in shared
+    assert "dirichlet" in shared["--partition"] and shared["--resume"] == ["true", "false"]
+    assert "--fedavg_epochs" in list_options("federated train --algo=fedavg --fed")
+    assert list_options("federated compare --against=")["--against"][0] == "round"
