@@ -26,7 +26,8 @@ def format_commands() -> str:
             "",
             *(f"  {name:{width}}{what}" for name, what in COMMANDS.items()),
             "",
-            f"{PROGRAM} <command> --help says more. To begin with: {PROGRAM} train --algo=fedavg",
+            f"{PROGRAM} <command> --help says more.",
+            f"To begin with: {PROGRAM} train --algo=fedavg",
         )
     )
 

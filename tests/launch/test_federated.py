@@ -21,7 +21,7 @@ def test_alone_it_lists_the_commands(arguments, capsys):
     assert main(arguments) == 0
     out = capsys.readouterr().out
     assert out == f"{format_commands()}\n" and max(map(len, out.splitlines())) <= 80
-    assert [line.split()[0] for line in out.splitlines()[2:-2]] == list(COMMANDS)
+    assert [line.split()[0] for line in out.splitlines()[2:-3]] == list(COMMANDS)
 
 
 def test_a_command_gets_its_arguments(capsys):
