@@ -1,4 +1,7 @@
-"""Imports a data set or an algorithm that a user names as "module:NAME". What fails in their code is one line."""
+"""Imports what a user names as "module:NAME": a data set, model, algorithm or aggregator. A failure is one line.
+
+All packages use it, so it imports nothing of ours.
+"""
 
 import importlib
 import os

@@ -1,12 +1,12 @@
 """A user's own Keras model, named as "module:function", checked before anything is trained with it."""
 
 import functools
-import importlib
 import inspect
 from collections.abc import Callable
 
 import tensorflow as tf
 
+from datasets.own_objects import import_object
 from models.model_names import ModelError, check_model_name
 from models.own_model_checks import check_own_model, describe_error
 from models.precision import build_in_precision
@@ -48,7 +48,9 @@ def load_own_model(
     check_model_name(model, flag)
     task = task or build_task("classification", num_outputs)
     label = f"{flag}={model}"
-    function = _import_function(model, label)
+    function = import_object(model, label, ModelError)
+    if not callable(function):
+        raise ModelError(f"{label}: expected a function, got {type(function).__name__}")
     _check_arguments(label, function, input_shape, num_outputs)
     build = functools.partial(function, input_shape, num_outputs)
     if precision != "float32":
@@ -81,23 +83,6 @@ def _check_arguments(label: str, function: Callable, *arguments) -> None:
         return
     except TypeError as error:
         raise ModelError(f"{label}: expected a function of (input_shape, num_classes): {error}") from error
-
-
-def _import_function(model: str, label: str) -> Callable:
-    module_name, _, function_name = model.partition(":")
-    try:
-        function = getattr(importlib.import_module(module_name), function_name, None)
-    except ModuleNotFoundError as error:
-        mend = "run from the folder that holds it, or put that folder in PYTHONPATH"
-        # Neither the user's module nor a package around it is missing, but something that it imports.
-        if error.name and not f"{module_name}.".startswith(f"{error.name}."):
-            mend = f"{module_name} needs it; install it"
-        raise ModelError(f"{label}: no module named {error.name}; {mend}") from error
-    except (Exception, SystemExit) as error:
-        raise ModelError(f"{label}: importing {module_name} failed: {describe_error(error)}") from error
-    if not callable(function):
-        raise ModelError(f"{label}: expected a function {function_name} in {module_name}, there is none")
-    return function
 
 
 def _call(label: str, function: Callable, *arguments):
