@@ -32,7 +32,7 @@ install() {
 }
 
 fail_to_install() {
-    fail "$(explain); mend that and run make $target again (whole log: $log)"
+    fail "$(explain); fix that and run make $target again (whole log: $log)"
 }
 
 # Two of these at once would disturb each other.
@@ -94,6 +94,6 @@ install_by_npm() {
     echo "setting up $environment by npm: $(grep -c '"integrity"' "$lock") packages, $disk on disk (log: $log)"
     cp "$1/package.json" "$lock" "$environment"
     npm ci --prefix "$environment" --ignore-scripts --no-audit --no-fund >"$log" 2>&1 ||
-        fail "$(explain_npm); mend that and run make $target again (whole log: $log)"
+        fail "$(explain_npm); fix that and run make $target again (whole log: $log)"
     echo "$digest" >"$stamp"
 }

@@ -118,7 +118,7 @@ reuse_environment() {
 install() {
     PIP_USER=0 PIP_DISABLE_PIP_VERSION_CHECK=1 "$python" -m pip --no-input install --no-deps "$@" >>"$log" 2>&1 && return
     [ -z "$is_reused" ] || rm -f "$unfinished"
-    fail "$(explain requirements.lock); mend that and run make again (whole log: $log)"
+    fail "$(explain requirements.lock); fix that and run make again (whole log: $log)"
 }
 
 # What wheels are built with, as the lock has it: its entries, each a line and the hashes after it.

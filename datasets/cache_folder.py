@@ -36,5 +36,5 @@ def describe_missing(subfolder: str, wanted: str, data_dir: str | None, is_downl
       data_dir: the data folder, or None.
       is_downloaded: whether a run would fetch it.
     """
-    mend = "downloaded by the first run, or put" if is_downloaded else "put"
-    return f"not found; {mend} {wanted} into {search_dirs(data_dir, subfolder)[0]}"
+    fix = "downloaded by the first run, or put" if is_downloaded else "put"
+    return f"not found; {fix} {wanted} into {search_dirs(data_dir, subfolder)[0]}"

@@ -223,7 +223,7 @@ def load_arrays(dataset: str, options: DatasetOptions | None = None) -> "ArrayDa
       options: where to find it and which variant of it; None is the defaults.
 
     Raises:
-      DatasetError: one line that says what is missing or wrong and how to mend it.
+      DatasetError: one line that says what is missing or wrong and how to fix it.
     """
     return find_dataset(dataset).load(options or DatasetOptions())
 

@@ -108,18 +108,18 @@ def note_numbers(
     if x.dtype == np.uint8 and factor == BYTE_SCALE:
         if not (is_in_doubt and 0 < highest <= SMALL_BYTE):
             return ()
-        mend = where.format("none" if highest == 1 else f"1/{highest:.0f}")
+        fix = where.format("none" if highest == 1 else f"1/{highest:.0f}")
         return (
             f"the largest value in uint8 is {highest:.0f}, so that scaled by 1/255 no number exceeds "
-            f"{highest * factor:.2g}; {mend} is for such numbers",
+            f"{highest * factor:.2g}; {fix} is for such numbers",
         )
     columns = _take_columns(x)
     if factor == 1 and _look_like_bytes(columns, lowest, highest, x.ndim):
         if not is_in_doubt:
             return ()
         end = "scales them" if scale == "" else "brings them to 0..1"
-        mend = where.format("1/255")
-        return (f"the values go from {lowest:g} to {highest:g}, and are used as they are; {mend} {end}",)
+        fix = where.format("1/255")
+        return (f"the values go from {lowest:g} to {highest:g}, and are used as they are; {fix} {end}",)
     return _note_scales(columns, x, factor, names)
 
 

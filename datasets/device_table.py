@@ -148,8 +148,8 @@ def _check_columns(columns: list[str]) -> None:
     for name in columns:
         if name not in COLUMNS:
             near = difflib.get_close_matches(name, COLUMNS, n=1)
-            mend = f"did you mean {near[0]}?" if near else f"expected {', '.join(COLUMNS)}"
-            raise DatasetError(f"unknown column {name}; {mend}")
+            fix = f"did you mean {near[0]}?" if near else f"expected {', '.join(COLUMNS)}"
+            raise DatasetError(f"unknown column {name}; {fix}")
         if columns.count(name) > 1:
             raise DatasetError(f"the column {name} stands there twice; expected it once")
     if "share" in columns and "client" in columns:

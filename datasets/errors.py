@@ -2,4 +2,4 @@
 
 
 class DatasetError(ValueError):
-    """A data set, file or split that cannot be used: one line that says what, what was expected and how to mend it."""
+    """A data set, file or split that cannot be used: one line that says what, what was expected and how to fix it."""

@@ -40,9 +40,9 @@ _REQUIRED_ARRAYS = ("x", "y")
 _OPTIONAL_ARRAYS = ("client", "x_test", "y_test", "class_names")
 _TEST_ARRAYS = ("x_test", "y_test")
 TASKS_WITHOUT_CLASSES = tuple(name for name, kind in LABEL_KINDS.items() if not kind.is_by_class)
-_TEXT_MEND, _TIME_MEND = "; give text as numbers, a column for each value", "; give times as numbers, such as seconds"
-_RECORD_MEND = "; give records as columns, by numpy.lib.recfunctions.structured_to_unstructured"
-_MENDS_BY_KIND = {"U": _TEXT_MEND, "S": _TEXT_MEND, "m": _TIME_MEND, "M": _TIME_MEND, "V": _RECORD_MEND}
+_TEXT_FIX, _TIME_FIX = "; give text as numbers, a column for each value", "; give times as numbers, such as seconds"
+_RECORD_FIX = "; give records as columns, by numpy.lib.recfunctions.structured_to_unstructured"
+_FIXES_BY_KIND = {"U": _TEXT_FIX, "S": _TEXT_FIX, "m": _TIME_FIX, "M": _TIME_FIX, "V": _RECORD_FIX}
 
 
 class NpzExamples(NamedTuple):
@@ -166,9 +166,9 @@ def _check_lengths(path: str, arrays: dict[str, np.ndarray | None]) -> None:
 def check_examples(path: str, key: str, x: np.ndarray) -> None:
     """Raises DatasetError unless these are numbers with an axis for the examples and at least one more, not empty."""
     if x.dtype.kind not in "biuf" or x.ndim < 2:
-        mend = _MENDS_BY_KIND.get(x.dtype.kind, "")
+        fix = _FIXES_BY_KIND.get(x.dtype.kind, "")
         raise DatasetError(
-            f"{path}: {key} is {x.dtype} of shape {x.shape}, expected numbers of shape (examples, ...){mend}"
+            f"{path}: {key} is {x.dtype} of shape {x.shape}, expected numbers of shape (examples, ...){fix}"
         )
     if not x.size:
         raise DatasetError(f"{path}: {key} is empty, shape {x.shape}, expected at least one example of one value")
@@ -198,9 +198,9 @@ def _convert_to_float32(path: str, key: str, x: np.ndarray, client: np.ndarray |
     if wrong := _find_first(~np.isfinite(converted), client):
         is_large = np.isfinite(x[wrong.at])
         problem = ", too large for float32 (at most 3.4e38)" if is_large else ""
-        mend = "rescale" if is_large else "repair or drop"
+        fix = "rescale" if is_large else "repair or drop"
         raise DatasetError(
-            f"{path}: {key}{list(wrong.at)} is {x[wrong.at]}{problem}: {wrong.place}; expected finite numbers, {mend} "
+            f"{path}: {key}{list(wrong.at)} is {x[wrong.at]}{problem}: {wrong.place}; expected finite numbers, {fix} "
             f"them"
         )
     return converted

@@ -125,10 +125,10 @@ def _explain(path: str, expected: str, error: Exception) -> str:
         return f"cannot be read ({failure.strerror or failure})"
     if not start:
         return f"empty, 0 bytes; expected an npz file with {expected}"
-    for offset, signature, kind, mend in _OTHER_KINDS:
+    for offset, signature, kind, fix in _OTHER_KINDS:
         if start.startswith(signature, offset):
-            save = "" if "--data=" in mend else f" and {_SAVE}"
-            return f"{kind}, expected an npz file with {expected}; {mend}{save}"
+            save = "" if "--data=" in fix else f" and {_SAVE}"
+            return f"{kind}, expected an npz file with {expected}; {fix}{save}"
     if all(byte >= 32 or byte in b"\t\n\r\f" for byte in start):
         return f"a text file, such as CSV, expected an npz file with {expected}; {_BY_DATA}"
     reason = "another format" if "pickle" in str(error) else error

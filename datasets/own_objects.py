@@ -31,10 +31,10 @@ def import_object(spelling: str, label: str, error_type: type[ValueError]) -> An
             is_there = hasattr(module, name)  # a module may have a `__getattr__` of its own
     except (Exception, SystemExit) as error:  # sys.exit would end the command without a word
         if isinstance(error, ModuleNotFoundError) and error.name:  # raised by hand, it need not have a name
-            mend = "run from the folder that holds it, or put that folder in PYTHONPATH"
+            fix = "run from the folder that holds it, or put that folder in PYTHONPATH"
             if not f"{module_name}.".startswith(f"{error.name}."):
-                mend = f"{module_name} needs it; install it"
-            raise error_type(f"{label}: no module named {error.name}; {mend}") from error
+                fix = f"{module_name} needs it; install it"
+            raise error_type(f"{label}: no module named {error.name}; {fix}") from error
         raise error_type(f"{label}: importing {module_name} failed: {describe_failure(error)}") from error
     if not is_there:
         raise error_type(f"{label}: expected {name} in {module_name}, there is none")

@@ -1,4 +1,4 @@
-"""`python -m launch.doctor` says whether this machine can train, and how to mend what is missing.
+"""`python -m launch.doctor` says whether this machine can train, and how to fix what is missing.
 
 It prints versions, cores, memory, disk, whether a worker starts and answers, and where the data sets lie; one that lies
 nowhere yet is marked with --, not ok.
@@ -48,13 +48,13 @@ class Finding(NamedTuple):
     Attributes:
       topic: what was looked at.
       text: what was found.
-      mend: what to do; "" if nothing must be done.
+      fix: what to do; "" if nothing must be done.
       is_missing: whether it is not there, which is no fault.
     """
 
     topic: str
     text: str
-    mend: str = ""
+    fix: str = ""
     is_missing: bool = False
 
 
@@ -84,8 +84,8 @@ def check_libraries() -> Finding:
         found.append(f"{requirement.name} {version or 'missing'}")
         if version is None or version not in requirement.specifier:
             wrong.append(requirement.name)
-    mend = f"wrong or missing: {', '.join(wrong)}; run make setup" if wrong else ""
-    return Finding("libraries", ", ".join(found), mend)
+    fix = f"wrong or missing: {', '.join(wrong)}; run make setup" if wrong else ""
+    return Finding("libraries", ", ".join(found), fix)
 
 
 def find_version(distribution: str) -> str | None:
@@ -101,21 +101,21 @@ def check_memory() -> Finding:
     memory = psutil.virtual_memory()
     num_cores = len(os.sched_getaffinity(0))
     text = f"{num_cores} cores, {format_gigabytes(memory.total)} memory, {format_gigabytes(memory.available)} available"
-    mend = "close other programs, or train on fewer clients" if memory.available < MIN_MEMORY_BYTES else ""
-    return Finding("machine", text, mend)
+    fix = "close other programs, or train on fewer clients" if memory.available < MIN_MEMORY_BYTES else ""
+    return Finding("machine", text, fix)
 
 
 def check_disk(client_dir: str) -> Finding:
     """Free space where runs go (the current folder) and where client files go, and whether files can be made there."""
     free_bytes = {folder: shutil.disk_usage(find_existing(folder)).free for folder in (os.getcwd(), client_dir)}
     text = ", ".join(f"{format_gigabytes(free)} free for {folder}" for folder, free in free_bytes.items())
-    for folder, mend in (
+    for folder, fix in (
         (os.getcwd(), "start from another folder"),
         (client_dir, "name another folder by --client_dir"),
     ):
         problem = find_write_problem(folder)
         if problem:
-            return Finding("disk", text, f"{folder}: cannot write there ({problem}); {mend}")
+            return Finding("disk", text, f"{folder}: cannot write there ({problem}); {fix}")
     if min(free_bytes.values()) < MIN_DISK_BYTES:
         return Finding("disk", text, f"make room, or empty the cache of client files: {PROGRAM} --clean")
     return Finding("disk", text)
@@ -146,8 +146,8 @@ def check_worker(addresses: Sequence[str], timeout_s: float = READY_TIMEOUT_S) -
     """Whether a worker, ours or each of those at `addresses`, computes 1 + 1 within `timeout_s` seconds."""
     for address in addresses:
         if problem := find_connection_problem(address):
-            text, _, mend = problem.partition("; ")
-            return Finding("worker", text, mend)
+            text, _, fix = problem.partition("; ")
+            return Finding("worker", text, fix)
     with tempfile.TemporaryDirectory() as folder:
         log_path = os.path.join(folder, WORKER_LOG)
         try:
@@ -157,12 +157,12 @@ def check_worker(addresses: Sequence[str], timeout_s: float = READY_TIMEOUT_S) -
         except ImportError as error:
             return Finding("worker", f"TensorFlow Federated cannot be imported: {error}", "run make setup")
         except WorkerError as error:
-            mend = (
+            fix = (
                 "start the worker there, and check its port or socket"
                 if addresses
                 else "run make setup again; memory may lack"
             )
-            return Finding("worker", "\n".join(filter(None, (str(error), error.log_tail))), mend)
+            return Finding("worker", "\n".join(filter(None, (str(error), error.log_tail))), fix)
         except TimeoutError:
             return Finding("worker", f"no answer within {timeout_s:g} s", "see whether other programs use all cores")
     where = ", ".join(addresses) or "of our own"
@@ -215,12 +215,12 @@ def compute_at_clients(num_clients: int) -> int:
 def check_data_dir(data_dir: str) -> Finding:
     """Whether the folder that the user names for data sets is one."""
     is_folder = os.path.isdir(os.path.expanduser(data_dir))
-    mend = "" if is_folder else "no such folder; make it, or name another by --data_dir or the variable FL_DATA_DIR"
-    return Finding("data folder", data_dir, mend)
+    fix = "" if is_folder else "no such folder; make it, or name another by --data_dir or the variable FL_DATA_DIR"
+    return Finding("data folder", data_dir, fix)
 
 
 def check_dataset(name: str, data_dir: str | None) -> Finding:
-    """Where a data set lies. A missing one need not be mended: most are downloaded by the first run."""
+    """Where a data set lies. A missing one need not be fixed: most are downloaded by the first run."""
     location = locate(name, data_dir)
     return Finding(f"data: {name}", location.description, is_missing=not location.found)
 
@@ -275,12 +275,12 @@ def parse_request(argv: Sequence[str]) -> absl_flags.FlagValues:
 
 
 def print_finding(finding: Finding) -> bool:
-    """Prints a finding and what mends it; returns whether all is well."""
-    mark = "MEND" if finding.mend else "--" if finding.is_missing else "ok"
+    """Prints a finding and what fixes it; returns whether all is well."""
+    mark = "FIX" if finding.fix else "--" if finding.is_missing else "ok"
     print(f"{mark:5}{finding.topic:21}{finding.text}", flush=True)
-    if finding.mend:
-        print(f"{'':23}-> {finding.mend}", flush=True)
-    return not finding.mend
+    if finding.fix:
+        print(f"{'':23}-> {finding.fix}", flush=True)
+    return not finding.fix
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,7 +1,7 @@
 """The image teacher and student of FedSiKD (Table III): four strided convolutions and one dense layer, logits out.
 
 As printed, the convolutions have no activation, so that the whole network is a linear function of the image;
-`activation="relu"` mends that. The table's softmax is left to the loss.
+`activation="relu"` fixes that. The table's softmax is left to the loss.
 
 Parameters. A 3x3 convolution from a to b channels has 9ab + b; its stride 2 with padding "same" halves a side, rounded
 up: 28, 14, 7, 4, 2 for MNIST and 8, 4, 2, 1, 1 for digits, so that 2 * 2 * 64 = 256 or 64 values reach the dense layer.

@@ -59,7 +59,7 @@ TRAINED_PARTS = ("head", "full")  # of a model that is trained on a phone
 
 
 class ModelError(ValueError):
-    """A model that cannot be used: one line with what was wrong, what was expected and how to mend it."""
+    """A model that cannot be used: one line with what was wrong, what was expected and how to fix it."""
 
 
 def is_own_model(model: str) -> bool:

@@ -97,8 +97,8 @@ def build_quantized_spec(spec: ModelSpec, flag: str = "model") -> ModelSpec:
         raise ModelError(f"{label}: expected a Sequential or functional model, got {type(model).__name__}")
     unsupported = [plan for plan in plan_quantization(model) if plan.treatment == UNSUPPORTED]
     if unsupported:
-        mends = "; ".join(f"{plan.layer} ({plan.kind}): {plan.remark}" for plan in unsupported)
-        raise ModelError(f"{label}: cannot be quantized: {mends}")
+        fixes = "; ".join(f"{plan.layer} ({plan.kind}): {plan.remark}" for plan in unsupported)
+        raise ModelError(f"{label}: cannot be quantized: {fixes}")
     try:
         float_model, quantized = _wrap_layers(spec.build)
     except (ValueError, RuntimeError, NotImplementedError, TypeError) as error:

@@ -38,17 +38,17 @@ KNOWN_TO_ALGORITHMS = {
     "models.task",
     "models.training_terms",
 }
-# What each room of `tff_algos` may import of the package; the folders of algorithms import any of these.
+# What each part of `tff_algos` may import of the package; the folders of algorithms import any of these.
 STAND_ALONE = {"protocol", "weights", "seeds"}
-ALGORITHM_ROOMS = {
+ALGORITHM_PARTS = {
     **dict.fromkeys(STAND_ALONE, STAND_ALONE),
     "settings": set(),
     "simulation": {"settings", *STAND_ALONE},
     "client": {"settings", "simulation", *STAND_ALONE},
     "rounds": {"settings", "simulation", "client", *STAND_ALONE},
 }
-# The same for `launch`, whose commands import any of these; no room imports a command.
-LAUNCH_ROOMS = {
+# The same for `launch`, whose commands import any of these; no part imports a command.
+LAUNCH_PARTS = {
     "progress": set(),
     "stop_signals": set(),
     "temporary_folder": set(),
@@ -139,19 +139,19 @@ def test_imports_keep_to_the_table():
     assert not wrong
 
 
-def name_room(module: str) -> str:
-    """The room of a module of ours: its folder inside the package, or for one that lies in the package, its name."""
+def name_part(module: str) -> str:
+    """The part of a package that a module of ours is: its folder in the package or, without one, its own name."""
     package, *rest = module.split(".")
     return rest[0] if rest else package
 
 
-def list_wrong_rooms(package: str, rooms: Mapping[str, set[str]]) -> list[str]:
-    """A line for each import of a module from a room that its own may not import, lazily too."""
+def list_wrong_imports(package: str, parts: Mapping[str, set[str]]) -> list[str]:
+    """A line for each import of a module from a part that its own may not import, lazily too."""
     wrong = []
     for name in (name for name in NAMES if name.startswith(f"{package}/")):
-        own = name_room(name_module(ROOT / name))
-        used = {name_room(each.module) for each in IMPORTS[name] if each.module.startswith(f"{package}.")} - {own}
-        wrong += [f"{name} imports {room}" for room in sorted(used - rooms.get(own, rooms.keys()))]
+        own = name_part(name_module(ROOT / name))
+        used = {name_part(each.module) for each in IMPORTS[name] if each.module.startswith(f"{package}.")} - {own}
+        wrong += [f"{name} imports {part}" for part in sorted(used - parts.get(own, parts.keys()))]
     return wrong
 
 
@@ -159,14 +159,14 @@ def name_module(path: pathlib.Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
-def test_rooms_of_the_algorithms_keep_to_the_table():
-    """An algorithm's folder imports rooms alone, never another algorithm; a room what the table allows it."""
-    assert not list_wrong_rooms("tff_algos", ALGORITHM_ROOMS)
+def test_parts_of_the_algorithms_keep_to_the_table():
+    """An algorithm's folder imports shared parts alone, never another algorithm; a part what the table allows it."""
+    assert not list_wrong_imports("tff_algos", ALGORITHM_PARTS)
 
 
-def test_rooms_of_launch_keep_to_the_table():
-    """Commands may import all rooms."""
-    assert not list_wrong_rooms("launch", LAUNCH_ROOMS)
+def test_parts_of_launch_keep_to_the_table():
+    """Commands may import all parts."""
+    assert not list_wrong_imports("launch", LAUNCH_PARTS)
 
 
 def find_reached(name: str) -> set[str]:
@@ -189,12 +189,12 @@ def test_no_command_but_the_reports_reaches_the_papers():
     assert reaching <= KNOWING_PAPERS
 
 
-def test_what_the_algorithms_share_lies_in_rooms():
-    """Beside the rooms and the folders of algorithms, `tff_algos` has the three modules that stand alone."""
+def test_what_the_algorithms_share_lies_in_parts():
+    """Beside the shared parts and the folders of algorithms, `tff_algos` has the three modules that stand alone."""
     folder = ROOT / "tff_algos"
     assert {path.stem for path in folder.glob("*.py")} == {"__init__", *STAND_ALONE}
     folders = {path.parent.name for path in folder.glob("*/__init__.py")}
-    assert all((folder / name / "process.py").exists() for name in folders - ALGORITHM_ROOMS.keys())
+    assert all((folder / name / "process.py").exists() for name in folders - ALGORITHM_PARTS.keys())
 
 
 def test_simulated_devices_need_no_tensorflow():

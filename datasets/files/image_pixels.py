@@ -14,7 +14,7 @@ _GREY_MODES = ("1", "L", "LA", "La")  # Pillow's names for how an image stores a
 _COLOUR_MODES = ("RGB", "RGBA", "RGBa", "RGBX", "P", "PA", "CMYK", "YCbCr", "LAB", "HSV")
 _ROTATED = (5, 6, 7, 8)  # orientations of EXIF that swap height and width
 _ORIENTATION = 0x0112
-MEND = "--image_size=<pixels> resizes all, --image_colour=grey or colour converts them"
+FIX = "--image_size=<pixels> resizes all, --image_colour=grey or colour converts them"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +63,7 @@ def read_image(file: str | IO[bytes], where: str, form: ImageForm) -> np.ndarray
     if form.shape and pixels.shape != form.shape:
         raise DatasetError(
             f"{where}: {describe_pixels(pixels.shape)}, expected {describe_pixels(form.shape)} as "
-            f"{form.first} has; {MEND}"
+            f"{form.first} has; {FIX}"
         )
     return pixels
 

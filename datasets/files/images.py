@@ -20,7 +20,7 @@ from datasets.errors import DatasetError
 from datasets.example_store import SPLIT_ORDER, count_by_client, select_splits, sort_key
 from datasets.file_digest import compute_source_digest
 from datasets.files.formats import name_data
-from datasets.files.image_pixels import MEND, ImageForm, describe_pixels, look_at_image, read_image
+from datasets.files.image_pixels import FIX, ImageForm, describe_pixels, look_at_image, read_image
 from datasets.files.table import SPLIT_NAMES
 from datasets.files.unused_options import OF_TABLES, OF_TEXT, refuse_options
 from datasets.label_format import BINARY, CLASSIFICATION, LabelFormat
@@ -189,6 +189,6 @@ def _check_alike(tree: ImageTree, form: ImageForm) -> ImageForm:
             form = ImageForm(form.size, form.colour, shape, path)
         elif shape != form.shape:
             raise DatasetError(
-                f"{path}: {describe_pixels(shape)}, expected {describe_pixels(form.shape)} as {form.first} has; {MEND}"
+                f"{path}: {describe_pixels(shape)}, expected {describe_pixels(form.shape)} as {form.first} has; {FIX}"
             )
     return form

@@ -48,7 +48,7 @@ class Peer:
     set_up: tuple[str, pathlib.Path] | None = None
 
     def explain_absence(self) -> str | None:
-        """Why it cannot run, and how to mend that; None if it can."""
+        """Why it cannot run, and how to fix that; None if it can."""
         if self.set_up is None or self.set_up[1].exists():
             return None
         return f"{self.set_up[1].parent.name} is not set up; make it with: {self.set_up[0]}"

@@ -2,7 +2,7 @@
 
 
 class RunFolderError(ValueError):
-    """A run folder cannot be used as asked. The message says which, why, and how to mend it."""
+    """A run folder cannot be used as asked. The message says which, why, and how to fix it."""
 
 
 class RunStopped(Exception):

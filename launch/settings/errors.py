@@ -2,4 +2,4 @@
 
 
 class FlagError(ValueError):
-    """A command line that cannot be meant: what was wrong, what was expected, how to mend it, in one line."""
+    """A command line that cannot be meant: what was wrong, what was expected, how to fix it, in one line."""

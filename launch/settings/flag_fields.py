@@ -26,7 +26,7 @@ class IdleFlag(NamedTuple):
 
     other: str
     value: Any
-    mend: str
+    fix: str
 
 
 def iterate_fields(config: Any, prefix: str, without_flag: Collection[str] = ()) -> Iterator[FlagField]:
@@ -44,7 +44,7 @@ def find_idle_flags(config: Any, prefix: str, without_flag: Collection[str] = ()
             value = getattr(owner, needs.field)
             if not needs.is_met(value):
                 name, other = (_name_flag(owner, owner_prefix, each) for each in (field, needs.field))
-                idle.setdefault(name, IdleFlag(other, format_value(value), needs.mend.format(flag=other)))
+                idle.setdefault(name, IdleFlag(other, format_value(value), needs.fix.format(flag=other)))
     return idle
 
 

@@ -337,8 +337,8 @@ def _check_no_idle_flag(names: Iterable[str], config: RunConfig) -> None:
     idle = find_idle(config)
     for name in names:
         if name in idle:
-            other, value, mend = idle[name]
-            raise FlagError(f"--{name}: does nothing with --{other}={value}; leave it out, or give {mend}")
+            other, value, fix = idle[name]
+            raise FlagError(f"--{name}: does nothing with --{other}={value}; leave it out, or give {fix}")
 
 
 def _check_same_run(stored: dict[str, Any], wanted: dict[str, Any]) -> None:

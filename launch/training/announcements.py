@@ -189,13 +189,13 @@ def say_if_nothing_was_learned(metrics: RoundTable, test_y: np.ndarray, has_note
     chance = np.bincount(test_y).max() / len(test_y)
     margin = 2 * math.sqrt(chance * (1 - chance) / len(test_y))
     same_answer = f"giving all {len(test_y):,} test examples the same answer reaches {chance:.4f}"
-    mend = "see the notes on the data above, lower the rate" if has_notes else "lower the rate"
+    fix = "see the notes on the data above, lower the rate" if has_notes else "lower the rate"
     if not accuracy > chance:  # rather than at or below: the accuracy of a diverged model can be NaN
-        say(f"note     the model has learned nothing: its test accuracy is {accuracy:.4f}, and {same_answer}; {mend}, "
+        say(f"note     the model has learned nothing: its test accuracy is {accuracy:.4f}, and {same_answer}; {fix}, "
             "or give more --rounds")  # fmt: skip
     elif accuracy <= chance + margin:
         say(f"note     whether the model has learned anything cannot be told: its test accuracy is {accuracy:.4f}, "
-            f"{same_answer}, and up to {margin:.4f} more may be luck; {mend}, or give more --rounds or more test "
+            f"{same_answer}, and up to {margin:.4f} more may be luck; {fix}, or give more --rounds or more test "
             "examples")  # fmt: skip
 
 

@@ -38,11 +38,11 @@ def test_this_machine_is_well(capsys, tmp_path, monkeypatch):
     assert "starts and answers in" in lines[-1]
 
 
-def test_a_worker_that_does_not_answer_must_be_mended():
+def test_a_worker_that_does_not_answer_must_be_fixed():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         finding = doctor.check_worker([f"127.0.0.1:{silent.getsockname()[1]}"], timeout_s=0.3)
     assert "no TFF worker answers at 127.0.0.1:" in finding.text
-    assert finding.mend.startswith("start the worker there")
+    assert finding.fix.startswith("start the worker there")
 
 
 def test_a_worker_that_hangs_is_given_up(monkeypatch):
@@ -66,29 +66,29 @@ def test_a_worker_that_dies_shows_its_log(monkeypatch):
     assert doctor.check_worker([]).text == "it died\nlast words"
 
 
-def test_too_little_memory_or_disk_must_be_mended(monkeypatch, tmp_path):
+def test_too_little_memory_or_disk_must_be_fixed(monkeypatch, tmp_path):
     monkeypatch.setattr(doctor, "MIN_MEMORY_BYTES", 2**60)
     monkeypatch.setattr(doctor, "MIN_DISK_BYTES", 2**60)
-    assert doctor.check_memory().mend.startswith("close other programs")
-    assert doctor.check_disk(str(tmp_path)).mend.endswith(
+    assert doctor.check_memory().fix.startswith("close other programs")
+    assert doctor.check_disk(str(tmp_path)).fix.endswith(
         "empty the cache of client files: python -m launch.doctor --clean"
     )
 
 
 @pytest.mark.parametrize("client_dir", ["/proc/shards", __file__, f"{__file__}/shards"])
 def test_a_folder_of_client_files_that_cannot_be_written_is_a_problem(client_dir):
-    mend = doctor.check_disk(client_dir).mend
-    assert mend.startswith(f"{client_dir}: cannot write there (")
-    assert mend.endswith("name another folder by --client_dir")
+    fix = doctor.check_disk(client_dir).fix
+    assert fix.startswith(f"{client_dir}: cannot write there (")
+    assert fix.endswith("name another folder by --client_dir")
 
 
-def test_a_data_folder_that_is_not_there_must_be_mended(tmp_path):
-    assert doctor.check_data_dir(str(tmp_path)).mend == ""
-    assert doctor.check_data_dir(str(tmp_path / "nowhere")).mend.startswith("no such folder")
-    assert doctor.check_data_dir(__file__).mend.startswith("no such folder")
+def test_a_data_folder_that_is_not_there_must_be_fixed(tmp_path):
+    assert doctor.check_data_dir(str(tmp_path)).fix == ""
+    assert doctor.check_data_dir(str(tmp_path / "nowhere")).fix.startswith("no such folder")
+    assert doctor.check_data_dir(__file__).fix.startswith("no such folder")
 
 
-def test_a_missing_library_must_be_mended(monkeypatch):
+def test_a_missing_library_must_be_fixed(monkeypatch):
     def find_version(distribution):
         if distribution == "numpy":
             raise importlib.metadata.PackageNotFoundError(distribution)
@@ -97,7 +97,7 @@ def test_a_missing_library_must_be_mended(monkeypatch):
     monkeypatch.setattr(importlib.metadata, "version", find_version)
     finding = doctor.check_libraries()
     assert "numpy missing" in finding.text
-    assert finding.mend == "wrong or missing: numpy, tensorflow; run make setup"
+    assert finding.fix == "wrong or missing: numpy, tensorflow; run make setup"
 
 
 def test_clean_empties_the_cache_and_nothing_else(capsys, tmp_path, monkeypatch):

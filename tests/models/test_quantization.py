@@ -86,7 +86,7 @@ def test_treatments(body, treatment, word):
     assert (last.treatment, word in last.remark) == (treatment, True)
 
 
-def test_what_cannot_be_quantized_is_one_line_with_the_mend():
+def test_what_cannot_be_quantized_is_one_line_with_the_fix():
     spec = make_spec(layers.Conv1D(4, 3), layers.LayerNormalization(name="norm"), layers.PReLU(name="bend"))
     with pytest.raises(ModelError) as caught:
         build_quantized_spec(spec)

@@ -33,12 +33,12 @@ class Needs(NamedTuple):
     Attributes:
       field: the other field, of the same config or group.
       is_met: whether the setting does something, from the other field's value.
-      mend: what to give for that, in words; "{flag}" stands for the other field's flag, for example "--{flag}=qat".
+      fix: what to give for that, in words; "{flag}" stands for the other field's flag, for example "--{flag}=qat".
     """
 
     field: str
     is_met: Callable[[Any], bool]
-    mend: str
+    fix: str
 
 
 def needs_value(field: str, value: str) -> Needs:

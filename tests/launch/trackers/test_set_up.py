@@ -54,5 +54,5 @@ def test_the_environment_is_made_once_and_anew_from_another_lock(run_setup):
 def test_a_failure_is_one_line_and_does_not_count_as_done(run_setup):
     exit_code, errors, _ = run_setup(PIP_EXIT="1", PIP_SAYS="No space left on device")
     assert exit_code == 1 and errors.count("\n") == 1
-    assert errors.startswith("setup-track: the disk is full; about 1 GB are needed; mend that and run make setup-track")
+    assert errors.startswith("setup-track: the disk is full; about 1 GB are needed; fix that and run make setup-track")
     assert not (run_setup.project / ".venv-track" / "setup_done").exists()
