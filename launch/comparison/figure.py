@@ -22,6 +22,7 @@ from launch.plots.style import (
     STYLE,
     TIMES,
     count_rounds,
+    count_values,
     label_names,
     new_figure,
     pick_unit,
@@ -192,10 +193,19 @@ def _draw_curves(ax: "Axes", curves: Sequence[_Curve], ranking: Ranking, drawing
     ax.set_ylabel(ranking.metric.title)
     # What was measured, with a margin: the interval of two seeds can be so wide that nothing else would be seen.
     ax.set_ylim(span_values(np.array(seen), ranking.metric.bounds))
+    if seen and max(seen) - min(seen) >= 1 and _are_counts(ranking):
+        count_values(ax)
     if drawing.axis == ROUND:
         count_rounds(ax)
     else:
         ax.set_xlim(left=0)
+
+
+def _are_counts(ranking: Ranking) -> bool:
+    """Whether all that was measured are whole numbers."""
+    columns = [run.columns.get(ranking.metric.column) for result in ranking.results for run in result.group.runs]
+    known = [column[~np.isnan(column)] for column in columns if column is not None]
+    return all((values == np.round(values)).all() for values in known)
 
 
 def _describe_axis(axis: str, values: np.ndarray) -> tuple[str, float]:

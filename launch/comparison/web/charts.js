@@ -56,8 +56,8 @@ function draw(place, traces, layout) {
 
 // Curves, [{label, style, points, raw, runs}]: `points` with ends of the band; `raw` what they were before they were
 // smoothed, if they were; and under `runs` the curves of single runs in place of the band. The band is {low, high, name}:
-// which ends, and what they are; null for none. `bounds` are those of the values.
-export function drawCurves(place, curves, band, xTitle, yTitle, isByRound, bounds = [null, null]) {
+// which ends, and what they are; null for none. `bounds` are those of the values; counts have whole numbers on their axis.
+export function drawCurves(place, curves, band, xTitle, yTitle, isByRound, { bounds = [null, null], areCounts = false } = {}) {
   const bands = [];
   const lines = [];
   curves.forEach(({ label, style, points, raw, runs }, i) => {
@@ -100,7 +100,7 @@ export function drawCurves(place, curves, band, xTitle, yTitle, isByRound, bound
     height: place.clientWidth < 640 ? 340 : 440,
     hovermode: isUnified ? "x unified" : "closest",
     xaxis: isByRound ? countRounds(curves) : { rangemode: "tozero" },
-    yaxis: { range: findRange(curves, bounds), ...countValues(curves) },
+    yaxis: { range: findRange(curves, bounds), ...(areCounts ? countValues(curves) : {}) },
   };
   return draw(place, [...bands, ...lines], makeLayout(place, xTitle, yTitle, further));
 }
@@ -132,11 +132,11 @@ export function countRounds(curves) {
   return last - first <= 12 ? { dtick: 1, tickformat: ",d" } : { tickformat: ",d" };
 }
 
-// Whole numbers on the axis of counts, of which every single value is one.
-function countValues(curves) {
-  const values = listPoints(curves).map((point) => point.mean);
-  if (!values.length || !values.every(Number.isInteger)) return {};
-  return Math.max(...values) - Math.min(...values) <= 8 ? { dtick: 1, tickformat: ",d" } : { tickformat: ",d" };
+// Whole numbers on the axis of counts, unless their means lie so close that there would be none.
+export function countValues(curves) {
+  const [low, high] = findRange(curves);
+  if (Math.floor(high) < Math.ceil(low)) return {};
+  return high - low <= 10 ? { dtick: 1, tickformat: ",d" } : { tickformat: ",d" };
 }
 
 function describePoint(point, band, isByRound) {

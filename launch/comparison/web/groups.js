@@ -135,6 +135,11 @@ export function computeCurve(group, metric, axis, seedFlag, quantiles) {
     });
 }
 
+// Whether all that was measured of a metric are whole numbers.
+export function isCount(runs, metric) {
+  return runs.every((run) => (readColumn(run, metric) ?? []).every((value) => value === null || Number.isInteger(value)));
+}
+
 // A run's own curve, [{round, x, mean}].
 export function readCurve(run, metric, axis) {
   const [ys, xs] = [readColumn(run, metric), readColumn(run, axis)];

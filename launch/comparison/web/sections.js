@@ -4,7 +4,7 @@
 import { chooseStyle, drawCurves, drawResults } from "./charts.js";
 import { estimatePairs } from "./differences.js";
 import { computeCurve, findBounds, findMixedFlags, isLowBetter, readColumn, readCurve, readResult } from "./groups.js";
-import { smoothCurve, summarizeGroup } from "./groups.js";
+import { isCount, smoothCurve, summarizeGroup } from "./groups.js";
 import { showLegend } from "./legend.js";
 import { formatBytes, formatFlag, formatInterval, formatNumber, formatSeconds } from "./numbers.js";
 import { fillTable, makeElement } from "./table.js";
@@ -170,8 +170,9 @@ export function showCurves(view, ranked, styles) {
   byId("curves-note").textContent = notes.filter(Boolean).join(" ");
   const title = curves.length > 1 && content.runs.length === 1 ? content.kinds[findKind(content, metric)] : nameColumn(content, metric);
   const legend = content.runs.length > 1 ? view.grouping.join(", ") : "";
+  const values = { bounds: findBounds(metric), areCounts: isCount(view.runs, metric) };
   showLegend(byId("curves-legend"), byId("curves"), curves, legend === "algo" ? "" : legend);
-  return drawCurves(byId("curves"), curves, band, nameColumn(content, axis), title, axis === "round", findBounds(metric));
+  return drawCurves(byId("curves"), curves, band, nameColumn(content, axis), title, axis === "round", values);
 }
 
 function findKind(content, metric) {

@@ -40,6 +40,22 @@ def test_an_old_run_has_the_flags_of_today_and_a_subset_its_own_name(run_dir, ch
     assert list(flags)[:2] == ["experiment", "algo"] and list(flags)[-1] == "device"
 
 
+def test_flags_that_do_nothing_beside_the_others_are_left_out(run_dir, change_flags):
+    assert "labels_per_client" not in read_compared_run(run_dir, "one").flags
+    change_flags(run_dir, partition="shards")
+    flags = read_compared_run(run_dir, "one").flags
+    assert flags["labels_per_client"] == 2 and "dirichlet_alpha" not in flags
+
+
+def test_ones_own_data_are_called_by_their_file_and_the_run_by_its_title(run_dir, change_flags):
+    change_flags(run_dir, dataset="npz", npz="/data/tumours.npz")
+    config = json.loads((run_dir / "config.json").read_text())
+    config["data"]["dataset"] = "npz"
+    (run_dir / "config.json").write_text(json.dumps(config))
+    run = read_compared_run(run_dir, "one")
+    assert run.flags["dataset"] == "tumours" and run.heading == "FedSiKD on tumours, alpha 0.1, seed 7"
+
+
 def test_an_algorithm_that_is_not_there_any_more_is_called_as_the_flag(run_dir, change_flags):
     change_flags(run_dir, algo="gone_module:ALGORITHM")
     assert read_compared_run(run_dir, "one").title == "gone_module:ALGORITHM"

@@ -144,6 +144,10 @@ test("axes span what was measured, end near the bounds, and count rounds", () =>
   near(low, 0.46);
   near(high, 1.0116);
   assert.deepEqual(charts.findRange([], [0, 1]), [0, 1]);
+  assert.deepEqual(charts.countValues(curveOf([1, 2.5, 4])), { dtick: 1, tickformat: ",d" });
+  assert.deepEqual(charts.countValues(curveOf([2.2, 2.6])), {});
+  assert.ok(groups.isCount([makeRun(0, {}, { round: [1, 2], a: [3, null] })], "a"));
+  assert.ok(!groups.isCount([makeRun(0, {}, { round: [1], a: [0.5] })], "a"));
   assert.deepEqual(charts.countRounds(curveOf([0.5], 10)), { range: [9, 11], dtick: 1, tickformat: ",d" });
   assert.deepEqual(charts.countRounds(curveOf([1, 2, 3])), { dtick: 1, tickformat: ",d" });
   assert.deepEqual(charts.countRounds(curveOf(Array(20).fill(1))), { tickformat: ",d" });
