@@ -76,7 +76,7 @@ def suggest_flags(name: str, known: Collection[str], further: Collection[str] = 
 def _find_near(name: str, known: Collection[str], prefix: str) -> list[str]:
     short = name.removeprefix(prefix)
     slips = [f"{start}{other}" for start in ("", prefix) for other in (f"{short}s", short.removesuffix("s"))]
-    slipped = [flag for flag in slips if flag in known and flag != name]
+    slipped = [flag for flag in dict.fromkeys(slips) if flag in known and flag != name]
     return slipped or _find_by_meaning(short, known, prefix) or _find_alike(name, known, prefix)
 
 
