@@ -56,6 +56,7 @@ LAUNCH_PARTS = {
     "settings": {"progress"},
     "runtimes": {"progress"},
     "runs": {"progress", "settings"},
+    "completion": {"settings", "command_line"},
     "command_line": {"progress", "settings", "runs", "stop_signals", "temporary_folder", "terminal"},
     "plots": {"progress", "settings", "runs"},
     "pages": set(),

@@ -57,7 +57,7 @@ class DataFlags:
     client_dir: str = setting("", "Folder of the client files, the same path on every worker; empty: a cache folder.")
     har_features: str = setting(
         "statistics",
-        "Input of har: the 561 statistics, or the (128, 9) windows.",
+        "Input of har: the 561 statistics, or the windows of shape (128, 9).",
         choices=HAR_FEATURES,
         needs=needs_value("dataset", "har"),
     )
@@ -125,20 +125,19 @@ class OwnDataFlags:
     )
     data_format: str = _of_files(AUTO, "Format of --data; auto: by looking.", choices=(AUTO, *FORMAT_NAMES))
     client_column: str = _of_files(
-        "", "Column of a table that says whose a row is; empty: guessed from the header, none: no such."
+        "",
+        "Column of a table that names the client of each row; empty: guessed; none: there is no such column.",
     )
-    label_column: str = _of_files("", "Column of a table to predict, or several with commas; empty: guessed, and said.")
-    feature_columns: str = _of_files(
-        "", "Columns of a table to predict from, with commas; empty: all that are nothing else."
-    )
+    label_column: str = _of_files("", "Column of a table to predict, or several with commas; empty: guessed.")
+    feature_columns: str = _of_files("", "Columns of a table to predict from, with commas; empty: all others.")
     time_column: str = _of_files(
-        "", "Column of a table by which a client's rows are in order; empty: guessed, none: no such."
+        "", "Column of a table that orders a client's rows; empty: guessed; none: there is no such column."
     )
     test_column: str = _of_files(
-        "", "Column of a table that says by true, 1 or test which rows are the test; empty: guessed, none: no such."
+        "", "Column of a table that marks test rows by true, 1 or test; empty: guessed; none: there is no such column."
     )
-    missing: str = _of_files("refuse", "What is done with missing values in a table.", choices=MISSING)
-    categories: str = _of_files("one_hot", "What text in the features of a table becomes.", choices=CATEGORIES)
+    missing: str = _of_files("refuse", "What to do with missing values in a table.", choices=MISSING)
+    categories: str = _of_files("one_hot", "How text in the features of a table becomes numbers.", choices=CATEGORIES)
     window: int = _of_files(0, "Rows of a time series that make one example; 0: each row is one.", minimum=0)
     window_step: int = setting(
         0,
@@ -164,14 +163,14 @@ class OwnDataFlags:
     )
     sequence_length: int = setting(
         DatasetOptions.sequence_length,
-        "Tokens in an example of text; 0: as the data set's own protocol has it.",
+        "Tokens in an example of text; 0: as the data set's protocol says.",
         minimum=0,
         needs=OF_FILES_OR_TEXT,
         of_old_runs=0,
     )
     vocabulary_size: int = setting(
         DatasetOptions.vocabulary_size,
-        "Words that a model of text knows; 0: as the data set's own protocol has it.",
+        "Words that a model of text knows; 0: as the data set's protocol says.",
         minimum=0,
         needs=_of_files_or("stackoverflow"),
         of_old_runs=0,
@@ -184,7 +183,7 @@ class OwnDataFlags:
     )
     standardize: str = setting(
         NONE,
-        "Scale features: federated: by means and deviations over all clients, in the model; client: each by its own.",
+        "Scales features. federated: by the mean and deviation over all clients; client: each client by its own.",
         choices=STANDARDIZATIONS,
         of_old_runs=NONE,
     )
@@ -204,21 +203,21 @@ class OwnDataFlags:
     )
     task: str = setting(
         AUTO,
-        "What the labels of your own data are; auto: as they say themselves, or guessed from their form.",
+        "Task that your own labels are for; auto: guessed from their form.",
         choices=(AUTO, *TASK_NAMES),
         needs=OF_OWN_DATA,
         of_old_runs="classification",
     )
     loss: str = setting(
         AUTO,
-        "Loss that a regression trains by; auto: squared errors, or the only loss of other tasks.",
+        "Loss that a regression minimises; auto: squared errors. Other tasks have one loss each.",
         choices=(AUTO, *LOSSES),
         needs=OF_OWN_DATA,
         of_old_runs=AUTO,
     )
     huber_delta: float = setting(
         1.0,
-        "Where the Huber loss turns from squares to lines, in deviations of the labels.",
+        "Error above which the Huber loss is linear, in standard deviations of the labels.",
         above=0,
         needs=needs_value("loss", HUBER),
     )

@@ -34,7 +34,7 @@ class PartitionFlags:
     )
     partition: str = setting(
         "dirichlet",
-        "How examples go to clients, natural where the data name them; hierarchical, hypergeometric: by archetype.",
+        "How examples go to clients. natural: as the data say; hierarchical, hypergeometric: by archetype.",
         choices=PARTITION_NAMES,
     )
     dirichlet_alpha: float = setting(
@@ -62,7 +62,7 @@ class PartitionFlags:
     )
     variant: str = setting(
         NO_VARIANT,
-        "rotated, permuted: groups of clients see the same images, each group turned or permuted in its own way.",
+        "rotated, permuted: each group of clients sees the images turned or permuted in its own way.",
         choices=VARIANTS,
         needs=NOT_BY_ARCHETYPE,
         of_old_runs=NO_VARIANT,
@@ -143,12 +143,15 @@ class ArchetypeFlags:
     )
     hypergeometric_draws: int = setting(
         ArchetypeSettings.hypergeometric_draws,
-        "Draws n of the hypergeometric partition: one less than the labels, or as many, which is an outcome too many.",
+        "Draws n of the hypergeometric partition: labels less one; as many as labels give one outcome too many.",
         minimum=1,
         needs=HYPERGEOMETRIC,
     )
     hypergeometric_last_outcome: str = setting(
-        MERGE, "The outcome too many: merge with the last, or drop.", choices=LAST_OUTCOMES, needs=HYPERGEOMETRIC
+        MERGE,
+        "The outcome too many: merge it with the one before, or drop it.",
+        choices=LAST_OUTCOMES,
+        needs=HYPERGEOMETRIC,
     )
     validation_pool: float = setting(
         VALIDATION_POOL, "Share of the train part to validate on.", above=0, maximum=0.5, needs=BY_ARCHETYPE

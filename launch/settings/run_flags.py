@@ -36,19 +36,21 @@ class RoundFlags:
     evaluated_clients: int = setting(1000, "Clients, drawn by the seed, evaluated in a round; 0: all.", minimum=0)
     finally_evaluated_clients: int = setting(
         10_000,
-        "Clients, drawn by the seed, evaluated when the run is over, beside all new ones; 0: all.",
+        "Clients, drawn by the seed, evaluated at the end of the run, beside all new ones; 0: all.",
         minimum=0,
         of_old_runs=10_000,
     )
-    fairness: bool = setting(False, "Deviation and worst tenth of the clients' accuracies in metrics.csv, too.")
+    fairness: bool = setting(
+        False, "Also write the deviation and worst tenth of the clients' accuracies into metrics.csv."
+    )
     keep_best: bool = setting(
-        False, "Keep the models of the round with the best client_validation_accuracy, too.", of_old_runs=False
+        False, "Also keep the models of the round with the best client_validation_accuracy.", of_old_runs=False
     )
     rounds_per_checkpoint: int = setting(1, "Rounds between two checkpoints; the last is always kept.", minimum=1)
     target_accuracy: float = setting(0.0, "Stop at this test accuracy; 0 means never.", minimum=0, maximum=1)
     target_metric: float = setting(
         0.0,
-        "Stop where the task's main metric is as good as this on the test set; 0 means never.",
+        "Stop when the task's main metric on the test set is this good; 0 means never.",
         minimum=0,
     )
     patience: int = setting(
@@ -65,7 +67,7 @@ class ModelFlags:
     model: str = setting(
         "auto", f"Model: {', '.join(MODEL_NAMES)}, or module:function of your own (auto: by data set)."
     )
-    teacher_model: str = setting("auto", "Teacher model, named likewise.")
+    teacher_model: str = setting("auto", "Teacher model, with the same choices.")
     channel_axis: bool = setting(
         False,
         "Give your own model features as (features, 1), as runs of earlier versions did, not as (features,).",
@@ -88,7 +90,7 @@ class ModelFlags:
     )
     precision: str = setting(
         "float32",
-        "What the models' layers compute in; weights, logits, losses and aggregation are float32 in any case.",
+        "Number format of the models' layers; weights, logits, losses and aggregation are always float32.",
         choices=PRECISIONS,
     )
     augment: str = setting(
