@@ -1,11 +1,11 @@
-"""`python -m launch.report --tables=<name>` makes a paper's tables, or those of quantization, from runs.
+"""`python -m launch.report --tables=<name>` makes a paper's page and tables, or those of quantization, from runs.
 
-The runs lie in folders or in archives that `--archive` wrote.
+The runs lie in folders or in archives that `--archive` wrote. `--tables=all` makes all pages from the archives of a
+folder, and beside that folder the page of all results.
 
 Exit codes: 0 done, 1 a file could not be written, 2 the request was wrong, 130 stopped by Ctrl-C.
 """
 
-import math
 import pathlib
 import sys
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ from absl import flags as absl_flags
 from launch.command_line import describe_os_error, parse_flags, run_command
 from launch.papers.engine.collection import choose_runs
 from launch.papers.engine.markdown import Report
+from launch.papers.engine.overview import compose_overview
 from launch.papers.registry import PAPERS, find_paper
-from launch.runs.columns import TEST_ACCURACY, TEST_LOSS
 from launch.runs.errors import RunStopped
 from launch.runs.run_archive import archive_runs, is_archive, open_runs
 from launch.runs.run_records import RunPath, RunRecord, read_runs
@@ -27,6 +27,7 @@ from launch.settings.flags import FlagError
 from launch.stop_signals import leave
 
 PROGRAM = "python -m launch.report"
+ALL = "all"
 
 
 class Request(NamedTuple):
@@ -38,7 +39,6 @@ class Request(NamedTuple):
       output: where the report goes; None: it is only printed.
       figure: whether the paper's figure is drawn into `output`.
       archive: where the numbers of the runs that count are kept; None: nowhere.
-      heads: whether the heads of the runs' flagfiles tell what they gave.
     """
 
     tables: str
@@ -46,13 +46,18 @@ class Request(NamedTuple):
     output: pathlib.Path | None
     figure: bool
     archive: pathlib.Path | None
-    heads: bool
 
 
 def define_flags() -> absl_flags.FlagValues:
     """The flags of this command."""
     values = absl_flags.FlagValues()
-    absl_flags.DEFINE_enum("tables", None, list(PAPERS), "The paper whose tables are compared.", flag_values=values)
+    absl_flags.DEFINE_enum(
+        "tables",
+        None,
+        [*PAPERS, ALL],
+        f"The paper whose tables are compared; {ALL}: every one, of <runs_dir>/<paper>.zip.",
+        flag_values=values,
+    )
     absl_flags.DEFINE_multi_string(
         "runs_dir",
         "runs",
@@ -67,9 +72,6 @@ def define_flags() -> absl_flags.FlagValues:
         "Folder or .zip to keep the runs' settings and metrics in, without models; a .zip is replaced.",
         flag_values=values,
     )
-    absl_flags.DEFINE_bool(
-        "heads", False, "Write what the runs gave into the heads of their flagfiles as well.", flag_values=values
-    )
     return values
 
 
@@ -82,18 +84,22 @@ def parse_request(argv: Sequence[str]) -> Request:
     """
     values = parse_flags(define_flags(), argv)
     if values.tables is None:
-        raise FlagError(f"--tables is missing: expected one of {', '.join(PAPERS)}")
+        raise FlagError(f"--tables is missing: expected one of {', '.join([*PAPERS, ALL])}")
     if values.figure and not values.output:
         raise FlagError("--figure needs --output=<folder to draw into>")
-    if values.figure and PAPERS[values.tables].draw is None:
+    if values.tables == ALL and (not values.output or values.archive or len(values.runs_dir) > 1):
+        raise FlagError(f"--tables={ALL} needs --output, one --runs_dir with an archive a paper, and no --archive")
+    if values.figure and values.tables != ALL and PAPERS[values.tables].draw is None:
         raise FlagError(f"--figure: --tables={values.tables} has no figure; leave it out")
     output, archive = (pathlib.Path(folder) if folder else None for folder in (values.output, values.archive))
     if output is not None and output.is_file():
         raise FlagError(f"--output={output}: a file; expected a folder")
     if archive is not None and archive.is_file() and not is_archive(archive):
         raise FlagError(f"--archive={archive}: a file; expected a folder or a name that ends in .zip")
+    if values.tables == ALL:
+        return Request(ALL, (pathlib.Path(values.runs_dir[0]),), output, values.figure, archive)
     runs_dirs = tuple(open_runs(pathlib.Path(name)) for name in values.runs_dir)
-    return Request(values.tables, runs_dirs, output, values.figure, archive, values.heads)
+    return Request(values.tables, runs_dirs, output, values.figure, archive)
 
 
 def collect_runs(*runs_dirs: RunPath) -> tuple[list[RunRecord], list[str]]:
@@ -108,41 +114,13 @@ def collect_runs(*runs_dirs: RunPath) -> tuple[list[RunRecord], list[str]]:
     return chosen, left_out + duplicates
 
 
-def name_subsets(runs: Sequence[RunRecord]) -> str:
-    """A paragraph that says which runs were made on a subset of their data set; "" if none was."""
-    subsets = sorted({(run.flags["dataset"], run.dataset) for run in runs if run.dataset != run.flags["dataset"]})
-    lines = [
-        f"Not on the whole data set: {sum(run.dataset == subset for run in runs)} of the runs with `--dataset={name}` "
-        f"had {subset}."
-        for name, subset in subsets
-    ]
-    return "\n".join(["", *lines, ""]) if lines else ""
-
-
-def name_diverged(runs: Sequence[RunRecord]) -> str:
-    """A paragraph that says which runs have a loss that is no finite number; "" if none has."""
-    lines = []
-    for run in runs:
-        evaluated = {number: row for number, row in run.rounds.items() if TEST_ACCURACY in row}
-        if lost := [number for number, row in evaluated.items() if not math.isfinite(row.get(TEST_LOSS, math.nan))]:
-            lines.append(
-                f"Diverged: {run.experiment}, seed {run.flags['seed']}: the test loss is no finite number in "
-                f"{len(lost)} of {len(run.rounds)} rounds, first in round {min(lost)}. All its accuracies count."
-            )
-    return "\n".join(["", *lines, ""]) if lines else ""
-
-
 def write_report(report: Report, request: Request) -> list[pathlib.Path]:
-    """Writes what is asked for: archive, heads of flagfiles, Markdown, CSV files, figure; returns their paths."""
+    """Writes what is asked for: archive, Markdown, CSV files, figure; returns their paths."""
     paper = PAPERS[request.tables]
     written = []
     if request.archive is not None:
         archive_runs(report.runs, request.archive, paper.kept)
         written.append(request.archive)
-    for path, text in paper.compose_heads(report.runs).items() if request.heads else ():
-        if text != path.read_text(encoding="utf-8"):
-            write_text(path, text)
-            written.append(path)
     if request.output is None:
         return written
     written.append(request.output / f"{request.tables}.md")
@@ -157,15 +135,35 @@ def write_report(report: Report, request: Request) -> list[pathlib.Path]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
-    usage = f"{PROGRAM} --tables=<{'|'.join(PAPERS)}> [--flag=value ...]"
+    usage = f"{PROGRAM} --tables=<{'|'.join([*PAPERS, ALL])}> [--flag=value ...]"
     return run_command(_run, "report", usage, define_flags, argv)
 
 
 def _run(arguments: Sequence[str]) -> None:
     request = parse_request(arguments)
+    if request.tables != ALL:
+        make_report(request)
+        return
+    (folder,) = request.runs_dirs
+    requests = [request._replace(tables=name, runs_dirs=(open_runs(folder / f"{name}.zip"),)) for name in PAPERS]
+    # All archives could be read.
+    made = [(PAPERS[each.tables].titles, make_report(each).tables) for each in requests]
+    path = request.output.with_suffix(".md")
+    try:
+        write_text(path, compose_overview(made))
+    except OSError as error:
+        raise RunStopped(f"error: cannot write {describe_os_error(error)}", 1) from None
+    print(f"written: {path}", file=sys.stderr)
+
+
+def make_report(request: Request) -> Report:
+    """Makes the report of one paper, prints its page, and writes what is asked for.
+
+    Raises:
+      RunStopped: a file could not be written.
+    """
     runs, left_out = collect_runs(*request.runs_dirs)
     report = PAPERS[request.tables].build_report(runs)
-    report = report._replace(markdown=report.markdown + name_subsets(report.runs) + name_diverged(report.runs))
     print(report.markdown)
     for reason in (*left_out, *report.left_out):
         print(f"not counted: {escape_hidden(reason)}", file=sys.stderr)
@@ -185,6 +183,7 @@ def _run(arguments: Sequence[str]) -> None:
     figure = PAPERS[request.tables].figure
     if request.output is not None and figure and not (request.output / figure).is_file():
         print(f"not drawn: {figure}, which the page shows; --figure draws it", file=sys.stderr)
+    return report
 
 
 if __name__ == "__main__":

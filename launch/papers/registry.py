@@ -36,6 +36,8 @@ _FEDSIKD, _AMFL_P, _ASYNC, _FEDCD = (
 )
 PAPERS: dict[str, Paper] = {
     "fedsikd": Paper(
+        name="fedsikd",
+        folder="fedsikd",
         title="FedSiKD: Tables V to IX",
         experiments=FEDSIKD_RUNS,
         build=build_fedsikd_report,
@@ -51,6 +53,8 @@ PAPERS: dict[str, Paper] = {
         further_metrics=f"{WITHIN_CLUSTER_DRIFT}|{TOTAL_DRIFT}|num_clusters",
     ),
     "amfl_p": Paper(
+        name="amfl_p",
+        folder="amfl_p",
         title="AMFL-P: Tables 1 and 2",
         experiments=AMFL_P_RUNS,
         build=build_amfl_p_report,
@@ -66,6 +70,8 @@ PAPERS: dict[str, Paper] = {
         accuracy=CLIENT_TEST_ACCURACY,
     ),
     "async": Paper(
+        name="async",
+        folder="async_periodic",
         title="Asynchronous FL with periodic aggregation: Figures 3 and 4",
         experiments=ASYNC_RUNS,
         build=build_async_report,
@@ -77,6 +83,8 @@ PAPERS: dict[str, Paper] = {
         figure="async.png",
     ),
     "fedcd": Paper(
+        name="fedcd",
+        folder="fedcd",
         title="FedCD: Table 1 and claims",
         experiments=FEDCD_RUNS,
         build=build_fedcd_report,
@@ -92,12 +100,16 @@ PAPERS: dict[str, Paper] = {
         accuracy=CLIENT_TEST_ACCURACY,
     ),
     "quantization": Paper(
+        name="quantization",
+        folder="quantization",
         title="Quantization: exported files beside the Keras models they were converted from",
         experiments=QUANTIZATION_RUNS,
         build=build_quantization_report,
         kept_files=(EXPORT_REPORT,),
     ),
     "private": Paper(
+        name="private",
+        folder="private",
         title="Private updates: accuracy against epsilon",
         experiments=PRIVATE_RUNS,
         build=build_private_report,

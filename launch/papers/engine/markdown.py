@@ -44,13 +44,24 @@ def format_table(table: Table) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def format_sections(sections: Iterable[Section], level: int = 2) -> list[str]:
-    """Blocks of Markdown, the headings of the level given."""
-    blocks = []
-    for heading, table, text in sections:
-        blocks += [f"{'#' * level} {heading}"] if heading else []
-        blocks.append(text or format_table(table))
-    return blocks
+def tabulate_legend(texts: Mapping[str, str], sections: Mapping[str, Section]) -> Table:
+    """What each table of a report shows and how it is read: a row a table, and first what concerns them all.
+
+    Args:
+      texts: what concerns all, by what it is about; empty ones are left out.
+      sections: the tables by name.
+    """
+    rows = [[about, "", unwrap(text)] for about, text in texts.items() if text]
+    for name, section in sections.items():
+        # What stands beside a table in Markdown, without tables, headings and pictures.
+        lines = [line for line in section.text.splitlines() if not line.startswith(("|", "![", "#", "**"))]
+        rows.append([name, section.heading, unwrap("\n".join(lines))])
+    return Table(["about", "heading", "how to read it"], rows)
+
+
+def unwrap(text: str) -> str:
+    """Text on one line."""
+    return " ".join(text.split())
 
 
 def format_measured(metric: str, measured: Measured | None, absent: str = "not run") -> str:

@@ -57,12 +57,13 @@ def read_page(folder: str) -> Mapping[str, Any]:
     return tomllib.loads((FOLDER / folder / PAGE_FILE).read_text(encoding="utf-8"))
 
 
-def compose_page(titles: Titles, tables: Mapping[str, Table]) -> str:
+def compose_page(titles: Titles, tables: Mapping[str, Table], remarks: Sequence[str] = ()) -> str:
     """The page as Markdown.
 
     Args:
       titles: of the paper.
       tables: by the names of their CSV files.
+      remarks: sentences on single runs.
 
     Raises:
       PageError: `page.toml` names a claim or a column that there is not.
@@ -76,7 +77,7 @@ def compose_page(titles: Titles, tables: Mapping[str, Table]) -> str:
     if titles.figure:
         blocks.append(f"![{titles.title}]({titles.figure})")
     blocks.append(f"**Use it?** {fill(page['use_it'], page, tables)}")
-    lines = [f"- {fill(note, page, tables)}" for note in page.get("notes", ())]
+    lines = [f"- {fill(note, page, tables)}" for note in page.get("notes", ())] + [f"- {each}" for each in remarks]
     files = ", ".join(f"[{name.replace('_', ' ')}]({titles.name}_{name}.csv)" for name in tables)
     lines.append(f"- Tables: {files}; [kept runs]({titles.name}.zip). What each table shows is in `legend`.")
     more = "\n".join(["<details><summary>Runs, tables and commands</summary>", "", *lines, "", "```sh"])

@@ -8,17 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from launch.papers.engine.claims import Claim
 from launch.papers.engine.collection import PRINTED, TUNED, PrintedValue, SeedResults
 from launch.papers.engine.heads import compose_heads
-from launch.papers.engine.markdown import Report, Section, format_sections, join_blocks
+from launch.papers.engine.markdown import Report, Section, tabulate_legend
+from launch.papers.engine.page import Titles, compose_page
 from launch.papers.engine.provenance import describe_revisions, tabulate_provenance
-from launch.papers.engine.verdicts import (
-    HOW_DECIDED,
-    Untestable,
-    build_further,
-    build_verdicts,
-    explain_verdicts,
-    judge,
-    tabulate_untestable,
-)
+from launch.papers.engine.remarks import list_remarks
+from launch.papers.engine.verdicts import Untestable, build_further, build_verdicts, judge
 from launch.runs.columns import (
     BYTES_DOWN,
     BYTES_UP,
@@ -41,6 +35,8 @@ class Paper:
     """What of a paper is compared with our runs.
 
     Attributes:
+      name: as `--tables` and its files have it.
+      folder: of `launch/papers`.
       title: heading of the report.
       experiments: a regular expression that the names of its flagfiles match whole; other runs do not count.
       build: (paper, runs of its experiments, each experiment and seed once) -> Report.
@@ -59,6 +55,8 @@ class Paper:
       kept_files: the further files of a run that it reads.
     """
 
+    name: str
+    folder: str
     title: str
     experiments: str
     build: Callable[["Paper", Sequence[RunRecord]], Report]
@@ -80,6 +78,11 @@ class Paper:
     def kept(self) -> Kept:
         """What `--archive` keeps of its runs: what the report reads."""
         return Kept("|".join([*ALWAYS_KEPT, *filter(None, [self.further_metrics])]), self.kept_files)
+
+    @property
+    def titles(self) -> Titles:
+        """What of it stands on its page."""
+        return Titles(self.name, self.title, self.folder, self.presets, self.figure)
 
     def covers(self, experiment: str) -> bool:
         """Whether a flagfile of this name is one of the paper's."""
@@ -105,7 +108,7 @@ class Paper:
         results: SeedResults,
         runs: Sequence[RunRecord],
     ) -> Report:
-        """The report: verdicts, the paper's tables, further comparisons, the figure, the numbers, the provenance.
+        """The report: claims, further comparisons, the paper's tables, where settings come from, and the page of these.
 
         Args:
           legend: how to read the tables.
@@ -114,30 +117,20 @@ class Paper:
           results: our numbers by preset, cell and seed.
           runs: the runs that count.
         """
-        judgements = [judge(claim, printed, results) for claim in self.claims]
-        verdicts = build_verdicts(judgements, self.presets, self.on_presets)
-        labels = {name: label for name, label in self.presets.items() if name in (self.further_presets or self.presets)}
-        further = build_further(self.further, results, labels)
-        blocks = [f"# {self.title}"]
+        sections = dict(tables)
         if self.claims:
-            blocks += format_sections([verdicts])
-        if self.untestable:
-            blocks += format_sections([Section("Claims that no run can decide", tabulate_untestable(self.untestable))])
-        blocks += ["## Tables", legend, *format_sections(tables.values(), level=3)]
-        csv_tables = {name: section.table for name, section in tables.items()}
-        if further is not None:
-            blocks += format_sections([further])
-            csv_tables["further"] = further.table
-        if self.figure:
-            blocks += ["## Figure", f"![{self.title}]({self.figure})"]
-        if self.claims:
-            blocks += ["## How each claim is decided", HOW_DECIDED, explain_verdicts(judgements, self.presets)]
-            csv_tables["claims"] = verdicts.table
+            judgements = [judge(claim, printed, results) for claim in self.claims]
+            sections["claims"] = build_verdicts(judgements, self.presets)
+        shown = self.further_presets or self.presets
+        labels = {name: label for name, label in self.presets.items() if name in shown}
+        if further := build_further(self.further, results, labels):
+            sections["further"] = further
+        csv_tables = {name: section.table for name, section in sections.items()}
         if flagfiles := self.list_flagfiles():
-            blocks += format_sections([Section("Where the settings come from", tabulate_provenance(flagfiles))])
-        if revisions := describe_revisions(runs):
-            blocks.append(revisions)
-        return Report(join_blocks(block.rstrip("\n") for block in blocks) + "\n", csv_tables, runs)
+            csv_tables["settings"] = tabulate_provenance(flagfiles)
+        texts = {"all": legend, "runs": self.on_presets, "revisions": describe_revisions(runs)}
+        csv_tables["legend"] = tabulate_legend(texts, sections)
+        return Report(compose_page(self.titles, csv_tables, list_remarks(runs)), csv_tables, runs)
 
     def build_report(self, runs: Sequence[RunRecord]) -> Report:
         """The report of those of the runs that are of its experiments."""
