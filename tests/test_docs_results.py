@@ -1,4 +1,4 @@
-"""The pages and tables in docs/results/ are those that the kept runs give; short, and with links that lead somewhere."""
+"""The pages and tables in docs/results/ are those that the kept runs give; they are short, and links lead somewhere."""
 
 import csv
 import pathlib
