@@ -17,6 +17,7 @@ from launch.command_line import describe_os_error, parse_flags, run_command
 from launch.papers.engine.collection import choose_runs
 from launch.papers.engine.markdown import Report
 from launch.papers.engine.overview import compose_overview
+from launch.papers.engine.palette import reduce_colors
 from launch.papers.registry import PAPERS, find_paper
 from launch.runs.errors import RunStopped
 from launch.runs.run_archive import archive_runs, is_archive, open_runs
@@ -130,6 +131,8 @@ def write_report(report: Report, request: Request) -> list[pathlib.Path]:
         write_table(written[-1], columns, rows)
     if request.figure and paper.draw is not None:
         written.append(paper.draw(report.runs, request.output))
+        for path in {written[-1], *request.output.glob(f"{request.tables}*.png")}:
+            reduce_colors(path)
     return written
 
 

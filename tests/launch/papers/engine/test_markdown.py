@@ -10,9 +10,9 @@ from launch.papers.engine.markdown import (
     Table,
     format_measured,
     format_rounds,
-    format_sections,
     format_table,
     join_blocks,
+    tabulate_legend,
 )
 
 TABLE = Table(("a", "b"), [["1", ""]])
@@ -24,9 +24,13 @@ def test_a_table():
     assert join_blocks(["# Title", "Text."]) == "# Title\n\nText."
 
 
-def test_a_section_has_a_heading_and_its_text_or_its_table():
-    sections = [Section("One", TABLE), Section("", TABLE), Section("Two", TABLE, "in words")]
-    assert format_sections(sections, level=3) == ["### One", TEXT, TEXT, "### Two", "in words"]
+def test_a_legend_says_what_is_beside_a_table():
+    sections = {
+        "one": Section("One", TABLE, f"Read it\nso.\n\n{TEXT}\n\n![a](a.png)"),
+        "two": Section("Two", TABLE),
+    }
+    legend = tabulate_legend({"all": "For\nall.", "none": ""}, sections)
+    assert legend.rows == [["all", "", "For all."], ["one", "One", "Read it so."], ["two", "Two", ""]]
 
 
 def test_a_result():
