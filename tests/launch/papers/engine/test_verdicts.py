@@ -1,16 +1,11 @@
 """Verdicts as tables, and the order of a whole report, on numbers by hand."""
 
-import re
-
 import pytest
 
 from launch.papers.engine.claims import Claim
 from launch.papers.engine.collection import Cell, PrintedValue
 from launch.papers.engine.conditions import exceeds
-from launch.papers.engine.markdown import Section, Table
-from launch.papers.engine.paper import Paper
 from launch.papers.engine.verdicts import (
-    Untestable,
     build_further,
     build_verdicts,
     count_verdicts,
@@ -107,32 +102,3 @@ def test_our_further_comparisons_are_a_family_a_preset():
     ]
     assert build_further([], {}, LABELS) is None
     assert build_further([LEADS], {"printed": {}, "tuned": {}}, LABELS) is None
-
-
-def compose(**fields):
-    tables = {"results": Section("Table VI", Table(["a"], [["1"]]))}
-    paper = Paper("A paper", "none", lambda *_: None, **fields)
-    return paper.compose_report("How to read them.", tables, PRINTED, RESULTS, [])
-
-
-def test_a_report_begins_with_its_verdicts():
-    report = compose(claims=CLAIMS, untestable=(Untestable("IV", "it converges", "a limit"),), further=(BEST_LEADS,),
-                     figure="figure.png")  # fmt: skip
-    assert re.findall(r"^#+ .*", report.markdown, re.M) == [
-        "# A paper",
-        "## Verdicts",
-        "## Claims that no run can decide",
-        "## Tables",
-        "### Table VI",
-        "## Our further comparisons",
-        "## Figure",
-        "## How each claim is decided",
-    ]
-    assert "| IV | it converges | a limit |" in report.markdown and "](figure.png)" in report.markdown
-    assert list(report.tables) == ["results", "further", "claims"]
-
-
-def test_a_report_without_claims_has_its_tables_alone():
-    report = compose()
-    assert re.findall(r"^#+ .*", report.markdown, re.M) == ["# A paper", "## Tables", "### Table VI"]
-    assert list(report.tables) == ["results"]

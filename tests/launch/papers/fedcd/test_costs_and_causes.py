@@ -241,4 +241,5 @@ def test_the_table_of_causes_has_those_that_were_run(write_seeds, tmp_path, writ
         ["as it is", "0, 1, 2", "51.00"],
         ["rate 0.1, tenfold down after round 25", "0", "53.00 (+3.00*)"],
     ]
-    assert columns[2] == "last" and "Exploratory" in report.markdown
+    (legend,) = [row for row in report.tables["legend"].rows if row[0] == "causes"]
+    assert columns[2] == "last" and legend[2].startswith("Exploratory")
