@@ -120,7 +120,7 @@ class Paper:
         sections = dict(tables)
         if self.claims:
             judgements = [judge(claim, printed, results) for claim in self.claims]
-            sections["claims"] = build_verdicts(judgements, self.presets)
+            sections["claims"] = Section("Verdicts", build_verdicts(judgements, self.presets))
         shown = self.further_presets or self.presets
         labels = {name: label for name, label in self.presets.items() if name in shown}
         if further := build_further(self.further, results, labels):

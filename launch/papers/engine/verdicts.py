@@ -1,13 +1,12 @@
-"""The verdicts of a report as tables: how many of each kind, one line a claim, and the numbers that decide."""
+"""The verdicts of a report as a table, a row a claim with the numbers that decide; and how a reader takes them."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from launch.papers.engine.claims import NOT_PRINTED, Claim, Outcome, ask_printed_tables
+from launch.papers.engine.claims import Claim, Outcome, ask_printed_tables
 from launch.papers.engine.collection import PrintedValue, SeedResults
-from launch.papers.engine.judge import NOT_COMPARABLE, VERDICTS, Further, decide, decide_further
-from launch.papers.engine.markdown import Section, Table, format_table
+from launch.papers.engine.judge import Further, decide, decide_further
+from launch.papers.engine.markdown import Section, Table
 
 HOW_TO_READ = (
     "A claim is one comparison of means over seeds, or several that must all hold. Runs with the same seed share their "
@@ -19,11 +18,11 @@ HOW_TO_READ = (
     "- *undecided*: anything else, and always with fewer than three seeds;\n"
     "- *by construction*: the claim follows from the algorithm, so no run decides it. It is not counted as "
     "reproduced;\n"
+    "- *not comparable*: no run can decide it;\n"
     "- *not run*: runs that the claim needs are missing, all or some; or it follows from the algorithm with other "
     "settings than these, and nothing measures it here. This speaks neither for the claim nor against it.\n\n"
     "The intervals cover other splits and starts on this test set, not new data."
 )
-ON_NOT_COMPARABLE = "- *not comparable*: no run can decide it;"
 ON_PRINTED = (
     "*Printed tables*: whether the paper's own numbers agree with the claim; *not printed* if it needs others than "
     "those."
@@ -70,42 +69,13 @@ def judge(claim: Claim, printed: Sequence[PrintedValue], results: SeedResults) -
     return Judgement(claim, ask_printed_tables(claim, paper.get), ours)
 
 
-def count_verdicts(judgements: Sequence[Judgement], labels: Mapping[str, str]) -> Table:
-    """A row a preset: how many claims have each verdict; NOT_COMPARABLE only if any has it."""
-    has_such = any(judgement.claim.not_comparable for judgement in judgements)
-    shown = [verdict for verdict in VERDICTS if has_such or verdict != NOT_COMPARABLE]
-    rows = []
-    for preset, label in labels.items():
-        counts = Counter(judgement.ours[preset].verdict for judgement in judgements)
-        rows.append([label, *(str(counts[verdict]) for verdict in shown)])
-    return Table(["runs", *shown], rows)
-
-
-def build_verdicts(judgements: Sequence[Judgement], labels: Mapping[str, str], on_runs: str = "") -> Section:
-    """The section with which a report begins; its CSV table has a row a claim, with rule and numbers.
+def build_verdicts(judgements: Sequence[Judgement], labels: Mapping[str, str]) -> Table:
+    """A row a claim: its rule, its verdict by the printed tables and by each kind of runs, and the numbers that decide.
 
     Args:
       judgements: of all claims.
       labels: what each preset is called.
-      on_runs: what these names mean, for the reader; "" if they need no words.
     """
-    # A paper that prints no numbers needs no column that says so of every claim.
-    sources = ["printed tables"] if any(each.printed.verdict != NOT_PRINTED for each in judgements) else []
-    rows = []
-    for number, (claim, printed, ours) in enumerate(judgements, 1):
-        verdicts = [*([printed.verdict] if sources else []), *(ours[preset].verdict for preset in labels)]
-        rows.append([str(number), claim.section, claim.text, *verdicts])
-    listed = format_table(Table(["", "section", "claim", *sources, *labels.values()], rows))
-    counted = format_table(count_verdicts(judgements, labels))
-    has_such = any(claim.not_comparable for claim, _, _ in judgements)
-    how_to_read = (
-        HOW_TO_READ.replace("\n- *not run*", f"\n{ON_NOT_COMPARABLE}\n- *not run*") if has_such else HOW_TO_READ
-    )
-    texts = [counted, on_runs, how_to_read, ON_PRINTED if sources else "", listed]
-    return Section("Verdicts", _tabulate(judgements, labels), "\n\n".join(filter(None, texts)))
-
-
-def _tabulate(judgements: Sequence[Judgement], labels: Mapping[str, str]) -> Table:
     columns = ["section", "claim", "rule", "printed_tables", "printed_tables_numbers"]
     columns += [f"{preset}{part}" for preset in labels for part in ("", "_numbers")]
     rows = []
@@ -113,24 +83,6 @@ def _tabulate(judgements: Sequence[Judgement], labels: Mapping[str, str]) -> Tab
         verdicts = [text for preset in labels for text in ours[preset]]
         rows.append([claim.section, claim.text, claim.rule, *printed, *verdicts])
     return Table(columns, rows)
-
-
-def explain_verdicts(judgements: Sequence[Judgement], labels: Mapping[str, str]) -> str:
-    """The rule of each claim and the numbers that decide it, as Markdown."""
-    lines = []
-    for number, (claim, printed, ours) in enumerate(judgements, 1):
-        if claim.not_comparable:
-            lines.append(f"{number}. {claim.text}. *Not comparable:* {claim.not_comparable}")
-            continue
-        lines.append(f"{number}. {claim.text}. *Rule:* {claim.rule}.")
-        outcomes = [
-            ("Printed tables", printed),
-            *((label.capitalize(), ours[preset]) for preset, label in labels.items()),
-        ]
-        for source, outcome in outcomes:
-            if outcome.numbers:
-                lines.append(f"   - {source}: {outcome.verdict}. {outcome.numbers}.")
-    return "\n".join(lines)
 
 
 def build_further(claims: Sequence[Claim], results: SeedResults, labels: Mapping[str, str]) -> Section | None:
@@ -146,7 +98,7 @@ def build_further(claims: Sequence[Claim], results: SeedResults, labels: Mapping
     if not rows:
         return None
     table = Table(columns, rows)
-    texts = [HOW_FURTHER, format_table(table)]
+    texts = [HOW_FURTHER]
     if not_run := ", ".join(f"{number} of {len(claims)} ({label})" for label, number in left.items() if number):
         texts.append(f"Planned and not run yet: {not_run}. When they are, the p-values of their family can grow.")
     return Section("Our further comparisons", table, "\n\n".join(texts))
@@ -159,8 +111,3 @@ def _show_p_value(further: Further) -> str:
 def format_p_value(p_value: float) -> str:
     """Four decimals, or that it is less."""
     return "< 0.0001" if p_value < 0.0001 else f"{p_value:.4f}"
-
-
-def tabulate_untestable(untestable: Sequence[Untestable]) -> Table:
-    """A row a claim that no run can decide."""
-    return Table(["section", "claim", "why"], [list(each) for each in untestable])

@@ -1,4 +1,4 @@
-"""Verdicts as tables, and the order of a whole report, on numbers by hand."""
+"""Verdicts as tables, on numbers by hand."""
 
 import pytest
 
@@ -8,8 +8,6 @@ from launch.papers.engine.conditions import exceeds
 from launch.papers.engine.verdicts import (
     build_further,
     build_verdicts,
-    count_verdicts,
-    explain_verdicts,
     judge,
 )
 
@@ -47,49 +45,24 @@ def judgements():
     return [judge(claim, PRINTED, RESULTS) for claim in CLAIMS]
 
 
-def test_verdicts_are_counted_by_preset_and_what_follows_is_not_reproduced(judgements):
-    columns, rows = count_verdicts(judgements, LABELS)
-    assert columns == ["runs", "reproduced", "not reproduced", "undecided", "by construction", "not run"]
-    assert rows == [["ours", "1", "0", "0", "1", "1"], ["ours, tuned", "0", "1", "1", "1", "0"]]
-
-
-def test_a_line_a_claim_and_a_row_of_csv_with_the_numbers(judgements):
-    section = build_verdicts(judgements, LABELS)
-    assert "| 1 | V | ours leads other | agree | reproduced | not reproduced |" in section.text
-    assert "| 3 | V | other leads ours | contradict it | by construction | by construction |" in section.text
-    rows = [dict(zip(section.table.columns, row, strict=True)) for row in section.table.rows]
-    assert len(set(section.table.columns)) == len(section.table.columns)
+def test_a_row_a_claim_with_the_numbers(judgements):
+    table = build_verdicts(judgements, LABELS)
+    rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    assert len(set(table.columns)) == len(table.columns)
+    assert [[row[name] for name in ("printed_tables", *LABELS)] for row in rows] == [
+        ["agree", "reproduced", "not reproduced"],
+        ["not printed", "not run", "undecided"],
+        ["contradict it", "by construction", "by construction"],
+    ]
     assert rows[0]["printed_tables_numbers"] == "ours 90.00 %, other 80.00 %"
     assert rows[0]["tuned_numbers"] == "ours 40.00 %, other 50.00 %: -10.00 [-12.48, -7.52], n = 3"
-    assert (rows[1]["printed"], rows[1]["printed_numbers"], rows[1]["tuned"]) == ("not run", "", "undecided")
-
-
-def test_a_paper_without_numbers_has_no_column_of_them():
-    section = build_verdicts([judge(LEADS, [], RESULTS)], LABELS)
-    assert "| 1 | V | ours leads other | reproduced | not reproduced |" in section.text
-
-
-def test_what_a_reader_needs_stands_between_the_counts_and_the_claims(judgements):
-    text = build_verdicts(judgements, LABELS, "*Ours*: as printed.").text
-    places = [
-        text.index(part) for part in ("| ours, tuned |", "*Ours*: as", "*not run*", "*Printed tables*", "| 1 | V |")
-    ]
-    assert places == sorted(places)
-    assert "*Printed tables*" not in build_verdicts([judge(LEADS, [], RESULTS)], LABELS).text
+    assert rows[1]["printed_numbers"] == ""
+    assert rows[2]["printed_numbers"].startswith("it cannot be otherwise; other 50.00 %, ours 60.00 %: -10.00")
 
 
 def test_a_tuned_run_is_compared_with_tuned_runs_only():
     results = {"printed": RESULTS["printed"], "tuned": {OURS: three(0.9)}}
     assert judge(LEADS, [], results).ours["tuned"].verdict == "not run"
-
-
-def test_the_numbers_that_decide_stand_under_each_rule(judgements):
-    lines = explain_verdicts(judgements, LABELS).splitlines()
-    assert lines[:2] == [
-        "1. ours leads other. *Rule:* at round 5.",
-        "   - Printed tables: agree. ours 90.00 %, other 80.00 %.",
-    ]
-    assert "   - Ours: by construction. it cannot be otherwise; other 50.00 %, ours 60.00 %: -10.00" in "\n".join(lines)
 
 
 def test_our_further_comparisons_are_a_family_a_preset():
