@@ -220,6 +220,18 @@ def read_settings(run_dir: RunPath) -> Settings:
     return Settings(flags, data if isinstance(data, dict) else {}, revision if isinstance(revision, str) else "")
 
 
+@functools.lru_cache(maxsize=4096)
+def _find_other_settings(flagfile: pathlib.Path, flags: tuple[tuple[str, Any], ...]) -> list[str]:
+    """`list_other_settings` of flags without the seed, which an experiment leaves open. Raises FlagError."""
+    wanted = _resolve_once(flagfile)
+    return list_other_settings({**dict(flags), "seed": flag_values(wanted)["seed"]}, wanted)
+
+
+@functools.cache
+def _resolve_once(flagfile: pathlib.Path) -> RunConfig:
+    return resolve_flagfile(flagfile)
+
+
 def read_run(run_dir: RunPath, flagfile: pathlib.Path) -> RunRecord:
     """One run of the experiment in `flagfile`.
 
@@ -228,7 +240,8 @@ def read_run(run_dir: RunPath, flagfile: pathlib.Path) -> RunRecord:
       FlagError: the flagfile itself is wrong.
     """
     flags, data, revision = read_settings(run_dir)
-    other = list_other_settings(flags, resolve_flagfile(flagfile, [f"--seed={flags['seed']}"]))
+    # Runs of one experiment differ in the seed alone, so that most ask what another has asked.
+    other = _find_other_settings(flagfile, tuple((name, flags[name]) for name in sorted(flags.keys() - {"seed"})))
     if other:
         raise RunRecordError(f"{run_dir}: other settings than {flagfile.name} ({'; '.join(other)})")
     try:
