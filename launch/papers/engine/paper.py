@@ -12,7 +12,7 @@ from launch.papers.engine.markdown import Report, Section, tabulate_legend
 from launch.papers.engine.page import Titles, compose_page
 from launch.papers.engine.provenance import describe_revisions, tabulate_provenance
 from launch.papers.engine.remarks import list_remarks
-from launch.papers.engine.verdicts import Untestable, build_further, build_verdicts, judge
+from launch.papers.engine.verdicts import build_further, build_verdicts, judge
 from launch.runs.columns import (
     BYTES_DOWN,
     BYTES_UP,
@@ -44,7 +44,6 @@ class Paper:
       presets: the kinds of runs that claims are put to, each with what it is called in the report.
       on_presets: what these names mean, for the reader.
       claims: what the paper says in words.
-      untestable: what it says that no run can decide.
       further: comparisons of ours that the paper does not claim.
       further_presets: the kinds of runs that these are put to; empty: all.
       draw: (runs, folder) -> path of the figure drawn there; None if the report has no figure.
@@ -64,7 +63,6 @@ class Paper:
     presets: Mapping[str, str] = dataclasses.field(default_factory=lambda: {PRINTED: "ours", TUNED: "ours, tuned"})
     on_presets: str = ""
     claims: tuple[Claim, ...] = ()
-    untestable: tuple[Untestable, ...] = ()
     further: tuple[Claim, ...] = ()
     further_presets: tuple[str, ...] = ()
     draw: Callable[[Sequence[RunRecord], pathlib.Path], pathlib.Path] | None = None

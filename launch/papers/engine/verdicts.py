@@ -54,14 +54,6 @@ class Judgement(NamedTuple):
     ours: Mapping[str, Outcome]
 
 
-class Untestable(NamedTuple):
-    """A claim that no run can decide, and why."""
-
-    section: str
-    text: str
-    reason: str
-
-
 def judge(claim: Claim, printed: Sequence[PrintedValue], results: SeedResults) -> Judgement:
     """Decides a claim for each source."""
     paper = {value.cell: value.value for value in printed}
