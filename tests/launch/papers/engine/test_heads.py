@@ -3,7 +3,7 @@
 import pytest
 
 from launch.papers.engine.heads import compose_heads
-from launch.report import collect_runs, main
+from launch.report import collect_runs
 from launch.runs.columns import CLIENT_TEST_ACCURACY, TEST_ACCURACY
 from launch.runs.run_records import find_flagfile
 
@@ -71,16 +71,3 @@ def own_flagfile(tmp_path, monkeypatch):
     copy.write_text(find_flagfile("fedavg_mnist_alpha0.1").read_text())
     monkeypatch.setattr("launch.papers.engine.heads.find_flagfile", lambda name: copy)
     return copy
-
-
-def test_the_report_writes_heads_where_it_is_asked_to(tmp_path, write_run, own_flagfile, capsys):
-    before = own_flagfile.read_text()
-    write_run(tmp_path / "runs", "fedavg_mnist_alpha0.1", 0, rounds=5)
-    asked = ["--tables=fedsikd", f"--runs_dir={tmp_path / 'runs'}"]
-    assert main(asked) == 0 and own_flagfile.read_text() == before
-    assert main([*asked, "--heads"]) == 0
-    assert (
-        "Ours: test accuracy 55.00 % after round 5, seed 0; of 70 rounds 5 have been run.\n" in own_flagfile.read_text()
-    )
-    assert f"written: {own_flagfile}\n" in capsys.readouterr().err
-    assert main([*asked, "--heads"]) == 0 and "written" not in capsys.readouterr().err

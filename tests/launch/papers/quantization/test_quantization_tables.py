@@ -57,7 +57,7 @@ def test_files_are_means_and_worst_seeds(runs):
 
 def test_targets_are_judged_by_the_worst_seed_and_stand_first(runs):
     report = PAPERS["quantization"].build_report(runs)
-    assert list(report.tables) == ["targets", "files", "runs"]
+    assert list(report.tables)[:3] == ["targets", "files", "runs"]
     rows = rows_of(report, "targets", TARGET_COLUMNS)
     assert [(row["measured"], row["verdict"]) for row in rows] == [
         ("-0.80 points", "not reached"),
