@@ -104,27 +104,16 @@ def test_run_says_what_it_does_and_leaves_its_folder(finished_run):
     ]
 
 
-def test_archetypes_and_augmentation_are_written_down(train_here, tmp_path):
-    flags = ("--partition=hierarchical", "--augment=crop_flip", "--rounds=2", "--fedavg_epochs=1")
-    code, out, err = train_here("--algo=fedavg", *flags, f"--run_dir={tmp_path / 'run'}")
-    assert code == 0, err
-    assert "30 of 10 archetypes, hierarchical partition, 100 to 100 examples each" in out
-    config = json.loads((tmp_path / "run" / "config.json").read_text())
-    assert config["flags"]["augment"] == "crop_flip"
-    described = config["data"]["archetypes"]
-    assert described["meta_archetypes"] == [0] * 5 + [1] * 5 and described["of_clients"][-1] == 9
-    with open(tmp_path / "run" / "clients.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [row["archetype"] for row in rows[13:17]] == ["4", "4", "5", "5"]
-    assert [row["meta_archetype"] for row in rows[13:17]] == ["0", "0", "1", "1"]
-    assert [row["archetype_name"] for row in rows[:4]] == ["0", "0", "0", "1"]
-
-
 def test_fedcd_writes_its_models_events_and_columns(train_here, tmp_path):
     run_dir = tmp_path / "run"
-    arguments = ("--algo=fedcd", "--smoke", "--fedcd_compression_bits=8", "--keep_best", f"--run_dir={run_dir}")
-    code, out, err = train_here(*arguments)
+    flags = ("--fedcd_compression_bits=8", "--keep_best", "--augment=crop_flip", f"--run_dir={run_dir}")
+    code, out, err = train_here("--algo=fedcd", "--smoke", "--partition=hierarchical", *flags)
     assert code == 0, err
+    assert "10 of 10 archetypes, hierarchical partition, " in out
+    config = json.loads((run_dir / "config.json").read_text())
+    described = config["data"]["archetypes"]
+    assert config["flags"]["augment"] == "crop_flip"
+    assert described["meta_archetypes"] == [0] * 5 + [1] * 5 and described["of_clients"][-1] == 9
     with open(run_dir / "metrics.csv", newline="") as file:
         first, second = csv.DictReader(file)
     assert f"clients' own {float(second['client_test_accuracy']):.4f}, " in out
@@ -143,7 +132,10 @@ def test_fedcd_writes_its_models_events_and_columns(train_here, tmp_path):
     accuracy = float((first, second)[kept["round"] - 1]["client_test_accuracy"])
     assert np.mean(of_clients) == pytest.approx(accuracy, abs=1e-5), "each client's model is that of the kept round"
     with open(run_dir / "clients.csv", newline="") as file:
-        assert {row["model"] for row in csv.DictReader(file)} <= set(own["models"])
+        clients = list(csv.DictReader(file))
+    assert {row["model"] for row in clients} <= set(own["models"])
+    assert [row["archetype_name"] for row in clients] == [str(number) for number in range(10)]
+    assert [row["meta_archetype"] for row in clients] == ["0"] * 5 + ["1"] * 5
     with open(run_dir / "events.csv", newline="") as file:
         events = list(csv.DictReader(file))
     assert sum(row["what"] == "prefers" for row in events) == 2 * 10

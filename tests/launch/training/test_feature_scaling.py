@@ -1,6 +1,7 @@
 """Runs with scaled features: what they learn, what they keep, how they go on, and what they are exported to."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -65,9 +66,9 @@ def test_a_scaled_one_learns_and_keeps_the_numbers(table, scaled_run):
 
 
 def test_a_run_that_goes_on_has_the_same_bytes(table, scaled_run, tmp_path):
-    for rounds in (1, ROUNDS):
-        more = ["--resume"] if rounds > 1 else []
-        assert run(table, tmp_path / "run", "--standardize=federated", f"--rounds={rounds}", *more) == 0
+    shutil.copytree(scaled_run, tmp_path / "run")
+    (tmp_path / "run" / "checkpoints" / f"round_{ROUNDS}.npz").unlink()
+    assert run(table, tmp_path / "run", "--standardize=federated", f"--rounds={ROUNDS}", "--resume") == 0
     assert (tmp_path / "run" / "metrics.csv").read_bytes() == (scaled_run / "metrics.csv").read_bytes()
     configs = [json.loads((folder / "config.json").read_text())["data"] for folder in (tmp_path / "run", scaled_run)]
     assert configs[0] == configs[1]
@@ -83,7 +84,7 @@ def test_a_finished_run_scales_without_its_data(scaled_run, table, capsys):
 
 
 def test_every_file_answers_as_keras_on_unscaled_rows(scaled_run, table):
-    assert export.main([f"--run_dir={scaled_run}", "--formats=float32,float16,dynamic,int8"]) == 0
+    assert export.main([f"--run_dir={scaled_run}", "--formats=float32,int8"]) == 0
     finished = read_finished_run(str(scaled_run))
     spec = finished.build_spec()
     model = spec.build()
@@ -93,7 +94,7 @@ def test_every_file_answers_as_keras_on_unscaled_rows(scaled_run, table):
     x = rows[..., None] if spec.input_shape == (3, 1) else rows
     expected = model(spec.preprocess(x), training=False).numpy()
     assert len(np.unique(expected.argmax(1))) == 2
-    for name in ("float32", "float16", "dynamic", "int8"):
+    for name in ("float32", "int8"):
         (path,) = (scaled_run / "export").glob(f"*.{name}.tflite")
         outputs = ExportedFile(path.read_bytes()).compute_outputs(x)
         np.testing.assert_allclose(outputs, expected, atol=0.1 * np.abs(expected).max())

@@ -110,7 +110,7 @@ ALGORITHM_NAMES = (
     "fedavg", "fedsikd", "random_cluster", "fl_hc", "fedcd", "async_periodic", "fed_async", "buffered", "amfl_p",
     "fine_tuning", "local_only",
 )  # fmt: skip
-QUICK = ("fine_tuning", "async_periodic")
+QUICK = ("async_periodic",)
 
 
 class Rounds(NamedTuple):
