@@ -229,44 +229,46 @@ def test_arguments_of_make_are_understood():
         parse_config(["--algo=fedsikd", *shlex.split(arguments)])
 
 
-@pytest.mark.parametrize("target", MAKE_TARGETS)
-def test_a_target_is_in_the_makefile(target):
-    assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+def test_targets_are_in_the_makefile():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert [name for name in MAKE_TARGETS if not re.search(rf"^{name}:", makefile, re.MULTILINE)] == []
 
 
-@pytest.mark.parametrize(("page", "link"), LINKS)
-def test_a_link_leads_somewhere(page, link):
-    name, _, anchor = link.partition("#")
-    target = (ROOT / page).parent / name if name else ROOT / page
-    assert target.exists()
-    assert not anchor or anchor in list_anchors(target)
+def test_links_lead_somewhere():
+    lost = []
+    for page, link in LINKS:
+        name, _, anchor = link.partition("#")
+        target = (ROOT / page).parent / name if name else ROOT / page
+        if not target.exists() or (anchor and anchor not in list_anchors(target)):
+            lost.append(f"{page}: {link}")
+    assert lost == []
 
 
 def test_every_page_is_linked_from_the_readme():
     assert {f"docs/{path.name}" for path in PAGES[1:]} <= set(read_page(README).links)
 
 
-@pytest.mark.parametrize("path", CODE_PATHS)
-def test_a_path_in_code_exists(path):
-    assert (ROOT / path).exists()
+def test_paths_in_code_exist():
+    assert [path for path in CODE_PATHS if not (ROOT / path).exists()] == []
 
 
 def test_the_map_of_the_code_has_rows():
     assert len(MAP_ROWS) > 20
 
 
-@pytest.mark.parametrize(("link", "name"), [*MAP_ROWS, *STEP_ROWS])
-def test_the_map_of_the_code_names_what_is_there(link, name):
-    assert re.search(rf"\b{name}\b", (ROOT / "docs" / link).read_text(encoding="utf-8"))
+def test_the_map_of_the_code_names_what_is_there():
+    for link, name in [*MAP_ROWS, *STEP_ROWS]:
+        assert re.search(rf"\b{name}\b", (ROOT / "docs" / link).read_text(encoding="utf-8")), (link, name)
 
 
-@pytest.mark.parametrize(("paper", "names"), SYMBOL_ROWS)
-def test_the_glossary_names_what_is_in_the_code(paper, names):
+def test_the_glossary_names_what_is_in_the_code():
     """A name stands in a module of the paper's algorithm, or a shared one; those of `Class.attribute` stand in one."""
-    rooms = [ROOT / "tff_algos" / name for name in ("settings", "simulation", "rounds", FOLDERS[paper])]
-    texts = [path.read_text(encoding="utf-8") for room in (*rooms, ROOT / "datasets") for path in room.glob("*.py")]
-    for span in re.findall(r"`([^`]+)`", names):
-        assert any(all(re.search(rf"\b{part}\b", text) for part in span.split(".")) for text in texts), span
+    for paper, names in SYMBOL_ROWS:
+        folders = [ROOT / "tff_algos" / name for name in ("settings", "simulation", "rounds", FOLDERS[paper])]
+        texts = [path.read_text("utf-8") for folder in (*folders, ROOT / "datasets") for path in folder.glob("*.py")]
+        for span in re.findall(r"`([^`]+)`", names):
+            found = [text for text in texts if all(re.search(rf"\b{part}\b", text) for part in span.split("."))]
+            assert found, (paper, span)
 
 
 def test_the_tables_of_names_have_rows():
