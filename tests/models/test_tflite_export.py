@@ -39,6 +39,7 @@ SPECS = {
     "batch_norm": ModelSpec("batch_norm", build_batch_norm_model, (8, 8, 1), "uint8", 4, scale=1 / 16),
 }
 DEEP = ("image_cnn10",)  # of which not every format is made, since each takes seconds
+SHALLOW = tuple(name for name in SPECS if name not in DEEP)
 # Largest difference of the logits as a share of their range, and smallest top-1 agreement.
 TOLERANCES = {
     "float32": (1e-5, 1.0),
@@ -127,14 +128,17 @@ def check_agreement(name, export_format, io="float32"):
 
 @pytest.mark.parametrize(
     ("name", "export_format"),
-    [(name, each) for name in SPECS for each in EXPORT_FORMATS if name not in DEEP or each in ("float32", "qat_int8")],
+    [
+        *((name, each) for name in SHALLOW for each in EXPORT_FORMATS),
+        *(pytest.param(name, each, marks=pytest.mark.slow) for name in DEEP for each in ("float32", "qat_int8")),
+    ],
 )
 def test_agrees_with_keras(name, export_format):
     check_agreement(name, export_format)
 
 
 @pytest.mark.parametrize("export_format", ["int8", "qat_int8"])
-@pytest.mark.parametrize("name", [name for name in SPECS if name not in DEEP])
+@pytest.mark.parametrize("name", SHALLOW)
 def test_integers_in_and_out(name, export_format):
     check_agreement(name, export_format, io="int8")
     interpreter = tf.lite.Interpreter(model_content=convert(name, export_format, "int8"))
@@ -163,7 +167,7 @@ def test_order_of_sizes(name):
     ("name", "num_convolutions", "export_format"),
     [
         *(("batch_norm", 1, export_format) for export_format in ("float32", "int8", "qat_int8")),
-        *(("image_cnn10", 9, export_format) for export_format in ("float32", "qat_int8")),
+        *(pytest.param("image_cnn10", 9, each, marks=pytest.mark.slow) for each in ("float32", "qat_int8")),
     ],
 )
 def test_batch_norm_is_folded(name, num_convolutions, export_format):
@@ -174,7 +178,7 @@ def test_batch_norm_is_folded(name, num_convolutions, export_format):
     assert set(operations) - {"QUANTIZE", "DEQUANTIZE"} == {"CONV_2D", "MEAN", "FULLY_CONNECTED"}
 
 
-@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize("name", SHALLOW)
 def test_no_operation_is_about_shapes(name):
     assert not {"SHAPE", "PACK", "STRIDED_SLICE"} & set(list_operations(convert(name, "float32")))
 
