@@ -53,6 +53,7 @@ LAUNCH_PARTS = {
     "stop_signals": set(),
     "temporary_folder": set(),
     "terminal": {"runs"},
+    "completion": {"command_line", "settings"},
     "settings": {"progress"},
     "runtimes": {"progress"},
     "runs": {"progress", "settings"},

@@ -4,40 +4,23 @@ import ast
 import pathlib
 
 from launch.runs import archetype_metrics, columns
+from launch.settings.run_config import algorithm_fields, shared_fields
 
 ROOT = pathlib.Path(__file__).parents[3]
 HOMES = {"launch/runs/columns.py", "launch/runs/archetype_metrics.py", "tff_algos/protocol.py"}
-# Words of the same spelling: of flags, of `config.json`, of the reports' own tables, of an algorithm's own summary.
+# The same spelling for something else: a flag, a key of `config.json`, the template of a page.
 OTHER_WORDS = {
-    "launch/benchmarks/pfl_rank.py": {columns.LOSS},  # pfl-research's name
-    "launch/papers/fedsikd/measures.py": {columns.ROUND},
-    "tff_algos/fed_cd/state.py": {columns.MODELS},
+    "launch/settings/own_algorithm.py": {columns.IS_PERSONAL, columns.BUDGET_SPENT, columns.STOPPED_EARLY},
     "launch/settings/run_config.py": {columns.CONFIG_FILE},  # below `runs`, so the name stands there
-    "launch/settings/own_algorithm.py": {
-        *(columns.START, columns.IS_PERSONAL, columns.BUDGET_SPENT, columns.STOPPED_EARLY)  # likewise
-    },
     "launch/runs/run_description.py": {
-        *(columns.NUM_CLIENTS, columns.NUM_TRAIN, columns.NUM_VALIDATION, columns.NUM_TEST)
+        columns.NUM_CLIENTS,
+        columns.NUM_TRAIN,
+        columns.NUM_VALIDATION,
+        columns.NUM_TEST,
     },
-    # Words of the model cards, which stay as they are in files that have left the run folder.
-    "launch/tflite/card_page.py": {columns.ACCURACY, columns.CLIENT, columns.MODEL},
-    "launch/tflite/export_models.py": {columns.MODEL},
-    "launch/tflite/model_card.py": {columns.ACCURACY, columns.CLIENT},
-    # Flags.
-    "launch/api.py": {columns.MODEL},
-    "launch/papers/amfl_p/costs.py": {columns.START},
-    "launch/papers/amfl_p/report.py": {"fine_tuning_steps"},
-    "launch/comparison/figure.py": {columns.ROUND},
-    "launch/settings/suggestions.py": {columns.PATIENCE, columns.MODEL, columns.NUM_CLIENTS},
-    # A key of the page's content, and the template of the page.
-    "launch/comparison/content.py": {columns.PLOTS},
-    "launch/comparison/page.py": {columns.WEB_PAGE.removeprefix("export/")},
-    # A flag, and keys of what it writes as JSON.
-    "launch/inspection/findings.py": {columns.MODEL, columns.NOTES, columns.READING},
-    # Words of the page's scripts, and the template that it is made of.
-    "launch/tflite/text_page.py": {columns.MODELS},
-    "launch/tflite/web_page.py": {columns.MODELS, columns.WEB_PAGE.removeprefix("export/")},
 }
+FLAGS = {field.name for field in (*shared_fields(), *algorithm_fields("fine_tuning"))}
+PAGE = columns.WEB_PAGE.removeprefix("export/")
 MODULES = sorted(
     name
     for package in ("launch", "tff_algos")
@@ -52,14 +35,14 @@ def list_names():
     return {name for name in flat if isinstance(name, str)} - {columns.__name__, columns.__doc__, columns.__file__}
 
 
-NAMES = {name for name in list_names() if name and "/" not in name.removeprefix("export/") and " " not in name}
-# A name of several words or with a suffix means a column or file wherever it stands. A plain word means one only where
-# it is a key, an index, or part of a path; elsewhere it may be an axis's label or another word of the same spelling.
-PLAIN_WORDS = {name for name in NAMES if name.isalpha()}
+# Of several words, or with a suffix: a plain word may mean anything.
+NAMES = {
+    name for name in list_names() if not {"/", " "} & set(name) and name and not name.isalpha() and name not in FLAGS
+} - {PAGE}
 
 
 def find_names(text):
-    """The names that a module spells as literals, each where it means a column or a file."""
+    """The names that a module spells as literals, other than as docstrings."""
     tree = ast.parse(text)
     docstrings = {
         id(node.body[0].value)
@@ -68,25 +51,8 @@ def find_names(text):
         and node.body
         and isinstance(node.body[0], ast.Expr)
     }
-    keys = {
-        id(part)
-        for node in ast.walk(tree)
-        for part in (
-            [node.slice]
-            if isinstance(node, ast.Subscript)
-            else node.keys
-            if isinstance(node, ast.Dict)
-            else [node.left, node.right]
-            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
-            else []
-        )
-    }
-    literals = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and node.value in NAMES]
-    return {
-        node.value
-        for node in literals
-        if id(node) not in docstrings and (node.value not in PLAIN_WORDS or id(node) in keys)
-    }
+    literals = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in docstrings]
+    return {node.value for node in literals if node.value in NAMES}
 
 
 def test_no_other_module_spells_a_name():
@@ -101,9 +67,6 @@ def test_no_exemption_outlives_its_reason():
 
 
 def test_names_are_found_where_they_mean_a_column_or_file():
-    assert {"test_accuracy", "metrics.csv", "round", "checkpoints", "round_s", "client_accuracy_change"} <= NAMES
+    assert {"test_accuracy", "metrics.csv", "round_s", "client_accuracy_change"} <= NAMES
     assert find_names('x = "test_accuracy"') == {"test_accuracy"}
-    assert find_names('x["round"]') == {"round"} == find_names('{"round": 1}')
-    assert find_names('folder / "models" / "a"') == {"models"}
-    assert find_names('ax.set(xlabel="round", title="model")') == set()
-    assert find_names('"""round"""\ndef f():\n    """metrics.csv"""') == set()
+    assert find_names('"""round_s"""\ndef f():\n    """metrics.csv"""') == set()
