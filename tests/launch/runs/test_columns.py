@@ -13,7 +13,6 @@ OTHER_WORDS = {
     "launch/settings/own_algorithm.py": {columns.IS_PERSONAL, columns.BUDGET_SPENT, columns.STOPPED_EARLY},
     "launch/settings/run_config.py": {columns.CONFIG_FILE},  # below `runs`, so the name stands there
     "launch/runs/run_description.py": {
-        columns.NUM_CLIENTS,
         columns.NUM_TRAIN,
         columns.NUM_VALIDATION,
         columns.NUM_TEST,
