@@ -53,7 +53,6 @@ LAUNCH_PARTS = {
     "stop_signals": set(),
     "temporary_folder": set(),
     "terminal": {"runs"},
-    "completion": {"command_line", "settings"},
     "settings": {"progress"},
     "runtimes": {"progress"},
     "runs": {"progress", "settings"},
