@@ -42,7 +42,7 @@ def _read_folder(source: str, names: Iterable[str]) -> dict[str, bytes]:
             with open(os.path.join(source, name), "rb") as file:
                 contents[name] = file.read()
         except OSError as error:
-            raise DatasetError(f"{source}: {name} cannot be read ({error.strerror}); unpack the archive anew") from None
+            raise DatasetError(f"{source}: {name} cannot be read ({error.strerror}); unpack it again") from None
     return contents
 
 
@@ -66,7 +66,7 @@ def _read_archive(source: str, folder_name: str, names: Iterable[str]) -> dict[s
 def _check_complete(source: str, contents: dict[str, bytes], names: Iterable[str]) -> None:
     missing = [name for name in names if name not in contents]
     if missing:
-        raise DatasetError(f"{source}: {missing[0]} is missing; expected the official archive, download it anew")
+        raise DatasetError(f"{source}: {missing[0]} is missing; expected the official archive, download it again")
 
 
 class _ArrayUnpickler(pickle.Unpickler):

@@ -165,7 +165,7 @@ def _read_texts(source: str, open_member: Callable, features: str) -> _Arrays:
             with open_member(name) as file:
                 return np.loadtxt(file, dtype, ndmin=2)
         except (FileNotFoundError, KeyError):
-            raise DatasetError(f"{source}: {name} is missing; unpack the official zip anew") from None
+            raise DatasetError(f"{source}: {name} is missing; unpack the official zip again") from None
         except ValueError as error:
             raise DatasetError(f"{source}: {name} is damaged or truncated ({error})") from None
 

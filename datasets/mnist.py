@@ -139,7 +139,7 @@ def read_idx_file(path: str) -> np.ndarray:
             content = gzip.decompress(content)
         except (EOFError, OSError, zlib.error) as error:
             raise DatasetError(
-                f"{path}: damaged or truncated gzip file ({error}); delete it to download anew"
+                f"{path}: damaged or truncated gzip file ({error}); delete it to download it again"
             ) from None
     if len(content) < 4 or content[:3] != b"\0\0\x08" or len(content) < 4 + 4 * content[3]:
         raise DatasetError(f"{path}: not an idx file of bytes (it starts with {content[:4].hex(' ') or 'nothing'})")

@@ -218,7 +218,7 @@ def read_vocabulary(path: str, kind: str, most: int) -> list[bytes]:
             counts = json.loads(b"".join(lines))
             return [tag.encode() for tag in sorted(counts, key=counts.__getitem__, reverse=True)[:most]]
     except (OSError, EOFError, ValueError, TypeError, AttributeError, LookupError, tarfile.TarError) as error:
-        raise DatasetError(f"{path}: damaged, or not TFF's file of {kind} ({error}); get it anew") from None
+        raise DatasetError(f"{path}: damaged, or not TFF's file of {kind} ({error}); get it again") from None
 
 
 def _take_word(line: bytes) -> bytes:

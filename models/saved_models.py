@@ -68,7 +68,7 @@ def load_weights(spec: ModelSpec, folder: str | os.PathLike) -> tuple[np.ndarray
         check_weights(path)
         return _read_weights(spec, path, _open_elsewhere(spec))
     except ForeignDataError as error:
-        raise ModelError(f"{path}: {error}; it is not read") from None
+        raise ModelError(f"{path}: {error}; it cannot be read") from None
     except Exception as error:  # the reader's errors have many types: KeyError, ValueError, OSError, BadZipFile
         if spec.quantization is not None:
             with contextlib.suppress(Exception):

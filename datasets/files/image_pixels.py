@@ -113,4 +113,4 @@ def _explain(error: Exception) -> str:
         return "no image, or a damaged one; expected a PNG or JPEG; take it out"
     if isinstance(error, FileNotFoundError | PermissionError):
         return f"cannot be read ({error.strerror})"
-    return f"a damaged image ({error}); take it out, or get it anew"
+    return f"a damaged image ({error}); take it out, or get it again"

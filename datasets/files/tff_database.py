@@ -193,7 +193,7 @@ def _unpack(path: str, digest: str) -> str:
                     _say(f"unpacking {os.path.basename(path)}: {packed.tell() / total:.0%}")
                     said = time.monotonic()
     except (lzma.LZMAError, EOFError) as error:
-        raise DatasetError(f"{path}: damaged or truncated ({error}); get it anew") from None
+        raise DatasetError(f"{path}: damaged or truncated ({error}); get it again") from None
     return target
 
 

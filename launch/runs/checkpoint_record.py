@@ -34,13 +34,13 @@ def check_record(record: str, folder: RunFolder, config: RunConfig, digests: Map
         name = changed[0]
         raise RunFolderError(
             f"{folder.config}: says --{name}={flags[name]}, but its checkpoint was made with {kept_flags[name]}; "
-            "restore the file that is damaged or another run's, or start the run anew"
+            "restore the file that is damaged or another run's, or start a new run"
         )
     for name, digest in digests.items():
         if kept["digests"].get(name, digest) != digest:
             raise RunFolderError(
-                f"{folder.path / name}: damaged or another run's, as it has changed since its checkpoint was made; "
-                "restore it, or start the run anew"
+                f"{folder.path / name}: changed since its checkpoint was made: damaged, or another run's; "
+                "restore it, or start a new run"
             )
 
 

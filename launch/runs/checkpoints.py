@@ -89,7 +89,7 @@ class Checkpoints:
             return pack_state(template, _read(path)[0])
         except Exception:  # of many types, as in `restore`
             raise RunFolderError(
-                f"{path}: gone or damaged, but round {round_num} is the best so far; restore it, or start the run anew"
+                f"{path}: gone or damaged, but round {round_num} is the best so far; restore it, or start a new run"
             ) from None
 
     def list_rounds(self) -> list[int]:
@@ -130,7 +130,7 @@ class Checkpoints:
                 damaged_path.unlink(missing_ok=True)
             return round_num, state
         if damaged:
-            raise RunFolderError(f"{self._path}: no checkpoint in it can be read; start the run anew")
+            raise RunFolderError(f"{self._path}: no checkpoint in it can be read; start a new run")
         return 0, template
 
 

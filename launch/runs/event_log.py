@@ -37,7 +37,7 @@ class EventLog:
             with open(path, newline="", encoding="utf-8") as file:
                 rows = [row for row in csv.reader(file) if len(row) == len(EVENT_COLUMNS) and row[0].isdecimal()]
         except (OSError, ValueError, csv.Error):
-            raise RunFolderError(f"{path}: damaged; start the run anew") from None
+            raise RunFolderError(f"{path}: damaged; start a new run") from None
         kept = [row for row in rows if int(row[0]) <= last_round]
         write_table(path, EVENT_COLUMNS, kept)
         self._add_to_digest(kept)

@@ -42,7 +42,7 @@ class RoundTable:
             self.columns, rows = _read_table(path)
             self.rows = rows[:last_round]
             if [row[0] for row in self.rows] != [str(number) for number in range(1, last_round + 1)]:
-                raise RunFolderError(f"{path}: damaged, expected the rounds 1 to {last_round}; start the run anew")
+                raise RunFolderError(f"{path}: damaged, expected the rounds 1 to {last_round}; start a new run")
             if len(self.rows) < len(rows):
                 write_table(path, self.columns, self.rows)
             for row in self.rows:

@@ -77,9 +77,9 @@ def check_same_data(folder: RunFolder, data: FederatedData) -> None:
         now = {name: value for name, value in describe_data(data).items() if name not in WORDS}
         changed = [name for name, value in now.items() if name in before and before[name] != value]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        raise RunFolderError(f"{folder.config}: damaged, says nothing of the data; start the run anew") from None
+        raise RunFolderError(f"{folder.config}: damaged, does not describe the data; start a new run") from None
     if changed:
-        raise RunFolderError(f"{folder.path}: the data changed since the run began ({', '.join(changed)}); start anew")
+        raise RunFolderError(f"{folder.path}: the data changed since it began ({', '.join(changed)}); start a new run")
 
 
 def find_num_shares(folder: RunFolder, config: RunConfig) -> int:
@@ -100,7 +100,7 @@ def find_num_shares(folder: RunFolder, config: RunConfig) -> int:
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         num_shares = None
     if type(num_shares) is not int or not 1 <= num_shares <= MAX_SHARES:
-        raise RunFolderError(f"{folder.config}: damaged, {NUM_SHARES}={num_shares}; start the run anew")
+        raise RunFolderError(f"{folder.config}: damaged, {NUM_SHARES}={num_shares}; start a new run")
     return num_shares
 
 

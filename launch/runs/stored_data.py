@@ -101,10 +101,10 @@ def check_data_section(data: Any, path: Any) -> Mapping[str, Any]:
       RunFolderError: it is no object, something that commands need is missing, or a value is of another kind.
     """
     if not isinstance(data, dict):
-        raise RunFolderError(f"{path}: damaged, says nothing of the data; restore it, or train again")
+        raise RunFolderError(f"{path}: damaged, does not describe the data; restore it, or train again")
     missing = [name for name in NEEDED if name not in data]
     if missing:
-        raise RunFolderError(f"{path}: damaged, its data says nothing of {', '.join(missing)}; restore it")
+        raise RunFolderError(f"{path}: damaged, its data lacks {', '.join(missing)}; restore it")
     for name, value in data.items():
         is_right, expected = _CHECKS.get(name, (_is_count, "a whole number") if name.startswith("num_") else (bool, ""))
         if expected and not is_right(value):

@@ -39,7 +39,7 @@ def _read_flagfile(name: str, readers: tuple[str, ...]) -> Iterator[str]:
     if not path:
         return
     if path in readers:
-        raise FlagError(f"--flagfile={path}: reads itself again, expected flagfiles without a circle")
+        raise FlagError(f"--flagfile={path}: includes itself; expected flagfiles without a circle")
     for line in _read_lines(path):
         directive = _DIRECTIVE.fullmatch(line)
         if directive is not None and directive[1] is not None:

@@ -92,20 +92,20 @@ def _check_conflicts(config: Any) -> None:
         raise ConfigError("precision", config.precision, f"float32 with --quantize={config.quantize}")
     privacy = getattr(config.algorithm, "privacy", None)
     if config.target_accuracy > 0 and getattr(privacy, "is_active", False):
-        expected = "0 with private updates, whose rounds no accuracy without noise may end"
+        expected = "0 with private updates: an accuracy without noise must not end the run"
         raise ConfigError("target_accuracy", config.target_accuracy, expected)
     if config.target_metric > 0 and getattr(privacy, "is_active", False):
-        expected = "0 with private updates, whose rounds no result without noise may end"
+        expected = "0 with private updates: a result without noise must not end the run"
         raise ConfigError("target_metric", config.target_metric, expected)
     if config.target_metric > 0 and config.target_accuracy > 0:
         raise ConfigError(
             "target_metric", config.target_metric, "either --target_accuracy or --target_metric, not both"
         )
     if config.patience and getattr(privacy, "is_active", False):
-        expected = "0 with private updates, whose rounds no result without noise may end"
+        expected = "0 with private updates: a result without noise must not end the run"
         raise ConfigError("patience", config.patience, expected)
     if config.keep_best and getattr(privacy, "is_active", False):
-        expected = "false with private updates, whose models no accuracy without noise may choose"
+        expected = "false with private updates: an accuracy without noise must not choose the models"
         raise ConfigError("keep_best", True, expected)
     if config.width != 1 and not {config.model, config.teacher_model} & set(WIDTH_MODELS):
         raise ConfigError("width", config.width, f"1, or --model={' or '.join(WIDTH_MODELS)} beside it")
@@ -116,7 +116,7 @@ def _check_standardization(config: Any) -> None:
     is_private = is_private or getattr(config.algorithm, "privacy_epsilon", 0) > 0
     if config.standardize == FEDERATED and is_private:
         # To add noise, values must be clipped to a range that is known beforehand; a table's is not.
-        expected = f"none or {CLIENT} with privacy, since its sums carry no noise and are in no budget"
+        expected = f"none or {CLIENT} with privacy: its sums are without noise and outside the budget"
         raise ConfigError("standardize", FEDERATED, expected)
     if config.standardize == CLIENT and config.partition != "natural":
         raise ConfigError("standardize", CLIENT, "--partition=natural, whose clients have examples of their own")

@@ -63,7 +63,7 @@ def split_file(content: bytes) -> CardedFile:
         # zipfile has no error of its own for every way in which bytes can be wrong.
         is_cut = _HEADER in content and CARD_NAME.encode() in content
         raise ModelError(
-            "damaged: a part of its card is gone; copy the file anew, or export again"
+            "damaged: a part of its card is gone; copy the file again, or export again"
             if is_cut
             else "there is no card in it; files of launch.export have one, others and older ones have none"
         ) from None
@@ -84,5 +84,5 @@ def read_card(content: bytes) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, RecursionError):
         raise ModelError("damaged: its card is not as launch.export writes it; export again") from None
     if digest != hashlib.sha256(model).hexdigest():
-        raise ModelError("damaged: the model is not the one that its card describes; copy the file anew")
+        raise ModelError("damaged: the model is not the one that its card describes; copy the file again")
     return read

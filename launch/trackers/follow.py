@@ -116,7 +116,7 @@ class _Patience:
             raise error
         if str(error) != self._said:
             self._said = str(error)
-            say(f"warning  {self._order.tracker}: {error}; trying again and again")
+            say(f"warning  {self._order.tracker}: {error}; trying again")
         deadline = time.monotonic() + (RETRY_S if self._last_tries else self._retry_s)
         self._retry_s = min(2 * self._retry_s, LONGEST_RETRY_S)
         while time.monotonic() < deadline and (self._last_tries or goes_on()):

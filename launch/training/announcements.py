@@ -194,7 +194,7 @@ def say_if_nothing_was_learned(metrics: RoundTable, test_y: np.ndarray, has_note
         say(f"note     the model has learned nothing: its test accuracy is {accuracy:.4f}, and {same_answer}; {fix}, "
             "or give more --rounds")  # fmt: skip
     elif accuracy <= chance + margin:
-        say(f"note     whether the model has learned anything cannot be told: its test accuracy is {accuracy:.4f}, "
+        say(f"note     it is not clear whether the model has learned anything: its test accuracy is {accuracy:.4f}, "
             f"{same_answer}, and up to {margin:.4f} more may be luck; {fix}, or give more --rounds or more test "
             "examples")  # fmt: skip
 

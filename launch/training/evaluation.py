@@ -236,7 +236,7 @@ def _measure_shared_models(
     evaluate: Evaluate,
     clients: Sequence[ClientFiles] | None,
 ) -> dict[str, float]:
-    """The columns on the global test set and on all validation examples: as dear as there are models in use."""
+    """The columns on the global test set and on all validation examples. The cost grows with the number of models."""
     models, names = process.get_models(state), process.client_model(state)
     used = sorted(set(names))
     results = [evaluate(models[name], data.test_x, data.test_y) for name in used]

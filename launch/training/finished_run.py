@@ -180,7 +180,7 @@ def read_finished_run(
 def say_if_unchecked(run: FinishedRun) -> None:
     """Says so if the run has no sums, as one of an earlier version, or one of somebody who took them away."""
     if not (run.path / CHECKSUMS_FILE).exists():
-        say(f"note     {run.path} has no {CHECKSUMS_FILE}: nothing tells whether its files are as the run left them")
+        say(f"note     {run.path} has no {CHECKSUMS_FILE}: its files cannot be checked for changes")
 
 
 def _move_data(stored: Mapping[str, Any], data_dir: str) -> dict[str, str]:

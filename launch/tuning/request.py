@@ -128,8 +128,8 @@ def parse_request(argv: Sequence[str]) -> Request:
     experiment = _find_experiment(values.experiment)
     if values.objective not in OBJECTIVES:
         raise FlagError(
-            f"--objective={values.objective}: expected one of {', '.join(OBJECTIVES)}; settings chosen by test "
-            "examples could not be judged by them"
+            f"--objective={values.objective}: expected one of {', '.join(OBJECTIVES)}; settings that "
+            "test examples chose cannot be judged on them"
         )
     if values.output and not values.output.endswith(".csv"):
         raise FlagError(f"--output={values.output}: expected the name of a .csv for the table of trials")

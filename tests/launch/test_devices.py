@@ -79,7 +79,7 @@ def test_a_resumed_run_goes_on_counting(tmp_path, train):
     # With other devices in the file, it is another run.
     (tmp_path / "two.csv").write_text(TWO_DEVICES.replace("1000", "2000"))
     code, _, error = train("--resume", resumed, "--rounds=4")
-    assert code == 2 and "the data changed since the run began (device_profiles)" in error
+    assert code == 2 and "the data changed since it began (device_profiles)" in error
 
 
 # Does not say what its clients do.

@@ -116,8 +116,8 @@ def stored_run(write_run, tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("config.json", {"data": {}}, "config.json: damaged, its data says nothing of input_shape"),
-        ("config.json", {"data": 3}, "config.json: damaged, says nothing of the data"),
+        ("config.json", {"data": {}}, "config.json: damaged, its data lacks input_shape"),
+        ("config.json", {"data": 3}, "config.json: damaged, does not describe the data"),
         ("config.json", {"flags": []}, "no run to read there"),
         ("summary.json", {"fedavg": None}, "summary.json or clients.csv is damaged"),
         ("summary.json", {}, "its saved models are gone"),

@@ -149,7 +149,7 @@ def test_the_best_are_scored_anew_on_further_seeds_which_decide(tmp_path, opener
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--objective=test_accuracy"], "settings chosen by test examples could not be judged by them"),
+        (["--objective=test_accuracy"], "settings that test examples chose cannot be judged on them"),
         (["--objective=accuracy"], "expected one of validation_accuracy, client_validation_accuracy"),
         (["--search="], "--search is missing"),
         (["--search=fedavg_epochs"], "expected a flag and its values"),

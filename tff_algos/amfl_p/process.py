@@ -259,7 +259,7 @@ def build_amfl_p_process(
         expected = "a model whose weights are all trained, without BatchNorm, since meta-gradients go through them"
         raise ConfigError("--model", model_spec.name, expected)
     if terms := find_training_terms(model, model_spec.model_input_shape, model_spec.model_input_dtype):
-        expected = f"a model without {terms[0]} (regularizers, add_loss, constraints), which meta-gradients do not heed"
+        expected = f"a model without {terms[0]} (regularizers, add_loss, constraints), which meta-gradients ignore"
         raise ConfigError("--model", model_spec.name, expected)
     if model_spec.precision != "float32":
         raise ConfigError("--precision", model_spec.precision, "float32, since meta-gradients go through float weights")

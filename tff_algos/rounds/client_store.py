@@ -201,7 +201,7 @@ class ClientStore:
         if digest != _compute_digest(client, version, content):
             raise KeptFileError(
                 f"{path}: gone or damaged, but it is what client {client} has kept since round {version}; restore it, "
-                f"or remove the checkpoints of round {version} and later and go on from an older one, or start anew"
+                f"or remove the checkpoints from round {version} on and resume from an older one, or start a new run"
             )
         row, start = [], 0
         for array in self.initial:

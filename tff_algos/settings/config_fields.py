@@ -62,7 +62,7 @@ class Setting:
       shared: whether the value comes from the flag of all algorithms that has the field's name.
       smoke: the largest value in a smoke run; None where the value costs no time.
       needs: what other fields must be for this one to do anything.
-      of_old_runs: what runs did before there was this setting, if that is not its default.
+      of_old_runs: the value for runs that are older than the setting, if it is not the default.
     """
 
     help_text: str

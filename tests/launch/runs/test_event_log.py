@@ -49,5 +49,5 @@ def test_a_new_run_starts_anew(tmp_path):
 
 def test_a_damaged_file_is_one_line(tmp_path):
     (tmp_path / "events.csv").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(RunFolderError, match="damaged; start the run anew"):
+    with pytest.raises(RunFolderError, match="damaged; start a new run"):
         EventLog(tmp_path / "events.csv", 1)

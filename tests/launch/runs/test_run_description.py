@@ -34,7 +34,7 @@ def test_a_run_of_an_earlier_version_has_a_share_for_each_worker_that_it_had(tmp
 @pytest.mark.parametrize("num_shares", [0, -1, 1.5, "2", True, None, 10**9, [2]])
 def test_a_damaged_number_is_one_line(tmp_path, num_shares):
     (tmp_path / "config.json").write_text(json.dumps({"flags": {}, "num_shares": num_shares}))
-    with pytest.raises(RunFolderError, match=r"config.json: damaged, num_shares=.*; start the run anew$"):
+    with pytest.raises(RunFolderError, match=r"config.json: damaged, num_shares=.*; start a new run$"):
         find_shares_of(tmp_path, "")
 
 

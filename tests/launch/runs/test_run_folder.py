@@ -334,7 +334,7 @@ def test_resume_on_other_data_is_refused(make_federation):
     check_same_data(folder, make_federation([3, 5]))
     # Another version may find other words for the same data.
     check_same_data(folder, dataclasses.replace(make_federation([3, 5]), reading="numbers", notes=("see there",)))
-    with pytest.raises(RunFolderError, match="the data changed since the run began"):
+    with pytest.raises(RunFolderError, match="the data changed since it began"):
         check_same_data(folder, make_federation([3, 6]))
     for content in ("{}", "[]", "", '{"data": 3}'):
         folder.config.write_text(content)

@@ -69,13 +69,13 @@ def test_what_features_are_scaled_by_is_kept_where_they_are(make_federation):
 
 @pytest.mark.parametrize("data", [None, [], "x", 3])
 def test_no_section_is_said(data):
-    with pytest.raises(RunFolderError, match="says nothing of the data"):
+    with pytest.raises(RunFolderError, match="does not describe the data"):
         check_data_section(data, "config.json")
 
 
 @pytest.mark.parametrize("name", NEEDED)
 def test_what_is_missing_is_named(name):
-    with pytest.raises(RunFolderError, match=f"says nothing of {name}"):
+    with pytest.raises(RunFolderError, match=f"its data lacks {name}"):
         check_data_section({key: value for key, value in GOOD.items() if key != name}, "config.json")
 
 

@@ -46,7 +46,7 @@ def test_what_stands_behind_two_dashes_stays(write):
 
 def test_a_circle_is_one_line(write, tmp_path):
     write("b.flags", f"--flagfile={tmp_path / 'a.flags'}\n")
-    with pytest.raises(FlagError, match=r"a\.flags: reads itself again"):
+    with pytest.raises(FlagError, match=r"a\.flags: includes itself"):
         expand_flagfiles([write("a.flags", f"--flagfile={tmp_path / 'b.flags'}\n")])
 
 

@@ -25,7 +25,7 @@ OWN = ["--algo=fedavg", "--dataset=npz", "--npz=my.npz", "--partition=iid"]
         ([*OWN, "--target_metric=1", "--target_accuracy=0.5"], "either --target_accuracy or --target_metric, not both"),
         (
             [*OWN, "--target_metric=9", "--fedavg_dp_epsilon=2", "--fedavg_client_weighting=equal"],
-            "0 with private updates, whose rounds no result",
+            "0 with private updates: a result without noise",
         ),
     ],
 )

@@ -95,7 +95,8 @@ def test_a_run_in_which_nobody_took_part_says_so(tmp_path, capsys, num_clients, 
     ("accuracy", "num_clients", "said"),
     [
         (0.25, 1, "the model has learned nothing: its test accuracy is 0.2500"),  # the most frequent label's quarter
-        (0.33, 1, "cannot be told: its test accuracy is 0.3300"),  # two standard errors, of sqrt(0.25 * 0.75 / 100)
+        # Two standard errors, of sqrt(0.25 * 0.75 / 100).
+        (0.33, 1, "not clear whether the model has learned anything: its test accuracy is 0.3300"),
         (0.34, 1, ""),  # which end at 0.3366
         (float("nan"), 1, "the model has learned nothing: its test accuracy is nan"),
         (None, 1, ""),  # not evaluated
