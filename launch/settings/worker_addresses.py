@@ -1,7 +1,6 @@
 """How the address of a worker that runs already is written, and whether something listens there."""
 
 import pathlib
-import socket
 
 UNIX = "unix:"
 CONNECT_S = 5.0  # the longest wait for a machine that says neither yes nor no
@@ -35,6 +34,8 @@ def find_connection_problem(address: str, timeout_s: float = CONNECT_S) -> str:
 
     gRPC would wait for half a minute, and say no more than that nobody answers.
     """
+    import socket  # not needed to read a command line
+
     path = address.removeprefix(UNIX)
     if path != address:
         return "" if pathlib.Path(path).is_socket() else f"no socket at {path}; is the ssh that makes it running?"
