@@ -22,7 +22,7 @@ from absl import flags as absl_flags
 from launch.benchmarks.peer_process import PeerError, PeerProcess
 from launch.benchmarks.turns import time_in_turns
 from launch.benchmarks.workloads import OURS, PEERS, WORKLOADS, Workload, build_data
-from launch.command_line import format_command_help, parse_command, run_main
+from launch.command_line import parse_command, run_command
 from launch.runs.errors import RunStopped
 from launch.runs.tables import write_json
 from launch.settings.flags import FlagError
@@ -151,10 +151,11 @@ def describe_machine() -> dict[str, Any]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit code: 0, 2 for a wrong request, 1 for a failed run, 130 for Ctrl-C."""
-    usage = f"{PROGRAM} [--flag=value ...]: seconds a round, ours beside others"
-    return run_main(
+    return run_command(
         lambda arguments: _run(parse_options(arguments)),
-        lambda: format_command_help(usage, define_flags()),
+        "benchmark",
+        f"{PROGRAM} [--flag=value ...]",
+        define_flags,
         argv,
         stopped="stopped: the benchmark was interrupted; nothing was written",
     )
