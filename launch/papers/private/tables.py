@@ -3,6 +3,8 @@
 import pathlib
 from collections.abc import Sequence
 
+import numpy as np
+
 from launch.papers.engine.figures import Line, Panel, compute_curve, draw_panels
 from launch.papers.engine.markdown import Report, Table
 from launch.papers.engine.paper import Paper
@@ -58,8 +60,6 @@ def build_private_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
 
 def draw_private_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
     """Draws `private.png`: the accuracy at the last round against the budget, and each seed's way there."""
-    from matplotlib.scale import LogScale
-
     values = collect(runs, measure)
     private = {name: float(budget) for name, budget in BUDGETS.items() if budget != NONE}
     colors = dict(zip(private, COLORS, strict=False))
@@ -67,15 +67,16 @@ def draw_private_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> path
     for run in runs:
         if run.experiment in private:
             rows = [run.rounds[round_num] for round_num in list_evaluated(run)]
-            curve = compute_curve([row[EPSILON_SPENT] for row in rows], [[100 * row[TEST_ACCURACY]] for row in rows])
+            curve = compute_curve(
+                np.log2([row[EPSILON_SPENT] for row in rows]), [[100 * row[TEST_ACCURACY]] for row in rows]
+            )
             lines.append(Line("_", curve, {"color": colors[run.experiment], "linewidth": 0.9}))
     ends = {private[name]: list(values[name, PERCENT].values()) for name in private if (name, PERCENT) in values}
     style = {"color": "#000000", "marker": "o", "linestyle": ":"}
-    lines.append(Line("at the last round", compute_curve(list(ends), list(ends.values())), style))
+    lines.append(Line("at the last round", compute_curve(np.log2(list(ends)), list(ends.values())), style))
     without = values.get((f"{EXPERIMENT}_none", PERCENT), {})
     curve = compute_curve([0] if without else [], [list(without.values())] if without else [])
     levels = [Line("without privacy", curve, {"color": COLORS[1], "linestyle": "--"})]
     axes = {"xlabel": "epsilon spent (delta 1e-5, a client more or less)", "ylabel": "test accuracy (%)"}
-    axes |= {"xscale": LogScale(None, base=2, subs=[]), "xticks": list(private.values())}
-    axes |= {"xticklabels": [f"{budget:g}" for budget in private.values()]}
+    axes |= {"xticks": np.log2(list(private.values())), "xticklabels": [f"{budget:g}" for budget in private.values()]}
     return draw_panels([[Panel(lines, levels, axes)]], folder / "private.png", TITLE, (5.8, 3.6))
