@@ -1,7 +1,7 @@
 """Tables of results: numbers of runs by experiment and seed, and how a cell, a pair and a row look.
 
-What stands around a table is in the paper's `tables.toml`: `legend`, and for each table a heading, a note, and a figure
-below it. A note has its numbers as `{name}`.
+What a reader needs beside a table is in the paper's `tables.toml`: `legend` for all, a heading and a note for each. A
+note has its numbers as `{name}`.
 """
 
 import collections
@@ -14,7 +14,7 @@ from typing import Any
 
 from launch.papers.engine.collection import PRESETS, Place, SeedResults, summarize
 from launch.papers.engine.equivalence import Difference, compare_by_seed
-from launch.papers.engine.markdown import Section, Table, format_measured, format_table
+from launch.papers.engine.markdown import Section, Table, format_measured
 from launch.runs.columns import TEST_ACCURACY
 from launch.runs.run_records import RunRecord
 
@@ -85,24 +85,13 @@ def read_texts(paper: str) -> Mapping[str, Any]:
 
 
 def describe(paper: str, tables: Mapping[str, Table], **numbers: object) -> dict[str, Section]:
-    """Tables under their headings with their notes, by name; tables without rows say that nothing was run.
+    """Tables with their headings and notes, by name.
 
     Args:
       paper: its folder.
       tables: by name.
       numbers: what the notes say as `{name}`.
     """
-    return {name: _describe(read_texts(paper)[name], table, numbers) for name, table in tables.items()}
-
-
-def _describe(texts: Mapping[str, str], table: Table, numbers: Mapping[str, object]) -> Section:
-    shown = _spell_out(table) if "spelled_out" in texts else table
-    blocks = [texts.get("note", "").strip().format(**numbers), format_table(shown) if table.rows else "not run"]
-    if "figure" in texts:
-        blocks.append(f"![{texts['figure_text']}]({texts['figure']})")
-    return Section(texts["heading"], table, "\n\n".join(filter(None, blocks)))
-
-
-def _spell_out(table: Table) -> Table:
-    columns, *rows = ([cell.replace("_", " ") for cell in row] for row in (table.columns, *table.rows))
-    return Table(columns, rows)
+    texts = {name: read_texts(paper)[name] for name in tables}
+    notes = {name: each.get("note", "").strip().format(**numbers) for name, each in texts.items()}
+    return {name: Section(texts[name]["heading"], table, notes[name]) for name, table in tables.items()}
