@@ -34,7 +34,6 @@ class FedSiKDConfig(PrivateAlgorithmConfig):
         "kmeans",
         "Sizes of random clusters: those of k-means on the statistics, so that only the members differ; or equal.",
         choices=("kmeans", "equal"),
-        of_old_runs="equal",
     )
     statistics: str = setting(
         "scalar",

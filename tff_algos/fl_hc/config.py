@@ -29,7 +29,6 @@ class FLHCConfig(AlgorithmConfig):
         1.0,
         "Cut of the tree, as a multiple of the median distance between two clients' updates; 0 cuts it otherwise.",
         minimum=0,
-        of_old_runs=0.0,
     )
     distance_threshold: float = setting(
         0.0,

@@ -205,33 +205,6 @@ def test_resume_with_other_settings_names_them(stored_run):
         parse_config(["--resume", f"--run_dir={stored_run}", "--algo=fl_hc"])
 
 
-OF_EARLIER_RUNS = {
-    "random_cluster": (
-        ("cluster_sizes", "statistics", "max_clusters", "privacy_epsilon", "privacy_delta"),
-        {"random_cluster_cluster_sizes": "equal", "random_cluster_num_clusters": 4},
-    ),
-    "fl_hc": (("distance_multiple",), {"fl_hc_distance_multiple": 0, "fl_hc_num_clusters": 4}),
-}
-
-
-@pytest.mark.parametrize("algo", OF_EARLIER_RUNS)
-def test_a_run_from_before_a_setting_goes_on_as_it_began(tmp_path, algo):
-    """Its config.json lacks the flags that were added later, whose defaults would now compute something else."""
-    later, did = OF_EARLIER_RUNS[algo]
-    stored = flag_values(build_run_config({"algo": algo, **did}))
-    for name in later:
-        del stored[f"{algo}_{name}"]
-    (tmp_path / "config.json").write_text(json.dumps({"flags": stored}))
-    resume = ["--resume", f"--run_dir={tmp_path}"]
-    resumed = flag_values(parse_config([*resume, "--rounds=30"]))
-    assert {name: resumed[name] for name in did} == did
-    for name, value in did.items():  # saying what the run does is no other setting
-        assert flag_values(parse_config([*resume, f"--{name}={value}"]))[name] == value
-    changed = {"random_cluster": "--random_cluster_cluster_sizes=kmeans", "fl_hc": "--fl_hc_distance_multiple=1"}[algo]
-    with pytest.raises(FlagError, match=r"cannot resume with other settings: .*\(the run has (equal|0)"):
-        parse_config([*resume, changed])
-
-
 def store_run(folder, **values):
     stored = flag_values(build_run_config({"algo": "fedavg", **values}))
     (folder / "config.json").write_text(json.dumps({"flags": stored}))
