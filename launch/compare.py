@@ -1,4 +1,4 @@
-"""`python -m launch.compare --runs='runs/*'` shows many runs: in a page, in a figure and a table of a paper.
+"""`python -m launch.compare --runs='runs/*'` compares runs: in a page, in a figure and a table of a paper.
 
 `--output=compare.html` is the page, opened from its file; it is made if neither `--figure` nor `--table` is given.
 

@@ -2,7 +2,7 @@
 
 Python raises KeyboardInterrupt wherever the main thread happens to be, and some of these places swallow it: a bare
 `except:` around an import (TensorFlow Lite has many), a callback of the garbage collector (JAX sets one), a finalizer.
-A program that was just loading TensorFlow then went on as if nothing had been pressed. So it is looked whether the
+A program that was just loading TensorFlow then went on as if nothing had been pressed. So a watchdog checks whether the
 exception is on its way out of the block, and if it is not, it is raised again. Other code turns it into an exception
 of its own, such as an ImportError, which then stands for the signal.
 """
@@ -45,7 +45,7 @@ _stoppers: list["_Stopper"] = []  # of the blocks that are entered, the innermos
 def stop_on_signals(check_s: float = CHECK_S) -> Iterator[None]:
     """Raises StopSignal on Ctrl-C, SIGTERM and SIGHUP inside the block, except where they are ignored, as under nohup.
 
-    Does nothing outside of the main thread. `check_s` is after how many seconds it is looked whether the exception has
+    Does nothing outside of the main thread. After `check_s` seconds a watchdog checks whether the exception has
     been swallowed.
     """
     if threading.current_thread() is not threading.main_thread():

@@ -1,6 +1,6 @@
 """What of the runs goes into the page as it is, besides their numbers: plots, events, clients; within bounds of bytes.
 
-A page of many runs shows the plots and the events of at most `MOST_DETAILED_RUNS`, and links those of the others.
+A page of a comparison shows the plots and the events of at most `MOST_DETAILED_RUNS`, and links those of the others.
 """
 
 import fnmatch

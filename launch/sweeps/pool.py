@@ -1,4 +1,4 @@
-"""Makes many runs, as many at a time as an engine has slots; says what becomes of each, and stops all together."""
+"""Makes the runs of a sweep, as many at a time as an engine has slots; reports each, and stops all together."""
 
 import contextlib
 import dataclasses

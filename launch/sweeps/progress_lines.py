@@ -1,4 +1,4 @@
-"""What is shown of many runs: their own output if one goes on at a time, else a line for each and one over all."""
+"""What is shown of a sweep: the runs' own output if one goes on at a time, else a line for each and one over all."""
 
 import re
 import sys

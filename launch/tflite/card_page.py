@@ -219,11 +219,11 @@ def format_card_page(card: Card) -> str:
 
 def _tabulate_files(files: Sequence[FileFacts], task: TaskColumns) -> list[tuple[str, ...]]:
     unit = " (points)" if task.metric.unit == PERCENT else ""
-    heads = (
+    headings = (
         *("file", f"test {task.title}", "mean of clients", "worst tenth of clients", "clients", f"quantization{unit}"),
         *("same class as Keras" if task.kind.is_labelled_by_class else "furthest from Keras", "bytes", "latency (ms)"),
     )
-    return [heads, *(_tabulate_file(file, task) for file in files)]
+    return [headings, *(_tabulate_file(file, task) for file in files)]
 
 
 def _tabulate_file(file: FileFacts, task: TaskColumns) -> tuple[str, ...]:

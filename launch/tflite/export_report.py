@@ -254,12 +254,12 @@ def format_report(report: ExportReport) -> str:
 
 def _tabulate_files(rows: Sequence[FileRow], task: TaskColumns) -> list[tuple[str, ...]]:
     has_classes = task.kind.is_labelled_by_class
-    heads = (
+    headings = (
         *("file", "input", "bytes", "of them card", "share of float32", "parameters", "multiply-accumulates"),
         *(f"test {task.title}", f"clients' test {task.title}", f"Keras test {task.title}"),
         *(("agreement", "largest logit difference") if has_classes else ("largest output difference",)),
     )
-    return [heads, *(_format_file(row, task) for row in rows)]
+    return [headings, *(_format_file(row, task) for row in rows)]
 
 
 def _format_file(row: FileRow, task: TaskColumns) -> tuple[str, ...]:
@@ -308,7 +308,7 @@ def _tabulate_latency(report: ExportReport) -> list[tuple[str, ...]]:
 
 
 def _describe_sizes(rows: Sequence[SizeRow], task: TaskColumns) -> list[str]:
-    heads = ("model", "format", "parameters", "multiply-accumulates", "bytes", "times smaller", f"test {task.title}")
+    headings = ("model", "format", "parameters", "multiply-accumulates", "bytes", "times smaller", f"test {task.title}")
     cells = [
         (
             *(row.model, row.format, f"{row.parameters:,}", f"{row.multiply_accumulates:,}", f"{row.size_bytes:,}"),
@@ -324,7 +324,7 @@ def _describe_sizes(rows: Sequence[SizeRow], task: TaskColumns) -> list[str]:
         "ms: median on 1 thread. Teachers were converted for this table only; launch.export --model=<teacher> exports "
         "one."
     )
-    return [ratios, format_table([(*heads, "ms"), *cells], 2)]
+    return [ratios, format_table([(*headings, "ms"), *cells], 2)]
 
 
 def _describe_training_files(rows: Sequence[TrainingRow]) -> list[str]:
@@ -333,8 +333,8 @@ def _describe_training_files(rows: Sequence[TrainingRow]) -> list[str]:
         "measured here. head: the last dense layers are trained; full: all layers. Where operators of TensorFlow are "
         "named, the file needs a runtime that has them, the select operators."
     )
-    heads = ("file", "trained", "operators", "operators of TensorFlow", "bytes")
+    headings = ("file", "trained", "operators", "operators of TensorFlow", "bytes")
     cells = [
         (row.file, row.trained, row.operators, row.select_operators or "none", f"{row.size_bytes:,}") for row in rows
     ]
-    return [note, format_table([heads, *cells], 4)]
+    return [note, format_table([headings, *cells], 4)]

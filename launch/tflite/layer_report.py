@@ -96,7 +96,7 @@ def list_worst(layers: Sequence[LayerError]) -> list[LayerError]:
 
 
 def tabulate_worst(layers: Mapping[str, Sequence[LayerError]]) -> list[tuple[str, ...]]:
-    """The worst layers of each file, by the file's name, under their heads."""
+    """The worst layers of each file, by the file's name, under their headings."""
     rows = [("file", "worst layers", "operator", "error in steps", "largest error")]
     for file, of_file in layers.items():
         rows += [

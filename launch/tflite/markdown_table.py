@@ -6,10 +6,10 @@ from launch.runs.shown_text import escape_markdown
 
 
 def format_table(rows: Sequence[Sequence[str]], num_texts: int | None = None) -> str:
-    """A table of texts that may be anything: its heads, then its rows.
+    """A table of texts that may be anything: its headings, then its rows.
 
     Args:
-      rows: the heads first.
+      rows: the headings first.
       num_texts: how many columns hold text; those behind them hold numbers. None: all.
     """
     return join_table([[escape_markdown(cell) for cell in row] for row in rows], num_texts)
