@@ -5,10 +5,11 @@
 # make web     what --web_page of launch.export packs into a page, by npm into .web; nothing else needs npm
 # make test-web    exports runs with their pages and drives these in Chromium, in .web-test; RUN_DIR=<folder> names one
 # make test-ray   --runtime=ray on clusters of this machine, in .venv-ray; 10 to 30 minutes
+# make docs    builds the site of docs/ into build/docs, in .venv-docs; a minute at first
 # make setup-track   MLflow and W&B in .venv-track, for --track and launch.track; make test-track sends runs to both
 # make test-tune  searches of launch.tune with Optuna, in .venv-tune; a minute or two
 # make test-parquet  reads parquet and Arrow with pyarrow, in .venv-parquet; a few seconds
-# make test-kotlin   compiles the Kotlin of docs/phones.md and examples/android, in .venv-kotlin; needs Java
+# make test-kotlin   compiles the Kotlin of docs/android.md and examples/android, in .venv-kotlin; needs Java
 # make test-same-bytes REVISION=HEAD~1   runs small settings of every algorithm at that revision and here, and compares
 #              the bytes of their tables; 20 to 30 minutes (ARGS="--only=fedcd*" for some)
 # make setup-pfl  pfl-research on PyTorch, a peer of launch.benchmark, in .venv-pfl
@@ -24,7 +25,7 @@ RUN = .venv/bin/python -m
 SIDE_BY_SIDE = -n logical --maxprocesses=4 --dist loadfile
 
 .PHONY: train test test-slow test-litert test-ray test-tune test-parquet test-kotlin test-track test-web test-same-bytes \
-    web setup setup-pfl setup-track lock clean
+    docs web setup setup-pfl setup-track lock clean
 
 train: setup
 	@$(RUN) launch.train --algo=fedsikd $(ARGS)
@@ -61,6 +62,9 @@ test-web: setup web
 test-same-bytes: setup
 	@.venv/bin/python tests/same_bytes/compare_revisions.py --revision=$(REVISION) $(ARGS)
 
+docs: setup
+	@sh ./docs/site/build.sh $(ARGS)
+
 web:
 	@sh ./launch/tflite/web/set_up.sh
 
@@ -74,8 +78,9 @@ setup:
 	@PYTHON="$(PYTHON)" sh ./setup.sh
 
 # Resolves setup.py anew into requirements.lock, the same with CUDA into requirements-gpu.lock, and likewise the runtime
-# of test-litert, the compiler of test-kotlin, pyarrow, Ray and Optuna, each on top of requirements.lock, the peer of setup-pfl, the
-# trackers of setup-track, the uv of set-up and the completion of the shell. Needs a network.
+# of test-litert, the compiler of test-kotlin, pyarrow, Ray, Optuna and the site's builder, each on top of
+# requirements.lock, the peer of setup-pfl, the trackers of setup-track, the uv of set-up and the completion of the
+# shell. Needs a network.
 lock:
 	@set -e; tools=$$(mktemp -d); trap 'rm -rf "$$tools"' EXIT; \
 	$(or $(PYTHON),python3) -m venv "$$tools"; \
@@ -85,7 +90,7 @@ lock:
 	$$compile --override overrides.txt --extra dev --output-file requirements.lock setup.py; \
 	$$compile --override overrides.txt --constraint requirements.lock --extra dev --extra gpu \
 	    --output-file requirements-gpu.lock setup.py; \
-	for name in completion litert parquet pfl ray track tune uv; do $$compile --output-file requirements-$$name.lock requirements-$$name.in; done; \
+	for name in completion docs litert parquet pfl ray track tune uv; do $$compile --output-file requirements-$$name.lock requirements-$$name.in; done; \
 	$$compile --no-deps --output-file requirements-kotlin.lock requirements-kotlin.in
 
 # What can be made again in seconds; .venv and those beside it and runs/ stay.

@@ -327,7 +327,7 @@ def test_kotlin_of_a_page_compiles_and_a_planted_error_does_not(fault, tmp_path,
 
 def test_the_kotlin_of_the_project_is_found():
     kotlin = load("kotlin/check_kotlin.py")
-    assert len(kotlin.list_blocks("docs/phones.md", (ROOT / "docs" / "phones.md").read_text())) >= 4
+    assert len(kotlin.list_blocks("docs/android.md", (ROOT / "docs" / "android.md").read_text())) >= 4
     assert len(kotlin.read_blocks(str(ROOT / "examples" / "android"))) == 3
 
 

@@ -1,5 +1,6 @@
-"""What the README and the pages in docs/ say is so: examples run, commands parse, links lead somewhere."""
+"""README and docs/: examples run, commands parse, links lead somewhere, and the front page is short."""
 
+import functools
 import importlib
 import os
 import pathlib
@@ -19,12 +20,16 @@ from launch.settings.run_config import build_run_config, flag_values
 
 ROOT = pathlib.Path(__file__).parents[1]
 README = ROOT / "README.md"
-PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
-MOST_README_LINES = 350
+RESULTS = ROOT / "docs" / "results.md"  # generated
+PAGES = [README, *sorted(path for path in (ROOT / "docs").glob("*.md") if path != RESULTS)]
+MOST_README_LINES, MOST_README_WORDS, MOST_WORDS_BEFORE_A_COMMAND = 120, 900, 30
+MOST_WORDS = 33_000  # of all pages but the generated ones
+GENERATED = {"flags.md", "api.md"}  # pages that the site makes from the code
 BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 PATH = re.compile(r"(datasets|models|tff_algos|launch|tests|examples|docs)/[\w./-]*")
 OWN_MODULE = re.compile(r"# (my_\w+\.py)\n")
+INTERVAL = re.compile(r"±|\[[+-]?[\d.]+, ?[+-]?[\d.]+\]")
 TRAIN = "python -m launch.train "
 PARSERS = {
     "launch.sweep": "parse_tasks",
@@ -72,6 +77,7 @@ def name_page(path):
     return str(path.relative_to(ROOT))
 
 
+@functools.cache
 def list_anchors(path):
     """The anchors of a page's headings, as GitHub makes them."""
     headings = re.findall(r"^#+ (.+)$", read_page(path).prose, re.MULTILINE)
@@ -79,20 +85,26 @@ def list_anchors(path):
 
 
 READ_PAGES = [read_page(path) for path in PAGES]
+[TUTORIAL] = [page for page in READ_PAGES if page.path.name == "tutorial.md"]
 PYTHON_BLOCKS = [text for page in READ_PAGES for language, text in page.blocks if language == "python"]
 OWN_MODULES = {match[1]: text for text in PYTHON_BLOCKS if (match := OWN_MODULE.match(text))}
 SHELL = [line for page in READ_PAGES for line in (*page.shell_lines, *page.code_spans)]
 COMMANDS = sorted({line for line in SHELL if line.startswith("python -m launch.")})
 MAKE_TARGETS = sorted(set(re.findall(r"\bmake ([a-z-]+)", "\n".join(SHELL))))
-LINKS = [(name_page(page.path), link) for page in READ_PAGES for link in page.links if not link.startswith("http")]
+LINKS = [
+    (name_page(page.path), link)
+    for page in (*READ_PAGES, read_page(RESULTS))
+    for link in page.links
+    if not link.startswith("http")
+]
 CODE_PATHS = sorted({span for page in READ_PAGES for span in page.code_spans if PATH.fullmatch(span)})
 MAP_ROWS = re.findall(
-    r"^\| [^|]+\? \| \[[^\]]+\]\(([^)]+)\)[^|]* \| `(\w+)` \|$", (ROOT / "docs/adding.md").read_text(), re.M
+    r"^\| [^|]+\? \| \[[^\]]+\]\(([^)]+)\)[^|]* \| `(\w+)` \|$", (ROOT / "docs/code_map.md").read_text(), re.M
 )
-STEP_ROWS = [  # of docs/notebook.md: the functions of a step and their module
+STEP_ROWS = [  # of docs/python.md: the functions of a step and their module
     (link, name)
     for names, link in re.findall(
-        r"^\| [^|]+ \| ([^|]+) \| \[[^\]]+\]\(([^)]+)\) \|$", (ROOT / "docs/notebook.md").read_text(), re.M
+        r"^\| [^|]+ \| ([^|]+) \| \[[^\]]+\]\(([^)]+)\) \|$", (ROOT / "docs/python.md").read_text(), re.M
     )
     for name in re.findall(r"`(\w+)`", names)
 ]
@@ -149,9 +161,96 @@ def run_python(arguments, folder):
 
 
 def test_the_readme_is_short():
-    assert len(README.read_text(encoding="utf-8").splitlines()) <= MOST_README_LINES
+    text = README.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= MOST_README_LINES and len(text.split()) <= MOST_README_WORDS
+    before = re.sub(r"!\[[^\]]*\]\([^)]*\)", "", text.partition("```")[0])
+    assert len(before.split()) <= MOST_WORDS_BEFORE_A_COMMAND
+    assert not INTERVAL.search(text)
 
 
+def test_the_readme_counts_claims_as_the_results_do():
+    [counted] = re.findall(r"^Of \d+ claims of .*$", RESULTS.read_text(encoding="utf-8"), re.MULTILINE)
+    assert counted.rstrip(".") in " ".join(README.read_text(encoding="utf-8").split())
+
+
+def test_the_pages_are_short():
+    assert sum(len(path.read_text(encoding="utf-8").split()) for path in PAGES) <= MOST_WORDS
+
+
+def test_every_page_has_a_place_in_the_site():
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    named = re.findall(r"([\w/]+\.md)$", navigation, re.MULTILINE)
+    assert sorted(named) == sorted({path.name for path in (ROOT / "docs").glob("*.md")} | GENERATED)
+
+
+def test_the_pages_of_the_site_that_are_generated(monkeypatch):
+    """The flags of runs and the names of the API; the help of the other commands is tested with them."""
+    monkeypatch.syspath_prepend(ROOT / "docs" / "site")
+    flags, api = (importlib.import_module(name) for name in ("flag_reference", "api_reference"))
+    monkeypatch.setattr(flags, "list_commands", list)
+    page = flags.build_page()
+    assert "| `--fedavg_epochs` |" in page and "## FedSiKD" in page
+    assert len({len(re.findall(r"(?<!\\)\|", line)) for line in page.splitlines() if line.startswith("|")}) == 1
+    for name in re.findall("^::: (.+)$", api.build_page(), re.MULTILINE):
+        module, _, attribute = name.rpartition(".")
+        path = ROOT / f"{module.replace('.', '/')}.py"
+        assert re.search(rf"^(def|class) {attribute}\b", path.read_text(encoding="utf-8"), re.MULTILINE), name
+
+
+@pytest.fixture
+def first_steps(tmp_path):
+    """A folder with the table that the tutorial makes."""
+    (tmp_path / "make_tumours.py").write_text(find_python_block("# make_tumours.py"), encoding="utf-8")
+    made = run_python(["make_tumours.py"], tmp_path)
+    assert made.returncode == 0, made.stderr
+    return tmp_path
+
+
+def test_the_tutorial_looks_at_its_table(first_steps):
+    looked = run_python(["-m", "launch.inspect", "tumours.csv"], first_steps)
+    assert looked.returncode == 0, looked.stderr
+    [shown] = [text for language, text in TUTORIAL.blocks if language == "text"]
+    odd, train = shown.splitlines()
+    start, end = odd.split(", ...; ")
+    assert train == looked.stdout.splitlines()[-1]
+    assert any(line.startswith(start) and line.endswith(end) for line in looked.stdout.splitlines())
+
+
+@pytest.mark.slow
+def test_the_tutorial_runs_to_its_end(first_steps):
+    """All but what needs npm: the page for a phone is tested by `make test-web`."""
+    commands = "\n".join(text for language, text in TUTORIAL.blocks if language == "sh")
+    kept = [line for line in commands.splitlines() if not line.startswith((". ", "make ")) and "--web_page" not in line]
+    assert len(kept) > 8
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(first_steps / "cache")}
+    environment["PATH"] = f"{pathlib.Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    run = subprocess.run(
+        ["bash", "-e", "-c", "\n".join(kept)], cwd=first_steps, env=environment, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr[-3000:]
+    assert (first_steps / "tumours.html").is_file()
+    export = first_steps / "runs" / "tumours" / "fedavg" / "seed_0" / "export"
+    assert {"global.int8.tflite", "report.md", "card.md"} <= {path.name for path in export.iterdir()}
+
+
+@pytest.mark.slow
+def test_the_first_run_prints_what_the_readme_shows(tmp_path):
+    """But for seconds, accuracies and the rounds that are left out."""
+    shown = README.read_text(encoding="utf-8").partition("<!-- first run -->\n```\n")[2].partition("\n```\n")[0]
+    run = run_python(["-m", "launch.train", "--algo=fedsikd"], tmp_path)
+    assert run.returncode == 0, run.stderr[-3000:]
+    left = iter(mask(run.stdout))
+    assert all(line in left for line in mask(shown) if line != "...")  # in this order
+
+
+def mask(output):
+    """Lines without what differs between machines."""
+    return [
+        re.sub(r"\d+\.\d+|\d+( min \d+)? s\b|best .* in round \d+", "*", line) for line in output.strip().splitlines()
+    ]
+
+
+@pytest.mark.slow
 def test_own_data_and_own_model_train(tmp_path):
     (tmp_path / "make_data.py").write_text(find_python_block("np.savez"), encoding="utf-8")
     (tmp_path / "my_models.py").write_text(find_python_block("# my_models.py"), encoding="utf-8")
@@ -184,9 +283,17 @@ def test_own_modules_train(own, checkout):
     assert run.returncode == 0, run.stderr[-3000:]
 
 
+@pytest.mark.slow
+def test_python_trains_as_the_page_says(checkout):
+    (checkout / "first.py").write_text(find_python_block("from launch.api import"), encoding="utf-8")
+    run = run_python(["first.py"], checkout)
+    assert run.returncode == 0, run.stderr[-3000:]
+    assert "test_accuracy" in run.stdout
+
+
 def test_every_python_block_is_tried():
-    tried = {find_python_block("np.savez"), *OWN_MODULES.values()}
-    assert set(PYTHON_BLOCKS) == tried and set(OWN_MODULES) == {
+    single = map(find_python_block, ("np.savez", "# make_tumours.py", "from launch.api import"))
+    assert set(PYTHON_BLOCKS) == {*single, *OWN_MODULES.values()} and set(OWN_MODULES) == {
         "my_models.py",
         "my_algorithms.py",
         "my_data.py",
@@ -223,7 +330,7 @@ def test_a_command_is_understood(command, checkout, capsys):
 
 
 def test_arguments_of_make_are_understood():
-    given = re.findall(r'make train ARGS="(.*?)"', README.read_text(encoding="utf-8"))
+    given = re.findall(r'make train ARGS="(.*?)"', "\n".join(SHELL))
     assert given
     for arguments in given:
         parse_config(["--algo=fedsikd", *shlex.split(arguments)])
@@ -234,22 +341,17 @@ def test_targets_are_in_the_makefile():
     assert [name for name in MAKE_TARGETS if not re.search(rf"^{name}:", makefile, re.MULTILINE)] == []
 
 
-def test_links_lead_somewhere():
-    lost = []
-    for page, link in LINKS:
-        name, _, anchor = link.partition("#")
-        target = (ROOT / page).parent / name if name else ROOT / page
-        if not target.exists() or (anchor and anchor not in list_anchors(target)):
-            lost.append(f"{page}: {link}")
-    assert lost == []
+@pytest.mark.parametrize(("page", "link"), LINKS)
+def test_a_link_leads_somewhere(page, link):
+    name, _, anchor = link.partition("#")
+    target = (ROOT / page).parent / name if name else ROOT / page
+    assert target.exists() or name in GENERATED
+    assert not anchor or anchor in list_anchors(target)
 
 
-def test_every_page_is_linked_from_the_readme():
-    assert {f"docs/{path.name}" for path in PAGES[1:]} <= set(read_page(README).links)
-
-
-def test_paths_in_code_exist():
-    assert [path for path in CODE_PATHS if not (ROOT / path).exists()] == []
+@pytest.mark.parametrize("path", CODE_PATHS)
+def test_a_path_in_code_exists(path):
+    assert (ROOT / path).exists()
 
 
 def test_the_map_of_the_code_has_rows():

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Compiles the Kotlin of docs/phones.md and examples/android with the compiler inside kotlin-jupyter-kernel, in an
+# Compiles the Kotlin of docs/android.md and examples/android with the compiler inside kotlin-jupyter-kernel, in an
 # environment of its own, .venv-kotlin. `make test-kotlin` calls it after the set-up of .venv. Without Java it says so
 # and checks nothing.
 set -u
@@ -16,4 +16,4 @@ if ! java -version >/dev/null 2>&1; then
     exit 0
 fi
 set_up
-"$python" tests/kotlin/check_kotlin.py docs/phones.md examples/android
+"$python" tests/kotlin/check_kotlin.py docs/android.md examples/android

@@ -1,4 +1,4 @@
-"""Compiles Kotlin: `check_kotlin.py docs/phones.md examples/android`, with the Python that has kotlin-jupyter-kernel.
+"""Compiles Kotlin: `check_kotlin.py docs/android.md examples/android`, with the Python that has kotlin-jupyter-kernel.
 
 Every ```kotlin block of a page is a file of an app, unless it begins as Gradle's build scripts do; of a folder, every
 .kt file is one. All of them are compiled together, as one app, against stubs of the Android and LiteRT classes, which
@@ -134,7 +134,7 @@ def check_pages(pages: Sequence[str]) -> list[str]:
 def main(pages: list[str]) -> int:
     """Checks the pages that the arguments name and returns the exit code."""
     if not pages:
-        print("error: expected pages in Markdown, or folders, such as docs/phones.md", file=sys.stderr)
+        print("error: expected pages in Markdown, or folders, such as docs/android.md", file=sys.stderr)
         return 2
     try:
         wrong = check_pages(pages)
