@@ -38,10 +38,10 @@ from launch.papers.engine.figures import (
     compute_curve_by_round,
     compute_half_interval,
     draw_panels,
+    style_series,
 )
 from launch.papers.engine.tables import BySeed, Values, collect
 from launch.plots.resource_plots import compute_bin_means
-from launch.plots.style import COLORS, LINES, MARKERS
 from launch.runs import columns
 from launch.runs.run_records import RunRecord, read_columns
 from launch.settings.algorithms import ALGORITHMS
@@ -54,14 +54,8 @@ TITLE = (
     f"AMFL-P and its baselines on the simulated building ({TABLE_1_LEVEL} heterogeneity but for the second column), "
     "mean over seeds and one deviation either side"
 )
-STYLES = {
-    algo: {"color": ALGORITHMS[algo].color, "marker": MARKERS[i], "linestyle": LINES[i % len(LINES)], "markersize": 4}
-    for i, algo in enumerate(ALGOS)
-}
-START_STYLES = {
-    start: {"color": COLORS[i], "marker": MARKERS[i], "linestyle": LINES[i % len(LINES)], "markersize": 4}
-    for i, start in enumerate(AXES["few_shot_start"])
-}
+STYLES = style_series(ALGOS, {algo: ALGORITHMS[algo].color for algo in ALGOS})
+START_STYLES = style_series(AXES["few_shot_start"])
 START_STYLES["maml"] = START_STYLES["maml1"]
 LEVEL_STYLE = {"color": GREY, "linestyle": ":"}
 

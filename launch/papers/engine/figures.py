@@ -1,14 +1,14 @@
 """Figures of papers: panels of curves over several runs, each a mean over the seeds with a band either side."""
 
 import pathlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from launch.papers.engine.intervals import estimate_mean, is_constant
 from launch.plots.label_placement import label_line_ends
-from launch.plots.style import STYLE, count_rounds, new_figure, save_figure
+from launch.plots.style import COLORS, LINES, MARKERS, STYLE, count_rounds, new_figure, save_figure
 from launch.runs.columns import ROUND
 from launch.runs.run_records import RunRecord
 
@@ -51,6 +51,20 @@ class Panel(NamedTuple):
     lines: Sequence[Line] = ()
     levels: Sequence[Line] = ()
     axes: Mapping[str, Any] = {}
+
+
+def style_series(names: Iterable[str], colors: Mapping[str, str] | None = None, **further: Any) -> dict[str, dict]:
+    """How the line of each name looks: markers and line styles in turn, and colours, unless `colors` has the name's."""
+    return {
+        name: {
+            "color": (colors or {}).get(name, COLORS[i % len(COLORS)]),
+            "marker": MARKERS[i % len(MARKERS)],
+            "linestyle": LINES[i % len(LINES)],
+            "markersize": 4,
+            **further,
+        }
+        for i, name in enumerate(names)
+    }
 
 
 def compute_deviation(values: Sequence[float]) -> float:

@@ -5,19 +5,15 @@ import pathlib
 from collections.abc import Mapping, Sequence
 
 from launch.papers.engine.collection import PRINTED, TUNED, Place
-from launch.papers.engine.figures import Line, Panel, compute_curve_by_round, draw_panels
+from launch.papers.engine.figures import Line, Panel, compute_curve_by_round, draw_panels, style_series
 from launch.papers.fedsikd.measures import ALPHAS, DATA_NAMES, HAR_WINDOWS, NAMES, group_places
-from launch.plots.style import MARKERS
 from launch.runs.columns import TEST_ACCURACY
 from launch.runs.run_records import RunRecord
 from launch.settings.algorithms import ALGORITHMS
 
 NUM_COLUMNS = 4
 TITLE = "FedSiKD, Figure 3 with our runs: test accuracy by round, mean over n seeds and one deviation either side"
-STYLES = {
-    algo: {"color": ALGORITHMS[algo].color, "marker": marker, "markersize": 4}
-    for algo, marker in zip(NAMES, MARKERS, strict=False)
-}
+STYLES = style_series(NAMES, {algo: ALGORITHMS[algo].color for algo in NAMES}, linestyle="-")
 
 
 def draw_fedsikd_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
