@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable
 # What a flag is called elsewhere, and here: a shared flag, or a field of the algorithms.
 OTHER_NAMES = {
     "learning_rate": ("lr", "eta", "local_lr", "client_lr", "client_learning_rate", "local_learning_rate", "lr_local"),
+    "local_learning_rate": ("lr", "local_lr", "client_lr", "lr_local"),
     "epochs": ("epochs", "local_epochs", "num_epochs", "n_epochs", "client_epochs", "local_ep"),
     "steps": ("local_steps", "num_steps", "local_iterations"),
     "inner_steps": ("epochs", "local_epochs", "num_inner_steps"),
