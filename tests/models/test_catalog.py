@@ -135,7 +135,7 @@ def test_builds_inside_graphs_again_and_again():
         ({"teacher_model": "sensor_teacher"}, r"^teacher_model=sensor_teacher: expected examples of shape \(steps, "),
         ({"teacher_model": "resnet"}, "^teacher_model=resnet: expected auto, image_student"),
         ({"teacher_model": "a-b:c"}, "^teacher_model=a-b:c: expected module:function"),
-        ({"teacher_model": "models.image_cnn:nothing"}, "^teacher_model=models.image_cnn:nothing: expected a function"),
+        ({"teacher_model": "models.image_cnn:nothing"}, "^teacher_model=models.image_cnn:nothing: expected nothing in"),
         ({"teacher_model": "no_such_module:f"}, "^teacher_model=no_such_module:f: no module named no_such_module"),
         ({"activation": "tanh"}, "activation=tanh: expected one of linear, relu"),
         ({"model": "perceptron", "activation": "relu"}, "only the image models have this choice, not perceptron"),
@@ -158,7 +158,7 @@ def test_builds_inside_graphs_again_and_again():
             {"model": "image_cnn10", "input_shape": (20,)},
             r"image_cnn10: expected examples of shape \(height, width, ch",
         ),
-        ({"model": "models.image_cnn:nothing"}, "^model=models.image_cnn:nothing: expected a function nothing"),
+        ({"model": "models.image_cnn:nothing"}, "^model=models.image_cnn:nothing: expected nothing in"),
     ],
 )
 def test_mistakes_in_one_line(arguments, message):
