@@ -12,11 +12,10 @@ from launch.papers.engine.paper import FOLDER, Paper
 from launch.papers.engine.tables import read_texts
 from launch.papers.fedcd.figure import draw_fedcd_figure
 from launch.papers.fedcd.measures import FEDCD_RUNS, SIZES
-from launch.papers.fedcd.report import ON_SIZES, build_fedcd_report
+from launch.papers.fedcd.tables import build_fedcd_report
 from launch.papers.fedsikd.figure import draw_fedsikd_figure
 from launch.papers.fedsikd.measures import BUDGET_ROUNDS, FEDSIKD_PRESETS, FEDSIKD_RUNS
-from launch.papers.fedsikd.report import ON_PRESETS as ON_FEDSIKD_PRESETS
-from launch.papers.fedsikd.report import build_fedsikd_report
+from launch.papers.fedsikd.tables import build_fedsikd_report
 from launch.papers.private.tables import PRIVATE_RUNS, build_private_report, draw_private_figure
 from launch.papers.quantization.tables import QUANTIZATION_RUNS, build_quantization_report
 from launch.runs.columns import (
@@ -43,7 +42,7 @@ PAPERS: dict[str, Paper] = {
         build=build_fedsikd_report,
         printed_files=("fedsikd/printed.csv",),
         presets=FEDSIKD_PRESETS,
-        on_presets=ON_FEDSIKD_PRESETS,
+        on_presets=read_texts("fedsikd")["runs"].strip(),
         claims=_FEDSIKD["claim"],
         further=_FEDSIKD["further"],
         further_presets=(TUNED,),
@@ -90,7 +89,7 @@ PAPERS: dict[str, Paper] = {
         build=build_fedcd_report,
         printed_files=("fedcd/printed.csv",),
         presets=SIZES,
-        on_presets=ON_SIZES,
+        on_presets=read_texts("fedcd")["runs"].strip(),
         claims=_FEDCD["claim"],
         further=_FEDCD["further"],
         draw=draw_fedcd_figure,

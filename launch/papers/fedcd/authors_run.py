@@ -24,6 +24,13 @@ from launch.runs.run_records import read_rows
 
 FILE = FOLDER / "fedcd" / "authors_run.csv"
 DEVICES_PER_ARCHETYPE = 3
+COLUMNS = {  # as those of our runs
+    "final": "final accuracy",
+    "mean_of_last": "last",
+    "change": "change",
+    "last_change": "last change",
+    "swing": "swing of a meta-archetype",
+}
 
 
 class AuthorsRun(NamedTuple):
@@ -46,13 +53,13 @@ def read_authors_run() -> AuthorsRun:
 
 
 def measure_authors_run() -> dict[str, float]:
-    """The measures of `launch.papers.fedcd.measures.measure` that need no more than accuracies."""
+    """The measures of `measures.measure` that need no more than accuracies."""
     run, last = read_authors_run(), COMPARED_ROUNDS[HIERARCHICAL]
     swings = []
     for archetypes in META_ARCHETYPES:
         first, end = DEVICES_PER_ARCHETYPE * archetypes[0], DEVICES_PER_ARCHETYPE * (archetypes[-1] + 1)
         means = [statistics.fmean(row[first:end]) for row in run.devices]
-        swings += [abs(means[r - 1] - means[r - 2]) for r in range(CALM_FROM + 1, last + 1)]
+        swings += [abs(after - before) for before, after in itertools.pairwise(means[CALM_FROM - 1 : last])]
     return {
         "final": run.accuracies[last - 1],
         "mean_of_last": statistics.fmean(run.accuracies[last - LAST_ROUNDS : last]),
@@ -66,7 +73,5 @@ def measure_authors_run() -> dict[str, float]:
 def tabulate_authors_run() -> Table:
     """One row: what that run has by our rules."""
     measured = measure_authors_run()
-    columns = ["rounds", "final accuracy", "last", "change", "last change", "swing of a meta-archetype"]
-    row = [str(len(read_authors_run().accuracies))]
-    row += [f"{measured[name]:.2f}" for name in ("final", "mean_of_last", "change", "last_change", "swing")]
-    return Table([*columns, "converges at round"], [[*row, str(measured["convergence"])]])
+    row = [str(len(read_authors_run().accuracies)), *(f"{measured[name]:.2f}" for name in COLUMNS)]
+    return Table(["rounds", *COLUMNS.values(), "converges at round"], [[*row, str(measured["convergence"])]])

@@ -67,6 +67,7 @@ FEDCD_RUNS = (
     rf"({FEDCD}|{FEDAVG})_cifar10_({HIERARCHICAL}|{HYPERGEOMETRIC})_({'|'.join(SIZES)})"
     rf"(?:_({'|'.join(map(re.escape, (*SHOWN_VARIANTS, *FURTHER_VARIANTS, *CAUSES)))}|\d+rounds))?"
 )
+RunsByPlace = Mapping[Place, Sequence[RunRecord]]
 MILESTONES = (5, 15, 25, 30)  # rounds after which all models are cloned
 ACCURACY = CLIENT_TEST_ACCURACY
 RATE = "learning_rate_mean"  # FedCD's own column where the rate has steps

@@ -66,6 +66,7 @@ ROUNDS_TO_ACCURACY, MEGABYTES_TO_ACCURACY = "rounds_to_accuracy", "megabytes_to_
 EQUAL_BYTES_ACCURACY = "equal_bytes_accuracy"  # of tuned runs
 MEGABYTES_A_ROUND = "megabytes_a_round"
 
+RunsByPlace = Mapping[Place, Sequence[RunRecord]]
 Target = tuple[str, str]  # data set and setting
 Budget = tuple[str, str, str, int]  # preset, data set, setting and seed
 
@@ -90,25 +91,15 @@ def find_place(experiment: str) -> Place | None:
     parts = {"": (PRINTED, algo), AUTHORS: (AUTHORS, algo), CONTROL: (TUNED, CONTROL)}
     preset, part = parts.get(variant, (TUNED, algo))
     if epsilon:
-        preset, part = PRIVACY, name_private(statistics_kind, epsilon)
+        preset, part = PRIVACY, f"{statistics_kind}_{epsilon}"
     elif variant.startswith(f"{TUNED}_"):
         part = f"{algo}{variant.removeprefix(TUNED)}"
     return Place(preset, dataset, spell_alpha(alpha), part)
 
 
-def name_private(statistics_kind: str, epsilon: str) -> str:
-    """What stands for the algorithm in the place of a run with privacy."""
-    return f"{statistics_kind}_{epsilon}"
-
-
 def spell_alpha(alpha: str) -> str:
     """An alpha as cells spell it: "1" and "1.0" are both "1"."""
     return f"{float(alpha):g}"
-
-
-def list_accuracies(run: RunRecord) -> dict[int, float]:
-    """The test accuracy of each round that has one."""
-    return {number: row[TEST_ACCURACY] for number, row in run.rounds.items() if TEST_ACCURACY in row}
 
 
 def count_rounds_within(sums: Sequence[float], budget: float) -> int | None:
@@ -130,9 +121,7 @@ def compute_fluctuation(accuracies: Mapping[int, float], last_round: int) -> flo
     None if the run is shorter or lacks one of these rounds.
     """
     levels = [accuracies.get(r) for r in range(last_round - FLUCTUATING_ROUNDS, last_round + 1)]
-    if None in levels:
-        return None
-    return 100 * compute_deviation_of_changes(levels)
+    return None if None in levels else 100 * compute_deviation_of_changes(levels)
 
 
 def measure_run(run: RunRecord, target: float | None, budget: float | None) -> Numbers:
@@ -147,23 +136,22 @@ def measure_run(run: RunRecord, target: float | None, budget: float | None) -> N
     for r, row in run.rounds.items():
         if row.get(TOTAL_DRIFT) and WITHIN_CLUSTER_DRIFT in row:
             numbers[Measure(DRIFT_RATIO, r)] = row[WITHIN_CLUSTER_DRIFT] / row[TOTAL_DRIFT]
-    place, accuracies, sums = find_place(run.experiment), list_accuracies(run), list_bytes(run)
-    fluctuation = compute_fluctuation(accuracies, LAST_ROUND[place.dataset])
-    if fluctuation is not None:
-        numbers[Measure(FLUCTUATION, LAST_ROUND[place.dataset])] = fluctuation
+    place, sums = find_place(run.experiment), list_bytes(run)
+    accuracies = {number: row[TEST_ACCURACY] for number, row in run.rounds.items() if TEST_ACCURACY in row}
+    last_round = LAST_ROUND[place.dataset]
+    values = {(FLUCTUATION, last_round): compute_fluctuation(accuracies, last_round)}
     if sums:
-        numbers[Measure(MEGABYTES_A_ROUND, BUDGET_ROUNDS)] = sums[-1] / len(sums) / 1e6
+        values[MEGABYTES_A_ROUND, BUDGET_ROUNDS] = sums[-1] / len(sums) / 1e6
     if target is not None and len(run.rounds) >= BUDGET_ROUNDS:
-        first = find_first_round(accuracies, target, BUDGET_ROUNDS)
-        numbers[Measure(ROUNDS_TO_ACCURACY, BUDGET_ROUNDS)] = first
+        values[ROUNDS_TO_ACCURACY, BUDGET_ROUNDS] = find_first_round(accuracies, target, BUDGET_ROUNDS)
     last = None if budget is None else count_rounds_within(sums, budget)
     if last is not None and target is not None:
         first = find_first_round(accuracies, target, last)
         spent = math.inf if math.isinf(first) else sums[int(first) - 1] / 1e6
-        numbers[Measure(MEGABYTES_TO_ACCURACY, BUDGET_ROUNDS)] = spent
+        values[MEGABYTES_TO_ACCURACY, BUDGET_ROUNDS] = spent
     if place.preset == TUNED and last in accuracies:
-        numbers[Measure(EQUAL_BYTES_ACCURACY, BUDGET_ROUNDS)] = 100 * accuracies[last]
-    return numbers
+        values[EQUAL_BYTES_ACCURACY, BUDGET_ROUNDS] = 100 * accuracies[last]
+    return numbers | {Measure(*name): value for name, value in values.items() if value is not None}
 
 
 def find_targets(printed: Iterable[PrintedValue]) -> dict[Target, float]:
@@ -173,7 +161,7 @@ def find_targets(printed: Iterable[PrintedValue]) -> dict[Target, float]:
     return {(c.dataset, c.setting): value for c, value in cells if (c.algo, c.round_num, c.metric) == wanted}
 
 
-def find_budgets(by_place: Mapping[Place, Sequence[RunRecord]]) -> dict[Budget, float]:
+def find_budgets(by_place: RunsByPlace) -> dict[Budget, float]:
     """The bytes that count at equal bytes: what FedSiKD moves in five rounds, by preset, data set, alpha and seed."""
     budgets = {}
     for place, runs in by_place.items():
@@ -184,7 +172,7 @@ def find_budgets(by_place: Mapping[Place, Sequence[RunRecord]]) -> dict[Budget, 
     return budgets
 
 
-def share_baselines(by_place: Mapping[Place, Sequence[RunRecord]]) -> dict[Place, Sequence[RunRecord]]:
+def share_baselines(by_place: RunsByPlace) -> dict[Place, Sequence[RunRecord]]:
     """The runs with those of the baselines beside the authors' values as well, which set only how FedSiKD distils."""
     shared = {
         place._replace(preset=AUTHORS): runs
@@ -194,7 +182,7 @@ def share_baselines(by_place: Mapping[Place, Sequence[RunRecord]]) -> dict[Place
     return {**shared, **by_place}
 
 
-def measure_by_seed(by_place: Mapping[Place, Sequence[RunRecord]], printed: Iterable[PrintedValue]) -> SeedResults:
+def measure_by_seed(by_place: RunsByPlace, printed: Iterable[PrintedValue]) -> SeedResults:
     """Every measure of every run, by preset, cell and seed.
 
     As the paper prints it, RandomCluster differs from FedSiKD in the members of the clusters alone. So it is also the
@@ -202,12 +190,11 @@ def measure_by_seed(by_place: Mapping[Place, Sequence[RunRecord]], printed: Iter
     """
     targets, budgets, numbers = find_targets(printed), find_budgets(by_place), {}
     for place, runs in by_place.items():
-        target, setting = targets.get((place.dataset, place.setting)), place[:3]
-        seeds = [run.flags["seed"] for run in runs]
-        measured = [
-            measure_run(run, target, budgets.get((*setting, seed))) for run, seed in zip(runs, seeds, strict=True)
-        ]
-        numbers[place] = dict(zip(seeds, measured, strict=True))
+        target, seeds = targets.get((place.dataset, place.setting)), [run.flags["seed"] for run in runs]
+        numbers[place] = {
+            seed: measure_run(run, target, budgets.get((*place[:3], seed)))
+            for seed, run in zip(seeds, runs, strict=True)
+        }
         if (place.preset, place.algo) == (PRINTED, RANDOM_CLUSTER):
             numbers[place._replace(algo=CONTROL)] = numbers[place]
     return collect_by_seed(numbers, (*FEDSIKD_PRESETS, PRIVACY))

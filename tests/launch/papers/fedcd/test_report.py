@@ -15,7 +15,7 @@ from launch.papers.fedcd.measures import (
     make_cell,
     measure,
 )
-from launch.papers.fedcd.report import compute_findings
+from launch.papers.fedcd.tables import compute_findings
 from launch.papers.registry import PAPERS
 from launch.report import collect_runs, main
 

@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from launch.papers.fedsikd.report import build_fedsikd_report
+from launch.papers.fedsikd.tables import build_fedsikd_report
 from launch.papers.registry import PAPERS
 from launch.runs.run_records import RunRecord
 

@@ -4,7 +4,7 @@ import pytest
 
 from launch.papers.engine.collection import Cell, Measured, PrintedValue, summarize_results
 from launch.papers.fedsikd.measures import FEDSIKD_PRESETS, group_places, list_printed_values, measure_by_seed
-from launch.papers.fedsikd.report import format_tables, tabulate_values
+from launch.papers.fedsikd.tables import tabulate_values
 from launch.papers.registry import PAPERS
 from launch.runs.run_records import read_runs
 from launch.runs.tables import write_json
@@ -42,32 +42,6 @@ def test_results_are_taken_over_the_seeds(tmp_path, write_run):
     assert results[FIFTH] == pytest.approx(Measured(0.70, 0.0707106781, 2))
     assert results[FIFTH._replace(round_num=1)].count == 3
     assert FIFTH._replace(round_num=6) not in results
-
-
-def test_a_table_shows_printed_ours_tuned_and_what_is_not_run():
-    results = results_of(printed={FIFTH: Measured(0.7412, 0.0103, 3)}, tuned={FIFTH: Measured(0.9, None, 1)})
-    lines = format_tables(PRINTED, results).splitlines()
-    assert lines[0] == "### Table VI"
-    assert lines[2] == "**MNIST, Dirichlet alpha 0.1, test accuracy (%)**"
-    assert lines[6:11] == [
-        "| FedSiKD | printed | 74.83 |",
-        "|  | ours (n = 3) | 74.12 ± 1.03 |",
-        "|  | ours, tuned (n = 1) | 90.00 |",
-        "| FedAvg | printed | 37.79 |",
-        "|  | ours | not run |",
-    ]
-
-
-def test_windows_stand_below_the_features():
-    features, windows = FIFTH._replace(dataset="har"), FIFTH._replace(dataset="har_windows")
-    printed = [PrintedValue("VIII", features, 0.5555), PrintedValue("VIII", windows, 0.5555)]
-    text = format_tables(printed, results_of(printed={windows: Measured(0.6, 0.01, 3)}))
-    assert text.splitlines()[6:9] == [
-        "| FedSiKD | printed | 55.55 |",
-        "|  | ours | not run |",
-        "|  | ours, windows (n = 3) | 60.00 ± 1.00 |",
-    ]
-    assert text.count("**HAR") == 1
 
 
 def test_the_csv_has_a_row_a_printed_value_and_empty_cells_where_not_run():

@@ -1,0 +1,180 @@
+"""The FedCD paper's Table 1 and its claims beside our runs, by size of the runs. Imports no TensorFlow."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from launch.papers.engine.claim_rows import load_words
+from launch.papers.engine.collection import Place, PrintedValue, SeedResults, collect_by_seed
+from launch.papers.engine.markdown import Report, Section, Table
+from launch.papers.engine.paper import FOLDER, Paper
+from launch.papers.engine.tables import BySeed, describe, read_texts, show
+from launch.papers.fedcd.authors_run import tabulate_authors_run
+from launch.papers.fedcd.causes import tabulate_causes
+from launch.papers.fedcd.costs import CLOCKS, format_costs, format_ratios, measure_all, pair_runs
+from launch.papers.fedcd.measures import (
+    BASE,
+    BITS,
+    COMPARED_ROUNDS,
+    FEDAVG,
+    FEDCD,
+    FURTHER_VARIANTS,
+    HIERARCHICAL,
+    NAMES,
+    NUM_ARCHETYPES,
+    SHOWN_VARIANTS,
+    SIZES,
+    RunsByPlace,
+    describe_left_out,
+    group_whole_runs,
+    has_its_data,
+    make_cell,
+)
+from launch.runs.run_records import RunRecord
+
+LATER_EDITION = "fedcd_annotated.txt"
+EDITIONS = {"fedcd.txt": "printed, edition of 8 figures", LATER_EDITION: "printed, edition of 9 figures"}
+ROUNDS = ("convergence", "level")  # measures that are shown by seed
+RATIOS = dict(zip(CLOCKS, ("FedCD's time over FedAvg's, real", "virtual", "bytes"), strict=True))
+COSTS = {"real_s": "s", "megabytes": "MB"}
+EMPTY: BySeed = {}
+
+
+class Findings(NamedTuple):
+    """The whole runs by place, one a seed, and each measure by size, cell and seed."""
+
+    runs: RunsByPlace
+    results: SeedResults
+
+    def find(self, place: Place, metric: str) -> BySeed:
+        """A measure of a place's runs."""
+        return self.results[place.preset].get(place.make_cell(metric, 0), EMPTY)
+
+
+def compute_findings(runs: Iterable[RunRecord]) -> Findings:
+    """Measures the runs; those of other data, that ended early or were not evaluated every round do not count."""
+    by_place = group_whole_runs(runs)
+    return Findings(by_place, collect_by_seed(measure_all(by_place), tuple(SIZES)))
+
+
+def list_printed_values(rows: Iterable[Mapping[str, str]]) -> list[PrintedValue]:
+    """Table 1 of the later edition as cells; FedAvg "had not converged" when its rounds were over.
+
+    Its times are printed as a ratio, so they stand here in units of FedCD's.
+    """
+    values = []
+    for row in rows:
+        if row["edition"] == LATER_EDITION:
+            numbers = {
+                (FEDCD, "convergence"): float(row["fedcd_rounds"]),
+                (FEDCD, "convergence_or_end"): float(row["fedcd_rounds"]),
+                (FEDAVG, "convergence_or_end"): float(row["fedavg_rounds"]) + 1,
+                (FEDAVG, f"convergence_{row['fedavg_rounds']}"): math.inf,
+                (FEDCD, "real_s"): 1.0,
+                (FEDAVG, "real_s"): 1 / float(row["fedcd_to_fedavg_wall_clock"]),
+            }
+            cells = {make_cell(row["experiment"], *name): value for name, value in numbers.items()}
+            values += [PrintedValue("1", cell, value) for cell, value in cells.items()]
+    return values
+
+
+def tabulate_table_1(printed: Sequence[Mapping[str, str]], findings: Findings, size: str) -> Table:
+    """Printed rows of both editions, then ours: rounds by seed, and time ratios."""
+    columns = ["archetypes", "source", "seeds", "rounds to convergence, FedCD", "FedAvg", *RATIOS.values()]
+    columns += [f"{unit} to convergence, {name}" for unit in COSTS.values() for name in NAMES.values()]
+    rows = []
+    for partition in COMPARED_ROUNDS:
+        for row in printed:
+            if row["experiment"] == partition:
+                ratio = f"{float(row['fedcd_to_fedavg_wall_clock']):.3f}"
+                shown = [EDITIONS[row["edition"]], "", row["fedcd_rounds"], f"> {row['fedavg_rounds']}", ratio]
+                rows.append([partition, *shown, *[""] * (len(columns) - 1 - len(shown))])
+        places = [Place(size, partition, BASE, algo) for algo in NAMES]
+        seeds = ", ".join(str(run.flags["seed"]) for run in findings.runs.get(places[0], ()))
+        rounds = [format_rounds(findings, place, "convergence") or "not run" for place in places]
+        pairs = pair_runs(findings.runs, places[0]).values()
+        ratios = [format_ratios(pairs, clock) for clock in CLOCKS]
+        costs = [format_costs(findings.runs.get(place, ()), clock) for clock in COSTS for place in places]
+        rows.append([partition, "ours", seeds, *rounds, *ratios, *costs])
+    return Table(columns, rows)
+
+
+def format_rounds(findings: Findings, place: Place, metric: str) -> str:
+    """Rounds until something is reached, of each seed; "> n" if it is not within the n rounds that are looked at."""
+    by_seed = findings.find(place, metric)
+    texts = []
+    for run in findings.runs.get(place, ()):
+        reached = by_seed[run.flags["seed"]]
+        length = COMPARED_ROUNDS[place.dataset] if metric == "level" else len(run.rounds)
+        texts.append(f"{reached:.0f}" if math.isfinite(reached) else f"> {length}")
+    return ", ".join(texts)
+
+
+def tabulate_results(findings: Findings, size: str) -> Table:
+    """A row for each experiment, variant and algorithm, with what was measured after the rounds compared."""
+    places = [Place(size, partition, BASE, algo) for partition in COMPARED_ROUNDS for algo in NAMES]
+    places += [Place(size, HIERARCHICAL, variant, FEDCD) for variant in SHOWN_VARIANTS]
+    # Of what the paper shows nothing there is a row only where it was run.
+    further = [Place(size, HIERARCHICAL, variant, FEDCD) for variant in FURTHER_VARIANTS]
+    further += [Place(size, HIERARCHICAL, f"{bits}bits", FEDAVG) for bits in BITS]
+    places += [place for place in further if place in findings.runs]
+    columns = read_texts("fedcd")["columns"]
+    rows = []
+    for place in places:
+        runs = findings.runs.get(place, ())
+        variant = (SHOWN_VARIANTS | FURTHER_VARIANTS).get(place.setting) or name_bits(runs, place.algo)
+        row = [place.dataset, variant, NAMES[place.algo]]
+        if runs:
+            row += [str(len(runs)), ", ".join(dict.fromkeys(str(len(run.rounds)) for run in runs))]
+            row += [
+                format_rounds(findings, place, metric)
+                if metric in ROUNDS
+                else show(findings.find(place, metric), "", "")
+                for metric in columns
+            ]
+        else:
+            row += ["not run", *[""] * (1 + len(columns))]
+        rows.append(row)
+    return Table(["archetypes", "variant", "algorithm", "seeds", "rounds", *columns.values()], rows)
+
+
+def name_bits(runs: Sequence[RunRecord], algo: str) -> str:
+    """With how many bits models travel in these runs; "" without any. Runs of earlier versions know of no bits."""
+    numbers = {run.flags.get(f"{algo}_compression_bits", 32) for run in runs}
+    return ", ".join(f"{number} bits" for number in sorted(numbers))
+
+
+def tabulate_archetypes(findings: Findings, size: str) -> Table:
+    """Accuracy of each archetype: a row an experiment and algorithm."""
+    most = max(NUM_ARCHETYPES.values())
+    rows = []
+    for partition, number in NUM_ARCHETYPES.items():
+        for algo, name in NAMES.items():
+            place = Place(size, partition, BASE, algo)
+            texts = [show(findings.find(place, f"archetype_{archetype}"), "") for archetype in range(number)]
+            rows.append([partition, name, *texts, *[""] * (most - number)])
+    return Table(["archetypes", "algorithm", *(f"archetype {i}" for i in range(most))], rows)
+
+
+def build_fedcd_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
+    """The claims for all sizes of the runs, and for each size Table 1, results, and accuracies by archetype."""
+    printed, findings = paper.read_printed_rows(), compute_findings(runs)
+    texts = read_texts("fedcd")
+    sections = describe("fedcd", {"authors_run": tabulate_authors_run()})
+    # Rows and rows of "not run" say no more than the verdicts.
+    for size in [size for size in SIZES if any(place.preset == size for place in findings.runs)] or list(SIZES)[:1]:
+        tables = {
+            "table_1": tabulate_table_1(printed, findings, size),
+            "results": tabulate_results(findings, size),
+            "archetypes": tabulate_archetypes(findings, size),
+        }
+        sections |= {
+            f"{size}_{name}": Section(f"{texts[name]['heading']}, {SIZES[size]}", table)
+            for name, table in tables.items()
+        }
+    if (causes := tabulate_causes(runs)).rows:
+        sections |= describe("fedcd", {"causes": causes})
+    legend = texts["legend"].strip().format(**load_words(FOLDER / "fedcd" / "claims.toml"))
+    counted = [run for run in runs if has_its_data(run)]
+    report = paper.compose_report(legend, sections, list_printed_values(printed), findings.results, counted)
+    return report._replace(left_out=describe_left_out(runs))

@@ -1,0 +1,177 @@
+"""Tables V to IX of the FedSiKD paper beside our runs, and tables that it does not have. Imports no TensorFlow."""
+
+import functools
+import itertools
+import statistics
+from collections.abc import Mapping, Sequence
+
+from launch.papers.engine.claim_rows import load_claims
+from launch.papers.engine.collection import (
+    PERCENT_METRICS,
+    PRINTED,
+    TUNED,
+    Cell,
+    Place,
+    PrintedValue,
+    Results,
+    SeedResults,
+    summarize_results,
+)
+from launch.papers.engine.intervals import LEAST_SEEDS, estimate_mean, is_constant
+from launch.papers.engine.judge import ERROR_RATE, decide_further
+from launch.papers.engine.markdown import Report, Table, format_seeds
+from launch.papers.engine.paper import FOLDER, Paper
+from launch.papers.engine.tables import BySeed, describe, read_texts, show
+from launch.papers.engine.verdicts import format_p_value
+from launch.papers.fedsikd.measures import (
+    ABLATIONS,
+    BUDGET_ROUNDS,
+    COMPARED_ALPHAS,
+    CONTROL,
+    DATA_NAMES,
+    EPSILONS,
+    EQUAL_BYTES_ACCURACY,
+    FEDAVG,
+    FEDSIKD,
+    FEDSIKD_PRESETS,
+    FL_HC,
+    MEGABYTES_A_ROUND,
+    MNIST,
+    NAMES,
+    NO_NOISE,
+    PRIVACY,
+    STATISTICS,
+    RunsByPlace,
+    group_places,
+    list_printed_values,
+    make_cell,
+    measure_by_seed,
+    measure_printed,
+    share_baselines,
+)
+from launch.runs.columns import CLIENT_TEST_ACCURACY, TEST_ACCURACY
+from launch.runs.run_records import RunRecord, read_summary
+
+TUNED_ROWS = {**NAMES, CONTROL: "control"} | {algo: f"FedSiKD, {name}" for algo, name in ABLATIONS.items()}
+EMPTY: BySeed = {}
+
+
+def build_fedsikd_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
+    """The printed tables with our numbers, further tables, and the claims."""
+    by_place = group_places(runs)
+    printed = list_printed_values(paper.read_printed_rows())
+    own = measure_by_seed(by_place, printed)
+    tables = {
+        "tables": tabulate_values(printed, summarize_results(own)),
+        "clusters": tabulate_clusters(by_place, own),
+        "tuned": tabulate_tuned(by_place, own[TUNED]),
+        "privacy": tabulate_privacy(own[PRIVACY]),
+    }
+    sections = describe("fedsikd", {name: table for name, table in tables.items() if table.rows})
+    judged = measure_by_seed(share_baselines(by_place), printed)
+    judged = {preset: judged[preset] for preset in paper.presets}
+    legend = read_texts("fedsikd")["legend"]
+    return paper.compose_report(legend, sections, [*printed, *measure_printed(printed)], judged, runs)
+
+
+def tabulate_values(printed: Sequence[PrintedValue], results: Results) -> Table:
+    """A row a printed value, those of HAR once for each input; empty where not run."""
+    columns = ["table", "dataset", "dirichlet_alpha", "algo", "round", "metric", "printed"]
+    sources = ["ours" if preset == PRINTED else preset for preset in FEDSIKD_PRESETS]
+    columns += [f"{source}_{part}" for source in sources for part in ("mean", "deviation", "seeds")]
+    rows = []
+    for table, cell, value in printed:
+        row = [table, cell.dataset, cell.setting, cell.algo, str(cell.round_num), cell.metric, f"{value:g}"]
+        for preset in FEDSIKD_PRESETS:
+            measured = results[preset].get(cell)
+            row += ["" if number is None else f"{number:.8g}" for number in measured or (None, None, None)]
+        rows.append(row)
+    return Table(columns, rows)
+
+
+def tabulate_clusters(by_place: RunsByPlace, results: SeedResults) -> Table:
+    """FL+HC's clusters, and its clients' own accuracy beside FedAvg's."""
+    columns = ["runs", "data", "alpha", "sizes", "FL+HC, test set", "FL+HC, clients", "FedAvg, test set"]
+    rows = []
+    for place, runs in by_place.items():
+        sizes = {run.flags["seed"]: read_summary(run).get(FL_HC, {}).get("cluster_sizes") for run in runs}
+        if place.algo == FL_HC and any(sizes.values()):
+            cells = [
+                place._replace(algo=algo).make_cell(metric, BUDGET_ROUNDS)
+                for algo in (FL_HC, FEDAVG)
+                for metric in (TEST_ACCURACY, CLIENT_TEST_ACCURACY)
+            ]
+            names = [FEDSIKD_PRESETS[place.preset], DATA_NAMES[place.dataset], place.setting, _format_sizes(sizes)]
+            rows.append([*names, *(show(results[place.preset].get(cell, EMPTY)) for cell in cells)])
+    return Table([*columns, "FedAvg, clients"], rows)
+
+
+def _format_sizes(sizes: Mapping[int, Sequence[int] | None]) -> str:
+    """The sizes of each seed, seeds with the same together: "37, 3 x 1 (seeds 0, 2); 40 (seed 1)"."""
+    seeds: dict[str, list[str]] = {}
+    for seed, each in sizes.items():
+        if each:
+            counts = {size: each.count(size) for size in sorted(each, reverse=True)}
+            text = ", ".join(str(size) if count == 1 else f"{count} x {size}" for size, count in counts.items())
+            seeds.setdefault(text, []).append(str(seed))
+    return "; ".join(
+        f"{text} (seed{'s' if len(which) > 1 else ''} {', '.join(which)})" for text, which in seeds.items()
+    )
+
+
+def tabulate_tuned(by_place: RunsByPlace, values: Mapping[Cell, BySeed]) -> Table:
+    """Tuned against tuned, with control and ablations, at equal rounds and at equal bytes."""
+    columns = ["algorithm", "alpha", "seeds", f"round {BUDGET_ROUNDS} (%)", "FedSiKD ahead"]
+    columns += ["equal bytes (%)", "FedSiKD ahead", "MB a round", "seconds a round"]
+    rows = []
+    for alpha, (algo, name) in itertools.product(COMPARED_ALPHAS, TUNED_ROWS.items()):
+        found = functools.partial(_find, values, alpha)
+        if not (accuracies := found(TEST_ACCURACY, algo)):
+            continue
+        row = [name, alpha, _count_seeds(accuracies)]
+        for metric in (TEST_ACCURACY, EQUAL_BYTES_ACCURACY):
+            lead = "" if algo == FEDSIKD else _show_lead(metric, found(metric, FEDSIKD), found(metric, algo))
+            row += [show(found(metric, algo), metric, absent=""), lead]
+        summaries = [read_summary(run) for run in by_place[Place(TUNED, MNIST, alpha, algo)]]
+        known = [each["seconds_per_round"] for each in summaries if "seconds_per_round" in each]
+        row.append(show(found(MEGABYTES_A_ROUND, algo), MEGABYTES_A_ROUND, absent=""))
+        rows.append([*row, f"{min(known):.1f}" if known else ""])
+    return Table(columns, rows)
+
+
+def _find(values: Mapping[Cell, BySeed], alpha: str, metric: str, algo: str) -> BySeed:
+    return values.get(make_cell(MNIST, alpha, metric, algo), EMPTY)
+
+
+def _count_seeds(by_seed: BySeed) -> str:
+    """How many seeds there are, and which: "3 (10 to 12)"."""
+    return f"{len(by_seed)} ({format_seeds(sorted(by_seed))})"
+
+
+def _show_lead(metric: str, mine: BySeed, theirs: BySeed) -> str:
+    """Mine less theirs in pairs of a seed, in points: mean and 95 % interval; few or the same have none."""
+    factor = 100 if metric in PERCENT_METRICS else 1
+    leads = [factor * (mine[seed] - theirs[seed]) for seed in sorted(mine.keys() & theirs.keys())]
+    if not leads:
+        return ""
+    mean = f"{statistics.fmean(leads):+.2f}"
+    if len(leads) < LEAST_SEEDS or is_constant(leads):
+        return f"{mean} (n = {len(leads)})"
+    low, high = estimate_mean(leads, 1 - ERROR_RATE)
+    return f"{mean} [{low:+.2f}, {high:+.2f}]"
+
+
+def tabulate_privacy(values: Mapping[Cell, BySeed]) -> Table:
+    """Accuracy by statistics and epsilon, and by how much the same runs without noise are ahead."""
+    decided = decide_further(load_claims(FOLDER / "fedsikd" / "claims.toml")["noise"], values)
+    p_values = {each.claim.conditions[0].cells[1].algo: each.p_value for each in decided}  # by the one with noise
+    rows = []
+    for kind, epsilon in itertools.product(STATISTICS, EPSILONS):
+        noisy, without = (_find(values, "0.1", TEST_ACCURACY, f"{kind}_{each}") for each in (epsilon, NO_NOISE))
+        if noisy:
+            lead = "" if epsilon == NO_NOISE else _show_lead(TEST_ACCURACY, without, noisy)
+            p_value = p_values.get(f"{kind}_{epsilon}")
+            shown = "" if p_value is None else format_p_value(p_value)
+            rows.append([kind.replace("_", " "), epsilon, _count_seeds(noisy), show(noisy), lead, shown])
+    columns = ["statistics", "epsilon", "seeds", f"round {BUDGET_ROUNDS} (%)", "without noise ahead", "p (Holm)"]
+    return Table(columns, rows)
