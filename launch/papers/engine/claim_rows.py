@@ -20,6 +20,7 @@ Axes are a table of lists, all combinations, the first outermost; or a list of t
 comparison, and the name of its value in words. An axis that is called like a field of a cell sets it.
 """
 
+import dataclasses
 import itertools
 import pathlib
 import re
@@ -124,13 +125,13 @@ class _Book:
             values = at | axes | compared.get("at", {}) | own
             fields = {field: values[field] for field in FIELDS if field in values}
             fields = {field: _fill(value, values) for field, value in fields.items()}
-            comparison = parse_comparison(_fill(compared["that"], values), fields, self._check)
-            cells = [[spell_value("", value) for value in cell] for _, cell in comparison.terms]
+            condition = parse_comparison(_fill(compared["that"], values), fields, self._check)
+            cells = [[spell_value("", value) for value in cell] for cell in condition.cells]
             text = compared.get("text", row.get("text", str(len(cells))))
             text = _fill(self._texts.get(text, text), self._name(values))
             if text.isdigit():
                 raise ComparisonError(f"no text for a comparison of {text} results; expected text or {text} in [texts]")
-            yield Condition(comparison.terms, self._name_fields(text, cells), *comparison[1:])
+            yield dataclasses.replace(condition, text=self._name_fields(text, cells))
 
     def _expand(self, axes: Any) -> list[Axes]:
         """Every combination of the axes."""

@@ -15,11 +15,11 @@ The terms come in the order in which the cells are written.
 
 import ast
 import itertools
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from launch.papers.engine.collection import Cell
+from launch.papers.engine.conditions import Condition
 
 FIELDS = ("dataset", "setting", "algo", "round", "metric")  # of a cell, in its order
 SLACK = 1e-6  # by which a bound that may be met is moved, since comparisons are strict
@@ -28,15 +28,6 @@ ALLOWED = "cells, numbers, +, -, number *, mean(...), near(...) and one of <, <=
 
 class ComparisonError(ValueError):
     """A comparison that cannot be read; the message says what is wrong with it."""
-
-
-class Comparison(NamedTuple):
-    """`above < sum of weight * cell < below`; `is_near`: the bounds are a margin around a printed number."""
-
-    terms: tuple[tuple[float, Cell], ...]
-    above: float = -math.inf
-    below: float = math.inf
-    is_near: bool = False
 
 
 class _Sum(NamedTuple):
@@ -53,8 +44,8 @@ class _Sum(NamedTuple):
         return _Sum({cell: factor * weight for cell, weight in self.weights.items()}, factor * self.number)
 
 
-def parse_comparison(text: str, at: Mapping[str, object], check: Callable[[str, object], None]) -> Comparison:
-    """Reads a comparison.
+def parse_comparison(text: str, at: Mapping[str, object], check: Callable[[str, object], None]) -> Condition:
+    """Reads a comparison; what it is called is left open.
 
     Args:
       text: the notation.
@@ -80,13 +71,13 @@ class _Reader:
     def __init__(self, at: Mapping[str, object], check: Callable[[str, object], None]) -> None:
         self._at, self._check = at, check
 
-    def read_near(self, node: ast.Call) -> Comparison:
+    def read_near(self, node: ast.Call) -> Condition:
         if len(node.args) != 3 or node.keywords:
             raise ComparisonError(f"'{ast.unparse(node)}': expected near(cell, number, margin)")
         (weights, _), (_, value), (_, margin) = (self._read_sum(each) for each in node.args)
-        return Comparison(_order(weights, weights), value - margin, value + margin, is_near=True)
+        return Condition(_order(weights, weights), above=value - margin, below=value + margin, is_near=True)
 
-    def read_compare(self, node: ast.Compare) -> Comparison:
+    def read_compare(self, node: ast.Compare) -> Condition:
         sides = [self._read_sum(each) for each in (node.left, *node.comparators)]
         if len(sides) == 3 and all(isinstance(op, ast.Lt) for op in node.ops):
             return _bound_both(ast.unparse(node), *sides)
@@ -99,8 +90,8 @@ class _Reader:
         if not written:
             raise ComparisonError(f"'{ast.unparse(node)}' has no cell")
         if not large.weights:
-            return Comparison(_order(small.weights, written), below=large.number - small.number + slack)
-        return Comparison(_order(large.add(small, -1).weights, written), above=small.number - large.number - slack)
+            return Condition(_order(small.weights, written), below=large.number - small.number + slack)
+        return Condition(_order(large.add(small, -1).weights, written), above=small.number - large.number - slack)
 
     def _read_sum(self, node: ast.expr) -> _Sum:
         match node:
@@ -148,14 +139,14 @@ class _Reader:
         return Cell(*values)
 
 
-def _bound_both(text: str, low: _Sum, middle: _Sum, high: _Sum) -> Comparison:
+def _bound_both(text: str, low: _Sum, middle: _Sum, high: _Sum) -> Condition:
     if low.weights != high.weights:
         raise ComparisonError(f"'{text}': expected the same cells on the left and on the right")
     if not middle.weights:
         raise ComparisonError(f"'{text}' has no cell in the middle")
     total = middle.add(low, -1).weights
-    bounds = low.number - middle.number, high.number - middle.number
-    return Comparison(_order(total, {**low.weights, **middle.weights}), *bounds)
+    terms = _order(total, {**low.weights, **middle.weights})
+    return Condition(terms, above=low.number - middle.number, below=high.number - middle.number)
 
 
 def _order(weights: Mapping[Cell, float], written: Sequence[Cell] | Mapping[Cell, float]) -> tuple:

@@ -1,14 +1,10 @@
-"""Comparisons of results, of which the papers' claims are made: one constructor for each way of comparing.
-
-In a text, `{0}`, `{1}`, ... stand for the results in the order in which the constructor takes them.
-"""
+"""Comparisons of results, of which the papers' claims are made."""
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from launch.papers.engine.collection import PERCENT_METRICS, Cell
-from launch.papers.engine.comparisons import SLACK
 
 COUNTS_ROUNDS = ("rounds_to_", "convergence")  # how the names of metrics begin that count rounds
 
@@ -28,7 +24,7 @@ class Condition:
     """
 
     terms: tuple[tuple[float, Cell], ...]
-    text: str
+    text: str = ""
     above: float = -math.inf
     below: float = math.inf
     is_near: bool = False
@@ -87,46 +83,3 @@ def format_value(metric: str, value: float | None) -> str:
     if metric.startswith(COUNTS_ROUNDS):
         return f"{round(value, 2):g}"
     return f"{value:.2f}" if abs(value) >= 0.1 or value == 0 else f"{value:.3g}"
-
-
-def bounded(cell: Cell, text: str, above: float = -math.inf, below: float = math.inf) -> Condition:
-    """A result lies between two numbers."""
-    return Condition(((1, cell),), text, above, below)
-
-
-def at_most(cell: Cell, text: str, most: float) -> Condition:
-    """A result is a number or less."""
-    return bounded(cell, text, below=most + SLACK)
-
-
-def at_least(cell: Cell, text: str, least: float) -> Condition:
-    """A result is a number or more."""
-    return bounded(cell, text, above=least - SLACK)
-
-
-def near(cell: Cell, text: str, value: float, tolerance: float) -> Condition:
-    """A result is less than the tolerance away from a printed number."""
-    return Condition(((1, cell),), text, value - tolerance, value + tolerance, is_near=True)
-
-
-def differs(first: Cell, second: Cell, text: str, above: float = -math.inf, below: float = math.inf) -> Condition:
-    """The first result minus the second lies between two numbers."""
-    return Condition(((1, first), (-1, second)), text, above, below)
-
-
-def exceeds(first: Cell, second: Cell, text: str, by: float = 0.0) -> Condition:
-    """The first result is larger than the second by more than `by`."""
-    return differs(first, second, text, above=by)
-
-
-def mean_exceeds(first: Sequence[Cell], second: Sequence[Cell], names: tuple[str, str]) -> Condition:
-    """The mean of some results is larger than that of others; the text is made of what each side is called."""
-    terms = [(1 / len(first), cell) for cell in first] + [(-1 / len(second), cell) for cell in second]
-    places = [f"{{{i}}}" for i in range(len(terms))]
-    sides = ", ".join(places[: len(first)]), ", ".join(places[len(first) :])
-    return Condition(tuple(terms), f"{names[0]} {sides[0]} against {names[1]} {sides[1]}", above=0)
-
-
-def gains_more(pair: tuple[Cell, Cell], other: tuple[Cell, Cell], text: str) -> Condition:
-    """A result rises more, or falls less, from the first to the second cell of a pair than in the other pair."""
-    return Condition(((-1, pair[0]), (1, pair[1]), (1, other[0]), (-1, other[1])), text, above=0)

@@ -4,12 +4,12 @@ import pytest
 
 from launch.papers.engine.claims import AGREE, CONTRADICT, NOT_PRINTED, Claim, ask_printed_tables
 from launch.papers.engine.collection import Cell
-from launch.papers.engine.conditions import bounded, exceeds
+from launch.papers.engine.conditions import Condition
 
 OURS = Cell("mnist", "0.1", "ours", 5, "test_accuracy")
 OTHER = OURS._replace(algo="other")
-LEAD = exceeds(OURS, OTHER, "ours {0}, other {1}")
-BETWEEN = bounded(OURS, "ours {0}", above=0.7, below=0.8)
+LEAD = Condition(((1, OURS), (-1, OTHER)), "ours {0}, other {1}", above=0)
+BETWEEN = Condition(((1, OURS),), "ours {0}", above=0.7, below=0.8)
 
 
 def ask(values, *conditions):

@@ -5,7 +5,8 @@ import math
 import pytest
 
 from launch.papers.engine.collection import Cell
-from launch.papers.engine.comparisons import SLACK, Comparison, ComparisonError, parse_comparison
+from launch.papers.engine.comparisons import SLACK, ComparisonError, parse_comparison
+from launch.papers.engine.conditions import Condition
 
 AT = {"dataset": "mnist", "setting": "0.1", "round": 5, "metric": "test_accuracy"}
 OURS = Cell("mnist", "0.1", "ours", 5, "test_accuracy")
@@ -50,11 +51,11 @@ def parse(text):
     ],
 )
 def test_terms_come_as_they_are_written(text, terms, above, below):
-    assert parse(text) == Comparison(tuple(terms), above, below)
+    assert parse(text) == Condition(tuple(terms), "", above, below)
 
 
 def test_a_printed_number_has_a_margin():
-    assert parse("near(ours, 0.5, 0.25)") == Comparison(((1, OURS),), 0.25, 0.75, is_near=True)
+    assert parse("near(ours, 0.5, 0.25)") == Condition(((1, OURS),), "", 0.25, 0.75, is_near=True)
 
 
 def test_cells_say_what_the_row_does_not():

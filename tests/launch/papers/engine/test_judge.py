@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from launch.papers.engine.claims import Claim
 from launch.papers.engine.collection import Cell
-from launch.papers.engine.conditions import at_most, bounded, differs, exceeds, near
+from launch.papers.engine.comparisons import SLACK
+from launch.papers.engine.conditions import Condition
 from launch.papers.engine.judge import (
     BY_CONSTRUCTION,
     NOT_REPRODUCED,
@@ -23,6 +24,20 @@ from launch.papers.engine.judge import (
 OURS = Cell("mnist", "0.1", "ours", 5, "test_accuracy")
 OTHER = OURS._replace(algo="other")
 LOSS, OTHER_LOSS = OURS._replace(metric="test_loss"), OTHER._replace(metric="test_loss")
+
+
+def bounded(cell, text, **bounds):
+    return Condition(((1, cell),), text, **bounds)
+
+
+def at_most(cell, text, most):
+    return bounded(cell, text, below=most + SLACK)
+
+
+def exceeds(first, second, text):
+    return Condition(((1, first), (-1, second)), text, above=0)
+
+
 LEADS = exceeds(OURS, OTHER, "ours {0}, other {1}")
 
 
@@ -71,7 +86,7 @@ def test_only_seeds_that_both_have_are_paired():
     assert outcome.verdict == REPRODUCED and outcome.numbers.endswith("n = 3")
 
 
-ALIKE = differs(OURS, OTHER, "{0} {1}", above=-0.02, below=0.02)
+ALIKE = Condition(((1, OURS), (-1, OTHER)), "{0} {1}", above=-0.02, below=0.02)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +102,7 @@ def test_alike_needs_the_interval_between_the_bounds(differences, verdict):
     assert rule(ALIKE, differences, (0, 0, 0)).verdict == verdict
 
 
-NEAR = near(LOSS, "ours {0}", 1.45, 0.25)
+NEAR = bounded(LOSS, "ours {0}", above=1.45 - 0.25, below=1.45 + 0.25, is_near=True)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 
 from launch.papers.engine.claims import Claim
 from launch.papers.engine.collection import Cell, PrintedValue
-from launch.papers.engine.conditions import exceeds
+from launch.papers.engine.conditions import Condition
 from launch.papers.engine.verdicts import (
     build_further,
     build_verdicts,
@@ -30,9 +30,8 @@ RESULTS = {
 
 def lead_of(first, second, **fields):
     text = f"{first.algo} leads {second.algo}"
-    return Claim(
-        "V", text, "at round 5", (exceeds(first, second, f"{first.algo} {{0}}, {second.algo} {{1}}"),), **fields
-    )
+    shown = f"{first.algo} {{0}}, {second.algo} {{1}}"
+    return Claim("V", text, "at round 5", (Condition(((1, first), (-1, second)), shown, above=0),), **fields)
 
 
 LEADS, BEST_LEADS = lead_of(OURS, OTHER), lead_of(BEST, OTHER)
