@@ -6,9 +6,8 @@ from launch.papers.amfl_p.tables import SOURCES, build_amfl_p_report
 from launch.papers.async_periodic.figure import draw_async_figures
 from launch.papers.async_periodic.measures import ASYNC_RUNS
 from launch.papers.async_periodic.tables import build_async_report
-from launch.papers.engine.claim_rows import load_claims
 from launch.papers.engine.collection import PRINTED, TUNED
-from launch.papers.engine.paper import FOLDER, Paper
+from launch.papers.engine.paper import Paper
 from launch.papers.engine.tables import read_texts
 from launch.papers.fedcd.figure import draw_fedcd_figure
 from launch.papers.fedcd.measures import FEDCD_RUNS, SIZES
@@ -30,9 +29,6 @@ from launch.runs.columns import (
     WITHIN_CLUSTER_DRIFT,
 )
 
-_FEDSIKD, _AMFL_P, _ASYNC, _FEDCD = (
-    load_claims(FOLDER / paper / "claims.toml") for paper in ("fedsikd", "amfl_p", "async_periodic", "fedcd")
-)
 PAPERS: dict[str, Paper] = {
     "fedsikd": Paper(
         name="fedsikd",
@@ -43,8 +39,6 @@ PAPERS: dict[str, Paper] = {
         printed_files=("fedsikd/printed.csv",),
         presets=FEDSIKD_PRESETS,
         on_presets=read_texts("fedsikd")["runs"].strip(),
-        claims=_FEDSIKD["claim"],
-        further=_FEDSIKD["further"],
         further_presets=(TUNED,),
         draw=draw_fedsikd_figure,
         figure="figure_3.png",
@@ -60,8 +54,6 @@ PAPERS: dict[str, Paper] = {
         printed_files=("amfl_p/table_1.csv",),
         presets=SOURCES,
         on_presets=read_texts("amfl_p")["runs"].strip(),
-        claims=_AMFL_P["claim"],
-        further=_AMFL_P["further"],
         draw=draw_amfl_p_figures,
         figure="amfl_p.png",
         further_metrics=STEPS,
@@ -76,8 +68,6 @@ PAPERS: dict[str, Paper] = {
         build=build_async_report,
         presets={PRINTED: "ours"},
         on_presets="*Ours*: with the printed settings; what the paper leaves open is chosen by us.",
-        claims=_ASYNC["claim"],
-        further=_ASYNC["further"],
         draw=draw_async_figures,
         figure="async.png",
     ),
@@ -90,8 +80,6 @@ PAPERS: dict[str, Paper] = {
         printed_files=("fedcd/printed.csv",),
         presets=SIZES,
         on_presets=read_texts("fedcd")["runs"].strip(),
-        claims=_FEDCD["claim"],
-        further=_FEDCD["further"],
         draw=draw_fedcd_figure,
         figure="fedcd.png",
         further_metrics=".*_models|archetype_.*|client_accuracy_change|score_deviation|learning_rate_mean",

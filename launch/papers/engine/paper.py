@@ -1,10 +1,12 @@
 """A row of the registry: everything that the commands need to know of a paper's report."""
 
 import dataclasses
+import functools
 import pathlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from launch.papers.engine.claim_rows import load_claims
 from launch.papers.engine.claims import Claim
 from launch.papers.engine.collection import PRINTED, TUNED, PrintedValue, SeedResults
 from launch.papers.engine.heads import compose_heads
@@ -43,9 +45,7 @@ class Paper:
       printed_files: CSV files of the paper's tables, relative to `launch/papers`.
       presets: the kinds of runs that claims are put to, each with what it is called in the report.
       on_presets: what these names mean, for the reader.
-      claims: what the paper says in words.
-      further: comparisons of ours that the paper does not claim.
-      further_presets: the kinds of runs that these are put to; empty: all.
+      further_presets: the kinds of runs that our further comparisons are put to; empty: all.
       draw: (runs, folder) -> path of the figure drawn there; None if the report has no figure.
       figure: the name of that file.
       accuracy: the column of accuracies that its tables show, which the heads of its flagfiles tell.
@@ -62,8 +62,6 @@ class Paper:
     printed_files: tuple[str, ...] = ()
     presets: Mapping[str, str] = dataclasses.field(default_factory=lambda: {PRINTED: "ours", TUNED: "ours, tuned"})
     on_presets: str = ""
-    claims: tuple[Claim, ...] = ()
-    further: tuple[Claim, ...] = ()
     further_presets: tuple[str, ...] = ()
     draw: Callable[[Sequence[RunRecord], pathlib.Path], pathlib.Path] | None = None
     figure: str = ""
@@ -71,6 +69,26 @@ class Paper:
     told_rounds: tuple[int, ...] = ()
     further_metrics: str = ""
     kept_files: tuple[str, ...] = ()
+
+    @functools.cached_property
+    def rows(self) -> Mapping[str, tuple[Claim, ...]]:
+        """The rows of the folder's `claims.toml` by family; nothing if there is no such file.
+
+        Raises:
+          ClaimError: a row cannot be read.
+        """
+        path = FOLDER / self.folder / "claims.toml"
+        return load_claims(path) if path.is_file() else {}
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """What the paper says in words."""
+        return self.rows.get("claim", ())
+
+    @property
+    def further(self) -> tuple[Claim, ...]:
+        """Comparisons of ours that the paper does not claim."""
+        return self.rows.get("further", ())
 
     @property
     def kept(self) -> Kept:

@@ -5,7 +5,7 @@ import itertools
 import statistics
 from collections.abc import Mapping, Sequence
 
-from launch.papers.engine.claim_rows import load_claims
+from launch.papers.engine.claims import Claim
 from launch.papers.engine.collection import (
     PERCENT_METRICS,
     PRINTED,
@@ -20,7 +20,7 @@ from launch.papers.engine.collection import (
 from launch.papers.engine.intervals import LEAST_SEEDS, estimate_mean, is_constant
 from launch.papers.engine.judge import ERROR_RATE, decide_further
 from launch.papers.engine.markdown import Report, Table, format_seeds
-from launch.papers.engine.paper import FOLDER, Paper
+from launch.papers.engine.paper import Paper
 from launch.papers.engine.tables import BySeed, describe, read_texts, show
 from launch.papers.engine.verdicts import format_p_value
 from launch.papers.fedsikd.measures import (
@@ -65,7 +65,7 @@ def build_fedsikd_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
         "tables": tabulate_values(printed, summarize_results(own)),
         "clusters": tabulate_clusters(by_place, own),
         "tuned": tabulate_tuned(by_place, own[TUNED]),
-        "privacy": tabulate_privacy(own[PRIVACY]),
+        "privacy": tabulate_privacy(paper.rows["noise"], own[PRIVACY]),
     }
     sections = describe("fedsikd", {name: table for name, table in tables.items() if table.rows})
     judged = measure_by_seed(share_baselines(by_place), printed)
@@ -161,9 +161,9 @@ def _show_lead(metric: str, mine: BySeed, theirs: BySeed) -> str:
     return f"{mean} [{low:+.2f}, {high:+.2f}]"
 
 
-def tabulate_privacy(values: Mapping[Cell, BySeed]) -> Table:
+def tabulate_privacy(claims: Sequence[Claim], values: Mapping[Cell, BySeed]) -> Table:
     """Accuracy by statistics and epsilon, and by how much the same runs without noise are ahead."""
-    decided = decide_further(load_claims(FOLDER / "fedsikd" / "claims.toml")["noise"], values)
+    decided = decide_further(claims, values)
     p_values = {each.claim.conditions[0].cells[1].algo: each.p_value for each in decided}  # by the one with noise
     rows = []
     for kind, epsilon in itertools.product(STATISTICS, EPSILONS):

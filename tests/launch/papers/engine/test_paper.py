@@ -5,12 +5,14 @@ import pytest
 from launch.papers.engine import page
 from launch.papers.engine.claims import Claim
 from launch.papers.engine.collection import Cell
-from launch.papers.engine.conditions import exceeds
+from launch.papers.engine.conditions import Condition
 from launch.papers.engine.markdown import Section, Table
 from launch.papers.engine.paper import Paper
 
 OURS, OTHER = (Cell("mnist", "0.1", algo, 5, "test_accuracy") for algo in ("ours", "other"))
-LEADS = Claim("IV", "ours leads other", "at round 5", (exceeds(OURS, OTHER, "ours {0}, other {1}"),))
+LEADS = Claim(
+    "IV", "ours leads other", "at round 5", (Condition(((1, OURS), (-1, OTHER)), "ours {0}, other {1}", above=0),)
+)
 RESULTS = {"printed": {OURS: {0: 0.9, 1: 0.91, 2: 0.92}, OTHER: {0: 0.8, 1: 0.81, 2: 0.81}}, "tuned": {}}
 PAGE = {
     "claim": "Ours leads.",
@@ -21,10 +23,11 @@ PAGE = {
 
 @pytest.fixture
 def compose(monkeypatch):
-    """(claims and what else a paper has) -> its report."""
+    """(claims by family, what else a paper has) -> its report."""
     monkeypatch.setattr(page, "read_page", lambda folder: PAGE)
 
-    def compose_report(**fields):
+    def compose_report(rows, **fields):
+        monkeypatch.setattr(Paper, "rows", rows)
         tables = {"results": Section("Table VI", Table(["a"], [["1"]]), "Round 5.\n\n| a |\n| --- |\n| 1 |")}
         paper = Paper("one", "one", "A paper", "none", lambda *_: None, **fields)
         return paper.compose_report("How to read them.", tables, [], RESULTS, [])
@@ -33,7 +36,7 @@ def compose(monkeypatch):
 
 
 def test_a_report_has_tables_claims_and_a_legend(compose):
-    report = compose(claims=(LEADS,), further=(LEADS,), figure="figure.png", on_presets="Ours: mine.")
+    report = compose({"claim": (LEADS,), "further": (LEADS,)}, figure="figure.png", on_presets="Ours: mine.")
     assert list(report.tables) == ["results", "claims", "further", "legend"]
     legend = {row[0]: row[1:] for row in report.tables["legend"].rows}
     assert legend["all"] == ["", "How to read them."] and legend["runs"] == ["", "Ours: mine."]
@@ -43,6 +46,6 @@ def test_a_report_has_tables_claims_and_a_legend(compose):
 
 
 def test_a_report_without_claims_has_its_tables_alone(compose):
-    report = compose()
+    report = compose({})
     assert list(report.tables) == ["results", "legend"]
     assert "verdict" not in report.markdown and "**Use it?** Yes." in report.markdown
