@@ -33,7 +33,7 @@ from launch.papers.engine.claims import Claim
 from launch.papers.engine.comparisons import FIELDS, ComparisonError, parse_comparison, spell_value
 from launch.papers.engine.conditions import Condition
 
-TEXT_KEYS = ("section", "words", "rule", "by_construction", "not_comparable", "why")
+TEXT_KEYS = ("section", "words", "rule", "by_construction", "not_comparable")
 ROW_KEYS = (*TEXT_KEYS, "constructed_in", "compare", "text", "at", "all", "each")
 COMPARISON_KEYS = ("that", "text", "at", "all")
 SHARED_KEYS = ("at", "names", "axes", "words", "texts")
@@ -115,7 +115,6 @@ class _Book:
                 by_construction=texts["by_construction"],
                 constructed_in=frozenset(row.get("constructed_in", ())),
                 not_comparable=texts["not_comparable"],
-                why=texts["why"],
             )
 
     def _read_comparison(self, compared: str | Row, row: Row, at: Axes, axes: Axes) -> Iterator[Condition]:

@@ -23,7 +23,6 @@ class Claim:
       by_construction: why it follows from the algorithm itself, whatever the data; "" if it does not.
       constructed_in: the presets whose settings make it follow; empty: all.
       not_comparable: why no run can decide it; "" if runs can.
-      why: a line on the verdict for the reader, "" for none.
     """
 
     section: str
@@ -33,7 +32,6 @@ class Claim:
     by_construction: str = ""
     constructed_in: frozenset[str] = frozenset()
     not_comparable: str = ""
-    why: str = ""
 
     @property
     def cells(self) -> set[Cell]:
