@@ -72,7 +72,6 @@ class Measure(NamedTuple):
 Numbers = dict[Measure, float]  # of one run
 SeedNumbers = dict[Place, dict[int, Numbers]]  # by place and seed
 SeedResults = dict[str, dict[Cell, dict[int, float]]]  # by preset, cell and seed
-Results = dict[str, dict[Cell, Measured]]  # by preset
 
 
 def choose_runs(
@@ -139,14 +138,6 @@ def collect_by_seed(seed_numbers: SeedNumbers, presets: Sequence[str] = PRESETS)
             for (metric, round_num), value in numbers.items():
                 results[place.preset].setdefault(place.make_cell(metric, round_num), {})[seed] = value
     return results
-
-
-def summarize_results(results: SeedResults) -> Results:
-    """Mean and deviation of every cell over the seeds that have it."""
-    return {
-        preset: {cell: summarize(list(by_seed.values())) for cell, by_seed in cells.items()}
-        for preset, cells in results.items()
-    }
 
 
 def summarize(numbers: Sequence[float]) -> Measured:

@@ -13,9 +13,8 @@ from launch.papers.engine.collection import (
     Cell,
     Place,
     PrintedValue,
-    Results,
     SeedResults,
-    summarize_results,
+    summarize,
 )
 from launch.papers.engine.intervals import LEAST_SEEDS, estimate_mean, is_constant
 from launch.papers.engine.judge import ERROR_RATE, decide_further
@@ -62,7 +61,7 @@ def build_fedsikd_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
     printed = list_printed_values(paper.read_printed_rows())
     own = measure_by_seed(by_place, printed)
     tables = {
-        "tables": tabulate_values(printed, summarize_results(own)),
+        "tables": tabulate_values(printed, own),
         "clusters": tabulate_clusters(by_place, own),
         "tuned": tabulate_tuned(by_place, own[TUNED]),
         "privacy": tabulate_privacy(paper.rows["noise"], own[PRIVACY]),
@@ -74,7 +73,7 @@ def build_fedsikd_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
     return paper.compose_report(legend, sections, [*printed, *measure_printed(printed)], judged, runs)
 
 
-def tabulate_values(printed: Sequence[PrintedValue], results: Results) -> Table:
+def tabulate_values(printed: Sequence[PrintedValue], results: SeedResults) -> Table:
     """A row a printed value, those of HAR once for each input; empty where not run."""
     columns = ["table", "dataset", "dirichlet_alpha", "algo", "round", "metric", "printed"]
     sources = ["ours" if preset == PRINTED else preset for preset in FEDSIKD_PRESETS]
@@ -83,8 +82,9 @@ def tabulate_values(printed: Sequence[PrintedValue], results: Results) -> Table:
     for table, cell, value in printed:
         row = [table, cell.dataset, cell.setting, cell.algo, str(cell.round_num), cell.metric, f"{value:g}"]
         for preset in FEDSIKD_PRESETS:
-            measured = results[preset].get(cell)
-            row += ["" if number is None else f"{number:.8g}" for number in measured or (None, None, None)]
+            by_seed = results[preset].get(cell)
+            measured = summarize(list(by_seed.values())) if by_seed else (None, None, None)
+            row += ["" if number is None else f"{number:.8g}" for number in measured]
         rows.append(row)
     return Table(columns, rows)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from launch.papers.engine.collection import Cell, Measured, PrintedValue, summarize_results
+from launch.papers.engine.collection import Cell, PrintedValue
 from launch.papers.fedsikd.measures import FEDSIKD_PRESETS, group_places, list_printed_values, measure_by_seed
 from launch.papers.fedsikd.tables import tabulate_values
 from launch.papers.registry import PAPERS
@@ -38,17 +38,17 @@ def test_results_are_taken_over_the_seeds(tmp_path, write_run):
         write_run(tmp_path, "fedsikd_mnist_alpha0.1", seed, rounds=5, accuracy=accuracy)
     write_run(tmp_path, "fedsikd_mnist_alpha0.1", 2, rounds=1, accuracy=0.5)
     records = [record for record, _ in read_runs(tmp_path)]
-    results = summarize_results(measure_by_seed(group_places(records), PRINTED))["printed"]
-    assert results[FIFTH] == pytest.approx(Measured(0.70, 0.0707106781, 2))
-    assert results[FIFTH._replace(round_num=1)].count == 3
+    results = measure_by_seed(group_places(records), PRINTED)["printed"]
+    assert results[FIFTH] == pytest.approx({0: 0.65, 1: 0.75})
+    assert len(results[FIFTH._replace(round_num=1)]) == 3
     assert FIFTH._replace(round_num=6) not in results
 
 
 def test_the_csv_has_a_row_a_printed_value_and_empty_cells_where_not_run():
-    columns, rows = tabulate_values(PRINTED, results_of(printed={FIFTH: Measured(0.7412, 0.0103, 3)}))
+    columns, rows = tabulate_values(PRINTED, results_of(printed={FIFTH: {0: 0.73, 1: 0.74, 2: 0.75}}))
     assert columns[:7] == ["table", "dataset", "dirichlet_alpha", "algo", "round", "metric", "printed"]
     assert columns[7:10] == ["ours_mean", "ours_deviation", "ours_seeds"]
-    assert rows[0] == ["VI", *FIFTH[:3], "5", "test_accuracy", "0.7483", "0.7412", "0.0103", "3", *[""] * 6]
+    assert rows[0] == ["VI", *FIFTH[:3], "5", "test_accuracy", "0.7483", "0.74", "0.01", "3", *[""] * 6]
     assert rows[1][-9:] == [""] * 9
     assert {len(row) for row in rows} == {len(columns)}
 
