@@ -1,5 +1,7 @@
 """Names of flags in records of earlier versions, and what is said to a person who types one."""
 
+import json
+
 import pytest
 
 from launch.settings.flags import FlagError, parse_config
@@ -59,3 +61,20 @@ def test_a_typed_earlier_name_is_answered_with_today_s(typed, today):
 
 def test_other_flags_have_no_other_name():
     assert find_new_name("fine_tuning_batch_size") == "" == find_new_name("amfl_p_fine_tuning_steps")
+
+
+def test_a_run_of_an_earlier_version_can_be_resumed(tmp_path):
+    today = flag_values(build_run_config(rename_stored_flags(EARLIER)))
+    earlier = {}
+    for name, value in today.items():
+        if name.startswith("fine_tuning_local_"):
+            name = name.replace("_local_", "_")
+        elif name in ("fine_tuning_steps", "fine_tuning_learning_rate", "fine_tuning_rule", "fine_tuning_start"):
+            name = name.replace("fine_tuning_", "fine_tuning_fine_tuning_")
+        earlier["shard_dir" if name == "client_dir" else name] = value
+    assert earlier["fine_tuning_steps"] == 4 and earlier["fine_tuning_fine_tuning_steps"] == 100
+    (tmp_path / "config.json").write_text(json.dumps({"flags": earlier}), encoding="utf-8")
+    config = parse_config([f"--run_dir={tmp_path}", "--resume"])
+    assert (config.algorithm.training.steps, config.algorithm.fine_tuning.steps) == (4, 100)
+    with pytest.raises(FlagError, match=r"--fine_tuning_local_steps=5 \(the run has 4\)"):
+        parse_config([f"--run_dir={tmp_path}", "--resume", "--fine_tuning_local_steps=5"])
