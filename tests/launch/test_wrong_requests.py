@@ -314,6 +314,7 @@ def describe_fault(command, arguments, beginning, capfd):
     printed, error = capfd.readouterr()
     if code != 2:
         return f"exit code {code}"
+    printed = "".join(line for line in printed.splitlines(True) if not line.startswith("wait "))  # a busy machine
     if printed and "--model=" not in arguments:  # what a model needs takes seconds, in which the data are announced
         return f"it printed {printed!r}"
     is_one_line = error.count("\n") == 1 and error.endswith("\n")
