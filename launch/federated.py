@@ -54,7 +54,12 @@ def _answer(arguments: Sequence[str]) -> None:
 
 
 def run_script() -> None:
-    """What the console script calls: it also completes a line that is being typed."""
+    """What the console script calls: it also completes a line that is being typed.
+
+    As with `python -m`, modules of the current folder can be imported, such as a user's own algorithm.
+    """
+    if not sys.flags.safe_path:
+        sys.path.insert(0, os.getcwd())
     if COMPLETION in os.environ:
         from launch.completion import complete
 

@@ -51,16 +51,20 @@ def test_the_script_of_the_wheel_runs_the_commands(wheel, tmp_path):
     script = tmp_path / "federated"
     script.write_text("import sys\nfrom launch.federated import run_script\nsys.exit(run_script())\n")
 
-    def run(*arguments):
+    def run(*arguments, cwd=tmp_path):
         command = [sys.executable, str(script), *arguments]
         environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+        return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=120)
 
     assert run().returncode == 0 and "  train  " in run().stdout
     assert run("--version").stdout == "federated 0.1.0\n"
     assert run("train", "--help").stdout.startswith("python -m launch.train --algo=")
     wrong = run("train", "--algo=fedavg", "--round=3")
     assert (wrong.returncode, wrong.stderr) == (2, "error: --round: unknown flag; did you mean --rounds?\n")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "own_module.py").write_text("ALGORITHM = 3\n")
+    found = run("train", "--algo=own_module:ALGORITHM", cwd=tmp_path / "folder")
+    assert "expected an Algorithm" in found.stderr and "got int" in found.stderr
 
 
 @pytest.mark.slow
