@@ -83,7 +83,7 @@ def format_first_page() -> str:
 
 
 def format_algorithm(spelling: str) -> str:
-    """The flags of one algorithm in groups, common ones first, its own before those of all.
+    """The flags of one algorithm in groups, common ones first, its own before those of all; without their limits.
 
     Raises:
       FlagError: the user's own algorithm cannot be used.
@@ -96,11 +96,11 @@ def format_algorithm(spelling: str) -> str:
     groups = {"The most used": common, **own, **list_groups()}
     lines = [f"{PROGRAM} --algo={spelling} [--flag=value ...]", *_wrap(algorithm.summary, "")]
     lines += _describe_defaults(algorithm)
-    lines += ["", "Default values are in brackets."]
+    lines += ["", f"Default values are in brackets. {FULL_HELP} says which values a flag takes."]
     for title, group in groups.items():
         shown = group if group is common else [field for field in group if field.name not in names]
         if shown:
-            lines += ["", f"{title}:", *(line for field in shown for line in _describe(field))]
+            lines += ["", f"{title}:", *(line for field in shown for line in _describe(field, has_limits=False))]
     return "\n".join(lines)
 
 
@@ -140,8 +140,9 @@ def _describe_defaults(algorithm: Algorithm) -> list[str]:
     return _wrap(f"Its own defaults: {defaults}", "    ") if defaults else []
 
 
-def _describe(field: FlagField) -> list[str]:
-    expected = "" if field.value_type is bool else describe_expected(field.setting, field.value_type)
+def _describe(field: FlagField, has_limits: bool = True) -> list[str]:
+    is_told = field.value_type is not bool and (has_limits or field.setting.choices)
+    expected = describe_expected(field.setting, field.value_type) if is_told else ""
     text = f"{field.setting.help_text} Expected: {expected}." if expected else field.setting.help_text
     return [f"  --{field.name}{_format_default(field)}", *_wrap(text, "      ")]
 
