@@ -32,6 +32,7 @@ from launch.papers.amfl_p.pooled_reference import read_pooled_accuracies
 from launch.papers.engine.collection import PRINTED, TUNED, Place, group_runs
 from launch.papers.engine.figures import (
     GREY,
+    Curve,
     Line,
     Panel,
     compute_curve,
@@ -45,6 +46,8 @@ from launch.plots.resource_plots import compute_bin_means
 from launch.runs import columns
 from launch.runs.run_records import RunRecord, read_columns
 from launch.settings.algorithms import ALGORITHMS
+
+Runs = Mapping[tuple[str, str], Sequence[RunRecord]]  # by algorithm and level
 
 PRESET_TITLES = {PRINTED: "the paper's rates", TUNED: "tuned"}
 PANEL_TITLES = ("by round (Figure 1)", "by heterogeneity (Table 2)", "by resources", "by fine-tuning steps")
@@ -92,33 +95,43 @@ def _find_factorial(values: Values, finish: str, degree: str, start: str) -> Map
 def _draw_by_steps(
     path: pathlib.Path,
     title: str,
-    rows: Mapping[str, str],
-    columns: Mapping[str, str],
+    down: Mapping[str, str],
+    across: Mapping[str, str],
     starts: Mapping[str, str],
     find_steps: Callable[[str, str, str], Mapping[int, BySeed]],
     find_local: Callable[[str, str], BySeed],
 ) -> None:
-    """Accuracy against fine-tuning steps, a line a start, local training across; nothing without any line."""
-    found = {place: find_steps(*place) for place in itertools.product(rows, columns, starts)}
-    measured = sorted({steps for line in found.values() for steps in line})
-    places = {steps: i for i, steps in enumerate(measured)}  # evenly spaced, since they grow roughly by a factor
+    """Accuracy against fine-tuning steps, a line a start, local training across; nothing without any line.
 
-    def make_line(start: str, line: Mapping[int, BySeed]) -> Line:
-        values = [list(by_seed.values()) for by_seed in line.values()]
-        curve = compute_curve([places[steps] for steps in line], values, compute_half_interval)
-        return Line(starts[start], curve, START_STYLES[start])
+    Args:
+      path: of the figure.
+      title: of it.
+      down: names and titles of the rows of panels.
+      across: those of the columns.
+      starts: those of the lines.
+      find_steps: (row, column, start) -> accuracies by seed after each number of steps.
+      find_local: (row, column) -> those of local training.
+    """
+    found = {place: find_steps(*place) for place in itertools.product(down, across, starts)}
+    measured = sorted({steps for line in found.values() for steps in line})
+    places = range(len(measured))  # evenly spaced, since steps grow roughly by a factor
+
+    def make_line(label: str, values: Sequence[BySeed], style: Mapping[str, Any]) -> Line:
+        accuracies = [list(by_seed.values()) for by_seed in values]
+        return Line(label, compute_curve(places[: len(values)], accuracies, compute_half_interval), style)
 
     def make_panel(row: str, column: str) -> Panel:
-        local = list(find_local(row, column).values())
-        curve = compute_curve([0], [local], compute_half_interval) if local else compute_curve([], [])
-        axes = {"xticks": range(len(places)), "xticklabels": measured}
-        axes |= {"title": columns[column]} if row == next(iter(rows)) else {"xlabel": "fine-tuning steps at most"}
-        axes |= {"ylabel": f"{rows[row]}\naccuracy on own later days"} if column == next(iter(columns)) else {}
-        lines = [make_line(start, found[row, column, start]) for start in starts]
-        return Panel(lines, [Line("local training, all rounds", curve, LEVEL_STYLE)], axes)
+        axes = {"xticks": places, "xticklabels": measured}
+        axes |= {"title": across[column]} if row == next(iter(down)) else {"xlabel": "fine-tuning steps at most"}
+        axes |= {"ylabel": f"{down[row]}\naccuracy on own later days"} if column == next(iter(across)) else {}
+        lines = [
+            make_line(name, [found[row, column, start].get(steps, {}) for steps in measured], START_STYLES[start])
+            for start, name in starts.items()
+        ]
+        return Panel(lines, [make_line("local training, all rounds", [find_local(row, column)], LEVEL_STYLE)], axes)
 
     if measured:
-        panels = [[make_panel(row, column) for column in columns] for row in rows]
+        panels = [[make_panel(row, column) for column in across] for row in down]
         on_bands = "means over the seeds and their 95 % intervals (Student's t)"
         draw_panels(panels, path, f"{title}: {on_bands}", sharex=True, sharey=True)
 
@@ -129,56 +142,52 @@ def draw_amfl_p_figure(runs: Sequence[RunRecord], path: pathlib.Path) -> pathlib
     rows = []
     for preset, preset_title in PRESET_TITLES.items():
         found = {
-            level: {algo: by_place.get(Place(preset, DATASET, level, algo), []) for algo in ALGOS} for level in LEVELS
+            (algo, level): by_place.get(Place(preset, DATASET, level, algo), []) for algo in ALGOS for level in LEVELS
         }
         panels = _list_panels(found)
-        rows.append(
-            [Panel(*panel[:2], axes) for panel, axes in zip(panels, _list_axes(preset, preset_title), strict=True)]
-        )
+        for panel, title, label in zip(panels, PANEL_TITLES, PANEL_LABELS, strict=True):
+            panel.axes.update({"xlabel": label} | ({"title": title} if preset == PRINTED else {}))
+        panels[0].axes["ylabel"] = f"{preset_title}\naccuracy, clients' own later days"
+        rows.append(panels)
     return draw_panels(rows, path, TITLE, sharey=True)
 
 
-def _list_axes(preset: str, preset_title: str) -> list[dict[str, Any]]:
-    axes: list[dict[str, Any]] = [{"xlabel": label} for label in PANEL_LABELS]
-    axes[0]["ylabel"] = f"{preset_title}\naccuracy, clients' own later days"
-    axes[1] |= {"xticks": range(len(LEVELS)), "xticklabels": LEVELS}
-    if preset == PRINTED:
-        axes = [each | {"title": title} for each, title in zip(axes, PANEL_TITLES, strict=True)]
-    return axes
-
-
-def _list_panels(found: Mapping[str, Mapping[str, Sequence[RunRecord]]]) -> list[Panel]:
+def _list_panels(found: Runs) -> list[Panel]:
     """By round, by level, by resources, by steps; of runs by level and algorithm."""
-    medium = found[TABLE_1_LEVEL]
-    curves = {algo: compute_curve_by_round(medium[algo], ACCURACY) for algo in ALGOS}
-    compared = [algo for algo in (FINE_TUNING, FEDAVG) if medium[algo]]
-    ends = {algo: [float(np.mean(_list_final(medium[algo])))] for algo in compared}
-    steps = {algo: np.mean([count_mean_steps(run) for run in medium[algo]]) for algo in compared}
-    points = [Line(ALGOS[algo], compute_curve([steps[algo]], [ends[algo]]), STYLES[algo]) for algo in compared]
-    across = [Line(ALGOS[algo], compute_curve([0], [ends[algo]]), STYLES[algo]) for algo in compared]
+    ours = found[AMFL_P, TABLE_1_LEVEL]
+    medium = {algo: found[algo, TABLE_1_LEVEL] for algo in ALGOS}
+    others = {algo: runs for algo, runs in medium.items() if algo in (FINE_TUNING, FEDAVG) and runs}
+    ends = {algo: [float(np.mean(_list_final(runs)))] for algo, runs in others.items()}
+    steps = {algo: np.mean([count_mean_steps(run) for run in runs]) for algo, runs in others.items()}
+    pooled = read_pooled_accuracies()
+    by_level = {algo: [_list_final(found[algo, level]) for level in LEVELS] for algo in ALGOS}
+    reference = compute_curve(range(len(LEVELS)), [[np.mean([*pooled[level].values()])] for level in LEVELS])
     return [
-        Panel([Line(ALGOS[algo], curve, STYLES[algo]) for algo, curve in curves.items()]),
-        Panel([_compute_by_level(found, algo) for algo in ALGOS] + _list_pooled()),
-        Panel(_list_fifths(medium[AMFL_P], columns.RESOURCE), across),
-        Panel(_list_fifths(medium[AMFL_P], columns.CLIENT_STEPS) + points),
+        Panel([_make_line(algo, compute_curve_by_round(medium[algo], ACCURACY)) for algo in ALGOS], axes={}),
+        Panel(
+            [_make_line(algo, compute_curve(range(len(LEVELS)), by_level[algo])) for algo in ALGOS]
+            + [Line("pooled reference: trees that know the sensor", reference, LEVEL_STYLE)],
+            axes={"xticks": range(len(LEVELS)), "xticklabels": LEVELS},
+        ),
+        Panel(
+            _list_fifths(ours, columns.RESOURCE),
+            [_make_line(algo, compute_curve([0], [ends[algo]])) for algo in others],
+            axes={},
+        ),
+        Panel(
+            _list_fifths(ours, columns.CLIENT_STEPS)
+            + [_make_line(algo, compute_curve([steps[algo]], [ends[algo]])) for algo in others],
+            axes={},
+        ),
     ]
+
+
+def _make_line(algo: str, curve: Curve) -> Line:
+    return Line(ALGOS[algo], curve, STYLES[algo])
 
 
 def _list_final(runs: Sequence[RunRecord]) -> list[float]:
     return [run.rounds[max(run.rounds)].get(ACCURACY, np.nan) for run in runs]
-
-
-def _compute_by_level(found: Mapping[str, Mapping[str, Sequence[RunRecord]]], algo: str) -> Line:
-    places = [i for i, level in enumerate(LEVELS) if found[level][algo]]
-    curve = compute_curve(places, [_list_final(found[LEVELS[i]][algo]) for i in places])
-    return Line(ALGOS[algo], curve, STYLES[algo])
-
-
-def _list_pooled() -> list[Line]:
-    pooled = read_pooled_accuracies()
-    places = [i for i, level in enumerate(LEVELS) if level in pooled]
-    means = [[float(np.mean(list(pooled[LEVELS[i]].values())))] for i in places]
-    return [Line("pooled reference: trees that know the sensor", compute_curve(places, means), LEVEL_STYLE)]
 
 
 def _list_fifths(runs: Sequence[RunRecord], column: str) -> list[Line]:
@@ -189,4 +198,4 @@ def _list_fifths(runs: Sequence[RunRecord], column: str) -> list[Line]:
         return []
     values = (np.concatenate([table[name] for table in tables]) for name in (column, columns.ACCURACY))
     places, means = compute_bin_means(*values)
-    return [Line(ALGOS[AMFL_P], compute_curve(places, means[:, None]), STYLES[AMFL_P])]
+    return [_make_line(AMFL_P, compute_curve(places, means[:, None]))]

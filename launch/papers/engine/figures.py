@@ -85,8 +85,10 @@ def compute_curve(
     values: Sequence[Sequence[float]],
     compute_spread: Callable[[Sequence[float]], float] = compute_deviation,
 ) -> Curve:
-    """The curve of `values`, at each place those of one or more seeds."""
-    return Curve(np.array(places), np.array([np.mean(v) for v in values]), np.array([*map(compute_spread, values)]))
+    """The curve of `values`, at each place those of the seeds; a place without any is left out."""
+    found = [(place, each) for place, each in zip(places, values, strict=True) if len(each)]
+    means, spreads = ([compute(each) for _, each in found] for compute in (np.mean, compute_spread))
+    return Curve(np.array([place for place, _ in found]), np.array(means), np.array(spreads))
 
 
 def compute_curve_by_round(

@@ -71,12 +71,11 @@ def draw_private_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> path
                 np.log2([row[EPSILON_SPENT] for row in rows]), [[100 * row[TEST_ACCURACY]] for row in rows]
             )
             lines.append(Line("_", curve, {"color": colors[run.experiment], "linewidth": 0.9}))
-    ends = {private[name]: list(values[name, PERCENT].values()) for name in private if (name, PERCENT) in values}
+    ends = [list(values.get((name, PERCENT), {}).values()) for name in BUDGETS]
+    budgets = np.log2(list(private.values()))
     style = {"color": "#000000", "marker": "o", "linestyle": ":"}
-    lines.append(Line("at the last round", compute_curve(np.log2(list(ends)), list(ends.values())), style))
-    without = values.get((f"{EXPERIMENT}_none", PERCENT), {})
-    curve = compute_curve([0] if without else [], [list(without.values())] if without else [])
-    levels = [Line("without privacy", curve, {"color": COLORS[1], "linestyle": "--"})]
+    lines.append(Line("at the last round", compute_curve(budgets, ends[: len(private)]), style))
+    levels = [Line("without privacy", compute_curve([0], ends[-1:]), {"color": COLORS[1], "linestyle": "--"})]
     axes = {"xlabel": "epsilon spent (delta 1e-5, a client more or less)", "ylabel": "test accuracy (%)"}
-    axes |= {"xticks": np.log2(list(private.values())), "xticklabels": [f"{budget:g}" for budget in private.values()]}
+    axes |= {"xticks": budgets, "xticklabels": [f"{budget:g}" for budget in private.values()]}
     return draw_panels([[Panel(lines, levels, axes)]], folder / "private.png", TITLE, (5.8, 3.6))
