@@ -18,18 +18,15 @@ names in braces, each a cell of one of the tables that are made from the runs:
     why = "One line."
 """
 
-import functools
-import pathlib
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from launch.papers.engine.folder import read_toml
 from launch.papers.engine.judge import BY_CONSTRUCTION, VERDICTS
 from launch.papers.engine.markdown import Table, format_table, join_blocks
 
-FOLDER = pathlib.Path(__file__).parents[1]  # a folder a paper
 PAGE_FILE = "page.toml"
 MOST_LINES = 60
 ABSENT = "not run"
@@ -51,10 +48,9 @@ class PageError(ValueError):
     """A `page.toml` that names what is not there."""
 
 
-@functools.cache
 def read_page(folder: str) -> Mapping[str, Any]:
     """The `page.toml` of a paper's folder."""
-    return tomllib.loads((FOLDER / folder / PAGE_FILE).read_text(encoding="utf-8"))
+    return read_toml(folder, PAGE_FILE)
 
 
 def compose_page(titles: Titles, tables: Mapping[str, Table], remarks: Sequence[str] = ()) -> str:

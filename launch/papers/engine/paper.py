@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from launch.papers.engine.claim_rows import load_claims
 from launch.papers.engine.claims import Claim
 from launch.papers.engine.collection import PRINTED, TUNED, PrintedValue, SeedResults
+from launch.papers.engine.folder import FOLDER
 from launch.papers.engine.heads import compose_heads
 from launch.papers.engine.markdown import Report, Section, tabulate_legend
 from launch.papers.engine.page import Titles, compose_page
@@ -29,7 +30,6 @@ from launch.runs.run_records import RunRecord, list_flagfiles, read_rows
 
 # What every report keeps of a round, since `launch.compare` draws it of archives, too; a report names further columns.
 ALWAYS_KEPT = (VIRTUAL_TIME_S, NUM_CLIENTS, BYTES_DOWN, BYTES_UP, TEST_LOSS, TEST_ACCURACY, CLIENT_TEST_ACCURACY)
-FOLDER = pathlib.Path(__file__).parents[1]  # a folder a paper
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,20 +5,16 @@ note has its numbers as `{name}`.
 """
 
 import collections
-import functools
 import itertools
-import pathlib
-import tomllib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from launch.papers.engine.collection import PRESETS, Place, SeedResults, summarize
 from launch.papers.engine.equivalence import Difference, compare_by_seed
+from launch.papers.engine.folder import read_toml
 from launch.papers.engine.markdown import Section, Table, format_measured
 from launch.runs.columns import TEST_ACCURACY
 from launch.runs.run_records import RunRecord
-
-FOLDER = pathlib.Path(__file__).parents[1]  # a folder a paper
 
 BySeed = Mapping[int, float]
 Values = Mapping[tuple[str, Hashable], BySeed]  # by experiment and measure; what has no runs is empty
@@ -78,10 +74,9 @@ def cross(*axes: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], list[str]
         yield names, list(titles)
 
 
-@functools.cache
 def read_texts(paper: str) -> Mapping[str, Any]:
     """The `tables.toml` of a paper's folder."""
-    return tomllib.loads((FOLDER / paper / "tables.toml").read_text(encoding="utf-8"))
+    return read_toml(paper, "tables.toml")
 
 
 def describe(paper: str, tables: Mapping[str, Table], **numbers: object) -> dict[str, Section]:

@@ -10,8 +10,8 @@ import itertools
 import statistics
 from typing import NamedTuple
 
+from launch.papers.engine.folder import FOLDER
 from launch.papers.engine.markdown import Table
-from launch.papers.engine.paper import FOLDER
 from launch.papers.fedcd.measures import (
     CALM_FROM,
     COMPARED_ROUNDS,

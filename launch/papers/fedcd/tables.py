@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from launch.papers.engine.claim_rows import load_words
 from launch.papers.engine.collection import Place, PrintedValue, SeedResults, collect_by_seed
+from launch.papers.engine.folder import FOLDER
 from launch.papers.engine.markdown import Report, Section, Table
-from launch.papers.engine.paper import FOLDER, Paper
+from launch.papers.engine.paper import Paper
 from launch.papers.engine.tables import BySeed, describe, read_texts, show
 from launch.papers.fedcd.authors_run import tabulate_authors_run
 from launch.papers.fedcd.causes import tabulate_causes
