@@ -51,7 +51,6 @@ from launch.papers.engine.tables import (
 from launch.runs.run_records import RunRecord
 
 SOURCES = {PRINTED: "ours, paper's rates", TUNED: "ours, tuned"}
-PRINTED_COLUMNS = {"mean_accuracy": ACCURACY, "rounds_to_target": ROUNDS, "mean_fine_tuning_steps": STEPS}
 # What the claims on weights and on limited local data are put to.
 AMFL_P_TUNED = TUNED_RUNS[AMFL_P]
 WEIGHTINGS = {"adaptive": AMFL_P_TUNED}
@@ -69,15 +68,10 @@ START_COLUMNS = ("AMFL-P's start minus random weights, points", "it moved by at 
 NOT_RUN = "not run"
 
 
-def list_printed_values(rows: Iterable[Mapping[str, str]]) -> list[PrintedValue]:
+def list_printed_values(rows: Sequence[Mapping[str, str]]) -> list[PrintedValue]:
     """Table 1 of the paper."""
-    algos = {title: algo for algo, title in ALGOS.items()}
-    return [
-        PrintedValue("1", make_cell(algos[row["algorithm"]], metric=metric), float(row[column]))
-        for row in rows
-        for column, metric in PRINTED_COLUMNS.items()
-        if row[column]
-    ]
+    cells = [make_cell(row["algorithm"], metric=row["metric"]) for row in rows]
+    return [PrintedValue(row["table"], cell, float(row["value"])) for row, cell in zip(rows, cells, strict=True)]
 
 
 def compute_results(values: Values, pooled: Mapping[str, BySeed], majority: Mapping[str, BySeed]) -> SeedResults:
