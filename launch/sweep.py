@@ -1,30 +1,30 @@
-"""`python -m launch.sweep --flagfiles=a.flags,b.flags --seeds=0,1,2` trains flagfiles, several at a time.
+"""`python -m launch.sweep --algos=fedavg,fedsikd --seeds=0-4 -- --rounds=20` trains many runs, several at a time.
 
-Each run is a process of its own, in `<runs_dir>/<flagfile's stem>/seed_<seed>`, on its share of the cores. `--jobs`
-says how many go on at a time; the output of each is then in `seed_<seed>.log` beside its folder. Finished runs are
-skipped, here or in `--finished`, and interrupted ones are resumed, so the same command carries on where a sweep was
-stopped. Arguments after a lone `--` go to every run.
+`--experiments='fedsikd/*_mnist_*'` trains experiments of papers, and `--flagfiles=a.flags,b.flags` files of your own.
+Each run is a process of its own, in `<runs_dir>/<algorithm, experiment or file>/seed_<seed>`, on its share of the
+cores. `--jobs` says how many go on at a time; the output of each is then in `seed_<seed>.log` beside its folder.
+Finished runs are skipped, here or in `--finished`, and interrupted ones are resumed, so the same command carries on
+where a sweep was stopped. Arguments after a lone `--` go to every run; of `--algos`, a flag of one algorithm to its
+runs alone.
 
 Exit codes: 0 all runs are finished, 1 some failed, 2 the request was wrong, 130 stopped by Ctrl-C, 143 by SIGTERM,
 129 by SIGHUP.
 """
 
-import glob
-import os
 import pathlib
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from absl import flags as absl_flags
 
 from launch.command_line import format_command_help, parse_command, run_main
-from launch.papers.registry import find_paper
 from launch.progress import say
 from launch.runs.errors import RunStopped
 from launch.runs.run_archive import is_archive, open_runs
-from launch.runs.run_records import RunPath, resolve_flagfile
+from launch.runs.run_records import RunPath
 from launch.runtimes.worker_process import WorkerError
 from launch.settings.flag_fields import FlagField
 from launch.settings.flags import FlagError, define_flag
@@ -33,6 +33,7 @@ from launch.stop_signals import as_stop_after_signal, get_stop_code, leave
 from launch.sweeps.jobs import are_done, define_jobs_flag, open_engine
 from launch.sweeps.pool import Engine, run_tasks
 from launch.sweeps.ray_runs import RayEngine, check_ray_flags, define_ray_flags
+from launch.sweeps.recipes import Recipe, find_recipes, select_arguments
 from launch.sweeps.tasks import OWN_FLAGS, Task
 from tff_algos.settings.config_fields import Setting
 
@@ -50,8 +51,14 @@ class Request(NamedTuple):
 def define_flags() -> absl_flags.FlagValues:
     """The flags of this command."""
     values = absl_flags.FlagValues()
+    absl_flags.DEFINE_list(
+        "algos", [], "Algorithms, with the flags after -- and else their defaults.", flag_values=values
+    )
+    absl_flags.DEFINE_list(
+        "experiments", [], "Experiments of papers or patterns of their names (quote a *).", flag_values=values
+    )
     absl_flags.DEFINE_list("flagfiles", [], "Flagfiles or patterns of their names (quote a *).", flag_values=values)
-    absl_flags.DEFINE_list("seeds", ["0"], "Seeds, each a run of every flagfile, as 0,1,2 or 0-4.", flag_values=values)
+    absl_flags.DEFINE_list("seeds", ["0"], "Seeds, each a run of all of these, as 0,1,2 or 0-4.", flag_values=values)
     absl_flags.DEFINE_string("runs_dir", "runs", "Folder for the run folders.", flag_values=values)
     absl_flags.DEFINE_multi_string(
         "finished",
@@ -59,7 +66,7 @@ def define_flags() -> absl_flags.FlagValues:
         "Folder or .zip of runs, kept by launch.report --archive, that need not be made again",
         flag_values=values,
     )
-    rounds = Setting("Rounds of every run; by default the flagfile's.", minimum=1, maximum=10**6)
+    rounds = Setting("Rounds of every run; by default its settings'.", minimum=1, maximum=10**6)
     define_flag(FlagField("rounds", rounds, 1), values)
     define_jobs_flag(values)
     define_ray_flags(values)
@@ -72,10 +79,10 @@ def parse_tasks(argv: Sequence[str]) -> list[Task]:
 
 
 def parse_request(argv: Sequence[str]) -> Request:
-    """What a command line asks for; of the runs, all flagfiles with the first seed come first, then with the next.
+    """What a command line asks for; of the runs, all with the first seed come first, then with the next.
 
     Raises:
-      FlagError: a wrong flag, no such flagfile, a wrong seed, or settings that `launch.train` would refuse.
+      FlagError: a wrong flag, nothing of such a name, a wrong seed, or settings that `launch.train` would refuse.
       RunFolderError: an archive of finished runs that cannot be read.
     """
     values = define_flags()
@@ -86,7 +93,7 @@ def parse_request(argv: Sequence[str]) -> Request:
         raise FlagError(f"--{forbidden[0]} after --: expected flags that the sweep does not set itself")
     if values.rounds is not None:
         extra = [f"--rounds={values.rounds}", *extra]
-    flagfiles, runs_dir = find_flagfiles(values.flagfiles), pathlib.Path(values.runs_dir)
+    recipes, runs_dir = find_asked(values), pathlib.Path(values.runs_dir)
     place = next((path for path in (runs_dir, *runs_dir.parents) if path.exists()), runs_dir)
     if place.exists() and not place.is_dir() and not is_archive(runs_dir):
         raise FlagError(f"--runs_dir={runs_dir}: expected a folder, {place} is a file; choose another")
@@ -96,7 +103,7 @@ def parse_request(argv: Sequence[str]) -> Request:
         )
     finished = tuple(open_runs(pathlib.Path(name)) for name in values.finished)
     seeds = read_seeds(values.seeds, "seeds")
-    tasks = [_build_task(flagfile, seed, runs_dir, extra, finished) for seed in seeds for flagfile in flagfiles]
+    tasks = [_build_task(recipe, seed, runs_dir, extra, finished) for seed in seeds for recipe in recipes]
     return Request(tasks, values.jobs, None if values.runtime is None else values.ray_address or "")
 
 
@@ -105,34 +112,28 @@ def _names_flag(argument: str, name: str) -> bool:
 
 
 def _build_task(
-    flagfile: pathlib.Path, seed: str, runs_dir: pathlib.Path, extra: Sequence[str], finished: tuple[RunPath, ...]
+    recipe: Recipe, seed: str, runs_dir: pathlib.Path, extra: Sequence[str], finished: tuple[RunPath, ...]
 ) -> Task:
-    run_dir = runs_dir / flagfile.stem / f"seed_{seed}"
-    arguments = (f"--seed={seed}", f"--run_dir={run_dir}", *extra)
-    return Task(flagfile, arguments, run_dir, resolve_flagfile(flagfile, arguments), finished)
+    run_dir = runs_dir / recipe.name / f"seed_{seed}"
+    arguments = (f"--seed={seed}", f"--run_dir={run_dir}", *select_arguments(recipe, extra))
+    return Task(recipe, arguments, run_dir, recipe.resolve(arguments), finished)
 
 
-def find_flagfiles(patterns: Sequence[str]) -> list[pathlib.Path]:
-    """The files that the patterns name, each once. Raises FlagError if a pattern finds none or two share a stem."""
-    if not patterns:
+def find_asked(values: absl_flags.FlagValues) -> list[Recipe]:
+    """What is to be trained. Raises FlagError if nothing is asked for or a name finds nothing."""
+    recipes = find_recipes(values.flagfiles, values.experiments, values.algos)
+    if not recipes:
         raise FlagError(
-            "--flagfiles is missing: expected files or patterns such as 'launch/experiments/fedsikd/*_mnist_*.flags'"
+            "nothing to train: expected --algos=fedavg,fedsikd, --experiments='fedsikd/*_mnist_*' or --flagfiles=<file>"
         )
-    found: dict[str, pathlib.Path] = {}
-    for pattern in patterns:
-        paths = [pathlib.Path(name) for name in sorted(glob.glob(os.path.expanduser(pattern)))]
-        if not paths:
-            raise FlagError(f"--flagfiles: no file is named {pattern}")
-        for path in paths:
-            if not found.setdefault(path.stem, path).samefile(path):
-                raise FlagError(f"--flagfiles: {found[path.stem]} and {path} would share a run folder; rename one")
-    return list(found.values())
+    return recipes
 
 
 def suggest_report(tasks: Sequence[Task]) -> str:
     """What to type to see the runs beside what a paper prints; "" where they are of no paper's experiments."""
-    name = find_paper([task.flagfile.stem for task in tasks])
-    if name is None:
+    reports = Counter(each.experiment.report for each in {task.recipe for task in tasks} if each.experiment)
+    name = max(reports, key=lambda each: (reports[each], each), default="")
+    if not name:
         return ""
     runs_dirs = [str(each).rstrip("/") for each in (tasks[0].run_dir.parents[1], *tasks[0].finished)]
     places = [] if runs_dirs == ["runs"] else [f" --runs_dir={shlex.quote(each)}" for each in runs_dirs]
@@ -141,7 +142,8 @@ def suggest_report(tasks: Sequence[Task]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
-    usage = f"{PROGRAM} --flagfiles=<file,...> [--flag=value ...] [-- flags of train]"
+    what = "|".join(f"--{name}=<...>" for name in ("algos", "experiments", "flagfiles"))
+    usage = f"{PROGRAM} {what} [--flag=value ...] [-- flags of train]"
     return run_main(_run, lambda: format_command_help(usage, define_flags()), argv)
 
 

@@ -8,8 +8,9 @@ anew after each run. Finished runs are skipped and interrupted ones resumed, so 
 stopped. `--confirm_seeds` scores the best trials on seeds that were not searched. The flagfile of the best lies beside
 the runs, as do the plots of Optuna's.
 
-Keep what is asked for in a file, for example `launch/experiments/fedsikd/tuning/fedavg_mnist_alpha0.1.flags`, and
-give it as `--flagfile`: so the search space is written down before the first trial.
+`--experiment` takes a flagfile or an experiment of a paper. Keep what is asked for in a file and give it as
+`--flagfile`: so the search space is written down before the first trial. Those of the papers lie in
+`launch/papers/<paper>/searches.toml`; `--search=fedsikd/fedavg_mnist_alpha0.1` takes all flags of one.
 
 Exit codes: 0 all trials are scored, 1 some runs failed, 2 the request was wrong, 130 stopped by Ctrl-C, 143 by SIGTERM,
 129 by SIGHUP.
@@ -54,7 +55,7 @@ class Searched(NamedTuple):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
-    usage = f"{PROGRAM} --experiment=<file> --search='a=1|2;b=log(1e-4,1e-1)' [--flag=value ...]"
+    usage = f"{PROGRAM} --experiment=<file or name> --search='a=1|2;b=log(1e-4,1e-1)' [--flag=value ...]"
     return run_main(_run, lambda: format_command_help(usage, define_flags()), argv)
 
 
@@ -95,12 +96,12 @@ def check_validation(request: Request) -> None:
     task = find_task_columns(data.labels.task)
     if request.objective not in (task.validation, task.client_validation):
         raise FlagError(
-            f"--objective={request.objective}: the task of {request.experiment} is {task.kind.title}; expected "
+            f"--objective={request.objective}: the task of {request.experiment.shown} is {task.kind.title}; expected "
             f"{task.validation} or {task.client_validation}"
         )
     if not any(client.num_validation for client in data.everyone):
         raise DatasetError(
-            f"{request.experiment}: its clients have no validation examples, by which trials are scored; give "
+            f"{request.experiment.shown}: its clients have no validation examples, by which trials are scored; give "
             f"--validation_fraction and clients of at least {MINIMUM_EXAMPLES_TO_SPLIT} examples"
         )
 
@@ -142,7 +143,9 @@ def _say_best(request: Request, searched: Searched, best: Outcome, score: float)
     say(f"best     trial {best.number}: {request.objective} {of_seeds}; {described} are in {request.output}")
     print(*format_settings(best.settings), sep="\n")
     used = ", ".join((*request.seeds, *request.confirm_seeds))
-    say(f"next     {path} has these lines in a copy of {request.experiment}; report it on other seeds than {used}")
+    say(
+        f"next     {path} has these lines in a copy of {request.experiment.shown}; report it on other seeds than {used}"
+    )
 
 
 def _describe_trials(request: Request, outcomes: Sequence[Outcome]) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[1]
 PACKAGES = ("datasets", "models", "tff_algos", "launch")
-READ_AT_RUN_TIME = ("datasets/*.csv", "launch/experiments/*/*.flags", "launch/papers/*/*.csv", "launch/tflite/web/*")
+READ_AT_RUN_TIME = ("datasets/*.csv", "launch/papers/*/*.toml", "launch/papers/*/*.csv", "launch/tflite/web/*")
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def wheel(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_a_wheel_holds_the_modules_the_flagfiles_and_the_printed_tables(wheel):
+def test_a_wheel_holds_the_modules_the_experiments_and_the_printed_tables(wheel):
     with zipfile.ZipFile(wheel) as archive:
         held = set(archive.namelist())
     modules = {str(path.relative_to(ROOT)) for name in PACKAGES for path in (ROOT / name).rglob("*.py")}

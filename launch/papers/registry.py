@@ -13,12 +13,11 @@ from launch.papers.fedcd.figure import draw_fedcd_figure
 from launch.papers.fedcd.measures import FEDCD_RUNS, SIZES
 from launch.papers.fedcd.tables import build_fedcd_report
 from launch.papers.fedsikd.figure import draw_fedsikd_figure
-from launch.papers.fedsikd.measures import BUDGET_ROUNDS, FEDSIKD_PRESETS, FEDSIKD_RUNS
+from launch.papers.fedsikd.measures import FEDSIKD_PRESETS, FEDSIKD_RUNS
 from launch.papers.fedsikd.tables import build_fedsikd_report
 from launch.papers.private.tables import PRIVATE_RUNS, build_private_report, draw_private_figure
 from launch.papers.quantization.tables import QUANTIZATION_RUNS, build_quantization_report
 from launch.runs.columns import (
-    CLIENT_TEST_ACCURACY,
     CLIENTS_FILE,
     EPSILON_SPENT,
     EVENTS_FILE,
@@ -42,7 +41,6 @@ PAPERS: dict[str, Paper] = {
         further_presets=(TUNED,),
         draw=draw_fedsikd_figure,
         figure="figure_3.png",
-        told_rounds=(BUDGET_ROUNDS,),
         further_metrics=f"{WITHIN_CLUSTER_DRIFT}|{TOTAL_DRIFT}|num_clusters",
     ),
     "amfl_p": Paper(
@@ -58,7 +56,6 @@ PAPERS: dict[str, Paper] = {
         figure="amfl_p.png",
         further_metrics=STEPS,
         kept_files=(CLIENTS_FILE, FINE_TUNING_FILE),
-        accuracy=CLIENT_TEST_ACCURACY,
     ),
     "async": Paper(
         name="async",
@@ -84,7 +81,6 @@ PAPERS: dict[str, Paper] = {
         figure="fedcd.png",
         further_metrics=".*_models|archetype_.*|client_accuracy_change|score_deviation|learning_rate_mean",
         kept_files=(TIMING_FILE, EVENTS_FILE),
-        accuracy=CLIENT_TEST_ACCURACY,
     ),
     "quantization": Paper(
         name="quantization",

@@ -1,4 +1,4 @@
-"""Reads run folders back: what was asked, what each round gave, and which experiment's flagfile a run belongs to.
+"""Reads run folders back: what was asked, what each round gave, and which experiment a run belongs to.
 
 The folders lie in a folder or inside a zip archive; code that reads a run asks its `path` for files, with `/` and
 `open`, and works with both. Imports no TensorFlow.
@@ -21,6 +21,7 @@ from launch.runs.checksums import check_sums
 from launch.runs.columns import CONFIG_FILE, METRICS_FILE, ROUND, SUMMARY_FILE
 from launch.runs.errors import RunFolderError
 from launch.runs.tables import iterate_records, iterate_rows
+from launch.settings.experiments import PAPERS, Experiment, find_experiment
 from launch.settings.flag_fields import can_hold, complete_stored_flags
 from launch.settings.flags import FlagError, parse_config
 from launch.settings.renamed_flags import rename_stored_flags
@@ -36,7 +37,6 @@ from launch.settings.run_config import (
 from launch.settings.trusted_modules import list_foreign_modules
 from tff_algos.settings.config_fields import ConfigError
 
-EXPERIMENTS = pathlib.Path(__file__).parents[1] / "experiments"  # a folder a paper, with its flagfiles
 TUNED_SUFFIX = "_tuned"
 RunPath = pathlib.Path | zipfile.Path
 
@@ -52,7 +52,7 @@ class RunRecord:
     Attributes:
       path: its folder, on disk or in an archive.
       flags: every flag's value, as in `config.json`.
-      experiment: stem of the flagfile that it was made with.
+      experiment: the name of the experiment that it is of.
       rounds: metric values by round, {round: {column: value}}; empty cells are left out.
       dataset: the name of its data set, which differs from `--dataset` if it is a subset.
       revision: of the code that made it; "" if that is not known.
@@ -125,12 +125,12 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"it holds {name}, which is no number")
 
 
-def resolve_flagfile(path: pathlib.Path, arguments: Sequence[str] = ()) -> RunConfig:
-    """What a flagfile asks for, with further arguments after it. Raises FlagError, naming the file."""
+def resolve_experiment(experiment: Experiment, arguments: Sequence[str] = ()) -> RunConfig:
+    """What an experiment asks for, with further arguments after it. Raises FlagError, naming it."""
     try:
-        return parse_config([f"--flagfile={path}", *arguments])
+        return parse_config(arguments, experiment.arguments)
     except FlagError as error:
-        raise FlagError(f"{path}: {error}") from None
+        raise FlagError(f"{experiment.full_name}: {error}") from None
 
 
 def list_other_settings(stored: Mapping[str, Any], wanted: RunConfig) -> list[str]:
@@ -170,20 +170,9 @@ def find_run_dirs(runs_dir: RunPath) -> list[RunPath]:
     return [runs_dir / name for name in sorted(folders, key=lambda name: name.split("/"))]
 
 
-@functools.cache
-def list_flagfiles(experiments: pathlib.Path = EXPERIMENTS) -> tuple[pathlib.Path, ...]:
-    """The flagfiles of all papers, by name; no two have the same."""
-    return tuple(sorted(experiments.glob("*/*.flags"), key=lambda path: path.name))
-
-
-def find_flagfile(name: str, experiments: pathlib.Path = EXPERIMENTS) -> pathlib.Path | None:
-    """The flagfile `<name>.flags`, whichever paper it belongs to; None if there is none."""
-    return next((path for path in list_flagfiles(experiments) if path.stem == name), None)
-
-
-def find_experiment(run_dir: RunPath, experiments: pathlib.Path = EXPERIMENTS) -> pathlib.Path | None:
-    """The flagfile after which a run folder or the folder around it is named, None if there is none."""
-    return find_flagfile(run_dir.name, experiments) or find_flagfile(run_dir.parent.name, experiments)
+def find_experiment_of(run_dir: RunPath, papers: pathlib.Path = PAPERS) -> Experiment | None:
+    """The experiment after which a run folder or the folder around it is named, None if there is none."""
+    return find_experiment(run_dir.name, papers) or find_experiment(run_dir.parent.name, papers)
 
 
 class Settings(NamedTuple):
@@ -221,36 +210,36 @@ def read_settings(run_dir: RunPath) -> Settings:
 
 
 @functools.lru_cache(maxsize=4096)
-def _find_other_settings(flagfile: pathlib.Path, flags: tuple[tuple[str, Any], ...]) -> list[str]:
+def _find_other_settings(experiment: Experiment, flags: tuple[tuple[str, Any], ...]) -> list[str]:
     """`list_other_settings` of flags without the seed, which an experiment leaves open. Raises FlagError."""
-    wanted = _resolve_once(flagfile)
+    wanted = _resolve_once(experiment)
     return list_other_settings({**dict(flags), "seed": flag_values(wanted)["seed"]}, wanted)
 
 
 @functools.cache
-def _resolve_once(flagfile: pathlib.Path) -> RunConfig:
-    return resolve_flagfile(flagfile)
+def _resolve_once(experiment: Experiment) -> RunConfig:
+    return resolve_experiment(experiment)
 
 
-def read_run(run_dir: RunPath, flagfile: pathlib.Path) -> RunRecord:
-    """One run of the experiment in `flagfile`.
+def read_run(run_dir: RunPath, experiment: Experiment) -> RunRecord:
+    """One run of an experiment.
 
     Raises:
-      RunRecordError: its files cannot be read, or it was made with other settings than the flagfile's.
-      FlagError: the flagfile itself is wrong.
+      RunRecordError: its files cannot be read, or it was made with other settings than the experiment's.
+      FlagError: the experiment itself is wrong.
     """
     flags, data, revision = read_settings(run_dir)
     # Runs of one experiment differ in the seed alone, so that most ask what another has asked.
-    other = _find_other_settings(flagfile, tuple((name, flags[name]) for name in sorted(flags.keys() - {"seed"})))
+    other = _find_other_settings(experiment, tuple((name, flags[name]) for name in sorted(flags.keys() - {"seed"})))
     if other:
-        raise RunRecordError(f"{run_dir}: other settings than {flagfile.name} ({'; '.join(other)})")
+        raise RunRecordError(f"{run_dir}: other settings than {experiment.full_name} ({'; '.join(other)})")
     try:
         rounds = read_rounds(run_dir / METRICS_FILE)
     except (OSError, ValueError, KeyError) as error:
         raise RunRecordError(f"{run_dir}: its metrics.csv cannot be read ({error})") from None
     if (run_dir / SUMMARY_FILE).exists():
         read_json(run_dir / SUMMARY_FILE)  # raises here, so that no report meets a damaged one
-    return RunRecord(run_dir, flags, flagfile.stem, rounds, data.get("dataset") or flags["dataset"], revision)
+    return RunRecord(run_dir, flags, experiment.name, rounds, data.get("dataset") or flags["dataset"], revision)
 
 
 def read_summary(run: RunRecord) -> dict[str, Any]:
@@ -259,18 +248,18 @@ def read_summary(run: RunRecord) -> dict[str, Any]:
     return read_json(path) if path.is_file() else {}
 
 
-def read_runs(runs_dir: RunPath, experiments: pathlib.Path = EXPERIMENTS) -> Iterator[tuple[RunRecord | None, str]]:
+def read_runs(runs_dir: RunPath, papers: pathlib.Path = PAPERS) -> Iterator[tuple[RunRecord | None, str]]:
     """Reads every run folder in `runs_dir` that is named after an experiment.
 
     Yields:
       (record, "") or, for a folder that cannot be counted, (None, why).
     """
     for run_dir in find_run_dirs(runs_dir):
-        flagfile = find_experiment(run_dir, experiments)
-        if flagfile is None:
-            yield None, f"{run_dir}: not named after a flagfile in {experiments.name}/, nor is the folder around it"
+        experiment = find_experiment_of(run_dir, papers)
+        if experiment is None:
+            yield None, f"{run_dir}: not named after an experiment, nor is the folder around it"
             continue
         try:
-            yield read_run(run_dir, flagfile), ""
+            yield read_run(run_dir, experiment), ""
         except RunRecordError as error:
             yield None, str(error)

@@ -14,6 +14,7 @@ from absl import flags as absl_flags
 
 from launch.settings.algorithms import ALGORITHMS
 from launch.settings.errors import FlagError
+from launch.settings.experiments import expand_experiments
 from launch.settings.flag_fields import FlagField, can_hold, complete_stored_flags
 from launch.settings.flagfiles import expand_flagfiles
 from launch.settings.renamed_flags import find_new_name, rename_stored_flags
@@ -43,6 +44,7 @@ ALGORITHMS_ELSEWHERE = {
     "amfl": "; did you mean amfl_p?",
 }
 PROGRAM = "python -m launch.train"
+REPLACED = ("flagfile", "experiment")  # flags that others take the place of
 FULL_HELP = "--helpfull"
 HELP_FLAGS = ("--help", "-help", "-h", FULL_HELP, "-?")
 
@@ -119,7 +121,7 @@ def describe_unknown(name: str, values: absl_flags.FlagValues, of_a_run: str = "
       of_a_run: for a command that trains runs: what to do with a flag that belongs to them.
     """
     is_training, prefix = "algo" in values, ""
-    known = [field.name for field in shared_fields()] if is_training else list(values)
+    known = [*(field.name for field in shared_fields()), *REPLACED] if is_training else list(values)
     if is_training and (algo := values["algo"].value) is not None:
         known += [field.name for field in algorithm_fields(algo)]
         prefix = find_algorithm(algo).flag_prefix
@@ -195,7 +197,7 @@ def _reword(text: str, values: absl_flags.FlagValues) -> str:
 
 
 def parse_given(argv: Sequence[str]) -> dict[str, Any]:
-    """The flags that are on the command line or in its flagfiles, as {name: value}.
+    """The flags that are on the command line or in its flagfiles and experiments, as {name: value}.
 
     Args:
       argv: the arguments, without the program's name.
@@ -203,8 +205,9 @@ def parse_given(argv: Sequence[str]) -> dict[str, Any]:
     Raises:
       FlagError: see `read_flags`; also a user's own algorithm that cannot be used.
     """
-    values = define_flags((*ALGORITHMS, *find_own_algorithm(argv)))
-    read_flags(values, argv)
+    arguments = expand_experiments(expand_flagfiles(argv))
+    values = define_flags((*ALGORITHMS, *find_own_algorithm(arguments)))
+    read_flags(values, arguments)
     return {name: values[name].value for name in values if values[name].present}
 
 
@@ -220,7 +223,7 @@ def find_asked_algorithm(argv: Sequence[str]) -> str:
         if field.name in ("algo", "resume", "run_dir", TRUST_FLAG):
             define_flag(field, values)
     try:
-        values(["command", *expand_flagfiles(argv)], known_only=True)
+        values(["command", *expand_experiments(expand_flagfiles(argv))], known_only=True)
     except (absl_flags.Error, ValueError):
         return ""
     spelling = values["algo"].value
@@ -236,13 +239,17 @@ def find_own_algorithm(argv: Sequence[str]) -> list[str]:
     return [spelling] if is_own(spelling) else []
 
 
-def parse_config(argv: Sequence[str]) -> RunConfig:
+def parse_config(argv: Sequence[str], base: Sequence[str] = ()) -> RunConfig:
     """The config that a command line asks for; with --resume, flags left out come from the run folder.
+
+    Args:
+      argv: the arguments, without the program's name.
+      base: flags that these override, as those of a flagfile that stands before them.
 
     Raises:
       FlagError: see `parse_given`; also a flag of another algorithm, one that does nothing, or values in conflict.
     """
-    given = parse_given(argv)
+    given = parse_given([*base, *argv])
     trusted = read_trusted(given.get(TRUST_FLAG, ""), given)
     stored = read_stored_flags(given["run_dir"], trusted) if given.get("resume") and given.get("run_dir") else {}
     if stored and given.get("device") == AUTO:  # it was settled when the run began

@@ -86,7 +86,7 @@ class RayRun:
         task.log.parent.mkdir(parents=True, exist_ok=True)
         self._shown_bytes, self._unread = 0, b""
         arguments = tuple(each for each in task.arguments if not each.startswith("--run_dir="))
-        request = Request(task.flagfile.name, task.flagfile.read_text(encoding="utf-8"), arguments, pack(task.run_dir))
+        request = Request(f"{task.recipe.name}.flags", task.recipe.read(), arguments, pack(task.run_dir))
         self._outcome = actor.run.remote(request)
         self._asked: Any = None
 

@@ -8,6 +8,7 @@ from launch.runs.errors import RunFolderError
 from launch.runs.run_records import RunPath, RunRecordError, list_other_settings, read_config, read_json
 from launch.runs.task_columns import read_task_columns
 from launch.settings.run_config import RunConfig
+from launch.sweeps.recipes import Recipe
 
 OWN_FLAGS = ("seed", "run_dir", "resume", "overwrite", "rounds")  # which the runs get from their task
 
@@ -17,15 +18,15 @@ class Task:
     """One run to make.
 
     Attributes:
-      flagfile: its settings.
-      arguments: those of the command line after the flagfile.
+      recipe: its settings.
+      arguments: those of the command line after the recipe.
       run_dir: its folder.
       config: what both ask for.
       finished: folders and archives in which the run may lie finished already.
-      label: what tells it from others of the flagfile and seed, "" for nothing.
+      label: what tells it from others of the recipe and seed, "" for nothing.
     """
 
-    flagfile: pathlib.Path
+    recipe: Recipe
     arguments: tuple[str, ...]
     run_dir: pathlib.Path
     config: RunConfig
@@ -34,7 +35,7 @@ class Task:
 
     @property
     def name(self) -> str:
-        return ", ".join(filter(None, (self.flagfile.stem, self.label, f"seed {self.config.seed}")))
+        return ", ".join(filter(None, (self.recipe.name, self.label, f"seed {self.config.seed}")))
 
     @property
     def log(self) -> pathlib.Path:
@@ -44,7 +45,7 @@ class Task:
     @property
     def place(self) -> str:
         """Where its folder lies in a folder or an archive of runs."""
-        return f"{self.flagfile.stem}/seed_{self.config.seed}"
+        return f"{self.recipe.name}/seed_{self.config.seed}"
 
 
 def is_finished(task: Task) -> bool:
@@ -96,4 +97,4 @@ def _has_reached_target(summary: dict, config: RunConfig) -> bool:
 def build_arguments(task: Task) -> list[str]:
     """What `launch.train` gets to train a task's run or, if its folder holds one, to go on with it."""
     resume = ["--resume"] if (task.run_dir / CONFIG_FILE).exists() else []
-    return [f"--flagfile={task.flagfile}", *task.arguments, *resume]
+    return [task.recipe.argument, *task.arguments, *resume]

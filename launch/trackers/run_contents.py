@@ -30,8 +30,9 @@ from launch.runs.columns import (
     TIMING_FILE,
 )
 from launch.runs.run_folder import LOCK_FILE
-from launch.runs.run_records import RunRecordError, find_flagfile, find_stored_idle, read_config, read_json, read_rows
+from launch.runs.run_records import RunRecordError, find_stored_idle, read_config, read_json, read_rows
 from launch.runs.task_columns import TASK, read_task_columns
+from launch.settings.experiments import find_experiment
 from launch.settings.flags import FlagError
 from launch.settings.resuming import CHANGEABLE_ON_RESUME, MEANS_OF_COMPUTING, PLACES, REQUESTS
 
@@ -119,13 +120,13 @@ def describe_run(run_dir: pathlib.Path) -> RunDescription:
         for name, value in flags.items()
         if name not in skipped and value not in ("", None) and isinstance(value, (bool, int, float, str))
     }
-    experiment = find_flagfile(_list_parts(run_dir)[0])
+    experiment = find_experiment(_list_parts(run_dir)[0])
     tags = {
         "algo": flags["algo"],
         "dataset": data.get("dataset") or flags.get("dataset", ""),
         "task": read_task_columns(data).kind.name if TASK in data else "",
         SEED: flags.get(SEED, ""),
-        "experiment": experiment.stem if experiment else "",
+        "experiment": experiment.name if experiment else "",
         "run_dir": run_dir.absolute(),
         "git_revision": config.get("git_revision") or "",
         **{f"data.{name}": value for name, value in data.items() if name.startswith(SIZES)},

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 from launch.progress import say
 from launch.runs.columns import CONFIG_FILE
-from launch.runs.run_records import resolve_flagfile
 from launch.settings.flags import FlagError
 from launch.settings.run_config import RunConfig
 from launch.sweeps.pool import run_tasks
@@ -39,7 +38,7 @@ def open_study(request: Request) -> Study:
 
 def resolve_experiment(request: Request) -> RunConfig:
     """The settings that the trials start from. Raises FlagError where `launch.train` would."""
-    return resolve_flagfile(request.experiment, () if request.rounds is None else (f"--rounds={request.rounds}",))
+    return request.experiment.resolve(() if request.rounds is None else (f"--rounds={request.rounds}",))
 
 
 def run_adaptive_search(request: Request, open_engine: OpenEngine, study: Study) -> tuple[list[Outcome], list[str]]:

@@ -3,8 +3,8 @@
 import pathlib
 from collections.abc import Collection, Sequence
 
-from launch.papers.engine.provenance import NOT_KEPT, list_trials, wrap_comment
 from launch.runs.tables import write_text
+from launch.settings.experiments import NOT_KEPT, list_trials, wrap_comment
 from launch.tuning.request import MEDIAN, Request
 from launch.tuning.search_space import format_search, format_settings
 from launch.tuning.trials import Outcome, name_seeds
@@ -13,16 +13,16 @@ from launch.tuning.trials import Outcome, name_seeds
 def write_best_flagfile(
     path: pathlib.Path, request: Request, best: Outcome, confirmed_mean: float | None, described: str
 ) -> None:
-    """Writes it, so that `launch.papers.engine.provenance` can read it where it can read the experiment's.
+    """Writes it, with a comment on where the settings come from above each group of them.
 
     Args:
       best: the trial; its settings replace those of the experiment.
       confirmed_mean: its score on the seeds that were not searched; None if there are none.
       described: how many trials there were and what chose them, in words.
     """
-    name = request.experiment.name
+    name = pathlib.PurePath(request.experiment.shown).name
     head = f"{name} with the settings of trial {best.number} of a search."
-    body = _leave_out(request.experiment.read_text("utf-8-sig"), best.settings)
+    body = _leave_out(request.experiment.read(), best.settings)
     parts = [wrap_comment(head)]
     if body:
         # Flags that stand under no heading of the experiment's get one.

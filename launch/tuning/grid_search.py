@@ -4,7 +4,6 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 
-from launch.runs.run_records import resolve_flagfile
 from launch.sweeps.tasks import Task
 from launch.tuning.request import Request
 from launch.tuning.scored_runs import OpenEngine, ScoresOfTrials, score_runs
@@ -46,7 +45,7 @@ def build_tasks(request: Request) -> dict[tuple[int, str], Task]:
       FlagError: settings that `launch.train` would refuse.
     """
     rounds = () if request.rounds is None else (f"--rounds={request.rounds}",)
-    resolve_flagfile(request.experiment, rounds)  # what is wrong from here on is wrong in --search
+    request.experiment.resolve(rounds)  # what is wrong from here on is wrong in --search
     trials = list(enumerate(draw_trials(request.space, request.num_trials), 1))
     return {
         (number, seed): build_task(request, number, trial, seed) for seed in request.seeds for number, trial in trials

@@ -12,10 +12,12 @@ from absl import flags as absl_flags
 from launch.command_line import parse_flags
 from launch.runs.columns import VALIDATION_ACCURACY
 from launch.runs.task_columns import list_objectives
+from launch.settings.experiments import get_search, list_searches
 from launch.settings.flag_fields import FlagField
 from launch.settings.flags import FlagError, define_flag
 from launch.settings.seeds import read_seeds
 from launch.sweeps.jobs import define_jobs_flag
+from launch.sweeps.recipes import Recipe, find_recipe
 from launch.tuning.search_space import SearchSpace, has_ranges, parse_search
 from tff_algos.settings.config_fields import Setting
 
@@ -29,12 +31,12 @@ class Request(NamedTuple):
     """What is asked for.
 
     Attributes:
-      experiment: the flagfile whose settings the trials start from.
+      experiment: the settings that the trials start from.
       space: the choices or the range of each searched flag.
       sampler: what chooses the trials, GRID or TPE.
       num_trials: how many, at most.
       seeds: with which each is trained.
-      rounds: of every run; None: the flagfile's.
+      rounds: of every run; None: the experiment's.
       objective: the column of metrics.csv that scores a run, after its last round.
       runs_dir: where the run folders go.
       output: the table of all trials.
@@ -45,7 +47,7 @@ class Request(NamedTuple):
       confirm_trials: how many of the best.
     """
 
-    experiment: pathlib.Path
+    experiment: Recipe
     space: SearchSpace
     sampler: str
     num_trials: int
@@ -63,7 +65,7 @@ class Request(NamedTuple):
     @property
     def folder(self) -> pathlib.Path:
         """What belongs to this search: the run folders and, beside them, what is made of all."""
-        return self.runs_dir / self.experiment.stem
+        return self.runs_dir / self.experiment.name
 
     @property
     def is_adaptive(self) -> bool:
@@ -79,11 +81,14 @@ class Request(NamedTuple):
 def define_flags() -> absl_flags.FlagValues:
     """The flags of this command."""
     values = absl_flags.FlagValues()
-    absl_flags.DEFINE_string("experiment", None, "Flagfile whose settings the trials start from.", flag_values=values)
+    absl_flags.DEFINE_string(
+        "experiment", None, "Experiment or flagfile whose settings the trials start from.", flag_values=values
+    )
     absl_flags.DEFINE_string(
         "search",
         "",
-        "Flags with their choices or ranges, as 'a=1|2|3;b=true|false;c=int(2,8);d=float(0,1);e=log(1e-4,1e-1)'.",
+        "Flags with their choices or ranges, as 'a=1|2|3;b=true|false;c=int(2,8);d=float(0,1);e=log(1e-4,1e-1)'; or "
+        "the name of a paper's search, for all flags of that.",
         flag_values=values,
     )
     samplers = f"{GRID} draws points of a grid at random, {TPE} learns from the trials before, by Optuna"
@@ -110,7 +115,7 @@ def define_flags() -> absl_flags.FlagValues:
         ("pruner", Setting(f"{pruners}, by Optuna; by default none does.", choices=(NO_PRUNER, MEDIAN)), ""),
         ("first_pruning_round", Setting("The first round that is judged so; by default 1.", minimum=1), 1),
         ("confirm_trials", Setting(f"How many of the best are; by default {CONFIRM_TRIALS}.", minimum=1), 1),
-        ("rounds", Setting("Rounds of every run; by default the flagfile's.", minimum=1, maximum=10**6), 1),
+        ("rounds", Setting("Rounds of every run; by default the experiment's.", minimum=1, maximum=10**6), 1),
     ):
         define_flag(FlagField(name, setting, default), values)
     define_jobs_flag(values)
@@ -124,7 +129,7 @@ def parse_request(argv: Sequence[str]) -> Request:
       FlagError: a wrong flag, or flags that do not go together.
     """
     instead = "fixed settings belong into the experiment's flagfile"
-    values = parse_flags(define_flags(), list(map(_name_experiment, argv)), instead)
+    values = parse_flags(define_flags(), expand_search(list(map(_name_experiment, argv))), instead)
     experiment = _find_experiment(values.experiment)
     if values.objective not in OBJECTIVES:
         raise FlagError(
@@ -144,7 +149,7 @@ def parse_request(argv: Sequence[str]) -> Request:
         values.rounds,
         values.objective,
         runs_dir,
-        pathlib.Path(values.output or runs_dir / experiment.stem / "trials.csv"),
+        pathlib.Path(values.output or runs_dir / experiment.name / "trials.csv"),
         values.jobs,
         values.pruner or NO_PRUNER,
         values.first_pruning_round or 1,
@@ -169,15 +174,33 @@ def _name_experiment(argument: str) -> str:
     return f"--experiment={path}" if is_experiment else argument
 
 
-def _find_experiment(name: str | None) -> pathlib.Path:
+def expand_search(argv: Sequence[str]) -> list[str]:
+    """The arguments, with the flags of a paper's search in the place of `--search=<paper>/<name>`.
+
+    Raises:
+      FlagError: there is no such search.
+    """
+    expanded = []
+    for argument in argv:
+        flag, _, name = argument.lstrip("-").partition("=")
+        if not argument.startswith("-") or flag != "search" or not ("/" in name or name in list_searches()):
+            expanded.append(argument)
+            continue
+        try:
+            search = get_search(name)
+        except FlagError as error:
+            raise FlagError(f"--search={error}; or give flags with their values, as 'a=1|2|3;b=true|false'") from None
+        own = {"experiment": search.full_name, "output": f"docs/results/tuning/{search.name}.csv"} | search.flags
+        expanded += [f"--{flag}={value}" for flag, value in own.items()]
+    return expanded
+
+
+def _find_experiment(name: str | None) -> Recipe:
     if name is None:
-        raise FlagError("--experiment is missing: expected a flagfile, as launch/experiments/<paper>/<name>.flags")
-    if not pathlib.Path(name).is_file():
         raise FlagError(
-            f"--experiment={name}: no such file; expected a flagfile, for example "
-            "launch/experiments/fedsikd/fedavg_mnist_alpha0.1.flags"
+            "--experiment is missing: expected a flagfile or an experiment such as fedsikd/fedavg_mnist_alpha0.1"
         )
-    return pathlib.Path(name)
+    return find_recipe(name)
 
 
 def _choose_sampler(values: absl_flags.FlagValues, space: SearchSpace) -> str:

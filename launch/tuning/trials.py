@@ -1,7 +1,6 @@
 """Trials: the runs that each consists of, what came of it, the table of all, and which are the best."""
 
 import enum
-import pathlib
 import statistics
 import types
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -13,6 +12,7 @@ from launch.runs.run_records import RunPath, read_rounds
 from launch.runs.tables import write_table
 from launch.settings.flags import FlagError, parse_config
 from launch.settings.run_config import RunConfig
+from launch.sweeps.recipes import Recipe
 from launch.sweeps.tasks import Task, is_finished
 from launch.tuning.request import Request, name_scores
 from launch.tuning.search_space import Settings, format_settings, list_names, refuse_search
@@ -74,9 +74,9 @@ def build_task(request: Request, number: int, settings: Settings, seed: str) -> 
     return Task(request.experiment, arguments, run_dir, config, label=f"trial {number} ({' '.join(flags)})")
 
 
-def _resolve(experiment: pathlib.Path, arguments: Sequence[str], settings: Settings) -> RunConfig:
+def _resolve(recipe: Recipe, arguments: Sequence[str], settings: Settings) -> RunConfig:
     try:
-        config = parse_config([f"--flagfile={experiment}", *arguments])
+        config = parse_config([recipe.argument, *arguments])
     except FlagError as error:
         raise refuse_search(error, settings) from None
     flag = "validation_per_client" if config.partition in ARCHETYPE_PARTITIONS else "validation_fraction"

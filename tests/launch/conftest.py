@@ -11,8 +11,9 @@ from PIL import Image
 
 from launch.plots import style
 from launch.runs.run_description import describe_data
-from launch.runs.run_records import EXPERIMENTS, find_flagfile, resolve_flagfile
+from launch.runs.run_records import resolve_experiment
 from launch.runs.tables import write_json, write_table
+from launch.settings.experiments import PAPERS, get_experiment
 from launch.settings.run_config import build_run_config, flag_values
 
 
@@ -23,10 +24,8 @@ def write_run():
     In round r the test accuracy is `accuracy + 0.01 r`, the loss 1 / r; `accuracy` may be a list, one a round.
     """
 
-    def write(
-        runs_dir, experiment, seed, rounds, accuracy=0.5, arguments=(), experiments=EXPERIMENTS, is_finished=True
-    ):
-        config = resolve_flagfile(find_flagfile(experiment, experiments), [f"--seed={seed}", *arguments])
+    def write(runs_dir, experiment, seed, rounds, accuracy=0.5, arguments=(), papers=PAPERS, is_finished=True):
+        config = resolve_experiment(get_experiment(experiment, papers), [f"--seed={seed}", *arguments])
         run_dir = runs_dir / experiment / f"seed_{seed}"
         write_json(run_dir / "config.json", {"flags": flag_values(config), "data": {}})
         rows = []
@@ -62,7 +61,7 @@ def write_archetype_run():
         runs_dir, experiment, accuracies, seed=0, swing=0.0, round_s=1.0, mixed=0, tilt=0.0, dataset=SUBSET,
         evaluation_s=None, **models,
     ):  # fmt: skip
-        flags = flag_values(resolve_flagfile(find_flagfile(experiment), [f"--seed={seed}"]))
+        flags = flag_values(resolve_experiment(get_experiment(experiment), [f"--seed={seed}"]))
         is_hierarchical = flags["partition"] == "hierarchical"
         groups = [int(is_hierarchical and number >= 5) for number in range(10 if is_hierarchical else 6)]
         of_clients = [number for number in range(len(groups)) for _ in range(flags["clients_per_archetype"])]

@@ -12,26 +12,24 @@ import psutil
 import pytest
 
 from launch import sweep
-from launch.papers.registry import find_paper
 from launch.runs.errors import RunFolderError
 from launch.runs.run_archive import archive_runs
 from launch.runs.run_records import RunRecord
-from launch.settings.flags import FlagError
+from launch.settings.flags import FlagError, parse_config
 from launch.sweeps.pool import run_tasks
 from launch.sweeps.tasks import build_arguments, is_finished
 
 ROOT = pathlib.Path(__file__).parents[2]
 CELL = "fedsikd_mnist_alpha0.1"
-FLAGFILE = ROOT / "launch" / "experiments" / "fedsikd" / f"{CELL}.flags"
-RIVAL = FLAGFILE.with_name("fedavg_mnist_alpha0.1.flags")
+RIVAL = "fedavg_mnist_alpha0.1"
 
 
 def parse(tmp_path, *arguments):
     return sweep.parse_tasks([f"--runs_dir={tmp_path}", *arguments])
 
 
-def test_every_flagfile_with_every_seed(tmp_path):
-    tasks = parse(tmp_path, f"--flagfiles={FLAGFILE},{RIVAL}", "--seeds=0,7", "--rounds=5", "--", "--data_dir=there")
+def test_every_experiment_with_every_seed(tmp_path):
+    tasks = parse(tmp_path, f"--experiments={CELL},{RIVAL}", "--seeds=0,7", "--rounds=5", "--", "--data_dir=there")
     assert [task.name for task in tasks] == [
         f"{CELL}, seed 0",
         "fedavg_mnist_alpha0.1, seed 0",
@@ -41,13 +39,13 @@ def test_every_flagfile_with_every_seed(tmp_path):
     assert tasks[2].run_dir == tmp_path / CELL / "seed_7"
     assert (tasks[2].config.rounds, tasks[2].config.seed, tasks[2].config.data_dir) == (5, 7, "there")
     arguments = build_arguments(tasks[2])
-    assert arguments[0] == f"--flagfile={FLAGFILE}"
+    assert arguments[0] == f"--experiment=fedsikd/{CELL}"
     assert {"--seed=7", f"--run_dir={tasks[2].run_dir}", "--rounds=5", "--data_dir=there"} <= set(arguments)
     assert "--resume" not in arguments
 
 
 def test_patterns_are_expanded_and_overlaps_count_once(tmp_path):
-    tasks = parse(tmp_path, f"--flagfiles={FLAGFILE.parent}/*_mnist_alpha0.1.flags,{FLAGFILE}")
+    tasks = parse(tmp_path, f"--experiments=fedsikd/*_mnist_alpha0.1,{CELL}")
     assert len(tasks) == 4
     assert tasks[0].config.rounds == 70
 
@@ -55,17 +53,17 @@ def test_patterns_are_expanded_and_overlaps_count_once(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "--flagfiles is missing"),
+        ([], "nothing to train: expected --algos"),
         (["--flagfiles=nothing*.flags"], "no file is named nothing"),
-        ([f"--flagfiles={FLAGFILE}", "--seeds=a"], "seed"),
-        ([f"--flagfiles={FLAGFILE}", "--seeds="], "--seeds is empty"),
-        ([f"--flagfiles={FLAGFILE}", "--seeds=-1"], "seed"),
-        ([f"--flagfiles={FLAGFILE}", "--rounds=0"], "rounds"),
-        ([f"--flagfiles={FLAGFILE}", "--jobs=0"], "--jobs=0: expected an integer at least 1"),
-        ([f"--flagfiles={FLAGFILE}", "--jobs=two"], "--jobs=two: expected an integer at least 1"),
-        ([f"--flagfiles={FLAGFILE}", "--", "--seed=3"], "does not set itself"),
-        ([f"--flagfiles={FLAGFILE}", "--", "--nope=3"], "unknown flag"),
-        ([f"--flagfiles={FLAGFILE},{RIVAL}", "--", "--fedsikd_temperature=1"], "belongs to --algo=fedsikd"),
+        ([f"--experiments={CELL}", "--seeds=a"], "seed"),
+        ([f"--experiments={CELL}", "--seeds="], "--seeds is empty"),
+        ([f"--experiments={CELL}", "--seeds=-1"], "seed"),
+        ([f"--experiments={CELL}", "--rounds=0"], "rounds"),
+        ([f"--experiments={CELL}", "--jobs=0"], "--jobs=0: expected an integer at least 1"),
+        ([f"--experiments={CELL}", "--jobs=two"], "--jobs=two: expected an integer at least 1"),
+        ([f"--experiments={CELL}", "--", "--seed=3"], "does not set itself"),
+        ([f"--experiments={CELL}", "--", "--nope=3"], "unknown flag"),
+        ([f"--experiments={CELL},{RIVAL}", "--", "--fedsikd_temperature=1"], "belongs to --algo=fedsikd"),
     ],
 )
 def test_a_wrong_request_is_one_line_and_exit_code_2(tmp_path, arguments, message, capsys):
@@ -76,14 +74,38 @@ def test_a_wrong_request_is_one_line_and_exit_code_2(tmp_path, arguments, messag
     assert not list(tmp_path.iterdir())
 
 
-def test_two_flagfiles_of_one_name_are_refused(tmp_path):
-    (tmp_path / FLAGFILE.name).write_text(FLAGFILE.read_text())
+def test_two_of_one_name_are_refused(tmp_path):
+    (tmp_path / f"{CELL}.flags").write_text("--algo=fedavg\n")
     with pytest.raises(FlagError, match="would share a run folder"):
-        parse(tmp_path, f"--flagfiles={FLAGFILE},{tmp_path / FLAGFILE.name}")
+        parse(tmp_path, f"--experiments={CELL}", f"--flagfiles={tmp_path}/*.flags")
+
+
+def test_algorithms_need_no_flagfile_and_get_their_own_flags(tmp_path):
+    """Each run folder is named after its algorithm; a flag of one goes to its runs alone, and one of none is wrong."""
+    shared = ("--rounds=3", "--", "--num_clients=4")
+    tasks = parse(tmp_path, "--algos=fedavg,fedsikd", "--seeds=0-1", *shared, "--fedsikd_temperature=2")
+    assert [str(task.run_dir.relative_to(tmp_path)) for task in tasks] == [
+        *("fedavg/seed_0", "fedsikd/seed_0", "fedavg/seed_1", "fedsikd/seed_1"),
+    ]
+    assert {(task.config.num_clients, task.config.rounds) for task in tasks} == {(4, 3)}
+    assert tasks[1].config.algorithm.temperature == 2
+    assert build_arguments(tasks[0])[0] == "--algo=fedavg" and "--fedsikd_temperature=2" not in tasks[0].arguments
+    assert sweep.suggest_report(tasks) == ""
+    assert [task.run_dir.parent.name for task in parse(tmp_path, "--algos=fedavg", f"--experiments={CELL}")] == [
+        *(CELL, "fedavg"),
+    ]
+
+
+def test_a_recipe_can_be_sent_to_another_machine(tmp_path):
+    (tmp_path / "own.flags").write_text("--algo=fedavg\n--rounds=3\n")
+    tasks = parse(tmp_path, f"--experiments={CELL}", f"--flagfiles={tmp_path}/own.flags", "--algos=fl_hc")
+    for task in tasks:
+        (tmp_path / "sent.flags").write_text(task.recipe.read())
+        assert parse_config([f"--flagfile={tmp_path}/sent.flags", *task.arguments]) == task.config
 
 
 def task_of(tmp_path, rounds, *extra):
-    [task] = parse(tmp_path, f"--flagfiles={FLAGFILE}", f"--rounds={rounds}", "--", *extra)
+    [task] = parse(tmp_path, f"--experiments={CELL}", f"--rounds={rounds}", "--", *extra)
     return task
 
 
@@ -122,7 +144,7 @@ def test_a_run_with_other_settings_is_not_touched(tmp_path, write_run):
 def test_the_sweep_goes_on_after_a_failure_and_says_so(tmp_path, write_run, engine_of, capsys):
     write_run(tmp_path, CELL, seed=1, rounds=5)
     write_run(tmp_path, CELL, seed=3, rounds=5, arguments=["--fedsikd_temperature=1"])
-    tasks = parse(tmp_path, f"--flagfiles={FLAGFILE}", "--seeds=0,1,2,3,4", "--rounds=5")
+    tasks = parse(tmp_path, f"--experiments={CELL}", "--seeds=0,1,2,3,4", "--rounds=5")
     trained = []
 
     def train(task):
@@ -142,12 +164,12 @@ def test_the_sweep_goes_on_after_a_failure_and_says_so(tmp_path, write_run, engi
 def test_the_hint_names_the_folder_of_the_runs(tmp_path):
     place = f"--tables=fedsikd --runs_dir={tmp_path}"
     assert sweep.suggest_report([task_of(tmp_path, 5)]).endswith(place)
-    [task] = sweep.parse_tasks([f"--flagfiles={FLAGFILE}"])
+    [task] = sweep.parse_tasks([f"--experiments={CELL}"])
     assert sweep.suggest_report([task]).endswith("--tables=fedsikd")
 
 
 @pytest.mark.parametrize(
-    ("flagfiles", "name"),
+    ("experiments", "name"),
     [
         ("fl_hc_har_alpha0.5", "fedsikd"),
         ("local_training_building_low", "amfl_p"),
@@ -161,13 +183,9 @@ def test_the_hint_names_the_folder_of_the_runs(tmp_path):
         ("fedsikd_har_*", "fedsikd"),
     ],
 )
-def test_the_hint_names_the_report_that_covers_most_of_the_runs(tmp_path, flagfiles, name):
-    tasks = parse(tmp_path, f"--flagfiles={FLAGFILE.parents[1]}/*/{flagfiles}.flags")
+def test_the_hint_names_the_report_that_counts_most_of_the_runs(tmp_path, experiments, name):
+    tasks = parse(tmp_path, f"--experiments={experiments}")
     assert f"--tables={name} " in sweep.suggest_report(tasks)
-
-
-def test_runs_of_no_paper_have_no_report():
-    assert find_paper(["my_own"]) is None
 
 
 @pytest.mark.parametrize("name", ["kept", "kept.zip"])
@@ -177,7 +195,7 @@ def test_runs_that_are_kept_elsewhere_are_not_made_again(tmp_path, write_run, en
         run_dir = write_run(tmp_path / "made", CELL, seed, rounds=5, arguments=arguments)
         runs.append(RunRecord(run_dir, {"seed": seed}, CELL, {}))
     archive_runs(runs, tmp_path / name)
-    arguments = [f"--flagfiles={FLAGFILE}", "--seeds=0,1,2", "--rounds=5", f"--finished={tmp_path / name}"]
+    arguments = [f"--experiments={CELL}", "--seeds=0,1,2", "--rounds=5", f"--finished={tmp_path / name}"]
     tasks = parse(tmp_path / "runs", *arguments)
     trained = []
     assert run_tasks(tasks, engine_of(lambda task: trained.append(task.config.seed) or 0)) == []
@@ -186,9 +204,9 @@ def test_runs_that_are_kept_elsewhere_are_not_made_again(tmp_path, write_run, en
 
 
 def test_an_archive_is_no_place_to_train_in(capsys):
-    assert sweep.main([f"--flagfiles={FLAGFILE}", "--runs_dir=kept.zip"]) == 2
+    assert sweep.main([f"--experiments={CELL}", "--runs_dir=kept.zip"]) == 2
     assert "--finished=kept.zip" in capsys.readouterr().err
-    assert sweep.main([f"--flagfiles={FLAGFILE}", "--finished=/no/such.zip"]) == 2
+    assert sweep.main([f"--experiments={CELL}", "--finished=/no/such.zip"]) == 2
     assert "/no/such.zip: no such folder or archive" in capsys.readouterr().err
 
 
@@ -216,7 +234,7 @@ sys.exit(sweep.main(sys.argv[1:]))
 def sleeping_sweep(tmp_path, request):
     """A sweep of three sleeping runs, one or two at a time; yields (process, folders of those that sleep already)."""
     (tmp_path / "sleeper.py").write_text(SLEEPER)
-    arguments = [f"--flagfiles={FLAGFILE}", "--seeds=0,1,2", f"--jobs={request.param}", f"--runs_dir={tmp_path}"]
+    arguments = [f"--experiments={CELL}", "--seeds=0,1,2", f"--jobs={request.param}", f"--runs_dir={tmp_path}"]
     process = subprocess.Popen(
         [sys.executable, "-c", SWEEP, *arguments],
         cwd=ROOT,
@@ -255,7 +273,7 @@ def test_stopping_lets_the_runs_keep_their_checkpoints_and_says_how_to_go_on(sle
     _, errors = process.communicate(timeout=30)
     assert process.returncode == exit_code
     assert [(run_dir / "checkpoint").read_text() for run_dir in run_dirs] == ["kept"] * len(run_dirs)
-    assert errors.startswith("stopped; go on with: python -m launch.sweep --flagfiles=")
+    assert errors.startswith("stopped; go on with: python -m launch.sweep --experiments=")
     assert errors.count("\n") == 1
     assert len(list(run_dirs[0].parent.glob("seed_*/pid"))) == len(run_dirs), "no further run was started"
 

@@ -7,24 +7,24 @@ import pathlib
 import pytest
 
 from launch import tune
-from launch.papers.engine.provenance import read_provenance
+from launch.settings.experiments import list_searches
 from launch.settings.run_config import flag_values
-from launch.tuning.grid_search import build_tasks, draw_trials
+from launch.tuning.grid_search import build_tasks, compute_grid_size, draw_trials
 from launch.tuning.request import parse_request
 from launch.tuning.search_space import parse_search
 from launch.tuning.trials import State, find_best
 
 ROOT = pathlib.Path(__file__).parents[2]
-EXPERIMENTS = ROOT / "launch" / "experiments" / "fedsikd"
-FLAGFILE = EXPERIMENTS / "fedavg_mnist_alpha0.1.flags"
+NAME = "fedavg_mnist_alpha0.1"
+EXPERIMENT = f"fedsikd/{NAME}"
 SEARCH = "fedavg_epochs=2|4;fedavg_learning_rate=0.1|0.2"
 SETTINGS = ["fedavg_learning_rate", "fedavg_epochs"]  # as they are drawn
-SPACES = sorted((EXPERIMENTS / "tuning").glob("*.flags"))
+SEARCHES = [each.full_name for each in list_searches().values()]
 
 
 def arguments(tmp_path, *more, search=SEARCH):
     return [
-        f"--experiment={FLAGFILE}",
+        f"--experiment={EXPERIMENT}",
         f"--search={search}",
         f"--runs_dir={tmp_path / 'runs'}",
         f"--output={tmp_path / 'trials.csv'}",
@@ -179,7 +179,7 @@ def test_the_best_are_scored_anew_on_further_seeds_which_decide(tmp_path, opener
         (["--jobs=0"], "--jobs=0: expected an integer at least 1"),
         (["--seeds="], "--seeds is empty: expected whole numbers"),
         (["--output=trials.txt"], "expected the name of a .csv"),
-        (["--experiment=nowhere.flags"], "--experiment=nowhere.flags: no such file; expected a flagfile"),
+        (["--experiment=nowhere.flags"], "--experiment=nowhere.flags: no such file; expected a flagfile or the name"),
         (["--", "--rounds=3"], "nothing is expected after --"),
     ],
 )
@@ -216,10 +216,10 @@ def test_a_table_of_another_search_is_not_replaced(tmp_path, capsys, line, messa
 
 def test_a_table_beside_its_runs_may_get_other_seeds_but_no_other_search(tmp_path, opener_of, capsys):
     def ask(search, seeds):
-        return [f"--experiment={FLAGFILE}", f"--search={search}", f"--runs_dir={tmp_path}", f"--seeds={seeds}"]
+        return [f"--experiment={EXPERIMENT}", f"--search={search}", f"--runs_dir={tmp_path}", f"--seeds={seeds}"]
 
     tune.search(parse_request([*ask(SEARCH, "100,101"), "--rounds=2"]), opener_of(train))
-    table = tmp_path / FLAGFILE.stem / "trials.csv"
+    table = tmp_path / NAME / "trials.csv"
     assert "validation_accuracy_seed_101" in table.read_text()
     tune.search(parse_request([*ask(SEARCH, "100"), "--rounds=2"]), opener_of(train))
     assert "validation_accuracy_seed_101" not in table.read_text()
@@ -251,9 +251,13 @@ def test_what_is_tried_scored_and_to_be_done_next_is_printed(tmp_path, opener_of
     score = 0.1 * int(first["fedavg_epochs"]) - float(first["fedavg_learning_rate"]) + 0.001 * 100
     assert f"score    trial 1, seed 100: validation_accuracy {score:.4f}" in printed
     assert "3 of the 4 points of the grid are in" in printed
-    best = tmp_path / "runs" / FLAGFILE.stem / "best.flags"
-    assert f"{best} has these lines in a copy of {FLAGFILE}; report it on other seeds than 100, 101" in printed
-    (heading,) = {each.note for each in read_provenance(best) if "tuned" in each.source}
+    best = tmp_path / "runs" / NAME / "best.flags"
+    assert f"{best} has these lines in a copy of {EXPERIMENT}; report it on other seeds than 100, 101" in printed
+    (heading,) = [
+        " ".join(block.replace("\n# ", " ").splitlines())
+        for block in best.read_text().split("\n\n")
+        if "tuned" in block
+    ]
     assert SEARCH in heading and "3 of the 4 points of the grid" in heading and "seeds 100, 101" in heading
 
 
@@ -275,10 +279,17 @@ def test_without_optuna_one_line_says_how_to_get_it(tmp_path, capsys, monkeypatc
         assert printed.count("\n") == 1 and not list(tmp_path.iterdir())
 
 
-def test_a_flagfile_of_training_is_the_experiment():
-    request = parse_request([f"--flagfile={FLAGFILE}", f"--search={SEARCH}"])
-    assert request.experiment == FLAGFILE
-    assert request.output == pathlib.Path("runs/tuning") / FLAGFILE.stem / "trials.csv"
+def test_a_flagfile_of_training_is_the_experiment(tmp_path):
+    (tmp_path / "own.flags").write_text("--algo=fedavg\n")
+    request = parse_request([f"--flagfile={tmp_path}/own.flags", f"--search={SEARCH}"])
+    assert request.experiment == ("own", f"--flagfile={tmp_path}/own.flags")
+    assert request.output == pathlib.Path("runs/tuning") / "own" / "trials.csv"
+
+
+def test_flags_beside_a_named_search_override_it():
+    request = parse_request(["--search=fedsikd/fl_hc_mnist_printed", "--trials=2"])
+    assert request.experiment.name == "fl_hc_mnist_alpha0.1" and request.num_trials == 2
+    assert parse_request(["--search=fl_hc_mnist_printed", "--trials=2"]) == request
 
 
 def test_choices_alone_need_no_optuna(tmp_path):
@@ -287,27 +298,17 @@ def test_choices_alone_need_no_optuna(tmp_path):
         assert parse_request(arguments(tmp_path, *more)).sampler == "tpe"
 
 
-@pytest.mark.parametrize("path", SPACES, ids=lambda path: path.stem)
-def test_the_committed_search_spaces_can_be_run(path):
-    """From the project's folder, as their headers say; seeds that are tuned on are never reported ones."""
-    request = parse_request([f"--flagfile={path}"])
-    assert {"100", "101"} == set(request.seeds) and request.output == pathlib.Path(
-        f"docs/results/tuning/{path.stem}.csv"
-    )
-    tasks = build_tasks(request)
-    assert request.sampler == "grid" and len(tasks) == request.num_trials * 2
-    kept = ROOT / request.output
-    if kept.exists():
-        trials = draw_trials(request.space, request.num_trials)
-        found = [{name: row[name] for name in trials[0]} for row in read_rows(kept)]
-        assert found == [dict(trial) for trial in trials], "the kept table is of the trials that are drawn"
-
-
-def test_methods_that_are_compared_have_as_many_trials():
-    numbers = {}
-    for path in SPACES:
-        if path.stem.endswith("_printed"):
-            continue
-        cell = path.stem.split("_mnist_")[1]
-        numbers.setdefault(cell, set()).add(parse_request([f"--flagfile={path}"]).num_trials)
-    assert numbers and all(len(each) == 1 for each in numbers.values())
+@pytest.mark.parametrize("name", SEARCHES)
+def test_the_searches_of_papers_can_be_run(name, monkeypatch):
+    """Seeds that are tuned on are never reported ones, and the kept tables are of the trials that are drawn."""
+    monkeypatch.chdir(ROOT)
+    request = parse_request([f"--search={name}"])
+    assert {"100", "101"} <= set(request.seeds) and min(map(int, request.seeds)) == 100
+    assert request.output == pathlib.Path(f"docs/results/tuning/{name.partition('/')[2]}.csv")
+    assert request.sampler == "grid" and len(build_tasks(request._replace(seeds=("100",)))) == request.num_trials
+    trials = draw_trials(request.space, request.num_trials)
+    if request.output.exists():
+        found = [{flag: row[flag] for flag in trials[0] if flag in row} for row in read_rows(request.output)]
+        drawn = [{flag: trial[flag] for flag in found[0]} for trial in trials]
+        is_whole = len(trials) == compute_grid_size(request.space)  # the order hangs on how flags are called
+        assert sorted(found, key=str) == sorted(drawn, key=str) if is_whole else found == drawn

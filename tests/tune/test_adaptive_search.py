@@ -11,6 +11,7 @@ from launch import tune
 from launch.runs.errors import RunFolderError
 from launch.settings.flags import FlagError
 from launch.settings.run_config import flag_values
+from launch.sweeps.recipes import find_recipe
 from launch.tuning.adaptive_search import resolve_experiment
 from launch.tuning.request import parse_request
 from launch.tuning.study import Study, hold_folder
@@ -20,14 +21,14 @@ pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("optuna") is None, reason="Optuna is not installed (make test-tune installs it apart)"
 )
 ROOT = pathlib.Path(__file__).parents[2]
-FLAGFILE = ROOT / "launch" / "experiments" / "fedsikd" / "fedavg_mnist_alpha0.1.flags"
+NAME = "fedavg_mnist_alpha0.1"
 SEARCH = "fedavg_learning_rate=log(0.001,1);fedavg_epochs=int(1,8);fedavg_optimizer=sgd|adam"
 ROUNDS = 4
 
 
 def arguments(folder, *more, search=SEARCH, trials=16):
     return [
-        *(f"--experiment={FLAGFILE}", f"--search={search}", f"--runs_dir={folder / 'runs'}"),
+        *(f"--experiment=fedsikd/{NAME}", f"--search={search}", f"--runs_dir={folder / 'runs'}"),
         *(f"--rounds={ROUNDS}", f"--trials={trials}", "--seeds=100,101", *more),
     ]
 
@@ -122,7 +123,7 @@ def search(folder, *more, trainer=None, **fields):
 
 
 def read_table(folder):
-    return (folder / "runs" / FLAGFILE.stem / "trials.csv").read_bytes()
+    return (folder / "runs" / NAME / "trials.csv").read_bytes()
 
 
 def read_rows(folder):
@@ -214,7 +215,7 @@ def test_runs_below_the_median_are_stopped_and_marked(tmp_path):
     states = [each.state for each in searched.outcomes]
     assert states[:5] == [State.COMPLETE] * 5 and State.PRUNED in states
     for row, outcome in zip(read_rows(tmp_path), searched.outcomes, strict=True):
-        folder = tmp_path / "runs" / FLAGFILE.stem / f"trial_{outcome.number}"
+        folder = tmp_path / "runs" / NAME / f"trial_{outcome.number}"
         assert row["state"] == outcome.state
         if outcome.state is State.COMPLETE:
             assert row["pruned_after_round"] == "" and not list(folder.rglob("pruned.json"))
@@ -281,22 +282,22 @@ def test_another_search_in_the_same_folder_is_refused(tmp_path):
         with pytest.raises(RunFolderError, match="choose another --runs_dir") as refused:
             search(tmp_path, *more, **fields)
         assert named in str(refused.value) and "\n" not in str(refused.value)
-    own = tmp_path / "elsewhere" / FLAGFILE.name
+    own = tmp_path / "elsewhere" / f"{NAME}.flags"
     own.parent.mkdir()
-    own.write_text(FLAGFILE.read_text().replace("--batch_size=64", "--batch_size=32"))
+    own.write_text(find_recipe(NAME).read().replace("--batch_size=64", "--batch_size=32"))
     with pytest.raises(RunFolderError, match="--batch_size=64, not 32"):
         tune.search(parse_request([*arguments(tmp_path), f"--experiment={own}"]), Trainer())
 
 
 def test_two_commands_do_not_search_in_one_folder(tmp_path):
-    with hold_folder(tmp_path / "runs" / FLAGFILE.stem), pytest.raises(RunFolderError, match="a search goes on there"):
+    with hold_folder(tmp_path / "runs" / NAME), pytest.raises(RunFolderError, match="a search goes on there"):
         search(tmp_path, trials=1)
 
 
 def test_a_journal_is_read_whatever_a_crash_has_left_of_its_last_line(tmp_path):
     search(tmp_path, trials=3)
     before = read_table(tmp_path)
-    journal = tmp_path / "runs" / FLAGFILE.stem / "optuna.journal"
+    journal = tmp_path / "runs" / NAME / "optuna.journal"
     journal.write_bytes(journal.read_bytes() + b'{"op_code": 4, "wor')
     search(tmp_path, trials=3)
     assert read_table(tmp_path) == before
@@ -316,7 +317,7 @@ def test_plots_and_the_flagfile_of_the_best_are_written(tmp_path, capsys, monkey
     monkeypatch.setattr(tune, "check_validation", lambda request: None)  # nothing is trained, and nothing loaded
     monkeypatch.setattr(tune.search, "__defaults__", (Trainer(),))
     assert tune.main(arguments(tmp_path, "--pruner=median", "--confirm_seeds=200", "--confirm_trials=2")) == 0
-    folder = tmp_path / "runs" / FLAGFILE.stem
+    folder = tmp_path / "runs" / NAME
     from PIL import Image
 
     for name in ("history.png", "importance.png"):

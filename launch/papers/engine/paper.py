@@ -10,7 +10,6 @@ from launch.papers.engine.claim_rows import load_claims
 from launch.papers.engine.claims import Claim
 from launch.papers.engine.collection import PRINTED, TUNED, PrintedValue, SeedResults
 from launch.papers.engine.folder import FOLDER
-from launch.papers.engine.heads import compose_heads
 from launch.papers.engine.markdown import Report, Section, tabulate_legend
 from launch.papers.engine.page import Titles, compose_page
 from launch.papers.engine.provenance import describe_revisions, tabulate_provenance
@@ -26,7 +25,8 @@ from launch.runs.columns import (
     VIRTUAL_TIME_S,
 )
 from launch.runs.run_archive import Kept
-from launch.runs.run_records import RunRecord, list_flagfiles, read_rows
+from launch.runs.run_records import RunRecord, read_rows
+from launch.settings.experiments import Experiment, list_experiments
 
 # What every report keeps of a round, since `launch.compare` draws it of archives, too; a report names further columns.
 ALWAYS_KEPT = (VIRTUAL_TIME_S, NUM_CLIENTS, BYTES_DOWN, BYTES_UP, TEST_LOSS, TEST_ACCURACY, CLIENT_TEST_ACCURACY)
@@ -40,7 +40,7 @@ class Paper:
       name: as `--tables` and its files have it.
       folder: of `launch/papers`.
       title: heading of the report.
-      experiments: a regular expression that the names of its flagfiles match whole; other runs do not count.
+      experiments: a regular expression that the names of its experiments match whole; other runs do not count.
       build: (paper, runs of its experiments, each experiment and seed once) -> Report.
       printed_files: CSV files of the paper's tables, relative to `launch/papers`.
       presets: the kinds of runs that claims are put to, each with what it is called in the report.
@@ -48,8 +48,6 @@ class Paper:
       further_presets: the kinds of runs that our further comparisons are put to; empty: all.
       draw: (runs, folder) -> path of the figure drawn there; None if the report has no figure.
       figure: the name of that file.
-      accuracy: the column of accuracies that its tables show, which the heads of its flagfiles tell.
-      told_rounds: the rounds after which they do, beside the last one.
       further_metrics: a regular expression of the columns of `metrics.csv` that it reads beside ALWAYS_KEPT.
       kept_files: the further files of a run that it reads.
     """
@@ -65,8 +63,6 @@ class Paper:
     further_presets: tuple[str, ...] = ()
     draw: Callable[[Sequence[RunRecord], pathlib.Path], pathlib.Path] | None = None
     figure: str = ""
-    accuracy: str = TEST_ACCURACY
-    told_rounds: tuple[int, ...] = ()
     further_metrics: str = ""
     kept_files: tuple[str, ...] = ()
 
@@ -101,16 +97,13 @@ class Paper:
         return Titles(self.name, self.title, self.folder, self.presets, self.figure)
 
     def covers(self, experiment: str) -> bool:
-        """Whether a flagfile of this name is one of the paper's."""
+        """Whether an experiment of this name is one of the paper's."""
         return re.fullmatch(self.experiments, experiment) is not None
 
-    def list_flagfiles(self) -> list[pathlib.Path]:
-        """Its flagfiles, by name."""
-        return [path for path in list_flagfiles() if self.covers(path.stem)]
-
-    def compose_heads(self, runs: Sequence[RunRecord]) -> dict[pathlib.Path, str]:
-        """The flagfiles of runs, each with its text in which the head says what they gave."""
-        return compose_heads(runs, self.accuracy, self.told_rounds)
+    def list_experiments(self) -> list[Experiment]:
+        """Its experiments, by name."""
+        found = [each for each in list_experiments().values() if self.covers(each.name)]
+        return sorted(found, key=lambda each: each.name)
 
     def read_printed_rows(self) -> list[dict[str, str]]:
         """The rows of its printed tables, in the order of the files."""
@@ -142,8 +135,8 @@ class Paper:
         if further := build_further(self.further, results, labels):
             sections["further"] = further
         csv_tables = {name: section.table for name, section in sections.items()}
-        if flagfiles := self.list_flagfiles():
-            csv_tables["settings"] = tabulate_provenance(flagfiles)
+        if experiments := self.list_experiments():
+            csv_tables["settings"] = tabulate_provenance(experiments)
         texts = {"all": legend, "runs": self.on_presets, "revisions": describe_revisions(runs)}
         csv_tables["legend"] = tabulate_legend(texts, sections)
         return Report(compose_page(self.titles, csv_tables, list_remarks(runs)), csv_tables, runs)

@@ -97,7 +97,7 @@ def find_place(experiment: str) -> Place | None:
 
 
 def count_rounds(place: Place) -> int:
-    """The rounds that the flagfiles of a place ask for; the longer ones of FedAvg have these and more."""
+    """The rounds that the experiments of a place ask for; the longer ones of FedAvg have these and more."""
     longer = {AUTHORS: LATE, FULL: FULL_ROUNDS} if (place.dataset, place.setting) == (HIERARCHICAL, BASE) else {}
     return longer.get(place.preset, COMPARED_ROUNDS[place.dataset])
 

@@ -4,15 +4,12 @@ import pathlib
 
 import pytest
 
-from launch.papers.async_periodic.measures import CITY
 from launch.papers.registry import PAPERS
 from launch.report import collect_runs, main
 from launch.runs.run_archive import open_runs
-from launch.runs.run_records import find_flagfile
 
 ROOT = pathlib.Path(__file__).parents[3]
 RESULTS = ROOT / "docs" / "results"
-NOT_RUN = "\n# Ours: not run yet.\n"
 CLAIMS = [(name, claim) for name, paper in PAPERS.items() for claim in paper.claims]
 
 
@@ -31,16 +28,6 @@ def test_all_runs_of_an_archive_are_counted(name):
     runs, left_out = collect_runs(open_runs(RESULTS / f"{name}.zip"))
     assert left_out == []
     assert len(PAPERS[name].build_report(runs).runs) == len(runs) > 0
-
-
-@pytest.mark.parametrize("name", PAPERS)
-def test_heads_of_flagfiles_say_what_the_archive_gives(name):
-    runs, _ = collect_runs(open_runs(RESULTS / f"{name}.zip"))
-    told = PAPERS[name].compose_heads(runs)
-    assert told.keys() == {find_flagfile(run.experiment) for run in runs}
-    for path in PAPERS[name].list_flagfiles():
-        text = path.read_text(encoding="utf-8")
-        assert text == told[path] if path in told else NOT_RUN in text or path.stem == CITY, path.name
 
 
 @pytest.mark.parametrize("name", PAPERS)

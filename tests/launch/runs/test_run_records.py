@@ -6,14 +6,14 @@ import math
 import pytest
 
 from launch.runs.run_records import (
-    find_experiment,
-    find_flagfile,
+    find_experiment_of,
     list_other_settings,
     read_columns,
     read_rounds,
     read_runs,
-    resolve_flagfile,
+    resolve_experiment,
 )
+from launch.settings.experiments import get_experiment
 from launch.settings.flags import FlagError
 from launch.settings.run_config import flag_values
 
@@ -61,7 +61,7 @@ def test_a_run_with_other_settings_is_refused(tmp_path, write_run, arguments):
     write_run(tmp_path, CELL, seed=0, rounds=1, arguments=arguments)
     [(record, reason)] = read_runs(tmp_path)
     assert record is None
-    assert "other settings than fedsikd_mnist_alpha0.1.flags" in reason
+    assert "other settings than fedsikd/fedsikd_mnist_alpha0.1 " in reason
     assert "\n" not in reason
 
 
@@ -78,7 +78,7 @@ def test_the_means_of_computing_are_no_other_settings(tmp_path, write_run):
 
 
 def test_settings_that_one_version_lacks_are_passed_over():
-    wanted = resolve_flagfile(find_flagfile(CELL))
+    wanted = resolve_experiment(get_experiment(CELL))
     assert list_other_settings({"algo": "fedsikd", "gone_flag": 1}, wanted) == []
     assert list_other_settings({"batch_size": 32}, wanted) == ["--batch_size=32, not 64"]
 
@@ -92,7 +92,9 @@ def test_settings_that_one_version_lacks_are_passed_over():
 )
 def test_a_run_from_before_a_setting_counts_for_what_it_did(experiment, later, then, today):
     """Its config.json lacks the setting, whose default of today would be another run."""
-    as_then, as_today = (resolve_flagfile(find_flagfile(experiment), [f"--{later}={value}"]) for value in (then, today))
+    as_then, as_today = (
+        resolve_experiment(get_experiment(experiment), [f"--{later}={value}"]) for value in (then, today)
+    )
     stored = flag_values(as_then)
     del stored[later]
     assert list_other_settings(stored, as_then) == []
@@ -102,7 +104,7 @@ def test_a_run_from_before_a_setting_counts_for_what_it_did(experiment, later, t
 def test_flags_that_do_nothing_in_either_run_are_no_other_settings():
     """Where steps are given, epochs do nothing, so that a new default of them is no other run."""
     idle, used = (
-        resolve_flagfile(find_flagfile("defaults_fedavg_building_medium"), [f"--fedavg_steps={steps}"])
+        resolve_experiment(get_experiment("defaults_fedavg_building_medium"), [f"--fedavg_steps={steps}"])
         for steps in (6, 0)
     )
     stored = flag_values(idle) | {"fedavg_epochs": 7}
@@ -121,25 +123,25 @@ def test_broken_and_foreign_folders_are_named_with_the_reason(tmp_path, write_ru
     assert len(reasons) == 3
     assert "seed_0" in reasons[0] and "config.json" in reasons[0]
     assert "seed_1" in reasons[1] and "metrics.csv" in reasons[1]
-    assert "my_run" in reasons[2] and "not named after a flagfile" in reasons[2]
+    assert "my_run" in reasons[2] and "not named after an experiment" in reasons[2]
 
 
-def test_the_suffix_tuned_is_a_preset_of_its_own(tmp_path, write_run):
-    experiments = tmp_path / "experiments"
-    tuned = experiments / "paper" / f"{CELL}_tuned.flags"
-    tuned.parent.mkdir(parents=True)
-    tuned.write_text(find_flagfile(CELL).read_text())
-    write_run(tmp_path / "runs", f"{CELL}_tuned", seed=0, rounds=1, experiments=experiments)
-    [(record, _)] = read_runs(tmp_path / "runs", experiments)
-    assert record.experiment == f"{CELL}_tuned"
-    assert find_experiment(tmp_path / "runs" / f"{CELL}_tuned", experiments) == tuned
+def test_experiments_of_another_folder_are_found_by_the_folder_of_the_seeds(tmp_path, write_run):
+    papers = tmp_path / "papers"
+    (papers / "mine").mkdir(parents=True)
+    rules = '[[settings]]\nours = "a guess"\nalgo = "fedavg"\nrounds = 1\n'
+    (papers / "mine" / "experiments.toml").write_text(f'[experiments]\nmy_own_tuned = "Mine."\n{rules}')
+    write_run(tmp_path / "runs", "my_own_tuned", seed=0, rounds=1, papers=papers)
+    [(record, _)] = read_runs(tmp_path / "runs", papers)
+    assert record.experiment == "my_own_tuned"
+    assert find_experiment_of(tmp_path / "runs" / "my_own_tuned", papers).full_name == "mine/my_own_tuned"
+    assert find_experiment_of(tmp_path / "runs" / "my_own_tuned") is None
 
 
-def test_a_wrong_flagfile_is_named(tmp_path):
-    path = tmp_path / "wrong.flags"
-    path.write_text("--algo=nope\n")
-    with pytest.raises(FlagError, match=r"wrong\.flags: .*nope"):
-        resolve_flagfile(path)
+def test_a_wrong_experiment_is_named():
+    wrong = get_experiment(CELL)
+    with pytest.raises(FlagError, match=rf"^fedsikd/{CELL}: --rounds=0: expected"):
+        resolve_experiment(wrong, ["--rounds=0"])
 
 
 def test_config_json_holds_every_flag(tmp_path, write_run):

@@ -1,15 +1,16 @@
 """How many runs go on at a time, and where."""
 
 import os
-import pathlib
 from types import SimpleNamespace
 
 import psutil
 import pytest
 
-from launch.runs.run_records import find_flagfile, resolve_flagfile
+from launch.runs.run_records import resolve_experiment
+from launch.settings.experiments import get_experiment
 from launch.settings.run_config import build_run_config
 from launch.sweeps import jobs
+from launch.sweeps.recipes import Recipe
 from launch.sweeps.tasks import Task
 
 GIGABYTE = 2**30
@@ -17,7 +18,7 @@ SMALL = build_run_config({"algo": "fedavg"})
 
 
 def resolve(name, *arguments):
-    return resolve_flagfile(find_flagfile(name), arguments)
+    return resolve_experiment(get_experiment(name), arguments)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +83,9 @@ def test_finished_runs_need_no_share(tmp_path, write_run, monkeypatch):
     monkeypatch.setattr(psutil, "virtual_memory", lambda: type("Memory", (), {"available": 64 * GIGABYTE}))
     name = "fedsikd_mnist_alpha0.1"
     tasks = [
-        Task(pathlib.Path(f"{name}.flags"), (), tmp_path / name / f"seed_{seed}", resolve(name, f"--seed={seed}"))
+        Task(
+            Recipe(name, f"--experiment={name}"), (), tmp_path / name / f"seed_{seed}", resolve(name, f"--seed={seed}")
+        )
         for seed in range(3)
     ]
     assert [jobs.open_engine(tasks, number).slots for number in (None, 1, 2, 7)] == [3, 1, 2, 3]

@@ -2,7 +2,6 @@
 
 import json
 import os
-import pathlib
 import signal
 import time
 from types import SimpleNamespace
@@ -12,6 +11,7 @@ import pytest
 
 from launch.sweeps import local_runs
 from launch.sweeps.pool import run_tasks
+from launch.sweeps.recipes import Recipe
 from launch.sweeps.tasks import Task
 
 STAND_IN = """
@@ -54,7 +54,9 @@ def run(tmp_path, monkeypatch):
         for seed, what in enumerate(whats):
             run_dir = tmp_path / "runs" / "a" / f"seed_{seed}"
             arguments = (f"--run_dir={run_dir}", f"--what={what}")
-            tasks.append(Task(pathlib.Path("a.flags"), arguments, run_dir, SimpleNamespace(seed=seed, rounds=1)))
+            tasks.append(
+                Task(Recipe("a", "--flagfile=a.flags"), arguments, run_dir, SimpleNamespace(seed=seed, rounds=1))
+            )
         tasks[0].run_dir.parent.mkdir(parents=True)
         shares = [[core] for core in sorted(os.sched_getaffinity(0))[:cores]]
         failures = run_tasks(tasks, local_runs.LocalEngine(shares, keeps_logs))

@@ -1,11 +1,11 @@
 """Many runs at a time, by an engine that only pretends: order, failures, stopping, and what is shown."""
 
-import pathlib
 from types import SimpleNamespace
 
 import pytest
 
 from launch.sweeps import pool, progress_lines
+from launch.sweeps.recipes import Recipe
 from launch.sweeps.tasks import Task
 
 
@@ -81,7 +81,12 @@ def clock(monkeypatch):
 def make_tasks(tmp_path):
     def make(count, rounds=5):
         return [
-            Task(pathlib.Path("a.flags"), (), tmp_path / f"seed_{seed}", SimpleNamespace(seed=seed, rounds=rounds))
+            Task(
+                Recipe("a", "--flagfile=a.flags"),
+                (),
+                tmp_path / f"seed_{seed}",
+                SimpleNamespace(seed=seed, rounds=rounds),
+            )
             for seed in range(count)
         ]
 

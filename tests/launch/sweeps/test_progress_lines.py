@@ -1,19 +1,19 @@
 """What is shown of a run is read from the lines that a run prints."""
 
-import pathlib
 from types import SimpleNamespace
 
 import pytest
 
 from launch.progress import Progress
 from launch.sweeps.progress_lines import ProgressOfMany
+from launch.sweeps.recipes import Recipe
 from launch.sweeps.tasks import Task
 
 
 @pytest.fixture
 def tasks(tmp_path):
     config = SimpleNamespace(seed=0, rounds=10)
-    return [Task(pathlib.Path("a.flags"), (), tmp_path / "seed_0", config)]
+    return [Task(Recipe("a", "--flagfile=a.flags"), (), tmp_path / "seed_0", config)]
 
 
 @pytest.fixture

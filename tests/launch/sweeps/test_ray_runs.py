@@ -75,13 +75,13 @@ def test_a_folder_without_a_run_is_not_sent(tmp_path):
 def test_wrong_flags_are_named(arguments, words, monkeypatch):
     monkeypatch.setattr(ray_runs, "is_ray_installed", lambda: True)
     with pytest.raises(FlagError, match=words):
-        sweep.parse_request(["--flagfiles=launch/experiments/fedsikd/fedsikd_mnist_alpha0.1.flags", *arguments])
+        sweep.parse_request(["--experiments=fedsikd/fedsikd_mnist_alpha0.1", *arguments])
 
 
 def test_without_ray_the_way_to_install_it_is_named(monkeypatch):
     monkeypatch.setattr(ray_runs, "is_ray_installed", lambda: False)
     with pytest.raises(FlagError, match=r"Ray is not installed; .*requirements-ray\.lock"):
-        sweep.parse_request(["--flagfiles=launch/experiments/fedsikd/fedsikd_mnist_alpha0.1.flags", "--runtime=ray"])
+        sweep.parse_request(["--experiments=fedsikd/fedsikd_mnist_alpha0.1", "--runtime=ray"])
 
 
 def start_sweep(tmp_path, runs_dir, *arguments):

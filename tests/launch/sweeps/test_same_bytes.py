@@ -12,6 +12,7 @@ import launch.train
 from launch.settings.flags import parse_config
 from launch.sweeps.local_runs import LocalEngine
 from launch.sweeps.pool import run_tasks
+from launch.sweeps.recipes import from_flagfile
 from launch.sweeps.tasks import Task
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -38,7 +39,7 @@ def fork_runs(tmp_path):
             flagfile.write_text("\n".join(RUNS[name]))
             run_dir = tmp_path / "forked" / name / f"run_{number}"
             config = parse_config([f"--flagfile={flagfile}"])
-            tasks.append(Task(flagfile, (f"--run_dir={run_dir}",), run_dir, config))
+            tasks.append(Task(from_flagfile(flagfile), (f"--run_dir={run_dir}",), run_dir, config))
         engine = LocalEngine([[min(os.sched_getaffinity(0))]], keeps_logs=True)
         assert run_tasks(tasks, engine) == []
         return [task.run_dir for task in tasks]

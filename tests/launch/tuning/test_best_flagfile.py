@@ -4,15 +4,15 @@ import pathlib
 
 import pytest
 
-from launch.papers.engine.provenance import Origin, read_provenance
-from launch.runs.run_records import list_flagfiles, resolve_flagfile
+from launch.settings.flags import parse_config
 from launch.settings.run_config import flag_values
+from launch.sweeps.recipes import find_recipe
 from launch.tuning.best_flagfile import write_best_flagfile
 from launch.tuning.request import Request
 from launch.tuning.search_space import parse_search
 from launch.tuning.trials import Outcome, State
 
-EXPERIMENT = next(path for path in list_flagfiles() if path.stem == "fedavg_har_alpha0.1")
+EXPERIMENT = "fedsikd/fedavg_har_alpha0.1"
 
 
 @pytest.fixture
@@ -21,7 +21,8 @@ def write(tmp_path):
 
     def write(experiment, settings, output="docs/results/tuning/a.csv", confirmed_mean=None, **fields):
         space = parse_search("fedavg_learning_rate=log(0.0001,0.1);fedavg_optimizer=sgd|adam")
-        request = Request(experiment, space, "tpe", 20, ("100", "101"), 5, "validation_accuracy", tmp_path,
+        recipe = find_recipe(str(experiment))
+        request = Request(recipe, space, "tpe", 20, ("100", "101"), 5, "validation_accuracy", tmp_path,
                           pathlib.Path(output))._replace(**fields)  # fmt: skip
         best = Outcome(7, settings, State.COMPLETE, {"100": 0.75, "101": 0.7})
         path = tmp_path / "best.flags"
@@ -31,22 +32,38 @@ def write(tmp_path):
     return write
 
 
+def read_blocks(path):
+    """(heading, flags below it) of each block of a flagfile below its head."""
+    blocks = [block.splitlines() for block in path.read_text().split("\n\n")[1:]]
+    return [
+        (" ".join(line.removeprefix("# ") for line in block if line.startswith("#")),
+         [line.lstrip("-").split("=")[0] for line in block if line.startswith("-")])
+        for block in blocks
+    ]  # fmt: skip
+
+
+def read_note(path):
+    (note,) = [heading for heading, _ in read_blocks(path) if "tuned" in heading]
+    return note.removeprefix("Ours: tuned by launch.tune on the clients' validation examples. ")
+
+
 def test_it_is_the_experiment_but_for_what_was_found(write):
     settings = {"fedavg_learning_rate": "0.0321", "fedavg_optimizer": "sgd"}
     path = write(EXPERIMENT, settings)
-    found, before = (flag_values(resolve_flagfile(each)) for each in (path, EXPERIMENT))
+    found, before = (flag_values(parse_config([each])) for each in (f"--flagfile={path}", f"--experiment={EXPERIMENT}"))
     assert {name for name in found if found[name] != before[name]} == set(settings)
     assert found["fedavg_learning_rate"] == 0.0321 and found["fedavg_optimizer"] == "sgd"
-    tuned = {each.flag: each for each in read_provenance(path) if "tuned" in each.source}
-    assert set(tuned) == set(settings) and {each.origin for each in tuned.values()} == {Origin.OURS}
-    assert {each.flag for each in read_provenance(path)} == {each.flag for each in read_provenance(EXPERIMENT)}
+    blocks = read_blocks(path)
+    assert [flags for heading, flags in blocks if "tuned" in heading] == [[*settings]]
+    assert all(heading and flags for heading, flags in blocks)
+    assert path.read_text().startswith("# fedavg_har_alpha0.1 with the settings of trial 7 of a search.\n")
 
 
 def test_its_heading_names_space_trials_seeds_scores_and_table(write):
     path = write(
         EXPERIMENT, {"fedavg_optimizer": "sgd"}, confirmed_mean=0.6543, confirm_seeds=("200",), pruner="median"
     )
-    (note,) = {each.note for each in read_provenance(path) if "tuned" in each.source}
+    note = read_note(path)
     assert note == (
         "The search space is fedavg_learning_rate=log(0.0001,0.1);fedavg_optimizer=sgd|adam; 20 trials chosen by TPE "
         "(3 pruned), each trained with the seeds 100, 101 for --rounds=5. Runs below the median were stopped, from "
@@ -57,14 +74,14 @@ def test_its_heading_names_space_trials_seeds_scores_and_table(write):
 
 def test_a_table_elsewhere_is_not_said_to_be_kept(write):
     path = write(EXPERIMENT, {"fedavg_optimizer": "sgd"}, output="runs/tuning/a.csv")
-    (note,) = {each.note for each in read_provenance(path) if "tuned" in each.source}
+    note = read_note(path)
     assert note.endswith("The trials were not kept with the project; they are in runs/tuning/a.csv.")
 
 
 def test_a_heading_goes_with_the_last_of_its_flags(write):
     settings = {"fedavg_epochs": "2", "fedavg_optimizer": "sgd", "fedavg_learning_rate": "0.01"}
     text = write(EXPERIMENT, settings).read_text()
-    assert "as FedSiKD's students train" in EXPERIMENT.read_text() and "as FedSiKD's students train" not in text
+    assert "as FedSiKD's students train" in find_recipe(EXPERIMENT).read() and "as FedSiKD's students train" not in text
 
 
 @pytest.mark.parametrize("head", ["", "# My own experiment.\n", "# Mine.\n\n", "# Mine.\n\n# Ours: a guess.\n"])
@@ -72,5 +89,5 @@ def test_a_flagfile_of_ones_own_will_do(write, tmp_path, head):
     own = tmp_path / "own.flags"
     own.write_text(f"{head}--algo=fedavg\n--fedavg_optimizer=adam\n--rounds=3\n")
     path = write(own, {"fedavg_optimizer": "sgd"})
-    assert resolve_flagfile(path).rounds == 3
-    assert [each.flag for each in read_provenance(path)] == ["algo", "rounds", "fedavg_optimizer"]
+    assert parse_config([f"--flagfile={path}"]).rounds == 3
+    assert [flag for _, flags in read_blocks(path) for flag in flags] == ["algo", "rounds", "fedavg_optimizer"]

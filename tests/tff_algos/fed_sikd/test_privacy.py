@@ -1,7 +1,6 @@
 """The Gaussian mechanism on the moment vectors: bound, calibration, noise, and units."""
 
 import math
-import pathlib
 import re
 
 import numpy as np
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from scipy.stats import norm
 
+from launch.settings.experiments import get_experiment
 from tff_algos.fed_sikd.privacy import (
     add_noise,
     calibrate_noise_multiplier,
@@ -22,7 +22,6 @@ from tff_algos.fed_sikd.privacy import (
 )
 from tff_algos.fed_sikd.statistics import compute_moment_sums, compute_statistics, statistics_from_moments
 
-EXPERIMENTS = pathlib.Path(__file__).parents[3] / "launch" / "experiments" / "fedsikd"
 ANY_FLOAT32 = st.floats(width=32, allow_nan=True, allow_infinity=True)
 
 
@@ -114,9 +113,9 @@ def test_with_little_noise_private_statistics_are_the_exact_ones(kind):
 
 @pytest.mark.parametrize(("kind", "num_columns"), [("scalar", 1), ("per_feature", 28 * 28)])
 @pytest.mark.parametrize("epsilon", [1, 2, 4, 8])
-def test_the_flagfiles_say_how_noisy_the_sizes_are(kind, num_columns, epsilon):
+def test_the_experiments_say_how_noisy_the_sizes_are(kind, num_columns, epsilon):
     """The count is an entry of the moment vector, so its noise is that of every entry."""
-    flagfile = EXPERIMENTS / f"fedsikd_mnist_alpha0.1_{kind}_epsilon{epsilon}.flags"
-    said = re.search(r"deviation of ([\d.]+)\s", flagfile.read_text(encoding="utf-8"))
+    experiment = get_experiment(f"fedsikd/fedsikd_mnist_alpha0.1_{kind}_epsilon{epsilon}")
+    said = re.search(r"deviation of ([\d.]+)\s", " ".join(setting.note for setting in experiment.settings))
     deviation = calibrate_noise_multiplier(epsilon, 1e-5) * compute_sensitivity(num_columns)
     assert said[1] == (f"{deviation:.1f}" if deviation < 10 else f"{deviation:.0f}")

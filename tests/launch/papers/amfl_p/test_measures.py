@@ -9,13 +9,14 @@ from launch.papers.amfl_p.measures import ACCURACY, LAST_ROUND, NEW_SENSORS, PLA
 from launch.papers.engine.tables import collect
 from launch.report import collect_runs
 from launch.runs.columns import FINE_TUNING_COLUMNS
-from launch.runs.run_records import find_flagfile, list_flagfiles, resolve_flagfile
+from launch.runs.run_records import resolve_experiment
 from launch.runs.tables import write_json, write_table
+from launch.settings.experiments import get_experiment, list_experiments
 from launch.settings.run_config import flag_values
 
 
 def read_flags(experiment):
-    return flag_values(resolve_flagfile(find_flagfile(experiment)))
+    return flag_values(resolve_experiment(get_experiment(experiment)))
 
 
 @pytest.fixture
@@ -110,9 +111,9 @@ def test_lines_of_few_shot_runs(make_run):
     assert (found[measures.MEMBERS_ACCURACY], found[measures.NEW_ACCURACY]) == (0.5, 0.25)
 
 
-def test_every_place_of_the_papers_tables_has_its_flagfile():
+def test_every_place_of_the_papers_tables_has_its_experiment():
     """Twelve are runs of our factorial, the methods as tuned."""
-    assert PLACES.keys() < {path.stem for path in list_flagfiles() if path.parent.name == "amfl_p"}
+    assert PLACES.keys() < {each.name for each in list_experiments().values() if each.paper == "amfl_p"}
     tuned = {name for name, place in PLACES.items() if place.preset == "tuned"}
     names = ("start_maml_resources", "start_fedavg_same", "fedavg_alone", "local_training")
     assert tuned == {f"{name}_building_{level}" for name in names for level in ("low", "medium", "high")}

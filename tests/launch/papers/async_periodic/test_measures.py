@@ -29,13 +29,14 @@ from launch.papers.async_periodic.measures import (
     measure,
     name_experiment,
 )
-from launch.runs.run_records import EXPERIMENTS, RunRecord, find_flagfile, resolve_flagfile
+from launch.runs.run_records import RunRecord, resolve_experiment
+from launch.settings.experiments import get_experiment, list_experiments
 from launch.settings.run_config import flag_values
 
 
 def make_run(experiment, accuracies, seed=0, period=0.25, models=None):
     """A run whose round r ends at `period` * r T_max, has 30 updates, and moves so many models down and up."""
-    flags = flag_values(resolve_flagfile(find_flagfile(experiment), [f"--seed={seed}"]))
+    flags = flag_values(resolve_experiment(get_experiment(experiment), [f"--seed={seed}"]))
     longest_s = flags[f"{flags['algo']}_max_training_s"]
     moved = {} if models is None else {"bytes_down": models[0] * MODEL_BYTES, "bytes_up": models[1] * MODEL_BYTES}
     rounds = {
@@ -50,9 +51,9 @@ def climb(last, swing=0.0):
     return [last * index / 40 - swing * (index % 2) for index in range(1, 41)]
 
 
-def test_every_place_has_its_flagfile_and_every_flagfile_its_place():
-    flagfiles = {path.stem for path in (EXPERIMENTS / "async_periodic").glob("*.flags")}
-    assert PLACES.keys() == flagfiles - {CITY}
+def test_every_place_has_its_experiment_and_every_experiment_its_place():
+    names = {each.name for each in list_experiments().values() if each.paper == "async_periodic"}
+    assert PLACES.keys() == names - {CITY}
     assert len([place for place in PLACES.values() if not place.algo.endswith("_tuned")]) == 2 * (3 * 5 + 2) + 5
     assert PLACES["async_periodic_mnist_persistent_random_old1.25"] == make_place("persistent", "random", "old1.25")
     assert PLACES["fed_async_mnist_iid"] == make_place("iid", "", "fed_async")
@@ -63,14 +64,14 @@ def test_every_place_has_its_flagfile_and_every_flagfile_its_place():
 def test_fedavg_with_the_proximal_term_differs_from_the_papers_in_that_alone():
     for case in ("iid", "shards"):
         plain, proximal = (
-            flag_values(resolve_flagfile(find_flagfile(f"async_periodic_mnist_{case}_random_{kind}")))
+            flag_values(resolve_experiment(get_experiment(f"async_periodic_mnist_{case}_random_{kind}")))
             for kind in (FEDAVG, FEDAVG_PROXIMAL)
         )
         assert plain == proximal | {"async_periodic_proximal_weight": 0.0}
 
 
 def test_methods_that_never_wait_send_alike():
-    runs = [flag_values(resolve_flagfile(find_flagfile(f"{algo}_mnist_shards"))) for algo in AXES["never_waiting"]]
+    runs = [flag_values(resolve_experiment(get_experiment(f"{algo}_mnist_shards"))) for algo in AXES["never_waiting"]]
     assert len({(run["rounds"], run["batch_size"]) for run in runs}) == 1
 
 

@@ -73,7 +73,7 @@ def test_sizes_that_mean_the_whole_of_cifar10_do_without_runs_of_the_subset(
     assert f"{size}_results" in report.tables
 
 
-def test_a_run_is_whole_with_the_rounds_that_its_flagfile_has(tmp_path, write_archetype_run, capsys):
+def test_a_run_is_whole_with_the_rounds_that_its_experiment_has(tmp_path, write_archetype_run, capsys):
     interrupted = write_archetype_run(tmp_path, f"fedcd_{MEDIUM}", [0.5] * 59, dataset=WHOLE, **MODELS)
     write_archetype_run(tmp_path, f"fedcd_{MEDIUM}_shared", [0.5] * 45, dataset=WHOLE, **MODELS)
     write_archetype_run(tmp_path, f"fedavg_{MEDIUM}_150rounds", [0.5] * 60, dataset=WHOLE)

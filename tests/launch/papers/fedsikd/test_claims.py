@@ -14,7 +14,8 @@ from launch.papers.fedsikd.measures import (
     measure_printed,
 )
 from launch.papers.registry import PAPERS
-from launch.runs.run_records import EXPERIMENTS, find_flagfile, resolve_flagfile
+from launch.runs.run_records import resolve_experiment
+from launch.settings.experiments import get_experiment, list_experiments
 from launch.settings.run_config import flag_values
 
 # Printed at round 5 and alpha 0.1: MNIST 74.83 against 65.18 % (no lead of 18 points), HAR 55.55 against 60.10 %.
@@ -105,7 +106,7 @@ def test_costs_are_those_of_the_models():
 @pytest.mark.parametrize(("name", "dataset"), zip(COSTS, ("mnist", "har", "har_windows"), strict=True))
 def test_the_saving_of_compute_is_that_of_the_models(name, dataset):
     """Training takes three inferences; a student asks the teacher once for each example, or in each of its epochs."""
-    epochs = flag_values(resolve_flagfile(find_flagfile(f"fedsikd_{dataset}_alpha0.1")))["fedsikd_student_epochs"]
+    epochs = flag_values(resolve_experiment(get_experiment(f"fedsikd_{dataset}_alpha0.1")))["fedsikd_student_epochs"]
     _, student, teacher = COSTS[name]
     weights, inference = (mine / theirs for mine, theirs in zip(student, teacher, strict=True))
     shares = [weights, inference, *(inference + asked / (3 * epochs) for asked in (1, epochs))]
@@ -114,19 +115,19 @@ def test_the_saving_of_compute_is_that_of_the_models(name, dataset):
 
 
 def test_every_further_comparison_has_its_experiments():
-    """What is planned can be run: a part without a flagfile would stay "not run" for good."""
+    """What is planned can be run: a part without an experiment would stay "not run" for good."""
     planned = {cell for claim in FURTHER for cell in claim.cells}
-    flagfiles = [find_place(path.stem) for path in (EXPERIMENTS / "fedsikd").glob("*.flags")]
-    places = {place[1:] for place in flagfiles if place and place.preset == TUNED}
+    experiments = [find_place(each.name) for each in list_experiments().values() if each.paper == "fedsikd"]
+    places = {place[1:] for place in experiments if place and place.preset == TUNED}
     assert {(cell.dataset, cell.setting, cell.algo) for cell in planned} <= places
     noise = {cell.algo for claim in ROWS["noise"] for cell in claim.cells}
-    assert noise == {place.algo for place in flagfiles if place and place.preset == PRIVACY}
+    assert noise == {place.algo for place in experiments if place and place.preset == PRIVACY}
 
 
 def test_without_a_teacher_tuned_fedsikd_is_tuned_fedavg():
     """As the page says; otherwise the ablation would be a comparison of its own."""
     ablation, fedavg = (
-        flag_values(resolve_flagfile(find_flagfile(f"{stem}")))
+        flag_values(resolve_experiment(get_experiment(f"{stem}")))
         for stem in ("fedsikd_mnist_alpha0.1_tuned_w1", "fedavg_mnist_alpha0.1_tuned")
     )
     assert ablation["fedsikd_label_weight"] == 1

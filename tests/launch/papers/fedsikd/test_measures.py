@@ -50,9 +50,9 @@ def test_experiments_have_their_places(experiment, place):
     assert PAPERS["fedsikd"].covers(experiment) == (place is not None)
 
 
-def test_every_flagfile_of_the_paper_has_a_place():
-    flagfiles = PAPERS["fedsikd"].list_flagfiles()
-    assert len(flagfiles) >= 32 and all(find_place(path.stem) for path in flagfiles)
+def test_every_experiment_of_the_paper_has_a_place():
+    experiments = PAPERS["fedsikd"].list_experiments()
+    assert len(experiments) >= 32 and all(find_place(each.name) for each in experiments)
 
 
 def test_a_budget_pays_for_whole_rounds():

@@ -8,7 +8,7 @@ from launch.papers.engine.tables import collect
 from launch.papers.private.tables import COLUMNS, EXPERIMENT, measure, tabulate
 from launch.papers.registry import PAPERS
 from launch.report import collect_runs
-from launch.runs.run_records import list_flagfiles, resolve_flagfile
+from launch.runs.run_records import resolve_experiment
 from launch.settings.run_config import flag_values
 
 BUDGETS = {"1": 1.0, "2": 2.0, "4": 4.0, "8": 8.0, "_none": 0.0}
@@ -64,9 +64,11 @@ def test_there_is_a_figure_of_no_runs(tmp_path, assert_is_picture):
     assert_is_picture(PAPERS["private"].draw([], tmp_path))
 
 
-def test_the_flagfiles_differ_in_the_budget_alone():
-    paths = [path for path in list_flagfiles() if PAPERS["private"].covers(path.stem)]
-    by_budget = {BUDGETS[path.stem.removeprefix(EXPERIMENT)]: flag_values(resolve_flagfile(path)) for path in paths}
+def test_the_experiments_differ_in_the_budget_alone():
+    experiments = PAPERS["private"].list_experiments()
+    by_budget = {
+        BUDGETS[each.name.removeprefix(EXPERIMENT)]: flag_values(resolve_experiment(each)) for each in experiments
+    }
     assert len(by_budget) == len(BUDGETS)
     for budget, flags in by_budget.items():
         private = {"fedavg_dp_epsilon": budget, "fedavg_dp_clip_norm": 0.5 if budget else 1.0}

@@ -1,0 +1,362 @@
+"""Experiments: named settings of papers, each with where its value comes from. They are data, not code.
+
+They lie in `launch/papers/<paper>/experiments.toml`, and the searches that chose some of them in `searches.toml`:
+
+    report = "fedsikd"                              # the report that counts the runs, if there is one
+
+    [experiments]                                   # each name, and what it is; {1} is the first choice in braces
+    "fedsikd_mnist_alpha{0.1,0.5}" = "FedSiKD on MNIST, alpha {1}: Table V."
+    "{fedavg,fl_hc}_mnist" = "{1} on MNIST."
+
+    [words]                                         # how the texts above say a part of a name
+    fl_hc = "FL+HC"
+
+    [printed]                                       # what the paper prints for them; a * stands for anything
+    "*_alpha0.1" = "test accuracy 90.03 %."
+
+    [[settings]]                                    # flags of one origin
+    printed = "section IV"                          # or: code = "<repository>, commit <hash>", or: ours = "<why>"
+    note = "What else is to be said."
+    of = "*_mnist_*"                                # whose they are; all experiments' without it
+    num_clients = 40
+    dirichlet_alpha = { "*_alpha0.1*" = 0.1, "*_alpha0.5*" = 0.5 }
+
+What stands further down overrides what stands above. A flag of an algorithm, as `fedavg_epochs`, belongs to the
+experiments with that algorithm alone. Imports no TensorFlow, and reads a file when it is asked for.
+"""
+
+import dataclasses
+import difflib
+import enum
+import fnmatch
+import functools
+import pathlib
+import re
+import textwrap
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from launch.settings.algorithms import ALGORITHMS
+from launch.settings.errors import FlagError
+
+PAPERS = pathlib.Path(__file__).parents[1] / "papers"  # a folder a paper
+EXPERIMENTS, SEARCHES = "experiments", "searches"  # the files, and the tables in them that have the names
+NAMES = {EXPERIMENTS: "experiment", SEARCHES: "search"}
+EVERYTHING = {EXPERIMENTS: "; launch.train --list_experiments names all", SEARCHES: ""}
+WIDTH = 120
+NOTE, OF = "note", "of"
+NOT_KEPT = "trials were not kept"  # what is said of a search whose table of trials does not lie in docs/results/
+_TRIALS = re.compile(r"docs/results/[\w./-]+\.csv")
+
+
+class Origin(enum.StrEnum):
+    """Who chose a setting; the value is the key in the file."""
+
+    PRINTED = "printed"
+    AUTHORS_CODE = "code"
+    OURS = "ours"
+
+    @property
+    def words(self) -> str:
+        """As a reader meets it."""
+        return "authors' code" if self is Origin.AUTHORS_CODE else self.value
+
+
+class Provenance(NamedTuple):
+    """A setting and where its value comes from.
+
+    Attributes:
+      flag: its name.
+      value: as on a command line.
+      origin: who chose it; None in a search, which says it in one text.
+      source: the section, the repository and commit, or our reason.
+      note: what else is to be said.
+    """
+
+    flag: str
+    value: str
+    origin: Origin | None
+    source: str
+    note: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+    """Named settings.
+
+    Attributes:
+      paper: the folder that they lie in.
+      name: unlike that of any other experiment.
+      about: what it is, for a reader.
+      printed: what the paper prints for it; "" where that is not known.
+      settings: one a flag.
+      report: what `launch.report --tables` calls the report that counts its runs; "" if none does.
+    """
+
+    paper: str
+    name: str
+    about: str
+    printed: str
+    settings: tuple[Provenance, ...]
+    report: str = ""
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.paper}/{self.name}"
+
+    @property
+    def flags(self) -> dict[str, str]:
+        """{flag: value as on a command line}."""
+        return {each.flag: each.value for each in self.settings}
+
+    @property
+    def arguments(self) -> list[str]:
+        """What it stands for on a command line."""
+        return [f"--{each.flag}={each.value}" for each in self.settings]
+
+
+def list_experiments(folder: pathlib.Path = PAPERS) -> dict[str, Experiment]:
+    """{name: experiment} of all papers, by paper."""
+    return _list_all(EXPERIMENTS, folder)
+
+
+def list_searches(folder: pathlib.Path = PAPERS) -> dict[str, Experiment]:
+    """{name: the flags of `launch.tune`} of the searches of all papers, by paper."""
+    return _list_all(SEARCHES, folder)
+
+
+def find_experiment(name: str, folder: pathlib.Path = PAPERS) -> Experiment | None:
+    """The experiment of that name, with or without its paper before it; None if there is none."""
+    return _find(EXPERIMENTS, name, folder)
+
+
+def get_experiment(name: str, folder: pathlib.Path = PAPERS) -> Experiment:
+    """As `find_experiment`. Raises FlagError, with what was probably meant, if there is none."""
+    return _get(EXPERIMENTS, name, folder)
+
+
+def get_search(name: str, folder: pathlib.Path = PAPERS) -> Experiment:
+    """The search of that name, with or without its paper before it. Raises FlagError if there is none."""
+    return _get(SEARCHES, name, folder)
+
+
+def match_experiments(pattern: str, folder: pathlib.Path = PAPERS) -> list[Experiment]:
+    """Those whose name, with or without the paper, is like a pattern such as 'fedsikd/*_mnist_*'.
+
+    Raises:
+      FlagError: there are none.
+    """
+    everything = list_experiments(folder).values()
+    found = [each for each in everything if _is_like(each, pattern)]
+    return found or [get_experiment(pattern, folder)]
+
+
+def _is_like(experiment: Experiment, pattern: str) -> bool:
+    return fnmatch.fnmatchcase(experiment.full_name, pattern) or fnmatch.fnmatchcase(experiment.name, pattern)
+
+
+def format_list(text: str = "", folder: pathlib.Path = PAPERS) -> str:
+    """A line an experiment, of those with a name in which the text occurs, or that are like it where it has a star.
+
+    Raises:
+      FlagError: there are none.
+    """
+    found = [
+        each
+        for each in list_experiments(folder).values()
+        if text in each.full_name or ("*" in text and _is_like(each, text))
+    ]
+    found = found or match_experiments(text, folder)
+    return "\n".join(f"{each.full_name}  {each.about}" for each in found)
+
+
+_DIRECTIVE = re.compile("--?experiment(?:=(.*))?", re.DOTALL)
+
+
+def expand_experiments(argv: Sequence[str]) -> list[str]:
+    """The arguments, with the flags in the place of each `--experiment=<name>`; what stands after a lone `--` stays.
+
+    Raises:
+      FlagError: there is no such experiment.
+    """
+    expanded, arguments = [], iter(argv)
+    for argument in arguments:
+        directive = _DIRECTIVE.fullmatch(argument)
+        if directive is None:
+            expanded.append(argument)
+            if argument == "--":
+                break
+            continue
+        name = directive[1] if directive[1] is not None else next(arguments, "")
+        if not name:
+            raise FlagError(
+                "--experiment: no value, expected --experiment=<paper>/<name>; --list_experiments lists them"
+            )
+        try:
+            expanded += get_experiment(name).arguments
+        except FlagError as error:
+            raise FlagError(f"--experiment={error}") from None
+    return [*expanded, *arguments]
+
+
+def wrap_comment(text: str) -> list[str]:
+    """The lines of a comment in a flagfile."""
+    lines = textwrap.wrap(text, WIDTH - 2, break_long_words=False, break_on_hyphens=False)
+    return [f"# {line}" for line in lines]
+
+
+def list_trials(text: str) -> list[str]:
+    """The tables of trials that a text names, relative to the root of the repository."""
+    return _TRIALS.findall(text)
+
+
+def format_heading(setting: Provenance) -> str:
+    """Where a setting comes from, as a sentence in a flagfile."""
+    head = {
+        Origin.PRINTED: f"Printed ({setting.source}).",
+        Origin.AUTHORS_CODE: f"From the authors' code ({setting.source}).",
+        Origin.OURS: f"Ours: {setting.source}.",
+    }[setting.origin]
+    return f"{head} {setting.note}".rstrip()
+
+
+def format_flagfile(experiment: Experiment) -> str:
+    """The text of a flagfile with the same settings, each below a comment on where it comes from."""
+    printed = [f"Printed: {experiment.printed}"] if experiment.printed else []
+    blocks = [[line for text in (experiment.about, *printed) for line in wrap_comment(text)]]
+    by_heading: dict[str, list[str]] = {}
+    for setting in experiment.settings:
+        by_heading.setdefault(format_heading(setting), []).append(f"--{setting.flag}={setting.value}")
+    blocks += [[*wrap_comment(heading), *flags] for heading, flags in by_heading.items()]
+    return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+
+
+@functools.cache
+def _list_all(kind: str, folder: pathlib.Path) -> dict[str, Experiment]:
+    everything: dict[str, Experiment] = {}
+    for path in sorted(folder.glob(f"*/{kind}.toml")):
+        for each in _read(kind, path).values():
+            if each.name in everything:
+                raise FlagError(f"{path}: {each.name} is in {everything[each.name].paper}, too; rename one")
+            everything[each.name] = each
+    return everything
+
+
+def _find(kind: str, name: str, folder: pathlib.Path) -> Experiment | None:
+    paper, _, own = name.rpartition("/")
+    if not paper:
+        return _list_all(kind, folder).get(own)
+    path = folder / paper / f"{kind}.toml"
+    return _read(kind, path).get(own) if "/" not in paper and path.is_file() else None
+
+
+def _get(kind: str, name: str, folder: pathlib.Path) -> Experiment:
+    found = _find(kind, name, folder)
+    if found is not None:
+        return found
+    everything = _list_all(kind, folder)
+    spelled = {each.full_name: each.full_name for each in everything.values()}
+    spelled |= {each.name: each.full_name for each in everything.values()}
+    near = difflib.get_close_matches(name, list(spelled), n=1, cutoff=0.5)
+    hint = f"; did you mean {spelled[near[0]]}?" if near else ""
+    raise FlagError(f"{name}: no such {NAMES[kind]}{hint or EVERYTHING[kind]}")
+
+
+@functools.cache
+def _read(kind: str, path: pathlib.Path) -> dict[str, Experiment]:
+    """{name: experiment} of a file, in its order. Raises FlagError where the file says what cannot be."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise FlagError(f"{path}: cannot be read ({error})") from None
+    words = content.get("words", {})
+    about = dict(pair for name, text in content.get(kind, {}).items() for pair in _expand(name, text, words))
+    printed = content.get("printed", {})
+    rules = [_Rule(path, kind, rule) for rule in content.get("settings", ())]
+    experiments = {}
+    for name, text in about.items():
+        settings = _collect(name, rules)
+        told = _choose(printed, name) if printed else None
+        experiments[name] = Experiment(
+            path.parent.name, name, text, told or "", tuple(settings), content.get("report", "")
+        )
+    used = {pattern for rule in rules for pattern in rule.patterns} | printed.keys()
+    if idle := [pattern for pattern in used if not any(map(_compile(pattern).match, about))]:
+        raise FlagError(f"{path}: {idle[0]} is like no name in [{kind}]")
+    return experiments
+
+
+class _Rule:
+    """A table of `[[settings]]`: flags of one origin, and the patterns of the names that have them."""
+
+    def __init__(self, path: pathlib.Path, kind: str, content: Mapping[str, Any]):
+        origins = [origin for origin in Origin if origin in content]
+        if len(origins) != (kind == EXPERIMENTS):
+            given = f"one of {', '.join(Origin)}" if kind == EXPERIMENTS else "flags alone"
+            raise FlagError(f"{path}: expected {given} in each of [[settings]], not {dict(content)!r:.80}")
+        self.origin = origins[0] if origins else None
+        self.source = content[self.origin] if origins else ""
+        self.note = content.get(NOTE, "")
+        of = content.get(OF, ["*"])
+        self._of = [of] if isinstance(of, str) else of
+        self._values = {flag: value for flag, value in content.items() if flag not in (*Origin, NOTE, OF)}
+        by_name = [each for each in self._values.values() if isinstance(each, dict)]
+        self.patterns = {*self._of, *(pattern for each in by_name for pattern in each)}
+
+    def iterate(self, name: str) -> Iterator[Provenance]:
+        """The flags that an experiment has by it."""
+        if not any(_compile(pattern).match(name) for pattern in self._of):
+            return
+        for flag, value in self._values.items():
+            chosen = _choose(value, name) if isinstance(value, dict) else value
+            if chosen is not None:
+                yield Provenance(flag, _format_value(chosen), self.origin, self.source, self.note)
+
+
+def _collect(name: str, rules: Sequence[_Rule]) -> list[Provenance]:
+    """The settings of an experiment, one a flag, without those of other algorithms; its algorithm is first."""
+    found = {each.flag: each for rule in rules for each in rule.iterate(name)}
+    if "algo" not in found:
+        return list(found.values())
+    own = ALGORITHMS[found["algo"].value].flag_prefix
+    foreign = tuple(row.flag_prefix for row in ALGORITHMS.values() if row.flag_prefix != own)
+    kept = [each for each in found.values() if each.flag.startswith(own) or not each.flag.startswith(foreign)]
+    return sorted(kept, key=lambda each: each.flag != "algo")
+
+
+def _choose(by_pattern: Mapping[str, Any], name: str) -> Any:
+    """What the last pattern says that a name is like; None if none is."""
+    return next((by_pattern[each] for each in reversed(by_pattern) if _compile(each).match(name)), None)
+
+
+def _format_value(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+_BRACES = re.compile(r"\{([^{}]*)\}")
+
+
+@functools.cache
+def _compile(pattern: str) -> re.Pattern:
+    """A pattern of names, in which * is anything and {a,b} is a or b."""
+    parts = _BRACES.split(pattern)  # what is between braces has the odd places
+    choices = ("|".join(map(re.escape, part.split(","))) for part in parts[1::2])
+    written = [".*".join(map(re.escape, part.split("*"))) for part in parts[::2]]
+    return re.compile(
+        "".join(part + f"(?:{choice})" for part, choice in zip(written, choices, strict=False)) + written[-1] + r"\Z"
+    )
+
+
+def _expand(name: str, text: str, words: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The names that one with choices in braces stands for, each with its text; a choice may be {part=words}."""
+    choices = _BRACES.search(name)
+    if choices is None:
+        yield name, text
+        return
+    place = len(_BRACES.findall(name))  # the last is filled in first
+    *_, last = _BRACES.finditer(name)
+    for choice in last[1].split(","):
+        part, _, own = choice.partition("=")
+        filled = text.replace(f"{{{place}}}", own or words.get(part, part))
+        yield from _expand(name[: last.start()] + part + name[last.end() :], filled, words)
