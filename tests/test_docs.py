@@ -318,7 +318,7 @@ def test_a_command_is_understood(command, checkout, capsys):
         if module_name in ("launch.card", "launch.inspect") and not argument.startswith("-"):
             continue  # the file, which its parser wants
         name = argument.split("=")[0]
-        assert name in ("--help", "--flagfile") or f"{name}\n" in help_text or f"{name} [" in help_text
+        assert name in ("--help", "--flagfile", "--experiment") or f"{name}\n" in help_text or f"{name} [" in help_text
     if "--help" in arguments:
         return
     if module_name == "launch.train":
