@@ -7,8 +7,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from launch.papers.engine.collection import Place, SeedNumbers, measure_runs, summarize
-from launch.papers.engine.markdown import format_measured
+from launch.papers.engine.collection import Place, SeedNumbers, measure_runs
+from launch.papers.engine.tables import show
 from launch.papers.fedcd.measures import (
     CAP,
     FEDAVG,
@@ -121,7 +121,7 @@ def format_ratios(pairs: Iterable[tuple[RunRecord, RunRecord]], clock: str) -> s
     costs = [pair for pair in costs if None not in pair]
     if all(cost.is_exact for pair in costs for cost in pair):
         ratios = [first.amount / second.amount for first, second in costs]
-        return format_measured("ratio", summarize(ratios)) if ratios else ""
+        return show(dict(enumerate(ratios)), "ratio", absent="")
     texts = [_format_ratio(*pair) for pair in costs]
     return texts[0] if len(set(texts)) == 1 else "; ".join(texts)
 

@@ -29,10 +29,9 @@ from launch.settings.algorithms import ALGORITHMS
 NAMES = {algo: ALGORITHMS[algo].title for algo in ("fedsikd", "random_cluster", "fl_hc", "fedavg")}
 FEDSIKD, RANDOM_CLUSTER, FL_HC, FEDAVG = NAMES
 CONTROL = "control"  # RandomCluster with every setting of the FedSiKD beside it, down to the sizes of the clusters
-NO_DISTILLATION = "fedsikd_w1"
 ABLATIONS = {
     "fedsikd_k1": "k = 1",
-    NO_DISTILLATION: "w = 1, no distillation",
+    "fedsikd_w1": "w = 1, no distillation",
     "fedsikd_indices": "k by the three indices",
     "fedsikd_per_feature": "statistics of each feature",
 }
@@ -40,7 +39,6 @@ MNIST, HAR, HAR_WINDOWS = "mnist", "har", "har_windows"
 HAR_INPUTS = (HAR, HAR_WINDOWS)  # as the paper has them, and as the authors' published code has them
 DATA_NAMES = {MNIST: "MNIST", HAR: "HAR features", HAR_WINDOWS: "HAR windows"}
 ALPHAS = ("0.1", "0.5", "1", "2")
-RUN_ALPHAS = {MNIST: ALPHAS, HAR: ALPHAS, HAR_WINDOWS: ("0.1", "0.5")}  # those with experiments
 LAST_ROUND = {MNIST: 70, HAR: 50, HAR_WINDOWS: 50}
 FIRST_ROUNDS = (1, 2, 3, 4, 5)
 BUDGET_ROUNDS = FIRST_ROUNDS[-1]

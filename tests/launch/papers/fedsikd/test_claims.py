@@ -6,9 +6,9 @@ import pytest
 from launch.papers.engine.claims import AGREE, CONTRADICT, NOT_PRINTED, ask_printed_tables
 from launch.papers.engine.collection import TUNED, Cell
 from launch.papers.fedsikd.measures import (
+    ALPHAS,
     LAST_ROUND,
     PRIVACY,
-    RUN_ALPHAS,
     find_place,
     list_printed_values,
     measure_printed,
@@ -62,7 +62,7 @@ def test_the_headline_claims_agree_with_the_printed_tables(printed):
 
 def test_every_claim_is_about_cells_of_the_experiments():
     for cell in {cell for claim in [*CLAIMS, *FURTHER] for cell in claim.cells}:
-        assert cell.setting in RUN_ALPHAS[cell.dataset]
+        assert cell.setting in (ALPHAS[:2] if cell.dataset == "har_windows" else ALPHAS)  # those with experiments
         assert 1 <= cell.round_num <= LAST_ROUND[cell.dataset]
 
 
