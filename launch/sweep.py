@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from absl import flags as absl_flags
 
-from launch.command_line import format_command_help, parse_command, run_main
+from launch.command_line import parse_command, run_command
 from launch.progress import say
 from launch.runs.errors import RunStopped
 from launch.runs.run_archive import is_archive, open_runs
@@ -38,6 +38,8 @@ from launch.sweeps.tasks import OWN_FLAGS, Task
 from tff_algos.settings.config_fields import Setting
 
 PROGRAM = "python -m launch.sweep"
+# Of its flags, those that --help shows.
+COMMON = ("algos", "experiments", "flagfiles", "seeds", "runs_dir", "rounds", "jobs")
 
 
 class Request(NamedTuple):
@@ -144,7 +146,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
     what = "|".join(f"--{name}=<...>" for name in ("algos", "experiments", "flagfiles"))
     usage = f"{PROGRAM} {what} [--flag=value ...] [-- flags of train]"
-    return run_main(_run, lambda: format_command_help(usage, define_flags()), argv)
+    return run_command(_run, "sweep", usage, define_flags, argv, common=COMMON)
 
 
 def _open_engine(request: Request) -> Engine:

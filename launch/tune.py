@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from datasets.errors import DatasetError
 from datasets.splits import MINIMUM_EXAMPLES_TO_SPLIT
-from launch.command_line import format_command_help, run_main
+from launch.command_line import run_command
 from launch.progress import say
 from launch.runs.errors import RunStopped
 from launch.runs.task_columns import find_task_columns
@@ -42,6 +42,8 @@ from launch.tuning.study import check_installed, hold_folder
 from launch.tuning.trials import Outcome, State, build_task, find_best, name_seeds, write_trials
 
 PROGRAM = "python -m launch.tune"
+# Of its flags, those that --help shows.
+COMMON = ("experiment", "search", "seeds", "trials", "objective", "rounds", "runs_dir", "jobs")
 BEST_FLAGFILE = "best.flags"
 
 
@@ -56,7 +58,7 @@ class Searched(NamedTuple):
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
     usage = f"{PROGRAM} --experiment=<file or name> --search='a=1|2;b=log(1e-4,1e-1)' [--flag=value ...]"
-    return run_main(_run, lambda: format_command_help(usage, define_flags()), argv)
+    return run_command(_run, "tune", usage, define_flags, argv, common=COMMON)
 
 
 def _run(arguments: Sequence[str]) -> int:

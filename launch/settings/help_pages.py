@@ -67,8 +67,8 @@ def format_first_page() -> str:
         (f"{PROGRAM} --help --algo=fedavg", "the flags of FedAvg, in groups"),
         (f"{PROGRAM} {FULL_HELP}", "all flags of all algorithms"),
         ("--flagfile=<file>", "reads flags from a file"),
-        ("--experiment=<paper>/<name>", "takes those of a paper's experiment"),
-        ("--list_experiments[=<text>]", "lists these; --show_experiment=<name> shows one"),
+        ("--experiment=<paper>/<name>", "takes a paper's settings"),
+        ("--list_experiments", "lists these experiments"),
     ]
     return "\n".join(
         (
