@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from launch.comparison.compared_run import _find_title, _list_fields
+from launch.comparison.compared_run import _find_title, list_fields
 from launch.runs.run_records import find_stored_idle
 from launch.settings.errors import FlagError
 from launch.settings.flags import parse_config, read_stored_flags
@@ -116,7 +116,7 @@ def test_those_that_only_read_import_nothing(planted):
         find_stored_idle(flags) == find_stored_idle({**flags, "algo": "fedavg", "dataset": "planted_module:X"}) == set()
     )
     assert _find_title("planted_module:X") == "planted_module:X"
-    assert _list_fields("planted_module:X") == tuple(shared_fields())
+    assert list_fields("planted_module:X") == tuple(shared_fields())
     assert not mark.exists()
 
 
