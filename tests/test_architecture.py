@@ -80,7 +80,7 @@ PIP_FLAGS = {"--no", "--require"}  # as the pattern below finds --no-deps and --
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
 LIGHT = ("command_line", "settings/flags", "settings/algorithms", "runtimes/runtime")
 COMMANDS = sorted(path.stem for path in (ROOT / "launch").glob("*.py") if '"__main__"' in path.read_text())
-KNOWING_PAPERS = {"report", "sweep", "tune"}
+KNOWING_PAPERS = {"report"}
 LIGHT_MODULES = [f"launch/{name}.py" for name in (*COMMANDS, *LIGHT)]
 
 
