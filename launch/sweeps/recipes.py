@@ -70,7 +70,7 @@ def find_recipe(text: str) -> Recipe:
     try:
         return from_experiment(get_experiment(text))
     except FlagError as error:
-        raise FlagError(f"--experiment={error}; a flagfile of your own does as well") from None
+        raise FlagError(f"--experiment={error}") from None
 
 
 def find_recipes(flagfiles: Sequence[str], experiments: Sequence[str], algos: Sequence[str]) -> list[Recipe]:

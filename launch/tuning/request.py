@@ -189,7 +189,7 @@ def expand_search(argv: Sequence[str]) -> list[str]:
         try:
             search = get_search(name)
         except FlagError as error:
-            raise FlagError(f"--search={error}; or give flags with their values, as 'a=1|2|3;b=true|false'") from None
+            raise FlagError(f"--search={error}") from None
         own = {"experiment": search.full_name, "output": f"docs/results/tuning/{search.name}.csv"} | search.flags
         expanded += [f"--{flag}={value}" for flag, value in own.items()]
     return expanded

@@ -37,7 +37,7 @@ MOMENTUM = "momentum"  # what AMFL-P calls sgd with momentum
 
 @dataclasses.dataclass(frozen=True)
 class AMFLPConfig(PrivateAlgorithmConfig):
-    """AMFL-P; the paper prints alpha, beta, N_max and the range of R, which are in the flagfiles `amfl_p_building_*`.
+    """AMFL-P; the paper prints alpha, beta, N_max and the range of R, which the experiments `amfl_p_building_*` have.
 
     The defaults were chosen by trials (docs/algorithms.md).
     """

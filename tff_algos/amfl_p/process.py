@@ -39,7 +39,7 @@ Deviations from the paper:
 - The server's step can have momentum or be Adam's. First-order MAML and Reptile are options.
 - A device without a validation split is weighted by its query loss.
 - Fine-tuning goes over mini-batches of the train split, in a new order each epoch; the paper's uses all of D_i.
-- The defaults are not the printed values, which are in the flagfiles `amfl_p_building_*`: trials chose them, among
+- The defaults are not the printed values, which the experiments `amfl_p_building_*` have: trials chose them, among
   them the steps alone by resources, at one rate (docs/algorithms.md).
 - Resources can change from round to round; the paper names fixed ones as a limitation.
 - Energy is gradient steps times the examples in each, those of MAML's second derivatives counted once. Forward passes,

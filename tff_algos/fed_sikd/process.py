@@ -24,7 +24,7 @@ Deviations from the paper:
 - A cluster's teacher is kept from round to round. The paper starts it from the global weights each round, which works
   only if teacher and student share one architecture; by its own tables they do not.
 - All teachers start alike. Sending them to the members is counted in the byte ledger; a leader has its own already.
-- The paper names neither optimizer nor epochs, temperature, loss weight or k; the flagfiles say where ours come from.
+- The paper names neither optimizer nor epochs, temperature, loss weight or k; the experiments say where ours come from.
 - The distillation has no factor T^2 by default, and works on logits (the paper's layers end with a softmax).
 - The statistics are standardised over clients before k-means, which the paper does not mention. Without it the skewness
   alone would decide.

@@ -49,7 +49,7 @@ def draw(request):
 
 def drop_added(stem, flag, choices):
     """(name that algorithms share, choices of the first trials), asserting that the added ones are among `choices`."""
-    name = re.sub("^(amfl_p|fine_tuning|fedavg|local_only)_", "", flag)
+    name = re.sub("^(amfl_p|fine_tuning_local|fedavg|local_only)_", "", flag)
     added = ADDED.get(stem, {}).get(name, ())
     assert set(added) < set(choices)
     return name, tuple(choice for choice in choices if choice not in added)
