@@ -10,20 +10,21 @@ import sys
 
 from mkdocs.structure.files import File
 
-SITE = pathlib.Path(__file__).parent
+SITE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(SITE), str(SITE.parents[1])]
 
 import api_reference  # noqa: E402
 import flag_reference  # noqa: E402
 
+DOCS = SITE.parent
 GENERATED = {"flags.md": flag_reference.build_page, "api.md": api_reference.build_page}
-OUTSIDE = re.compile(r"\[([^\]]+)\]\(((?:\.\./)+[^)\s]*)\)")
+LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
 
 
 def on_config(config):
     """Lists the pages of results, which are generated, too."""
     [results] = [part["Results"] for part in config.nav if "Results" in part]
-    results += sorted(f"results/{path.name}" for path in (SITE.parent / "results").glob("*.md"))
+    results += sorted(f"results/{path.name}" for path in (DOCS / "results").glob("*.md"))
     return config
 
 
@@ -34,17 +35,23 @@ def on_files(files, config):
     return files
 
 
-def name_outside(match: re.Match) -> str:
-    """A link to a file outside of docs/ as its text and the file's path."""
-    text, path = match[1], match[2].partition("#")[0].lstrip("./")
-    return f"`{path}`" if text.strip("`") in path else f"{text} (`{path}`)"
+def is_held(target: pathlib.Path) -> bool:
+    """Whether the site has the file: it lies in docs/, and is neither a folder nor an archive."""
+    return target.is_relative_to(DOCS) and not target.is_dir() and target.suffix != ".zip"
+
+
+def name_path(text: str, target: pathlib.Path) -> str:
+    """A link to what the site does not hold, as its text and the path in the repository."""
+    path = target.relative_to(DOCS.parent)
+    return f"`{path}`" if text.strip("`") in str(path) else f"{text} (`{path}`)"
 
 
 def on_page_markdown(markdown, page, **_):
-    """Replaces links that lead out of docs/, those of pages in folders below it as well."""
-    depth = page.file.src_uri.count("/")
+    """Replaces links to what the site does not hold."""
+    folder = (DOCS / page.file.src_uri).parent
 
     def replace(match):
-        return name_outside(match) if match[2].count("../") > depth else match[0]
+        target = (folder / match[2]).resolve()
+        return match[0] if is_held(target) else name_path(match[1], target)
 
-    return OUTSIDE.sub(replace, markdown)
+    return LINK.sub(replace, markdown)
