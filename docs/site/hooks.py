@@ -47,7 +47,9 @@ def name_path(text: str, target: pathlib.Path) -> str:
 
 
 def on_page_markdown(markdown, page, **_):
-    """Replaces links to what the site does not hold."""
+    """Replaces links to what the site does not hold; results get the whole width, for their tables."""
+    if page.file.src_uri.startswith("results"):
+        page.meta["hide"] = ["toc"]
     folder = (DOCS / page.file.src_uri).parent
 
     def replace(match):
