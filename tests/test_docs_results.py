@@ -9,7 +9,7 @@ import pytest
 from launch.papers.engine import overview
 from launch.papers.engine.judge import VERDICTS
 from launch.papers.engine.markdown import Table
-from launch.papers.engine.overview import compose_overview
+from launch.papers.engine.overview import compose_overview, summarize
 from launch.papers.engine.page import MOST_LINES, Titles, compose_page, read_page
 from launch.papers.registry import PAPERS
 from launch.report import main
@@ -57,6 +57,11 @@ def test_the_overview_is_that_of_the_committed_tables():
         [(paper.titles, TABLES[name]) for name, paper in PAPERS.items()]
     )
     assert len(OVERVIEW.read_text(encoding="utf-8").splitlines()) <= overview.MOST_LINES
+
+
+def test_the_readme_says_what_the_overview_begins_with():
+    said = summarize([(paper.titles, TABLES[name]) for name, paper in PAPERS.items()])
+    assert said.rstrip(".") in " ".join((DOCS.parent / "README.md").read_text(encoding="utf-8").split())
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from launch.papers.engine.judge import NOT_RUN, REPRODUCED, VERDICTS
+from launch.papers.engine.judge import NOT_COMPARABLE, NOT_RUN, REPRODUCED, VERDICTS
 from launch.papers.engine.markdown import Table, format_table, join_blocks
 from launch.papers.engine.page import Titles, count_verdicts, fill, read_page
 from launch.papers.engine.verdicts import HOW_DECIDED, HOW_FURTHER, HOW_TO_READ, ON_PRINTED
@@ -58,8 +58,7 @@ def name_page(titles: Titles) -> str:
 def summarize(papers: Sequence[tuple[Titles, Tables]]) -> str:
     """The results in one sentence, which the README has as well.
 
-    A claim counts once, by the runs with the paper's own settings or, where these are several, by the best that any
-    of them says for it.
+    A claim counts once, by the best that runs of any setting say for it.
     """
     claims = reproduced = decided = judged = 0
     for titles, tables in papers:
@@ -70,8 +69,8 @@ def summarize(papers: Sequence[tuple[Titles, Tables]]) -> str:
             verdicts = [{row[place] for place in places} for row in tables["claims"].rows]
             claims += len(verdicts)
             reproduced += sum(REPRODUCED in each for each in verdicts)
-            decided += sum(each != {NOT_RUN} for each in verdicts)
+            decided += sum(not each <= {NOT_RUN, NOT_COMPARABLE} for each in verdicts)
     return (
         f"Of {claims} claims of {judged} papers {decided} were put to runs, and {reproduced} are reproduced by runs "
-        "of some setting."
+        "with some of the settings."
     )
