@@ -328,7 +328,7 @@ def test_the_command_writes_tables_figure_and_an_archive_that_gives_the_same(run
                     (run.path / "config.json").unlink()
     assert printed[0] == printed[1]
     assert [path.read_text() for path in (tmp_path / "archive").rglob("events.csv")] == [events.read_text()]
-    assert "| ours | 0, 1 | 14, 14 | > 300 | 0.09 | 0.05 | 0.05 |" in printed[0]
+    assert 'ours,"0, 1","14, 14",> 300,0.09,0.05,0.05' in (tmp_path / "report/fedcd_cpu_table_1.csv").read_text()
     assert "cifar10 subset (20,000 + 5,000 images)" in printed[0]
     assert {path.name for path in (tmp_path / "report").iterdir()} == {
         "fedcd.md",
@@ -336,5 +336,7 @@ def test_the_command_writes_tables_figure_and_an_archive_that_gives_the_same(run
         "fedcd_claims.csv",
         "fedcd_further.csv",
         "fedcd_authors_run.csv",
+        "fedcd_settings.csv",
+        "fedcd_legend.csv",
         *(f"fedcd_cpu_{name}.csv" for name in ("table_1", "results", "archetypes")),  # sizes without runs have none
     }  # fmt: skip
