@@ -14,6 +14,7 @@ LEAST_EXAMPLES = 20  # of which something is said that chance could do to fewer
 SEVERAL = 5  # names in a line
 MAJORITY = 0.9  # share of one class that an answer for all reaches
 CORRELATED = 0.9999
+LEAST_CLIENTS = 5  # texts of a column that may name clients
 
 
 def find_suspicions(
@@ -71,6 +72,7 @@ def _look_at_classes(sample: Sample, measures: Measures) -> Iterator[str]:
 
 def _look_at_clients(sample: Sample, measures: Measures) -> Iterator[str]:
     if not sample.has_clients:
+        yield from _look_for_clients(sample)
         return
     train = sample.num_examples[TRAIN]
     totals, names = sum(sample.num_examples.values()), sample.client_names
@@ -89,6 +91,21 @@ def _look_at_clients(sample: Sample, measures: Measures) -> Iterator[str]:
     shared = [names[client] for client in measures.repeats.clients]
     if shared:
         yield f"clients whose test examples are among their own train examples, at least half: {_name_some(shared)}"
+
+
+def _look_for_clients(sample: Sample) -> Iterator[str]:
+    """Columns of texts that have become features, but may name clients: several texts, each in many rows."""
+    rows_of: dict[str, list[int]] = {}
+    for place, name in enumerate(name_features(sample) if sample.is_flat else ()):
+        column, is_text, _ = name.partition("=")
+        if is_text:
+            rows_of.setdefault(column, []).append(int(np.count_nonzero(sample.take_column(place))))
+    for column, rows in rows_of.items():
+        if len(rows) >= LEAST_CLIENTS and min(rows) >= MINIMUM_EXAMPLES_TO_SPLIT:
+            yield (
+                f"column {column} has {len(rows)} texts, each in {min(rows):,} rows or more: "
+                f"if it says whose a row is, give --client_column={column}"
+            )
 
 
 def _look_at_features(sample: Sample, measures: Measures, notes: Sequence[str]) -> Iterator[str]:

@@ -33,8 +33,8 @@ def list_lines(findings: Findings, bar: str = PLAIN_BAR) -> Iterator[str]:
         yield _line("sampled", f"what follows is of {len(sample.y):,} examples{whose}, drawn by the seed")
     yield from _list_classes(findings)
     yield from _list_features(findings)
-    left_out = f"left out, since a value was missing: {findings.num_dropped:,}"
-    yield _line("missing", left_out if findings.num_dropped else "none")
+    left_out = f"{findings.num_dropped:,}" if findings.num_dropped else "none"
+    yield _line("missing", f"examples left out, since a value was missing: {left_out}")
     repeats, tests = measures.repeats, int(sample.choose(TEST).sum())
     in_both = f"{repeats.in_both:,} of {tests:,} test examples are train examples"
     yield _line("twice", f"{repeats.in_train:,} of the train examples are like an earlier one; {in_both}")

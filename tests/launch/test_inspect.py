@@ -55,6 +55,19 @@ def test_a_table_and_the_command_to_type(table, tmp_path, capsys):
     assert summary["final"]["test_accuracy"] > 0.8
 
 
+def test_a_column_of_texts_may_name_clients_and_what_was_filled_is_not_called_missing(tmp_path, capsys):
+    lines = ["ward,age,label", *(f"ward {row % 5},{'' if row == 7 else row % 11},{row % 2}" for row in range(100))]
+    path = tmp_path / "wards.csv"
+    path.write_text("\n".join(lines) + "\n")
+    assert inspect.main([str(path), "--missing=median"]) == 0
+    printed = capsys.readouterr().out
+    said = "column ward has 5 texts, each in 20 rows or more: if it says whose a row is, give --client_column=ward"
+    assert f"odd       {said}" in printed
+    assert "missing   examples left out, since a value was missing: none" in printed
+    assert inspect.main([str(path), "--missing=median", "--client_column=ward"]) == 0
+    assert "column ward" not in capsys.readouterr().out
+
+
 def test_a_data_set_of_the_catalog(capsys):
     assert inspect.main(["--dataset=digits"]) == 0
     lines = capsys.readouterr().out.splitlines()
