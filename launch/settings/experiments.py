@@ -8,6 +8,9 @@ They lie in `launch/papers/<paper>/experiments.toml`, and the searches that chos
     "fedsikd_mnist_alpha{0.1,0.5}" = "FedSiKD on MNIST, alpha {1}: Table V."
     "{fedavg,fl_hc}_mnist" = "{1} on MNIST."
 
+    [short]                                         # other names of some, as "<paper>/mnist"
+    mnist = "fedsikd_mnist_alpha0.1"
+
     [words]                                         # how the texts above say a part of a name
     fl_hc = "FL+HC"
 
@@ -43,7 +46,7 @@ from launch.settings.errors import FlagError
 PAPERS = pathlib.Path(__file__).parents[1] / "papers"  # a folder a paper
 EXPERIMENTS, SEARCHES = "experiments", "searches"  # the files, and the tables in them that have the names
 NAMES = {EXPERIMENTS: "experiment", SEARCHES: "search"}
-EVERYTHING = {EXPERIMENTS: "; launch.train --list_experiments names all", SEARCHES: ""}
+EVERYTHING = {EXPERIMENTS: "; launch.train --list_experiments shows all", SEARCHES: ""}
 WIDTH = 120
 NOTE, OF = "note", "of"
 NOT_KEPT = "trials were not kept"  # what is said of a search whose table of trials does not lie in docs/results/
@@ -92,6 +95,7 @@ class Experiment:
       printed: what the paper prints for it; "" where that is not known.
       settings: one a flag.
       report: what `launch.report --tables` calls the report that counts its runs; "" if none does.
+      short: another name inside its paper; "" if it has none.
     """
 
     paper: str
@@ -100,6 +104,7 @@ class Experiment:
     printed: str
     settings: tuple[Provenance, ...]
     report: str = ""
+    short: str = ""
 
     @property
     def full_name(self) -> str:
@@ -168,7 +173,8 @@ def format_list(text: str = "", folder: pathlib.Path = PAPERS) -> str:
         if text in each.full_name or ("*" in text and _is_like(each, text))
     ]
     found = found or match_experiments(text, folder)
-    return "\n".join(f"{each.full_name}  {each.about}" for each in found)
+    shown = [each.full_name + (f" or {each.paper}/{each.short}" if each.short else "") for each in found]
+    return "\n".join(f"{name}  {each.about}" for name, each in zip(shown, found, strict=True))
 
 
 _DIRECTIVE = re.compile("--?experiment(?:=(.*))?", re.DOTALL)
@@ -248,19 +254,23 @@ def _find(kind: str, name: str, folder: pathlib.Path) -> Experiment | None:
     if not paper:
         return _list_all(kind, folder).get(own)
     path = folder / paper / f"{kind}.toml"
-    return _read(kind, path).get(own) if "/" not in paper and path.is_file() else None
+    known = _read(kind, path) if "/" not in paper and path.is_file() else {}
+    return known.get(own) or next((each for each in known.values() if own and each.short == own), None)
 
 
 def _get(kind: str, name: str, folder: pathlib.Path) -> Experiment:
     found = _find(kind, name, folder)
     if found is not None:
         return found
-    everything = _list_all(kind, folder)
+    everything, paper = _list_all(kind, folder), name.rpartition("/")[0]
+    if own := {key: each for key, each in everything.items() if each.paper == paper}:
+        everything = own
     spelled = {each.full_name: each.full_name for each in everything.values()}
     spelled |= {each.name: each.full_name for each in everything.values()}
-    near = difflib.get_close_matches(name, list(spelled), n=1, cutoff=0.5)
+    spelled |= {other: other for each in everything.values() if each.short for other in [f"{each.paper}/{each.short}"]}
+    near = difflib.get_close_matches(name, list(spelled), n=1, cutoff=0.6)
     hint = f"; did you mean {spelled[near[0]]}?" if near else ""
-    raise FlagError(f"{name}: no such {NAMES[kind]}{hint or EVERYTHING[kind]}")
+    raise FlagError(f"{name}: no such {NAMES[kind]}{hint}{EVERYTHING[kind]}")
 
 
 @functools.cache
@@ -274,12 +284,15 @@ def _read(kind: str, path: pathlib.Path) -> dict[str, Experiment]:
     about = dict(pair for name, text in content.get(kind, {}).items() for pair in _expand(name, text, words))
     printed = content.get("printed", {})
     rules = [_Rule(path, kind, rule) for rule in content.get("settings", ())]
+    short = {full: other for other, full in content.get("short", {}).items()}
+    if unknown := sorted(short.keys() - about.keys()):
+        raise FlagError(f"{path}: [short] names {unknown[0]}, which is not in [{kind}]")
     experiments = {}
     for name, text in about.items():
         settings = _collect(name, rules)
         told = _choose(printed, name) if printed else None
         experiments[name] = Experiment(
-            path.parent.name, name, text, told or "", tuple(settings), content.get("report", "")
+            path.parent.name, name, text, told or "", tuple(settings), content.get("report", ""), short.get(name, "")
         )
     used = {pattern for rule in rules for pattern in rule.patterns} | printed.keys()
     if idle := [pattern for pattern in used if not any(map(_compile(pattern).match, about))]:

@@ -6,6 +6,7 @@ from launch import train
 from launch.settings.errors import FlagError
 from launch.settings.experiments import (
     Origin,
+    _read,
     expand_experiments,
     find_experiment,
     format_flagfile,
@@ -23,6 +24,9 @@ report = "mine"
 [experiments]
 "{fedavg,fl_hc}_digits_alpha{0.1,0.5}" = "{1} on digits, alpha {2}: Table 1."
 "fedavg_digits_alpha0.1_{tuned=with settings of ours}" = "FedAvg {1}."
+
+[short]
+small = "fedavg_digits_alpha0.1"
 
 [words]
 fedavg = "FedAvg"
@@ -73,6 +77,20 @@ def test_names_are_expanded_and_told_in_words(papers):
         f"{algo}_digits_alpha0.1": "90 %." for algo in ("fedavg", "fl_hc")
     }
     assert {(each.paper, each.report) for each in found.values()} == {("mine", "mine")}
+
+
+def test_a_short_name_stands_beside_its_paper(papers):
+    [first, *others] = list_experiments(papers).values()
+    assert find_experiment("mine/small", papers) is first and match_experiments("mine/small", papers) == [first]
+    assert find_experiment("small", papers) is None and find_experiment("mine/", papers) is None
+    assert format_list("alpha0.1", papers).startswith("mine/fedavg_digits_alpha0.1 or mine/small  FedAvg on digits")
+    assert not any(each.short for each in others)
+    with pytest.raises(FlagError, match=r"mine/smal: no such experiment; did you mean mine/small\?"):
+        get_experiment("mine/smal", papers)
+    (papers / "mine" / "experiments.toml").write_text(FILE.replace('small = "fedavg_', 'small = "nobody_'))
+    _read.cache_clear()
+    with pytest.raises(FlagError, match=r"\[short\] names nobody_digits_alpha0.1, which is not in \[experiments\]"):
+        list_experiments(papers)
 
 
 def test_a_setting_has_its_origin_and_the_last_one_counts(papers):
@@ -159,7 +177,7 @@ def test_flags_after_it_override_it_and_it_may_stand_in_a_flagfile(tmp_path):
     ("argument", "message"),
     [
         ("--experiment=fedcd/fedcd_cifar10_hierarchical", "did you mean fedcd/fedcd_cifar10_hierarchical_"),
-        ("--experiment=zzz", "no such experiment; launch.train --list_experiments names all"),
+        ("--experiment=zzz", "no such experiment; launch.train --list_experiments shows all"),
         ("--experiment=", "--experiment: no value"),
         ("--show_experiment=zzz", "--show_experiment=zzz: no such experiment"),
         ("--list_experiments=zzz", "--list_experiments=zzz: no such experiment"),
