@@ -6,7 +6,6 @@ from launch import train
 from launch.settings.errors import FlagError
 from launch.settings.experiments import (
     Origin,
-    _read,
     expand_experiments,
     find_experiment,
     format_flagfile,
@@ -87,10 +86,10 @@ def test_a_short_name_stands_beside_its_paper(papers):
     assert not any(each.short for each in others)
     with pytest.raises(FlagError, match=r"mine/smal: no such experiment; did you mean mine/small\?"):
         get_experiment("mine/smal", papers)
-    (papers / "mine" / "experiments.toml").write_text(FILE.replace('small = "fedavg_', 'small = "nobody_'))
-    _read.cache_clear()
+    (papers / "other").mkdir()
+    (papers / "other" / "experiments.toml").write_text(FILE.replace('small = "fedavg_', 'small = "nobody_'))
     with pytest.raises(FlagError, match=r"\[short\] names nobody_digits_alpha0.1, which is not in \[experiments\]"):
-        list_experiments(papers)
+        find_experiment("other/small", papers)
 
 
 def test_a_setting_has_its_origin_and_the_last_one_counts(papers):
