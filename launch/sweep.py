@@ -90,10 +90,12 @@ def parse_request(argv: Sequence[str]) -> Request:
     values = define_flags()
     extra = parse_command(values, argv, "put the flags of the runs behind --, as in -- --batch_size=32")
     check_ray_flags(values)
-    forbidden = [name for name in OWN_FLAGS for argument in extra if _names_flag(argument, name)]
-    if forbidden:
+    named = [name for name in OWN_FLAGS for argument in extra if _names_flag(argument, name)]
+    if forbidden := [name for name in named if name != "rounds"]:
         raise FlagError(f"--{forbidden[0]} after --: expected flags that the sweep does not set itself")
     if values.rounds is not None:
+        if "rounds" in named:
+            raise FlagError("--rounds stands before and after --; expected it once")
         extra = [f"--rounds={values.rounds}", *extra]
     recipes, runs_dir = find_asked(values), pathlib.Path(values.runs_dir)
     place = next((path for path in (runs_dir, *runs_dir.parents) if path.exists()), runs_dir)

@@ -62,6 +62,7 @@ def test_patterns_are_expanded_and_overlaps_count_once(tmp_path):
         ([f"--experiments={CELL}", "--jobs=0"], "--jobs=0: expected an integer at least 1"),
         ([f"--experiments={CELL}", "--jobs=two"], "--jobs=two: expected an integer at least 1"),
         ([f"--experiments={CELL}", "--", "--seed=3"], "does not set itself"),
+        ([f"--experiments={CELL}", "--rounds=2", "--", "--rounds=3"], "--rounds stands before and after --"),
         ([f"--experiments={CELL}", "--", "--nope=3"], "unknown flag"),
         ([f"--experiments={CELL},{RIVAL}", "--", "--fedsikd_temperature=1"], "belongs to --algo=fedsikd"),
     ],
@@ -82,7 +83,7 @@ def test_two_of_one_name_are_refused(tmp_path):
 
 def test_algorithms_need_no_flagfile_and_get_their_own_flags(tmp_path):
     """Each run folder is named after its algorithm; a flag of one goes to its runs alone, and one of none is wrong."""
-    shared = ("--rounds=3", "--", "--num_clients=4")
+    shared = ("--", "--rounds=3", "--num_clients=4")
     tasks = parse(tmp_path, "--algos=fedavg,fedsikd", "--seeds=0-1", *shared, "--fedsikd_temperature=2")
     assert [str(task.run_dir.relative_to(tmp_path)) for task in tasks] == [
         *("fedavg/seed_0", "fedsikd/seed_0", "fedavg/seed_1", "fedsikd/seed_1"),
