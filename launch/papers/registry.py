@@ -8,7 +8,6 @@ from launch.papers.async_periodic.measures import ASYNC_RUNS
 from launch.papers.async_periodic.tables import build_async_report
 from launch.papers.engine.collection import PRINTED, TUNED
 from launch.papers.engine.paper import Paper
-from launch.papers.engine.tables import read_texts
 from launch.papers.fedcd.figure import draw_fedcd_figure
 from launch.papers.fedcd.measures import FEDCD_RUNS, SIZES
 from launch.papers.fedcd.tables import build_fedcd_report
@@ -35,9 +34,7 @@ PAPERS: dict[str, Paper] = {
         title="FedSiKD: Tables V to IX",
         experiments=FEDSIKD_RUNS,
         build=build_fedsikd_report,
-        printed_files=("fedsikd/printed.csv",),
         presets=FEDSIKD_PRESETS,
-        on_presets=read_texts("fedsikd")["runs"].strip(),
         further_presets=(TUNED,),
         draw=draw_fedsikd_figure,
         figure="figure_3.png",
@@ -49,9 +46,7 @@ PAPERS: dict[str, Paper] = {
         title="AMFL-P: Tables 1 and 2",
         experiments=AMFL_P_RUNS,
         build=build_amfl_p_report,
-        printed_files=("amfl_p/printed.csv",),
         presets=SOURCES,
-        on_presets=read_texts("amfl_p")["runs"].strip(),
         draw=draw_amfl_p_figures,
         figure="amfl_p.png",
         further_metrics=STEPS,
@@ -64,7 +59,6 @@ PAPERS: dict[str, Paper] = {
         experiments=ASYNC_RUNS,
         build=build_async_report,
         presets={PRINTED: "ours"},
-        on_presets="*Ours*: with the printed settings; what the paper leaves open is chosen by us.",
         draw=draw_async_figures,
         figure="async.png",
     ),
@@ -74,9 +68,7 @@ PAPERS: dict[str, Paper] = {
         title="FedCD: Table 1 and claims",
         experiments=FEDCD_RUNS,
         build=build_fedcd_report,
-        printed_files=("fedcd/printed.csv",),
         presets=SIZES,
-        on_presets=read_texts("fedcd")["runs"].strip(),
         draw=draw_fedcd_figure,
         figure="fedcd.png",
         further_metrics=".*_models|archetype_.*|client_accuracy_change|score_deviation|learning_rate_mean",

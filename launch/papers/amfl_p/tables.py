@@ -43,7 +43,6 @@ from launch.papers.engine.tables import (
     cross,
     describe,
     locate,
-    read_texts,
     show,
     show_difference,
     show_range,
@@ -108,7 +107,7 @@ def build_amfl_p_report(paper: Paper, runs: Sequence[RunRecord], pooled: Mapping
     rows = tables["few_shot_gains"].rows if "few_shot_gains" in tables else ()
     number = sum(cell != NOT_RUN for row in rows for cell in row[4:])
     sections = describe("amfl_p", tables, number=number, chance=round(number / 20), demand=say_demand(values))
-    return paper.compose_report(read_texts("amfl_p")["legend"], sections, printed, results, runs)
+    return paper.compose_report(sections, printed, results, runs)
 
 
 def show_cell(results: Mapping[Cell, BySeed], cell: Cell, absent: str = NOT_RUN) -> str:

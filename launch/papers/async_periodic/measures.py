@@ -27,7 +27,6 @@ TUNED_METHODS = {
     **{("", algo): title for algo, title in AXES["never_waiting"].items()},
 }
 TUNED_KINDS = {(policy, kind + TUNED_SUFFIX): f"{name}, tuned" for (policy, kind), name in TUNED_METHODS.items()}
-CITY = "async_periodic_mnist_city"  # shows what a large federation costs; no accuracy of it is reported
 ASYNC_RUNS = rf"async_periodic_mnist_.+|({'|'.join(AXES['never_waiting'])})_mnist_.+"
 
 LAST_ROUND = 40

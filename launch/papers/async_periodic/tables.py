@@ -35,7 +35,7 @@ from launch.papers.engine.collection import PRINTED, Cell
 from launch.papers.engine.equivalence import LOSS, MARGIN, TIE, WIN, compare_by_seed
 from launch.papers.engine.markdown import Report, Table
 from launch.papers.engine.paper import Paper
-from launch.papers.engine.tables import BySeed, collect, describe, locate, read_texts, show
+from launch.papers.engine.tables import BySeed, collect, describe, locate, show
 from launch.runs.run_records import RunRecord
 
 SHOWN = (FINAL, LAST_MEAN, AT_TIME, AT_UPLOADS, AT_BYTES, FLUCTUATION)
@@ -60,9 +60,8 @@ def build_async_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
     tables = {"results": tabulate_results(results[PRINTED]), "levels": tabulate_levels(results[PRINTED])}
     tables = {name: table for name, table in tables.items() if table.rows} | {"shares": tabulate_shares()}
     numbers = {"last_round": LAST_ROUND, "last": LAST_AGGREGATIONS, "time": TIME_BUDGET, "uploads": UPLOAD_BUDGET}
-    legend = read_texts("async_periodic")["legend"].strip().format(**numbers, models=MODEL_BUDGET)
     sections = describe("async_periodic", tables, margin=100 * MARGIN)
-    return paper.compose_report(legend, sections, [], results, runs)
+    return paper.compose_report(sections, [], results, runs, **numbers, models=MODEL_BUDGET)
 
 
 def tabulate_results(results: Results) -> Table:

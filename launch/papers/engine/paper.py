@@ -14,6 +14,7 @@ from launch.papers.engine.markdown import Report, Section, tabulate_legend
 from launch.papers.engine.page import Titles, compose_page
 from launch.papers.engine.provenance import describe_revisions, tabulate_provenance
 from launch.papers.engine.remarks import list_remarks
+from launch.papers.engine.tables import read_texts
 from launch.papers.engine.verdicts import build_further, build_verdicts, judge
 from launch.runs.columns import (
     BYTES_DOWN,
@@ -42,9 +43,7 @@ class Paper:
       title: heading of the report.
       experiments: a regular expression that the names of its experiments match whole; other runs do not count.
       build: (paper, runs of its experiments, each experiment and seed once) -> Report.
-      printed_files: CSV files of the paper's tables, relative to `launch/papers`.
       presets: the kinds of runs that claims are put to, each with what it is called in the report.
-      on_presets: what these names mean, for the reader.
       further_presets: the kinds of runs that our further comparisons are put to; empty: all.
       draw: (runs, folder) -> path of the figure drawn there; None if the report has no figure.
       figure: the name of that file.
@@ -57,9 +56,7 @@ class Paper:
     title: str
     experiments: str
     build: Callable[["Paper", Sequence[RunRecord]], Report]
-    printed_files: tuple[str, ...] = ()
     presets: Mapping[str, str] = dataclasses.field(default_factory=lambda: {PRINTED: "ours", TUNED: "ours, tuned"})
-    on_presets: str = ""
     further_presets: tuple[str, ...] = ()
     draw: Callable[[Sequence[RunRecord], pathlib.Path], pathlib.Path] | None = None
     figure: str = ""
@@ -106,25 +103,26 @@ class Paper:
         return sorted(found, key=lambda each: each.name)
 
     def read_printed_rows(self) -> list[dict[str, str]]:
-        """The rows of its printed tables, in the order of the files."""
-        return [row for name in self.printed_files for row in read_rows(FOLDER / name)]
+        """The rows of its printed tables, the folder's `printed.csv`; nothing if there is no such file."""
+        path = FOLDER / self.folder / "printed.csv"
+        return read_rows(path) if path.is_file() else []
 
     def compose_report(
         self,
-        legend: str,
         tables: Mapping[str, Section],
         printed: Sequence[PrintedValue],
         results: SeedResults,
         runs: Sequence[RunRecord],
+        **numbers: object,
     ) -> Report:
         """The report: claims, further comparisons, the paper's tables, where settings come from, and the page of these.
 
         Args:
-          legend: how to read the tables.
           tables: the paper's tables by the names of their CSV files.
           printed: the numbers that the paper prints.
           results: our numbers by preset, cell and seed.
           runs: the runs that count.
+          numbers: what the legend of `tables.toml` says as `{name}`.
         """
         sections = dict(tables)
         if self.claims:
@@ -137,7 +135,9 @@ class Paper:
         csv_tables = {name: section.table for name, section in sections.items()}
         if experiments := self.list_experiments():
             csv_tables["settings"] = tabulate_provenance(experiments)
-        texts = {"all": legend, "runs": self.on_presets, "revisions": describe_revisions(runs)}
+        words = read_texts(self.folder)
+        texts = {"all": words["legend"].format(**numbers), "runs": words.get("presets", "")}
+        texts["revisions"] = describe_revisions(runs)
         csv_tables["legend"] = tabulate_legend(texts, sections)
         return Report(compose_page(self.titles, csv_tables, list_remarks(runs)), csv_tables, runs)
 

@@ -38,7 +38,6 @@ EDITIONS = {"fedcd.txt": "printed, edition of 8 figures", LATER_EDITION: "printe
 ROUNDS = ("convergence", "level")  # measures that are shown by seed
 RATIOS = dict(zip(CLOCKS, ("FedCD's time over FedAvg's, real", "virtual", "bytes"), strict=True))
 COSTS = {"real_s": "s", "megabytes": "MB"}
-EMPTY: BySeed = {}
 
 
 class Findings(NamedTuple):
@@ -49,7 +48,7 @@ class Findings(NamedTuple):
 
     def find(self, place: Place, metric: str) -> BySeed:
         """A measure of a place's runs."""
-        return self.results[place.preset].get(place.make_cell(metric, 0), EMPTY)
+        return self.results[place.preset].get(place.make_cell(metric, 0), {})
 
 
 def compute_findings(runs: Iterable[RunRecord]) -> Findings:
@@ -175,7 +174,7 @@ def build_fedcd_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
         }
     if (causes := tabulate_causes(runs)).rows:
         sections |= describe("fedcd", {"causes": causes})
-    legend = texts["legend"].strip().format(**load_words(FOLDER / "fedcd" / "claims.toml"))
+    words = load_words(FOLDER / "fedcd" / "claims.toml")
     counted = [run for run in runs if has_its_data(run)]
-    report = paper.compose_report(legend, sections, list_printed_values(printed), findings.results, counted)
+    report = paper.compose_report(sections, list_printed_values(printed), findings.results, counted, **words)
     return report._replace(left_out=describe_left_out(runs))

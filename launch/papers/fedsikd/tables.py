@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-import statistics
 from collections.abc import Mapping, Sequence
 
 from launch.papers.engine.claims import Claim
@@ -16,11 +15,11 @@ from launch.papers.engine.collection import (
     SeedResults,
     summarize,
 )
-from launch.papers.engine.intervals import LEAST_SEEDS, estimate_mean, is_constant
-from launch.papers.engine.judge import ERROR_RATE, decide_further
+from launch.papers.engine.equivalence import compare_by_seed
+from launch.papers.engine.judge import decide_further
 from launch.papers.engine.markdown import Report, Table, format_seeds
 from launch.papers.engine.paper import Paper
-from launch.papers.engine.tables import BySeed, describe, read_texts, show
+from launch.papers.engine.tables import BySeed, describe, show
 from launch.papers.engine.verdicts import format_p_value
 from launch.papers.fedsikd.measures import (
     ABLATIONS,
@@ -52,7 +51,6 @@ from launch.runs.columns import CLIENT_TEST_ACCURACY, TEST_ACCURACY
 from launch.runs.run_records import RunRecord, read_summary
 
 TUNED_ROWS = {**NAMES, CONTROL: "control"} | {algo: f"FedSiKD, {name}" for algo, name in ABLATIONS.items()}
-EMPTY: BySeed = {}
 
 
 def build_fedsikd_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
@@ -69,8 +67,7 @@ def build_fedsikd_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
     sections = describe("fedsikd", {name: table for name, table in tables.items() if table.rows})
     judged = measure_by_seed(share_baselines(by_place), printed)
     judged = {preset: judged[preset] for preset in paper.presets}
-    legend = read_texts("fedsikd")["legend"]
-    return paper.compose_report(legend, sections, [*printed, *measure_printed(printed)], judged, runs)
+    return paper.compose_report(sections, [*printed, *measure_printed(printed)], judged, runs)
 
 
 def tabulate_values(printed: Sequence[PrintedValue], results: SeedResults) -> Table:
@@ -102,7 +99,7 @@ def tabulate_clusters(by_place: RunsByPlace, results: SeedResults) -> Table:
                 for metric in (TEST_ACCURACY, CLIENT_TEST_ACCURACY)
             ]
             names = [FEDSIKD_PRESETS[place.preset], DATA_NAMES[place.dataset], place.setting, _format_sizes(sizes)]
-            rows.append([*names, *(show(results[place.preset].get(cell, EMPTY)) for cell in cells)])
+            rows.append([*names, *(show(results[place.preset].get(cell, {})) for cell in cells)])
     return Table([*columns, "FedAvg, clients"], rows)
 
 
@@ -140,7 +137,7 @@ def tabulate_tuned(by_place: RunsByPlace, values: Mapping[Cell, BySeed]) -> Tabl
 
 
 def _find(values: Mapping[Cell, BySeed], alpha: str, metric: str, algo: str) -> BySeed:
-    return values.get(make_cell(MNIST, alpha, metric, algo), EMPTY)
+    return values.get(make_cell(MNIST, alpha, metric, algo), {})
 
 
 def _count_seeds(by_seed: BySeed) -> str:
@@ -149,16 +146,11 @@ def _count_seeds(by_seed: BySeed) -> str:
 
 
 def _show_lead(metric: str, mine: BySeed, theirs: BySeed) -> str:
-    """Mine less theirs in pairs of a seed, in points: mean and 95 % interval; few or the same have none."""
-    factor = 100 if metric in PERCENT_METRICS else 1
-    leads = [factor * (mine[seed] - theirs[seed]) for seed in sorted(mine.keys() & theirs.keys())]
-    if not leads:
-        return ""
-    mean = f"{statistics.fmean(leads):+.2f}"
-    if len(leads) < LEAST_SEEDS or is_constant(leads):
-        return f"{mean} (n = {len(leads)})"
-    low, high = estimate_mean(leads, 1 - ERROR_RATE)
-    return f"{mean} [{low:+.2f}, {high:+.2f}]"
+    """Mine less theirs in pairs of a seed, in points: mean and 95 % interval; "" without any pair."""
+    scale = 1 if metric in PERCENT_METRICS else 100
+    shares = ({seed: value / scale for seed, value in each.items()} for each in (mine, theirs))
+    lead = compare_by_seed(*shares)
+    return lead.format() if lead.count else ""
 
 
 def tabulate_privacy(claims: Sequence[Claim], values: Mapping[Cell, BySeed]) -> Table:

@@ -54,8 +54,7 @@ def tabulate(values: Values) -> Table:
 def build_private_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
     """The table of accuracy against epsilon, and the figure."""
     sections = describe("private", {"results": tabulate(collect(runs, measure))})
-    legend = read_texts("private")["legend"].strip()
-    return paper.compose_report(legend, sections, [], {}, [run for run in runs if list_evaluated(run)])
+    return paper.compose_report(sections, [], {}, [run for run in runs if list_evaluated(run)])
 
 
 def draw_private_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:

@@ -84,8 +84,7 @@ def build_quantization_report(paper: Paper, runs: Sequence[RunRecord]) -> Report
         "files": Table(FILE_COLUMNS, [row for name in pairs for row in tabulate_files(values, name)]),
         "runs": Table(RUN_COLUMNS, [tabulate_runs(values, name) for name in pairs]),
     }
-    legend = read_texts("quantization")["legend"].strip()
-    return paper.compose_report(legend, describe("quantization", tables), [], {}, counted)
+    return paper.compose_report(describe("quantization", tables), [], {}, counted)
 
 
 def tabulate_files(values: Values, experiment: str) -> list[list[str]]:

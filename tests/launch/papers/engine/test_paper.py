@@ -2,7 +2,7 @@
 
 import pytest
 
-from launch.papers.engine import page
+from launch.papers.engine import page, paper
 from launch.papers.engine.claims import Claim
 from launch.papers.engine.collection import Cell
 from launch.papers.engine.conditions import Condition
@@ -25,18 +25,20 @@ PAGE = {
 def compose(monkeypatch):
     """(claims by family, what else a paper has) -> its report."""
     monkeypatch.setattr(page, "read_page", lambda folder: PAGE)
+    texts = {"legend": "How to read {things}.", "presets": "Ours: mine."}
+    monkeypatch.setattr(paper, "read_texts", lambda folder: texts)
 
     def compose_report(rows, **fields):
         monkeypatch.setattr(Paper, "rows", rows)
         tables = {"results": Section("Table VI", Table(["a"], [["1"]]), "Round 5.\n\n| a |\n| --- |\n| 1 |")}
-        paper = Paper("one", "one", "A paper", "none", lambda *_: None, **fields)
-        return paper.compose_report("How to read them.", tables, [], RESULTS, [])
+        one = Paper("one", "one", "A paper", "none", lambda *_: None, **fields)
+        return one.compose_report(tables, [], RESULTS, [], things="them")
 
     return compose_report
 
 
 def test_a_report_has_tables_claims_and_a_legend(compose):
-    report = compose({"claim": (LEADS,), "further": (LEADS,)}, figure="figure.png", on_presets="Ours: mine.")
+    report = compose({"claim": (LEADS,), "further": (LEADS,)}, figure="figure.png")
     assert list(report.tables) == ["results", "claims", "further", "legend"]
     legend = {row[0]: row[1:] for row in report.tables["legend"].rows}
     assert legend["all"] == ["", "How to read them."] and legend["runs"] == ["", "Ours: mine."]
