@@ -32,6 +32,11 @@ MOST_LINES = 60
 ABSENT = "not run"
 INTERVAL = re.compile(r"([+-]?[\d.]+ )?\[[^\]]+\]")
 LIST = re.compile(r"^(\d+ of \d+ comparisons[^:]*|all \d+ comparisons, the closest): ")
+WITHOUT_INTERVAL = re.compile(r"(.*): (\d+ of \d+ seeds on .*|[^:]* in all \d+ seeds|\d+ seeds?)")
+HOW_SHOWN = (
+    "Of several comparisons, *printed* and *ours* each show the one that decides there; n counts seeds. "
+    "[How a claim is decided](../results.md)."
+)
 
 
 class Titles(NamedTuple):
@@ -69,6 +74,7 @@ def compose_page(titles: Titles, tables: Mapping[str, Table], remarks: Sequence[
     if "claims" in tables:
         blocks.append(format_table(count_verdicts(tables["claims"], titles.presets)))
         blocks.append(format_table(tabulate_shown(page["shown"], tables["claims"], titles.presets, page, tables)))
+        blocks.append(HOW_SHOWN)
     blocks += [show_table(tables[name]) for name in page.get("tables", ())]
     if titles.figure:
         blocks.append(f"![{titles.title}]({titles.figure})")
@@ -115,16 +121,20 @@ def tabulate_shown(
         row = dict(zip(claims.columns, by_text[found[0]], strict=True))
         numbers = row[f"{entry['runs']}_numbers"]
         # What follows from the algorithm has its reason there, which `why` says in short; measures may follow.
-        ours, interval = split_numbers(numbers.partition("; ")[2] if row[entry["runs"]] == BY_CONSTRUCTION else numbers)
+        if row[entry["runs"]] == BY_CONSTRUCTION:
+            numbers = numbers.partition("; ")[2] if INTERVAL.search(numbers) else ""
+        ours, interval = split_numbers(numbers)
         printed, _ = split_numbers(row.get("printed_tables_numbers", ""))
-        verdict = f"{row[entry['runs']]}, {presets[entry['runs']]}" if len(presets) > 1 else row[entry["runs"]]
+        verdict = row[entry["runs"]] + (f" ({presets[entry['runs']]})" if len(presets) > 1 else "")
         why = fill(entry["why"], page, tables)
         rows.append([found[0], printed, ours, interval, verdict, why])
     return Table(["claim", "printed", "ours", "95 % interval", "verdict", "why"], rows)
 
 
 def split_numbers(numbers: str) -> tuple[str, str]:
-    """The first comparison that decides a claim: what is compared, and its interval; how many there are stands first.
+    """The first comparison that decides a claim: what is compared; and its interval, or what decides without one.
+
+    How many comparisons there are stands first in `numbers`, and last in the interval.
 
     >>> split_numbers("2 of 2 comparisons open: A 1 %, B 2 % (MNIST): -1.00 [-2.00, +0.50], n = 3; more")
     ('A 1 %, B 2 % (MNIST)', '-1.00 [-2.00, +0.50], n = 3; 2 of 2 comparisons open')
@@ -134,7 +144,10 @@ def split_numbers(numbers: str) -> tuple[str, str]:
     first = numbers[listed.end() :] if listed else numbers
     match = INTERVAL.search(first)
     if match is None:
-        return first.split("; ")[0], count
+        first = first.split("; ")[0]
+        without = WITHOUT_INTERVAL.fullmatch(first)
+        before, decides = without.groups() if without else (first, "")
+        return before, "; ".join(filter(None, [decides, count]))
     before = re.sub(r"(: (?:\w+; )?(?:mean )?|; (?:mean )?|: )$", "", first[: match.start()])
     seeds = re.match(r", n = \d+", first[match.end() :])
     interval = match[0] + (seeds[0] if seeds else "")

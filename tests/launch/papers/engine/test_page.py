@@ -46,7 +46,7 @@ def test_a_page_shows_claims_counts_numbers_and_links():
         "| of 2 claims | reproduced | not reproduced | undecided | by construction | not comparable | not run |" in text
     )
     assert "| ours, tuned | 0 | 0 | 0 | 1 | 0 | 1 |" in text
-    shown = "| A above B | A 3, B 2 | A 3, B 2 | +1.0 [-1, +3], n = 5; 1 of 2 comparisons open | undecided, ours |"
+    shown = "| A above B | A 3, B 2 | A 3, B 2 | +1.0 [-1, +3], n = 5; 1 of 2 comparisons open | undecided (ours) |"
     assert f"{shown} by +1.0 [+0.5, +1.5] |" in text
     assert "**Use it?** Take A, by +1.0 [+0.5, +1.5]. Twice: 2." in text
     assert "![Mine](mine.png)" in text and "[further](mine_further.csv)" in text
@@ -62,12 +62,29 @@ def test_a_page_shows_claims_counts_numbers_and_links():
             ("A 1", "+1 [0, 2], n = 3; all 2 comparisons, the closest"),
         ),
         ("A 53.72 %: undecided; mean [34.26, 73.17], n = 3; margin [1, 2]", ("A 53.72 %", "[34.26, 73.17], n = 3")),
-        ("models 2.00: the same in all 3 seeds; more", ("models 2.00: the same in all 3 seeds", "")),
+        ("models 2.00: the same in all 3 seeds; more", ("models 2.00", "the same in all 3 seeds")),
+        (
+            "1 of 2 comparisons open: A 5, B never: 1 of 8 seeds on the claimed side, 2 ties",
+            ("A 5, B never", "1 of 8 seeds on the claimed side, 2 ties; 1 of 2 comparisons open"),
+        ),
+        ("all by Table 3: A 20 %", ("all by Table 3: A 20 %", "")),
         ("points 34.58: [7.12, 62.04], n = 3", ("points 34.58", "[7.12, 62.04], n = 3")),
     ],
 )
 def test_numbers_of_a_claim_are_split(numbers, expected):
     assert split_numbers(numbers) == expected
+
+
+@pytest.mark.parametrize(
+    ("numbers", "shown"),
+    [("B is 4; A is not", "|  |  |"), ("B is 4; models 3.00: [2, 4], n = 3", "| models 3.00 | [2, 4]")],
+)
+def test_a_claim_by_construction_shows_its_measures_alone(monkeypatch, numbers, shown):
+    claims = Table(CLAIMS.columns, [["2", "B at most 4", "", "not printed", "", *["by construction", numbers] * 2]])
+    wanted = [{"claim": "B at most", "runs": "tuned", "why": "so it is"}]
+    monkeypatch.setattr(page, "read_page", lambda folder: {**PAGE, "shown": wanted})
+    text = compose_page(TITLES, {**TABLES, "claims": claims})
+    assert f"| B at most 4 |  {shown}" in text and "A is not" not in text
 
 
 def test_what_was_not_run_is_said():
