@@ -38,6 +38,7 @@ from datasets.npz_labels import convert_labels, guess_task, read_class_names, re
 
 _REQUIRED_ARRAYS = ("x", "y")
 _OPTIONAL_ARRAYS = ("client", "x_test", "y_test", "class_names")
+ARRAYS = _REQUIRED_ARRAYS + _OPTIONAL_ARRAYS  # all that a file may hold
 _TEST_ARRAYS = ("x_test", "y_test")
 TASKS_WITHOUT_CLASSES = tuple(name for name, kind in LABEL_KINDS.items() if not kind.is_by_class)
 _TEXT_FIX, _TIME_FIX = "; give text as numbers, a column for each value", "; give times as numbers, such as seconds"

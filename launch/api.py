@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from datasets.npz import ARRAYS
 from launch.runs.columns import (
     CLIENTS_FILE,
     CONFIG_FILE,
@@ -38,7 +39,8 @@ from launch.runs.run_records import RunRecordError, read_json, read_settings
 from launch.runs.tables import replace_whole
 from launch.settings.errors import FlagError
 from launch.settings.flags import parse_config
-from launch.settings.trusted_modules import read_trusted
+from launch.settings.run_config import flag_values
+from launch.settings.trusted_modules import list_modules, read_trusted
 from launch.training.finished_run import LAST, FinishedRun, choose_models, read_finished_run
 
 if TYPE_CHECKING:
@@ -229,7 +231,8 @@ def fit(
         if made is not None:
             with contextlib.suppress(OSError):  # it holds a run by now, or is gone
                 made.rmdir()
-    return Run(pathlib.Path(config.run_dir), ",".join(_list_modules(given)))
+    trusted = list_modules(flag_values(config))  # the caller has named them
+    return Run(pathlib.Path(config.run_dir), ",".join(trusted))
 
 
 def _spell(name: str, value: Any) -> str:
@@ -247,12 +250,6 @@ def _spell(name: str, value: Any) -> str:
     return f"--{name}={value}"
 
 
-def _list_modules(given: Mapping[str, Any]) -> list[str]:
-    """The caller's own modules that a run names; the caller trusts them, having named them."""
-    spelled = [_spell(name, value).partition("=")[2] for name, value in given.items() if value is not None]
-    return sorted({text.partition(":")[0] for text in spelled if ":" in text and "/" not in text})
-
-
 def _place_data(data: str | os.PathLike | pd.DataFrame | Mapping[str, Any] | None) -> dict[str, Any]:
     """The flags that name the data, which are written to a file first if they are in memory."""
     if data is None:
@@ -265,9 +262,18 @@ def _place_data(data: str | os.PathLike | pd.DataFrame | Mapping[str, Any] | Non
     if not isinstance(data, Mapping):
         kind = type(data).__name__
         raise FlagError(f'data: expected a path, a pandas table or arrays such as {{"x": ..., "y": ...}}, got {kind}')
+    if unknown := [name for name in data if name not in ARRAYS]:
+        raise FlagError(f"data: expected arrays of the names {', '.join(ARRAYS)}, got {unknown[0]!r}")
     buffer = io.BytesIO()
-    np.savez(buffer, **{name: np.asarray(array) for name, array in data.items()})
+    np.savez(buffer, **{name: _as_array(name, values) for name, values in data.items()})
     return {"dataset": "npz", "npz": str(_keep(buffer.getvalue(), ".npz"))}
+
+
+def _as_array(name: str, values: Any) -> np.ndarray:
+    try:
+        return np.asarray(values)
+    except ValueError as error:  # rows of several lengths
+        raise FlagError(f"data: {name} is no array ({error})") from None
 
 
 def _keep(content: bytes, ending: str) -> pathlib.Path:

@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 a file could not be written, 2 the request was wrong, 130 
 """
 
 import pathlib
+import re
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -181,7 +182,7 @@ def _refuse(values: absl_flags.FlagValues, names: Sequence[str], why: str) -> No
 def _parse_at(text: str) -> str | int:
     if text in ("last", "best"):
         return text
-    if not text.isdecimal() or int(text) < 1:
+    if not re.fullmatch("0*[1-9][0-9]{0,8}", text):
         raise FlagError(f"--at={text}: expected last, best, or the number of a round")
     return int(text)
 

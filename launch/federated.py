@@ -65,3 +65,7 @@ def run_script() -> None:
 
         complete()
     leave(main())
+
+
+if __name__ == "__main__":
+    run_script()

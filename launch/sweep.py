@@ -33,7 +33,7 @@ from launch.stop_signals import as_stop_after_signal, get_stop_code, leave
 from launch.sweeps.jobs import are_done, define_jobs_flag, open_engine
 from launch.sweeps.pool import Engine, run_tasks
 from launch.sweeps.ray_runs import RayEngine, check_ray_flags, define_ray_flags
-from launch.sweeps.recipes import Recipe, find_recipes, select_arguments
+from launch.sweeps.recipes import Recipe, check_arguments, find_recipes, select_arguments
 from launch.sweeps.tasks import OWN_FLAGS, Task
 from tff_algos.settings.config_fields import Setting
 
@@ -75,11 +75,6 @@ def define_flags() -> absl_flags.FlagValues:
     return values
 
 
-def parse_tasks(argv: Sequence[str]) -> list[Task]:
-    """The runs that a command line asks for, see `parse_request`."""
-    return parse_request(argv).tasks
-
-
 def parse_request(argv: Sequence[str]) -> Request:
     """What a command line asks for; of the runs, all with the first seed come first, then with the next.
 
@@ -98,6 +93,7 @@ def parse_request(argv: Sequence[str]) -> Request:
             raise FlagError("--rounds stands before and after --; expected it once")
         extra = [f"--rounds={values.rounds}", *extra]
     recipes, runs_dir = find_asked(values), pathlib.Path(values.runs_dir)
+    check_arguments(recipes, extra)
     place = next((path for path in (runs_dir, *runs_dir.parents) if path.exists()), runs_dir)
     if place.exists() and not place.is_dir() and not is_archive(runs_dir):
         raise FlagError(f"--runs_dir={runs_dir}: expected a folder, {place} is a file; choose another")

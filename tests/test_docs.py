@@ -32,7 +32,7 @@ OWN_MODULE = re.compile(r"# (my_\w+\.py)\n")
 INTERVAL = re.compile(r"±|\[[+-]?[\d.]+, ?[+-]?[\d.]+\]")
 TRAIN = "python -m launch.train "
 PARSERS = {
-    "launch.sweep": "parse_tasks",
+    "launch.sweep": "parse_request",
     "launch.tune": "parse_request",
     "launch.report": "parse_request",
     "launch.compare": "parse_request",

@@ -31,7 +31,7 @@ class PeerProcess:
     """
 
     def __init__(self, name: str, workload: Workload, folder: str):
-        """Starts the process; `folder` holds the shards and gets the log `<name>.log`."""
+        """Starts the process; `folder` holds the client files and gets the log `<name>.log`."""
         self.name = name
         self.log_path = os.path.join(folder, f"{name}.log")
         self._unread = b""

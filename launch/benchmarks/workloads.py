@@ -149,7 +149,7 @@ WORKLOADS = {
 
 
 def build_data(workload: Workload, folder: str) -> FederatedData:
-    """The federation of a workload; its shards are in `folder` after the first call.
+    """The federation of a workload; its client files are in `folder` after the first call.
 
     A pure function of the workload, so every peer can call it for itself.
     """

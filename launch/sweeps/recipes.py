@@ -45,9 +45,12 @@ class Recipe(NamedTuple):
     def resolve(self, arguments: Sequence[str] = ()) -> RunConfig:
         """What it asks for, with further arguments after it. Raises FlagError, naming it."""
         try:
-            return parse_config([self.argument, *arguments])
+            config = parse_config([self.argument, *arguments])
         except FlagError as error:
             raise FlagError(f"{self.shown}: {error}") from None
+        if self.argument.startswith(ALGO) and config.algo != self.shown:
+            raise FlagError(f"{self.shown}: --algo={config.algo} after it; name the algorithms in --algos alone")
+        return config
 
 
 def from_flagfile(path: pathlib.Path) -> Recipe:
@@ -118,6 +121,14 @@ def _find_algorithms(spellings: Iterable[str]) -> Iterable[tuple[str, Recipe]]:
     for spelling in spellings:
         name = spelling.rpartition(":")[2]  # of a user's own, which is module:NAME
         yield "algos", Recipe(name, f"{ALGO}{spelling}")
+
+
+def check_arguments(recipes: Iterable[Recipe], arguments: Sequence[str]) -> None:
+    """Raises FlagError for an argument that no recipe gets, see `select_arguments`."""
+    used = {each for recipe in recipes for each in select_arguments(recipe, arguments)}
+    unused = [each for each in arguments if each not in used]
+    if unused:
+        raise FlagError(f"{unused[0].partition('=')[0]} after --: belongs to no algorithm of --algos")
 
 
 def select_arguments(recipe: Recipe, arguments: Sequence[str]) -> list[str]:

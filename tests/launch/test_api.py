@@ -54,6 +54,10 @@ def test_arguments_are_the_flags_of_train(asked, capsys):
     assert capsys.readouterr().out == "a line of training\n"
 
 
+def test_modules_that_the_caller_names_are_trusted(asked):
+    assert fit("fedavg", model=build_small, workers="localhost:8000")._trusted == {__name__}
+
+
 def test_a_quiet_run_in_a_folder_by_name(asked, capsys):
     run = fit("fedavg", run_dir="mine", verbose=False, model=None)
     assert str(run.path) == "mine" and run.flags["model"] == "auto"
@@ -83,6 +87,8 @@ def test_arrays_and_tables_are_kept_by_their_contents(asked, tmp_path):
         ({"rouns": 3}, "--rouns: unknown flag; did you mean --rounds"),
         ({"rounds": 0}, "--rounds=0: expected an integer"),
         ({"data": 3}, "data: expected a path, a pandas table or arrays"),
+        ({"data": {"x": [[0], [1]], "file": [0, 1]}}, "data: expected arrays of the names x, y, .*, got 'file'"),
+        ({"data": {"x": [[0], [0, 1]], "y": [0, 1]}}, "data: x is no array"),
         ({"model": lambda shape, classes: None}, "--model: expected a function with a name at the top of its module"),
         ({"rounds": build_small}, "--rounds: expected a text or a number"),
     ],

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -25,7 +26,7 @@ RIVAL = "fedavg_mnist_alpha0.1"
 
 
 def parse(tmp_path, *arguments):
-    return sweep.parse_tasks([f"--runs_dir={tmp_path}", *arguments])
+    return sweep.parse_request([f"--runs_dir={tmp_path}", *arguments]).tasks
 
 
 def test_every_experiment_with_every_seed(tmp_path):
@@ -162,10 +163,22 @@ def test_the_sweep_goes_on_after_a_failure_and_says_so(tmp_path, write_run, engi
     assert "left" in shown
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--fedsikd_num_clusters=3"], "--fedsikd_num_clusters after --: belongs to no algorithm of --algos"),
+        (["--algo=fedcd"], "fedavg: --algo=fedcd after it; name the algorithms in --algos alone"),
+    ],
+)
+def test_flags_after_the_dashes_belong_to_the_algorithms_that_are_named(tmp_path, arguments, message):
+    with pytest.raises(FlagError, match=re.escape(message)):
+        parse(tmp_path, "--algos=fedavg,fed_async", "--", *arguments)
+
+
 def test_the_hint_names_the_folder_of_the_runs(tmp_path):
     place = f"--tables=fedsikd --runs_dir={tmp_path}"
     assert sweep.suggest_report([task_of(tmp_path, 5)]).endswith(place)
-    [task] = sweep.parse_tasks([f"--experiments={CELL}"])
+    [task] = sweep.parse_request([f"--experiments={CELL}"]).tasks
     assert sweep.suggest_report([task]).endswith("--tables=fedsikd")
 
 
