@@ -5,7 +5,6 @@ import itertools
 import numpy as np
 import pytest
 
-from launch.runs.columns import EVALUATION_METRICS
 from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import RunFolder
 from launch.runs.task_columns import find_task_columns
@@ -13,9 +12,8 @@ from launch.settings.run_config import build_run_config
 from launch.training.round_loop import RoundLoop, build_metrics_row
 from tff_algos.protocol import COMMON_METRICS, FederatedProcess, RoundOutput
 
-COLUMNS = ("round", *COMMON_METRICS, *EVALUATION_METRICS, "own")
-
 TASK = find_task_columns("classification")
+COLUMNS = ("round", *COMMON_METRICS, *TASK.evaluation, "own")
 
 
 class Killed(BaseException):
@@ -69,7 +67,7 @@ def build_process(next_function=next_round):
 
 def evaluate_state(state, previous, with_shared):
     del previous
-    measured = {name: float(state[0]) for name in EVALUATION_METRICS}
+    measured = {name: float(state[0]) for name in TASK.evaluation}
     return measured if with_shared else {"client_test_accuracy": measured["client_test_accuracy"]}
 
 
@@ -155,7 +153,7 @@ def test_the_state_before_is_given_where_its_round_was_evaluated(make_loop):
 
 
 def test_further_columns_come_after_the_common_ones():
-    row = build_metrics_row(1, dict.fromkeys(COMMON_METRICS, 0.0) | {"own": 1.0}, {}, (*EVALUATION_METRICS, "more"))
+    row = build_metrics_row(1, dict.fromkeys(COMMON_METRICS, 0.0) | {"own": 1.0}, {}, (*TASK.evaluation, "more"))
     assert list(row)[-2:] == ["more", "own"] and row["more"] is None
 
 
@@ -248,8 +246,8 @@ def test_a_stop_after_any_round_keeps_state_and_number_together(make_loop):
 
 def test_metrics_row_puts_the_common_columns_first():
     metrics = {"own": 1.0} | dict.fromkeys(reversed(COMMON_METRICS), 2.0) | {"later": 3.0}
-    row = build_metrics_row(4, metrics, {"test_loss": 0.5}, EVALUATION_METRICS)
-    assert list(row) == ["round", *COMMON_METRICS, *EVALUATION_METRICS, "own", "later"]
+    row = build_metrics_row(4, metrics, {"test_loss": 0.5}, TASK.evaluation)
+    assert list(row) == ["round", *COMMON_METRICS, *TASK.evaluation, "own", "later"]
     assert (row["round"], row["test_loss"], row["test_accuracy"]) == (4, 0.5, None)
 
 
@@ -270,7 +268,7 @@ def test_a_table_that_changed_since_its_checkpoint_is_refused(make_loop, monkeyp
     make_loop(checkpoints=checkpoints, rounds=3).run()
     whole = path.read_text()
     flip(path, "\n2,0.5", "\n2,0.6") if name == "metrics" else flip(path, "2,1.5", "2,1.4")
-    with pytest.raises(RunFolderError, match=rf"{name}\.csv: damaged or another run's"):
+    with pytest.raises(RunFolderError, match=rf"{name}\.csv: changed since its checkpoint was made"):
         make_loop(checkpoints=checkpoints)
     path.write_text(whole)
     make_loop(checkpoints=checkpoints).run()
@@ -282,7 +280,7 @@ def test_a_table_that_is_gone_is_missed(make_loop, monkeypatch):
     loop = make_loop(checkpoints=checkpoints, rounds=3)
     loop.run()
     loop.metrics.path.with_name("events.csv").unlink()
-    with pytest.raises(RunFolderError, match=r"events\.csv: damaged or another run's"):
+    with pytest.raises(RunFolderError, match=r"events\.csv: changed since its checkpoint was made"):
         make_loop(checkpoints=checkpoints)
 
 
