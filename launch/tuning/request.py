@@ -183,7 +183,7 @@ def expand_search(argv: Sequence[str]) -> list[str]:
     expanded = []
     for argument in argv:
         flag, _, name = argument.lstrip("-").partition("=")
-        if not argument.startswith("-") or flag != "search" or not ("/" in name or name in list_searches()):
+        if not argument.startswith("-") or flag != "search" or not _is_search_name(name):
             expanded.append(argument)
             continue
         try:
@@ -193,6 +193,10 @@ def expand_search(argv: Sequence[str]) -> list[str]:
         own = {"experiment": search.full_name, "output": f"docs/results/tuning/{search.name}.csv"} | search.flags
         expanded += [f"--{flag}={value}" for flag, value in own.items()]
     return expanded
+
+
+def _is_search_name(text: str) -> bool:
+    return "=" not in text and ("/" in text or text in list_searches())
 
 
 def _find_experiment(name: str | None) -> Recipe:

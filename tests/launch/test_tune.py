@@ -292,6 +292,11 @@ def test_flags_beside_a_named_search_override_it():
     assert parse_request(["--search=fl_hc_mnist_printed", "--trials=2"]) == request
 
 
+def test_a_searched_value_may_be_a_path(tmp_path):
+    request = parse_request([*arguments(tmp_path), "--search=npz=a/one.npz|a/two.npz"])
+    assert request.space == {"npz": ("a/one.npz", "a/two.npz")}
+
+
 def test_choices_alone_need_no_optuna(tmp_path):
     assert parse_request(arguments(tmp_path)).sampler == "grid"
     for more in (["--search=fedavg_epochs=int(1,3)"], ["--pruner=median"], ["--sampler=tpe"]):
