@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from launch.command_line import run_main
 from launch.settings.errors import FlagError
 from launch.settings.experiments import format_flagfile, format_list, get_experiment
-from launch.settings.flags import parse_config
+from launch.settings.flags import LISTING, parse_config
 from launch.settings.help_pages import format_help, format_start
 from launch.stop_signals import leave
 
@@ -45,12 +45,12 @@ def show_experiments(arguments: Sequence[str]) -> str | None:
       FlagError: there is no such experiment, or other flags stand beside it.
     """
     asked = [each.lstrip("-").partition("=") for each in arguments if each.startswith("-")]
-    found = [(name, value) for name, _, value in asked if name in ("list_experiments", "show_experiment")]
+    found = [(name, value) for name, _, value in asked if name in LISTING]
     if not found:
         return None
     (name, value), *_ = found
     if len(arguments) > 1:
-        raise FlagError(f"--{name}: expected no other flags beside it")
+        raise FlagError(f"--{name}: expected nothing else beside it; a name is given as --{name}=<name>")
     try:
         return format_list(value) if name == "list_experiments" else format_flagfile(get_experiment(value)).rstrip("\n")
     except FlagError as error:

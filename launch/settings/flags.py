@@ -45,6 +45,7 @@ ALGORITHMS_ELSEWHERE = {
 }
 PROGRAM = "python -m launch.train"
 REPLACED = ("flagfile", "experiment")  # flags that others take the place of
+LISTING = ("list_experiments", "show_experiment")  # flags of launch.train that stand alone
 FULL_HELP = "--helpfull"
 HELP_FLAGS = ("--help", "-help", "-h", FULL_HELP, "-?")
 
@@ -121,7 +122,7 @@ def describe_unknown(name: str, values: absl_flags.FlagValues, of_a_run: str = "
       of_a_run: for a command that trains runs: what to do with a flag that belongs to them.
     """
     is_training, prefix = "algo" in values, ""
-    known = [*(field.name for field in shared_fields()), *REPLACED] if is_training else list(values)
+    known = [*(field.name for field in shared_fields()), *REPLACED, *LISTING] if is_training else list(values)
     if is_training and (algo := values["algo"].value) is not None:
         known += [field.name for field in algorithm_fields(algo)]
         prefix = find_algorithm(algo).flag_prefix

@@ -180,6 +180,7 @@ def test_flags_after_it_override_it_and_it_may_stand_in_a_flagfile(tmp_path):
         ("--experiment=", "--experiment: no value"),
         ("--show_experiment=zzz", "--show_experiment=zzz: no such experiment"),
         ("--list_experiments=zzz", "--list_experiments=zzz: no such experiment"),
+        ("--list_experiment=fedcd", "unknown flag; did you mean --list_experiments"),
     ],
 )
 def test_a_wrong_name_is_one_line(argument, message, capsys):
@@ -196,7 +197,7 @@ def test_the_command_lists_and_shows(capsys):
     assert train.main(["--show_experiment=fedavg_mnist_rotated4"]) == 0
     assert "\n--variant=rotated\n" in capsys.readouterr().out
     assert train.main(["--list_experiments", "--seed=1"]) == 2
-    assert "expected no other flags" in capsys.readouterr().err
+    assert "expected nothing else beside it" in capsys.readouterr().err
 
 
 def test_a_search_has_flags_without_origins():
