@@ -204,15 +204,6 @@ def take_run_dir(arguments: Sequence[str]) -> list[str]:
     return list(arguments)
 
 
-def define_old_name(values: absl_flags.FlagValues, old: str, new: str) -> None:
-    """Has a flag that was called otherwise in earlier versions be read under that name, too; --help has the new one."""
-    absl_flags.DEFINE_alias(old, new, flag_values=values)
-
-
-def _is_old_name(flag: absl_flags.Flag) -> bool:
-    return flag.help.startswith("Alias for --")  # absl's own text
-
-
 REPEATED = "; repeat this option to specify a list of values"
 
 
@@ -222,7 +213,7 @@ def format_command_help(usage: str, values: absl_flags.FlagValues, common: Seque
     With `common` only these flags, and how to see the others.
     """
     lines = [usage, ""]
-    names = [name for name in values if not _is_old_name(values[name])]
+    names = list(values)
     for name in common or names:
         flag = values[name]
         is_list = isinstance(flag.default, list)

@@ -17,7 +17,7 @@ from absl import flags as absl_flags
 from datasets.errors import DatasetError
 from datasets.layouts import AUTO
 from datasets.npz import read_examples
-from launch.command_line import define_old_name, parse_flags, run_command, take_run_dir
+from launch.command_line import parse_flags, run_command, take_run_dir
 from launch.runs.columns import BEST, EVALUATION, WORKER_LOG
 from launch.runs.file_names import encode_name
 from launch.runs.shown_text import escape_hidden
@@ -62,7 +62,6 @@ def define_flags() -> absl_flags.FlagValues:
         "npz", "", "Your own examples: x_test and y_test, or x and y if the file has no test set.", flag_values=values
     )
     absl_flags.DEFINE_string("model", "", "Only this model of the run; empty: all.", flag_values=values)
-    define_old_name(values, "model_name", "model")
     absl_flags.DEFINE_string(
         "data_dir",
         "",

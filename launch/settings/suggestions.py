@@ -37,7 +37,6 @@ OTHER_NAMES = {
     "data_dir": ("data_root", "root", "dataset_dir", "data_path"),
     "algo": ("algorithm", "alg", "strategy", "method"),
     "model": ("model_name", "arch", "architecture", "net", "network"),
-    "model_name": ("model",),
     "test_fraction": ("test_size", "test_split"),
     "validation_fraction": ("val_fraction", "val_size", "validation_split"),
     "target_accuracy": ("target", "stop_at"),

@@ -13,10 +13,8 @@ from absl import flags as absl_flags
 
 from datasets.errors import DatasetError
 from launch.command_line import (
-    define_old_name,
     format_command_help,
     name_flag,
-    parse_flags,
     run_main,
     take_run_dir,
 )
@@ -147,15 +145,6 @@ def test_a_runs_folder_may_stand_alone(tmp_path, arguments, expected):
     place = str(tmp_path)
     found = take_run_dir([argument.replace("RUN", place) for argument in arguments])
     assert found == [argument.replace("RUN", place) for argument in expected]
-
-
-@pytest.mark.parametrize("spelling", ["--old=x", "-old=x", "--new=x"])
-def test_an_old_name_is_read_and_not_in_the_help(spelling):
-    values = absl_flags.FlagValues()
-    absl_flags.DEFINE_string("new", "", "What it is.", flag_values=values)
-    define_old_name(values, "old", "new")
-    assert parse_flags(values, [spelling]).new == "x"
-    assert "--old" not in format_command_help("usage", values)
 
 
 def test_too_little_memory_is_one_line(capsys):

@@ -26,7 +26,7 @@ def test_only_flags_of_the_chosen_algorithm_are_meant_by_names_of_other_tools(al
 def test_a_name_of_other_tools_is_no_flag_of_a_run():
     """It would never be asked for; a few are flags of other commands, where those of runs are not known."""
     others = {name for names in OTHER_NAMES.values() for name in names}
-    assert others & set(ALL) == {"model", "run_dir", "seed"}
+    assert others & set(ALL) == {"run_dir", "seed"}
 
 
 def test_what_is_spelled_alike_comes_from_the_chosen_algorithm_first():
