@@ -87,10 +87,6 @@ class TaskKind:
         """The metric that stands for the task."""
         return self.metrics[0]
 
-    def find_metric(self, name: str) -> Metric | None:
-        """The metric of that name; None if there is none."""
-        return next((metric for metric in self.metrics if metric.name == name), None)
-
     def num_sums(self, num_outputs: int) -> int:
         """Length of the vector of sums of a model with so many outputs (of one position)."""
         return self.count_sums(num_outputs)

@@ -11,7 +11,10 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[1]
 PACKAGES = ("datasets", "models", "tff_algos", "launch")
-READ_AT_RUN_TIME = ("datasets/*.csv", "launch/papers/*/*.toml", "launch/papers/*/*.csv", "launch/tflite/web/*")
+READ_AT_RUN_TIME = (
+    *("datasets/*.csv", "launch/papers/*/*.toml", "launch/papers/*/*.csv"),
+    *("launch/tflite/web/*", "launch/comparison/web/*"),
+)
 
 
 @pytest.fixture(scope="module")

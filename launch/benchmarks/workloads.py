@@ -121,7 +121,7 @@ WORKLOADS = {
     workload.name: workload
     for workload in (
         Workload("fed_avg_mnist_student", "image_student", num_clients=40, num_examples=1500),
-        Workload(  # a round of FedAvg trained as by FedCD's authors: fedavg_cifar10_hierarchical_authors.flags
+        Workload(  # a round of FedAvg trained as by FedCD's authors: the experiment fedavg_cifar10_hierarchical_authors
             "fed_avg_cifar10_authors",
             "image_cnn10",
             num_clients=15,

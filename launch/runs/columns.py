@@ -34,16 +34,6 @@ VIRTUAL_TIME_S, NUM_CLIENTS, NUM_REJECTED, BYTES_DOWN, BYTES_UP, TRAIN_LOSS = pr
 TEST_LOSS, TEST_ACCURACY = "test_loss", "test_accuracy"
 CLIENT_TEST_ACCURACY, CLIENT_VALIDATION_ACCURACY = "client_test_accuracy", "client_validation_accuracy"
 VALIDATION_ACCURACY = "validation_accuracy"
-EVALUATION_METRICS = (
-    TEST_LOSS,
-    TEST_ACCURACY,
-    CLIENT_TEST_ACCURACY,
-    CLIENT_VALIDATION_ACCURACY,
-    VALIDATION_ACCURACY,
-)
-# Only with --fairness, and where each client ends up with a model of its own: over the clients, on their test splits.
-CLIENT_ACCURACY_STD, CLIENT_ACCURACY_WORST_TENTH = f"{CLIENT_TEST_ACCURACY}_std", f"{CLIENT_TEST_ACCURACY}_worst_tenth"
-PERSONAL_METRICS = (CLIENT_ACCURACY_STD, CLIENT_ACCURACY_WORST_TENTH)
 WITHIN_CLUSTER_DRIFT, TOTAL_DRIFT = protocol.WITHIN_CLUSTER_DRIFT, protocol.TOTAL_DRIFT
 # Only with device profiles that say what the devices spend; JOULES is in clients.csv and summary.json, too.
 JOULES, JOULES_TOTAL = protocol.JOULES, protocol.JOULES_TOTAL
@@ -75,14 +65,6 @@ RESOURCE, CLIENT_STEPS = protocol.RESOURCE, protocol.CLIENT_STEPS
 FINE_TUNING_CLIENTS, FINE_TUNING_STEPS = "client_group", "most_steps"
 MEMBERS, NEW = "members", "new"
 TRAINED_START_ACCURACY, RANDOM_START_ACCURACY = "trained_start_accuracy", "random_start_accuracy"
-FINE_TUNING_COLUMNS = (
-    FINE_TUNING_CLIENTS,
-    FINE_TUNING_STEPS,
-    TRAINED_START_ACCURACY,
-    f"{TRAINED_START_ACCURACY}_worst_tenth",
-    RANDOM_START_ACCURACY,
-    f"{RANDOM_START_ACCURACY}_worst_tenth",
-)
 START, RELATIVE_CHANGE, GAIN = "fine_tuning_start", "relative_change", "gain_over_random_start"
 # Of summary.json, too: statistics of the clients, and of new ones, which took no part in training.
 BUDGET_SPENT = "budget_spent"  # only if no further round may come
@@ -96,6 +78,3 @@ IS_PERSONAL = "is_personal"  # only with --fairness: whether the clients' models
 
 # Of config.json: what is said of the data in words, and how many natural clients have no example to train on.
 READING, NOTES, NUM_CLIENTS_LEFT_OUT = "reading", "notes", "num_clients_left_out"
-
-# A key of summary.json, in the algorithm's own part, if it has teachers.
-TEACHERS_TEST_ACCURACY = "teachers_test_accuracy"

@@ -143,10 +143,6 @@ class TaskColumns:
         """1 if larger is better, else -1: what is larger after multiplication by it is better."""
         return 1 if self.metric.larger_is_better else -1
 
-    def is_better(self, value: float, other: float) -> bool:
-        """Whether `value` is better than `other`; never with a NaN."""
-        return self.sign * value > self.sign * other
-
     def reaches(self, value: float | None, target: float) -> bool:
         """Whether a value is as good as the target or better; an unknown one is not."""
         return value is not None and self.sign * value >= self.sign * target

@@ -24,7 +24,7 @@ SUMMARY_KEYS = {
     "is_personal",
     "task",
 }
-SUMMARY_KEYS |= {*COMMON_METRICS, JOULES, "budget_spent", "stopped_early"}
+SUMMARY_KEYS |= {*COMMON_METRICS, JOULES, "budget_spent", "stopped_early", "kept_best", "token_baselines"}
 # What the attributes of a row must be; the name and the config's class have checks of their own.
 TEXT, MAPPING = (str, "text"), (Mapping, "a mapping of names to values")
 KINDS = {

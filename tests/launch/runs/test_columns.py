@@ -10,7 +10,9 @@ ROOT = pathlib.Path(__file__).parents[3]
 HOMES = {"launch/runs/columns.py", "launch/runs/archetype_metrics.py", "tff_algos/protocol.py"}
 # The same spelling for something else: a flag, a key of `config.json`, the template of a page.
 OTHER_WORDS = {
-    "launch/settings/own_algorithm.py": {columns.IS_PERSONAL, columns.BUDGET_SPENT, columns.STOPPED_EARLY},
+    "launch/settings/own_algorithm.py": {
+        *(columns.IS_PERSONAL, columns.BUDGET_SPENT, columns.STOPPED_EARLY, columns.KEPT_BEST, columns.TOKEN_BASELINES),
+    },
     "launch/settings/run_config.py": {columns.CONFIG_FILE},  # below `runs`, so the name stands there
     "launch/runs/run_description.py": {
         columns.NUM_TRAIN,

@@ -25,11 +25,14 @@ CLASSES, NUMBERS = find_task_columns("classification"), find_task_columns("regre
 
 
 def test_classification_has_the_columns_of_earlier_versions():
-    assert CLASSES.evaluation == columns.EVALUATION_METRICS
-    assert CLASSES.spread == columns.PERSONAL_METRICS
-    assert CLASSES.fine_tuning_columns == columns.FINE_TUNING_COLUMNS
-    assert CLASSES.of_client == columns.ACCURACY and CLASSES.teachers == columns.TEACHERS_TEST_ACCURACY
-    assert CLASSES.starts == (columns.TRAINED_START_ACCURACY, columns.RANDOM_START_ACCURACY)
+    own = (columns.CLIENT_TEST_ACCURACY, columns.CLIENT_VALIDATION_ACCURACY, columns.VALIDATION_ACCURACY)
+    assert CLASSES.evaluation == (columns.TEST_LOSS, columns.TEST_ACCURACY, *own)
+    assert CLASSES.spread == ("client_test_accuracy_std", "client_test_accuracy_worst_tenth")
+    starts = ("trained_start_accuracy", "random_start_accuracy")
+    assert CLASSES.starts == starts == (columns.TRAINED_START_ACCURACY, columns.RANDOM_START_ACCURACY)
+    worst = tuple(f"{start}_worst_tenth" for start in starts)
+    assert CLASSES.fine_tuning_columns == ("client_group", "most_steps", starts[0], worst[0], starts[1], worst[1])
+    assert CLASSES.of_client == columns.ACCURACY and CLASSES.teachers == "teachers_test_accuracy"
     statistics = (columns.ACCURACY_MEAN, columns.ACCURACY_STD, columns.ACCURACY_P10, columns.ACCURACY_WORST_TENTH)
     assert CLASSES.statistics == statistics
 
@@ -57,8 +60,6 @@ def test_the_best_is_the_highest_or_the_lowest_the_first_of_equals():
     values = [None, 0.5, math.nan, 0.25, 0.75, 0.75, 0.25]
     assert (CLASSES.find_best(values), NUMBERS.find_best(values)) == (4, 3)
     assert CLASSES.find_best([None, math.nan]) is NUMBERS.find_best([]) is None
-    assert CLASSES.is_better(2, 1) and NUMBERS.is_better(1, 2)
-    assert not CLASSES.is_better(math.nan, 1) and not NUMBERS.is_better(1, 1)
 
 
 def test_the_worst_tenth_is_the_lowest_or_the_highest():

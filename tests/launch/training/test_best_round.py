@@ -8,7 +8,6 @@ import pytest
 
 from launch.runs.checkpoints import Checkpoints
 from launch.runs.checksums import write_checksums
-from launch.runs.columns import EVALUATION_METRICS
 from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import RunFolder
 from launch.runs.tables import write_json, write_table
@@ -53,7 +52,7 @@ def evaluate_state(state, previous, with_shared):
     del previous, with_shared
     # Test accuracies fall where those on validation examples rise: they must not count.
     value = ACCURACIES[state[0] - 1]
-    return dict.fromkeys(EVALUATION_METRICS, 1 - value) | {"client_validation_accuracy": value}
+    return dict.fromkeys(TASK.evaluation, 1 - value) | {"client_validation_accuracy": value}
 
 
 def save_state(folder, spec, process, state):

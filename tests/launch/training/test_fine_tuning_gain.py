@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from launch.plots.fine_tuning_plots import draw_fine_tuning
-from launch.runs.columns import FINE_TUNING_COLUMNS
 from launch.runs.task_columns import find_task_columns
 from launch.settings.run_config import build_run_config
 from launch.training.announcements import say_start
@@ -70,7 +69,7 @@ def test_the_row_of_all_steps_is_the_run_s_own_result(tuned, federation, linear_
     evaluate = build_evaluator(linear_spec)
     accuracy = evaluate_clients(process, state, federation, evaluate, clients=federation.everyone)["test"].metric
     rows = [
-        dict(zip(FINE_TUNING_COLUMNS, row, strict=True))
+        dict(zip(TASK.fine_tuning_columns, row, strict=True))
         for row in measure_curve(process, state, federation, federation.clients, evaluate, TASK)
     ]
     assert [(row["client_group"], row["most_steps"]) for row in rows] == [
@@ -129,7 +128,7 @@ def test_a_start_that_did_not_move_is_said(capsys, change, is_said):
 
 def test_the_curve_is_drawn(tmp_path):
     rows = [
-        dict(zip(FINE_TUNING_COLUMNS, (group, str(steps), "0.5", "0.4", "0.3", "0.2"), strict=True))
+        dict(zip(TASK.fine_tuning_columns, (group, str(steps), "0.5", "0.4", "0.3", "0.2"), strict=True))
         for group in ("members", "new")
         for steps in (0, 5)
     ]

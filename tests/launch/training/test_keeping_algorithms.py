@@ -8,7 +8,6 @@ import pytest
 
 import launch.train
 from launch.runs.checkpoints import Checkpoints
-from launch.runs.columns import EVALUATION_METRICS
 from launch.runs.nested_state import flatten_state
 from launch.runs.run_folder import RunFolder
 from launch.runs.task_columns import find_task_columns
@@ -70,7 +69,7 @@ def make_loop(data, linear_spec, tmp_path, monkeypatch):
         def evaluate(state, previous, with_shared):
             if state.round_num == fatal_round:
                 raise Killed
-            return dict.fromkeys(EVALUATION_METRICS, 0.5)
+            return dict.fromkeys(TASK.evaluation, 0.5)
 
         loop = RoundLoop(config, folder, process, Checkpoints(folder.checkpoints), evaluate, lambda: 7, TASK)
         return process, loop

@@ -8,7 +8,6 @@ import pytest
 
 from launch.command_line import run_main
 from launch.runs.checkpoints import Checkpoints, find_checkpoints
-from launch.runs.columns import EVALUATION_METRICS
 from launch.runs.nested_state import flatten_state
 from launch.runs.run_folder import RunFolder, check_run_folder
 from launch.runs.task_columns import find_task_columns
@@ -71,7 +70,7 @@ class Process(FederatedProcess):
 
 def evaluate(state, previous, with_shared):
     del previous, with_shared
-    return dict.fromkeys(EVALUATION_METRICS, ACCURACIES[state.round_num - 1])
+    return dict.fromkeys(TASK.evaluation, ACCURACIES[state.round_num - 1])
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from launch.runs.checkpoints import Checkpoints
-from launch.runs.columns import EVALUATION_METRICS
 from launch.runs.run_folder import RunFolder
 from launch.runs.tables import write_json
 from launch.runs.task_columns import find_task_columns
@@ -43,7 +42,7 @@ def evaluate_state(state, previous, with_shared):
     del previous
     value = VALUES[state[0] - 1]
     own = {"client_test_accuracy": 1 - value, "client_validation_accuracy": value}
-    return dict.fromkeys(EVALUATION_METRICS, 1 - value) | own if with_shared else own
+    return dict.fromkeys(TASK.evaluation, 1 - value) | own if with_shared else own
 
 
 @pytest.fixture

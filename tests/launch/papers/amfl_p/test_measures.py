@@ -8,9 +8,9 @@ from launch.papers.amfl_p import measures
 from launch.papers.amfl_p.measures import ACCURACY, LAST_ROUND, NEW_SENSORS, PLACES, find_few_shot, measure
 from launch.papers.engine.tables import collect
 from launch.report import collect_runs
-from launch.runs.columns import FINE_TUNING_COLUMNS
 from launch.runs.run_records import resolve_experiment
 from launch.runs.tables import write_json, write_table
+from launch.runs.task_columns import find_task_columns
 from launch.settings.experiments import get_experiment, list_experiments
 from launch.settings.run_config import flag_values
 
@@ -34,7 +34,7 @@ def make_run(tmp_path):
         write_json(run_dir / "summary.json", summary)
         if curve:
             rows = [[str(cell) for cell in row] for row in curve]
-            write_table(run_dir / "fine_tuning.csv", FINE_TUNING_COLUMNS, rows)
+            write_table(run_dir / "fine_tuning.csv", find_task_columns("classification").fine_tuning_columns, rows)
         for column, values in (own or {}).items():
             rows = [[f"client_{i}", str(value)] for i, value in enumerate(values)]
             write_table(run_dir / "clients.csv", ["client", column], rows)
