@@ -7,7 +7,6 @@ from launch.papers.engine.markdown import Table, format_table, join_blocks
 from launch.papers.engine.page import Titles, count_verdicts, fill, read_page
 from launch.papers.engine.verdicts import HOW_DECIDED, HOW_FURTHER, HOW_TO_READ, ON_PRINTED
 
-MOST_LINES = 150
 INTRODUCTION = """\
 What our runs show beside what four papers print, and two comparisons of ours. Each page has the paper's claims with
 what is printed, ours, the interval and the verdict; every number comes from the runs that are kept beside it. Numbers

@@ -28,7 +28,6 @@ from launch.papers.engine.judge import BY_CONSTRUCTION, VERDICTS
 from launch.papers.engine.markdown import Table, format_table, join_blocks
 
 PAGE_FILE = "page.toml"
-MOST_LINES = 60
 ABSENT = "not run"
 INTERVAL = re.compile(r"([+-]?[\d.]+ )?\[[^\]]+\]")
 LIST = re.compile(r"^(\d+ of \d+ comparisons[^:]*|all \d+ comparisons, the closest): ")

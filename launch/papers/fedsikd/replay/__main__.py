@@ -1,9 +1,8 @@
 """`python -m launch.papers.fedsikd.replay` replays what FedSiKD's published scripts do, into a CSV file.
 
 The study was made once: docs/results/fedsikd_published_code.md tells what it found, and the CSV file beside it has its
-numbers. The file is written after every split, and a split that it has
-already is not made again. MNIST and HAR are
-read as by `launch.train`; HAR's windows, 128 steps of 9 channels.
+numbers. The file is written after every split, and a split that it has already is not made again. MNIST and HAR are
+read as by `launch.train`, HAR as windows of 128 steps of 9 channels.
 
 Exit codes: 0 done, 1 the file could not be written, 2 the request was wrong, 130 stopped by Ctrl-C.
 """
