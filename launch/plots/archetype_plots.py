@@ -106,7 +106,8 @@ def draw_models(
             count_rounds(ax)
         for ax in axes[:2]:
             count_values(ax)
-        axes[1].set_title(f"Active models (at most {np.nanmax(metrics['max_active_models']):.0f} on a device)")
+        if "max_active_models" in metrics:  # FedCD has it, an algorithm of somebody's own need not
+            axes[1].set_title(f"Active models (at most {np.nanmax(metrics['max_active_models']):.0f} on a device)")
         figure.suptitle(f"{title}\ndotted: after these rounds all models are cloned")
         return save_figure(figure, path)
 
