@@ -42,11 +42,13 @@ from typing import Any, NamedTuple
 
 from launch.settings.algorithms import ALGORITHMS
 from launch.settings.errors import FlagError
+from launch.settings.flagfiles import replace_directives
 
 PAPERS = pathlib.Path(__file__).parents[1] / "papers"  # a folder a paper
 EXPERIMENTS, SEARCHES = "experiments", "searches"  # the files, and the tables in them that have the names
 NAMES = {EXPERIMENTS: "experiment", SEARCHES: "search"}
 EVERYTHING = {EXPERIMENTS: "; launch.train --list_experiments shows all", SEARCHES: ""}
+EXPECTED = "<paper>/<name>; --list_experiments lists them"
 WIDTH = 120
 NOTE, OF = "note", "of"
 NOT_KEPT = "trials were not kept"  # what is said of a search whose table of trials does not lie in docs/results/
@@ -177,33 +179,22 @@ def format_list(text: str = "", folder: pathlib.Path = PAPERS) -> str:
     return "\n".join(f"{name}  {each.about}" for name, each in zip(shown, found, strict=True))
 
 
-_DIRECTIVE = re.compile("--?experiment(?:=(.*))?", re.DOTALL)
-
-
 def expand_experiments(argv: Sequence[str]) -> list[str]:
     """The arguments, with the flags in the place of each `--experiment=<name>`; what stands after a lone `--` stays.
 
     Raises:
       FlagError: there is no such experiment.
     """
-    expanded, arguments = [], iter(argv)
-    for argument in arguments:
-        directive = _DIRECTIVE.fullmatch(argument)
-        if directive is None:
-            expanded.append(argument)
-            if argument == "--":
-                break
-            continue
-        name = directive[1] if directive[1] is not None else next(arguments, "")
-        if not name:
-            raise FlagError(
-                "--experiment: no value, expected --experiment=<paper>/<name>; --list_experiments lists them"
-            )
-        try:
-            expanded += get_experiment(name).arguments
-        except FlagError as error:
-            raise FlagError(f"--experiment={error}") from None
-    return [*expanded, *arguments]
+    return replace_directives(argv, "experiment", _list_arguments, EXPECTED)
+
+
+def _list_arguments(name: str) -> list[str]:
+    if not name:
+        raise FlagError(f"--experiment: no value, expected --experiment={EXPECTED}")
+    try:
+        return get_experiment(name).arguments
+    except FlagError as error:
+        raise FlagError(f"--experiment={error}") from None
 
 
 def wrap_comment(text: str) -> list[str]:

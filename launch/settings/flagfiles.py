@@ -5,7 +5,7 @@ absl would read them in the locale's encoding, and take the mark that some edito
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from launch.settings.errors import FlagError
 
@@ -18,18 +18,29 @@ def expand_flagfiles(argv: Sequence[str]) -> list[str]:
     Raises:
       FlagError: a file cannot be read, or reads itself again.
     """
-    expanded, arguments = [], iter(argv)
+    return replace_directives(argv, "flagfile", lambda name: _read_flagfile(name, ()), "<value>")
+
+
+def replace_directives(
+    argv: Sequence[str], flag: str, expand: Callable[[str], Iterable[str]], expected: str
+) -> list[str]:
+    """The arguments, with `expand(value)` in the place of each `--<flag>=value`; what stands after a lone `--` stays.
+
+    Raises:
+      FlagError: the flag is the last argument, without the `expected` value.
+    """
+    expanded, arguments, directive = [], iter(argv), re.compile(f"--?{flag}(?:=(.*))?", re.DOTALL)
     for argument in arguments:
-        directive = _DIRECTIVE.fullmatch(argument)
-        if directive is None:
+        found = directive.fullmatch(argument)
+        if found is None:
             expanded.append(argument)
             if argument == "--":
                 break
             continue
-        name = directive[1] if directive[1] is not None else next(arguments, None)
-        if name is None:
-            raise FlagError("--flagfile: no value, expected --flagfile=<value>")
-        expanded += _read_flagfile(name, ())
+        value = found[1] if found[1] is not None else next(arguments, None)
+        if value is None:
+            raise FlagError(f"--{flag}: no value, expected --{flag}={expected}")
+        expanded += expand(value)
     return [*expanded, *arguments]
 
 
