@@ -70,6 +70,6 @@ def summarize(papers: Sequence[tuple[Titles, Tables]]) -> str:
             reproduced += sum(REPRODUCED in each for each in verdicts)
             decided += sum(not each <= {NOT_RUN, NOT_COMPARABLE} for each in verdicts)
     return (
-        f"Of {claims} claims of {judged} papers {decided} were put to runs, and {reproduced} are reproduced by runs "
-        "with some of the settings."
+        f"Of {claims} claims of {judged} papers, our runs could test {decided}, and reproduced {reproduced} "
+        "in at least one setting."
     )
