@@ -256,7 +256,7 @@ def _run(arguments: Sequence[str]) -> None:
 
 def _rank(request: Request, collected: "Collected") -> "list[Ranking]":
     """The groups' results of each metric; the baseline of the first counts for all."""
-    from launch.comparison.groups import find_mixed_flags
+    from launch.comparison.groups import find_mixed_flags, group_runs
     from launch.comparison.results import check_grouping, describe_metric, rank_groups
 
     metrics = [describe_metric(collected.runs, column) for column in request.metrics or ("",)]
@@ -266,7 +266,11 @@ def _rank(request: Request, collected: "Collected") -> "list[Ranking]":
             f" and {len(mixed) - MOST_LISTED} more" if mixed[MOST_LISTED:] else ""
         )
         print(f"note     inside groups, these flags vary as well: {listed}; see --group_by", file=sys.stderr)
+    count = len(group_runs(collected.runs, flags))
     rankings = [rank_groups(collected.runs, metrics[0], flags, request.at, request.baseline)]
+    if (missing := count - len(rankings[0].results)) > 0:
+        column = rankings[0].metric.column
+        print(f"note     {missing} of {count} groups have no {column}; see --metric", file=sys.stderr)
     baseline = rankings[0].baseline
     return rankings + [rank_groups(collected.runs, metric, flags, request.at, baseline) for metric in metrics[1:]]
 

@@ -26,6 +26,7 @@ from launch.runs.run_records import (
     RunPath,
     RunRecordError,
     find_experiment_of,
+    find_stored_idle,
     read_columns,
     read_json,
     read_rows,
@@ -53,8 +54,8 @@ class ComparedRun(NamedTuple):
     Attributes:
       name: what it is called in the page: its folder, without what all folders share.
       path: the same, to read from.
-      flags: every flag that says what was computed, and as `experiment`, if it has either, its experiment or the
-        folder of its seeds.
+      flags: every flag that says what was computed, without those that do nothing beside the others, and as
+        `experiment`, if it has either, its experiment or the folder of its seeds.
       title: its algorithm.
       heading: algorithm, data and seed, as above its plots.
       columns: by name, float64 of shape (rounds,), NaN where nothing was measured: those of `metrics.csv`, and
@@ -88,7 +89,8 @@ def read_compared_run(run_dir: RunPath, name: str) -> ComparedRun:
     algo = str(stored.get("algo", ""))
     completed = complete_stored_flags(stored, list_fields(algo))
     # In the order of `config.json`, what old runs lack last.
-    flags = {flag: _format_value(completed[flag]) for flag in (*stored, *completed) if flag not in PLACES | REQUESTS}
+    silent = PLACES | REQUESTS | find_stored_idle(completed)  # what did nothing in this run would only seem to differ
+    flags = {flag: _format_value(completed[flag]) for flag in (*stored, *completed) if flag not in silent}
     if data.get("dataset"):
         # A subset has a name of its own, and a user's file is called by its name.
         flags["dataset"] = escape_hidden(_name_dataset(completed, str(data["dataset"])))

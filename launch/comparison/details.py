@@ -17,6 +17,7 @@ from launch.runs.columns import EVENTS_FILE, PLOTS
 from launch.runs.tables import iterate_rows
 from launch.settings.errors import FlagError
 
+FIRST_PLOT = "by_round.png"
 MOST_DETAILED_RUNS = 20
 MOST_PICTURE_BYTES = 8_000_000
 MOST_EVENTS = 1000  # of a run, the first ones
@@ -84,8 +85,9 @@ def read_details(runs: Sequence[ComparedRun], chosen: Sequence[int]) -> dict[int
 
 
 def list_plots(run: ComparedRun) -> list[pathlib.Path]:
-    """The PNG files of a run by name; archives hold none."""
-    return sorted((run.path / PLOTS).glob("*.png")) if is_on_disk(run) else []
+    """The PNG files of a run by name, its progress by round first; archives hold none."""
+    paths = (run.path / PLOTS).glob("*.png") if is_on_disk(run) else ()
+    return sorted(paths, key=lambda path: (path.name != FIRST_PLOT, path.name))
 
 
 def _read_events(run: ComparedRun) -> dict[str, Any] | None:

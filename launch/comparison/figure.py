@@ -27,6 +27,7 @@ from launch.plots.style import (
     new_figure,
     pick_unit,
     save_figure,
+    settle_ticks,
     span_values,
 )
 from launch.runs.columns import ROUND, VIRTUAL_TIME_S
@@ -57,7 +58,7 @@ PAPER_STYLE = {
     "grid.linewidth": 0.4,
     "lines.linewidth": 1.2,
     "lines.markersize": 3.5,
-    "savefig.dpi": 300,
+    "savefig.dpi": 160,  # of PNG, for slides and web pages; papers take the other formats
     "pdf.fonttype": 42,  # fonts that publishers accept
 }
 
@@ -95,7 +96,9 @@ def write_figure(ranking: Ranking, drawing: Drawing, path: pathlib.Path) -> None
     import matplotlib
 
     with matplotlib.rc_context(PAPER_STYLE):
-        save_figure(draw_comparison(ranking, drawing), path, MAKER)
+        figure = draw_comparison(ranking, drawing)
+        settle_ticks(figure)
+        save_figure(figure, path, MAKER)
 
 
 def is_our_figure(path: pathlib.Path) -> bool:
@@ -229,7 +232,7 @@ def _draw_differences(ax: "Axes", others: Sequence[GroupResult], curves: dict[st
     ax.set_ylim(len(others) - 0.5, -0.5)
     ax.grid(visible=False, axis="y")
     ax.locator_params(axis="x", nbins=5)
-    text = (
-        f"{ranking.metric.title} {describe_time(ranking.at)}, minus {ranking.baseline} (by seed, with 95 % intervals)"
-    )
+    ax.margins(x=0.08)
+    intervals = ", with 95 % intervals" if any(result.difference.low is not None for result in others) else ""
+    text = f"{ranking.metric.title} {describe_time(ranking.at)}, minus {ranking.baseline} (by seed{intervals})"
     ax.set_xlabel(textwrap.fill(text, ROW_LETTERS))

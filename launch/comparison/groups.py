@@ -33,7 +33,16 @@ def find_differing_flags(runs: Sequence[ComparedRun]) -> list[str]:
     for run in runs:
         for name, value in run.flags.items():
             values.setdefault(name, set()).add((type(value) is bool, value))
-    return [name for name, found in values.items() if len(found) > 1]
+    differing = [name for name, found in values.items() if len(found) > 1]
+    if EXPERIMENT in differing and ALGO in differing and _are_same_split(runs, EXPERIMENT, ALGO):
+        differing.remove(EXPERIMENT)  # folders that are called after their algorithm say nothing more
+    return differing
+
+
+def _are_same_split(runs: Sequence[ComparedRun], one: str, other: str) -> bool:
+    """Whether two flags make the same groups."""
+    pairs = {(run.flags.get(one), run.flags.get(other)) for run in runs}
+    return len(pairs) == len({pair[0] for pair in pairs}) == len({pair[1] for pair in pairs})
 
 
 def find_default_flags(runs: Sequence[ComparedRun]) -> list[str]:

@@ -24,7 +24,7 @@ _LATEX = {letter: f"\\{letter}" for letter in "&%$#_{}"} | {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
+    '"': "''",  # the upright one needs another encoding of fonts
     "\u2013": "--",
     "\u2212": "$-$",
 }
@@ -135,7 +135,7 @@ def _describe(rankings: Sequence[Ranking]) -> list[str]:
     """What the numbers are, in sentences."""
     first = rankings[0]
     return [
-        f"Mean over the seeds {describe_time(first.at)}, in brackets its {LEVEL:.0%} interval (Student's t).",
+        f"Mean over the seeds {describe_time(first.at)}, in brackets its {100 * LEVEL:.0f} % interval (Student's t).",
         f"Differences are to {escape_hidden(first.baseline)}, by seed.",
     ]
 

@@ -102,7 +102,7 @@ def draw_models(
                 ax.axvline(milestone, color="#999999", linestyle=":", linewidth=1, zorder=0.5)
             ax.set(xlabel="round", title=heading)
             ax.set_ylim(bottom=0)
-            ax.legend()
+            ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=3, fontsize=8)
             count_rounds(ax)
         for ax in axes[:2]:
             count_values(ax)

@@ -34,6 +34,7 @@ from launch.plots.style import (
     new_figure,
     pick_unit,
     save_figure,
+    settle_ticks,
     write_formats,
 )
 from launch.runs.columns import (
@@ -143,8 +144,9 @@ def _draw_all(run_dir: pathlib.Path, flags: Mapping[str, Any], data: Mapping[str
 
 def _list_drawn(metrics: Mapping[str, np.ndarray], task: TaskColumns) -> set[str]:
     """The columns that other plots show, and the costs, which are axes."""
-    drawn = {ROUND, *COMMON_METRICS, *task.evaluation, *task.spread, *DRIFTS, EPSILON_SPENT, JOULES, JOULES_TOTAL}
-    return drawn | list_drawn_columns(metrics)
+    drawn = {ROUND, *COMMON_METRICS, *task.evaluation, *task.spread, EPSILON_SPENT, JOULES, JOULES_TOTAL}
+    drifts = DRIFTS.keys() if DRIFTS.keys() <= metrics.keys() else set()
+    return drawn | drifts | list_drawn_columns(metrics)
 
 
 def _draw_split(
@@ -190,7 +192,7 @@ def _draw_progress(
     import matplotlib
 
     with matplotlib.rc_context(STYLE):
-        figure = new_figure(9, 3.6)
+        figure = new_figure(9, 3.9)
         reached, loss = figure.subplots(1, 2)
         _draw_series(reached, metrics, axis, _name_reached(task), window)
         _draw_series(loss, metrics, axis, losses, window)
@@ -202,6 +204,7 @@ def _draw_progress(
             else:
                 ax.set_xlim(left=0)
         figure.suptitle(title)
+        settle_ticks(figure)
         return save_figure(figure, path)
 
 
@@ -231,7 +234,7 @@ def _draw_series(
             shown = smooth(values[seen], window) if window > 1 else values[seen]
             ax.plot(axis.values[seen], shown, LINES[i], label=label, **style)
     if ax.lines:
-        ax.legend()
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)  # where it covers no curve
 
 
 def _draw_drift(metrics: Mapping[str, np.ndarray], title: str, path: pathlib.Path) -> pathlib.Path:

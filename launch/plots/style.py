@@ -118,6 +118,17 @@ def new_figure(width: float, height: float) -> "Figure":
     return Figure(figsize=(width, height), layout="constrained")
 
 
+def settle_ticks(figure: "Figure") -> None:
+    """Lays a figure out for a first time: that changes the axes' sizes, and by these the ticks, whose labels take room.
+
+    It is for figures with much beside their axes, since it takes as long as half a plot.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    FigureCanvasAgg(figure)  # by which texts are measured
+    figure.get_layout_engine().execute(figure)
+
+
 _further_formats: list[str] = []
 
 

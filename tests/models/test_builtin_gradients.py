@@ -106,8 +106,18 @@ def test_conv1d():
 
 
 def test_a_dilated_kernel():
-    x, w = draw(2, 9, 9, 2), draw(3, 3, 2, 4)
-    check(lambda x, w: tf.nn.conv2d(x, w, 1, "SAME", dilations=2), (x, w))
+    """Where TensorFlow computes no such gradient at all, as on processors for which it leaves oneDNN off, it skips."""
+    inputs = draw(2, 9, 9, 2), draw(3, 3, 2, 4)
+
+    def convolve(x, w):
+        return tf.nn.conv2d(x, w, 1, "SAME", dilations=2)
+
+    try:
+        differentiate_as_tensorflow(convolve, inputs, convolve(*map(tf.constant, inputs)))
+    except tf.errors.InvalidArgumentError as error:
+        assert "do not yet support dilation" in str(error)
+        pytest.skip("TensorFlow differentiates no dilated convolution on this processor")
+    check(convolve, inputs)
 
 
 def test_depthwise_convolution_by_hand():

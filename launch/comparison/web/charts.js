@@ -198,6 +198,6 @@ export function drawDifference(place, points, color, title) {
   const label = "difference";
   const zero = { type: "line", xref: "paper", x0: 0, x1: 1, y0: 0, y1: 0, line: { color: readColor("--muted"), width: 1, dash: "dot" } };
   const curve = { label, style, points: points.map(spanZero), runs: [] };
-  const drawn = drawCurves(place, [curve], { low: "low", high: "high" }, "Round", title, true);
+  const drawn = drawCurves(place, [curve], { low: "low", high: "high" }, "Round", place.clientWidth < 640 ? "Difference" : title, true);
   return drawn.then(() => Plotly.relayout(place, { shapes: [zero], height: 300 }));
 }

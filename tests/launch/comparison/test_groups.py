@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from launch.comparison.compared_run import ComparedRun
-from launch.comparison.groups import choose_grouping, find_default_flags, find_mixed_flags, group_runs
+from launch.comparison.groups import (
+    choose_grouping,
+    find_default_flags,
+    find_differing_flags,
+    find_mixed_flags,
+    group_runs,
+)
 from launch.settings.run_config import build_run_config, find_algorithm, flag_values
 
 
@@ -55,3 +61,11 @@ def test_flags_that_vary_inside_groups_are_named():
     runs = [make_run(0, algo="fedavg"), make_run(1, algo="fedavg", rounds=3), make_run(algo="fedcd")]
     assert find_mixed_flags(runs, ["algo"]) == ["rounds"]
     assert find_mixed_flags(runs, ["algo", "rounds"]) == []
+
+
+def test_folders_called_after_their_algorithm_are_no_further_flag():
+    runs = [make_run(algo=algo) for algo in ("fedavg", "fedcd")]
+    named = [run._replace(flags={**run.flags, "experiment": run.flags["algo"]}) for run in runs]
+    assert "experiment" not in find_differing_flags(named)
+    further = [*named, named[0]._replace(flags={**named[0].flags, "experiment": "other"})]
+    assert "experiment" in find_differing_flags(further)

@@ -86,7 +86,7 @@ def test_the_latex_table_is_for_booktabs_with_names_escaped():
     assert is_our_table(text)
     assert escape_latex('a\\b{c}~^<>|"\n') == (
         r"a\textbackslash{}b\{c\}\textasciitilde{}\textasciicircum{}\textless{}\textgreater{}\textbar{}"
-        r"\textquotedbl{}\textbackslash{}u000a"
+        r"''\textbackslash{}u000a"
     )
 
 

@@ -77,7 +77,7 @@ def test_fedcd_on_another_partition_has_a_picture_of_its_models_alone(tmp_path, 
     (run_dir / "config.json").write_text(json.dumps(config))
     metrics = (run_dir / "metrics.csv").read_text().replace("mixed_models", "other")
     (run_dir / "metrics.csv").write_text(metrics)
-    assert [path.name for path in draw_run(run_dir)][3:] == ["models.png"]
+    assert [path.name for path in draw_run(run_dir)][3:] == ["own_columns.png", "models.png"]
     assert figures["models.png"].axes[0].get_legend_handles_labels()[1] == ["live", "preferred"]
 
 
