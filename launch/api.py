@@ -216,8 +216,11 @@ def fit(
       RunStopped: the run ended early; the message says how to go on.
     """
     given = {**flags, **({} if model is None else {"model": model}), "algo": algo}
-    given |= _place_data(data)
+    named, contents = _place_data(data)
+    given |= named
     config = parse_config([_spell(name, value) for name, value in given.items() if value is not None])
+    for path, content in contents.items():  # only now: a wrong flag leaves nothing behind
+        _keep(path, content)
     made = None
     if not config.run_dir:
         made = make_next_folder(config)
@@ -250,15 +253,18 @@ def _spell(name: str, value: Any) -> str:
     return f"--{name}={value}"
 
 
-def _place_data(data: str | os.PathLike | pd.DataFrame | Mapping[str, Any] | None) -> dict[str, Any]:
-    """The flags that name the data, which are written to a file first if they are in memory."""
+def _place_data(
+    data: str | os.PathLike | pd.DataFrame | Mapping[str, Any] | None,
+) -> tuple[dict[str, str], dict[pathlib.Path, bytes]]:
+    """The flags that name the data, and by its path what is still to be written, of data in memory."""
     if data is None:
-        return {}
+        return {}, {}
     if isinstance(data, str | os.PathLike):
-        return {"data": os.fspath(data)}
+        return {"data": os.fspath(data)}, {}
     if isinstance(data, pd.DataFrame):
         content = data.to_csv(index=False).encode()
-        return {"data": str(_keep(content, ".csv"))}
+        path = _name_file(content, ".csv")
+        return {"data": str(path)}, {path: content}
     if not isinstance(data, Mapping):
         kind = type(data).__name__
         raise FlagError(f'data: expected a path, a pandas table or arrays such as {{"x": ..., "y": ...}}, got {kind}')
@@ -266,7 +272,8 @@ def _place_data(data: str | os.PathLike | pd.DataFrame | Mapping[str, Any] | Non
         raise FlagError(f"data: expected arrays of the names {', '.join(ARRAYS)}, got {unknown[0]!r}")
     buffer = io.BytesIO()
     np.savez(buffer, **{name: _as_array(name, values) for name, values in data.items()})
-    return {"dataset": "npz", "npz": str(_keep(buffer.getvalue(), ".npz"))}
+    path = _name_file(buffer.getvalue(), ".npz")
+    return {"dataset": "npz", "npz": str(path)}, {path: buffer.getvalue()}
 
 
 def _as_array(name: str, values: Any) -> np.ndarray:
@@ -276,9 +283,11 @@ def _as_array(name: str, values: Any) -> np.ndarray:
         raise FlagError(f"data: {name} is no array ({error})") from None
 
 
-def _keep(content: bytes, ending: str) -> pathlib.Path:
-    path = DATA_FOLDER.resolve() / f"{hashlib.sha256(content).hexdigest()[:16]}{ending}"
+def _name_file(content: bytes, ending: str) -> pathlib.Path:
+    return DATA_FOLDER.resolve() / f"{hashlib.sha256(content).hexdigest()[:16]}{ending}"
+
+
+def _keep(path: pathlib.Path, content: bytes) -> None:
     if not path.exists():
         with replace_whole(path) as temporary:
             temporary.write_bytes(content)
-    return path

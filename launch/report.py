@@ -130,9 +130,11 @@ def write_report(report: Report, request: Request) -> list[pathlib.Path]:
         written.append(request.output / f"{request.tables}_{name}.csv")
         write_table(written[-1], columns, rows)
     if request.figure and paper.draw is not None:
+        before = {path: path.stat().st_mtime_ns for path in request.output.glob("*.png")}
         written.append(paper.draw(report.runs, request.output))
-        for path in {written[-1], *request.output.glob(f"{request.tables}*.png")}:
-            reduce_colors(path)
+        for path in request.output.glob("*.png"):
+            if before.get(path) != path.stat().st_mtime_ns:  # drawn just now, and not a file of somebody else's
+                reduce_colors(path)
     return written
 
 

@@ -91,6 +91,7 @@ def test_arrays_and_tables_are_kept_by_their_contents(asked, tmp_path):
         ({"data": {"x": [[0], [0, 1]], "y": [0, 1]}}, "data: x is no array"),
         ({"model": lambda shape, classes: None}, "--model: expected a function with a name at the top of its module"),
         ({"rounds": build_small}, "--rounds: expected a text or a number"),
+        ({"data": {"x": [[1.0], [2.0]], "y": [0, 1]}, "rounds": 0}, "--rounds=0: expected an integer"),
     ],
 )
 def test_a_mistake_is_one_line_and_leaves_nothing(asked, arguments, message, tmp_path):
