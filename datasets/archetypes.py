@@ -21,7 +21,6 @@ independently of other clients. So clients may share examples, as 30 clients of 
 but what one trains on, none validates on. (In the authors' code the two splits overlap.)
 """
 
-import dataclasses
 import math
 
 import numpy as np
@@ -29,67 +28,10 @@ import numpy as np
 from datasets.arrays import ArrayDataset, hold_out_test_part
 from datasets.errors import DatasetError
 from datasets.federated_data import SPLITS, Archetypes
+from datasets.partition_settings import CLIENTS_PER_ARCHETYPE, DROP, MERGE, ArchetypeSettings
 
-CLIENTS_PER_ARCHETYPE = {"hierarchical": 3, "hypergeometric": 5}
-ARCHETYPE_PARTITIONS = tuple(CLIENTS_PER_ARCHETYPE)
 POPULATION = 110
 SUCCESSES = (5, 25, 45, 65, 85, 105)
-VALIDATION_POOL = 0.2
-LAST_OUTCOMES = MERGE, DROP = ("merge", "drop")
-# Later settings: while they have these values, the client files are those of versions that did not have them.
-LATER = {"hypergeometric_last_outcome": MERGE, "validation_pool": VALIDATION_POOL}
-
-
-@dataclasses.dataclass(frozen=True)
-class ArchetypeSettings:
-    """The clients of the archetype partitions.
-
-    Attributes:
-      clients_per_archetype: how many of each; 0 is the paper's number, `CLIENTS_PER_ARCHETYPE`.
-      train_per_client: examples in a client's train split, at least 1 (paper: 5,000).
-      validation_per_client: examples in its validation split, at least 0.
-      test_per_client: examples in its own test split, at least 0.
-      bias_min: lowest bias of a hierarchical client, in [0, 1].
-      bias_max: highest, at least `bias_min`; equal for a fixed bias.
-      hypergeometric_draws: n, the number of labels less 1, or the number of labels (see the next).
-      hypergeometric_last_outcome: what becomes of the outcome that has no label: "merge", it is added to the last
-        label's, or "drop".
-      validation_pool: the share of each label's train examples that validation splits are drawn from, above 0 and at
-        most 0.5.
-
-    Raises:
-      DatasetError: a value out of its range.
-    """
-
-    clients_per_archetype: int = 0
-    train_per_client: int = 100
-    validation_per_client: int = 25
-    test_per_client: int = 30
-    bias_min: float = 0.6
-    bias_max: float = 0.7
-    hypergeometric_draws: int = 9
-    hypergeometric_last_outcome: str = LATER["hypergeometric_last_outcome"]
-    validation_pool: float = LATER["validation_pool"]
-
-    def __post_init__(self):
-        lowest = {"clients_per_archetype": 0, "train_per_client": 1, "hypergeometric_draws": 1}
-        lowest |= {"validation_per_client": 0, "test_per_client": 0}
-        checks = {name: (getattr(self, name) >= least, f"at least {least}") for name, least in lowest.items()}
-        checks["bias_min"] = (0 <= self.bias_min <= 1, "at least 0 and at most 1")
-        checks["bias_max"] = (self.bias_min <= self.bias_max <= 1, f"at least bias_min={self.bias_min} and at most 1")
-        checks["hypergeometric_last_outcome"] = (
-            self.hypergeometric_last_outcome in LAST_OUTCOMES,
-            "one of " + ", ".join(LAST_OUTCOMES),
-        )
-        checks["validation_pool"] = (0 < self.validation_pool <= 0.5, "above 0 and at most 0.5")
-        for field, (is_right, expected) in checks.items():
-            if not is_right:
-                raise DatasetError(f"{field}={getattr(self, field)}: expected {expected}")
-
-    def identify(self) -> dict[str, int | float | str]:
-        """The values that tell one partition from another, those of `LATER` left out."""
-        values = dataclasses.asdict(self)
-        return {name: value for name, value in values.items() if name not in LATER or value != LATER[name]}
 
 
 def compute_hierarchical_shares(archetype: int, bias: float, num_classes: int) -> np.ndarray:

@@ -7,7 +7,7 @@ import os
 
 import numpy as np
 
-from datasets.archetypes import ARCHETYPE_PARTITIONS, describe_archetypes, draw_clients
+from datasets.archetypes import describe_archetypes, draw_clients
 from datasets.arrays import ArrayDataset
 from datasets.client_files import (
     FORMAT_VERSION,
@@ -23,14 +23,8 @@ from datasets.errors import DatasetError
 from datasets.federate_source import build_source_federation
 from datasets.federated_data import SPLITS, Archetypes, ClientFiles, FederatedData
 from datasets.layouts import describe_examples
-from datasets.partitioners import (
-    PACHINKO,
-    PARTITIONS,
-    Partition,
-    PartitionSettings,
-    check_partition,
-    partition_natural,
-)
+from datasets.partition_settings import ARCHETYPE_PARTITIONS, PACHINKO, PartitionSettings
+from datasets.partitioners import PARTITIONS, Partition, check_partition, partition_natural
 from datasets.splits import split_client
 from datasets.variants import (
     assign_dealt,

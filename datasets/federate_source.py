@@ -15,7 +15,7 @@ from datasets.federated_data import ClientFiles, FederatedData
 from datasets.label_format import REGRESSION, LabelFormat
 from datasets.layouts import describe_examples
 from datasets.npz_labels import standardise
-from datasets.partitioners import PartitionSettings
+from datasets.partition_settings import PartitionSettings
 from datasets.splits import MINIMUM_EXAMPLES_TO_SPLIT
 from datasets.streamed_clients import StreamedClients
 

@@ -6,14 +6,17 @@ array: `<path>.<split>.x` with the dtype of `FederatedData.input_dtype`, `<path>
 int32 where they are classes.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, NamedTuple
 
 from datasets.label_format import LabelFormat
+
+if TYPE_CHECKING:  # the settings of algorithms name these types, and `--help` needs no NumPy
+    import numpy as np
 
 SPLITS = ("train", "validation", "test")
 DAY_S = 86400.0
@@ -205,10 +208,14 @@ class FederatedData:
     @functools.cached_property
     def num_train(self) -> np.ndarray:
         """Train examples of each client, int64, shape (clients,)."""
+        import numpy as np
+
         return np.array([client.num_train for client in self.clients], np.int64)
 
     def read_split(self, client: ClientFiles, split: str) -> tuple[np.ndarray, np.ndarray]:
         """One client's examples on the host, for evaluation and plots: (x, y) as stored."""
+        import numpy as np
+
         if self.reader is not None:
             return self.reader(client, split)
         x = np.fromfile(f"{client.path}.{split}.x", self.input_dtype).reshape((-1, *self.input_shape))
@@ -216,11 +223,15 @@ class FederatedData:
 
     def read_labels(self, client: ClientFiles, split: str) -> np.ndarray:
         """One client's labels on the host, in the stored dtype, shape (examples, *labels.shape)."""
+        import numpy as np
+
         if self.reader is not None:
             return self.reader(client, split)[1]
         return np.fromfile(f"{client.path}.{split}.y", self.labels.dtype).reshape(-1, *self.labels.shape)
 
     def read_pooled(self, clients: Iterable[ClientFiles], split: str) -> tuple[np.ndarray, np.ndarray]:
         """The same split of several clients, concatenated in the order given."""
+        import numpy as np
+
         parts = [self.read_split(client, split) for client in clients]
         return np.concatenate([x for x, _ in parts]), np.concatenate([y for _, y in parts])

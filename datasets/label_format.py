@@ -4,11 +4,12 @@ What a task means to a model stands in `models.task_kinds`, which has the same n
 """
 
 import dataclasses
-from typing import NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, NamedTuple
 
 from datasets.errors import DatasetError
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class LabelKind(NamedTuple):
@@ -101,7 +102,7 @@ class LabelFormat:
         if not self.is_by_class and count not in (0, self.num_outputs):
             raise DatasetError(f"{where}: {count} class names, expected {self.num_outputs}, one an output, or none")
 
-    def check_labels(self, where: str, y: np.ndarray, num_examples: int, num_classes: int) -> None:
+    def check_labels(self, where: str, y: "np.ndarray", num_examples: int, num_classes: int) -> None:
         """Raises DatasetError, beginning with `where`, unless these are such labels of so many examples."""
         if y.dtype != self.dtype or y.shape != (num_examples, *self.shape):
             shape = ", ".join(map(str, (num_examples, *self.shape))) + ("," if not self.shape else "")
@@ -110,7 +111,7 @@ class LabelFormat:
             )
         if not y.size:
             return
-        if self.task == REGRESSION and not np.isfinite(y).all():
+        if self.task == REGRESSION and not (abs(y) < float("inf")).all():
             raise DatasetError(f"{where}: a label is NaN or infinite, expected finite numbers; repair or drop them")
         lowest, highest = {MULTI_LABEL: (0, 1), NEXT_TOKEN: (y.min(), self.num_outputs - 1)}.get(
             self.task, (0, num_classes - 1)

@@ -11,12 +11,15 @@ Layouts, by the shape of `x`; all others add or move axes until the last one is 
   auto: by shape and dtype, see `resolve_layout`.
 """
 
+import math
 import re
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from datasets.errors import DatasetError
 from datasets.federated_data import Preprocessing
+
+if TYPE_CHECKING:
+    import numpy as np
 
 AUTO, AS_STORED = "auto", "as_stored"
 FEATURES, SEQUENCE, IMAGE = "features", "sequence", "image"
@@ -54,7 +57,7 @@ def resolve_layout(layout: str, shape: tuple[int, ...], is_uint8: bool) -> str:
     return FEATURES if len(shape) == 1 else AS_STORED
 
 
-def arrange(x: np.ndarray, layout: str, label: str) -> np.ndarray:
+def arrange(x: "np.ndarray", layout: str, label: str) -> "np.ndarray":
     """The examples with the axis of the channels last, of one channel if they had none; tokens have no channels.
 
     Args:
@@ -70,13 +73,13 @@ def arrange(x: np.ndarray, layout: str, label: str) -> np.ndarray:
     if layout == TOKENS:
         return x
     if layout in (SEQUENCE_CHANNELS_FIRST, IMAGE_CHANNELS_FIRST):
-        return np.moveaxis(x, 1, -1)
+        return x.transpose(0, *range(2, x.ndim), 1)
     if layout == FEATURES:
-        return x.reshape(len(x), int(np.prod(x.shape[1:])), 1)
+        return x.reshape(len(x), math.prod(x.shape[1:]), 1)
     has_channels = {SEQUENCE: x.ndim == 3, IMAGE: x.ndim == 4}.get(layout)
     if has_channels is None:  # as stored
-        has_channels = x.ndim > 3 or (x.ndim == 3 and x.dtype != np.uint8)
-    return x if has_channels else x[..., np.newaxis]
+        has_channels = x.ndim > 3 or (x.ndim == 3 and x.dtype != "uint8")
+    return x if has_channels else x[..., None]
 
 
 def parse_factor(scale: str) -> float:

@@ -7,36 +7,14 @@ nobody has yet. A class that has none left is taken out, and a kind without clas
 divided by their sum. The paper has alpha = 0.1, beta = 10 and 500 clients of 100 examples.
 """
 
-import dataclasses
 from collections.abc import Callable
 
 import numpy as np
 
 from datasets.errors import DatasetError
+from datasets.partition_settings import PachinkoSettings
 
 DrawShares = Callable[[int, float, np.random.Generator], np.ndarray]
-
-
-@dataclasses.dataclass(frozen=True)
-class PachinkoSettings:
-    """The concentrations of the two levels.
-
-    Attributes:
-      pachinko_alpha: of the kinds, above 0; small is skewed.
-      pachinko_beta: of the classes within a kind, above 0.
-
-    Raises:
-      DatasetError: a value out of its range.
-    """
-
-    pachinko_alpha: float = 0.1
-    pachinko_beta: float = 10.0
-
-    def __post_init__(self):
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if not 0 < value < float("inf"):
-                raise DatasetError(f"{field.name}={value}: expected a number above 0")
 
 
 def find_kinds(class_names: tuple[str, ...]) -> np.ndarray:

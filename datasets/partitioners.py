@@ -4,79 +4,21 @@ Every partitioner here uses each example exactly once, leaves no client empty, a
 state of the generator. The archetype partitions, whose clients may share examples, are in `datasets/archetypes.py`.
 """
 
-import dataclasses
 import heapq
-import math
 from collections.abc import Callable
 
 import numpy as np
 
-from datasets.archetypes import ARCHETYPE_PARTITIONS, ArchetypeSettings
 from datasets.catalog import DATASETS
 from datasets.errors import DatasetError
 from datasets.label_format import LabelFormat
-from datasets.pachinko import PachinkoSettings, find_kinds, partition_pachinko
-from datasets.variants import VariantSettings
+from datasets.pachinko import find_kinds, partition_pachinko
+from datasets.partition_settings import NATURAL, PACHINKO, WITHOUT_CLASSES
 
 Partition = list[np.ndarray]
-PACHINKO = "pachinko"
 
 # Below the first, NumPy's draw takes time in proportion to 1/alpha; above the second, the sum of its draws overflows.
 LEAST_DRAWN_ALPHA, LARGEST_DRAWN_ALPHA = 1e-6, 1e100
-
-
-@dataclasses.dataclass(frozen=True)
-class PartitionSettings:
-    """How a data set is divided over clients and within them.
-
-    Attributes:
-      partition: a name of `PARTITION_NAMES`.
-      num_clients: number of clients; ignored for "natural", where the data decides, and the archetype partitions.
-      dirichlet_alpha: concentration of the Dirichlet distribution, above 0; small is skewed.
-      labels_per_client: the most labels that a client holds, for "shards".
-      validation_fraction: share of a client's examples in its own validation split; ignored with archetypes.
-      test_fraction: share of a client's examples in its own test split; ignored with archetypes.
-      most_train_examples: in a client's train split, 0 for all; ignored with archetypes. Of clients whose examples are
-        in order of time the first ones are kept: a new sensor has been labelled when it was put up, and is used
-        afterwards. Of others, they are drawn. The other splits stay as they are.
-      seed: a non-negative integer; draws the partition and the splits.
-      archetypes: number and sizes of the clients of the archetype partitions.
-      pachinko: of the partition of that name.
-      variant: whether groups of clients see their images in ways of their own; not with an archetype partition.
-
-    Raises:
-      DatasetError: a value out of its range.
-    """
-
-    partition: str = "dirichlet"
-    num_clients: int = 10
-    dirichlet_alpha: float = 0.5
-    labels_per_client: int = 2
-    validation_fraction: float = 1 / 12
-    test_fraction: float = 1 / 12
-    most_train_examples: int = 0
-    seed: int = 0
-    archetypes: ArchetypeSettings = ArchetypeSettings()
-    pachinko: PachinkoSettings = PachinkoSettings()
-    variant: VariantSettings = VariantSettings()
-
-    def __post_init__(self):
-        fractions = (self.validation_fraction, self.test_fraction)
-        checks = {
-            "partition": (self.partition in PARTITION_NAMES, "one of " + ", ".join(PARTITION_NAMES)),
-            "num_clients": (self.num_clients >= 1, "at least 1"),
-            "dirichlet_alpha": (0 < self.dirichlet_alpha < math.inf, "a number above 0"),
-            "labels_per_client": (self.labels_per_client >= 1, "at least 1"),
-            "validation_fraction": (fractions[0] >= 0 and sum(fractions) <= 0.9, "at least 0, at most 0.9 with test"),
-            "test_fraction": (fractions[1] >= 0, "at least 0"),
-            "most_train_examples": (self.most_train_examples >= 0, "at least 0"),
-            "seed": (self.seed >= 0, "at least 0"),
-        }
-        for field, (is_right, expected) in checks.items():
-            if not is_right:
-                raise DatasetError(f"{field}={getattr(self, field)}: expected {expected}")
-        if self.variant.is_active and self.partition in ARCHETYPE_PARTITIONS:
-            raise DatasetError(f"variant={self.variant.kind}: expected none with partition={self.partition}")
 
 
 def check_partition(partition: str, labels: LabelFormat) -> None:
@@ -241,7 +183,5 @@ PARTITIONS: dict[str, Callable[..., Partition]] = {
         labels, settings.num_clients, settings.labels_per_client, rng
     ),
     PACHINKO: _partition_by_kinds,
-    "natural": _partition_natural_clients,
+    NATURAL: _partition_natural_clients,
 }
-PARTITION_NAMES = (*PARTITIONS, *ARCHETYPE_PARTITIONS)
-WITHOUT_CLASSES = ("iid", "natural")  # partitions of any task

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from datasets.partitioners import PartitionSettings
+from datasets.partition_settings import PartitionSettings
 
 # A client with fewer examples keeps them all for training: a split of one example says nothing.
 MINIMUM_EXAMPLES_TO_SPLIT = 12

@@ -16,7 +16,7 @@ from datasets.client_files import get_client_prefix, write_open_entry, write_who
 from datasets.client_source import TEST, TRAIN, VALIDATION, ClientSource
 from datasets.errors import DatasetError
 from datasets.federated_data import SPLITS
-from datasets.partitioners import PartitionSettings
+from datasets.partition_settings import PartitionSettings
 from datasets.splits import count_drawn, split_client
 
 CACHE_BYTES = 256 * 2**20  # of examples that were read once, kept in memory: the same clients are evaluated every round

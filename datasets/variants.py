@@ -21,47 +21,10 @@ from datasets.arrays import ArrayDataset
 from datasets.client_source import TRAIN, ClientSource
 from datasets.errors import DatasetError
 from datasets.federated_data import Archetypes
-
-NO_VARIANT, ROTATED, PERMUTED = "none", "rotated", "permuted"
-VARIANTS = (NO_VARIANT, ROTATED, PERMUTED)
-_TURNS = {1: (0,), 2: (0, 2), 4: (0, 1, 2, 3)}  # quarters, by the number of groups
+from datasets.partition_settings import ROTATED, TURNS, VariantSettings
 
 Examples = tuple[np.ndarray, np.ndarray]
 Transform = Callable[[np.ndarray], np.ndarray]
-
-
-@dataclasses.dataclass(frozen=True)
-class VariantSettings:
-    """How the groups of clients see their images.
-
-    Attributes:
-      kind: one of `VARIANTS`.
-      groups: k, at least 1; 1, 2 or 4 where images are turned.
-
-    Raises:
-      DatasetError: a value out of its range.
-    """
-
-    kind: str = NO_VARIANT
-    groups: int = 4
-
-    def __post_init__(self):
-        if self.kind not in VARIANTS:
-            raise DatasetError(f"variant={self.kind}: expected one of {', '.join(VARIANTS)}")
-        if self.groups < 1 or (self.kind == ROTATED and self.groups not in _TURNS):
-            expected = "1, 2 or 4, by quarter turns" if self.kind == ROTATED else "at least 1"
-            raise DatasetError(f"variant_groups={self.groups}: expected {expected}")
-
-    @property
-    def is_active(self) -> bool:
-        """Whether the images are changed at all."""
-        return self.kind != NO_VARIANT
-
-    def name_groups(self) -> tuple[str, ...]:
-        """One name a group, such as "90 degrees"."""
-        if self.kind == ROTATED:
-            return tuple(f"{90 * quarters} degrees" for quarters in _TURNS[self.groups])
-        return tuple(f"permutation {group}" for group in range(self.groups))
 
 
 def make_transforms(settings: VariantSettings, input_shape: tuple[int, ...], seed: int) -> list[Transform]:
@@ -79,7 +42,7 @@ def make_transforms(settings: VariantSettings, input_shape: tuple[int, ...], see
     if len(input_shape) != 3:
         raise DatasetError(f"{where}: expected images, the examples have shape {input_shape}; leave it out")
     if settings.kind == ROTATED:
-        turns = _TURNS[settings.groups]
+        turns = TURNS[settings.groups]
         if 1 in turns and input_shape[0] != input_shape[1]:
             raise DatasetError(
                 f"{where}: expected images as high as wide, these are {input_shape[0]} x {input_shape[1]}; take "

@@ -20,9 +20,10 @@ positive label or prediction, R2 of labels that are all equal.
 
 import dataclasses
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
+if TYPE_CHECKING:  # `--help` reads the names of the kinds, and needs no NumPy
+    import numpy as np
 
 NUM_BINS = 500  # of the histograms of outputs; those in one bin count as ties
 LARGEST_BINNED_OUTPUT = 1000.0  # outputs beyond are in the outermost bins
@@ -80,7 +81,7 @@ class TaskKind:
     weighs_examples: bool
     activation: str
     count_sums: Callable[[int], int]
-    compute_values: Callable[[np.ndarray], tuple[float, ...]]
+    compute_values: Callable[["np.ndarray"], tuple[float, ...]]
 
     @property
     def main_metric(self) -> Metric:
@@ -91,25 +92,27 @@ class TaskKind:
         """Length of the vector of sums of a model with so many outputs (of one position)."""
         return self.count_sums(num_outputs)
 
-    def finish(self, sums: np.ndarray) -> dict[str, float]:
+    def finish(self, sums: "np.ndarray") -> dict[str, float]:
         """The value of each metric by name.
 
         Args:
           sums: float64, shape (num_sums,), summed over all examples, batches and clients that are meant.
         """
+        import numpy as np
+
         values = self.compute_values(np.asarray(sums, np.float64))
         return {metric.name: float(value) for metric, value in zip(self.metrics, values, strict=True)}
 
 
-def compute_auc(positives: np.ndarray, negatives: np.ndarray) -> float:
+def compute_auc(positives: "np.ndarray", negatives: "np.ndarray") -> float:
     """Area under the ROC curve: the chance that a positive lies above a negative, one in the same bin by half.
 
     Args:
       positives: how many positive pairs lie in each bin, ascending, shape (bins,).
       negatives: the same of the negative ones.
     """
-    below = np.cumsum(negatives) - negatives
-    return _divide(np.sum(positives * (below + negatives / 2)), np.sum(positives) * np.sum(negatives))
+    below = negatives.cumsum() - negatives
+    return _divide((positives * (below + negatives / 2)).sum(), positives.sum() * negatives.sum())
 
 
 def compute_f1(hits: float, false_alarms: float, misses: float) -> float:
@@ -121,26 +124,28 @@ def _divide(numerator: float, denominator: float) -> float:
     return float(numerator / denominator) if denominator > 0 else float("nan")
 
 
-def _finish_classification(sums: np.ndarray) -> tuple[float, ...]:
+def _finish_classification(sums: "np.ndarray") -> tuple[float, ...]:
     num_examples, num_correct = sums
     return (_divide(num_correct, num_examples),)
 
 
-def _finish_binary(sums: np.ndarray) -> tuple[float, ...]:
+def _finish_binary(sums: "np.ndarray") -> tuple[float, ...]:
     num_examples, num_correct, hits, false_alarms, misses = sums[:5]
     auc = compute_auc(sums[5 : 5 + NUM_BINS], sums[5 + NUM_BINS :])
     return _divide(num_correct, num_examples), auc, compute_f1(hits, false_alarms, misses)
 
 
-def _finish_multi_label(sums: np.ndarray) -> tuple[float, ...]:
+def _finish_multi_label(sums: "np.ndarray") -> tuple[float, ...]:
     hits, false_alarms, misses, best_hits = sums[:4]
     auc = compute_auc(sums[4 : 4 + NUM_BINS], sums[4 + NUM_BINS :])
     return auc, compute_f1(hits, false_alarms, misses), _divide(best_hits, hits + misses)
 
 
-def _finish_regression(sums: np.ndarray) -> tuple[float, ...]:
+def _finish_regression(sums: "np.ndarray") -> tuple[float, ...]:
+    import numpy as np
+
     num_examples, absolute_error = sums[:2]
-    labels, squares, errors = np.reshape(sums[2:], (3, -1))
+    labels, squares, errors = sums[2:].reshape(3, -1)
     num_values = num_examples * len(labels)
     root_mean_square = float(np.sqrt(_divide(errors.sum(), num_values)))
     if num_examples == 0:
@@ -151,7 +156,9 @@ def _finish_regression(sums: np.ndarray) -> tuple[float, ...]:
     return root_mean_square, _divide(absolute_error, num_values), float(np.mean(explained))
 
 
-def _finish_next_token(sums: np.ndarray) -> tuple[float, ...]:
+def _finish_next_token(sums: "np.ndarray") -> tuple[float, ...]:
+    import numpy as np
+
     num_tokens, num_correct, num_known, num_known_correct, loss = sums
     with np.errstate(over="ignore"):  # a model that is nowhere near has an infinite perplexity
         perplexity = float(np.exp(_divide(loss, num_tokens)))

@@ -3,13 +3,14 @@
 import abc
 import pathlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from datasets.federated_data import ClientFiles
 
-Weights = tuple[np.ndarray, ...]  # one array a variable, in the order of `keras_model.weights`
+if TYPE_CHECKING:  # every command imports this module, and `--help` needs no NumPy
+    import numpy as np
+
+Weights = tuple["np.ndarray", ...]  # one array a variable, in the order of `keras_model.weights`
 State = Any  # a nested structure of numpy arrays: models, clusters, clock, round number, everything a resume needs
 
 COMMON_METRICS = ("virtual_time_s", "num_clients", "num_rejected", "bytes_down", "bytes_up", "train_loss")
@@ -37,10 +38,10 @@ class ClientWork(NamedTuple):
       bytes_up: that each sends, likewise.
     """
 
-    clients: np.ndarray
-    num_examples: np.ndarray | float = 0
-    bytes_down: np.ndarray | float = 0
-    bytes_up: np.ndarray | float = 0
+    clients: "np.ndarray"
+    num_examples: "np.ndarray | float" = 0
+    bytes_down: "np.ndarray | float" = 0
+    bytes_up: "np.ndarray | float" = 0
 
 
 class RoundOutput(NamedTuple):

@@ -2,10 +2,18 @@
 
 import dataclasses
 
-from datasets.archetypes import ARCHETYPE_PARTITIONS, LAST_OUTCOMES, MERGE, VALIDATION_POOL, ArchetypeSettings
-from datasets.pachinko import PachinkoSettings
-from datasets.partitioners import PARTITION_NAMES
-from datasets.variants import NO_VARIANT, VARIANTS, VariantSettings
+from datasets.partition_settings import (
+    ARCHETYPE_PARTITIONS,
+    LAST_OUTCOMES,
+    MERGE,
+    NO_VARIANT,
+    PARTITION_NAMES,
+    VALIDATION_POOL,
+    VARIANTS,
+    ArchetypeSettings,
+    PachinkoSettings,
+    VariantSettings,
+)
 from tff_algos.settings.config_fields import SMOKE_CLIENTS, Needs, needs_value, setting
 
 NOT_BY_ARCHETYPE = Needs("partition", lambda name: name not in ARCHETYPE_PARTITIONS, "another partition")

@@ -3,8 +3,7 @@
 import dataclasses
 from typing import Any
 
-from datasets.archetypes import VALIDATION_POOL
-from datasets.variants import NO_VARIANT
+from datasets.partition_settings import NO_VARIANT, VALIDATION_POOL
 from tff_algos.settings.config_fields import shrink
 
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from datasets.archetypes import ArchetypeSettings
 from datasets.arrays import ArrayDataset
 from datasets.catalog import DATASETS, DatasetOptions, find_dataset, is_users_own
 from datasets.client_source import TRAIN, ClientSource
@@ -15,10 +14,9 @@ from datasets.device_table import load_device_profiles
 from datasets.federate import PartitionSettings, build_federated_data, default_client_dir
 from datasets.federated_data import FederatedData
 from datasets.layouts import AUTO
-from datasets.pachinko import PachinkoSettings
+from datasets.partition_settings import ArchetypeSettings, PachinkoSettings, VariantSettings
 from datasets.smoke import make_random_arrays
 from datasets.standardized_clients import standardize_clients
-from datasets.variants import VariantSettings
 from launch.progress import say_while_waiting
 from launch.runs.stored_data import ARE_FEATURES, FEATURE_DEVIATIONS, FEATURE_MEANS, TAKES_TOKENS, read_label_format
 from launch.settings.data_flags import CLIENT, NONE

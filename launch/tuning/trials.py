@@ -6,7 +6,7 @@ import types
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from datasets.archetypes import ARCHETYPE_PARTITIONS
+from datasets.partition_settings import ARCHETYPE_PARTITIONS
 from launch.runs.columns import METRICS_FILE
 from launch.runs.run_records import RunPath, read_rounds
 from launch.runs.tables import write_table

@@ -10,9 +10,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from datasets.archetypes import (
-    ARCHETYPE_PARTITIONS,
     SUCCESSES,
-    ArchetypeSettings,
     apportion,
     compute_client_shares,
     compute_hierarchical_shares,
@@ -25,6 +23,7 @@ from datasets.catalog import load_arrays
 from datasets.errors import DatasetError
 from datasets.federate import PartitionSettings, build_federated_data
 from datasets.federated_data import SPLITS, Preprocessing
+from datasets.partition_settings import ARCHETYPE_PARTITIONS, ArchetypeSettings
 
 NAMES = tuple("abcdefghij")
 SMALL = ArchetypeSettings(train_per_client=40, validation_per_client=10, test_per_client=10)

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from datasets.archetypes import ArchetypeSettings
 from datasets.arrays import make_array_dataset
 from datasets.catalog import DATASETS, DatasetOptions, load_arrays
 from datasets.errors import DatasetError
@@ -21,6 +20,7 @@ from datasets.federate import (
     split_client,
 )
 from datasets.federated_data import SPLITS, Preprocessing
+from datasets.partition_settings import ArchetypeSettings
 from datasets.smoke import make_random_arrays
 
 SETTINGS = PartitionSettings("dirichlet", num_clients=8)

@@ -13,7 +13,7 @@ from datasets.client_source import ClientSource
 from datasets.errors import DatasetError
 from datasets.federate import build_federated_data
 from datasets.label_format import REGRESSION, LabelFormat
-from datasets.partitioners import PartitionSettings
+from datasets.partition_settings import PartitionSettings
 from datasets.splits import count_drawn, split_client
 
 FORMAT = ExampleFormat((2,), "float32", ("a", "b"))

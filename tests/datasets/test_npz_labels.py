@@ -12,7 +12,7 @@ from datasets.federated_data import SPLITS
 from datasets.label_format import LabelFormat
 from datasets.npz import choose_partition, load_npz_arrays, read_examples
 from datasets.npz_labels import guess_task
-from datasets.partitioners import PARTITION_NAMES
+from datasets.partition_settings import PARTITION_NAMES
 
 X = np.arange(120, dtype=float).reshape(40, 3)
 NUMBERS = np.linspace(0, 10, 40)

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from datasets import partitioners
 from datasets.errors import DatasetError
+from datasets.partition_settings import PartitionSettings
 from datasets.partitioners import (
     PARTITIONS,
-    PartitionSettings,
     _fill_empty_clients,
     draw_shares,
     partition_dirichlet,

@@ -10,7 +10,8 @@ from datasets.client_source import TEST, TRAIN, ClientSource
 from datasets.errors import DatasetError
 from datasets.federate import PartitionSettings, build_federated_data
 from datasets.federated_data import Preprocessing
-from datasets.variants import VariantSettings, make_transforms
+from datasets.partition_settings import VariantSettings
+from datasets.variants import make_transforms
 
 NUM_TRAIN, NUM_TEST = 48, 16
 

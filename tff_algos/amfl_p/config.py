@@ -12,7 +12,7 @@ from tff_algos.settings.config_fields import (
     participation_setting,
     setting,
 )
-from tff_algos.settings.fine_tuning import RESOURCES, STEPS, FineTuningConfig
+from tff_algos.settings.fine_tuning import MAX_RESOURCE, MIN_RESOURCE, RESOURCES, STEPS, FineTuningConfig
 from tff_algos.settings.server_step import (
     ADAGRAD,
     ADAM,
@@ -28,8 +28,6 @@ from tff_algos.settings.update_privacy import (
     check_equal_weights,
     check_reachable,
 )
-from tff_algos.simulation.availability import check_cohort_size
-from tff_algos.simulation.resources import MAX_RESOURCE, MIN_RESOURCE
 
 USES_QUALITY, USES_RESOURCE = ("adaptive", "quality"), ("adaptive", "resource")  # of the choices of `weighting`
 MOMENTUM = "momentum"  # what AMFL-P calls sgd with momentum
@@ -170,6 +168,8 @@ class AMFLPConfig(PrivateAlgorithmConfig):
 
     def check_devices(self, profiles: DeviceProfiles, num_clients: int) -> None:
         check_reachable(self.privacy, profiles)
+        from tff_algos.simulation.availability import check_cohort_size  # here, since it needs NumPy
+
         check_cohort_size(self.cohort_size, profiles, num_clients)
         if profiles.resources is not None and (self.min_resource, self.max_resource) != (MIN_RESOURCE, MAX_RESOURCE):
             field = "min_resource" if self.min_resource != MIN_RESOURCE else "max_resource"

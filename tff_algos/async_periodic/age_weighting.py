@@ -10,11 +10,10 @@ s_k = 1, the initial model. The freshest age is 0.
 
 import numpy as np
 
+from tff_algos.async_periodic.config import AVERAGED_DEVICES, WEIGHTINGS
 from tff_algos.settings.config_fields import ConfigError
 
 FIRST_INDEX = 1
-WEIGHTINGS = ("equal", "age_aware")
-AVERAGED_DEVICES = ("scheduled", "all")
 
 
 def create_start_indices(num_clients: int) -> np.ndarray:

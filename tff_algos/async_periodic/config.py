@@ -3,12 +3,13 @@
 import dataclasses
 
 from datasets.federated_data import DeviceProfiles
-from tff_algos.async_periodic.age_weighting import AVERAGED_DEVICES, WEIGHTINGS
+from tff_algos.settings.asynchronous import POLICY_NAMES, TrainingTimesConfig
 from tff_algos.settings.config_fields import AlgorithmConfig, group, needs_value, setting
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.settings.server_step import ServerStepConfig
-from tff_algos.simulation.scheduling import POLICIES
-from tff_algos.simulation.training_times import TrainingTimesConfig
+
+WEIGHTINGS = ("equal", "age_aware")
+AVERAGED_DEVICES = ("scheduled", "all")
 
 
 def build_default_training() -> LocalTrainingConfig:
@@ -35,7 +36,7 @@ class AsyncPeriodicConfig(AlgorithmConfig):
         needs=needs_value("waiting", "periodic"),
     )
     max_scheduled: int = setting(3, "Most devices that send their update at an aggregation (paper: R).", minimum=1)
-    scheduling: str = setting("random", "Which of the ready devices these are.", choices=tuple(POLICIES))
+    scheduling: str = setting("random", "Which of the ready devices these are.", choices=POLICY_NAMES)
     weighting: str = setting(
         "equal",
         "equal: by examples, Eq. (13); age_aware: times gamma to the power of the age, Eq. (14).",

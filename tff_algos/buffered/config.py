@@ -3,11 +3,10 @@
 import dataclasses
 
 from datasets.federated_data import DeviceProfiles
+from tff_algos.settings.asynchronous import DECAY_NEEDS, GRACE_NEEDS, STALENESS_NAMES, TrainingTimesConfig
 from tff_algos.settings.config_fields import AlgorithmConfig, group, setting
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.settings.server_step import ServerStepConfig
-from tff_algos.simulation.staleness import DECAY_NEEDS, GRACE_NEEDS, STALENESS_FUNCTIONS
-from tff_algos.simulation.training_times import TrainingTimesConfig
 
 
 def build_default_training() -> LocalTrainingConfig:
@@ -23,9 +22,7 @@ class BufferedConfig(AlgorithmConfig):
     times: TrainingTimesConfig = group(TrainingTimesConfig, flag_prefix="")
     buffer_size: int = setting(3, "Updates that the server waits for before it aggregates (paper: K).", minimum=1)
     server: ServerStepConfig = group(ServerStepConfig, flag_prefix="server_")
-    staleness: str = setting(
-        "polynomial", "How an update's weight falls with staleness.", choices=tuple(STALENESS_FUNCTIONS)
-    )
+    staleness: str = setting("polynomial", "How an update's weight falls with staleness.", choices=STALENESS_NAMES)
     staleness_decay: float = setting(
         0.5,
         "Exponent of polynomial, slope of hinge.",

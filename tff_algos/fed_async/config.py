@@ -3,10 +3,9 @@
 import dataclasses
 
 from datasets.federated_data import DeviceProfiles
+from tff_algos.settings.asynchronous import DECAY_NEEDS, GRACE_NEEDS, STALENESS_NAMES, TrainingTimesConfig
 from tff_algos.settings.config_fields import SMOKE_CLIENTS, AlgorithmConfig, group, setting
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.simulation.staleness import DECAY_NEEDS, GRACE_NEEDS, STALENESS_FUNCTIONS
-from tff_algos.simulation.training_times import TrainingTimesConfig
 
 
 def build_default_training() -> LocalTrainingConfig:
@@ -23,9 +22,7 @@ class FedAsyncConfig(AlgorithmConfig):
     mixing_weight: float = setting(
         0.6, "Weight of a fresh update in the global model (paper: alpha).", above=0, maximum=1
     )
-    staleness: str = setting(
-        "polynomial", "How the weight falls with staleness (paper: s).", choices=tuple(STALENESS_FUNCTIONS)
-    )
+    staleness: str = setting("polynomial", "How the weight falls with staleness (paper: s).", choices=STALENESS_NAMES)
     staleness_decay: float = setting(
         0.5,
         "Exponent of polynomial, slope of hinge (paper: a).",

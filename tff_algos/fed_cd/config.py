@@ -25,7 +25,6 @@ from tff_algos.settings.update_privacy import (
     check_equal_weights,
     check_reachable,
 )
-from tff_algos.simulation.availability import check_cohort_size
 
 MOST_MILESTONES = 10  # 1,024 models
 
@@ -135,5 +134,7 @@ class FedCDConfig(PrivateAlgorithmConfig):
         return dataclasses.replace(super().shrink_to_smoke(), milestones=(1,) if self.milestones else ())
 
     def check_devices(self, profiles: DeviceProfiles, num_clients: int) -> None:
+        from tff_algos.simulation.availability import check_cohort_size  # here, since it needs NumPy
+
         check_reachable(self.privacy, profiles)
         check_cohort_size(self.cohort_size, profiles, num_clients)

@@ -14,7 +14,6 @@ from tff_algos.settings.update_privacy import (
     check_equal_weights,
     check_reachable,
 )
-from tff_algos.simulation.availability import check_cohort_size
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,4 +46,6 @@ class SynchronousConfig(PrivateAlgorithmConfig):
 
     def check_devices(self, profiles: DeviceProfiles, num_clients: int) -> None:
         check_reachable(self.privacy, profiles)
+        from tff_algos.simulation.availability import check_cohort_size  # here, since it needs NumPy
+
         check_cohort_size(self.cohort_size, profiles, num_clients)

@@ -5,6 +5,7 @@ import dataclasses
 from tff_algos.settings.config_fields import ConfigError, check, setting
 
 RULES = SAME, STEPS, RESOURCES = ("same", "steps", "resources")
+MIN_RESOURCE, MAX_RESOURCE = 0.1, 1.0  # of R_i, as AMFL-P draws it (section 4.1)
 TRAINED, INITIAL = STARTS = ("trained", "initial")
 
 

@@ -18,9 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tff_algos.seeds import derive_generator
-from tff_algos.settings.fine_tuning import RESOURCES, SAME
+from tff_algos.settings.fine_tuning import MAX_RESOURCE, MIN_RESOURCE, RESOURCES, SAME
 
-MIN_RESOURCE, MAX_RESOURCE = 0.1, 1.0  # of R_i (section 4.1)
 PLUGGED_IN_CHANCE = 0.25
 PLUGGED_IN_GAIN = 0.2
 FULL_WORK_DRAIN = 0.1

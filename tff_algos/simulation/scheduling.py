@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tff_algos.settings.asynchronous import FREQUENCY, RANDOM, SIGNIFICANCE
 from tff_algos.settings.config_fields import ConfigError
 
 
@@ -59,9 +60,9 @@ def choose_least_frequent(ready: np.ndarray, context: SchedulingContext, generat
 
 
 POLICIES = {
-    "random": Policy(choose_at_random, needs_updates=False),
-    "significance": Policy(choose_most_significant, needs_updates=True),
-    "frequency": Policy(choose_least_frequent, needs_updates=False),
+    RANDOM: Policy(choose_at_random, needs_updates=False),
+    SIGNIFICANCE: Policy(choose_most_significant, needs_updates=True),
+    FREQUENCY: Policy(choose_least_frequent, needs_updates=False),
 }
 
 

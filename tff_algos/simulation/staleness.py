@@ -10,11 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tff_algos.settings.config_fields import ConfigError, Needs
-
-# What the fields of a and b need, in the configs that have them beside a field `staleness`, the function's name.
-DECAY_NEEDS = Needs("staleness", lambda name: name != "constant", "another function")
-GRACE_NEEDS = Needs("staleness", lambda name: name == "hinge", "the function hinge")
+from tff_algos.settings.asynchronous import CONSTANT, HINGE, POLYNOMIAL
+from tff_algos.settings.config_fields import ConfigError
 
 
 class StalenessParameters(NamedTuple):
@@ -40,9 +37,9 @@ def compute_hinge(staleness: np.ndarray, parameters: StalenessParameters) -> np.
 
 
 STALENESS_FUNCTIONS: dict[str, Callable[[np.ndarray, StalenessParameters], np.ndarray]] = {
-    "constant": compute_constant,
-    "polynomial": compute_polynomial,
-    "hinge": compute_hinge,
+    CONSTANT: compute_constant,
+    POLYNOMIAL: compute_polynomial,
+    HINGE: compute_hinge,
 }
 
 

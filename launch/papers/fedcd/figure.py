@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from datasets.archetypes import DROP, MERGE, SUCCESSES, compute_hypergeometric_shares
+from datasets.archetypes import SUCCESSES, compute_hypergeometric_shares
+from datasets.partition_settings import DROP, MERGE
 from launch.papers.engine.collection import Place, group_runs
 from launch.papers.engine.figures import compute_curve, compute_curve_by_round, draw_curve, say_not_run
 from launch.papers.fedcd.authors_run import read_authors_run

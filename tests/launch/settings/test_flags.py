@@ -128,7 +128,7 @@ import contextlib, io, sys
 from launch.train import main
 with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
     main({arguments!r})
-heavy = {{"tensorflow", "tensorflow_federated", "sklearn", "scipy", "matplotlib", "jax"}} & set(sys.modules)
+heavy = {{"numpy", "tensorflow", "tensorflow_federated", "sklearn", "scipy", "matplotlib", "jax"}} & set(sys.modules)
 print(sorted(heavy))
 """
     usage_before = os.times()

@@ -8,10 +8,10 @@ import sys
 import numpy as np
 import pytest
 
-from datasets.archetypes import ArchetypeSettings
 from datasets.cache_folder import search_dirs
 from datasets.catalog import DatasetOptions, locate
 from datasets.errors import DatasetError
+from datasets.partition_settings import ArchetypeSettings
 from launch import evaluate, export, train
 from launch.runs.columns import CONFIG_FILE
 from launch.settings.run_config import RunConfig, build_run_config, flag_values

@@ -10,8 +10,9 @@ from tff_algos.async_periodic.config import AsyncPeriodicConfig
 from tff_algos.async_periodic.process import build_async_periodic_process, mix_models
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
+from tff_algos.settings.asynchronous import TrainingTimesConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.simulation.training_times import StartPlan, TrainingTimesConfig
+from tff_algos.simulation.training_times import StartPlan
 
 RATE = 0.3
 STEP = LocalTrainingConfig(steps=1, batch_size=100, optimizer="sgd", learning_rate=RATE)  # one batch of all examples

@@ -15,9 +15,9 @@ from tff_algos.fed_avg.process import build_fed_avg_process
 from tff_algos.protocol import FederatedProcess
 from tff_algos.rounds.energy_meter import MeteredProcess, MeteredState
 from tff_algos.rounds.forwarding import ForwardingProcess
+from tff_algos.settings.asynchronous import TrainingTimesConfig
 from tff_algos.settings.compression import CompressionConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.simulation.training_times import TrainingTimesConfig
 
 MODEL_BYTES = 15 * 4  # of `linear_spec`
 RATES = EnergyRates(np.array([0.5, 0.25]), np.array([0.001, 0.01]), np.array([0.002, 0.02]))

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from datasets.federated_data import DeviceProfiles, EnergyRates, Windows
+from tff_algos.settings.asynchronous import TrainingTimesConfig
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.simulation.arrivals import DeviceStarts, collect_arrivals, start_at
 from tff_algos.simulation.device_work import list_logged_work
 from tff_algos.simulation.energy import compute_joules
 from tff_algos.simulation.event_clock import LogRow, create_clock
-from tff_algos.simulation.training_times import SimulatedDevices, TrainingTimesConfig, draw_shares_done, plan_starts
+from tff_algos.simulation.training_times import SimulatedDevices, draw_shares_done, plan_starts
 
 HOUR_S = 3600.0
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from datasets.federated_data import DeviceProfiles
+from tff_algos.settings.asynchronous import TrainingTimesConfig
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.simulation.training_times import (
     SimulatedDevices,
-    TrainingTimesConfig,
     compute_longest_training_s,
     compute_training_s,
     compute_wait_s,

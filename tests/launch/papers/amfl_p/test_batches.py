@@ -20,7 +20,7 @@ from datasets.building.readings import (
 )
 from datasets.building.rooms import DEGREES, draw_sensors
 from datasets.federate import split_client
-from datasets.partitioners import PartitionSettings
+from datasets.partition_settings import PartitionSettings
 from launch.papers.amfl_p.measures import AXES, NEW_SENSORS
 from launch.runs.run_records import resolve_experiment
 from launch.settings.experiments import get_experiment, match_experiments

@@ -6,9 +6,10 @@ import os
 import numpy as np
 import pytest
 
-from datasets.archetypes import ArchetypeSettings, draw_clients
+from datasets.archetypes import draw_clients
 from datasets.catalog import DatasetOptions, load_arrays
 from datasets.errors import DatasetError
+from datasets.partition_settings import ArchetypeSettings
 from launch.papers.fedcd.measures import AUTHORS_SMALL, WHOLE_DATA, find_place
 from launch.runs.run_records import resolve_experiment
 from launch.settings.experiments import get_experiment, match_experiments
