@@ -96,7 +96,7 @@ def _run(arguments: Sequence[str]) -> int:
             worker.process.wait()
             raise worker.describe_death()
     except ClosingError as error:
-        raise RunStopped(f"error: {error}; docs/speed.md says how to start a worker with a port", 1) from None
+        raise RunStopped(f"error: {error}; docs/cluster.md says how to start a worker with a port", 1) from None
     except WorkerError as error:
         last = (error.log_tail.splitlines() or [""])[-1]
         raise RunStopped(f"error: {error}" + (f" ({last[:200]})" if last else ""), 1) from None

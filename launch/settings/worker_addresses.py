@@ -51,5 +51,5 @@ def find_connection_problem(address: str, timeout_s: float = CONNECT_S) -> str:
         return f"{address} does not answer within {timeout_s:g} s; check the address, and that no firewall is between"
     except OSError as error:
         reason = (error.strerror or "no connection").lower()
-        return f"nothing listens at {address} ({reason}); start the worker there first, see docs/speed.md"
+        return f"nothing listens at {address} ({reason}); start the worker there first, see docs/cluster.md"
     return ""

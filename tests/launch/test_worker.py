@@ -115,7 +115,7 @@ def test_where_workers_cannot_be_closed_off_none_is_started(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     assert worker_command.main([]) == 1
     [line] = capsys.readouterr().err.splitlines()
-    assert line.startswith("error: this system allows no network namespace: Operation not permitted; docs/speed.md")
+    assert line.startswith("error: this system allows no network namespace: Operation not permitted; docs/cluster.md")
 
 
 @contextlib.contextmanager
