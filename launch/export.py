@@ -13,7 +13,6 @@ import os
 import pathlib
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from absl import flags as absl_flags
 
@@ -26,6 +25,7 @@ from launch.settings.flags import FlagError
 from launch.settings.trusted_modules import define_trust_flag, read_trusted
 from launch.stop_signals import leave
 from launch.tflite.converter_process import ConverterProcess, run_converter_process
+from launch.tflite.export_job import NO_TRAINING, ExportJob, ExportRequest
 from launch.tflite.export_plan import (
     ALL_MODELS,
     INTEGER_FORMATS,
@@ -36,12 +36,11 @@ from launch.tflite.export_plan import (
 )
 from launch.tflite.export_report import ExportReport, FailedFile, format_summary
 from launch.tflite.representatives import check_representative_client
-from launch.tflite.training_flag import define_training_flag
 from launch.tflite.web_page import check_request as check_page_request
 from launch.training.finished_run import FinishedRun, define_round_flag, read_finished_run, say_if_unchecked
 from launch.training.personal_models import compute_personal_weights
 from launch.training.run_runtime import settle_device_again
-from models.model_names import EXPORT_FORMATS, EXPORT_IO
+from models.model_names import EXPORT_FORMATS, EXPORT_IO, TRAINED_PARTS
 
 USAGE = "python -m launch.export <run folder> [--model=<name>] [--formats=<format,...>] [--flag=value ...]"
 COMMON = (
@@ -62,25 +61,6 @@ OTHER_NAMES = {
     **dict.fromkeys(("uint8", "i8", "integer", "ptq", "quantized"), "int8"),
     **dict.fromkeys(("qat", "qat8"), "qat_int8"),
 }
-
-
-class Request(NamedTuple):
-    """What is asked for, flag by flag; `formats` is empty for all that apply."""
-
-    run_dir: str
-    data_dir: str
-    npz: str
-    trust_module: str
-    model: str
-    round: str
-    formats: tuple[str, ...]
-    io: str
-    representative_client: str
-    representative_examples: int
-    on_device_training: str
-    save_test_set: bool
-    debug_quantization: bool
-    web_page: bool
 
 
 def define_flags() -> absl_flags.FlagValues:
@@ -115,7 +95,12 @@ def define_flags() -> absl_flags.FlagValues:
         "representative_examples", 200, "How many examples set the ranges of int8 at most.", lower_bound=1,
         flag_values=values,
     )  # fmt: skip
-    define_training_flag(values)
+    absl_flags.DEFINE_enum(
+        "on_device_training", NO_TRAINING, [NO_TRAINING, *TRAINED_PARTS],
+        "Also write each model in a form that can be trained on the phone: head trains its last dense layers, full all "
+        "of it.",
+        flag_values=values,
+    )  # fmt: skip
     absl_flags.DEFINE_bool(
         "save_test_set", False, "Also write the test set, with each file's predictions.", flag_values=values
     )
@@ -131,18 +116,18 @@ def define_flags() -> absl_flags.FlagValues:
     return values
 
 
-def parse_request(argv: Sequence[str]) -> Request:
+def parse_request(argv: Sequence[str]) -> ExportRequest:
     """Reads the command line, without the program's name. Raises FlagError."""
     values = parse_flags(define_flags(), take_run_dir(argv))
     if not values.run_dir:
         raise FlagError("--run_dir is missing: expected the folder of a finished run, such as runs/fedavg_digits_001")
-    request = Request(**{name: values[name].value for name in Request._fields})
+    request = ExportRequest(**{name: values[name].value for name in ExportRequest._fields})
     request = request._replace(formats=tuple(request.formats))
     _check_formats(request, is_given=lambda name: bool(values[name].present))
     return request
 
 
-def _check_formats(request: Request, is_given) -> None:
+def _check_formats(request: ExportRequest, is_given) -> None:
     unknown = [name for name in request.formats if name not in EXPORT_FORMATS]
     if unknown:
         expected = f"expected some of {', '.join(EXPORT_FORMATS)}"
@@ -168,7 +153,7 @@ def _name_unknown(names: Sequence[str]) -> str:
 
 
 def export_run(
-    run: FinishedRun, exports: Sequence[ModelExport], request: Request
+    run: FinishedRun, exports: Sequence[ModelExport], request: ExportRequest
 ) -> tuple[list[str], Sequence[FailedFile]]:
     """Writes the files of these models into the run's `export/`, when all are ready.
 
@@ -193,32 +178,17 @@ def export_run(
 def _write_files(
     run: FinishedRun,
     exports: Sequence[ModelExport],
-    request: Request,
+    request: ExportRequest,
     folder: pathlib.Path,
     converter: ConverterProcess,
 ) -> ExportReport:
     data = run.load_data()
     personal_weights = compute_personal_weights(run, data, [export.name for export in exports if export.is_personal])
     with quiet_tensorflow(str(run.path / WORKER_LOG)):
-        from launch.tflite.export_models import ExportJob, export_models
+        from launch.tflite.export_models import export_models
 
         settle_device_again(run.config)
-        job = ExportJob(
-            run=run,
-            data=data,
-            io=request.io,
-            representative_client=request.representative_client,
-            representative_examples=request.representative_examples,
-            on_device_training=request.on_device_training,
-            save_test_set=request.save_test_set,
-            folder=folder,
-            converter=converter,
-            personal_weights=personal_weights,
-            debug_quantization=request.debug_quantization,
-            web_page=request.web_page,
-            page_formats=request.formats,
-        )
-        return export_models(job, exports)
+        return export_models(ExportJob(run, data, request, folder, converter, personal_weights), exports)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -372,7 +372,7 @@ def project(tmp_path):
 VENV = "-m venv .venv-litert"
 PIP = "-m pip --no-input install --no-deps --require-hashes -r requirements-litert.lock"
 CHECKS = [
-    "-m launch.export --run_dir=runs/x --on_device_training --save_test_set",
+    "-m launch.export --run_dir=runs/x --on_device_training=full --save_test_set",
     "tests/litert/check_export.py runs/x/export",
 ]
 

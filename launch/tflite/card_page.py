@@ -55,7 +55,7 @@ def _list_answers(card: Card) -> Iterator[tuple[str, str]]:
     if VOCABULARY in card:
         yield "Vocabulary", _list_tokens(card[VOCABULARY])
     clients = f"{training['rounds']:,} rounds, {training['clients']:,} clients, {training['examples']:,} train examples"
-    if FEATURES in card:  # files of earlier versions, pictures and tokens have none
+    if FEATURES in card:  # pictures and tokens have none
         yield "Features", f"{describe_in_words(card[FEATURES])}."
     if "input" in card:
         yield "What goes in", card["input"]
@@ -124,18 +124,12 @@ def _list_file_rows(
             f"{_format_difference(quantization['difference'], task)} against the Keras model; "
             f"{_compare_outputs(quantization)}",
         )
-        if quantization.get("warning"):  # files of earlier versions have none
+        if quantization["warning"]:
             yield "Warning", f"It {quantization['warning']}."
-        times = f"median {latency['median']:.3f} ms{_format_spread(latency)} on {latency['threads']} thread"
+        spread = f"half of the runs {latency['lower_quartile']:.3f} to {latency['upper_quartile']:.3f} ms"
+        times = f"median {latency['median']:.3f} ms, {spread} on {latency['threads']} thread"
         yield "Latency", f"{times} of the machine that made it, not of a phone"
     yield "Size", f"{file['model_bytes']:,} bytes, and this card with its metadata"
-
-
-def _format_spread(latency: Mapping[str, Any]) -> str:
-    """The middle half of the times; files of earlier versions do not have it."""
-    if "lower_quartile" not in latency:
-        return ""
-    return f", half of the runs {latency['lower_quartile']:.3f} to {latency['upper_quartile']:.3f} ms"
 
 
 def _compare_outputs(quantization: Mapping[str, Any]) -> str:
@@ -206,7 +200,7 @@ def format_card_page(card: Card) -> str:
         ),
         format_table(_tabulate_files(card["files"], task)),
     ]
-    warnings = {file["file"]: file["quantization"].get("warning") for file in measured}
+    warnings = {file["file"]: file["quantization"]["warning"] for file in measured}
     if any(warnings.values()):
         parts += ["## Warnings", _format_grouped({file: f"{text}." for file, text in warnings.items() if text})]
     if measured:
@@ -230,7 +224,7 @@ def _tabulate_file(file: FileFacts, task: TaskColumns) -> tuple[str, ...]:
     size = f"{file['model_bytes']:,}"
     if task.metric.name not in file:
         return (file["file"], UNMEASURED, *[""] * 5, size, "")
-    result, quantization = file[task.metric.name], file["quantization"]
+    result, quantization, latency = file[task.metric.name], file["quantization"], file["latency_ms"]
     difference = quantization["difference"]
     has_classes = "agreement" in quantization
     return (
@@ -242,14 +236,8 @@ def _tabulate_file(file: FileFacts, task: TaskColumns) -> tuple[str, ...]:
         f"{100 * difference:+.2f}" if task.metric.unit == PERCENT else f"{difference:+.4g}",
         _percent(quantization["agreement"]) if has_classes else f"{quantization['largest_output_difference']:.2g}",
         size,
-        f"{file['latency_ms']['median']:.3f}{_format_range(file['latency_ms'])}",
+        f"{latency['median']:.3f} ({latency['lower_quartile']:.3f} to {latency['upper_quartile']:.3f})",
     )
-
-
-def _format_range(latency: Mapping[str, Any]) -> str:
-    if "lower_quartile" not in latency:
-        return ""
-    return f" ({latency['lower_quartile']:.3f} to {latency['upper_quartile']:.3f})"
 
 
 def _format_grouped(texts: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""What the files of one export share, and a model that is exported. Imports no TensorFlow."""
+"""What an export is asked for, what its files share, and a model that is exported. Imports no TensorFlow."""
 
 import pathlib
 from collections.abc import Mapping
@@ -15,38 +15,46 @@ if TYPE_CHECKING:
     from tff_algos.protocol import Weights
 
 
+NO_TRAINING = "none"  # of `ExportRequest.on_device_training`, beside TRAINED_PARTS
+
+
+class ExportRequest(NamedTuple):
+    """What is asked for, flag by flag; see `launch.export`. `formats` is empty for all that apply."""
+
+    run_dir: str
+    data_dir: str
+    npz: str
+    trust_module: str
+    model: str
+    round: str
+    formats: tuple[str, ...]
+    io: str
+    representative_client: str
+    representative_examples: int
+    on_device_training: str
+    save_test_set: bool
+    debug_quantization: bool
+    web_page: bool
+
+
 class ExportJob(NamedTuple):
     """What all files of one export share.
 
     Attributes:
       run: the run.
       data: its clients and test set.
-      io: of EXPORT_IO, for the integer formats.
-      representative_client: the client whose examples set the ranges of int8; "" for all that use a model.
-      representative_examples: how many of them at most.
-      on_device_training: what of each model can be trained on the phone, of TRAINED_PARTS; NONE writes no such file.
-      save_test_set: whether the test set is written, with each file's predictions.
+      request: what is asked for.
       folder: where the files go.
       converter: what converts the models and first runs the files.
       personal_weights: the weights of the personal models to be exported, by the client's name.
-      debug_quantization: whether the layers of each int8 file are measured.
-      web_page: whether a page with the files is written.
-      page_formats: the formats in that page; empty for its own choice.
     """
 
     run: FinishedRun
     data: FederatedData
-    io: str
-    representative_client: str
-    representative_examples: int
-    on_device_training: str
-    save_test_set: bool
+    request: ExportRequest
     folder: pathlib.Path
     converter: ConverterProcess
-    personal_weights: Mapping[str, "Weights"] = {}
-    debug_quantization: bool = False
-    web_page: bool = False
-    page_formats: tuple[str, ...] = ()
+    personal_weights: Mapping[str, "Weights"]
 
 
 class LoadedModel(NamedTuple):

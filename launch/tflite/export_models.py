@@ -18,7 +18,7 @@ from launch.settings.run_config import find_algorithm, flag_values
 from launch.settings.run_titles import describe_run
 from launch.tflite.card_page import FEATURES
 from launch.tflite.embedded_card import MODEL_SHA256, embed_card
-from launch.tflite.export_job import ExportJob, LoadedModel
+from launch.tflite.export_job import NO_TRAINING, ExportJob, LoadedModel
 from launch.tflite.export_measurement import (
     Measurement,
     compute_keras_outputs,
@@ -43,8 +43,6 @@ from launch.tflite.file_outputs import compute_agreement, compute_lost, compute_
 from launch.tflite.layer_report import LayerError
 from launch.tflite.model_card import build_card, count_confusions, describe_file, format_card, write_cards
 from launch.tflite.standard_metadata import add_metadata
-from launch.tflite.text_page import has_text_page, write_text_page
-from launch.tflite.training_flag import NONE
 from launch.tflite.web_page import write_web_page
 from models.model_names import ModelError
 from models.model_spec import ModelSpec
@@ -114,13 +112,10 @@ def export_models(job: ExportJob, exports: Sequence[ModelExport]) -> ExportRepor
     if job.data.class_names:
         write_text(job.folder / LABELS_FILE, format_names(job.data.class_names))
     predictions = {file.row.file: file.predictions for file in files}
-    if job.save_test_set:
+    if job.request.save_test_set:
         np.savez_compressed(job.folder / TEST_SET_FILE, x=job.data.test_x, y=job.data.test_y, **predictions)
-    if job.web_page:
-        if has_text_page(job.data):
-            write_text_page(job.folder, report, job.data, predictions, job.page_formats)
-        else:
-            write_web_page(job.folder, report, job.data, predictions, job.page_formats, section=job.run.data)
+    if job.request.web_page:
+        write_web_page(job.folder, report, job.data, predictions, job.request.formats, job.run.data)
     return report
 
 
@@ -146,7 +141,7 @@ def _export_model(job: ExportJob, export: ModelExport, spec: ModelSpec) -> Writt
     for name in export.formats:
         reference = references[name == "qat_int8"]
         made = attempt(f"{name}.tflite", functools.partial(_export_file, job, export, model, name, reference))
-        if made and name == "int8" and job.debug_quantization:
+        if made and name == "int8" and job.request.debug_quantization:
             measured = attempt("int8.layers.csv", functools.partial(measure_layers, job, export, model))
             made = [made[0]._replace(layers=layers) for layers in measured] or made
         files += made
@@ -154,7 +149,7 @@ def _export_model(job: ExportJob, export: ModelExport, spec: ModelSpec) -> Writt
     if "float32" not in export.formats and model.float32:
         sizes.insert(0, _measure_size(job, export.name, model))
     training_files = []
-    if job.on_device_training != NONE:
+    if job.request.on_device_training != NO_TRAINING:
         make = functools.partial(_write_training_file, job, export, model, references.get(False))
         training_files += attempt("training.tflite", make)
     return WrittenModel(files, [] if export.is_teacher else sizes, training_files, failed)
@@ -163,7 +158,7 @@ def _export_model(job: ExportJob, export: ModelExport, spec: ModelSpec) -> Writt
 def _compute_references(job: ExportJob, export: ModelExport, model: LoadedModel) -> dict[bool, np.ndarray]:
     """The outputs on the test set of the Keras models that files are converted from, by whether it is for qat_int8."""
     kinds = {name == "qat_int8": name for name in export.formats}  # all but qat_int8 have the same reference
-    if job.on_device_training != NONE:
+    if job.request.on_device_training != NO_TRAINING:
         kinds.setdefault(False, "float32")
     return {
         kind: compute_keras_outputs(*find_reference(model.spec, model.weights, name), job.data.test_x)
@@ -272,7 +267,7 @@ def _describe_latency(measured: Measurement) -> dict[str, float]:
 
 
 def _write_training_file(job: ExportJob, export: ModelExport, model: LoadedModel, reference: np.ndarray) -> TrainingRow:
-    batch_size, part = job.run.config.batch_size, job.on_device_training
+    batch_size, part = job.run.config.batch_size, job.request.on_device_training
     file = convert_training_file(job, model, reference)
     name = f"{encode_name(export.name)}.training.tflite"
     own = {

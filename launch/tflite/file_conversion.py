@@ -80,7 +80,7 @@ def _convert(job: ExportJob, export: ModelExport, model: LoadedModel, export_for
         if not model.float32:
             raise ModelError(model.reason)
         return ConvertedModel(model.float32, unused)
-    io = job.io if export_format in INTEGER_FORMATS else "float32"
+    io = job.request.io if export_format in INTEGER_FORMATS else "float32"
     converter = _find_converter(job)
     if export_format != "int8":
         return ConvertedModel(convert_model(model.spec, model.weights, export_format, io, None, converter), unused)
@@ -95,16 +95,16 @@ def _convert(job: ExportJob, export: ModelExport, model: LoadedModel, export_for
 
 
 def _read_representatives(job: ExportJob, export: ModelExport) -> tuple[list[ClientFiles], np.ndarray]:
-    clients = find_representative_clients(export, job.data, job.representative_client)
+    clients = find_representative_clients(export, job.data, job.request.representative_client)
     return clients, read_representative_examples(
-        job.data, clients, job.representative_examples, job.run.task.kind.is_labelled_by_class
+        job.data, clients, job.request.representative_examples, job.run.task.kind.is_labelled_by_class
     )
 
 
 def measure_layers(job: ExportJob, export: ModelExport, model: LoadedModel) -> list[LayerError]:
     """What int8 does to each layer of a model. Raises ModelError if it cannot be measured, and as `convert_file`."""
     _, examples = _read_representatives(job, export)
-    compared = choose_evenly(job.data.test_x, job.representative_examples)
+    compared = choose_evenly(job.data.test_x, job.request.representative_examples)
     return read_layers(debug_quantization(model.spec, model.weights, examples, compared, _find_converter(job)))
 
 
@@ -121,7 +121,7 @@ def convert_training_file(job: ExportJob, model: LoadedModel, reference: np.ndar
       OSError: as for `convert_file`.
     """
     examples = choose_evenly(job.data.test_x, NUM_CHECKED)
-    batch_size, part = job.run.config.batch_size, job.on_device_training
+    batch_size, part = job.run.config.batch_size, job.request.on_device_training
     file = convert_training_module(model.spec, model.weights, batch_size, part, examples, _find_converter(job))
     _check_file(job, model.spec, file.content, reference, "training", f"on-device training of {model.spec.name}")
     return file

@@ -2,13 +2,19 @@
 
 https://github.com/tensorflow/tflite-support/blob/v0.4.4/tensorflow_lite_support/metadata/metadata_schema.fbs is the
 schema; the numbers of its fields are below. Associated files, such as the labels, lie in the zip archive after the
-model (see `embedded_card`). Imports no TensorFlow.
+model (see `embedded_card`).
+
+A FlatBuffer without code made from its schema: a table is a mapping from the number of a field to a value: text, a
+table, a list of texts, tables or floats, a `Byte` or a `Uint`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from launch.tflite.flat_tables import Byte, Table, Uint, add_to_model, write_tables
+import flatbuffers
+import numpy as np
+
+Table = Mapping[int, Any]
 
 ENTRY = "TFLITE_METADATA"
 IDENTIFIER = b"M001"
@@ -17,6 +23,14 @@ NO_TYPE, LABELS, VOCABULARY = 0, 2, 5  # of an associated file: UNKNOWN, TENSOR_
 COLOR_SPACES = {3: 1, 1: 2}  # by the number of channels: RGB, GRAYSCALE
 FEATURE, IMAGE = 1, 2  # of the union ContentProperties
 NORMALIZATION = 1  # of the union ProcessUnitOptions
+
+
+class Byte(int):
+    """A field of one byte, such as an enumeration or the kind of a union."""
+
+
+class Uint(int):
+    """A field of four bytes without a sign."""
 
 
 class AssociatedFile(NamedTuple):
@@ -67,7 +81,16 @@ class ModelNote(NamedTuple):
 
 def add_metadata(model: bytes, note: ModelNote) -> bytes:
     """A TFLite model with this metadata in it; it computes what it did."""
-    return add_to_model(model, ENTRY, write_metadata(note))
+    from tensorflow.lite.python import schema_py_generated as schema  # not needed to write the metadata alone
+    from tensorflow.lite.tools import flatbuffer_utils
+
+    parts = flatbuffer_utils.convert_bytearray_to_object(bytearray(model))
+    buffer, entry = schema.BufferT(), schema.MetadataT()
+    buffer.data = np.frombuffer(write_metadata(note), np.uint8)
+    entry.name, entry.buffer = ENTRY, len(parts.buffers)
+    parts.buffers.append(buffer)
+    parts.metadata = [*(parts.metadata or ()), entry]
+    return bytes(flatbuffer_utils.convert_object_to_bytearray(parts))
 
 
 def write_metadata(note: ModelNote) -> bytes:
@@ -106,3 +129,44 @@ def _tabulate_file(file: AssociatedFile) -> Table:
 def _drop_empty(table: dict[int, Any]) -> Table:
     """The table without fields that hold nothing."""
     return {slot: value for slot, value in table.items() if value or isinstance(value, Byte | Uint)}
+
+
+def write_tables(root: Table, identifier: bytes) -> bytes:
+    """The FlatBuffer of a table and what is in it; `identifier` has four bytes."""
+    builder = flatbuffers.Builder(1024)
+    builder.Finish(_write_value(builder, root), identifier)
+    return bytes(builder.Output())
+
+
+def _write_value(builder: flatbuffers.Builder, value: Any) -> int:
+    """Writes text, a table or a list and returns where it is."""
+    if isinstance(value, str):
+        return builder.CreateString(value)
+    if isinstance(value, Mapping):
+        return _write_table(builder, value)
+    if value and isinstance(value[0], float):
+        builder.StartVector(4, len(value), 4)
+        for number in reversed(value):
+            builder.PrependFloat32(number)
+        return builder.EndVector()
+    places = [_write_value(builder, item) for item in value]
+    builder.StartVector(4, len(places), 4)
+    for place in reversed(places):
+        builder.PrependUOffsetTRelative(place)
+    return builder.EndVector()
+
+
+def _write_table(builder: flatbuffers.Builder, table: Table) -> int:
+    # What a table refers to comes first: none may be written inside another.
+    referred = {
+        slot: _write_value(builder, value) for slot, value in table.items() if not isinstance(value, Byte | Uint)
+    }
+    builder.StartObject(max(table, default=-1) + 1)
+    for slot, value in table.items():
+        if isinstance(value, Byte):
+            builder.PrependUint8Slot(slot, value, 0)
+        elif isinstance(value, Uint):
+            builder.PrependUint32Slot(slot, value, 0)
+        else:
+            builder.PrependUOffsetTRelativeSlot(slot, referred[slot], 0)
+    return builder.EndObject()

@@ -34,6 +34,7 @@ from launch.tflite.export_report import ExportReport, FileRow
 from launch.tflite.features import choose_sample, describe_features, list_facts, name_form
 from launch.tflite.file_notes import find_range
 from launch.tflite.model_card import join_cards
+from launch.tflite.text_page import TEXT_SCRIPTS, TEXT_TEMPLATE, describe_text, has_text_page
 
 SOURCES = pathlib.Path(__file__).with_name("web")
 RUNTIME = pathlib.Path(__file__).parents[2] / ".web" / "node_modules" / "@litertjs" / "core"
@@ -65,7 +66,7 @@ class Runtime(NamedTuple):
     binaries: Mapping[str, bytes]
 
 
-def check_request(io: str, runtime_dir: pathlib.Path | None = None, classifies_tokens: bool = False) -> None:
+def check_request(io: str, classifies_tokens: bool = False) -> None:
     """Whether a page can be made, before any work starts.
 
     Raises:
@@ -79,10 +80,9 @@ def check_request(io: str, runtime_dir: pathlib.Path | None = None, classifies_t
             "--web_page with --io=int8: LiteRT.js takes float inputs only; leave --io=int8 out, int8 computes in "
             "integers all the same"
         )
-    folder = runtime_dir or RUNTIME
     wanted = json.loads((SOURCES / "package.json").read_text(encoding="utf-8"))["dependencies"]["@litertjs/core"]
     names = [LIBRARY, *(f"wasm/{stem}{suffix}" for stem in BUILDS.values() for suffix in (".js", ".wasm"))]
-    if read_version(folder) != wanted or not all((folder / name).is_file() for name in names):
+    if read_version(RUNTIME) != wanted or not all((RUNTIME / name).is_file() for name in names):
         raise FlagError(f"--web_page: LiteRT.js {wanted}, which runs the files in a page, is missing; type: make web")
 
 
@@ -94,13 +94,12 @@ def read_version(folder: pathlib.Path) -> str:
         return ""
 
 
-def read_runtime(folder: pathlib.Path | None = None) -> Runtime:
-    """LiteRT.js from its npm package; None for where `make web` puts it."""
-    folder = folder or RUNTIME
-    builds = {name: folder / "wasm" / stem for name, stem in BUILDS.items()}
+def read_runtime() -> Runtime:
+    """LiteRT.js from its npm package."""
+    builds = {name: RUNTIME / "wasm" / stem for name, stem in BUILDS.items()}
     return Runtime(
-        version=read_version(folder),
-        library=wrap_library((folder / LIBRARY).read_text(encoding="utf-8")),
+        version=read_version(RUNTIME),
+        library=wrap_library((RUNTIME / LIBRARY).read_text(encoding="utf-8")),
         scripts={name: path.with_suffix(".js").read_text(encoding="utf-8") for name, path in builds.items()},
         binaries={name: path.with_suffix(".wasm").read_bytes() for name, path in builds.items()},
     )
@@ -119,9 +118,8 @@ def write_web_page(
     report: ExportReport,
     data: FederatedData,
     predictions: Mapping[str, np.ndarray],
-    formats: Sequence[str] = (),
-    runtime_dir: pathlib.Path | None = None,
-    section: Mapping[str, Any] | None = None,
+    formats: Sequence[str],
+    section: Mapping[str, Any],
 ) -> None:
     """Writes the page beside the files that are in it.
 
@@ -129,18 +127,18 @@ def write_web_page(
       folder: of the export, with a .tflite for each file of the report, its card in it.
       report: what was measured.
       data: the test set and how its examples look.
-      predictions: by the file's name, what it says of the test set: classes, (examples,), or numbers, (examples, ...).
+      predictions: by the file's name, what it says of the test set: classes, (examples,), tokens that follow, or
+        numbers, (examples, ...).
       formats: those that go into the page; empty for those of PAGE_FORMATS that were exported.
-      runtime_dir: where the package LiteRT.js is; None for where `make web` puts it.
       section: the data section of the run's `config.json`.
     """
-    runtime = read_runtime(runtime_dir)
-    sample = choose_sample(data.test_y)
-    assets = {"examples": np.ascontiguousarray(data.test_x[sample]).tobytes(), **pack_runtime(runtime)}
+    runtime, sample, is_text = read_runtime(), choose_sample(data.test_y), has_text_page(data)
+    examples = data.test_x[sample].astype(np.int32) if is_text else data.test_x[sample]
+    assets = {"examples": np.ascontiguousarray(examples).tobytes(), **pack_runtime(runtime)}
     models = list_models(folder, choose_rows(report, formats), assets, lambda file: predictions[file][sample].tolist())
-    content = describe_data(data, sample, section or {}) | {"models": models}
+    described = describe_text(data, sample) if is_text else describe_data(data, sample, section)
     title = f"{report.title}, round {report.rounds}"
-    write_text(folder / WEB_PAGE, assemble_page(title, content, assets, runtime))
+    write_text(folder / WEB_PAGE, assemble_page(title, described | {"models": models}, assets, runtime, is_text))
 
 
 def choose_rows(report: ExportReport, formats: Sequence[str]) -> list[FileRow]:
@@ -246,12 +244,7 @@ def describe_image(data: FederatedData) -> dict[str, Any] | None:
 
 
 def assemble_page(
-    title: str,
-    content: Mapping[str, Any],
-    assets: Mapping[str, bytes],
-    runtime: Runtime,
-    scripts: Sequence[str] = SCRIPTS,
-    template: str = "page.html",
+    title: str, content: Mapping[str, Any], assets: Mapping[str, bytes], runtime: Runtime, is_text: bool
 ) -> str:
     """The page's HTML.
 
@@ -263,9 +256,9 @@ def assemble_page(
       content: what its scripts read; JSON.
       assets: by name, what they unpack.
       runtime: LiteRT.js.
-      scripts: the names of the page's own, in an order in which each knows those it uses.
-      template: the name of its HTML.
+      is_text: whether it is the page of a text model.
     """
+    scripts, template = (TEXT_SCRIPTS, TEXT_TEMPLATE) if is_text else (SCRIPTS, "page.html")
     style = f"\n{(SOURCES / 'page.css').read_text(encoding='utf-8')}"
     library, script = (f"\n{protect_script(text)}\n" for text in (runtime.library, join_scripts(SOURCES, scripts)))
     run = [library, script, *runtime.scripts.values()]

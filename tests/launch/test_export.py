@@ -53,7 +53,7 @@ def student_run(tmp_path_factory, write_finished_run):
 @pytest.fixture(scope="module")
 def exported(student_run):
     """Its export folder, with everything that can be asked for."""
-    arguments = [f"--run_dir={student_run}", "--on_device_training", "--save_test_set", "--debug_quantization"]
+    arguments = [f"--run_dir={student_run}", "--on_device_training=full", "--save_test_set", "--debug_quantization"]
     assert export.main([*arguments, "--representative_client=client_1", "--representative_examples=7"]) == 0
     return student_run / "export"
 
@@ -400,7 +400,7 @@ def stored_run(write_run, tmp_path):
         (["--debug_quantization", "--formats=qat_int8"], "it looks into int8 only; add int8 to --formats"),
         (["--representative_examples=0"], "--representative_examples=0"),
         (["--on_device_training=tail"], "--on_device_training=tail: expected one of none, head, full"),
-        (["--on_device_training", "head"], "head: expected flags only, each as --name=value"),
+        (["--on_device_training"], "--on_device_training: no value, expected --on_device_training=<value>"),
         (["--format=int8"], "did you mean --formats"),
         (["--web_page"], "which runs the files in a page, is missing; type: make web"),
         (["--web_page", "--io=int8"], "--web_page with --io=int8: LiteRT.js takes float inputs only"),

@@ -21,5 +21,5 @@ if [ -z "$run_dir" ]; then
     run_dir=$folder/run
     .venv/bin/python -m launch.train --algo=fedsikd --quantize=qat --rounds=3 --run_dir="$run_dir" || exit
 fi
-.venv/bin/python -m launch.export --run_dir="$run_dir" --on_device_training --save_test_set || exit
+.venv/bin/python -m launch.export --run_dir="$run_dir" --on_device_training=full --save_test_set || exit
 "$python" tests/litert/check_export.py "$run_dir/export"

@@ -223,11 +223,3 @@ def test_of_many_features_the_first_are_listed(make_card):
     fact = {"name": "a", "unit": "", "lowest": 0.0, "highest": 1.0, "is_whole": False}
     text = dict(card_rows({**make_card(), "features": [fact] * 561}))["Features"]
     assert text.count("a 0 to 1") == 16 and text.endswith("; and 545 more.")
-
-
-def test_a_card_of_an_earlier_version_is_shown(make_card, facts):
-    """It has a 95th percentile of the latency in place of the quartiles, and no features."""
-    card = make_card([{**IDENTITY, **facts, "latency_ms": {"median": 0.25, "p95": 0.5, "threads": 1}}])
-    del card["features"]
-    assert dict(card_rows(card))["Latency"].startswith("median 0.250 ms on 1 thread")
-    assert "0.250 |" in format_card_page(card)

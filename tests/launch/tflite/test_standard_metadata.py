@@ -7,15 +7,19 @@ import pathlib
 import flatbuffers.table
 import numpy as np
 import pytest
+import tensorflow as tf
 from flatbuffers import number_types
+from tensorflow.lite.python import schema_py_generated as schema
 
 from datasets.federated_data import Preprocessing
 from datasets.label_format import LabelFormat
 from launch.settings.run_config import build_run_config
+from launch.tflite.exported_file import ExportedFile
 from launch.tflite.file_notes import describe_model, describe_training_model, list_associated
 from launch.tflite.model_card import build_card
-from launch.tflite.standard_metadata import write_metadata
+from launch.tflite.standard_metadata import ModelNote, add_metadata, write_metadata
 from launch.training.finished_run import FinishedRun
+from models.tflite_export import convert_model
 
 # The fields of each table of metadata_schema.fbs 1.0.1 in their order; "s" text, "b" a byte, "u" a number of four
 # bytes, "f" floats, a table's name, or a list of one of these.
@@ -184,3 +188,18 @@ def test_a_file_that_trains_has_no_tensors_in_its_metadata(make_federation):
     read = read_metadata(describe_training_model(build_card(run, data, []), "global", data))
     assert "subgraph_metadata" not in read and "3 rounds" in read["description"]
     assert json.dumps(read)
+
+
+def test_a_model_with_metadata_computes_what_it_did(linear_spec):
+    weights = np.arange(12, dtype=np.float32).reshape(4, 3) / 12, np.array([0.5, 0, -0.5], np.float32)
+    model, note = convert_model(linear_spec, weights, "float32"), ModelNote("a", "b", "c", "d", None, None)
+    content = add_metadata(model, note)
+    x = np.random.default_rng(0).normal(size=(5, 4)).astype(np.float32)
+    np.testing.assert_array_equal(ExportedFile(content).compute_outputs(x), ExportedFile(model).compute_outputs(x))
+    signatures = [tf.lite.Interpreter(model_content=each).get_signature_list() for each in (model, content)]
+    assert signatures[0] == signatures[1]
+    before, after = (schema.ModelT.InitFromObj(schema.Model.GetRootAs(each)) for each in (model, content))
+    assert (after.version, after.description) == (before.version, before.description)
+    assert [entry.name for entry in after.metadata] == [*(each.name for each in before.metadata), b"TFLITE_METADATA"]
+    assert bytes(after.buffers[after.metadata[-1].buffer].data) == write_metadata(note)
+    assert content[4:8] == b"TFL3"

@@ -32,7 +32,7 @@ def make_data(names=NAMES, oov=None):
 
 
 @pytest.fixture
-def write_page(tmp_path):
+def write_page(tmp_path, monkeypatch):
     """Data -> what the page's scripts read, and its text."""
     folder = tmp_path / "core"
     (folder / "wasm").mkdir(parents=True)
@@ -42,6 +42,7 @@ def write_page(tmp_path):
         (folder / "wasm" / f"{stem}.js").write_text("var ModuleFactory = 1;")
         (folder / "wasm" / f"{stem}.wasm").write_bytes(b"binary")
     write_json(folder / "package.json", {"version": "1.0.0"})
+    monkeypatch.setattr(web_page, "RUNTIME", folder)
 
     def write(data):
         model = b"\x1c\x00\x00\x00TFL3"
@@ -56,7 +57,7 @@ def write_page(tmp_path):
         values = dict.fromkeys(FileRow._fields, 0) | {"file": "global.int8.tflite", "model": "global", "format": "int8"}
         report = ExportReport("FedAvg on text", 3, 2, 5, 2, [FileRow(**values)], [], [], [])
         predictions = {"global.int8.tflite": np.array([[2, 3, 4], [1, 1, 1]], np.int32)}
-        text_page.write_text_page(tmp_path, report, data, predictions, (), folder)
+        web_page.write_web_page(tmp_path, report, data, predictions, (), {})
         page = (tmp_path / "page.html").read_text()
         return json.loads(re.search(r'id="page-data">(.*?)</script>', page, re.DOTALL)[1]), page
 

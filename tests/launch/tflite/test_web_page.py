@@ -35,8 +35,8 @@ export {
 
 
 @pytest.fixture
-def runtime_dir(tmp_path):
-    """A folder with the files of the package, in the version of the lock."""
+def runtime_dir(tmp_path, monkeypatch):
+    """A folder with the files of the package, in the version of the lock, which is taken for that of `make web`."""
     folder = tmp_path / "core"
     (folder / "wasm").mkdir(parents=True)
     (folder / "dist").mkdir()
@@ -46,6 +46,7 @@ def runtime_dir(tmp_path):
         (folder / "wasm" / f"{stem}.wasm").write_bytes(f"binary of {stem}".encode())
     wanted = json.loads((web_page.SOURCES / "package.json").read_text())["dependencies"]["@litertjs/core"]
     write_json(folder / "package.json", {"version": wanted})
+    monkeypatch.setattr(web_page, "RUNTIME", folder)
     return folder
 
 
@@ -88,7 +89,7 @@ def write_page(tmp_path, runtime_dir):
             (tmp_path / row.file).write_bytes(make_file(row.file))
         report = ExportReport(f"FedAvg on {HOSTILE}", 3, len(data.test_y), 5, 2, rows, [], [], [])
         predictions = {row.file: data.test_y for row in rows}
-        web_page.write_web_page(tmp_path, report, data, predictions, formats, runtime_dir)
+        web_page.write_web_page(tmp_path, report, data, predictions, formats, {})
         return (tmp_path / "page.html").read_text()
 
     return write
@@ -227,20 +228,21 @@ def test_pictures_say_how_they_are_drawn():
 
 
 def test_missing_or_other_runtime_is_one_line(runtime_dir):
-    web_page.check_request("float32", runtime_dir)
+    web_page.check_request("float32")
     (runtime_dir / "wasm" / "litert_wasm_compat_internal.wasm").unlink()
     with pytest.raises(FlagError, match=r"^--web_page: LiteRT\.js [\d.]+, which .* is missing; type: make web$"):
-        web_page.check_request("float32", runtime_dir)
+        web_page.check_request("float32")
     write_json(runtime_dir / "package.json", {"version": "1.0.0"})
     with pytest.raises(FlagError, match="type: make web"):
-        web_page.check_request("float32", runtime_dir)
+        web_page.check_request("float32")
+    (runtime_dir / "package.json").unlink()
     with pytest.raises(FlagError, match="type: make web"):
-        web_page.check_request("float32", runtime_dir / "nowhere")
+        web_page.check_request("float32")
 
 
 def test_integer_inputs_are_refused_in_one_line(runtime_dir):
     with pytest.raises(FlagError, match=r"--web_page with --io=int8: LiteRT\.js takes float inputs only"):
-        web_page.check_request("int8", runtime_dir)
+        web_page.check_request("int8")
 
 
 def test_every_script_is_in_a_page():
@@ -347,4 +349,4 @@ def test_a_feature_has_its_name_unit_and_scaling():
 
 def test_a_model_that_classifies_tokens_has_no_page(runtime_dir):
     with pytest.raises(FlagError, match="tokens to models that say which come next"):
-        web_page.check_request("float32", runtime_dir, classifies_tokens=True)
+        web_page.check_request("float32", classifies_tokens=True)
