@@ -33,6 +33,7 @@ setup(
     },
     install_requires=[
         "absl-py",
+        "dm-tree",
         "dp-accounting",
         "flatbuffers",
         "grpcio",

@@ -40,7 +40,7 @@ NAMES = {
     "Rounds and evaluation": (
         "launch.runtimes.runtime.run_tff",
         "launch.training.evaluation.build_evaluator",
-        "launch.training.evaluation.evaluate_federation",
+        "launch.training.evaluation.build_state_evaluation",
     ),
 }
 

@@ -74,7 +74,7 @@ TOKEN_BASELINES = "token_baselines"  # only of text: what tables of the most fre
 STOPPED_EARLY = "stopped_early"  # only if --patience has ended the run: its value, and the best round
 PATIENCE, BEST_ROUND = "patience", "best_round"
 KEPT_BEST = "kept_best"  # only with --keep_best: the round whose models are kept, and what it was chosen by
-IS_PERSONAL = "is_personal"  # only with --fairness: whether the clients' models are their own
+IS_PERSONAL = "is_personal"  # whether the clients' models are their own
 
 # Of config.json: what is said of the data in words, and how many natural clients have no example to train on.
 READING, NOTES, NUM_CLIENTS_LEFT_OUT = "reading", "notes", "num_clients_left_out"

@@ -85,8 +85,7 @@ def check_same_data(folder: RunFolder, data: FederatedData) -> None:
 def find_num_shares(folder: RunFolder, config: RunConfig) -> int:
     """Into how many shares the clients of a round are cut: as many as the run had workers when it began.
 
-    A resumed run keeps the number, however many workers it has, because float sums depend on it. A run of an earlier
-    version did not store it, but the workers that it had last.
+    A resumed run keeps the number, however many workers it has, because float sums depend on it.
 
     Raises:
       RunFolderError: `config.json` is damaged.
@@ -94,10 +93,8 @@ def find_num_shares(folder: RunFolder, config: RunConfig) -> int:
     if folder.is_new:
         return max(1, len(config.worker_addresses))
     try:
-        stored = json.loads(folder.config.read_text(encoding="utf-8"))
-        workers = stored["flags"].get("workers", "").split(",")
-        num_shares = stored.get(NUM_SHARES, max(1, len([address for address in workers if address.strip()])))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        num_shares = json.loads(folder.config.read_text(encoding="utf-8")).get(NUM_SHARES, 1)
+    except (OSError, ValueError, AttributeError):
         num_shares = None
     if type(num_shares) is not int or not 1 <= num_shares <= MAX_SHARES:
         raise RunFolderError(f"{folder.config}: damaged, {NUM_SHARES}={num_shares}; start a new run")

@@ -5,11 +5,11 @@ The project's own algorithms are held to it by tests. Imports no TensorFlow.
 
 import contextlib
 import inspect
-import pathlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import tree
 
 from datasets.federated_data import ClientFiles, FederatedData
 from datasets.own_objects import describe_failure
@@ -82,6 +82,36 @@ def build_checked_process(
     return CheckedProcess(label, process, model_spec, data)
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.bool_ | np.number) or (isinstance(value, np.ndarray) and not value.ndim)
+
+
+def _is_cell(value: Any) -> bool:
+    return value is None or isinstance(value, str) or _is_number(value)
+
+
+def _are_texts(values: Any) -> bool:
+    return isinstance(values, list | tuple) and all(isinstance(each, str) for each in values)
+
+
+def _is_event(event: Any) -> bool:
+    if not (isinstance(event, Sequence) and len(event) == 4):
+        return False
+    time_s, client, what, model = event
+    return isinstance(what, str) and all(map(_is_number, (time_s, client, model)))
+
+
+def _ask(method: str, is_right: Callable[[Any], Any] = lambda value: True, expected: str = "") -> Callable:
+    """A method that asks the user's process, and holds what it gives to what is expected."""
+
+    def ask(self: "CheckedProcess", *arguments: Any) -> Any:
+        value = self._call(method, *arguments)
+        self._expect(is_right(value), method, expected, _name(value))
+        return value
+
+    return ask
+
+
 class CheckedProcess(ForwardingProcess):
     """A user's algorithm; each method is checked when it is called, and all cheap ones after the first round.
 
@@ -97,7 +127,7 @@ class CheckedProcess(ForwardingProcess):
         self._label, self._data = label, data
         self._shapes, teacher = model_spec.weight_shapes, model_spec.teacher
         self._teacher_shapes = None if teacher is None else lambda: teacher.weight_shapes
-        self._structure: Any = None  # that of the first state
+        self._structure: list[tuple] = []  # that of the first state
         self._metrics: list[str] = []  # the names of the first round
         kinds = {columns.IS_PERSONAL: bool, "takes_new_clients": bool, columns.START: str, "curve": tuple}
         for name, kind in kinds.items():
@@ -118,8 +148,9 @@ class CheckedProcess(ForwardingProcess):
         self._expect(isinstance(output, RoundOutput), "next", "a RoundOutput of state and metrics", _name(output))
         found = self._find_structure(output.state, "next")
         self._structure = self._structure or found
-        problem = _find_difference(self._structure, found, "state")
-        self._expect(problem is None, "next", "a state of the structure that initialize gave", problem)
+        others = [f"state{list(path)}" for path in {*self._structure} ^ {*found}]
+        expected = "a state of the structure that initialize gave"
+        self._expect(not others, "next", expected, f"another at {min(others, default='')}")
         is_first = not self._metrics
         self._check_metrics(output.metrics)
         if is_first:
@@ -182,37 +213,16 @@ class CheckedProcess(ForwardingProcess):
             self._expect(is_right, "client_columns", expected, _name(values))
         return own
 
-    def is_spent(self, state: State) -> bool:
-        return bool(self._call("is_spent", state))
-
-    def get_notes(self, state: State) -> Sequence[str]:
-        notes = self._call("get_notes", state)
-        is_right = isinstance(notes, Sequence) and not isinstance(notes, str) and all(isinstance(n, str) for n in notes)
-        self._expect(is_right, "get_notes", "a list of lines", _name(notes))
-        return notes
-
-    def get_events(self, state: State) -> Sequence[tuple[float, int, str, int]]:
-        events = self._call("get_events", state)
-        is_right = isinstance(events, Sequence) and all(_is_event(event) for event in events)
-        self._expect(is_right, "get_events", "a list of (seconds, client, what happened, model)", _name(events))
-        return events
-
-    def keep_in(self, folder: pathlib.Path) -> None:
-        self._call("keep_in", folder)
-
-    def find_kept(self, state: State) -> Any:
-        return self._call("find_kept", state)
-
-    def forget(self, needed: Sequence[Any]) -> None:
-        self._call("forget", needed)
-
-    @property
-    def map_models(self):
-        return self._guard("map_models")
-
-    @property
-    def list_work(self):
-        return self._guard("list_work")
+    is_spent = _ask("is_spent")
+    get_notes = _ask("get_notes", _are_texts, "a list of lines")
+    get_events = _ask(
+        "get_events",
+        lambda events: isinstance(events, Sequence) and all(map(_is_event, events)),
+        "a list of (seconds, client, what happened, model)",
+    )
+    keep_in, find_kept, forget = _ask("keep_in"), _ask("find_kept"), _ask("forget")
+    map_models = property(lambda self: self._guard("map_models"))
+    list_work = property(lambda self: self._guard("list_work"))
 
     def _guard(self, method: str) -> Callable | None:
         given = getattr(self.process, method)
@@ -226,13 +236,14 @@ class CheckedProcess(ForwardingProcess):
         if not is_right:
             raise FlagError(f"{self._label}: {method}: expected {expected}, got {found}")
 
-    def _find_structure(self, state: State, method: str) -> Any:
+    def _find_structure(self, state: State, method: str) -> list[tuple]:
+        """The paths to the leaves of a state."""
         try:
             flatten_state(state)
         except TypeError as error:
             expected = "a state of NumPy arrays of numbers, in tuples, lists and dicts"
             self._expect(False, method, expected, f"one that does not fit: {error}")
-        return _describe_structure(state)
+        return [path for path, _ in tree.flatten_with_path(state)]
 
     def _check_metrics(self, metrics: Mapping[str, float]) -> None:
         self._expect(isinstance(metrics, Mapping), "next", "metrics in a dict", _name(metrics))
@@ -285,38 +296,3 @@ def _name(value: Any) -> str:
     """What a value is: its type, and how many it holds."""
     size = f" of {len(value)}" if isinstance(value, Sequence | Mapping) else ""
     return "None" if value is None else f"{type(value).__name__}{size}"
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.bool_ | np.number) or (isinstance(value, np.ndarray) and not value.ndim)
-
-
-def _is_cell(value: Any) -> bool:
-    return value is None or isinstance(value, str) or _is_number(value)
-
-
-def _is_event(event: Any) -> bool:
-    if not (isinstance(event, Sequence) and len(event) == 4):
-        return False
-    time_s, client, what, model = event
-    return isinstance(what, str) and all(map(_is_number, (time_s, client, model)))
-
-
-def _describe_structure(state: State) -> Any:
-    """The state with its leaves left out."""
-    if isinstance(state, Mapping):
-        return {key: _describe_structure(value) for key, value in state.items()}
-    return [_describe_structure(value) for value in state] if isinstance(state, tuple | list) else None
-
-
-def _find_difference(expected: Any, found: Any, path: str) -> str | None:
-    """The first place where two structures differ, in words; None if they do not."""
-    if type(expected) is not type(found):
-        return f"another kind of value in {path}"
-    if expected is None:
-        return None
-    if len(expected) != len(found) or (isinstance(expected, dict) and expected.keys() != found.keys()):
-        return f"{len(found)} values in {path}, not {len(expected)}, or others"
-    places = expected if isinstance(expected, dict) else range(len(expected))
-    differences = (_find_difference(expected[place], found[place], f"{path}[{place!r}]") for place in places)
-    return next((difference for difference in differences if difference), None)

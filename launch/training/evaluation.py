@@ -171,16 +171,16 @@ def choose_finally_evaluated(data: FederatedData, most: int, seed: int) -> tuple
     return (*choose_evaluated_clients(data, most, seed), *data.new_clients)
 
 
-def evaluate_federation(
+def build_state_evaluation(
     process: FederatedProcess,
-    state: State,
     data: FederatedData,
     evaluate: Evaluate,
     clients: Sequence[ClientFiles] | None = None,
     with_spread: bool = False,
-) -> dict[str, float]:
-    """The evaluation columns of metrics.csv.
+) -> EvaluateState:
+    """Returns a function that evaluates states: it gives the evaluation columns of metrics.csv.
 
+    It takes the state, the one before, if changes are to be measured, and whether the shared models are evaluated, too.
     The names are those of classification; other tasks have their own, see `launch.runs.task_columns`.
 
     `test_loss` and `test_accuracy` are means over the shared models on the global test set, weighted by the clients
@@ -190,22 +190,8 @@ def evaluate_federation(
     or whose split tells nothing, are left out. Only the validation accuracies are for tuning: the clients' own for
     personal models, the pooled one for shared models, since a client's own few classes reward a model that knows
     nothing else. If the weights are personal, or if asked `with_spread`, the standard deviation and the worst tenth of
-    the clients' test accuracies are added.
-    """
-    shared = _measure_shared_models(process, state, data, evaluate, clients)
-    return shared | _measure_clients(process, state, data, evaluate, clients, with_spread)[0]
+    the clients' test accuracies are added, and with archetypes their columns.
 
-
-def build_state_evaluation(
-    process: FederatedProcess,
-    data: FederatedData,
-    evaluate: Evaluate,
-    clients: Sequence[ClientFiles] | None = None,
-    with_spread: bool = False,
-) -> EvaluateState:
-    """Returns a function that evaluates states: as `evaluate_federation`, and with archetypes their columns, too.
-
-    It takes the state, the one before, if changes are to be measured, and whether the shared models are evaluated, too.
     The change of the clients' accuracies needs those of the previous state. They are kept from the last call if it had
     that very state; if not, as after a resume, the previous state is evaluated again.
     """

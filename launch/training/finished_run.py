@@ -23,14 +23,13 @@ from launch.runs.columns import (
     CONFIG_FILE,
     IS_PERSONAL,
     KEPT_BEST,
-    METRICS_FILE,
     MODEL,
     MODELS,
     ROUND,
     SUMMARY_FILE,
 )
 from launch.runs.errors import RunFolderError
-from launch.runs.file_names import decode_names, encode_name
+from launch.runs.file_names import decode_names
 from launch.runs.stored_data import check_data_section
 from launch.runs.tables import iterate_records, remove_unfinished
 from launch.runs.task_columns import TaskColumns, read_task_columns
@@ -92,14 +91,10 @@ class FinishedRun(NamedTuple):
         return spec.quantization.float_spec if is_float else spec
 
     def find_model_folders(self) -> dict[str, pathlib.Path]:
-        """The folder of each saved model, by the model's name, in the order of the names.
-
-        A run of an earlier version that was resumed has two folders of some names; the one called as today counts.
-        """
+        """The folder of each saved model, by the model's name, in the order of the names."""
         folders = [path.parent for path in self.models.glob("*/model.keras")]
         known = {*self.client_models.values(), *self.teachers}
-        named = zip(decode_names([folder.name for folder in folders], known), folders, strict=True)
-        return dict(sorted(named, key=lambda pair: (pair[0], pair[1].name == encode_name(pair[0]))))
+        return dict(sorted(zip(decode_names([folder.name for folder in folders], known), folders, strict=True)))
 
     def load_data(self) -> FederatedData:
         """The clients and the test set that the run was trained on.
@@ -173,7 +168,7 @@ def read_finished_run(
         names = f"{CONFIG_FILE}, {SUMMARY_FILE} or {CLIENTS_FILE}"
         raise RunFolderError(f"--run_dir={path}: its {names} is damaged") from None
     check_data_section(data, path / CONFIG_FILE)
-    run = FinishedRun(path, config, data, client_models, teachers, rounds, _is_personal(path, summary, task))
+    run = FinishedRun(path, config, data, client_models, teachers, rounds, bool(summary.get(IS_PERSONAL)))
     return _take_best(run, best) if of_round == BEST else run
 
 
@@ -208,15 +203,6 @@ def _read_client_models(path: pathlib.Path) -> dict[str, str]:
     """The name of each client's model, by the client's name."""
     with open(path, newline="", encoding="utf-8") as file:
         return {row[CLIENT]: row[MODEL] for row in iterate_records(file)}
-
-
-def _is_personal(path: pathlib.Path, summary: Mapping[str, Any], task: TaskColumns) -> bool:
-    """Whether the summary says so or, where it says nothing, `metrics.csv` has columns of runs with personal models."""
-    if IS_PERSONAL in summary:
-        return bool(summary[IS_PERSONAL])
-    metrics = path / METRICS_FILE
-    columns = metrics.read_text(encoding="utf-8").partition("\n")[0].split(",") if metrics.is_file() else []
-    return set(task.spread) <= set(columns)
 
 
 def choose_models(run: FinishedRun, model_name: str) -> list[str]:

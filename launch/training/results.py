@@ -105,8 +105,7 @@ def write_results(
     if baselines := measure_text_baselines(data, choose_evaluated_clients(data, MOST_READ_CLIENTS, config.seed)):
         summary[TOKEN_BASELINES] = baselines
     summary |= _describe_end(config, process, state, metrics, task)
-    if config.fairness:
-        summary[IS_PERSONAL] = process.is_personal
+    summary[IS_PERSONAL] = process.is_personal
     if JOULES in (columns := process.client_columns(state)):
         summary[JOULES] = compute_energy_statistics(np.array(columns[JOULES])[:num_members])
     if start := measure_start(process, state, data, members, evaluate, results.metric, task):

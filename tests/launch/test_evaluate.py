@@ -159,10 +159,6 @@ def test_models_are_found_by_the_names_that_they_have(stored_run):
     )
     assert evaluate.choose_models(run, "") == sorted([*names, folders[-1]])
     assert evaluate.choose_models(run, "../../outside") == ["../../outside"]
-    for earlier in ("Ward", "=cmd()"):  # it was resumed
-        (stored_run / "models" / earlier).mkdir()
-        (stored_run / "models" / earlier / "model.keras").touch()
-    assert run.find_model_folders() == found
 
 
 def test_sums_of_models_are_found_whatever_their_folders_are_called(stored_run):

@@ -115,10 +115,13 @@ MISTAKES = {
     ),
     "state grows": (
         change(next=give_state({**STATE, "models": [*STATE["models"], np.ones(1)]})),
-        r"next: expected a state of the structure that initialize gave, got 3 values in state\['models'\], not 2",
+        r"next: expected a state of the structure that initialize gave, got another at state\['models', 2\]",
     ),
-    "state loses": (change(next=give_state({"round_num": np.int32(1)})), "next: .*got 1 values in state, not 2"),
-    "state is flat": (change(next=give_state({**STATE, "models": np.ones(2)})), "got another kind of value in state"),
+    "state loses": (
+        change(next=give_state({"round_num": np.int32(1)})),
+        r"next: .*got another at state\['models', 0\]",
+    ),
+    "state is flat": (change(next=give_state({**STATE, "models": np.ones(2)})), r"got another at state\['models', 0\]"),
     # get_models and client_model
     "no models": (change(get_models=give({})), "get_models: expected a dict of at least one name .*, got dict of 0"),
     "models in a list": (change(get_models=give([WEIGHTS])), "get_models: expected a dict of at least one name"),

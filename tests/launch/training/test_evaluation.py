@@ -17,7 +17,6 @@ from launch.training.evaluation import (
     build_state_evaluation,
     choose_evaluated_clients,
     evaluate_clients,
-    evaluate_federation,
 )
 from models.catalog import build_model_spec
 from models.model_spec import ModelSpec
@@ -147,7 +146,7 @@ def counted(evaluate):
 
 def test_one_shared_model(data, counted, evaluate):
     """Own accuracies: client 0 has 1/1, client 2 has 1/2, client 3 has 1/4; their mean, not that of the examples."""
-    metrics = evaluate_federation(FixedProcess({"global": STRAIGHT}, ["global"] * 4), (), data, counted)
+    metrics = build_state_evaluation(FixedProcess({"global": STRAIGHT}, ["global"] * 4), data, counted)((), None)
     assert metrics["test_accuracy"] == pytest.approx(2 / 3)
     assert metrics["test_loss"] == pytest.approx(evaluate(STRAIGHT, X, Y).mean_loss)
     assert metrics["client_test_accuracy"] == pytest.approx((1 + 1 / 2 + 1 / 4) / 3)
@@ -163,7 +162,7 @@ def test_cluster_models_are_weighted_by_clients(data, counted):
     Own accuracies: 1/1 and 1/4 with STRAIGHT, and 1/2 with SWAPPED (client 2).
     """
     models = {"a": STRAIGHT, "b": SWAPPED, "unused": STRAIGHT}
-    metrics = evaluate_federation(FixedProcess(models, ["a", "a", "b", "a"]), (), data, counted)
+    metrics = build_state_evaluation(FixedProcess(models, ["a", "a", "b", "a"]), data, counted)((), None)
     assert metrics["test_accuracy"] == pytest.approx((3 * 2 / 3 + 1 / 3) / 4)
     assert metrics["client_test_accuracy"] == pytest.approx((1 + 1 / 4 + 1 / 2) / 3)
     # The three validation examples are [2, 0], [2, 0], [2, 0], labels 0: STRAIGHT has all, SWAPPED none.
@@ -177,7 +176,7 @@ def test_nobody_has_the_split(data, evaluate):
     lone = dataclasses.replace(data, clients=data.clients[1:2])
     # the only client keeps its index 1, so names are given for two
     process = FixedProcess({"global": STRAIGHT}, ["global"] * 2, is_personal=True)
-    metrics = evaluate_federation(process, (), lone, evaluate)
+    metrics = build_state_evaluation(process, lone, evaluate)((), None)
     own = [value for name, value in metrics.items() if name.startswith("client_")]
     assert len(own) == 4 and all(map(math.isnan, own))
 
@@ -212,7 +211,7 @@ def test_equal_but_fresh_weights_are_not_pooled(data, counted):
 def test_personal_models_show_their_spread(data, evaluate):
     """Accuracies 1, 1/2 and 1/4: mean 7/12, deviation sqrt(7/72); the worst tenth of three is one of them."""
     process = FixedProcess({"global": STRAIGHT}, ["global"] * 4, is_personal=True)
-    metrics = evaluate_federation(process, (), data, evaluate)
+    metrics = build_state_evaluation(process, data, evaluate)((), None)
     assert metrics["client_test_accuracy_std"] == pytest.approx(math.sqrt(7 / 72))
     assert metrics["client_test_accuracy_worst_tenth"] == 0.25
 
@@ -253,8 +252,8 @@ def test_models_are_mixed_across_meta_archetypes_not_archetypes():
 
 def test_without_archetypes_there_are_no_further_columns(data, evaluate):
     process = FixedProcess({"global": STRAIGHT}, ["global"] * 4)
-    measured = build_state_evaluation(process, data, evaluate)((), ())
-    assert measured == evaluate_federation(process, (), data, evaluate) and name_archetype_metrics(None) == ()
+    evaluate_state = build_state_evaluation(process, data, evaluate)
+    assert evaluate_state((), ()) == evaluate_state((), None) and name_archetype_metrics(None) == ()
 
 
 def test_a_sample_of_the_clients_is_evaluated_in_rounds(data, counted):
@@ -337,7 +336,7 @@ def test_where_lower_is_better_the_worst_tenth_is_the_largest_error(data, evalua
             np.full(count, 14, np.float32).tofile(f"{client.path}.{split}.y")
     numbers = dataclasses.replace(data, labels=labels, clients=clients, test_y=np.array([15, 14, 23], np.float32))
     process = FixedProcess({"global": FIRST}, ["global"] * 4, is_personal=True)
-    measured = evaluate_federation(process, (), numbers, evaluate_numbers)
+    measured = build_state_evaluation(process, numbers, evaluate_numbers)((), None)
     errors = [1, math.sqrt(17 / 2), math.sqrt(49 / 4)]
     assert measured["client_test_rmse"] == pytest.approx(np.mean(errors))
     assert measured["client_test_rmse_worst_tenth"] == pytest.approx(errors[2])

@@ -7,7 +7,7 @@ import pytest
 
 from datasets.catalog import load_arrays
 from datasets.federate import PartitionSettings, build_federated_data
-from launch.training.evaluation import build_evaluator, evaluate_federation
+from launch.training.evaluation import build_evaluator, build_state_evaluation
 from models.catalog import build_model_spec
 from tff_algos.client.cohort import tell_clients
 from tff_algos.fed_avg.config import FedAvgConfig
@@ -79,4 +79,4 @@ def test_the_ten_layers_learn_the_digits(tff_runtime, tmp_path):
     evaluate, state = build_evaluator(spec), process.initialize()
     for _ in range(2):
         state, _ = process.next(state)
-    assert evaluate_federation(process, state, data, evaluate)["test_accuracy"] > 0.6
+    assert build_state_evaluation(process, data, evaluate)(state, None)["test_accuracy"] > 0.6
