@@ -14,15 +14,14 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 from absl import flags as absl_flags
 
 from launch.benchmarks.peer_process import PeerError, PeerProcess
-from launch.benchmarks.turns import time_in_turns
 from launch.benchmarks.workloads import OURS, PEERS, WORKLOADS, Workload, build_data
-from launch.command_line import parse_command, run_command
+from launch.command_line import parse_flags, run_command
 from launch.runs.errors import RunStopped
 from launch.runs.tables import write_json
 from launch.settings.flags import FlagError
@@ -33,15 +32,8 @@ DEFAULT_WORKLOADS = ("fed_avg_mnist_student",)
 DEFAULT_REPEATS = 5  # with stock TFF at 5 to 11 s a round on 2 cores, about four minutes in all
 
 
-@dataclasses.dataclass(frozen=True)
-class Options:
-    """What is asked for.
-
-    Attributes:
-      workloads: each with its peers.
-      repeats: how often each peer is timed.
-      output: the JSON file, "" for none.
-    """
+class Options(NamedTuple):
+    """What is asked for: each workload with its peers, how often each is timed, the JSON file or "" for none."""
 
     workloads: tuple[Workload, ...]
     repeats: int
@@ -69,10 +61,7 @@ def parse_options(argv: Sequence[str]) -> Options:
       FlagError: an unknown flag, workload or peer, a value out of range, a peer that is not set up, a file
         that cannot be written.
     """
-    values = define_flags()
-    rest = parse_command(values, argv)
-    if rest:
-        raise FlagError(f"{rest[0]}: expected flags only, each as --name=value")
+    values = parse_flags(define_flags(), argv)
     _check_names("workloads", values.workloads, WORKLOADS)
     _check_names("peers", values.peers, PEERS)
     _check_output(values.output)
@@ -124,6 +113,25 @@ def run_workload(workload: Workload, repeats: int, report: Callable[[str], None]
         for peer in peers:
             peer.wait_until_ready()
         return time_in_turns({peer.name: peer.run_round for peer in peers}, repeats, report)
+
+
+def time_in_turns(
+    runs: Mapping[str, Callable[[], float]], repeats: int, report: Callable[[str], None]
+) -> dict[str, list[float]]:
+    """Calls each function, which returns seconds, once to warm up, then all in turn, `repeats` times.
+
+    Returns:
+      The seconds of the turns, by name.
+    """
+    for name, run in runs.items():
+        report(f"warm-up: {name} {run():.2f} s")
+    times_s: dict[str, list[float]] = {name: [] for name in runs}
+    for repeat in range(1, repeats + 1):
+        for name, run in runs.items():
+            times_s[name].append(run())
+        latest = ", ".join(f"{name} {given[-1]:.2f} s" for name, given in times_s.items())
+        report(f"repeat {repeat}/{repeats}: {latest}")
+    return times_s
 
 
 def list_skipped(workload: Workload) -> list[str]:

@@ -45,37 +45,21 @@ OF_A_FIGURE = ("against", "width", "smooth")
 
 
 class Request(NamedTuple):
-    """What is asked for.
+    """What is asked for, flag by flag; a file that is not asked for is None."""
 
-    Attributes:
-      runs: patterns of folders.
-      archives: folders or zip archives of runs.
-      output: the page; None for none.
-      details: pattern of the runs whose plots and events go into the page; "" for those of the rule.
-      figure: the figure; None for none.
-      table: the table; None for none.
-      metrics: the columns that a table shows, the first in the figure, too; () for the main one.
-      at: "last", "best", or the round at which results are taken.
-      group_by: flags whose values make the groups; () for those that differ.
-      baseline: the group that the others are compared with; "" for the best one.
-      axis: of `AXES`, what curves are drawn against.
-      width: of `WIDTHS`, how wide the figure is.
-      window: rounds that curves are smoothed over.
-    """
-
-    runs: tuple[str, ...]
-    archives: tuple[str, ...]
+    runs: Sequence[str]
+    archive: Sequence[str]
     output: pathlib.Path | None
     details: str
     figure: pathlib.Path | None
     table: pathlib.Path | None
-    metrics: tuple[str, ...]
+    metric: Sequence[str]
     at: str | int
-    group_by: tuple[str, ...]
+    group_by: Sequence[str]
     baseline: str
-    axis: str
+    against: str
     width: str
-    window: int
+    smooth: int
 
 
 def define_flags() -> absl_flags.FlagValues:
@@ -155,22 +139,9 @@ def parse_request(argv: Sequence[str]) -> Request:
     for name, (path, suffixes) in places.items():
         if path:
             check_output(name, path, suffixes)
-    runs = tuple(values.runs) or (() if values.archive else (DEFAULT_RUNS,))
-    return Request(
-        runs,
-        tuple(values.archive),
-        output,
-        values.details,
-        figure,
-        table,
-        tuple(values.metric),
-        _parse_at(values.at),
-        tuple(values.group_by),
-        values.baseline,
-        values.against,
-        values.width,
-        values.smooth,
-    )
+    request = Request(**{name: values[name].value for name in Request._fields})
+    runs = request.runs or (() if request.archive else (DEFAULT_RUNS,))
+    return request._replace(runs=runs, output=output, figure=figure, table=table, at=_parse_at(request.at))
 
 
 def _refuse(values: absl_flags.FlagValues, names: Sequence[str], why: str) -> None:
@@ -231,7 +202,7 @@ def _run(arguments: Sequence[str]) -> None:
 
     if request.output:
         check_plotly()
-    collected = collect_runs(request.runs, request.archives)
+    collected = collect_runs(request.runs, request.archive)
     for reason in collected.left_out:
         print(f"not compared: {reason}", file=sys.stderr)
     rankings = _rank(request, collected) if request.figure or request.table else []
@@ -259,7 +230,7 @@ def _rank(request: Request, collected: "Collected") -> "list[Ranking]":
     from launch.comparison.groups import find_mixed_flags, group_runs
     from launch.comparison.results import check_grouping, describe_metric, rank_groups
 
-    metrics = [describe_metric(collected.runs, column) for column in request.metrics or ("",)]
+    metrics = [describe_metric(collected.runs, column) for column in request.metric or ("",)]
     flags = check_grouping(collected.runs, request.group_by)
     if mixed := find_mixed_flags(collected.runs, flags):
         listed = ", ".join(mixed[:MOST_LISTED]) + (
@@ -280,7 +251,7 @@ def _draw(request: Request, ranking: "Ranking") -> str:
     from launch.comparison.figure import AXES as COLUMNS
     from launch.comparison.figure import Drawing, keep_best, write_figure
 
-    write_figure(ranking, Drawing(request.width, COLUMNS[request.axis], request.window), request.figure)
+    write_figure(ranking, Drawing(request.width, COLUMNS[request.against], request.smooth), request.figure)
     drawn, count = len(keep_best(ranking).results), len(ranking.results)
     return f"; drawn are the best {drawn} of {count} groups, choose with --runs or --group_by" if drawn < count else ""
 

@@ -1,15 +1,21 @@
-"""The benchmark's side of a peer: starts it in a session of its own, asks for rounds, leaves nothing running."""
+"""A peer in a process of its own, which runs a timed round whenever it is asked to; nothing of it is left running.
+
+The process leads a process group, which is killed as a whole at the end, or by itself when the benchmark has died:
+stock TFF's worker outlives its parent. What a peer prints goes to a log file.
+"""
 
 import contextlib
-import dataclasses
-import json
+import importlib
+import multiprocessing
 import os
 import pathlib
-import select
 import signal
-import subprocess
-import sys
+import threading
 import time
+import traceback
+from collections.abc import Iterator
+from multiprocessing.connection import Connection
+from typing import Any
 
 from launch.benchmarks.workloads import PEERS, Workload
 
@@ -17,7 +23,7 @@ START_LIMIT_S = 300.0
 ROUND_LIMIT_S = 600.0
 QUIT_LIMIT_S = 10.0
 THREAD_VARIABLES = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
-PROJECT_FOLDER = pathlib.Path(__file__).resolve().parents[2]
+_SPAWN = multiprocessing.get_context("spawn")
 
 
 class PeerError(RuntimeError):
@@ -32,30 +38,15 @@ class PeerProcess:
 
     def __init__(self, name: str, workload: Workload, folder: str):
         """Starts the process; `folder` holds the client files and gets the log `<name>.log`."""
-        self.name = name
-        self.log_path = os.path.join(folder, f"{name}.log")
-        self._unread = b""
+        self.name, self.log_path = name, os.path.join(folder, f"{name}.log")
         self._is_busy = True
-        self._answers, answer_fd = os.pipe()
-        request = {
-            "module": PEERS[name].module,
-            "options": dict(PEERS[name].options),
-            "workload": dataclasses.asdict(workload),
-            "folder": os.path.abspath(folder),
-            "answer_fd": answer_fd,
-        }
-        with open(self.log_path, "wb") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "launch.benchmarks.peer_main", json.dumps(request)],
-                cwd=PROJECT_FOLDER,
-                env=_environment(name),
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
-                pass_fds=[answer_fd],
-                start_new_session=True,
-            )
-        os.close(answer_fd)
+        self._connection, theirs = _SPAWN.Pipe()
+        peer = PEERS[name]
+        arguments = (theirs, self.log_path, peer.module, dict(peer.options), workload, os.path.abspath(folder))
+        self._process = _SPAWN.Process(target=_serve, args=arguments)
+        with _set_environment(name):
+            self._process.start()
+        theirs.close()
 
     def __enter__(self) -> "PeerProcess":
         return self
@@ -69,49 +60,37 @@ class PeerProcess:
 
     def run_round(self) -> float:
         """Runs one round; returns its seconds on the peer's own clock. Raises PeerError if it fails."""
-        self._send("go")
-        return float(self._read_answer(ROUND_LIMIT_S))
+        self._is_busy = True
+        with contextlib.suppress(BrokenPipeError):  # then there is no answer either
+            self._connection.send("go")
+        return self._read_answer(ROUND_LIMIT_S)
 
     def close(self) -> None:
         """Lets an idle peer stop its workers by itself, then kills the process group. May be called again."""
-        if self._process.returncode is not None:
+        if self._connection.closed:
             return
         try:
             if not self._is_busy:
-                with contextlib.suppress(PeerError):
-                    self._send("quit")
-                    self._read_answer(QUIT_LIMIT_S)
+                with contextlib.suppress(ConnectionError):
+                    self._connection.send("quit")
+                    self._connection.poll(QUIT_LIMIT_S)  # until its end is closed
         finally:
             # The leader has not been waited for yet, so the kernel cannot have given its number to another process.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
-            with contextlib.suppress(BrokenPipeError):
-                self._process.stdin.close()
-            os.close(self._answers)
+            self._process.kill()  # if it led no group yet
+            self._process.join()
+            self._connection.close()
 
-    def _send(self, command):
-        self._is_busy = True
+    def _read_answer(self, limit_s: float) -> Any:
         try:
-            self._process.stdin.write(f"{command}\n".encode())
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            raise PeerError(f"{self.name}: its process ended; {describe_log_end(self.log_path)}") from None
-
-    def _read_answer(self, limit_s):
-        deadline = time.monotonic() + limit_s
-        while b"\n" not in self._unread:
-            readable, _, _ = select.select([self._answers], [], [], max(deadline - time.monotonic(), 0.0))
-            if not readable:
+            if not self._connection.poll(limit_s):
                 raise PeerError(f"{self.name}: no answer within {limit_s:g} s; {describe_log_end(self.log_path)}")
-            received = os.read(self._answers, 4096)
-            if not received:
-                raise PeerError(f"{self.name}: its process ended; {describe_log_end(self.log_path)}")
-            self._unread += received
-        line, _, self._unread = self._unread.partition(b"\n")
-        answer = line.decode()
-        if answer.startswith("error "):
-            raise PeerError(f"{self.name}: {answer.removeprefix('error ')}")
+            answer = self._connection.recv()
+        except (EOFError, ConnectionError):
+            raise PeerError(f"{self.name}: its process ended; {describe_log_end(self.log_path)}") from None
+        if isinstance(answer, str):
+            raise PeerError(f"{self.name}: {answer}")
         self._is_busy = False
         return answer
 
@@ -122,7 +101,41 @@ def describe_log_end(log_path: str) -> str:
     return next((f"its log ends: {line.strip()}" for line in reversed(lines) if line.strip()), "its log is empty")
 
 
-def _environment(name):
-    """The user's variables without settings of threads, which would change the peers' defaults; then the peer's own."""
-    inherited = {key: value for key, value in os.environ.items() if key not in THREAD_VARIABLES}
-    return {**inherited, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1", **PEERS[name].environment}
+@contextlib.contextmanager
+def _set_environment(name: str) -> Iterator[None]:
+    """Inside, the variables are those of a peer: without settings of threads, which would change its defaults."""
+    inherited = dict(os.environ)
+    for variable in THREAD_VARIABLES:
+        os.environ.pop(variable, None)
+    os.environ.update(TF_CPP_MIN_LOG_LEVEL="2", CUDA_VISIBLE_DEVICES="-1", **PEERS[name].environment)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(inherited)
+
+
+def _serve(
+    connection: Connection, log_path: str, module: str, options: dict[str, Any], workload: Workload, folder: str
+) -> None:
+    """In the process: answers 0 once all is ready, then each "go" with the seconds of a round; an error with text."""
+    os.setsid()
+    with open(log_path, "wb") as log:
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        with importlib.import_module(module).open_rounds(workload, folder, **options) as run_round:
+            connection.send(0.0)
+            while connection.recv() == "go":
+                start_s = time.perf_counter()
+                run_round()
+                connection.send(time.perf_counter() - start_s)
+    except Exception as error:
+        traceback.print_exc()
+        connection.send(" ".join(f"{type(error).__name__}: {error}".split()))
+
+
+def _end_with_parent() -> None:
+    multiprocessing.parent_process().join()
+    os.killpg(0, signal.SIGKILL)

@@ -50,7 +50,6 @@ def test_workloads_name_flags_and_peers_that_there_are(workload):
     names = {field.name for field in algorithm_fields("fedavg")}
     assert {f"fedavg_{name}" for name in workload.settings} <= names
     assert set(workload.peers) <= set(PEERS)
-    json.dumps(dataclasses.asdict(workload))  # it travels to the peers as JSON
 
 
 def test_a_workload_says_what_its_optimizer_is_given():

@@ -43,11 +43,10 @@ def open_rounds(workload, folder, fail_in_round=0, exit_in_round=0):
 def add_stand_in(monkeypatch, tmp_path):
     """A function that makes `stand_in`, a peer with a worker that outlives it, one of PEERS."""
     (tmp_path / "stand_in_peer.py").write_text(textwrap.dedent(STAND_IN))
+    monkeypatch.syspath_prepend(tmp_path)
 
     def add(**options):
-        monkeypatch.setitem(
-            PEERS, "stand_in", Peer("stand_in_peer", "a stand-in", {"PYTHONPATH": str(tmp_path)}, options)
-        )
+        monkeypatch.setitem(PEERS, "stand_in", Peer("stand_in_peer", "a stand-in", options=options))
 
     return add
 
@@ -114,7 +113,8 @@ def test_when_the_benchmark_is_killed_nothing_remains(add_stand_in, tmp_path):
         import sys
         from launch.benchmarks import peer_process
         from launch.benchmarks.workloads import PEERS, Peer, Workload
-        PEERS["stand_in"] = Peer("stand_in_peer", "", {"PYTHONPATH": sys.argv[1]})
+        sys.path.insert(0, sys.argv[1])
+        PEERS["stand_in"] = Peer("stand_in_peer", "")
         peer = peer_process.PeerProcess("stand_in", Workload("tiny", "image_student", 3, 10), sys.argv[1])
         peer.wait_until_ready()
         print(peer._process.pid, flush=True)
@@ -130,12 +130,15 @@ def test_when_the_benchmark_is_killed_nothing_remains(add_stand_in, tmp_path):
     assert wait_until_gone(worker_pid)
 
 
-def test_threads_of_the_user_reach_only_peers_that_set_none(add_stand_in, monkeypatch):
-    from launch.benchmarks.peer_process import _environment
+def test_threads_of_the_user_reach_no_peer(monkeypatch):
+    from launch.benchmarks.peer_process import _set_environment
 
     monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "7")
-    assert "TF_NUM_INTRAOP_THREADS" not in _environment("stock_tff")
-    assert _environment("raw_loop")["TF_NUM_INTRAOP_THREADS"] == "1"
+    with _set_environment("stock_tff"):
+        assert "TF_NUM_INTRAOP_THREADS" not in os.environ
+    with _set_environment("raw_loop"):
+        assert os.environ["TF_NUM_INTRAOP_THREADS"] == "1"
+    assert os.environ["TF_NUM_INTRAOP_THREADS"] == "7"
 
 
 def test_data_are_the_workloads_in_every_process(tmp_path):

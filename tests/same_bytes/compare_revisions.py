@@ -33,10 +33,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
 import numpy as np
 from settings import BROKEN_CLIENT, DATA_FOLDER, MORE_ROUNDS, ROUNDS, SETTINGS
 
-from launch.benchmarks.peer_process import PROJECT_FOLDER, THREAD_VARIABLES
+from launch.benchmarks.peer_process import THREAD_VARIABLES
 from launch.progress import format_duration, say
 from launch.stop_signals import get_stop_code, stop_on_signals
 
+PROJECT_FOLDER = pathlib.Path(__file__).resolve().parents[2]
 TABLES = ("metrics.csv", "clients.csv", "events.csv", "fine_tuning.csv")
 RUN = "seed_0"  # as the sweep calls it
 SUMMARY = "summary.json"  # the last file of a finished run

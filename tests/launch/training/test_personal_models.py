@@ -30,7 +30,7 @@ def read_rows(path):
 
 def test_the_exported_model_is_the_clients_own(personal_run, capsys):
     client = read_rows(personal_run / "clients.csv")[1]
-    arguments = ["--formats=float32", "--on_device_training"]
+    arguments = ["--formats=float32", "--on_device_training=full"]
     assert export.main([f"--run_dir={personal_run}", f"--model={client['client']}", *arguments]) == 0
     [row] = read_rows(personal_run / "export" / "report.csv")
     assert {"test_accuracy", "keras_test_accuracy", "top1_agreement"} <= row.keys()
