@@ -136,9 +136,9 @@ def resolve_experiment(experiment: Experiment, arguments: Sequence[str] = ()) ->
 def list_other_settings(stored: Mapping[str, Any], wanted: RunConfig) -> list[str]:
     """The flags by which a stored run computed something other than `wanted`, each as "--name=stored, not wanted".
 
-    By what means it was computed does not count, since the numbers agree to rounding. Flags that only one of the two
-    has are skipped: another version added or removed them. So are flags that do nothing in either, such as epochs
-    where steps are given.
+    By what means it was computed does not count, since the numbers agree to rounding. A flag that only the stored run
+    has is skipped, since a later version removed it. So are flags that do nothing in either, such as epochs where steps
+    are given.
     """
     asked = flag_values(wanted)
     stored = complete_stored_flags(stored, (*shared_fields(), *algorithm_fields(wanted.algo)))

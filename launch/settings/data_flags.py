@@ -38,7 +38,7 @@ OF_FILES_OR_TEXT = Needs(
 
 
 def _of_files(default, help_text: str, **limits) -> Setting:
-    return setting(default, help_text, needs=OF_FILES, of_old_runs=default, **limits)
+    return setting(default, help_text, needs=OF_FILES, **limits)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,21 +96,18 @@ class DataFlags:
         "Classes of emnist: the 10 digits, or all 62.",
         choices=EMNIST_LABELS,
         needs=_of_files_or("emnist"),
-        of_old_runs="digits",
     )
     cifar100_form: str = setting(
         "whole",
         "Images of cifar100: whole, or the middle 24 x 24 pixels, each image standardised, as in TFF's baseline.",
         choices=CIFAR100_FORMS,
         needs=_of_files_or("cifar100"),
-        of_old_runs="whole",
     )
     stackoverflow_task: str = setting(
         "next_word",
         "What is predicted from stackoverflow.",
         choices=STACKOVERFLOW_TASKS,
         needs=_of_files_or("stackoverflow"),
-        of_old_runs="next_word",
     )
 
 
@@ -121,7 +118,6 @@ class OwnDataFlags:
     data: str = setting(
         "",
         "Your own file or folder: CSV, LEAF, TFF's SQLite, parquet, npz, images; see docs/data_sets.md.",
-        of_old_runs="",
     )
     data_format: str = _of_files(AUTO, "Format of --data; auto: by looking.", choices=(AUTO, *FORMAT_NAMES))
     client_column: str = _of_files(
@@ -144,7 +140,6 @@ class OwnDataFlags:
         "Rows from the start of a window to the start of the next; 0: as long as a window.",
         minimum=0,
         needs=Needs("window", bool, "--window=<rows>"),
-        of_old_runs=0,
     )
     image_size: int = setting(
         0,
@@ -152,40 +147,34 @@ class OwnDataFlags:
         minimum=0,
         maximum=4096,
         needs=_of_files_or("celeba"),
-        of_old_runs=0,
     )
     image_colour: str = setting(
         "auto",
         "Whether images of files are read in grey or in colour.",
         choices=IMAGE_COLOURS,
         needs=_of_files_or("celeba"),
-        of_old_runs="auto",
     )
     sequence_length: int = setting(
         DatasetOptions.sequence_length,
         "Tokens in an example of text; 0: as the data set's protocol says.",
         minimum=0,
         needs=OF_FILES_OR_TEXT,
-        of_old_runs=0,
     )
     vocabulary_size: int = setting(
         DatasetOptions.vocabulary_size,
         "Words that a model of text knows; 0: as the data set's protocol says.",
         minimum=0,
         needs=_of_files_or("stackoverflow"),
-        of_old_runs=0,
     )
     most_test_examples: int = setting(
         100_000,
         "Most examples in the global test set of data that are read client by client, drawn by the seed; 0: all.",
         minimum=0,
-        of_old_runs=100_000,
     )
     standardize: str = setting(
         NONE,
         "Scales features. federated: by the mean and deviation over all clients; client: each client by its own.",
         choices=STANDARDIZATIONS,
-        of_old_runs=NONE,
     )
     npz: str = setting("", "Your own file for --dataset=npz: x, y, and optionally client, x_test, y_test.")
     layout: str = setting(
@@ -213,7 +202,6 @@ class OwnDataFlags:
         "Loss that a regression minimises; auto: squared errors. Other tasks have one loss each.",
         choices=(AUTO, *LOSSES),
         needs=OF_OWN_DATA,
-        of_old_runs=AUTO,
     )
     huber_delta: float = setting(
         1.0,

@@ -122,14 +122,13 @@ def _parse(flag_name: str, declared: Setting, default: Any, value: Any) -> Any:
 
 
 def complete_stored_flags(stored: Mapping[str, Any], fields: Iterable[FlagField]) -> dict[str, Any]:
-    """The flags of a stored run, and what it did where later versions have settings of their own.
+    """The flags of a stored run, and what it did where later versions have settings of their own: as by default.
 
     A setting that would do nothing beside the stored flags is not among them: old and new runs are alike in it.
     """
     later = {
-        field.name: field.setting.of_old_runs
+        field.name: field.default if field.setting.of_old_runs is None else field.setting.of_old_runs
         for field in fields
-        if field.setting.of_old_runs is not None
-        and all(needs.is_met(stored[needs.field]) for needs in field.setting.needs if needs.field in stored)
+        if all(needs.is_met(stored[needs.field]) for needs in field.setting.needs if needs.field in stored)
     }
     return {**later, **stored}

@@ -59,28 +59,24 @@ class PartitionFlags:
         "Concentration of the kinds of classes in the pachinko partition; smaller is more skewed.",
         above=0,
         needs=needs_value("partition", "pachinko"),
-        of_old_runs=PachinkoSettings.pachinko_alpha,
     )
     pachinko_beta: float = setting(
         PachinkoSettings.pachinko_beta,
         "Concentration of the classes within a kind in the pachinko partition.",
         above=0,
         needs=needs_value("partition", "pachinko"),
-        of_old_runs=PachinkoSettings.pachinko_beta,
     )
     variant: str = setting(
         NO_VARIANT,
         "rotated, permuted: each group of clients sees the images turned or permuted in its own way.",
         choices=VARIANTS,
         needs=NOT_BY_ARCHETYPE,
-        of_old_runs=NO_VARIANT,
     )
     variant_groups: int = setting(
         VariantSettings.groups,
         "Groups of --variant; 1, 2 or 4 where images are turned.",
         minimum=1,
         needs=Needs("variant", lambda kind: kind != NO_VARIANT, "--variant=rotated"),
-        of_old_runs=VariantSettings.groups,
     )
     validation_fraction: float = setting(
         1 / 12,
@@ -101,7 +97,6 @@ class PartitionFlags:
         "Most examples in a client's train split, the first ones where they are in order of time; 0: all.",
         minimum=0,
         needs=needs_no_archetypes("train_per_client"),
-        of_old_runs=0,
     )
     new_clients: int = setting(
         0, "Clients, the last ones, that take no part in training.", minimum=0, smoke=1, needs=NOT_BY_ARCHETYPE

@@ -38,14 +38,11 @@ class RoundFlags:
         10_000,
         "Clients, drawn by the seed, evaluated at the end of the run, beside all new ones; 0: all.",
         minimum=0,
-        of_old_runs=10_000,
     )
     fairness: bool = setting(
         False, "Also write the deviation and worst tenth of the clients' accuracies into metrics.csv."
     )
-    keep_best: bool = setting(
-        False, "Also keep the models of the round with the best client_validation_accuracy.", of_old_runs=False
-    )
+    keep_best: bool = setting(False, "Also keep the models of the round with the best client_validation_accuracy.")
     rounds_per_checkpoint: int = setting(1, "Rounds between two checkpoints; the last is always kept.", minimum=1)
     target_accuracy: float = setting(0.0, "Stop at this test accuracy; 0 means never.", minimum=0, maximum=1)
     target_metric: float = setting(
@@ -104,16 +101,14 @@ class ModelFlags:
 class DeviceFlags:
     """Devices, and what computes the run"""
 
-    device_profiles: str = setting("", "CSV of the devices, or phones for the sample; empty: drawn.", of_old_runs="")
+    device_profiles: str = setting("", "CSV of the devices, or phones for the sample; empty: drawn.")
     runtime: str = setting(
         TFF,
         "What runs the computations: TFF's worker, TensorFlow in this process, or a Ray cluster.",
         choices=RUNTIMES,
         of_old_runs=TFF,
     )
-    device: str = setting(
-        CPU, "What TensorFlow computes on; auto: a GPU if it sees one.", choices=DEVICES, of_old_runs=CPU
-    )
+    device: str = setting(CPU, "What TensorFlow computes on; auto: a GPU if it sees one.", choices=DEVICES)
     workers: str = setting(
         "",
         "host:port or unix:/path of TFF workers that run already, with commas between them; empty: one of its own.",
@@ -130,7 +125,6 @@ class DeviceFlags:
         minimum=1,
         maximum=10**4,
         needs=needs_value("runtime", RAY),
-        of_old_runs=RAY_SHARES,
     )
 
     @property
@@ -155,14 +149,11 @@ class FolderFlags:
         False,
         f"Try the flags in seconds: random data, {SMOKE_ROUNDS} rounds, {SMOKE_CLIENTS} clients or one per archetype.",
     )
-    run_page: bool = setting(True, "Write report.html, the page of the run, at its end.", of_old_runs=False)
-    plot_formats: str = setting(
-        "png", "Formats of the plots in the run folder.", choices=PLOT_FORMATS, of_old_runs="png"
-    )
+    run_page: bool = setting(True, "Write report.html, the page of the run, at its end.")
+    plot_formats: str = setting("png", "Formats of the plots in the run folder.", choices=PLOT_FORMATS)
     plot_smoothing: int = setting(
         0,
         "Evaluated rounds that plots average curves over; the raw ones stay visible. 0: none.",
         minimum=0,
-        of_old_runs=0,
     )
     track: str = setting(NO_TRACKER, "Tracker that the run is sent to while it goes on.", choices=TRACKER_CHOICES)

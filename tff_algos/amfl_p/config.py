@@ -64,7 +64,6 @@ class AMFLPConfig(PrivateAlgorithmConfig):
         above=0,
         below=1,
         needs=needs_optimizer(MOMENTUM, field="server_optimizer"),
-        of_old_runs=0.9,
     )
     server_beta_1: float = setting(
         0.9,
@@ -72,7 +71,6 @@ class AMFLPConfig(PrivateAlgorithmConfig):
         minimum=0,
         below=1,
         needs=needs_optimizer(ADAM, YOGI, field="server_optimizer"),
-        of_old_runs=0.9,
     )
     server_beta_2: float = setting(
         0.999,
@@ -80,14 +78,12 @@ class AMFLPConfig(PrivateAlgorithmConfig):
         minimum=0,
         below=1,
         needs=needs_optimizer(ADAM, YOGI, field="server_optimizer"),
-        of_old_runs=0.999,
     )
     server_epsilon: float = setting(
         1e-7,
         "Added to the root by which the step is divided.",
         above=0,
         needs=needs_optimizer(ADAM, YOGI, ADAGRAD, RMSPROP, field="server_optimizer"),
-        of_old_runs=1e-7,
     )
     weighting: str = setting(
         "adaptive",
@@ -99,7 +95,6 @@ class AMFLPConfig(PrivateAlgorithmConfig):
         "Quality is that of the model after the inner steps (adapted), or of the fine-tuned one, as printed; costly.",
         choices=("adapted", "fine_tuned"),
         needs=Needs("weighting", lambda name: name in USES_QUALITY, "--{flag}=adaptive"),
-        of_old_runs="adapted",
     )
     cohort_size: int = setting(
         0,

@@ -34,7 +34,6 @@ class AggregationConfig:
         "docs/algorithms.md.",
         choices=AGGREGATORS,
         or_own=OWN_FORM,
-        of_old_runs=MEAN,
     )
     aggregator_trimmed_share: float = setting(
         0.1,

@@ -148,7 +148,6 @@ def participation_setting() -> Any:
         "fixed",
         "fixed: exactly cohort_size clients a round; bernoulli: each client by chance, cohort_size on average.",
         choices=("fixed", "bernoulli"),
-        of_old_runs="fixed",
     )
 
 

@@ -27,13 +27,11 @@ class FineTuningConfig:
         TRAINED,
         "What clients personalise: the model that was trained, or the random weights before the first round.",
         choices=STARTS,
-        of_old_runs=TRAINED,
     )
     curve: tuple[int, ...] = setting(
         (),
         "Steps after which accuracy is measured at the end, with commas between, from both starts; or empty.",
         minimum=0,
-        of_old_runs="",
     )
 
     def __post_init__(self):

@@ -26,7 +26,6 @@ class UpdatePrivacyConfig:
         "Budget of the whole run, updates and all else that it releases; no round begins that would exceed it. 0: the "
         "updates are not private.",
         minimum=0,
-        of_old_runs=0.0,
     )
     delta: float = setting(1e-5, "Delta of the budget, below 1 / clients.", above=0, below=1, needs=IF_PRIVATE)
     noise_multiplier: float = setting(
