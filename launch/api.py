@@ -23,16 +23,7 @@ import numpy as np
 import pandas as pd
 
 from datasets.npz import ARRAYS
-from launch.runs.columns import (
-    CLIENTS_FILE,
-    CONFIG_FILE,
-    EVENTS_FILE,
-    METRICS_FILE,
-    ROUND,
-    SUMMARY_FILE,
-    TIMING_FILE,
-    WORKER_LOG,
-)
+from launch.runs import columns
 from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import RUNS, make_next_folder
 from launch.runs.run_records import RunRecordError, read_json, read_settings
@@ -65,7 +56,7 @@ class Run:
     def __init__(self, path: pathlib.Path, trust_module: str = "", of_round: str = LAST):
         self.path = path
         self.flags: dict[str, Any] = read_settings(path).flags
-        self.summary = read_json(path / SUMMARY_FILE) if (path / SUMMARY_FILE).is_file() else {}
+        self.summary = read_json(path / columns.SUMMARY_FILE) if (path / columns.SUMMARY_FILE).is_file() else {}
         self._trusted, self._round = read_trusted(trust_module), of_round
 
     def __repr__(self) -> str:
@@ -74,22 +65,22 @@ class Run:
     @functools.cached_property
     def metrics(self) -> pd.DataFrame:
         """`metrics.csv`: a row a round, by the round's number; NaN where nothing was measured."""
-        return self._read_table(METRICS_FILE).set_index(ROUND)
+        return self._read_table(columns.METRICS_FILE).set_index(columns.ROUND)
 
     @functools.cached_property
     def timing(self) -> pd.DataFrame:
         """`timing.csv`: seconds and memory, by the round's number."""
-        return self._read_table(TIMING_FILE).set_index(ROUND)
+        return self._read_table(columns.TIMING_FILE).set_index(columns.ROUND)
 
     @functools.cached_property
     def clients(self) -> pd.DataFrame:
         """`clients.csv`: a row a client."""
-        return self._read_table(CLIENTS_FILE)
+        return self._read_table(columns.CLIENTS_FILE)
 
     @functools.cached_property
     def events(self) -> pd.DataFrame:
         """`events.csv`: what single devices did, of the algorithms that record it."""
-        return self._read_table(EVENTS_FILE)
+        return self._read_table(columns.EVENTS_FILE)
 
     @functools.cached_property
     def models(self) -> list[str]:
@@ -152,7 +143,7 @@ class Run:
         choose_models(run, name)
         from launch.runtimes.runtime import quiet_tensorflow
 
-        with quiet_tensorflow(str(self.path / WORKER_LOG)):
+        with quiet_tensorflow(str(self.path / columns.WORKER_LOG)):
             from models.saved_models import load_weights
 
             spec = run.build_spec()
@@ -181,7 +172,7 @@ def load_run(run_dir: str | os.PathLike, trust_module: str = "", round: str = LA
       RunFolderError: there is no run in that folder, or its records are damaged.
     """
     path = pathlib.Path(run_dir).expanduser()
-    if not (path / CONFIG_FILE).is_file():
+    if not (path / columns.CONFIG_FILE).is_file():
         raise RunFolderError(f"{path}: no run there; expected the folder of a run, such as runs/fedavg_digits_001")
     try:
         return Run(path, trust_module, round)

@@ -24,7 +24,7 @@ from launch.benchmarks.workloads import OURS, PEERS, WORKLOADS, Workload, build_
 from launch.command_line import parse_flags, run_command
 from launch.runs.errors import RunStopped
 from launch.runs.tables import write_json
-from launch.settings.flags import FlagError
+from launch.settings.flags import FlagError, define_own_flags
 from launch.stop_signals import leave
 
 PROGRAM = "python -m launch.benchmark"
@@ -41,17 +41,13 @@ class Options(NamedTuple):
 
 
 def define_flags() -> absl_flags.FlagValues:
-    """The flags of this command, kept apart from absl's global ones, to which any import may add."""
-    values = absl_flags.FlagValues()
-    absl_flags.DEFINE_list(
-        "workloads", list(DEFAULT_WORKLOADS), f"What to time: {', '.join(WORKLOADS)}.", flag_values=values
+    """The flags of this command."""
+    return define_own_flags(
+        workloads=(list(DEFAULT_WORKLOADS), f"What to time: {', '.join(WORKLOADS)}."),
+        peers=(list(PEERS), "Which peers run it, of those that can."),
+        repeats=(DEFAULT_REPEATS, "Timed rounds of each peer, after one to warm up."),
+        output=("", "JSON file for the results; empty: only the table."),
     )
-    absl_flags.DEFINE_list("peers", list(PEERS), "Which peers run it, of those that can.", flag_values=values)
-    absl_flags.DEFINE_integer(
-        "repeats", DEFAULT_REPEATS, "Timed rounds of each peer, after one to warm up.", 1, flag_values=values
-    )
-    absl_flags.DEFINE_string("output", "", "JSON file for the results; empty: only the table.", flag_values=values)
-    return values
 
 
 def parse_options(argv: Sequence[str]) -> Options:

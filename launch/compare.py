@@ -15,7 +15,7 @@ from absl import flags as absl_flags
 
 from launch.command_line import describe_os_error, parse_flags, run_command
 from launch.runs.errors import RunStopped
-from launch.settings.flags import FlagError
+from launch.settings.flags import FlagError, define_own_flags
 from launch.stop_signals import leave
 
 if TYPE_CHECKING:
@@ -64,59 +64,43 @@ class Request(NamedTuple):
 
 def define_flags() -> absl_flags.FlagValues:
     """The flags of this command."""
-    values = absl_flags.FlagValues()
-    absl_flags.DEFINE_multi_string(
-        "runs",
-        [],
-        f"Run folders, or folders with some at any depth; * for anything. By default '{DEFAULT_RUNS}', or none beside "
-        "--archive. May be given several times.",
-        flag_values=values,
+    values = define_own_flags(
+        output=(DEFAULT_OUTPUT, "The page, in a folder that exists. Beside --figure or --table, only if it is given."),
+        details=(
+            "",
+            "Names of the runs whose plots and events go into the page, * for anything, at most 20; by default those "
+            "with the best last result on the test set. The others are linked.",
+        ),
+        figure=(
+            "",
+            "Curves with bands over seeds and differences to a baseline, as a paper prints them: a "
+            f"{', '.join(FIGURES)} file.",
+        ),
+        table=(
+            "",
+            f"The same results as a table: a {', '.join(TABLES)} file; .tex is for LaTeX with booktabs.",
+        ),
+        baseline=("", "Name of the group that the others are compared with, as the table has it; empty: the best one."),
+        metric=(
+            [],
+            "Column of metrics.csv that is compared; a table may have several, with commas. Empty: the main metric.",
+        ),
+        at=("last", "When results are taken: last, best, or the number of a round."),
+        group_by=([], "Flags of launch.train whose values make the groups, with commas; empty: those that differ."),
+        against=(AXES, "What the figure's curves are drawn against."),
+        width=(WIDTHS, "How wide the figure is: a column of a two-column paper, or its page."),
+        smooth=(0, "Evaluated rounds that the figure's curves are averaged over; the raw ones stay visible. 0: none."),
     )
-    absl_flags.DEFINE_multi_string(
-        "archive",
-        [],
-        "Folder or .zip that launch.report --archive wrote; may be given several times.",
-        flag_values=values,
-    )
-    absl_flags.DEFINE_string(
-        "output",
-        DEFAULT_OUTPUT,
-        "The page, in a folder that exists. Beside --figure or --table, only if it is given.",
-        flag_values=values,
-    )
-    absl_flags.DEFINE_string(
-        "details",
-        "",
-        "Names of the runs whose plots and events go into the page, * for anything, at most 20; by default those with "
-        "the best last result on the test set. The others are linked.",
-        flag_values=values,
-    )
-    define_paper_flags(values)
+    for name, text in (
+        (
+            "runs",
+            "Run folders, or folders with some at any depth; * for anything. By default "
+            f"'{DEFAULT_RUNS}', or none beside --archive. May be given several times.",
+        ),
+        ("archive", "Folder or .zip that launch.report --archive wrote; may be given several times."),
+    ):
+        absl_flags.DEFINE_multi_string(name, [], text, flag_values=values)
     return values
-
-
-def define_paper_flags(values: absl_flags.FlagValues) -> None:
-    """The flags of the figure and the table."""
-    texts = {
-        "figure": "Curves with bands over seeds and differences to a baseline, as a paper prints them: a "
-        f"{', '.join(FIGURES)} file.",
-        "table": f"The same results as a table: a {', '.join(TABLES)} file; .tex is for LaTeX with booktabs.",
-        "baseline": "Name of the group that the others are compared with, as the table has it; empty: the best one.",
-    }
-    for name, text in texts.items():
-        absl_flags.DEFINE_string(name, "", text, flag_values=values)
-    metric = "Column of metrics.csv that is compared; a table may have several, with commas. Empty: the main metric."
-    absl_flags.DEFINE_list("metric", [], metric, flag_values=values)
-    at = "When results are taken: last, best, or the number of a round."
-    absl_flags.DEFINE_string("at", "last", at, flag_values=values)
-    group_by = "Flags of launch.train whose values make the groups, with commas; empty: those that differ."
-    absl_flags.DEFINE_list("group_by", [], group_by, flag_values=values)
-    against = "What the figure's curves are drawn against."
-    absl_flags.DEFINE_enum("against", AXES[0], AXES, against, flag_values=values)
-    width = "How wide the figure is: a column of a two-column paper, or its page."
-    absl_flags.DEFINE_enum("width", WIDTHS[0], WIDTHS, width, flag_values=values)
-    window = "Evaluated rounds that the figure's curves are averaged over; the raw ones stay visible. 0: none."
-    absl_flags.DEFINE_integer("smooth", 0, window, 0, 10**6, flag_values=values)
 
 
 def parse_request(argv: Sequence[str]) -> Request:

@@ -26,7 +26,7 @@ from launch.runs.tables import format_cell, write_json, write_table
 from launch.runs.task_columns import TaskColumns, format_value
 from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.data_flags import CLIENT
-from launch.settings.flags import FlagError
+from launch.settings.flags import FlagError, define_own_flags
 from launch.settings.trusted_modules import define_trust_flag, read_trusted
 from launch.stop_signals import leave
 from launch.training.finished_run import (
@@ -56,17 +56,11 @@ class EvaluationRow(NamedTuple):
 
 def define_flags() -> absl_flags.FlagValues:
     """The flags of this command."""
-    values = absl_flags.FlagValues()
-    absl_flags.DEFINE_string("run_dir", "", "Folder of a finished run.", flag_values=values)
-    absl_flags.DEFINE_string(
-        "npz", "", "Your own examples: x_test and y_test, or x and y if the file has no test set.", flag_values=values
-    )
-    absl_flags.DEFINE_string("model", "", "Only this model of the run; empty: all.", flag_values=values)
-    absl_flags.DEFINE_string(
-        "data_dir",
-        "",
-        "Folder of the data set's files, if they have moved; empty: where the run found them.",
-        flag_values=values,
+    values = define_own_flags(
+        run_dir=("", "Folder of a finished run."),
+        npz=("", "Your own examples: x_test and y_test, or x and y if the file has no test set."),
+        model=("", "Only this model of the run; empty: all."),
+        data_dir=("", "Folder of the data set's files, if they have moved; empty: where the run found them."),
     )
     define_round_flag(values)
     define_trust_flag(values)

@@ -21,7 +21,7 @@ from launch.command_line import parse_flags, run_command, take_run_dir
 from launch.runs.columns import REPORT_PAGE, WEB_PAGE, WORKER_LOG
 from launch.runs.stored_data import TAKES_TOKENS
 from launch.runtimes.runtime import quiet_tensorflow
-from launch.settings.flags import FlagError
+from launch.settings.flags import FlagError, define_own_flags
 from launch.settings.trusted_modules import define_trust_flag, read_trusted
 from launch.stop_signals import leave
 from launch.tflite.converter_process import ConverterProcess, run_converter_process
@@ -65,53 +65,28 @@ OTHER_NAMES = {
 
 def define_flags() -> absl_flags.FlagValues:
     """The flags of this command."""
-    values = absl_flags.FlagValues()
-    absl_flags.DEFINE_string("run_dir", "", "Folder of a finished run.", flag_values=values)
-    absl_flags.DEFINE_string(
-        "model", ALL_MODELS,
-        "Saved models, or clients, for the models that they ended up with; all: all saved ones but teachers.",
-        flag_values=values,
-    )  # fmt: skip
+    values = define_own_flags(
+        run_dir=("", "Folder of a finished run."),
+        model=(ALL_MODELS, "Saved models, or clients, for the models that they ended up with; all: all but teachers."),
+        formats=([], f"Some of {', '.join(EXPORT_FORMATS)}; empty: all that apply."),
+        io=(EXPORT_IO, "Inputs and outputs of int8 and qat_int8."),
+        data_dir=("", "Where the data set's files are now; empty: where the run found them."),
+        npz=("", "Where the file of a run with --dataset=npz is now; empty: where the run found it."),
+        representative_client=("", "Client whose train split sets the ranges of int8; empty: all that use the model."),
+        representative_examples=(200, "How many examples set the ranges of int8 at most."),
+        on_device_training=(
+            (NO_TRAINING, *TRAINED_PARTS),
+            "Also write each model in a form that can be trained on the phone: head trains its last dense layers, full "
+            "all of it.",
+        ),
+        save_test_set=(False, "Also write the test set, with each file's predictions."),
+        debug_quantization=(
+            False,
+            "Also measure what int8 does to each layer; qat_int8 cannot be looked into.",
+        ),
+        web_page=(False, "Also write a page that runs the files in a phone's browser; needs `make web` once."),
+    )
     define_round_flag(values)
-    absl_flags.DEFINE_list(
-        "formats", [], f"Some of {', '.join(EXPORT_FORMATS)}; empty: all that apply.", flag_values=values
-    )
-    absl_flags.DEFINE_enum(
-        "io", "float32", list(EXPORT_IO), "Inputs and outputs of int8 and qat_int8.", flag_values=values
-    )
-    absl_flags.DEFINE_string(
-        "data_dir", "", "Where the data set's files are now; empty: where the run found them.", flag_values=values
-    )
-    absl_flags.DEFINE_string(
-        "npz", "", "Where the file of a run with --dataset=npz is now; empty: where the run found it.",
-        flag_values=values,
-    )  # fmt: skip
-    absl_flags.DEFINE_string(
-        "representative_client", "",
-        "Client whose train split sets the ranges of int8; empty: all clients that use the model, each class of each.",
-        flag_values=values,
-    )  # fmt: skip
-    absl_flags.DEFINE_integer(
-        "representative_examples", 200, "How many examples set the ranges of int8 at most.", lower_bound=1,
-        flag_values=values,
-    )  # fmt: skip
-    absl_flags.DEFINE_enum(
-        "on_device_training", NO_TRAINING, [NO_TRAINING, *TRAINED_PARTS],
-        "Also write each model in a form that can be trained on the phone: head trains its last dense layers, full all "
-        "of it.",
-        flag_values=values,
-    )  # fmt: skip
-    absl_flags.DEFINE_bool(
-        "save_test_set", False, "Also write the test set, with each file's predictions.", flag_values=values
-    )
-    absl_flags.DEFINE_bool(
-        "debug_quantization", False, "Also measure what int8 does to each layer; qat_int8 cannot be looked into.",
-        flag_values=values,
-    )  # fmt: skip
-    absl_flags.DEFINE_bool(
-        "web_page", False, "Also write a page that runs the files in a phone's browser; needs `make web` once.",
-        flag_values=values,
-    )  # fmt: skip
     define_trust_flag(values)
     return values
 

@@ -37,32 +37,7 @@ from launch.plots.style import (
     settle_ticks,
     write_formats,
 )
-from launch.runs.columns import (
-    BYTES_DOWN,
-    BYTES_UP,
-    CLIENT,
-    CLIENT_STEPS,
-    CLIENTS_FILE,
-    CLUSTER,
-    EPSILON_SPENT,
-    EVENTS_FILE,
-    FINE_TUNING_FILE,
-    JOULES,
-    JOULES_TOTAL,
-    METRICS_FILE,
-    NUM_CLIENTS,
-    NUM_TRAIN,
-    PLANE_X,
-    PLANE_Y,
-    PLOTS,
-    RESOURCE,
-    ROUND,
-    TEST_LOSS,
-    TOTAL_DRIFT,
-    TRAIN_LOSS,
-    VIRTUAL_TIME_S,
-    WITHIN_CLUSTER_DRIFT,
-)
+from launch.runs import columns
 from launch.runs.run_records import read_columns, read_config, read_rows
 from launch.runs.task_columns import TaskColumns, read_task_columns
 from launch.settings.run_config import find_algorithm
@@ -72,8 +47,8 @@ from tff_algos.protocol import COMMON_METRICS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LOSSES = {TEST_LOSS: "global test set", TRAIN_LOSS: "training"}
-DRIFTS = {TOTAL_DRIFT: "total", WITHIN_CLUSTER_DRIFT: "within clusters"}
+LOSSES = {columns.TEST_LOSS: "global test set", columns.TRAIN_LOSS: "training"}
+DRIFTS = {columns.TOTAL_DRIFT: "total", columns.WITHIN_CLUSTER_DRIFT: "within clusters"}
 MOST_MARKED_ROUNDS = 30
 
 
@@ -111,40 +86,50 @@ def _draw_all(run_dir: pathlib.Path, flags: Mapping[str, Any], data: Mapping[str
     window = flags.get("plot_smoothing", 0)
     task = read_task_columns(data)
     title = describe_run(flags, data.get("dataset"))
-    metrics = read_columns(run_dir / METRICS_FILE)
-    plots = run_dir / PLOTS
+    metrics = read_columns(run_dir / columns.METRICS_FILE)
+    plots = run_dir / columns.PLOTS
     written = [
         _draw_progress(metrics, axis, task, _name_losses(flags), title, plots / f"by_{axis.name}.png", window)
         for axis in _list_axes(metrics)
     ]
     if DRIFTS.keys() <= metrics.keys():
         written.append(_draw_drift(metrics, title, plots / "drift.png"))
-    if EPSILON_SPENT in metrics:
+    if columns.EPSILON_SPENT in metrics:
         written.append(_draw_epsilon(metrics, task, title, plots / "epsilon.png"))
     if own := list_own_columns(metrics, _list_drawn(metrics, task)):
         written.append(draw_own_columns(metrics, own, title, plots / "own_columns.png", window))
-    if (run_dir / CLIENTS_FILE).exists():
-        names, clients = _read_names(run_dir / CLIENTS_FILE), read_columns(run_dir / CLIENTS_FILE)
-        if {task.of_client, RESOURCE, CLIENT_STEPS} <= clients.keys():
+    if (run_dir / columns.CLIENTS_FILE).exists():
+        names, clients = _read_names(run_dir / columns.CLIENTS_FILE), read_columns(run_dir / columns.CLIENTS_FILE)
+        if {task.of_client, columns.RESOURCE, columns.CLIENT_STEPS} <= clients.keys():
             written.append(draw_personal(clients, task, title, plots / "personal.png"))
-        if {CLUSTER, PLANE_X, PLANE_Y} <= clients.keys():
+        if {columns.CLUSTER, columns.PLANE_X, columns.PLANE_Y} <= clients.keys():
             written.append(_draw_clusters(clients, names, title, plots / "clusters.png"))
         if {"label_counts", "class_names"} <= data.keys():
             split = describe_split(flags, data.get("dataset"))
             written.append(_draw_split(data, clients, names, split, plots / "partition.png"))
-    if (run_dir / FINE_TUNING_FILE).exists():
-        written.append(draw_fine_tuning(read_rows(run_dir / FINE_TUNING_FILE), task, title, plots / "fine_tuning.png"))
+    if (run_dir / columns.FINE_TUNING_FILE).exists():
+        written.append(
+            draw_fine_tuning(read_rows(run_dir / columns.FINE_TUNING_FILE), task, title, plots / "fine_tuning.png")
+        )
     if data.get("archetypes") or "live_models" in metrics:
         written += draw_archetype_run(run_dir, data.get("archetypes"), flags, metrics, title)
-    if (run_dir / EVENTS_FILE).exists():
-        clients = _read_names(run_dir / CLIENTS_FILE) if (run_dir / CLIENTS_FILE).exists() else []
-        written += draw_events(run_dir / EVENTS_FILE, title, plots, clients)
+    if (run_dir / columns.EVENTS_FILE).exists():
+        clients = _read_names(run_dir / columns.CLIENTS_FILE) if (run_dir / columns.CLIENTS_FILE).exists() else []
+        written += draw_events(run_dir / columns.EVENTS_FILE, title, plots, clients)
     return written
 
 
 def _list_drawn(metrics: Mapping[str, np.ndarray], task: TaskColumns) -> set[str]:
     """The columns that other plots show, and the costs, which are axes."""
-    drawn = {ROUND, *COMMON_METRICS, *task.evaluation, *task.spread, EPSILON_SPENT, JOULES, JOULES_TOTAL}
+    drawn = {
+        columns.ROUND,
+        *COMMON_METRICS,
+        *task.evaluation,
+        *task.spread,
+        columns.EPSILON_SPENT,
+        columns.JOULES,
+        columns.JOULES_TOTAL,
+    }
     drifts = DRIFTS.keys() if DRIFTS.keys() <= metrics.keys() else set()
     return drawn | drifts | list_drawn_columns(metrics)
 
@@ -157,23 +142,23 @@ def _draw_split(
     if counts.size and read_task_columns(data).kind.is_labelled_by_class:
         draw_partition(counts, data["class_names"], names[: len(counts)], path, split)
     else:
-        num_members = int(data.get(NUM_CLIENTS, len(names)))
-        draw_sizes(clients[NUM_TRAIN][:num_members], names[:num_members], path, split)
+        num_members = int(data.get(columns.NUM_CLIENTS, len(names)))
+        draw_sizes(clients[columns.NUM_TRAIN][:num_members], names[:num_members], path, split)
     return path
 
 
 def _list_axes(metrics: Mapping[str, np.ndarray]) -> list[_Axis]:
-    seconds = metrics[VIRTUAL_TIME_S]
-    sent_bytes = np.cumsum(metrics[BYTES_DOWN] + metrics[BYTES_UP])
+    seconds = metrics[columns.VIRTUAL_TIME_S]
+    sent_bytes = np.cumsum(metrics[columns.BYTES_DOWN] + metrics[columns.BYTES_UP])
     time_unit, time_size = pick_unit(seconds, TIMES)
     byte_unit, byte_size = pick_unit(sent_bytes, SIZES)
     axes = [
-        _Axis("round", "round", metrics[ROUND]),
+        _Axis("round", "round", metrics[columns.ROUND]),
         _Axis("virtual_time", f"virtual time ({time_unit})", seconds / time_size),
         _Axis("bytes", f"sent both ways, all clients ({byte_unit})", sent_bytes / byte_size),
     ]
-    if JOULES_TOTAL in metrics:
-        joules = metrics[JOULES_TOTAL]
+    if columns.JOULES_TOTAL in metrics:
+        joules = metrics[columns.JOULES_TOTAL]
         unit, size = pick_unit(joules, ENERGIES)
         axes.append(_Axis("joules", f"energy, all clients ({unit})", joules / size))
     return axes
@@ -240,7 +225,7 @@ def _draw_series(
 def _draw_drift(metrics: Mapping[str, np.ndarray], title: str, path: pathlib.Path) -> pathlib.Path:
     import matplotlib
 
-    axis = _Axis("round", "round", metrics[ROUND])
+    axis = _Axis("round", "round", metrics[columns.ROUND])
     with matplotlib.rc_context(STYLE):
         figure = new_figure(5.5, 3.6)
         ax = figure.subplots()
@@ -258,7 +243,7 @@ def _draw_epsilon(metrics: Mapping[str, np.ndarray], task: TaskColumns, title: s
     """The task's main metric against epsilon as it is spent; only the rounds that were evaluated show."""
     import matplotlib
 
-    axis = _Axis(EPSILON_SPENT, "epsilon spent", metrics[EPSILON_SPENT])
+    axis = _Axis(columns.EPSILON_SPENT, "epsilon spent", metrics[columns.EPSILON_SPENT])
     with matplotlib.rc_context(STYLE):
         figure = new_figure(5.5, 3.6)
         ax = figure.subplots()
@@ -277,11 +262,11 @@ def _draw_clusters(
     with matplotlib.rc_context(STYLE):
         figure = new_figure(7.4, 5)
         ax = figure.subplots()
-        for i, cluster in enumerate(np.unique(clients[CLUSTER])):
-            members = clients[CLUSTER] == cluster
+        for i, cluster in enumerate(np.unique(clients[columns.CLUSTER])):
+            members = clients[columns.CLUSTER] == cluster
             ax.scatter(
-                clients[PLANE_X][members],
-                clients[PLANE_Y][members],
+                clients[columns.PLANE_X][members],
+                clients[columns.PLANE_Y][members],
                 s=40 if len(names) <= MOST_SHOWN_CLIENTS else 6,
                 color=COLORS[i % len(COLORS)],
                 marker=MARKERS[i % len(MARKERS)],
@@ -294,18 +279,20 @@ def _draw_clusters(
         ax.legend(title="cluster (clients)", loc="center left", bbox_to_anchor=(1, 0.5))
         if len(names) <= MOST_NAMED_CLIENTS:
             figure.draw_without_rendering()  # settles where the points are
-            label_points(ax, np.column_stack([clients[PLANE_X], clients[PLANE_Y]]), shorten_names(names))
+            label_points(
+                ax, np.column_stack([clients[columns.PLANE_X], clients[columns.PLANE_Y]]), shorten_names(names)
+            )
         return save_figure(figure, path)
 
 
 def _read_names(path: pathlib.Path) -> list[str]:
-    return [row[CLIENT] for row in read_rows(path)]
+    return [row[columns.CLIENT] for row in read_rows(path)]
 
 
 def _name_losses(flags: Mapping[str, Any]) -> dict[str, str]:
     """The labels of the losses: a student's training loss has a part that its test loss lacks."""
     is_distilled = flags.get(f"{find_algorithm(flags['algo']).name}_label_weight", 1) < 1
-    return LOSSES | ({TRAIN_LOSS: "training (with distillation)"} if is_distilled else {})
+    return LOSSES | ({columns.TRAIN_LOSS: "training (with distillation)"} if is_distilled else {})
 
 
 def _scale_by_ratio(ax: "Axes") -> None:

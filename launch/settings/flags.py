@@ -113,6 +113,28 @@ def define_flags(algorithms: Iterable[str] = tuple(ALGORITHMS)) -> absl_flags.Fl
     return values
 
 
+def define_own_flags(**flags: tuple[Any, str]) -> absl_flags.FlagValues:
+    """The flags of a command by name, each (default, help text), of the default's type.
+
+    A tuple holds the choices, of which the first is the default. A number is at least 1, or at least 0 if that is its
+    default; a list has commas between its texts.
+    """
+    values = absl_flags.FlagValues()
+    for name, (default, text) in flags.items():
+        match default:
+            case tuple():
+                absl_flags.DEFINE_enum(name, default[0], default, text, flag_values=values)
+            case list():
+                absl_flags.DEFINE_list(name, default, text, flag_values=values)
+            case bool():
+                absl_flags.DEFINE_bool(name, default, text, flag_values=values)
+            case int():
+                absl_flags.DEFINE_integer(name, default, text, min(default, 1), 10**6, flag_values=values)
+            case _:
+                absl_flags.DEFINE_string(name, default, text, flag_values=values)
+    return values
+
+
 def describe_unknown(name: str, values: absl_flags.FlagValues, of_a_run: str = "") -> str:
     """What is wrong with a flag that is not among `values`, and what was probably meant.
 

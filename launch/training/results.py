@@ -6,42 +6,8 @@ from typing import Any
 import numpy as np
 
 from datasets.federated_data import ClientFiles, FederatedData
+from launch.runs import columns
 from launch.runs.checksums import write_checksums
-from launch.runs.columns import (
-    ARCHETYPE,
-    ARCHETYPE_NAME,
-    AVAILABILITY,
-    BEST,
-    BEST_ROUND,
-    BUDGET_SPENT,
-    BYTES_DOWN,
-    BYTES_UP,
-    CLIENT,
-    DEVICE_NAME,
-    DOWNLINK_BYTES_PER_S,
-    EXAMPLES_PER_S,
-    IS_PERSONAL,
-    JOULES,
-    KEPT_BEST,
-    LOSS,
-    MAJORITY_ACCURACY,
-    META_ARCHETYPE,
-    MODEL,
-    NEW_CLIENTS,
-    NUM_TEST,
-    NUM_TRAIN,
-    NUM_VALIDATION,
-    PATIENCE,
-    ROUND,
-    ROUND_S,
-    START,
-    STOPPED_EARLY,
-    TEST_LOSS,
-    TOKEN_BASELINES,
-    TOOK_PART,
-    UPLINK_BYTES_PER_S,
-    VIRTUAL_TIME_S,
-)
 from launch.runs.round_table import RoundTable
 from launch.runs.run_folder import RunFolder
 from launch.runs.tables import format_cell, write_json, write_table
@@ -95,21 +61,23 @@ def write_results(
     summary = build_summary(config, metrics, timing, task)
     summary["dataset"] = data.dataset  # a subset has a name of its own
     num_members = len(data.clients)
-    for key, part in (("clients", slice(num_members)), (NEW_CLIENTS, slice(num_members, None))):
-        if key != NEW_CLIENTS or data.new_clients:
+    for key, part in (("clients", slice(num_members)), (columns.NEW_CLIENTS, slice(num_members, None))):
+        if key != columns.NEW_CLIENTS or data.new_clients:
             summary[key] = compute_client_statistics(results.metric[part], task)
             if task.is_classification:
-                summary[key][MAJORITY_ACCURACY] = compute_known_mean(compute_majority_accuracy(data, asked)[part])
+                summary[key][columns.MAJORITY_ACCURACY] = compute_known_mean(
+                    compute_majority_accuracy(data, asked)[part]
+                )
     if 0 < config.evaluated_clients < len(data.clients):  # the tables have that of a sample
         summary["final"][task.client_test] = summary["clients"][task.statistics[0]]
     if baselines := measure_text_baselines(data, choose_evaluated_clients(data, MOST_READ_CLIENTS, config.seed)):
-        summary[TOKEN_BASELINES] = baselines
+        summary[columns.TOKEN_BASELINES] = baselines
     summary |= _describe_end(config, process, state, metrics, task)
-    summary[IS_PERSONAL] = process.is_personal
-    if JOULES in (columns := process.client_columns(state)):
-        summary[JOULES] = compute_energy_statistics(np.array(columns[JOULES])[:num_members])
+    summary[columns.IS_PERSONAL] = process.is_personal
+    if columns.JOULES in (table := process.client_columns(state)):
+        summary[columns.JOULES] = compute_energy_statistics(np.array(table[columns.JOULES])[:num_members])
     if start := measure_start(process, state, data, members, evaluate, results.metric, task):
-        summary[START] = start
+        summary[columns.START] = start
     summary[find_algorithm(config.algo).name] = own
     write_json(folder.summary, summary)
     write_checksums(folder)
@@ -120,12 +88,15 @@ def _describe_end(
     config: RunConfig, process: FederatedProcess, state: State, metrics: RoundTable, task: TaskColumns
 ) -> dict[str, Any]:
     """Why the run ended before its last round, if it did, and which round is the best, if its models are kept."""
-    ended: dict[str, Any] = {BUDGET_SPENT: True} if process.is_spent(state) else {}
+    ended: dict[str, Any] = {columns.BUDGET_SPENT: True} if process.is_spent(state) else {}
     if has_stopped_early(config, metrics, task):
-        ended[STOPPED_EARLY] = {PATIENCE: config.patience, BEST_ROUND: find_best_validated(metrics, task)}
+        ended[columns.STOPPED_EARLY] = {
+            columns.PATIENCE: config.patience,
+            columns.BEST_ROUND: find_best_validated(metrics, task),
+        }
     if config.keep_best and (best := find_best_validated(metrics, task)) is not None:
         value = metrics.column(task.client_validation)[best - 1]
-        ended[KEPT_BEST] = {ROUND: best, task.client_validation: value}
+        ended[columns.KEPT_BEST] = {columns.ROUND: best, task.client_validation: value}
     return ended
 
 
@@ -163,25 +134,25 @@ def write_clients(
     if the partition is by archetype, one of who took part only if there are new clients, and the devices' names only if
     they come from a file.
     """
-    columns = {
-        CLIENT: [client.name for client in data.everyone],
-        NUM_TRAIN: [client.num_train for client in data.everyone],
-        NUM_VALIDATION: [client.num_validation for client in data.everyone],
-        NUM_TEST: [client.num_test for client in data.everyone],
-        EXAMPLES_PER_S: data.profiles.examples_per_s,
-        DOWNLINK_BYTES_PER_S: data.profiles.downlink_bytes_per_s,
-        UPLINK_BYTES_PER_S: data.profiles.uplink_bytes_per_s,
-        AVAILABILITY: data.profiles.availability,
-        **({DEVICE_NAME: data.profiles.names} if data.profiles.names else {}),
-        MODEL: process.client_model(state),
+    table = {
+        columns.CLIENT: [client.name for client in data.everyone],
+        columns.NUM_TRAIN: [client.num_train for client in data.everyone],
+        columns.NUM_VALIDATION: [client.num_validation for client in data.everyone],
+        columns.NUM_TEST: [client.num_test for client in data.everyone],
+        columns.EXAMPLES_PER_S: data.profiles.examples_per_s,
+        columns.DOWNLINK_BYTES_PER_S: data.profiles.downlink_bytes_per_s,
+        columns.UPLINK_BYTES_PER_S: data.profiles.uplink_bytes_per_s,
+        columns.AVAILABILITY: data.profiles.availability,
+        **({columns.DEVICE_NAME: data.profiles.names} if data.profiles.names else {}),
+        columns.MODEL: process.client_model(state),
         task.of_client: _blank_nan(results.metric),
-        LOSS: _blank_nan(results.loss),
-        **({TOOK_PART: [1] * len(data.clients) + [0] * len(data.new_clients)} if data.new_clients else {}),
+        columns.LOSS: _blank_nan(results.loss),
+        **({columns.TOOK_PART: [1] * len(data.clients) + [0] * len(data.new_clients)} if data.new_clients else {}),
         **_list_archetypes(data),
         **process.client_columns(state),
     }
-    rows = zip(*columns.values(), strict=True)
-    write_table(folder.clients, list(columns), [[format_cell(value) for value in row] for row in rows])
+    rows = zip(*table.values(), strict=True)
+    write_table(folder.clients, list(table), [[format_cell(value) for value in row] for row in rows])
 
 
 def _list_archetypes(data: FederatedData) -> dict[str, list]:
@@ -190,9 +161,9 @@ def _list_archetypes(data: FederatedData) -> dict[str, list]:
         return {}
     of_clients = data.archetypes.of_clients
     return {
-        ARCHETYPE: list(of_clients),
-        ARCHETYPE_NAME: [data.archetypes.names[archetype] for archetype in of_clients],
-        META_ARCHETYPE: [data.archetypes.meta_archetypes[archetype] for archetype in of_clients],
+        columns.ARCHETYPE: list(of_clients),
+        columns.ARCHETYPE_NAME: [data.archetypes.names[archetype] for archetype in of_clients],
+        columns.META_ARCHETYPE: [data.archetypes.meta_archetypes[archetype] for archetype in of_clients],
     }
 
 
@@ -227,9 +198,9 @@ def build_summary(config: RunConfig, metrics: RoundTable, timing: RoundTable, ta
     """The summary of the tables; the clients' statistics and the algorithm's own part are still missing."""
     reached = metrics.column(task.test)
     best = task.find_best(reached) or 0
-    train_seconds = sum(timing.column(ROUND_S))
+    train_seconds = sum(timing.column(columns.ROUND_S))
     rounds = len(metrics.rows)
-    final = (task.test, *task.further_tests, TEST_LOSS, task.client_test)
+    final = (task.test, *task.further_tests, columns.TEST_LOSS, task.client_test)
     return {
         **({} if task.is_classification else {TASK: task.kind.name}),
         "algo": config.algo,
@@ -237,11 +208,11 @@ def build_summary(config: RunConfig, metrics: RoundTable, timing: RoundTable, ta
         "seed": config.seed,
         "rounds": rounds,
         "final": {name: metrics.column(name)[-1] for name in final},
-        BEST: {ROUND: int(metrics.rows[best][0]), task.test: reached[best]},
+        columns.BEST: {columns.ROUND: int(metrics.rows[best][0]), task.test: reached[best]},
         "clients": {},
-        BYTES_UP: int(sum(metrics.column(BYTES_UP))),
-        BYTES_DOWN: int(sum(metrics.column(BYTES_DOWN))),
-        VIRTUAL_TIME_S: metrics.column(VIRTUAL_TIME_S)[-1],
+        columns.BYTES_UP: int(sum(metrics.column(columns.BYTES_UP))),
+        columns.BYTES_DOWN: int(sum(metrics.column(columns.BYTES_DOWN))),
+        columns.VIRTUAL_TIME_S: metrics.column(columns.VIRTUAL_TIME_S)[-1],
         "train_seconds": train_seconds,
         "seconds_per_round": train_seconds / rounds,
     }

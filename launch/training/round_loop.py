@@ -7,17 +7,9 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from launch.progress import Progress, say
+from launch.runs import columns
 from launch.runs.checkpoint_record import check_record, format_record
 from launch.runs.checkpoints import Checkpoints
-from launch.runs.columns import (
-    EVALUATION_S,
-    EVENTS_FILE,
-    HOST_MEMORY_BYTES,
-    METRICS_FILE,
-    ROUND,
-    ROUND_S,
-    WORKER_MEMORY_BYTES,
-)
 from launch.runs.errors import RunFolderError
 from launch.runs.event_log import EventLog
 from launch.runs.round_table import RoundTable
@@ -113,7 +105,7 @@ class RoundLoop:
         self._kept_files.prune(self.round_num, self._state)
 
     def _list_digests(self) -> dict[str, str]:
-        return {METRICS_FILE: self.metrics.digest(), EVENTS_FILE: self._events.digest()}
+        return {columns.METRICS_FILE: self.metrics.digest(), columns.EVENTS_FILE: self._events.digest()}
 
     def _is_done(self) -> bool:
         if self.round_num >= self._config.rounds or self._process.is_spent(self._state):
@@ -147,11 +139,11 @@ class RoundLoop:
             self._best.update(self.metrics, output.state)
         self.timing.append(
             {
-                ROUND: round_num,
-                ROUND_S: trained_s - start_s,
-                EVALUATION_S: time.perf_counter() - trained_s,
-                HOST_MEMORY_BYTES: psutil.Process().memory_info().rss,
-                WORKER_MEMORY_BYTES: self._worker_memory_bytes(),
+                columns.ROUND: round_num,
+                columns.ROUND_S: trained_s - start_s,
+                columns.EVALUATION_S: time.perf_counter() - trained_s,
+                columns.HOST_MEMORY_BYTES: psutil.Process().memory_info().rss,
+                columns.WORKER_MEMORY_BYTES: self._worker_memory_bytes(),
             }
         )
         return output.state, round_num, evaluation, self._list_digests()
@@ -167,4 +159,4 @@ def build_metrics_row(
     common = {name: metrics[name] for name in COMMON_METRICS}
     measured = {name: evaluation.get(name) for name in evaluation_metrics}
     own = {name: value for name, value in metrics.items() if name not in COMMON_METRICS}
-    return {ROUND: round_num, **common, **measured, **own}
+    return {columns.ROUND: round_num, **common, **measured, **own}

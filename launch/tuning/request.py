@@ -14,7 +14,7 @@ from launch.runs.columns import VALIDATION_ACCURACY
 from launch.runs.task_columns import list_objectives
 from launch.settings.experiments import get_search, list_searches
 from launch.settings.flag_fields import FlagField
-from launch.settings.flags import FlagError, define_flag
+from launch.settings.flags import FlagError, define_flag, define_own_flags
 from launch.settings.seeds import read_seeds
 from launch.sweeps.jobs import define_jobs_flag
 from launch.sweeps.recipes import Recipe, find_recipe
@@ -80,35 +80,21 @@ class Request(NamedTuple):
 
 def define_flags() -> absl_flags.FlagValues:
     """The flags of this command."""
-    values = absl_flags.FlagValues()
-    absl_flags.DEFINE_string(
-        "experiment", None, "Experiment or flagfile whose settings the trials start from.", flag_values=values
-    )
-    absl_flags.DEFINE_string(
-        "search",
-        "",
-        "Flags with their choices or ranges, as 'a=1|2|3;b=true|false;c=int(2,8);d=float(0,1);e=log(1e-4,1e-1)'; or "
-        "the name of a paper's search, for all flags of that.",
-        flag_values=values,
+    values = define_own_flags(
+        search=(
+            "",
+            "Flags with their choices or ranges, as 'a=1|2|3;b=true|false;c=int(2,8);d=float(0,1);e=log(1e-4,1e-1)'; "
+            "or the name of a paper's search, for all flags of that.",
+        ),
+        seeds=(["100", "101"], "Seeds of every trial, as 0,1 or 0-4; report others."),
+        objective=(VALIDATION_ACCURACY, f"What scores a run, by its task: {', '.join(OBJECTIVES)}."),
+        confirm_seeds=([], "Further seeds, on which the best trials are scored anew."),
+        runs_dir=("runs/tuning", "Folder for the run folders."),
+        output=("", "The table of all trials, a .csv; by default trials.csv beside the runs."),
+        experiment=("", "Experiment or flagfile whose settings the trials start from."),
     )
     samplers = f"{GRID} draws points of a grid at random, {TPE} learns from the trials before, by Optuna"
     pruners = f"{MEDIAN} stops a run after a round where its objective is worse than the median of the complete trials"
-    absl_flags.DEFINE_list(
-        "seeds", ["100", "101"], "Seeds of every trial, as 0,1 or 0-4; report others.", flag_values=values
-    )
-    absl_flags.DEFINE_string(
-        "objective",
-        VALIDATION_ACCURACY,
-        f"What scores a run, by its task: {', '.join(OBJECTIVES)}.",
-        flag_values=values,
-    )
-    absl_flags.DEFINE_list(
-        "confirm_seeds", [], "Further seeds, on which the best trials are scored anew.", flag_values=values
-    )
-    absl_flags.DEFINE_string("runs_dir", "runs/tuning", "Folder for the run folders.", flag_values=values)
-    absl_flags.DEFINE_string(
-        "output", "", "The table of all trials, a .csv; by default trials.csv beside the runs.", flag_values=values
-    )
     for name, setting, default in (
         ("trials", Setting("How many trials; by default 8.", minimum=1, maximum=10**6), 1),
         ("sampler", Setting(f"{samplers}; by default {GRID} where all are choices.", choices=(GRID, TPE)), ""),
@@ -199,8 +185,8 @@ def _is_search_name(text: str) -> bool:
     return "=" not in text and ("/" in text or text in list_searches())
 
 
-def _find_experiment(name: str | None) -> Recipe:
-    if name is None:
+def _find_experiment(name: str) -> Recipe:
+    if not name:
         raise FlagError(
             "--experiment is missing: expected a flagfile or an experiment such as fedsikd/fedavg_mnist_alpha0.1"
         )
