@@ -20,7 +20,7 @@ from datasets.npz import read_examples
 from launch.command_line import parse_flags, run_command, take_run_dir
 from launch.runs.columns import BEST, EVALUATION, WORKER_LOG
 from launch.runs.file_names import encode_name
-from launch.runs.shown_text import escape_hidden
+from launch.runs.shown_text import align_columns, escape_hidden
 from launch.runs.stored_data import read_label_format
 from launch.runs.tables import format_cell, write_json, write_table
 from launch.runs.task_columns import TaskColumns, format_value
@@ -178,12 +178,7 @@ def format_table(rows: Sequence[EvaluationRow], task: TaskColumns) -> Iterator[s
         )
         for row in rows
     ]
-    cells = [name_columns(task), *texts]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for line in cells:
-        texts = [f"{text:<{width}}" for text, width in zip(line[:2], widths[:2], strict=True)]
-        numbers = [f"{text:>{width}}" for text, width in zip(line[2:], widths[2:], strict=True)]
-        yield "  ".join([*texts, *numbers])
+    return align_columns([name_columns(task), *texts], 2)
 
 
 def write_evaluation(run: FinishedRun, rows: Sequence[EvaluationRow], npz: str, model_name: str = "") -> pathlib.Path:

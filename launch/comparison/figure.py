@@ -13,7 +13,6 @@ import numpy as np
 from launch.comparison.compared_run import SECONDS, TOTAL_BYTES
 from launch.comparison.estimates import CurvePoint, compute_curve
 from launch.comparison.results import AXIS_TITLES, GroupResult, Ranking, describe_time
-from launch.plots.smoothing import smooth
 from launch.plots.style import (
     COLORS,
     LINES,
@@ -28,6 +27,7 @@ from launch.plots.style import (
     pick_unit,
     save_figure,
     settle_ticks,
+    smooth,
     span_values,
 )
 from launch.runs.columns import ROUND, VIRTUAL_TIME_S

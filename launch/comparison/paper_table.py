@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from launch.comparison.estimates import LEVEL, Estimate
 from launch.comparison.results import Ranking, describe_time
-from launch.runs.shown_text import encode_cell, escape_hidden, escape_markdown
+from launch.runs.shown_text import encode_cell, escape_hidden, escape_markdown, format_markdown_table
 from launch.runs.tables import format_cell, write_text
 from launch.runs.task_columns import format_value
 
@@ -66,11 +66,9 @@ def format_latex(rankings: Sequence[Ranking]) -> str:
 
 def format_markdown(rankings: Sequence[Ranking]) -> str:
     """A table of Markdown; the best mean of each metric is bold."""
-    head, *rows = _list_cells(rankings, escape_markdown, lambda text: f"**{text}**", "-", "-")
-    ruler = ["---", *["---:"] * (len(head) - 1)]
-    lines = [f"| {' | '.join(cells)} |" for cells in (head, ruler, *rows)]
+    cells = _list_cells(rankings, escape_markdown, lambda text: f"**{text}**", "-", "-")
     notes = " ".join(map(escape_markdown, _describe(rankings)))
-    return "\n".join([f"<!-- Written by {MAKER}. -->", *lines, "", notes, ""])
+    return f"<!-- Written by {MAKER}. -->\n{format_markdown_table(cells, 1)}\n\n{notes}\n"
 
 
 def format_csv(rankings: Sequence[Ranking]) -> str:

@@ -8,7 +8,7 @@ from datasets.client_source import TEST, TRAIN, VALIDATION
 from datasets.inspection.measures import FeatureRange
 from launch.inspection.findings import Findings
 from launch.inspection.histogram import draw_histogram
-from launch.runs.shown_text import escape_hidden
+from launch.runs.shown_text import align_columns, escape_hidden
 
 BAR, PLAIN_BAR = "\N{FULL BLOCK}", "#"
 BAR_WIDTH = 40
@@ -113,9 +113,5 @@ def _show_range(feature: FeatureRange) -> tuple[str, ...]:
 
 def _list_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Lines of aligned columns, the first to the left and numbers to the right, behind the title."""
-    cells = [tuple(head), *rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for place, row in enumerate(cells):
-        first, *others = (f"{text:<{width}}" if i == 0 else f"{text:>{width}}"
-                          for i, (text, width) in enumerate(zip(row, widths, strict=True)))  # fmt: skip
-        yield f"{title if place == 0 else '':<10}{'  '.join([first, *others])}".rstrip()
+    for place, line in enumerate(align_columns([head, *rows])):
+        yield f"{title if place == 0 else '':<10}{line}".rstrip()

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from launch.plots.smoothing import smooth
-from launch.plots.style import COLORS, STYLE, count_rounds, count_values, new_figure, save_figure
+from launch.plots.style import COLORS, STYLE, count_rounds, count_values, new_figure, save_figure, smooth
 from launch.runs.column_titles import title_column
 from launch.runs.columns import ROUND
 

@@ -20,7 +20,6 @@ from launch.plots.partition_plots import (
     shorten_names,
 )
 from launch.plots.resource_plots import draw_personal
-from launch.plots.smoothing import smooth
 from launch.plots.style import (
     COLORS,
     ENERGIES,
@@ -35,6 +34,7 @@ from launch.plots.style import (
     pick_unit,
     save_figure,
     settle_ticks,
+    smooth,
     write_formats,
 )
 from launch.runs import columns

@@ -101,6 +101,14 @@ def pick_unit(values: np.ndarray, units: Sequence[tuple[str, float]]) -> tuple[s
     return next((unit for unit in reversed(units) if largest >= 2 * unit[1]), units[0])
 
 
+def smooth(values: Sequence[float] | np.ndarray, window: int) -> np.ndarray:
+    """The mean over a window of so many values around each; near an end over fewer, as many on either side."""
+    numbers = np.asarray(values, np.float64)
+    half, last = window // 2, len(numbers) - 1
+    reach = [min(half, i, last - i) for i in range(len(numbers))]
+    return np.array([numbers[i - near : i + near + 1].mean() for i, near in enumerate(reach)])
+
+
 def draw_counts(ax: "Axes", values: np.ndarray, **style: Any) -> None:
     """A histogram of whole numbers of at least 0: a bar for each number, or for as many numbers as 60 bars need."""
     width = -(-(int(values.max()) - int(values.min()) + 1) // 60)

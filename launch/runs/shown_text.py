@@ -7,6 +7,7 @@ else than what is there. These are shown as in Python, such as \\u001b.
 
 import html
 import re
+from collections.abc import Iterator, Sequence
 
 # Control characters, line separators, halves of surrogate pairs; then what is invisible: soft hyphens, spaces of no
 # width, marks of direction, tags. The joiners U+200C and U+200D stay: Persian and emojis are written with them.
@@ -59,3 +60,29 @@ def _read_escape(match: re.Match) -> str:
 def escape_markdown(text: str) -> str:
     """`text` for a line or a cell of Markdown, which shows it as it is: no HTML, link, picture or further cell."""
     return _MARKDOWN.sub(lambda match: f"\\{match[0]}", html.escape(escape_hidden(text), quote=False))
+
+
+def align_columns(rows: Sequence[Sequence[str]], num_texts: int = 1) -> Iterator[str]:
+    """The rows as lines for a terminal: the first columns, of text, to the left, those behind them to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        sized = enumerate(zip(row, widths, strict=True))
+        yield "  ".join(f"{cell:{'<' if i < num_texts else '>'}{width}}" for i, (cell, width) in sized)
+
+
+def format_markdown_table(rows: Sequence[Sequence[str]], num_texts: int | None = None) -> str:
+    """A table of cells that are Markdown already: its headings, then its rows.
+
+    Args:
+      rows: the headings first.
+      num_texts: how many columns hold text; those behind them hold numbers. None: all.
+    """
+    head, *others = rows
+    texts = len(head) if num_texts is None else num_texts
+    rule = ["---"] * texts + ["---:"] * (len(head) - texts)
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, rule, *others))
+
+
+def tabulate_texts(rows: Sequence[Sequence[str]], num_texts: int | None = None) -> str:
+    """The same of texts that may be anything."""
+    return format_markdown_table([list(map(escape_markdown, row)) for row in rows], num_texts)

@@ -4,10 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from launch.runs.columns import ACCURACY
-from launch.runs.shown_text import escape_hidden, escape_markdown
+from launch.runs.shown_text import escape_hidden, escape_markdown, format_markdown_table, tabulate_texts
 from launch.runs.task_columns import KIND, PERCENT, TASK, TaskColumns, find_task_columns
 from launch.tflite.features import describe_in_words
-from launch.tflite.markdown_table import format_table, join_table
 
 Card = Mapping[str, Any]
 FileFacts = Mapping[str, Any]
@@ -186,7 +185,7 @@ def format_card_page(card: Card) -> str:
     measured, task = list_measured(card), read_task(card)
     parts = [
         f"# Model card: {escape_markdown(card['title'])}",
-        join_table(
+        format_markdown_table(
             [
                 ("question", "answer"),
                 *((f"**{title}**", escape_markdown(text)) for title, text in _list_answers(card)),
@@ -198,7 +197,7 @@ def format_card_page(card: Card) -> str:
             metric=task.title,
             unit="points" if task.metric.unit == PERCENT else "more or less",
         ),
-        format_table(_tabulate_files(card["files"], task)),
+        tabulate_texts(_tabulate_files(card["files"], task)),
     ]
     warnings = {file["file"]: file["quantization"]["warning"] for file in measured}
     if any(warnings.values()):
@@ -253,4 +252,4 @@ def _format_classes(files: Sequence[FileFacts], classes: Sequence[str]) -> str:
         return _format_grouped({file["file"]: _describe_classes(file, classes) for file in files})
     numbers = [str(each["test_examples"]) for each in files[0]["accuracy_by_class"]]
     rows = [(file["file"], *(_percent(each["accuracy"]) for each in file["accuracy_by_class"])) for file in files]
-    return format_table([("file", *classes), ("test examples", *numbers), *rows])
+    return tabulate_texts([("file", *classes), ("test examples", *numbers), *rows])

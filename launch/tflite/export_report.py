@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from launch.runs.columns import REPORT_CLIENTS, REPORT_PAGE, REPORT_TABLE, REPORT_TEACHERS
-from launch.runs.shown_text import escape_markdown
+from launch.runs.shown_text import align_columns, escape_markdown, tabulate_texts
 from launch.runs.tables import format_cell, write_table, write_text
 from launch.runs.task_columns import CLASSIFICATION, TaskColumns, find_task_columns
 from launch.tflite.layer_report import EXPLANATION, NOT_OF_QAT, LayerError, tabulate_worst, write_layers
-from launch.tflite.markdown_table import format_table
 
 LATENCY = (
     "Latency is the time of one inference of one example after a warm-up, on this machine ({machine}, {threads} "
@@ -190,10 +189,7 @@ def format_summary(rows: Sequence[FileRow], task: TaskColumns) -> Iterator[str]:
         compared = task.format(row.agreement) if has_classes else f"{row.largest_difference:.2g}"
         results = task.format(row.test), task.format(row.keras_test), compared
         cells.append((row.file, f"{row.size_bytes:,}", *results, f"{row.median_ms_1_thread:.3f}"))
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for first, *others in cells:
-        aligned = [f"{text:>{width}}" for text, width in zip(others, widths[1:], strict=True)]
-        yield "  ".join([f"{first:<{widths[0]}}", *aligned])
+    return align_columns(cells)
 
 
 def write_report(report: ExportReport, folder: pathlib.Path) -> None:
@@ -233,19 +229,19 @@ def format_report(report: ExportReport) -> str:
     parts = [
         f"# Exported models: {escape_markdown(report.title)}, round {report.rounds}",
         LEGEND.format(metric=task.heading, compared=compared, examples=report.num_test),
-        format_table(_tabulate_files(report.files, task), 2),
+        tabulate_texts(_tabulate_files(report.files, task), 2),
         *_describe_representatives(report.files),
         *_describe_problems(report),
         "## Latency",
         LATENCY.format(runs=report.timed_runs, machine=platform.machine(), threads=report.threads),
-        format_table(_tabulate_latency(report), 1),
+        tabulate_texts(_tabulate_latency(report), 1),
         "## Operators",
-        format_table([("file", "operators"), *((row.file, row.operators) for row in report.files)], 2),
+        tabulate_texts([("file", "operators"), *((row.file, row.operators) for row in report.files)], 2),
     ]
     if report.sizes:
         parts += ["## Student and teacher", *_describe_sizes(report.sizes, task)]
     if report.layers:
-        parts += ["## Quantization, layer by layer", EXPLANATION, format_table(tabulate_worst(report.layers), 3)]
+        parts += ["## Quantization, layer by layer", EXPLANATION, tabulate_texts(tabulate_worst(report.layers), 3)]
         parts += [NOT_OF_QAT] if any(row.format == "qat_int8" for row in report.files) else []
     if report.training_files:
         parts += ["## On-device training", *_describe_training_files(report.training_files)]
@@ -324,7 +320,7 @@ def _describe_sizes(rows: Sequence[SizeRow], task: TaskColumns) -> list[str]:
         "ms: median on 1 thread. Teachers were converted for this table only; launch.export --model=<teacher> exports "
         "one."
     )
-    return [ratios, format_table([(*headings, "ms"), *cells], 2)]
+    return [ratios, tabulate_texts([(*headings, "ms"), *cells], 2)]
 
 
 def _describe_training_files(rows: Sequence[TrainingRow]) -> list[str]:
@@ -337,4 +333,4 @@ def _describe_training_files(rows: Sequence[TrainingRow]) -> list[str]:
     cells = [
         (row.file, row.trained, row.operators, row.select_operators or "none", f"{row.size_bytes:,}") for row in rows
     ]
-    return [note, format_table([headings, *cells], 4)]
+    return [note, tabulate_texts([headings, *cells], 4)]

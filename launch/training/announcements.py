@@ -25,6 +25,7 @@ from launch.runs.columns import (
     START,
     STOPPED_EARLY,
     TEST_ACCURACY,
+    TOKEN_BASELINES,
     TRAIN_LOSS,
 )
 from launch.runs.round_table import RoundTable
@@ -34,7 +35,6 @@ from launch.settings.data_flags import NONE
 from launch.settings.flags import PROGRAM
 from launch.settings.run_config import RunConfig, algorithm_fields, find_idle, flag_values
 from launch.settings.trusted_modules import spell_trust
-from launch.training.text_baselines import say_text_baselines
 from models.model_names import is_own_model
 
 LARGE_INPUT = 100  # of a number that a model gets; those of images are at most 1, standardised ones a few
@@ -242,6 +242,23 @@ def _say_further(task: TaskColumns, final: Mapping[str, float | None]) -> None:
     texts = [f"{metric.title} {task.format(final[column])}" for metric, column in others]
     if texts:
         say(f"further  on the test set: {', '.join(texts)}")
+
+
+def say_text_baselines(summary: Mapping[str, Any]) -> None:
+    """Says what the tables reach, and so if the model does not beat them; nothing of a run that is not of text."""
+    baselines = summary.get(TOKEN_BASELINES)
+    if not baselines:
+        return
+    unigram, bigram = baselines["unigram_accuracy"], baselines["bigram_accuracy"]
+    say(f"text     without a model: always the most frequent token {unigram:.4f}, the most frequent one after the last "
+        f"token {bigram:.4f}")  # fmt: skip
+    task = read_task_columns(summary)
+    reached = summary["final"][task.test]
+    if reached is None or math.isnan(reached) or reached <= unigram:
+        say("note     the model has learned nothing: it does not beat the most frequent token; lower the rate, or give "
+            "more --rounds")  # fmt: skip
+    elif reached <= bigram:
+        say("note     the model has not learned more than which token follows which: give more --rounds")
 
 
 def say_best(config: RunConfig, folder: RunFolder, summary: Mapping[str, Any], task: TaskColumns) -> None:

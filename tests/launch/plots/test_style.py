@@ -4,8 +4,16 @@ import matplotlib
 import numpy as np
 import pytest
 
-from launch.plots.smoothing import smooth
-from launch.plots.style import STYLE, count_rounds, draw_counts, new_figure, save_figure, span_values, write_formats
+from launch.plots.style import (
+    STYLE,
+    count_rounds,
+    draw_counts,
+    new_figure,
+    save_figure,
+    smooth,
+    span_values,
+    write_formats,
+)
 
 
 def draw():

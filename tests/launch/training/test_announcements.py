@@ -18,6 +18,7 @@ from launch.training.announcements import (
     say_if_nobody_took_part,
     say_if_nothing_was_learned,
     say_if_updates_were_rejected,
+    say_text_baselines,
     was_all_rejected,
 )
 
@@ -161,3 +162,34 @@ def test_the_advice_on_rejected_updates_fits_the_numbers(make_federation):
     )
     scaled = build_run_config({"algo": "fedavg", "standardize": "federated"})
     assert advise_on_rejected(scaled, dataclasses.replace(data, preprocessing=far)).startswith("lower the learning")
+
+
+def summarise(reached, **further):
+    return {
+        "task": "next_token",
+        "final": {"test_token_accuracy": reached},
+        "token_baselines": {"unigram_accuracy": 0.2, "bigram_accuracy": 0.3},
+        **further,
+    }
+
+
+@pytest.mark.parametrize(
+    ("reached", "expected"),
+    [
+        (0.1, "has learned nothing"),
+        (np.nan, "has learned nothing"),
+        (None, "has learned nothing"),
+        (0.25, "not learned more than which token follows which"),
+        (0.4, None),
+    ],
+)
+def test_a_model_is_held_against_the_tables(reached, expected, capsys):
+    say_text_baselines(summarise(reached))
+    lines = capsys.readouterr().out.splitlines()
+    assert "most frequent token 0.2000" in lines[0] and lines[0].endswith("0.3000")
+    assert [expected in line for line in lines[1:]] == ([True] if expected else [])
+
+
+def test_nothing_is_said_of_other_runs(capsys):
+    say_text_baselines({"final": {"test_accuracy": 0.5}})
+    assert capsys.readouterr().out == ""
