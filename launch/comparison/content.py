@@ -75,7 +75,7 @@ def build_content(collected: Collected, details: Mapping[int, Details], output: 
                 "ownMetric": run.task.of_client,
                 "clients": {key: to_plain(values) for key, values in run.clients.items()} if fits else None,
                 "links": _link_files(run, output.parent),
-                "plots": _link_plots(run, output.parent),
+                "plots": {path.name: _link(path, output.parent) for path in list_plots(run)},
                 "pictures": list(details[i].pictures) if i in details else [],
                 "events": details[i].events if i in details else None,
                 "detailed": i in details,
@@ -164,10 +164,6 @@ def _list_metrics(runs: Sequence[ComparedRun], main: Sequence[str]) -> list[str]
 
 def _link_files(run: ComparedRun, folder: pathlib.Path) -> dict[str, str]:
     return {name: _link(run.path / name, folder) for name in LINKED if is_on_disk(run) and (run.path / name).exists()}
-
-
-def _link_plots(run: ComparedRun, folder: pathlib.Path) -> dict[str, str]:
-    return {path.name: _link(path, folder) for path in list_plots(run)}
 
 
 def _link(path: pathlib.Path, folder: pathlib.Path) -> str:

@@ -23,6 +23,11 @@ PERCENT = "%"  # the unit of shares, which are shown as they are
 KIND = "kind"  # in that section, the name of the kind of task
 
 
+def _named(pattern: str) -> property:
+    """A column that is called after the main metric."""
+    return property(lambda self: pattern.format(self.metric.name))
+
+
 @dataclasses.dataclass(frozen=True)
 class TaskColumns:
     """The main metric of a kind of task: its columns, its direction, its words.
@@ -60,25 +65,12 @@ class TaskColumns:
 
     # metrics.csv
 
-    @property
-    def test(self) -> str:
-        """On the global test set."""
-        return name_test(self.metric)
-
-    @property
-    def client_test(self) -> str:
-        """Mean over the clients, each on its own test split."""
-        return f"client_test_{self.metric.name}"
-
-    @property
-    def client_validation(self) -> str:
-        """Mean over the clients, each on its own validation split."""
-        return f"client_validation_{self.metric.name}"
-
-    @property
-    def validation(self) -> str:
-        """On all validation examples."""
-        return f"validation_{self.metric.name}"
+    test = _named("test_{}")  # on the global test set
+    client_test = _named("client_test_{}")  # mean over the clients, each on its own test split
+    client_validation = _named("client_validation_{}")  # the same on its own validation split
+    validation = _named("validation_{}")  # on all validation examples
+    std = _named("client_test_{}_std")  # standard deviation over the clients' own test splits
+    worst_tenth = _named("client_test_{}_worst_tenth")  # mean of the worst tenth of them
 
     @property
     def further_tests(self) -> tuple[str, ...]:
@@ -92,26 +84,14 @@ class TaskColumns:
         return (columns.TEST_LOSS, self.test, *self.further_tests, *own)
 
     @property
-    def std(self) -> str:
-        """Standard deviation over the clients' own test splits."""
-        return f"{self.client_test}_std"
-
-    @property
-    def worst_tenth(self) -> str:
-        """Mean of the worst tenth of them."""
-        return f"{self.client_test}_worst_tenth"
-
-    @property
     def spread(self) -> tuple[str, str]:
-        """The two before, which are there with --fairness, and where each client has a model of its own."""
+        """What is there with --fairness, and where each client has a model of its own."""
         return (self.std, self.worst_tenth)
 
     # clients.csv, fine_tuning.csv, summary.json
 
-    @property
-    def of_client(self) -> str:
-        """A client's own, in clients.csv."""
-        return self.metric.name
+    of_client = _named("{}")  # a client's own, in clients.csv
+    teachers = _named("teachers_test_{}")  # of each teacher, in the algorithm's part of summary.json
 
     @property
     def statistics(self) -> tuple[str, str, str, str]:
@@ -119,11 +99,6 @@ class TaskColumns:
         name = self.metric.name
         percentile = "p10" if self.metric.larger_is_better else "p90"
         return (f"{name}_mean", f"{name}_std", f"{name}_{percentile}", f"{name}_worst_tenth")
-
-    @property
-    def teachers(self) -> str:
-        """Of each teacher, in the algorithm's part of summary.json."""
-        return f"teachers_{self.test}"
 
     @property
     def starts(self) -> tuple[str, str]:

@@ -93,14 +93,14 @@ def format_algorithm(spelling: str) -> str:
     algorithm = find_algorithm(spelling)
     own = dict(_list_own_groups(algorithm))
     fields = [*shared_fields(), *(field for group in own.values() for field in group)]
-    common = [field for field in fields if field.name in COMMON or _is_common(field, algorithm)]
-    names = {field.name for field in common}
+    chosen = {*COMMON, *(algorithm.flag_prefix + name for name in COMMON_OF_ALGORITHMS)}
+    common = [field for field in fields if field.name in chosen]
     groups = {"The most used": common, **own, **list_groups()}
     lines = [f"{PROGRAM} --algo={spelling} [--flag=value ...]", *_wrap(algorithm.summary, "")]
     lines += _describe_defaults(algorithm)
     lines += ["", f"Default values are in brackets. {FULL_HELP} says which values a flag takes."]
     for title, group in groups.items():
-        shown = group if group is common else [field for field in group if field.name not in names]
+        shown = group if group is common else [field for field in group if field.name not in chosen]
         if shown:
             lines += ["", f"{title}:", *(line for field in shown for line in _describe(field, has_limits=False))]
     return "\n".join(lines)
@@ -131,10 +131,6 @@ def _list_own_groups(algorithm: Algorithm) -> Iterator[tuple[str, list[FlagField
     for name in groups:
         fields = list(iterate_fields(config, algorithm.flag_prefix, {*skipped, *(others - {name})}))
         yield f"{algorithm.title}: {name.replace('_', ' ')}", fields
-
-
-def _is_common(field: FlagField, algorithm: Algorithm) -> bool:
-    return field.name.removeprefix(algorithm.flag_prefix) in COMMON_OF_ALGORITHMS
 
 
 def _describe_defaults(algorithm: Algorithm) -> list[str]:

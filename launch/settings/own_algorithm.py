@@ -68,13 +68,11 @@ def _check_name(name: Any, label: str, shared_flags: Collection[str]) -> None:
         raise FlagError(f"{label}: its name is {name!r}, expected one in snake case, such as my_algorithm")
     if name in ALGORITHMS:
         raise FlagError(f"{label}: its name {name} is that of --algo={name}, expected another")
-    taken = sorted({*shared_flags, *SUMMARY_KEYS} & {name} | {flag for flag in shared_flags if _begins(flag, name)})
+    taken = sorted(
+        {*shared_flags, *SUMMARY_KEYS} & {name} | {flag for flag in shared_flags if flag.startswith(f"{name}_")}
+    )
     if taken:
         raise FlagError(f"{label}: its name {name} clashes with {taken[0]}, which every run has, expected another")
-
-
-def _begins(flag: str, name: str) -> bool:
-    return flag.startswith(f"{name}_")
 
 
 def _check_config(row: Algorithm, label: str) -> None:

@@ -255,15 +255,8 @@ def _describe_labels(task: Task) -> dict[str, Any]:
 
 
 def _describe_latency(measured: Measurement) -> dict[str, float]:
-    one, all_threads = measured.latency, measured.latency_all_threads
-    return {
-        "median_ms_1_thread": one.median_ms,
-        "lower_quartile_ms_1_thread": one.lower_quartile_ms,
-        "upper_quartile_ms_1_thread": one.upper_quartile_ms,
-        "median_ms_all_threads": all_threads.median_ms,
-        "lower_quartile_ms_all_threads": all_threads.lower_quartile_ms,
-        "upper_quartile_ms_all_threads": all_threads.upper_quartile_ms,
-    }
+    timed = {"1_thread": measured.latency, "all_threads": measured.latency_all_threads}
+    return {f"{name}_{on}": value for on, latency in timed.items() for name, value in latency._asdict().items()}
 
 
 def _write_training_file(job: ExportJob, export: ModelExport, model: LoadedModel, reference: np.ndarray) -> TrainingRow:

@@ -132,7 +132,6 @@ def open_export_folder(run: FinishedRun) -> Iterator[pathlib.Path]:
         raise RunFolderError(f"--run_dir={run.path}: {EXPORT} is a file there, expected a folder; move it away")
     if target.exists() and not os.access(target, os.W_OK | os.X_OK):
         raise RunFolderError(f"--run_dir={run.path}: cannot write into its {EXPORT} folder; fix its permissions")
-    remove_unfinished(run.path)
     try:
         remove_unfinished(run.path)
         temporary.mkdir()

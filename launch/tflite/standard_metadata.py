@@ -95,7 +95,9 @@ def add_metadata(model: bytes, note: ModelNote) -> bytes:
 
 def write_metadata(note: ModelNote) -> bytes:
     """The FlatBuffer of a ModelMetadata."""
-    return write_tables(_tabulate_model(note), IDENTIFIER)
+    builder = flatbuffers.Builder(1024)
+    builder.Finish(_write_value(builder, _tabulate_model(note)), IDENTIFIER)
+    return bytes(builder.Output())
 
 
 def _tabulate_model(note: ModelNote) -> Table:
@@ -129,13 +131,6 @@ def _tabulate_file(file: AssociatedFile) -> Table:
 def _drop_empty(table: dict[int, Any]) -> Table:
     """The table without fields that hold nothing."""
     return {slot: value for slot, value in table.items() if value or isinstance(value, Byte | Uint)}
-
-
-def write_tables(root: Table, identifier: bytes) -> bytes:
-    """The FlatBuffer of a table and what is in it; `identifier` has four bytes."""
-    builder = flatbuffers.Builder(1024)
-    builder.Finish(_write_value(builder, root), identifier)
-    return bytes(builder.Output())
 
 
 def _write_value(builder: flatbuffers.Builder, value: Any) -> int:

@@ -55,15 +55,10 @@ def _load(config: RunConfig) -> FederatedData:
         labels_per_client = max(1, min(labels_per_client, len(class_names)))
     if config.standardize == CLIENT:
         arrays = standardize_clients(arrays)
+    own = {field.name for field in dataclasses.fields(PartitionSettings)} & vars(config).keys()
     settings = PartitionSettings(
-        partition=config.partition,
-        num_clients=config.num_clients,
-        dirichlet_alpha=config.dirichlet_alpha,
+        **{name: getattr(config, name) for name in own - {"labels_per_client", "variant"}},
         labels_per_client=labels_per_client,
-        validation_fraction=config.validation_fraction,
-        test_fraction=config.test_fraction,
-        most_train_examples=config.most_train_examples,
-        seed=config.seed,
         archetypes=ArchetypeSettings(
             **{field.name: getattr(config, field.name) for field in dataclasses.fields(ArchetypeSettings)}
         ),

@@ -79,7 +79,8 @@ def write_results(
     summary |= _describe_end(config, process, state, metrics, task)
     summary[columns.IS_PERSONAL] = process.is_personal
     if columns.JOULES in (table := process.client_columns(state)):
-        summary[columns.JOULES] = compute_energy_statistics(np.array(table[columns.JOULES])[:num_members])
+        joules = np.array(table[columns.JOULES])[:num_members]  # spent in training by each client
+        summary[columns.JOULES] = {"total": joules.sum(), "mean": joules.mean(), "most": joules.max()}
     if start := measure_start(process, state, data, members, evaluate, results.metric, task):
         summary[columns.START] = start
     summary[find_algorithm(config.algo).name] = own
@@ -191,11 +192,6 @@ def compute_known_mean(values: np.ndarray) -> float | None:
     """Mean of the values that are not NaN; None without any."""
     known = values[~np.isnan(values)]
     return known.mean() if known.size else None
-
-
-def compute_energy_statistics(joules: np.ndarray) -> dict[str, float]:
-    """What the clients have spent in training, in joules: all together, a client on average, and the most of one."""
-    return {"total": joules.sum(), "mean": joules.mean(), "most": joules.max()}
 
 
 def build_summary(config: RunConfig, metrics: RoundTable, timing: RoundTable, task: TaskColumns) -> dict[str, Any]:

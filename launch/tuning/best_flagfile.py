@@ -1,7 +1,8 @@
 """The flagfile of the best trial: the experiment's own, with the settings that were found and where they come from."""
 
+import itertools
 import pathlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from launch.runs.tables import write_text
 from launch.settings.experiments import NOT_KEPT, list_trials, wrap_comment
@@ -54,16 +55,11 @@ def _explain(request: Request, best: Outcome, confirmed_mean: float | None, desc
 def _leave_out(text: str, names: Collection[str]) -> list[str]:
     """The lines of a flagfile without its head, these flags, and the headings under which no other flag stands."""
     lines = [line.strip() for line in text.splitlines()]
-    if lines and lines[0].startswith("#"):
-        lines = lines[_find_end_of_comment(lines) :]
+    lines = list(itertools.dropwhile(lambda line: line.startswith("#"), lines))
     kept = [line for line in lines if _name_flag(line) not in names]
     blocks = "\n".join(kept).split("\n\n")
     with_flags = [block.strip("\n") for block in blocks if any(line.startswith("-") for line in block.splitlines())]
     return "\n\n".join(with_flags).splitlines()
-
-
-def _find_end_of_comment(lines: Sequence[str]) -> int:
-    return next((place for place, line in enumerate(lines) if not line.startswith("#")), len(lines))
 
 
 def _name_flag(line: str) -> str:

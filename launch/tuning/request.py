@@ -115,7 +115,7 @@ def parse_request(argv: Sequence[str]) -> Request:
       FlagError: a wrong flag, or flags that do not go together.
     """
     instead = "fixed settings belong into the experiment's flagfile"
-    values = parse_flags(define_flags(), expand_search(list(map(_name_experiment, argv))), instead)
+    values = parse_flags(define_flags(), expand_search(argv), instead)
     experiment = _find_experiment(values.experiment)
     if values.objective not in OBJECTIVES:
         raise FlagError(
@@ -149,15 +149,6 @@ def parse_request(argv: Sequence[str]) -> Request:
         if getattr(values, name) is not None and is_idle:
             raise FlagError(f"--{name}: does nothing without {other}")
     return request
-
-
-def _name_experiment(argument: str) -> str:
-    """`--flagfile` of an experiment, which holds flags of `launch.train`, is what `--experiment` means."""
-    path = pathlib.Path(argument.lstrip("-").removeprefix("flagfile="))
-    if not argument.lstrip("-").startswith("flagfile=") or not path.is_file():
-        return argument
-    is_experiment = any(line.lstrip().startswith("--algo") for line in path.read_text("utf-8", "replace").splitlines())
-    return f"--experiment={path}" if is_experiment else argument
 
 
 def expand_search(argv: Sequence[str]) -> list[str]:

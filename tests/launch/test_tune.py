@@ -279,13 +279,6 @@ def test_without_optuna_one_line_says_how_to_get_it(tmp_path, capsys, monkeypatc
         assert printed.count("\n") == 1 and not list(tmp_path.iterdir())
 
 
-def test_a_flagfile_of_training_is_the_experiment(tmp_path):
-    (tmp_path / "own.flags").write_text("--algo=fedavg\n")
-    request = parse_request([f"--flagfile={tmp_path}/own.flags", f"--search={SEARCH}"])
-    assert request.experiment == ("own", f"--flagfile={tmp_path}/own.flags")
-    assert request.output == pathlib.Path("runs/tuning") / "own" / "trials.csv"
-
-
 def test_flags_beside_a_named_search_override_it():
     request = parse_request(["--search=fedsikd/fl_hc_mnist_printed", "--trials=2"])
     assert request.experiment.name == "fl_hc_mnist_alpha0.1" and request.num_trials == 2
