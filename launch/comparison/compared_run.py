@@ -155,11 +155,11 @@ def _format_value(value: Any) -> Any:
 def list_fields(algo: str) -> tuple[FlagField, ...]:
     """The flags of today, which say what old runs did; without those of a user's algorithm, whose code is not run."""
     if list_foreign_modules({"algo": algo}):
-        return tuple(shared_fields())
+        return shared_fields()
     try:
         return (*shared_fields(), *algorithm_fields(algo))
     except (ConfigError, FlagError):
-        return tuple(shared_fields())
+        return shared_fields()
 
 
 @functools.cache

@@ -1,11 +1,13 @@
 """The table of algorithms: a row tells the driver everything it needs to know of one. Imports no TensorFlow."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from datasets.own_objects import import_object
 from launch.settings.errors import FlagError
+from launch.settings.flag_fields import FlagField, iterate_fields
 from tff_algos.amfl_p.config import AMFLPConfig
 from tff_algos.async_periodic.config import AsyncPeriodicConfig
 from tff_algos.buffered.config import BufferedConfig
@@ -64,6 +66,11 @@ class Algorithm:
     def default_config(self) -> AlgorithmConfig:
         """The settings with which the algorithm runs if no flag is given."""
         return self.config_class(**self.fixed, **self.defaults)
+
+    @functools.cached_property
+    def fields(self) -> tuple[FlagField, ...]:
+        """Its flags `--<name>_<field>`, with their defaults."""
+        return tuple(iterate_fields(self.default_config(), self.flag_prefix, self.fields_without_flag))
 
     def load_builder(self) -> Callable[..., Any]:
         """Imports the builder: (model_spec, clients, config, seed) -> FederatedProcess.

@@ -67,8 +67,7 @@ def _walk(
 
 def _name_flag(config: Any, prefix: str, name: str) -> str:
     """The flag of a config's field: a shared one has the field's own name."""
-    field = next(field for field in dataclasses.fields(config) if field.name == name)
-    return name if field.metadata["setting"].shared else prefix + name
+    return name if config.__dataclass_fields__[name].metadata["setting"].shared else prefix + name
 
 
 def can_hold(field: FlagField, value: Any) -> bool:

@@ -4,6 +4,7 @@ The flags are parsed into a `FlagValues` of our own: absl's runner answers a mis
 its global flags belong to whatever libraries are imported.
 """
 
+import functools
 import json
 import pathlib
 import re
@@ -101,8 +102,7 @@ def define_flag(field: FlagField, values: absl_flags.FlagValues) -> None:
     """Adds a flag of the type of the field's default to `values`; its own default is None, which means "not given"."""
     is_boolean = isinstance(field.default, bool)
     parser = _BooleanParser() if is_boolean else _SettingParser(field.setting, field.value_type)
-    flag = absl_flags.Flag(parser, None, field.name, None, field.setting.help_text, boolean=is_boolean)
-    absl_flags.DEFINE_flag(flag, values)
+    values[field.name] = absl_flags.Flag(parser, None, field.name, None, field.setting.help_text, boolean=is_boolean)
 
 
 def define_flags(algorithms: Iterable[str] = tuple(ALGORITHMS)) -> absl_flags.FlagValues:
@@ -229,9 +229,17 @@ def parse_given(argv: Sequence[str]) -> dict[str, Any]:
       FlagError: see `read_flags`; also a user's own algorithm that cannot be used.
     """
     arguments = expand_experiments(expand_flagfiles(argv))
-    values = define_flags((*ALGORITHMS, *find_own_algorithm(arguments)))
+    own = find_own_algorithm(arguments)
+    values = define_flags((*ALGORITHMS, *own)) if own else _define_once()
+    values.unparse_flags()
     read_flags(values, arguments)
     return {name: values[name].value for name in values if values[name].present}
+
+
+@functools.cache
+def _define_once() -> absl_flags.FlagValues:
+    """The flags of all algorithms of ours: to define 800 takes longer than to read a command line."""
+    return define_flags()
 
 
 def find_asked_algorithm(argv: Sequence[str]) -> str:
@@ -362,9 +370,9 @@ def _check_no_flag_of_another_algorithm(spelling: str, given: dict[str, Any]) ->
             raise FlagError(f"--{foreign[0]}: belongs to --algo={other}, expected flags of --algo={spelling}{near}")
 
 
-def _check_no_idle_flag(names: Iterable[str], config: RunConfig) -> None:
+def _check_no_idle_flag(names: Sequence[str], config: RunConfig) -> None:
     """Refuses a flag that another makes idle. Only typed flags count: those of a flagfile may be overridden."""
-    idle = find_idle(config)
+    idle = find_idle(config) if names else {}
     for name in names:
         if name in idle:
             other, value, fix = idle[name]

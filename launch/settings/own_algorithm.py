@@ -8,7 +8,7 @@ from typing import Any
 from datasets.own_objects import describe_failure, import_object
 from launch.settings.algorithms import ALGORITHMS, Algorithm
 from launch.settings.errors import FlagError
-from launch.settings.flag_fields import FlagField, can_hold, find_idle_flags, iterate_fields, replace_fields
+from launch.settings.flag_fields import FlagField, can_hold, find_idle_flags, replace_fields
 from tff_algos.protocol import COMMON_METRICS, JOULES
 from tff_algos.settings.config_fields import AlgorithmConfig
 
@@ -81,7 +81,7 @@ def _check_config(row: Algorithm, label: str) -> None:
         raise FlagError(f"{label}: its config_class is {row.config_class!r}, expected a subclass of AlgorithmConfig")
     try:
         config = row.default_config()
-        fields = list(iterate_fields(config, row.flag_prefix, row.fields_without_flag))
+        fields = row.fields
         find_idle_flags(config, row.flag_prefix, row.fields_without_flag)  # fails where `needs` names no field
         # A resumed run reads the defaults from `config.json`, so they must be read there as they were written.
         replace_fields(config, row.flag_prefix, {field.name: field.default for field in fields})
@@ -91,11 +91,7 @@ def _check_config(row: Algorithm, label: str) -> None:
         if type(field.default) not in (bool, int, float, str):
             kind = type(field.default).__name__
             raise FlagError(f"{label}: --{field.name} is {kind}, expected bool, int, float, str or a tuple of int")
-    others = {
-        field.name: other.name
-        for other in ALGORITHMS.values()
-        for field in iterate_fields(other.default_config(), other.flag_prefix, other.fields_without_flag)
-    }
+    others = {field.name: other.name for other in ALGORITHMS.values() for field in other.fields}
     clashing = [field.name for field in fields if field.name in others]
     if clashing:
         raise FlagError(

@@ -5,6 +5,7 @@ A config and its flags are two spellings of the same thing: `flag_values` writes
 """
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -62,11 +63,12 @@ def list_groups() -> dict[str, list[FlagField]]:
     }
 
 
-def shared_fields() -> list[FlagField]:
+@functools.cache
+def shared_fields() -> tuple[FlagField, ...]:
     """The flags of every algorithm; the default of `--algo` is None."""
     first = next(iter(ALGORITHMS))
     fields = iterate_fields(RunConfig(algo=first), "")
-    return [field._replace(default=None) if field.name == "algo" else field for field in fields]
+    return tuple(field._replace(default=None) if field.name == "algo" else field for field in fields)
 
 
 def find_algorithm(spelling: Any) -> Algorithm:
@@ -92,10 +94,9 @@ def _declare_algo() -> Setting:
     return RunConfig.__dataclass_fields__["algo"].metadata["setting"]
 
 
-def algorithm_fields(spelling: str) -> list[FlagField]:
+def algorithm_fields(spelling: str) -> tuple[FlagField, ...]:
     """The flags `--<name>_<field>` of one algorithm."""
-    algorithm = find_algorithm(spelling)
-    return list(iterate_fields(algorithm.default_config(), algorithm.flag_prefix, algorithm.fields_without_flag))
+    return find_algorithm(spelling).fields
 
 
 def build_run_config(values: Mapping[str, Any]) -> RunConfig:

@@ -116,7 +116,7 @@ def test_those_that_only_read_import_nothing(planted):
         find_stored_idle(flags) == find_stored_idle({**flags, "algo": "fedavg", "dataset": "planted_module:X"}) == set()
     )
     assert _find_title("planted_module:X") == "planted_module:X"
-    assert list_fields("planted_module:X") == tuple(shared_fields())
+    assert list_fields("planted_module:X") == shared_fields()
     assert not mark.exists()
 
 
