@@ -48,6 +48,7 @@ PROGRAM = "python -m launch.train"
 REPLACED = ("flagfile", "experiment")  # flags that others take the place of
 LISTING = ("list_experiments", "show_experiment")  # flags of launch.train that stand alone
 FULL_HELP = "--helpfull"
+_NAME = re.compile("(?:--|-(?!-))([^=]+)")  # of a flag, in an argument
 HELP_FLAGS = ("--help", "-help", "-h", FULL_HELP, "-?")
 
 
@@ -175,13 +176,14 @@ def read_flags(values: absl_flags.FlagValues, argv: Sequence[str], of_a_run: str
       FlagError: an unknown flag, a stray argument, a value of the wrong type or out of range, no such flagfile.
     """
     values.set_gnu_getopt(True)
-    try:
-        stray = values(["command", *expand_flagfiles(argv)])[1:]
-    except absl_flags.UnrecognizedFlagError as error:
-        raise FlagError(describe_unknown(error.flagname, values, of_a_run)) from None
+    try:  # of an unknown flag, absl would look for names alike, which takes a second
+        left = values(["command", *expand_flagfiles(argv)], known_only=True)[1:]
     except (absl_flags.Error, ValueError) as error:
         raise FlagError(_reword(" ".join(str(error).split()), values)) from None
-    if stray:
+    end = left.index("--") if "--" in left else len(left)
+    if unknown := next(filter(None, map(_NAME.match, left[:end])), None):
+        raise FlagError(describe_unknown(unknown[1], values, of_a_run))
+    if stray := [*left[:end], *left[end + 1 :]]:
         shown = repr(stray[0]) if "=" in stray[0] else stray[0]
         raise FlagError(f"{shown}: expected flags only, each as --name=value; {_explain_stray(stray[0], values)}")
 
