@@ -33,9 +33,15 @@ from launch.stop_signals import as_stop_after_signal, get_stop_code, leave
 from launch.sweeps.jobs import open_engine
 from launch.tuning.adaptive_search import open_study, run_adaptive_search
 from launch.tuning.best_flagfile import write_best_flagfile
-from launch.tuning.grid_search import build_tasks, compute_grid_size, run_grid_search
 from launch.tuning.request import Request, define_flags, parse_request
-from launch.tuning.scored_runs import OpenEngine, ScoresOfTrials, confirm_best
+from launch.tuning.scored_runs import (
+    OpenEngine,
+    ScoresOfTrials,
+    build_tasks,
+    compute_grid_size,
+    confirm_best,
+    run_grid_search,
+)
 from launch.tuning.search_plots import HISTORY_PLOT, IMPORTANCE_PLOT, draw_history, draw_importance
 from launch.tuning.search_space import format_settings
 from launch.tuning.study import check_installed, hold_folder

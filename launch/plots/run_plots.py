@@ -10,7 +10,6 @@ import numpy as np
 from launch.plots.archetype_plots import draw_archetype_run, list_drawn_columns
 from launch.plots.column_plots import draw_own_columns, list_own_columns
 from launch.plots.event_plots import draw_events
-from launch.plots.fine_tuning_plots import draw_fine_tuning
 from launch.plots.label_placement import label_points
 from launch.plots.partition_plots import (
     MOST_NAMED_CLIENTS,
@@ -19,7 +18,7 @@ from launch.plots.partition_plots import (
     draw_sizes,
     shorten_names,
 )
-from launch.plots.resource_plots import draw_personal
+from launch.plots.personal_plots import draw_fine_tuning, draw_personal
 from launch.plots.style import (
     COLORS,
     ENERGIES,

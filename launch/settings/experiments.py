@@ -36,7 +36,6 @@ import functools
 import pathlib
 import re
 import textwrap
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -267,6 +266,8 @@ def _get(kind: str, name: str, folder: pathlib.Path) -> Experiment:
 @functools.cache
 def _read(kind: str, path: pathlib.Path) -> dict[str, Experiment]:
     """{name: experiment} of a file, in its order. Raises FlagError where the file says what cannot be."""
+    import tomllib  # here, since `--help` needs none
+
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -11,6 +11,7 @@ from typing import Any
 
 from datasets.catalog import DatasetOptions, find_dataset
 from datasets.layouts import AUTO
+from datasets.partition_settings import NO_VARIANT, VALIDATION_POOL
 from launch.settings.algorithms import ALGORITHMS, Algorithm
 from launch.settings.data_flags import DataFlags, OwnDataFlags
 from launch.settings.flag_fields import (
@@ -25,8 +26,7 @@ from launch.settings.own_algorithm import load_own_algorithm
 from launch.settings.partition_flags import ArchetypeFlags, PartitionFlags
 from launch.settings.run_checks import check_dataset, check_run_settings
 from launch.settings.run_flags import DeviceFlags, FolderFlags, ModelFlags, RoundFlags
-from launch.settings.smoke_config import shrink_to_smoke
-from tff_algos.settings.config_fields import AlgorithmConfig, ConfigError, Setting, check, setting
+from tff_algos.settings.config_fields import AlgorithmConfig, ConfigError, Setting, check, setting, shrink
 
 OWN_FORM = "module:ALGORITHM"
 CONFIG_FILE = "config.json"  # what a run folder keeps of its config
@@ -144,3 +144,20 @@ def find_idle(config: RunConfig) -> dict[str, IdleFlag]:
     algorithm = find_algorithm(config.algo)
     own = find_idle_flags(config.algorithm, algorithm.flag_prefix, algorithm.fields_without_flag)
     return {**find_idle_flags(config, ""), **own}
+
+
+def shrink_to_smoke(config: Any) -> Any:
+    """The same `RunConfig` on few random clients, with as little local work as it can do."""
+    shrunk = shrink(dataclasses.replace(config, validation_pool=VALIDATION_POOL))  # a small pool needs more examples
+    labels_per_client = config.labels_per_client
+    if config.partition == "shards":  # as many shards among fewer clients, so that no label is without one
+        labels_per_client = -(-config.num_clients * labels_per_client // shrunk.num_clients)
+    # One client a group of a variant, as one an archetype.
+    num_clients = shrunk.num_clients if config.variant == NO_VARIANT else config.variant_groups
+    return dataclasses.replace(
+        shrunk,
+        num_clients=num_clients,
+        labels_per_client=labels_per_client,
+        clients_per_archetype=1,
+        algorithm=config.algorithm.shrink_to_smoke(),
+    )

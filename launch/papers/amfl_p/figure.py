@@ -42,7 +42,7 @@ from launch.papers.engine.figures import (
     style_series,
 )
 from launch.papers.engine.tables import BySeed, Values, collect
-from launch.plots.resource_plots import compute_bin_means
+from launch.plots.personal_plots import compute_bin_means
 from launch.runs import columns
 from launch.runs.run_records import RunRecord, read_columns
 from launch.settings.algorithms import ALGORITHMS

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from launch.plots.fine_tuning_plots import draw_fine_tuning
+from launch.plots.personal_plots import draw_fine_tuning
 from launch.runs.task_columns import find_task_columns
 from launch.settings.run_config import build_run_config
 from launch.training.announcements import say_start

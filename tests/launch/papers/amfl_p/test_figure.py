@@ -5,7 +5,7 @@ import pytest
 from launch.papers.amfl_p import figure
 from launch.papers.amfl_p.figure import draw_amfl_p_figures
 from launch.papers.amfl_p.measures import find_few_shot
-from launch.plots.resource_plots import compute_bin_means
+from launch.plots.personal_plots import compute_bin_means
 
 
 def test_without_runs_there_is_the_papers_figure_alone(tmp_path, assert_is_picture):

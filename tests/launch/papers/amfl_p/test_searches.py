@@ -12,7 +12,7 @@ from launch.runs.run_records import read_rows, resolve_experiment
 from launch.settings.experiments import get_experiment, list_experiments, list_searches
 from launch.settings.flags import parse_config
 from launch.settings.run_config import find_idle, flag_values
-from launch.tuning.grid_search import build_tasks, compute_grid_size, draw_trials
+from launch.tuning.scored_runs import build_tasks, compute_grid_size, draw_trials
 from launch.tuning.trials import MEAN
 
 STARTS, FINISHES, DEGREES, PLACES = (AXES[name] for name in ("start", "finish", "degree", "data"))

@@ -9,7 +9,7 @@ from launch.papers.engine.tables import read_texts
 from launch.runs.run_records import TUNED_SUFFIX
 from launch.settings.experiments import get_experiment, list_searches
 from launch.tuning.best_flagfile import write_best_flagfile
-from launch.tuning.grid_search import build_tasks, compute_grid_size
+from launch.tuning.scored_runs import build_tasks, compute_grid_size
 from launch.tuning.trials import Outcome, State
 
 SPACES = [each.name for each in list_searches().values() if each.paper == "async_periodic"]

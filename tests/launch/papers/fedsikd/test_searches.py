@@ -8,7 +8,7 @@ from launch.papers.fedsikd.measures import BUDGET_ROUNDS, COMPARED_ALPHAS, FEDSI
 from launch.runs.run_records import TUNED_SUFFIX, resolve_experiment
 from launch.settings.experiments import get_experiment, list_searches, match_experiments
 from launch.settings.run_config import flag_values
-from launch.tuning.grid_search import build_tasks
+from launch.tuning.scored_runs import build_tasks
 
 SPACES = [f"{algo}_mnist_alpha{alpha}" for algo in NAMES for alpha in COMPARED_ALPHAS]
 CUT_OF_PRINTED = "fl_hc_mnist_printed"  # where FL+HC cuts with the paper's settings, which prints no distance

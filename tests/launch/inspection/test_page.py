@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from launch.inspection.histogram import choose_edges, draw_histogram
+from launch.inspection.page import choose_edges, draw_histogram
 
 
 @pytest.mark.parametrize(

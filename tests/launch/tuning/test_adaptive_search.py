@@ -2,7 +2,7 @@
 
 import json
 
-from launch.tuning.pruning import Behind, find_behind, mark_pruned
+from launch.tuning.adaptive_search import Behind, find_behind, mark_pruned
 
 COMPLETE = [{1: place / 10, 2: place / 5} for place in range(1, 6)]  # medians 0.3 and 0.6
 
