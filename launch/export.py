@@ -8,7 +8,6 @@ made and others are, or a file could not be written, 2 the request was wrong or 
 Ctrl-C.
 """
 
-import difflib
 import os
 import pathlib
 import sys
@@ -22,6 +21,7 @@ from launch.runs.columns import REPORT_PAGE, WEB_PAGE, WORKER_LOG
 from launch.runs.stored_data import TAKES_TOKENS
 from launch.runtimes.runtime import quiet_tensorflow
 from launch.settings.flags import FlagError, define_own_flags
+from launch.settings.suggestions import suggest_value
 from launch.settings.trusted_modules import define_trust_flag, read_trusted
 from launch.stop_signals import leave
 from launch.tflite.converter_process import ConverterProcess, run_converter_process
@@ -53,14 +53,6 @@ COMMON = (
     "save_test_set",
     "web_page",
 )  # of its flags, what --help shows
-
-OTHER_NAMES = {
-    **dict.fromkeys(("fp32", "f32", "float", "full"), "float32"),
-    **dict.fromkeys(("fp16", "f16", "half"), "float16"),
-    **dict.fromkeys(("dynamic_range", "drq", "weights"), "dynamic"),
-    **dict.fromkeys(("uint8", "i8", "integer", "ptq", "quantized"), "int8"),
-    **dict.fromkeys(("qat", "qat8"), "qat_int8"),
-}
 
 
 def define_flags() -> absl_flags.FlagValues:
@@ -105,8 +97,8 @@ def parse_request(argv: Sequence[str]) -> ExportRequest:
 def _check_formats(request: ExportRequest, is_given) -> None:
     unknown = [name for name in request.formats if name not in EXPORT_FORMATS]
     if unknown:
-        expected = f"expected some of {', '.join(EXPORT_FORMATS)}"
-        raise FlagError(f"--formats={','.join(request.formats)}: no format {_name_unknown(unknown)}; {expected}")
+        expected = f"expected some of {', '.join(EXPORT_FORMATS)}{suggest_value(unknown[0], EXPORT_FORMATS)}"
+        raise FlagError(f"--formats={','.join(request.formats)}: no format {', '.join(unknown)}; {expected}")
     if not request.formats:
         return
     if request.io == "int8" and not set(request.formats) & set(INTEGER_FORMATS):
@@ -116,15 +108,6 @@ def _check_formats(request: ExportRequest, is_given) -> None:
             raise FlagError(f"--{name}: does nothing without int8; leave it out, or add int8 to --formats")
     if request.debug_quantization and "int8" not in request.formats:
         raise FlagError("--debug_quantization: it looks into int8 only; add int8 to --formats")
-
-
-def _name_unknown(names: Sequence[str]) -> str:
-    """Such as "fp16 (did you mean float16?), int4"."""
-    texts = []
-    for name in names:
-        near = OTHER_NAMES.get(name.lower()) or next(iter(difflib.get_close_matches(name, EXPORT_FORMATS, n=1)), "")
-        texts.append(f"{name} (did you mean {near}?)" if near else name)
-    return ", ".join(texts)
 
 
 def export_run(

@@ -90,23 +90,15 @@ def _check_conflicts(config: Any) -> None:
         raise ConfigError("qat_start_round", config.qat_start_round, f"at most --rounds={config.rounds}")
     if config.precision != "float32" and config.quantize != "none":
         raise ConfigError("precision", config.precision, f"float32 with --quantize={config.quantize}")
-    privacy = getattr(config.algorithm, "privacy", None)
-    if config.target_accuracy > 0 and getattr(privacy, "is_active", False):
-        expected = "0 with private updates: an accuracy without noise must not end the run"
-        raise ConfigError("target_accuracy", config.target_accuracy, expected)
-    if config.target_metric > 0 and getattr(privacy, "is_active", False):
-        expected = "0 with private updates: a result without noise must not end the run"
-        raise ConfigError("target_metric", config.target_metric, expected)
     if config.target_metric > 0 and config.target_accuracy > 0:
         raise ConfigError(
             "target_metric", config.target_metric, "either --target_accuracy or --target_metric, not both"
         )
-    if config.patience and getattr(privacy, "is_active", False):
-        expected = "0 with private updates: a result without noise must not end the run"
-        raise ConfigError("patience", config.patience, expected)
-    if config.keep_best and getattr(privacy, "is_active", False):
-        expected = "false with private updates: an accuracy without noise must not choose the models"
-        raise ConfigError("keep_best", True, expected)
+    is_private = getattr(getattr(config.algorithm, "privacy", None), "is_active", False)
+    for name in ("target_accuracy", "target_metric", "patience", "keep_best") if is_private else ():
+        if value := getattr(config, name):
+            off, verb = ("false", "choose the models") if name == "keep_best" else ("0", "end the run")
+            raise ConfigError(name, value, f"{off} with private updates: a result without noise must not {verb}")
     if config.width != 1 and not {config.model, config.teacher_model} & set(WIDTH_MODELS):
         raise ConfigError("width", config.width, f"1, or --model={' or '.join(WIDTH_MODELS)} beside it")
 

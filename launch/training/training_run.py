@@ -154,18 +154,16 @@ def _stop_in_one_line(folder: RunFolder, config: RunConfig) -> Iterator[None]:
             yield
     except KeyboardInterrupt as error:
         raise RunStopped(f"stopped; {_say_how_to_go_on(folder, config)}", get_stop_code(error)) from None
-    except BrokenPipeError:
-        raise RunStopped(f"error: nobody reads the output any more; {_say_how_to_go_on(folder, config)}", 1) from None
-    except OSError as error:  # a full disk, a folder that may no longer be written
-        raise RunStopped(f"error: {describe_os_error(error)}; {_say_how_to_go_on(folder, config)}", 1) from error
-    except MemoryError as error:
-        raise RunStopped(f"error: {describe_memory_error(error)}; {_say_how_to_go_on(folder, config)}", 1) from error
-    except WorkerError as error:
+    except (OSError, MemoryError, WorkerError) as error:  # such as a full disk
         raise RunStopped(f"error: {_explain(error)}; {_say_how_to_go_on(folder, config)}", 1) from error
 
 
-def _explain(error: WorkerError) -> str:
-    """The error with the last line of the worker's log, where that is short and new."""
+def _explain(error: OSError | MemoryError | WorkerError) -> str:
+    """The error in a line; that of a worker with the last line of its log, where that is short and new."""
+    if isinstance(error, BrokenPipeError):
+        return "nobody reads the output any more"
+    if isinstance(error, OSError | MemoryError):
+        return describe_os_error(error) if isinstance(error, OSError) else describe_memory_error(error)
     message = str(error).rstrip("?")
     last = (error.log_tail.splitlines() or [""])[-1].strip()
     return message if not last or len(last) > MAX_LOG_LINE or last in message else f"{message} ({last})"

@@ -388,9 +388,12 @@ def stored_run(write_run, tmp_path):
         (["--model=local"], "--model=local: expected all, or a shared model (global), or a client (client_0)"),
         (
             ["--formats=int8,fp16"],
-            "--formats=int8,fp16: no format fp16 (did you mean float16?); expected some of float",
+            "--formats=int8,fp16: no format fp16; expected some of float32, float16",
         ),
-        (["--formats=flaot32,xyz,int8"], "no format flaot32 (did you mean float32?), xyz; expected some of float32"),
+        (
+            ["--formats=flaot32,xyz,int8"],
+            "no format flaot32, xyz; expected some of float32, float16, dynamic",
+        ),
         (["--npz=mine.npz"], "--npz=mine.npz: the run was trained on mnist; expected --data_dir for its files"),
         (["--formats=qat_int8"], "the run's models are float; train with --quantize=qat, or take int8"),
         (["--io=int16"], "--io=int16: expected one of float32, int8"),
