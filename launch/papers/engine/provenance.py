@@ -52,43 +52,50 @@ def _shorten_revision(name: str) -> str:
     return f"{commit[:7]}{dash}{rest}"
 
 
-def _find_patterns(stems: Collection[str]) -> dict[str, frozenset[str]]:
-    """{pattern: the stems that match}, of whole stems and of parts of stems with stars around or between them."""
-    patterns = {stem: frozenset([stem]) for stem in stems}
+def _find_patterns(stems: Collection[str]) -> dict[frozenset[str], str]:
+    """{the stems that match: pattern}, of whole stems and of parts of stems with stars around or between them.
+
+    Of patterns that match the same stems, the one that is shortest or comes first; a single stem is named in full.
+    """
+    ends, parts = set(), set()
     for stem in stems:
-        ends = re.finditer("_+|(?<=[a-z])(?=[0-9])", stem)
-        borders = {0, len(stem), *(place for match in ends for place in match.span())}
+        found = re.finditer("_+|(?<=[a-z])(?=[0-9])", stem)
+        borders = {0, len(stem), *(place for match in found for place in match.span())}
         for start, end in itertools.combinations(sorted(borders), 2):
             before, part, after = stem[:start], stem[start:end], stem[end:]
             if len(before + after) >= LEAST_LETTERS and not after[:1].isdigit():
-                patterns[f"{before}*{after}"] = frozenset(
-                    each
-                    for each in stems
-                    if len(each) >= len(before + after) and each.startswith(before) and each.endswith(after)
-                )
+                ends.add((before, after))
             if len(part) >= LEAST_LETTERS and not part[0].isdigit():
-                patterns[f"*{part}*"] = frozenset(each for each in stems if part in each)
-    return patterns
+                parts.add(part)
+    patterns = {f"*{part}*": frozenset(stem for stem in stems if part in stem) for part in parts}
+    for before, after in ends:
+        alike = (stem for stem in stems if stem.startswith(before) and stem.endswith(after))
+        patterns[f"{before}*{after}"] = frozenset(stem for stem in alike if len(stem) >= len(before + after))
+    shortest = {patterns[each]: each for each in sorted(patterns, key=_find_order, reverse=True)}
+    return shortest | {frozenset([stem]): stem for stem in stems}
 
 
-def _name_experiments(chosen: set[str], able: set[str], patterns: Mapping[str, Collection[str]]) -> str:
+def _find_order(pattern: str) -> tuple[int, str]:
+    return len(pattern), pattern
+
+
+def _name_experiments(chosen: set[str], able: set[str], patterns: Mapping[frozenset[str], str]) -> str:
     """Patterns that match the chosen ones among those that are able to have a flag, or "all but" the others."""
     named, left_out = (_cover(names, able, patterns) for names in (chosen, able - chosen))
     is_shorter = 0 < len(left_out) < len(named)
     return ("all but " if is_shorter else "") + ", ".join(f"`{name}`" for name in (left_out if is_shorter else named))
 
 
-def _cover(names: set[str], able: set[str], patterns: Mapping[str, Collection[str]]) -> list[str]:
+def _cover(names: set[str], able: set[str], patterns: Mapping[frozenset[str], str]) -> list[str]:
     """Few patterns that match these names and no other; each takes as many of the remaining as it can."""
-    matched = {pattern: able.intersection(stems) for pattern, stems in patterns.items()}
-    fitting = {
-        pattern: stems
-        for pattern, stems in matched.items()
-        if stems <= names and (len(stems) > 1 or pattern in stems)  # a single one is named in full
-    }
+    left_out, fitting = able - names, {}
+    for stems, pattern in patterns.items():
+        matched = stems & names
+        if matched and stems.isdisjoint(left_out) and (len(matched) > 1 or len(stems) == 1):
+            fitting[pattern] = matched  # a single one is named in full
     found, remaining = [], set(names)
     while remaining:
-        best = min(fitting, key=lambda pattern: (-len(fitting[pattern] & remaining), len(pattern), pattern))
+        best = min(fitting, key=lambda pattern: (-len(fitting[pattern] & remaining), *_find_order(pattern)))
         found.append(best)
         remaining -= fitting[best]
     return sorted(found)
