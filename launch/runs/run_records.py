@@ -21,7 +21,7 @@ from launch.runs.checksums import check_sums
 from launch.runs.columns import CONFIG_FILE, METRICS_FILE, ROUND, SUMMARY_FILE
 from launch.runs.errors import RunFolderError
 from launch.runs.tables import iterate_records, iterate_rows
-from launch.settings.experiments import PAPERS, Experiment, find_experiment
+from launch.settings.experiments import Experiment, find_experiment
 from launch.settings.flag_fields import can_hold, complete_stored_flags
 from launch.settings.flags import FlagError, parse_config
 from launch.settings.renamed_flags import rename_stored_flags
@@ -170,9 +170,9 @@ def find_run_dirs(runs_dir: RunPath) -> list[RunPath]:
     return [runs_dir / name for name in sorted(folders, key=lambda name: name.split("/"))]
 
 
-def find_experiment_of(run_dir: RunPath, papers: pathlib.Path = PAPERS) -> Experiment | None:
+def find_experiment_of(run_dir: RunPath) -> Experiment | None:
     """The experiment after which a run folder or the folder around it is named, None if there is none."""
-    return find_experiment(run_dir.name, papers) or find_experiment(run_dir.parent.name, papers)
+    return find_experiment(run_dir.name) or find_experiment(run_dir.parent.name)
 
 
 class Settings(NamedTuple):
@@ -248,14 +248,14 @@ def read_summary(run: RunRecord) -> dict[str, Any]:
     return read_json(path) if path.is_file() else {}
 
 
-def read_runs(runs_dir: RunPath, papers: pathlib.Path = PAPERS) -> Iterator[tuple[RunRecord | None, str]]:
+def read_runs(runs_dir: RunPath) -> Iterator[tuple[RunRecord | None, str]]:
     """Reads every run folder in `runs_dir` that is named after an experiment.
 
     Yields:
       (record, "") or, for a folder that cannot be counted, (None, why).
     """
     for run_dir in find_run_dirs(runs_dir):
-        experiment = find_experiment_of(run_dir, papers)
+        experiment = find_experiment_of(run_dir)
         if experiment is None:
             yield None, f"{run_dir}: not named after an experiment, nor is the folder around it"
             continue

@@ -122,58 +122,56 @@ class Experiment:
         return [f"--{each.flag}={each.value}" for each in self.settings]
 
 
-def list_experiments(folder: pathlib.Path = PAPERS) -> dict[str, Experiment]:
+def list_experiments() -> dict[str, Experiment]:
     """{name: experiment} of all papers, by paper."""
-    return _list_all(EXPERIMENTS, folder)
+    return _list_all(EXPERIMENTS, PAPERS)
 
 
-def list_searches(folder: pathlib.Path = PAPERS) -> dict[str, Experiment]:
+def list_searches() -> dict[str, Experiment]:
     """{name: the flags of `launch.tune`} of the searches of all papers, by paper."""
-    return _list_all(SEARCHES, folder)
+    return _list_all(SEARCHES, PAPERS)
 
 
-def find_experiment(name: str, folder: pathlib.Path = PAPERS) -> Experiment | None:
+def find_experiment(name: str) -> Experiment | None:
     """The experiment of that name, with or without its paper before it; None if there is none."""
-    return _find(EXPERIMENTS, name, folder)
+    return _find(EXPERIMENTS, name)
 
 
-def get_experiment(name: str, folder: pathlib.Path = PAPERS) -> Experiment:
+def get_experiment(name: str) -> Experiment:
     """As `find_experiment`. Raises FlagError, with what was probably meant, if there is none."""
-    return _get(EXPERIMENTS, name, folder)
+    return _get(EXPERIMENTS, name)
 
 
-def get_search(name: str, folder: pathlib.Path = PAPERS) -> Experiment:
+def get_search(name: str) -> Experiment:
     """The search of that name, with or without its paper before it. Raises FlagError if there is none."""
-    return _get(SEARCHES, name, folder)
+    return _get(SEARCHES, name)
 
 
-def match_experiments(pattern: str, folder: pathlib.Path = PAPERS) -> list[Experiment]:
+def match_experiments(pattern: str) -> list[Experiment]:
     """Those whose name, with or without the paper, is like a pattern such as 'fedsikd/*_mnist_*'.
 
     Raises:
       FlagError: there are none.
     """
-    everything = list_experiments(folder).values()
+    everything = list_experiments().values()
     found = [each for each in everything if _is_like(each, pattern)]
-    return found or [get_experiment(pattern, folder)]
+    return found or [get_experiment(pattern)]
 
 
 def _is_like(experiment: Experiment, pattern: str) -> bool:
     return fnmatch.fnmatchcase(experiment.full_name, pattern) or fnmatch.fnmatchcase(experiment.name, pattern)
 
 
-def format_list(text: str = "", folder: pathlib.Path = PAPERS) -> str:
+def format_list(text: str = "") -> str:
     """A line an experiment, of those with a name in which the text occurs, or that are like it where it has a star.
 
     Raises:
       FlagError: there are none.
     """
     found = [
-        each
-        for each in list_experiments(folder).values()
-        if text in each.full_name or ("*" in text and _is_like(each, text))
+        each for each in list_experiments().values() if text in each.full_name or ("*" in text and _is_like(each, text))
     ]
-    found = found or match_experiments(text, folder)
+    found = found or match_experiments(text)
     shown = [each.full_name + (f" or {each.paper}/{each.short}" if each.short else "") for each in found]
     return "\n".join(f"{name}  {each.about}" for name, each in zip(shown, found, strict=True))
 
@@ -239,20 +237,20 @@ def _list_all(kind: str, folder: pathlib.Path) -> dict[str, Experiment]:
     return everything
 
 
-def _find(kind: str, name: str, folder: pathlib.Path) -> Experiment | None:
+def _find(kind: str, name: str) -> Experiment | None:
     paper, _, own = name.rpartition("/")
     if not paper:
-        return _list_all(kind, folder).get(own)
-    path = folder / paper / f"{kind}.toml"
+        return _list_all(kind, PAPERS).get(own)
+    path = PAPERS / paper / f"{kind}.toml"
     known = _read(kind, path) if "/" not in paper and path.is_file() else {}
     return known.get(own) or next((each for each in known.values() if own and each.short == own), None)
 
 
-def _get(kind: str, name: str, folder: pathlib.Path) -> Experiment:
-    found = _find(kind, name, folder)
+def _get(kind: str, name: str) -> Experiment:
+    found = _find(kind, name)
     if found is not None:
         return found
-    everything, paper = _list_all(kind, folder), name.rpartition("/")[0]
+    everything, paper = _list_all(kind, PAPERS), name.rpartition("/")[0]
     if own := {key: each for key, each in everything.items() if each.paper == paper}:
         everything = own
     spelled = {each.full_name: each.full_name for each in everything.values()}

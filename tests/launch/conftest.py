@@ -13,7 +13,7 @@ from launch.plots import style
 from launch.runs.run_description import describe_data
 from launch.runs.run_records import resolve_experiment
 from launch.runs.tables import write_json, write_table
-from launch.settings.experiments import PAPERS, get_experiment
+from launch.settings.experiments import get_experiment
 from launch.settings.run_config import build_run_config, flag_values
 
 
@@ -24,8 +24,8 @@ def write_run():
     In round r the test accuracy is `accuracy + 0.01 r`, the loss 1 / r; `accuracy` may be a list, one a round.
     """
 
-    def write(runs_dir, experiment, seed, rounds, accuracy=0.5, arguments=(), papers=PAPERS, is_finished=True):
-        config = resolve_experiment(get_experiment(experiment, papers), [f"--seed={seed}", *arguments])
+    def write(runs_dir, experiment, seed, rounds, accuracy=0.5, arguments=(), is_finished=True):
+        config = resolve_experiment(get_experiment(experiment), [f"--seed={seed}", *arguments])
         run_dir = runs_dir / experiment / f"seed_{seed}"
         write_json(run_dir / "config.json", {"flags": flag_values(config), "data": {}})
         rows = []

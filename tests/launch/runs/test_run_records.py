@@ -121,16 +121,17 @@ def test_broken_and_foreign_folders_are_named_with_the_reason(tmp_path, write_ru
     assert "my_run" in reasons[2] and "not named after an experiment" in reasons[2]
 
 
-def test_experiments_of_another_folder_are_found_by_the_folder_of_the_seeds(tmp_path, write_run):
+def test_a_run_is_of_the_experiment_after_which_the_folder_of_its_seeds_is_called(tmp_path, write_run, monkeypatch):
     papers = tmp_path / "papers"
+    monkeypatch.setattr("launch.settings.experiments.PAPERS", papers)
     (papers / "mine").mkdir(parents=True)
     rules = '[[settings]]\nours = "a guess"\nalgo = "fedavg"\nrounds = 1\n'
     (papers / "mine" / "experiments.toml").write_text(f'[experiments]\nmy_own_tuned = "Mine."\n{rules}')
-    write_run(tmp_path / "runs", "my_own_tuned", seed=0, rounds=1, papers=papers)
-    [(record, _)] = read_runs(tmp_path / "runs", papers)
+    write_run(tmp_path / "runs", "my_own_tuned", seed=0, rounds=1)
+    [(record, _)] = read_runs(tmp_path / "runs")
     assert record.experiment == "my_own_tuned"
-    assert find_experiment_of(tmp_path / "runs" / "my_own_tuned", papers).full_name == "mine/my_own_tuned"
-    assert find_experiment_of(tmp_path / "runs" / "my_own_tuned") is None
+    assert find_experiment_of(tmp_path / "runs" / "my_own_tuned").full_name == "mine/my_own_tuned"
+    assert find_experiment_of(tmp_path / "runs" / "my_own") is None
 
 
 def test_a_wrong_experiment_is_named():

@@ -57,15 +57,16 @@ fedavg_learning_rate = 1e-3
 
 
 @pytest.fixture
-def papers(tmp_path):
-    """A folder of papers with one of them."""
+def papers(tmp_path, monkeypatch):
+    """A folder of papers with one of them, in the place of ours."""
+    monkeypatch.setattr("launch.settings.experiments.PAPERS", tmp_path)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "experiments.toml").write_text(FILE)
     return tmp_path
 
 
 def test_names_are_expanded_and_told_in_words(papers):
-    found = list_experiments(papers)
+    found = list_experiments()
     assert [*found] == [
         *("fedavg_digits_alpha0.1", "fl_hc_digits_alpha0.1", "fedavg_digits_alpha0.5", "fl_hc_digits_alpha0.5"),
         "fedavg_digits_alpha0.1_tuned",
@@ -79,28 +80,28 @@ def test_names_are_expanded_and_told_in_words(papers):
 
 
 def test_a_short_name_stands_beside_its_paper(papers):
-    [first, *others] = list_experiments(papers).values()
-    assert find_experiment("mine/small", papers) is first and match_experiments("mine/small", papers) == [first]
-    assert find_experiment("small", papers) is None and find_experiment("mine/", papers) is None
-    assert format_list("alpha0.1", papers).startswith("mine/fedavg_digits_alpha0.1 or mine/small  FedAvg on digits")
+    [first, *others] = list_experiments().values()
+    assert find_experiment("mine/small") is first and match_experiments("mine/small") == [first]
+    assert find_experiment("small") is None and find_experiment("mine/") is None
+    assert format_list("alpha0.1").startswith("mine/fedavg_digits_alpha0.1 or mine/small  FedAvg on digits")
     assert not any(each.short for each in others)
     with pytest.raises(FlagError, match=r"mine/smal: no such experiment; did you mean mine/small\?"):
-        get_experiment("mine/smal", papers)
+        get_experiment("mine/smal")
     (papers / "other").mkdir()
     (papers / "other" / "experiments.toml").write_text(FILE.replace('small = "fedavg_', 'small = "nobody_'))
     with pytest.raises(FlagError, match=r"\[short\] names nobody_digits_alpha0.1, which is not in \[experiments\]"):
-        find_experiment("other/small", papers)
+        find_experiment("other/small")
 
 
 def test_a_setting_has_its_origin_and_the_last_one_counts(papers):
-    assert get_experiment("mine/fl_hc_digits_alpha0.1", papers).settings == (
+    assert get_experiment("mine/fl_hc_digits_alpha0.1").settings == (
         ("algo", "fl_hc", Origin.PRINTED, "section 3", ""),
         ("num_clients", "40", Origin.PRINTED, "section 3", ""),
         ("rounds", "7", Origin.OURS, "a guess", ""),
         ("fl_hc_epochs", "3", Origin.AUTHORS_CODE, "github.com/a/b, commit 0123456", "As they train."),
         ("run_page", "false", Origin.AUTHORS_CODE, "github.com/a/b, commit 0123456", "As they train."),
     )
-    assert get_experiment("fedavg_digits_alpha0.5", papers).flags["rounds"] == "5"
+    assert get_experiment("fedavg_digits_alpha0.5").flags["rounds"] == "5"
 
 
 @pytest.mark.parametrize(
@@ -117,38 +118,38 @@ def test_what_cannot_be_is_one_line_with_the_file(papers, added, message):
     path = papers / "mine" / "experiments.toml"
     path.write_text(FILE + added)
     with pytest.raises(FlagError, match=message) as error:
-        list_experiments(papers)
+        list_experiments()
     assert str(path) in str(error.value) and "\n" not in str(error.value)
 
 
 def test_a_name_is_found_with_and_without_its_paper(papers):
-    short, full = (find_experiment(name, papers) for name in ("fl_hc_digits_alpha0.5", "mine/fl_hc_digits_alpha0.5"))
+    short, full = (find_experiment(name) for name in ("fl_hc_digits_alpha0.5", "mine/fl_hc_digits_alpha0.5"))
     assert short is full and full.full_name == "mine/fl_hc_digits_alpha0.5"
-    assert find_experiment("other/fl_hc_digits_alpha0.5", papers) is None and find_experiment("", papers) is None
+    assert find_experiment("other/fl_hc_digits_alpha0.5") is None and find_experiment("") is None
     with pytest.raises(FlagError, match=r"^fl_hc_digts_alpha0\.5: no such experiment; did you mean mine/fl_hc_digits"):
-        get_experiment("fl_hc_digts_alpha0.5", papers)
-    assert [each.name for each in match_experiments("mine/*alpha0.5", papers)] == [
+        get_experiment("fl_hc_digts_alpha0.5")
+    assert [each.name for each in match_experiments("mine/*alpha0.5")] == [
         *("fedavg_digits_alpha0.5", "fl_hc_digits_alpha0.5"),
     ]
     with pytest.raises(FlagError, match="no such experiment"):
-        match_experiments("*cifar10*", papers)
+        match_experiments("*cifar10*")
 
 
 def test_two_of_one_name_are_refused(papers):
     (papers / "other").mkdir()
     (papers / "other" / "experiments.toml").write_text('[experiments]\n"fedavg_digits_alpha0.1" = "Mine."\n')
     with pytest.raises(FlagError, match=r"other.experiments.toml: fedavg_digits_alpha0\.1 is in mine, too"):
-        list_experiments(papers)
+        list_experiments()
 
 
 def test_a_list_has_a_line_for_each(papers):
-    lines = format_list("fl_hc", papers).splitlines()
+    lines = format_list("fl_hc").splitlines()
     assert lines[0] == "mine/fl_hc_digits_alpha0.1  FL+HC on digits, alpha 0.1: Table 1." and len(lines) == 2
-    assert len(format_list("", papers).splitlines()) == 5
+    assert len(format_list("").splitlines()) == 5
 
 
 def test_a_flagfile_says_the_same(papers, tmp_path):
-    experiment = get_experiment("fl_hc_digits_alpha0.1", papers)
+    experiment = get_experiment("fl_hc_digits_alpha0.1")
     text = format_flagfile(experiment)
     assert text.splitlines()[:5] == [
         "# FL+HC on digits, alpha 0.1: Table 1.",
