@@ -76,14 +76,23 @@ def place_labels(points: np.ndarray, gap: tuple[float, float]) -> list[tuple[flo
 
 
 def spread_out(positions: Sequence[float], gap: float) -> np.ndarray:
-    """Positions on a line, moved as little as it takes (in squares) to lie at least a gap apart, in the same order."""
-    from sklearn.isotonic import isotonic_regression  # here, since it takes a second
+    """Positions on a line, moved as little as it takes (in squares) to lie at least a gap apart, in the same order.
 
+    Labels that would touch form a block around the mean of their positions; blocks that touch are merged.
+    """
     order = np.argsort(positions, kind="stable")
-    gaps = gap * np.arange(len(order))
+    blocks: list[list[float]] = []  # (sum of where each member would like the block to start, members)
+    # With the i gaps before it subtracted, a position only has to be no smaller than the one before. That is isotonic
+    # regression, solved by merging neighbours that are in the wrong order.
+    for i, position in enumerate(np.asarray(positions, np.float64)[order]):
+        blocks.append([position - gap * i, 1])
+        while len(blocks) > 1 and blocks[-2][0] / blocks[-2][1] > blocks[-1][0] / blocks[-1][1]:
+            total, count = blocks.pop()
+            blocks[-1][0] += total
+            blocks[-1][1] += count
+    starts = np.concatenate([np.full(int(count), total / count) for total, count in blocks] or [np.zeros(0)])
     spread = np.empty(len(order))
-    # With the gaps before it subtracted, a position only has to be no smaller than the one before.
-    spread[order] = isotonic_regression(np.asarray(positions, np.float64)[order] - gaps) + gaps
+    spread[order] = starts + gap * np.arange(len(order))
     return spread
 
 

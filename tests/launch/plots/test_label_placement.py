@@ -31,6 +31,7 @@ def test_labels_on_a_line_keep_their_order_and_move_as_little_as_it_takes():
     """0, 1 and 2 with a gap of 2 become a block around 1; 9 stays; a block of 8 and 9 stands around 8.5."""
     assert spread_out([1.0, 9.0, 0.0, 2.0], 2.0).tolist() == [1.0, 9.0, -1.0, 3.0]
     assert spread_out([8.0, 9.0], 2.0).tolist() == [7.5, 9.5]
+    assert spread_out([], 2.0).tolist() == []
     positions = np.random.default_rng(0).normal(0, 5, 30)
     spread = spread_out(positions, 1.0)
     assert np.diff(spread[np.argsort(positions)]).min() > 1 - 1e-9
