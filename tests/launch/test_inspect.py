@@ -35,6 +35,7 @@ def table(tmp_path_factory):
     return path
 
 
+@pytest.mark.usefixtures("no_plots")
 def test_a_table_and_the_command_to_type(table, tmp_path, capsys):
     assert inspect.main([str(table), f"--json={tmp_path / 'found.json'}"]) == 0
     printed = capsys.readouterr().out
@@ -50,7 +51,7 @@ def test_a_table_and_the_command_to_type(table, tmp_path, capsys):
     program, arguments = shlex.split(command)[:3], shlex.split(command)[3:]
     assert program == ["python", "-m", "launch.train"] and "--standardize=federated" in arguments
     folders = [f"--run_dir={tmp_path / 'run'}", f"--client_dir={tmp_path / 'shards'}"]
-    assert train.main([*arguments, "--rounds=2", "--runtime=in_process", *folders]) == 0
+    assert train.main([*arguments, "--rounds=2", "--runtime=in_process", "--norun_page", *folders]) == 0
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert summary["final"]["test_accuracy"] > 0.8
 

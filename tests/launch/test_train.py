@@ -74,9 +74,7 @@ def finished_run(tmp_path_factory):
         tee = subprocess.Popen(["tee"], stdin=subprocess.PIPE, stdout=file)
         process = start_train(
             tmp_path,
-            "--algo=fedavg",
-            "--smoke",
-            "--overwrite",
+            *("--algo=fedavg", "--model=perceptron", "--smoke", "--overwrite"),
             f"--run_dir={tmp_path / 'run'}",
             stdout=tee.stdin.fileno(),
         )
@@ -100,14 +98,15 @@ def test_run_says_what_it_does_and_leaves_its_folder(finished_run):
         assert [row["round"] for row in csv.DictReader(file)] == ["1", "2"]
     assert list(json.loads((run_dir / "summary.json").read_text())) == [
         *("algo", "dataset", "seed", "rounds", "final", "best", "clients", "bytes_up", "bytes_down"),
-        *("virtual_time_s", "train_seconds", "seconds_per_round", "fedavg"),
+        *("virtual_time_s", "train_seconds", "seconds_per_round", "is_personal", "fedavg"),
     ]
 
 
+@pytest.mark.usefixtures("no_plots")
 def test_fedcd_writes_its_models_events_and_columns(train_here, tmp_path):
     run_dir = tmp_path / "run"
-    flags = ("--fedcd_compression_bits=8", "--keep_best", "--augment=crop_flip", f"--run_dir={run_dir}")
-    code, out, err = train_here("--algo=fedcd", "--smoke", "--partition=hierarchical", *flags)
+    flags = ("--fedcd_compression_bits=8", "--keep_best", "--augment=crop_flip", "--model=perceptron", "--norun_page")
+    code, out, err = train_here("--algo=fedcd", "--smoke", "--partition=hierarchical", f"--run_dir={run_dir}", *flags)
     assert code == 0, err
     assert "10 of 10 archetypes, hierarchical partition, " in out
     config = json.loads((run_dir / "config.json").read_text())
@@ -192,9 +191,9 @@ def test_a_refused_resume_leaves_the_config(finished_run, train_here):
     assert (run_dir / "config.json").read_bytes() == before
 
 
-def test_existing_folder_is_refused_in_one_line(finished_run, tmp_path):
+def test_existing_folder_is_refused_in_one_line(finished_run, train_here):
     run_dir, _ = finished_run
-    code, out, err = train(tmp_path, "--algo=fedavg", f"--run_dir={run_dir}")
+    code, out, err = train_here("--algo=fedavg", f"--run_dir={run_dir}")
     assert (code, out, len(err.splitlines())) == (2, "", 1)
 
 
