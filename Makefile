@@ -72,7 +72,7 @@ setup-pfl: setup
 	@sh ./launch/benchmarks/setup_pfl.sh
 
 setup-track: setup
-	@sh ./launch/trackers/set_up.sh
+	@target=setup-track environment=.venv-track lock=requirements-track.lock disk="1 GB"; . ./extra_environment.sh; set_up
 
 setup:
 	@PYTHON="$(PYTHON)" sh ./setup.sh

@@ -2,15 +2,15 @@
 
 `--run_dir` names a run folder, a folder of them or a pattern. A run's configuration, metrics by round, tables, plots
 and models are sent. The same run stays the same run there: what it has already is not sent again. With `--follow` runs
-that go on are followed until they end. `launch.train --track=mlflow` starts this command beside the training.
+that go on are followed until they end, as `launch.train --track=mlflow` does.
 
 Exit codes: 0 all is sent, 1 the tracker failed, 2 the request was wrong, 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by
 SIGHUP.
 """
 
+import glob
 import os
 import pathlib
-import re
 import shlex
 from collections.abc import Sequence
 
@@ -18,16 +18,18 @@ from absl import flags as absl_flags
 
 from launch.command_line import parse_flags, run_command
 from launch.progress import say
+from launch.runs.columns import CONFIG_FILE, METRICS_FILE
+from launch.runs.columns import TENSORBOARD as EVENTS
 from launch.runs.errors import RunStopped
+from launch.runs.round_table import RoundTable
+from launch.runs.run_records import find_run_dirs, read_rows
 from launch.settings.flags import FlagError
-from launch.settings.trackers import MLFLOW, TENSORBOARD, TRACKERS
-from launch.stop_signals import as_stop_after_signal, get_stop_code, leave
-from launch.trackers.event_files import write_missing_event_files
-from launch.trackers.find_runs import find_runs, names_one_run
-from launch.trackers.follow import Order, check_run, send_runs
-from launch.trackers.sender_process import TrackerError, find_python
+from launch.settings.trackers import TENSORBOARD, TRACKERS
+from launch.stop_signals import leave
+from launch.trackers.order import describe_run, find_python, start_sender
 
 PROGRAM = "python -m launch.track"
+AGAIN = "the same command goes on"
 
 
 def define_flags() -> absl_flags.FlagValues:
@@ -36,19 +38,7 @@ def define_flags() -> absl_flags.FlagValues:
     absl_flags.DEFINE_list(
         "run_dir", [], "Run folders, folders of them, or patterns of their names (quote a *).", flag_values=values
     )
-    absl_flags.DEFINE_string("to", None, f"Tracker: {', '.join(TRACKERS)}.", flag_values=values)
-    absl_flags.DEFINE_string(
-        "project",
-        "",
-        "MLflow's experiment or W&B's project; empty: MLFLOW_EXPERIMENT_NAME, WANDB_PROJECT or federated-suite.",
-        flag_values=values,
-    )
-    absl_flags.DEFINE_string(
-        "tracking_uri",
-        "",
-        "Where MLflow is, as http://127.0.0.1:5000; empty: MLFLOW_TRACKING_URI, or the file mlflow.db in this folder.",
-        flag_values=values,
-    )
+    absl_flags.DEFINE_enum("to", None, TRACKERS, "Tracker.", flag_values=values)
     absl_flags.DEFINE_bool("follow", False, "Follow runs that go on until they have ended.", flag_values=values)
     absl_flags.DEFINE_bool("models", True, "Send models and exported files, too.", flag_values=values)
     return values
@@ -59,63 +49,70 @@ def parse_request(argv: Sequence[str]) -> absl_flags.FlagValues:
     values = parse_flags(define_flags(), argv)
     if not values.run_dir:
         raise FlagError("--run_dir is missing: expected a run folder, a folder of them or a pattern")
-    if values.to not in TRACKERS:
-        problem = "--to is missing" if values.to is None else f"--to={values.to}"
-        raise FlagError(f"{problem}: expected one of {', '.join(TRACKERS)}")
-    if values.tracking_uri and values.to != MLFLOW:
-        raise FlagError(f"--tracking_uri: does nothing with --to={values.to}; leave it out, or give --to={MLFLOW}")
-    if values.to == TENSORBOARD:
-        for name in ("project", "follow"):
-            if values[name].value:
-                raise FlagError(f"--{name}: does nothing with --to={TENSORBOARD}, which reads run folders; drop it")
+    if values.to is None:
+        raise FlagError(f"--to is missing: expected one of {', '.join(TRACKERS)}")
+    if values.follow and values.to == TENSORBOARD:
+        raise FlagError(f"--follow: does nothing with --to={TENSORBOARD}, which reads run folders; drop it")
     return values
 
 
-def show_in_tensorboard(run_dirs: Sequence[pathlib.Path]) -> None:
-    """Makes event files that are missing, and says how to look at them."""
-    for run_dir in run_dirs:
-        if write_missing_event_files(run_dir):
-            say(f"written  {run_dir}: event files, from its metrics.csv")
-    common = os.path.commonpath([run_dir.absolute() for run_dir in run_dirs])
-    say(f"look     tensorboard --logdir={shlex.quote(os.path.relpath(common))}")
+def find_runs(names: Sequence[str]) -> list[pathlib.Path]:
+    """The run folders that `names` mean, each once: a run folder, a folder that holds some at any depth, or a pattern.
+
+    Raises:
+      FlagError: a name means none.
+    """
+    found: dict[pathlib.Path, None] = {}
+    for name in names:
+        path = os.path.expanduser(name)
+        paths = [path] if os.path.exists(path) else sorted(glob.glob(path))
+        runs = [run for each in paths for run in find_run_dirs(pathlib.Path(each))]
+        if not runs:
+            raise FlagError(f"--run_dir={name}: no run there; expected a folder with a {CONFIG_FILE}, or of such ones")
+        found.update(dict.fromkeys(runs))
+    return list(found)
 
 
-def hide_password(text: str) -> str:
-    """`text` without the user and password that an address in it may have."""
-    return re.sub(r"://[^/@\s]*@", "://", text)
+def write_missing_event_files(run_dir: pathlib.Path) -> None:
+    """Makes the event files of a run that has none, as one that was copied without.
+
+    Raises:
+      RunFolderError: its table lacks a round.
+      OSError: the folder cannot be written.
+    """
+    table = run_dir / METRICS_FILE
+    if table.exists() and not any((run_dir / EVENTS).glob("events.out.*")):
+        from launch.runs.tensorboard_log import TensorBoardLog
+
+        TensorBoardLog(run_dir / EVENTS, RoundTable(table, len(read_rows(table)))).close()
+        say(f"written  {run_dir}: event files, from its metrics.csv")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code."""
     usage = f"{PROGRAM} --run_dir=<folder,...> --to=<{'|'.join(TRACKERS)}> [--flag=value ...]"
-    return run_command(_run, "track", usage, define_flags, argv)
+    return run_command(_run, "track", usage, define_flags, argv, stopped=f"stopped; {AGAIN}")
 
 
-def _run(arguments: Sequence[str]) -> None:
+def _run(arguments: Sequence[str]) -> int:
     values = parse_request(arguments)
     run_dirs = find_runs(values.run_dir)
-    for run_dir in run_dirs:
-        check_run(run_dir)
+    runs = [describe_run(run_dir) for run_dir in run_dirs]
     if values.to == TENSORBOARD:
-        show_in_tensorboard(run_dirs)
-        return
-    order = Order(
-        values.to,
-        find_python(f"--to={values.to}"),
-        values.project,
-        {"MLFLOW_TRACKING_URI": values.tracking_uri} if values.tracking_uri else {},
-        values.models,
-        values.follow,
-        lingers=values.follow and not names_one_run(values.run_dir),
-    )
-    again = f"go on with: {PROGRAM} {hide_password(shlex.join(arguments))}"
+        for run_dir in run_dirs:
+            write_missing_event_files(run_dir)
+        common = os.path.commonpath([run_dir.absolute() for run_dir in run_dirs])
+        say(f"look     tensorboard --logdir={shlex.quote(os.path.relpath(common))}")
+        return 0
+    python = find_python(f"--to={values.to}")
+    sender = start_sender(python, values.to, runs, values.follow, values.models, AGAIN)
     try:
-        with as_stop_after_signal():
-            send_runs(order, lambda: find_runs(values.run_dir))
-    except TrackerError as error:
-        raise RunStopped(f"error: {values.to}: {error}; {again}", 1) from None
-    except KeyboardInterrupt as error:
-        raise RunStopped(f"stopped; {again}", get_stop_code(error)) from None
+        exit_code = sender.wait()
+    finally:
+        sender.kill()  # after Ctrl-C; what was sent is there
+    if exit_code < 0:
+        raise RunStopped(f"error: {values.to}: the sender was ended by signal {-exit_code}; {AGAIN}", 1)
+    return exit_code
 
 
 if __name__ == "__main__":

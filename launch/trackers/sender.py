@@ -1,223 +1,277 @@
 """Sends runs to MLflow or W&B. It runs in `.venv-track`, which has them, and imports nothing of this project.
 
-Started by `sender_process`, never by hand. A line on standard input is a request, a JSON object whose `do` is "open",
-"rounds" or "close" and whose `key` names the run; each is answered by a line, an object that holds `error` if the
-request failed. What the libraries print goes to standard error.
+`order.py` starts it, with an order on standard input. It reads the run folders as anybody may: their tables are
+replaced as a whole, so every moment shows a whole one. What it says goes to standard output, an error to standard
+error, and what the libraries print to a log in the first run's folder.
 """
 
-import contextlib
 import csv
 import fcntl
-import glob
 import json
 import os
+import pathlib
 import re
-import shlex
-import shutil
 import sys
+import time
 import traceback
 import uuid
+from typing import NamedTuple
 
-PROJECT = "federated-suite"  # the experiment or project, unless the request or the tracker's own variable names one
-SHORT_TAGS = ("algo", "dataset", "seed")  # by which W&B filters; all of them are in its config
-SOURCE_TAGS = {"mlflow.source.name": "launch.train", "mlflow.source.type": "LOCAL"}
-SQLITE = "sqlite:///"
-BATCH = 1000  # metrics that MLflow takes at once
-LONGEST_VALUE = 6000  # characters of a parameter in MLflow
-LONGEST_ERROR = 200
+DEFAULTS = {
+    "MLFLOW_EXPERIMENT_NAME": "federated-suite",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",
+    "WANDB_PROJECT": "federated-suite",
+    "WANDB_ERROR_REPORTING": "false",
+}
+POLL_S, RETRY_S = 1.0, 10.0
+GOING_ON, FINISHED, STOPPED = "going on", "finished", "stopped"
+LOCK, METRICS, TIMING, SUMMARY, TRACKING = ".lock", "metrics.csv", "timing.csv", "summary.json", "tracking"
+FILES = ("*.json", "*.csv", "*.sha256", "*.html", "plots/*.png", "export/**/*", "models/**/*")
+
+
+class Round(NamedTuple):
+    """A round's numbers, and when it ended, in milliseconds since 1970, as far as the tables tell."""
+
+    number: int
+    time_ms: int
+    values: dict[str, float]
+
+
+def find_state(path):
+    """Whether a run goes on, has all its rounds, or was stopped before: it holds a lock as long as it goes on."""
+    try:
+        with open(path / LOCK, "rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return GOING_ON
+    except FileNotFoundError:  # copied from elsewhere
+        pass
+    return FINISHED if read_summary(path).get("rounds") == len(read_table(path / METRICS)) else STOPPED
+
+
+def read_rounds(path):
+    """The rounds of a run that are done; the numbers of `timing.csv` become "timing/...".
+
+    When one ended is reckoned back from the time of `metrics.csv`, by the seconds of the later ones.
+    """
+    rows, timing, rounds = read_table(path / METRICS), read_table(path / TIMING), []
+    time_s = os.path.getmtime(path / METRICS) if rows else 0.0
+    for number, values in reversed(rows.items()):
+        seconds = timing.get(number, {})
+        values |= {f"timing/{name}": value for name, value in seconds.items()}
+        rounds.insert(0, Round(number, int(1000 * time_s), values))
+        time_s -= sum(value for name, value in seconds.items() if name.endswith("_s"))
+    return rounds
+
+
+def read_table(path):
+    """The numbers of a table with a row a round, {round: {column: number}}; empty if there is none."""
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        return {int(row.pop("round")): {name: float(cell) for name, cell in row.items() if cell} for row in rows}
+    except FileNotFoundError:
+        return {}
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path}: damaged ({error})") from None
+
+
+def read_summary(path):
+    """`summary.json`; empty if the run has none."""
+    summary = path / SUMMARY
+    return json.loads(summary.read_text(encoding="utf-8")) if summary.exists() else {}
+
+
+def read_numbers(path):
+    """The numbers in the parts of `summary.json`, {"summary/best.test_accuracy": 0.9}."""
+    parts = {part: values for part, values in read_summary(path).items() if isinstance(values, dict)}
+    numbers = {f"{part}.{name}": value for part, values in parts.items() for name, value in values.items()}
+    return {f"summary/{name}": value for name, value in numbers.items() if isinstance(value, int | float)}
+
+
+def list_files(path, with_models):
+    """The files that a tracker keeps, {name in the folder: path}: no checkpoints, logs and event files."""
+    found = {file.relative_to(path).as_posix(): str(file) for each in FILES for file in path.glob(each)}
+    skipped = r"\.|.*/\." if with_models else r"\.|.*/\.|models/|.*\.tflite$"
+    return {name: file for name, file in sorted(found.items()) if os.path.isfile(file) and not re.match(skipped, name)}
 
 
 class MlflowRun:
-    """A run in MLflow; the tracking URI is that of the variables MLFLOW_..., or MLflow's default."""
+    """A run in MLflow; the variables MLFLOW_... say where.
 
-    def __init__(self, request):
+    Attributes:
+      destination: names the place, in the folder's list of places.
+      run_id: the run there.
+      where: how to look at it.
+      last_round: the last one that is there.
+    """
+
+    def __init__(self, run, places, rounds):
         import mlflow
 
-        self._mlflow = mlflow
-        uri = mlflow.get_tracking_uri()
-        project = request["project"] or os.environ.get("MLFLOW_EXPERIMENT_NAME") or PROJECT
-        with alone_at(uri):
-            self._client = mlflow.MlflowClient()
-            experiment_id = self._find_experiment(project)
-        self.destination = f"{hide_password(uri)} {project}"
-        run = self._find_run(request["known"].get(self.destination))
-        if run is None:
-            run = self._client.create_run(experiment_id, request["start_ms"], run_name=request["name"])
-        self.run_id = run.info.run_id
+        self._entities, self._client = mlflow.entities, mlflow.MlflowClient()
+        uri, experiment = mlflow.get_tracking_uri(), mlflow.set_experiment(os.environ["MLFLOW_EXPERIMENT_NAME"])
+        self.destination = f"{hide_password(uri)} {experiment.name}"
+        known = f"attributes.run_id = '{places.get(self.destination, {}).get('run_id', '')}'"
+        found = self._client.search_runs([experiment.experiment_id], known)  # not if it was deleted there
+        start_ms = rounds[0].time_ms if rounds else int(1000 * time.time())
+        sent = found[0] if found else self._client.create_run(experiment.experiment_id, start_ms, run_name=run["name"])
+        self.run_id = sent.info.run_id
         self._client.update_run(self.run_id, status="RUNNING")
-        self._log_settings(request, run.data.params)
-        history = self._client.get_metric_history(self.run_id, name_metric(request["witness"]))
+        params = {name: value for name, value in run["params"].items() if name not in sent.data.params}  # set once
+        tags = {**run["tags"], "group": run["group"], "mlflow.source.name": "launch.train"}
+        self._client.log_batch(
+            self.run_id,
+            params=[self._entities.Param(name, str(value)) for name, value in params.items()],
+            tags=[self._entities.RunTag(name, value) for name, value in tags.items()],
+        )
+        witness = [name_metric(next(iter(rounds[0].values)))] if rounds else []  # every round has the first column
+        history = [metric for name in witness for metric in self._client.get_metric_history(self.run_id, name)]
         self.last_round = max((metric.step for metric in history), default=0)
-        self.title = f"MLflow experiment {project} at {hide_password(uri)}"
-        if uri.startswith("http"):
-            place = f"{hide_password(uri)}/#/experiments/{experiment_id}/runs/{self.run_id}"
-            self.where = f"{place}?workflowType=machine_learning"  # or it opens among the pages for language models
-        else:
-            self.where = f"{name_program('mlflow')} ui --backend-store-uri {hide_password(uri)}"
-
-    def _find_experiment(self, project):
-        if (experiment := self._client.get_experiment_by_name(project)) is not None:
-            return experiment.experiment_id
-        try:
-            return self._client.create_experiment(project)
-        except self._mlflow.exceptions.MlflowException:  # another sender was quicker
-            if (experiment := self._client.get_experiment_by_name(project)) is None:
-                raise
-            return experiment.experiment_id
-
-    def _find_run(self, run_id):
-        """The run that was sent before; None if there is none, or it was deleted there."""
-        if run_id is None:
-            return None
-        try:
-            run = self._client.get_run(run_id)
-        except self._mlflow.exceptions.MlflowException as error:
-            if error.error_code != "RESOURCE_DOES_NOT_EXIST":
-                raise
-            return None
-        return run if run.info.lifecycle_stage == "active" else None
-
-    def _log_settings(self, request, known):
-        """A parameter can be set once; what a resumed run has changed since, such as its rounds, becomes a tag."""
-        values = {name: str(value)[:LONGEST_VALUE] for name, value in request["params"].items()}
-        changed = {f"changed.{name}": value for name, value in values.items() if known.get(name, value) != value}
-        tags = {**request["tags"], "group": request["group"], **SOURCE_TAGS, **changed}
-        if commit := tags.get("git_revision"):
-            tags["mlflow.source.git.commit"] = commit.removesuffix("-dirty")
-        tags = [self._mlflow.entities.RunTag(name, value) for name, value in tags.items()]
-        params = [self._mlflow.entities.Param(name, value) for name, value in values.items() if name not in known]
-        for start in range(0, len(params), 100):
-            self._client.log_batch(self.run_id, params=params[start : start + 100])
-        self._client.log_batch(self.run_id, tags=tags)
+        page, program = f"{uri}/#/experiments/{experiment.experiment_id}/runs/{self.run_id}", f"{sys.prefix}/bin/mlflow"
+        self.where = hide_password(page if uri.startswith("http") else f"{program} ui --backend-store-uri {uri}")
 
     def send_rounds(self, rounds):
-        batch = []
-        for round_num, time_ms, values in rounds:
-            metrics = self._build_metrics(values, time_ms, round_num)
-            if batch and len(batch) + len(metrics) > BATCH:
-                self._client.log_batch(self.run_id, metrics=batch)
-                batch = []
-            batch += metrics
-        self._send_batch(batch)
+        # The first column last: where it is, the whole round is.
+        metrics = [
+            self._entities.Metric(name_metric(name), value, each.time_ms, each.number)
+            for each in rounds
+            for name, value in reversed(each.values.items())
+        ]
+        self._client.log_batch(self.run_id, metrics=metrics)
 
-    def _build_metrics(self, values, time_ms, step):
-        return [self._mlflow.entities.Metric(name_metric(name), value, time_ms, step) for name, value in values.items()]
-
-    def _send_batch(self, metrics):
-        for start in range(0, len(metrics), BATCH):
-            self._client.log_batch(self.run_id, metrics=metrics[start : start + BATCH])
-
-    def close(self, request):
-        values = {name: value for name, value in request["summary"].items() if is_new(name)}
-        self._send_batch(self._build_metrics(values, request["end_ms"], request["last_round"]))
-        for name, path in existing(request["files"]):
-            self._client.log_artifact(self.run_id, path, os.path.dirname(name) or None)
-        if request["status"] != "going_on":
-            status = "FINISHED" if request["status"] == "finished" else "KILLED"
-            self._client.set_terminated(self.run_id, status, request["end_ms"])
+    def close(self, state, last, summary, files):
+        """Sends what a run has at its end, or has by now; `last` is its last round."""
+        self.send_rounds([last._replace(values=summary)])
+        for name, file in files.items():
+            self._client.log_artifact(self.run_id, file, os.path.dirname(name) or None)
+        if state != GOING_ON:
+            self._client.set_terminated(self.run_id, "FINISHED" if state == FINISHED else "KILLED", last.time_ms)
 
     def abandon(self):
         """Nothing: what was sent is there."""
 
 
 class WandbRun:
-    """A run in W&B; the variables WANDB_... say where, and whether offline."""
+    """The same in W&B; the variables WANDB_... say where, and whether offline."""
 
-    def __init__(self, request):
+    def __init__(self, run, places, rounds):
         import wandb
 
-        self._wandb = wandb
-        project = request["project"] or os.environ.get("WANDB_PROJECT") or PROJECT
-        base = wandb.setup().settings.base_url
-        self.destination = f"{hide_password(base)} {os.environ.get('WANDB_ENTITY', '')}/{project}"
-        self.run_id = request["known"].get(self.destination) or uuid.uuid4().hex[:12]
+        self._wandb, base = wandb, hide_password(wandb.setup().settings.base_url)
+        self.destination = f"{base} {os.environ.get('WANDB_ENTITY', '')}/{os.environ['WANDB_PROJECT']}"
+        self.run_id = places.get(self.destination, {}).get("run_id") or uuid.uuid4().hex[:12]
         # The program here is no training: its load, its output and its code say nothing of the run.
-        settings = wandb.Settings(
-            console="off",
-            silent=True,
-            disable_git=True,
-            save_code=False,
-            init_timeout=30,
-            x_disable_stats=True,
-            x_save_requirements=False,
-            x_disable_meta=True,
-        )
-        self._run = wandb.init(
-            project=project,
-            id=self.run_id,
-            resume="allow",
-            reinit="create_new",
-            name=request["name"],
-            group=request["group"],
-            tags=[f"{name}: {value}"[:64] for name, value in request["tags"].items() if name in SHORT_TAGS],
-            settings=settings,
-        )
-        self._run.config.update({**request["params"], **request["tags"]}, allow_val_change=True)
-        self.title = f"W&B project {project}" + (", offline" if self._run.offline else f" at {hide_password(base)}")
-        self.last_round = max(self._run.step - 1, 0)
-        self._sent_up_to = 0
-        folder = os.path.dirname(self._run.dir)
-        self.where = f"{name_program('wandb')} sync {os.path.relpath(folder)}" if self._run.offline else self._run.url
+        settings = {"console": "off", "silent": True, "disable_git": True, "save_code": False, "init_timeout": 30}
+        settings |= {"x_disable_stats": True, "x_save_requirements": False, "x_disable_meta": True}
+        place = {"id": self.run_id, "resume": "allow", "reinit": "create_new", "settings": settings}
+        tags = [f"{name}: {run['tags'][name]}"[:64] for name in ("algo", "dataset", "seed")]
+        self._run = wandb.init(**place, name=run["name"], group=run["group"], tags=tags)
+        self._run.config.update({**run["params"], **run["tags"]}, allow_val_change=True)
+        self.last_round, self._has_sent = max(self._run.step - 1, 0), False
+        folder = pathlib.Path(self._run.dir).parent
+        self.where = f"{sys.prefix}/bin/wandb sync {folder}" if self._run.offline else self._run.url
 
     def send_rounds(self, rounds):
-        for round_num, time_ms, values in rounds:
-            self._run.log({**values, "_timestamp": time_ms / 1000}, step=round_num)
-            self._sent_up_to = round_num
+        for each in rounds:
+            self._run.log({**each.values, "_timestamp": each.time_ms / 1000}, step=each.number)
+            self._has_sent = True
 
-    def close(self, request):
-        files = dict(existing(request["files"]))
-        if self._sent_up_to:  # a row of the past takes nothing more, and a row of its own would be one a call
-            self._run.log(self._build_media(files, request["tables"]), step=self._sent_up_to)
-        self._run.summary.update({f"summary/{name}": value for name, value in request["summary"].items()})
+    def close(self, state, last, summary, files):
+        if self._has_sent:  # a row of the past takes nothing more, and a row of its own would be one a call
+            pictures = {name: self._wandb.Image(file) for name, file in files.items() if name.endswith(".png")}
+            self._run.log(pictures, step=last.number)
+        self._run.summary.update(summary)
         artifact = self._wandb.Artifact(f"run-{self.run_id}", "run-folder")
-        for name, path in files.items():
-            artifact.add_file(path, name=name)
+        for name, file in files.items():
+            artifact.add_file(file, name=name)
         self._run.log_artifact(artifact)
-        self._run.finish(exit_code=0 if request["status"] != "stopped" else 1)
-        if self._run.offline:
-            self._remove_earlier()
-
-    def _build_media(self, files, tables):
-        media = {}
-        for name, path in files.items():
-            if name.endswith(".png"):
-                media[name.removesuffix(".png")] = self._wandb.Image(path)
-            elif name.endswith(".html"):
-                with open(path, encoding="utf-8") as page:
-                    media[name.removesuffix(".html")] = self._wandb.Html(page.read(), inject=False)
-            elif name in tables:
-                with open(path, newline="", encoding="utf-8") as table:
-                    columns, *rows = list(csv.reader(table))
-                media[name.removesuffix(".csv")] = self._wandb.Table(columns=columns, data=rows)
-        return media
-
-    def _remove_earlier(self):
-        """What earlier calls wrote offline of the same run, unless it was synced: this call has written all of it."""
-        own = os.path.dirname(self._run.dir)
-        for folder in glob.glob(os.path.join(glob.escape(os.path.dirname(own)), f"offline-run-*-{self.run_id}")):
-            if folder != own and not glob.glob(os.path.join(glob.escape(folder), "*.synced")):
-                shutil.rmtree(folder, ignore_errors=True)
+        self._run.finish(exit_code=int(state == STOPPED))
 
     def abandon(self):
-        self._run.finish()
+        self._wandb.teardown()
 
 
 TRACKERS = {"mlflow": MlflowRun, "wandb": WandbRun}
 
 
-@contextlib.contextmanager
-def alone_at(uri):
-    """Inside, no other sender is here too: two that make the tables of a database file disturb each other."""
-    folder = os.path.dirname(uri.removeprefix(SQLITE)) or "."
-    if not uri.startswith(SQLITE) or not os.path.isdir(folder):
-        yield
-        return
-    lock = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)
+class Sending:
+    """A run on its way to a tracker. One process at a time holds the file that knows its places there."""
+
+    def __init__(self, run, order):
+        self.path = pathlib.Path(run["path"])
+        self._run, self._order = run, order
+        self._places, self._sent = None, None  # the file, from the first step to the last, and the run in the tracker
+
+    def advance(self, say):
+        """Sends what is new, and the files of a run that has ended or is not followed; returns whether that is all."""
+        places = self.path / TRACKING / f"{self._order['tracker']}.json"
+        if self._places is None:
+            self._places = open(places, "a+", encoding="utf-8")  # noqa: SIM115 (until the run is sent)
+        if not places.exists() or not os.path.samestat(places.stat(), os.fstat(self._places.fileno())):
+            say(f"note     {self.path}: removed, or replaced by another run; it is not sent any more")
+            return True
+        state = find_state(self.path)  # first, so that what is read of a run that has ended is all of it
+        if self._sent is None:
+            self._open(say)
+        seen = (self.path / METRICS).exists() and (self.path / METRICS).stat().st_mtime_ns
+        if seen != self._seen:
+            rounds = [each for each in read_rounds(self.path) if each.number > self._last.number]
+            self._sent.send_rounds(rounds)
+            self._last = [self._last, *rounds][-1]
+        self._seen = seen
+        if state == GOING_ON and self._order["follow"]:
+            return False
+        summary = read_numbers(self.path) if state == FINISHED else {}
+        self._sent.close(state, self._last, summary, list_files(self.path, self._order["models"]))
+        self._places.close()
+        more = "; --follow would send the rest" if state == GOING_ON else ""
+        say(f"sent     {self._run['name']}: {self._last.number} rounds, {state}{more}; look: {self._sent.where}")
+        return True
+
+    def _open(self, say):
+        try:
+            fcntl.flock(self._places, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BlockingIOError(f"another process sends {self.path}") from None
+        self._places.seek(0)
+        places = json.loads(self._places.read() or "{}")
+        rounds = read_rounds(self.path)
+        sent = TRACKERS[self._order["tracker"]](self._run, places, rounds)
+        places[sent.destination] = {"run_id": sent.run_id, "where": sent.where}
+        self._places.truncate(0)
+        print(json.dumps(places, indent=2), file=self._places, flush=True)
+        before = [each for each in rounds if each.number <= sent.last_round]
+        self._sent, self._seen, self._last = sent, None, [Round(0, int(1000 * time.time()), {}), *before][-1]
+        say(f"send     {self._run['name']}, from round {sent.last_round + 1}; look: {sent.where}")
+
+    def abandon(self):
+        """Lets go of the run in the tracker after a failure; the next step opens it anew."""
+        sent, self._sent = self._sent, None
+        if sent is not None:
+            sent.abandon()
+
+
+def send_all(order, say):
+    """Sends the runs of an order. A tracker that fails while a run that is followed goes on is tried again."""
+    runs, said = [Sending(run, order) for run in order["runs"]], ""
+    while runs:
+        goes_on = order["follow"] and any(find_state(run.path) == GOING_ON for run in runs)
+        try:
+            for run in list(runs):
+                if run.advance(say):
+                    runs.remove(run)
+            time.sleep(POLL_S if runs else 0)
+        except Exception as error:
+            if not goes_on:
+                raise
+            if said != (said := describe(error)):
+                say(f"warning  {order['tracker']}: {said}; trying again")
+            for run in runs:
+                run.abandon()
+            time.sleep(RETRY_S)
 
 
 def name_metric(name):
@@ -225,61 +279,33 @@ def name_metric(name):
     return re.sub(r"[^/\w.\- :]", "_", re.sub("^timing/", "system/", name), flags=re.ASCII)
 
 
-def is_new(name):
-    """Whether a number of summary.json says what the last round does not: MLflow draws a chart for each."""
-    return "." in name and not name.startswith("final.")
-
-
-def hide_password(uri):
-    """An address without the user and password that may stand in it."""
-    return re.sub(r"://[^/@]*@", "://", uri)
-
-
-def name_program(name):
-    """How to type a program that is beside this Python."""
-    return shlex.quote(os.path.join(os.path.dirname(sys.executable), name))
-
-
-def existing(files):
-    """(name, path) of the files that are there: a run that is resumed or replaced may remove some."""
-    return [(name, path) for name, path in files.items() if os.path.isfile(path)]
-
-
-def answer(request, tracker, runs):
-    """Does what a request asks for, and returns what to say."""
-    key = request["key"]
-    if request["do"] == "open":
-        run = runs[key] = tracker(request)
-        return {name: getattr(run, name) for name in ("destination", "run_id", "title", "where", "last_round")}
-    if request["do"] == "rounds":
-        runs[key].send_rounds(request["rounds"])
-    else:
-        runs.pop(key).close(request)
-    return {}
+def hide_password(text):
+    """The text without the user and password that may stand in an address."""
+    return re.sub(r"://[^/@\s]*@", "://", text)
 
 
 def describe(error):
     """An error in one short line."""
-    return hide_password(" ".join(f"{type(error).__name__}: {error}".split()))[:LONGEST_ERROR]
+    return hide_password(" ".join(f"{type(error).__name__}: {error}".split()))[:200]
 
 
 def main():
-    """Answers requests until standard input ends."""
-    requests, replies = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)  # a library that wants to ask somebody finds nobody
-    os.dup2(2, 1)
-    tracker, runs = TRACKERS[sys.argv[1]], {}
-    for line in requests:
-        try:
-            reply = answer(json.loads(line), tracker, runs)
-        except Exception as error:
-            print(hide_password(traceback.format_exc()), file=sys.stderr, flush=True)
-            reply = {"error": describe(error)}
-        print(json.dumps(reply), file=replies, flush=True)
-    for run in runs.values():
-        run.abandon()
+    """Does what the order says, and returns the exit code."""
+    order = json.load(sys.stdin)
+    out, errors = (os.fdopen(os.dup(number), "w", buffering=1) for number in (1, 2))
+    path = pathlib.Path(order["runs"][0]["path"]) / TRACKING / f"{order['tracker']}.log"
+    with open(path, "ab") as log:
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+    os.environ.update({**DEFAULTS, **os.environ})
+    try:
+        send_all(order, lambda line: print(line, file=out))
+    except Exception as error:
+        print(hide_password(traceback.format_exc()), file=sys.stderr)
+        print(f"error: {order['tracker']}: {describe(error)}; {order['again']}", file=errors)
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

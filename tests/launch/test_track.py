@@ -1,11 +1,13 @@
 """`launch.track`: which runs are meant, what is refused in one line, and what TensorBoard gets."""
 
+import json
+import pathlib
+
 import pytest
 
 from launch import track
 from launch.runs.tables import write_json, write_table
 from launch.settings.run_config import build_run_config, flag_values
-from launch.trackers import sender_process
 
 
 @pytest.fixture
@@ -23,63 +25,41 @@ def make_run(tmp_path, monkeypatch):
     return make
 
 
-def fails(capsys, *arguments):
-    """Checks that a request is refused in one line, and returns it."""
-    assert track.main([*arguments]) == 2
-    said = capsys.readouterr()
-    assert said.out == "" and said.err.count("\n") == 1
-    return said.err
+@pytest.fixture
+def put_python(tmp_path, monkeypatch):
+    """A function (program) that puts a shell program in the place of the Python that has the trackers."""
+
+    def put(program):
+        python = tmp_path / "python"
+        python.write_text(f"#!/bin/sh\n{program}\n")
+        python.chmod(0o755)
+        monkeypatch.setenv("FL_TRACK_PYTHON", str(python))
+
+    return put
 
 
-def test_what_is_sent_is_what_is_asked_for(make_run, monkeypatch):
+def test_what_is_sent_is_what_is_asked_for(make_run, put_python, capfd):
     make_run("sweep/seed_0"), make_run("sweep/seed_1"), make_run("other")
-    sent = []
-    monkeypatch.setattr(track, "find_python", lambda flag: "python")
-    monkeypatch.setattr(track, "send_runs", lambda order, find: sent.append((order, [str(each) for each in find()])))
-    assert track.main(["--run_dir=sweep", "--to=mlflow", "--tracking_uri=http://127.0.0.1:1", "--nomodels"]) == 0
-    assert track.main(["--run_dir=o*,sweep/seed_*", "--to=wandb", "--follow", "--project=p"]) == 0
-    assert track.main(["--run_dir=other", "--to=wandb", "--follow"]) == 0
-    (sweep, sweep_dirs), (pattern, pattern_dirs), (single, _) = sent
-    assert sweep_dirs == ["sweep/seed_0", "sweep/seed_1"]
-    assert sweep.variables == {"MLFLOW_TRACKING_URI": "http://127.0.0.1:1"} and not sweep.with_models
-    assert not sweep.follows and sweep.project == ""
-    assert sorted(pattern_dirs) == ["other", "sweep/seed_0", "sweep/seed_1"] and pattern.project == "p"
-    assert pattern.follows and pattern.lingers and single.follows and not single.lingers
+    put_python("exec cat")
+    for arguments, expected in (
+        (["--run_dir=sweep", "--to=mlflow", "--nomodels"], ["mlflow", False, False, ["seed_0", "seed_1"]]),
+        (["--run_dir=o*,sweep/seed_*", "--to=wandb", "--follow"], ["wandb", True, True, ["other", "seed_0", "seed_1"]]),
+        (["--run_dir=other", "--to=wandb"], ["wandb", False, True, ["other"]]),
+    ):
+        assert track.main(arguments) == 0
+        order = json.loads(capfd.readouterr().out)
+        names = [pathlib.Path(run["path"]).name for run in order["runs"]]
+        assert [order["tracker"], order["follow"], order["models"], names] == expected
 
 
-def test_without_its_environment_it_says_how_to_make_it(make_run, monkeypatch, capsys, tmp_path):
+def test_its_exit_code_is_the_senders(make_run, put_python, capfd):
     make_run("run")
-    monkeypatch.delenv("FL_TRACK_PYTHON", raising=False)
-    monkeypatch.setattr(sender_process, "ENVIRONMENT", tmp_path / ".venv-track")
-    expected = "error: --to=mlflow: .venv-track is not set up; make it with: make setup-track"
-    assert fails(capsys, "--run_dir=run", "--to=mlflow").startswith(expected)
-    monkeypatch.setenv("FL_TRACK_PYTHON", "/nowhere/python")
-    assert "FL_TRACK_PYTHON=/nowhere/python: no such program" in fails(capsys, "--run_dir=run", "--to=mlflow")
-    monkeypatch.setenv("FL_TRACK_PYTHON", "/")
-    assert "FL_TRACK_PYTHON=/: no such program" in fails(capsys, "--run_dir=run", "--to=mlflow")
-
-
-def test_a_tracker_that_fails_is_one_line_that_says_how_to_go_on(make_run, monkeypatch, capsys):
-    make_run("run")
-
-    def fail(order, find):
-        raise sender_process.TrackerError("no answer")
-
-    monkeypatch.setattr(track, "find_python", lambda flag: "python")
-    monkeypatch.setattr(track, "send_runs", fail)
-    assert track.main(["--run_dir=run", "--to=mlflow", "--tracking_uri=http://me:secret@host:1/"]) == 1
-    expected = "error: mlflow: no answer; go on with: python -m launch.track --run_dir=run --to=mlflow "
-    assert capsys.readouterr().err == expected + "--tracking_uri=http://host:1/\n"
-
-
-def test_a_python_without_the_tracker_is_one_line(make_run, monkeypatch, capsys, tmp_path):
-    make_run("run")
-    python = tmp_path / "python"
-    python.write_text("#!/bin/sh\nexit 3\n")
-    python.chmod(0o755)
-    monkeypatch.setenv("FL_TRACK_PYTHON", str(python))
-    assert track.main(["--run_dir=run", "--to=wandb"]) == 1
-    assert capsys.readouterr().err.startswith("error: wandb: the program that speaks to the tracker has ended; go on")
+    put_python("exit 1")
+    assert track.main(["--run_dir=run", "--to=mlflow"]) == 1
+    put_python("kill -9 $$")
+    assert track.main(["--run_dir=run", "--to=mlflow"]) == 1
+    expected = "error: mlflow: the sender was ended by signal 9; the same command goes on\n"
+    assert capfd.readouterr().err == expected
 
 
 def test_tensorboard_reads_what_every_run_writes(make_run, capsys):

@@ -1,10 +1,6 @@
-"""Runs that grow while a test looks at them, and a stand-in for the trackers."""
+"""Runs that grow while a test looks at them."""
 
 import fcntl
-import json
-import os
-import pathlib
-import sys
 
 import pytest
 
@@ -21,10 +17,7 @@ class GrowingRun:
         self.run_dir, self._rows = run_dir, []
         config = {"flags": flag_values(build_run_config({"algo": "fedavg", **flags})), "data": {"num_train": 30}}
         write_json(run_dir / "config.json", config)
-        self.go_on()
-
-    def go_on(self):
-        self._lock = open(self.run_dir / ".lock", "w")  # noqa: SIM115 (held until the run ends)
+        self._lock = open(run_dir / ".lock", "w")  # noqa: SIM115 (held until the run ends)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     def add_rounds(self, number):
@@ -37,13 +30,12 @@ class GrowingRun:
 
     def end(self, is_finished=True):
         if is_finished:
-            summary = {"algo": "fedavg", "rounds": len(self._rows), "final": {"test_accuracy": 0.5, "test_loss": None}}
-            write_json(self.run_dir / "summary.json", summary)
+            best = {"round": len(self._rows), "test_accuracy": 0.5, "test_loss": None}
+            write_json(self.run_dir / "summary.json", {"algo": "fedavg", "rounds": len(self._rows), "best": best})
             write_table(self.run_dir / "clients.csv", ["client", "accuracy"], [["client_0", "0.5"]])
-            (self.run_dir / "plots").mkdir(exist_ok=True)
-            (self.run_dir / "plots" / "by_round.png").write_bytes(b"png")
-            (self.run_dir / "models" / "global").mkdir(parents=True, exist_ok=True)
-            (self.run_dir / "models" / "global" / "model.keras").write_bytes(b"keras")
+            for name in ("plots/by_round.png", "models/global/model.keras", "export/global.int8.tflite"):
+                (self.run_dir / name).parent.mkdir(parents=True, exist_ok=True)
+                (self.run_dir / name).write_bytes(b"")
         self._lock.close()
 
 
@@ -59,35 +51,3 @@ def start_run(tmp_path):
     yield start
     for run in runs:
         run._lock.close()
-
-
-class StandIn:
-    """What the stand-in tracker was asked for, and how it can be made to fail."""
-
-    def __init__(self, path):
-        self._path = path
-        self.down, self.dies = (path.with_name(f"{path.name}.{what}") for what in ("down", "dies"))
-
-    @property
-    def requests(self):
-        return [json.loads(line) for line in self._path.read_text().splitlines()] if self._path.exists() else []
-
-    def list_rounds(self, do="rounds"):
-        return [row[0] for request in self.requests if request["do"] == do for row in request["rounds"]]
-
-    def find(self, do):
-        return [request for request in self.requests if request["do"] == do]
-
-
-@pytest.fixture
-def stand_in(tmp_path, monkeypatch):
-    """The stand-in tracker, which FL_TRACK_PYTHON names."""
-    python = tmp_path / "stand_in_python"
-    program = pathlib.Path(__file__).with_name("stand_in_sender.py")
-    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I "{program}"\n')
-    python.chmod(0o755)
-    requests = tmp_path / "requests"
-    monkeypatch.setenv("FL_TRACK_PYTHON", str(python))
-    monkeypatch.setenv("REQUESTS", str(requests))
-    assert os.access(python, os.X_OK)
-    return StandIn(requests)

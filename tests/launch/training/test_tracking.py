@@ -1,98 +1,84 @@
 """`--track`: a process beside the training, which cannot harm it."""
 
-import sys
-
 import pytest
 
+from launch.runs.tables import write_json
 from launch.settings.flags import FlagError
-from launch.settings.run_config import build_run_config
-from launch.trackers import sender_process
-from launch.training import tracking
+from launch.settings.run_config import build_run_config, flag_values
+from launch.trackers import order
 from launch.training.tracking import Tracking, open_tracking
 
-STAND_IN = """
-import pathlib, sys, time
-folder = pathlib.Path(next(each for each in sys.argv if each.startswith("--run_dir=")).split("=", 1)[1])
-"""
-
 
 @pytest.fixture
-def stand_in(tmp_path, monkeypatch):
-    """A function (program) that puts it in the place of launch.track."""
-    monkeypatch.setattr(tracking, "COMMAND", "stand_in_track")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+def start(tmp_path):
+    """A function (program) that starts to follow a run, with a shell program in the place of the sender."""
+    write_json(tmp_path / "run" / "config.json", {"flags": flag_values(build_run_config({"algo": "fedavg"}))})
+    (tmp_path / "run" / "tracking").mkdir()
+    (tmp_path / "run" / "tracking" / "mlflow.log").write_text("warning  of an earlier process\n")
 
-    def put(program):
-        (tmp_path / "stand_in_track.py").write_text(STAND_IN + program)
+    def call(program):
+        python = tmp_path / "python"
+        python.write_text(f"#!/bin/sh\n{program}\n")
+        python.chmod(0o755)
+        tracking = Tracking("mlflow", str(python))
+        tracking.start(tmp_path / "run")
+        return tracking
 
-    return put
-
-
-@pytest.fixture
-def run_dir(tmp_path):
-    (tmp_path / "run").mkdir()
-    return tmp_path / "run"
-
-
-def start(run_dir, tracker="mlflow"):
-    companion = Tracking(tracker)
-    companion.start(run_dir)
-    return companion
+    return call
 
 
-def test_a_run_that_was_sent_says_where(stand_in, run_dir, capsys):
-    stand_in("""
-place = '{"here": {"run_id": "1", "where": "http://there"}}'
-(folder / "tracking" / "mlflow.json").write_text(place)
-print(*sys.argv[1:])
-""")
-    start(run_dir).wait()
-    assert capsys.readouterr().out.splitlines()[-1] == "tracked  http://there"
-    log = (run_dir / "tracking" / "mlflow.log").read_text()
-    assert log == f"--run_dir={run_dir} --to=mlflow --follow\n"
+def test_a_run_that_was_sent_says_where(start, capsys):
+    start("echo noise; echo 'sent     run: 3 rounds, finished; look: http://there'").wait()
+    assert capsys.readouterr().out.splitlines()[1:] == ["sent     run: 3 rounds, finished; look: http://there"]
 
 
-def test_what_fails_is_one_warning(stand_in, run_dir, capsys):
-    stand_in("sys.exit('error: mlflow: refused; go on with: this')")
-    companion = start(run_dir)
-    companion._process.wait(20)
-    companion.check()
-    companion.check()
-    companion.wait()
-    assert capsys.readouterr().out.splitlines()[1:] == ["warning  not all is sent: mlflow: refused; go on with: this"]
+@pytest.mark.parametrize(
+    ("program", "warning"),
+    [
+        ("echo 'error: mlflow: refused; go on with: this' >&2; exit 1", "mlflow: refused; go on with: this"),
+        ("kill -9 $$", "its process was ended by signal 9"),
+    ],
+)
+def test_what_fails_is_one_warning(program, warning, start, capsys):
+    tracking = start(program)
+    tracking._process.wait(20)
+    tracking.check()
+    tracking.wait()
+    assert capsys.readouterr().out.splitlines()[1:] == [f"warning  not all is sent: {warning}"]
 
 
-def test_a_tracker_that_cannot_be_reached_is_one_warning_while_the_run_goes_on(stand_in, run_dir, capsys):
-    (run_dir / "tracking").mkdir()
-    (run_dir / "tracking" / "mlflow.log").write_text("warning  of an earlier process\n")
-    stand_in("print('warning  mlflow: refused; trying again', flush=True); time.sleep(20)")
-    companion = start(run_dir)
+def test_a_tracker_that_cannot_be_reached_is_a_warning_while_the_run_goes_on(start, tmp_path, capsys):
+    tracking = start("echo 'warning  mlflow: refused; trying again'; exec sleep 60")
     try:
-        while "refused" not in (run_dir / "tracking" / "mlflow.log").read_text():
-            assert companion._process.poll() is None
-        companion.check()
-        companion.check()
-        warning = "warning  mlflow: refused; trying again; the run goes on"
-        assert capsys.readouterr().out.splitlines()[1:] == [warning]
-        companion.wait(0.1)
+        while "refused" not in (tmp_path / "run" / "tracking" / "mlflow.log").read_text():
+            assert tracking._process.poll() is None
+        tracking.check()
+        tracking.check()
+        assert capsys.readouterr().out.splitlines()[1:] == ["warning  mlflow: refused; trying again"]
+        tracking.wait(0.1)
         assert "still being sent to mlflow" in capsys.readouterr().out
     finally:
-        companion._process.kill()
-        companion._process.wait()
+        tracking._process.kill()
+        tracking._process.wait()
+
+
+def test_a_program_that_cannot_be_started_is_a_warning(tmp_path, capsys):
+    Tracking("mlflow", "/nowhere").start(tmp_path)
+    assert capsys.readouterr().out.startswith("warning  nothing is sent to mlflow: ")
 
 
 @pytest.mark.parametrize("tracker", ["none", "tensorboard"])
-def test_nothing_is_sent_where_nothing_is_to_be_sent(tracker, run_dir, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "executable", "/nowhere")
-    companion = start(run_dir, tracker)
-    companion.check()
-    companion.wait()
-    assert capsys.readouterr().out == "" and not list(run_dir.iterdir())
+def test_nothing_is_sent_where_nothing_is_to_be_sent(tracker, tmp_path, capsys):
+    tracking = Tracking(tracker)
+    tracking.start(tmp_path)
+    tracking.check()
+    tracking.wait()
+    assert capsys.readouterr().out == "" and not list(tmp_path.iterdir())
 
 
 def test_what_cannot_be_tracked_is_refused_before_the_run(tmp_path, monkeypatch):
     monkeypatch.delenv("FL_TRACK_PYTHON", raising=False)
-    monkeypatch.setattr(sender_process, "ENVIRONMENT", tmp_path / ".venv-track")
+    monkeypatch.setattr(order, "ENVIRONMENT", tmp_path / ".venv-track")
     config = build_run_config({"algo": "fedavg", "track": "wandb"})
     with pytest.raises(FlagError, match=r"--track=wandb: \.venv-track is not set up"), open_tracking(config):
         raise AssertionError("not refused")
