@@ -142,53 +142,38 @@ def format_gigabytes(num_bytes: float) -> str:
     return f"{num_bytes / 1024**3:.1f} GiB"
 
 
-def check_worker(addresses: Sequence[str], timeout_s: float = READY_TIMEOUT_S) -> Finding:
-    """Whether a worker, ours or each of those at `addresses`, computes 1 + 1 within `timeout_s` seconds."""
+def check_runtime(
+    name: str = TFF, device: str = CPU, addresses: Sequence[str] = (), timeout_s: float = READY_TIMEOUT_S
+) -> Finding:
+    """Whether a runtime, with a worker of ours or those at `addresses`, computes 1 + 1 within `timeout_s` seconds."""
+    topic = "worker" if name == TFF else "runtime"
     for address in addresses:
         if problem := find_connection_problem(address):
             text, _, fix = problem.partition("; ")
-            return Finding("worker", text, fix)
+            return Finding(topic, text, fix)
     with tempfile.TemporaryDirectory() as folder:
         log_path = os.path.join(folder, WORKER_LOG)
         try:
             with quiet_tensorflow(log_path):
                 import tensorflow_federated  # noqa: F401  (now, so that its seconds do not count against the worker)
-            seconds = time_answer(addresses, log_path, timeout_s)
-        except ImportError as error:
-            return Finding("worker", f"TensorFlow Federated cannot be imported: {error}", "run make setup")
-        except WorkerError as error:
-            fix = (
-                "start the worker there, and check its port or socket"
-                if addresses
-                else "run make setup again; memory may lack"
-            )
-            return Finding("worker", "\n".join(filter(None, (str(error), error.log_tail))), fix)
-        except TimeoutError:
-            return Finding("worker", f"no answer within {timeout_s:g} s", "see whether other programs use all cores")
-    where = ", ".join(addresses) or "of our own"
-    return Finding("worker", f"{where}: starts and answers in {seconds:.1f} s")
 
-
-def check_runtime(name: str, device: str) -> Finding:
-    """Whether a runtime other than TFF's worker computes on the device."""
-    with tempfile.TemporaryDirectory() as folder:
-        log_path = os.path.join(folder, WORKER_LOG)
-        try:
-            with quiet_tensorflow(log_path):
                 device = use_device(device)
-            seconds = time_answer((), log_path, READY_TIMEOUT_S, name, device)
+            seconds = time_answer(addresses, log_path, timeout_s, name, device)
+        except ImportError as error:
+            return Finding(topic, f"TensorFlow Federated cannot be imported: {error}", "run make setup")
         except DeviceError as error:
-            return Finding("runtime", f"{name} on {device}", str(error))
+            return Finding(topic, f"{name} on {device}", str(error))
         except WorkerError as error:
-            return Finding("runtime", f"{name} on {device}: {error}", "run make setup again; memory may lack")
+            there = "start the worker there, and check its port or socket"
+            fix = there if addresses else "run make setup again; memory may lack"
+            return Finding(topic, "\n".join(filter(None, (str(error), error.log_tail))), fix)
         except TimeoutError:
-            return Finding("runtime", f"{name}: no answer", "see whether other programs use all cores")
-    return Finding("runtime", f"{name} on {device}: computes in {seconds:.1f} s")
+            return Finding(topic, f"no answer within {timeout_s:g} s", "see whether other programs use all cores")
+    where = ", ".join(addresses) or f"{name} on {device}"
+    return Finding(topic, f"{where}: starts and answers in {seconds:.1f} s")
 
 
-def time_answer(
-    addresses: Sequence[str], log_path: str, timeout_s: float, runtime_name: str = TFF, device: str = CPU
-) -> float:
+def time_answer(addresses: Sequence[str], log_path: str, timeout_s: float, runtime_name: str, device: str) -> float:
     """Seconds until the runtime has computed. Raises WorkerError or TimeoutError."""
     start_s = time.monotonic()
     options = RuntimeOptions(log_path, device, addresses, ready_timeout_s=timeout_s)
@@ -237,7 +222,7 @@ def diagnose(
         yield check_data_dir(data_dir)
     for name in DATASET_NAMES:
         yield check_dataset(name, data_dir)
-    yield check_worker(addresses) if runtime == TFF else check_runtime(runtime, device)
+    yield check_runtime(runtime, device, addresses)
 
 
 def define_flags() -> absl_flags.FlagValues:
