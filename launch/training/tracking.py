@@ -6,6 +6,7 @@ It reads the folder like anybody else, so whatever happens to it or to the track
 import contextlib
 import os
 import pathlib
+import shlex
 import subprocess
 from collections.abc import Iterator
 from typing import TextIO
@@ -40,7 +41,7 @@ class Tracking:
         if self._tracker not in SENT:
             return
         path = run_dir / TRACKING / f"{self._tracker}.log"
-        again = f"go on with: python -m launch.track --run_dir={run_dir} --to={self._tracker}"
+        again = f"go on with: python -m launch.track --run_dir={shlex.quote(str(run_dir))} --to={self._tracker}"
         try:
             path.parent.mkdir(exist_ok=True)
             with open(path, "ab") as log:
