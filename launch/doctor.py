@@ -31,7 +31,7 @@ from launch.runtimes.device import DeviceError, use_device
 from launch.runtimes.registry import RuntimeOptions, open_runtime
 from launch.runtimes.runtime import READY_TIMEOUT_S, WorkerError, quiet_tensorflow
 from launch.runtimes.time_limit import limit_time
-from launch.settings.flags import FlagError
+from launch.settings.flags import FlagError, define_own_flags
 from launch.settings.runtimes import CPU, CPU_ONLY, DEVICES, RUNTIMES, TFF
 from launch.settings.worker_addresses import check_address, find_connection_problem
 from launch.stop_signals import leave
@@ -227,20 +227,14 @@ def diagnose(
 
 def define_flags() -> absl_flags.FlagValues:
     """The flags of this command."""
-    values = absl_flags.FlagValues()
-    data_dir = os.environ.get("FL_DATA_DIR", "")
-    absl_flags.DEFINE_string("data_dir", data_dir, "Folder of the data sets' files.", flag_values=values)
-    absl_flags.DEFINE_string("client_dir", default_client_dir(), "Cache folder of client files.", flag_values=values)
-    absl_flags.DEFINE_enum("runtime", TFF, list(RUNTIMES), "Runtime to try, as in training.", flag_values=values)
-    absl_flags.DEFINE_enum("device", CPU, list(DEVICES), "What it computes on.", flag_values=values)
-    absl_flags.DEFINE_list("workers", [], "Workers to ask, each host:port or unix:/path.", flag_values=values)
-    absl_flags.DEFINE_bool(
-        "clean",
-        False,
-        "Empty the caches of client files and of examples of files, and do nothing else.",
-        flag_values=values,
+    return define_own_flags(
+        data_dir=(os.environ.get("FL_DATA_DIR", ""), "Folder of the data sets' files."),
+        client_dir=(default_client_dir(), "Cache folder of client files."),
+        runtime=(RUNTIMES, "Runtime to try, as in training."),
+        device=(DEVICES, "What it computes on."),
+        workers=([], "Workers to ask, each host:port or unix:/path."),
+        clean=(False, "Empty the caches of client files and of examples of files, and do nothing else."),
     )
-    return values
 
 
 def parse_request(argv: Sequence[str]) -> absl_flags.FlagValues:

@@ -27,7 +27,7 @@ from launch.runs.run_archive import is_archive, open_runs
 from launch.runs.run_records import RunPath
 from launch.runtimes.worker_process import WorkerError
 from launch.settings.flag_fields import FlagField
-from launch.settings.flags import FlagError, define_flag
+from launch.settings.flags import FlagError, define_flag, define_own_flags
 from launch.settings.seeds import read_seeds
 from launch.stop_signals import as_stop_after_signal, get_stop_code, leave
 from launch.sweeps.jobs import are_done, define_jobs_flag, open_engine
@@ -52,16 +52,13 @@ class Request(NamedTuple):
 
 def define_flags() -> absl_flags.FlagValues:
     """The flags of this command."""
-    values = absl_flags.FlagValues()
-    absl_flags.DEFINE_list(
-        "algos", [], "Algorithms, with the flags after -- and else their defaults.", flag_values=values
+    values = define_own_flags(
+        algos=([], "Algorithms, with the flags after -- and else their defaults."),
+        experiments=([], "Experiments of papers or patterns of their names (quote a *)."),
+        flagfiles=([], "Flagfiles or patterns of their names (quote a *)."),
+        seeds=(["0"], "Seeds, each a run of all of these, as 0,1,2 or 0-4."),
+        runs_dir=("runs", "Folder for the run folders."),
     )
-    absl_flags.DEFINE_list(
-        "experiments", [], "Experiments of papers or patterns of their names (quote a *).", flag_values=values
-    )
-    absl_flags.DEFINE_list("flagfiles", [], "Flagfiles or patterns of their names (quote a *).", flag_values=values)
-    absl_flags.DEFINE_list("seeds", ["0"], "Seeds, each a run of all of these, as 0,1,2 or 0-4.", flag_values=values)
-    absl_flags.DEFINE_string("runs_dir", "runs", "Folder for the run folders.", flag_values=values)
     absl_flags.DEFINE_multi_string(
         "finished",
         [],

@@ -23,7 +23,7 @@ from launch.runs.columns import TENSORBOARD as EVENTS
 from launch.runs.errors import RunStopped
 from launch.runs.round_table import RoundTable
 from launch.runs.run_records import find_run_dirs, read_rows
-from launch.settings.flags import FlagError
+from launch.settings.flags import FlagError, define_own_flags
 from launch.settings.trackers import TENSORBOARD, TRACKERS
 from launch.stop_signals import leave
 from launch.trackers.order import describe_run, find_python, start_sender
@@ -34,14 +34,12 @@ AGAIN = "the same command goes on"
 
 def define_flags() -> absl_flags.FlagValues:
     """The flags of this command."""
-    values = absl_flags.FlagValues()
-    absl_flags.DEFINE_list(
-        "run_dir", [], "Run folders, folders of them, or patterns of their names (quote a *).", flag_values=values
+    return define_own_flags(
+        run_dir=([], "Run folders, folders of them, or patterns of their names (quote a *)."),
+        to=("", f"Tracker: {', '.join(TRACKERS)}."),
+        follow=(False, "Follow runs that go on until they have ended."),
+        models=(True, "Send models and exported files, too."),
     )
-    absl_flags.DEFINE_enum("to", None, TRACKERS, "Tracker.", flag_values=values)
-    absl_flags.DEFINE_bool("follow", False, "Follow runs that go on until they have ended.", flag_values=values)
-    absl_flags.DEFINE_bool("models", True, "Send models and exported files, too.", flag_values=values)
-    return values
 
 
 def parse_request(argv: Sequence[str]) -> absl_flags.FlagValues:
@@ -49,8 +47,9 @@ def parse_request(argv: Sequence[str]) -> absl_flags.FlagValues:
     values = parse_flags(define_flags(), argv)
     if not values.run_dir:
         raise FlagError("--run_dir is missing: expected a run folder, a folder of them or a pattern")
-    if values.to is None:
-        raise FlagError(f"--to is missing: expected one of {', '.join(TRACKERS)}")
+    if values.to not in TRACKERS:
+        problem = f"--to={values.to}" if values.to else "--to is missing"
+        raise FlagError(f"{problem}: expected one of {', '.join(TRACKERS)}")
     if values.follow and values.to == TENSORBOARD:
         raise FlagError(f"--follow: does nothing with --to={TENSORBOARD}, which reads run folders; drop it")
     return values
