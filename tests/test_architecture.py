@@ -64,7 +64,7 @@ LAUNCH_PARTS = {
     "inspection": {"settings", "runs"},
     # The replay of a paper's published code trains.
     "papers": {"progress", "stop_signals", "settings", "runs", "plots", "runtimes", "training", "command_line"},
-    "trackers": {"progress", "settings", "runs"},
+    "trackers": {"settings", "runs", "temporary_folder"},
     "training": {
         *("progress", "stop_signals", "settings", "runs", "plots", "comparison", "runtimes", "command_line", "trackers")
     },

@@ -18,6 +18,7 @@ from launch.runs.columns import TRACKING
 from launch.runs.run_records import RunRecordError, find_stored_idle, read_settings
 from launch.settings.flags import FlagError
 from launch.settings.resuming import CHANGEABLE_ON_RESUME, MEANS_OF_COMPUTING, PLACES, REQUESTS
+from launch.temporary_folder import find_shared_folder
 
 SENDER = pathlib.Path(__file__).with_name("sender.py")
 ENVIRONMENT = pathlib.Path(__file__).resolve().parents[2] / ".venv-track"
@@ -66,7 +67,8 @@ def start_sender(
     with tempfile.TemporaryFile("w+") as file:
         json.dump({"tracker": tracker, "follow": follow, "models": models, "again": again, "runs": runs}, file)
         file.seek(0)
-        return subprocess.Popen([python, "-I", str(SENDER)], stdin=file, **options)
+        environment = {**os.environ, "TMPDIR": str(find_shared_folder())}  # our own goes with us
+        return subprocess.Popen([python, "-I", str(SENDER)], stdin=file, env=environment, **options)
 
 
 def describe_run(run_dir: pathlib.Path) -> dict[str, Any]:

@@ -5,6 +5,7 @@ replaced as a whole, so every moment shows a whole one. What it says goes to sta
 error, and what the libraries print to a log in the first run's folder.
 """
 
+import contextlib
 import csv
 import fcntl
 import json
@@ -111,8 +112,14 @@ class MlflowRun:
     def __init__(self, run, places, rounds):
         import mlflow
 
+        uri = mlflow.get_tracking_uri()
+        with contextlib.ExitStack() as stack:
+            if uri.startswith("sqlite:"):  # two senders that make the tables of one database disturb each other
+                folder = os.open(".", os.O_RDONLY)
+                stack.callback(os.close, folder)
+                fcntl.flock(folder, fcntl.LOCK_EX)
+            experiment = mlflow.set_experiment(os.environ["MLFLOW_EXPERIMENT_NAME"])
         self._entities, self._client = mlflow.entities, mlflow.MlflowClient()
-        uri, experiment = mlflow.get_tracking_uri(), mlflow.set_experiment(os.environ["MLFLOW_EXPERIMENT_NAME"])
         self.destination = f"{hide_password(uri)} {experiment.name}"
         known = f"attributes.run_id = '{places.get(self.destination, {}).get('run_id', '')}'"
         found = self._client.search_runs([experiment.experiment_id], known)  # not if it was deleted there
@@ -191,7 +198,8 @@ class WandbRun:
         self._run.finish(exit_code=int(state == STOPPED))
 
     def abandon(self):
-        self._wandb.teardown()
+        with contextlib.suppress(Exception):
+            self._wandb.teardown()
 
 
 TRACKERS = {"mlflow": MlflowRun, "wandb": WandbRun}

@@ -12,10 +12,10 @@ import urllib.parse
 import urllib.request
 
 import pytest
-from launch.trackers.sender_process import ENVIRONMENT
 
 from launch import track
 from launch.runs.run_records import read_rounds
+from launch.trackers.order import ENVIRONMENT
 
 pytestmark = [
     pytest.mark.slow,
