@@ -164,7 +164,8 @@ def test_a_run_that_is_killed_and_resumed_stays_one_run(server, tmp_path, reques
     def has_runs(status):
         return [run.info["status"] for run in server.find_runs(request.node.name)] == [status]
 
-    wait_until(lambda: (run_dir / "tracking" / "mlflow.json").exists() and read_rounds(run_dir / "metrics.csv"))
+    files = [run_dir / "metrics.csv", run_dir / "tracking" / "mlflow.json"]
+    wait_until(lambda: all(file.exists() and file.stat().st_size for file in files))
     os.killpg(training.pid, signal.SIGKILL)
     training.communicate()
     wait_until(lambda: has_runs("KILLED"))
