@@ -152,7 +152,7 @@ def _run(arguments: Sequence[str]) -> None:
     (folder,) = request.runs_dirs
     requests = [request._replace(tables=name, runs_dirs=(open_runs(folder / f"{name}.zip"),)) for name in PAPERS]
     # All archives could be read.
-    made = [(PAPERS[each.tables].titles, make_report(each).tables) for each in requests]
+    made = [(PAPERS[each.tables], make_report(each).tables) for each in requests]
     path = request.output.with_suffix(".md")
     try:
         write_text(path, compose_overview(made))
@@ -172,7 +172,7 @@ def make_report(request: Request) -> Report:
     print(report.markdown)
     for reason in (*left_out, *report.left_out):
         print(f"not counted: {escape_hidden(reason)}", file=sys.stderr)
-    if others := sorted({run.experiment for run in runs if not PAPERS[request.tables].covers(run.experiment)}):
+    if others := sorted({run.experiment for run in runs} - PAPERS[request.tables].experiments.keys()):
         hint = find_paper(others)
         see = f"; see --tables={hint}" if hint else ""
         print(f"not counted: runs of {len(others)} experiments of other tables{see}", file=sys.stderr)
@@ -185,7 +185,7 @@ def make_report(request: Request) -> Report:
         raise RunStopped(f"error: cannot write {describe_os_error(error)}", 1) from None
     if written:
         print("written: " + ", ".join(map(str, written)), file=sys.stderr)
-    figure = PAPERS[request.tables].figure
+    figure = PAPERS[request.tables].page.get("figure")
     if request.output is not None and figure and not (request.output / figure).is_file():
         print(f"not drawn: {figure}, which the page shows; --figure draws it", file=sys.stderr)
     return report

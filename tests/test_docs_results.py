@@ -9,7 +9,7 @@ import pytest
 from launch.papers.engine.judge import VERDICTS
 from launch.papers.engine.markdown import Table
 from launch.papers.engine.overview import compose_overview, summarize
-from launch.papers.engine.page import Titles, compose_page, read_page
+from launch.papers.engine.page import compose_page
 from launch.papers.registry import PAPERS
 
 DOCS = pathlib.Path(__file__).parents[1] / "docs"
@@ -43,13 +43,13 @@ def test_every_table_is_of_a_page():
 
 def test_the_overview_is_that_of_the_committed_tables():
     assert OVERVIEW.read_text(encoding="utf-8") == compose_overview(
-        [(paper.titles, TABLES[name]) for name, paper in PAPERS.items()]
+        [(paper, TABLES[name]) for name, paper in PAPERS.items()]
     )
     assert len(OVERVIEW.read_text(encoding="utf-8").splitlines()) <= 150
 
 
 def test_the_readme_says_what_the_overview_begins_with():
-    said = summarize([(paper.titles, TABLES[name]) for name, paper in PAPERS.items()])
+    said = summarize([(paper, TABLES[name]) for name, paper in PAPERS.items()])
     assert said.rstrip(".") in " ".join((DOCS.parent / "README.md").read_text(encoding="utf-8").split())
 
 
@@ -68,11 +68,10 @@ def test_every_verdict_is_known(name):
 @pytest.mark.parametrize("name", PAPERS)
 def test_every_number_of_a_page_s_words_is_of_its_tables(name):
     """None is typed but those that the paper prints: what stands in braces is found, and has been run."""
-    page = read_page(PAPERS[name].folder)
+    page = PAPERS[name].page
     words = " ".join([page["use_it"], *(each["value"] for each in page["key"])])
     assert set(re.findall(r"{(\w+)}", words)) <= set(page["numbers"])
-    titles = PAPERS[name].titles
-    text = compose_page(Titles(*titles), TABLES[name])
+    text = compose_page(PAPERS[name], TABLES[name])
     assert "not run" not in text.split("**Use it?**")[1].split("<details>")[0]
 
 

@@ -1,9 +1,8 @@
 """AMFL-P's figures: the paper's own and its tables as curves; accuracy against fine-tuning steps in our comparisons."""
 
-import functools
 import itertools
 import pathlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,7 +40,7 @@ from launch.papers.engine.figures import (
     draw_panels,
     style_series,
 )
-from launch.papers.engine.tables import BySeed, Values, collect
+from launch.papers.engine.tables import BySeed, collect
 from launch.plots.personal_plots import compute_bin_means
 from launch.runs import columns
 from launch.runs.run_records import RunRecord, read_columns
@@ -66,30 +65,29 @@ LEVEL_STYLE = {"color": GREY, "linestyle": ":"}
 def draw_amfl_p_figures(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
     """Draws the paper's figure and, if they have curves, those of our comparisons; returns the path of the former."""
     values = collect(runs, measure)
-    _draw_by_steps(
-        folder / "amfl_p_factorial.png",
-        "Start and finish, each with its own tuned rate and batch (simulated building)",
-        {finish: f"finish: {title}" for finish, title in AXES["finish"].items()},
-        {degree: f"{degree} heterogeneity" for degree in LEVELS} | {"structured": "structured (for no claim)"},
-        AXES["start"],
-        functools.partial(_find_factorial, values),
-        lambda finish, degree: find(values, "local_training", degree),
-    )
-    _draw_by_steps(
-        folder / "amfl_p_few_shot.png",
-        "Few readings, one finish for all starts (simulated building, medium)",
-        AXES["sensors"],
-        AXES["readings"],
-        AXES["few_shot_start"],
-        lambda whose, readings, start: find_few_shot(values, start, readings, whose),
-        lambda whose, readings: find(values, "few_shot_local", readings, OF_SENSORS[whose][0]),
-    )
+    finishes = {finish: f"finish: {title}" for finish, title in AXES["finish"].items()}
+    degrees = {degree: f"{degree} heterogeneity" for degree in LEVELS} | {"structured": "structured (for no claim)"}
+    # A random start's line is that from random weights: its run's model is of the one round that a run must have.
+    factorial = {
+        (finish, degree, start): find_line(values, f"start_{start}_{finish}", degree, kind)
+        for finish, degree in itertools.product(finishes, degrees)
+        for start, kind in {**dict.fromkeys(AXES["start"], TRAINED), RANDOM: RANDOM}.items()
+    }
+    local = {place: find(values, "local_training", place[1]) for place in itertools.product(finishes, degrees)}
+    title = "Start and finish, each with its own tuned rate and batch (simulated building)"
+    _draw_by_steps(folder / "amfl_p_factorial.png", title, finishes, degrees, AXES["start"], factorial, local)
+    sensors, readings, starts = AXES["sensors"], AXES["readings"], AXES["few_shot_start"]
+    few_shot = {
+        (whose, number, start): find_few_shot(values, start, number, whose)
+        for whose, number, start in itertools.product(sensors, readings, starts)
+    }
+    local = {
+        (whose, number): find(values, "few_shot_local", number, OF_SENSORS[whose][0])
+        for whose, number in itertools.product(sensors, readings)
+    }
+    title = "Few readings, one finish for all starts (simulated building, medium)"
+    _draw_by_steps(folder / "amfl_p_few_shot.png", title, sensors, readings, starts, few_shot, local)
     return draw_amfl_p_figure(runs, folder / "amfl_p.png")
-
-
-def _find_factorial(values: Values, finish: str, degree: str, start: str) -> Mapping[int, BySeed]:
-    """A random start's line is that from random weights: its run's model is of the one round that a run must have."""
-    return find_line(values, f"start_{start}_{finish}", degree, RANDOM if start == RANDOM else TRAINED)
 
 
 def _draw_by_steps(
@@ -98,21 +96,14 @@ def _draw_by_steps(
     down: Mapping[str, str],
     across: Mapping[str, str],
     starts: Mapping[str, str],
-    find_steps: Callable[[str, str, str], Mapping[int, BySeed]],
-    find_local: Callable[[str, str], BySeed],
+    found: Mapping[tuple[str, str, str], Mapping[int, BySeed]],
+    local: Mapping[tuple[str, str], BySeed],
 ) -> None:
     """Accuracy against fine-tuning steps, a line a start, local training across; nothing without any line.
 
-    Args:
-      path: of the figure.
-      title: of it.
-      down: names and titles of the rows of panels.
-      across: those of the columns.
-      starts: those of the lines.
-      find_steps: (row, column, start) -> accuracies by seed after each number of steps.
-      find_local: (row, column) -> those of local training.
+    Rows of panels, columns and lines have names and titles; `found` has the accuracies of each by steps and seed,
+    `local` those of local training.
     """
-    found = {place: find_steps(*place) for place in itertools.product(down, across, starts)}
     measured = sorted({steps for line in found.values() for steps in line})
     places = range(len(measured))  # evenly spaced, since steps grow roughly by a factor
 
@@ -128,7 +119,7 @@ def _draw_by_steps(
             make_line(name, [found[row, column, start].get(steps, {}) for steps in measured], START_STYLES[start])
             for start, name in starts.items()
         ]
-        return Panel(lines, [make_line("local training, all rounds", [find_local(row, column)], LEVEL_STYLE)], axes)
+        return Panel(lines, [make_line("local training, all rounds", [local[row, column]], LEVEL_STYLE)], axes)
 
     if measured:
         panels = [[make_panel(row, column) for column in across] for row in down]

@@ -13,7 +13,8 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
 from launch.papers.engine.collection import PRINTED, TUNED, Cell, Place, find_first_round
-from launch.papers.engine.tables import BySeed, Values, read_texts
+from launch.papers.engine.folder import read_toml
+from launch.papers.engine.tables import BySeed, Values
 from launch.runs import columns
 from launch.runs.run_records import RunRecord, read_columns, read_rows, read_summary
 from tff_algos.settings.fine_tuning import INITIAL
@@ -21,17 +22,16 @@ from tff_algos.settings.fine_tuning import INITIAL
 DATASET, LEVELS, TABLE_1_LEVEL = "building", ("low", "medium", "high"), "medium"
 LAST_ROUND = 50
 TARGET_ACCURACY = 0.75
-ACCURACY, ROUNDS, STEPS = columns.CLIENT_TEST_ACCURACY, "rounds_to_target", "mean_fine_tuning_steps"
-MAJORITY, NEW_MAJORITY = "majority", "majority_of_new_sensors"  # accuracy of each client's most frequent class
-MEMBERS_ACCURACY, NEW_ACCURACY = "accuracy_of_members", "accuracy_of_new_sensors"  # of local training
-TRAINING_COST, FINISH_COST = "examples_of_training", "examples_of_finish"
-START_GAIN, START_CHANGE = "start_gain", "start_change"  # of the trained start on random weights; of its norm
+ACCURACY, STEPS = columns.CLIENT_TEST_ACCURACY, "mean_fine_tuning_steps"
 TRAINED, RANDOM = "trained", "random"  # the two starts of a curve
 AMFL_P, FINE_TUNING, FEDAVG, LOCAL_ONLY = "amfl_p", "fine_tuning", "fedavg", "local_only"
-POOLED = "pooled_reference"
-OF_SENSORS = {columns.MEMBERS: (MEMBERS_ACCURACY, MAJORITY), columns.NEW: (NEW_ACCURACY, NEW_MAJORITY)}
+OF_SENSORS = {
+    columns.MEMBERS: ("accuracy_of_members", "majority"),
+    columns.NEW: ("accuracy_of_new_sensors", "majority_of_new_sensors"),
+}
 NEW_SENSORS = 20  # of the 100 in few-shot runs
-AXES: Mapping[str, Mapping[str, str]] = read_texts("amfl_p")["axes"]  # names and titles
+TEXTS = read_toml("amfl_p", "tables.toml")
+AXES: Mapping[str, Mapping[str, str]] = TEXTS["axes"]  # names and titles
 ALGOS = AXES["algorithm"]
 # The methods as tuned are runs of our factorial, whose settings trials on other seeds chose.
 TUNED_RUNS = {
@@ -48,12 +48,6 @@ PLACES = {
 }
 # A start with few readings: whose runs have it, and as which of the two. Random weights are the same in all of a seed.
 FEW_SHOT_RUNS = {start: (start, TRAINED) for start in AXES["few_shot_start"]} | {RANDOM: (FEDAVG, RANDOM)}
-AMFL_P_RUNS = (
-    rf"({'|'.join(ALGOS)})_{DATASET}_({'|'.join(LEVELS)})|"
-    r"(start|few_shot|ablation|defaults|local_training|fedavg_alone)_.+"
-)
-
-
 Line = Mapping[int, BySeed]
 
 
@@ -90,13 +84,14 @@ def measure(run: RunRecord) -> dict[Hashable, float]:
     if ACCURACY not in last:
         return {}
     summary = read_summary(run)
+    accuracies = {round_num: row[ACCURACY] for round_num, row in run.rounds.items() if ACCURACY in row}
     numbers = {
         ACCURACY: last[ACCURACY],
-        MAJORITY: summary.get("clients", {}).get(columns.MAJORITY_ACCURACY),
-        NEW_MAJORITY: summary.get(columns.NEW_CLIENTS, {}).get(columns.MAJORITY_ACCURACY),
-        START_GAIN: summary.get(columns.START, {}).get(columns.GAIN),
-        START_CHANGE: summary.get(columns.START, {}).get(columns.RELATIVE_CHANGE),
-        ROUNDS: count_rounds_to_target(run),
+        "majority": summary.get("clients", {}).get(columns.MAJORITY_ACCURACY),
+        "majority_of_new_sensors": summary.get(columns.NEW_CLIENTS, {}).get(columns.MAJORITY_ACCURACY),
+        "start_gain": summary.get(columns.START, {}).get(columns.GAIN),
+        "start_change": summary.get(columns.START, {}).get(columns.RELATIVE_CHANGE),
+        "rounds_to_target": find_first_round(accuracies, TARGET_ACCURACY, LAST_ROUND),
         STEPS: count_mean_steps(run),
         **measure_costs(run, summary),
         **dict(read_curve(run)),
@@ -104,12 +99,6 @@ def measure(run: RunRecord) -> dict[Hashable, float]:
     if run.experiment.startswith("few_shot_local"):
         numbers |= read_groups(run)
     return {name: value for name, value in numbers.items() if value is not None}
-
-
-def count_rounds_to_target(run: RunRecord) -> float:
-    """The first evaluated round with the target accuracy; infinite if there is none up to LAST_ROUND."""
-    accuracies = {round_num: metrics[ACCURACY] for round_num, metrics in run.rounds.items() if ACCURACY in metrics}
-    return find_first_round(accuracies, TARGET_ACCURACY, LAST_ROUND)
 
 
 def count_mean_steps(run: RunRecord) -> float:
@@ -136,7 +125,7 @@ def measure_costs(run: RunRecord, summary: Mapping[str, Any]) -> dict[str, float
         training = devices * steps * read_mean_batch(run) if steps and devices else None
     if training is None:
         return {}
-    return {TRAINING_COST: training, FINISH_COST: own.get("energy_of_fine_tuning_examples", 0.0)}
+    return {"examples_of_training": training, "examples_of_finish": own.get("energy_of_fine_tuning_examples", 0.0)}
 
 
 def read_mean_batch(run: RunRecord) -> float:
@@ -165,6 +154,6 @@ def read_groups(run: RunRecord) -> dict[str, float]:
     if len(accuracy) <= NEW_SENSORS:
         return {}
     return {
-        MEMBERS_ACCURACY: float(accuracy[:-NEW_SENSORS].mean()),
-        NEW_ACCURACY: float(accuracy[-NEW_SENSORS:].mean()),
+        "accuracy_of_members": float(accuracy[:-NEW_SENSORS].mean()),
+        "accuracy_of_new_sensors": float(accuracy[-NEW_SENSORS:].mean()),
     }

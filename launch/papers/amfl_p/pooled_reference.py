@@ -10,11 +10,12 @@ train days. Imports no TensorFlow.
 The study was made once, into `pooled_reference.csv`. `python -m launch.papers.amfl_p.pooled_reference` makes it again.
 """
 
+import itertools
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
-from absl import flags as absl_flags
+from absl.flags import FlagValues
 
 from datasets.arrays import ArrayDataset
 from datasets.building.readings import load_building_arrays
@@ -23,14 +24,14 @@ from launch.command_line import format_command_help, parse_flags, run_main
 from launch.progress import say
 from launch.runs.run_records import read_rows
 from launch.runs.tables import write_table
-from launch.settings.seeds import read_seeds
+from launch.settings.flags import define_own_flags
 from launch.stop_signals import leave
 
 PROGRAM = "python -m launch.papers.amfl_p.pooled_reference"
 
 POOLED_FILE = pathlib.Path(__file__).with_name("pooled_reference.csv")
 COLUMNS = ("heterogeneity", "seed", "accuracy", "majority")
-MOST_SENSORS = 255  # as many values as a categorical feature of scikit-learn's trees may have
+SEEDS, NUM_SENSORS = range(20), 100  # of the study
 
 
 def add_sensor_features(x: np.ndarray, sensors: np.ndarray, usual: np.ndarray) -> np.ndarray:
@@ -48,7 +49,7 @@ def compute_pooled_accuracy(arrays: ArrayDataset, seed: int) -> float:
     """Accuracy on the later days, the mean over sensors, of trees that know all sensors' train days.
 
     Args:
-      arrays: the building, of at most MOST_SENSORS sensors, each with train readings.
+      arrays: the building, each sensor with train readings.
       seed: of the trees.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier
@@ -67,17 +68,19 @@ def compute_pooled_accuracy(arrays: ArrayDataset, seed: int) -> float:
     )
     trees.fit(add_sensor_features(arrays.train_x, sensors, usual), arrays.train_y)
     correct = trees.predict(add_sensor_features(arrays.test_x, test_sensors, usual)) == arrays.test_y
-    return float(np.mean([correct[test_sensors == sensor].mean() for sensor in np.unique(test_sensors)]))
+    return _average_over_sensors(arrays, correct)
 
 
 def compute_majority(arrays: ArrayDataset) -> float:
     """Accuracy on the later days, the mean over sensors, of always saying what was most frequent in the train days."""
-    sensors, test_sensors = arrays.train_clients, arrays.test_clients
-    shares = [
-        np.mean(arrays.test_y[test_sensors == sensor] == np.bincount(arrays.train_y[sensors == sensor]).argmax())
-        for sensor in np.unique(test_sensors)
-    ]
-    return float(np.mean(shares))
+    sensors = arrays.train_clients
+    usual = np.array([np.bincount(arrays.train_y[sensors == sensor]).argmax() for sensor in range(sensors.max() + 1)])
+    return _average_over_sensors(arrays, arrays.test_y == usual[arrays.test_clients])
+
+
+def _average_over_sensors(arrays: ArrayDataset, correct: np.ndarray) -> float:
+    sensors = arrays.test_clients
+    return float(np.mean([correct[sensors == sensor].mean() for sensor in np.unique(sensors)]))
 
 
 def read_pooled_accuracies(path: pathlib.Path = POOLED_FILE, column: str = "accuracy") -> dict[str, dict[int, float]]:
@@ -89,31 +92,29 @@ def read_pooled_accuracies(path: pathlib.Path = POOLED_FILE, column: str = "accu
     return accuracies
 
 
-def define_flags() -> absl_flags.FlagValues:
+def compute_rows(seeds: Iterable[int] = SEEDS, num_sensors: int = NUM_SENSORS) -> Iterator[list[str]]:
+    """The rows of the table, each said as it is made."""
+    for heterogeneity, seed in itertools.product(BUILDING_HETEROGENEITY, seeds):
+        arrays = load_building_arrays(num_sensors, heterogeneity, seed)
+        accuracy, majority = compute_pooled_accuracy(arrays, seed), compute_majority(arrays)
+        say(f"heterogeneity {heterogeneity}, seed {seed}: accuracy {accuracy:.4f}, majority {majority:.4f}")
+        yield [heterogeneity, str(seed), f"{accuracy:.6f}", f"{majority:.6f}"]
+
+
+def define_flags() -> FlagValues:
     """The flags of this command."""
-    values = absl_flags.FlagValues()
-    absl_flags.DEFINE_list("seeds", ["0-19"], "Seeds of the building and of the trees.", flag_values=values)
-    absl_flags.DEFINE_integer("sensors", 100, "Sensors.", 1, MOST_SENSORS, flag_values=values)
-    absl_flags.DEFINE_string("output", "", "CSV file for the accuracies; empty: only print.", flag_values=values)
-    return values
+    return define_own_flags(output=("", "CSV file for the accuracies; empty: only print."))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (by default this program's) and returns the exit code: 0, 1, 2 or 130."""
-    return run_main(_run, lambda: format_command_help(f"{PROGRAM} [--flag=value ...]", define_flags()), argv)
+    return run_main(_run, lambda: format_command_help(f"{PROGRAM} [--output=<file>]", define_flags()), argv)
 
 
 def _run(arguments: Sequence[str]) -> None:
-    values = parse_flags(define_flags(), arguments)
-    rows = []
-    for heterogeneity in BUILDING_HETEROGENEITY:
-        for seed in map(int, read_seeds(values.seeds, "seeds")):
-            arrays = load_building_arrays(values.sensors, heterogeneity, seed)
-            accuracy, majority = compute_pooled_accuracy(arrays, seed), compute_majority(arrays)
-            say(f"heterogeneity {heterogeneity}, seed {seed}: accuracy {accuracy:.4f}, majority {majority:.4f}")
-            rows.append([heterogeneity, str(seed), f"{accuracy:.6f}", f"{majority:.6f}"])
-    if values.output:
-        write_table(pathlib.Path(values.output), COLUMNS, rows)
+    output, rows = parse_flags(define_flags(), arguments).output, list(compute_rows())
+    if output:
+        write_table(pathlib.Path(output), COLUMNS, rows)
 
 
 if __name__ == "__main__":

@@ -1,29 +1,27 @@
 """The tables of AMFL-P: the paper's two, and our comparisons beside it. Imports no TensorFlow."""
 
+import functools
 import itertools
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from launch.papers.amfl_p.figure import draw_amfl_p_figures
 from launch.papers.amfl_p.measures import (
     ACCURACY,
     ALGOS,
     AMFL_P,
     AXES,
+    DATASET,
     FEDAVG,
     FINE_TUNING,
-    FINISH_COST,
     LAST_ROUND,
     LEVELS,
     LOCAL_ONLY,
-    MAJORITY,
     OF_SENSORS,
     PLACES,
-    POOLED,
-    ROUNDS,
-    START_CHANGE,
-    START_GAIN,
     STEPS,
-    TRAINING_COST,
+    TABLE_1_LEVEL,
+    TEXTS,
     TUNED_RUNS,
     find,
     find_few_shot,
@@ -31,10 +29,11 @@ from launch.papers.amfl_p.measures import (
     measure,
 )
 from launch.papers.amfl_p.pooled_reference import read_pooled_accuracies
-from launch.papers.engine.collection import PRINTED, TUNED, Cell, PrintedValue, SeedResults
+from launch.papers.engine.collection import TUNED, Cell, PrintedValue, SeedResults
 from launch.papers.engine.equivalence import compare_by_seed
 from launch.papers.engine.markdown import Report, Table, format_rounds
 from launch.papers.engine.paper import Paper
+from launch.papers.engine.report import compose_report
 from launch.papers.engine.tables import (
     BySeed,
     Values,
@@ -47,22 +46,18 @@ from launch.papers.engine.tables import (
     show_difference,
     show_range,
 )
+from launch.runs.columns import CLIENTS_FILE, FINE_TUNING_FILE
 from launch.runs.run_records import RunRecord
 
-SOURCES = {PRINTED: "ours, paper's rates", TUNED: "ours, tuned"}
+SOURCES = AXES["preset"]
 # What the claims on weights and on limited local data are put to.
 AMFL_P_TUNED = TUNED_RUNS[AMFL_P]
 WEIGHTINGS = {"adaptive": AMFL_P_TUNED}
 WEIGHTINGS |= {name: f"ablation_weighting_{name}" for name in ("examples", "equal")}
 CLAIMED_STARTS, CLAIMED_READINGS, CLAIMED_STEPS = ("maml1", "fedavg", "random"), ("16", "32", "64"), 5
-STARTS_COMPARED = (("maml", "fedavg"), ("maml", "random"), ("fedavg", "random"))
-FEW_SHOT_COMPARED = [(start, "random") for start in ("fedavg", "maml1", "maml5", "maml10")]
-FEW_SHOT_COMPARED += [(start, "fedavg") for start in ("maml1", "maml5", "maml10")]
+PAIRS, CHOICE = TEXTS["pairs"], TEXTS["choice"]
 STRUCTURED = "structured"  # made to have what a start can use, and counted for no claim
-CHOSEN_ON = ("building_medium", "har_subjects")  # whose validation splits chose the defaults
-# Where the defaults are to have local training's accuracy or more.
-DEMANDED = ("building_low", "building_medium", "building_high", "har_subjects", "digits_archetypes")
-DEFAULT_PAIRS = [(AMFL_P, algo) for algo in AXES["default"] if algo != AMFL_P] + [(FINE_TUNING, LOCAL_ONLY)]
+DIFFERENCES = ("factorial_starts", "factorial_rules", "factorial_methods")
 START_COLUMNS = ("AMFL-P's start minus random weights, points", "it moved by at least")
 NOT_RUN = "not run"
 
@@ -78,9 +73,9 @@ def compute_results(values: Values, pooled: Mapping[str, BySeed], majority: Mapp
 
     Pooled trees and majority, which have no settings, are in both presets; our own comparisons count as tuned.
     """
-    results = locate(values, PLACES, LAST_ROUND)
+    results = locate(values, PLACES.get, LAST_ROUND)
     for cells in results.values():
-        for name, accuracies in ((POOLED, pooled), (MAJORITY, majority)):
+        for name, accuracies in (("pooled_reference", pooled), ("majority", majority)):
             cells |= {make_cell(name, level): by_seed for level, by_seed in accuracies.items()}
     ours = {make_cell(f"weighting_{name}"): find(values, experiment) for name, experiment in WEIGHTINGS.items()}
     for start, readings in itertools.product(CLAIMED_STARTS, CLAIMED_READINGS):
@@ -90,11 +85,10 @@ def compute_results(values: Values, pooled: Mapping[str, BySeed], majority: Mapp
     return results
 
 
-def build_amfl_p_report(paper: Paper, runs: Sequence[RunRecord], pooled: Mapping[str, BySeed] | None = None) -> Report:
-    """The claims and the tables; `pooled` as `read_pooled_accuracies` gives it, by default that."""
+def build_amfl_p_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
+    """The claims and the tables."""
     values = collect(runs, measure)
-    majority = read_pooled_accuracies(column="majority")
-    results = compute_results(values, read_pooled_accuracies() if pooled is None else pooled, majority)
+    results = compute_results(values, read_pooled_accuracies(), read_pooled_accuracies(column="majority"))
     printed = list_printed_values(paper.read_printed_rows())
     tables = {
         "table_1": tabulate_table_1(printed, results),
@@ -107,13 +101,13 @@ def build_amfl_p_report(paper: Paper, runs: Sequence[RunRecord], pooled: Mapping
     rows = tables["few_shot_gains"].rows if "few_shot_gains" in tables else ()
     number = sum(cell != NOT_RUN for row in rows for cell in row[4:])
     sections = describe("amfl_p", tables, number=number, chance=round(number / 20), demand=say_demand(values))
-    return paper.compose_report(sections, printed, results, runs)
+    return compose_report(paper, sections, runs, results, printed)
 
 
 def show_cell(results: Mapping[Cell, BySeed], cell: Cell, absent: str = NOT_RUN) -> str:
     """A result of the paper's tables."""
     by_seed = results.get(cell, {})
-    if cell.metric == ROUNDS and by_seed:
+    if cell.metric == "rounds_to_target" and by_seed:
         return format_rounds(by_seed.values(), LAST_ROUND)
     return show(by_seed, cell.metric, absent)
 
@@ -123,13 +117,13 @@ def tabulate_table_1(printed: Sequence[PrintedValue], results: SeedResults) -> T
     paper = {value.cell: {0: value.value} for value in printed}
     rows = []
     for algo, title in ALGOS.items():
-        cells = [make_cell(algo, metric=metric) for metric in (ACCURACY, ROUNDS, STEPS)]
+        cells = [make_cell(algo, metric=metric) for metric in (ACCURACY, "rounds_to_target", STEPS)]
         if algo != LOCAL_ONLY:  # which is not in the paper
             rows.append([title, "printed", "", *(show_cell(paper, cell, absent="") for cell in cells)])
         for preset, source in SOURCES.items():
             seeds = str(len(results[preset].get(cells[0], {})) or "")
             rows.append([title, source, seeds, *(show_cell(results[preset], cell) for cell in cells)])
-    majority = results[TUNED].get(make_cell(MAJORITY), {})
+    majority = results[TUNED].get(make_cell("majority"), {})
     rows.append(["majority class", "data", count(majority), show(majority), "", ""])
     return Table(["algorithm", "source", "seeds", "accuracy", "rounds to target", "mean fine-tuning steps"], rows)
 
@@ -137,7 +131,10 @@ def tabulate_table_1(printed: Sequence[PrintedValue], results: SeedResults) -> T
 def tabulate_table_2(results: SeedResults) -> Table:
     """A row for each algorithm and preset, a column a level; majority class and pooled reference last."""
     places = [(title, algo, *source) for algo, title in ALGOS.items() for source in SOURCES.items()]
-    places += [("majority class", MAJORITY, TUNED, "data"), ("pooled reference", POOLED, TUNED, "pooled trees")]
+    places += [
+        ("majority class", "majority", TUNED, "data"),
+        ("pooled reference", "pooled_reference", TUNED, "pooled trees"),
+    ]
     rows = [
         [title, source, *(show_cell(results[preset], make_cell(algo, level)) for level in LEVELS)]
         for title, algo, preset, source in places
@@ -152,12 +149,14 @@ def tabulate_gaps(results: SeedResults) -> Table:
     """
     rows = []
     for level in LEVELS:
-        found = {algo: results[TUNED].get(make_cell(algo, level), {}) for algo in (*ALGOS, POOLED, MAJORITY)}
-        pairs = ((POOLED, FEDAVG), (AMFL_P, FEDAVG), (AMFL_P, FINE_TUNING))
+        found = {
+            algo: results[TUNED].get(make_cell(algo, level), {}) for algo in (*ALGOS, "pooled_reference", "majority")
+        }
+        pairs = (("pooled_reference", FEDAVG), (AMFL_P, FEDAVG), (AMFL_P, FINE_TUNING))
         gap, closed, lead = (_subtract(found[first], found[second]) for first, second in pairs)
         is_known = gap and closed
         share = f"{_average(closed) / _average(gap):.0%}" if is_known else NOT_RUN
-        rows.append([level, show(gap), share, show(lead), show(found[LOCAL_ONLY]), show(found[MAJORITY])])
+        rows.append([level, show(gap), share, show(lead), show(found[LOCAL_ONLY]), show(found["majority"])])
     names = ("pooled reference minus FedAvg, points", "of it closed by AMFL-P", "AMFL-P minus Fine-Tuning, points")
     return Table(["heterogeneity", *names, "local training (%)", "majority class (%)"], rows)
 
@@ -170,15 +169,10 @@ def _average(by_seed: BySeed) -> float:
     return statistics.fmean(by_seed.values())
 
 
-def _merge(results: Iterable[BySeed]) -> BySeed:
-    """What any of them says of a seed: the majority class's accuracy is the data's, and no algorithm's."""
-    return {seed: value for by_seed in results for seed, value in by_seed.items()}
-
-
-def _compare(first: BySeed, second: BySeed, degree: str) -> list[str]:
-    """Difference, number of seeds, verdict."""
-    *cells, verdict = show_difference(first, second)
-    return [*cells, f"not judged ({verdict})" if verdict and degree == STRUCTURED else verdict]
+def find_majority(values: Values, place: str, number: str = "majority") -> BySeed:
+    """The majority class's accuracy, which is the data's and no algorithm's: what any run on them says."""
+    found = [by_seed for (name, each), by_seed in values.items() if each == number and name.endswith(f"_{place}")]
+    return {seed: value for by_seed in found for seed, value in by_seed.items()}
 
 
 def _name_pair(titles: Mapping[str, str], pair: Sequence[str]) -> str:
@@ -193,40 +187,25 @@ def tabulate_factorial(values: Values) -> Table:
             found = [find(values, f"start_{start}_{finish}", degree) for finish in AXES["finish"]]
             rows.append([degree, title, count(*found), *map(show, found)])
         beside = {title: find(values, name, degree) for name, title in AXES["beside"].items()}
-        cells = itertools.product(AXES["start"], AXES["finish"])
-        majority = _merge(find(values, f"start_{start}_{finish}", degree, MAJORITY) for start, finish in cells)
+        majority = find_majority(values, f"{DATASET}_{degree}")
         for title, by_seed in {**beside, "majority class": majority}.items():
             rows.append([degree, title, count(by_seed), show(by_seed), ""])
     return Table(["heterogeneity", "start", "seeds", *AXES["finish"].values()], rows)
 
 
-def tabulate_starts(values: Values) -> Table:
-    """For each degree and finish, each pair of starts."""
-    rows = []
-    for (degree, finish), titles in cross(AXES["degree"], AXES["finish"]):
-        for pair in STARTS_COMPARED:
-            found = [find(values, f"start_{start}_{finish}", degree) for start in pair]
-            rows.append([*titles, _name_pair(AXES["start"], pair), *_compare(*found, degree)])
-    return Table(["heterogeneity", "finish", "starts", "difference", "seeds", "verdict"], rows)
-
-
-def tabulate_rules(values: Values) -> Table:
-    """For each degree and start, the finish by resources minus the same finish for all."""
-    rows = []
-    for (degree, start), titles in cross(AXES["degree"], AXES["start"]):
-        found = [find(values, f"start_{start}_{finish}", degree) for finish in ("resources", "same")]
-        rows.append([*titles, *_compare(*found, degree)])
-    return Table(["heterogeneity", "start", "by resources minus the same for all", "seeds", "verdict"], rows)
-
-
-def tabulate_methods(values: Values) -> Table:
-    """For each degree: AMFL-P, which is MAML by resources, minus Fine-Tuning, FedAvg the same for all, and others."""
-    others = {TUNED_RUNS[FINE_TUNING]: "Fine-Tuning", **AXES["beside"]}
-    rows = []
-    for (degree, other), (_, title) in cross(AXES["degree"], others):
-        found = [find(values, name, degree) for name in (AMFL_P_TUNED, other)]
-        rows.append([degree, f"AMFL-P minus {title}", *_compare(*found, degree)])
-    return Table(["heterogeneity", "methods", "difference", "seeds", "verdict"], rows)
+def tabulate_differences(values: Values, name: str) -> Table:
+    """For each place on the axes and each pair that `tables.toml` has for the table: the difference and its verdict."""
+    table, rows = TEXTS[name], []
+    for names, titles in cross(*(AXES[axis] for axis in table["axes"])):
+        place = dict(zip(table["axes"], names, strict=True))
+        for pair in table["pairs"]:
+            experiments = [table["experiment"].format(**place, **{table["paired"]: each}) for each in pair]
+            *cells, verdict = show_difference(*(find(values, each, place["degree"]) for each in experiments))
+            if verdict and place["degree"] == STRUCTURED:
+                verdict = f"not judged ({verdict})"
+            named = [_name_pair(AXES[table["paired"]], pair)] if len(table["pairs"]) > 1 else []
+            rows.append([*titles, *named, *cells, verdict])
+    return Table([*table["columns"], "seeds", "verdict"], rows)
 
 
 def tabulate_costs(values: Values) -> Table:
@@ -235,7 +214,7 @@ def tabulate_costs(values: Values) -> Table:
     cells["local_training"] = ["local training", ""]
     rows = []
     for degree, (name, titles) in itertools.product(AXES["degree"], cells.items()):
-        training, finish = (find(values, name, degree, cost) for cost in (TRAINING_COST, FINISH_COST))
+        training, finish = (find(values, name, degree, cost) for cost in ("examples_of_training", "examples_of_finish"))
         parts = [training, finish, {seed: cost + finish[seed] for seed, cost in training.items()}]
         shown = [f"{_average(part) / 1000:,.0f}" if part else NOT_RUN for part in parts]
         rows.append([degree, *titles, str(len(training) or ""), *shown])
@@ -261,9 +240,10 @@ def tabulate_few_shot(values: Values) -> Table:
             if line := find_few_shot(values, start, readings, whose):
                 found = [line.get(each, {}) for each in steps]
                 rows.append([readings, title, start_title, count(*found), *map(show, found)])
-        numbers = dict(zip(("local", FEDAVG), OF_SENSORS[whose], strict=True))
-        beside = [find(values, f"few_shot_{runs}", readings, number) for runs, number in numbers.items()]
-        for name, by_seed in zip(("local training", "majority class"), beside, strict=True):
+        local, majority = OF_SENSORS[whose]
+        beside = {"local training": find(values, "few_shot_local", readings, local)}
+        beside["majority class"] = find_majority(values, f"{DATASET}_{readings}", majority)
+        for name, by_seed in beside.items():
             blank = [""] * (len(steps) - 1)
             rows.append([readings, title, name, count(by_seed), *blank, show(by_seed)])
     return Table(["readings", "sensors", "start", "seeds", *_name_steps(steps)], rows)
@@ -274,7 +254,7 @@ def tabulate_few_shot_gains(values: Values) -> Table:
     steps, rows = _list_steps(values), []
     for (readings, whose), (_, title) in cross(AXES["readings"], AXES["sensors"]):
         lines = {start: find_few_shot(values, start, readings, whose) for start in AXES["few_shot_start"]}
-        for pair in FEW_SHOT_COMPARED:
+        for pair in PAIRS["few_shot_start"]:
             found = [compare_by_seed(*(lines[start].get(each, {}) for start in pair)) for each in steps]
             place = [readings, title, _name_pair(AXES["few_shot_start"], pair)]
             rows.append([*place, show_range(each.count for each in found), *(each.describe() for each in found)])
@@ -289,8 +269,7 @@ def tabulate_ablations(values: Values) -> Table:
         found = find(values, f"ablation_{name}")
         difference, _, verdict = show_difference(found, base)
         rows.append([title, count(found), show(found), difference, verdict])
-    names = [AMFL_P_TUNED, *(f"ablation_{name}" for name in AXES["ablation"])]
-    majority = _merge(find(values, name, number=MAJORITY) for name in names)
+    majority = find_majority(values, f"{DATASET}_{TABLE_1_LEVEL}")
     for title, found in (("local training", find(values, "local_training")), ("majority class", majority)):
         rows.append([title, count(found), show(found), "", ""])
     return Table(["AMFL-P with", "seeds", "accuracy (%)", "minus AMFL-P, points", "verdict"], rows)
@@ -305,11 +284,12 @@ def tabulate_defaults(values: Values) -> Table:
     rows = []
     for place, title in AXES["data"].items():
         found = [_find_default(values, algo, place) for algo in AXES["default"]]
-        majority = _merge(_find_default(values, algo, place, MAJORITY) for algo in AXES["default"])
-        gain, change = (_find_default(values, AMFL_P, place, number) for number in (START_GAIN, START_CHANGE))
+        found_in = (_find_default(values, algo, place, "majority") for algo in AXES["default"])
+        majority = {seed: accuracy for by_seed in found_in for seed, accuracy in by_seed.items()}
+        gain, change = (_find_default(values, AMFL_P, place, number) for number in ("start_gain", "start_change"))
         start = [compare_by_seed(gain, dict.fromkeys(gain, 0.0)).describe()]
         start.append(f"{min(change.values()):.1%}" if change else NOT_RUN)
-        used = "yes" if place in CHOSEN_ON else "no"
+        used = "yes" if place in CHOICE["chosen_on"] else "no"
         rows.append([title, used, count(*found), *map(show, (*found, majority)), *start])
     return Table(["data", "chosen on it", "seeds", *AXES["default"].values(), "majority class", *START_COLUMNS], rows)
 
@@ -318,9 +298,9 @@ def tabulate_default_pairs(values: Values) -> Table:
     """A row for each data set: AMFL-P with each of the others, and whether the simpler fine-tuner meets the demand."""
     rows = []
     for place, title in AXES["data"].items():
-        pairs = [[_find_default(values, algo, place) for algo in pair] for pair in DEFAULT_PAIRS]
+        pairs = [[_find_default(values, algo, place) for algo in pair] for pair in PAIRS["default"]]
         rows.append([title, *(compare_by_seed(*pair).describe() for pair in pairs)])
-    return Table(["data", *(f"{_name_pair(AXES['default'], pair)}, points" for pair in DEFAULT_PAIRS)], rows)
+    return Table(["data", *(f"{_name_pair(AXES['default'], pair)}, points" for pair in PAIRS["default"])], rows)
 
 
 def say_demand(values: Values) -> str:
@@ -328,7 +308,8 @@ def say_demand(values: Values) -> str:
 
     Over the seeds that both have.
     """
-    pairs = {place: [_find_default(values, algo, place) for algo in (AMFL_P, LOCAL_ONLY)] for place in DEMANDED}
+    algos = (AMFL_P, LOCAL_ONLY)
+    pairs = {place: [_find_default(values, algo, place) for algo in algos] for place in CHOICE["demanded"]}
     leads = {AXES["data"][place]: compare_by_seed(*pair).mean for place, pair in pairs.items()}
     missed = [f"{-100 * lead:.2f} points on {place}" for place, lead in leads.items() if lead and lead < 0]
     absent = [place for place, lead in leads.items() if lead is None]
@@ -341,12 +322,19 @@ def say_demand(values: Values) -> str:
 OURS: Mapping[str, Mapping[str, Callable[[Values], Table]]] = {
     "start_": {
         "factorial": tabulate_factorial,
-        "factorial_starts": tabulate_starts,
-        "factorial_rules": tabulate_rules,
-        "factorial_methods": tabulate_methods,
+        **{name: functools.partial(tabulate_differences, name=name) for name in DIFFERENCES},
         "factorial_costs": tabulate_costs,
     },
     "few_shot_": {"few_shot": tabulate_few_shot, "few_shot_gains": tabulate_few_shot_gains},
     "ablation_": {"ablations": tabulate_ablations},
     "defaults_": {"defaults": tabulate_defaults, "defaults_pairs": tabulate_default_pairs},
 }
+
+PAPER = Paper(
+    "amfl_p",
+    build_amfl_p_report,
+    presets=SOURCES,
+    draw=draw_amfl_p_figures,
+    further_metrics=STEPS,
+    kept_files=(CLIENTS_FILE, FINE_TUNING_FILE),
+)

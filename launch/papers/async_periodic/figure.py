@@ -24,7 +24,7 @@ from launch.papers.async_periodic.measures import (
     make_place,
 )
 from launch.papers.engine.collection import Place, group_runs
-from launch.papers.engine.figures import AT_ENDS, Curve, Line, Panel, compute_curve, draw_panels
+from launch.papers.engine.figures import Curve, Line, Panel, compute_curve, draw_panels, name_line_ends
 from launch.plots.style import COLORS, LINES
 from launch.runs.run_records import TUNED_SUFFIX, RunRecord
 from launch.settings.algorithms import ALGORITHMS
@@ -110,4 +110,4 @@ def _make_panel(
 def _draw(rows: Sequence[Sequence[Panel]], path: pathlib.Path, title: str, size: tuple[float, float]) -> pathlib.Path:
     for row in rows:
         row[0].axes["ylabel"] = "test accuracy (%)"
-    return draw_panels(rows, path, title, size, AT_ENDS, sharey="row")
+    return draw_panels(rows, path, title, size, name_line_ends, sharey="row")

@@ -11,11 +11,11 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from launch.papers.engine.collection import PRINTED, Cell, Place, compute_deviation_of_changes, list_bytes
-from launch.papers.engine.tables import read_texts
+from launch.papers.engine.folder import read_toml
 from launch.runs.columns import NUM_CLIENTS, TEST_ACCURACY, VIRTUAL_TIME_S
 from launch.runs.run_records import TUNED_SUFFIX, RunRecord
 
-AXES: Mapping[str, Mapping[str, str]] = read_texts("async_periodic")["axes"]  # names and titles
+AXES: Mapping[str, Mapping[str, str]] = read_toml("async_periodic", "tables.toml")["axes"]  # names and titles
 FEDAVG, FEDAVG_PROXIMAL = "synchronous_plain", "synchronous"
 COMPARED_CASES = ("iid", "shards")  # Figures 3 and 4
 OWN_DIGITS = "persistent"  # ours, for one claim: only the runs that it compares were made
@@ -27,7 +27,6 @@ TUNED_METHODS = {
     **{("", algo): title for algo, title in AXES["never_waiting"].items()},
 }
 TUNED_KINDS = {(policy, kind + TUNED_SUFFIX): f"{name}, tuned" for (policy, kind), name in TUNED_METHODS.items()}
-ASYNC_RUNS = rf"async_periodic_mnist_.+|({'|'.join(AXES['never_waiting'])})_mnist_.+"
 
 LAST_ROUND = 40
 TIME_BUDGET = LAST_ROUND / 4  # T_max: when an asynchronous run ends, since its periods are T_max / 4 long
@@ -40,12 +39,8 @@ CYCLE = math.lcm(*PERIODS)  # aggregations, after which the same devices are rea
 # Virtual times are sums of many intervals: the round that ends exactly at a budget must not fall out of it.
 ROUNDING = 1e-9
 
-FINAL, LAST_MEAN, CYCLE_MEAN, FLUCTUATION = "final", "mean_of_last", "mean_of_cycle", "fluctuation"
-AT_TIME, AT_UPLOADS, AT_BYTES = "at_equal_time", "at_equal_uploads", "at_equal_bytes"
-TIME, UPDATES = "time", "updates"
 
-
-def make_cell(case: str, policy: str, kind: str, metric: str = FINAL) -> Cell:
+def make_cell(case: str, policy: str, kind: str, metric: str = "final") -> Cell:
     """A result of a policy and a kind."""
     return Cell(case, policy, kind, LAST_ROUND, metric)
 
@@ -120,15 +115,15 @@ def compute_fluctuation(accuracies: Sequence[float]) -> float | None:
 
 
 MEASURES: Mapping[str, Callable[[RunRecord], float | None]] = {
-    FINAL: lambda run: list_accuracies(run)[-1],
-    LAST_MEAN: lambda run: statistics.fmean(list_accuracies(run)[-LAST_AGGREGATIONS:]),
-    CYCLE_MEAN: lambda run: statistics.fmean(list_accuracies(run)[-CYCLE:]),
-    AT_TIME: lambda run: find_last_within(TIME_BUDGET, list_times(run), list_accuracies(run)),
-    AT_UPLOADS: lambda run: find_last_within(UPLOAD_BUDGET, count_updates(run), list_accuracies(run)),
-    AT_BYTES: find_at_bytes,
-    FLUCTUATION: lambda run: compute_fluctuation(list_accuracies(run)),
-    TIME: lambda run: list_times(run)[-1],
-    UPDATES: lambda run: count_updates(run)[-1],
+    "final": lambda run: list_accuracies(run)[-1],
+    "mean_of_last": lambda run: statistics.fmean(list_accuracies(run)[-LAST_AGGREGATIONS:]),
+    "mean_of_cycle": lambda run: statistics.fmean(list_accuracies(run)[-CYCLE:]),
+    "at_equal_time": lambda run: find_last_within(TIME_BUDGET, list_times(run), list_accuracies(run)),
+    "at_equal_uploads": lambda run: find_last_within(UPLOAD_BUDGET, count_updates(run), list_accuracies(run)),
+    "at_equal_bytes": find_at_bytes,
+    "fluctuation": lambda run: compute_fluctuation(list_accuracies(run)),
+    "time": lambda run: list_times(run)[-1],
+    "updates": lambda run: count_updates(run)[-1],
 }
 
 

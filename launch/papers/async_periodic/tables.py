@@ -5,27 +5,19 @@ import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from launch.papers.async_periodic.figure import draw_async_figures
 from launch.papers.async_periodic.measures import (
-    AT_BYTES,
-    AT_TIME,
-    AT_UPLOADS,
     AXES,
     COMPARED_CASES,
-    CYCLE_MEAN,
     FEDAVG,
     FEDAVG_PROXIMAL,
-    FINAL,
-    FLUCTUATION,
     LAST_AGGREGATIONS,
-    LAST_MEAN,
     LAST_ROUND,
     MODEL_BUDGET,
     OWN_DIGITS,
     PERIODS,
     PLACES,
-    TIME,
     TIME_BUDGET,
-    UPDATES,
     UPLOAD_BUDGET,
     list_places,
     make_cell,
@@ -35,11 +27,12 @@ from launch.papers.engine.collection import PRINTED, Cell
 from launch.papers.engine.equivalence import LOSS, MARGIN, TIE, WIN, compare_by_seed
 from launch.papers.engine.markdown import Report, Table
 from launch.papers.engine.paper import Paper
+from launch.papers.engine.report import compose_report
 from launch.papers.engine.tables import BySeed, collect, describe, locate, show
 from launch.runs.run_records import RunRecord
 
-SHOWN = (FINAL, LAST_MEAN, AT_TIME, AT_UPLOADS, AT_BYTES, FLUCTUATION)
-COST_DIGITS = {TIME: 1, UPDATES: 0}
+SHOWN = ("final", "mean_of_last", "at_equal_time", "at_equal_uploads", "at_equal_bytes", "fluctuation")
+COST_DIGITS = {"time": 1, "updates": 0}
 COLUMNS = (
     *("data", "scheduling", "weights", "seeds", "final", f"mean of last {LAST_AGGREGATIONS}", "at equal time"),
     *("at equal uploads", "at equal bytes", "fluctuation", "T_max", "updates"),
@@ -56,12 +49,12 @@ Group = tuple[str, Sequence[str]]  # a policy, and kinds whose mean counts
 
 def build_async_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
     """The claims, one table of all combinations, and what of them differs."""
-    results = locate(collect(runs, measure), PLACES, LAST_ROUND, (PRINTED,))
+    results = locate(collect(runs, measure), PLACES.get, LAST_ROUND, (PRINTED,))
     tables = {"results": tabulate_results(results[PRINTED]), "levels": tabulate_levels(results[PRINTED])}
     tables = {name: table for name, table in tables.items() if table.rows} | {"shares": tabulate_shares()}
     numbers = {"last_round": LAST_ROUND, "last": LAST_AGGREGATIONS, "time": TIME_BUDGET, "uploads": UPLOAD_BUDGET}
     sections = describe("async_periodic", tables, margin=100 * MARGIN)
-    return paper.compose_report(sections, [], results, runs, **numbers, models=MODEL_BUDGET)
+    return compose_report(paper, sections, runs, results, **numbers, models=MODEL_BUDGET)
 
 
 def tabulate_results(results: Results) -> Table:
@@ -70,7 +63,7 @@ def tabulate_results(results: Results) -> Table:
     for (_, case, policy, kind), title in list_places():
         found = {metric: results.get(make_cell(case, policy, kind, metric), {}) for metric in (*SHOWN, *COST_DIGITS)}
         costs = [_show_mean(found[metric], digits) for metric, digits in COST_DIGITS.items()]
-        place = [AXES["case"][case], policy or "none", title, str(len(found[FINAL]) or "")]
+        place = [AXES["case"][case], policy or "none", title, str(len(found["final"]) or "")]
         rows.append([*place, *(show(found[metric], metric) for metric in SHOWN), *costs])
     return Table(COLUMNS, rows)
 
@@ -86,18 +79,18 @@ def list_pairs() -> Iterator[tuple[str, str, Group, Group, str]]:
     """
     policies, weightings = AXES["policy"], AXES["weighting"]
     for case in COMPARED_CASES:
-        for metric, (kinds, title) in itertools.product((LAST_MEAN, FLUCTUATION), GROUPS.items()):
+        for metric, (kinds, title) in itertools.product(("mean_of_last", "fluctuation"), GROUPS.items()):
             for first, second in itertools.combinations(policies, 2):
                 yield case, metric, (first, kinds), (second, kinds), f"{first}, {title} minus {second}"
         for policy, (first, second) in itertools.product(policies, itertools.combinations(weightings, 2)):
             name = f"{policy}, {weightings[first]} minus {weightings[second]}"
-            yield case, LAST_MEAN, (policy, [first]), (policy, [second]), name
-        for metric, policy in itertools.product((AT_TIME, FINAL), policies):
+            yield case, "mean_of_last", (policy, [first]), (policy, [second]), name
+        for metric, policy in itertools.product(("at_equal_time", "final"), policies):
             name = f"{policy}, {AXES['fedavg'][FEDAVG_PROXIMAL]} minus without"
             yield case, metric, (policy, [FEDAVG_PROXIMAL]), (policy, [FEDAVG]), name
     # Where slow devices have digits of their own, the window of the claims is not a whole cycle.
-    pairs = [(metric, "equal", "fresh") for metric in (LAST_MEAN, CYCLE_MEAN, AT_TIME)]
-    pairs += itertools.product((LAST_MEAN, CYCLE_MEAN), AXES["older"], ("equal", "fresh"))
+    pairs = [(metric, "equal", "fresh") for metric in ("mean_of_last", "mean_of_cycle", "at_equal_time")]
+    pairs += itertools.product(("mean_of_last", "mean_of_cycle"), AXES["older"], ("equal", "fresh"))
     titles = weightings | AXES["older"]
     for metric, first, second in pairs:
         name = f"random, {titles[first]} minus {titles[second]}"
@@ -153,3 +146,6 @@ def tabulate_shares() -> Table:
         rows.append([f"{gamma:g}", *cells, f"{max(shares) / min(shares):.1f}"])
     columns = [f"{m} period{'s' if m > 1 else ''} (%)" for m in PERIODS]
     return Table(["gamma", *columns, "largest over smallest"], rows)
+
+
+PAPER = Paper("async", build_async_report, "async_periodic", {PRINTED: "ours"}, draw=draw_async_figures)

@@ -1,10 +1,9 @@
 """A claim of a paper, and what the paper's own tables say to it."""
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from launch.papers.engine.collection import Cell
 from launch.papers.engine.conditions import Condition, Lookup
 
 AGREE, CONTRADICT, NOT_PRINTED = "agree", "contradict it", "not printed"
@@ -32,10 +31,6 @@ class Claim:
     by_construction: str = ""
     constructed_in: frozenset[str] = frozenset()
     not_comparable: str = ""
-
-    @property
-    def cells(self) -> set[Cell]:
-        return {cell for condition in self.conditions for cell in condition.cells}
 
     def follows_in(self, preset: str) -> bool:
         """Whether the settings of a preset alone make it true."""
@@ -69,7 +64,7 @@ def ask_printed_tables(claim: Claim, lookup: Lookup) -> Outcome:
     return Outcome(AGREE, f"all {len(known)} comparisons hold, the closest: {closest.describe(lookup)}")
 
 
-def list_texts(texts: Sequence[str] | Iterable[str]) -> str:
+def list_texts(texts: Iterable[str]) -> str:
     """The first few of several texts, and how many more there are."""
     texts = list(texts)
     more = f"; and {len(texts) - MOST_LISTED} more" if len(texts) > MOST_LISTED else ""

@@ -62,15 +62,6 @@ class Measured(NamedTuple):
     count: int
 
 
-class Measure(NamedTuple):
-    """What is measured in a run: a metric after a round."""
-
-    metric: str
-    round_num: int
-
-
-Numbers = dict[Measure, float]  # of one run
-SeedNumbers = dict[Place, dict[int, Numbers]]  # by place and seed
 SeedResults = dict[str, dict[Cell, dict[int, float]]]  # by preset, cell and seed
 
 
@@ -123,21 +114,6 @@ def list_bytes(run: RunRecord) -> list[float]:
     if not all({BYTES_DOWN, BYTES_UP} <= row.keys() for row in rows):
         return []
     return list(itertools.accumulate(row[BYTES_DOWN] + row[BYTES_UP] for row in rows))
-
-
-def measure_runs(by_place: Mapping[Place, Sequence[RunRecord]], measure: Callable[[RunRecord], Numbers]) -> SeedNumbers:
-    """Measures each run."""
-    return {place: {run.flags["seed"]: measure(run) for run in runs} for place, runs in by_place.items()}
-
-
-def collect_by_seed(seed_numbers: SeedNumbers, presets: Sequence[str] = PRESETS) -> SeedResults:
-    """Every measure by cell and seed: a seed that ended early still counts in the rounds that it has."""
-    results: SeedResults = {preset: {} for preset in presets}
-    for place, by_seed in seed_numbers.items():
-        for seed, numbers in by_seed.items():
-            for (metric, round_num), value in numbers.items():
-                results[place.preset].setdefault(place.make_cell(metric, round_num), {})[seed] = value
-    return results
 
 
 def summarize(numbers: Sequence[float]) -> Measured:

@@ -5,7 +5,7 @@ Python's grammar, of which this is allowed:
 - A cell: `algo`, `algo.metric`, `algo(round=5, setting=0.1)`, or `cell(algo="old1.25", ...)` if its name is no
   identifier. What is not said comes from the row. A list stands for several cells, the first keyword outermost:
   `mean(cell(setting=[random, frequency], algo=[equal, fresh]))`.
-- `+`, `-`, a number times something, and `mean(a, b, ...)`.
+- `+`, `-`, and `mean(a, b, ...)`.
 - `a > b`: what is bounded is the larger side minus the smaller one. If one side has numbers alone, it is the other
   side. `low < a < high` has the same cells in `low` and `high`, or none. `>=` and `<=` may be met.
 - `near(a, 0.51, 0.05)`: closer than that to a printed number.
@@ -23,7 +23,7 @@ from launch.papers.engine.conditions import Condition
 
 FIELDS = ("dataset", "setting", "algo", "round", "metric")  # of a cell, in its order
 SLACK = 1e-6  # by which a bound that may be met is moved, since comparisons are strict
-ALLOWED = "cells, numbers, +, -, number *, mean(...), near(...) and one of <, <=, >, >= or low < ... < high"
+ALLOWED = "cells, numbers, +, -, mean(...), near(...) and one of <, <=, >, >= or low < ... < high"
 
 
 class ComparisonError(ValueError):
@@ -39,9 +39,6 @@ class _Sum(NamedTuple):
         for cell, weight in other.weights.items():
             weights[cell] = weights.get(cell, 0.0) + factor * weight
         return _Sum(weights, self.number + factor * other.number)
-
-    def scale(self, factor: float) -> "_Sum":
-        return _Sum({cell: factor * weight for cell, weight in self.weights.items()}, factor * self.number)
 
 
 def parse_comparison(text: str, at: Mapping[str, object], check: Callable[[str, object], None]) -> Condition:
@@ -97,12 +94,10 @@ class _Reader:
         match node:
             case ast.Constant(value=int() | float() as number):
                 return _Sum({}, float(number))
-            case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return self._read_sum(operand).scale(-1)
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
+                return _Sum({}, -float(number))
             case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as sign, right=right):
                 return self._read_sum(left).add(self._read_sum(right), 1 if isinstance(sign, ast.Add) else -1)
-            case ast.BinOp(left=ast.Constant(value=int() | float() as number), op=ast.Mult(), right=right):
-                return self._read_sum(right).scale(number)
             case ast.Call(func=ast.Name(id="mean"), args=args, keywords=[]) if args:
                 cells = [cell for each in args for cell in self._read_cells(each)]
                 return _Sum(dict.fromkeys(cells, 1 / len(cells)))

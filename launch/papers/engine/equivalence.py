@@ -46,13 +46,8 @@ class Difference(NamedTuple):
         return f"{self.format()} {self.verdict}" if self.count else self.format()
 
 
-def compare_by_seed(first: Mapping[int, float], second: Mapping[int, float], margin: float = MARGIN) -> Difference:
-    """The first minus the second, over the seeds that both have.
-
-    Args:
-      first, second: an accuracy in 0..1 by seed.
-      margin: a tie differs by less.
-    """
+def compare_by_seed(first: Mapping[int, float], second: Mapping[int, float]) -> Difference:
+    """The first minus the second, each an accuracy in 0..1 by seed, over the seeds that both have."""
     values = [first[seed] - second[seed] for seed in sorted(first.keys() & second.keys())]
     if not values:
         return Difference(None, None, 0, UNDECIDED)
@@ -62,11 +57,11 @@ def compare_by_seed(first: Mapping[int, float], second: Mapping[int, float], mar
     else:
         interval = wide = estimate_mean(values, WIN_LEVEL)
         narrow = estimate_mean(values, TIE_LEVEL)
-    verdict = _judge(wide, narrow, margin) if len(values) >= LEAST_SEEDS else UNDECIDED
+    verdict = _judge(wide, narrow) if len(values) >= LEAST_SEEDS else UNDECIDED
     return Difference(mean, interval, len(values), verdict)
 
 
-def _judge(wide: Interval, narrow: Interval, margin: float) -> str:
+def _judge(wide: Interval, narrow: Interval) -> str:
     side = WIN if wide.low > 0 else LOSS if wide.high < 0 else ""
-    tie = TIE if -margin < narrow.low and narrow.high < margin else ""
+    tie = TIE if narrow.low > -MARGIN and narrow.high < MARGIN else ""
     return ", ".join(filter(None, (side, tie))) or UNDECIDED

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 GREY = "#777777"
 BAND_ALPHA = 0.18
 LEVEL = 0.95
-BELOW, AT_ENDS = "below", "at the ends"  # where the names of lines stand: in one legend, or beside each line
 MOST_MARKERS = 10  # of a line, or nearly so
 
 
@@ -46,11 +45,13 @@ class Panel(NamedTuple):
       lines: curves; those without places are left out.
       levels: results that have no place, drawn across the panel: the curve of each has one value, or none.
       axes: what matplotlib's axes are set to, such as title, xlabel and xticks.
+      paint: draws what is no curve; None for nothing.
     """
 
     lines: Sequence[Line] = ()
     levels: Sequence[Line] = ()
     axes: Mapping[str, Any] = {}
+    paint: Callable[["Axes"], None] | None = None
 
 
 def style_series(names: Iterable[str], colors: Mapping[str, str] | None = None, **further: Any) -> dict[str, dict]:
@@ -111,6 +112,12 @@ def compute_curve_by_round(
     return compute_curve(rounds, [by_round[round_num] for round_num in rounds])
 
 
+def keep_longest(runs: Sequence[RunRecord]) -> list[RunRecord]:
+    """The runs with the most rounds: a mean over other seeds from some round on would look like a change."""
+    most = max((len(run.rounds) for run in runs), default=0)
+    return [run for run in runs if len(run.rounds) == most]
+
+
 def draw_curve(
     ax: "Axes", curve: Curve, label: str, alpha: float = BAND_ALPHA, step: str | None = None, **style: Any
 ) -> None:
@@ -137,22 +144,24 @@ def draw_panels(
     path: pathlib.Path,
     title: str,
     size: tuple[float, float] = (3.4, 2.9),
-    labels: str = BELOW,
+    name_lines: Callable[["Figure", np.ndarray], None] | None = None,
+    style: Mapping[str, Any] = {},
     **share: Any,
 ) -> pathlib.Path:
-    """Draws rows of panels with one legend below them; a panel without any line says that it was not run.
+    """Draws rows of panels; a panel in which nothing is drawn says that it was not run.
 
     Args:
       rows: of equal lengths; None leaves a place empty.
       path: the PNG file.
       title: of the whole figure.
       size: width and height of a panel, in inches.
-      labels: BELOW or AT_ENDS.
+      name_lines: names the lines on a figure's axes, an array; None: one legend below all does.
+      style: matplotlib's settings that differ from those of all figures.
       share: sharex and sharey of the panels.
     """
     import matplotlib
 
-    with matplotlib.rc_context(STYLE):
+    with matplotlib.rc_context({**STYLE, **style}):
         figure = new_figure(size[0] * len(rows[0]) + 0.6, size[1] * len(rows) + 0.9)
         axes = figure.subplots(len(rows), len(rows[0]), squeeze=False, **share)
         for ax, panel in zip(axes.flat, (panel for row in rows for panel in row), strict=True):
@@ -161,20 +170,17 @@ def draw_panels(
             else:
                 _draw_panel(ax, panel)
         figure.suptitle(title)
-        if labels == BELOW:
-            _add_legend(figure, axes)
-        else:
-            figure.draw_without_rendering()  # settles the layout, by which labels find their room
-            for ax in axes.flat:
-                label_line_ends(ax)
+        (name_lines or _add_legend)(figure, axes)
         return save_figure(figure, path)
 
 
 def _draw_panel(ax: "Axes", panel: Panel) -> None:
     for label, curve, style in panel.lines:
         draw_curve(ax, curve, label, **style)
-    if not ax.lines:
-        say_not_run(ax)
+    if panel.paint is not None:
+        panel.paint(ax)
+    if not (ax.lines or ax.images):
+        ax.text(0.5, 0.5, "not run", transform=ax.transAxes, ha="center", va="center", color=GREY)
     for label, (_, means, spreads), style in panel.levels:
         color, linestyle = style["color"], style.get("linestyle", "-")
         for mean, spread in zip(means, spreads, strict=True):
@@ -185,9 +191,11 @@ def _draw_panel(ax: "Axes", panel: Panel) -> None:
         count_rounds(ax)
 
 
-def say_not_run(ax: "Axes") -> None:
-    """Writes across an empty panel that there is nothing to show."""
-    ax.text(0.5, 0.5, "not run", transform=ax.transAxes, ha="center", va="center", color=GREY)
+def name_line_ends(figure: "Figure", axes: np.ndarray) -> None:
+    """Names each line at its end."""
+    figure.draw_without_rendering()  # settles the layout, by which labels find their room
+    for ax in axes.flat:
+        label_line_ends(ax)
 
 
 def _add_legend(figure: "Figure", axes: np.ndarray) -> None:

@@ -38,24 +38,15 @@ def estimate_mean(values: Sequence[float], level: float) -> Interval:
     """
     from scipy import stats
 
-    half = _quantile(values, level) * stats.sem(values)
-    mean = float(np.mean(values))
-    return Interval(mean - float(half), mean + float(half))
+    return Interval(*map(float, stats.t.interval(level, len(values) - 1, np.mean(values), stats.sem(values))))
 
 
 def predict_one(values: Sequence[float], level: float) -> Interval:
     """The interval in which one further number is expected: mean +- t s sqrt(1 + 1/n)."""
-    mean, deviation = float(np.mean(values)), float(np.std(values, ddof=1))
-    half = _quantile(values, level) * deviation * math.sqrt(1 + 1 / len(values))
-    return Interval(mean - half, mean + half)
-
-
-def estimate_share(successes: int, number: int, level: float) -> Interval:
-    """Clopper and Pearson's exact interval of a share; it excludes 1/2 just where the exact sign test rejects that."""
     from scipy import stats
 
-    interval = stats.binomtest(successes, number).proportion_ci(level, method="exact")
-    return Interval(float(interval.low), float(interval.high))
+    scale = float(np.std(values, ddof=1)) * math.sqrt(1 + 1 / len(values))
+    return Interval(*map(float, stats.t.interval(level, len(values) - 1, np.mean(values), scale)))
 
 
 def compute_p_value(values: Sequence[float], bound: float) -> float:
@@ -80,9 +71,3 @@ def correct_by_holm(p_values: Sequence[float]) -> list[float]:
         largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[i]))
         adjusted[i] = largest
     return adjusted
-
-
-def _quantile(values: Sequence[float], level: float) -> float:
-    from scipy import stats
-
-    return float(stats.t.ppf((1 + level) / 2, len(values) - 1))

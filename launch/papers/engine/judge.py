@@ -27,7 +27,6 @@ from launch.papers.engine.intervals import (
     compute_sign_p_value,
     correct_by_holm,
     estimate_mean,
-    estimate_share,
     is_constant,
     predict_one,
 )
@@ -55,13 +54,9 @@ class Evidence(NamedTuple):
     centers: Mapping[Cell, float]
 
     @property
-    def finite(self) -> list[float]:
-        return [value for value in self.values if math.isfinite(value)]
-
-    @property
     def uses_signs(self) -> bool:
         """Whether the signs decide: some run never gets there, so that differences have no mean."""
-        return len(self.finite) < len(self.values) and (self.condition.is_pair or not is_constant(self.values))
+        return not all(map(math.isfinite, self.values)) and (self.condition.is_pair or not is_constant(self.values))
 
     @property
     def num_decided(self) -> int:
@@ -87,10 +82,8 @@ class Evidence(NamedTuple):
         if len(self.values) < LEAST_SEEDS:
             return 0
         if self.uses_signs:
-            if not self.num_decided:
-                return 0
-            share = estimate_share(self.num_on_side, self.num_decided, level)
-            return (share.low > 0.5) - (share.high < 0.5)
+            is_sure = compute_sign_p_value(self.num_on_side, self.num_decided) < 1 - level
+            return is_sure * (1 if 2 * self.num_on_side > self.num_decided else -1)
         above, below = self.condition.above, self.condition.below
         if is_constant(self.values):
             return 0 if self.is_tie else 1 if self.condition.admits(self.values[0]) else -1
@@ -126,13 +119,9 @@ class Evidence(NamedTuple):
         if self.condition.is_near:
             one = _format_interval(predict_one(self.values, 1 - ERROR_RATE), self.condition)
             bounds = _format_interval((self.condition.above, self.condition.below), self.condition)
-            word = self.say_near()
+            word = {1: "near", -1: "far", 0: UNDECIDED}[self.find_side(1 - ERROR_RATE)]
             return f"{text}: {word}; mean {level}; margin {bounds}; one run {one}"
         return f"{text}: {level}"
-
-    def say_near(self) -> str:
-        """A mean and a printed number: near, far or undecided."""
-        return {1: "near", -1: "far", 0: UNDECIDED}[self.find_side(1 - ERROR_RATE)]
 
 
 def _count(number: int, noun: str) -> str:

@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from launch.papers.engine.collection import PERCENT_METRICS, Measured, summarize
@@ -15,13 +15,18 @@ class Table(NamedTuple):
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
 
+    @property
+    def records(self) -> list[dict[str, str]]:
+        """The rows, each {column: cell}."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
 
 class Section(NamedTuple):
-    """A table under a heading, "" for none; `text` is how Markdown shows it if not as a table."""
+    """A table, its heading, and how it is read."""
 
     heading: str
     table: Table
-    text: str = ""
+    note: str = ""
 
 
 class Report(NamedTuple):
@@ -31,11 +36,6 @@ class Report(NamedTuple):
     tables: Mapping[str, Table]
     runs: Sequence[RunRecord]
     left_out: Sequence[str] = ()
-
-
-def join_blocks(blocks: Iterable[str]) -> str:
-    """Blocks of Markdown with empty lines between them."""
-    return "\n\n".join(blocks)
 
 
 def format_table(table: Table) -> str:
@@ -51,17 +51,9 @@ def tabulate_legend(texts: Mapping[str, str], sections: Mapping[str, Section]) -
       texts: what concerns all, by what it is about; empty ones are left out.
       sections: the tables by name.
     """
-    rows = [[about, "", unwrap(text)] for about, text in texts.items() if text]
-    for name, section in sections.items():
-        # What stands beside a table in Markdown, without tables, headings and pictures.
-        lines = [line for line in section.text.splitlines() if not line.startswith(("|", "![", "#", "**"))]
-        rows.append([name, section.heading, unwrap("\n".join(lines))])
-    return Table(["about", "heading", "how to read it"], rows)
-
-
-def unwrap(text: str) -> str:
-    """Text on one line."""
-    return " ".join(text.split())
+    rows = [[about, "", text] for about, text in texts.items() if text]
+    rows += [[name, section.heading, section.note] for name, section in sections.items()]
+    return Table(["about", "heading", "how to read it"], [[" ".join(cell.split()) for cell in row] for row in rows])
 
 
 def format_measured(metric: str, measured: Measured | None, absent: str = "not run") -> str:
@@ -73,12 +65,6 @@ def format_measured(metric: str, measured: Measured | None, absent: str = "not r
     factor = 100 if metric in PERCENT_METRICS else 1
     spread = "" if measured.deviation is None else f" ± {factor * measured.deviation:.2f}"
     return f"{factor * measured.mean:.2f}{spread}"
-
-
-def format_seeds(seeds: Sequence[int]) -> str:
-    """Seeds in ascending order: "10 to 12", "0, 2"."""
-    is_row = list(seeds) == list(range(seeds[0], seeds[-1] + 1)) and len(seeds) > 1
-    return f"{seeds[0]} to {seeds[-1]}" if is_row else ", ".join(map(str, seeds))
 
 
 def format_rounds(rounds: Collection[float], last_round: int) -> str:

@@ -3,6 +3,8 @@
 What a page says in words stands in the paper's `page.toml`, and nothing else is written by hand. Numbers in it are
 names in braces, each a cell of one of the tables that are made from the runs:
 
+    title = "The paper: Tables 1 and 2"
+    figure = "figure.png"         # if there is one
     claim = "What the paper claims, in a line."
     use_it = "Two sentences, with {gain} points."
     notes = ["Lines for the folded part."]
@@ -21,112 +23,81 @@ names in braces, each a cell of one of the tables that are made from the runs:
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from launch.papers.engine.folder import read_toml
+from launch.papers.engine.folder import WORDS
 from launch.papers.engine.judge import BY_CONSTRUCTION, VERDICTS
-from launch.papers.engine.markdown import Table, format_table, join_blocks
+from launch.papers.engine.markdown import Table, format_table
+from launch.papers.engine.paper import Paper
 
 PAGE_FILE = "page.toml"
 ABSENT = "not run"
 INTERVAL = re.compile(r"([+-]?[\d.]+ )?\[[^\]]+\]")
 LIST = re.compile(r"^(\d+ of \d+ comparisons[^:]*|all \d+ comparisons, the closest): ")
 WITHOUT_INTERVAL = re.compile(r"(.*): (\d+ of \d+ seeds on .*|[^:]* in all \d+ seeds|\d+ seeds?)")
-HOW_SHOWN = (
-    "Of several comparisons, *printed* and *ours* each show the one that decides there; n counts seeds. "
-    "[How a claim is decided](../results.md)."
-)
-
-
-class Titles(NamedTuple):
-    """What of a paper stands on its page beside `page.toml`: name, title, folder, names of its runs, and figure."""
-
-    name: str
-    title: str
-    folder: str
-    presets: Mapping[str, str]
-    figure: str
 
 
 class PageError(ValueError):
     """A `page.toml` that names what is not there."""
 
 
-def read_page(folder: str) -> Mapping[str, Any]:
-    """The `page.toml` of a paper's folder."""
-    return read_toml(folder, PAGE_FILE)
-
-
-def compose_page(titles: Titles, tables: Mapping[str, Table], remarks: Sequence[str] = ()) -> str:
+def compose_page(paper: Paper, tables: Mapping[str, Table], remarks: Sequence[str] = ()) -> str:
     """The page as Markdown.
 
     Args:
-      titles: of the paper.
+      paper: whose.
       tables: by the names of their CSV files.
       remarks: sentences on single runs.
 
     Raises:
       PageError: `page.toml` names a claim or a column that there is not.
     """
-    page = read_page(titles.folder)
-    blocks = [f"# {titles.title}", fill(page["claim"], page, tables)]
+    page = paper.page
+    blocks = [f"# {page['title']}", fill(page["claim"], page, tables)]
     if "claims" in tables:
-        blocks.append(format_table(count_verdicts(tables["claims"], titles.presets)))
-        blocks.append(format_table(tabulate_shown(page["shown"], tables["claims"], titles.presets, page, tables)))
-        blocks.append(HOW_SHOWN)
+        blocks.append(format_table(count_verdicts(tables["claims"], paper.presets)))
+        blocks.append(format_table(tabulate_shown(paper, tables)))
+        blocks.append(WORDS["shown"])
     blocks += [show_table(tables[name]) for name in page.get("tables", ())]
-    if titles.figure:
-        blocks.append(f"![{titles.title}]({titles.figure})")
+    if paper.draw:
+        blocks.append(f"![{page['title']}]({page['figure']})")
     blocks.append(f"**Use it?** {fill(page['use_it'], page, tables)}")
     lines = [f"- {fill(note, page, tables)}" for note in page.get("notes", ())] + [f"- {each}" for each in remarks]
-    files = ", ".join(f"[{name.replace('_', ' ')}]({titles.name}_{name}.csv)" for name in tables)
-    lines.append(f"- Tables: {files}; [kept runs]({titles.name}.zip). What each table shows is in `legend`.")
+    files = ", ".join(f"[{name.replace('_', ' ')}]({paper.name}_{name}.csv)" for name in tables)
+    lines.append(f"- Tables: {files}; [kept runs]({paper.name}.zip). What each table shows is in `legend`.")
     more = "\n".join(["<details><summary>Runs, tables and commands</summary>", "", *lines, "", "```sh"])
-    commands = [*page.get("commands", ()), compose_command(titles)]
+    places = f"--runs_dir=docs/results/{paper.name}.zip --output=docs/results{' --figure' if paper.draw else ''}"
+    commands = [*page.get("commands", ()), f"python -m launch.report --tables={paper.name} {places}"]
     blocks.append("\n".join([more, *commands, "```", "", "</details>"]))
-    return join_blocks(blocks) + "\n"
-
-
-def compose_command(titles: Titles) -> str:
-    """The command that makes a page anew."""
-    places = f"--runs_dir=docs/results/{titles.name}.zip --output=docs/results"
-    return f"python -m launch.report --tables={titles.name} {places}{' --figure' if titles.figure else ''}"
+    return "\n\n".join(blocks) + "\n"
 
 
 def count_verdicts(claims: Table, presets: Mapping[str, str]) -> Table:
     """A row for each kind of runs: how many claims have each verdict."""
     rows = []
     for preset, label in presets.items():
-        column = list(claims.columns).index(preset)
-        counts = Counter(row[column] for row in claims.rows)
+        counts = Counter(row[preset] for row in claims.records)
         rows.append([label, *(str(counts[verdict]) for verdict in VERDICTS)])
     return Table([f"of {len(claims.rows)} claims", *VERDICTS], rows)
 
 
-def tabulate_shown(
-    shown: Sequence[Mapping[str, str]],
-    claims: Table,
-    presets: Mapping[str, str],
-    page: Mapping[str, Any],
-    tables: Mapping[str, Table],
-) -> Table:
+def tabulate_shown(paper: Paper, tables: Mapping[str, Table]) -> Table:
     """The claims that the page shows: the paper's words, its numbers, ours, the interval, the verdict, and why."""
-    by_text = {dict(zip(claims.columns, row, strict=True))["claim"]: row for row in claims.rows}
     rows = []
-    for entry in shown:
-        found = [text for text in by_text if entry["claim"] in text]
-        if len(found) != 1 or entry["runs"] not in presets:
-            raise PageError(f"{PAGE_FILE}: {entry['claim']!r} with {entry['runs']}: {len(found)} claims, not one")
-        row = dict(zip(claims.columns, by_text[found[0]], strict=True))
-        numbers = row[f"{entry['runs']}_numbers"]
+    for entry in paper.page["shown"]:
+        runs = entry["runs"]
+        found = [row for row in tables["claims"].records if entry["claim"] in row["claim"]]
+        if len(found) != 1 or runs not in paper.presets:
+            raise PageError(f"{PAGE_FILE}: {entry['claim']!r} with {runs}: {len(found)} claims, not one")
+        (row,) = found
+        numbers = row[f"{runs}_numbers"]
         # What follows from the algorithm has its reason there, which `why` says in short; measures may follow.
-        if row[entry["runs"]] == BY_CONSTRUCTION:
+        if row[runs] == BY_CONSTRUCTION:
             numbers = numbers.partition("; ")[2] if INTERVAL.search(numbers) else ""
         ours, interval = split_numbers(numbers)
-        printed, _ = split_numbers(row.get("printed_tables_numbers", ""))
-        verdict = row[entry["runs"]] + (f" ({presets[entry['runs']]})" if len(presets) > 1 else "")
-        why = fill(entry["why"], page, tables)
-        rows.append([found[0], printed, ours, interval, verdict, why])
+        printed, _ = split_numbers(row["printed_tables_numbers"])
+        verdict = row[runs] + (f" ({paper.presets[runs]})" if len(paper.presets) > 1 else "")
+        rows.append([row["claim"], printed, ours, interval, verdict, fill(entry["why"], paper.page, tables)])
     return Table(["claim", "printed", "ours", "95 % interval", "verdict", "why"], rows)
 
 
@@ -171,8 +142,7 @@ def look_up(name: str, page: Mapping[str, Any], tables: Mapping[str, Table]) -> 
     table = tables.get(wanted["table"], Table([], []))
     if table.columns and (unknown := {wanted["column"], *wanted["row"]} - set(table.columns)):
         raise PageError(f"{PAGE_FILE}: {{{name}}}: no column {', '.join(sorted(unknown))} in {wanted['table']}")
-    rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
-    rows = [row for row in rows if all(wanted_cell in row[column] for column, wanted_cell in wanted["row"].items())]
+    rows = [row for row in table.records if all(cell in row[column] for column, cell in wanted["row"].items())]
     exact = [row for row in rows if all(row[column] == cell for column, cell in wanted["row"].items())]
     rows = exact or rows
     if len(rows) > 1:

@@ -40,16 +40,11 @@ def tabulate_provenance(experiments: Sequence[Experiment]) -> Table:
 
 def describe_revisions(runs: Sequence[RunRecord]) -> str:
     """A paragraph that says with which revisions of the code the runs were made; "" without runs."""
-    revisions = Counter(run.revision or "unknown" for run in runs)
+    revisions = Counter(re.sub(r"^(\w{7})\w*", r"\1", run.revision) or "unknown" for run in runs)
     ordered = sorted(revisions.items(), key=lambda item: (-item[1], item[0]))  # not by the order in which runs are read
-    shown = [f"{_shorten_revision(name)} ({number})" for name, number in ordered]
+    shown = [f"{name} ({number})" for name, number in ordered]
     dirty = " *Dirty*: with changes that were not committed." if any("-dirty" in name for name in revisions) else ""
     return f"Runs by revision of the code: {', '.join(shown)}.{dirty}" if shown else ""
-
-
-def _shorten_revision(name: str) -> str:
-    commit, dash, rest = name.partition("-")
-    return f"{commit[:7]}{dash}{rest}"
 
 
 def _find_patterns(stems: Collection[str]) -> dict[frozenset[str], str]:

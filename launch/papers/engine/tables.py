@@ -6,11 +6,10 @@ note has its numbers as `{name}`.
 
 import collections
 import itertools
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 
 from launch.papers.engine.collection import PRESETS, Place, SeedResults, summarize
-from launch.papers.engine.equivalence import Difference, compare_by_seed
+from launch.papers.engine.equivalence import compare_by_seed
 from launch.papers.engine.folder import read_toml
 from launch.papers.engine.markdown import Section, Table, format_measured
 from launch.runs.columns import TEST_ACCURACY
@@ -31,13 +30,13 @@ def collect(runs: Iterable[RunRecord], measure: Measure) -> Values:
 
 
 def locate(
-    values: Values, places: Mapping[str, Place], round_num: int, presets: Sequence[str] = PRESETS
+    values: Values, find_place: Callable[[str], Place | None], round_num: int, presets: Iterable[str] = PRESETS
 ) -> SeedResults:
     """The values of experiments that have a place, as results after a round; others are left out."""
     results: SeedResults = {preset: {} for preset in presets}
     for (experiment, metric), by_seed in values.items():
-        if by_seed and (place := places.get(experiment)):
-            results[place.preset][place.make_cell(metric, round_num)] = dict(by_seed)
+        if by_seed and (place := find_place(experiment)):
+            results[place.preset].setdefault(place.make_cell(metric, round_num), {}).update(by_seed)
     return results
 
 
@@ -60,11 +59,7 @@ def count(*results: BySeed) -> str:
 def show_difference(first: BySeed, second: BySeed) -> list[str]:
     """The first minus the second in points, how many seeds have both, and win, tie or loss."""
     difference = compare_by_seed(first, second)
-    return [difference.format(), *_say(difference)]
-
-
-def _say(difference: Difference) -> tuple[str, str]:
-    return (str(difference.count), difference.verdict) if difference.count else ("", "")
+    return [difference.format(), *([str(difference.count), difference.verdict] if difference.count else ["", ""])]
 
 
 def cross(*axes: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], list[str]]]:
@@ -72,11 +67,6 @@ def cross(*axes: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], list[str]
     for items in itertools.product(*(axis.items() for axis in axes)):
         names, titles = zip(*items, strict=True)
         yield names, list(titles)
-
-
-def read_texts(paper: str) -> Mapping[str, Any]:
-    """The `tables.toml` of a paper's folder."""
-    return read_toml(paper, "tables.toml")
 
 
 def describe(paper: str, tables: Mapping[str, Table], **numbers: object) -> dict[str, Section]:
@@ -87,6 +77,6 @@ def describe(paper: str, tables: Mapping[str, Table], **numbers: object) -> dict
       tables: by name.
       numbers: what the notes say as `{name}`.
     """
-    texts = {name: read_texts(paper)[name] for name in tables}
+    texts = {name: read_toml(paper, "tables.toml")[name] for name in tables}
     notes = {name: each.get("note", "").strip().format(**numbers) for name, each in texts.items()}
     return {name: Section(texts[name]["heading"], table, notes[name]) for name, table in tables.items()}

@@ -6,38 +6,27 @@ runs of the small size have over their seeds.
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable
 
-from launch.papers.engine.collection import Measure, Place, group_runs, measure_runs
+from launch.papers.engine.collection import Place
 from launch.papers.engine.markdown import Table
 from launch.papers.engine.tables import BySeed
-from launch.papers.fedcd.measures import BASE, CAUSES, FEDCD, HIERARCHICAL, SMALL, find_place, is_whole, measure
-from launch.runs.run_records import RunRecord
+from launch.papers.fedcd.measures import AXES, BASE, FEDCD, HIERARCHICAL, SMALL, TEXTS, RunsByPlace
 
-MEASURES = {
-    "mean_of_last": "last",
-    "change": "change",
-    "last_change": "last change",
-    "swing": "swing of a meta-archetype",
-    "calmest": "calmest",
-    "convergence": "converges at round",
-    "live_models": "models left",
-    "preferred_models": "preferred",
-}
+CAUSES = AXES["cause"]
 BESIDE_OTHERS = {"steps_anew": "steps"}  # causes that are one thing more than another cause
 LEAST_DEVIATIONS = 2.0
 MARK = "*"
 
 
-def compare_with_base(values: BySeed, base: BySeed, usual: BySeed | None = None) -> str:
+def compare_with_base(values: BySeed, base: BySeed, usual: BySeed) -> str:
     """A measure of a cause's runs, its mean difference from the base's runs of the same seeds, and whether it counts.
 
     Args:
       values: by seed, infinite where a run never gets there.
       base: the same without the cause.
-      usual: whose deviation a difference is held against, of two seeds or more to count; None: the base's.
+      usual: whose deviation a difference is held against, of two seeds or more to count.
     """
-    usual = base if usual is None else usual
     shown = statistics.fmean(values.values())
     text = f"{shown:.2f}"
     if math.isinf(shown):
@@ -51,31 +40,25 @@ def compare_with_base(values: BySeed, base: BySeed, usual: BySeed | None = None)
     return f"{text} ({mean:+.2f}{MARK if counts else ''})"
 
 
-def tabulate_causes(runs: Sequence[RunRecord]) -> Table:
-    """The causes that were run, by data set, below the small size as it is on that; no rows if none was run."""
-    places = [Place(SMALL, HIERARCHICAL, variant, FEDCD) for variant in (BASE, *CAUSES)]
-    small = [run for run in runs if is_whole(run) and find_place(run.experiment) in places]
-    rows = []
-    for dataset in sorted({run.dataset for run in small if find_place(run.experiment).setting}):
-        rows += [[*row, dataset] for row in _list_rows([run for run in small if run.dataset == dataset])]
-    return Table(["what differs", "seeds", *MEASURES.values(), "data"], rows)
+def tabulate_causes(by_place: RunsByPlace, find: Callable[[Place, str], BySeed]) -> Table:
+    """The causes that were run, below the small size as it is; no rows if none was run.
 
-
-def _list_rows(runs: Sequence[RunRecord]) -> list[list[str]]:
-    """The rows of the runs on one data set, first those without a cause, if there are any."""
-    measured = measure_runs(group_runs(runs, find_place), measure)
-    found: dict[str, dict[str, BySeed]] = {
-        place.setting: {name: {seed: each[Measure(name, 0)] for seed, each in by_seed.items()} for name in MEASURES}
-        for place, by_seed in measured.items()
-    }
-    nothing: dict[str, BySeed] = {name: {} for name in MEASURES}
-    usual, rows = found.get(BASE, nothing), []
+    Args:
+      by_place: the whole runs.
+      find: (place, measure) -> what its runs have.
+    """
+    columns, rows = TEXTS["cause_columns"], []
+    places = {variant: Place(SMALL, HIERARCHICAL, variant, FEDCD) for variant in (BASE, *CAUSES)}
     for variant, text in {BASE: "as it is", **CAUSES}.items():
-        compared = {text: usual if variant else nothing}
-        if (other := BESIDE_OTHERS.get(variant)) in found:
-            compared[f"{text}, beside: {CAUSES[other]}"] = found[other]
-        for words, base in compared.items() if variant in found else ():
-            seeds = ", ".join(map(str, sorted(found[variant]["mean_of_last"])))
-            against = {name: (base[name], usual[name] if variant else {}) for name in MEASURES}
-            rows.append([words, seeds, *(compare_with_base(found[variant][name], *against[name]) for name in MEASURES)])
-    return rows
+        runs = by_place.get(places[variant], ())
+        compared = {text: BASE if variant else None}
+        if (other := BESIDE_OTHERS.get(variant)) and places[other] in by_place:
+            compared[f"{text}, beside: {CAUSES[other]}"] = other
+        for words, base in compared.items() if runs else ():
+            row = [words, ", ".join(str(run.flags["seed"]) for run in runs)]
+            for name in columns:
+                pair = [{} if base is None else find(places[each], name) for each in (base, BASE)]
+                row.append(compare_with_base(find(places[variant], name), *pair))
+            rows.append([*row, runs[0].dataset])
+    has_causes = any(places[cause] in by_place for cause in CAUSES)
+    return Table(["what differs", "seeds", *columns.values(), "data"], rows if has_causes else [])

@@ -4,28 +4,28 @@ Runs end, so for a run that has not converged by then it is only known that it t
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from launch.papers.engine.collection import Place, SeedNumbers, measure_runs
+from launch.papers.engine.collection import Place
 from launch.papers.engine.tables import show
 from launch.papers.fedcd.measures import (
     CAP,
     FEDAVG,
     FEDCD,
+    RunsByPlace,
     find_convergence_of,
     list_column,
     list_megabytes,
-    list_real_seconds,
-    measure,
-    name_numbers,
+    list_seconds,
 )
 from launch.runs.columns import VIRTUAL_TIME_S
 from launch.runs.run_records import RunRecord
 
+Pair = tuple[RunRecord, RunRecord]  # FedCD's run and FedAvg's of the same seed
 # What counts until convergence: two clocks, and what travels.
 CLOCKS: Mapping[str, Callable[[RunRecord], list[float]]] = {
-    "real_s": list_real_seconds,
+    "real_s": list_seconds,
     "virtual_s": lambda run: list_column(run, VIRTUAL_TIME_S),
     "megabytes": list_megabytes,
 }
@@ -61,9 +61,9 @@ def compute_cost(run: RunRecord, clock: str) -> Cost | None:
     totals, converged = CLOCKS[clock](run), find_convergence_of(run)
     if not totals:
         return None
-    is_capped = converged is None and run.flags["algo"] == FEDAVG and len(totals) >= CAP
-    round_num = converged or (CAP if is_capped else len(totals))
-    return Cost(totals[round_num - 1], round_num, converged is not None, is_capped)
+    is_capped = math.isinf(converged) and run.flags["algo"] == FEDAVG and len(totals) >= CAP
+    round_num = int(min(converged, CAP if is_capped else len(totals)))
+    return Cost(totals[round_num - 1], round_num, math.isfinite(converged), is_capped)
 
 
 def is_decided(first: Cost, second: Cost) -> bool:
@@ -79,34 +79,23 @@ def is_decided(first: Cost, second: Cost) -> bool:
     return exact.round_num <= bound.round_num and exact.amount < bound.amount
 
 
-def compare_costs(fedcd: RunRecord, fedavg: RunRecord) -> tuple[dict[str, float], dict[str, float]]:
-    """What FedCD and FedAvg spend, by clock; both infinite, a tie, where that does not decide who spends less.
+def compare_costs(pair: Pair) -> Iterator[tuple[RunRecord, str, float]]:
+    """(run, clock, what it spends) of both runs; infinite, a tie, where that does not decide who spends less.
 
     What a run spends that does not converge stands for convergence, which costs more.
     """
-    amounts: tuple[dict[str, float], dict[str, float]] = {}, {}
     for clock in CLOCKS:
-        costs = [compute_cost(run, clock) for run in (fedcd, fedavg)]
+        costs = [compute_cost(run, clock) for run in pair]
         if None not in costs:
-            for values, cost in zip(amounts, costs, strict=True):
-                values[clock] = cost.amount if is_decided(*costs) else math.inf
-    return amounts
+            is_known = is_decided(*costs)
+            for run, cost in zip(pair, costs, strict=True):
+                yield run, clock, cost.amount if is_known else math.inf
 
 
-def pair_runs(by_place: Mapping[Place, Sequence[RunRecord]], place: Place) -> dict[int, tuple[RunRecord, RunRecord]]:
+def pair_runs(by_place: RunsByPlace, place: Place) -> list[Pair]:
     """FedCD's runs of a place and FedAvg's beside them, by the seeds that both have."""
     both = [{run.flags["seed"]: run for run in by_place.get(place._replace(algo=a), ())} for a in (FEDCD, FEDAVG)]
-    return {seed: (both[0][seed], both[1][seed]) for seed in sorted(both[0].keys() & both[1].keys())}
-
-
-def measure_all(by_place: Mapping[Place, Sequence[RunRecord]]) -> SeedNumbers:
-    """Measures each run; and what FedCD and FedAvg spend to convergence where both have a run of the seed."""
-    numbers = measure_runs(by_place, measure)
-    for place in by_place:
-        for seed, runs in pair_runs(by_place, place).items() if place.algo == FEDCD else ():
-            for algo, amounts in zip((FEDCD, FEDAVG), compare_costs(*runs), strict=True):
-                numbers[place._replace(algo=algo)][seed] |= name_numbers(amounts)
-    return numbers
+    return [(both[0][seed], both[1][seed]) for seed in sorted(both[0].keys() & both[1].keys())]
 
 
 def format_costs(runs: Iterable[RunRecord], clock: str) -> str:
@@ -115,7 +104,7 @@ def format_costs(runs: Iterable[RunRecord], clock: str) -> str:
     return ", ".join("" if cost is None else cost.format() for cost in costs)
 
 
-def format_ratios(pairs: Iterable[tuple[RunRecord, RunRecord]], clock: str) -> str:
+def format_ratios(pairs: Iterable[Pair], clock: str) -> str:
     """FedCD's costs over FedAvg's: mean and deviation, or one by one where runs end before they converge."""
     costs = [tuple(compute_cost(run, clock) for run in pair) for pair in pairs]
     costs = [pair for pair in costs if None not in pair]

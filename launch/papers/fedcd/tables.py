@@ -5,36 +5,41 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from launch.papers.engine.claim_rows import load_words
-from launch.papers.engine.collection import Place, PrintedValue, SeedResults, collect_by_seed
+from launch.papers.engine.collection import Place, PrintedValue, SeedResults
 from launch.papers.engine.folder import FOLDER
 from launch.papers.engine.markdown import Report, Section, Table
 from launch.papers.engine.paper import Paper
-from launch.papers.engine.tables import BySeed, describe, read_texts, show
+from launch.papers.engine.report import compose_report
+from launch.papers.engine.tables import BySeed, collect, describe, locate, show
 from launch.papers.fedcd.authors_run import tabulate_authors_run
 from launch.papers.fedcd.causes import tabulate_causes
-from launch.papers.fedcd.costs import CLOCKS, format_costs, format_ratios, measure_all, pair_runs
+from launch.papers.fedcd.costs import CLOCKS, compare_costs, format_costs, format_ratios, pair_runs
+from launch.papers.fedcd.figure import draw_fedcd_figure
 from launch.papers.fedcd.measures import (
+    AXES,
     BASE,
-    BITS,
     COMPARED_ROUNDS,
     FEDAVG,
     FEDCD,
-    FURTHER_VARIANTS,
     HIERARCHICAL,
     NAMES,
     NUM_ARCHETYPES,
-    SHOWN_VARIANTS,
     SIZES,
+    TEXTS,
     RunsByPlace,
     describe_left_out,
+    find_place,
     group_whole_runs,
-    has_its_data,
+    keep_one_data_set,
     make_cell,
+    measure,
 )
+from launch.runs.columns import EVENTS_FILE, TIMING_FILE
 from launch.runs.run_records import RunRecord
 
 LATER_EDITION = "fedcd_annotated.txt"
 EDITIONS = {"fedcd.txt": "printed, edition of 8 figures", LATER_EDITION: "printed, edition of 9 figures"}
+VARIANTS = AXES["bits"] | AXES["bias"] | AXES["further"]
 ROUNDS = ("convergence", "level")  # measures that are shown by seed
 RATIOS = dict(zip(CLOCKS, ("FedCD's time over FedAvg's, real", "virtual", "bytes"), strict=True))
 COSTS = {"real_s": "s", "megabytes": "MB"}
@@ -54,7 +59,11 @@ class Findings(NamedTuple):
 def compute_findings(runs: Iterable[RunRecord]) -> Findings:
     """Measures the runs; those of other data, that ended early or were not evaluated every round do not count."""
     by_place = group_whole_runs(runs)
-    return Findings(by_place, collect_by_seed(measure_all(by_place), tuple(SIZES)))
+    values = collect((run for members in by_place.values() for run in members), measure)
+    for pair in (pair for place in by_place if place.algo == FEDCD for pair in pair_runs(by_place, place)):
+        for run, clock, amount in compare_costs(pair):
+            values[run.experiment, clock][run.flags["seed"]] = amount
+    return Findings(by_place, locate(values, find_place, 0, SIZES))
 
 
 def list_printed_values(rows: Iterable[Mapping[str, str]]) -> list[PrintedValue]:
@@ -92,7 +101,7 @@ def tabulate_table_1(printed: Sequence[Mapping[str, str]], findings: Findings, s
         places = [Place(size, partition, BASE, algo) for algo in NAMES]
         seeds = ", ".join(str(run.flags["seed"]) for run in findings.runs.get(places[0], ()))
         rounds = [format_rounds(findings, place, "convergence") or "not run" for place in places]
-        pairs = pair_runs(findings.runs, places[0]).values()
+        pairs = pair_runs(findings.runs, places[0])
         ratios = [format_ratios(pairs, clock) for clock in CLOCKS]
         costs = [format_costs(findings.runs.get(place, ()), clock) for clock in COSTS for place in places]
         rows.append([partition, "ours", seeds, *rounds, *ratios, *costs])
@@ -113,16 +122,16 @@ def format_rounds(findings: Findings, place: Place, metric: str) -> str:
 def tabulate_results(findings: Findings, size: str) -> Table:
     """A row for each experiment, variant and algorithm, with what was measured after the rounds compared."""
     places = [Place(size, partition, BASE, algo) for partition in COMPARED_ROUNDS for algo in NAMES]
-    places += [Place(size, HIERARCHICAL, variant, FEDCD) for variant in SHOWN_VARIANTS]
+    places += [Place(size, HIERARCHICAL, variant, FEDCD) for variant in AXES["bits"] | AXES["bias"]]
     # Of what the paper shows nothing there is a row only where it was run.
-    further = [Place(size, HIERARCHICAL, variant, FEDCD) for variant in FURTHER_VARIANTS]
-    further += [Place(size, HIERARCHICAL, f"{bits}bits", FEDAVG) for bits in BITS]
+    further = [Place(size, HIERARCHICAL, variant, FEDCD) for variant in AXES["further"]]
+    further += [Place(size, HIERARCHICAL, bits, FEDAVG) for bits in AXES["bits"]]
     places += [place for place in further if place in findings.runs]
-    columns = read_texts("fedcd")["columns"]
+    columns = TEXTS["columns"]
     rows = []
     for place in places:
         runs = findings.runs.get(place, ())
-        variant = (SHOWN_VARIANTS | FURTHER_VARIANTS).get(place.setting) or name_bits(runs, place.algo)
+        variant = VARIANTS.get(place.setting) or name_bits(runs, place.algo)
         row = [place.dataset, variant, NAMES[place.algo]]
         if runs:
             row += [str(len(runs)), ", ".join(dict.fromkeys(str(len(run.rounds)) for run in runs))]
@@ -159,7 +168,6 @@ def tabulate_archetypes(findings: Findings, size: str) -> Table:
 def build_fedcd_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
     """The claims for all sizes of the runs, and for each size Table 1, results, and accuracies by archetype."""
     printed, findings = paper.read_printed_rows(), compute_findings(runs)
-    texts = read_texts("fedcd")
     sections = describe("fedcd", {"authors_run": tabulate_authors_run()})
     # Rows and rows of "not run" say no more than the verdicts.
     for size in [size for size in SIZES if any(place.preset == size for place in findings.runs)] or list(SIZES)[:1]:
@@ -169,12 +177,22 @@ def build_fedcd_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
             "archetypes": tabulate_archetypes(findings, size),
         }
         sections |= {
-            f"{size}_{name}": Section(f"{texts[name]['heading']}, {SIZES[size]}", table)
+            f"{size}_{name}": Section(f"{TEXTS[name]['heading']}, {SIZES[size]}", table)
             for name, table in tables.items()
         }
-    if (causes := tabulate_causes(runs)).rows:
+    if (causes := tabulate_causes(findings.runs, findings.find)).rows:
         sections |= describe("fedcd", {"causes": causes})
     words = load_words(FOLDER / "fedcd" / "claims.toml")
-    counted = [run for run in runs if has_its_data(run)]
-    report = paper.compose_report(sections, list_printed_values(printed), findings.results, counted, **words)
+    values, counted = list_printed_values(printed), keep_one_data_set(runs)
+    report = compose_report(paper, sections, counted, findings.results, values, **words)
     return report._replace(left_out=describe_left_out(runs))
+
+
+PAPER = Paper(
+    "fedcd",
+    build_fedcd_report,
+    presets=SIZES,
+    draw=draw_fedcd_figure,
+    further_metrics=".*_models|archetype_.*|client_accuracy_change|score_deviation|learning_rate_mean",
+    kept_files=(TIMING_FILE, EVENTS_FILE),
+)

@@ -11,17 +11,14 @@ from launch.papers.engine.collection import (
     PRINTED,
     TUNED,
     Cell,
-    Measure,
-    Numbers,
     Place,
     PrintedValue,
     SeedResults,
-    collect_by_seed,
     compute_deviation_of_changes,
     find_first_round,
-    group_runs,
     list_bytes,
 )
+from launch.papers.engine.folder import read_toml
 from launch.runs.columns import TEST_ACCURACY, TOTAL_DRIFT, WITHIN_CLUSTER_DRIFT
 from launch.runs.run_records import RunRecord
 from launch.settings.algorithms import ALGORITHMS
@@ -29,15 +26,8 @@ from launch.settings.algorithms import ALGORITHMS
 NAMES = {algo: ALGORITHMS[algo].title for algo in ("fedsikd", "random_cluster", "fl_hc", "fedavg")}
 FEDSIKD, RANDOM_CLUSTER, FL_HC, FEDAVG = NAMES
 CONTROL = "control"  # RandomCluster with every setting of the FedSiKD beside it, down to the sizes of the clusters
-ABLATIONS = {
-    "fedsikd_k1": "k = 1",
-    "fedsikd_w1": "w = 1, no distillation",
-    "fedsikd_indices": "k by the three indices",
-    "fedsikd_per_feature": "statistics of each feature",
-}
-MNIST, HAR, HAR_WINDOWS = "mnist", "har", "har_windows"
-HAR_INPUTS = (HAR, HAR_WINDOWS)  # as the paper has them, and as the authors' published code has them
-DATA_NAMES = {MNIST: "MNIST", HAR: "HAR features", HAR_WINDOWS: "HAR windows"}
+AXES: Mapping[str, Mapping[str, str]] = read_toml("fedsikd", "tables.toml")["axes"]  # names and titles
+MNIST, HAR, HAR_WINDOWS = AXES["data"]
 ALPHAS = ("0.1", "0.5", "1", "2")
 LAST_ROUND = {MNIST: 70, HAR: 50, HAR_WINDOWS: 50}
 FIRST_ROUNDS = (1, 2, 3, 4, 5)
@@ -47,26 +37,12 @@ COMPARED_ALPHAS = ("0.1", "0.5")  # of tuned runs
 BUDGET_SLACK = 0.01  # a share of a budget of bytes that may be missing: the statistics, sent once, cost no whole round
 
 AUTHORS, PRIVACY = "authors", "privacy"
-FEDSIKD_PRESETS = {PRINTED: "ours", AUTHORS: "ours, the authors' values", TUNED: "ours, tuned"}
-STATISTICS = ("scalar", "per_feature")
 NO_NOISE = "none"
 EPSILONS = ("1", "2", "4", "8", NO_NOISE)
-_PRIVATE = rf"({'|'.join(STATISTICS)})_epsilon_?({'|'.join(EPSILONS)})"
-_ABLATED = "|".join(algo.removeprefix(f"{FEDSIKD}_") for algo in ABLATIONS)
-FEDSIKD_RUNS = (
-    rf"({'|'.join(NAMES)})_({'|'.join(DATA_NAMES)})_alpha([0-9.]+)"
-    rf"(?:_({AUTHORS}|{CONTROL}|{TUNED}(?:_(?:{_ABLATED}))?|{_PRIVATE}))?"
-)
+FEDSIKD_RUNS = rf"({'|'.join(NAMES)})_(.+)_alpha([0-9.]+)(?:_(.+))?"
 
-DRIFT_RATIO = "drift_ratio"  # within clusters over total, by round
-FLUCTUATION = "fluctuation"  # at the last round of the full length
-ROUNDS_TO_ACCURACY, MEGABYTES_TO_ACCURACY = "rounds_to_accuracy", "megabytes_to_accuracy"
-EQUAL_BYTES_ACCURACY = "equal_bytes_accuracy"  # of tuned runs
-MEGABYTES_A_ROUND = "megabytes_a_round"
 
 RunsByPlace = Mapping[Place, Sequence[RunRecord]]
-Target = tuple[str, str]  # data set and setting
-Budget = tuple[str, str, str, int]  # preset, data set, setting and seed
 
 
 def make_cell(
@@ -76,22 +52,18 @@ def make_cell(
     return Cell(dataset, alpha, algo, round_num, metric)
 
 
-def find_place(experiment: str) -> Place | None:
-    """The place of an experiment's runs, its setting the alpha; None if it is another report's.
+def find_place(experiment: str) -> Place:
+    """The place of an experiment's runs, its setting the alpha.
 
     Controls and ablations of the tuned preset take the part of an algorithm: "control", "fedsikd_k1". So do the runs
     with privacy, by statistics and epsilon: "scalar_1".
     """
-    match = re.fullmatch(FEDSIKD_RUNS, experiment)
-    if match is None:
-        return None
-    algo, dataset, alpha, variant, statistics_kind, epsilon = match.groups(default="")
+    algo, dataset, alpha, variant = re.fullmatch(FEDSIKD_RUNS, experiment).groups(default="")
+    kind, _, epsilon = variant.partition("_epsilon")
     parts = {"": (PRINTED, algo), AUTHORS: (AUTHORS, algo), CONTROL: (TUNED, CONTROL)}
-    preset, part = parts.get(variant, (TUNED, algo))
     if epsilon:
-        preset, part = PRIVACY, f"{statistics_kind}_{epsilon}"
-    elif variant.startswith(f"{TUNED}_"):
-        part = f"{algo}{variant.removeprefix(TUNED)}"
+        parts[variant] = PRIVACY, f"{kind}_{epsilon.removeprefix('_')}"
+    preset, part = parts.get(variant, (TUNED, f"{algo}{variant.removeprefix(TUNED)}"))
     return Place(preset, dataset, spell_alpha(alpha), part)
 
 
@@ -122,44 +94,44 @@ def compute_fluctuation(accuracies: Mapping[int, float], last_round: int) -> flo
     return None if None in levels else 100 * compute_deviation_of_changes(levels)
 
 
-def measure_run(run: RunRecord, target: float | None, budget: float | None) -> Numbers:
-    """Every metric of every round, and what is computed from them; what a run is too short for is left out.
+def measure_run(run: RunRecord, target: float | None, budget: float | None) -> dict[tuple[str, int], float]:
+    """{(metric, round): number} of every metric, and what is computed; what a run is too short for is left out.
 
     Args:
       run: of one of the experiments.
       target: the accuracy to reach, a share; None if none is printed.
       budget: bytes that count at equal bytes; None if FedSiKD has no run of this seed.
     """
-    numbers = {Measure(metric, r): value for r, row in run.rounds.items() for metric, value in row.items()}
+    numbers = {(metric, r): value for r, row in run.rounds.items() for metric, value in row.items()}
     for r, row in run.rounds.items():
         if row.get(TOTAL_DRIFT) and WITHIN_CLUSTER_DRIFT in row:
-            numbers[Measure(DRIFT_RATIO, r)] = row[WITHIN_CLUSTER_DRIFT] / row[TOTAL_DRIFT]
+            numbers["drift_ratio", r] = row[WITHIN_CLUSTER_DRIFT] / row[TOTAL_DRIFT]
     place, sums = find_place(run.experiment), list_bytes(run)
     accuracies = {number: row[TEST_ACCURACY] for number, row in run.rounds.items() if TEST_ACCURACY in row}
     last_round = LAST_ROUND[place.dataset]
-    values = {(FLUCTUATION, last_round): compute_fluctuation(accuracies, last_round)}
+    values = {("fluctuation", last_round): compute_fluctuation(accuracies, last_round)}
     if sums:
-        values[MEGABYTES_A_ROUND, BUDGET_ROUNDS] = sums[-1] / len(sums) / 1e6
+        values["megabytes_a_round", BUDGET_ROUNDS] = sums[-1] / len(sums) / 1e6
     if target is not None and len(run.rounds) >= BUDGET_ROUNDS:
-        values[ROUNDS_TO_ACCURACY, BUDGET_ROUNDS] = find_first_round(accuracies, target, BUDGET_ROUNDS)
+        values["rounds_to_accuracy", BUDGET_ROUNDS] = find_first_round(accuracies, target, BUDGET_ROUNDS)
     last = None if budget is None else count_rounds_within(sums, budget)
     if last is not None and target is not None:
         first = find_first_round(accuracies, target, last)
         spent = math.inf if math.isinf(first) else sums[int(first) - 1] / 1e6
-        values[MEGABYTES_TO_ACCURACY, BUDGET_ROUNDS] = spent
+        values["megabytes_to_accuracy", BUDGET_ROUNDS] = spent
     if place.preset == TUNED and last in accuracies:
-        values[EQUAL_BYTES_ACCURACY, BUDGET_ROUNDS] = 100 * accuracies[last]
-    return numbers | {Measure(*name): value for name, value in values.items() if value is not None}
+        values["equal_bytes_accuracy", BUDGET_ROUNDS] = 100 * accuracies[last]
+    return numbers | {name: value for name, value in values.items() if value is not None}
 
 
-def find_targets(printed: Iterable[PrintedValue]) -> dict[Target, float]:
+def find_targets(printed: Iterable[PrintedValue]) -> dict[tuple[str, str], float]:
     """The accuracy to reach: what the paper prints for FedSiKD after round 5, by data set and alpha."""
     wanted = (FEDSIKD, BUDGET_ROUNDS, TEST_ACCURACY)
     cells = [(value.cell, value.value) for value in printed]
     return {(c.dataset, c.setting): value for c, value in cells if (c.algo, c.round_num, c.metric) == wanted}
 
 
-def find_budgets(by_place: RunsByPlace) -> dict[Budget, float]:
+def find_budgets(by_place: RunsByPlace) -> dict[tuple[str, str, str, int], float]:
     """The bytes that count at equal bytes: what FedSiKD moves in five rounds, by preset, data set, alpha and seed."""
     budgets = {}
     for place, runs in by_place.items():
@@ -186,21 +158,18 @@ def measure_by_seed(by_place: RunsByPlace, printed: Iterable[PrintedValue]) -> S
     As the paper prints it, RandomCluster differs from FedSiKD in the members of the clusters alone. So it is also the
     control there.
     """
-    targets, budgets, numbers = find_targets(printed), find_budgets(by_place), {}
+    targets, budgets = find_targets(printed), find_budgets(by_place)
+    results: SeedResults = {preset: {} for preset in (*AXES["preset"], PRIVACY)}
     for place, runs in by_place.items():
-        target, seeds = targets.get((place.dataset, place.setting)), [run.flags["seed"] for run in runs]
-        numbers[place] = {
-            seed: measure_run(run, target, budgets.get((*place[:3], seed)))
-            for seed, run in zip(seeds, runs, strict=True)
-        }
-        if (place.preset, place.algo) == (PRINTED, RANDOM_CLUSTER):
-            numbers[place._replace(algo=CONTROL)] = numbers[place]
-    return collect_by_seed(numbers, (*FEDSIKD_PRESETS, PRIVACY))
-
-
-def group_places(runs: Iterable[RunRecord]) -> dict[Place, list[RunRecord]]:
-    """The runs of each place, by seed."""
-    return group_runs(runs, find_place)
+        is_control = (place.preset, place.algo) == (PRINTED, RANDOM_CLUSTER)
+        for run in runs:
+            seed, target = run.flags["seed"], targets.get((place.dataset, place.setting))
+            numbers = measure_run(run, target, budgets.get((*place[:3], seed)))
+            for algo in (place.algo, CONTROL) if is_control else (place.algo,):
+                for (metric, round_num), value in numbers.items():
+                    cell = place._replace(algo=algo).make_cell(metric, round_num)
+                    results[place.preset].setdefault(cell, {})[seed] = value
+    return results
 
 
 def list_printed_values(rows: Iterable[Mapping[str, str]]) -> list[PrintedValue]:
@@ -209,7 +178,7 @@ def list_printed_values(rows: Iterable[Mapping[str, str]]) -> list[PrintedValue]
     values = []
     for row in rows:
         alpha, algo = spell_alpha(row["dirichlet_alpha"]), algos[row["algorithm"]]
-        for dataset in HAR_INPUTS if row["dataset"] == HAR else (row["dataset"],):
+        for dataset in (HAR, HAR_WINDOWS) if row["dataset"] == HAR else (row["dataset"],):
             cell = Cell(dataset, alpha, algo, int(row["round"]), row["metric"])
             values.append(PrintedValue(row["table"], cell, float(row["value"])))
     return values
@@ -220,7 +189,7 @@ def measure_printed(printed: Sequence[PrintedValue]) -> list[PrintedValue]:
     accuracies: dict[Cell, dict[int, float]] = {}
     for _, cell, value in printed:
         if cell.metric == TEST_ACCURACY and cell.round_num in FIRST_ROUNDS:
-            wanted = cell._replace(round_num=BUDGET_ROUNDS, metric=ROUNDS_TO_ACCURACY)
+            wanted = cell._replace(round_num=BUDGET_ROUNDS, metric="rounds_to_accuracy")
             accuracies.setdefault(wanted, {})[cell.round_num] = value
     targets = find_targets(printed)
     return [

@@ -13,49 +13,45 @@ from launch.papers.engine.collection import (
     Place,
     PrintedValue,
     SeedResults,
+    group_runs,
     summarize,
 )
 from launch.papers.engine.equivalence import compare_by_seed
 from launch.papers.engine.judge import decide_further
-from launch.papers.engine.markdown import Report, Table, format_seeds
+from launch.papers.engine.markdown import Report, Table
 from launch.papers.engine.paper import Paper
+from launch.papers.engine.report import compose_report, format_p_value
 from launch.papers.engine.tables import BySeed, describe, show
-from launch.papers.engine.verdicts import format_p_value
+from launch.papers.fedsikd.figure import draw_fedsikd_figure
 from launch.papers.fedsikd.measures import (
-    ABLATIONS,
+    AXES,
     BUDGET_ROUNDS,
     COMPARED_ALPHAS,
-    CONTROL,
-    DATA_NAMES,
     EPSILONS,
-    EQUAL_BYTES_ACCURACY,
     FEDAVG,
     FEDSIKD,
-    FEDSIKD_PRESETS,
     FL_HC,
-    MEGABYTES_A_ROUND,
     MNIST,
     NAMES,
     NO_NOISE,
     PRIVACY,
-    STATISTICS,
     RunsByPlace,
-    group_places,
+    find_place,
     list_printed_values,
     make_cell,
     measure_by_seed,
     measure_printed,
     share_baselines,
 )
-from launch.runs.columns import CLIENT_TEST_ACCURACY, TEST_ACCURACY
+from launch.runs.columns import CLIENT_TEST_ACCURACY, TEST_ACCURACY, TOTAL_DRIFT, WITHIN_CLUSTER_DRIFT
 from launch.runs.run_records import RunRecord, read_summary
 
-TUNED_ROWS = {**NAMES, CONTROL: "control"} | {algo: f"FedSiKD, {name}" for algo, name in ABLATIONS.items()}
+PRESETS = AXES["preset"]
 
 
 def build_fedsikd_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
     """The printed tables with our numbers, further tables, and the claims."""
-    by_place = group_places(runs)
+    by_place = group_runs(runs, find_place)
     printed = list_printed_values(paper.read_printed_rows())
     own = measure_by_seed(by_place, printed)
     tables = {
@@ -67,18 +63,18 @@ def build_fedsikd_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
     sections = describe("fedsikd", {name: table for name, table in tables.items() if table.rows})
     judged = measure_by_seed(share_baselines(by_place), printed)
     judged = {preset: judged[preset] for preset in paper.presets}
-    return paper.compose_report(sections, [*printed, *measure_printed(printed)], judged, runs)
+    return compose_report(paper, sections, runs, judged, [*printed, *measure_printed(printed)])
 
 
 def tabulate_values(printed: Sequence[PrintedValue], results: SeedResults) -> Table:
     """A row a printed value, those of HAR once for each input; empty where not run."""
     columns = ["table", "dataset", "dirichlet_alpha", "algo", "round", "metric", "printed"]
-    sources = ["ours" if preset == PRINTED else preset for preset in FEDSIKD_PRESETS]
+    sources = ["ours" if preset == PRINTED else preset for preset in PRESETS]
     columns += [f"{source}_{part}" for source in sources for part in ("mean", "deviation", "seeds")]
     rows = []
     for table, cell, value in printed:
         row = [table, cell.dataset, cell.setting, cell.algo, str(cell.round_num), cell.metric, f"{value:g}"]
-        for preset in FEDSIKD_PRESETS:
+        for preset in PRESETS:
             by_seed = results[preset].get(cell)
             measured = summarize(list(by_seed.values())) if by_seed else (None, None, None)
             row += ["" if number is None else f"{number:.8g}" for number in measured]
@@ -98,7 +94,7 @@ def tabulate_clusters(by_place: RunsByPlace, results: SeedResults) -> Table:
                 for algo in (FL_HC, FEDAVG)
                 for metric in (TEST_ACCURACY, CLIENT_TEST_ACCURACY)
             ]
-            names = [FEDSIKD_PRESETS[place.preset], DATA_NAMES[place.dataset], place.setting, _format_sizes(sizes)]
+            names = [PRESETS[place.preset], AXES["data"][place.dataset], place.setting, _format_sizes(sizes)]
             rows.append([*names, *(show(results[place.preset].get(cell, {})) for cell in cells)])
     return Table([*columns, "FedAvg, clients"], rows)
 
@@ -121,17 +117,17 @@ def tabulate_tuned(by_place: RunsByPlace, values: Mapping[Cell, BySeed]) -> Tabl
     columns = ["algorithm", "alpha", "seeds", f"round {BUDGET_ROUNDS} (%)", "FedSiKD ahead"]
     columns += ["equal bytes (%)", "FedSiKD ahead", "MB a round", "seconds a round"]
     rows = []
-    for alpha, (algo, name) in itertools.product(COMPARED_ALPHAS, TUNED_ROWS.items()):
+    for alpha, (algo, name) in itertools.product(COMPARED_ALPHAS, (NAMES | AXES["further"]).items()):
         found = functools.partial(_find, values, alpha)
         if not (accuracies := found(TEST_ACCURACY, algo)):
             continue
         row = [name, alpha, _count_seeds(accuracies)]
-        for metric in (TEST_ACCURACY, EQUAL_BYTES_ACCURACY):
+        for metric in (TEST_ACCURACY, "equal_bytes_accuracy"):
             lead = "" if algo == FEDSIKD else _show_lead(metric, found(metric, FEDSIKD), found(metric, algo))
             row += [show(found(metric, algo), metric, absent=""), lead]
         summaries = [read_summary(run) for run in by_place[Place(TUNED, MNIST, alpha, algo)]]
         known = [each["seconds_per_round"] for each in summaries if "seconds_per_round" in each]
-        row.append(show(found(MEGABYTES_A_ROUND, algo), MEGABYTES_A_ROUND, absent=""))
+        row.append(show(found("megabytes_a_round", algo), "megabytes_a_round", absent=""))
         rows.append([*row, f"{min(known):.1f}" if known else ""])
     return Table(columns, rows)
 
@@ -142,7 +138,9 @@ def _find(values: Mapping[Cell, BySeed], alpha: str, metric: str, algo: str) -> 
 
 def _count_seeds(by_seed: BySeed) -> str:
     """How many seeds there are, and which: "3 (10 to 12)"."""
-    return f"{len(by_seed)} ({format_seeds(sorted(by_seed))})"
+    seeds = sorted(by_seed)
+    is_row = len(seeds) > 1 and seeds == list(range(seeds[0], seeds[-1] + 1))
+    return f"{len(seeds)} ({f'{seeds[0]} to {seeds[-1]}' if is_row else ', '.join(map(str, seeds))})"
 
 
 def _show_lead(metric: str, mine: BySeed, theirs: BySeed) -> str:
@@ -158,12 +156,21 @@ def tabulate_privacy(claims: Sequence[Claim], values: Mapping[Cell, BySeed]) -> 
     decided = decide_further(claims, values)
     p_values = {each.claim.conditions[0].cells[1].algo: each.p_value for each in decided}  # by the one with noise
     rows = []
-    for kind, epsilon in itertools.product(STATISTICS, EPSILONS):
+    for kind, epsilon in itertools.product(AXES["statistics"], EPSILONS):
         noisy, without = (_find(values, "0.1", TEST_ACCURACY, f"{kind}_{each}") for each in (epsilon, NO_NOISE))
         if noisy:
             lead = "" if epsilon == NO_NOISE else _show_lead(TEST_ACCURACY, without, noisy)
-            p_value = p_values.get(f"{kind}_{epsilon}")
-            shown = "" if p_value is None else format_p_value(p_value)
-            rows.append([kind.replace("_", " "), epsilon, _count_seeds(noisy), show(noisy), lead, shown])
+            shown = format_p_value(p_values.get(f"{kind}_{epsilon}"))
+            rows.append([AXES["statistics"][kind], epsilon, _count_seeds(noisy), show(noisy), lead, shown])
     columns = ["statistics", "epsilon", "seeds", f"round {BUDGET_ROUNDS} (%)", "without noise ahead", "p (Holm)"]
     return Table(columns, rows)
+
+
+PAPER = Paper(
+    "fedsikd",
+    build_fedsikd_report,
+    presets=PRESETS,
+    further_presets=(TUNED,),
+    draw=draw_fedsikd_figure,
+    further_metrics=f"{WITHIN_CLUSTER_DRIFT}|{TOTAL_DRIFT}|num_clusters",
+)

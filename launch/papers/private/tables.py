@@ -6,16 +6,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from launch.papers.engine.figures import Line, Panel, compute_curve, draw_panels
+from launch.papers.engine.folder import read_toml
 from launch.papers.engine.markdown import Report, Table
 from launch.papers.engine.paper import Paper
-from launch.papers.engine.tables import Values, collect, count, describe, read_texts, show, show_range
+from launch.papers.engine.report import compose_report
+from launch.papers.engine.tables import Values, collect, count, describe, show, show_range
 from launch.plots.style import COLORS
 from launch.runs.columns import EPSILON_SPENT, TEST_ACCURACY
 from launch.runs.run_records import RunRecord
 
-EXPERIMENT = "fedavg_mnist_1000clients_budget"
-PRIVATE_RUNS = f"{EXPERIMENT}.+"
-BUDGETS = {f"{EXPERIMENT}{name}": title for name, title in read_texts("private")["axes"]["budget"].items()}
+BUDGETS = read_toml("private", "tables.toml")["budget"]  # by experiment
 NONE = "none"
 ROUND, CLIP_NORM, PERCENT = "rounds", "clip_norm", "percent"
 COLUMNS = ("budget", "seeds", ROUND, EPSILON_SPENT, CLIP_NORM, TEST_ACCURACY)
@@ -54,7 +54,7 @@ def tabulate(values: Values) -> Table:
 def build_private_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
     """The table of accuracy against epsilon, and the figure."""
     sections = describe("private", {"results": tabulate(collect(runs, measure))})
-    return paper.compose_report(sections, [], {}, [run for run in runs if list_evaluated(run)])
+    return compose_report(paper, sections, [run for run in runs if list_evaluated(run)], {})
 
 
 def draw_private_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
@@ -78,3 +78,6 @@ def draw_private_figure(runs: Sequence[RunRecord], folder: pathlib.Path) -> path
     axes = {"xlabel": "epsilon spent (delta 1e-5, a client more or less)", "ylabel": "test accuracy (%)"}
     axes |= {"xticks": budgets, "xticklabels": [f"{budget:g}" for budget in private.values()]}
     return draw_panels([[Panel(lines, levels, axes)]], folder / "private.png", TITLE, (5.8, 3.6))
+
+
+PAPER = Paper("private", build_private_report, draw=draw_private_figure, further_metrics=f"{EPSILON_SPENT}|clip_norm")

@@ -4,30 +4,28 @@ An experiment `<name>_qat` is compared with the experiment `<name>`, its float t
 are runs that `launch.export` has exported. Imports no TensorFlow.
 """
 
+import contextlib
 import math
 import statistics
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
+from launch.papers.engine.folder import read_toml
 from launch.papers.engine.markdown import Report, Table
 from launch.papers.engine.paper import Paper
-from launch.papers.engine.tables import BySeed, Values, collect, count, describe, read_texts, show, show_range
+from launch.papers.engine.report import compose_report
+from launch.papers.engine.tables import BySeed, Values, collect, count, describe, show, show_range
 from launch.runs.columns import EXPORT_REPORT, MODEL, TEST_ACCURACY
 from launch.runs.run_records import RunRecord, read_rows
 from models.model_names import EXPORT_FORMATS
 
 QAT_SUFFIX = "_qat"
 QAT_FORMAT = "qat_int8"
-QUANTIZATION_RUNS = rf"fedsikd_(mnist|har)_quantization({QAT_SUFFIX})?"
 SHARED_MODEL = "global"
 ROUND, PERCENT = "rounds", "percent"
-SIZE, SHARE, LATENCY = "size_bytes", "share_of_float32", "median_ms_1_thread"
-DIFFERENCE, AGREEMENT = "difference", "agreement"  # of a file and its Keras model, in points and in per cent
-KERAS_ACCURACY = "keras_test_accuracy"
-FILE_COLUMNS = (
-    *("experiment", "format", "seeds", SIZE, SHARE, "keras_accuracy", "file_accuracy"),
-    *("worst_difference", "worst_agreement", LATENCY),
-)
+TEXTS = read_toml("quantization", "tables.toml")
+TAKES = {"mean": statistics.fmean, "worst": min}
+FILE_COLUMNS = ("experiment", "format", "seeds", *TEXTS["file_columns"])
 RUN_COLUMNS = ("experiment", "seeds", "rounds", "float_accuracy", "qat_accuracy", "difference")
 TARGET_COLUMNS = ("experiment", "target", "measured", "verdict")
 
@@ -44,18 +42,17 @@ def measure(run: RunRecord) -> dict[Hashable, float]:
 
 
 def read_file(row: Mapping[str, str]) -> dict[str, float]:
-    """The numbers of a row of `export/report.csv`, with those of the file and its Keras model."""
+    """The numbers of a row of `export/report.csv`, and how far the file is from its Keras model, in points."""
     numbers = {}
     for name, cell in row.items():
-        try:
+        with contextlib.suppress(ValueError):  # a name, or a cell that this format leaves empty
             numbers[name] = float(cell)
-        except ValueError:  # a name, or a cell that this format leaves empty
-            continue
     # Earlier exports had no cards in their files.
-    numbers[SIZE] -= numbers.pop("card_bytes", 0.0)
-    if KERAS_ACCURACY in numbers:
-        numbers[DIFFERENCE] = 100 * (numbers[TEST_ACCURACY] - numbers[KERAS_ACCURACY])
-        numbers[AGREEMENT] = 100 * numbers["top1_agreement"]
+    numbers["size_bytes"] -= numbers.pop("card_bytes", 0.0)
+    if "keras_test_accuracy" in numbers:
+        numbers |= {PERCENT: 100 * numbers[TEST_ACCURACY], "keras_percent": 100 * numbers["keras_test_accuracy"]}
+        numbers["difference"] = 100 * (numbers[TEST_ACCURACY] - numbers["keras_test_accuracy"])
+        numbers["agreement"] = 100 * numbers["top1_agreement"]
     return numbers
 
 
@@ -81,25 +78,21 @@ def build_quantization_report(paper: Paper, runs: Sequence[RunRecord]) -> Report
     values = collect(counted, measure)
     tables = {
         "targets": Table(TARGET_COLUMNS, [row for name in pairs for row in judge_targets(values, name)]),
-        "files": Table(FILE_COLUMNS, [row for name in pairs for row in tabulate_files(values, name)]),
-        "runs": Table(RUN_COLUMNS, [tabulate_runs(values, name) for name in pairs]),
+        "files": Table(FILE_COLUMNS, [row for name in pairs for row in list_files(values, name)]),
+        "runs": Table(RUN_COLUMNS, [list_run(values, name) for name in pairs]),
     }
-    return paper.compose_report(describe("quantization", tables), [], {}, counted)
+    return compose_report(paper, describe("quantization", tables), counted, {})
 
 
-def tabulate_files(values: Values, experiment: str) -> list[list[str]]:
-    """A row for each format, the columns of FILE_COLUMNS."""
+def list_files(values: Values, experiment: str) -> list[list[str]]:
+    """A row for each format, with the columns of `tables.toml`."""
     rows = []
     for name in EXPORT_FORMATS:
-        numbers = (SIZE, SHARE, KERAS_ACCURACY, TEST_ACCURACY, LATENCY)
-        found = {number: list(find_file(values, experiment, name, number).values()) for number in numbers}
-        if found[SIZE]:
-            mean = {number: statistics.fmean(each) for number, each in found.items()}
-            worst = [min(find_file(values, experiment, name, number).values()) for number in (DIFFERENCE, AGREEMENT)]
-            shown = [f"{mean[SIZE]:.0f}", f"{mean[SHARE]:.3f}"]
-            shown += [f"{100 * mean[number]:.2f}" for number in (KERAS_ACCURACY, TEST_ACCURACY)]
-            shown += [f"{worst[0]:+.2f}", f"{worst[1]:.2f}", f"{mean[LATENCY]:.3f}"]
-            rows.append([experiment, name, str(len(found[SIZE])), *shown])
+        if seeds := len(find_file(values, experiment, name, "size_bytes")):
+            columns = TEXTS["file_columns"].values()
+            found = [find_file(values, experiment, name, number).values() for number, _, _ in columns]
+            shown = [f"{TAKES[take](each):{form}}" for each, (_, take, form) in zip(found, columns, strict=True)]
+            rows.append([experiment, name, str(seeds), *shown])
     return rows
 
 
@@ -110,11 +103,11 @@ def find_runs(values: Values, experiment: str, number: str = PERCENT) -> list[By
 
 def compute_difference(values: Values, experiment: str) -> float:
     """Mean accuracy of the quantization-aware runs minus that of the float runs, in points."""
-    means = [statistics.fmean(by_seed.values()) for by_seed in find_runs(values, experiment)]
-    return means[1] - means[0]
+    of_float, of_qat = (statistics.fmean(by_seed.values()) for by_seed in find_runs(values, experiment))
+    return of_qat - of_float
 
 
-def tabulate_runs(values: Values, experiment: str) -> list[str]:
+def list_run(values: Values, experiment: str) -> list[str]:
     """The columns of RUN_COLUMNS."""
     accuracies = find_runs(values, experiment)
     rounds = show_range(number for by_seed in find_runs(values, experiment, ROUND) for number in by_seed.values())
@@ -124,12 +117,11 @@ def tabulate_runs(values: Values, experiment: str) -> list[str]:
 
 def judge_targets(values: Values, experiment: str) -> list[list[str]]:
     """A row for each target, the columns of TARGET_COLUMNS."""
-    texts = read_texts("quantization")
     rows = []
-    for target in texts["target"]:
+    for target in TEXTS["target"]:
         found = find_file(values, experiment, target["format"], target["number"])
         rows.append([experiment, f"{target['format']}: {target['words']}", *judge(target, list(found.values()))])
-    target = texts["run_target"]
+    target = TEXTS["run_target"]
     return [*rows, [experiment, target["words"], *judge(target, [abs(compute_difference(values, experiment))])]]
 
 
@@ -140,3 +132,6 @@ def judge(target: Mapping[str, Any], numbers: Sequence[float]) -> list[str]:
     worst = min(numbers) if "least" in target else max(numbers)
     is_reached = target.get("least", -math.inf) <= worst <= target.get("most", math.inf)
     return [f"{worst:.2f} {target.get('unit', '')}".strip(), "reached" if is_reached else "not reached"]
+
+
+PAPER = Paper("quantization", build_quantization_report, kept_files=(EXPORT_REPORT,))

@@ -4,7 +4,6 @@ import pathlib
 
 import pytest
 
-from launch.papers.engine.folder import FOLDER
 from launch.papers.registry import PAPERS
 from launch.report import Request, collect_runs, write_report
 from launch.runs.run_archive import open_runs
@@ -28,7 +27,7 @@ def test_the_kept_runs_give_the_committed_page_and_tables_and_all_count(name, tm
 @pytest.mark.parametrize("name", PAPERS)
 def test_printed_tables_are_there_and_have_rows(name):
     paper = PAPERS[name]
-    assert bool(paper.read_printed_rows()) == (FOLDER / paper.folder / "printed.csv").is_file()
+    assert bool(paper.read_printed_rows()) == (paper.path / "printed.csv").is_file()
 
 
 def test_no_claim_stands_twice():
@@ -38,9 +37,9 @@ def test_no_claim_stands_twice():
 
 @pytest.mark.parametrize("name", PAPERS)
 def test_a_report_that_draws_a_figure_shows_it(name):
-    paper = PAPERS[name]
-    assert bool(paper.figure) == (paper.draw is not None)
-    assert not paper.figure or (RESULTS / paper.figure).is_file()
+    figure = PAPERS[name].page.get("figure")
+    assert bool(figure) == (PAPERS[name].draw is not None)
+    assert not figure or (RESULTS / figure).is_file()
 
 
 @pytest.mark.parametrize("name", PAPERS)

@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from datasets.arrays import ArrayDataset
-from launch.training.evaluation import build_evaluator
+from launch.training.evaluation import Evaluation, build_evaluator
 from models.catalog import build_model_spec
 from models.model_spec import ModelSpec
 from tff_algos.client.local_training import train_locally
@@ -31,23 +31,10 @@ LEADER = 1  # the second position of a cluster
 BATCH_SIZE, LEARNING_RATE = 32, 1e-3
 
 
-class Epochs(NamedTuple):
-    """Passes over a client's examples in a round: of the leaders' teachers, and of "FedAvg"'s one client."""
-
-    teacher: int
-    student: int
-
-
-# Of HAR's "FedAvg" the facts say nothing. On MNIST its 8 lie half way between the teacher's 10 and the students' 6;
-# half way between HAR's 7 and 3 is 5.
-EPOCHS = {"mnist": Epochs(teacher=10, student=8), "har": Epochs(teacher=7, student=5)}
-
-
-class Result(NamedTuple):
-    """The global model on the whole test set: share of correct examples, and mean cross-entropy in nats."""
-
-    accuracy: float
-    loss: float
+# Passes over a client's examples in a round: of the leaders' teachers, and of "FedAvg"'s one client. Of HAR's the facts
+# say nothing. On MNIST its 8 lie half way between the teacher's 10 and the students' 6; half way between HAR's 7 and 3
+# is 5.
+EPOCHS = {"mnist": (10, 8), "har": (7, 5)}
 
 
 class Side(NamedTuple):
@@ -56,12 +43,12 @@ class Side(NamedTuple):
     Attributes:
       spec: the model.
       train: (weights, x, y, seed int32 (2,)) -> the weights after a round's local training.
-      test: (weights) -> Result.
+      test: (weights) -> their evaluation on the whole test set.
     """
 
     spec: ModelSpec
     train: Callable[[Weights, np.ndarray, np.ndarray, np.ndarray], Weights]
-    test: Callable[[Weights], Result]
+    test: Callable[[Weights], Evaluation]
 
 
 class Bench(NamedTuple):
@@ -75,10 +62,10 @@ class Bench(NamedTuple):
 Clients = Sequence[tuple[np.ndarray, np.ndarray]]  # the examples (x, y) of each
 
 
-def build_bench(arrays: ArrayDataset, epochs: Epochs) -> Bench:
+def build_bench(arrays: ArrayDataset, epochs: tuple[int, int]) -> Bench:
     """Makes the paper's student and teacher for a data set: Table III for images, Table IV for sequences."""
     preprocessing = arrays.preprocessing
-    student = build_model_spec(
+    spec = build_model_spec(
         "auto",
         arrays.train_x.shape[1:],
         arrays.train_x.dtype.name,
@@ -86,11 +73,10 @@ def build_bench(arrays: ArrayDataset, epochs: Epochs) -> Bench:
         preprocessing.scale,
         preprocessing.offset,
     )
-    sides = [
-        _build_side(spec, arrays, num_epochs)
-        for spec, num_epochs in ((student, epochs.student), (student.teacher, epochs.teacher))
-    ]
-    return Bench(arrays, *sides)
+    teacher, student = (
+        _build_side(spec, arrays, num_epochs) for spec, num_epochs in zip((spec.teacher, spec), epochs, strict=True)
+    )
+    return Bench(arrays, student, teacher)
 
 
 def _build_side(spec: ModelSpec, arrays: ArrayDataset, num_epochs: int) -> Side:
@@ -114,11 +100,7 @@ def _build_side(spec: ModelSpec, arrays: ArrayDataset, num_epochs: int) -> Side:
     def train(weights: Weights, x: np.ndarray, y: np.ndarray, seed: np.ndarray) -> Weights:
         return tuple(weight.numpy() for weight in train_in_graph(tuple(map(tf.constant, weights)), x, y, seed))
 
-    def test(weights: Weights) -> Result:
-        evaluation = evaluate(weights, arrays.test_x, arrays.test_y)
-        return Result(evaluation.metric, evaluation.mean_loss)
-
-    return Side(spec, train, test)
+    return Side(spec, train, lambda weights: evaluate(weights, arrays.test_x, arrays.test_y))
 
 
 def draw_owners(labels: np.ndarray, num_clients: int, alpha: float, rng: np.random.Generator) -> np.ndarray:
@@ -156,59 +138,33 @@ def average(models: Sequence[Weights], shares: Sequence[float]) -> Weights:
     )
 
 
-def average_cluster(before: Weights, trained: Weights, num_members: int) -> Weights:
-    """A cluster's average: (the teacher before its leader trained + (n - 1) x the leader's trained teacher) / n."""
-    return average([before, trained], [1, num_members - 1])
+def replay(arm: str, bench: Bench, alpha: float, split: int, rounds: int) -> Iterator[Evaluation]:
+    """The global model of an arm on the whole test set after each round.
 
-
-def run_client_0(bench: Bench, alpha: float, split: int, rounds: int) -> Iterator[Result]:
-    """What "FedAvg" does: client 0 trains the student from the global weights, and its model is the global one."""
-    x, y = split_clients(bench.arrays, alpha, split)[0]
-    weights = initialize_weights(bench.student.spec, split)
-    for round_num in range(1, rounds + 1):
-        weights = bench.student.train(weights, x, y, _seed(split, round_num, 0))
-        yield bench.student.test(weights)
-
-
-def run_leaders(bench: Bench, alpha: float, split: int, rounds: int) -> Iterator[Result]:
-    """What "FedSiKD" and "Random" do: the plain mean of the averages of four clusters of ten neighbouring positions."""
+    - "client_0", what "FedAvg" does: client 0 trains the student from the global weights, and its model is the global
+      one.
+    - "leaders", what "FedSiKD" and "Random" do: the plain mean of four clusters of ten neighbouring positions, whose
+      average is (the teacher before its leader trained + (n - 1) x the leader's trained teacher) / n.
+    - "fedavg" (McMahan et al. 2017): all clients train the student, and count by their examples.
+    - "fl_hc", what FL+HC is read to do: a round of FedAvg, always from the first weights, and its mean added twice.
+    """
     clients = split_clients(bench.arrays, alpha, split)
-    num_members = NUM_CLIENTS // NUM_CLUSTERS
-    weights = initialize_weights(bench.teacher.spec, split)
+    side = bench.teacher if arm == "leaders" else bench.student
+    weights = initialize_weights(side.spec, split)
+    members = NUM_CLIENTS // NUM_CLUSTERS
+    trainers = {"client_0": [0], "leaders": range(LEADER, NUM_CLIENTS, members)}.get(arm, range(NUM_CLIENTS))
     for round_num in range(1, rounds + 1):
-        averages = []
-        for leader in range(LEADER, NUM_CLIENTS, num_members):
-            trained = bench.teacher.train(weights, *clients[leader], _seed(split, round_num, leader))
-            averages.append(average_cluster(weights, trained, num_members))
-        weights = average(averages, [1] * NUM_CLUSTERS)
-        yield bench.teacher.test(weights)
-
-
-def run_fedavg(bench: Bench, alpha: float, split: int, rounds: int) -> Iterator[Result]:
-    """FedAvg (McMahan et al. 2017): all clients train the student, and count by their examples."""
-    clients = split_clients(bench.arrays, alpha, split)
-    weights = initialize_weights(bench.student.spec, split)
-    for round_num in range(1, rounds + 1):
-        weights = _train_all(bench, weights, clients, split, round_num)
-        yield bench.student.test(weights)
-
-
-def run_fl_hc(bench: Bench, alpha: float, split: int, rounds: int) -> Iterator[Result]:
-    """What FL+HC is read to do: a round of FedAvg, always from the first weights, and its mean added twice."""
-    clients = split_clients(bench.arrays, alpha, split)
-    weights = initialize_weights(bench.student.spec, split)
-    for round_num in range(1, rounds + 1):
-        mean = _train_all(bench, weights, clients, split, round_num)
-        yield bench.student.test(tuple(2 * weight for weight in mean))
-
-
-def _train_all(bench: Bench, weights: Weights, clients: Clients, split: int, round_num: int) -> Weights:
-    """The mean, by examples, of what all clients make of the weights."""
-    trained = [
-        bench.student.train(weights, *client, _seed(split, round_num, index)) for index, client in enumerate(clients)
-    ]
-    return average(trained, [len(y) for _, y in clients])
-
-
-def _seed(split: int, round_num: int, client: int) -> np.ndarray:
-    return derive_seed(split, "published code: training", round_num, client)
+        trained = [
+            side.train(weights, *clients[i], derive_seed(split, "published code: training", round_num, i))
+            for i in trainers
+        ]
+        if arm == "leaders":
+            averages = [average([weights, each], [1, members - 1]) for each in trained]
+            mean = average(averages, [1] * NUM_CLUSTERS)
+        else:
+            mean = average(trained, [len(clients[i][1]) for i in trainers]) if len(trained) > 1 else trained[0]
+        if arm == "fl_hc":
+            yield side.test(tuple(2 * weight for weight in mean))
+        else:
+            weights = mean
+            yield side.test(weights)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from launch.papers.amfl_p.measures import ACCURACY, LEVELS, ROUNDS, STEPS, make_cell
+from launch.papers.amfl_p.measures import ACCURACY, LEVELS, STEPS, make_cell
 from launch.papers.amfl_p.tables import compute_results
 from launch.papers.engine.judge import decide, decide_further
 from launch.papers.registry import PAPERS
@@ -28,7 +28,7 @@ def results():
         "fedavg_alone": (never,) * 3,
         "start_fedavg_same": (never, 50, 50),
     }
-    values |= {(f"{name}_building_medium", ROUNDS): dict(enumerate(each)) for name, each in rounds.items()}
+    values |= {(f"{name}_building_medium", "rounds_to_target"): dict(enumerate(each)) for name, each in rounds.items()}
     for name, steps in (("start_maml_resources", 55.0), ("start_fedavg_same", 100.0)):
         values[f"{name}_building_medium", STEPS] = dict.fromkeys(range(3), steps)
     return compute_results(values, POOLED, {})["tuned"]
@@ -133,5 +133,5 @@ def test_meta_learning_helps_with_limited_data_if_its_start_is_above_both_others
 
 def test_structured_heterogeneity_decides_no_claim():
     """Nor can it: no claim looks at a result of it."""
-    settings = {cell.setting for claim in PAPER.claims for cell in claim.cells}
+    settings = {cell.setting for claim in PAPER.claims for each in claim.conditions for cell in each.cells}
     assert settings == {*LEVELS, "16 readings", "32 readings", "64 readings"}

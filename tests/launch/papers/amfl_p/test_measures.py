@@ -47,9 +47,9 @@ def make_run(tmp_path):
 def test_accuracy_rounds_and_steps(make_run):
     """0.78 r / 50 is 0.75 from r = 48.1 on, so 50; FedAvg never gets there and has no fine-tuning."""
     found = measure(make_run("start_maml_resources_building_medium", 0.78, steps=55.0))
-    assert (found[ACCURACY], found[measures.ROUNDS], found[measures.STEPS]) == (pytest.approx(0.78), 50, 55)
+    assert (found[ACCURACY], found["rounds_to_target"], found[measures.STEPS]) == (pytest.approx(0.78), 50, 55)
     found = measure(make_run("fedavg_alone_building_medium", 0.60))
-    assert (found[measures.ROUNDS], found[measures.STEPS]) == (math.inf, 0)
+    assert (found["rounds_to_target"], found[measures.STEPS]) == (math.inf, 0)
     assert measure(make_run("start_fedavg_same_building_medium", 0.8))[measures.STEPS] == 100
 
 
@@ -57,7 +57,7 @@ def test_a_run_that_ended_early_does_not_count_nor_do_rounds_after_the_last(make
     """0.8 r / 60 is 0.75 from r = 56.3 on."""
     assert measure(make_run("fedavg_alone_building_high", 0.60, rounds=10)) == {}
     found = measure(make_run("fedavg_building_medium", 0.80, rounds=60))
-    assert found[measures.ROUNDS] == math.inf and found[ACCURACY] == pytest.approx(0.8 * LAST_ROUND / 60)
+    assert found["rounds_to_target"] == math.inf and found[ACCURACY] == pytest.approx(0.8 * LAST_ROUND / 60)
 
 
 def test_what_the_summary_says(make_run):
@@ -67,7 +67,7 @@ def test_what_the_summary_says(make_run):
         "fine_tuning_start": {"gain_over_random_start": 0.02, "relative_change": 0.1},
     }
     found = measure(make_run("defaults_amfl_p_har_subjects", 0.9, **summary))
-    names = (measures.MAJORITY, measures.NEW_MAJORITY, measures.START_GAIN, measures.START_CHANGE)
+    names = ("majority", "majority_of_new_sensors", "start_gain", "start_change")
     assert [found[name] for name in names] == [0.4, 0.3, 0.02, 0.1]
 
 
@@ -77,7 +77,7 @@ def test_costs_are_steps_times_batch(make_run):
 
     def show(experiment, **summary):
         found = measure(make_run(experiment, 0.7, **summary))
-        return found[measures.TRAINING_COST], found[measures.FINISH_COST]
+        return found["examples_of_training"], found["examples_of_finish"]
 
     own = {**finish, "energy_of_training_examples": 9_000.0}
     assert show("start_maml_resources_building_low", amfl_p=own) == (9_000, 48_000)
@@ -92,7 +92,7 @@ def test_a_device_with_fewer_examples_than_a_batch_trains_on_those_it_has(make_r
     flags = read_flags("local_training_building_low")
     assert flags["batch_size"] == 96  # or 8 and 52 below are other means
     run = make_run("local_training_building_low", 0.7, own={"num_train": [8] * 5 + [300] * 5})
-    assert measure(run)[measures.TRAINING_COST] == 50 * 10 * flags["local_only_steps"] * 52
+    assert measure(run)["examples_of_training"] == 50 * 10 * flags["local_only_steps"] * 52
 
 
 def test_lines_of_few_shot_runs(make_run):
@@ -108,7 +108,7 @@ def test_lines_of_few_shot_runs(make_run):
     assert find_few_shot(values, "maml1", "16") == find_few_shot(values, "fedavg", "all") == {}
     run = make_run("few_shot_local_building_16", 0.45, own={"accuracy": [0.5] * 80 + [0.25] * NEW_SENSORS})
     found = measure(run)
-    assert (found[measures.MEMBERS_ACCURACY], found[measures.NEW_ACCURACY]) == (0.5, 0.25)
+    assert (found["accuracy_of_members"], found["accuracy_of_new_sensors"]) == (0.5, 0.25)
 
 
 def test_every_place_of_the_papers_tables_has_its_experiment():

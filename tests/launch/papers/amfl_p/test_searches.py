@@ -7,7 +7,7 @@ import re
 import pytest
 
 from launch.papers.amfl_p.measures import AXES, RANDOM
-from launch.papers.amfl_p.tables import CHOSEN_ON
+from launch.papers.amfl_p.tables import CHOICE
 from launch.runs.run_records import read_rows, resolve_experiment
 from launch.settings.experiments import get_experiment, list_experiments, list_searches
 from launch.settings.flags import parse_config
@@ -28,7 +28,7 @@ ADDED = {  # where the best of the first trials had the smallest or the largest
     **{
         f"defaults_{algo}_{place}": {"learning_rate": ("0.0003",)}
         for algo in ("local_only", "fedavg")
-        for place in CHOSEN_ON
+        for place in CHOICE["chosen_on"]
     },
 }
 NARROWED = {"batch_size": ("48",)}  # of AMFL-P's defaults, whose second trials these are
@@ -57,7 +57,7 @@ def drop_added(stem, flag, choices):
 
 def test_every_start_finish_and_default_has_its_space():
     cells = {f"start_{start}_{finish}_building_medium" for start in STARTS for finish in FINISHES}
-    cells |= {f"defaults_{algo}_{place}" for algo in DEFAULT_ALGOS for place in CHOSEN_ON}
+    cells |= {f"defaults_{algo}_{place}" for algo in DEFAULT_ALGOS for place in CHOICE["chosen_on"]}
     assert set(SPACES) == cells | {"local_training_building_medium", "fedavg_alone_building_medium"}
 
 
@@ -79,7 +79,7 @@ def test_a_space_can_be_run_and_all_of_it_is_tried(stem, read):
 
 @pytest.mark.parametrize("algo", DEFAULT_ALGOS)
 def test_defaults_are_chosen_among_the_same_trials_on_all_data(algo, read):
-    first, *others = (read(f"defaults_{algo}_{place}") for place in CHOSEN_ON)
+    first, *others = (read(f"defaults_{algo}_{place}") for place in CHOICE["chosen_on"])
     assert all(draw(other) == draw(first) for other in others)
 
 
@@ -101,7 +101,7 @@ def test_what_two_methods_share_has_the_same_choices(read_choices):
 
 def test_only_runs_without_flags_follow_the_defaults_that_are_chosen(read, drop_quicker):
     """Kept runs of all others, in all papers, still count when the trials have given new defaults."""
-    spaces = {algo: read(f"defaults_{algo}_{CHOSEN_ON[0]}").space for algo in DEFAULT_ALGOS}
+    spaces = {algo: read(f"defaults_{algo}_{CHOICE['chosen_on'][0]}").space for algo in DEFAULT_ALGOS}
     searched = {algo: drop_quicker(space).keys() for algo, space in spaces.items()}
     following = {}
     for each in list_experiments().values():
@@ -185,7 +185,7 @@ def read_default_scores(read):
     """(algo) -> {trial: its mean score on each data set}; skips the test where the trials have not been run."""
 
     def read_scores(algo):
-        tables = [read(f"defaults_{algo}_{place}").output for place in CHOSEN_ON]
+        tables = [read(f"defaults_{algo}_{place}").output for place in CHOICE["chosen_on"]]
         if not all(table.exists() for table in tables):
             pytest.skip("the trials have not been run")
         by_place = [[float(row[MEAN]) for row in read_rows(table)] for table in tables]
@@ -200,7 +200,7 @@ def test_the_defaults_are_those_that_the_rule_chooses(algo, read, read_default_s
     if algo == "amfl_p":
         local = read_default_scores("local_only")
         floor = local[choose_default(local)]
-    request = read(f"defaults_{algo}_{CHOSEN_ON[0]}")
+    request = read(f"defaults_{algo}_{CHOICE['chosen_on'][0]}")
     chosen = read_rows(request.output)[choose_default(scores, floor) - 1]
     row = CHOSEN_FEDAVG if algo == "fedavg" else algo
     configs = [resolve_experiment(get_experiment(f"defaults_{row}_{place}")) for place in PLACES]

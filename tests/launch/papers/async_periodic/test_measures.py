@@ -7,21 +7,12 @@ import pytest
 
 from launch.papers.async_periodic.figure import compute_accuracy_curve
 from launch.papers.async_periodic.measures import (
-    AT_BYTES,
-    AT_TIME,
-    AT_UPLOADS,
     AXES,
-    CYCLE_MEAN,
     FEDAVG,
     FEDAVG_PROXIMAL,
-    FINAL,
-    FLUCTUATION,
-    LAST_MEAN,
     MODEL_BYTES,
     PLACES,
-    TIME,
     TUNED_KINDS,
-    UPDATES,
     compute_fluctuation,
     find_last_within,
     make_place,
@@ -93,11 +84,17 @@ def test_fluctuation_is_of_the_last_ten_changes_and_blind_to_a_steady_climb():
 def test_measures_by_hand():
     """FedAvg, 0.99 T_max a round: ten rounds fit in 10 T_max, 38 in 1,150 updates."""
     fedavg = measure(make_run("async_periodic_mnist_iid_random_synchronous_plain", climb(0.75), period=0.99))
-    expected = {FINAL: 75, AT_TIME: 75 * 10 / 40, AT_UPLOADS: 75 * 38 / 40, TIME: 39.6, UPDATES: 1200}
-    assert {name: fedavg[name] for name in expected} == pytest.approx(expected) and AT_BYTES not in fedavg
+    expected = {
+        "final": 75,
+        "at_equal_time": 75 * 10 / 40,
+        "at_equal_uploads": 75 * 38 / 40,
+        "time": 39.6,
+        "updates": 1200,
+    }
+    assert {name: fedavg[name] for name in expected} == pytest.approx(expected) and "at_equal_bytes" not in fedavg
     changes = [2.0 * (1 if index % 2 == 0 else -1) for index in range(31, 41)]
     swinging = measure(make_run("async_periodic_mnist_iid_significance_old", climb(0.0, 0.02)))
-    assert swinging[FLUCTUATION] == pytest.approx(statistics.stdev(changes))
+    assert swinging["fluctuation"] == pytest.approx(statistics.stdev(changes))
     assert measure(make_run("async_periodic_mnist_iid_random_equal", climb(0.8)[:39])) == {}, "it ended early"
     assert measure(make_run(CITY, [0.5])) == {}
 
@@ -105,13 +102,13 @@ def test_measures_by_hand():
 def test_equal_bytes_are_counted_both_ways_in_models():
     """65 models a round, 35 down and 30 up: 2,600 are 40 rounds, so that the 41st does not count."""
     run = make_run("buffered_mnist_iid", [index / 100 for index in range(1, 71)], models=(35, 30))
-    assert measure(run)[AT_BYTES] == pytest.approx(40)
+    assert measure(run)["at_equal_bytes"] == pytest.approx(40)
 
 
 def test_the_mean_over_a_cycle_is_of_the_last_twelve_aggregations():
     """50 % at the last ten, 38 at the two before: 576 / 12 = 48."""
     run = make_run("async_periodic_mnist_persistent_random_old", [0.9] * 28 + [0.38] * 2 + [0.5] * 10)
-    assert [measure(run)[metric] for metric in (LAST_MEAN, CYCLE_MEAN)] == pytest.approx([50, 48])
+    assert [measure(run)[metric] for metric in ("mean_of_last", "mean_of_cycle")] == pytest.approx([50, 48])
 
 
 def test_a_curve_is_the_mean_and_deviation_over_the_seeds():

@@ -5,7 +5,7 @@ import pathlib
 import pytest
 
 from launch.papers.async_periodic.measures import TIME_BUDGET, TUNED_CASES, TUNED_KINDS, make_place, name_experiment
-from launch.papers.engine.tables import read_texts
+from launch.papers.engine.folder import read_toml
 from launch.runs.run_records import TUNED_SUFFIX
 from launch.settings.experiments import get_experiment, list_searches
 from launch.tuning.best_flagfile import write_best_flagfile
@@ -14,7 +14,7 @@ from launch.tuning.trials import Outcome, State
 
 SPACES = [each.name for each in list_searches().values() if each.paper == "async_periodic"]
 NUM_TRIALS = 20
-LEGEND = read_texts("async_periodic")["legend"]
+LEGEND = read_toml("async_periodic", "tables.toml")["legend"]
 HELD_OUT = "validation_fraction"
 
 

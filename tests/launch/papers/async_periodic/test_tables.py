@@ -6,21 +6,19 @@ import pytest
 
 from launch.papers.async_periodic.figure import draw_async_figures
 from launch.papers.async_periodic.measures import (
-    AT_TIME,
-    AT_UPLOADS,
     CYCLE,
-    CYCLE_MEAN,
-    FINAL,
-    LAST_MEAN,
-    TIME,
-    UPDATES,
     make_cell,
 )
 from launch.papers.async_periodic.tables import compute_shares, tabulate_levels, tabulate_results, tabulate_shares
 
 
 def test_the_table_has_a_row_a_combination():
-    numbers = {FINAL: {0: 80.0, 1: 84.0}, AT_TIME: {0: 18.75}, TIME: {0: 39.6, 1: 39.6}, UPDATES: {0: 1200.0}}
+    numbers = {
+        "final": {0: 80.0, 1: 84.0},
+        "at_equal_time": {0: 18.75},
+        "time": {0: 39.6, 1: 39.6},
+        "updates": {0: 1200.0},
+    }
     table = tabulate_results({make_cell("iid", "random", "equal", metric): found for metric, found in numbers.items()})
     rows = {tuple(row[:3]): dict(zip(table.columns[3:], row[3:], strict=True)) for row in table.rows}
     equal = rows["IID", "random", "equal weights"]
@@ -63,7 +61,7 @@ def test_the_fastest_keep_a_third_whatever_gamma_is():
 def test_pairs_are_decided_or_level_or_neither(differences, verdict):
     """In points; random scheduling minus scheduling by frequency, seeds that lie ten points apart."""
     values = {
-        make_cell("shards", policy, "fresh", LAST_MEAN): {
+        make_cell("shards", policy, "fresh", "mean_of_last"): {
             seed: 50.0 + 10 * seed + difference * (policy == "random") for seed, difference in enumerate(differences)
         }
         for policy in ("random", "frequency")
@@ -78,7 +76,7 @@ def test_policies_are_compared_by_their_mean_over_the_weightings_too():
     """Random scheduling leads by 3, -3 and 0.3 points, or 0.1 on average; the claims compare this mean."""
     leads = {"equal": 3.0, "fresh": -3.0, "old": 0.3}
     values = {
-        make_cell("shards", policy, kind, LAST_MEAN): {
+        make_cell("shards", policy, kind, "mean_of_last"): {
             seed: 50.0 + 10 * seed + (lead + 0.5 * seed) * (policy == "random")
             for seed in (-1, 0, 1, *([2] if kind == "old" else []))
         }
@@ -99,7 +97,7 @@ def test_where_devices_keep_their_speed_both_windows_are_compared():
     values = {
         make_cell("persistent", "random", kind, metric): dict.fromkeys(range(3), 50.0 + level)
         for kind, each in levels.items()
-        for metric, level in zip((LAST_MEAN, CYCLE_MEAN, AT_TIME), each, strict=True)
+        for metric, level in zip(("mean_of_last", "mean_of_cycle", "at_equal_time"), each, strict=True)
     }
     rows = {(row[1], row[2]): row[3] for row in tabulate_levels(values).rows}
     ten, cycle = "mean over the last 10 aggregations", "mean over the last 12 aggregations, a whole cycle"
@@ -110,7 +108,7 @@ def test_where_devices_keep_their_speed_both_windows_are_compared():
 
 
 def test_without_pairs_there_is_no_row_of_them():
-    assert tabulate_levels({make_cell("iid", "random", "fresh", AT_UPLOADS): {0: 80.0}}).rows == []
+    assert tabulate_levels({make_cell("iid", "random", "fresh", "at_equal_uploads"): {0: 80.0}}).rows == []
 
 
 def test_figures_are_drawn_where_there_are_runs(tmp_path, assert_is_picture):

@@ -6,17 +6,13 @@ import pathlib
 import pytest
 
 from launch.papers.engine.collection import (
-    Measure,
     Measured,
     Place,
     choose_runs,
-    collect_by_seed,
     find_first_round,
     group_runs,
-    measure_runs,
     summarize,
 )
-from launch.report import collect_runs
 from launch.runs.run_records import RunRecord, read_runs
 
 CELL = "fedsikd_mnist_alpha0.1"
@@ -64,27 +60,6 @@ def test_runs_are_grouped_by_place_and_of_a_seed_the_longest_counts(tmp_path, wr
     by_place = group_runs(read_all(tmp_path), find_place)
     assert list(by_place) == [PLACE]
     assert [(run.flags["seed"], len(run.rounds)) for run in by_place[PLACE]] == [(0, 3), (1, 2)]
-
-
-def test_results_are_taken_over_the_seeds_that_have_the_measure(tmp_path, write_run):
-    write_run(tmp_path, CELL, 0, rounds=2)
-    write_run(tmp_path, CELL, 1, rounds=4)
-    long, last = Measure("long", 7), Measure("last", 7)
-    numbers = measure_runs(
-        group_runs(collect_runs(tmp_path)[0], find_place),
-        lambda run: {last: float(len(run.rounds))} | ({long: 1.0} if len(run.rounds) > 3 else {}),
-    )
-    assert numbers == {PLACE: {0: {last: 2.0}, 1: {last: 4.0, long: 1.0}}}
-    by_seed = collect_by_seed(numbers)
-    assert by_seed["tuned"] == {}
-    assert by_seed["printed"][PLACE.make_cell("last", 7)] == {0: 2.0, 1: 4.0}
-    assert by_seed["printed"][PLACE.make_cell("long", 7)] == {1: 1.0}
-
-
-def test_results_are_collected_by_the_presets_of_a_paper():
-    large = PLACE._replace(preset="paper")
-    numbers = {large: {3: {Measure("last", 7): 2.0}}}
-    assert collect_by_seed(numbers, ("cpu", "paper")) == {"cpu": {}, "paper": {large.make_cell("last", 7): {3: 2.0}}}
 
 
 def test_what_one_seed_never_reaches_has_no_mean_or_deviation():

@@ -3,13 +3,13 @@
 import numpy as np
 
 from launch.papers.engine.figures import (
-    AT_ENDS,
     Line,
     Panel,
     compute_curve,
     compute_curve_by_round,
     compute_half_interval,
     draw_panels,
+    name_line_ends,
 )
 from launch.report import collect_runs
 
@@ -35,7 +35,7 @@ def test_panels_show_lines_and_levels_and_say_what_was_not_run(tmp_path, figures
 
 def test_lines_may_be_named_at_their_ends(tmp_path, assert_is_picture):
     panel = Panel([Line("ours", compute_curve([1, 2], [[0.5], [0.8]]), STYLE)])
-    assert_is_picture(draw_panels([[panel, Panel()]], tmp_path / "ends.png", "", labels=AT_ENDS))
+    assert_is_picture(draw_panels([[panel, Panel()]], tmp_path / "ends.png", "", name_lines=name_line_ends))
 
 
 def test_a_curve_is_the_mean_and_sample_deviation_at_each_place():

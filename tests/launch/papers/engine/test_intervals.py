@@ -9,7 +9,6 @@ from launch.papers.engine.intervals import (
     compute_sign_p_value,
     correct_by_holm,
     estimate_mean,
-    estimate_share,
     is_constant,
     predict_one,
 )
@@ -31,14 +30,7 @@ def test_the_interval_of_one_more_run():
     assert predict_one([1, 2, 3], 0.95) == pytest.approx((2 - 4.9683, 2 + 4.9683), abs=1e-4)
 
 
-@pytest.mark.parametrize(("number", "low"), [(5, 0.4782), (6, 0.5407), (10, 0.6915)])
-def test_the_exact_interval_of_a_share(number, low):
-    """All of n succeed: the lower end is 0.025 ** (1/n), above 1/2 from six seeds on."""
-    assert estimate_share(number, number, 0.95) == pytest.approx((low, 1), abs=1e-4)
-    assert 0.025 ** (1 / number) == pytest.approx(low, abs=1e-4)
-
-
-def test_the_sign_test_agrees_with_the_interval():
+def test_the_sign_test():
     """Six of six: 2 / 2 ** 6; without pairs nothing can be said."""
     assert compute_sign_p_value(6, 6) == pytest.approx(2 / 64)
     assert compute_sign_p_value(5, 5) == pytest.approx(2 / 32)

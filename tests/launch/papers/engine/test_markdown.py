@@ -11,7 +11,6 @@ from launch.papers.engine.markdown import (
     format_measured,
     format_rounds,
     format_table,
-    join_blocks,
     tabulate_legend,
 )
 
@@ -21,14 +20,11 @@ TEXT = "| a | b |\n| --- | --- |\n| 1 |  |"
 
 def test_a_table():
     assert format_table(TABLE) == TEXT
-    assert join_blocks(["# Title", "Text."]) == "# Title\n\nText."
+    assert TABLE.records == [{"a": "1", "b": ""}]
 
 
-def test_a_legend_says_what_is_beside_a_table():
-    sections = {
-        "one": Section("One", TABLE, f"Read it\nso.\n\n{TEXT}\n\n![a](a.png)"),
-        "two": Section("Two", TABLE),
-    }
+def test_a_legend_says_how_a_table_is_read():
+    sections = {"one": Section("One", TABLE, "Read it\nso."), "two": Section("Two", TABLE)}
     legend = tabulate_legend({"all": "For\nall.", "none": ""}, sections)
     assert legend.rows == [["all", "", "For all."], ["one", "One", "Read it so."], ["two", "Two", ""]]
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from launch.papers.engine import page
 from launch.papers.engine.markdown import Table
-from launch.papers.engine.page import ABSENT, PageError, Titles, compose_page, look_up, split_numbers
+from launch.papers.engine.page import ABSENT, PageError, compose_page, look_up, split_numbers
+from launch.papers.engine.paper import Paper
 
-TITLES = Titles("mine", "Mine", "mine", {"printed": "ours", "tuned": "ours, tuned"}, "mine.png")
+PAPER = Paper("mine", lambda *_: None, draw=lambda *_: None)
 COLUMNS = ["section", "claim", "rule", "printed_tables", "printed_tables_numbers"]
 OPEN = "1 of 2 comparisons open: A 3, B 2: +1.0 [-1, +3], n = 5"
 CONSTRUCTED = ("by construction", "B is at most 4")
@@ -21,6 +21,8 @@ FURTHER = Table(
     ["comparison", "numbers"], [["A above B", "A 3: +1.0 [+0.5, +1.5], n = 3"], ["A above B twice", "2 ± 1"]]
 )
 PAGE = {
+    "title": "Mine",
+    "figure": "mine.png",
     "claim": "A is good.",
     "use_it": "Take A, by {lead}. Twice: {twice}.",
     "shown": [{"claim": "A above", "runs": "printed", "why": "by {lead}"}],
@@ -37,11 +39,11 @@ TABLES = {"claims": CLAIMS, "further": FURTHER}
 
 @pytest.fixture(autouse=True)
 def own_page(monkeypatch):
-    monkeypatch.setattr(page, "read_page", lambda folder: PAGE)
+    monkeypatch.setattr(Paper, "page", PAGE)
 
 
 def test_a_page_shows_claims_counts_numbers_and_links():
-    text = compose_page(TITLES, TABLES)
+    text = compose_page(PAPER, TABLES)
     assert (
         "| of 2 claims | reproduced | not reproduced | undecided | by construction | not comparable | not run |" in text
     )
@@ -82,8 +84,8 @@ def test_numbers_of_a_claim_are_split(numbers, expected):
 def test_a_claim_by_construction_shows_its_measures_alone(monkeypatch, numbers, shown):
     claims = Table(CLAIMS.columns, [["2", "B at most 4", "", "not printed", "", *["by construction", numbers] * 2]])
     wanted = [{"claim": "B at most", "runs": "tuned", "why": "so it is"}]
-    monkeypatch.setattr(page, "read_page", lambda folder: {**PAGE, "shown": wanted})
-    text = compose_page(TITLES, {**TABLES, "claims": claims})
+    monkeypatch.setattr(Paper, "page", {**PAGE, "shown": wanted})
+    text = compose_page(PAPER, {**TABLES, "claims": claims})
     assert f"| B at most 4 |  {shown}" in text and "A is not" not in text
 
 
@@ -99,6 +101,6 @@ def test_a_wrong_name_of_a_number_is_an_error(name):
 
 def test_a_claim_that_there_is_not_is_an_error(monkeypatch):
     wrong = [{"claim": "C", "runs": "printed", "why": ""}]
-    monkeypatch.setattr(page, "read_page", lambda folder: {**PAGE, "shown": wrong})
+    monkeypatch.setattr(Paper, "page", {**PAGE, "shown": wrong})
     with pytest.raises(PageError, match="0 claims"):
-        compose_page(TITLES, TABLES)
+        compose_page(PAPER, TABLES)

@@ -24,8 +24,13 @@ def test_numbers_are_found_by_experiment_and_seed(values):
 
 
 def test_experiments_with_a_place_are_results_of_its_preset(values):
-    results = tables.locate(values, {"ours_easy": Place("tuned", "data", "easy", "ours")}, round_num=5)
+    """Experiments that share a place are together; each seed counts where it has the measure."""
+    easy = Place("tuned", "data", "easy", "ours")
+    results = tables.locate(values, {"ours_easy": easy}.get, round_num=5)
     assert results == {"printed": {}, "tuned": {Cell("data", "easy", "ours", 5, "test_accuracy"): {0: 0.7, 1: 0.8}}}
+    values["longer", "test_accuracy"] = {2: 0.9}
+    results = tables.locate(values, {"ours_easy": easy, "longer": easy}.get, 5, ("tuned", "other"))
+    assert results == {"tuned": {easy.make_cell("test_accuracy", 5): {0: 0.7, 1: 0.8, 2: 0.9}}, "other": {}}
 
 
 def test_cells_of_a_table():
@@ -51,7 +56,7 @@ def test_axes_are_crossed_with_their_titles():
 
 def test_headings_and_notes_come_from_the_papers_texts(monkeypatch):
     texts = {"results": {"heading": "Results", "note": "\nOf {number} runs.\n"}, "files": {"heading": "Files"}}
-    monkeypatch.setattr(tables, "read_texts", {"paper": texts}.get)
+    monkeypatch.setattr(tables, "read_toml", lambda *place: {("paper", "tables.toml"): texts}[place])
     table = Table(["a"], [["1"]])
     assert tables.describe("paper", {"results": table, "files": table}, number=3) == {
         "results": ("Results", table, "Of 3 runs."),

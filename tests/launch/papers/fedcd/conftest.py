@@ -2,19 +2,40 @@
 
 import pytest
 
+from launch.papers.registry import PAPERS
+from launch.report import collect_runs
+
 
 @pytest.fixture
 def write_seeds(tmp_path, write_archetype_run):
     """(experiment, accuracies, seeds 0 to 2, ...) writes a run a seed and returns the folder of all.
 
-    A function of the seed gives accuracies or a setting that differ.
+    A function of the seed, or a tuple, gives accuracies or a setting that differ.
     """
 
     def write(experiment, accuracies, seeds=range(3), **settings):
         for seed in seeds:
             given = {"accuracies": accuracies, **settings}
-            of_seed = {name: value(seed) if callable(value) else value for name, value in given.items()}
+            of_seed = {name: value[seed] if isinstance(value, tuple) else value for name, value in given.items()}
+            of_seed = {name: value(seed) if callable(value) else value for name, value in of_seed.items()}
             write_archetype_run(tmp_path, experiment, seed=seed, **of_seed)
         return tmp_path
 
     return write
+
+
+@pytest.fixture
+def build_report():
+    """(folder of runs) -> Report."""
+    return lambda runs_dir: PAPERS["fedcd"].build_report(collect_runs(runs_dir)[0])
+
+
+@pytest.fixture
+def find_claim():
+    """(report, words of one claim) -> its row, {column: cell}."""
+
+    def find(report, *words):
+        (row,) = [row for row in report.tables["claims"].records if all(word in row["claim"] for word in words)]
+        return row
+
+    return find

@@ -3,16 +3,10 @@
 import pytest
 
 from launch.papers.fedcd.costs import Cost, is_decided
-from launch.papers.registry import PAPERS
-from launch.report import collect_runs
 
 FEDCD_CPU, FEDAVG_CPU = "fedcd_cifar10_hierarchical_cpu", "fedavg_cifar10_hierarchical_cpu"
 MEDIUM = "cifar10_hierarchical_authors"
 MODELS = {"live_models": 6, "active_models": 40, "max_active_models": 2, "preferred_models": 2, "score_deviation": 0.02}
-
-
-def build_report(runs_dir):
-    return PAPERS["fedcd"].build_report(collect_runs(runs_dir)[0])
 
 
 def read_table_1(report, size):
@@ -20,13 +14,6 @@ def read_table_1(report, size):
     _, rows = report.tables[f"{size}_table_1"]
     (row,) = [row for row in rows if row[:2] == ["hierarchical", "ours"]]
     return row[5:]
-
-
-def find_claim(report, words):
-    columns, rows = report.tables["claims"]
-    rows = [dict(zip(columns, row, strict=True)) for row in rows]
-    (row,) = [row for row in rows if words in row["claim"] and "hierarchical" in row["claim"]]
-    return row
 
 
 def jump(first, length):
@@ -53,7 +40,7 @@ def test_which_costs_decide(first, second, expected):
     assert is_decided(first, second) is is_decided(second, first) is expected
 
 
-def test_where_fedavg_stops_early_its_rounds_are_a_bound(write_seeds):
+def test_where_fedavg_stops_early_its_rounds_are_a_bound(write_seeds, build_report, find_claim):
     """FedCD converges in round 14, 15 or 16, of 2 s, and FedAvg not in 60 of 1 s: 28 / 60, 30 / 60 and 32 / 60."""
     write_seeds(f"fedcd_{MEDIUM}", lambda seed: jump(10 + seed, 60), round_s=2, dataset="cifar10", **MODELS)
     runs_dir = write_seeds(f"fedavg_{MEDIUM}", [0.4] * 60, swing=0.1, dataset="cifar10")
@@ -67,7 +54,7 @@ def test_where_fedavg_stops_early_its_rounds_are_a_bound(write_seeds):
         "70, 75, 80",
         "> 300, > 300, > 300",
     ]
-    row = find_claim(report, "wall-clock time")
+    row = find_claim(report, "wall-clock time", "hierarchical")
     # -32, -30 and -28 s, or more: 4.303 * 2 / sqrt(3) either side.
     assert (row["authors"], row["authors_numbers"]) == (
         "reproduced",
@@ -75,18 +62,18 @@ def test_where_fedavg_stops_early_its_rounds_are_a_bound(write_seeds):
     )
 
 
-def test_a_bound_that_is_not_above_decides_nothing(write_seeds):
+def test_a_bound_that_is_not_above_decides_nothing(write_seeds, build_report, find_claim):
     """FedCD converges after 14 rounds of 5 s; FedAvg has spent 60 s without: it may take more than 70 s or less."""
     write_seeds(f"fedcd_{MEDIUM}", jump(10, 60), round_s=5, dataset="cifar10", **MODELS)
     runs_dir = write_seeds(f"fedavg_{MEDIUM}", [0.4] * 60, swing=0.1, dataset="cifar10")
     report = build_report(runs_dir)
     assert read_table_1(report, "authors")[0] == "< 1.17, FedAvg stopped after 60 rounds"
-    row = find_claim(report, "wall-clock time")
+    row = find_claim(report, "wall-clock time", "hierarchical")
     assert (row["authors"], row["authors_numbers"]) == (
         "undecided",
         "time to convergence: FedCD never, FedAvg never: 0 of 0 seeds on the claimed side, 3 ties",
     )
-    row = find_claim(report, "communication cost")
+    row = find_claim(report, "communication cost", "hierarchical")
     # 14 rounds of 5 MB against 60: the bytes decide all the same.
     assert (row["authors"], row["authors_numbers"]) == (
         "reproduced",
@@ -101,12 +88,14 @@ def test_a_bound_that_is_not_above_decides_nothing(write_seeds):
         (56, "not reproduced", "FedCD 180.00, FedAvg 60.00: the same difference in all 3 seeds"),
     ],
 )
-def test_fedavg_that_converges_alone_must_do_so_within_fedcds_rounds(first, verdict, numbers, write_seeds):
+def test_fedavg_that_converges_alone_must_do_so_within_fedcds_rounds(
+    first, verdict, numbers, write_seeds, build_report, find_claim
+):
     """FedAvg's 150 rounds of 1 s settle in round 60 or 61, FedCD swings for 60 rounds of 3 s."""
     write_seeds(f"fedcd_{MEDIUM}", [0.6] * 60, swing=0.1, round_s=3, dataset="cifar10", **MODELS)
     runs_dir = write_seeds(f"fedavg_{MEDIUM}_150rounds", jump(first, 150), dataset="cifar10")
     report = build_report(runs_dir)
-    row = find_claim(report, "wall-clock time")
+    row = find_claim(report, "wall-clock time", "hierarchical")
     assert (row["authors"], row["authors_numbers"]) == (verdict, f"time to convergence: {numbers}")
     settled = first + 4
     ratios = read_table_1(report, "authors")
@@ -114,7 +103,7 @@ def test_fedavg_that_converges_alone_must_do_so_within_fedcds_rounds(first, verd
     assert ratios[3:5] == ["> 180, > 180, > 180", ", ".join([str(settled)] * 3)]
 
 
-def test_seeds_that_end_differently_stand_one_by_one(write_seeds, write_archetype_run, tmp_path):
+def test_seeds_that_end_differently_stand_one_by_one(write_seeds, write_archetype_run, tmp_path, build_report):
     """FedCD converges in round 14 of 60, and in seed 2 not; FedAvg in round 24, and not in seed 1 (150 rounds)."""
     write_seeds(f"fedcd_{MEDIUM}", jump(10, 60), swing=lambda seed: 0.1 * (seed == 2), dataset="cifar10", **MODELS)
     write_seeds(f"fedavg_{MEDIUM}", jump(20, 60), dataset="cifar10")
@@ -124,11 +113,11 @@ def test_seeds_that_end_differently_stand_one_by_one(write_seeds, write_archetyp
     assert ratios[3:5] == ["14, 14, > 60", "24, > 150, 24"]
 
 
-def test_less_time_is_a_matter_of_pairs(write_seeds):
+def test_less_time_is_a_matter_of_pairs(write_seeds, build_report, find_claim):
     """FedCD takes 14 rounds of 10, 20 and 24 s to converge; FedAvg is capped at 300 rounds of 1 s."""
     write_seeds(FEDCD_CPU, [0.3] * 9 + [0.6] * 36, round_s=lambda seed: (10, 20, 24)[seed], **MODELS)
     runs_dir = write_seeds(f"{FEDAVG_CPU}_300rounds", [0.4] * 300, swing=0.1)
-    row = find_claim(build_report(runs_dir), "wall-clock time")
+    row = find_claim(build_report(runs_dir), "wall-clock time", "hierarchical")
     assert row["printed_tables"] == "agree"
     assert row["printed_tables_numbers"] == "time to convergence: FedCD 1.00, FedAvg 1.48"
     # Differences -160, -20 and 36 s: mean -48, deviation 100.96, times 4.303 / sqrt(3).
@@ -138,11 +127,11 @@ def test_less_time_is_a_matter_of_pairs(write_seeds):
     )
 
 
-def test_where_neither_converges_the_times_are_ties(write_seeds):
+def test_where_neither_converges_the_times_are_ties(write_seeds, build_report, find_claim):
     write_seeds(FEDCD_CPU, [0.6] * 45, swing=0.1, **MODELS)
     runs_dir = write_seeds(f"{FEDAVG_CPU}_300rounds", [0.4] * 300, swing=0.1)
     report = build_report(runs_dir)
-    row = find_claim(report, "wall-clock time")
+    row = find_claim(report, "wall-clock time", "hierarchical")
     assert (row["cpu"], row["cpu_numbers"]) == (
         "undecided",
         "time to convergence: FedCD never, FedAvg never: 0 of 0 seeds on the claimed side, 3 ties",
@@ -150,13 +139,13 @@ def test_where_neither_converges_the_times_are_ties(write_seeds):
     assert read_table_1(report, "cpu")[:3] == ["neither converges"] * 3
 
 
-def test_bytes_to_convergence(write_seeds):
+def test_bytes_to_convergence(write_seeds, build_report, find_claim):
     """FedCD converges in round 14 of 5 MB each; FedAvg, which swings, is capped at 300 rounds."""
     write_seeds("fedcd_cifar10_hierarchical_authors_small", lambda seed: jump(10, 45), **MODELS)
     runs_dir = write_seeds(f"{FEDAVG_CPU}_300rounds", lambda seed: [0.4] * 300, swing=0.1)
-    assert find_claim(build_report(runs_dir), "communication cost")["cpu"] == "not run"
+    assert find_claim(build_report(runs_dir), "communication cost", "hierarchical")["cpu"] == "not run"
     write_seeds("fedcd_cifar10_hierarchical_cpu", lambda seed: jump(10 + seed, 45), **MODELS)
-    row = find_claim(build_report(runs_dir), "communication cost")
+    row = find_claim(build_report(runs_dir), "communication cost", "hierarchical")
     # 14, 15 and 16 rounds of 5 MB: 75 on average, 1,425 fewer, and 4.303 * 5 / sqrt(3) either side.
     assert (row["cpu"], row["cpu_numbers"]) == (
         "reproduced",

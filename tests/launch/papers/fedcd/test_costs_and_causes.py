@@ -4,35 +4,25 @@ import math
 
 import pytest
 
-from launch.papers.fedcd.authors_run import measure_authors_run, read_authors_run
+from launch.papers.fedcd.authors_run import read_authors_run, tabulate_authors_run
 from launch.papers.fedcd.causes import compare_with_base
 from launch.papers.fedcd.measures import measure
-from launch.papers.registry import PAPERS
 from launch.report import collect_runs
 
 SMALL = "cifar10_hierarchical_authors_small"
 MODELS = {"live_models": 6, "active_models": 40, "max_active_models": 2, "preferred_models": 2, "score_deviation": 0.02}
 
 
-def build_report(runs_dir):
-    return PAPERS["fedcd"].build_report(collect_runs(runs_dir)[0])
-
-
-def find_claim(report, words):
-    columns, rows = report.tables["claims"]
-    (row,) = [row for row in (dict(zip(columns, each, strict=True)) for each in rows) if words in row["claim"]]
-    return row
-
-
 def test_the_authors_printed_run_by_the_rules_of_the_report():
-    run = read_authors_run()
-    assert (len(run.devices), {len(row) for row in run.devices}) == (53, {30})
-    assert [round(run.accuracies[r - 1], 1) for r in (5, 10, 30, 45, 53)] == [56.2, 69.7, 91.0, 92.1, 92.6]
-    assert [round(run.changes[r - 1], 1) for r in (5, 10, 30, 45)] == [13.3, 5.4, 1.3, 1.0]
-    measured = measure_authors_run()
-    assert measured["convergence"] == 29
-    assert measured["swing"] == pytest.approx(1.3, abs=0.05)
-    assert measured["last_change"] == pytest.approx(1.358)
+    rounds = read_authors_run().rounds
+    assert len(rounds) == 53
+    accuracies = {5: 56.2, 10: 69.7, 30: 91.0, 45: 92.1, 53: 92.6}
+    assert {r: round(100 * rounds[r]["client_test_accuracy"], 1) for r in accuracies} == accuracies
+    changes = {5: 13.3, 10: 5.4, 30: 1.3, 45: 1.0}
+    assert {r: round(100 * rounds[r]["client_accuracy_change"], 1) for r in changes} == changes
+    (row,) = tabulate_authors_run().records
+    assert (row["rounds"], row["converges at round"], row["last change"]) == ("53", "29", "1.36")
+    assert float(row["swing of a meta-archetype"]) == pytest.approx(1.3, abs=0.05)
 
 
 def test_costs_by_hand(tmp_path, write_archetype_run):
@@ -52,7 +42,7 @@ def test_costs_by_hand(tmp_path, write_archetype_run):
         lines[r] = ",".join([*cells[:place], "0", *cells[place + 1 :]])
     (run_dir / "metrics.csv").write_text("\n".join(lines) + "\n")
     (run,) = collect_runs(tmp_path)[0]
-    measured = {each.metric: value for each, value in measure(run).items()}
+    measured = measure(run)
     assert (measured["mb_per_round"], measured["s_per_round"]) == (5, 2)
     assert measured["evaluation_share"] == pytest.approx(20)
     assert measured["late_rate"] == pytest.approx(37)
@@ -86,7 +76,9 @@ def set_column(tmp_path):
         ((1,), (30,), "undecided", "central 1, outer 34: 1 seed"),
     ],
 )
-def test_fedavg_on_central_archetypes(tmp_path, write_archetype_run, set_column, central, outer, verdict, numbers):
+def test_fedavg_on_central_archetypes(
+    tmp_path, write_archetype_run, set_column, central, outer, verdict, numbers, build_report, find_claim
+):
     """A group that jumps by 20 points in round 30 settles in 34, where its five-round mean is 50; one of round 1 in 1.
 
     Differences of -33, -34 and -35: 4.303 * 1 / sqrt(3) either side; of -33, 33 and 0 that is 4.3027 * 33 / sqrt(3).
@@ -106,7 +98,9 @@ def test_fedavg_on_central_archetypes(tmp_path, write_archetype_run, set_column,
     ("algo", "words"), [("fedavg", "performs better"), ("fedcd", "more skewed probability distributions")]
 )
 @pytest.mark.parametrize(("lead", "verdict"), [(6, "reproduced"), (-6, "not reproduced"), (0, "undecided")])
-def test_which_archetypes_are_better(algo, words, lead, verdict, tmp_path, write_archetype_run, set_column):
+def test_which_archetypes_are_better(
+    algo, words, lead, verdict, tmp_path, write_archetype_run, set_column, build_report, find_claim
+):
     """FedAvg's central ones are claimed to lead, FedCD's outer ones: by 5, 6 and 7 points, or by -1, 0 and 1."""
     experiment = f"{algo}_cifar10_hypergeometric_cpu"
     better = (2, 3) if algo == "fedavg" else (0, 5)
@@ -125,7 +119,9 @@ def test_which_archetypes_are_better(algo, words, lead, verdict, tmp_path, write
         ((2, 2, 2), (0, 0, 0), "not reproduced", "archetypes 2.00: the same in all 3 seeds"),
     ],
 )
-def test_most_archetypes_converge(fedcd, fedavg, verdict, numbers, tmp_path, write_archetype_run, set_column):
+def test_most_archetypes_converge(
+    fedcd, fedavg, verdict, numbers, tmp_path, write_archetype_run, set_column, build_report, find_claim
+):
     """So many archetypes stay at 50 %, the others jump by 40 points each round. At least 4 of 6, and more than FedAvg.
 
     5 on average with a deviation of 1: 2.52 to 7.48, which does not say whether it is 4.
@@ -141,7 +137,7 @@ def test_most_archetypes_converge(fedcd, fedavg, verdict, numbers, tmp_path, wri
 
 
 @pytest.mark.parametrize(("lead", "expected"), [(30, "yes"), (0, "undecided"), (-30, "no")])
-def test_active_models_from_the_first_milestone_on_by_bias(lead, expected, write_seeds):
+def test_active_models_from_the_first_milestone_on_by_bias(lead, expected, write_seeds, build_report, find_claim):
     """Both biases have 60 in rounds 31 to 45; 0.2 has the lead in the 25 rounds from 6 to 30: 25/40 of it."""
     for bias, active in (("0.2", 60 + lead), ("0.8", 60)):
         counts = [30] * 5 + [active] * 25 + [60] * 15
@@ -166,7 +162,7 @@ def jump(first):
     ("delays", "verdict"),
     [((0, 1, 2), "reproduced"), ((0, 5, 10), "undecided"), ((11, 12, 13), "not reproduced")],
 )
-def test_bits_and_the_time_to_convergence(delays, verdict, write_seeds):
+def test_bits_and_the_time_to_convergence(delays, verdict, write_seeds, build_report, find_claim):
     """1 +- 2.48 rounds; 5 +- 12.4; 12 +- 2.48, and with two comparisons 12 +- 3.58."""
     write_seeds(f"fedcd_{SMALL}", lambda seed: jump(10), **MODELS)
     write_seeds(f"fedcd_{SMALL}_4bits", lambda seed: jump(10), **MODELS)
@@ -178,7 +174,7 @@ def test_bits_and_the_time_to_convergence(delays, verdict, write_seeds):
 @pytest.mark.parametrize(
     ("gaps", "verdict"), [((0, 0.1, 0.2), "reproduced"), ((-1, 0.5, 2), "undecided"), ((5, 6, 7), "not reproduced")]
 )
-def test_fedavg_and_bits(gaps, verdict, write_seeds):
+def test_fedavg_and_bits(gaps, verdict, write_seeds, build_report, find_claim):
     write_seeds(f"fedavg_{SMALL}", lambda seed: [0.4] * 45)
     write_seeds(f"fedavg_{SMALL}_4bits", lambda seed: [0.4 + 0.001 * seed] * 45)
     runs_dir = write_seeds(f"fedavg_{SMALL}_8bits", lambda seed: [0.4 + gaps[seed] / 100] * 45)
@@ -188,13 +184,13 @@ def test_fedavg_and_bits(gaps, verdict, write_seeds):
 @pytest.mark.parametrize(
     ("gaps", "verdict"), [((0, 0.1, 0.2), "reproduced"), ((-1, 0.5, 2), "undecided"), ((5, 6, 7), "not reproduced")]
 )
-def test_later_clonings(gaps, verdict, write_seeds):
+def test_later_clonings(gaps, verdict, write_seeds, build_report, find_claim):
     write_seeds(f"fedcd_{SMALL}_1milestone", lambda seed: [0.4] * 45, **MODELS)
     runs_dir = write_seeds(f"fedcd_{SMALL}", lambda seed: [0.4 + gaps[seed] / 100] * 45, **MODELS)
     assert find_claim(build_report(runs_dir), "Subsequent cloning rounds")["authors_small"] == verdict
 
 
-def test_calm_counts_only_if_fedavg_is_less_calm(write_seeds):
+def test_calm_counts_only_if_fedavg_is_less_calm(write_seeds, build_report, find_claim):
     """Both calm: FedCD swings by 1 point a round, FedAvg by 0.4, so that steps explain it; then FedAvg by 10."""
     write_seeds(f"fedcd_{SMALL}", lambda seed: [0.6] * 45, swing=0.005, **MODELS)
     runs_dir = write_seeds(f"fedavg_{SMALL}", lambda seed: [0.4] * 45, swing=0.002)
@@ -205,16 +201,16 @@ def test_calm_counts_only_if_fedavg_is_less_calm(write_seeds):
 
 def test_a_cause_counts_beyond_twice_the_deviation_of_the_runs_without_it():
     base = {0: 10.0, 1: 12.0, 2: 14.0}  # deviation 2
-    assert compare_with_base({0: 15.0}, base) == "15.00 (+5.00*)"
-    assert compare_with_base({0: 14.0}, base) == "14.00 (+4.00)"
-    assert compare_with_base({0: 5.0, 1: 6.0}, base) == "5.50 (-5.50*)"
-    assert compare_with_base({0: 15.0}, {0: 10.0}) == "15.00 (+5.00)", "one run has no deviation"
-    assert compare_with_base({0: math.inf}, base) == "never"
-    assert compare_with_base({0: math.inf, 1: 33.0}, base) == "never in 1 of 2"
-    assert compare_with_base({0: 15.0}, {0: math.inf, 1: 12.0}) == "15.00"
+    assert compare_with_base({0: 15.0}, base, base) == "15.00 (+5.00*)"
+    assert compare_with_base({0: 14.0}, base, base) == "14.00 (+4.00)"
+    assert compare_with_base({0: 5.0, 1: 6.0}, base, base) == "5.50 (-5.50*)"
+    assert compare_with_base({0: 15.0}, {0: 10.0}, {0: 10.0}) == "15.00 (+5.00)", "one run has no deviation"
+    assert compare_with_base({0: math.inf}, base, base) == "never"
+    assert compare_with_base({0: math.inf, 1: 33.0}, base, base) == "never in 1 of 2"
+    assert compare_with_base({0: 15.0}, *[{0: math.inf, 1: 12.0}] * 2) == "15.00"
 
 
-def test_anew_is_compared_with_the_same_steps_shared_too(write_seeds, tmp_path, write_archetype_run):
+def test_anew_is_compared_with_the_same_steps_shared_too(write_seeds, tmp_path, write_archetype_run, build_report):
     """The runs as they are: 50, 51 and 52, deviation 1. Steps 60; anew 61.5, which is 1.5 more, or 63, which is 3."""
     base = "fedcd_cifar10_hierarchical_cpu"
     runs_dir = write_seeds(base, lambda seed: [0.5 + 0.01 * seed] * 45, **MODELS)
@@ -231,7 +227,7 @@ def test_anew_is_compared_with_the_same_steps_shared_too(write_seeds, tmp_path, 
         ]
 
 
-def test_the_table_of_causes_has_those_that_were_run(write_seeds, tmp_path, write_archetype_run):
+def test_the_table_of_causes_has_those_that_were_run(write_seeds, tmp_path, write_archetype_run, build_report):
     runs_dir = write_seeds("fedcd_cifar10_hierarchical_cpu", lambda seed: [0.5 + 0.01 * seed] * 45, **MODELS)
     assert "causes" not in build_report(runs_dir).tables
     write_archetype_run(tmp_path, "fedcd_cifar10_hierarchical_cpu_steps", [0.53] * 45, **MODELS)

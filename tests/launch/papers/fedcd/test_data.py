@@ -3,8 +3,6 @@
 import pytest
 
 from launch.papers.fedcd.figure import draw_fedcd_figure
-from launch.papers.fedcd.measures import choose_data
-from launch.papers.registry import PAPERS
 from launch.report import collect_runs
 
 SMALL = "cifar10_hierarchical_authors_small"
@@ -12,17 +10,7 @@ WHOLE, SUBSET = "cifar10", "cifar10 subset (20,000 + 5,000 images)"
 MODELS = {"live_models": 6, "active_models": 40, "max_active_models": 2, "preferred_models": 2, "score_deviation": 0.02}
 
 
-def build_report(runs_dir):
-    return PAPERS["fedcd"].build_report(collect_runs(runs_dir)[0])
-
-
-def find_claim(report, words):
-    columns, rows = report.tables["claims"]
-    (row,) = [row for row in (dict(zip(columns, each, strict=True)) for each in rows) if words in row["claim"]]
-    return row
-
-
-def test_fedcd_on_the_subset_is_not_held_against_fedavg_on_the_whole(write_seeds):
+def test_fedcd_on_the_subset_is_not_held_against_fedavg_on_the_whole(write_seeds, build_report, find_claim):
     """As many runs on both: those on the whole count. Then the subset has more, and with FedAvg there it decides."""
     write_seeds(f"fedcd_{SMALL}", [0.6] * 45, dataset=SUBSET, **MODELS)
     runs_dir = write_seeds(f"fedavg_{SMALL}", [0.4] * 45, dataset=WHOLE)
@@ -30,21 +18,12 @@ def test_fedcd_on_the_subset_is_not_held_against_fedavg_on_the_whole(write_seeds
     words = "more accurate on all archetypes"
     assert find_claim(report, words)["authors_small"] == "not run"
     assert list(report.left_out) == [
-        f"{runs_dir / f'fedcd_{SMALL}' / f'seed_{seed}'}: made on {SUBSET}, the other runs of its size on cifar10; "
-        "runs on different data are not compared"
+        f"{runs_dir / f'fedcd_{SMALL}' / f'seed_{seed}'}: made on {SUBSET}; runs of its size count on cifar10 alone"
         for seed in range(3)
     ]
     write_seeds(f"fedavg_{SMALL}", [0.4] * 45, dataset=SUBSET)
     report = build_report(runs_dir)
     assert find_claim(report, words)["authors_small"] == "reproduced" and not report.left_out
-
-
-def test_interrupted_runs_do_not_choose_the_data(write_seeds):
-    """Two interrupted runs on the subset against one whole run on all of CIFAR-10; alone, they would."""
-    runs_dir = write_seeds(f"fedcd_{SMALL}", [0.6] * 12, seeds=(0, 1), dataset=SUBSET, **MODELS)
-    assert choose_data(collect_runs(runs_dir)[0]) == {"authors_small": SUBSET}
-    write_seeds(f"fedcd_{SMALL}", [0.6] * 45, seeds=(2,), dataset=WHOLE, **MODELS)
-    assert choose_data(collect_runs(runs_dir)[0]) == {"authors_small": WHOLE}
 
 
 def test_a_row_of_the_figure_has_the_largest_size_with_both_algorithms(write_seeds, tmp_path, figures):
@@ -65,7 +44,7 @@ def draw_titles(folder, figures):
     return [ax.get_title() for ax in figures["fedcd.png"].axes]
 
 
-def test_bits_are_compared_on_one_data_set(write_seeds):
+def test_bits_are_compared_on_one_data_set(write_seeds, build_report, find_claim):
     """32 bits on the subset and on the whole with other seeds; 8 and 4 bits on the whole, where they are equal."""
     write_seeds(f"fedcd_{SMALL}", [0.5] * 45, seeds=(0, 1, 2), dataset=SUBSET, **MODELS)
     write_seeds(f"fedcd_{SMALL}", [0.6] * 45, seeds=(3, 4, 5), dataset=WHOLE, **MODELS)
@@ -94,7 +73,7 @@ def test_curves_by_size_are_of_the_data_that_count_and_of_whole_runs(tmp_path, w
     }
 
 
-def test_nine_rounds_of_the_full_size_are_kept_though_no_table_has_them(tmp_path, write_archetype_run):
+def test_nine_rounds_of_the_full_size_are_kept_though_no_table_has_them(tmp_path, write_archetype_run, build_report):
     run_dir = write_archetype_run(
         tmp_path, "fedcd_cifar10_hierarchical_authors_full_9rounds", [0.5] * 9, dataset=WHOLE, **MODELS
     )
@@ -117,7 +96,7 @@ def test_figure_6_has_fedavgs_bits(write_seeds, tmp_path, figures):
     )
 
 
-def test_the_full_size_is_labelled_with_the_bits_of_its_runs(tmp_path, write_archetype_run):
+def test_the_full_size_is_labelled_with_the_bits_of_its_runs(tmp_path, write_archetype_run, build_report):
     full = "cifar10_hierarchical_authors_full"
     write_archetype_run(tmp_path, f"fedcd_{full}", [0.5] * 53, dataset=WHOLE, **MODELS)
     write_archetype_run(tmp_path, f"fedavg_{full}", [0.5] * 53, dataset=WHOLE)

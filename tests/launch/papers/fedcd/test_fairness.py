@@ -6,43 +6,12 @@ import pytest
 
 from launch.papers.fedcd.figure import draw_fedcd_figure
 from launch.papers.fedcd.measures import is_whole, measure
-from launch.papers.registry import PAPERS
 from launch.report import collect_runs, main
 
 SMALL = "cifar10_hierarchical_authors_small"
 MEDIUM = "cifar10_hierarchical_authors"
 WHOLE = "cifar10"
 MODELS = {"live_models": 6, "active_models": 40, "max_active_models": 2, "preferred_models": 2, "score_deviation": 0.02}
-
-
-@pytest.fixture
-def write_seeds(tmp_path, write_archetype_run):
-    """(experiment, accuracies, ...) writes it with seeds 0 to 2, `swing` by seed; returns the folder of all."""
-
-    def write(experiment, accuracies, swing=(0.0, 0.0, 0.0), **settings):
-        for seed in range(3):
-            write_archetype_run(tmp_path, experiment, accuracies, seed, swing=swing[seed], **settings)
-        return tmp_path
-
-    return write
-
-
-def build_report(runs_dir):
-    return PAPERS["fedcd"].build_report(collect_runs(runs_dir)[0])
-
-
-def rows_of(report, table):
-    columns, rows = report.tables[table]
-    return [dict(zip(columns, row, strict=True)) for row in rows]
-
-
-def find_row(report, table, column, words):
-    (row,) = [row for row in rows_of(report, table) if words in row[column]]
-    return row
-
-
-def measure_by_name(run):
-    return {measured.metric: value for measured, value in measure(run).items()}
 
 
 def jump(first):
@@ -56,15 +25,14 @@ def jump(first):
      ("fedcd_cifar10_hierarchical_paper", "paper")],
 )  # fmt: skip
 def test_sizes_that_mean_the_whole_of_cifar10_do_without_runs_of_the_subset(
-    experiment, size, tmp_path, write_archetype_run
+    experiment, size, tmp_path, write_archetype_run, build_report
 ):
     write_archetype_run(tmp_path, "fedcd_cifar10_hierarchical_cpu", [0.5] * 45, **MODELS)
     run_dir = write_archetype_run(tmp_path, experiment, [0.5] * 60, **MODELS)
     report = build_report(tmp_path)
     assert [run.experiment for run in report.runs] == ["fedcd_cifar10_hierarchical_cpu"]
     assert list(report.left_out) == [
-        f"{run_dir}: made on cifar10 subset (20,000 + 5,000 images); runs of this size count on the whole of CIFAR-10 "
-        "alone"
+        f"{run_dir}: made on cifar10 subset (20,000 + 5,000 images); runs of its size count on cifar10 alone"
     ]
     assert f"{size}_results" not in report.tables and "cpu_results" in report.tables
     write_archetype_run(tmp_path, experiment, [0.5] * 60, dataset=WHOLE, **MODELS)
@@ -94,7 +62,7 @@ def test_late_swings_are_of_the_same_rounds_in_long_runs(size, length, expected,
     accuracies = [0.4] * 45 + [0.6, 0.4] * ((length - 45) // 2) + [0.6] * ((length - 45) % 2)
     write_archetype_run(tmp_path, f"fedavg_cifar10_hierarchical_{size}", accuracies, dataset=WHOLE)
     (run,) = collect_runs(tmp_path)[0]
-    assert measure_by_name(run)["late_swing"] == pytest.approx(expected)
+    assert measure(run)["late_swing"] == pytest.approx(expected)
 
 
 def test_convergence_or_the_round_after_the_last(tmp_path, write_archetype_run):
@@ -103,31 +71,31 @@ def test_convergence_or_the_round_after_the_last(tmp_path, write_archetype_run):
     write_archetype_run(tmp_path, f"fedavg_{MEDIUM}_150rounds", [0.4] * 150, swing=0.1, dataset=WHOLE)
     fedavg, fedcd = sorted(collect_runs(tmp_path)[0], key=lambda run: run.experiment)
     names = ("convergence", "convergence_or_end", "convergence_or_end_45")
-    assert [measure_by_name(fedcd)[name] for name in names] == [34, 34, 34]
-    assert [measure_by_name(fedavg)[name] for name in names] == [math.inf, 61, 46]
+    assert [measure(fedcd)[name] for name in names] == [34, 34, 34]
+    assert [measure(fedavg)[name] for name in names] == [math.inf, 61, 46]
 
 
-def test_convergence_counts_only_if_fedavg_converges_later(write_seeds):
+def test_convergence_counts_only_if_fedavg_converges_later(write_seeds, build_report, find_claim):
     """FedCD settles in round 14; FedAvg in round 13, so that steps explain it, then in 20, then never."""
     runs_dir = write_seeds(f"fedcd_{SMALL}", jump(10), **MODELS)
     words = "(by round 35)"
-    assert find_row(build_report(runs_dir), "claims", "claim", words)["authors_small"] == "not run"
+    assert find_claim(build_report(runs_dir), words)["authors_small"] == "not run"
     for accuracies, swing, verdict in (
         (jump(9), 0.0, "not reproduced"),
         (jump(16), 0.0, "reproduced"),
         ([0.4] * 45, 0.1, "reproduced"),
     ):
-        write_seeds(f"fedavg_{SMALL}", accuracies, swing=(swing,) * 3)
-        row = find_row(build_report(runs_dir), "claims", "claim", words)
+        write_seeds(f"fedavg_{SMALL}", accuracies, swing=swing)
+        row = find_claim(build_report(runs_dir), words)
         assert row["authors_small"] == verdict
         assert "steps that become small calm any algorithm" in row["rule"]
 
 
-def test_fedcd_with_one_schedule_beside_fedavg(write_seeds):
+def test_fedcd_with_one_schedule_beside_fedavg(write_seeds, build_report):
     """Changes of 1 point against 10, 12 and 14; FedCD has converged in round 1, FedAvg never: round 46."""
-    write_seeds(f"fedcd_{MEDIUM}_shared", [0.6] * 45, swing=(0.005,) * 3, dataset=WHOLE, **MODELS)
+    write_seeds(f"fedcd_{MEDIUM}_shared", [0.6] * 45, swing=0.005, dataset=WHOLE, **MODELS)
     runs_dir = write_seeds(f"fedavg_{MEDIUM}", [0.4] * 60, swing=(0.05, 0.06, 0.07), dataset=WHOLE)
-    rows = rows_of(build_report(runs_dir), "further")
+    rows = build_report(runs_dir).tables["further"].records
     # Differences 9, 11 and 13: 11, and 4.303 * 2 / sqrt(3) either side.
     changes = "FedAvg 12.00 against FedCD 1.00: +11.00 [+6.03, +15.97], n = 3"
     rounds = "rounds to convergence or past the last: FedCD 1, FedAvg 46: the same difference in all 3 seeds"
@@ -138,40 +106,24 @@ def test_fedcd_with_one_schedule_beside_fedavg(write_seeds):
     ("fedcd", "fedavg", "verdict"),
     [(0.02, 0.05, "yes"), (0.02, 0.01, "no"), (0.03, 0.05, "no"), (0.02, 0.02, "undecided")],
 )
-def test_late_calm_of_fedcd_counts_only_beside_fedavg(fedcd, fedavg, verdict, write_seeds):
+def test_late_calm_of_fedcd_counts_only_beside_fedavg(fedcd, fedavg, verdict, write_seeds, build_report):
     """Changes of 4 or 6 points under FedCD, 10, 2 or 4 under FedAvg, give or take 0.1; at most 5, and less than it."""
     around = (-0.0005, 0.0, 0.0005)
-    write_seeds(f"fedcd_{MEDIUM}", [0.6] * 60, [fedcd + each for each in around], dataset=WHOLE, **MODELS)
-    runs_dir = write_seeds(f"fedavg_{MEDIUM}", [0.4] * 60, [fedavg - each for each in around], dataset=WHOLE)
-    row = find_row(build_report(runs_dir), "further", "comparison", "in rounds 51 to 60")
+    write_seeds(f"fedcd_{MEDIUM}", [0.6] * 60, swing=tuple(fedcd + each for each in around), dataset=WHOLE, **MODELS)
+    runs_dir = write_seeds(f"fedavg_{MEDIUM}", [0.4] * 60, swing=tuple(fedavg - each for each in around), dataset=WHOLE)
+    further = build_report(runs_dir).tables["further"].records
+    (row,) = [row for row in further if "in rounds 51 to 60" in row["comparison"]]
     assert "and by more under FedAvg" in row["comparison"] and row["verdict"] == verdict
     assert f"points {200 * fedcd:.2f}: " in row["numbers"] and "; FedAvg " in row["numbers"], "both are shown"
 
 
-def test_a_cause_is_compared_with_runs_of_its_data_alone(write_seeds, tmp_path, write_archetype_run):
-    base = "fedcd_cifar10_hierarchical_cpu"
-    for seed in (0, 1):
-        write_archetype_run(tmp_path, base, [0.5 + 0.01 * seed] * 45, seed, **MODELS)
-    write_archetype_run(tmp_path, f"{base}_steps", [0.7] * 45, dataset=WHOLE, **MODELS)
-    write_archetype_run(tmp_path, f"{base}_augmented", [0.53] * 45, **MODELS)
-    subset = "cifar10 subset (20,000 + 5,000 images)"
-    rows = rows_of(build_report(tmp_path), "causes")
-    assert [(row["what differs"], row["last"], row["data"]) for row in rows] == [
-        ("rate 0.1, tenfold down after round 25", "70.00", WHOLE),
-        ("as it is", "50.50", subset),
-        ("crops and flips", "53.00 (+3.00*)", subset),
-    ]
-    write_archetype_run(tmp_path, base, [0.6] * 45, 2, dataset=WHOLE, **MODELS)
-    write_archetype_run(tmp_path, f"{base}_steps", [0.75] * 45, 2, dataset=WHOLE, **MODELS)
-    rows = rows_of(build_report(tmp_path), "causes")
-    assert [row["last"] for row in rows[:2]] == ["60.00", "72.50 (+15.00)"], "of seed 2, the only one with both"
-
-
-def test_every_row_has_its_convergence_and_its_models_at_the_end(tmp_path, write_archetype_run):
+def test_every_row_has_its_convergence_and_its_models_at_the_end(tmp_path, write_archetype_run, build_report):
     models = MODELS | {"live_models": [9] * 59 + [7], "preferred_models": [8] * 59 + [3]}
     write_archetype_run(tmp_path, f"fedcd_{MEDIUM}", [0.3] * 29 + [0.6] * 31, dataset=WHOLE, **models)
     write_archetype_run(tmp_path, f"fedcd_{MEDIUM}_shared", [0.6] * 45, swing=0.1, dataset=WHOLE, **MODELS)
-    rows = {row["variant"]: row for row in rows_of(build_report(tmp_path), "authors_results") if row["seeds"] == "1"}
+    rows = {
+        row["variant"]: row for row in build_report(tmp_path).tables["authors_results"].records if row["seeds"] == "1"
+    }
     columns = ("converges at round", "last change", "models left", "left at the end", "preferred at the end")
     assert [rows["32 bits"][column] for column in columns] == ["34", "0.00", "9.00", "7.00", "3.00"]
     assert [rows["one schedule"][column] for column in columns] == ["> 45", "20.00", "6.00", "6.00", "2.00"]

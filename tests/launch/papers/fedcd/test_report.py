@@ -40,24 +40,6 @@ def runs_dir(tmp_path, write_archetype_run):
     return tmp_path
 
 
-def rows_of(report, table):
-    columns, rows = report.tables[table]
-    return [dict(zip(columns, row, strict=True)) for row in rows]
-
-
-def find_claim(report, *words):
-    (row,) = [row for row in rows_of(report, "claims") if all(word in row["claim"] for word in words)]
-    return row
-
-
-def build_report(runs_dir):
-    return PAPERS["fedcd"].build_report(collect_runs(runs_dir)[0])
-
-
-def measure_by_name(run):
-    return {measured.metric: value for measured, value in measure(run).items()}
-
-
 def test_trailing_means_are_over_five_rounds_or_as_many_as_there_are():
     assert compute_trailing_means([5, 1, 3, 3, 3, 10]) == [5, 3, 3, 3, 3, 4]
 
@@ -68,9 +50,9 @@ def test_convergence_by_hand():
     assert find_convergence([50.0] * 30, changes) == 14, "(20 + 4 * 1) / 5 = 4.8 in round 14, 8.6 in round 13"
     # The level: 40 up to round 12, 50 from there on; five-round means 48 in round 16 and 46 in round 15.
     assert find_convergence([40.0] * 12 + [50.0] * 18, [0.0] * 30) == 16
-    assert find_convergence([40.0] * 12 + [50.0] * 12, [0.0] * 24) is None, "16 to 24 are fewer than ten rounds"
+    assert find_convergence([40.0] * 12 + [50.0] * 12, [0.0] * 24) == math.inf, "16 to 24 are fewer than ten rounds"
     assert find_convergence([40.0] * 12 + [50.0] * 13, [0.0] * 25) == 16
-    assert find_convergence([50.0] * 30, [0.0] + [6.0] * 29) is None
+    assert find_convergence([50.0] * 30, [0.0] + [6.0] * 29) == math.inf
     assert find_convergence([50.0] * 30, [99.0] + [0.0] * 29) == 1, "there is no change in the first round"
 
 
@@ -85,7 +67,7 @@ def test_the_longest_run_of_a_seed_counts_and_short_ones_do_not(runs_dir, tmp_pa
 
 def test_measures_by_hand(runs_dir):
     by_place = group_whole_runs(collect_runs(runs_dir)[0])
-    fedcd = measure_by_name(by_place[Place("cpu", "hierarchical", "", "fedcd")][0])
+    fedcd = measure(by_place[Place("cpu", "hierarchical", "", "fedcd")][0])
     expected = {"final": 60, "mean_of_last": 60, "change": 0, "archetype_3": 63, "swing": 0, "live_models": 6}
     # 30 points up in round 10: the five-round mean is 54 in round 13 and 60 in round 14.
     expected |= {
@@ -101,15 +83,15 @@ def test_measures_by_hand(runs_dir):
     }
     expected |= {"late_active_models": (5 * 80 + 10 * 40) / 15, "score_deviation": 0.02, "max_active_models": 2}
     assert {name: fedcd[name] for name in expected} == pytest.approx(expected)
-    fedavg = measure_by_name(by_place[Place("cpu", "hierarchical", "", "fedavg")][0])
+    fedavg = measure(by_place[Place("cpu", "hierarchical", "", "fedavg")][0])
     expected = {"final": 40, "change": 20, "swing": 20, "late_swing": 20, "calmest": 20, "level": 1}
     expected |= dict.fromkeys(("convergence", "convergence_150", "convergence_300"), math.inf)
     assert {name: fedavg[name] for name in expected} == pytest.approx(expected)
     assert "live_models" not in fedavg
 
 
-def test_table_1_has_rounds_by_seed_and_time_ratios(runs_dir):
-    rows = rows_of(build_report(runs_dir), "cpu_table_1")
+def test_table_1_has_rounds_by_seed_and_time_ratios(runs_dir, build_report):
+    rows = build_report(runs_dir).tables["cpu_table_1"].records
     assert [row["source"] for row in rows[:3]] == [
         "printed, edition of 8 figures",
         "printed, edition of 9 figures",
@@ -122,7 +104,7 @@ def test_table_1_has_rounds_by_seed_and_time_ratios(runs_dir):
     assert list(rows[5].values())[2:] == ["", "not run", "not run", *[""] * 7]
 
 
-def test_convergence_within_a_number_of_rounds(write_seeds):
+def test_convergence_within_a_number_of_rounds(write_seeds, build_report, find_claim):
     """FedCD jumps in round 10 and has converged in round 14; FedAvg swings for 300 rounds."""
     write_seeds(FEDCD_CPU, [0.3] * 9 + [0.6] * 36, **MODELS)
     runs_dir = write_seeds(f"{FEDAVG_CPU}_300rounds", [0.4] * 300, swing=0.1)
@@ -137,12 +119,12 @@ def test_convergence_within_a_number_of_rounds(write_seeds):
     assert find_claim(report, "capped at 300", "hierarchical")["printed_tables"] == "agree"
 
 
-def test_a_run_that_does_not_converge_never_does(write_seeds):
+def test_a_run_that_does_not_converge_never_does(write_seeds, build_report, find_claim):
     """Seed 0 converges in round 1, the others swing to the end: one of three, where all three would have to."""
     write_seeds(FEDCD_CPU, [0.6] * 45, swing=lambda seed: 0.1 if seed else 0.0, **MODELS)
     runs_dir = write_seeds(FEDAVG_CPU, [0.4] * 45)
     report = build_report(runs_dir)
-    assert list(rows_of(report, "cpu_table_1")[2].values())[3:5] == ["1, > 45, > 45", "1, 1, 1"]
+    assert list(report.tables["cpu_table_1"].records[2].values())[3:5] == ["1, > 45, > 45", "1, 1, 1"]
     row = find_claim(report, "FedCD 45", "hierarchical")
     assert (row["cpu"], row["cpu_numbers"]) == (
         "undecided",
@@ -164,7 +146,9 @@ def test_a_run_that_does_not_converge_never_does(write_seeds):
         ((4, 5.5, 7), "undecided"),  # 5.5 +- 3.73; with two comparisons the other side is asked for at +- 5.37
     ],
 )
-def test_bits_do_not_matter_if_the_interval_lies_within_the_margin(gaps, verdict, write_seeds):
+def test_bits_do_not_matter_if_the_interval_lies_within_the_margin(
+    gaps, verdict, write_seeds, build_report, find_claim
+):
     """The accuracies by seed are far apart, the differences within a seed are not."""
 
     def run(gap):
@@ -176,10 +160,10 @@ def test_bits_do_not_matter_if_the_interval_lies_within_the_margin(gaps, verdict
     assert find_claim(build_report(runs_dir), "effect on model performance")["cpu"] == verdict
 
 
-def test_claims_that_the_algorithm_makes_true_are_not_counted(write_seeds):
+def test_claims_that_the_algorithm_makes_true_are_not_counted(write_seeds, build_report, find_claim):
     """Three models on a device, as ties of their scores could leave, do not change that; the numbers show them."""
     report = build_report(write_seeds(FEDCD_CPU, [0.5] * 45, **MODELS | {"max_active_models": 3}))
-    rows = [row for row in rows_of(report, "claims") if "by construction" in (row["cpu"], row["paper"])]
+    rows = [row for row in report.tables["claims"].records if "by construction" in (row["cpu"], row["paper"])]
     words = ("at most 2^l global models", "the number of active models", "at most two active models")
     assert [row["claim"] for row in rows] == [find_claim(report, each)["claim"] for each in words]
     assert {row[size] for row in rows for size in ("cpu", "paper")} == {"by construction"}
@@ -197,11 +181,11 @@ def test_only_the_sizes_that_delete_below_the_best_leave_two_models_by_construct
     assert "at most 2^l global models" in everywhere
 
 
-def test_further_comparisons_are_apart_and_corrected(write_seeds):
+def test_further_comparisons_are_apart_and_corrected(write_seeds, build_report):
     """Leads of 18, 19 and 20 points at round 45; of 15.2 and so on before, so 15.48, 16.48, 17.48 of the last ten."""
     write_seeds(FEDCD_CPU, lambda seed: [0.552 + 0.01 * seed] * 44 + [0.58 + 0.01 * seed], **MODELS)
     write_seeds(f"{FEDCD_CPU}_8bits", lambda seed: [0.5] * 44 + [0.58 + 0.011 * seed], **MODELS)
-    rows = rows_of(build_report(write_seeds(FEDAVG_CPU, [0.4] * 45)), "further")
+    rows = build_report(write_seeds(FEDAVG_CPU, [0.4] * 45)).tables["further"].records
     assert [row["verdict"] for row in rows] == ["yes", "undecided", "yes"]
     assert {row["runs"] for row in rows} == {"small (2 cores)"}
     # t = (19 - 15) / (1 / sqrt(3)) = 6.93 and (16.48 - 15) sqrt(3) = 2.56, with two degrees of freedom.
@@ -211,11 +195,11 @@ def test_further_comparisons_are_apart_and_corrected(write_seeds):
     assert [row["p (Holm)"] for row in rows] == ["0.0404", "0.1244", "0.0028"]
 
 
-def test_claims_are_decided_by_seed(write_seeds):
+def test_claims_are_decided_by_seed(write_seeds, build_report, find_claim):
     """FedCD 0.6 and 0.01 more a seed and archetype, FedAvg 0.4 and swinging."""
     write_seeds(FEDCD_CPU, lambda seed: [0.6 + 0.01 * seed] * 45, mixed=MIXED, tilt=0.01, **MODELS)
     report = build_report(write_seeds(FEDAVG_CPU, [0.4] * 45, swing=0.1))
-    verdicts = {row["claim"]: row["cpu"] for row in rows_of(report, "claims")}
+    verdicts = {row["claim"]: row["cpu"] for row in report.tables["claims"].records}
     # In round 45 the archetypes 5 to 9 of FedAvg are at 0.5 or 0.3, which the mean over ten rounds evens out.
     better = find_claim(report, "more accurate", "all archetypes")
     assert better["cpu"] == "reproduced"
@@ -231,10 +215,10 @@ def test_claims_are_decided_by_seed(write_seeds):
     assert {verdict for claim, verdict in verdicts.items() if "hypergeometric" in claim or "bias" in claim} == {
         "not run"
     }
-    assert {row["paper"] for row in rows_of(report, "claims")} == {"not run", "by construction"}
+    assert {row["paper"] for row in report.tables["claims"].records} == {"not run", "by construction"}
 
 
-def test_seven_models_and_mixed_groups_speak_against_the_claims(write_seeds):
+def test_seven_models_and_mixed_groups_speak_against_the_claims(write_seeds, build_report, find_claim):
     models = MODELS | {"live_models": 7, "preferred_models": 7, "score_deviation": 0.06}
     write_seeds(FEDCD_CPU, [0.5] * 45, mixed=1, **models)
     report = build_report(write_seeds(f"{FEDCD_CPU}_bias0.2", [0.5] * 45, **models))
@@ -242,14 +226,14 @@ def test_seven_models_and_mixed_groups_speak_against_the_claims(write_seeds):
         assert find_claim(report, words)["cpu"] == "not reproduced", words
 
 
-def test_fewer_than_three_seeds_decide_nothing(runs_dir):
+def test_fewer_than_three_seeds_decide_nothing(runs_dir, build_report, find_claim):
     report = build_report(runs_dir)
-    decided = [row["claim"] for row in rows_of(report, "claims") if "reproduced" in row["cpu"]]
+    decided = [row["claim"] for row in report.tables["claims"].records if "reproduced" in row["cpu"]]
     assert decided == []
     assert find_claim(report, "10 out of 16")["cpu_numbers"] == "models left 6.00: 2 seeds"
 
 
-def test_hypergeometric_archetypes(tmp_path, write_archetype_run):
+def test_hypergeometric_archetypes(tmp_path, write_archetype_run, build_report, find_claim):
     write_archetype_run(tmp_path, "fedcd_cifar10_hypergeometric_cpu", [0.5] * 80, tilt=0.02, **STEADY)
     report = PAPERS["fedcd"].build_report(collect_runs(tmp_path)[0])
     # Archetypes 50, 52, ..., 60 %: outer 50 and 60, central 54 and 56, equal means.
@@ -260,7 +244,7 @@ def test_hypergeometric_archetypes(tmp_path, write_archetype_run):
     assert make_cell("hypergeometric", "fedcd", "separation") not in results
 
 
-def test_every_metric_of_a_claim_is_measured(tmp_path, write_archetype_run):
+def test_every_metric_of_a_claim_is_measured(tmp_path, write_archetype_run, build_report):
     """A claim on a metric that no run has would be "not run" for ever."""
     for partition in ("hierarchical", "hypergeometric"):
         write_archetype_run(tmp_path, f"fedcd_cifar10_{partition}_cpu", [0.5] * 80, **STEADY)
@@ -280,11 +264,11 @@ def test_every_metric_of_a_claim_is_measured(tmp_path, write_archetype_run):
         experiment = experiment.format("cifar10_hierarchical")
         write_archetype_run(tmp_path, experiment, [0.5] * 60, dataset="cifar10", **models)
     report = PAPERS["fedcd"].build_report(collect_runs(tmp_path)[0])
-    rows = rows_of(report, "claims")
+    rows = report.tables["claims"].records
     assert len(rows) == len(PAPERS["fedcd"].claims)
     assert [row["claim"] for row in rows if {row["cpu"], row["authors_small"]} == {"not run"}] == []
     by_runs = {size: [] for size in SIZES.values()}
-    for row in rows_of(report, "further"):
+    for row in report.tables["further"].records:
         by_runs[row["runs"]].append(row["comparison"])
     further = [claim.text for claim in PAPERS["fedcd"].further]
     bits, shared, biases = slice(2, 3), slice(4, 7), slice(7, 8)  # each of a size of its own

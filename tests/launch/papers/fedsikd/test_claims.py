@@ -38,6 +38,10 @@ ROWS = PAPERS["fedsikd"].rows
 CLAIMS, FURTHER = ROWS["claim"], ROWS["further"]
 
 
+def list_cells(claim):
+    return {cell for condition in claim.conditions for cell in condition.cells}
+
+
 @pytest.fixture(scope="module")
 def printed():
     values = list_printed_values(PAPERS["fedsikd"].read_printed_rows())
@@ -61,13 +65,13 @@ def test_the_headline_claims_agree_with_the_printed_tables(printed):
 
 
 def test_every_claim_is_about_cells_of_the_experiments():
-    for cell in {cell for claim in [*CLAIMS, *FURTHER] for cell in claim.cells}:
+    for cell in {cell for claim in [*CLAIMS, *FURTHER] for cell in list_cells(claim)}:
         assert cell.setting in (ALPHAS[:2] if cell.dataset == "har_windows" else ALPHAS)  # those with experiments
         assert 1 <= cell.round_num <= LAST_ROUND[cell.dataset]
 
 
 def test_a_claim_is_about_one_input():
-    by_claim = {claim.text: {cell.dataset for cell in claim.cells} for claim in CLAIMS}
+    by_claim = {claim.text: {cell.dataset for cell in list_cells(claim)} for claim in CLAIMS}
     assert all(len(datasets) <= 1 for datasets in by_claim.values())
     assert sum(datasets == {"har_windows"} for datasets in by_claim.values()) > 10
 
@@ -75,14 +79,14 @@ def test_a_claim_is_about_one_input():
 def test_every_claim_can_fail():
     generator = np.random.default_rng(0)
     for claim in CLAIMS:
-        draws = ({cell: generator.uniform() for cell in sorted(claim.cells)} for _ in range(50))
+        draws = ({cell: generator.uniform() for cell in sorted(list_cells(claim))} for _ in range(50))
         verdicts = {ask_printed_tables(claim, draw.get).verdict for draw in draws}
         assert CONTRADICT in verdicts or claim.by_construction or claim.not_comparable, claim.text
 
 
 def test_further_comparisons_have_one_condition():
     assert all(len(claim.conditions) == 1 for claim in FURTHER)
-    assert Cell("mnist", "0.5", "control", 5, "test_accuracy") in {c for claim in FURTHER for c in claim.cells}
+    assert Cell("mnist", "0.5", "control", 5, "test_accuracy") in {c for claim in FURTHER for c in list_cells(claim)}
 
 
 # Weights and multiply-accumulates of an inference, by student and teacher: Tables III and IV.
@@ -116,11 +120,11 @@ def test_the_saving_of_compute_is_that_of_the_models(name, dataset):
 
 def test_every_further_comparison_has_its_experiments():
     """What is planned can be run: a part without an experiment would stay "not run" for good."""
-    planned = {cell for claim in FURTHER for cell in claim.cells}
+    planned = {cell for claim in FURTHER for cell in list_cells(claim)}
     experiments = [find_place(each.name) for each in list_experiments().values() if each.paper == "fedsikd"]
     places = {place[1:] for place in experiments if place and place.preset == TUNED}
     assert {(cell.dataset, cell.setting, cell.algo) for cell in planned} <= places
-    noise = {cell.algo for claim in ROWS["noise"] for cell in claim.cells}
+    noise = {cell.algo for claim in ROWS["noise"] for cell in list_cells(claim)}
     assert noise == {place.algo for place in experiments if place and place.preset == PRIVACY}
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from launch.papers.engine.collection import Cell, PrintedValue
-from launch.papers.fedsikd.measures import FEDSIKD_PRESETS, group_places, list_printed_values, measure_by_seed
+from launch.papers.engine.collection import Cell, PrintedValue, group_runs
+from launch.papers.fedsikd.measures import find_place, list_printed_values, measure_by_seed
 from launch.papers.fedsikd.tables import tabulate_values
 from launch.papers.registry import PAPERS
 from launch.runs.run_records import read_runs
@@ -15,7 +15,7 @@ PRINTED = [PrintedValue("VI", FIFTH, 0.7483), PrintedValue("VI", RIVAL, 0.3779)]
 
 
 def results_of(**by_preset):
-    return {preset: dict(by_preset.get(preset, ())) for preset in FEDSIKD_PRESETS}
+    return {preset: dict(by_preset.get(preset, ())) for preset in PAPERS["fedsikd"].presets}
 
 
 def test_the_printed_tables_are_all_read():
@@ -38,7 +38,7 @@ def test_results_are_taken_over_the_seeds(tmp_path, write_run):
         write_run(tmp_path, "fedsikd_mnist_alpha0.1", seed, rounds=5, accuracy=accuracy)
     write_run(tmp_path, "fedsikd_mnist_alpha0.1", 2, rounds=1, accuracy=0.5)
     records = [record for record, _ in read_runs(tmp_path)]
-    results = measure_by_seed(group_places(records), PRINTED)["printed"]
+    results = measure_by_seed(group_runs(records, find_place), PRINTED)["printed"]
     assert results[FIFTH] == pytest.approx({0: 0.65, 1: 0.75})
     assert len(results[FIFTH._replace(round_num=1)]) == 3
     assert FIFTH._replace(round_num=6) not in results

@@ -5,12 +5,13 @@ import csv
 import pytest
 
 from launch.papers.engine.tables import collect
-from launch.papers.private.tables import COLUMNS, EXPERIMENT, measure, tabulate
+from launch.papers.private.tables import COLUMNS, measure, tabulate
 from launch.papers.registry import PAPERS
 from launch.report import collect_runs
 from launch.runs.run_records import resolve_experiment
 from launch.settings.run_config import flag_values
 
+EXPERIMENT = "fedavg_mnist_1000clients_budget"
 BUDGETS = {"1": 1.0, "2": 2.0, "4": 4.0, "8": 8.0, "_none": 0.0}
 
 
@@ -53,7 +54,7 @@ def test_a_run_that_was_never_evaluated_does_not_count(tmp_path, write_run):
 
 def test_the_figure_shows_each_run_as_it_spends_and_where_it_ends(runs, tmp_path, figures, assert_is_picture):
     path = PAPERS["private"].draw(runs, tmp_path)
-    assert path.name == PAPERS["private"].figure
+    assert path.name == PAPERS["private"].page["figure"]
     assert_is_picture(path)
     (ax,) = figures[path.name].axes
     ways = [line.get_ydata() for line in ax.lines if len(line.get_xdata()) == 2 and line.get_label().startswith("_")]
@@ -65,7 +66,7 @@ def test_there_is_a_figure_of_no_runs(tmp_path, assert_is_picture):
 
 
 def test_the_experiments_differ_in_the_budget_alone():
-    experiments = PAPERS["private"].list_experiments()
+    experiments = PAPERS["private"].experiments.values()
     by_budget = {
         BUDGETS[each.name.removeprefix(EXPERIMENT)]: flag_values(resolve_experiment(each)) for each in experiments
     }

@@ -2,7 +2,7 @@
 
 import pytest
 
-from launch.papers.quantization.tables import DIFFERENCE, FILE_COLUMNS, SIZE, TARGET_COLUMNS, find_pairs, measure
+from launch.papers.quantization.tables import FILE_COLUMNS, TARGET_COLUMNS, find_pairs, measure
 from launch.papers.registry import PAPERS
 from launch.report import collect_runs
 from launch.runs.tables import format_cell, write_table
@@ -81,7 +81,7 @@ def test_without_exports_the_files_are_not_run(tmp_path, write_run):
 def test_only_the_shared_model_is_read(runs):
     found = measure(runs[0])
     assert {number[0] for number in found if isinstance(number, tuple)} == {"float32", "int8"}
-    assert found["float32", DIFFERENCE] == 0
+    assert found["float32", "difference"] == 0
 
 
 @pytest.mark.parametrize(("cells", "expected"), [({"card_bytes": "1300"}, 42700), ({}, 44000)])
@@ -89,4 +89,4 @@ def test_sizes_are_without_the_cards_in_the_files(runs, cells, expected):
     """Exports that were made before there were cards have no such column."""
     row = {"model": "global", "format": "int8", "size_bytes": "44000", **cells}
     write_table(runs[0].path / "export" / "report.csv", list(row), [list(row.values())])
-    assert measure(runs[0])["int8", SIZE] == expected
+    assert measure(runs[0])["int8", "size_bytes"] == expected

@@ -11,7 +11,7 @@ from launch.papers.fedsikd.replay.__main__ import COLUMNS, main
 
 
 class Result:
-    accuracy, loss = 0.5, 1.25
+    metric, mean_loss = 0.5, 1.25
 
 
 @pytest.fixture
@@ -19,31 +19,31 @@ def computed(monkeypatch):
     """What is asked of the procedure, which trains nothing here; the second request is stopped once."""
     asked = []
 
-    def run(bench, alpha, split, rounds):
-        asked.append((alpha, split))
+    def run(arm, bench, alpha, split, rounds):
+        asked.append((bench, arm, alpha, split))
         if len(asked) == 2:
             raise KeyboardInterrupt
         return [Result()] * rounds
 
-    procedure = types.SimpleNamespace(run_client_0=run)
+    procedure = types.SimpleNamespace(replay=run)
     monkeypatch.setitem(sys.modules, "launch.papers.fedsikd.replay.procedure", procedure)
-    monkeypatch.setattr("launch.papers.fedsikd.replay.procedure", procedure, raising=False)
-    monkeypatch.setattr(replay, "_load_bench", lambda dataset, data_dir: object())
+    monkeypatch.setattr(replay, "_load_bench", lambda dataset, data_dir: dataset)
     return asked
 
 
 def test_a_stopped_command_goes_on(computed, tmp_path):
     path = tmp_path / "replay.csv"
-    arguments = [f"--csv={path}", "--dataset=mnist", "--alpha=0.5", "--arm=client_0", "--splits=2"]
-    assert main(arguments) == 130 and main(arguments) == 0
-    assert computed == [(0.5, 0), (0.5, 1), (0.5, 1)]
+    assert main([f"--csv={path}"]) == 130 and main([f"--csv={path}"]) == 0
+    first, *others = computed
+    assert first == ("mnist", "client_0", 0.1, 0) and others[:2] == [("mnist", "client_0", 0.1, 1)] * 2
+    assert len(set(computed)) == len(others) == 2 * 4 * 33 and first not in others
     with open(path, newline="") as file:
         header, *rows = csv.reader(file)
-    assert tuple(header) == COLUMNS and len(rows) == 10
-    assert rows[0][:-1] == ["mnist", "0.5", "client_0", "0", "1", "0.500000", "1.250000"]
+    assert tuple(header) == COLUMNS and len(rows) == 5 * 2 * 4 * 33
+    assert rows[0][:-1] == ["mnist", "0.1", "client_0", "0", "1", "0.500000", "1.250000"]
 
 
-@pytest.mark.parametrize("arguments", [[], ["--csv=text"], ["--csv=x", "--dataset=cifar10"], ["--csv=x", "stray"]])
+@pytest.mark.parametrize("arguments", [[], ["--csv=text"], ["--csv=x", "--alpha=0.1"], ["--csv=x", "stray"]])
 def test_a_wrong_request_is_one_line(arguments, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text").write_text("a,b\n1,2\n")

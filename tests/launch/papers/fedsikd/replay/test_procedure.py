@@ -1,5 +1,7 @@
 """The procedure of the published scripts: who trains, what is averaged, and how examples are drawn."""
 
+import types
+
 import numpy as np
 import pytest
 
@@ -8,27 +10,13 @@ from datasets.federated_data import Preprocessing
 from launch.papers.fedsikd.replay import procedure
 from launch.papers.fedsikd.replay.procedure import (
     Bench,
-    Epochs,
-    Result,
     Side,
     average,
-    average_cluster,
     build_bench,
     draw_owners,
-    run_client_0,
-    run_fedavg,
-    run_fl_hc,
-    run_leaders,
+    replay,
     split_clients,
 )
-
-
-def test_a_cluster_counts_what_was_before_once():
-    """n = 10: (10 + 9 * 20) / 10 = 19 and (0 + 9 * -10) / 10 = -9."""
-    before, trained = (np.array([10.0, 0.0], np.float32),), (np.array([20.0, -10.0], np.float32),)
-    (found,) = average_cluster(before, trained, 10)
-    np.testing.assert_allclose(found, [19, -9])
-    assert found.dtype == np.float32
 
 
 def test_an_average_is_weighted():
@@ -65,7 +53,9 @@ def bench(arrays, monkeypatch):
     """A model of one weight, which starts at 0 and to which training adds the client's number of examples."""
     monkeypatch.setattr(procedure, "initialize_weights", lambda spec, seed: (np.zeros(1, np.float32),))
     side = Side(
-        None, lambda weights, x, y, seed: (weights[0] + len(y),), lambda weights: Result(0.0, float(weights[0][0]))
+        None,
+        lambda weights, x, y, seed: (weights[0] + len(y),),
+        lambda weights: types.SimpleNamespace(mean_loss=float(weights[0][0])),
     )
     return Bench(arrays, side, side)
 
@@ -76,28 +66,28 @@ def get_sizes(arrays):
 
 def test_client_0_trains_alone(bench, arrays):
     size = get_sizes(arrays)[0]
-    assert [result.loss for result in run_client_0(bench, 0.5, 3, 3)] == [size, 2 * size, 3 * size]
+    assert [result.mean_loss for result in replay("client_0", bench, 0.5, 3, 3)] == [size, 2 * size, 3 * size]
 
 
 def test_four_leaders_train(bench, arrays):
     """From w each leader makes w + its examples, so a round adds 9/10 of the mean number of the leaders' examples."""
     sizes = get_sizes(arrays)
     step = 0.9 * (sizes[1] + sizes[11] + sizes[21] + sizes[31]) / 4
-    assert [result.loss for result in run_leaders(bench, 0.5, 3, 2)] == pytest.approx([step, 2 * step])
+    assert [result.mean_loss for result in replay("leaders", bench, 0.5, 3, 2)] == pytest.approx([step, 2 * step])
 
 
 def test_in_a_correct_fedavg_all_train(bench, arrays):
     """Weights count by examples: a round adds sum(n * n) / sum(n)."""
     sizes = np.array(get_sizes(arrays))
     step = (sizes * sizes).sum() / 200
-    assert [result.loss for result in run_fedavg(bench, 0.5, 3, 2)] == pytest.approx([step, 2 * step])
+    assert [result.mean_loss for result in replay("fedavg", bench, 0.5, 3, 2)] == pytest.approx([step, 2 * step])
 
 
 def test_every_round_of_fl_hc_starts_from_the_first_weights(bench, arrays):
     """From 0 the mean is sum(n * n) / sum(n), in each round, and it is added twice."""
     sizes = np.array(get_sizes(arrays))
     twice = 2 * (sizes * sizes).sum() / 200
-    assert [result.loss for result in run_fl_hc(bench, 0.5, 3, 3)] == pytest.approx([twice] * 3)
+    assert [result.mean_loss for result in replay("fl_hc", bench, 0.5, 3, 3)] == pytest.approx([twice] * 3)
 
 
 def test_splits_differ_and_repeat(arrays):
@@ -110,14 +100,12 @@ def test_the_model_learns():
     """Two constant images: three epochs of three steps separate them; a client without examples changes nothing."""
     x = np.repeat(np.array([0, 255], np.uint8), 48)[:, None, None, None] * np.ones((1, 8, 8, 1), np.uint8)
     y = np.repeat([0, 1], 48).astype(np.int32)
-    bench = build_bench(
-        make_array_dataset("images", (x, y), (x, y), ("dark", "light"), Preprocessing(1 / 255)), Epochs(3, 3)
-    )
+    bench = build_bench(make_array_dataset("images", (x, y), (x, y), ("dark", "light"), Preprocessing(1 / 255)), (3, 3))
     seed = np.zeros(2, np.int32)
     side = bench.student
     weights = procedure.initialize_weights(side.spec, 0)
     kept = side.train(weights, x[:0], y[:0], seed)
     assert all(map(np.array_equal, kept, weights))
     before, after = (side.test(each) for each in (weights, side.train(weights, x, y, seed)))
-    assert after.loss < before.loss and after.accuracy == 1
+    assert after.mean_loss < before.mean_loss and after.metric == 1
     assert bench.teacher.spec.name == "image_teacher"

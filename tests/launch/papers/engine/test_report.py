@@ -1,15 +1,14 @@
-"""Verdicts as tables, on numbers by hand."""
+"""A report: the tables of a paper, its claims with their verdicts, what the tables mean, and the page of these."""
 
 import pytest
 
+from launch.papers.engine import report
 from launch.papers.engine.claims import Claim
 from launch.papers.engine.collection import Cell, PrintedValue
 from launch.papers.engine.conditions import Condition
-from launch.papers.engine.verdicts import (
-    build_further,
-    build_verdicts,
-    judge,
-)
+from launch.papers.engine.markdown import Section, Table
+from launch.papers.engine.paper import Paper
+from launch.papers.engine.report import build_further, build_verdicts, compose_report
 
 OURS, OTHER, BEST = (Cell("mnist", "0.1", name, 5, "test_accuracy") for name in ("ours", "other", "best"))
 LABELS = {"printed": "ours", "tuned": "ours, tuned"}
@@ -39,14 +38,49 @@ FOLLOWS = lead_of(OTHER, OURS, by_construction="it cannot be otherwise")
 CLAIMS = (LEADS, BEST_LEADS, FOLLOWS)
 
 
+PAGE = {
+    "title": "A paper",
+    "figure": "figure.png",
+    "claim": "Ours leads.",
+    "use_it": "Yes.",
+    "shown": [{"claim": "ours leads", "runs": "printed", "why": "it does"}],
+}
+
+
 @pytest.fixture
-def judgements():
-    return [judge(claim, PRINTED, RESULTS) for claim in CLAIMS]
+def compose(monkeypatch):
+    """(claims by family, what else a paper has) -> its report."""
+    monkeypatch.setattr(Paper, "page", PAGE)
+    texts = {"legend": "How to read {things}.", "presets": "Ours: mine."}
+    monkeypatch.setattr(report, "read_toml", lambda *place: {("one", "tables.toml"): texts}[place])
+
+    def make_report(rows, **fields):
+        monkeypatch.setattr(Paper, "rows", rows)
+        tables = {"results": Section("Table VI", Table(["a"], [["1"]]), "Round 5.")}
+        return compose_report(Paper("one", lambda *_: None, **fields), tables, [], RESULTS, [], things="them")
+
+    return make_report
 
 
-def test_a_row_a_claim_with_the_numbers(judgements):
-    table = build_verdicts(judgements, LABELS)
-    rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+def test_a_report_has_tables_claims_and_a_legend(compose):
+    report = compose({"claim": (LEADS,), "further": (LEADS,)}, draw=lambda *_: None)
+    assert list(report.tables) == ["results", "claims", "further", "legend"]
+    legend = {row[0]: row[1:] for row in report.tables["legend"].rows}
+    assert legend["all"] == ["", "How to read them."] and legend["runs"] == ["", "Ours: mine."]
+    assert legend["results"] == ["Table VI", "Round 5."] and legend["claims"][0] == "Verdicts"
+    assert "| ours leads other |  | ours 60.00 %, other 50.00 % |" in report.markdown
+    assert "](figure.png)" in report.markdown and "[results](one_results.csv)" in report.markdown
+
+
+def test_a_report_without_claims_has_its_tables_alone(compose):
+    report = compose({})
+    assert list(report.tables) == ["results", "legend"]
+    assert "verdict" not in report.markdown and "**Use it?** Yes." in report.markdown
+
+
+def test_a_row_a_claim_with_the_numbers():
+    table = build_verdicts(CLAIMS, PRINTED, RESULTS, list(LABELS))
+    rows = table.records
     assert len(set(table.columns)) == len(table.columns)
     assert [[row[name] for name in ("printed_tables", *LABELS)] for row in rows] == [
         ["agree", "reproduced", "not reproduced"],
@@ -61,7 +95,8 @@ def test_a_row_a_claim_with_the_numbers(judgements):
 
 def test_a_tuned_run_is_compared_with_tuned_runs_only():
     results = {"printed": RESULTS["printed"], "tuned": {OURS: three(0.9)}}
-    assert judge(LEADS, [], results).ours["tuned"].verdict == "not run"
+    (row,) = build_verdicts([LEADS], [], results, list(LABELS)).records
+    assert (row["printed"], row["tuned"]) == ("reproduced", "not run")
 
 
 def test_our_further_comparisons_are_a_family_a_preset():
