@@ -21,6 +21,22 @@ def scalar_spec():
     return ModelSpec("scalar", build, (1,), "float32", 2)
 
 
+@pytest.fixture(scope="module")
+def share_graphs():
+    """A function (process, *key) -> the process, whose clients work by the graphs of the first one with this key.
+
+    Tracing a client's work takes a second. Its graph depends on the model's spec and on the settings of what clients
+    do and send; so processes of one key may differ in data, seed, cohort, learning rate and the server's step.
+    """
+    graphs = {}
+
+    def share(process, *key):
+        vars(process.phase)["_computations"] = graphs.setdefault(key, {})
+        return process
+
+    return share
+
+
 @pytest.fixture
 def make_scalar_federation(make_federation):
     """A function ([(x, y, number of such examples) of each client]) -> FederatedData for `scalar_spec`.

@@ -1,5 +1,7 @@
 """Ditto: its reductions, one pull by hand, and who keeps which model."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -21,6 +23,18 @@ def data(tff_runtime, make_federation):
     return make_federation([9, 4, 14])
 
 
+@pytest.fixture
+def build(data, linear_spec, share_graphs):
+    """A function (training, fields of the config) -> process."""
+
+    def build(training, **fields):
+        config = DittoConfig(training, **fields)
+        process = build_ditto_process(linear_spec, data, config, seed=2)
+        return share_graphs(process, training, config.pull, config.privacy)
+
+    return build
+
+
 def run(process, rounds=3):
     states, rows = [process.initialize()], []
     for _ in range(rounds):
@@ -38,8 +52,8 @@ def get_bytes(weights):
     return [np.asarray(array).tobytes() for array in weights]
 
 
-def test_without_a_pull_the_personal_models_are_those_of_local_training(data, linear_spec):
-    process = build_ditto_process(linear_spec, data, DittoConfig(SEVERAL_BATCHES, pull=0.0), seed=2)
+def test_without_a_pull_the_personal_models_are_those_of_local_training(build, data, linear_spec):
+    process = build(SEVERAL_BATCHES, pull=0.0)
     local = build_local_only_process(linear_spec, data, LocalOnlyConfig(SEVERAL_BATCHES), seed=2)
     state, expected = run(process)[0][-1], run(local)[0][-1]
     personal = get_personal(process, state)
@@ -50,13 +64,11 @@ def test_without_a_pull_the_personal_models_are_those_of_local_training(data, li
 
 
 @pytest.mark.parametrize("pull", [0.0, 3.0])
-def test_the_global_model_is_that_of_fed_avg_whatever_the_pull(data, linear_spec, pull):
+def test_the_global_model_is_that_of_fed_avg_whatever_the_pull(build, data, linear_spec, share_graphs, pull):
     """Bit for bit, though its updates come to the server one by one, where FedAvg's are summed on the way."""
-    config = DittoConfig(SEVERAL_BATCHES, cohort_size=2, pull=pull)
-    process = build_ditto_process(linear_spec, data, config, seed=2)
     fed_avg = build_fed_avg_process(linear_spec, data, FedAvgConfig(SEVERAL_BATCHES, cohort_size=2), seed=2)
-    (*_, state), rows = run(process)
-    (*_, expected), other_rows = run(fed_avg)
+    (*_, state), rows = run(build(SEVERAL_BATCHES, cohort_size=2, pull=pull))
+    (*_, expected), other_rows = run(share_graphs(fed_avg, "fedavg"))
     assert get_bytes(state.models) == get_bytes(expected.models)
     # Twice the examples take longer, all else is FedAvg's.
     for row, other in zip(rows, other_rows, strict=True):
@@ -64,15 +76,13 @@ def test_the_global_model_is_that_of_fed_avg_whatever_the_pull(data, linear_spec
         assert row == other
 
 
-def test_the_pull_by_hand(data, linear_spec):
+def test_the_pull_by_hand(build):
     """One step a round: v_2 = v_1 - eta (grad F_k(v_1) + lambda (v_1 - w_1)), where eta = 0.1 and lambda = 2.
 
     In round 1, v_0 = w_0 and nothing pulls, so a run without a pull has the same v_1 and w_1: the difference after
     round 2 is -0.2 (v_1 - w_1).
     """
-    pulled, free = (
-        build_ditto_process(linear_spec, data, DittoConfig(ONE_STEP, pull=pull), seed=2) for pull in (2.0, 0.0)
-    )
+    pulled, free = (build(ONE_STEP, pull=pull) for pull in (2.0, 0.0))
     (_, first, second), _ = run(pulled, 2)
     (_, free_first, free_second), _ = run(free, 2)
     kept = [get_personal(pulled, first), get_personal(pulled, second)]
@@ -86,9 +96,9 @@ def test_the_pull_by_hand(data, linear_spec):
             assert np.abs(v_1 - w_1[0]).max() > 1e-3, "nothing was pulled"
 
 
-def test_who_is_not_in_the_cohort_keeps_its_personal_model(data, linear_spec):
+def test_who_is_not_in_the_cohort_keeps_its_personal_model(build):
     """Who never took part has the first model, and no row in the store."""
-    process = build_ditto_process(linear_spec, data, DittoConfig(ONE_STEP, cohort_size=2), seed=2)
+    process = build(ONE_STEP, cohort_size=2)
     (before, after), (row,) = run(process, 1)
     pairs = zip(get_personal(process, before), get_personal(process, after), strict=True)
     changed = [client for client, (old, new) in enumerate(pairs) if get_bytes(old) != get_bytes(new)]
@@ -99,8 +109,8 @@ def test_who_is_not_in_the_cohort_keeps_its_personal_model(data, linear_spec):
     assert [array.shape for array in after.kept.arrays] == [(2, 4, 3), (2, 3)]
 
 
-def test_a_client_with_broken_data_keeps_its_models_and_counts_for_both(data, linear_spec, break_client):
-    process = build_ditto_process(linear_spec, data, DittoConfig(ONE_STEP), seed=2)
+def test_a_client_with_broken_data_keeps_its_models_and_counts_for_both(build, data, break_client):
+    process = build(ONE_STEP)
     (_, first), _ = run(process, 1)
     break_client(data, 1)
     second, row = process.next(first)
@@ -115,16 +125,17 @@ def test_a_client_with_broken_data_keeps_its_models_and_counts_for_both(data, li
     assert list(map(get_bytes, get_personal(process, third))) == list(map(get_bytes, new))
 
 
-def test_one_client_alone_has_the_global_model_for_its_own(tff_runtime, make_federation, linear_spec):
+def test_one_client_alone_has_the_global_model_for_its_own(build, data):
     """Both begin alike and see the same batches, and the pull is to the model itself."""
-    process = build_ditto_process(linear_spec, make_federation([9]), DittoConfig(ONE_STEP, pull=2.0), seed=2)
+    alone = dataclasses.replace(data, clients=data.clients[:1])
+    process = dataclasses.replace(build(ONE_STEP, pull=2.0), clients=alone)
     (*_, state), _ = run(process, 2)
     for own, shared in zip(get_personal(process, state)[0], process.get_models(state)["global"], strict=True):
         np.testing.assert_allclose(own, shared, atol=1e-6)
 
 
-def test_it_meets_the_protocol(data, linear_spec):
-    process = build_ditto_process(linear_spec, data, DittoConfig(ONE_STEP), seed=2)
+def test_it_meets_the_protocol(build):
+    process = build(ONE_STEP)
     (first, second), (row,) = run(process, 1)
     assert set(COMMON_METRICS) <= set(row) and row["bytes_up"] == row["bytes_down"] == 3 * 15 * 4
     # Client 0, the slowest: 60 bytes at 1000 a second, two models on 9 examples at 100, 60 bytes at 500.
@@ -136,14 +147,13 @@ def test_it_meets_the_protocol(data, linear_spec):
     assert list(map(get_bytes, get_personal(process, again))) == list(map(get_bytes, get_personal(process, second)))
 
 
-def test_privacy_is_of_the_shared_model_and_its_rounds(data, linear_spec):
+def test_privacy_is_of_the_shared_model_and_its_rounds(build):
     """Noise moves the shared model; a personal one is trained on its client's own examples without any."""
     from tff_algos.settings.update_privacy import UpdatePrivacyConfig
 
     privacy = UpdatePrivacyConfig(epsilon=1.0)
-    config = DittoConfig(ONE_STEP, pull=0.0, client_weighting="equal", privacy=privacy)
-    process = build_ditto_process(linear_spec, data, config, seed=2)
-    free = build_ditto_process(linear_spec, data, DittoConfig(ONE_STEP, pull=0.0, client_weighting="equal"), seed=2)
+    process = build(ONE_STEP, pull=0.0, client_weighting="equal", privacy=privacy)
+    free = build(ONE_STEP, pull=0.0, client_weighting="equal")
     (_, state), _ = run(process, 1)
     (_, expected), _ = run(free, 1)
     assert get_bytes(state.models) != get_bytes(expected.models)

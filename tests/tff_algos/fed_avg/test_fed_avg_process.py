@@ -1,5 +1,7 @@
 """FedAvg as a process, on a TFF worker."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,18 @@ from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.settings.server_step import ServerStepConfig
 
 SGD = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.1, batch_size=4)
+FULL_BATCH = dataclasses.replace(SGD, batch_size=20)  # no client here has more examples
+
+
+@pytest.fixture
+def build(tff_runtime, linear_spec, share_graphs):
+    """A function (data, training, fields of the config) -> process."""
+
+    def build(data, training=SGD, seed=1, **fields):
+        process = build_fed_avg_process(linear_spec, data, FedAvgConfig(training, **fields), seed)
+        return share_graphs(process, training.batch_size, process.config.compression)
+
+    return build
 
 
 def run(process, num_rounds=1):
@@ -31,12 +45,11 @@ def read_full_batch_gradient(data, client, weights):
 
 
 @pytest.mark.parametrize("weighting", ["examples", "equal"])
-def test_one_step_a_client_is_the_weighted_mean_gradient(tff_runtime, make_federation, linear_spec, weighting):
+def test_one_step_a_client_is_the_weighted_mean_gradient(build, make_federation, weighting):
     """With one full-batch SGD step a client, w' = w - eta * sum_i p_i g_i; nine clients are padded to ten places."""
     sizes = np.array([5, 20, 10, 3, 8, 12, 7, 2, 16])
     data = make_federation(sizes)
-    training = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.1, batch_size=20)
-    process = build_fed_avg_process(linear_spec, data, FedAvgConfig(training, client_weighting=weighting), seed=1)
+    process = build(data, FULL_BATCH, client_weighting=weighting)
     start = process.get_models(process.initialize())["global"]
     state, _ = run(process)
     shares = sizes / sizes.sum() if weighting == "examples" else np.full(9, 1 / 9)
@@ -46,11 +59,10 @@ def test_one_step_a_client_is_the_weighted_mean_gradient(tff_runtime, make_feder
         np.testing.assert_allclose(trained, start[position] - 0.1 * mean, atol=1e-6)
 
 
-def test_the_learning_rate_decays_from_round_to_round(tff_runtime, make_federation, linear_spec, descend):
+def test_the_learning_rate_decays_from_round_to_round(build, make_federation, linear_spec, descend):
     """One client, full batch: a step at 0.4, then one at 0.2."""
     data = make_federation([12])
-    training = LocalTrainingConfig(1, optimizer="sgd", learning_rate=0.4, batch_size=12, learning_rate_decay=0.5)
-    process = build_fed_avg_process(linear_spec, data, FedAvgConfig(training), seed=1)
+    process = build(data, dataclasses.replace(FULL_BATCH, learning_rate=0.4, learning_rate_decay=0.5))
     expected = process.get_models(process.initialize())["global"]
     for rate in (0.4, 0.2):
         expected = descend(linear_spec, expected, *data.read_split(data.clients[0], "train"), rate)
@@ -59,18 +71,15 @@ def test_the_learning_rate_decays_from_round_to_round(tff_runtime, make_federati
         np.testing.assert_allclose(trained, stepped, atol=1e-6)
 
 
-def test_what_travels_is_compressed_and_the_server_keeps_its_precision(
-    tff_runtime, make_federation, linear_spec, descend
-):
+def test_what_travels_is_compressed_and_the_server_keeps_its_precision(build, make_federation, linear_spec, descend):
     """One client, one full-batch step from Q(w), at the server's rate of 0.5: w + 0.5 Q(trained - Q(w)), 3 bits.
 
     12 and 3 weights at 3 bits are 5 and 2 bytes, and each tensor's range takes 8; the clock counts them both ways at
     1,000 and 500 bytes a second.
     """
     data = make_federation([12])
-    training = LocalTrainingConfig(1, optimizer="sgd", learning_rate=0.5, batch_size=12)
-    config = FedAvgConfig(training, CompressionConfig(bits=3), server=ServerStepConfig(learning_rate=0.5))
-    process = build_fed_avg_process(linear_spec, data, config, seed=2)
+    training, server = dataclasses.replace(FULL_BATCH, learning_rate=0.5), ServerStepConfig(learning_rate=0.5)
+    process = build(data, training, seed=2, compression=CompressionConfig(bits=3), server=server)
 
     def round_to(array):
         low, step = array.min(), (array.max() - array.min()) / 7
@@ -90,9 +99,8 @@ def test_what_travels_is_compressed_and_the_server_keeps_its_precision(
     assert metrics["virtual_time_s"] == pytest.approx(12 / 100 + 23 / 1000 + 23 / 500)
 
 
-def test_rounds_repeat_bit_for_bit_and_learn(tff_runtime, make_federation, linear_spec):
-    data = make_federation([9, 12, 30, 3])
-    process = build_fed_avg_process(linear_spec, data, FedAvgConfig(SGD), seed=3)
+def test_rounds_repeat_bit_for_bit_and_learn(build, make_federation):
+    process = build(make_federation([9, 12, 30, 3]), seed=3)
     (first, metrics), (second, same_metrics) = run(process, 3), run(process, 3)
     for a, b in zip(first.models, second.models, strict=True):
         np.testing.assert_array_equal(a, b)
@@ -101,20 +109,16 @@ def test_rounds_repeat_bit_for_bit_and_learn(tff_runtime, make_federation, linea
     assert metrics["train_loss"] < first_metrics["train_loss"]
 
 
-def test_time_and_bytes_of_a_round(tff_runtime, make_federation, linear_spec):
+def test_time_and_bytes_of_a_round(build, make_federation):
     """15 floats = 60 bytes. Client 0 (rates 1000 down, 100 examples/s, 500 up): 0.06 + 0.2 + 0.12 s is the slowest."""
-    data = make_federation([20, 10])
-    _, metrics = run(build_fed_avg_process(linear_spec, data, FedAvgConfig(SGD), seed=3))
+    _, metrics = run(build(make_federation([20, 10])))
     assert metrics["bytes_down"] == metrics["bytes_up"] == 2 * 60
     assert metrics["virtual_time_s"] == pytest.approx(0.38)
 
 
-def test_server_learning_rate_scales_the_update(tff_runtime, make_federation, linear_spec):
+def test_server_learning_rate_scales_the_update(build, make_federation):
     data = make_federation([8, 8])
-    full, half = (
-        build_fed_avg_process(linear_spec, data, FedAvgConfig(SGD, server=ServerStepConfig(learning_rate=rate)), 1)
-        for rate in (1.0, 0.5)
-    )
+    full, half = (build(data, server=ServerStepConfig(learning_rate=rate)) for rate in (1.0, 0.5))
     start = full.get_models(full.initialize())["global"][0]
     full_step = full.get_models(run(full)[0])["global"][0] - start
     half_step = half.get_models(run(half)[0])["global"][0] - start
@@ -126,11 +130,11 @@ MOMENTUM = ServerStepConfig(learning_rate=0.5, momentum=0.5)
 
 
 @pytest.mark.parametrize("bits", [32, 8])
-def test_adam_that_does_not_adapt_is_fed_avg(tff_runtime, make_federation, linear_spec, bits):
+def test_adam_that_does_not_adapt_is_fed_avg(build, make_federation, bits):
     """Rate times tau and no memory: theta + 0.5 Delta."""
     data = make_federation([8, 12, 8])
     plain, adam = (
-        run(build_fed_avg_process(linear_spec, data, FedAvgConfig(SGD, CompressionConfig(bits), server=server), 1), 3)
+        run(build(data, compression=CompressionConfig(bits), server=server), 3)
         for server in (ServerStepConfig(learning_rate=0.5), NOT_ADAPTIVE)
     )
     for a, b in zip(plain[0].models, adam[0].models, strict=True):
@@ -140,11 +144,10 @@ def test_adam_that_does_not_adapt_is_fed_avg(tff_runtime, make_federation, linea
     assert plain[0].server == () and len(adam[0].server) > 0
 
 
-def test_momentum_goes_on_from_round_to_round(tff_runtime, make_federation, linear_spec):
+def test_momentum_goes_on_from_round_to_round(build, make_federation):
     """Both rounds from the plain server's updates, since the client does one full-batch step."""
     data = make_federation([8])
-    training = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.1, batch_size=8)
-    process = build_fed_avg_process(linear_spec, data, FedAvgConfig(training, server=MOMENTUM), 1)
+    process = build(data, FULL_BATCH, server=MOMENTUM)
     weights = process.get_models(process.initialize())["global"]
     velocity = [np.zeros_like(array) for array in weights]
     for _ in range(2):
@@ -155,11 +158,9 @@ def test_momentum_goes_on_from_round_to_round(tff_runtime, make_federation, line
         np.testing.assert_allclose(a[0], b, atol=1e-6)
 
 
-def test_momentum_does_not_move_the_model_if_all_updates_are_rejected(
-    tff_runtime, make_federation, linear_spec, break_client
-):
+def test_momentum_does_not_move_the_model_if_all_updates_are_rejected(build, make_federation, break_client):
     data = make_federation([8])
-    process = build_fed_avg_process(linear_spec, data, FedAvgConfig(SGD, server=MOMENTUM), seed=1)
+    process = build(data, server=MOMENTUM)
     state, _ = run(process)
     break_client(data, 0)
     after, metrics = process.next(state)
@@ -168,13 +169,10 @@ def test_momentum_does_not_move_the_model_if_all_updates_are_rejected(
         np.testing.assert_array_equal(before, now)
 
 
-def test_a_broken_client_is_left_out_and_if_all_are_the_model_stays(
-    tff_runtime, make_federation, linear_spec, break_client
-):
+def test_a_broken_client_is_left_out_and_if_all_are_the_model_stays(build, make_federation, break_client):
     data = make_federation([8, 8])
     break_client(data, 1)
-    process = build_fed_avg_process(linear_spec, data, FedAvgConfig(SGD), seed=1)
-    alone = build_fed_avg_process(linear_spec, make_federation([8]), FedAvgConfig(SGD), seed=1)
+    process, alone = build(data), build(make_federation([8]))
     state, metrics = run(process)
     assert metrics["num_rejected"] == 1
     for a, b in zip(state.models, run(alone)[0].models, strict=True):

@@ -16,10 +16,17 @@ SGD = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.5, batch_si
 SIZES = [8, 12, 5, 9, 7, 3]
 
 
-def build(spec, data, clip_norm=0.1, training=SGD, compression=CompressionConfig(), cohort_size=0, **settings):  # noqa: B008
-    privacy = UpdatePrivacyConfig(epsilon=20.0, clip_norm=clip_norm, rounds=3, **settings)
-    config = FedAvgConfig(training, compression, cohort_size, "bernoulli", client_weighting="equal", privacy=privacy)
-    return fed_avg.build_fed_avg_process(spec, data, config, seed=2)
+@pytest.fixture
+def build(tff_runtime, linear_spec, share_graphs):
+    """A function (data, settings) -> process; the clip norm is told in each round, so it is in no graph."""
+
+    def build(data, clip_norm=0.1, training=SGD, compression=CompressionConfig(), cohort_size=0, **settings):  # noqa: B008
+        privacy = UpdatePrivacyConfig(epsilon=20.0, clip_norm=clip_norm, rounds=3, **settings)
+        parts = training, compression, cohort_size, "bernoulli"
+        config = FedAvgConfig(*parts, client_weighting="equal", privacy=privacy)
+        return share_graphs(fed_avg.build_fed_avg_process(linear_spec, data, config, seed=2), compression)
+
+    return build
 
 
 def silence(state):
@@ -37,11 +44,9 @@ def sum_of(process, monkeypatch, cohort, state=None):
 
 
 @pytest.mark.parametrize("bits", [32, 4])
-def test_one_client_changes_the_sum_by_at_most_the_clip_norm(
-    tff_runtime, make_federation, linear_spec, monkeypatch, bits
-):
+def test_one_client_changes_the_sum_by_at_most_the_clip_norm(build, make_federation, monkeypatch, bits):
     """Updates are several times the norm here, so each is clipped to it, whether they travel rounded or not."""
-    process = build(linear_spec, make_federation(SIZES), compression=CompressionConfig(bits=bits))
+    process = build(make_federation(SIZES), compression=CompressionConfig(bits=bits))
     everyone = sum_of(process, monkeypatch, range(6))
     for client in range(6):
         others = [index for index in range(6) if index != client]
@@ -50,24 +55,24 @@ def test_one_client_changes_the_sum_by_at_most_the_clip_norm(
         assert change <= 0.1 * (1 + 1e-5)  # the sums themselves are rounded
 
 
-def test_the_worst_client_changes_no_more_than_any_other(tff_runtime, make_federation, linear_spec, monkeypatch):
+def test_the_worst_client_changes_no_more_than_any_other(build, make_federation, monkeypatch):
     """A rate of 1e5 makes updates of about 1e5, and still none weighs more than the norm."""
     huge = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=1e5, batch_size=4)
-    process = build(linear_spec, make_federation(SIZES), training=huge)
+    process = build(make_federation(SIZES), training=huge)
     change = sum_of(process, monkeypatch, [0, 1, 2]) - sum_of(process, monkeypatch, [0, 2])
     assert 0.0999 < np.linalg.norm(change) <= 0.1 * (1 + 1e-5)
 
 
-def test_a_broken_client_is_as_if_it_had_not_come(tff_runtime, make_federation, linear_spec, monkeypatch, break_client):
+def test_a_broken_client_is_as_if_it_had_not_come(build, make_federation, monkeypatch, break_client):
     data = make_federation(SIZES)
-    process = build(linear_spec, data)
+    process = build(data)
     without = sum_of(process, monkeypatch, [0, 2])
     break_client(data, 1)
     np.testing.assert_array_equal(sum_of(process, monkeypatch, [0, 1, 2]), without)
 
 
-def test_the_round_of_an_empty_cohort_is_noise_alone(tff_runtime, make_federation, linear_spec, monkeypatch):
-    process = build(linear_spec, make_federation(SIZES))
+def test_the_round_of_an_empty_cohort_is_noise_alone(build, make_federation, monkeypatch):
+    process = build(make_federation(SIZES))
     assert not sum_of(process, monkeypatch, []).any()
     noise = sum_of(process, monkeypatch, [], process.initialize())
     expected = process.aggregator.private_sum.noise_multiplier * 0.1
@@ -77,10 +82,10 @@ def test_the_round_of_an_empty_cohort_is_noise_alone(tff_runtime, make_federatio
     assert np.isnan(metrics["train_loss"]) and metrics["epsilon_spent"] > 0 and state.virtual_time_s == 0
 
 
-def test_without_noise_and_clipping_it_is_fed_avg_with_equal_weights(tff_runtime, make_federation, linear_spec):
+def test_without_noise_and_clipping_it_is_fed_avg_with_equal_weights(build, make_federation, linear_spec):
     data = make_federation(SIZES)
     private, plain = (
-        build(linear_spec, data, clip_norm=1e6),
+        build(data, clip_norm=1e6),
         fed_avg.build_fed_avg_process(linear_spec, data, FedAvgConfig(SGD, client_weighting="equal"), seed=2),
     )
     state, expected = silence(private.initialize()), plain.initialize()
@@ -92,9 +97,9 @@ def test_without_noise_and_clipping_it_is_fed_avg_with_equal_weights(tff_runtime
     assert metrics["train_loss"] == pytest.approx(plain_metrics["train_loss"])
 
 
-def test_the_clip_norm_follows_the_updates(tff_runtime, make_federation, linear_spec):
+def test_the_clip_norm_follows_the_updates(build, make_federation):
     """All six updates are longer than 0.01: b = 1/2 - 3/6 = 0, so S rises by exp(0.2 / 2) in each round."""
-    process = build(linear_spec, make_federation(SIZES), clip_norm=0.01, clipping="adaptive", clip_count_noise=2.0)
+    process = build(make_federation(SIZES), clip_norm=0.01, clipping="adaptive", clip_count_noise=2.0)
     state = silence(process.initialize())
     for round_num in (1, 2, 3):
         state, metrics = process.next(state)
@@ -102,8 +107,8 @@ def test_the_clip_norm_follows_the_updates(tff_runtime, make_federation, linear_
         assert metrics["num_clipped"] == 6
 
 
-def test_the_budget_and_the_noise_of_a_run(tff_runtime, make_federation, linear_spec):
-    process = build(linear_spec, make_federation(SIZES), cohort_size=3)
+def test_the_budget_and_the_noise_of_a_run(build, make_federation):
+    process = build(make_federation(SIZES), cohort_size=3)
     state, spent = process.initialize(), []
     while not process.is_spent(state):
         state, metrics = process.next(state)
@@ -119,7 +124,7 @@ def test_the_budget_and_the_noise_of_a_run(tff_runtime, make_federation, linear_
     assert "clients.csv" in others[-1] and "simulation only" in others[0]
 
 
-def test_what_would_break_the_guarantee_is_refused(make_federation, linear_spec):
+def test_what_would_break_the_guarantee_is_refused():
     private = UpdatePrivacyConfig(epsilon=1.0)
     with pytest.raises(ConfigError, match="client_weighting=examples: expected equal"):
         FedAvgConfig(privacy=private)
@@ -129,8 +134,8 @@ def test_what_would_break_the_guarantee_is_refused(make_federation, linear_spec)
     config.check_clients(99)
 
 
-def test_cohorts_of_all_sizes_are_calls_of_one_size(tff_runtime, make_federation, linear_spec, monkeypatch):
-    process = build(linear_spec, make_federation(SIZES), cohort_size=3)
+def test_cohorts_of_all_sizes_are_calls_of_one_size(build, make_federation, monkeypatch):
+    process = build(make_federation(SIZES), cohort_size=3)
     places, num_clients, state = set(), set(), process.initialize()
 
     def note_places(inputs, *arguments):
@@ -145,8 +150,8 @@ def test_cohorts_of_all_sizes_are_calls_of_one_size(tff_runtime, make_federation
     assert len(places) == 1 and len(num_clients) > 1
 
 
-def test_a_drawn_cohort_may_be_empty(tff_runtime, make_federation, linear_spec):
-    process = build(linear_spec, make_federation(SIZES), cohort_size=1)
+def test_a_drawn_cohort_may_be_empty(build, make_federation):
+    process = build(make_federation(SIZES), cohort_size=1)
     state = process.initialize()
     sizes = [len(process.choose_cohort(state._replace(round_num=np.int32(number)))[1]) for number in range(30)]
     assert 0 in sizes and max(sizes) > 1

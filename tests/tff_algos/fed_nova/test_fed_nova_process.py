@@ -1,5 +1,7 @@
 """FedNova: the weights of steps, rounds by hand, and who does not count."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -12,13 +14,15 @@ RATE = 0.5
 
 
 @pytest.fixture
-def build(tff_runtime, scalar_spec):
+def build(tff_runtime, scalar_spec, share_graphs):
     """A function (data, fields of the training, fields of the config) -> process."""
     from tff_algos.fed_nova.process import build_fed_nova_process
 
     def build(data, training=None, **fields):
         given = {"epochs": 1, "optimizer": "sgd", "learning_rate": RATE, "batch_size": 2, **(training or {})}
-        return build_fed_nova_process(scalar_spec, data, FedNovaConfig(LocalTrainingConfig(**given), **fields), seed=1)
+        config = FedNovaConfig(LocalTrainingConfig(**given), **fields)
+        key = dataclasses.replace(config.training, learning_rate=RATE)
+        return share_graphs(build_fed_nova_process(scalar_spec, data, config, seed=1), key)
 
     return build
 

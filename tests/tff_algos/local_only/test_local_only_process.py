@@ -14,9 +14,14 @@ from tff_algos.settings.local_training import LocalTrainingConfig
 TRAINING = LocalTrainingConfig(epochs=1, batch_size=100, optimizer="sgd", learning_rate=0.1)  # one batch: no order
 
 
-@pytest.fixture
-def data(tff_runtime, make_federation):
-    return make_federation([9, 4, 14])
+@pytest.fixture(scope="module")
+def data(tff_runtime, build_federation, tmp_path_factory):
+    return build_federation(tmp_path_factory.mktemp("local_only"), [9, 4, 14])
+
+
+@pytest.fixture(scope="module")
+def process(data, linear_spec):
+    return build_local_only_process(linear_spec, data, LocalOnlyConfig(TRAINING), seed=2)
 
 
 def run(process, rounds=3):
@@ -27,28 +32,28 @@ def run(process, rounds=3):
     return state, rows
 
 
-def test_each_client_is_fed_avg_with_itself(data, linear_spec):
-    process = build_local_only_process(linear_spec, data, LocalOnlyConfig(TRAINING), seed=2)
+def test_each_client_is_fed_avg_with_itself(process, data, linear_spec, share_graphs):
     state, _ = run(process)
     models, names = process.get_models(state), process.client_model(state)
     for index, client in enumerate(data.clients):
         alone = dataclasses.replace(data, clients=(client,))
         fed_avg = build_fed_avg_process(linear_spec, alone, FedAvgConfig(TRAINING), seed=2)
-        expected = fed_avg.get_models(run(fed_avg)[0])["global"]
+        expected = fed_avg.get_models(run(share_graphs(fed_avg, "fedavg"))[0])["global"]
         for a, b in zip(models[names[index]], expected, strict=True):
             np.testing.assert_allclose(a, b, atol=1e-6)
 
 
-def test_nothing_is_sent(data, linear_spec):
-    _, rows = run(build_local_only_process(linear_spec, data, LocalOnlyConfig(TRAINING), seed=2))
+def test_nothing_is_sent(process):
+    _, rows = run(process)
     assert all(row["bytes_up"] == row["bytes_down"] == 0 for row in rows)
     assert [row["virtual_time_s"] for row in rows] == pytest.approx([t * rows[0]["virtual_time_s"] for t in (1, 2, 3)])
     assert rows[-1]["train_loss"] < rows[0]["train_loss"]
 
 
-def test_a_client_with_broken_data_keeps_its_model(data, linear_spec, break_client):
+def test_a_client_with_broken_data_keeps_its_model(process, make_federation, break_client):
+    data = make_federation([9, 4, 14])
     break_client(data, 1)
-    process = build_local_only_process(linear_spec, data, LocalOnlyConfig(TRAINING), seed=2)
+    process = dataclasses.replace(process, clients=data)
     state, rows = run(process, 1)
     assert rows[0]["num_rejected"] == 1
     for a, b in zip(

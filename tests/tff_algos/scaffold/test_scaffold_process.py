@@ -14,6 +14,18 @@ RATE = 0.5
 TWO_STEPS = LocalTrainingConfig(epochs=2, optimizer="sgd", learning_rate=RATE, batch_size=8)
 
 
+@pytest.fixture
+def build(tff_runtime, scalar_spec, linear_spec, share_graphs):
+    """A function (data, training, fields of the config) -> process; of one weight where the data have one feature."""
+
+    def build(data, training=TWO_STEPS, **fields):
+        spec = scalar_spec if data.input_shape == scalar_spec.input_shape else linear_spec
+        process = build_scaffold_process(spec, data, ScaffoldConfig(training, **fields), seed=1)
+        return share_graphs(process, spec.name, training)
+
+    return build
+
+
 def run(process, num_rounds=1):
     states, rows = [process.initialize()], []
     for _ in range(num_rounds):
@@ -51,7 +63,7 @@ def compute_rounds(clients, num_rounds, num_steps=2, global_rate=1.0):
     return rows
 
 
-def test_two_rounds_by_hand(tff_runtime, make_scalar_federation, scalar_spec):
+def test_two_rounds_by_hand(build, make_scalar_federation):
     """Client 0 has x = 1, y = 1, client 1 x = 2, y = 0; eta = 1/2, K = 2, all start at 0.
 
     Round 1, no correction yet:
@@ -63,8 +75,7 @@ def test_two_rounds_by_hand(tff_runtime, make_scalar_federation, scalar_spec):
       client 1: y = -0.150015 - 0.5 * (2 sigmoid(-0.300029) - 0.618927) = -0.266102, then likewise -0.326642
     Then c_i becomes c_i - c + (x - y), as K eta = 1.
     """
-    data = make_scalar_federation([(1, 1, 4), (2, 0, 4)])
-    process = build_scaffold_process(scalar_spec, data, ScaffoldConfig(TWO_STEPS), seed=1)
+    process = build(make_scalar_federation([(1, 1, 4), (2, 0, 4)]))
     states, _ = run(process, 3)
     first, second = states[1:3]
     assert first.models[0].item() == pytest.approx(-0.150015, abs=2e-6)
@@ -81,14 +92,11 @@ def test_two_rounds_by_hand(tff_runtime, make_scalar_federation, scalar_spec):
         assert get_kept(process, state) == pytest.approx(kept, abs=1e-6)
 
 
-def test_steps_are_counted_by_batches_and_the_servers_rate_leaves_the_variates(
-    tff_runtime, make_scalar_federation, scalar_spec
-):
+def test_steps_are_counted_by_batches_and_the_servers_rate_leaves_the_variates(build, make_scalar_federation):
     """4 alike examples in batches of 2 and 2 epochs are K = 4; the server's rate is eta_g, on the model alone."""
     data = make_scalar_federation([(1, 1, 4), (2, 0, 4)])
     training = LocalTrainingConfig(epochs=2, optimizer="sgd", learning_rate=RATE, batch_size=2)
-    config = ScaffoldConfig(training, server=ServerStepConfig(learning_rate=0.5))
-    process = build_scaffold_process(scalar_spec, data, config, seed=1)
+    process = build(data, training, server=ServerStepConfig(learning_rate=0.5))
     states, _ = run(process, 2)
     for state, (x, c, kept) in zip(states[1:], compute_rounds([(1, 1), (2, 0)], 2, 4, 0.5), strict=True):
         assert state.models[0].item() == pytest.approx(x, abs=1e-6)
@@ -96,10 +104,9 @@ def test_steps_are_counted_by_batches_and_the_servers_rate_leaves_the_variates(
         assert get_kept(process, state) == pytest.approx(kept, abs=1e-6)
 
 
-def test_only_who_takes_part_keeps_something_and_c_is_over_all_clients(tff_runtime, make_federation, linear_spec):
+def test_only_who_takes_part_keeps_something_and_c_is_over_all_clients(build, make_federation):
     """With one client of three a round, c moves by a third of its difference; the others have zeros and no row."""
-    data = make_federation([5, 8, 3])
-    process = build_scaffold_process(linear_spec, data, ScaffoldConfig(TWO_STEPS, cohort_size=1), seed=1)
+    process = build(make_federation([5, 8, 3]), cohort_size=1)
     (before, after), _ = run(process)
     (client,) = process.choose_cohort(before)[1]
     assert before.kept.clients.size == 0 and after.kept.clients.tolist() == [client]
@@ -113,9 +120,9 @@ def test_only_who_takes_part_keeps_something_and_c_is_over_all_clients(tff_runti
     assert not any(array.any() for row in others for array in row)
 
 
-def test_a_broken_client_keeps_its_variate_and_does_not_count(tff_runtime, make_federation, linear_spec, break_client):
+def test_a_broken_client_keeps_its_variate_and_does_not_count(build, make_federation, break_client):
     data = make_federation([8, 8])
-    process = build_scaffold_process(linear_spec, data, ScaffoldConfig(TWO_STEPS), seed=1)
+    process = build(data)
     (_, first), _ = run(process)
     break_client(data, 1)
     second, metrics = process.next(first)
@@ -139,10 +146,9 @@ def test_a_broken_client_keeps_its_variate_and_does_not_count(tff_runtime, make_
             np.testing.assert_array_equal(a, b)
 
 
-def test_one_client_is_never_corrected(tff_runtime, make_scalar_federation, scalar_spec):
+def test_one_client_is_never_corrected(build, make_scalar_federation):
     """Alone, c_0 = c after each round, so a step is one of plain SGD."""
-    data = make_scalar_federation([(1, 1, 4)])
-    process = build_scaffold_process(scalar_spec, data, ScaffoldConfig(TWO_STEPS), seed=1)
+    process = build(make_scalar_federation([(1, 1, 4)]))
     states, _ = run(process, 2)
     weight = 0.0
     for _ in range(4):
@@ -151,9 +157,8 @@ def test_one_client_is_never_corrected(tff_runtime, make_scalar_federation, scal
     assert get_kept(process, states[2]) == pytest.approx([states[2].own[0].item()], abs=1e-6)
 
 
-def test_a_client_without_examples_changes_nothing(tff_runtime, make_scalar_federation, scalar_spec):
-    data = make_scalar_federation([(1, 1, 4), (2, 0, 0)])
-    process = build_scaffold_process(scalar_spec, data, ScaffoldConfig(TWO_STEPS), seed=1)
+def test_a_client_without_examples_changes_nothing(build, make_scalar_federation):
+    process = build(make_scalar_federation([(1, 1, 4), (2, 0, 0)]))
     states, rows = run(process, 2)
     assert [row["num_rejected"] for row in rows] == [0, 0] and np.isfinite(states[2].own[0]).all()
     # Its difference is zero, so c is half of the other's.
@@ -161,10 +166,9 @@ def test_a_client_without_examples_changes_nothing(tff_runtime, make_scalar_fede
     assert empty == 0 and states[1].own[0].item() == pytest.approx(first / 2, abs=1e-7)
 
 
-def test_a_variate_travels_beside_the_model_both_ways(tff_runtime, make_federation, linear_spec):
+def test_a_variate_travels_beside_the_model_both_ways(build, make_federation):
     """15 floats = 60 bytes, twice; client 0 is the slowest: 0.12 s down, 40 examples at 100 a second, 0.24 s up."""
-    data = make_federation([20, 10])
-    process = build_scaffold_process(linear_spec, data, ScaffoldConfig(TWO_STEPS), seed=1)
+    process = build(make_federation([20, 10]))
     (before, after), (row,) = run(process)
     assert set(COMMON_METRICS) <= set(row)
     assert row["bytes_down"] == row["bytes_up"] == 2 * 2 * 60
