@@ -295,14 +295,19 @@ def test_every_command_is_shown():
     assert {command.split()[2] for command in COMMANDS} == programs - {"launch.federated"}  # which runs these
 
 
+HELP_TEXTS = {}  # by command and arguments
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_is_understood(command, checkout, capsys):
     _, _, module_name, *arguments = shlex.split(command)
     module = importlib.import_module(module_name)
     # A user's algorithm has its flags in the help only where it is named.
-    algo = [argument for argument in arguments if re.match("--algo=.*:", argument)]
-    assert module.main([*algo, "--helpfull"]) == 0
-    help_text = capsys.readouterr().out
+    asked = [*(argument for argument in arguments if re.match("--algo=.*:", argument)), "--helpfull"]
+    if (module_name, *asked) not in HELP_TEXTS:
+        assert module.main(asked) == 0
+        HELP_TEXTS[module_name, *asked] = capsys.readouterr().out
+    help_text = HELP_TEXTS[module_name, *asked]
     for argument in arguments[: arguments.index("--")] if "--" in arguments else arguments:
         if module_name in ("launch.card", "launch.inspect") and not argument.startswith("-"):
             continue  # the file, which its parser wants
