@@ -1,7 +1,9 @@
 """A run folder that is damaged in one file: each command says so in one line, or ends as if nothing had happened."""
 
 import contextlib
+import itertools
 import pathlib
+import re
 import shutil
 
 import pytest
@@ -94,22 +96,21 @@ def test_a_run_without_sums_is_not_checked(copy):
 
 
 @pytest.mark.parametrize("is_checked", [True, False])
-@pytest.mark.parametrize("damage", DAMAGES, ids=name_of)
-@pytest.mark.parametrize("name", ["config.json", "metrics.csv", "summary.json"])
-def test_a_report_names_the_run_that_is_damaged_and_counts_the_others(
-    tmp_path, write_run, capsys, name, damage, is_checked
-):
-    cell = "async_periodic_mnist_iid_random_old"
-    dirs = [write_run(tmp_path / "runs", cell, seed, rounds=40, accuracy=0.1 + seed / 10) for seed in range(3)]
-    if is_checked:
-        with contextlib.closing(RunFolder(dirs[0], is_new=False)) as folder:
-            write_checksums(folder)
-    damage(dirs[0] / name, dirs[1] / name)
+def test_a_report_names_the_runs_that_are_damaged_and_counts_the_others(tmp_path, write_run, capsys, is_checked):
+    cases = list(itertools.product(["config.json", "metrics.csv", "summary.json"], DAMAGES))
+    cell, whole = "async_periodic_mnist_iid_random_old", len(cases)
+    dirs = [write_run(tmp_path / "runs", cell, seed, rounds=40, accuracy=0.1 + seed / 100) for seed in range(whole + 1)]
+    for run_dir, (name, damage) in zip(dirs[:whole], cases, strict=True):
+        if is_checked:
+            with contextlib.closing(RunFolder(run_dir, is_new=False)) as folder:
+                write_checksums(folder)
+        damage(run_dir / name, dirs[whole] / name)
     assert report.main(["--tables=async", f"--runs_dir={tmp_path / 'runs'}"]) == 0
     lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("not counted: ")]
+    seeds = sorted(int(re.search(r"seed_(\d+)", line)[1]) for line in lines)
+    assert seeds == sorted(set(seeds)) and whole not in seeds, "a line a run"
     # Without sums, neither a flipped digit nor another run's table is seen.
-    assert len(lines) <= 1 and (lines or not is_checked)
-    assert all(str(dirs[0]) in line for line in lines)
+    assert len(seeds) == whole if is_checked else 0 < len(seeds) < whole
 
 
 @pytest.fixture(scope="module")

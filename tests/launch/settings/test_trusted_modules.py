@@ -3,11 +3,11 @@
 import json
 import os
 import pathlib
-import subprocess
 import sys
 
 import pytest
 
+from launch import compare, evaluate, track
 from launch.comparison.compared_run import _find_title, list_fields
 from launch.runs.run_records import find_stored_idle
 from launch.settings.errors import FlagError
@@ -121,21 +121,17 @@ def test_those_that_only_read_import_nothing(planted):
 
 
 @pytest.mark.parametrize(
-    "command", ["compare --runs={}", "track --run_dir={} --to=tensorboard", "evaluate --run_dir={}"]
+    ("command", "arguments"),
+    [(compare, "--runs={}"), (track, "--run_dir={} --to=tensorboard"), (evaluate, "--run_dir={}")],
+    ids=["compare", "track", "evaluate"],
 )
-def test_no_command_runs_a_strangers_code(planted, command):
+def test_no_command_runs_a_strangers_code(planted, command, arguments, monkeypatch, capfd):
+    """The stranger's folder is the current one, and among those in which Python looks for modules."""
     run_dir, mark = planted("algo", "planted_module:X")
     for name in ("metrics.csv", "summary.json"):
         (run_dir / name).write_text('{"rounds": 1}' if name.endswith("json") else "round\n1\n")
-    program, *arguments = command.format(run_dir).split()
-    environment = {"PATH": os.environ["PATH"], "HOME": str(mark.parent), "PYTHONPATH": str(ROOT)}
-    # The stranger's folder is the current one, in which Python looks for modules.
-    ended = subprocess.run(
-        [sys.executable, "-m", f"launch.{program}", *arguments],
-        cwd=mark.parent,
-        capture_output=True,
-        text=True,
-        env=environment,
-    )
-    assert not mark.exists() and "Traceback" not in ended.stderr
-    assert program != "evaluate" or "needs your module planted_module" in ended.stderr
+    monkeypatch.chdir(mark.parent)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    code = command.main(arguments.format(run_dir).split())
+    assert not mark.exists() and "planted_module" not in sys.modules
+    assert command is not evaluate or (code == 2 and "needs your module planted_module" in capfd.readouterr().err)

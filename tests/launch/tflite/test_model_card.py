@@ -14,7 +14,7 @@ from launch.runs.task_columns import find_task_columns
 from launch.settings.run_config import build_run_config
 from launch.tflite.card_page import card_rows, format_card_page
 from launch.tflite.export_report import ClientRow, FileRow
-from launch.tflite.model_card import build_card, count_confusions, describe_file
+from launch.tflite.model_card import SCALED_BY_PHONE, build_card, count_confusions, describe_file
 from launch.training.finished_run import FinishedRun
 
 TASK = find_task_columns("classification")
@@ -223,3 +223,9 @@ def test_of_many_features_the_first_are_listed(make_card):
     fact = {"name": "a", "unit": "", "lowest": 0.0, "highest": 1.0, "is_whole": False}
     text = dict(card_rows({**make_card(), "features": [fact] * 561}))["Features"]
     assert text.count("a 0 to 1") == 16 and text.endswith("; and 545 more.")
+
+
+def test_a_card_says_who_scales_the_features(make_card):
+    assert "input" not in make_card()
+    assert "the file scales them" in make_card(standardize="federated")["input"]
+    assert make_card(standardize="client", dataset="building")["input"] == SCALED_BY_PHONE

@@ -1,6 +1,7 @@
 """What a trained start is worth, and accuracy after every few steps: the tables of a run's end."""
 
 import dataclasses
+import functools
 
 import numpy as np
 import pytest
@@ -24,10 +25,10 @@ STEPS = 6
 TASK = find_task_columns("classification")
 
 
-@pytest.fixture
-def federation(make_federation):
+@pytest.fixture(scope="module")
+def federation(build_federation, tmp_path_factory):
     """Four clients, the last one new, whose test splits are their train splits."""
-    data = make_federation([8, 12, 16, 20])
+    data = build_federation(tmp_path_factory.mktemp("federation"), [8, 12, 16, 20])
     everyone = []
     for client in data.clients:
         for part in "xy":
@@ -40,10 +41,11 @@ def federation(make_federation):
     return dataclasses.replace(data, clients=tuple(everyone[:3]), new_clients=tuple(everyone[3:]))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def tuned(tff_runtime, federation, linear_spec):
     """A function (rule, start) -> (process, its state after a round)."""
 
+    @functools.cache
     def build(rule, start="trained"):
         tuning = FineTuningConfig(
             steps=STEPS, learning_rate=0.01, batch_size=4, rule=rule, start=start, curve=(0, 2, STEPS)

@@ -1,7 +1,7 @@
 """Ditto, SCAFFOLD and FedNova through the program, and a run of Ditto with rows in files, killed and resumed."""
 
 import csv
-import functools
+import dataclasses
 
 import numpy as np
 import pytest
@@ -15,12 +15,11 @@ from launch.settings.run_config import build_run_config
 from launch.training.round_loop import RoundLoop
 from tff_algos.ditto.config import DittoConfig
 from tff_algos.ditto.process import build_ditto_process
-from tff_algos.rounds import synchronous
 from tff_algos.rounds.client_store import ClientStore
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 pytestmark = pytest.mark.usefixtures("no_plots")
-ROUNDS, FATAL_ROUND = 5, 3
+ROUNDS, FATAL_ROUND = 4, 3
 TASK = find_task_columns("classification")
 TRAINING = LocalTrainingConfig(epochs=1, batch_size=4, learning_rate=0.01)
 
@@ -47,13 +46,17 @@ def test_two_rounds_of_each_through_the_program(tmp_path, monkeypatch, capsys):
 
 
 @pytest.fixture
-def data(tff_runtime, make_federation):
-    return make_federation([9, 4, 14, 6, 7])
+def ditto(tff_runtime, make_federation, linear_spec):
+    config = DittoConfig(TRAINING, cohort_size=2)
+    return build_ditto_process(linear_spec, make_federation([9, 4, 14, 6, 7]), config, seed=2)
 
 
 @pytest.fixture
-def make_loop(data, linear_spec, tmp_path, monkeypatch):
-    """A function (name, bytes that rows may have in the state, fatal round) -> the loop of a run of Ditto."""
+def make_loop(ditto, tmp_path):
+    """A function (name, bytes that rows may have in the state, fatal round) -> the loop of a run of Ditto.
+
+    All share what was traced, and each has a store of its own.
+    """
     opened = []
 
     def make(name, most_bytes=0, fatal_round=None):
@@ -62,8 +65,8 @@ def make_loop(data, linear_spec, tmp_path, monkeypatch):
         (tmp_path / name).mkdir(exist_ok=True)
         folder = RunFolder(tmp_path / name, is_new=False)
         opened.append(folder)
-        monkeypatch.setattr(synchronous, "ClientStore", functools.partial(ClientStore, most_bytes=most_bytes))
-        process = build_ditto_process(linear_spec, data, DittoConfig(TRAINING, cohort_size=2), seed=2)
+        store = ClientStore(ditto.store.initial, ditto.store.num_clients, most_bytes)
+        process = dataclasses.replace(ditto, store=store)
         config = build_run_config({"algo": "ditto", "rounds": ROUNDS})
 
         def evaluate(state, previous, with_shared):
