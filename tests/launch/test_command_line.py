@@ -24,7 +24,6 @@ from launch.settings.flags import FlagError
 
 ROOT = pathlib.Path(__file__).parents[2]
 NAME = pathlib.Path(__file__).name
-COMMANDS = ("train", "evaluate", "sweep", "report", "benchmark", "doctor")
 
 
 def end_with(error):
@@ -98,7 +97,7 @@ def test_settings_of_texts_are_named_as_flags():
     assert name_flag("/a/b=c: no") == "/a/b=c: no"
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", ["train", "report"])
 def test_help_that_nobody_reads_is_no_error_to_speak_of(name):
     reader, writer = os.pipe()
     os.close(reader)

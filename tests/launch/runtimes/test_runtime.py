@@ -56,6 +56,19 @@ def computations(tmp_path_factory):
     return run_round, map_clients, run_for_ever
 
 
+@pytest.fixture
+def alone(computations, monkeypatch):
+    """A runtime of this test is the only one, whatever other tests have opened."""
+    import tensorflow_federated as tff
+
+    from launch.runtimes import tff_contexts
+
+    outer = tff.framework.get_context_stack().current
+    monkeypatch.setattr(tff_contexts, "_contexts_in_use", [])
+    yield
+    tff.framework.set_default_context(outer)
+
+
 def make_arguments(num_clients: int) -> tuple[list[np.ndarray], np.ndarray]:
     rng = np.random.default_rng(5)
     return list(rng.normal(size=(num_clients, 3)).astype(np.float32)), np.float32([1.0, -2.0, 0.5])
@@ -73,13 +86,15 @@ def assert_expected_results(computations, num_clients: int) -> None:
     np.testing.assert_allclose([client["delta"] for client in mapped], deltas, rtol=0, atol=1e-6)
 
 
-def test_one_worker_computes_and_is_gone_afterwards(computations, tmp_path):
+def test_one_worker_computes_and_is_gone_afterwards(computations, tmp_path, alone):
     with run_tff(str(tmp_path / "logs" / "worker.log")) as runtime:
         assert_expected_results(computations, num_clients=5)
         assert 10e6 < runtime.worker_memory_bytes() < 4e9
         assert len(runtime.pids) == 1
     with pytest.raises(ProcessLookupError):
         os.kill(runtime.pids[0], 0)
+    with pytest.raises(WorkerError, match=r"^no TFF worker is running; call computations inside `with run_tff"):
+        computations[0](*make_arguments(1))
 
 
 def test_the_end_of_an_inner_runtime_gives_the_outer_one_back(computations, tmp_path):

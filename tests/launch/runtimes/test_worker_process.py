@@ -69,6 +69,7 @@ def test_no_worker_outlives_its_program_nor_holds_its_pipe(tmp_path, ending):
     assert wait_until_gone(int(ended.stdout.splitlines()[0])), ended.stdout
 
 
+@pytest.mark.slow
 def test_a_program_killed_while_it_computes_leaves_no_worker_and_prints_no_noise(tmp_path):
     environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
     ended = subprocess.run(

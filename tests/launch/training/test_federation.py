@@ -37,7 +37,6 @@ def test_a_building_of_the_flags_is_simulated(tmp_path):
     data = load(tmp_path, **values)
     assert [client.name[:10] for client in data.clients] == ["sensor_000", "sensor_001", "sensor_002"]
     assert data.num_dropped > 0 and (tmp_path / "x.csv").exists()
-    assert data.digest == load(tmp_path, **values, building_heterogeneity="medium").digest
     assert data.digest != load(tmp_path, **values, building_heterogeneity="high").digest
 
 
