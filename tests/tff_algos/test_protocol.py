@@ -3,17 +3,24 @@
 import dataclasses
 import functools
 import json
+import shutil
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from datasets.federated_data import EnergyRates, Windows
 from launch.runs.checkpoints import Checkpoints
 from launch.settings.algorithms import ALGORITHMS
 from models.quantization import build_quantized_spec
-from tff_algos.protocol import COMMON_METRICS, FederatedProcess
+from tff_algos.protocol import BYTES_DOWN, BYTES_UP, COMMON_METRICS, VIRTUAL_TIME_S, FederatedProcess
+from tff_algos.rounds.energy_meter import MeteredProcess
 from tff_algos.rounds.quantization_start import QuantizationStart
+from tff_algos.rounds.round_metrics import sum_bytes
+from tff_algos.rounds.synchronous import SynchronousProcess
+from tff_algos.settings.asynchronous import TrainingTimesConfig
+from tff_algos.simulation.virtual_clock import compute_phases_s
 from tff_algos.weights import initialize_weights
 
 NUM_ROUNDS = 3  # FL+HC clusters in the second
@@ -21,23 +28,54 @@ NUM_ROUNDS = 3  # FL+HC clusters in the second
 # an optimizer or a client keeps has the shapes of the model before it.
 FIXED = ("amfl_p", "async_periodic", "fed_async", "buffered", "fedadam", "fedyogi", "fedavgm", "ditto", "scaffold")
 SWITCHING = [name for name in ALGORITHMS if name not in FIXED]
-# What fits four clients of a few examples.
-SMALL = {"num_clusters": 2, "support_size": 1, "query_size": 2, "cohort_size": 3, "milestones": (1, 2)}
+SWITCHING_FAST = ("fedavg", "fedcd", "fedsikd")  # the others switch by the same code
+# These have no rounds that all wait for, or no server.
+NOT_SYNCHRONOUS = ("async_periodic", "fed_async", "buffered", "local_only")
+# What fits four clients of a few examples; devices drop out where they can.
+SMALL = {
+    "num_clusters": 2,
+    "support_size": 1,
+    "query_size": 2,
+    "cohort_size": 3,
+    "milestones": (1, 2),
+    "quality_model": "fine_tuned",
+    "times": TrainingTimesConfig(speed="profiles", dropout=0.4, max_away_s=0.5),
+    "waiting": "synchronous",  # a short period would end before a device can be reached
+}
 
 
 class Walk(NamedTuple):
-    """A process with the states and metrics of its first rounds, and each state as it was when it was new."""
+    """A metered process with the states and metrics of its first rounds, and each state as it was when it was new."""
 
+    name: str
     process: Any
     data: Any
     states: list
     copies: list
     metrics: list
 
+    def list_rounds(self):
+        """(the algorithm's state before, that after, the metrics) of each round."""
+        inner = [state.inner for state in self.states]
+        return list(zip(inner, inner[1:], self.metrics, strict=False))
+
 
 @pytest.fixture(scope="module")
 def data(build_federation, tmp_path_factory):
-    return build_federation(tmp_path_factory.mktemp("protocol"), [9, 12, 30, 3])
+    """Four clients that validate on their train examples; devices with energy, and windows from hour 1 on."""
+    made = build_federation(tmp_path_factory.mktemp("protocol"), [9, 12, 30, 3])
+    for client in made.clients:
+        for array in ("x", "y"):
+            shutil.copy(f"{client.path}.train.{array}", f"{client.path}.validation.{array}")
+    profiles = dataclasses.replace(
+        made.profiles,
+        names=tuple(f"device {index}" for index in range(4)),
+        energy=EnergyRates(np.array([1.0, 2.0, 3.0, 4.0]), np.full(4, 1e-3), np.full(4, 2e-3)),
+        windows=Windows(np.full((4, 1), 3600.0), np.full((4, 1), 80000.0)),
+        resources=np.array([0.25, 0.5, 0.75, 1.0]),
+    )
+    clients = tuple(dataclasses.replace(client, num_validation=client.num_train) for client in made.clients)
+    return dataclasses.replace(made, clients=clients, profiles=profiles)
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +86,7 @@ def build_process(data):
     def build(name, spec):
         config = ALGORITHMS[name].default_config()
         config = dataclasses.replace(config, **{name: value for name, value in SMALL.items() if hasattr(config, name)})
+        config.check_devices(data.profiles, 4)
         return ALGORITHMS[name].load_builder()(spec, data, config, 7)
 
     return build
@@ -58,15 +97,24 @@ def quantized_spec(linear_spec):
     return build_quantized_spec(linear_spec)
 
 
+def list_walks():
+    yield from ALGORITHMS
+    for name in SWITCHING:
+        marks = () if name in SWITCHING_FAST else pytest.mark.slow
+        yield pytest.param(f"{name} quantized from round 2", marks=marks)
+
+
 # One walk serves all checks of a process: tracing it and three rounds take seconds.
-@pytest.fixture(scope="module", params=[*ALGORITHMS, *(f"{name} quantized from round 2" for name in SWITCHING)])
-def walk(request, tff_runtime, data, build_process, linear_spec, quantized_spec):
+@pytest.fixture(scope="module", params=list_walks())
+def walk(request, tff_runtime, data, build_process, linear_spec):
     name, *is_quantized = request.param.split(" quantized", 1)
     process = build_process(name, linear_spec)
     if is_quantized:
+        quantized_spec = request.getfixturevalue("quantized_spec")
         template = initialize_weights(quantized_spec, 7)
         quantized = build_process(name, quantized_spec)
         process = QuantizationStart(process, quantized, quantized_spec.quantization, template, 2)
+    process = MeteredProcess(process, data.profiles.energy)
     states, metrics = [process.initialize()], []
     copies = [copy_state(states[0])]
     for _ in range(NUM_ROUNDS):
@@ -74,7 +122,7 @@ def walk(request, tff_runtime, data, build_process, linear_spec, quantized_spec)
         states.append(state)
         copies.append(copy_state(state))
         metrics.append(row)
-    return Walk(process, data, states, copies, metrics)
+    return Walk(name, process, data, states, copies, metrics)
 
 
 def copy_state(state):
@@ -86,13 +134,12 @@ def assert_same_state(first, second):
         np.testing.assert_array_equal(a, b)
 
 
-def test_models_can_be_mapped_or_the_process_says_that_they_cannot(walk, request):
+def test_models_can_be_mapped_or_the_process_says_that_they_cannot(walk):
     """Doubling every model of the first state doubles what the process then says its models are."""
-    process, name = walk.process, request.node.callspec.params["walk"].split()[0]
-    assert isinstance(process, FederatedProcess) and (process.map_models is not None) == (name in SWITCHING)
+    process, state = walk.process.process, walk.states[0].inner
+    assert isinstance(process, FederatedProcess) and (process.map_models is not None) == (walk.name in SWITCHING)
     if process.map_models is None:
         return
-    state = walk.states[0]
     mapped = process.map_models(state, lambda weights: tuple(array * array.dtype.type(2) for array in weights))
     tf.nest.assert_same_structure(state, mapped)
     before, after = process.get_models(state), process.get_models(mapped)
@@ -108,7 +155,7 @@ def test_the_protocol(walk):
     assert set(COMMON_METRICS) <= set(metrics[0])
     assert all(np.isscalar(value) for row in metrics for value in row.values())
     times = [row["virtual_time_s"] for row in metrics]
-    assert times == sorted(times) and times[0] > 0
+    assert times == sorted(times) and times[0] > 3600, "nobody could be reached before"
     for state in states:
         tf.nest.assert_same_structure(states[0], state)
         leaves = [np.asarray(leaf) for leaf in tf.nest.flatten(state)]
@@ -147,3 +194,45 @@ def test_clients_end_up_with_their_shared_model_or_one_of_their_own(walk):
     for client, weights in personal:
         shared = zip(weights, models[names[client.index]], strict=True)
         assert all(np.array_equal(a, b) for a, b in shared) != process.is_personal
+
+
+def test_its_energy_is_that_of_what_its_clients_do(walk):
+    """Its parts have the bytes of its metrics, and a round's joules are the sum of the clients'."""
+    total, num_examples = np.zeros(4), 0.0
+    for number, (before, after, metrics) in enumerate(walk.list_rounds(), 1):
+        work = walk.process.process.list_work(before, after)
+        down, up, joules = (np.zeros(4) for _ in range(3))
+        for part in work:
+            for place, client in enumerate(part.clients):  # plainly, one by one
+                examples, received, sent = (float(np.broadcast_to(of, len(part.clients))[place]) for of in part[1:])
+                down[client] += received
+                up[client] += sent
+                joules[client] += examples * (client + 1) + received * 1e-3 + sent * 2e-3
+        assert (down.sum(), up.sum()) == (metrics[BYTES_DOWN], metrics[BYTES_UP]) == sum_bytes(work)
+        assert metrics["joules"] == pytest.approx(joules.sum()) and metrics["joules"] > 0
+        total += joules
+        assert metrics["joules_total"] == pytest.approx(total.sum())
+        columns = walk.process.client_columns(walk.states[number])
+        assert columns["joules"] == pytest.approx(total.tolist())
+        assert columns.get("resource") == ([0.25, 0.5, 0.75, 1.0] if walk.name == "amfl_p" else None)
+        if "energy_examples" in metrics:  # AMFL-P's own energy, in examples since the start, counts the same ones
+            num_examples += sum(np.sum(np.broadcast_to(part.num_examples, len(part.clients))) for part in work)
+            assert metrics["energy_examples"] == pytest.approx(num_examples)
+
+
+def test_a_synchronous_round_takes_the_time_of_its_work(walk):
+    process = walk.process.process
+    if isinstance(process, QuantizationStart):
+        return  # whose rounds are those of two processes
+    process = getattr(process, "process", process)  # of Fine-Tuning
+    assert isinstance(process, SynchronousProcess) == (walk.name not in NOT_SYNCHRONOUS)
+    if walk.name in NOT_SYNCHRONOUS:
+        return
+    for before, after, metrics in walk.list_rounds():
+        assert type(after) is type(before) and int(after.round_num) == int(before.round_num) + 1
+        wait_s, cohort = process.choose_cohort(before)
+        start_s = float(before.virtual_time_s) + wait_s
+        seconds = compute_phases_s(walk.data.profiles, process.list_phases(before, cohort), start_s)
+        assert metrics[VIRTUAL_TIME_S] == float(after.virtual_time_s) == pytest.approx(start_s + seconds, rel=1e-12)
+        assert seconds > 0 and metrics["num_clients"] == len(cohort)
+        assert metrics[BYTES_DOWN] > 0 and metrics[BYTES_UP] > 0

@@ -1,4 +1,4 @@
-"""What every synchronous algorithm of the table has in common: bytes, times, purity, and who may change models."""
+"""What synchronous algorithms have in common: who may change models, computations, cohorts of nobody."""
 
 import dataclasses
 
@@ -6,79 +6,28 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from launch.settings.algorithms import ALGORITHMS
 from tff_algos.ditto.config import DittoConfig
 from tff_algos.ditto.process import build_ditto_process
 from tff_algos.fed_avg.config import FedAvgConfig, FineTunedConfig
 from tff_algos.fed_avg.process import build_fed_avg_process, build_fine_tuned_process
-from tff_algos.protocol import BYTES_DOWN, BYTES_UP, COMMON_METRICS, VIRTUAL_TIME_S
-from tff_algos.rounds.round_metrics import sum_bytes
+from tff_algos.protocol import BYTES_UP
 from tff_algos.rounds.synchronous import SynchronousProcess
 from tff_algos.settings.aggregation import AggregationConfig
 from tff_algos.settings.fine_tuning import FineTuningConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.settings.server_step import ServerStepConfig
 from tff_algos.settings.update_privacy import UpdatePrivacyConfig
-from tff_algos.simulation.virtual_clock import compute_phases_s
 
 ONE_STEP = LocalTrainingConfig(epochs=1, batch_size=100, optimizer="sgd", learning_rate=0.1)
-# These have no rounds that all wait for, or no server.
-OTHERS = {"async_periodic", "fed_async", "buffered", "local_only"}
-# They are FedAvg with another server's step, which no bytes and no time depend on.
-ONLY_SLOW = {"fedyogi", "fedavgm", "random_cluster"}
-ROWS = [
-    pytest.param(row, id=name, marks=[pytest.mark.slow] if name in ONLY_SLOW else [])
-    for name, row in ALGORITHMS.items()
-    if name not in OTHERS
-]
 
 
 @pytest.fixture(scope="module")
 def data(tff_runtime, build_federation, tmp_path_factory):
-    """Five clients that validate on their train examples."""
-    data = build_federation(tmp_path_factory.mktemp("synchronous"), [60, 48, 52, 70, 55])
-    for client in data.clients:
-        for array in ("x", "y"):
-            with (
-                open(f"{client.path}.train.{array}", "rb") as source,
-                open(f"{client.path}.validation.{array}", "wb") as target,
-            ):
-                target.write(source.read())
-    clients = tuple(dataclasses.replace(client, num_validation=client.num_train) for client in data.clients)
-    return dataclasses.replace(data, clients=clients)
+    return build_federation(tmp_path_factory.mktemp("synchronous"), [6, 4, 5, 7, 5])
 
 
 def get_bytes(state):
     return [np.asarray(leaf).tobytes() for leaf in tf.nest.flatten(state)]
-
-
-@pytest.mark.parametrize("row", ROWS)
-def test_bytes_and_times_are_those_of_the_work_and_rounds_repeat(row, data, linear_spec):
-    """Two rounds, the second of which goes on from a state that the first has made."""
-    config = row.default_config().shrink_to_smoke()
-    process = row.load_builder()(linear_spec, data, config, 3)
-    inner = getattr(process, "process", process)
-    assert isinstance(inner, SynchronousProcess)
-    before, columns = process.initialize(), []
-    for _ in range(2):
-        held = get_bytes(before)
-        after, metrics = process.next(before)
-        assert get_bytes(before) == held, "a round changed the state that it was given"
-        assert type(after) is type(before) and int(after.round_num) == int(before.round_num) + 1
-        assert set(COMMON_METRICS) <= set(metrics)
-        assert sum_bytes(process.list_work(before, after)) == (metrics[BYTES_DOWN], metrics[BYTES_UP])
-        assert metrics[BYTES_DOWN] > 0 and metrics[BYTES_UP] > 0
-        wait_s, cohort = inner.choose_cohort(before)
-        start_s = float(before.virtual_time_s) + wait_s
-        seconds = compute_phases_s(data.profiles, inner.list_phases(before, cohort), start_s)
-        assert metrics[VIRTUAL_TIME_S] == float(after.virtual_time_s) == pytest.approx(start_s + seconds, rel=1e-12)
-        assert seconds > 0 and metrics["num_clients"] == len(cohort)
-        columns.append(list(metrics))
-        first, before = before, after
-    assert columns[0] == columns[1]
-    again, same = process.next(first)
-    assert get_bytes(again) == get_bytes(after) and str(same) == str(metrics)
-    assert set(process.client_model(after)) <= set(process.get_models(after))
 
 
 @pytest.fixture
