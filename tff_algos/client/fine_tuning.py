@@ -3,6 +3,7 @@
 Functional type of the computation: (weights@SERVER, {FineTuningInput}@CLIENTS) -> {weights}@CLIENTS
 """
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -80,22 +81,28 @@ def build_fine_tuning(
       template_weights: one model's weights, for their shapes and dtypes.
       seed: the run's; the order of each client's examples is derived from it.
     """
-    train = build_fine_tuning_steps(model_spec, config)
     model_type = build_stacked_type(template_weights, 1)
 
-    @tff.tensorflow.computation(model_type, FINE_TUNING_INPUT_TYPE)
-    def client_work(model, client):
-        x, y = read_split(client.path, "train", model_spec)
-        start = tuple(array[0] for array in model)
-        return train(start, x, y, client.seed, client.learning_rate, client.num_steps)
+    @functools.cache  # traced when it is first needed, after the last round
+    def build_computation():
+        train = build_fine_tuning_steps(model_spec, config)
 
-    @tff.federated_computation(
-        tff.FederatedType(model_type, tff.SERVER), tff.FederatedType(FINE_TUNING_INPUT_TYPE, tff.CLIENTS)
-    )
-    def tune(model, clients):
-        return tff.federated_map(client_work, (tff.federated_broadcast(model), clients))
+        @tff.tensorflow.computation(model_type, FINE_TUNING_INPUT_TYPE)
+        def client_work(model, client):
+            x, y = read_split(client.path, "train", model_spec)
+            start = tuple(array[0] for array in model)
+            return train(start, x, y, client.seed, client.learning_rate, client.num_steps)
+
+        @tff.federated_computation(
+            tff.FederatedType(model_type, tff.SERVER), tff.FederatedType(FINE_TUNING_INPUT_TYPE, tff.CLIENTS)
+        )
+        def tune(model, clients):
+            return tff.federated_map(client_work, (tff.federated_broadcast(model), clients))
+
+        return tune
 
     def fine_tune(weights, clients, plan, most_steps=None):
+        tune = build_computation()
         model = stack_models([weights])
         indices = np.array([client.index for client in clients], int)
         num_steps, learning_rates = plan.num_steps[indices], plan.learning_rates[indices]

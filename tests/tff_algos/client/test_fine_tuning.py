@@ -1,6 +1,7 @@
 """Personal models: steps and rates of each client's own."""
 
 import dataclasses
+import functools
 import types
 
 import numpy as np
@@ -19,14 +20,30 @@ from tff_algos.simulation.resources import FineTuningPlan, draw_devices
 from tff_algos.weights import initialize_weights
 
 
+@pytest.fixture(scope="module", autouse=True)
+def trace_once():
+    """Of one model, the settings of fine-tuning that are in its graph are the same in all tests here."""
+    build = functools.cache(
+        lambda spec, batch_size, seed: build_fine_tuning(
+            spec, FineTuningConfig(batch_size=batch_size), initialize_weights(spec, seed), seed
+        )
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "tff_algos.rounds.fine_tuned.build_fine_tuning",
+            lambda spec, config, weights, seed: build(spec, config.batch_size, seed),
+        )
+        yield build
+
+
 @pytest.fixture
-def tune(tff_runtime, make_federation, linear_spec):
+def tune(trace_once, tff_runtime, make_federation, linear_spec):
     """A function (num_steps, rates, sizes) -> (clients' examples, start, personal weights)."""
 
     def run(num_steps, rates, sizes=(4, 4, 4)):
         data = make_federation(list(sizes))
         start = initialize_weights(linear_spec, 3)
-        fine_tune = build_fine_tuning(linear_spec, FineTuningConfig(batch_size=4), start, seed=3)
+        fine_tune = trace_once(linear_spec, 4, 3)
         pairs = list(fine_tune(start, data.clients, FineTuningPlan(np.array(num_steps), np.array(rates))))
         assert [client.index for client, _ in pairs] == list(range(len(sizes)))
         examples = [data.read_split(client, "train") for client in data.clients]
@@ -55,13 +72,16 @@ def test_more_clients_than_fit_in_a_call(tune, monkeypatch):
             np.testing.assert_array_equal(a, b)
 
 
-def test_the_fine_tuning_baseline_is_fed_avg_with_personal_models(tff_runtime, make_federation, linear_spec):
+def test_the_fine_tuning_baseline_is_fed_avg_with_personal_models(
+    tff_runtime, make_federation, linear_spec, share_graphs
+):
     data = make_federation([12, 20])
     training = LocalTrainingConfig(epochs=1, batch_size=4)
     plain = build_fed_avg_process(linear_spec, data, FedAvgConfig(training=training), seed=1)
     tuning = FineTuningConfig(steps=5, learning_rate=0.3, batch_size=4)
     config = FineTunedConfig(training=training, fine_tuning=tuning)
     tuned = build_fine_tuned_process(linear_spec, data, config, seed=1)
+    share_graphs(plain, "fedavg"), share_graphs(tuned.process, "fedavg")
     assert (plain.is_personal, tuned.is_personal) == (False, True)
     state, other = plain.next(plain.initialize()).state, tuned.next(tuned.initialize()).state
     shared = plain.get_models(state)["global"]
@@ -74,14 +94,20 @@ def test_the_fine_tuning_baseline_is_fed_avg_with_personal_models(tff_runtime, m
         assert any(np.any(a != b) for a, b in zip(personal, shared, strict=True))
 
 
-def build_both(make_federation, spec, **tuning):
-    """Fine-Tuning and AMFL-P over the same three clients, with one seed and these settings of fine-tuning."""
-    data = make_federation([12, 20, 16])
-    settings = FineTuningConfig(steps=8, learning_rate=0.3, batch_size=4, **tuning)
-    training = LocalTrainingConfig(epochs=1, batch_size=4)
-    fed_avg = build_fine_tuned_process(spec, data, FineTunedConfig(training=training, fine_tuning=settings), seed=1)
-    amfl_p = build_amfl_p_process(spec, data, AMFLPConfig(support_size=4, query_size=4, fine_tuning=settings), seed=1)
-    return data, fed_avg, amfl_p
+@pytest.fixture
+def build_both(tff_runtime, make_federation, linear_spec, share_graphs):
+    """A function (settings of fine-tuning) -> (three clients, Fine-Tuning and AMFL-P over these, with one seed)."""
+
+    def build(**tuning):
+        data = make_federation([12, 20, 16])
+        settings = FineTuningConfig(steps=8, learning_rate=0.3, batch_size=4, **tuning)
+        tuned = FineTunedConfig(training=LocalTrainingConfig(epochs=1, batch_size=4), fine_tuning=settings)
+        fed_avg = build_fine_tuned_process(linear_spec, data, tuned, seed=1)
+        share_graphs(fed_avg.process, "fedavg")
+        meta = AMFLPConfig(support_size=4, query_size=4, fine_tuning=settings)
+        return data, fed_avg, build_amfl_p_process(linear_spec, data, meta, seed=1)
+
+    return build
 
 
 def list_personal(pairs):
@@ -95,8 +121,8 @@ def assert_equal(first, second):
 
 
 @pytest.mark.parametrize("rule", ["resources", "steps"])
-def test_devices_have_the_same_resources_whoever_trained_the_start(tff_runtime, make_federation, linear_spec, rule):
-    _, fed_avg, amfl_p = build_both(make_federation, linear_spec, rule=rule)
+def test_devices_have_the_same_resources_whoever_trained_the_start(build_both, rule):
+    _, fed_avg, amfl_p = build_both(rule=rule)
     columns = fed_avg.client_columns(fed_avg.initialize())
     assert columns == amfl_p.client_columns(amfl_p.initialize())
     assert columns["resource"] == draw_devices(3, 1)[0].tolist()
@@ -104,8 +130,8 @@ def test_devices_have_the_same_resources_whoever_trained_the_start(tff_runtime, 
     assert (len(set(columns["fine_tuning_learning_rate"])) > 1) == (rule == "resources")
 
 
-def test_a_random_start_owes_nothing_to_training(tff_runtime, make_federation, linear_spec):
-    data, fed_avg, amfl_p = build_both(make_federation, linear_spec, start="initial", rule="same")
+def test_a_random_start_owes_nothing_to_training(build_both):
+    data, fed_avg, amfl_p = build_both(start="initial", rule="same")
     before, state = fed_avg.initialize(), fed_avg.next(fed_avg.initialize()).state
     random = list_personal(fed_avg.personalize(before, data.clients))
     assert_equal(random, list_personal(fed_avg.personalize(state, data.clients)))
@@ -114,9 +140,9 @@ def test_a_random_start_owes_nothing_to_training(tff_runtime, make_federation, l
     assert any(np.any(a != b) for a, b in zip(random[0], trained[0], strict=True))
 
 
-def test_a_client_that_is_stopped_has_taken_the_first_of_its_own_steps(tff_runtime, make_federation, linear_spec):
+def test_a_client_that_is_stopped_has_taken_the_first_of_its_own_steps(build_both):
     """At most 3 steps of N_i: those who have fewer take all of theirs; at most N_max is the whole."""
-    data, fed_avg, _ = build_both(make_federation, linear_spec, rule="steps")
+    data, fed_avg, _ = build_both(rule="steps")
     state = fed_avg.initialize()
     whole = list_personal(fed_avg.personalize(state, data.clients))
     assert_equal(whole, list_personal(fed_avg.personalize_from(state, data.clients, "trained", most_steps=8)))
@@ -130,17 +156,21 @@ def test_a_client_that_is_stopped_has_taken_the_first_of_its_own_steps(tff_runti
     assert_equal(at_start, [fed_avg.initial_weights] * 3)
 
 
-def test_new_clients_are_personalised_without_having_taken_part(tff_runtime, make_federation, linear_spec):
+def test_new_clients_are_personalised_without_having_taken_part(
+    tff_runtime, make_federation, linear_spec, share_graphs
+):
     data = make_federation([12, 20, 16])
     fewer = dataclasses.replace(data, clients=data.clients[:2], new_clients=data.clients[2:])
     tuning = FineTuningConfig(steps=4, batch_size=4, rule="resources")
     config = AMFLPConfig(support_size=4, query_size=4, fine_tuning=tuning)
     process = build_amfl_p_process(linear_spec, fewer, config, seed=1)
+    share_graphs(process.process, "amfl_p")
     state, metrics = process.next(process.initialize())
     assert metrics["num_clients"] == 2
     assert [client.index for client, _ in process.personalize(state, fewer.new_clients)] == [2]
     assert len(process.client_columns(state)["resource"]) == 3
     others = build_amfl_p_process(linear_spec, dataclasses.replace(data, clients=data.clients[:2]), config, seed=1)
+    share_graphs(others.process, "amfl_p")
     assert_equal([state.model], [others.next(others.initialize()).state.model])
 
 
