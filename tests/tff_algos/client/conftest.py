@@ -8,7 +8,7 @@ from tff_algos.rounds.transport import build_transport
 from tff_algos.weights import add_deltas, is_float
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def build_mean_round(tff_runtime):
     """A function (spec, training, weights) -> (models stacked alone, inputs) -> the next models: a round of FedAvg."""
 

@@ -18,10 +18,24 @@ from tff_algos.weights import initialize_weights, stack_models
 SHAPE = (8, 8, 1)
 
 
+TRAINING = LocalTrainingConfig(epochs=9, batch_size=40, optimizer="sgd", learning_rate=0.05)
+
+
 def find_statistics(spec):
     """Positions of the moving means and variances among the weights."""
     names = [variable.name for variable in spec.build().weights]
     return [i for i, name in enumerate(names) if "moving_" in name]
+
+
+@pytest.fixture(scope="module")
+def spec():
+    return build_model_spec("image_cnn10", SHAPE, "float32", 3, width=0.125)
+
+
+@pytest.fixture(scope="module")
+def run_round(build_mean_round, spec):
+    """A round from the first weights, traced once; a client is told its learning rate."""
+    return build_mean_round(spec, TRAINING, initialize_weights(spec, 0))
 
 
 @pytest.fixture
@@ -35,12 +49,9 @@ def images(make_federation):
     return dataclasses.replace(data, input_shape=SHAPE)
 
 
-def test_the_servers_statistics_are_the_weighted_mean_of_the_clients(build_mean_round, images):
-    training = LocalTrainingConfig(epochs=2, batch_size=8)
-    spec = build_model_spec("image_cnn10", SHAPE, "float32", 3, width=0.125)
+def test_the_servers_statistics_are_the_weighted_mean_of_the_clients(run_round, spec, images):
     initial = initialize_weights(spec, 0)
-    run_round = build_mean_round(spec, training, initial)
-    inputs = tell_clients(images, np.arange(2), np.zeros(2, int), "examples", training, 0, "training", 1)
+    inputs = tell_clients(images, np.arange(2), np.zeros(2, int), "examples", TRAINING, 0, "training", 1)
     models = stack_models([initial])
     together, alone = run_round(models, inputs), [run_round(models, [each]) for each in inputs]
     statistics = find_statistics(spec)
@@ -52,13 +63,12 @@ def test_the_servers_statistics_are_the_weighted_mean_of_the_clients(build_mean_
             assert not np.array_equal(client, first) and not np.array_equal(client, other)
 
 
-def test_the_statistics_follow_every_step_by_hand(build_mean_round, images):
+def test_the_statistics_follow_every_step_by_hand(run_round, spec, images):
     """Nine steps on one batch m that move no weight: 0.9^9 of the first value and 1 - 0.9^9 = 0.6126 of m."""
-    training = LocalTrainingConfig(epochs=9, batch_size=40, optimizer="sgd", learning_rate=1e-30)
-    spec = build_model_spec("image_cnn10", SHAPE, "float32", 3, width=0.125)
+    training = dataclasses.replace(TRAINING, learning_rate=1e-30)
     initial = initialize_weights(spec, 0)
     inputs = tell_clients(images, np.array([1]), np.zeros(1, int), "examples", training, 0, "training", 1)
-    trained = build_mean_round(spec, training, initial)(stack_models([initial]), inputs)
+    trained = run_round(stack_models([initial]), inputs)
     model = spec.build()
     model.set_weights(initial)
     x, _ = images.read_split(images.clients[1], "train")

@@ -17,14 +17,14 @@ TRAINING = LocalTrainingConfig(epochs=2, batch_size=8)
 def test_a_round_is_in_float32_and_repeats(tff_runtime, make_federation, algorithm):
     data = make_federation([9, 12, 30])
     states = []
-    for precision in ("bfloat16", "bfloat16", "float32"):
+    for precision in ("bfloat16", "float32"):
         spec = build_model_spec("perceptron", data.input_shape, "float32", 3, precision=precision)
         if algorithm == "fed_avg":
             process = build_fed_avg_process(spec, data, FedAvgConfig(training=TRAINING), 0)
         else:
             config = FedSiKDConfig(student=TRAINING, teacher_training=TRAINING, num_clusters=2)
             process = build_fed_sikd_process(spec, data, config, 0)
-        states.append(process.next(process.initialize()).state)
+        states += [process.next(process.initialize()).state for _ in range(1 + (precision == "bfloat16"))]
     first, again, whole = (process.get_models(state)["global"] for state in states)
     assert {array.dtype for array in first} == {np.dtype(np.float32)}
     for a, b, c in zip(first, again, whole, strict=True):

@@ -23,6 +23,11 @@ NUM_EXAMPLES, NUM_TOKENS = 48, 6
 NAMES = ("classification", "binary", "multi_label", "regression", "next_token")
 
 
+def keep(*names):
+    """All tasks, the others in the longer tests alone."""
+    return [pytest.param(name, marks=[] if name in names else [pytest.mark.slow]) for name in NAMES]
+
+
 def build_dense(task):
     return tf.keras.Sequential([tf.keras.Input((3,)), tf.keras.layers.Dense(task.num_outputs)])
 
@@ -146,7 +151,7 @@ def test_masked_tokens_of_length_1_train_as_classification(make_data):
     assert float(first.loss_sum) == pytest.approx(float(second.loss_sum), rel=1e-5)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", keep("regression", "next_token"))  # each is trained alone above
 def test_federated_averaging_learns_each_task(tff_runtime, make_data, name):
     spec, data = make_data(name)
     config = FedAvgConfig(LocalTrainingConfig(epochs=5, batch_size=5, optimizer="sgd", learning_rate=0.1, momentum=0.5))
@@ -158,7 +163,7 @@ def test_federated_averaging_learns_each_task(tff_runtime, make_data, name):
     assert losses[0] > losses[1] > losses[2] and metrics["num_rejected"] == 0
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", keep("classification", "regression", "next_token"))
 def test_models_are_scored_by_the_task(tff_runtime, make_data, name):
     """Counts of correct examples where there is right and wrong, else sums of scores; 0 where nobody asked."""
     spec, data = make_data(name)

@@ -111,7 +111,11 @@ def train_scalar(build, **options):
     return train(build, [np.ones((1, 1), np.float32)], [[2.0], [1.0]], [0, 3], loss_fn=square_loss, **options)
 
 
-@pytest.mark.parametrize("term", TERMS)
+# The others are found, see `test_own_losses_are_found`, and then trained by the same code.
+ONLY_SLOW = ("nested", "function", "activity layer", "add_loss of two layers", "add_loss of a function")
+
+
+@pytest.mark.parametrize("term", [pytest.param(term, marks=[pytest.mark.slow] * (term in ONLY_SLOW)) for term in TERMS])
 def test_a_models_own_losses_are_trained_and_reported_by_hand(term):
     build, loss, gradient = TERMS[term]
     result = train_scalar(build)
@@ -132,7 +136,9 @@ CONSTRAINTS = {
 }
 
 
-@pytest.mark.parametrize("constraint", CONSTRAINTS)
+@pytest.mark.parametrize(
+    "constraint", ["MaxNorm", *(pytest.param(name, marks=pytest.mark.slow) for name in ("NonNeg", "UnitNorm"))]
+)
 def test_three_steps_of_a_regularized_and_constrained_regression(constraint):
     """w <- constraint(w - 0.5 (X^T (p - y) / n + 2 * 0.1 w)), in NumPy; the bias is free."""
     rng = np.random.default_rng(0)
