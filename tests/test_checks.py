@@ -4,9 +4,7 @@ import contextlib
 import copy
 import hashlib
 import importlib.util
-import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import types
@@ -19,12 +17,6 @@ from launch.settings.flags import parse_config
 from launch.settings.run_config import build_run_config, flag_values
 
 ROOT = pathlib.Path(__file__).parents[1]
-PROGRAM = '#!/bin/sh\necho "$*" >>"$CALLS"\n'
-FAKE_NPM = PROGRAM + 'echo "$SAYS"; exit "$EXIT"\n'
-FAKE_PYTHON = PROGRAM + (
-    'case "$*" in\n"-m venv"*) mkdir -p .venv-litert/bin && cp "$0" .venv-litert/bin/python ;;\n'
-    '*pip*) echo "$SAYS"; exit "$EXIT" ;;\nesac\n'
-)
 
 
 def load(path):
@@ -329,92 +321,3 @@ def test_the_kotlin_of_the_project_is_found():
     kotlin = load("kotlin/check_kotlin.py")
     assert len(kotlin.list_blocks("docs/android.md", (ROOT / "docs" / "android.md").read_text())) >= 4
     assert len(kotlin.read_blocks(str(ROOT / "examples" / "android"))) == 3
-
-
-@pytest.fixture
-def project(tmp_path):
-    """A folder with what a set-up needs, and (script, *arguments, says, code) -> (exit code, stderr, calls) of it.
-
-    Stand-ins for Python and npm note what they are called with, say what they are told to, and end with that code.
-    """
-    folder, programs = tmp_path / "project", tmp_path / "programs"
-    for script, needs in {
-        "tests/litert/check.sh": (),
-        "tests/kotlin/check.sh": (),
-        "launch/tflite/web/set_up.sh": ("package.json", "package-lock.json"),
-    }.items():
-        (folder / script).parent.mkdir(parents=True, exist_ok=True)
-        for name in (pathlib.Path(script).name, *needs):
-            shutil.copy((ROOT / script).with_name(name), (folder / script).with_name(name))
-    shutil.copy(ROOT / "extra_environment.sh", folder)
-    (folder / "requirements-litert.lock").write_text("a==1\n")
-    for path, program in ((folder / ".venv" / "bin" / "python", FAKE_PYTHON), (programs / "npm", FAKE_NPM)):
-        path.parent.mkdir(parents=True)
-        path.write_text(program)
-        path.chmod(0o755)
-    for name in ["sh", "cat", "cp", "dirname", "flock", "grep", "head", "mkdir", "rm", "sha256sum", "tail", "mktemp"]:
-        (programs / name).symlink_to(shutil.which(name))
-
-    def run(script, *arguments, says="", code=0):
-        calls = tmp_path / "calls"
-        calls.write_text("")
-        told = {"CALLS": str(calls), "SAYS": says, "EXIT": str(code), "TMPDIR": str(tmp_path), "PATH": str(programs)}
-        ended = subprocess.run(
-            [shutil.which("sh"), str(folder / script), *arguments],
-            env={**os.environ, **told}, capture_output=True, text=True, timeout=60,
-        )  # fmt: skip
-        return ended.returncode, ended.stdout, ended.stderr, calls.read_text().splitlines()
-
-    run.folder, run.programs = folder, programs
-    return run
-
-
-VENV = "-m venv .venv-litert"
-PIP = "-m pip --no-input install --no-deps --require-hashes -r requirements-litert.lock"
-CHECKS = [
-    "-m launch.export --run_dir=runs/x --on_device_training=full --save_test_set",
-    "tests/litert/check_export.py runs/x/export",
-]
-
-
-def test_an_environment_is_made_once_for_each_lock(project):
-    script = "tests/litert/check.sh"
-    code, _, error, calls = project(script, "runs/x", says="ERROR: something new", code=1)
-    assert (code, calls) == (1, [VENV, PIP]) and "ERROR: something new" in error and error.count("\n") == 1
-    assert project(script, "runs/x")[2:] == ("", [VENV, PIP, *CHECKS])
-    assert project(script, "runs/x")[2:] == ("", CHECKS)
-    (project.folder / "requirements-litert.lock").write_text("a==2\n")
-    calls = project(script)[3]  # without a run, one is trained
-    assert calls[:2] == [VENV, PIP] and "--algo=fedsikd --quantize=qat --rounds=3" in calls[2]
-
-
-def test_what_needs_java_says_that_it_is_skipped(project):
-    code, out, _, calls = project("tests/kotlin/check.sh")
-    assert (code, calls) == (0, []) and out.startswith("test-kotlin: SKIPPED, nothing was compiled: there is no java")
-
-
-INSTALL = "ci --prefix .web --ignore-scripts --no-audit --no-fund"
-
-
-@pytest.mark.parametrize(
-    ("says", "expected"),
-    [
-        ("npm error code EAI_AGAIN", "no network: a package could not be downloaded"),
-        ("npm error code EINTEGRITY", "not the one of launch/tflite/web/package-lock.json"),
-        ("npm warn old\nnpm error something new", "npm error something new"),
-    ],
-)
-def test_a_failing_npm_is_one_line_and_tried_again(project, says, expected):
-    script = "launch/tflite/web/set_up.sh"
-    code, _, error, _ = project(script, says=says, code=1)
-    assert code == 1 and expected in error and error.startswith("web: ") and error.count("\n") == 1
-    assert project(script)[2:] == ("", [INSTALL])
-    assert project(script) == (0, "", "", [])
-    (project.programs / "npm").unlink()
-    shutil.rmtree(project.folder / ".web")
-    assert "npm is missing; install Node.js 20 or newer" in project(script)[2]
-
-
-@pytest.mark.parametrize("folder", ["launch/tflite/web", "tests/web"])
-def test_locks_of_npm_name_no_address(folder):
-    assert "://" not in (ROOT / folder / "package-lock.json").read_text()
