@@ -1,5 +1,6 @@
 """What a device does in a round of AMFL-P: steps 1 to 3 of `process`."""
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -45,7 +46,12 @@ def build_meta_training(model_spec: ModelSpec, config: AMFLPConfig) -> LocalWork
     or, with `quality_model` = fine_tuned, of theta_i (section 3.3).
     """
     predict, task = build_predict(model_spec), model_spec.task
-    train = build_fine_tuning_steps(model_spec, config.fine_tuning)
+    train = build_fine_tuning_steps(model_spec, config.fine_tuning) if config.judges_fine_tuned else None
+    num_support, num_drawn = config.support_size, config.support_size + config.query_size
+    is_in_order, inner_steps, weighting = config.query_after_support, config.inner_steps, config.weighting
+    compute_gradient = functools.partial(compute_meta_gradient, first_order=config.first_order)
+    if config.reptile:
+        compute_gradient = compute_reptile_gradient
 
     def fine_tune(weights, x, y, seed, own: MetaInput):
         seed = tf.random.experimental.stateless_fold_in(seed, 1)
@@ -53,11 +59,10 @@ def build_meta_training(model_spec: ModelSpec, config: AMFLPConfig) -> LocalWork
 
     def draw_batches(x, y, seed) -> tuple[Batch, Batch]:
         order = tf.random.experimental.stateless_shuffle(tf.range(tf.shape(y)[0]), seed)
-        # Without replacement, so that no example is in both batches.
-        drawn = order[: config.support_size + config.query_size]
-        if config.query_after_support:  # examples in order of time: the query batch is the later part of the draw
+        drawn = order[:num_drawn]  # without replacement, so that no example is in both batches
+        if is_in_order:  # examples in order of time: the query batch is the later part of the draw
             drawn = tf.sort(drawn)
-        support, query = drawn[: config.support_size], drawn[config.support_size :]
+        support, query = drawn[:num_support], drawn[num_support:]
         return Batch(tf.gather(x, support), tf.gather(y, support)), Batch(tf.gather(x, query), tf.gather(y, query))
 
     def work(told: Told) -> Sent:
@@ -70,18 +75,14 @@ def build_meta_training(model_spec: ModelSpec, config: AMFLPConfig) -> LocalWork
     def compute_update(weights, client, own: MetaInput) -> ClientUpdate:
         x, y = read_split(client.path, "train", model_spec)
         support, query = draw_batches(x, y, client.seed)
-        arguments = (predict, weights, support, query, config.inner_steps, client.learning_rate)
-        if config.reptile:
-            meta = compute_reptile_gradient(*arguments, task=task)
-        else:
-            meta = compute_meta_gradient(*arguments, first_order=config.first_order, task=task)
+        meta = compute_gradient(predict, weights, support, query, inner_steps, client.learning_rate, task=task)
         validation = Batch(*read_split(client.path, "validation", model_spec))
         has_validation = tf.shape(validation.y)[0] > 0
-        judged = fine_tune(weights, x, y, client.seed, own) if config.judges_fine_tuned else meta.adapted
+        judged = fine_tune(weights, x, y, client.seed, own) if train else meta.adapted
         loss = tf.where(has_validation, compute_loss(predict, judged, validation, task), meta.query_loss)
         num_train = tf.cast(tf.shape(y)[0], tf.float32)
         num_query = tf.reduce_sum(task.compute_weights(query.y))  # examples, or what the task weighs them by
-        weight = compute_unnormalized_weight(config.weighting, loss, own.resource, num_train)
+        weight = compute_unnormalized_weight(weighting, loss, own.resource, num_train)
         # Updates point downhill, as in all algorithms.
         result = reject_if_not_finite([-g for g in meta.gradient], meta.query_loss * num_query, num_query)
         is_there = tf.cast(tf.shape(y)[0] > 0, tf.float32)  # a padded place in the cohort has no weight

@@ -69,12 +69,12 @@ def build_statistics_sharing(
       ConfigError: privacy is asked for and the data set has no known feature range.
     """
     num_columns = 1 if config.statistics == "scalar" else int(np.prod(model_spec.input_shape))
-    bytes_of_column = 3 * len(clients.clients) * _BYTES_OF_VALUE
+    bytes_of_column, kind = 3 * len(clients.clients) * _BYTES_OF_VALUE, config.statistics
     if not config.privacy_epsilon:
 
         def compute_exact(x, noise_seed):
             del noise_seed
-            return compute_statistics(_preprocess(model_spec, x), config.statistics)
+            return compute_statistics(_preprocess(model_spec, x), kind)
 
         compute = _build_client_computation(compute_exact, model_spec)
         return StatisticsSharing(lambda: _run(compute, clients, seed), bytes_of_column * num_columns, None)
@@ -90,13 +90,13 @@ def build_statistics_sharing(
 
     def compute_noisy_moments(x, noise_seed):
         normalized = privacy.normalize_features(_preprocess(model_spec, x), feature_range)
-        return privacy.add_noise(compute_moment_sums(normalized, config.statistics), deviation, noise_seed)
+        return privacy.add_noise(compute_moment_sums(normalized, kind), deviation, noise_seed)
 
     compute = _build_client_computation(compute_noisy_moments, model_spec)
 
     def collect():
         moments = _run(compute, clients, seed)
-        statistics = [statistics_from_moments(row, config.statistics) for row in moments]
+        statistics = [statistics_from_moments(row, kind) for row in moments]
         in_units = [privacy.restore_units(row, feature_range).ravel() for row in statistics]
         return np.column_stack([count_examples(moments), np.stack(in_units)])
 

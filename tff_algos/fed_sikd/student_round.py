@@ -35,31 +35,27 @@ def build_distillation(model_spec: ModelSpec, config: FedSiKDConfig) -> LocalWor
     loss is the task's.
     """
 
+    training, trains_teacher = config.student, config.trains_teacher
+    names = "label_weight", "temperature", "temperature_squared", "distillation_inputs"
+    options = {name: getattr(config, name) for name in names}
+
     @as_written
     def compute_loss(batch):
-        return distillation_loss(
-            batch.labels,
-            batch.logits,
-            batch.targets,  # the teacher's logits
-            label_weight=config.label_weight,
-            temperature=config.temperature,
-            temperature_squared=config.temperature_squared,
-            distillation_inputs=config.distillation_inputs,
-            task=model_spec.task,
-        )
+        # The targets are the teacher's logits.
+        return distillation_loss(batch.labels, batch.logits, batch.targets, task=model_spec.task, **options)
 
     def work(told: Told) -> Sent:
         client, (student, teachers) = told.client, told.models
         x, y = read_split(client.path, "train", model_spec)
         loss_fn, teacher_logits, num_correct = None, None, tf.constant(0.0)
-        if config.trains_teacher:
+        if trains_teacher:
             # The teacher's logits are computed once a round: it does not change while the student trains.
             own_teacher = tuple(stacked[client.group] for stacked in teachers)
             loss_fn, teacher_logits = compute_loss, predict_logits(model_spec.teacher, own_teacher, x)
             num_correct = tf.reduce_sum(tf.cast(model_spec.task.compute_scores(y, teacher_logits), tf.float32))
         result = train_locally(
             model_spec,
-            config.student,
+            training,
             tuple(student),
             x,
             y,
