@@ -1,9 +1,130 @@
-"""A model of one weight and clients with given numbers, so that a round can be worked out by hand."""
+"""A model of one weight and clients with given numbers, worked out by hand; and what is alike is traced once."""
 
 import dataclasses
+import functools
+import inspect
+import types
 
 import numpy as np
 import pytest
+
+
+@pytest.fixture(scope="session")
+def known_traces():
+    """What `trace_once` has traced so far."""
+    return {}
+
+
+@pytest.fixture
+def trace_once(request, known_traces):
+    """Tests share the computations that the same code makes of the same settings; tracing takes longer than rounds.
+
+    A test that patches anything traces its own, since the patch may reach into a graph.
+    """
+    if "tff_runtime" not in request.fixturenames or "monkeypatch" in request.fixturenames:
+        yield
+        return
+    import tensorflow_federated as tff
+
+    from tff_algos.amfl_p import meta_round
+
+    with pytest.MonkeyPatch.context() as patch:
+        for place, name in ((tff.tensorflow, "computation"), (tff, "federated_computation")):
+            patch.setattr(place, name, remember(getattr(place, name), known_traces))
+        build_predict = meta_round.build_predict  # encloses a model of its own, which is the same for the same spec
+        patch.setattr(meta_round, "build_predict", lambda spec: look_up(known_traces, build_predict, spec))
+        yield
+
+
+@pytest.fixture
+def work_once(tff_runtime):
+    """Clients of a phase work in the first round alone and send the same in each, so that noise can be drawn often."""
+    from tff_algos.rounds.training_phase import TrainingPhase
+
+    sent, call = {}, TrainingPhase._call
+
+    def recall(phase, *arguments):
+        if phase not in sent:
+            sent[phase] = call(phase, *arguments)
+        return sent[phase]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TrainingPhase, "_call", recall)
+        yield
+
+
+@pytest.fixture
+def fix_cohort():
+    """A function (clients) that makes these the cohort of every later round; traces stay shared."""
+    with pytest.MonkeyPatch.context() as patch:
+        yield lambda clients: patch.setattr(
+            "tff_algos.client.cohort.sample_cohort", lambda *_, **__: np.array(clients, int)
+        )
+
+
+HOSTS_PARTS = ("seed", "private_sum", "release")
+
+
+class Same:
+    """The key of what has no value: equal to itself alone, and as long-lived as the key."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __eq__(self, other):
+        return isinstance(other, Same) and self.value is other.value
+
+    def __hash__(self):
+        return id(self.value)
+
+
+def build_key(value):
+    """Equal for what makes the same graph: functions by their code and what they enclose, settings by their values."""
+    if isinstance(value, types.MethodType):
+        return types.MethodType, build_key(value.__func__), build_key(value.__self__)
+    if isinstance(value, types.FunctionType):
+        enclosed = [cell.cell_contents for cell in value.__closure__ or ()]
+        return value.__code__, *map(build_key, (*enclosed, value.__defaults__, value.__kwdefaults__))
+    if isinstance(value, functools.partial):
+        return functools.partial, *map(build_key, (value.func, value.args, value.keywords))
+    if dataclasses.is_dataclass(value) and type(value).__dataclass_params__.frozen:
+        names = [field.name for field in dataclasses.fields(value)]
+        # Rates and seeds are inputs of a graph, so that those of the settings are the host's; noise is as well.
+        kept = [name for name in names if name not in HOSTS_PARTS and not name.startswith("learning_rate")]
+        return type(value), *(build_key(getattr(value, name)) for name in kept)
+    if isinstance(value, (tuple, list)):
+        return type(value), *map(build_key, value)
+    if isinstance(value, dict):
+        return dict, *map(build_key, value.items())
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.dtype.str, value.shape, value.tobytes()
+    if value is None or isinstance(value, (bool, int, float, str, bytes)):
+        return type(value), value
+    if getattr(value, "__dict__", None) == {}:
+        return type(value)  # of a class without settings
+    try:
+        hash(value)
+    except TypeError:
+        return Same(value)
+    return value  # types of TFF are equal by value, and all else by identity
+
+
+def look_up(known, make, *arguments):
+    key = make, *map(build_key, arguments)
+    if key not in known:
+        known[key] = make(*arguments)
+    return known[key]
+
+
+def remember(make, known):
+    """A decorator with or without types, as `make` is, that makes the same of the same function and types."""
+
+    def decorate(*arguments):
+        if arguments and inspect.isfunction(arguments[0]):
+            return look_up(known, make, *arguments)
+        return lambda function: look_up(known, make, function, *arguments)
+
+    return decorate
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,8 @@ from tff_algos.amfl_p.process import build_amfl_p_process
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.fine_tuning import FineTuningConfig
 
+pytestmark = pytest.mark.usefixtures("trace_once")
+
 SIZES = [16, 12, 30, 8]
 CONFIG = AMFLPConfig(
     inner_steps=1,
@@ -133,16 +135,27 @@ def test_quality_can_be_that_of_the_fine_tuned_model(build, linear_spec, descend
     assert metrics["energy_examples"] == pytest.approx(2 * (4 + 4 + 16))
 
 
-def test_energy_is_steps_times_the_examples_in_each(build):
+@pytest.fixture
+def spend(build):
+    """A function (config, rounds) -> rows of metrics: the server counts energy, so that devices may do other work."""
+
+    def spend(config, rounds):
+        phase = build(EQUAL).process.phase
+        return run(dataclasses.replace(build(config).process, phase=phase), rounds)[1]
+
+    return spend
+
+
+def test_energy_is_steps_times_the_examples_in_each(spend):
     """Four devices, two rounds, K = 2 support batches of 4 and a query batch of 3: 11 examples in 3 steps."""
-    _, rows = run(build(dataclasses.replace(EQUAL, inner_steps=2, query_size=3)), 2)
+    rows = spend(dataclasses.replace(EQUAL, inner_steps=2, query_size=3), 2)
     assert [row["energy_examples"] for row in rows] == pytest.approx([44, 88])
     assert [row["energy"] for row in rows] == [12, 24]
 
 
-def test_reptile_takes_no_gradient_of_its_query_batch(build):
+def test_reptile_takes_no_gradient_of_its_query_batch(spend):
     """Four devices, K = 2 support batches of 4: 8 examples in 2 steps."""
-    _, [row] = run(build(dataclasses.replace(EQUAL, inner_steps=2, query_size=3, reptile=True)), 1)
+    [row] = spend(dataclasses.replace(EQUAL, inner_steps=2, query_size=3, reptile=True), 1)
     assert (row["energy_examples"], row["energy"]) == (pytest.approx(32), 8)
 
 
@@ -152,12 +165,12 @@ def test_every_way_learns(build, change):
     assert rows[-1]["meta_loss"] < 0.8 * rows[0]["meta_loss"]
 
 
-def test_first_and_second_order_differ_with_inner_steps_only(build):
-    for inner_steps, is_same in ((0, True), (2, False)):
-        config = dataclasses.replace(EQUAL, inner_steps=inner_steps, inner_learning_rate=0.5)
-        second, _ = run(build(config), 1)
-        first, _ = run(build(dataclasses.replace(config, first_order=True)), 1)
-        assert all(np.allclose(a, b, atol=1e-7) for a, b in zip(first.model, second.model, strict=True)) == is_same
+def test_first_and_second_order_differ(build):
+    """Without inner steps they are the same, see `test_maml`."""
+    config = dataclasses.replace(CONFIG, inner_learning_rate=0.5)
+    second, _ = run(build(config), 1)
+    first, _ = run(build(dataclasses.replace(config, first_order=True)), 1)
+    assert not all(np.allclose(a, b, atol=1e-5) for a, b in zip(first.model, second.model, strict=True))
 
 
 def test_a_round_without_inner_steps_is_a_plain_gradient_step(build, linear_spec, descend):

@@ -8,6 +8,8 @@ from tff_algos.amfl_p.config import AMFLPConfig
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.update_privacy import UpdatePrivacyConfig
 
+pytestmark = pytest.mark.usefixtures("trace_once")
+
 PRIVATE = UpdatePrivacyConfig(epsilon=50.0, clip_norm=0.01, rounds=3)
 
 
@@ -26,13 +28,13 @@ def flatten(arrays):
 
 
 def test_one_device_changes_the_sum_of_gradients_by_at_most_the_clip_norm(
-    tff_runtime, make_federation, linear_spec, monkeypatch
+    tff_runtime, make_federation, linear_spec, fix_cohort
 ):
     process = build(linear_spec, make_federation([8, 12, 5, 9]))
     state = silence(process.initialize())
 
     def sum_of(cohort):
-        monkeypatch.setattr("tff_algos.client.cohort.sample_cohort", lambda *_, **__: np.array(cohort, int))
+        fix_cohort(cohort)
         return 4 * flatten(process.next(state).state.model)
 
     everyone = sum_of(range(4))
@@ -56,9 +58,9 @@ def test_without_noise_and_clipping_it_is_amfl_p_with_equal_weights(
     assert metrics["effective_num_clients"] == plain_metrics["effective_num_clients"] == 4
 
 
-def test_an_empty_cohort_is_a_round(tff_runtime, make_federation, linear_spec, monkeypatch):
+def test_an_empty_cohort_is_a_round(tff_runtime, make_federation, linear_spec, fix_cohort):
     process = build(linear_spec, make_federation([8, 12, 5, 9]), participation="bernoulli", cohort_size=2)
-    monkeypatch.setattr("tff_algos.client.cohort.sample_cohort", lambda *_, **__: np.zeros(0, int))
+    fix_cohort([])
     _, metrics = process.next(process.initialize())
     assert metrics["num_clients"] == 0 and metrics["effective_num_clients"] == 0 and metrics["epsilon_spent"] > 0
 
@@ -70,7 +72,7 @@ def test_what_would_tell_of_a_devices_data_is_refused():
         AMFLPConfig(privacy=PRIVATE, weighting="equal", resources="dynamic")
 
 
-def test_the_noise_on_the_gradient_is_z_clip_norms_over_the_devices(tff_runtime, make_federation, linear_spec):
+def test_the_noise_on_the_gradient_is_z_clip_norms_over_the_devices(work_once, make_federation, linear_spec):
     process, noise = build(linear_spec, make_federation([8, 12, 5, 9])), []
     for round_num in range(40):
         state = process.initialize()._replace(round_num=np.int32(round_num))

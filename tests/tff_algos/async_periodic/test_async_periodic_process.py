@@ -14,6 +14,8 @@ from tff_algos.settings.asynchronous import TrainingTimesConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.simulation.training_times import StartPlan
 
+pytestmark = pytest.mark.usefixtures("trace_once")
+
 RATE = 0.3
 STEP = LocalTrainingConfig(steps=1, batch_size=100, optimizer="sgd", learning_rate=RATE)  # one batch of all examples
 CONFIG = AsyncPeriodicConfig(training=STEP, period_fraction=1.0, max_scheduled=10)
@@ -32,15 +34,16 @@ def build(tff_runtime, make_federation, linear_spec):
 
 
 @pytest.fixture
-def fix_times(monkeypatch):
-    """A function (seconds of each device) that fixes how long every start takes."""
+def fix_times():
+    """A function (seconds of each device) that fixes how long every start takes; traces stay shared."""
+    with pytest.MonkeyPatch.context() as patch:
 
-    def fix(seconds):
-        durations = np.array(seconds)
-        plan = lambda devices, clients, num_starts, time_s: StartPlan(durations[clients], np.zeros(len(clients)))
-        monkeypatch.setattr(module, "plan_starts", plan)
+        def fix(seconds):
+            durations = np.array(seconds)
+            plan = lambda devices, clients, num_starts, time_s: StartPlan(durations[clients], np.zeros(len(clients)))
+            patch.setattr(module, "plan_starts", plan)
 
-    return fix
+        yield fix
 
 
 def run(process, rounds):

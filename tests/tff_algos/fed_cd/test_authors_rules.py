@@ -11,6 +11,8 @@ from tff_algos.fed_cd.config import FedCDConfig
 from tff_algos.fed_cd.process import build_fed_cd_process
 from tff_algos.settings.local_training import LocalTrainingConfig
 
+pytestmark = pytest.mark.usefixtures("trace_once")
+
 STEP = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.5, batch_size=100)  # one full batch
 STILL = dataclasses.replace(STEP, learning_rate=1e-30)
 
@@ -121,4 +123,4 @@ def test_the_mean_rate_is_over_pairs_of_device_and_model(build):
     _, metrics = process.next(process.initialize())
     assert metrics["learning_rate_mean"] == 0.5
     plain = build((6, 9))
-    assert "learning_rate_mean" not in plain.next(plain.initialize())[1]
+    assert plain.describe_rates(plain.initialize(), np.arange(2)) == {}

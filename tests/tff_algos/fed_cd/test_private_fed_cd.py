@@ -10,6 +10,8 @@ from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.settings.server_step import ServerStepConfig
 from tff_algos.settings.update_privacy import UpdatePrivacyConfig
 
+pytestmark = pytest.mark.usefixtures("trace_once")
+
 SGD = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.5, batch_size=4)
 PRIVATE = UpdatePrivacyConfig(epsilon=50.0, clip_norm=0.1, rounds=4)
 
@@ -31,7 +33,7 @@ def train(process, state, cohort):
 
 
 def test_a_device_changes_the_sums_of_all_its_models_by_at_most_the_clip_norm(
-    tff_runtime, make_federation, linear_spec, monkeypatch
+    tff_runtime, make_federation, linear_spec
 ):
     """After two milestones, a device with four models, one with two and one with a single one."""
     process = build(linear_spec, make_federation([8, 12, 5, 9]))
@@ -83,9 +85,9 @@ def test_slots_that_no_milestone_has_filled_stay_empty(tff_runtime, make_federat
         np.testing.assert_array_equal(after[2:], before[2:])
 
 
-def test_an_empty_cohort_is_a_round(tff_runtime, make_federation, linear_spec, monkeypatch):
+def test_an_empty_cohort_is_a_round(tff_runtime, make_federation, linear_spec, fix_cohort):
     process = build(linear_spec, make_federation([8, 12, 5, 9]), participation="bernoulli", cohort_size=2)
-    monkeypatch.setattr("tff_algos.client.cohort.sample_cohort", lambda *_, **__: np.zeros(0, int))
+    fix_cohort([])
     state, metrics = process.next(process.initialize())
     assert metrics["num_clients"] == 0 and metrics["epsilon_spent"] > 0
     assert not np.array_equal(state.models[0][0], process.initialize().models[0][0])
@@ -110,7 +112,7 @@ def test_what_would_tell_of_a_devices_data_is_refused():
         FedCDConfig(privacy=PRIVATE, weighting="equal", clone_schedule="anew")
 
 
-def test_the_noise_on_every_model_is_z_clip_norms_over_the_cohort(tff_runtime, make_federation, linear_spec):
+def test_the_noise_on_every_model_is_z_clip_norms_over_the_cohort(work_once, make_federation, linear_spec):
     process, noise = build(linear_spec, make_federation([8, 12, 5, 9])), []
     start = process.initialize()
     for round_num in range(2, 42):  # both milestones are over: four models, three of which nobody has

@@ -11,6 +11,8 @@ from tff_algos.rounds.aggregators import SumAggregator
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.settings.server_step import ServerStepConfig
 
+pytestmark = pytest.mark.usefixtures("trace_once")
+
 STEP = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.5, batch_size=100)  # one full batch
 MOMENTUM = ServerStepConfig(momentum=0.5)
 

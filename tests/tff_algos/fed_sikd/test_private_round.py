@@ -15,6 +15,8 @@ from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.settings.update_privacy import UpdatePrivacyConfig
 
+pytestmark = pytest.mark.usefixtures("trace_once")
+
 SGD = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.5, batch_size=4)
 PRIVATE = UpdatePrivacyConfig(epsilon=50.0, clip_norm=0.1, rounds=3)
 SIZES = [8, 12, 5, 9, 7]
@@ -135,7 +137,7 @@ def test_what_would_leave_a_client_without_noise_is_refused(settings, message):
         FedSiKDConfig(privacy=PRIVATE, **settings)
 
 
-def test_the_noise_of_both_releases_is_z_clip_norms_over_their_denominators(tff_runtime, make_federation, linear_spec):
+def test_the_noise_of_both_releases_is_z_clip_norms_over_their_denominators(work_once, make_federation, linear_spec):
     """Clusters of 3 and 2: the student's sum is divided by 2 * 2, a teacher's by the clients of its cluster."""
     process, students, teachers = build(linear_spec, make_federation(SIZES)), [], []
     start = process.initialize()

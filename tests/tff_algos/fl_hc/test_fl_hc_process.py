@@ -11,6 +11,8 @@ from tff_algos.fl_hc.config import FLHCConfig
 from tff_algos.fl_hc.process import build_fl_hc_process
 from tff_algos.settings.local_training import LocalTrainingConfig
 
+pytestmark = pytest.mark.usefixtures("trace_once")
+
 SGD = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.1, batch_size=4)
 SIZES = [9, 12, 30, 3, 17]
 NINE_SIZES = [*SIZES, 8, 21, 6, 13]  # padded to ten places
@@ -131,14 +133,12 @@ def test_the_clustering_round_costs_two_exchanges(tff_runtime, make_federation, 
     assert times == pytest.approx([times[0] * n for n in (1, 3, 4)])
 
 
-def test_updates_fetched_in_parts_give_the_same_clusters(tff_runtime, make_federation, linear_spec, monkeypatch):
-    data = make_federation(SIZES)
-    whole, _ = run(
-        build_fl_hc_process(linear_spec, data, FLHCConfig(SGD, distance_multiple=0, num_clusters=3), seed=2), 2
-    )
-    monkeypatch.setattr(fl_hc_process, "_MAX_RESULT_BYTES", 130)  # two clients of 60 bytes a call
-    parts, _ = run(
-        build_fl_hc_process(linear_spec, data, FLHCConfig(SGD, distance_multiple=0, num_clusters=3), seed=2), 2
-    )
+def test_updates_fetched_in_parts_give_the_same_clusters(tff_runtime, make_federation, linear_spec):
+    config = FLHCConfig(SGD, distance_multiple=0, num_clusters=3)
+    process = build_fl_hc_process(linear_spec, make_federation(SIZES), config, seed=2)
+    whole, _ = run(process, 2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fl_hc_process, "_MAX_RESULT_BYTES", 130)  # two clients of 60 bytes a call
+        parts, _ = run(process, 2)
     assert whole.assignments.tolist() == parts.assignments.tolist()
     np.testing.assert_array_equal(whole.models[0], parts.models[0])
