@@ -244,7 +244,7 @@ sys.exit(sweep.main(sys.argv[1:]))
 """
 
 
-@pytest.fixture(params=[1, 2])
+@pytest.fixture
 def sleeping_sweep(tmp_path, request):
     """A sweep of three sleeping runs, one or two at a time; yields (process, folders of those that sleep already)."""
     (tmp_path / "sleeper.py").write_text(SLEEPER)
@@ -280,7 +280,11 @@ def is_alive(pid):
     return state != "Z"
 
 
-@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize(
+    ("sleeping_sweep", "number", "exit_code"),
+    [(1, signal.SIGINT, 130), (2, signal.SIGINT, 130), (2, signal.SIGTERM, 143), (1, signal.SIGHUP, 129)],
+    indirect=["sleeping_sweep"],
+)
 def test_stopping_lets_the_runs_keep_their_checkpoints_and_says_how_to_go_on(sleeping_sweep, number, exit_code):
     process, run_dirs = sleeping_sweep
     os.kill(process.pid, number)
@@ -292,6 +296,7 @@ def test_stopping_lets_the_runs_keep_their_checkpoints_and_says_how_to_go_on(sle
     assert len(list(run_dirs[0].parent.glob("seed_*/pid"))) == len(run_dirs), "no further run was started"
 
 
+@pytest.mark.parametrize("sleeping_sweep", [2], indirect=True)
 def test_no_run_outlives_a_killed_sweep(sleeping_sweep):
     process, run_dirs = sleeping_sweep
     pids = [int((run_dir / "pid").read_text()) for run_dir in run_dirs]

@@ -2,12 +2,12 @@
 
 import csv
 import json
-import shutil
 
 import pytest
 
 import launch.train
 
+pytestmark = pytest.mark.usefixtures("no_plots")
 PRIVATE = (
     "--algo=fedavg",
     "--runtime=in_process",
@@ -18,6 +18,7 @@ PRIVATE = (
     "--fedavg_participation=bernoulli",
     "--fedavg_client_weighting=equal",
     "--fedavg_dp_epsilon=60",
+    "--norun_page",
 )
 
 DEVICE = {
@@ -50,19 +51,17 @@ def test_a_run_that_was_broken_off_goes_on_to_the_same_bytes(train_here, tmp_pat
     """Noise, adaptive clip norm and epsilon: the last round is made again from the checkpoint before it."""
     run_dir = tmp_path / "run"
     adaptive = ("--fedavg_dp_clipping=adaptive", "--fedavg_dp_clip_count_noise=1")
-    code, said, _ = train_here(*PRIVATE, *adaptive, "--rounds=3", f"--run_dir={run_dir}")
+    code, said, _ = train_here(*PRIVATE, *adaptive, "--rounds=2", f"--run_dir={run_dir}")
     assert code == 0
     assert "privacy  epsilon 60 at delta 1e-05 hides a client more or less" in said
     assert "simulation only" in said and "Not to be released" in said
     rows = read_metrics(run_dir)
     spent = [float(row["epsilon_spent"]) for row in rows]
-    assert spent == sorted(spent) and 59.9 < spent[-1] <= 60 and len({row["clip_norm"] for row in rows}) == 3
+    assert spent == sorted(spent) and 59.9 < spent[-1] <= 60 and len({row["clip_norm"] for row in rows}) == 2
     straight = (run_dir / "metrics.csv").read_bytes()
-    shutil.rmtree(run_dir / "plots")
-    (run_dir / "checkpoints" / "round_3.npz").unlink()
+    (run_dir / "checkpoints" / "round_2.npz").unlink()
     code, _, _ = train_here("--resume", f"--run_dir={run_dir}")
     assert code == 0 and (run_dir / "metrics.csv").read_bytes() == straight
-    assert (run_dir / "plots" / "epsilon.png").is_file()
     summary = json.loads((run_dir / "summary.json").read_text())
     assert summary["fedavg"]["privacy"]["epsilon_spent"] == pytest.approx(spent[-1], rel=1e-5)
 
@@ -91,7 +90,7 @@ def test_a_run_stops_at_its_budget_and_is_not_to_be_led_beyond(train_here, tmp_p
         (("--fedavg_dp_clip_quantile=0.3",), "does nothing with --fedavg_dp_clipping=fixed"),
         (("--fedavg_dp_delta=0.2",), "--fedavg_dp_delta=0.2: expected below 1 / clients"),
         (("--fedavg_dp_noise_multiplier=0.05",), "one round costs with it"),
-        (("--fedavg_dp_clipping=adaptive",), "the count alone would cost more"),
+        (("--fedavg_dp_clipping=adaptive", "--fedavg_dp_noise_multiplier=0.5"), "the count alone would cost more"),
         (("--target_accuracy=0.9",), "--target_accuracy=0.9: expected 0 with private updates"),
     ],
 )
