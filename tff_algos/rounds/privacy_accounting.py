@@ -33,6 +33,9 @@ from tff_algos.settings.update_privacy import UpdatePrivacyConfig
 
 CLIENT, REPLACED_CLIENT, EXAMPLE = "a client more or less", "a client in place of another", "an example more or less"
 LEAST_MULTIPLIER, MOST_MULTIPLIER = 0.02, 1e6  # of the search for the noise
+USUAL_MULTIPLIER = (
+    64 * LEAST_MULTIPLIER
+)  # where it begins, since the sampled bounds are dear where there is little noise
 
 # The orders that dp_accounting takes by default. The bound for fixed cohorts takes seconds for so many, and is
 # interpolated between integers anyway.
@@ -136,13 +139,15 @@ class Accounting:
         if before >= epsilon:
             expected = f"more than the {before:.4g} that the clients' statistics cost at dp_delta={self.delta:g}"
             raise ConfigError("dp_epsilon", epsilon, expected)
-        low, high = LEAST_MULTIPLIER, 2 * LEAST_MULTIPLIER
+        low = high = USUAL_MULTIPLIER
         while self.compute_epsilon(high, rounds) > epsilon:
             low, high = high, 2 * high
             if high > MOST_MULTIPLIER:
                 raise ConfigError("dp_epsilon", epsilon, "more: no noise is enough for so little")
-        if self.compute_epsilon(low, rounds) <= epsilon:
-            return low
+        while self.compute_epsilon(low, rounds) <= epsilon:
+            if low == LEAST_MULTIPLIER:
+                return low
+            low, high = low / 2, low
         found = optimize.brentq(lambda multiplier: self.compute_epsilon(multiplier, rounds) - epsilon, low, high)
         while self.compute_epsilon(found, rounds) > epsilon:  # the root is found to a last bit or two
             found *= 1 + 1e-9
