@@ -3,11 +3,12 @@
 import psutil
 import pytest
 
-from tff_algos.settings.aggregation import AGGREGATORS, AggregationConfig
+from tff_algos.settings.aggregation import AGGREGATORS, TFF_FACTORIES, AggregationConfig
 from tff_algos.settings.config_fields import ConfigError
 
 
-@pytest.mark.parametrize("name", [name for name in AGGREGATORS if name != "secure"])  # which takes seconds
+# Those of TFF take seconds, and are built in `test_factory_aggregation.py`.
+@pytest.mark.parametrize("name", [name for name in AGGREGATORS if name not in TFF_FACTORIES])
 def test_every_name_gives_an_aggregator(name, tff_runtime):
     from tff_algos.rounds.build_list_aggregator import build_list_aggregator
 

@@ -56,17 +56,23 @@ def run(process, rounds=ROUNDS):
 
 
 @pytest.fixture(scope="module")
-def fed_avg(data, linear_spec):
+def fed_avg(data, train_fed_avg):
     """The models of FedAvg after three rounds."""
-    return train_fed_avg(linear_spec, data)
+    return train_fed_avg(data)
 
 
-def train_fed_avg(spec, data, training=TRAINING, **fields):
-    process = build_fed_avg_process(spec, data, FedAvgConfig(training, **fields), SEED)
-    models = run(process).models
-    for array, start in zip(models, process.initialize().models, strict=True):
-        assert np.abs(array - start).max() > 0.05, "nothing was learned, so all would be alike"
-    return models
+@pytest.fixture(scope="module")
+def train_fed_avg(linear_spec, share_graphs):
+    """A function (data, training, fields of the config) -> the models of FedAvg after three rounds."""
+
+    def train(data, training=TRAINING, **fields):
+        process = build_fed_avg_process(linear_spec, data, FedAvgConfig(training, **fields), SEED)
+        models = run(share_graphs(process, "fedavg", training)).models
+        for array, start in zip(models, process.initialize().models, strict=True):
+            assert np.abs(array - start).max() > 0.05, "nothing was learned, so all would be alike"
+        return models
+
+    return train
 
 
 def assert_close(models, expected):
@@ -74,16 +80,16 @@ def assert_close(models, expected):
         np.testing.assert_allclose(array, wanted, rtol=0, atol=1e-6)
 
 
-def test_fed_adam_without_memory_and_with_a_large_epsilon_is_fed_avg(data, linear_spec, fed_avg):
+def test_fed_adam_without_memory_and_with_a_large_epsilon_is_fed_avg(data, train_fed_avg, fed_avg):
     """Its step is rate * d / (|d| + epsilon), which is d where the rate is epsilon and both are large."""
     server = ServerStepConfig("adam", learning_rate=1e6, beta_1=0.0, beta_2=0.0, epsilon=1e6)
-    assert_close(train_fed_avg(linear_spec, data, server=server), fed_avg)
+    assert_close(train_fed_avg(data, server=server), fed_avg)
 
 
-def test_fed_yogi_likewise(data, linear_spec, fed_avg):
+def test_fed_yogi_likewise(data, train_fed_avg, fed_avg):
     """Without memory v is v - sign(v - d^2) d^2, between 0 and 2 d^2, whose root epsilon outweighs."""
     server = ServerStepConfig("yogi", learning_rate=1e6, beta_1=0.0, beta_2=0.0, epsilon=1e6)
-    assert_close(train_fed_avg(linear_spec, data, server=server), fed_avg)
+    assert_close(train_fed_avg(data, server=server), fed_avg)
 
 
 def hold_at_zero(work):
@@ -112,11 +118,11 @@ def test_scaffold_with_variates_held_at_zero_is_fed_avg(data, linear_spec, fed_a
         pytest.param({"proximal_weight": 0.3}, id="proximal", marks=pytest.mark.slow),
     ],
 )
-def test_fed_nova_with_equal_steps_is_fed_avg(data, linear_spec, fields):
+def test_fed_nova_with_equal_steps_is_fed_avg(data, linear_spec, train_fed_avg, fields):
     """Five steps each, whatever the examples."""
     training = dataclasses.replace(TRAINING, steps=5, epochs=5, **fields)
     process = build_fed_nova_process(linear_spec, data, FedNovaConfig(training), SEED)
-    assert_close(run(process).models, train_fed_avg(linear_spec, data, training))
+    assert_close(run(process).models, train_fed_avg(data, training))
 
 
 def test_fed_nova_with_unequal_steps_is_not(data, linear_spec, fed_avg):
@@ -124,10 +130,10 @@ def test_fed_nova_with_unequal_steps_is_not(data, linear_spec, fed_avg):
     assert max(np.abs(a - b).max() for a, b in zip(models, fed_avg, strict=True)) > 1e-4
 
 
-def test_a_trimmed_mean_that_trims_nothing_is_the_equal_mean(data, linear_spec):
+def test_a_trimmed_mean_that_trims_nothing_is_the_equal_mean(data, train_fed_avg):
     aggregation = AggregationConfig("trimmed_mean", aggregator_trimmed_share=0.0)
-    trimmed = train_fed_avg(linear_spec, data, aggregation=aggregation)
-    assert_close(trimmed, train_fed_avg(linear_spec, data, client_weighting="equal"))
+    trimmed = train_fed_avg(data, aggregation=aggregation)
+    assert_close(trimmed, train_fed_avg(data, client_weighting="equal"))
 
 
 @pytest.mark.parametrize(
@@ -140,11 +146,11 @@ def test_a_trimmed_mean_that_trims_nothing_is_the_equal_mean(data, linear_spec):
     ],
     ids=lambda aggregation: aggregation.aggregator,
 )
-def test_robust_aggregators_of_clients_that_are_alike_are_fed_avg(alike, linear_spec, aggregation):
+def test_robust_aggregators_of_clients_that_are_alike_are_fed_avg(alike, train_fed_avg, aggregation):
     """In one batch the examples have no order, so the updates differ by rounding alone."""
     assert_close(
-        train_fed_avg(linear_spec, alike, FULL_BATCH, aggregation=aggregation),
-        train_fed_avg(linear_spec, alike, FULL_BATCH),
+        train_fed_avg(alike, FULL_BATCH, aggregation=aggregation),
+        train_fed_avg(alike, FULL_BATCH),
     )
 
 

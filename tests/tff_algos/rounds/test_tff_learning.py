@@ -47,16 +47,22 @@ def build_model(spec):
     return lambda: tff.learning.models.from_keras_model(spec.build(), loss, batch)
 
 
-def train_ours(spec, data, server=None, **fields):
-    """(first weights, weights after three rounds)."""
-    training = LocalTrainingConfig(epochs=EPOCHS, batch_size=max(SIZES), optimizer="sgd", learning_rate=RATE, **fields)
-    config = FedAvgConfig(training, server=server or ServerStepConfig())
-    process = build_fed_avg_process(spec, data, config, seed=4)
-    state = process.initialize()
-    start = process.get_models(state)["global"]
-    for _ in range(ROUNDS):
-        state, _ = process.next(state)
-    return start, process.get_models(state)["global"]
+@pytest.fixture(scope="module")
+def train_ours(linear_spec, data, share_graphs):
+    """A function (server, fields of the training) -> (first weights, weights after three rounds)."""
+
+    def train(server=None, **fields):
+        batches = {"epochs": EPOCHS, "batch_size": max(SIZES)}
+        training = LocalTrainingConfig(**batches, optimizer="sgd", learning_rate=RATE, **fields)
+        config = FedAvgConfig(training, server=server or ServerStepConfig())
+        process = share_graphs(build_fed_avg_process(linear_spec, data, config, seed=4), training.proximal_weight)
+        state = process.initialize()
+        start = process.get_models(state)["global"]
+        for _ in range(ROUNDS):
+            state, _ = process.next(state)
+        return start, process.get_models(state)["global"]
+
+    return train
 
 
 def assert_same(start, ours, theirs):
@@ -65,17 +71,18 @@ def assert_same(start, ours, theirs):
         np.testing.assert_allclose(array, wanted, rtol=0, atol=1e-5)
 
 
-def test_fed_avg(data, linear_spec, learn):
+def test_fed_avg(train_ours, linear_spec, learn):
     """Weighted by the clients' examples."""
-    start, ours = train_ours(linear_spec, data)
+    start, ours = train_ours()
     sgd = OPTIMIZERS.build_sgdm(RATE), OPTIMIZERS.build_sgdm(1.0)
     theirs = tff.learning.algorithms.build_weighted_fed_avg(build_model(linear_spec), *sgd)
     assert_same(start, ours, learn(theirs, start))
 
 
-def test_fed_avg_with_a_schedule(data, linear_spec, learn):
+@pytest.mark.slow  # a step at each rate is by hand in `test_fed_avg_process.py`
+def test_fed_avg_with_a_schedule(train_ours, linear_spec, learn):
     """Both halve the clients' rate after each round; TFF counts rounds from 0."""
-    start, ours = train_ours(linear_spec, data, learning_rate_decay=0.5)
+    start, ours = train_ours(learning_rate_decay=0.5)
     theirs = tff.learning.algorithms.build_weighted_fed_avg_with_optimizer_schedule(
         build_model(linear_spec),
         client_learning_rate_fn=lambda round_num: RATE * tf.pow(0.5, tf.cast(round_num, tf.float32)),
@@ -85,9 +92,9 @@ def test_fed_avg_with_a_schedule(data, linear_spec, learn):
     assert_same(start, ours, learn(theirs, start))
 
 
-def test_fed_adam(data, linear_spec, learn):
+def test_fed_adam(train_ours, linear_spec, learn):
     values = 0.05, 0.9, 0.99, 1e-3
-    start, ours = train_ours(linear_spec, data, ServerStepConfig("adam", 0.05, beta_1=0.9, beta_2=0.99, epsilon=1e-3))
+    start, ours = train_ours(ServerStepConfig("adam", 0.05, beta_1=0.9, beta_2=0.99, epsilon=1e-3))
     theirs = tff.learning.algorithms.build_weighted_fed_avg(
         build_model(linear_spec), OPTIMIZERS.build_sgdm(RATE), OPTIMIZERS.build_adam(*values)
     )
@@ -95,8 +102,8 @@ def test_fed_adam(data, linear_spec, learn):
 
 
 @pytest.mark.slow
-def test_fed_avg_with_momentum_at_the_server(data, linear_spec, learn):
-    start, ours = train_ours(linear_spec, data, ServerStepConfig(momentum=0.9))
+def test_fed_avg_with_momentum_at_the_server(train_ours, linear_spec, learn):
+    start, ours = train_ours(ServerStepConfig(momentum=0.9))
     theirs = tff.learning.algorithms.build_weighted_fed_avg(
         build_model(linear_spec), OPTIMIZERS.build_sgdm(RATE), OPTIMIZERS.build_sgdm(1.0, momentum=0.9)
     )
@@ -120,20 +127,21 @@ class Proximal(OPTIMIZERS.Optimizer):
         return {"anchor": anchor, "has_begun": tf.constant(True), "sgd": sgd}, moved
 
 
-def test_fed_prox(data, linear_spec, learn):
-    """The gradient of mu / 2 |w - w_0|^2 is mu (w - w_0); TFF 0.87's FedProx adds mu (w_0 - w), which pushes away.
+def test_fed_prox(train_ours, linear_spec, learn):
+    """Ours is TFF's FedAvg with the term of the paper in the clients' optimizer."""
+    start, ours = train_ours(proximal_weight=2.0)
+    by_hand = tff.learning.algorithms.build_weighted_fed_avg(build_model(linear_spec), Proximal(2.0))
+    assert_same(start, ours, learn(by_hand, start))
 
-    So ours is TFF's FedAvg with the term of the paper in the clients' optimizer, and TFF's FedProx is the same with the
-    other sign.
-    """
-    start, ours = train_ours(linear_spec, data, proximal_weight=2.0)
-    by_hand = [
-        learn(tff.learning.algorithms.build_weighted_fed_avg(build_model(linear_spec), Proximal(pull)), start)
-        for pull in (2.0, -2.0)
-    ]
-    assert_same(start, ours, by_hand[0])
-    assert max(np.abs(a - b).max() for a, b in zip(*by_hand, strict=True)) > 0.1
+
+@pytest.mark.slow
+def test_the_fed_prox_of_tff_has_the_other_sign(train_ours, linear_spec, learn):
+    """The gradient of mu / 2 |w - w_0|^2 is mu (w - w_0); TFF 0.87's FedProx adds mu (w_0 - w), which pushes away."""
+    start, ours = train_ours(proximal_weight=2.0)
+    by_hand = tff.learning.algorithms.build_weighted_fed_avg(build_model(linear_spec), Proximal(-2.0))
+    pushed = learn(by_hand, start)
+    assert max(np.abs(a - b).max() for a, b in zip(ours, pushed, strict=True)) > 0.1
     theirs = tff.learning.algorithms.build_weighted_fed_prox(
         build_model(linear_spec), 2.0, OPTIMIZERS.build_sgdm(RATE), OPTIMIZERS.build_sgdm(1.0)
     )
-    assert_same(start, by_hand[1], learn(theirs, start))
+    assert_same(start, pushed, learn(theirs, start))
