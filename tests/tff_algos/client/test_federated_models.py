@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from models.catalog import build_model_spec
+from models.model_spec import ModelSpec
 from models.task import build_task
 from tff_algos.client.local_training import train_locally
 from tff_algos.settings.local_training import LocalTrainingConfig
@@ -74,7 +75,12 @@ def test_a_client_learns(name, precision, optimizer, rate):
 
 def test_tokens_that_were_not_seen_keep_their_embedding():
     """The gradient of an embedding comes as rows; plain steps move those alone that were looked up."""
-    spec, (x, y) = build_spec("char_gru"), draw("char_gru")
+
+    def build():
+        layers = [tf.keras.layers.Embedding(7, 4), tf.keras.layers.Dense(7)]
+        return tf.keras.Sequential([tf.keras.Input((6,), dtype="int32"), *layers])
+
+    spec, (x, y) = ModelSpec("embedded", build, (6,), "int32", 7, task=TEXT, takes_tokens=True), draw("char_gru")
     config = LocalTrainingConfig(epochs=1, optimizer="sgd", batch_size=16)
     weights = tuple(tf.constant(weight) for weight in spec.build().get_weights())
     result = train_locally(spec, config, weights, tf.constant(x), tf.constant(y), tf.constant((1, 2)), tf.constant(0.1))

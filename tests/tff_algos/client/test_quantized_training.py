@@ -5,16 +5,17 @@ import dataclasses
 import numpy as np
 import pytest
 
-from launch.settings.algorithms import ALGORITHMS
 from models.catalog import build_model_spec
 from models.quantization import build_quantized_spec
 from tff_algos.client.cohort import tell_clients
+from tff_algos.fed_avg.config import FedAvgConfig
+from tff_algos.fed_avg.process import build_fed_avg_process
 from tff_algos.rounds.quantization_start import QuantizationStart
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.weights import initialize_weights, stack_models, take_model
 
 TRAINING = LocalTrainingConfig(epochs=2, batch_size=8)
-SHAPES = {"image_student": (8, 8, 1), "sensor_student": (9, 2)}
+STUDENTS = {"image_student": (8, 8, 1), "sensor_student": (9, 2)}  # with the shapes of their examples
 
 
 def find_ranges(spec):
@@ -38,10 +39,11 @@ def make_images(tmp_path, make_federation):
     return make
 
 
-@pytest.mark.parametrize("model", ["image_student", pytest.param("sensor_student", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("model", ["perceptron", *(pytest.param(name, marks=pytest.mark.slow) for name in STUDENTS)])
 def test_the_servers_ranges_are_the_mean_of_the_clients(build_mean_round, make_images, model):
-    data = make_images(SHAPES[model])
-    spec = build_model_spec(model, SHAPES[model], "float32", 3, quantize="qat")
+    shape = STUDENTS.get(model, (4,))
+    data = make_images(shape)
+    spec = build_model_spec(model, shape, "float32", 3, quantize="qat")
     initial = initialize_weights(spec, 0)
     run_round = build_mean_round(spec, TRAINING, initial)
     inputs = tell_clients(data, np.arange(2), np.zeros(2, int), "examples", TRAINING, 0, "training", 1)
@@ -61,18 +63,12 @@ def test_the_servers_ranges_are_the_mean_of_the_clients(build_mean_round, make_i
             assert np.all((together[i][0] >= low - 1e-5) & (together[i][0] <= high + 1e-5))
 
 
-@pytest.fixture
-def build_processes(tff_runtime, make_federation, linear_spec):
-    """A function (algorithm) -> (spec, float process, quantized process) over four clients."""
-
-    def build(name):
-        algorithm = ALGORITHMS[name]
-        spec = build_quantized_spec(linear_spec)
-        data = make_federation([9, 12, 30, 3])
-        make = algorithm.load_builder()
-        return spec, *(make(each, data, algorithm.default_config(), 7) for each in (linear_spec, spec))
-
-    return build
+@pytest.fixture(scope="module")
+def processes(tff_runtime, build_federation, tmp_path_factory, linear_spec):
+    """(spec, float process, quantized process) of FedAvg over four clients."""
+    spec = build_quantized_spec(linear_spec)
+    data = build_federation(tmp_path_factory.mktemp("quantized"), [9, 12, 30, 3])
+    return spec, *(build_fed_avg_process(each, data, FedAvgConfig(), 7) for each in (linear_spec, spec))
 
 
 def run(process, rounds, state=None):
@@ -82,8 +78,8 @@ def run(process, rounds, state=None):
     return state
 
 
-def test_float_rounds_are_those_of_the_float_process(build_processes):
-    spec, float_process, quantized_process = build_processes("fedavg")
+def test_float_rounds_are_those_of_the_float_process(processes):
+    spec, float_process, quantized_process = processes
     late = QuantizationStart(
         float_process, quantized_process, spec.quantization, initialize_weights(spec, 7), start_round=3
     )
@@ -96,8 +92,8 @@ def test_float_rounds_are_those_of_the_float_process(build_processes):
     assert all(np.all(model[i] != initialize_weights(spec, 7)[i]) for i in find_ranges(spec))
 
 
-def test_the_first_quantized_round_starts_from_the_float_model(build_processes):
-    spec, float_process, quantized_process = build_processes("fedavg")
+def test_the_first_quantized_round_starts_from_the_float_model(processes):
+    spec, float_process, quantized_process = processes
     template = initialize_weights(spec, 7)
     late = QuantizationStart(float_process, quantized_process, spec.quantization, template, start_round=2)
     float_state = run(float_process, 1)
