@@ -2,9 +2,11 @@
 what is drawn of them.
 """
 
+import contextlib
 import pathlib
 import subprocess
 import sys
+import types
 
 import pytest
 from PIL import Image
@@ -98,6 +100,22 @@ def no_plots():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run_plots, "draw_run", lambda *given: [])
+        yield
+
+
+@pytest.fixture(scope="module")
+def convert_here():
+    """Exports convert in this process, which has imported TensorFlow, and time a file for a moment alone."""
+    from launch.tflite.converter_main import answer_request
+    from launch.tflite.converter_process import ConverterProcess
+
+    process = types.SimpleNamespace(measure_memory=lambda: 0, ask=lambda request, *bounds: answer_request(request))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "launch.export.run_converter_process",
+            lambda folder, log_path: contextlib.nullcontext(ConverterProcess(process, folder)),
+        )
+        patch.setattr("launch.tflite.exported_file.TIMED_RUNS", 5)
         yield
 
 

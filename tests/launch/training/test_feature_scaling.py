@@ -15,7 +15,7 @@ from launch.training.federation import load_federated_data
 from launch.training.finished_run import read_finished_run
 from models.saved_models import load_weights
 
-pytestmark = pytest.mark.usefixtures("no_plots")
+pytestmark = pytest.mark.usefixtures("no_plots", "convert_here")
 ROUNDS = 3
 HERE = ["--algo=fedavg", "--runtime=in_process", "--norun_page"]
 FLAGS = [*HERE, "--model=perceptron", "--dataset=npz", "--batch_size=16"]

@@ -7,7 +7,7 @@ import pytest
 
 from launch import export, train
 
-pytestmark = pytest.mark.usefixtures("no_plots")
+pytestmark = pytest.mark.usefixtures("no_plots", "convert_here")
 FLAGS = (
     *("--algo=fine_tuning", "--dataset=digits", "--partition=iid", "--num_clients=3", "--rounds=1"),
     *("--model=perceptron", "--runtime=in_process", "--fine_tuning_local_epochs=1", "--fine_tuning_steps=20"),
