@@ -56,6 +56,21 @@ def exported(student_run):
     return student_run / "export"
 
 
+@pytest.fixture(scope="module")
+def plain_run(tmp_path_factory, write_finished_run):
+    """A FedAvg run of perceptrons that was not trained, with an export of before."""
+    run_dir = write_finished_run(tmp_path_factory.mktemp("plain") / "run", algo="fedavg", model="perceptron")
+    (run_dir / "export").mkdir()
+    (run_dir / "export" / "global.float32.tflite").write_bytes(b"of before")
+    return run_dir
+
+
+@pytest.fixture
+def no_pictures(monkeypatch):
+    """They have been looked at."""
+    monkeypatch.setattr("launch.tflite.export_models.draw_confusions", lambda *given: None)
+
+
 def read_rows(path):
     with open(path, newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
@@ -69,16 +84,8 @@ def test_every_format_is_written_with_its_json(exported):
         *(f"{name}.json" for name in files),
         *(f"global.{name}.confusions.png" for name in EXPORT_FORMATS),
         "global.int8.layers.csv",
-        *(
-            "card.md",
-            "card.json",
-            "labels.txt",
-            "report.md",
-            "report.csv",
-            "report_clients.csv",
-            "report_teachers.csv",
-            "test_set.npz",
-        ),
+        *["card.md", "card.json", "labels.txt", "test_set.npz"],
+        *["report.md", "report.csv", "report_clients.csv", "report_teachers.csv"],
     }
     assert (exported / "labels.txt").read_text().split() == list("0123456789")
 
@@ -208,13 +215,15 @@ def test_a_teacher_and_a_clients_model_with_integer_inputs(student_run, exported
     assert out[-2].startswith("client_2.int8.tflite")
 
 
-def test_a_page_is_written_beside_its_files(student_run, exported, monkeypatch, tmp_path, capsys):
+def test_a_page_is_written_beside_its_files(plain_run, no_pictures, monkeypatch, tmp_path, capsys):
     runtime = tmp_path / "core"
     for name in ("package.json", "dist/index.js", *(f"wasm/{stem}.{end}" for stem in BUILDS.values() for end in ENDS)):
         (runtime / name).parent.mkdir(parents=True, exist_ok=True)
         (runtime / name).write_text('{"version": "2.5.3"}')
     monkeypatch.setattr("launch.tflite.web_page.RUNTIME", runtime)
-    assert export.main([f"--run_dir={student_run}", "--formats=float32,int8", "--web_page"]) == 0
+    exported = plain_run / "export"
+    arguments = ["--formats=float32,int8", "--web_page", "--save_test_set", "--representative_examples=20"]
+    assert export.main([str(plain_run), *arguments]) == 0
     assert capsys.readouterr().out.splitlines()[-2] == f"page     {exported / 'page.html'}"
     page = (exported / "page.html").read_text()
     content = json.loads(re.search(r'id="page-data">(.*?)</script>', page)[1])
@@ -257,24 +266,26 @@ def fail_in(monkeypatch):
     ],
 )
 def test_what_stops_in_the_midst_leaves_nothing(
-    student_run, exported, fail_in, capfd, failing, error, exit_code, expected
+    plain_run, no_pictures, fail_in, capfd, failing, error, exit_code, expected
 ):
     fail_in(failing, error)
+    exported = plain_run / "export"
     before = {path: path.read_bytes() for path in exported.iterdir()}
-    assert export.main([f"--run_dir={student_run}", "--formats=float32,int8"]) == exit_code
+    assert export.main([f"--run_dir={plain_run}", "--formats=float32,int8"]) == exit_code
     message = capfd.readouterr().err
     assert message.startswith(expected) and message.count("\n") == 1
     assert {path: path.read_bytes() for path in exported.iterdir()} == before
-    assert not list(student_run.glob(".*export"))
+    assert before and not list(plain_run.glob(".*export"))
 
 
 @pytest.mark.parametrize(("formats", "exit_code"), [("--formats=float32,int8", 1), ("", 0)])
 def test_a_format_that_cannot_be_is_a_line_and_the_others_are_written(
-    student_run, exported, fail_in, capfd, formats, exit_code
+    plain_run, no_pictures, fail_in, capfd, formats, exit_code
 ):
     """Only who asked for it by name gets an exit code."""
-    fail_in(["int8", "float16", "dynamic", "qat_int8"], ModelError("int8 of perceptron: the converter crashed"))
-    assert export.main(list(filter(None, [f"--run_dir={student_run}", formats]))) == exit_code
+    fail_in(["int8", "float16", "dynamic"], ModelError("int8 of perceptron: the converter crashed"))
+    exported = plain_run / "export"
+    assert export.main(list(filter(None, [f"--run_dir={plain_run}", formats]))) == exit_code
     said = capfd.readouterr()
     assert "warning  global.int8.tflite cannot be made: int8 of perceptron: the converter crashed\n" in said.out
     assert (said.err == "") == (exit_code == 0)
@@ -283,7 +294,7 @@ def test_a_format_that_cannot_be_is_a_line_and_the_others_are_written(
     assert "- global.int8.tflite cannot be made: int8 of perceptron" in (exported / "report.md").read_text()
 
 
-def test_a_float_file_that_answers_otherwise_is_refused(student_run, exported, monkeypatch, capfd):
+def test_a_float_file_that_answers_otherwise_is_refused(plain_run, monkeypatch, capfd):
     """A converter that made another model of it: here of weights that are all zero."""
     from launch.tflite import file_conversion
 
@@ -293,7 +304,7 @@ def test_a_float_file_that_answers_otherwise_is_refused(student_run, exported, m
         return convert_before(spec, tuple(0 * weight for weight in weights), *arguments, **options)
 
     monkeypatch.setattr(file_conversion, "convert_model", convert)
-    assert export.main([str(student_run), "--formats=float16"]) == 2
+    assert export.main([str(plain_run), "--formats=float16"]) == 2
     error = capfd.readouterr().err
     assert "float16.tflite: float16 of perceptron: its outputs differ from Keras's" in error and error.count("\n") == 1
 
