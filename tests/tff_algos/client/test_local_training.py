@@ -1,6 +1,7 @@
 """The local training loop against hand-worked steps and against Keras."""
 
 import dataclasses
+import functools
 
 import numpy as np
 import pytest
@@ -14,15 +15,20 @@ from tff_algos.client.local_training import count_examples_trained, predict_logi
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 
-def build_scalar_spec():
+def build_scalar():
     """Two logits (a x, 0): one trained weight a, input shape (1,)."""
+    inputs = tf.keras.Input((1,))
+    logit = tf.keras.layers.Dense(1, use_bias=False)(inputs)
+    return tf.keras.Model(inputs, tf.keras.layers.Concatenate()([logit, tf.zeros_like(logit)]))
 
-    def build():
-        inputs = tf.keras.Input((1,))
-        logit = tf.keras.layers.Dense(1, use_bias=False)(inputs)
-        return tf.keras.Model(inputs, tf.keras.layers.Concatenate()([logit, tf.zeros_like(logit)]))
 
-    return ModelSpec("scalar", build, (1,), "float32", 2)
+def build_dropping():
+    layers = [tf.keras.Input((16,)), StatelessDropout(0.5), tf.keras.layers.Dense(16, use_bias=False)]
+    return tf.keras.Sequential(layers)
+
+
+SCALAR = ModelSpec("scalar", build_scalar, (1,), "float32", 2)
+DROPPING = ModelSpec("dropping", build_dropping, (16,), "float32", 16)
 
 
 def square_loss(batch):
@@ -30,17 +36,35 @@ def square_loss(batch):
     return tf.reduce_mean(tf.square(batch.logits[:, 0] - tf.cast(batch.labels, tf.float32)) / 2)
 
 
-def train(spec, config, weights, x, y, seed=(1, 2), rate=0.1, **kwargs):
-    return train_locally(
-        spec,
-        config,
-        tuple(tf.constant(w) for w in weights),
-        tf.constant(x),
-        tf.constant(y, tf.int32),
-        tf.constant(seed),
-        tf.constant(rate),
-        **kwargs,
+MODELS, ROWS = ("weights", "anchor"), ("x", "y", "targets")  # of `train_locally`: lists of weights; rows of examples
+
+
+@functools.cache
+def trace(spec, config, loss_fn, signature):
+    """Training as a function of arrays, traced once for all tests with these settings.
+
+    It is a plain graph, as in a TFF computation. `signature` has each argument with dtypes and shapes of its arrays.
+    """
+    with tf.Graph().as_default():
+        places = {name: [tf.compat.v1.placeholder(*each) for each in types] for name, types in signature}
+        given = {name: tuple(arrays) if name in MODELS else arrays[0] for name, arrays in places.items()}
+        result = train_locally(spec, config, loss_fn=loss_fn, **given)
+        session = tf.compat.v1.Session()
+        session.run(tf.compat.v1.global_variables_initializer())
+    return session.make_callable(result, [place for arrays in places.values() for place in arrays])
+
+
+def train(spec, config, weights, x, y, seed=(1, 2), rate=0.1, loss_fn=None, **options):
+    client = {"x": np.asarray(x, spec.input_dtype), "y": np.int32(y), "seed": np.int32(seed)}
+    given = {"weights": weights, **client, "learning_rate": np.float32(rate), **options}
+    given = {
+        name: [np.asarray(each) for each in (value if name in MODELS else [value])] for name, value in given.items()
+    }
+    signature = tuple(
+        (name, tuple((each.dtype, (None, *each.shape[1:]) if name in ROWS else each.shape) for each in arrays))
+        for name, arrays in given.items()
     )
+    return trace(spec, config, loss_fn, signature)(*(each for arrays in given.values() for each in arrays))
 
 
 START = (np.array([[1.0]], np.float32),)
@@ -49,7 +73,7 @@ START = (np.array([[1.0]], np.float32),)
 def test_one_step_by_hand():
     """a = 1, one batch of (x, y) = (2, 0), (1, 3): gradient mean of (a x - y) x = (4 - 2) / 2 = 1; a -> 1 - 0.1."""
     config = LocalTrainingConfig(epochs=1, optimizer="sgd", batch_size=2)
-    result = train(build_scalar_spec(), config, START, [[2.0], [1.0]], [0, 3], loss_fn=square_loss)
+    result = train(SCALAR, config, START, [[2.0], [1.0]], [0, 3], loss_fn=square_loss)
     np.testing.assert_allclose(result.weights_delta[0], [[-0.1]], rtol=1e-6)
     assert float(result.num_trained) == 2 and bool(result.is_finite)
     np.testing.assert_allclose(result.loss_sum, (4 + 4) / 2)  # squares 2^2 and (1 - 3)^2, halved, summed
@@ -90,7 +114,7 @@ def test_autograph_rewrites_the_loop_and_the_users_layers_and_no_more(monkeypatc
 def test_momentum_by_hand():
     """Two epochs of one example (1, 0) from a = 1: velocities 1 and 0.9 * 1 + 0.9 = 1.8; a = 1 - 0.1 - 0.18."""
     config = LocalTrainingConfig(optimizer="sgd", momentum=0.9, epochs=2, batch_size=1)
-    result = train(build_scalar_spec(), config, START, [[1.0]], [0], loss_fn=square_loss)
+    result = train(SCALAR, config, START, [[1.0]], [0], loss_fn=square_loss)
     np.testing.assert_allclose(result.weights_delta[0], [[-0.28]], rtol=1e-6)
 
 
@@ -100,7 +124,7 @@ def test_weight_decay_by_hand():
     a = 1 - 0.15 = 0.85, then 0.85 - 0.1275. The loss reported is that of the examples: (1 + 0.85^2) / 2.
     """
     config = LocalTrainingConfig(optimizer="sgd", epochs=2, batch_size=1, weight_decay=0.5)
-    result = train(build_scalar_spec(), config, START, [[1.0]], [0], loss_fn=square_loss)
+    result = train(SCALAR, config, START, [[1.0]], [0], loss_fn=square_loss)
     np.testing.assert_allclose(result.weights_delta[0], [[-0.2775]], rtol=1e-6)
     np.testing.assert_allclose(result.loss_sum, (1 + 0.85**2) / 2, rtol=1e-6)
 
@@ -108,7 +132,7 @@ def test_weight_decay_by_hand():
 def test_weight_decay_comes_before_momentum():
     """Gradients 1.5 and 0.85 * 1.5 = 1.275; velocities 1.5 and 0.9 * 1.5 + 1.275 = 2.625; a = 1 - 0.15 - 0.2625."""
     config = LocalTrainingConfig(optimizer="sgd", momentum=0.9, epochs=2, batch_size=1, weight_decay=0.5)
-    result = train(build_scalar_spec(), config, START, [[1.0]], [0], loss_fn=square_loss)
+    result = train(SCALAR, config, START, [[1.0]], [0], loss_fn=square_loss)
     np.testing.assert_allclose(result.weights_delta[0], [[-0.4125]], rtol=1e-6)
 
 
@@ -137,7 +161,7 @@ def test_kernels_decay_and_biases_and_scales_do_not():
 def test_proximal_term_by_hand():
     """Second step from a = 0.9: gradient 0.9 + mu (0.9 - 1) = 0.9 - 0.2 with mu = 2; a = 0.9 - 0.07."""
     config = LocalTrainingConfig(optimizer="sgd", epochs=2, batch_size=1, proximal_weight=2.0)
-    result = train(build_scalar_spec(), config, START, [[1.0]], [0], loss_fn=square_loss)
+    result = train(SCALAR, config, START, [[1.0]], [0], loss_fn=square_loss)
     np.testing.assert_allclose(result.weights_delta[0], [[-0.17]], rtol=1e-5)
 
 
@@ -147,8 +171,8 @@ def test_an_anchor_takes_the_place_of_the_start_by_hand():
     The loss at a = 1 is 1 / 2 + mu / 2 (1 - 4)^2 = 9.5.
     """
     config = LocalTrainingConfig(optimizer="sgd", epochs=1, batch_size=1, proximal_weight=2.0)
-    anchor = (tf.constant([[4.0]]),)
-    result = train(build_scalar_spec(), config, START, [[1.0]], [0], loss_fn=square_loss, anchor=anchor)
+    anchor = (np.float32([[4.0]]),)
+    result = train(SCALAR, config, START, [[1.0]], [0], loss_fn=square_loss, anchor=anchor)
     np.testing.assert_allclose(result.weights_delta[0], [[0.5]], rtol=1e-6)
     np.testing.assert_allclose(result.loss_sum, 9.5, rtol=1e-6)
 
@@ -160,24 +184,24 @@ def test_a_loss_sees_the_weights_and_the_anchor():
         return square_loss(batch) + tf.reduce_sum(tf.abs(batch.trained[0] - batch.anchor[0]))
 
     config = LocalTrainingConfig(optimizer="sgd", epochs=1, batch_size=1)
-    anchor = (tf.constant([[4.0]]),)
-    result = train(build_scalar_spec(), config, START, [[1.0]], [0], loss_fn=pulled, anchor=anchor)
+    anchor = (np.float32([[4.0]]),)
+    result = train(SCALAR, config, START, [[1.0]], [0], loss_fn=pulled, anchor=anchor)
     np.testing.assert_allclose(result.weights_delta[0], [[0.0]], atol=1e-7)
     np.testing.assert_allclose(result.loss_sum, 0.5 + 3.0, rtol=1e-6)
 
 
 def test_an_anchor_without_a_proximal_weight_pulls_nothing():
-    config = LocalTrainingConfig(optimizer="sgd", epochs=2, batch_size=1)
-    arguments = (build_scalar_spec(), config, START, [[1.0]], [0])
-    anchored = train(*arguments, loss_fn=square_loss, anchor=(tf.constant([[4.0]]),))
+    config = LocalTrainingConfig(optimizer="sgd", epochs=1, batch_size=1)
+    arguments = (SCALAR, config, START, [[1.0]], [0])
+    anchored = train(*arguments, loss_fn=square_loss, anchor=(np.float32([[4.0]]),))
     plain = train(*arguments, loss_fn=square_loss)
     np.testing.assert_array_equal(anchored.weights_delta[0], plain.weights_delta[0])
 
 
 def test_the_start_is_the_default_anchor_to_the_bit():
-    config = LocalTrainingConfig(optimizer="sgd", epochs=3, batch_size=1, proximal_weight=0.7)
-    arguments = (build_scalar_spec(), config, START, [[1.0]], [0])
-    anchored = train(*arguments, loss_fn=square_loss, anchor=tuple(tf.constant(w) for w in START))
+    config = LocalTrainingConfig(optimizer="sgd", epochs=2, batch_size=1, proximal_weight=2.0)
+    arguments = (SCALAR, config, START, [[1.0]], [0])
+    anchored = train(*arguments, loss_fn=square_loss, anchor=START)
     plain = train(*arguments, loss_fn=square_loss)
     np.testing.assert_array_equal(anchored.weights_delta[0], plain.weights_delta[0])
 
@@ -188,12 +212,13 @@ def test_adam_equals_keras(linear_spec):
     x, y = rng.normal(size=(12, 4)).astype(np.float32), rng.integers(0, 3, 12)
     model = linear_spec.build()
     start = model.get_weights()
-    config = LocalTrainingConfig(optimizer="adam", epochs=3, batch_size=12)
-    result = train(linear_spec, config, start, x, y, rate=0.05)
     loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(tf.keras.optimizers.Adam(0.05, epsilon=1e-7), loss)
     model.fit(x, y, batch_size=12, epochs=3, verbose=0)
-    for delta, after, before in zip(result.weights_delta, model.get_weights(), start, strict=True):
+    expected = model.get_weights()
+    config = LocalTrainingConfig(optimizer="adam", epochs=3, batch_size=12)
+    result = train(linear_spec, config, start, x, y, rate=0.05)
+    for delta, after, before in zip(result.weights_delta, expected, start, strict=True):
         np.testing.assert_allclose(delta, after - before, atol=2e-5)
 
 
@@ -201,29 +226,33 @@ def test_every_example_is_seen_once_an_epoch_and_the_last_batch_is_partial():
     """With rate ~0 and inputs 1..5, the loss sums show which examples were seen: each once an epoch."""
     x = np.arange(1.0, 6.0, dtype=np.float32)[:, np.newaxis]
     config = LocalTrainingConfig(optimizer="sgd", epochs=2, batch_size=2)
-    result = train(build_scalar_spec(), config, START, x, np.zeros(5), rate=1e-12, loss_fn=square_loss)
+    result = train(SCALAR, config, START, x, np.zeros(5), rate=1e-12, loss_fn=square_loss)
     np.testing.assert_allclose(result.loss_sum, 2 * (1 + 4 + 9 + 16 + 25) / 2)
     assert float(result.num_trained) == 10
 
 
-@pytest.mark.parametrize(("steps", "expected"), [(1, 2), (3, 5), (4, 7), (7, 12)])
-def test_steps_count_batches_across_epochs(steps, expected):
+def test_steps_count_batches_across_epochs():
     """5 examples in batches of 2, 2, 1: steps 1, 3, 4, 7 see 2, 5, 7, 12 examples."""
-    config = LocalTrainingConfig(optimizer="sgd", steps=steps, batch_size=2)
-    result = train(build_scalar_spec(), config, START, np.ones((5, 1), np.float32), np.zeros(5), loss_fn=square_loss)
-    assert float(result.num_trained) == expected == count_examples_trained(config, 5)
+    config = LocalTrainingConfig(optimizer="sgd", steps=7, batch_size=2)
+    counted = [count_examples_trained(dataclasses.replace(config, steps=steps), 5) for steps in (1, 3, 4, 7)]
+    assert counted == [2, 5, 7, 12]
+    x, y = np.ones((5, 1), np.float32), np.zeros(5)
+    assert float(train(SCALAR, config, START, x, y, loss_fn=square_loss).num_trained) == 12
+    for steps, expected in zip((1, 3, 4), counted, strict=False):
+        given = {"loss_fn": square_loss, "num_steps": np.int32(steps)}
+        assert float(train(SCALAR, config, START, x, y, **given).num_trained) == expected
 
 
 def test_a_client_without_examples_returns_zeros():
     for config in (LocalTrainingConfig(), LocalTrainingConfig(steps=3)):
-        result = train(build_scalar_spec(), config, START, np.zeros((0, 1), np.float32), np.zeros(0))
+        result = train(SCALAR, config, START, np.zeros((0, 1), np.float32), np.zeros(0))
         np.testing.assert_array_equal(result.weights_delta[0], [[0.0]])
         assert float(result.num_trained) == 0 and bool(result.is_finite)
 
 
 def test_an_update_that_is_not_finite_is_zeroed_and_flagged():
     config = LocalTrainingConfig(epochs=1, optimizer="sgd", batch_size=1)
-    result = train(build_scalar_spec(), config, START, [[np.inf]], [0], loss_fn=square_loss)
+    result = train(SCALAR, config, START, [[np.inf]], [0], loss_fn=square_loss)
     assert not bool(result.is_finite)
     np.testing.assert_array_equal(result.weights_delta[0], [[0.0]])
     assert float(result.loss_sum) == float(result.num_trained) == 0
@@ -232,7 +261,7 @@ def test_an_update_that_is_not_finite_is_zeroed_and_flagged():
 def test_an_update_whose_square_is_not_finite_is_rejected():
     """One example (1, 3) from a = 1 at rate 1e25: a moves by 2e25, which float32 holds, but not its square."""
     config = LocalTrainingConfig(epochs=1, optimizer="sgd", batch_size=1)
-    result = train(build_scalar_spec(), config, START, [[1.0]], [3], rate=1e25, loss_fn=square_loss)
+    result = train(SCALAR, config, START, [[1.0]], [3], rate=1e25, loss_fn=square_loss)
     assert not bool(result.is_finite)
     np.testing.assert_array_equal(result.weights_delta[0], [[0.0]])
     assert float(result.squared_norm) == float(result.loss_sum) == float(result.num_trained) == 0
@@ -243,14 +272,14 @@ def test_the_squared_norm_is_of_all_weights(linear_spec):
     x = np.random.default_rng(0).normal(size=(9, 4)).astype(np.float32)
     result = train(linear_spec, LocalTrainingConfig(epochs=1, optimizer="sgd"), start, x, np.zeros(9))
     kernel, bias = result.weights_delta
-    expected = np.sum(kernel.numpy() ** 2) + np.sum(bias.numpy() ** 2)
+    expected = np.sum(kernel**2) + np.sum(bias**2)
     np.testing.assert_allclose(result.squared_norm, expected, rtol=1e-5)
-    assert np.sum(bias.numpy() ** 2) > 0.01 * expected
+    assert np.sum(bias**2) > 0.01 * expected
 
 
 def test_integer_weights_are_not_in_the_update():
     def build():
-        model = build_scalar_spec().build()
+        model = build_scalar()
         model.layers[1].add_weight(name="counter", shape=(), dtype=tf.int32, initializer="zeros", trainable=False)
         return model
 
@@ -262,43 +291,41 @@ def test_integer_weights_are_not_in_the_update():
     np.testing.assert_allclose(delta, [[-0.1]], rtol=1e-6)
 
 
-def record_logits(spec, weights, x, num_epochs, seed):
-    """The logits of each step, one example a step, at a rate that moves nothing."""
-    seen = []
+SEEN = []
 
-    def recording_loss(batch):
-        tf.numpy_function(lambda logits: seen.append(logits[0].copy()), [batch.logits], [])
-        return square_loss(batch)
 
-    config = LocalTrainingConfig(epochs=num_epochs, optimizer="sgd", batch_size=1)
+def recording_loss(batch):
+    tf.numpy_function(lambda logits: SEEN.append(logits[0].copy()), [batch.logits], [])
+    return square_loss(batch)
+
+
+def record_logits(spec, weights, x, seed):
+    """The logits of each step of three epochs, one example a step, at a rate that moves nothing."""
+    SEEN.clear()
+    config = LocalTrainingConfig(epochs=3, optimizer="sgd", batch_size=1)
     train(spec, config, weights, x, np.zeros(len(x)), seed=seed, rate=1e-30, loss_fn=recording_loss)
-    assert len(seen) == num_epochs * len(x)
-    return np.array(seen).reshape(num_epochs, len(x), -1)
+    assert len(SEEN) == 3 * len(x)
+    return np.array(SEEN).reshape(3, len(x), -1)
 
 
-def record_orders(num_epochs, seed):
-    """Which of six examples each step sees, shape (epochs, 6): the first logit is the example itself."""
+def record_orders(seed):
+    """Which of six examples each step sees, shape (3, 6): the first logit is the example itself."""
     x = np.arange(6, dtype=np.float32)[:, np.newaxis]
-    return record_logits(build_scalar_spec(), START, x, num_epochs, seed)[:, :, 0].astype(int)
+    return record_logits(SCALAR, START, x, seed)[:, :, 0].astype(int)
 
 
 def test_each_epoch_has_an_order_of_its_own_decided_by_the_seed():
-    orders = record_orders(num_epochs=4, seed=(1, 2))
+    orders = record_orders(seed=(1, 2))
     assert all(sorted(order) == list(range(6)) for order in orders.tolist())
-    assert len({tuple(order) for order in orders.tolist()}) == 4
-    np.testing.assert_array_equal(orders, record_orders(num_epochs=4, seed=(1, 2)))
-    assert not np.array_equal(orders, record_orders(num_epochs=4, seed=(1, 3)))
+    assert len({tuple(order) for order in orders.tolist()}) == 3
+    np.testing.assert_array_equal(orders, record_orders(seed=(1, 2)))
+    assert not np.array_equal(orders, record_orders(seed=(1, 3)))
 
 
-def record_masks(seed):
+def record_masks(seed, augment=None):
     """What dropout leaves of 16 ones, in each of three steps of three epochs, shape (3, 3, 16)."""
-
-    def build():
-        layers = [tf.keras.Input((16,)), StatelessDropout(0.5), tf.keras.layers.Dense(16, use_bias=False)]
-        return tf.keras.Sequential(layers)
-
-    spec = ModelSpec("dropping", build, (16,), "float32", 16)
-    return record_logits(spec, [np.eye(16, dtype=np.float32)], np.ones((3, 16), np.float32), 3, seed).round()
+    spec = dataclasses.replace(DROPPING, augment=augment)
+    return record_logits(spec, [np.eye(16, dtype=np.float32)], np.ones((3, 16), np.float32), seed).round()
 
 
 def add_mark(x, seed):
@@ -308,26 +335,22 @@ def add_mark(x, seed):
 
 def test_augmentation_has_a_seed_of_its_own_in_every_step_and_changes_no_order():
     x = np.arange(6, dtype=np.float32)[:, np.newaxis]
-    spec = dataclasses.replace(build_scalar_spec(), augment=add_mark)
-    first, again, other = (record_logits(spec, START, x, 3, seed)[:, :, 0] for seed in ((1, 2), (1, 2), (1, 3)))
+    spec = dataclasses.replace(SCALAR, augment=add_mark)
+    first, again, other = (record_logits(spec, START, x, seed)[:, :, 0] for seed in ((1, 2), (1, 2), (1, 3)))
     marks, examples = np.divmod(first, 100)
     assert len(np.unique(marks)) == marks.size and not np.intersect1d(marks, other // 100).size
     np.testing.assert_array_equal(first, again)
-    np.testing.assert_array_equal(examples, record_orders(num_epochs=3, seed=(1, 2)))
+    np.testing.assert_array_equal(examples, record_orders(seed=(1, 2)))
 
 
 def test_augmentation_leaves_the_dropout_masks():
-    def run(augment):
-        layers = [tf.keras.Input((16,)), StatelessDropout(0.5), tf.keras.layers.Dense(16, use_bias=False)]
-        spec = ModelSpec("dropping", lambda: tf.keras.Sequential(layers), (16,), "float32", 16, augment=augment)
-        return record_logits(spec, [np.eye(16, dtype=np.float32)], np.ones((2, 16), np.float32), 2, (1, 2))
-
-    np.testing.assert_allclose(run(lambda x, seed: 3 * x), 3 * run(None), atol=1e-6)
+    augmented = record_masks((1, 2), augment=lambda x, seed: 3 * x)
+    np.testing.assert_array_equal(augmented, 3 * record_masks((1, 2)))
 
 
 def test_only_training_augments():
     """Predictions, which the server or a teacher makes, are of the examples as they are."""
-    spec = dataclasses.replace(build_scalar_spec(), augment=lambda x, seed: 10 * x)
+    spec = dataclasses.replace(SCALAR, augment=lambda x, seed: 10 * x)
     logits = predict_logits(spec, tuple(map(tf.constant, START)), tf.constant([[2.0]]))
     np.testing.assert_allclose(logits, [[2.0, 0.0]])
     config = LocalTrainingConfig(epochs=1, optimizer="sgd", batch_size=1)
@@ -352,7 +375,7 @@ def test_targets_follow_their_examples():
 
     x = np.arange(7.0, dtype=np.float32)[:, np.newaxis]
     config = LocalTrainingConfig(epochs=1, optimizer="sgd", batch_size=3)
-    result = train(build_scalar_spec(), config, START, x, np.zeros(7), loss_fn=mismatch, targets=tf.constant(x))
+    result = train(SCALAR, config, START, x, np.zeros(7), loss_fn=mismatch, targets=x)
     np.testing.assert_allclose(result.loss_sum, 0.0, atol=1e-9)
 
 
@@ -379,10 +402,12 @@ def test_bfloat16_trains_float32_weights_much_like_float32(model):
         results.append(train(spec, config, spec.build().get_weights(), x, y, rate=0.01))
     whole, mixed = (np.concatenate([np.ravel(delta) for delta in result.weights_delta]) for result in results)
     deltas, loss_sum = results[1].weights_delta, results[1].loss_sum
-    assert {loss_sum.dtype, *(delta.dtype for delta in deltas)} == {tf.float32}
+    assert {loss_sum.dtype, *(delta.dtype for delta in deltas)} == {np.dtype(np.float32)}
     assert 0.95 < whole @ mixed / np.sqrt((whole @ whole) * (mixed @ mixed)) < 1
     np.testing.assert_allclose(loss_sum, results[0].loss_sum, rtol=0.05)
-    assert np.any(deltas[0] != tf.cast(tf.cast(deltas[0], tf.bfloat16), tf.float32)), "more digits than bfloat16 has"
+    assert np.any(deltas[0] != tf.cast(tf.cast(deltas[0], tf.bfloat16), tf.float32).numpy()), (
+        "more digits than bfloat16 has"
+    )
 
 
 def test_predicted_logits_of_a_bfloat16_model_are_float32():

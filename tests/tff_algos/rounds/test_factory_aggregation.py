@@ -1,6 +1,7 @@
 """TFF's aggregators over exactly the updates that count, the same in the worker and in this process."""
 
 import functools
+import itertools
 
 import numpy as np
 import pytest
@@ -12,7 +13,6 @@ from tff_algos.settings.config_fields import ConfigError
 
 SHAPES = ((2, 3), (3,), ())
 NUM_WEIGHTS = 10
-SLOW = {"secure": pytest.mark.slow}  # it takes seconds to build
 
 
 @pytest.fixture(params=["worker", "in_process"])
@@ -53,7 +53,14 @@ def find_mean(updates, weights):
     return weights.astype(np.float64) @ updates / weights.sum()
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=SLOW.get(name, ())) for name in TFF_FACTORIES])
+def list_runs():
+    """All factories but the secure one in the worker; in this process those that have the parts of the others."""
+    for name, context in itertools.product(TFF_FACTORIES, ("worker", "in_process")):
+        is_slow = name == "secure" or (context == "in_process" and name not in ("compression", "dp_tree"))
+        yield pytest.param(name, context, marks=[pytest.mark.slow] * is_slow)
+
+
+@pytest.mark.parametrize(("name", "context"), list_runs(), indirect=["context"])
 def test_every_factory_with_a_name_runs(name, build, context):
     aggregator = build(name)
     assert isinstance(aggregator.uses_weights, bool)
