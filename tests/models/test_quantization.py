@@ -44,11 +44,23 @@ def make_batch_norm_spec():
     )
 
 
-@pytest.fixture(params=[*SHAPES, "batch_norm"])
+@pytest.fixture(scope="module", params=[*SHAPES, "batch_norm"])
 def float_spec(request):
     if request.param == "batch_norm":
         return make_batch_norm_spec()
     return build_model_spec(request.param, SHAPES[request.param], "float32", 3)
+
+
+@pytest.fixture(scope="module")
+def spec(float_spec):
+    return build_quantized_spec(float_spec)
+
+
+@pytest.fixture(scope="module")
+def built(spec):
+    """(a model of the spec, its first weights); a test that changes the model sets them first."""
+    model = spec.build()
+    return model, tuple(model.get_weights())
 
 
 def test_the_projects_models_need_one_rule_of_ours(float_spec):
@@ -104,8 +116,7 @@ def test_a_model_that_is_no_graph_of_layers_is_refused():
         build_quantized_spec(ModelSpec("own", Own, (4,), "float32", 3))
 
 
-def test_the_first_weights_are_those_of_the_float_model(float_spec):
-    spec = build_quantized_spec(float_spec)
+def test_the_first_weights_are_those_of_the_float_model(float_spec, spec):
     tf.keras.utils.set_random_seed(5)
     float_weights = float_spec.build().get_weights()
     tf.keras.utils.set_random_seed(5)
@@ -117,9 +128,8 @@ def test_the_first_weights_are_those_of_the_float_model(float_spec):
 
 
 @pytest.mark.parametrize("stacked", [(), (3,)])
-def test_wrapping_undoes_stripping(float_spec, stacked):
-    spec = build_quantized_spec(float_spec)
-    template = tuple(spec.build().get_weights())
+def test_wrapping_undoes_stripping(float_spec, spec, built, stacked):
+    _, template = built
     rng = np.random.default_rng(0)
     float_weights = tuple(
         rng.normal(size=(*stacked, *template[i].shape)).astype(np.float32) for i in spec.quantization.positions
@@ -144,8 +154,9 @@ def test_ranges_follow_the_activations_by_hand():
     assert abs(rounded[1] - 6.4) <= (6.4 + 5.4) / 255  # cut off
 
 
-def test_every_moving_range_is_ours(float_spec):
-    model = build_quantized_spec(float_spec).build()
+def test_every_moving_range_is_ours(float_spec, built):
+    model, first = built
+    model.set_weights(first)
     slow = [variable.name for variable in model.weights if "_max" in variable.name and "kernel" not in variable.name]
     before = {variable.name: variable.numpy() for variable in model.weights}
     model(tf.fill((2, *float_spec.input_shape), 0.5), training=True)
@@ -156,20 +167,20 @@ def test_every_moving_range_is_ours(float_spec):
         assert 0.9 * before[name] <= after[name] + 1e-6 and after[name] < 0.95 * before[name]
 
 
-def test_rounding_is_slight_once_the_ranges_fit(float_spec):
-    spec = build_quantized_spec(float_spec)
-    model, float_model = spec.build(), float_spec.build()
+def test_rounding_is_slight_once_the_ranges_fit(float_spec, spec, built):
+    (model, first), float_model = built, float_spec.build()
+    model.set_weights(first)
     x = tf.random.stateless_uniform((16, *spec.input_shape), (1, 2))
+    step = tf.function(lambda: model(x, training=True))
     for _ in range(60):
-        model(x, training=True)
+        step()
     float_model.set_weights(spec.quantization.strip(model.get_weights()))
     difference = np.abs(model(x, training=False) - float_model(x, training=False)).max()
     assert 0 < difference < 0.05 * np.ptp(float_model(x, training=False))
 
 
-def test_saved_and_read_back(float_spec, tmp_path):
-    spec = build_quantized_spec(float_spec)
-    weights = tuple(np.full_like(array, 2) for array in spec.build().get_weights())
+def test_saved_and_read_back(spec, built, tmp_path):
+    weights = tuple(np.full_like(array, 2) for array in built[1])
     save_model(spec, weights, tmp_path)
     for a, b in zip(load_weights(spec, tmp_path), weights, strict=True):
         np.testing.assert_array_equal(a, b)

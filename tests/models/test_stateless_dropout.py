@@ -25,7 +25,7 @@ def test_other_seed_or_salt_other_mask(other):
 
 
 def test_zero_or_scaled_and_expectation_preserved():
-    values = np.concatenate([drop(seed=[0, i]).ravel() for i in range(50)])  # 100,000 values
+    values = drop(x=tf.ones(100_000))
     assert set(np.unique(values)) == {np.float32(0), np.float32(1 / 0.75)}
     # one value has variance 0.25 / 0.75 = 1/3, so the mean's standard deviation is 0.0018
     assert abs(values.mean() - 1) < 5 * 0.0018
@@ -115,5 +115,5 @@ def test_no_variables_and_round_trip_of_the_config(tmp_path):
 def test_fit_in_a_notebook():
     model = build_model()
     model.compile("sgd", "mse")
-    history = model.fit(np.ones((16, 8)), np.ones((16, 8)), epochs=2, verbose=0)
+    history = model.fit(np.ones((16, 8)), np.ones((16, 8)), epochs=1, verbose=0)
     assert np.isfinite(history.history["loss"]).all()

@@ -67,22 +67,34 @@ def check_answers(content, spec, weights, x, share):
     assert find_select_operators(content) == ()
 
 
-@pytest.mark.parametrize("export_format", SHARES)
-@pytest.mark.parametrize("name", ["char_lstm", "char_gru", "char_transformer"])
+@functools.cache
+def convert(make, export_format):
+    spec, weights, x = make()
+    return convert_model(spec, weights, export_format, representative=x)
+
+
+MAKE = {name: functools.partial(make_text, name) for name in ("char_lstm", "char_gru", "char_transformer")}
+# What is recurrent is written out alike, and each file of it takes seconds.
+FILES = [*(("char_transformer", each) for each in SHARES), ("char_lstm", "float32"), ("char_gru", "int8")]
+SLOW_FILES = [(name, each) for name in ("char_lstm", "char_gru") for each in SHARES if (name, each) not in FILES]
+
+
+@pytest.mark.parametrize(
+    ("name", "export_format"), [*FILES, *(pytest.param(*each, marks=pytest.mark.slow) for each in SLOW_FILES)]
+)
 def test_a_file_that_reads_tokens_answers_as_keras(name, export_format):
-    spec, weights, x = make_text(name)
-    content = convert_model(spec, weights, export_format, representative=x)
-    check_answers(content, spec, weights, x, SHARES[export_format])
+    content = convert(MAKE[name], export_format)
+    check_answers(content, *make_text(name), SHARES[export_format])
     [details] = tf.lite.Interpreter(model_content=content).get_input_details()
     assert (details["dtype"], details["shape"].tolist()) == (np.int32, [1, POSITIONS])
 
 
 def test_what_comes_later_reaches_no_answer_of_a_file():
-    spec, weights, x = make_text("char_transformer")
+    x = make_text("char_transformer")[-1]
     changed = x.copy()
     changed[:, 4:] = 0
     for export_format in ("float32", "int8"):
-        content = convert_model(spec, weights, export_format, representative=x)
+        content = convert(MAKE["char_transformer"], export_format)
         before, after = answer(content, x)[0], answer(content, changed)[0]
         np.testing.assert_array_equal(before[:, :4], after[:, :4])
         assert np.abs(before[:, 4:] - after[:, 4:]).max() > 0
@@ -90,21 +102,18 @@ def test_what_comes_later_reaches_no_answer_of_a_file():
 
 @pytest.mark.parametrize("export_format", SHARES)
 def test_group_norm_answers_as_keras(export_format):
-    spec, weights, x = make_normalizing()
-    content = convert_model(spec, weights, export_format, representative=x)
-    check_answers(content, spec, weights, x, SHARES[export_format])
+    check_answers(convert(make_normalizing, export_format), *make_normalizing(), SHARES[export_format])
 
 
 def test_group_norm_leaves_the_convolution_in_integers():
-    spec, weights, x = make_normalizing()
-    content = convert_model(spec, weights, "int8", representative=x)
+    content = convert(make_normalizing, "int8")
     assert {"CONV_2D", "QUANTIZE", "DEQUANTIZE"} <= list_operators(content).keys()
     tensors = tf.lite.Interpreter(model_content=content, experimental_preserve_all_tensors=True).get_tensor_details()
     kernels = [tensor for tensor in tensors if tensor["shape"].tolist() == [16, 3, 3, 4]]
     assert [kernel["dtype"] for kernel in kernels] == [np.int8]
 
 
-@pytest.mark.parametrize("make", [make_normalizing, functools.partial(make_text, "char_transformer")])
+@pytest.mark.parametrize("make", [make_normalizing, MAKE["char_transformer"]])
 def test_integer_inputs_of_what_normalizes_are_refused(make):
     spec, weights, x = make()
     with pytest.raises(ModelError, match=r"^int8 of .*: what normalizes stays in floats.*; leave io=int8 out$"):

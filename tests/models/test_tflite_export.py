@@ -38,8 +38,16 @@ SPECS = {
     "image_cnn10": build_model_spec("image_cnn10", (8, 8, 1), "uint8", 10, scale=1 / 16, width=0.125),
     "batch_norm": ModelSpec("batch_norm", build_batch_norm_model, (8, 8, 1), "uint8", 4, scale=1 / 16),
 }
-DEEP = ("image_cnn10",)  # of which not every format is made, since each takes seconds
-SHALLOW = tuple(name for name in SPECS if name not in DEEP)
+SHALLOW = ("image_student", "sensor_student", "batch_norm")
+# Each file takes seconds: all formats of one model, and of the others what their layers make a difference to.
+FILES = [
+    *(("image_student", each) for each in EXPORT_FORMATS),
+    *((name, each) for name in ("sensor_student", "batch_norm") for each in ("float32", "int8", "qat_int8")),
+]
+SLOW_FILES = [
+    *((name, each) for name in ("sensor_student", "batch_norm") for each in ("float16", "dynamic")),
+    *(("image_cnn10", each) for each in ("float32", "qat_int8")),
+]
 # Largest difference of the logits as a share of their range, and smallest top-1 agreement.
 TOLERANCES = {
     "float32": (1e-5, 1.0),
@@ -128,17 +136,15 @@ def check_agreement(name, export_format, io="float32"):
 
 @pytest.mark.parametrize(
     ("name", "export_format"),
-    [
-        *((name, each) for name in SHALLOW for each in EXPORT_FORMATS),
-        *(pytest.param(name, each, marks=pytest.mark.slow) for name in DEEP for each in ("float32", "qat_int8")),
-    ],
+    [*FILES, *(pytest.param(*each, marks=pytest.mark.slow) for each in SLOW_FILES)],
 )
 def test_agrees_with_keras(name, export_format):
     check_agreement(name, export_format)
 
 
-@pytest.mark.parametrize("export_format", ["int8", "qat_int8"])
-@pytest.mark.parametrize("name", SHALLOW)
+@pytest.mark.parametrize(
+    ("name", "export_format"), [("image_student", "int8"), ("sensor_student", "qat_int8"), ("batch_norm", "qat_int8")]
+)
 def test_integers_in_and_out(name, export_format):
     check_agreement(name, export_format, io="int8")
     interpreter = tf.lite.Interpreter(model_content=convert(name, export_format, "int8"))
@@ -155,9 +161,8 @@ def test_interface(export_format):
     assert (logits[0], logits[1]["dtype"], tuple(logits[1]["shape"])) == ("logits", np.float32, (1, 10))
 
 
-@pytest.mark.parametrize("name", ["image_student", "sensor_student"])
-def test_order_of_sizes(name):
-    size = {export_format: len(convert(name, export_format)) for export_format in EXPORT_FORMATS}
+def test_order_of_sizes():
+    size = {export_format: len(convert("image_student", export_format)) for export_format in EXPORT_FORMATS}
     assert 0.49 * size["float32"] < size["float16"] < 0.6 * size["float32"]
     for export_format in ("dynamic", "int8", "qat_int8"):
         assert size[export_format] < 0.4 * size["float32"]
@@ -183,7 +188,7 @@ def test_no_operation_is_about_shapes(name):
     assert not {"SHAPE", "PACK", "STRIDED_SLICE"} & set(list_operations(convert(name, "float32")))
 
 
-@pytest.mark.parametrize("export_format", ["float32", "int8"])
+@pytest.mark.parametrize("export_format", [pytest.param("float32", marks=pytest.mark.slow), "int8"])
 def test_float_formats_start_from_the_float_model(export_format):
     """With ranges of no use the fake-quant model is far from the float one, which these formats keep to."""
     spec = build_quantized_spec(SPECS["image_student"])
