@@ -6,6 +6,7 @@ Colours are Okabe and Ito's, which colour-blind people can tell apart; series di
 
 import contextlib
 import importlib
+import logging
 import pathlib
 import threading
 import warnings
@@ -20,6 +21,9 @@ from launch.runs.tables import replace_whole
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+# Its first use on a slow machine would say on the errors' stream that it lists the fonts.
+logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999933")
 LINES = ("-", "--", "-.", ":")

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+import matplotlib
 import numpy as np
 import psutil
 import pytest
@@ -25,7 +26,8 @@ OLD_LOG = "what the worker of an older run said"
 
 def start_train(tmp_path, *arguments, stdout=None):
     """Starts the program with Ctrl-C working as on a terminal, its output in files."""
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    # Matplotlib's list of fonts, which takes seconds to make, is the one that there is.
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "MPLCONFIGDIR": matplotlib.get_cachedir()}
     return subprocess.Popen(
         [sys.executable, "-m", "launch.train", *arguments],
         cwd=ROOT,
