@@ -10,7 +10,8 @@ from launch.papers.engine.claim_rows import load_claims
 from launch.papers.engine.claims import Claim
 from launch.papers.engine.collection import PRINTED, TUNED
 from launch.papers.engine.folder import FOLDER, read_toml
-from launch.papers.engine.markdown import Report
+from launch.papers.engine.markdown import Report, Table
+from launch.papers.engine.provenance import tabulate_provenance
 from launch.runs import columns
 from launch.runs.run_archive import Kept
 from launch.runs.run_records import RunRecord, read_rows
@@ -86,6 +87,11 @@ class Paper:
     def experiments(self) -> Mapping[str, Experiment]:
         """Its experiments, by name."""
         return {name: each for name, each in sorted(list_experiments().items()) if each.report == self.name}
+
+    @functools.cached_property
+    def settings(self) -> Table:
+        """Where the settings of its experiments come from."""
+        return tabulate_provenance(list(self.experiments.values()))
 
     def read_printed_rows(self) -> list[dict[str, str]]:
         """The rows of its printed tables, the folder's `printed.csv`; nothing if there is no such file."""

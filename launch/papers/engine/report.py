@@ -9,7 +9,7 @@ from launch.papers.engine.judge import decide, decide_further
 from launch.papers.engine.markdown import Report, Section, Table, tabulate_legend
 from launch.papers.engine.page import compose_page
 from launch.papers.engine.paper import Paper
-from launch.papers.engine.provenance import describe_revisions, tabulate_provenance
+from launch.papers.engine.provenance import describe_revisions
 from launch.papers.engine.remarks import list_remarks
 from launch.runs.run_records import RunRecord
 
@@ -41,7 +41,7 @@ def compose_report(
         sections["further"] = further
     csv_tables = {name: section.table for name, section in sections.items()}
     if paper.experiments:
-        csv_tables["settings"] = tabulate_provenance(list(paper.experiments.values()))
+        csv_tables["settings"] = paper.settings
     words = read_toml(paper.path.name, "tables.toml")
     texts = {"all": words["legend"].format(**numbers), "runs": words.get("presets", "")}
     texts["revisions"] = describe_revisions(runs)
