@@ -55,7 +55,6 @@ def _wait_for_request(replies: int) -> dict[str, Any] | None:
         if ended == 0:
             _enter_run(pid, replies, request["log"])
             return request
-        _reply(replies, pid=ended)
         result = os.waitid(os.P_PID, ended, os.WEXITED | os.WNOWAIT)
         exited = result.si_code == os.CLD_EXITED
         _reply(replies, exit_code=result.si_status if exited else -result.si_status)
@@ -71,6 +70,7 @@ def _enter_run(parent_pid: int, replies: int, log: str | None) -> None:
     die_with(parent_pid)
     os.setsid()
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    _reply(replies, pid=os.getpid())  # from now on it can be asked to keep a checkpoint and end
     os.close(replies)
     nowhere = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nowhere, 0)
