@@ -1,6 +1,7 @@
 """What the building allows: trees that know the sensor, fitted on the train days and judged on the later ones."""
 
 import functools
+import importlib
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from launch.papers.amfl_p.pooled_reference import (
 @pytest.fixture(autouse=True)
 def one_thread():
     """On data this small several threads mostly wait for each other, and for minutes where other jobs run."""
+    importlib.import_module("sklearn.ensemble")  # only threads of what is loaded are limited
     with threadpoolctl.threadpool_limits(1, user_api="openmp"):
         yield
 
