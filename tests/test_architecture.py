@@ -1,6 +1,7 @@
 """Holds the code to the table of imports, sizes and names that the project's design sets, beside the rules of Ruff."""
 
 import ast
+import functools
 import importlib
 import pathlib
 import re
@@ -91,9 +92,24 @@ class Import(NamedTuple):
     is_at_top: bool
 
 
-def read_imports(name: str) -> Iterator[Import]:
+# Read when a test asks: each process that shares the tests imports this module, and one of them runs it.
+@functools.cache
+def read_text(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+@functools.cache
+def read_tree(name: str) -> ast.Module:
+    return ast.parse(read_text(name))
+
+
+@functools.cache
+def list_imports(name: str) -> list[Import]:
+    return list(find_imports(read_tree(name)))
+
+
+def find_imports(tree: ast.Module) -> Iterator[Import]:
     """All imports of a module; those inside functions and under TYPE_CHECKING are not at its top."""
-    tree = TREES[name]
     lazy = set()
     for node in ast.walk(tree):
         is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
@@ -119,18 +135,13 @@ def is_module(name: str) -> bool:
 def find_name(module: str) -> str | None:
     """The file of a module of ours; None for others'."""
     path = module.replace(".", "/")
-    return next((name for name in (f"{path}/__init__.py", f"{path}.py") if name in TREES), None)
-
-
-TEXTS = {name: (ROOT / name).read_text(encoding="utf-8") for name in NAMES}
-TREES = {name: ast.parse(text) for name, text in TEXTS.items()}
-IMPORTS = {name: list(read_imports(name)) for name in NAMES}
+    return next((name for name in (f"{path}/__init__.py", f"{path}.py") if name in NAMES), None)
 
 
 def test_imports_keep_to_the_table():
     wrong = []
     for name in NAMES:
-        imported = {found.module for found in IMPORTS[name]} - {KNOWN_TO_ALL}
+        imported = {found.module for found in list_imports(name)} - {KNOWN_TO_ALL}
         package = name.split("/")[0]
         forbidden = {module for module in imported if module.split(".")[0] in FORBIDDEN[package]}
         if package == "tff_algos":
@@ -151,7 +162,7 @@ def list_wrong_imports(package: str, parts: Mapping[str, set[str]]) -> list[str]
     wrong = []
     for name in (name for name in NAMES if name.startswith(f"{package}/")):
         own = name_part(name_module(ROOT / name))
-        used = {name_part(each.module) for each in IMPORTS[name] if each.module.startswith(f"{package}.")} - {own}
+        used = {name_part(each.module) for each in list_imports(name) if each.module.startswith(f"{package}.")} - {own}
         wrong += [f"{name} imports {part}" for part in sorted(used - parts.get(own, parts.keys()))]
     return wrong
 
@@ -177,7 +188,7 @@ def find_reached(name: str) -> set[str]:
         name = waiting.pop()
         if name not in reached:
             reached.add(name)
-            waiting.extend(filter(None, (find_name(found.module) for found in IMPORTS[name])))
+            waiting.extend(filter(None, (find_name(found.module) for found in list_imports(name))))
     return reached
 
 
@@ -200,14 +211,14 @@ def test_what_the_algorithms_share_lies_in_parts():
 
 def test_simulated_devices_need_no_tensorflow():
     for name in (name for name in NAMES if name.startswith("tff_algos/simulation/")):
-        assert not {found.module.split(".")[0] for found in IMPORTS[name]} & HEAVY, name
+        assert not {found.module.split(".")[0] for found in list_imports(name)} & HEAVY, name
 
 
 def test_there_are_no_import_circles():
     """Lazy imports count: a circle of them is a circle of knowledge all the same."""
     modules = {name_module(ROOT / name): name for name in NAMES}
     waiting = {
-        module: {found.module for found in IMPORTS[name]} & modules.keys() - {module}
+        module: {found.module for found in list_imports(name)} & modules.keys() - {module}
         for module, name in modules.items()
     }
     while free := [module for module, imported in waiting.items() if not imported & waiting.keys()]:
@@ -218,13 +229,13 @@ def test_there_are_no_import_circles():
 
 @pytest.mark.parametrize("library", AT_MOST_ONE_MODULE)
 def test_one_module_alone_knows_the_library(library):
-    knowing = [name for name in NAMES for found in IMPORTS[name] if found.module.split(".")[0] == library]
+    knowing = [name for name in NAMES for found in list_imports(name) if found.module.split(".")[0] == library]
     assert len(set(knowing)) <= 1
     assert all(name.startswith(AT_MOST_ONE_MODULE[library]) for name in knowing)
 
 
 def test_one_module_alone_knows_the_converter():
-    knowing = [name for name, text in TEXTS.items() if "TFLiteConverter" in text]
+    knowing = [name for name in NAMES if "TFLiteConverter" in read_text(name)]
     assert knowing == ["models/tflite_converter.py"]
 
 
@@ -236,7 +247,7 @@ def test_what_answers_help_imports_nothing_heavy():
         if name in seen:
             continue
         seen.add(name)
-        for module in [found.module for found in IMPORTS[name] if found.is_at_top]:
+        for module in [found.module for found in list_imports(name) if found.is_at_top]:
             assert module.split(".")[0] not in heavy, f"{name} imports {module}"
             waiting.extend(filter(None, [find_name(module), find_name(module.rpartition(".")[0])]))
 
@@ -244,19 +255,19 @@ def test_what_answers_help_imports_nothing_heavy():
 def test_packages_import_nothing():
     """`launch` looks whether the project's libraries are there at all, before anything imports them."""
     for name in (name for name in NAMES if name.endswith("__init__.py")):
-        imported = {found.module.split(".")[0] for found in IMPORTS[name]}
+        imported = {found.module.split(".")[0] for found in list_imports(name)}
         assert imported <= (sys.stdlib_module_names if name == "launch/__init__.py" else set()), name
 
 
 def test_modules_are_short():
-    assert not [name for name in NAMES if len(TEXTS[name].splitlines()) > MAX_LINES]
+    assert not [name for name in NAMES if len(read_text(name).splitlines()) > MAX_LINES]
 
 
 def test_flags_that_texts_name_exist():
     """What an error or a docstring tells the user to type must be a flag of the training command, or of pip."""
     known = {*HELP_FLAGS, *PIP_FLAGS, *(f"--{flag}" for flag in define_flags())}
     for name in (name for name in NAMES if not name.startswith("launch/")):
-        constants = [node.value for node in ast.walk(TREES[name]) if isinstance(node, ast.Constant)]
+        constants = [node.value for node in ast.walk(read_tree(name)) if isinstance(node, ast.Constant)]
         texts = [constant for constant in constants if isinstance(constant, str)]
         assert {flag for text in texts for flag in re.findall(r"--[a-z][a-z0-9_]*", text)} <= known, name
 
