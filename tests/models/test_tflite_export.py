@@ -161,8 +161,9 @@ def test_interface(export_format):
     assert (logits[0], logits[1]["dtype"], tuple(logits[1]["shape"])) == ("logits", np.float32, (1, 10))
 
 
-def test_order_of_sizes():
-    size = {export_format: len(convert("image_student", export_format)) for export_format in EXPORT_FORMATS}
+@pytest.mark.parametrize("name", ["image_student", pytest.param("sensor_student", marks=pytest.mark.slow)])
+def test_order_of_sizes(name):
+    size = {export_format: len(convert(name, export_format)) for export_format in EXPORT_FORMATS}
     assert 0.49 * size["float32"] < size["float16"] < 0.6 * size["float32"]
     for export_format in ("dynamic", "int8", "qat_int8"):
         assert size[export_format] < 0.4 * size["float32"]
