@@ -33,9 +33,7 @@ from tff_algos.settings.update_privacy import UpdatePrivacyConfig
 
 CLIENT, REPLACED_CLIENT, EXAMPLE = "a client more or less", "a client in place of another", "an example more or less"
 LEAST_MULTIPLIER, MOST_MULTIPLIER = 0.02, 1e6  # of the search for the noise
-USUAL_MULTIPLIER = (
-    64 * LEAST_MULTIPLIER
-)  # where it begins, since the sampled bounds are dear where there is little noise
+USUAL_MULTIPLIER = 64 * LEAST_MULTIPLIER  # where it begins: the sampled bounds are dear where there is little noise
 
 # The orders that dp_accounting takes by default. The bound for fixed cohorts takes seconds for so many, and is
 # interpolated between integers anyway.

@@ -21,7 +21,7 @@ from tff_algos.weights import initialize_weights
 
 
 @pytest.fixture(scope="module", autouse=True)
-def trace_once():
+def build_once():
     """Of one model, the settings of fine-tuning that are in its graph are the same in all tests here."""
     build = functools.cache(
         lambda spec, batch_size, seed: build_fine_tuning(
@@ -37,13 +37,13 @@ def trace_once():
 
 
 @pytest.fixture
-def tune(trace_once, tff_runtime, make_federation, linear_spec):
+def tune(build_once, tff_runtime, make_federation, linear_spec):
     """A function (num_steps, rates, sizes) -> (clients' examples, start, personal weights)."""
 
     def run(num_steps, rates, sizes=(4, 4, 4)):
         data = make_federation(list(sizes))
         start = initialize_weights(linear_spec, 3)
-        fine_tune = trace_once(linear_spec, 4, 3)
+        fine_tune = build_once(linear_spec, 4, 3)
         pairs = list(fine_tune(start, data.clients, FineTuningPlan(np.array(num_steps), np.array(rates))))
         assert [client.index for client, _ in pairs] == list(range(len(sizes)))
         examples = [data.read_split(client, "train") for client in data.clients]
