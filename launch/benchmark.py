@@ -1,5 +1,7 @@
 """`python -m launch.benchmark`: seconds a round of this project beside others and beside the machine's limit.
 
+`--before=<folder>` times another checkout of this project beside this one, by its own code.
+
 Every peer (`launch/benchmarks/`) lives in a process of its own. They take turns, one round each, again and again, and
 only one works at a time. So a slow minute of the machine slows all of them alike. Imports no TensorFlow.
 """
@@ -19,25 +21,46 @@ from typing import Any, NamedTuple
 import psutil
 from absl import flags as absl_flags
 
-from launch.benchmarks.peer_process import PeerError, PeerProcess
-from launch.benchmarks.workloads import OURS, PEERS, WORKLOADS, Workload, build_data
+from launch.benchmarks.peer_process import PeerError, PeerProcess, Seconds
+from launch.benchmarks.workloads import BEFORE, OURS, PEERS, WORKLOADS, Peer, Workload, build_data, make_peer_before
 from launch.command_line import parse_flags, run_command
 from launch.runs.errors import RunStopped
 from launch.runs.tables import write_json
 from launch.settings.flags import FlagError, define_own_flags
+from launch.settings.runtimes import RUNTIMES
 from launch.stop_signals import leave
 
 PROGRAM = "python -m launch.benchmark"
 DEFAULT_WORKLOADS = ("fed_avg_mnist_student",)
+TITLES = ("median", "fastest", "slowest", "ratio", "CPU", "ratio", "first")
 DEFAULT_REPEATS = 5  # with stock TFF at 5 to 11 s a round on 2 cores, about four minutes in all
 
 
 class Options(NamedTuple):
-    """What is asked for: each workload with its peers, how often each is timed, the JSON file or "" for none."""
+    """What is asked for.
+
+    Attributes:
+      workloads: each with the peers chosen.
+      peers: all that there are, by name.
+      repeats: how often each is timed.
+      output: the JSON file, "" for none.
+    """
 
     workloads: tuple[Workload, ...]
+    peers: Mapping[str, Peer]
     repeats: int
     output: str
+
+
+class Times(NamedTuple):
+    """What a peer's rounds took: the first, with all that is done once, and the later ones."""
+
+    first: Seconds
+    later: Sequence[Seconds]
+
+    def list_wall_s(self) -> list[float]:
+        """Seconds of the later rounds, on the clock."""
+        return [each.wall for each in self.later]
 
 
 def define_flags() -> absl_flags.FlagValues:
@@ -45,7 +68,9 @@ def define_flags() -> absl_flags.FlagValues:
     return define_own_flags(
         workloads=(list(DEFAULT_WORKLOADS), f"What to time: {', '.join(WORKLOADS)}."),
         peers=(list(PEERS), "Which peers run it, of those that can."),
-        repeats=(DEFAULT_REPEATS, "Timed rounds of each peer, after one to warm up."),
+        before=("", f"Folder of another checkout of this project, such as an older one: one more peer, {BEFORE}."),
+        before_runtime=(("", *RUNTIMES), "What --before runs its computations with; empty: its own default."),
+        repeats=(DEFAULT_REPEATS, "Timed rounds of each peer, after the first, which traces."),
         output=("", "JSON file for the results; empty: only the table."),
     )
 
@@ -55,86 +80,112 @@ def parse_options(argv: Sequence[str]) -> Options:
 
     Raises:
       FlagError: an unknown flag, workload or peer, a value out of range, a peer that is not set up, a file
-        that cannot be written.
+        that cannot be written, a folder that is no checkout.
     """
     values = parse_flags(define_flags(), argv)
     _check_names("workloads", values.workloads, WORKLOADS)
     _check_names("peers", values.peers, PEERS)
     _check_output(values.output)
-    chosen = tuple(_choose_peers(WORKLOADS[name], values.peers) for name in dict.fromkeys(values.workloads))
-    return Options(chosen, values.repeats, values.output)
+    peers, asked = dict(PEERS), list(values.peers)
+    if values.before:
+        _check_checkout(values.before)
+        peers[BEFORE] = make_peer_before(values.before, values.before_runtime)
+        asked.append(BEFORE)
+    elif values.before_runtime:
+        raise FlagError(f"--before_runtime={values.before_runtime}: expected --before=<folder> beside it")
+    chosen = tuple(_choose_peers(WORKLOADS[name], asked, peers) for name in dict.fromkeys(values.workloads))
+    return Options(chosen, peers, values.repeats, values.output)
 
 
-def compute_results(times_s: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    """The results of a workload, computed from the seconds of each peer's rounds.
+def compute_results(times: Mapping[str, Times]) -> dict[str, Any]:
+    """The results of a workload, computed from what each peer's rounds took.
 
     Returns:
       `<peer>_s`, the median; `ratio_to_<peer>`, how many times as long as ours that peer took (above 1: ours is
-      faster), if ours was timed; and `rounds_s`, the seconds given.
+      faster), and `cpu_ratio_to_<peer>`, the same in seconds of the processors, if ours was timed; by peer `cpu_s`, the
+      median, `first_round_s`, with tracing, and `rounds_s`, the seconds of all later rounds.
     """
-    medians = {name: statistics.median(times) for name, times in times_s.items()}
+    medians = {name: statistics.median(taken.list_wall_s()) for name, taken in times.items()}
+    cpu_s = {name: statistics.median(each.cpu for each in taken.later) for name, taken in times.items()}
     results: dict[str, Any] = {f"{name}_s": median for name, median in medians.items()}
     if OURS in medians:
-        results |= {f"ratio_to_{name}": median / medians[OURS] for name, median in medians.items() if name != OURS}
-    return {**results, "rounds_s": {name: list(times) for name, times in times_s.items()}}
+        others = [name for name in medians if name != OURS]
+        results |= {f"ratio_to_{name}": medians[name] / medians[OURS] for name in others}
+        # Too short a round has no time that the kernel counts.
+        results |= {f"cpu_ratio_to_{name}": cpu_s[name] / cpu_s[OURS] if cpu_s[OURS] else None for name in others}
+    return {
+        **results,
+        "cpu_s": cpu_s,
+        "first_round_s": {name: taken.first.wall for name, taken in times.items()},
+        "rounds_s": {name: taken.list_wall_s() for name, taken in times.items()},
+    }
 
 
-def format_table(workload: Workload, times_s: Mapping[str, Sequence[float]]) -> str:
-    """The results for people: median, spread and ratio of each peer."""
-    results = compute_results(times_s)
-    lines = [workload.describe(), f"{'peer':<16}{'median':>9}{'fastest':>9}{'slowest':>9}{'ratio':>8}"]
-    for name, times in times_s.items():
-        ratio = results.get(f"ratio_to_{name}")
-        seconds = "".join(f"{value:7.3f} s" for value in (results[f"{name}_s"], min(times), max(times)))
-        lines.append(f"{name:<16}{seconds}{'' if ratio is None else f'{ratio:.2f}':>8}  {PEERS[name].description}")
+def format_table(workload: Workload, peers: Mapping[str, Peer], times: Mapping[str, Times]) -> str:
+    """The results for people: median, spread and ratios of each peer."""
+    results = compute_results(times)
+    lines = [workload.describe(), f"{'peer':<16}" + "".join(f"{title:>9}" for title in TITLES)]
+    for name, taken in times.items():
+        wall = taken.list_wall_s()
+        seconds = (results[f"{name}_s"], min(wall), max(wall), results["cpu_s"][name], taken.first.wall)
+        median, fastest, slowest, cpu, first = (f"{value:7.3f} s" for value in seconds)
+        ratio, cpu_ratio = (_format_ratio(results.get(f"{kind}ratio_to_{name}")) for kind in ("", "cpu_"))
+        lines.append(f"{name:<16}{median}{fastest}{slowest}{ratio}{cpu}{cpu_ratio}{first}  {peers[name].description}")
     return "\n".join([*lines, "seconds a round; ratio: how many times as long as ours, above 1 where ours is faster"])
 
 
-def run_workload(workload: Workload, repeats: int, report: Callable[[str], None]) -> dict[str, list[float]]:
+def _format_ratio(ratio: float | None) -> str:
+    return f"{'' if ratio is None else f'{ratio:.2f}':>9}"
+
+
+def run_workload(
+    workload: Workload, peers: Mapping[str, Peer], repeats: int, report: Callable[[str], None]
+) -> dict[str, Times]:
     """Starts the peers of a workload, times their rounds in turn, and leaves no process behind.
 
     Returns:
-      The seconds of every timed round, by peer.
+      What the rounds took, by peer.
 
     Raises:
       PeerError: a peer could not start or finish a round.
     """
-    present = [name for name in workload.peers if not PEERS[name].explain_absence()]
+    present = [name for name in workload.peers if not peers[name].explain_absence()]
     with tempfile.TemporaryDirectory(prefix="benchmark_") as folder, contextlib.ExitStack() as stack:
         build_data(workload, folder)
         report(f"{workload.describe()}; starting {', '.join(present)}")
-        for line in list_skipped(workload):
+        for line in list_skipped(workload, peers):
             report(line)
-        peers = [stack.enter_context(PeerProcess(name, workload, folder)) for name in present]
-        for peer in peers:
+        started = [stack.enter_context(PeerProcess(name, peers[name], workload, folder)) for name in present]
+        for peer in started:
             peer.wait_until_ready()
-        return time_in_turns({peer.name: peer.run_round for peer in peers}, repeats, report)
+        return time_in_turns({peer.name: peer.run_round for peer in started}, repeats, report)
 
 
 def time_in_turns(
-    runs: Mapping[str, Callable[[], float]], repeats: int, report: Callable[[str], None]
-) -> dict[str, list[float]]:
-    """Calls each function, which returns seconds, once to warm up, then all in turn, `repeats` times.
+    runs: Mapping[str, Callable[[], Seconds]], repeats: int, report: Callable[[str], None]
+) -> dict[str, Times]:
+    """Calls each function once for its first round, then all in turn, `repeats` times.
 
     Returns:
-      The seconds of the turns, by name.
+      What they took, by name.
     """
+    times: dict[str, Times] = {}
     for name, run in runs.items():
-        report(f"warm-up: {name} {run():.2f} s")
-    times_s: dict[str, list[float]] = {name: [] for name in runs}
+        times[name] = Times(run(), [])
+        report(f"first round: {name} {times[name].first.wall:.2f} s")
     for repeat in range(1, repeats + 1):
         for name, run in runs.items():
-            times_s[name].append(run())
-        latest = ", ".join(f"{name} {given[-1]:.2f} s" for name, given in times_s.items())
+            times[name].later.append(run())
+        latest = ", ".join(f"{name} {taken.later[-1].wall:.2f} s" for name, taken in times.items())
         report(f"repeat {repeat}/{repeats}: {latest}")
-    return times_s
+    return times
 
 
-def list_skipped(workload: Workload) -> list[str]:
+def list_skipped(workload: Workload, peers: Mapping[str, Peer]) -> list[str]:
     """A line for each reason for which peers of a workload are skipped."""
     by_reason: dict[str, list[str]] = {}
     for name in workload.peers:
-        if reason := PEERS[name].explain_absence():
+        if reason := peers[name].explain_absence():
             by_reason.setdefault(reason, []).append(name)
     return [f"skipped: {', '.join(names)}: {reason}" for reason, names in by_reason.items()]
 
@@ -175,9 +226,9 @@ def _run(options: Options) -> None:
 
     try:
         for workload in options.workloads:
-            times_s = run_workload(workload, options.repeats, report)
-            results[workload.name] = compute_results(times_s)
-            print(f"\n{format_table(workload, times_s)}\n", flush=True)
+            times = run_workload(workload, options.peers, options.repeats, report)
+            results[workload.name] = compute_results(times)
+            print(f"\n{format_table(workload, options.peers, times)}\n", flush=True)
     except PeerError as error:
         raise RunStopped(f"error: {error}", 1) from error
     if options.output:
@@ -206,13 +257,18 @@ def _check_output(path: str) -> None:
         ) from None
 
 
-def _choose_peers(workload: Workload, names: Sequence[str]) -> Workload:
+def _check_checkout(folder: str) -> None:
+    if not (pathlib.Path(folder) / "launch" / "train.py").is_file():
+        raise FlagError(f"--before={folder}: expected the folder of a checkout of this project, with launch/train.py")
+
+
+def _choose_peers(workload: Workload, names: Sequence[str], peers: Mapping[str, Peer]) -> Workload:
     chosen = tuple(name for name in workload.peers if name in names)
     if not chosen:
         raise FlagError(
             f"--peers={','.join(names)}: none can run {workload.name}; its peers: {', '.join(workload.peers)}"
         )
-    reasons = [PEERS[name].explain_absence() for name in chosen]
+    reasons = [peers[name].explain_absence() for name in chosen]
     if all(reasons):
         raise FlagError(f"--peers={','.join(names)}: {reasons[0]}")
     return dataclasses.replace(workload, peers=chosen)

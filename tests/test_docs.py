@@ -121,6 +121,8 @@ def checkout(tmp_path, monkeypatch):
     """A folder that looks like the project's after a first run, with the pages' own modules, as the current one."""
     for name in ("launch", "docs", "examples"):
         (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build" / "before").symlink_to(ROOT)  # a worktree of another version
     for name, text in OWN_MODULES.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
         monkeypatch.delitem(sys.modules, name.removesuffix(".py"), raising=False)

@@ -1,43 +1,62 @@
-"""This project: the process and the runtime of `launch.train`; a timed round is `process.next(state)`."""
+"""This project, or another checkout of it: a timed round is `process.next(state)` of a run as `launch.train` makes it.
+
+`drive.py` does it in a process of the checkout's own.
+"""
 
 import contextlib
+import json
 import os
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+import pathlib
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TextIO
 
-from launch.benchmarks.workloads import Workload, build_data
-from launch.runtimes.registry import RuntimeOptions, open_runtime
-from launch.settings.algorithms import ALGORITHMS
-from launch.settings.flag_fields import replace_fields
+from launch.benchmarks.workloads import ROOT, Workload
 
-if TYPE_CHECKING:
-    from tff_algos.protocol import FederatedProcess
-
-ALGO = "fedavg"
+DRIVER = pathlib.Path(__file__).with_name("drive.py")
 
 
 @contextlib.contextmanager
-def open_rounds(workload: Workload, folder: str, runtime: str) -> Iterator[Callable[[], None]]:
-    """Yields a function that runs the next round; `runtime` is as in the flag."""
-    with open_runtime(runtime, RuntimeOptions(os.path.join(folder, "ours_worker.log"))):
-        process = build_process(workload, folder)
-        state = process.initialize()
+def open_rounds(
+    workload: Workload, folder: str, checkout: str = str(ROOT), settings: Mapping[str, Any] | None = None
+) -> Iterator[Callable[[], None]]:
+    """Yields a function that runs the next round.
+
+    Args:
+      workload: what to run.
+      folder: for client files and a log.
+      checkout: the folder of the code that runs it.
+      settings: of the run, beside those of the workload.
+    """
+    settings = {**workload.get_settings(folder), **(settings or {})}
+    given = {"settings": settings, "log_path": os.path.join(folder, f"{os.getpid()}_runtime.log")}
+    with subprocess.Popen(
+        [find_python(checkout), "-P", str(DRIVER), json.dumps(given)],
+        cwd=checkout,
+        env={**os.environ, "PYTHONPATH": checkout},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as driver:
+        read_answer(driver.stdout, "ready")
 
         def run_round():
-            nonlocal state
-            state = process.next(state).state
+            with contextlib.suppress(BrokenPipeError):  # then there is no answer either
+                driver.stdin.write("go\n")
+                driver.stdin.flush()
+            read_answer(driver.stdout, "done")
 
         yield run_round
 
 
-def build_process(workload: Workload, folder: str) -> "FederatedProcess":
-    """FedAvg over a workload's data; call it inside of `open_runtime`."""
-    from launch.benchmarks.model import build_model_spec
+def find_python(checkout: str) -> str:
+    """The interpreter of a checkout's own environment, or this one if it has none."""
+    own = pathlib.Path(checkout) / ".venv" / "bin" / "python"
+    return str(own) if own.exists() else sys.executable
 
-    algorithm = ALGORITHMS[ALGO]
-    training = {name: getattr(workload, name) for name in ("epochs", "optimizer", "learning_rate")}
-    flags = {f"{ALGO}_{name}": value for name, value in (training | dict(workload.settings)).items()}
-    flags |= {"batch_size": workload.batch_size}
-    config = replace_fields(algorithm.default_config(), f"{ALGO}_", flags)
-    data = build_data(workload, folder)
-    return algorithm.load_builder()(build_model_spec(workload, data), data, config, workload.seed)
+
+def read_answer(answers: TextIO, expected: str) -> None:
+    """Waits for an answer. Raises RuntimeError if it is another, or if the driver has ended."""
+    if (answer := answers.readline().strip()) != expected:
+        raise RuntimeError(answer or "the process of the run has ended")

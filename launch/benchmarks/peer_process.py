@@ -15,9 +15,11 @@ import time
 import traceback
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, NamedTuple
 
-from launch.benchmarks.workloads import PEERS, Workload
+import psutil
+
+from launch.benchmarks.workloads import Peer, Workload
 
 START_LIMIT_S = 300.0
 ROUND_LIMIT_S = 600.0
@@ -30,21 +32,27 @@ class PeerError(RuntimeError):
     """A peer could not start, or could not finish a round. The message is one line."""
 
 
+class Seconds(NamedTuple):
+    """What a round took: on the clock, and of the processors, by the peer's process and all below it."""
+
+    wall: float
+    cpu: float
+
+
 class PeerProcess:
     """One peer, waiting in its own process until it is asked for a round.
 
     Use it as a context manager: on exit, however that comes, its whole process group is killed.
     """
 
-    def __init__(self, name: str, workload: Workload, folder: str):
+    def __init__(self, name: str, peer: Peer, workload: Workload, folder: str):
         """Starts the process; `folder` holds the client files and gets the log `<name>.log`."""
         self.name, self.log_path = name, os.path.join(folder, f"{name}.log")
         self._is_busy = True
         self._connection, theirs = _SPAWN.Pipe()
-        peer = PEERS[name]
         arguments = (theirs, self.log_path, peer.module, dict(peer.options), workload, os.path.abspath(folder))
         self._process = _SPAWN.Process(target=_serve, args=arguments)
-        with _set_environment(name):
+        with _set_environment(peer):
             self._process.start()
         theirs.close()
 
@@ -58,8 +66,8 @@ class PeerProcess:
         """Returns when the peer has built its model and read its data. Raises PeerError if it cannot."""
         self._read_answer(START_LIMIT_S)
 
-    def run_round(self) -> float:
-        """Runs one round; returns its seconds on the peer's own clock. Raises PeerError if it fails."""
+    def run_round(self) -> Seconds:
+        """Runs one round; returns what it took, as the peer itself measures it. Raises PeerError if it fails."""
         self._is_busy = True
         with contextlib.suppress(BrokenPipeError):  # then there is no answer either
             self._connection.send("go")
@@ -102,12 +110,12 @@ def describe_log_end(log_path: str) -> str:
 
 
 @contextlib.contextmanager
-def _set_environment(name: str) -> Iterator[None]:
+def _set_environment(peer: Peer) -> Iterator[None]:
     """Inside, the variables are those of a peer: without settings of threads, which would change its defaults."""
     inherited = dict(os.environ)
     for variable in THREAD_VARIABLES:
         os.environ.pop(variable, None)
-    os.environ.update(TF_CPP_MIN_LOG_LEVEL="2", CUDA_VISIBLE_DEVICES="-1", **PEERS[name].environment)
+    os.environ.update(TF_CPP_MIN_LOG_LEVEL="2", CUDA_VISIBLE_DEVICES="-1", **peer.environment)
     try:
         yield
     finally:
@@ -118,7 +126,7 @@ def _set_environment(name: str) -> Iterator[None]:
 def _serve(
     connection: Connection, log_path: str, module: str, options: dict[str, Any], workload: Workload, folder: str
 ) -> None:
-    """In the process: answers 0 once all is ready, then each "go" with the seconds of a round; an error with text."""
+    """In the process: answers None once all is ready, then each "go" with a round's seconds; an error with text."""
     os.setsid()
     with open(log_path, "wb") as log:
         os.dup2(log.fileno(), 1)
@@ -126,14 +134,24 @@ def _serve(
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         with importlib.import_module(module).open_rounds(workload, folder, **options) as run_round:
-            connection.send(0.0)
+            connection.send(None)
             while connection.recv() == "go":
-                start_s = time.perf_counter()
+                cpu_s, start_s = _read_cpu_s(), time.perf_counter()
                 run_round()
-                connection.send(time.perf_counter() - start_s)
+                wall_s = time.perf_counter() - start_s
+                connection.send(Seconds(wall_s, _read_cpu_s() - cpu_s))
     except Exception as error:
         traceback.print_exc()
         connection.send(" ".join(f"{type(error).__name__}: {error}".split()))
+
+
+def _read_cpu_s() -> float:
+    """Seconds that the processors have spent on this process and on those below it that still live."""
+    this, seconds = psutil.Process(), 0.0
+    for process in (this, *this.children(recursive=True)):
+        with contextlib.suppress(psutil.Error):
+            seconds += sum(process.cpu_times()[:2])
+    return seconds
 
 
 def _end_with_parent() -> None:

@@ -19,6 +19,7 @@ import portpicker
 
 from datasets.federated_data import FederatedData
 from launch.benchmarks.workloads import PFL_ENVIRONMENT, Workload, build_data
+from launch.settings.run_config import RunConfig
 
 POLL_S = 0.2
 
@@ -56,16 +57,16 @@ def read_answer(lines: TextIO) -> str:
 @contextlib.contextmanager
 def open_rounds(workload: Workload, folder: str, num_processes: int = 0) -> Iterator[Callable[[], None]]:
     """Starts the processes (0: one a core); yields a function that runs the next round."""
-    with open_processes(workload, build_data(workload, folder), num_processes) as processes:
+    with open_processes(workload.build_config(folder), build_data(workload, folder), num_processes) as processes:
         yield processes.run_round
 
 
 @contextlib.contextmanager
-def open_processes(workload: Workload, data: FederatedData, num_processes: int = 0) -> Iterator[Processes]:
+def open_processes(config: RunConfig, data: FederatedData, num_processes: int = 0) -> Iterator[Processes]:
     """Starts the processes on a federation and ends them with the block.
 
     Args:
-      workload: its batch size, epochs, learning rate and seed count.
+      config: its batch size, epochs, learning rate and seed count.
       data: images like MNIST's.
       num_processes: how many, 0 for one a core.
 
@@ -81,7 +82,10 @@ def open_processes(workload: Workload, data: FederatedData, num_processes: int =
             "arrays": write_arrays(data, os.path.join(folder, "arrays.npz")),
             "scale": data.preprocessing.scale,
             "offset": data.preprocessing.offset,
-            **{name: getattr(workload, name) for name in ("batch_size", "epochs", "learning_rate", "seed")},
+            "batch_size": config.batch_size,
+            "epochs": config.algorithm.training.epochs,
+            "learning_rate": config.algorithm.training.learning_rate,
+            "seed": config.seed,
         }
         started = subprocess.Popen(
             build_command(settings, num_processes),

@@ -14,8 +14,11 @@ import numpy as np
 import tensorflow as tf
 
 from datasets.federated_data import FederatedData
-from launch.benchmarks.model import build_model_spec
 from launch.benchmarks.workloads import Workload, build_data
+from launch.runs.run_description import describe_data
+from launch.settings.run_config import RunConfig
+from launch.training.federation import build_spec
+from tff_algos.settings.local_training import LocalTrainingConfig
 
 FIRST_DECAY, SECOND_DECAY, EPSILON = 0.9, 0.999, 1e-7
 
@@ -23,11 +26,12 @@ FIRST_DECAY, SECOND_DECAY, EPSILON = 0.9, 0.999, 1e-7
 @contextlib.contextmanager
 def open_rounds(workload: Workload, folder: str, num_processes: int = 0) -> Iterator[Callable[[], list[np.ndarray]]]:
     """Starts the processes (0: one a core); yields a function that runs the next round and returns the weights."""
-    num_processes = min(num_processes or len(os.sched_getaffinity(0)), workload.num_clients)
+    num_clients = workload.build_config(folder).num_clients
+    num_processes = min(num_processes or len(os.sched_getaffinity(0)), num_clients)
     context = multiprocessing.get_context("spawn")
     connections, processes = [], []
     try:
-        for share in np.array_split(np.arange(workload.num_clients), num_processes):
+        for share in np.array_split(np.arange(num_clients), num_processes):
             ours, theirs = context.Pipe()
             process = context.Process(target=_serve, args=(theirs, workload, folder, share.tolist()), daemon=True)
             process.start()
@@ -41,7 +45,7 @@ def open_rounds(workload: Workload, folder: str, num_processes: int = 0) -> Iter
             for connection in connections:
                 connection.send(weights)
             sums = [connection.recv() for connection in connections]
-            weights = [np.sum(parts, axis=0) / workload.num_clients for parts in zip(*sums, strict=True)]
+            weights = [np.sum(parts, axis=0) / num_clients for parts in zip(*sums, strict=True)]
             return weights
 
         yield run_round
@@ -52,18 +56,18 @@ def open_rounds(workload: Workload, folder: str, num_processes: int = 0) -> Iter
 
 
 def build_client_training(
-    workload: Workload, data: FederatedData
+    config: RunConfig, data: FederatedData
 ) -> tuple[list[np.ndarray], Callable[..., list[tf.Tensor]]]:
     """The initial weights, and the compiled training of one client: (weights, x, y, seed) -> trained weights.
 
     The arguments are: one float32 tensor a weight, uint8 (examples, *input_shape), int32 (examples,), int32 (2,).
     """
-    tf.keras.utils.set_random_seed(workload.seed)
-    spec = build_model_spec(workload, data)
+    tf.keras.utils.set_random_seed(config.seed)
+    spec = build_spec(config, describe_data(data))
     model = spec.build()
     variables = model.trainable_variables
-    take_step = build_step(workload, variables)
-    batch_size = workload.batch_size
+    take_step = build_step(config.algorithm.training, variables)
+    batch_size = config.batch_size
 
     @tf.function
     def train(weights, x, y, seed):
@@ -73,7 +77,7 @@ def build_client_training(
         second = [tf.zeros_like(v) for v in variables]
         count = tf.constant(0.0)
         num_examples = tf.shape(y)[0]
-        for epoch in tf.range(workload.epochs):
+        for epoch in tf.range(config.algorithm.training.epochs):
             order = tf.random.experimental.stateless_shuffle(tf.range(num_examples), seed + tf.stack([0, epoch]))
             for step in tf.range((num_examples + batch_size - 1) // batch_size):
                 batch = order[step * batch_size : (step + 1) * batch_size]
@@ -89,8 +93,8 @@ def build_client_training(
     return model.get_weights(), train
 
 
-def build_step(workload: Workload, variables: Sequence[tf.Variable]) -> Callable:
-    """A step of the workload's optimizer on the variables: (gradients, first, second, count) -> (first, second).
+def build_step(training: LocalTrainingConfig, variables: Sequence[tf.Variable]) -> Callable:
+    """A step of the optimizer on the variables: (gradients, first, second, count) -> (first, second).
 
     `first` and `second` are the optimizer's moments, from zeros on; `count` is the step, from 1 on.
     """
@@ -98,21 +102,21 @@ def build_step(workload: Workload, variables: Sequence[tf.Variable]) -> Callable
     def adam(gradients, first, second, count):
         first = [a + (g - a) * (1 - FIRST_DECAY) for a, g in zip(first, gradients, strict=True)]
         second = [p + (g * g - p) * (1 - SECOND_DECAY) for p, g in zip(second, gradients, strict=True)]
-        rate = workload.learning_rate * tf.sqrt(1 - SECOND_DECAY**count) / (1 - FIRST_DECAY**count)
+        rate = training.learning_rate * tf.sqrt(1 - SECOND_DECAY**count) / (1 - FIRST_DECAY**count)
         for variable, a, p in zip(variables, first, second, strict=True):
             variable.assign_sub(rate * a / (tf.sqrt(p) + EPSILON))
         return first, second
 
     def sgd(gradients, first, second, count):
         del count
-        momentum, decay = workload.settings.get("momentum", 0.0), workload.settings.get("weight_decay", 0.0)
+        decay = training.weight_decay
         gradients = [g + decay * v if v.shape.rank >= 2 else g for g, v in zip(gradients, variables, strict=True)]
-        first = [momentum * a + g for a, g in zip(first, gradients, strict=True)]
+        first = [training.momentum * a + g for a, g in zip(first, gradients, strict=True)]
         for variable, a in zip(variables, first, strict=True):
-            variable.assign_sub(workload.learning_rate * a)
+            variable.assign_sub(training.learning_rate * a)
         return first, second
 
-    return {"adam": adam, "sgd": sgd}[workload.optimizer]
+    return {"adam": adam, "sgd": sgd}[training.optimizer]
 
 
 def _serve(connection, workload: Workload, folder: str, indices: Sequence[int]) -> None:
@@ -121,7 +125,7 @@ def _serve(connection, workload: Workload, folder: str, indices: Sequence[int]) 
     tf.config.threading.set_inter_op_parallelism_threads(1)
     data = build_data(workload, folder)
     arrays = {i: [tf.constant(array) for array in data.read_split(data.clients[i], "train")] for i in indices}
-    initial_weights, train = build_client_training(workload, data)
+    initial_weights, train = build_client_training(workload.build_config(folder), data)
     connection.send(initial_weights)
     round_num = 0
     with contextlib.suppress(EOFError):

@@ -13,8 +13,10 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from datasets.federated_data import ClientFiles, FederatedData
-from launch.benchmarks.model import build_model_spec
 from launch.benchmarks.workloads import Workload, build_data
+from launch.runs.run_description import describe_data
+from launch.settings.run_config import RunConfig
+from launch.training.federation import build_spec
 
 PREFETCHED_BATCHES = 10
 
@@ -25,19 +27,19 @@ def open_rounds(workload: Workload, folder: str) -> Iterator[Callable[[], None]]
 
     TFF starts its worker on first use and leaves it running: the caller kills this process's group.
     """
-    tf.keras.utils.set_random_seed(workload.seed)
-    data = build_data(workload, folder)
-    datasets = [build_client_dataset(workload, data, client) for client in data.clients]
+    config, data = workload.build_config(folder), build_data(workload, folder)
+    tf.keras.utils.set_random_seed(config.seed)
+    datasets = [build_client_dataset(config, data, client) for client in data.clients]
 
     def model_fn():
         return tff.learning.models.from_keras_model(
-            build_model_spec(workload, data).build(),
+            build_spec(config, describe_data(data)).build(),
             loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
             input_spec=datasets[0].element_spec,
         )
 
     process = tff.learning.algorithms.build_weighted_fed_avg(
-        model_fn, client_optimizer_fn=tff.learning.optimizers.build_adam(workload.learning_rate)
+        model_fn, client_optimizer_fn=tff.learning.optimizers.build_adam(config.algorithm.training.learning_rate)
     )
     state = process.initialize()
 
@@ -48,12 +50,14 @@ def open_rounds(workload: Workload, folder: str) -> Iterator[Callable[[], None]]
     yield run_round
 
 
-def build_client_dataset(workload: Workload, data: FederatedData, client: ClientFiles) -> tf.data.Dataset:
+def build_client_dataset(config: RunConfig, data: FederatedData, client: ClientFiles) -> tf.data.Dataset:
     """A client's epochs as batches {"x": (batch, *input_shape), float32 or of tokens int32, "y": int32}."""
     x, y = data.read_split(client, "train")
     scale, offset = np.float32(data.preprocessing.scale), np.float32(data.preprocessing.offset)
     pixels = x if data.takes_tokens else x.astype(np.float32) * scale + offset
     examples = tf.data.Dataset.from_tensor_slices(collections.OrderedDict(pixels=pixels, label=y))
-    batches = examples.repeat(workload.epochs).shuffle(len(y), seed=workload.seed).batch(workload.batch_size)
+    batches = (
+        examples.repeat(config.algorithm.training.epochs).shuffle(len(y), seed=config.seed).batch(config.batch_size)
+    )
     named = batches.map(lambda batch: collections.OrderedDict(x=batch["pixels"], y=batch["label"]))
     return named.prefetch(PREFETCHED_BATCHES)

@@ -5,28 +5,25 @@ A new workload is one entry of `WORKLOADS`; a new competitor one of `PEERS`, and
 """
 
 import dataclasses
+import os
 import pathlib
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
-from datasets.arrays import make_array_dataset
-from datasets.character_text import choose_character_format
-from datasets.cifar10 import CIFAR10_FORMAT
-from datasets.dataset import DatasetOptions
-from datasets.federate import PartitionSettings, build_federated_data
 from datasets.federated_data import FederatedData
-from datasets.mnist import MNIST_FORMAT
+from launch.settings.run_config import RunConfig, build_run_config
 from launch.settings.runtimes import IN_PROCESS, TFF
+from launch.training.federation import load_federated_data
 
-TEXT = "shakespeare"
-FORMATS = {"mnist": MNIST_FORMAT, "cifar10": CIFAR10_FORMAT, TEXT: choose_character_format(DatasetOptions())}
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 OURS = "ours"
+TFF_WORKER = "tff_worker"
+BEFORE = "before"
 RAW_LOOP = "raw_loop"
 PFL = "pfl_research"
 STOCK = "stock_tff"
-PFL_ENVIRONMENT = pathlib.Path(__file__).resolve().parents[2] / ".venv-pfl"
+OF_THIS_PROJECT = (OURS, BEFORE, TFF_WORKER)
+PFL_ENVIRONMENT = ROOT / ".venv-pfl"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,13 +51,20 @@ class Peer:
         return f"{self.set_up[1].parent.name} is not set up; make it with: {self.set_up[0]}"
 
 
+def _make_own_peer(description: str, runtime: str, **options: str) -> Peer:
+    settings = {"runtime": runtime} if runtime else {}
+    return Peer("launch.benchmarks.ours", description, options={"settings": settings, **options})
+
+
+def make_peer_before(checkout: str, runtime: str) -> Peer:
+    """Another checkout of this project, in its folder; an empty runtime leaves that to its default."""
+    described = f"--runtime={runtime}" if runtime else "its default runtime"
+    return _make_own_peer(f"{checkout} ({described})", runtime, checkout=os.path.abspath(checkout))
+
+
 PEERS = {
-    OURS: Peer("launch.benchmarks.ours", "this project with TFF's worker (--runtime=tff)", options={"runtime": TFF}),
-    IN_PROCESS: Peer(
-        "launch.benchmarks.ours",
-        "this project with TensorFlow in its own process (--runtime=in_process)",
-        options={"runtime": IN_PROCESS},
-    ),
+    OURS: _make_own_peer("this project (--runtime=in_process)", IN_PROCESS),
+    TFF_WORKER: _make_own_peer("this project with TFF's worker (--runtime=tff)", TFF),
     RAW_LOOP: Peer(
         "launch.benchmarks.raw_loop",
         "TensorFlow alone, data in memory, a single-threaded process a core: the machine's limit",
@@ -77,72 +81,137 @@ PEERS = {
 
 @dataclasses.dataclass(frozen=True)
 class Workload:
-    """Rounds of FedAvg on random images or random text; all clients take part, and train on all their examples.
+    """Rounds of a run as `launch.train` makes it.
 
     Attributes:
       name: its key in the results.
-      model: as `--model` spells it.
-      num_clients: clients, all of them in every round.
-      num_examples: examples that each client trains on, in the format of `images`.
-      batch_size: examples in a mini-batch.
-      epochs: passes over a client's examples in a round.
-      learning_rate: of the optimizer.
-      seed: of the data, the first weights and the order of the examples.
-      settings: of the optimizer "sgd": its momentum and weight decay.
-      images: a key of `FORMATS`.
-      model_options: further arguments of `models.catalog.build_model_spec`.
-      optimizer: "adam" or "sgd".
-      peers: keys of `PEERS` that can run it, in the order in which they take turns.
+      description: one line.
+      settings: of the run, as flags with their values. The data are random or come with this project.
+      peers: keys of `PEERS`, and `BEFORE`, that can run it, in the order in which they take turns.
     """
 
     name: str
-    model: str
-    num_clients: int
-    num_examples: int
-    batch_size: int = 64
-    epochs: int = 1
-    learning_rate: float = 1e-3
-    seed: int = 0
-    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    images: str = "mnist"
-    model_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    optimizer: str = "adam"
-    peers: tuple[str, ...] = (OURS, IN_PROCESS, RAW_LOOP, PFL, STOCK)
+    description: str
+    settings: Mapping[str, Any]
+    peers: tuple[str, ...] = OF_THIS_PROJECT
 
     def describe(self) -> str:
         """One line for a heading."""
-        work = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in self.settings.items())
-        epochs = f"{self.epochs} epoch{'s' if self.epochs > 1 else ''}"
-        examples = f"{self.num_clients} clients x {self.num_examples} examples, batch {self.batch_size}"
-        return f"{self.name}: {examples}, {epochs}{work and f', {work}'}"
+        return f"{self.name}: {self.description}"
+
+    def get_settings(self, folder: str) -> dict[str, Any]:
+        """The settings of the run, with a folder for its client files."""
+        return {**self.settings, "client_dir": os.path.abspath(folder)}
+
+    def build_config(self, folder: str) -> RunConfig:
+        """The run's config, with a folder for its client files."""
+        return build_run_config(self.get_settings(folder))
+
+
+def make_fed_avg(
+    name: str, model: str, num_clients: int, num_examples: int, form: str = "mnist", peers=OF_THIS_PROJECT, **settings
+) -> Workload:
+    """FedAvg on random examples; all clients take part, and train on all their examples.
+
+    Args:
+      name: see `Workload`.
+      model: as `--model` spells it.
+      num_clients: clients, all of them in every round.
+      num_examples: examples of each client.
+      form: of the examples, a key of `random_examples.FORMATS`.
+      peers: see `Workload`.
+      settings: further ones of the run, those of FedAvg without their prefix.
+    """
+    training = {"epochs": 1, "learning_rate": 1e-3} | settings
+    shared = {key: training.pop(key) for key in ("width", "augment") if key in training}
+    shared = {"batch_size": training.pop("batch_size", 64)} | shared
+    work = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in training.items())
+    return Workload(
+        name,
+        f"FedAvg, {num_clients} clients x {num_examples} examples, batch {shared['batch_size']}, {work}",
+        {
+            "algo": "fedavg",
+            "dataset": f"launch.benchmarks.random_examples:{form}_{num_clients * num_examples}",
+            "partition": "iid",
+            "num_clients": num_clients,
+            "validation_fraction": 0.0,
+            "test_fraction": 0.0,
+            "model": model,
+            **shared,
+            **{f"fedavg_{key}": value for key, value in training.items()},
+        },
+        peers,
+    )
 
 
 WORKLOADS = {
     workload.name: workload
     for workload in (
-        Workload("fed_avg_mnist_student", "image_student", num_clients=40, num_examples=1500),
-        Workload(  # a round of FedAvg trained as by FedCD's authors: the experiment fedavg_cifar10_hierarchical_authors
+        make_fed_avg(
+            "fed_avg_mnist_student", "image_student", 40, 1500, peers=(*OF_THIS_PROJECT, RAW_LOOP, PFL, STOCK)
+        ),
+        make_fed_avg(  # as in the experiment fedcd/fedavg_cifar10_hierarchical_authors
             "fed_avg_cifar10_authors",
             "image_cnn10",
-            num_clients=15,
-            num_examples=2000,
+            15,
+            2000,
+            "cifar10",
+            (*OF_THIS_PROJECT, RAW_LOOP),
             epochs=3,
-            learning_rate=0.1,
-            settings={"momentum": 0.9, "weight_decay": 5e-4},
-            images="cifar10",
-            model_options={"width": 0.25, "augment": "crop_flip"},
             optimizer="sgd",
-            peers=(OURS, IN_PROCESS, RAW_LOOP),
+            learning_rate=0.1,
+            momentum=0.9,
+            weight_decay=5e-4,
+            width=0.25,
+            augment="crop_flip",
         ),
-        Workload(  # a cohort of Shakespeare's roles, who have 46 sequences of 80 characters on average
+        make_fed_avg(  # a cohort of Shakespeare's roles, who have 46 sequences of 80 characters on average
             "fed_avg_shakespeare_char_lstm",
             "char_lstm",
-            num_clients=10,
-            num_examples=46,
+            10,
+            46,
+            "shakespeare",
+            (*OF_THIS_PROJECT, STOCK),
             batch_size=16,
             learning_rate=0.003,
-            images=TEXT,
-            peers=(OURS, IN_PROCESS, STOCK),
+        ),
+        Workload(
+            "fed_sikd_digits",
+            "FedSiKD, 12 clients of digits, two epochs of students and teachers",
+            {
+                "algo": "fedsikd",
+                "dataset": "digits",
+                "num_clients": 12,
+                "fedsikd_student_epochs": 2,
+                "fedsikd_teacher_epochs": 2,
+            },
+        ),
+        Workload(
+            "fed_cd_digits",
+            "FedCD, 10 devices of digits, two models from round 2 on",
+            {
+                "algo": "fedcd",
+                "dataset": "digits",
+                "clients_per_archetype": 1,
+                "fedcd_cohort_size": 10,
+                "fedcd_milestones": "1",
+                "fedcd_epochs": 2,
+            },
+        ),
+        Workload(
+            "amfl_p_building",
+            "AMFL-P, 400 sensors of the building",
+            {"algo": "amfl_p", "dataset": "building", "building_num_sensors": 400},
+        ),
+        Workload(
+            "local_only_building",
+            "local training, 200 sensors of the building",
+            {"algo": "local_only", "dataset": "building", "building_num_sensors": 200},
+        ),
+        Workload(
+            "async_periodic_digits",
+            "asynchronous FL with periodic aggregation, 100 devices of digits, 30 a period",
+            {"algo": "async_periodic", "dataset": "digits", "num_clients": 100, "async_periodic_max_scheduled": 30},
         ),
     )
 }
@@ -153,25 +222,4 @@ def build_data(workload: Workload, folder: str) -> FederatedData:
 
     A pure function of the workload, so every peer can call it for itself.
     """
-    generator, image_format = np.random.default_rng(workload.seed), FORMATS[workload.images]
-    num_examples = workload.num_clients * workload.num_examples
-    if image_format.takes_tokens:
-        length, num_tokens = image_format.input_shape[0], image_format.labels.num_outputs
-        text = generator.integers(1, num_tokens, (num_examples, length + 1), np.int32)  # 0 is padding
-        x, y = text[:, :-1], text[:, 1:]
-    else:
-        x = generator.integers(0, 256, (num_examples, *image_format.input_shape), np.uint8)
-        y = generator.integers(0, len(image_format.class_names), num_examples, np.int32)
-    arrays = make_array_dataset(
-        workload.name,
-        (x, y),
-        (x[:1], y[:1]),
-        image_format.class_names,
-        image_format.preprocessing,
-        labels=image_format.labels,
-        takes_tokens=image_format.takes_tokens,
-    )
-    settings = PartitionSettings(
-        "iid", workload.num_clients, validation_fraction=0.0, test_fraction=0.0, seed=workload.seed
-    )
-    return build_federated_data(arrays, settings, folder)
+    return load_federated_data(workload.build_config(folder))

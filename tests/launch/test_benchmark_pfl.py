@@ -12,12 +12,13 @@ import pytest
 from datasets.arrays import make_array_dataset
 from datasets.federate import PartitionSettings, build_federated_data
 from datasets.mnist import MNIST_FORMAT
-from launch.benchmarks import ours, pfl_research
-from launch.benchmarks.workloads import PEERS, PFL, Workload, build_data
+from launch.benchmarks import pfl_research
+from launch.benchmarks.workloads import PEERS, PFL, build_data, make_fed_avg
+from launch.runs.run_description import describe_data
 
 ROOT = pathlib.Path(__file__).parents[2]
 NUM_ROUNDS = 6
-TINY = Workload("tiny", "image_student", num_clients=2, num_examples=3)
+TINY = make_fed_avg("tiny", "image_student", num_clients=2, num_examples=3)
 LOCK = """numpy==2 \\
     --hash=sha256:1
 nvidia-x==1 \\
@@ -83,7 +84,9 @@ def stand_in(monkeypatch, tmp_path):
 @pytest.mark.parametrize("num_processes", [1, 2])
 def test_every_process_gets_the_orders_and_the_end_of_one_is_an_error(num_processes, stand_in, tmp_path, capfd):
     stand_in()
-    with pfl_research.open_processes(TINY, build_data(TINY, str(tmp_path)), num_processes) as processes:
+    with pfl_research.open_processes(
+        TINY.build_config(str(tmp_path)), build_data(TINY, str(tmp_path)), num_processes
+    ) as processes:
         processes.run_round()
         assert processes.compute_accuracy() == 0.25
         with pytest.raises(RuntimeError, match="a process of pfl-research has ended"):
@@ -110,7 +113,7 @@ def test_arrays_hold_all_examples_by_client(tmp_path):
         x, y = data.read_split(data.clients[1], "train")
         np.testing.assert_array_equal(arrays["x"][3:], x)
         np.testing.assert_array_equal(arrays["y"][3:], y)
-        assert arrays["test_x"].shape == (1, 28, 28, 1)
+        assert arrays["test_x"].shape == (10, 28, 28, 1)
 
 
 @pytest.fixture
@@ -206,23 +209,24 @@ def noisy_images(tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.skipif(PEERS[PFL].explain_absence() is not None, reason=str(PEERS[PFL].explain_absence()))
 @pytest.mark.parametrize("num_processes", [1, 2])
-def test_it_learns_what_ours_does(num_processes, noisy_images, tff_runtime, tmp_path, monkeypatch):
+def test_it_learns_what_ours_does(num_processes, noisy_images, tff_runtime, tmp_path):
     """Ten classes of noisy images: six rounds lead both from chance to nearly all."""
-    from launch.benchmarks.model import build_model_spec
     from launch.training.evaluation import build_evaluator
+    from launch.training.federation import build_spec
+    from launch.training.training_run import build_process
 
-    workload = Workload("noisy", "image_student", num_clients=4, num_examples=250)
-    with pfl_research.open_processes(workload, noisy_images, num_processes) as processes:
+    config = make_fed_avg("noisy", "image_student", num_clients=4, num_examples=250).build_config(str(tmp_path))
+    with pfl_research.open_processes(config, noisy_images, num_processes) as processes:
         before = processes.compute_accuracy()
         for _ in range(NUM_ROUNDS):
             processes.run_round()
         theirs = processes.compute_accuracy()
-    monkeypatch.setattr(ours, "build_data", lambda workload, folder: noisy_images)
-    process = ours.build_process(workload, str(tmp_path))
+    spec = build_spec(config, describe_data(noisy_images))
+    process = build_process(config, spec, noisy_images)
     state = process.initialize()
     for _ in range(NUM_ROUNDS):
         state = process.next(state).state
-    evaluate = build_evaluator(build_model_spec(workload, noisy_images))
+    evaluate = build_evaluator(spec)
     ours_reached = evaluate(process.get_models(state)["global"], noisy_images.test_x, noisy_images.test_y).metric
     assert before < 0.4
     assert theirs > 0.9 and ours_reached > 0.9

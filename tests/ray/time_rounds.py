@@ -22,10 +22,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
 
 import psutil
 
-from launch.benchmarks.ours import build_process
-from launch.benchmarks.workloads import WORKLOADS
+from launch.benchmarks.workloads import WORKLOADS, build_data
+from launch.runs.run_description import describe_data
 from launch.runtimes.in_process import run_in_process
 from launch.runtimes.ray_runtime import run_ray
+from launch.training.federation import build_spec
+from launch.training.training_run import build_process
 
 WORKLOAD = WORKLOADS["fed_avg_mnist_student"]
 WARM_UP = 2  # rounds that are not counted
@@ -56,7 +58,8 @@ def start_nodes(num_nodes: int) -> Iterator[str]:
 
 def start_rounds(folder: str) -> Callable[[], None]:
     """A function that runs the next round in the runtime that is in use here."""
-    process = build_process(WORKLOAD, folder)
+    config, data = WORKLOAD.build_config(folder), build_data(WORKLOAD, folder)
+    process = build_process(config, build_spec(config, describe_data(data)), data)
     state = process.initialize()
 
     def run_round() -> None:

@@ -1,0 +1,67 @@
+"""Runs rounds of a checkout of this project by its own code: `python -P drive.py '{...}'`, the checkout in PYTHONPATH.
+
+The checkout may be older or newer than this file, so only what is the same in all of them is used: the settings of a
+run and the steps of `launch.train` from there to `process.next`.
+
+It reads "go" lines and answers each with a line, "done", once a round is over; it says "ready" before, and what went
+wrong instead. The first round makes the process as well, tracing included. The end of the input is its end.
+"""
+
+import importlib.util
+import json
+import os
+import pathlib
+import sys
+import traceback
+from collections.abc import Iterable
+from typing import Any, TextIO
+
+RANDOM_EXAMPLES = "launch.benchmarks.random_examples"
+
+
+def lend_random_examples() -> None:
+    """Lets the checkout find this one's random examples."""
+    path = pathlib.Path(__file__).with_name("random_examples.py")
+    spec = importlib.util.spec_from_file_location(RANDOM_EXAMPLES, path)
+    sys.modules[RANDOM_EXAMPLES] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+
+def run_rounds(settings: dict[str, Any], log_path: str, orders: Iterable[str], answers: TextIO) -> None:
+    """A round for each order. `settings` are those of a run, as flags with their values."""
+    from launch.runs.run_description import describe_data
+    from launch.settings.run_config import build_run_config
+    from launch.training.federation import build_spec, load_federated_data
+    from launch.training.run_runtime import open_run_runtime, settle_device
+    from launch.training.training_run import build_process
+
+    config = build_run_config(settings)
+    data = load_federated_data(config)
+    config = settle_device(config)
+    spec = build_spec(config, describe_data(data))
+    with open_run_runtime(config, log_path):
+        print("ready", file=answers, flush=True)
+        process = state = None
+        for _ in orders:
+            if process is None:
+                process = build_process(config, spec, data)
+                state = process.initialize()
+            state = process.next(state)[0]
+            print("done", file=answers, flush=True)
+
+
+def main() -> None:
+    """Runs the command line; what is printed by others goes to stderr."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    lend_random_examples()
+    given = json.loads(sys.argv[1])
+    try:
+        run_rounds(given["settings"], given["log_path"], sys.stdin, answers)
+    except Exception as error:
+        traceback.print_exc()
+        print(" ".join(f"{type(error).__name__}: {error}".split()), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()

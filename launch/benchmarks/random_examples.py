@@ -1,0 +1,48 @@
+"""Random examples in the form of known data sets, as data sets of one's own: nothing is downloaded.
+
+`--dataset=launch.benchmarks.random_examples:mnist_60000` is 60,000 random images like MNIST's. `drive.py` lends this
+module to other checkouts, which may not have it, so that both train on the same bytes.
+"""
+
+import numpy as np
+
+from datasets.arrays import ArrayDataset, ExampleFormat, make_array_dataset
+from datasets.character_text import choose_character_format
+from datasets.cifar10 import CIFAR10_FORMAT
+from datasets.dataset import Dataset, DatasetOptions
+from datasets.mnist import MNIST_FORMAT
+
+FORMATS = {"mnist": MNIST_FORMAT, "cifar10": CIFAR10_FORMAT, "shakespeare": choose_character_format(DatasetOptions())}
+NUM_TEST = 10
+
+
+def __getattr__(name: str) -> Dataset:
+    """The data set `<format>_<number of training examples>`."""
+    known, _, number = name.rpartition("_")
+    if known not in FORMATS or not number.isdecimal():
+        raise AttributeError(name)
+    return Dataset(
+        f"random_{name}",
+        loader=lambda options: draw_examples(f"random_{name}", FORMATS[known], int(number), options.seed),
+        format=FORMATS[known],
+    )
+
+
+def draw_examples(name: str, form: ExampleFormat, num_examples: int, seed: int) -> ArrayDataset:
+    """So many examples to train on, and a few to test on; a pure function of its arguments."""
+    generator, num_examples = np.random.default_rng(seed), num_examples + NUM_TEST
+    if form.takes_tokens:
+        text = generator.integers(1, form.labels.num_outputs, (num_examples, form.input_shape[0] + 1), np.int32)
+        x, y = text[:, :-1], text[:, 1:]  # 0, which is padding, is not drawn
+    else:
+        x = generator.integers(0, 256, (num_examples, *form.input_shape), np.uint8)
+        y = generator.integers(0, len(form.class_names), num_examples, np.int32)
+    return make_array_dataset(
+        name,
+        (x[NUM_TEST:], y[NUM_TEST:]),
+        (x[:NUM_TEST], y[:NUM_TEST]),
+        form.class_names,
+        form.preprocessing,
+        labels=form.labels,
+        takes_tokens=form.takes_tokens,
+    )
