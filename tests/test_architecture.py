@@ -82,6 +82,11 @@ VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
 LIGHT = ("command_line", "settings/flags", "settings/algorithms", "runtimes/runtime")
 COMMANDS = sorted(path.stem for path in (ROOT / "launch").glob("*.py") if '"__main__"' in path.read_text())
 KNOWING_PAPERS = {"report"}
+# Commands that look at what runs have left, and the one folder of theirs that knows how TFF is run; it imports TFF only
+# when a runtime is opened, which these commands never do.
+WITHOUT_TFF = {"card", "compare", "evaluate", "inspect", "report", "track"}
+WITHOUT_TENSORFLOW = {"card", "compare", "report"}
+RUNTIMES = "launch/runtimes/"
 LIGHT_MODULES = [f"launch/{name}.py" for name in (*COMMANDS, *LIGHT)]
 
 
@@ -181,12 +186,12 @@ def test_parts_of_launch_keep_to_the_table():
     assert not list_wrong_imports("launch", LAUNCH_PARTS)
 
 
-def find_reached(name: str) -> set[str]:
-    """The files of ours that a module imports, and what these import, lazily too."""
+def find_reached(name: str, border: str = "") -> set[str]:
+    """The files of ours that a module imports, and what these import, lazily too; none below the folder `border`."""
     reached, waiting = set(), [name]
     while waiting:
         name = waiting.pop()
-        if name not in reached:
+        if name not in reached and not (border and name.startswith(border)):
             reached.add(name)
             waiting.extend(filter(None, (find_name(found.module) for found in list_imports(name))))
     return reached
@@ -199,6 +204,15 @@ def test_no_command_but_the_reports_reaches_the_papers():
         if any(name.startswith("launch/papers/") for name in find_reached(f"launch/{command}.py"))
     }
     assert reaching <= KNOWING_PAPERS
+
+
+@pytest.mark.parametrize(
+    ("commands", "library"), [(WITHOUT_TFF, "tensorflow_federated"), (WITHOUT_TENSORFLOW, "tensorflow")]
+)
+def test_commands_that_do_not_train_need_no_such_library(commands, library):
+    for command in sorted(commands):
+        for name in find_reached(f"launch/{command}.py", RUNTIMES):
+            assert library not in {found.module.split(".")[0] for found in list_imports(name)}, (command, name)
 
 
 def test_what_the_algorithms_share_lies_in_parts():
