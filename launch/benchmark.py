@@ -8,21 +8,18 @@ only one works at a time. So a slow minute of the machine slows all of them alik
 
 import contextlib
 import dataclasses
-import importlib.metadata
-import os
 import pathlib
-import platform
-import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import psutil
 from absl import flags as absl_flags
 
-from launch.benchmarks.peer_process import PeerError, PeerProcess, Seconds
-from launch.benchmarks.workloads import BEFORE, OURS, PEERS, WORKLOADS, Peer, Workload, build_data, make_peer_before
+from launch.benchmarks.machine import describe_machine
+from launch.benchmarks.peer_process import PeerError, PeerProcess
+from launch.benchmarks.turns import Times, compute_results, time_in_turns
+from launch.benchmarks.workloads import BEFORE, PEERS, WORKLOADS, Peer, Workload, build_data, make_peer_before
 from launch.command_line import parse_flags, run_command
 from launch.runs.errors import RunStopped
 from launch.runs.tables import write_json
@@ -50,17 +47,6 @@ class Options(NamedTuple):
     peers: Mapping[str, Peer]
     repeats: int
     output: str
-
-
-class Times(NamedTuple):
-    """What a peer's rounds took: the first, with all that is done once, and the later ones."""
-
-    first: Seconds
-    later: Sequence[Seconds]
-
-    def list_wall_s(self) -> list[float]:
-        """Seconds of the later rounds, on the clock."""
-        return [each.wall for each in self.later]
 
 
 def define_flags() -> absl_flags.FlagValues:
@@ -95,30 +81,6 @@ def parse_options(argv: Sequence[str]) -> Options:
         raise FlagError(f"--before_runtime={values.before_runtime}: expected --before=<folder> beside it")
     chosen = tuple(_choose_peers(WORKLOADS[name], asked, peers) for name in dict.fromkeys(values.workloads))
     return Options(chosen, peers, values.repeats, values.output)
-
-
-def compute_results(times: Mapping[str, Times]) -> dict[str, Any]:
-    """The results of a workload, computed from what each peer's rounds took.
-
-    Returns:
-      `<peer>_s`, the median; `ratio_to_<peer>`, how many times as long as ours that peer took (above 1: ours is
-      faster), and `cpu_ratio_to_<peer>`, the same in seconds of the processors, if ours was timed; by peer `cpu_s`, the
-      median, `first_round_s`, with tracing, and `rounds_s`, the seconds of all later rounds.
-    """
-    medians = {name: statistics.median(taken.list_wall_s()) for name, taken in times.items()}
-    cpu_s = {name: statistics.median(each.cpu for each in taken.later) for name, taken in times.items()}
-    results: dict[str, Any] = {f"{name}_s": median for name, median in medians.items()}
-    if OURS in medians:
-        others = [name for name in medians if name != OURS]
-        results |= {f"ratio_to_{name}": medians[name] / medians[OURS] for name in others}
-        # Too short a round has no time that the kernel counts.
-        results |= {f"cpu_ratio_to_{name}": cpu_s[name] / cpu_s[OURS] if cpu_s[OURS] else None for name in others}
-    return {
-        **results,
-        "cpu_s": cpu_s,
-        "first_round_s": {name: taken.first.wall for name, taken in times.items()},
-        "rounds_s": {name: taken.list_wall_s() for name, taken in times.items()},
-    }
 
 
 def format_table(workload: Workload, peers: Mapping[str, Peer], times: Mapping[str, Times]) -> str:
@@ -161,26 +123,6 @@ def run_workload(
         return time_in_turns({peer.name: peer.run_round for peer in started}, repeats, report)
 
 
-def time_in_turns(
-    runs: Mapping[str, Callable[[], Seconds]], repeats: int, report: Callable[[str], None]
-) -> dict[str, Times]:
-    """Calls each function once for its first round, then all in turn, `repeats` times.
-
-    Returns:
-      What they took, by name.
-    """
-    times: dict[str, Times] = {}
-    for name, run in runs.items():
-        times[name] = Times(run(), [])
-        report(f"first round: {name} {times[name].first.wall:.2f} s")
-    for repeat in range(1, repeats + 1):
-        for name, run in runs.items():
-            times[name].later.append(run())
-        latest = ", ".join(f"{name} {taken.later[-1].wall:.2f} s" for name, taken in times.items())
-        report(f"repeat {repeat}/{repeats}: {latest}")
-    return times
-
-
 def list_skipped(workload: Workload, peers: Mapping[str, Peer]) -> list[str]:
     """A line for each reason for which peers of a workload are skipped."""
     by_reason: dict[str, list[str]] = {}
@@ -188,20 +130,6 @@ def list_skipped(workload: Workload, peers: Mapping[str, Peer]) -> list[str]:
         if reason := peers[name].explain_absence():
             by_reason.setdefault(reason, []).append(name)
     return [f"skipped: {', '.join(names)}: {reason}" for reason, names in by_reason.items()]
-
-
-def describe_machine() -> dict[str, Any]:
-    """The machine of the timing: processor, cores, memory, versions, and how busy it was before."""
-    packages = ("tensorflow", "tensorflow-federated")
-    return {
-        "cpu": _read_cpu_name(),
-        "num_cores": len(os.sched_getaffinity(0)),
-        "memory_bytes": psutil.virtual_memory().total,
-        "load_average_before": os.getloadavg()[0],
-        "platform": platform.platform(),
-        "python": platform.python_version(),
-        **{name.replace("-", "_"): importlib.metadata.version(name) for name in packages},
-    }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -272,14 +200,6 @@ def _choose_peers(workload: Workload, names: Sequence[str], peers: Mapping[str, 
     if all(reasons):
         raise FlagError(f"--peers={','.join(names)}: {reasons[0]}")
     return dataclasses.replace(workload, peers=chosen)
-
-
-def _read_cpu_name() -> str:
-    with contextlib.suppress(OSError):
-        for line in pathlib.Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.machine()
 
 
 if __name__ == "__main__":

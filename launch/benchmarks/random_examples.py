@@ -13,7 +13,7 @@ from datasets.dataset import Dataset, DatasetOptions
 from datasets.mnist import MNIST_FORMAT
 
 FORMATS = {"mnist": MNIST_FORMAT, "cifar10": CIFAR10_FORMAT, "shakespeare": choose_character_format(DatasetOptions())}
-NUM_TEST = 10
+LEAST_TEST = 10
 
 
 def __getattr__(name: str) -> Dataset:
@@ -29,8 +29,9 @@ def __getattr__(name: str) -> Dataset:
 
 
 def draw_examples(name: str, form: ExampleFormat, num_examples: int, seed: int) -> ArrayDataset:
-    """So many examples to train on, and a few to test on; a pure function of its arguments."""
-    generator, num_examples = np.random.default_rng(seed), num_examples + NUM_TEST
+    """So many examples to train on, and a tenth as many to test on; a pure function of its arguments."""
+    num_test = max(LEAST_TEST, num_examples // 10)
+    generator, num_examples = np.random.default_rng(seed), num_examples + num_test
     if form.takes_tokens:
         text = generator.integers(1, form.labels.num_outputs, (num_examples, form.input_shape[0] + 1), np.int32)
         x, y = text[:, :-1], text[:, 1:]  # 0, which is padding, is not drawn
@@ -39,8 +40,8 @@ def draw_examples(name: str, form: ExampleFormat, num_examples: int, seed: int) 
         y = generator.integers(0, len(form.class_names), num_examples, np.int32)
     return make_array_dataset(
         name,
-        (x[NUM_TEST:], y[NUM_TEST:]),
-        (x[:NUM_TEST], y[:NUM_TEST]),
+        (x[num_test:], y[num_test:]),
+        (x[:num_test], y[:num_test]),
         form.class_names,
         form.preprocessing,
         labels=form.labels,

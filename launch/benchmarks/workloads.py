@@ -165,10 +165,10 @@ WORKLOADS = {
             width=0.25,
             augment="crop_flip",
         ),
-        make_fed_avg(  # a cohort of Shakespeare's roles, who have 46 sequences of 80 characters on average
+        make_fed_avg(  # two of Shakespeare's roles, who have 46 sequences of 80 characters on average
             "fed_avg_shakespeare_char_lstm",
             "char_lstm",
-            10,
+            2,
             46,
             "shakespeare",
             (*OF_THIS_PROJECT, STOCK),
@@ -205,8 +205,8 @@ WORKLOADS = {
         ),
         Workload(
             "local_only_building",
-            "local training, 200 sensors of the building",
-            {"algo": "local_only", "dataset": "building", "building_num_sensors": 200},
+            "local training, 40 sensors of the building",
+            {"algo": "local_only", "dataset": "building", "building_num_sensors": 40},
         ),
         Workload(
             "async_periodic_digits",

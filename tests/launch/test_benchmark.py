@@ -9,9 +9,9 @@ import sys
 import pytest
 
 from launch import benchmark
-from launch.benchmark import Times
 from launch.benchmarks import random_examples
 from launch.benchmarks.peer_process import PeerError, Seconds
+from launch.benchmarks.turns import Times, compute_results, time_in_turns
 from launch.benchmarks.workloads import PEERS, ROOT, WORKLOADS, build_data, make_fed_avg
 from launch.settings.flags import FlagError
 
@@ -32,7 +32,7 @@ TIMES = {
 
 def test_results_hold_the_medians_and_how_many_times_as_long_as_ours_each_peer_took():
     """Medians 1.5, 1.2, 9.0; 1.2 / 1.5 = 0.8 (slower than the limit), 9.0 / 1.5 = 6 (six times as fast as stock)."""
-    assert benchmark.compute_results(TIMES) == {
+    assert compute_results(TIMES) == {
         "ours_s": 1.5,
         "raw_loop_s": 1.2,
         "stock_tff_s": 9.0,
@@ -47,17 +47,17 @@ def test_results_hold_the_medians_and_how_many_times_as_long_as_ours_each_peer_t
 
 
 def test_median_of_an_even_number_of_rounds_is_the_mean_of_the_middle_two():
-    assert benchmark.compute_results({"ours": make_times(9.0, 1.0, 4.0, 2.0, 3.0)})["ours_s"] == 2.5
+    assert compute_results({"ours": make_times(9.0, 1.0, 4.0, 2.0, 3.0)})["ours_s"] == 2.5
 
 
 def test_without_ours_there_are_no_ratios():
-    results = benchmark.compute_results({"raw_loop": make_times(1.0, 1.0)})
+    results = compute_results({"raw_loop": make_times(1.0, 1.0)})
     assert set(results) == {"raw_loop_s", "cpu_s", "first_round_s", "rounds_s"}
 
 
 def test_a_round_too_short_for_the_kernel_to_count_has_no_ratio_of_processor_time():
     times = {name: Times(Seconds(1.0, 0.0), [Seconds(0.01, 0.0)]) for name in ("ours", "raw_loop")}
-    assert benchmark.compute_results(times)["cpu_ratio_to_raw_loop"] is None
+    assert compute_results(times)["cpu_ratio_to_raw_loop"] is None
     assert "raw_loop" in benchmark.format_table(WORKLOADS[NAME], PEERS, times)
 
 
@@ -103,9 +103,15 @@ def test_peers_take_turns_after_the_first_round_of_each():
 
     taken = {"a": make_times(9.0, 1.0, 2.0), "b": make_times(8.0, 3.0, 4.0)}
     peers = {name: make_peer(name, each) for name, each in taken.items()}
-    assert benchmark.time_in_turns(peers, 2, lines.append) == taken
+    assert time_in_turns(peers, 2, lines.append) == taken
     assert calls == ["a", "b"] * 3
     assert lines[-1] == "repeat 2/2: a 2.00 s, b 4.00 s"
+
+
+def test_after_the_deadline_each_peer_has_its_turn_and_there_is_no_other():
+    later = iter([2.0, 3.0, 4.0])
+    taken = time_in_turns({"a": lambda: Seconds(next(later), 0.0)}, 5, print, deadline_s=0.0)
+    assert taken["a"] == Times(Seconds(2.0, 0.0), [Seconds(3.0, 0.0)])
 
 
 def test_options_by_default_time_the_one_workload_with_all_its_peers():
@@ -205,7 +211,7 @@ def test_json_has_the_machine_and_the_results_of_each_workload(monkeypatch, tmp_
     assert benchmark.main([f"--output={output}"]) == 0
     content = json.loads(output.read_text())
     assert set(content) == {"machine", "workloads"}
-    assert content["workloads"] == {NAME: benchmark.compute_results(TIMES)}
+    assert content["workloads"] == {NAME: compute_results(TIMES)}
     assert content["machine"]["num_cores"] >= 1
     assert content["machine"]["tensorflow_federated"] == "0.87.0"
     assert list(tmp_path.iterdir()) == [output]
@@ -253,6 +259,6 @@ def test_every_peer_runs_a_small_workload():
 def test_ours_is_five_times_as_fast_as_stock_and_near_the_limit():
     """The shape of the claim, with room for a busy machine; the claim itself is 5 and 0.88 on a quiet one."""
     workload = benchmark.parse_options([]).workloads[0]
-    results = benchmark.compute_results(benchmark.run_workload(workload, PEERS, 3, print))
+    results = compute_results(benchmark.run_workload(workload, PEERS, 3, print))
     assert results["ratio_to_stock_tff"] > 3
     assert results["ratio_to_raw_loop"] > 0.7
