@@ -32,7 +32,7 @@ from launch.runtimes.registry import RuntimeOptions, open_runtime
 from launch.runtimes.runtime import READY_TIMEOUT_S, WorkerError, quiet_tensorflow
 from launch.runtimes.time_limit import limit_time
 from launch.settings.flags import FlagError, define_own_flags
-from launch.settings.runtimes import CPU, CPU_ONLY, DEVICES, RUNTIMES, TFF
+from launch.settings.runtimes import CPU, CPU_ONLY, DEVICES, IN_PROCESS, RUNTIMES, TFF
 from launch.settings.worker_addresses import check_address, find_connection_problem
 from launch.stop_signals import leave
 
@@ -143,10 +143,10 @@ def format_gigabytes(num_bytes: float) -> str:
 
 
 def check_runtime(
-    name: str = TFF, device: str = CPU, addresses: Sequence[str] = (), timeout_s: float = READY_TIMEOUT_S
+    name: str = IN_PROCESS, device: str = CPU, addresses: Sequence[str] = (), timeout_s: float = READY_TIMEOUT_S
 ) -> Finding:
     """Whether a runtime, with a worker of ours or those at `addresses`, computes 1 + 1 within `timeout_s` seconds."""
-    topic = "worker" if name == TFF else "runtime"
+    topic = "runtime"
     for address in addresses:
         if problem := find_connection_problem(address):
             text, _, fix = problem.partition("; ")
@@ -211,7 +211,7 @@ def check_dataset(name: str, data_dir: str | None) -> Finding:
 
 
 def diagnose(
-    data_dir: str | None, client_dir: str, addresses: Sequence[str], runtime: str = TFF, device: str = CPU
+    data_dir: str | None, client_dir: str, addresses: Sequence[str], runtime: str = IN_PROCESS, device: str = CPU
 ) -> Iterator[Finding]:
     """All findings, the quick ones first."""
     yield check_python()

@@ -38,7 +38,7 @@ NAMES = {
         "tff_algos.client.local_training.train_locally",
     ),
     "Rounds and evaluation": (
-        "launch.runtimes.runtime.run_tff",
+        "launch.runtimes.in_process.run_in_process",
         "launch.training.evaluation.build_evaluator",
         "launch.training.evaluation.build_state_evaluation",
     ),

@@ -65,7 +65,7 @@ def _open_ray(options: RuntimeOptions) -> contextlib.AbstractContextManager[Runt
 
 
 RUNTIMES: Mapping[str, OpenRuntime] = MappingProxyType(
-    {"tff": _open_tff, "in_process": _open_in_process, "ray": _open_ray}
+    {"in_process": _open_in_process, "tff": _open_tff, "ray": _open_ray}
 )
 
 

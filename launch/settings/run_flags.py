@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from launch.settings.runtimes import CPU, DEVICES, RAY, RAY_SHARES, RUNTIMES, TFF
+from launch.settings.runtimes import CPU, DEVICES, IN_PROCESS, RAY, RAY_SHARES, RUNTIMES, TFF
 from launch.settings.trackers import NO_TRACKER, TRACKER_CHOICES
 from models.model_names import (
     ACTIVATIONS,
@@ -103,8 +103,8 @@ class DeviceFlags:
 
     device_profiles: str = setting("", "CSV of the devices, or phones for the sample; empty: drawn.")
     runtime: str = setting(
-        TFF,
-        "What runs the computations: TFF's worker, TensorFlow in this process, or a Ray cluster.",
+        IN_PROCESS,
+        "What runs the computations: TensorFlow in this process, TFF's own worker, or a Ray cluster.",
         choices=RUNTIMES,
         of_old_runs=TFF,
     )

@@ -1,9 +1,9 @@
 """The names of what runs the computations, and of what it computes on, as flags spell them."""
 
-TFF = "tff"
 IN_PROCESS = "in_process"
+TFF = "tff"
 RAY = "ray"
-RUNTIMES = (TFF, IN_PROCESS, RAY)
+RUNTIMES = (IN_PROCESS, TFF, RAY)  # the default first
 
 CPU, GPU, AUTO = DEVICES = ("cpu", "gpu", "auto")
 CPU_ONLY = (TFF, RAY)  # TFF's worker is built without a GPU, and on Ray none was tried

@@ -3,11 +3,13 @@ what is drawn of them.
 """
 
 import contextlib
+import os
 import pathlib
 import subprocess
 import sys
 import types
 
+import psutil
 import pytest
 from PIL import Image
 
@@ -17,6 +19,8 @@ from launch.runs.run_records import resolve_experiment
 from launch.runs.tables import write_json, write_table
 from launch.settings.experiments import get_experiment
 from launch.settings.run_config import build_run_config, flag_values
+
+LISTEN = "0A"  # the state's number in /proc/net/tcp
 
 
 @pytest.fixture
@@ -181,6 +185,38 @@ def assert_is_picture():
         assert not [other for other in path.parent.iterdir() if other.name.startswith(".")]
 
     return check
+
+
+@pytest.fixture
+def find_listening():
+    """A function (pid) -> [(pid, port)] of the process and its descendants that listen in this machine's network."""
+
+    def find(pid):
+        ports = {}
+        for table in ("/proc/self/net/tcp", "/proc/self/net/tcp6"):
+            for line in pathlib.Path(table).read_text().splitlines()[1:]:
+                fields = line.split()
+                if fields[3] == LISTEN:
+                    ports[f"socket:[{fields[9]}]"] = int(fields[1].rpartition(":")[2], 16)
+        root = psutil.Process(pid)
+        return [
+            (process.pid, ports[target])
+            for process in (root, *root.children(recursive=True))
+            for target in _read_links(pathlib.Path(f"/proc/{process.pid}/fd"))
+            if target in ports
+        ]
+
+    return find
+
+
+def _read_links(folder):
+    targets = []
+    for link in folder.iterdir():
+        try:
+            targets.append(os.readlink(link))
+        except FileNotFoundError:  # closed meanwhile
+            continue
+    return targets
 
 
 @pytest.fixture(scope="session")

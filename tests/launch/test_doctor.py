@@ -27,7 +27,7 @@ def test_this_machine_is_well(capsys, tmp_path, monkeypatch):
         "disk",
         "data folder",
         *(f"data: {name}" for name in DATASET_NAMES),
-        "worker",
+        "runtime",
     ]
     assert [line[5:26].rstrip() for line in lines] == topics
     needs_no_file = {"digits", "building", "files", "npz"}
@@ -40,7 +40,7 @@ def test_this_machine_is_well(capsys, tmp_path, monkeypatch):
 
 def test_a_worker_that_does_not_answer_must_be_fixed():
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        finding = doctor.check_runtime(addresses=[f"127.0.0.1:{silent.getsockname()[1]}"], timeout_s=0.3)
+        finding = doctor.check_runtime("tff", addresses=[f"127.0.0.1:{silent.getsockname()[1]}"], timeout_s=0.3)
     assert "no TFF worker answers at 127.0.0.1:" in finding.text
     assert finding.fix.startswith("start the worker there")
 
@@ -55,7 +55,7 @@ def test_a_worker_that_hangs_is_given_up(monkeypatch):
             yield runtime
 
     monkeypatch.setattr(doctor, "open_runtime", open_stopped_runtime)
-    assert doctor.check_runtime(timeout_s=1.5).text == "no answer within 1.5 s"
+    assert doctor.check_runtime("tff", timeout_s=1.5).text == "no answer within 1.5 s"
 
 
 def test_a_worker_that_dies_shows_its_log(monkeypatch):

@@ -255,7 +255,7 @@ def test_a_smoke_run_that_is_asked_to_end_leaves_no_folder(tmp_path):
 
 @pytest.mark.slow
 def test_a_killed_worker_ends_the_run_in_one_line(tmp_path):
-    process = start_train(tmp_path, *ARGUMENTS, "--rounds=1000", f"--run_dir={tmp_path / 'run'}")
+    process = start_train(tmp_path, *ARGUMENTS, "--runtime=tff", "--rounds=1000", f"--run_dir={tmp_path / 'run'}")
     wait_for_round(tmp_path, process, 1)
     find_worker(process).kill()
     assert process.wait(60) == 1

@@ -10,7 +10,7 @@ ROUNDS = 3
 MORE_ROUNDS = 5  # those that a resumed run goes on to
 
 SHARED = (f"--rounds={ROUNDS}", "--run_page=false")
-IN_PROCESS = "--runtime=in_process"
+IN_PROCESS, TFF = "--runtime=in_process", "--runtime=tff"
 DIGITS = ("--num_clients=6", "--batch_size=32")
 BUILDING = ("--dataset=building", "--building_num_sensors=6")
 CNN10 = ("--model=image_cnn10", "--width=0.125")
@@ -87,14 +87,14 @@ ADAM = (".optimizer=adam", ".learning_rate=0.002", *DECAY)
 
 _FED_AVG = {
     "fedavg": _fed_avg(".epochs=1", steps=0),
-    "fedavg_worker": _train("fedavg", *DIGITS),
+    "fedavg_worker": _train("fedavg", TFF, *DIGITS),
     "fedavg_building": _train("fedavg", IN_PROCESS, *BUILDING),
     "fedavg_nearest": _fed_avg(*EIGHT_BITS),
     "fedavg_stochastic": _fed_avg(*STOCHASTIC),
-    "fedavg_stochastic_worker": _train("fedavg", *DIGITS, *STOCHASTIC),
+    "fedavg_stochastic_worker": _train("fedavg", TFF, *DIGITS, *STOCHASTIC),
     "fedavg_cohort": _fed_avg(".cohort_size=3"),
     "fedavg_bernoulli": _fed_avg(*BERNOULLI),
-    "fedavg_bernoulli_worker": _train("fedavg", *DIGITS, *BERNOULLI),
+    "fedavg_bernoulli_worker": _train("fedavg", TFF, *DIGITS, *BERNOULLI),
     "fedavg_equal": _fed_avg(EQUAL),
     "fedavg_server_rate": _fed_avg(".server_learning_rate=0.7"),
     "fedavg_everything": _fed_avg(EQUAL, *STOCHASTIC, *BERNOULLI, ".server_learning_rate=1.3"),
@@ -110,7 +110,7 @@ _FED_AVG = {
     "fedavg_budget_spent": _fed_avg(".dp_epsilon=8", EQUAL, ".dp_noise_multiplier=1"),
     "fedavg_private_nearest": _fed_avg(*PRIVATE, *EIGHT_BITS),
     "fedavg_private_stochastic_worker": _train(
-        "fedavg", *DIGITS, *PRIVATE, *BERNOULLI, *STOCHASTIC, ".dp_clipping=adaptive"
+        "fedavg", TFF, *DIGITS, *PRIVATE, *BERNOULLI, *STOCHASTIC, ".dp_clipping=adaptive"
     ),
     "fedavg_qat": _fed_avg(QAT),
     "fedavg_qat_later": _fed_avg(QAT, LATER),
@@ -128,7 +128,7 @@ _FED_AVG = {
 _FED_SIKD = {
     "fedsikd": _fed_sikd(),
     "fedsikd_worker": _train(
-        "fedsikd", *DIGITS, ".num_clusters=2", ".teacher=cluster", ".teacher_steps=4", part="student_"
+        "fedsikd", TFF, *DIGITS, ".num_clusters=2", ".teacher=cluster", ".teacher_steps=4", part="student_"
     ),
     "fedsikd_cluster": _fed_sikd(".teacher=cluster"),
     "fedsikd_fastest": _fed_sikd(".leader=speed", ".statistics=per_feature"),
@@ -167,7 +167,7 @@ _FED_SIKD = {
 }
 _FL_HC = {
     "fl_hc": _fl_hc(),
-    "fl_hc_worker": _train("fl_hc", *DIGITS),
+    "fl_hc_worker": _train("fl_hc", TFF, *DIGITS),
     "fl_hc_equal": _fl_hc(".client_weighting=equal", ".clustering_round=2"),
     "fl_hc_number": _fl_hc(".distance_multiple=0", ".num_clusters=2"),
     "fl_hc_threshold": _fl_hc(".distance_multiple=0", ".distance_threshold=0.5"),
@@ -177,7 +177,7 @@ _FL_HC = {
 }
 _FED_CD = {
     "fedcd": _fed_cd(),
-    "fedcd_worker": _train("fedcd", "--clients_per_archetype=1", ".cohort_size=4", ".milestones=1", steps=3),
+    "fedcd_worker": _train("fedcd", TFF, "--clients_per_archetype=1", ".cohort_size=4", ".milestones=1", steps=3),
     "fedcd_nearest": _fed_cd(*EIGHT_BITS),
     "fedcd_stochastic": _fed_cd(*STOCHASTIC),
     "fedcd_bernoulli": _fed_cd(".participation=bernoulli", ".weighting=equal"),
@@ -204,7 +204,7 @@ _FED_CD = {
 }
 _TIMED = {
     "async_periodic": _timed("async_periodic"),
-    "async_periodic_worker": _train("async_periodic", *DIGITS),
+    "async_periodic_worker": _train("async_periodic", TFF, *DIGITS),
     "async_periodic_significance": _timed("async_periodic", ".scheduling=significance", ".max_scheduled=1"),
     "async_periodic_frequency": _timed("async_periodic", ".scheduling=frequency", ".max_scheduled=2", *AGED),
     "async_periodic_synchronous": _timed("async_periodic", ".waiting=synchronous", ".max_scheduled=2"),
@@ -233,7 +233,7 @@ _TIMED = {
 }
 _PERSONAL = {
     "amfl_p": _amfl_p(),
-    "amfl_p_worker": _train("amfl_p", *BUILDING, *META_EVALUATION, steps=0),
+    "amfl_p_worker": _train("amfl_p", TFF, *BUILDING, *META_EVALUATION, steps=0),
     "amfl_p_digits": _train(
         "amfl_p",
         IN_PROCESS,
@@ -257,7 +257,7 @@ _PERSONAL = {
     "amfl_p_curve": _amfl_p(".fine_tuning_curve=0,2,5"),
     "amfl_p_phones": _amfl_p(*PHONES),
     "fine_tuning": _fine_tuning(),
-    "fine_tuning_worker": _train("fine_tuning", *BUILDING, *FINE_TUNED_EVALUATION, part="local_"),
+    "fine_tuning_worker": _train("fine_tuning", TFF, *BUILDING, *FINE_TUNED_EVALUATION, part="local_"),
     "fine_tuning_steps": _fine_tuning(".rule=steps"),
     "fine_tuning_resources": _fine_tuning(".rule=resources", ".start=initial"),
     "fine_tuning_curve": _fine_tuning(".curve=0,2,5", "--new_clients=2"),
@@ -267,7 +267,7 @@ _PERSONAL = {
     "fine_tuning_stochastic": _fine_tuning(*STOCHASTIC),
     "fine_tuning_qat": _fine_tuning(QAT),
     "local_only": _train("local_only", IN_PROCESS, *BUILDING),
-    "local_only_worker": _train("local_only", *BUILDING),
+    "local_only_worker": _train("local_only", TFF, *BUILDING),
     "local_only_digits": _train("local_only", IN_PROCESS, "--dataset=digits", *DIGITS),
     "local_only_sgd": _train("local_only", IN_PROCESS, *BUILDING, *SGD),
     "local_only_batch_norm": _train("local_only", IN_PROCESS, "--dataset=digits", *DIGITS, *CNN10),

@@ -1,11 +1,12 @@
 """Runs that are killed again and again end with the bytes of a run that was left alone.
 
-Of each algorithm a run is killed `KILLS` times and resumed after each: our process by SIGKILL at a random moment, its
-worker, and, a quarter of them, our process in the middle of a write. The moments are drawn from fixed seeds and printed
-(`pytest -s`). FEDERATED_KILLS=4 makes a short version of it, and FEDERATED_RUNTIME=in_process takes another runtime,
-which has no worker to kill.
+Of each algorithm a run is killed `KILLS` times and resumed after each: our process by SIGKILL at a random moment and, a
+quarter of them, in the middle of a write. Nothing of it listens before, no process is left after it, and the run that
+ends last leaves no temporary file of any of them. The moments are drawn from fixed seeds and printed (`pytest -s`).
+FEDERATED_KILLS=4 makes a short version of it. FEDERATED_RUNTIME=tff takes another runtime, whose worker is killed, too.
 """
 
+import contextlib
 import csv
 import json
 import os
@@ -24,7 +25,7 @@ from launch.runs.checkpoints import find_checkpoints
 
 ROOT = pathlib.Path(__file__).parents[3]
 KILLS = int(os.environ.get("FEDERATED_KILLS", 20))
-RUNTIME = os.environ.get("FEDERATED_RUNTIME", "tff")
+RUNTIME = os.environ.get("FEDERATED_RUNTIME", "in_process")
 ROUNDS = 10
 RUNS = {
     "fedavg": ["--num_clients=4"],
@@ -43,11 +44,14 @@ class Life:
 
     number = 0
 
-    def __init__(self, folder, algo, plan=None):
+    def __init__(self, folder, algo, find_listening, plan=None):
         type(self).number += 1
+        self.find_listening = find_listening
         self.mark = f"{os.getpid()}-{self.number}"
         self.run_dir, self.errors = folder / "run", folder / "err.txt"
         begun = (self.run_dir / "config.json").exists()
+        temporary = folder.parent / "temporary"
+        temporary.mkdir(exist_ok=True)
         new = [f"--algo={algo}", f"--runtime={RUNTIME}", f"--rounds={ROUNDS}", "--seed=1", *RUNS[algo]]
         asked = ["--resume"] if begun else new
         program = ["-m", "launch.train"]
@@ -56,7 +60,7 @@ class Life:
         self.process = subprocess.Popen(
             [sys.executable, *program, *asked, f"--run_dir={self.run_dir}", f"--client_dir={folder / 'shards'}"],
             cwd=ROOT,
-            env={**os.environ, MARK: self.mark, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, MARK: self.mark, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)},
             stdout=subprocess.DEVNULL,
             stderr=self.errors.open("w"),
         )
@@ -107,6 +111,8 @@ def kill_at_a_random_moment(life, rng):
         time.sleep(rng.uniform(0, 15))
     elif life.wait_for_round(count_rounds(life.run_dir) + rng.choice([1, 1, 2])):
         time.sleep(rng.uniform(0, 0.5))
+    with contextlib.suppress(psutil.NoSuchProcess, FileNotFoundError):  # it has ended by itself
+        assert life.find_listening(life.process.pid) == []
     life.process.kill()
     return life.wait() == -signal.SIGKILL
 
@@ -151,12 +157,12 @@ def draw_kills(rng):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("algo", RUNS)
-def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bytes(tmp_path, algo):
+def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bytes(tmp_path, algo, find_listening):
     rng = random.Random(f"fire {algo}")
     straight, broken, log = tmp_path / "straight", tmp_path / "broken", tmp_path / "writes.txt"
     straight.mkdir()
     broken.mkdir()
-    assert Life(straight, algo, {"log": str(log)}).wait() == 0
+    assert Life(straight, algo, find_listening, {"log": str(log)}).wait() == 0
     kinds = log.read_text().splitlines()
     kills = draw_kills(rng)
     while kills:
@@ -164,7 +170,7 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bytes(tmp_path,
         begun = (broken / "run" / "config.json").exists()
         coming = kinds[kinds.index("rename config.json") :] if begun else kinds
         plan = draw_plan(coming, rng) if kills[-1] is die_in_a_write else None
-        life = Life(broken, algo, plan)
+        life = Life(broken, algo, find_listening, plan)
         done = count_rounds(broken / "run")
         hit = kills[-1](life, rng)
         life.assert_nothing_is_left()
@@ -175,10 +181,11 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bytes(tmp_path,
             assert_same_run(broken, straight)
             shutil.rmtree(broken)
             broken.mkdir()
-    last = Life(broken, algo)
+    last = Life(broken, algo, find_listening)
     assert last.wait() == 0, last.errors.read_text()
     last.assert_nothing_is_left()
     assert_same_run(broken, straight)
+    assert list((tmp_path / "temporary").iterdir()) == []
 
 
 def assert_same_run(broken, straight):

@@ -1,47 +1,13 @@
-"""What tests of runtimes share: which ports a program listens at, and programs that an ordinary user runs."""
+"""What tests of runtimes share: programs that an ordinary user runs."""
 
 import os
 import pathlib
 import shutil
 import tempfile
 
-import psutil
 import pytest
 
 ORDINARY_USER = 12345
-LISTEN = "0A"  # the state's number in /proc/net/tcp
-
-
-@pytest.fixture
-def find_listening():
-    """A function (pid) -> [(pid, port)] of the process and its descendants that listen in this machine's network."""
-
-    def find(pid):
-        ports = {}
-        for table in ("/proc/self/net/tcp", "/proc/self/net/tcp6"):
-            for line in pathlib.Path(table).read_text().splitlines()[1:]:
-                fields = line.split()
-                if fields[3] == LISTEN:
-                    ports[f"socket:[{fields[9]}]"] = int(fields[1].rpartition(":")[2], 16)
-        root = psutil.Process(pid)
-        return [
-            (process.pid, ports[target])
-            for process in (root, *root.children(recursive=True))
-            for target in _read_links(pathlib.Path(f"/proc/{process.pid}/fd"))
-            if target in ports
-        ]
-
-    return find
-
-
-def _read_links(folder):
-    targets = []
-    for link in folder.iterdir():
-        try:
-            targets.append(os.readlink(link))
-        except FileNotFoundError:  # closed meanwhile
-            continue
-    return targets
 
 
 @pytest.fixture(params=[pytest.param("our user", marks=pytest.mark.slow), "an ordinary user"])

@@ -151,7 +151,7 @@ def test_error_names_the_flag():
         {"model": "nope"},
         {"teacher_model": "a:b:c"},
         {"workers": "localhost"},
-        {"device": "gpu"},
+        {"device": "gpu", "runtime": "ray"},
         {"device": "auto", "runtime": "tff"},
         {"width": 0.5},
         {"width": 0.0, "model": "image_cnn10"},
