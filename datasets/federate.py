@@ -60,7 +60,7 @@ def build_federated_data(
     Args:
       arrays: the data set.
       settings: partition, splits and seed.
-      client_dir: the cache folder; the same path on every machine that runs a worker.
+      client_dir: the cache folder.
       num_new_clients: so many, the last ones, take no part in training; not with an archetype partition.
       most_test_examples: in the global test set of a source; 0: all.
 

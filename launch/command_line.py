@@ -36,7 +36,6 @@ COMMANDS = {
     "report": "Compares runs of a paper's experiments with what it prints.",
     "track": "Sends runs to MLflow, W&B or TensorBoard.",
     "doctor": "Checks this machine, and suggests a fix for each problem.",
-    "worker": "Starts a worker that several runs can use, one after another.",
     "benchmark": "Measures the seconds of a round, ours beside others'.",
 }
 WRONG_REQUESTS = (FlagError, ConfigError, RunFolderError, DatasetError, ModelError, KeptFileError)

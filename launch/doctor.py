@@ -1,7 +1,7 @@
 """`python -m launch.doctor` says whether this machine can train, and how to fix what is missing.
 
-It prints versions, cores, memory, disk, whether a worker starts and answers, and where the data sets lie; one that lies
-nowhere yet is marked with --, not ok.
+It prints versions, cores, memory, disk, whether the runtime starts and answers, and where the data sets lie; one that
+lies nowhere yet is marked with --, not ok.
 `--clean` empties the caches of client files and of users' own files instead. As every command, it removes what killed
 ones left in the temporary folder. Exit codes: 0 all is well, 1 something must be fixed, 2 the request was wrong, 130
 stopped by Ctrl-C.
@@ -33,7 +33,6 @@ from launch.runtimes.runtime import READY_TIMEOUT_S, WorkerError, quiet_tensorfl
 from launch.runtimes.time_limit import limit_time
 from launch.settings.flags import FlagError, define_own_flags
 from launch.settings.runtimes import CPU, CPU_ONLY, DEVICES, IN_PROCESS, RUNTIMES, TFF
-from launch.settings.worker_addresses import check_address, find_connection_problem
 from launch.stop_signals import leave
 
 PROGRAM = "python -m launch.doctor"
@@ -66,7 +65,7 @@ def check_python() -> Finding:
             "python", text, "TensorFlow Federated 0.87 is locked for Python 3.11; install it, then make setup"
         )
     if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
-        return Finding("python", text, "TensorFlow Federated's worker runs on x86-64 Linux only")
+        return Finding("python", text, "TensorFlow Federated 0.87 runs on x86-64 Linux only")
     return Finding("python", text)
 
 
@@ -142,51 +141,43 @@ def format_gigabytes(num_bytes: float) -> str:
     return f"{num_bytes / 1024**3:.1f} GiB"
 
 
-def check_runtime(
-    name: str = IN_PROCESS, device: str = CPU, addresses: Sequence[str] = (), timeout_s: float = READY_TIMEOUT_S
-) -> Finding:
-    """Whether a runtime, with a worker of ours or those at `addresses`, computes 1 + 1 within `timeout_s` seconds."""
+def check_runtime(name: str = IN_PROCESS, device: str = CPU, timeout_s: float = READY_TIMEOUT_S) -> Finding:
+    """Whether a runtime computes 1 + 1 within `timeout_s` seconds."""
     topic = "runtime"
-    for address in addresses:
-        if problem := find_connection_problem(address):
-            text, _, fix = problem.partition("; ")
-            return Finding(topic, text, fix)
     with tempfile.TemporaryDirectory() as folder:
         log_path = os.path.join(folder, WORKER_LOG)
         try:
             with quiet_tensorflow(log_path):
-                import tensorflow_federated  # noqa: F401  (now, so that its seconds do not count against the worker)
+                import tensorflow_federated  # noqa: F401  (now, so that its seconds do not count against the runtime)
 
                 device = use_device(device)
-            seconds = time_answer(addresses, log_path, timeout_s, name, device)
+            seconds = time_answer(name, device, log_path, timeout_s)
         except ImportError as error:
             return Finding(topic, f"TensorFlow Federated cannot be imported: {error}", "run make setup")
         except DeviceError as error:
             return Finding(topic, f"{name} on {device}", str(error))
         except WorkerError as error:
-            there = "start the worker there, and check its port or socket"
-            fix = there if addresses else "run make setup again; memory may lack"
+            fix = "run make setup again; memory may lack" if name != TFF else f"give --runtime={IN_PROCESS}"
             return Finding(topic, "\n".join(filter(None, (str(error), error.log_tail))), fix)
         except TimeoutError:
             return Finding(topic, f"no answer within {timeout_s:g} s", "see whether other programs use all cores")
-    where = ", ".join(addresses) or f"{name} on {device}"
-    return Finding(topic, f"{where}: starts and answers in {seconds:.1f} s")
+    return Finding(topic, f"{name} on {device}: starts and answers in {seconds:.1f} s")
 
 
-def time_answer(addresses: Sequence[str], log_path: str, timeout_s: float, runtime_name: str, device: str) -> float:
+def time_answer(name: str, device: str, log_path: str, timeout_s: float) -> float:
     """Seconds until the runtime has computed. Raises WorkerError or TimeoutError."""
     start_s = time.monotonic()
-    options = RuntimeOptions(log_path, device, addresses, ready_timeout_s=timeout_s)
-    with open_runtime(runtime_name, options) as runtime:
-        num_clients = max(len(runtime.addresses), 1)
-        with limit_time(max(start_s + timeout_s - time.monotonic(), 0.1)):
-            if compute_at_clients(num_clients) != 2 * num_clients:
-                raise WorkerError("the runtime computes wrongly")
+    with (
+        open_runtime(name, RuntimeOptions(log_path, device, ready_timeout_s=timeout_s)),
+        limit_time(max(start_s + timeout_s - time.monotonic(), 0.1)),
+    ):
+        if compute_at_client() != 2:
+            raise WorkerError("the runtime computes wrongly")
     return time.monotonic() - start_s
 
 
-def compute_at_clients(num_clients: int) -> int:
-    """1 + 1 at each client, summed."""
+def compute_at_client() -> int:
+    """1 + 1 at a client, summed over the clients."""
     import numpy as np
     import tensorflow_federated as tff
 
@@ -194,7 +185,7 @@ def compute_at_clients(num_clients: int) -> int:
     add_and_sum = tff.federated_computation(
         lambda values: tff.federated_sum(tff.federated_map(add_one, values)), tff.FederatedType(np.int32, tff.CLIENTS)
     )
-    return int(add_and_sum([1] * num_clients))
+    return int(add_and_sum([1]))
 
 
 def check_data_dir(data_dir: str) -> Finding:
@@ -210,9 +201,7 @@ def check_dataset(name: str, data_dir: str | None) -> Finding:
     return Finding(f"data: {name}", location.description, is_missing=not location.found)
 
 
-def diagnose(
-    data_dir: str | None, client_dir: str, addresses: Sequence[str], runtime: str = IN_PROCESS, device: str = CPU
-) -> Iterator[Finding]:
+def diagnose(data_dir: str | None, client_dir: str, runtime: str = IN_PROCESS, device: str = CPU) -> Iterator[Finding]:
     """All findings, the quick ones first."""
     yield check_python()
     yield check_libraries()
@@ -222,7 +211,7 @@ def diagnose(
         yield check_data_dir(data_dir)
     for name in DATASET_NAMES:
         yield check_dataset(name, data_dir)
-    yield check_runtime(runtime, device, addresses)
+    yield check_runtime(runtime, device)
 
 
 def define_flags() -> absl_flags.FlagValues:
@@ -232,7 +221,6 @@ def define_flags() -> absl_flags.FlagValues:
         client_dir=(default_client_dir(), "Cache folder of client files."),
         runtime=(RUNTIMES, "Runtime to try, as in training."),
         device=(DEVICES, "What it computes on."),
-        workers=([], "Workers to ask, each host:port or unix:/path."),
         clean=(False, "Empty the caches of client files and of examples of files, and do nothing else."),
     )
 
@@ -240,14 +228,6 @@ def define_flags() -> absl_flags.FlagValues:
 def parse_request(argv: Sequence[str]) -> absl_flags.FlagValues:
     """Reads the command line, without the program's name. Raises FlagError."""
     values = parse_flags(define_flags(), argv)
-    try:
-        values.workers = [check_address(address) for address in values.workers]
-    except ValueError as error:
-        raise FlagError(f"--workers: {error}") from None
-    if values.workers and values.runtime != TFF:
-        raise FlagError(
-            f"--workers: does nothing with --runtime={values.runtime}; leave it out, or give --runtime={TFF}"
-        )
     if values.device != CPU and values.runtime in CPU_ONLY:
         raise FlagError(f"--device={values.device}: expected {CPU} with --runtime={values.runtime}")
     return values
@@ -277,7 +257,7 @@ def _run(arguments: Sequence[str]) -> int:
         if freed_bytes := clean_store_dir() + clean_unpacked():
             print(f"freed {freed_bytes / 1e6:.1f} MB of the examples of files, in the cache folder")
         return 0
-    findings = diagnose(values.data_dir or None, client_dir, values.workers, values.runtime, values.device)
+    findings = diagnose(values.data_dir or None, client_dir, values.runtime, values.device)
     all_well = [print_finding(finding) for finding in findings]
     return 0 if all(all_well) else 1
 

@@ -25,7 +25,7 @@ from launch.progress import say
 from launch.runs.errors import RunStopped
 from launch.runs.run_archive import is_archive, open_runs
 from launch.runs.run_records import RunPath
-from launch.runtimes.worker_process import WorkerError
+from launch.runtimes.runtime import WorkerError
 from launch.settings.flag_fields import FlagField
 from launch.settings.flags import FlagError, define_flag, define_own_flags
 from launch.settings.seeds import read_seeds

@@ -146,7 +146,7 @@ def _check_own_losses(label: str, losses: list) -> None:
 
 
 def _check_operations(label: str, model: tf.keras.Model, graph_def: tf.compat.v1.GraphDef) -> None:
-    """Refuses randomness that no seed repeats, and calls of Python, which a worker does not have."""
+    """Refuses randomness that no seed repeats, and calls of Python, which a round's graphs do without."""
     for kind, path in _walk_operations(graph_def):
         if _RANDOM.fullmatch(kind):
             problem = "draws random numbers that cannot be repeated"

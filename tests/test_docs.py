@@ -42,7 +42,6 @@ PARSERS = {
     "launch.inspect": "parse_request",
     "launch.benchmark": "parse_options",
     "launch.doctor": "parse_request",
-    "launch.worker": "parse_request",
     "launch.track": "parse_request",
 }
 

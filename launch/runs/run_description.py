@@ -25,10 +25,9 @@ from launch.runs.stored_data import (
 from launch.runs.tables import write_json
 from launch.runs.task_columns import TASK
 from launch.settings.run_config import RunConfig, flag_values
-from launch.settings.runtimes import TFF
 
 LIBRARIES = ("tensorflow-federated", "tensorflow", "tensorflow-model-optimization", "numpy", "scipy", "scikit-learn")
-NUM_SHARES, MAX_SHARES = "num_shares", 10**4
+NUM_SHARES = "num_shares"  # of earlier versions: how many workers shared the clients of a round
 WORDS = (READING, NOTES)  # of the data section, which another version may choose otherwise
 
 
@@ -70,35 +69,19 @@ def describe_data(data: FederatedData) -> dict[str, Any]:
 
 
 def check_same_data(folder: RunFolder, data: FederatedData) -> None:
-    """Raises RunFolderError if the folder's run, which is to be resumed, was made on other data than these."""
+    """Raises RunFolderError if the folder's run, which is to be resumed, cannot go on, or not on these data."""
     try:
-        before = json.loads(folder.config.read_text(encoding="utf-8"))["data"]
+        config = json.loads(folder.config.read_text(encoding="utf-8"))
+        before, num_shares = config["data"], config.get(NUM_SHARES, 1)
         # What an earlier version did not describe is not compared.
         now = {name: value for name, value in describe_data(data).items() if name not in WORDS}
         changed = [name for name, value in now.items() if name in before and before[name] != value]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise RunFolderError(f"{folder.config}: damaged, does not describe the data; start a new run") from None
+    if num_shares != 1:  # float sums depend on where they were cut
+        raise RunFolderError(f"{folder.path}: was begun on {num_shares} TFF workers, which are gone; start a new run")
     if changed:
         raise RunFolderError(f"{folder.path}: the data changed since it began ({', '.join(changed)}); start a new run")
-
-
-def find_num_shares(folder: RunFolder, config: RunConfig) -> int:
-    """Into how many shares the clients of a round are cut: as many as the run had workers when it began.
-
-    A resumed run keeps the number, however many workers it has, because float sums depend on it.
-
-    Raises:
-      RunFolderError: `config.json` is damaged.
-    """
-    if folder.is_new:
-        return max(1, len(config.worker_addresses))
-    try:
-        num_shares = json.loads(folder.config.read_text(encoding="utf-8")).get(NUM_SHARES, 1)
-    except (OSError, ValueError, AttributeError):
-        num_shares = None
-    if type(num_shares) is not int or not 1 <= num_shares <= MAX_SHARES:
-        raise RunFolderError(f"{folder.config}: damaged, {NUM_SHARES}={num_shares}; start a new run")
-    return num_shares
 
 
 def write_config(folder: RunFolder, config: RunConfig, data: FederatedData) -> None:
@@ -113,7 +96,6 @@ def write_config(folder: RunFolder, config: RunConfig, data: FederatedData) -> N
     stored = dataclasses.replace(config, run_dir=str(folder.path), **requests, **places)
     content = {
         "flags": flag_values(stored),
-        **({NUM_SHARES: find_num_shares(folder, config)} if config.runtime == TFF else {}),
         "data": describe_data(data),
         "versions": {"python": platform.python_version()}
         | {name: importlib.metadata.version(name) for name in LIBRARIES},

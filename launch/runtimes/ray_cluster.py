@@ -22,9 +22,8 @@ from typing import Any
 
 import psutil
 
-from launch.runtimes.runtime import quiet_tensorflow
+from launch.runtimes.runtime import WorkerError, quiet_tensorflow
 from launch.runtimes.time_limit import limit_time
-from launch.runtimes.worker_process import WorkerError
 
 INSTALL = ".venv/bin/python -m pip install --no-deps --require-hashes -r requirements-ray.lock"
 CONNECT_TIMEOUT_S = 10.0

@@ -13,6 +13,7 @@ Imports neither TensorFlow, TFF nor Ray until `run_ray` is entered.
 
 import contextlib
 import hashlib
+import itertools
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -20,8 +21,7 @@ from typing import TYPE_CHECKING, Any
 from datasets.client_file_copies import is_client_path, measure_files, read_files
 from launch.runtimes.ray_cluster import join_ray
 from launch.runtimes.ray_share import Failed, MissingFiles, Share, name_path, run_share
-from launch.runtimes.runtime import READY_TIMEOUT_S, Runtime, quiet_tensorflow
-from launch.runtimes.worker_process import WorkerError
+from launch.runtimes.runtime import READY_TIMEOUT_S, Runtime, WorkerError, quiet_tensorflow
 
 if TYPE_CHECKING:
     from launch.runtimes.graph_sessions import RoundForm, Tensors
@@ -61,6 +61,13 @@ def run_ray(
 
         with contextlib.closing(RoundContext(open_clients)) as context, use_context(context):
             yield Runtime()
+
+
+def split_evenly(clients: Sequence[Any], num_shares: int) -> list[Sequence[Any]]:
+    """The clients in shares, in order. Sizes differ by at most one, and no share is empty."""
+    num_shares = min(len(clients), num_shares)
+    bounds = [len(clients) * i // num_shares for i in range(num_shares + 1)] if clients else []
+    return [clients[start:stop] for start, stop in itertools.pairwise(bounds)]
 
 
 class Shipment:
@@ -113,12 +120,9 @@ class ClientShares:
 
     def run_clients(self, clients: "Sequence[Tensors]", prepared: "Tensors") -> "Tensors | list[Tensors]":
         """The totals of the clients, or their values in their order; see `ShareRunner.run_share`."""
-        from launch.runtimes.client_split import split_evenly
-
-        bounds = split_evenly(len(clients), self._num_shares) if clients else []
         shares = [
             Share(self._digest, self._tensorflow, part, self._shipment.measure(part))
-            for part in (clients[start:stop] for start, stop in bounds)
+            for part in split_evenly(clients, self._num_shares)
         ]
         try:
             results = self._compute(shares, prepared)

@@ -5,10 +5,10 @@ Imports neither TensorFlow nor what a runtime needs: a row is loaded when its ru
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from launch.runtimes.runtime import READY_TIMEOUT_S, Runtime, run_tff
+from launch.runtimes.runtime import READY_TIMEOUT_S, Runtime
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,44 +18,31 @@ class RuntimeOptions:
     Attributes:
       log_path: the file that TensorFlow's start-up and a worker's output are appended to.
       device: "cpu" or "gpu", as `use_device` has chosen it before.
-      workers: "host:port" or "unix:<path>" of TFF workers that run already; empty for one of our own.
-      keeps_memory: whether workers keep freed memory, which is quicker for large tensors.
       ray_address: the Ray cluster: "host:port", "ray://host:port", "auto", or "" for one of our own.
       ray_shares: into how many shares Ray's clients are cut.
       ready_timeout_s: the longest wait for what the runtime starts or joins.
-      num_shares: into how many parts TFF's workers get the clients of a call; None for as many as there are workers.
-      closed: whether workers of our own are closed off from others; None for where the kernel allows that.
     """
 
     log_path: str
     device: str = "cpu"
-    workers: Sequence[str] = ()
-    keeps_memory: bool = False
     ray_address: str = ""
     ray_shares: int = 1
     ready_timeout_s: float = READY_TIMEOUT_S
-    num_shares: int | None = None
-    closed: bool | None = None
 
 
 OpenRuntime = Callable[[RuntimeOptions], contextlib.AbstractContextManager[Runtime]]
-
-
-def _open_tff(options: RuntimeOptions) -> contextlib.AbstractContextManager[Runtime]:
-    return run_tff(
-        options.log_path,
-        options.workers,
-        ready_timeout_s=options.ready_timeout_s,
-        keeps_memory=options.keeps_memory,
-        closed=options.closed,
-        num_shares=options.num_shares,
-    )
 
 
 def _open_in_process(options: RuntimeOptions) -> contextlib.AbstractContextManager[Runtime]:
     from launch.runtimes.in_process import run_in_process
 
     return run_in_process(options.log_path, options.device)
+
+
+def _open_tff(options: RuntimeOptions) -> contextlib.AbstractContextManager[Runtime]:
+    from launch.runtimes.tff_worker import run_tff
+
+    return run_tff(options.log_path, options.ready_timeout_s)
 
 
 def _open_ray(options: RuntimeOptions) -> contextlib.AbstractContextManager[Runtime]:

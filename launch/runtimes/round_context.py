@@ -20,7 +20,7 @@ from launch.runtimes.round_form import (
     list_placed,
     type_of_values,
 )
-from launch.runtimes.worker_process import WorkerError
+from launch.runtimes.runtime import WorkerError
 
 MAX_COMPUTATIONS = 32  # kept at a time; an algorithm has a few
 

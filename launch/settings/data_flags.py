@@ -54,7 +54,7 @@ class DataFlags:
         default_factory=lambda: os.environ.get("FL_DATA_DIR", ""),
         metadata={"setting": Setting("Folder of the data sets' files; by default the variable FL_DATA_DIR.")},
     )
-    client_dir: str = setting("", "Folder of the client files, the same path on every worker; empty: a cache folder.")
+    client_dir: str = setting("", "Folder of the client files; empty: a cache folder.")
     har_features: str = setting(
         "statistics",
         "Input of har: the 561 statistics, or the windows of shape (128, 9).",

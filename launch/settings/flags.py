@@ -18,7 +18,7 @@ from launch.settings.errors import FlagError
 from launch.settings.experiments import expand_experiments
 from launch.settings.flag_fields import FlagField, can_hold, complete_stored_flags
 from launch.settings.flagfiles import expand_flagfiles
-from launch.settings.renamed_flags import find_new_name, rename_stored_flags
+from launch.settings.renamed_flags import REMOVED, find_new_name, rename_stored_flags
 from launch.settings.resuming import CHANGEABLE_ON_RESUME
 from launch.settings.run_checks import RUN_TO_RESUME
 from launch.settings.run_config import (
@@ -151,6 +151,8 @@ def describe_unknown(name: str, values: absl_flags.FlagValues, of_a_run: str = "
         prefix = find_algorithm(algo).flag_prefix
     if new_name := find_new_name(name):
         return f"--{name}: is called --{new_name} now"
+    if name in REMOVED:
+        return f"--{name}: {REMOVED[name]}"
     hint = suggest_flags(name, known, values, prefix)
     if not hint and name.removeprefix("no") in _list_flags_of_runs():
         return f"--{name}: is a flag of launch.train{of_a_run and f'; {of_a_run}'}"
@@ -328,6 +330,9 @@ def read_stored_flags(run_dir: str, trusted: Collection[str] = ()) -> dict[str, 
         ) from None
     except FlagError as error:
         raise FlagError(f"--run_dir={run_dir} has {error}") from None
+    for name, reason in REMOVED.items():
+        if name in stored:
+            raise FlagError(f"--run_dir={run_dir}: was made with --{name}={stored[name]}: {reason}; start a new run")
     known = {field.name: field for field in (*shared_fields(), *algorithm_fields(stored["algo"]))}
     unknown = sorted(set(stored) - set(known))
     if unknown:

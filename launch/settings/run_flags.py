@@ -109,11 +109,6 @@ class DeviceFlags:
         of_old_runs=TFF,
     )
     device: str = setting(CPU, "What TensorFlow computes on; auto: a GPU if it sees one.", choices=DEVICES)
-    workers: str = setting(
-        "",
-        "host:port or unix:/path of TFF workers that run already, with commas between them; empty: one of its own.",
-        needs=needs_value("runtime", TFF),
-    )
     ray_address: str = setting(
         "",
         "Ray cluster: host:port, ray://host:port, or auto for the one of this machine; empty: one of this run's own.",
@@ -126,11 +121,6 @@ class DeviceFlags:
         maximum=10**4,
         needs=needs_value("runtime", RAY),
     )
-
-    @property
-    def worker_addresses(self) -> list[str]:
-        """The workers that run already, each "host:port" or "unix:/path"; empty for one of our own."""
-        return [address.strip() for address in self.workers.split(",") if address.strip()]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -42,7 +42,6 @@ OTHER_NAMES = {
     "target_accuracy": ("target", "stop_at"),
     "patience": ("early_stopping", "early_stop", "early_stopping_patience", "early_stopping_rounds"),
     "target_metric": ("target_loss", "target_rmse", "target_score"),
-    "workers": ("worker", "num_workers"),
     "track": ("wandb", "mlflow", "tracker"),
     "flagfiles": ("flagfile", "experiments", "config"),
     "flagfile": ("config", "cfg", "config_file"),

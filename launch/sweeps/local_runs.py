@@ -3,18 +3,17 @@
 import contextlib
 import json
 import os
-import pathlib
 import signal
 import subprocess
 import sys
 from collections.abc import Sequence
 from typing import Any
 
+from launch.runtimes.child_process import LAUNCHER
 from launch.sweeps.tasks import Task, build_arguments
 
 TRAIN = "launch.train"
 IMPORTS = "launch.sweeps.imports"
-LAUNCHER = pathlib.Path(__file__).parents[1] / "runtimes" / "worker_launcher.py"
 MAX_STARTS = 2  # of a run whose warm process dies
 
 
@@ -25,7 +24,7 @@ class _WarmProcess:
         self._replies, theirs = os.pipe()
         os.set_blocking(self._replies, False)
         arguments = [str(theirs), ",".join(map(str, cores)), IMPORTS]
-        command = [sys.executable, "-I", "-S", str(LAUNCHER), str(os.getpid()), sys.executable]
+        command = [sys.executable, "-I", "-S", LAUNCHER, str(os.getpid()), sys.executable]
         self.process = subprocess.Popen(
             [*command, "-m", "launch.sweeps.warm_process", *arguments],
             stdin=subprocess.PIPE,

@@ -19,9 +19,9 @@ from datasets.cache_folder import default_cache_dir
 from datasets.lock_file import open_lock_file
 from launch.runs.columns import CONFIG_FILE
 from launch.runs.tables import write_json
+from launch.runtimes.child_process import LAUNCHER
 
 PROJECT = pathlib.Path(__file__).parents[2]
-LAUNCHER = PROJECT / "launch" / "runtimes" / "worker_launcher.py"
 RUN_FOLDER = "run"
 
 
@@ -110,7 +110,7 @@ class NodeRun:
 
     def _train(self, train: list[str], log: io.BufferedWriter) -> int:
         # The kernel kills the run if this actor dies: Ray may start it again, and two would be at work.
-        command = [sys.executable, "-I", "-S", str(LAUNCHER), str(os.getpid()), sys.executable, "-m", *train]
+        command = [sys.executable, "-I", "-S", LAUNCHER, str(os.getpid()), sys.executable, "-m", *train]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(PROJECT), os.environ.get("PYTHONPATH", "")])}
         with subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True

@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from launch import stop_signals
-from launch.runtimes.worker_launcher import die_with
+from launch.runtimes.child_process import die_with
 
 
 def main(replies: int, cores: Sequence[int], module: str) -> None:

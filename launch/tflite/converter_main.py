@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from launch.runtimes.bounded_process import open_answers, serve_requests
+from launch.tflite.bounded_process import open_answers, serve_requests
 
 CONVERT, RUN = "convert", "run"
 FILE, INPUTS, ANSWERS = "file.tflite", "inputs.npy", "answers.npy"

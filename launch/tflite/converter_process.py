@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import psutil
 
-from launch.runtimes.bounded_process import BoundedProcess, ProcessLost, run_bounded
+from launch.tflite.bounded_process import BoundedProcess, ProcessLost, run_bounded
 from launch.tflite.converter_main import ANSWERS, CONVERT, FILE, INPUTS, RUN
 from models.model_names import ModelError
 

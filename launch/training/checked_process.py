@@ -17,7 +17,7 @@ from launch.runs import columns
 from launch.runs.nested_state import flatten_state
 from launch.runs.tables import format_json
 from launch.runs.task_columns import TaskColumns
-from launch.runtimes.worker_process import WorkerError
+from launch.runtimes.runtime import WorkerError
 from launch.settings.flags import FlagError
 from models.model_names import ModelError
 from models.task_kinds import TASK_KINDS

@@ -44,21 +44,9 @@ def keep_to_this_machine(config: RunConfig) -> RunConfig:
 
     What a single client's work gives is the same in this process as on Ray, byte for byte: both run one graph.
     """
-    config = dataclasses.replace(config, workers="", ray_address="")
-    return dataclasses.replace(config, runtime=IN_PROCESS) if config.runtime == RAY else config
+    return dataclasses.replace(config, runtime=IN_PROCESS, ray_address="") if config.runtime == RAY else config
 
 
-def open_run_runtime(
-    config: RunConfig, log_path: str, keeps_memory: bool = False, num_shares: int | None = None
-) -> contextlib.AbstractContextManager[Runtime]:
+def open_run_runtime(config: RunConfig, log_path: str) -> contextlib.AbstractContextManager[Runtime]:
     """The runtime of a run whose device is settled; see `open_runtime`."""
-    options = RuntimeOptions(
-        log_path,
-        config.device,
-        tuple(config.worker_addresses),
-        keeps_memory,
-        num_shares=num_shares,
-        ray_address=config.ray_address,
-        ray_shares=config.ray_shares,
-    )
-    return open_runtime(config.runtime, options)
+    return open_runtime(config.runtime, RuntimeOptions(log_path, config.device, config.ray_address, config.ray_shares))

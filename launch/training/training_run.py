@@ -1,7 +1,6 @@
 """One training run from its config to its run folder; knows no algorithm by name."""
 
 import contextlib
-import math
 import pathlib
 import tempfile
 from collections.abc import Callable, Iterator
@@ -16,17 +15,15 @@ from launch.runs.checkpoints import Checkpoints
 from launch.runs.columns import RUN_PAGE
 from launch.runs.errors import RunStopped
 from launch.runs.round_table import RoundTable
-from launch.runs.run_description import check_same_data, describe_data, find_num_shares, write_config
+from launch.runs.run_description import check_same_data, describe_data, write_config
 from launch.runs.run_folder import RunFolder, check_run_folder, open_run_folder
 from launch.runs.tables import write_text
 from launch.runs.task_columns import find_task_columns, read_task_columns
 from launch.runtimes.runtime import WorkerError, quiet_tensorflow
-from launch.runtimes.worker_process import LARGE_TENSOR_BYTES
 from launch.settings.algorithms import ALGORITHMS
 from launch.settings.flag_fields import prefix_errors
 from launch.settings.flags import FlagError
 from launch.settings.run_config import RunConfig, find_algorithm, flag_values
-from launch.settings.worker_addresses import find_connection_problem
 from launch.stop_signals import as_stop_after_signal, get_stop_code
 from launch.training.announcements import (
     advise_on_rejected,
@@ -64,7 +61,6 @@ def run_training(config: RunConfig) -> dict[str, Any]:
       OSError: a file cannot be read or written.
     """
     check_run_folder(config)
-    check_workers(config)
     check_installed(config)
     data = load_federated_data(config)
     with prefix_errors(find_algorithm(config.algo).flag_prefix):
@@ -85,9 +81,7 @@ def run_training(config: RunConfig) -> dict[str, Any]:
         with folder.start_log() as log, quiet_tensorflow(log):  # the first import of TensorFlow
             config = settle_device(config)
             spec = build_spec(config, describe_data(data))
-            keeps_memory = has_large_tensors(spec)
-        num_shares = find_num_shares(folder, config)
-        runtime = stack.enter_context(open_run_runtime(config, str(folder.worker_log), keeps_memory, num_shares))
+        runtime = stack.enter_context(open_run_runtime(config, str(folder.worker_log)))
         data, spec = scale_features(config, folder, data, spec)
         return _run(config, folder, data, spec, runtime.worker_memory_bytes, tracking)
 
@@ -111,19 +105,6 @@ def check_task(config: RunConfig, data: FederatedData) -> None:
     if config.target_accuracy > 0 and not task.is_classification:
         expected = f"0, since the task is {task.kind.title}; give --target_metric, the {task.title} on the test set"
         raise ConfigError("--target_accuracy", config.target_accuracy, expected)
-
-
-def has_large_tensors(spec: "ModelSpec") -> bool:
-    """Whether the model or its teacher has a weight so large that a worker should keep freed memory."""
-    shapes = [*spec.weight_shapes, *(spec.teacher.weight_shapes if spec.teacher is not None else ())]
-    return any(4 * math.prod(shape) >= LARGE_TENSOR_BYTES for shape in shapes)
-
-
-def check_workers(config: RunConfig) -> None:
-    """Raises FlagError if nothing listens at the address of a worker: gRPC would wait for it in vain."""
-    for address in config.worker_addresses:
-        if problem := find_connection_problem(address):
-            raise FlagError(f"--workers={config.workers}: {problem}")
 
 
 @contextlib.contextmanager

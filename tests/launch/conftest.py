@@ -5,8 +5,6 @@ what is drawn of them.
 import contextlib
 import os
 import pathlib
-import subprocess
-import sys
 import types
 
 import psutil
@@ -217,16 +215,6 @@ def _read_links(folder):
         except FileNotFoundError:  # closed meanwhile
             continue
     return targets
-
-
-@pytest.fixture(scope="session")
-def can_close():
-    """Skips a test where the kernel forbids what it takes to close a worker off."""
-    program = "import sys; sys.path += ['launch/runtimes']; import network_namespace as n; n.enter_network_namespace()"
-    root = pathlib.Path(__file__).parents[2]
-    tried = subprocess.run([sys.executable, "-I", "-S", "-c", program], cwd=root, capture_output=True, text=True)
-    if tried.returncode:
-        pytest.skip(f"no network namespace can be had here: {tried.stderr.splitlines()[-1]}")
 
 
 class StandInRun:

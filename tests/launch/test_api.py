@@ -55,7 +55,7 @@ def test_arguments_are_the_flags_of_train(asked, capsys):
 
 
 def test_modules_that_the_caller_names_are_trusted(asked):
-    assert fit("fedavg", model=build_small, workers="localhost:8000")._trusted == {__name__}
+    assert fit("fedavg", model=build_small, client_dir="/srv/clients")._trusted == {__name__}
 
 
 def test_a_quiet_run_in_a_folder_by_name(asked, capsys):

@@ -11,7 +11,7 @@ import pytest
 
 from launch import export
 from launch.card import main
-from launch.runtimes.bounded_process import run_bounded
+from launch.tflite.bounded_process import run_bounded
 from launch.tflite.converter_process import MODULE, ConverterProcess
 from launch.tflite.embedded_card import read_card, split_file
 from launch.tflite.exported_file import ExportedFile

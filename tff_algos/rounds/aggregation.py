@@ -135,7 +135,7 @@ def sum_by_group(updates: tff.Value, num_groups: int) -> tff.Value:
     def accumulate(totals, update):
         return add_to_group(totals, update)
 
-    # Joins totals that were accumulated apart, as several workers do.
+    # Joins totals that were accumulated apart, as the shares of a Ray cluster are.
     @tff.tensorflow.computation(totals_type, totals_type)
     def merge(first, second):
         return tf.nest.map_structure(tf.add, first, second)

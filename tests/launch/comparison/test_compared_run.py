@@ -27,7 +27,7 @@ def test_rounds_get_the_bytes_and_seconds_up_to_their_end(run_dir):
 def test_flags_say_what_was_computed_and_not_where(run_dir):
     flags = read_compared_run(run_dir, "one").flags
     assert flags["fedsikd_temperature"] == 3 and flags["experiment"] == "fedsikd_mnist_alpha0.1"
-    assert not {"run_dir", "data_dir", "overwrite", "resume", "workers", "run_page"} & flags.keys()
+    assert not {"run_dir", "data_dir", "overwrite", "resume", "ray_address", "run_page"} & flags.keys()
 
 
 def test_an_old_run_has_the_flags_of_today_and_a_subset_its_own_name(run_dir, change_flags):

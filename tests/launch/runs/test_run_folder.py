@@ -343,6 +343,16 @@ def test_resume_on_other_data_is_refused(make_federation):
     folder.close()
 
 
+def test_resume_of_a_run_that_workers_elsewhere_shared_is_refused(make_federation):
+    folder, data = open_run_folder(ask(run_dir="run")), make_federation([3, 5])
+    folder.config.write_text(json.dumps({"data": describe_data(data), "num_shares": 1}))
+    check_same_data(folder, data)
+    folder.config.write_text(json.dumps({"data": describe_data(data), "num_shares": 2}))
+    with pytest.raises(RunFolderError, match="was begun on 2 TFF workers, which are gone; start a new run"):
+        check_same_data(folder, data)
+    folder.close()
+
+
 def test_places_of_data_are_stored_in_full(tmp_path, make_federation):
     folder = open_run_folder(ask(run_dir="run"))
     write_config(folder, ask(data_dir="there", client_dir=""), make_federation([3]))

@@ -123,6 +123,7 @@ NAMES = (
 )  # fmt: skip
 
 
+@pytest.mark.usefixtures("can_close")
 @pytest.mark.parametrize("name", NAMES)
 def test_gives_what_the_worker_gives(computations, name, tff_runtime, tmp_path):
     computation, arguments = computations[name]

@@ -19,10 +19,10 @@ def test_every_name_has_a_row():
 
 def test_a_config_opens_its_runtime_with_its_options(monkeypatch):
     opened = []
-    monkeypatch.setattr(registry, "RUNTIMES", {"tff": opened.append, "in_process": opened.append})
-    config = build_run_config({"algo": "fedavg", "workers": "a:1, b:2"})
-    open_run_runtime(config, "x.log", keeps_memory=True)
-    assert opened == [registry.RuntimeOptions("x.log", "cpu", ("a:1", "b:2"), True, ray_shares=16)]
+    monkeypatch.setattr(registry, "RUNTIMES", {"in_process": lambda _: None, "ray": opened.append})
+    open_run_runtime(build_run_config({"algo": "fedavg"}), "x.log")
+    open_run_runtime(build_run_config({"algo": "fedavg", "runtime": "ray", "ray_address": "a:1"}), "x.log")
+    assert opened == [registry.RuntimeOptions("x.log", "cpu", "a:1", ray_shares=16)]
 
 
 class FakeTensorFlow:

@@ -44,13 +44,12 @@ MISTAKES = {
     "--flagfile=/nowhere/x.flags": "cannot read the flagfile /nowhere/x.flags: No such file",
     "--algo=fedavg --resume": "expected --run_dir",
     "--algo=fedavg --resume --run_dir=/nowhere": "--run_dir=/nowhere: no run to read there",
-    "--algo=fedavg --workers=here": "--workers=here: expected host:port",
+    "--algo=fedavg --workers=here:1": "--workers: TFF's workers on other machines are no more; for several machines",
     "--algo=fedavg --runtime=spark": "--runtime=spark: expected one of in_process, tff, ray",
     "--algo=fedavg --device=tpu": "--device=tpu: expected one of cpu, gpu, auto",
     "--algo=fedavg --runtime=tff --device=gpu": "--device=gpu: expected cpu with --runtime=tff",
     "--algo=fedavg --runtime=ray --device=auto": "--device=auto: expected cpu with --runtime=ray",
-    "--algo=fedavg --runtime=in_process --workers=a:1": "--workers: does nothing with --runtime=in_process",
-    "--algo=fedavg --workers=,": "--workers=,: expected host:port",
+    "--algo=fedavg --runtime=tff --ray_shares=3": "--ray_shares: does nothing with --runtime=tff",
     "--algo=fedavg --seed=-1": "--seed=-1: expected an integer at least 0 and at most 1000000000",
     "--algo=fedavg --rounds=1000001": "expected an integer at least 1 and at most 1000000",
     "--algo=fedavg --npz=mine.npz": "--npz=mine.npz: expected a file together with --dataset=npz",
@@ -217,6 +216,16 @@ def test_a_run_from_before_there_were_runtimes_goes_on_with_tff_on_the_cpu(tmp_p
         assert (config.runtime, config.device) == ("tff", "cpu")
     with pytest.raises(FlagError, match=r"other settings: --runtime=in_process \(the run has tff\)"):
         parse_config([*resume, "--runtime=in_process"])
+
+
+def test_a_run_on_workers_elsewhere_is_refused_in_one_line_and_one_without_them_goes_on(tmp_path):
+    stored = {**store_run(tmp_path, runtime="tff"), "workers": ""}
+    resume = ["--resume", f"--run_dir={tmp_path}"]
+    (tmp_path / "config.json").write_text(json.dumps({"flags": stored}))
+    assert parse_config(resume).runtime == "tff"
+    (tmp_path / "config.json").write_text(json.dumps({"flags": {**stored, "workers": "a:1,b:2"}}))
+    with pytest.raises(FlagError, match=r"was made with --workers=a:1,b:2: TFF's workers .*--runtime=ray; start a new"):
+        parse_config(resume)
 
 
 def test_a_run_from_before_there_were_layouts_reads_its_file_as_then(tmp_path):

@@ -22,6 +22,12 @@ EARLIER = {
 }
 
 
+def test_a_removed_flag_that_did_nothing_is_left_out():
+    assert rename_stored_flags({"algo": "fedavg", "workers": ""}) == {"algo": "fedavg"}
+    used = {"algo": "fedavg", "workers": "a:1"}
+    assert rename_stored_flags(used) == used
+
+
 def test_settings_of_an_earlier_run_keep_their_meaning():
     renamed = rename_stored_flags(EARLIER)
     config = build_run_config(renamed).algorithm

@@ -150,7 +150,7 @@ def test_error_names_the_flag():
         {"dataset": "npz"},
         {"model": "nope"},
         {"teacher_model": "a:b:c"},
-        {"workers": "localhost"},
+        {"runtime": "ray", "ray_address": "localhost"},
         {"device": "gpu", "runtime": "ray"},
         {"device": "auto", "runtime": "tff"},
         {"width": 0.5},
@@ -163,12 +163,6 @@ def test_error_names_the_flag():
 def test_refuses_what_cannot_be_meant(values):
     with pytest.raises(ConfigError):
         build_run_config(values if "algo" in values or not values else {"algo": "fedavg", **values})
-
-
-def test_worker_addresses_are_split():
-    assert build_run_config({"algo": "fedavg"}).worker_addresses == []
-    config = build_run_config({"algo": "fedavg", "workers": "a:1, b:2"})
-    assert config.worker_addresses == ["a:1", "b:2"]
 
 
 def test_smoke_shrinks_what_costs_time_and_nothing_else():

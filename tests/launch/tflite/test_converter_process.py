@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from launch.runtimes.bounded_process import ProcessLost
+from launch.tflite.bounded_process import ProcessLost
 from launch.tflite.converter_process import MEMORY_BYTES, ConverterProcess, run_converter_process
 from models.model_names import ModelError
 

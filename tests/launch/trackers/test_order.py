@@ -16,7 +16,7 @@ def test_parameters_are_the_flags_that_do_something(start_run):
     params = describe_run(run.run_dir)["params"]
     assert params["rounds"] == 7 and params["fedavg_epochs"] == 3
     # Empty, of another data set or partition, places on this machine, requests.
-    idle = {"workers", "har_features", "labels_per_client", "data_dir", "run_dir", "resume", "track"}
+    idle = {"ray_address", "har_features", "labels_per_client", "data_dir", "run_dir", "resume", "track"}
     assert not params.keys() & idle
 
 

@@ -6,7 +6,7 @@ import types
 import numpy as np
 import pytest
 
-from launch.runtimes.worker_process import WorkerError
+from launch.runtimes.runtime import WorkerError
 from launch.settings.flags import FlagError
 from launch.training.checked_process import build_checked_process
 from tff_algos.protocol import COMMON_METRICS, FederatedProcess, KeptFileError, RoundOutput

@@ -7,7 +7,6 @@ import psutil
 import pytest
 import tensorflow as tf
 
-from launch.runtimes.runtime import run_tff
 from tff_algos.client.client_evaluation import build_client_evaluation
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
@@ -317,17 +316,6 @@ def test_compression_of_both_roundings_learns(tff_runtime, make_validated, linea
         losses[rounding] = [row["train_loss"] for row in rows]
         assert losses[rounding][-1] < 0.7 * losses[rounding][0]
     assert losses["nearest"] != losses["stochastic"]
-
-
-@pytest.mark.slow
-def test_several_workers_compute_the_same(tff_runtime, make_validated, linear_spec, tmp_path):
-    data = make_validated([9, 12, 30, 5])
-    config = dataclasses.replace(PLAIN, milestones=(1,))
-    one, _ = run(build_fed_cd_process(linear_spec, data, config, seed=3), 3)
-    with run_tff(str(tmp_path / "worker.log"), num_workers=2):
-        two, _ = run(build_fed_cd_process(linear_spec, data, config, seed=3), 3)
-    assert_close(one.models, two.models)
-    np.testing.assert_array_equal(one.history, two.history)
 
 
 def test_more_devices_a_round_than_there_are_is_refused(make_federation, linear_spec):

@@ -4,10 +4,8 @@ import dataclasses
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from datasets.federated_data import Preprocessing
-from launch.runtimes.runtime import run_tff
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
 from tff_algos.fed_sikd.config import FedSiKDConfig
@@ -216,17 +214,6 @@ def test_teacher_accuracy_is_over_the_members_examples(tff_runtime, make_federat
         num_correct += np.sum(np.argmax(model(x), axis=1) == y)
     assert metrics["teacher_accuracy"] == pytest.approx(num_correct / sum(NINE_SIZES))
     assert 0 < num_correct < sum(NINE_SIZES)
-
-
-def test_two_workers_give_the_result_of_one(tff_runtime, make_federation, linear_spec, tmp_path):
-    process = build_fed_sikd_process(linear_spec, make_federation(NINE_SIZES), make_config(), seed=5)
-    expected, expected_metrics = run(process, 2)
-    with run_tff(str(tmp_path / "worker.log"), num_workers=2) as runtime:
-        assert len(runtime.pids) == 2
-        state, metrics = run(process, 2)
-    for value, same in zip(tf.nest.flatten(state), tf.nest.flatten(expected), strict=True):
-        np.testing.assert_allclose(value, same, atol=1e-6)
-    assert metrics == pytest.approx(expected_metrics, abs=1e-5, nan_ok=True)
 
 
 @pytest.mark.parametrize("fields", [{"teacher": "cluster"}, {"clustering": "random"}])

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from launch.runtimes.runtime import run_tff
 from tff_algos.fed_avg.config import FedAvgConfig
 from tff_algos.fed_avg.process import build_fed_avg_process
 from tff_algos.fl_hc import process as fl_hc_process
@@ -105,20 +104,6 @@ def test_if_all_clients_break_they_stay_together_and_the_model_stays(
     assert state.assignments.tolist() == [0, 0] and metrics["num_rejected"] == 4
     for weights, initial in zip(state.models, process.initialize().models, strict=True):
         np.testing.assert_array_equal(weights, initial)
-
-
-@pytest.mark.slow
-def test_two_workers_give_the_result_of_one(tff_runtime, make_federation, linear_spec, tmp_path):
-    config = FLHCConfig(SGD, distance_multiple=0, num_clusters=3)
-    process = build_fl_hc_process(linear_spec, make_federation(NINE_SIZES), config, seed=2)
-    expected, expected_metrics = run(process, 3)
-    with run_tff(str(tmp_path / "worker.log"), num_workers=2) as runtime:
-        assert len(runtime.pids) == 2
-        state, metrics = run(process, 3)
-    assert state.assignments.tolist() == expected.assignments.tolist() and state.assignments.max() == 2
-    for weights, same in zip(state.models, expected.models, strict=True):
-        np.testing.assert_allclose(weights, same, atol=1e-6)
-    assert metrics == pytest.approx(expected_metrics, abs=1e-5)
 
 
 def test_the_clustering_round_costs_two_exchanges(tff_runtime, make_federation, linear_spec):

@@ -19,7 +19,7 @@ from typing import IO, Any
 
 import psutil
 
-from launch.runtimes.worker_process import LAUNCHER, explain_exit
+from launch.runtimes.child_process import LAUNCHER, explain_exit
 
 CHECK_S = 0.05  # how often its memory and time are looked at; some models take a gigabyte a second
 ROOT = pathlib.Path(__file__).parents[2]
@@ -107,7 +107,7 @@ class BoundedProcess:
 
 @contextlib.contextmanager
 def run_bounded(module: str, log_path: str) -> Iterator[BoundedProcess]:
-    """Starts the process, and stops it at the end; call it from a thread that outlives the block, as `run_worker`."""
+    """Starts the process, and stops it at the end; call it from a thread that outlives the block, as `run_tff`."""
     process = BoundedProcess(module, log_path)
     process.start()
     try:
