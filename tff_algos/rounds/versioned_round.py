@@ -1,8 +1,8 @@
 """Training from different versions of the global model in one call: each client is handed its own start weights.
 
 There are two computations, since a computation either aggregates or returns per-client values, never both: the form in
-which a round runs in this process has one result of the clients' work. An algorithm that must look at single updates takes the
-second, and averages on the host.
+which a round runs in this process has one result of the clients' work. An algorithm that must look at single updates
+takes the second, and averages on the host.
 
 Functional types of the computations that the builders return:
   build_versioned_round:  {VersionedInput}@CLIENTS -> VersionedResult@SERVER
