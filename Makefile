@@ -13,6 +13,8 @@
 # make test-same-bytes REVISION=HEAD~1   runs small settings of every algorithm at that revision and here, and compares
 #              the bytes of their tables; 20 to 30 minutes (ARGS="--only=fedcd*" for some)
 # make setup-pfl  pfl-research on PyTorch, a peer of launch.benchmark, in .venv-pfl
+# make bench-gpu  on a machine with an NVIDIA GPU: what it does there, beside the host's cores and pfl-research; a quarter
+#              of an hour (ARGS="--smoke" for a miniature on the CPU)
 # All of them set up .venv first if need be. PYTHON=<path> names the Python 3.11 to make it with; where there is none,
 # uv gets one.
 
@@ -25,7 +27,7 @@ RUN = .venv/bin/python -m
 SIDE_BY_SIDE = -n logical --maxprocesses=4 --dist loadfile
 
 .PHONY: train test test-slow test-litert test-ray test-tune test-parquet test-kotlin test-track test-web test-same-bytes \
-    docs web setup setup-pfl setup-track lock clean
+    bench-gpu docs web setup setup-pfl setup-track lock clean
 
 train: setup
 	@$(RUN) launch.train --algo=fedsikd $(ARGS)
@@ -61,6 +63,9 @@ test-web: setup web
 
 test-same-bytes: setup
 	@.venv/bin/python tests/same_bytes/compare_revisions.py --revision=$(REVISION) $(ARGS)
+
+bench-gpu: setup
+	@$(RUN) launch.benchmarks.gpu $(ARGS)
 
 docs: setup
 	@sh ./docs/site/build.sh $(ARGS)

@@ -27,19 +27,33 @@ def lend_random_examples() -> None:
     spec.loader.exec_module(module)
 
 
-def run_rounds(settings: dict[str, Any], log_path: str, orders: Iterable[str], answers: TextIO) -> None:
-    """A round for each order. `settings` are those of a run, as flags with their values."""
+def run_rounds(given: dict[str, Any], orders: Iterable[str], answers: TextIO) -> None:
+    """A round for each order.
+
+    Args:
+      given: the `settings` of the run, as flags with their values, the `log_path`, and `clients_at_a_time`, which runs
+        so many in this process, or None for what the runtime chooses.
+      orders: what is read.
+      answers: what is written.
+    """
     from launch.runs.run_description import describe_data
     from launch.settings.run_config import build_run_config
     from launch.training.federation import build_spec, load_federated_data
     from launch.training.run_runtime import open_run_runtime, settle_device
     from launch.training.training_run import build_process
 
-    config = build_run_config(settings)
+    def open_runtime():
+        if not given["clients_at_a_time"]:
+            return open_run_runtime(config, given["log_path"])
+        from launch.runtimes.in_process import run_in_process
+
+        return run_in_process(given["log_path"], config.device, given["clients_at_a_time"])
+
+    config = build_run_config(given["settings"])
     data = load_federated_data(config)
     config = settle_device(config)
     spec = build_spec(config, describe_data(data))
-    with open_run_runtime(config, log_path):
+    with open_runtime():
         print("ready", file=answers, flush=True)
         process = state = None
         for _ in orders:
@@ -55,9 +69,8 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     lend_random_examples()
-    given = json.loads(sys.argv[1])
     try:
-        run_rounds(given["settings"], given["log_path"], sys.stdin, answers)
+        run_rounds(json.loads(sys.argv[1]), sys.stdin, answers)
     except Exception as error:
         traceback.print_exc()
         print(" ".join(f"{type(error).__name__}: {error}".split()), file=answers, flush=True)

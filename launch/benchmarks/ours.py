@@ -19,7 +19,11 @@ DRIVER = pathlib.Path(__file__).with_name("drive.py")
 
 @contextlib.contextmanager
 def open_rounds(
-    workload: Workload, folder: str, checkout: str = str(ROOT), settings: Mapping[str, Any] | None = None
+    workload: Workload,
+    folder: str,
+    checkout: str = str(ROOT),
+    settings: Mapping[str, Any] | None = None,
+    clients_at_a_time: int | None = None,
 ) -> Iterator[Callable[[], None]]:
     """Yields a function that runs the next round.
 
@@ -28,9 +32,13 @@ def open_rounds(
       folder: for client files and a log.
       checkout: the folder of the code that runs it.
       settings: of the run, beside those of the workload.
+      clients_at_a_time: how many of a round's clients are trained at once by --runtime=in_process; None for its choice.
     """
-    settings = {**workload.get_settings(folder), **(settings or {})}
-    given = {"settings": settings, "log_path": os.path.join(folder, f"{os.getpid()}_runtime.log")}
+    given = {
+        "settings": {**workload.get_settings(folder), **(settings or {})},
+        "log_path": os.path.join(folder, f"{os.getpid()}_runtime.log"),
+        "clients_at_a_time": clients_at_a_time,
+    }
     with subprocess.Popen(
         [find_python(checkout), "-P", str(DRIVER), json.dumps(given)],
         cwd=checkout,

@@ -1,8 +1,8 @@
 """One process of pfl-research in `.venv-pfl`, with nothing of this project: trains its share of the users of a round.
 
 Started by `pfl_research`, never by hand: directly for one process, by torchrun for several. It is what pfl-research's
-own benchmarks do for speed: each user's tensors stay in memory, ready to train on, images and kernels in PyTorch's
-channels-last layout, and local Adam is fused into one call.
+own benchmarks do for speed: each user's tensors stay in memory, the GPU's if it computes there, ready to train on,
+images and kernels in PyTorch's channels-last layout, and local Adam is fused into one call.
 
 It asks for orders on a Unix socket, a line each: "round" is answered with "done", "accuracy" with the share of the test
 set that the model gets right. It ends with the socket, or with its parent.
@@ -28,27 +28,47 @@ from pfl.data.dataset import Dataset
 from pfl.data.federated_dataset import FederatedDataset
 from pfl.data.sampling import get_user_sampler
 from pfl.hyperparam import NNEvalHyperParams, NNTrainHyperParams
+from pfl.internal.ops.pytorch_ops import get_default_device
 from pfl.metrics import Metrics, Weighted
 from pfl.model.pytorch import PyTorchModel
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 FILTERS = (32, 16, 16, 64)  # of `models.image_cnn`'s student
+NUM_CLASSES = 10
 NEVER = 10**9
 
 
-class ImageStudent(torch.nn.Module):
-    """Images (batch, 1, 28, 28) in float32 to logits (batch, 10): strided convolutions without activation, one dense.
+def build_image_student(num_channels, side):
+    """The layers of `models.image_cnn`'s student: strided convolutions without activation, one dense.
 
-    The weights start as Keras's do. PyTorch pads each side by one where Keras pads an even side at its end alone; sizes
-    and arithmetic are the same.
+    PyTorch pads each side by one where Keras pads an even side at its end alone; sizes and arithmetic are the same.
     """
+    pairs = itertools.pairwise((num_channels, *FILTERS))
+    convolutions = [torch.nn.Conv2d(before, after, 3, stride=2, padding=1) for before, after in pairs]
+    for _ in FILTERS:
+        side = -(-side // 2)
+    return [*convolutions, torch.nn.Flatten(), torch.nn.Linear(FILTERS[-1] * side**2, NUM_CLASSES)]
 
-    def __init__(self):
+
+def build_emnist_cnn(num_channels, side):
+    """The layers of `models.emnist_cnn`, which pfl-research's own benchmark trains on CIFAR-10."""
+    nn = torch.nn
+    first, second = nn.Conv2d(num_channels, 32, 3), nn.Conv2d(32, 64, 3)
+    hidden = nn.Linear(((side - 4) // 2) ** 2 * 64, 128)
+    convolutions = [first, nn.ReLU(), second, nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.25), nn.Flatten()]
+    return [*convolutions, hidden, nn.ReLU(), nn.Dropout(0.5), nn.Linear(128, NUM_CLASSES)]
+
+
+MODELS = {"image_student": build_image_student, "emnist_cnn": build_emnist_cnn}
+OPTIMIZERS = {"adam": functools.partial(torch.optim.Adam, eps=1e-7, fused=True), "sgd": torch.optim.SGD}
+
+
+class ImageClassifier(torch.nn.Module):
+    """Images (batch, channels, side, side) in float32 to logits (batch, 10). The weights start as Keras's do."""
+
+    def __init__(self, layers):
         super().__init__()
-        channels = (1, *FILTERS)
-        pairs = itertools.pairwise(channels)
-        convolutions = [torch.nn.Conv2d(before, after, 3, stride=2, padding=1) for before, after in pairs]
-        self.layers = torch.nn.Sequential(*convolutions, torch.nn.Flatten(), torch.nn.Linear(FILTERS[-1] * 4, 10))
+        self.layers = torch.nn.Sequential(*layers)
         for name, weights in self.named_parameters():
             if name.endswith("bias"):
                 torch.nn.init.zeros_(weights)
@@ -60,12 +80,14 @@ class ImageStudent(torch.nn.Module):
         return self.layers(x)
 
     def loss(self, x, y):
-        """Mean cross-entropy of a batch."""
+        """Mean cross-entropy of a batch to train on."""
+        self.train()
         return torch.nn.functional.cross_entropy(self(x), y)
 
     @torch.no_grad()
     def metrics(self, x, y):
         """What pfl-research computes of every user in the first round, which is not timed."""
+        self.eval()
         return {"loss": Weighted(torch.nn.functional.cross_entropy(self(x), y, reduction="sum").item(), len(y))}
 
 
@@ -88,6 +110,8 @@ class Orders(TrainingProcessCallback):
 
     def _answer_until_next_round(self, model):
         answer = "done"
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()  # a GPU may still be at work
         while True:
             print(answer, file=self._channel, flush=True)
             order = self._channel.readline().strip()
@@ -101,10 +125,11 @@ class Orders(TrainingProcessCallback):
 @torch.no_grad()
 def compute_accuracy(module, x, y):
     """The share of examples whose largest logit is that of their label."""
+    module.eval()
     return (module(x).argmax(dim=1) == y).float().mean().item()
 
 
-def read_users(path, scale, offset):
+def read_users(path, scale, offset, device):
     """The users' (images, labels), each a pair of tensors, and the test set's, from an .npz with the users' sizes."""
     with np.load(path) as arrays:
         ends = np.cumsum(arrays["sizes"])[:-1]
@@ -112,10 +137,10 @@ def read_users(path, scale, offset):
         pairs = [*zip(*splits, strict=True), (arrays["test_x"], arrays["test_y"])]
         *users, test_set = [
             (
-                torch.from_numpy(
-                    np.moveaxis(x.astype(np.float32) * np.float32(scale) + np.float32(offset), -1, 1)
-                ).contiguous(memory_format=torch.channels_last),
-                torch.from_numpy(y.astype(np.int64)),
+                torch.from_numpy(np.moveaxis(x.astype(np.float32) * np.float32(scale) + np.float32(offset), -1, 1)).to(
+                    device, memory_format=torch.channels_last
+                ),
+                torch.from_numpy(y.astype(np.int64)).to(device),
             )
             for x, y in pairs
         ]
@@ -130,20 +155,22 @@ def main(settings):
     orders.connect(settings["socket"])
     np.random.seed(settings["seed"])  # pfl-research draws its seeds from NumPy; all processes need the same
     torch.manual_seed(settings["seed"])
-    users, test_set = read_users(settings["arrays"], settings["scale"], settings["offset"])
+    device = get_default_device()
+    users, test_set = read_users(settings["arrays"], settings["scale"], settings["offset"], device)
     datasets = [Dataset(user, user_id=str(index)) for index, user in enumerate(users)]
     federation = FederatedDataset(lambda index: datasets[index], get_user_sampler("minimize_reuse", range(len(users))))
-    module = ImageStudent().to(memory_format=torch.channels_last)
+    layers = MODELS[settings["model"]](*users[0][0].shape[1:3])
+    module = ImageClassifier(layers).to(device, memory_format=torch.channels_last)
     model = PyTorchModel(
         module,
-        functools.partial(torch.optim.Adam, eps=1e-7, fused=True),
+        OPTIMIZERS[settings["optimizer"]],
         central_optimizer=torch.optim.SGD(module.parameters(), lr=1.0),
     )
     FederatedAveraging().run(
         NNAlgorithmParams(
             central_num_iterations=NEVER,
             evaluation_frequency=NEVER,
-            train_cohort_size=len(users),
+            train_cohort_size=settings["cohort_size"],
             val_cohort_size=0,
         ),
         SimulatedBackend(training_data=federation, val_data=federation, postprocessors=[WeightByDatapoints()]),

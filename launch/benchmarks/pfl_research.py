@@ -55,20 +55,27 @@ def read_answer(lines: TextIO) -> str:
 
 
 @contextlib.contextmanager
-def open_rounds(workload: Workload, folder: str, num_processes: int = 0) -> Iterator[Callable[[], None]]:
+def open_rounds(
+    workload: Workload, folder: str, num_processes: int = 0, device: str = "cpu"
+) -> Iterator[Callable[[], None]]:
     """Starts the processes (0: one a core); yields a function that runs the next round."""
-    with open_processes(workload.build_config(folder), build_data(workload, folder), num_processes) as processes:
+    config, data = workload.build_config(folder), build_data(workload, folder)
+    with open_processes(config, data, num_processes, device) as processes:
         yield processes.run_round
 
 
 @contextlib.contextmanager
-def open_processes(config: RunConfig, data: FederatedData, num_processes: int = 0) -> Iterator[Processes]:
+def open_processes(
+    config: RunConfig, data: FederatedData, num_processes: int = 0, device: str = "cpu"
+) -> Iterator[Processes]:
     """Starts the processes on a federation and ends them with the block.
 
     Args:
-      config: its batch size, epochs, learning rate and seed count.
-      data: images like MNIST's.
-      num_processes: how many, 0 for one a core.
+      config: of FedAvg; its model, optimizer without momentum, batch size, epochs, learning rate, cohort size and seed
+        count.
+      data: images in ten classes, as many examples a client.
+      num_processes: how many, 0 for one a core; on a GPU it is one.
+      device: "cpu" or "cuda".
 
     Raises:
       RuntimeError: a process ended.
@@ -82,6 +89,9 @@ def open_processes(config: RunConfig, data: FederatedData, num_processes: int = 
             "arrays": write_arrays(data, os.path.join(folder, "arrays.npz")),
             "scale": data.preprocessing.scale,
             "offset": data.preprocessing.offset,
+            "model": config.model,
+            "optimizer": config.algorithm.training.optimizer,
+            "cohort_size": min(config.algorithm.cohort_size or len(data.clients), len(data.clients)),
             "batch_size": config.batch_size,
             "epochs": config.algorithm.training.epochs,
             "learning_rate": config.algorithm.training.learning_rate,
@@ -90,7 +100,7 @@ def open_processes(config: RunConfig, data: FederatedData, num_processes: int = 
         started = subprocess.Popen(
             build_command(settings, num_processes),
             stdin=subprocess.DEVNULL,
-            env={**os.environ, "PFL_PYTORCH_DEVICE": "cpu", "GLOO_SOCKET_IFNAME": "lo", "PYTHONPATH": ""},
+            env={**os.environ, "PFL_PYTORCH_DEVICE": device, "GLOO_SOCKET_IFNAME": "lo", "PYTHONPATH": ""},
         )
         with started, contextlib.ExitStack() as stack:
             stack.callback(started.kill)

@@ -14,6 +14,7 @@ from datasets.mnist import MNIST_FORMAT
 
 FORMATS = {"mnist": MNIST_FORMAT, "cifar10": CIFAR10_FORMAT, "shakespeare": choose_character_format(DatasetOptions())}
 LEAST_TEST = 10
+TEXT_SMOKE_SIZES = (60, 12)  # each is 80 steps of a recurrent model
 
 
 def __getattr__(name: str) -> Dataset:
@@ -25,6 +26,7 @@ def __getattr__(name: str) -> Dataset:
         f"random_{name}",
         loader=lambda options: draw_examples(f"random_{name}", FORMATS[known], int(number), options.seed),
         format=FORMATS[known],
+        smoke_sizes=TEXT_SMOKE_SIZES if FORMATS[known].takes_tokens else Dataset.smoke_sizes,
     )
 
 

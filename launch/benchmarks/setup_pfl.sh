@@ -4,7 +4,8 @@
 #
 # PyPI has PyTorch for x86-64 Linux only with CUDA, and that build cannot be imported without its 2 GB of CUDA
 # libraries. The build for the CPU alone is taken where pip is set up to find it, for example by PIP_FIND_LINKS (a folder
-# with the file) or PIP_EXTRA_INDEX_URL. Both compute alike on the CPU.
+# with the file) or PIP_EXTRA_INDEX_URL. Both compute alike on the CPU. PFL_CUDA=1, which `make bench-gpu` sets, asks for
+# the one with CUDA.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 
@@ -22,17 +23,22 @@ drop_cuda() {
 
 wait_for_others
 digest=$({ cat "$lock" "$cpu_lock" && pwd; } | sha256sum)
-[ "$(cat "$stamp" 2>/dev/null)" != "$digest" ] || exit 0
+case $(cat "$stamp" 2>/dev/null) in
+    "$digest with CUDA") exit 0 ;;
+    "$digest") [ -n "${PFL_CUDA:-}" ] || exit 0 ;;
+esac
 
 mkdir -p "$environment" 2>/dev/null && rm -f "$stamp" 2>/dev/null || fail "cannot write into $(pwd)/$environment"
 # By its own path, since the folder may be a link to another disk.
 .venv/bin/python -m venv --clear "$(cd "$environment" && pwd -P)" >/dev/null 2>&1 || fail "cannot make $environment"
 echo "setting up $environment, a minute or more (log: $log)"
-if install "$cpu_lock"; then
+if [ -z "${PFL_CUDA:-}" ] && install "$cpu_lock"; then
     drop_cuda >"$environment/packages.lock"
     install "$environment/packages.lock"
 else
-    echo "pip finds no PyTorch for the CPU alone: getting the one with CUDA, 5 GB on disk"
+    [ -n "${PFL_CUDA:-}" ] || echo "pip finds no PyTorch for the CPU alone"
+    echo "getting PyTorch with CUDA, 5 GB on disk"
+    digest="$digest with CUDA"
     : >"$log"
     install "$lock"
 fi || fail_to_install

@@ -108,6 +108,11 @@ class Workload:
         return build_run_config(self.get_settings(folder))
 
 
+def name_random(form: str, num_examples: int) -> str:
+    """So many random examples in a form of `random_examples.FORMATS`, as `--dataset` spells them."""
+    return f"launch.benchmarks.random_examples:{form}_{num_examples}"
+
+
 def make_fed_avg(
     name: str, model: str, num_clients: int, num_examples: int, form: str = "mnist", peers=OF_THIS_PROJECT, **settings
 ) -> Workload:
@@ -131,7 +136,7 @@ def make_fed_avg(
         f"FedAvg, {num_clients} clients x {num_examples} examples, batch {shared['batch_size']}, {work}",
         {
             "algo": "fedavg",
-            "dataset": f"launch.benchmarks.random_examples:{form}_{num_clients * num_examples}",
+            "dataset": name_random(form, num_clients * num_examples),
             "partition": "iid",
             "num_clients": num_clients,
             "validation_fraction": 0.0,

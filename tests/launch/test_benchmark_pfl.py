@@ -159,8 +159,15 @@ def test_set_up_takes_the_build_for_the_cpu_alone_and_drops_what_only_cuda_needs
 def test_set_up_takes_the_whole_lock_where_there_is_no_such_build(run_setup):
     exit_code, printed, errors, installed = run_setup(CPU_EXIT="1")
     assert (exit_code, errors, installed) == (0, "", ["requirements-pfl-cpu.lock", "requirements-pfl.lock"])
-    assert "the one with CUDA" in printed
+    assert "with CUDA" in printed
     assert (run_setup.environment / "setup_done").exists()
+
+
+def test_set_up_takes_the_whole_lock_if_it_is_asked_to_and_keeps_it(run_setup):
+    assert run_setup()[0] == 0
+    exit_code, _, errors, installed = run_setup(PFL_CUDA="1")
+    assert (exit_code, errors, installed) == (0, "", ["requirements-pfl.lock"])
+    assert run_setup(PFL_CUDA="1") == run_setup() == (0, "", "", [])
 
 
 def test_set_up_keeps_a_link_to_another_disk(run_setup, tmp_path):
